@@ -17,10 +17,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.comparison.alternative import Searched, compare_models, gap_named
+from fairbench.comparison.alternative import compare_models, gap_named
 from fairbench.comparison.choice import SharedRows
 from fairbench.core.arrays import Floats, rng
-from fairbench.inference.selection import is_enough, least_gap
+from fairbench.inference.selection import (
+    chance_of_better,
+    further_gain,
+    is_enough,
+    least_gap,
+)
 
 LEVEL, RISK = 0.95, 0.025
 TRULY = 20_000  # people of whom the truth is taken
@@ -105,7 +110,7 @@ def search(
             break
     pair = models[[0, place]]
     said = compare_models(_rows(test, pair), gap_named("statistical_parity"), level=LEVEL)
-    bound = Searched(tried, float(gaps[place]), said.gaps[1][2], level=LEVEL)
+    upper, chance = said.gaps[1][2], float(chance_of_better(tried, risk=(1 - LEVEL) / 2))
     true_gaps, true_errors = truth.measured(pair)
     fresh = population.candidates(FRESH, "fresh")
     seen = validation.measured(fresh)
@@ -120,9 +125,9 @@ def search(
         "gap in use": (true_gaps[0], said.gaps[0]),
         "change of gap": (true_gaps[1] - true_gaps[0], said.gap_change),
         "change of error": (true_errors[1] - true_errors[0], said.error_change),
-        "chance of better": (better.mean(), (0.0, 0.0, bound.chance)),
-        "further gain": (gain.mean(), (0.0, -np.inf, bound.gain(1))),
-        "gain of ten": (of_ten.mean(), (0.0, -np.inf, bound.gain(10))),
+        "chance of better": (better.mean(), (0.0, 0.0, chance)),
+        "further gain": (gain.mean(), (0.0, -np.inf, float(further_gain(upper, chance)))),
+        "gain of ten": (of_ten.mean(), (0.0, -np.inf, float(further_gain(upper, chance, more=10)))),
     }
     return {
         "tried": float(tried),

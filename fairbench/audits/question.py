@@ -94,14 +94,51 @@ _OF_COUNTS = frozenset(
 )
 
 
-def column(sentence: str, *, applies: Sequence[str] = (), several: str = "") -> Any:
+def column(*, applies: Sequence[str] = (), several: str = "") -> Any:
     """Declare an option that names a column."""
-    return option("", sentence, shown="COLUMN", applies=applies, several=several)
+    return option("", shown="COLUMN", applies=applies, several=several)
 
 
 @dataclass(frozen=True)
 class JudgedOptions(TablePart):
-    """The options by which decisions of two classes are read: what a gate needs."""
+    """The options by which decisions of two classes are read: what a gate needs.
+
+    Attributes
+    ----------
+    path : A file with one row per person: CSV, Excel, Parquet or Arrow, compressed or not.
+    group : The columns of groups; combinations of two are compared too. For bands of a number write
+        age:25,40,62 or age:quantiles(4).
+    reference : The group that the others of its column are compared with: LABEL, or COLUMN:LABEL
+        where two columns have it. By default the largest group; for impact ratios, the group that
+        is selected most often.
+    target : The column of labels, with empty cells where a label is not known; leave the option out
+        if no label is. With event=: the column of times.
+    score : The column of the predicted probability of the positive label. For three classes or
+        more: the probability of the predicted class, or [COLUMN,...], one column for each class.
+    prediction : The column of decisions, where they are not score > threshold. For three classes or
+        more: of predicted classes; for a regression: of predicted numbers.
+    labelled : A column of true and false: labels are used only in rows where it is true.
+    positive : The label whose probability the score is, where labels are not 0 and 1.
+    favourable : The label that a person would like to be predicted to have: 'repaid', or 'no' where
+        label 1 is default. You are asked for it where names leave it open.
+    decision : The names of the two decisions, the one that is good for a person first, such as
+        approved/declined. The column prediction= may contain these names.
+    purpose : What decisions are for. The page then says which gaps matter most, and whom errors
+        hurt.
+    weight : The column of survey weights: how many people each row stands for. Every row needs a
+        label.
+    cluster : The column that says which rows belong together, such as people of one household.
+        Every row needs a label.
+    id : The column that identifies the person in a row, such as a customer number. Messages show
+        it, and labels can be given by it. A value may occur only once.
+    scale : Whether scores (or the rates of rates=) are from 0 to 1 or from 0 to 100. rating: scores
+        are no probabilities but ordered, such as deciles, and threshold= is in their units; how
+        well they are calibrated is not judged.
+    rare : Groups with fewer rows than this are pooled into one, called 'other groups'.
+    leave_out : Groups whose rows are left out, such as [race=Other].
+    threshold : A score above it is a positive decision.
+    seed : The seed of all random draws.
+    """
 
     sections: ClassVar = _SECTIONS
     # What is needed most; a command's help explains these, and names the others.
@@ -110,238 +147,100 @@ class JudgedOptions(TablePart):
         *("threshold", "reference"),
     )
 
-    path: Path = option(
-        Path,
-        "A file with one row per person: CSV, Excel, Parquet or Arrow, compressed or not.",
-        argument="PREDICTIONS",
-    )
-    group: tuple[str, ...] = option(
-        (),
-        "The columns of groups; combinations of two are compared too. For bands of a number write "
-        "age:25,40,62 or age:quantiles(4).",
-        shown="[COLUMN,...]",
-    )
-    reference: tuple[str, ...] = option(
-        (),
-        "The group that the others of its column are compared with: LABEL, or COLUMN:LABEL where "
-        "two columns have it. By default the largest group; for impact ratios, the group that is "
-        "selected most often.",
-        shown="[LABEL,...]",
-        applies=BY_PAIRS,
-    )
-    target: str = column(
-        "The column of labels, with empty cells where a label is not known; leave the option out "
-        "if no label is. With event=: the column of times.",
-        applies=LABELLED,
-    )
-    score: str = column(
-        "The column of the predicted probability of the positive label. For three classes or more: "
-        "the probability of the predicted class, or [COLUMN,...], one column for each class.",
-        several="scores",
-        applies=OF_SCORES,
-    )
-    prediction: str = column(
-        "The column of decisions, where they are not score > threshold. For three classes or more: "
-        "of predicted classes; for a regression: of predicted numbers.",
-        applies=(BINARY, SELECTED, MANY, PROXY, CLASSES, NUMBERS),
-    )
-    labelled: str = column(
-        "A column of true and false: labels are used only in rows where it is true.",
-        applies=(*OF_TWO, CLASSES, NUMBERS),
-    )
-    positive: str = option(
-        "",
-        "The label whose probability the score is, where labels are not 0 and 1.",
-        shown="LABEL",
-        applies=OF_TWO,
-    )
-    favourable: str = option(
-        "",
-        "The label that a person would like to be predicted to have: 'repaid', or 'no' where label "
-        "1 is default. You are asked for it where names leave it open.",
-        shown="LABEL",
-        applies=OF_TWO,
-    )
-    decision: str = option(
-        "",
-        "The names of the two decisions, the one that is good for a person first, such as "
-        "approved/declined. The column prediction= may contain these names.",
-        shown="GOOD/BAD",
-        applies=OF_TWO,
-    )
-    purpose: str = option(
-        "",
-        "What decisions are for. The page then says which gaps matter most, and whom errors hurt.",
-        choices=PURPOSES,
-        applies=OF_TWO,
-    )
-    weight: str = column(
-        "The column of survey weights: how many people each row stands for. Every row needs a "
-        "label.",
-        applies=(BINARY, NUMBERS),
-    )
-    cluster: str = column(
-        "The column that says which rows belong together, such as people of one household. Every "
-        "row needs a label.",
-        applies=(BINARY, NUMBERS),
-    )
-    id: str = column(
-        "The column that identifies the person in a row, such as a customer number. Messages show "
-        "it, and labels can be given by it. A value may occur only once."
-    )
+    path: Path = option(Path, argument="PREDICTIONS")
+    group: tuple[str, ...] = option((), shown="[COLUMN,...]")
+    reference: tuple[str, ...] = option((), shown="[LABEL,...]", applies=BY_PAIRS)
+    target: str = column(applies=LABELLED)
+    score: str = column(several="scores", applies=OF_SCORES)
+    prediction: str = column(applies=(BINARY, SELECTED, MANY, PROXY, CLASSES, NUMBERS))
+    labelled: str = column(applies=(*OF_TWO, CLASSES, NUMBERS))
+    positive: str = option("", shown="LABEL", applies=OF_TWO)
+    favourable: str = option("", shown="LABEL", applies=OF_TWO)
+    decision: str = option("", shown="GOOD/BAD", applies=OF_TWO)
+    purpose: str = option("", choices=PURPOSES, applies=OF_TWO)
+    weight: str = column(applies=(BINARY, NUMBERS))
+    cluster: str = column(applies=(BINARY, NUMBERS))
+    id: str = column()
     scale: str = option(
-        PROBABILITY,
-        "Whether scores (or the rates of rates=) are from 0 to 1 or from 0 to 100. rating: scores "
-        "are no probabilities but ordered, such as deciles, and threshold= is in their units; how "
-        "well they are calibrated is not judged.",
-        choices=(PROBABILITY, PERCENT, RATING),
-        applies=(*OF_SCORES, COUNTS),
+        PROBABILITY, choices=(PROBABILITY, PERCENT, RATING), applies=(*OF_SCORES, COUNTS)
     )
-    rare: int = option(
-        0,
-        "Groups with fewer rows than this are pooled into one, called 'other groups'.",
-        least=0,
-    )
-    leave_out: tuple[str, ...] = option(
-        (), "Groups whose rows are left out, such as [race=Other].", shown="[COLUMN=GROUP,...]"
-    )
-    threshold: float = option(0.5, "A score above it is a positive decision.", applies=OF_TWO)
-    seed: int = option(0, "The seed of all random draws.", least=0)
+    rare: int = option(0, least=0)
+    leave_out: tuple[str, ...] = option((), shown="[COLUMN=GROUP,...]")
+    threshold: float = option(0.5, applies=OF_TWO)
+    seed: int = option(0, least=0)
     cuts: tuple[str, ...] = ()  # bands that group= and within= have, such as age:25,40,62
     scores: tuple[str, ...] = ()  # the columns of score=, where it names several
 
 
 @dataclass(frozen=True)
 class Options(JudgedOptions):
-    """The options of an audit, with all checks that do not need the file."""
+    """The options of an audit, with all checks that do not need the file.
+
+    Attributes
+    ----------
+    within : Also compare groups within strata: among people with the same value of these columns,
+        such as [department] or age:25,40,62. The page has every stratum, and the average over
+        strata, each weighted by its share of all people that the rate is about.
+    selected : The column of true and false that says who was selected, where only these people have
+        labels, such as applicants who got a loan. The page has bounds for everyone. With total=:
+        the column of how many people were selected.
+    total : For a table of counts, one row for each category, such as published audits have: the
+        column of how many people there were. Give selected= or rates= with it. If group= names
+        several columns, a row with a blank or Total in one of them counts all its categories.
+    rates : With total=, instead of selected=: the column of the share of people who were selected.
+    odds : With selected=: the largest factor by which the odds of label 1 may differ between people
+        who were not selected and similar people who were.
+    proxy : Instead of group=, where nobody's group is recorded: for each group a column with the
+        probability that a person belongs to it. The page has bounds for the gaps.
+    constraint : Find the threshold nearest to threshold= at which a constraint holds, on half of
+        the rows, and judge it on the other half. ratio:0.8: the smallest selection rate is at least
+        0.8 of the largest. RATE:0.05: no two groups differ by more; RATE is selection_rate,
+        true_positive_rate, false_positive_rate or false_negative_rate.
+    epsilon : A gap smaller than this makes no practical difference. For predicted numbers: as a
+        share of the standard deviation of the true ones.
+    interval : How intervals are made. frequentist: they hold in repeated samples, for few rows too.
+        dirichlet: quantiles of the posterior that the papers use; every row needs a label.
+    out : The folder for the page and the JSON; by default a new one next to the file.
+    against : The column of another classifier's scores on the same rows. The page says whose gaps
+        are smaller.
+    cost : For three classes or more: a CSV file with the cost of each mistake, a row for each true
+        class and a column for each predicted one.
+    top : Audit the ranking by score=, the highest first: who is among the first so many places
+        (below 1: in that share of all places), and how exposure is distributed. Scores may be any
+        numbers.
+    lists : With top=: the column that says which rows are ranked together, such as one search.
+    event : The column of true and false that says whether the event happened at the time in
+        target=; otherwise the row is censored then. score= is the risk of the event by horizon=.
+    horizon : With event=: the time by which scores are risks of the event.
+    bounds : For predicted numbers: the columns of the ends of prediction intervals. The page has
+        their coverage by group.
+    nominal : With bounds=: the share of targets that the intervals promise to cover.
+    prior : For three classes or more: whether the prior is uniform or follows the scores.
+    strength : For three classes or more: how many labels the prior counts as.
+    """
 
     usual: ClassVar[tuple[str, ...]] = (*JudgedOptions.usual, "within", "epsilon", "out")
 
-    within: tuple[str, ...] = option(
-        (),
-        "Also compare groups within strata: among people with the same value of these columns, "
-        "such as [department] or age:25,40,62. The page has every stratum, and the average over "
-        "strata, each weighted by its share of all people that the rate is about.",
-        shown="[COLUMN,...]",
-        applies=(BINARY,),
-    )
-    selected: str = column(
-        "The column of true and false that says who was selected, where only these people have "
-        "labels, such as applicants who got a loan. The page has bounds for everyone. With "
-        "total=: the column of how many people were selected.",
-        applies=(SELECTED, COUNTS),
-    )
-    total: str = column(
-        "For a table of counts, one row for each category, such as published audits have: the "
-        "column of how many people there were. Give selected= or rates= with it. If group= names "
-        "several columns, a row with a blank or Total in one of them counts all its categories.",
-        applies=(COUNTS,),
-    )
-    rates: str = column(
-        "With total=, instead of selected=: the column of the share of people who were selected.",
-        applies=(COUNTS,),
-    )
-    odds: float = option(
-        2.0,
-        "With selected=: the largest factor by which the odds of label 1 may differ between people "
-        "who were not selected and similar people who were.",
-        least=1,
-        applies=(SELECTED,),
-    )
-    proxy: tuple[str, ...] = option(
-        (),
-        "Instead of group=, where nobody's group is recorded: for each group a column with the "
-        "probability that a person belongs to it. The page has bounds for the gaps.",
-        shown="[COLUMN,...]",
-        applies=(PROXY,),
-    )
-    constraint: str = option(
-        "",
-        "Find the threshold nearest to threshold= at which a constraint holds, on half of the "
-        "rows, and judge it on the other half. ratio:0.8: the smallest selection rate is at least "
-        "0.8 of the largest. RATE:0.05: no two groups differ by more; RATE is selection_rate, "
-        "true_positive_rate, false_positive_rate or false_negative_rate.",
-        shown="RATIO|RATE:BOUND",
-        applies=(BINARY, SELECTED),
-    )
-    epsilon: float = option(
-        0.05,
-        "A gap smaller than this makes no practical difference. For predicted numbers: as a share "
-        "of the standard deviation of the true ones.",
-        share=True,
-        applies=LABELLED,
-    )
-    interval: str = option(
-        FREQUENTIST,
-        "How intervals are made. frequentist: they hold in repeated samples, for few rows too. "
-        "dirichlet: quantiles of the posterior that the papers use; every row needs a label.",
-        choices=INTERVALS,
-        applies=(BINARY, SELECTED, CLASSES),
-    )
-    out: str = option(
-        "", "The folder for the page and the JSON; by default a new one next to the file.",
-        shown="FOLDER",
-    )  # fmt: skip
-    against: str = column(
-        "The column of another classifier's scores on the same rows. The page says whose gaps are "
-        "smaller.",
-        applies=(PAIR,),
-    )
-    cost: str = option(
-        "",
-        "For three classes or more: a CSV file with the cost of each mistake, a row for each true "
-        "class and a column for each predicted one.",
-        shown="FILE",
-        applies=(CLASSES,),
-    )
-    top: float = option(
-        0.0,
-        "Audit the ranking by score=, the highest first: who is among the first so many places "
-        "(below 1: in that share of all places), and how exposure is distributed. Scores may be "
-        "any numbers.",
-        shown="NUMBER",
-        applies=(RANKING,),
-    )
-    lists: str = column(
-        "With top=: the column that says which rows are ranked together, such as one search.",
-        applies=(RANKING,),
-    )
-    event: str = column(
-        "The column of true and false that says whether the event happened at the time in target=; "
-        "otherwise the row is censored then. score= is the risk of the event by horizon=.",
-        applies=(SURVIVAL,),
-    )
-    horizon: float = option(
-        0.0,
-        "With event=: the time by which scores are risks of the event.",
-        least=0,
-        applies=(SURVIVAL,),
-    )
-    bounds: tuple[str, ...] = option(
-        (),
-        "For predicted numbers: the columns of the ends of prediction intervals. The page has "
-        "their coverage by group.",
-        shown="[LOWER,UPPER]",
-        applies=(NUMBERS,),
-    )
-    nominal: float = option(
-        0.9,
-        "With bounds=: the share of targets that the intervals promise to cover.",
-        share=True,
-        applies=(NUMBERS,),
-    )
-    prior: str = option(
-        "uniform",
-        "For three classes or more: whether the prior is uniform or follows the scores.",
-        choices=("uniform", "scores"),
-        applies=(CLASSES,),
-    )
-    strength: float = option(
-        2.0,
-        "For three classes or more: how many labels the prior counts as.",
-        least=0.1,
-        applies=(CLASSES,),
-    )
+    within: tuple[str, ...] = option((), shown="[COLUMN,...]", applies=(BINARY,))
+    selected: str = column(applies=(SELECTED, COUNTS))
+    total: str = column(applies=(COUNTS,))
+    rates: str = column(applies=(COUNTS,))
+    odds: float = option(2.0, least=1, applies=(SELECTED,))
+    proxy: tuple[str, ...] = option((), shown="[COLUMN,...]", applies=(PROXY,))
+    constraint: str = option("", shown="RATIO|RATE:BOUND", applies=(BINARY, SELECTED))
+    epsilon: float = option(0.05, share=True, applies=LABELLED)
+    interval: str = option(FREQUENTIST, choices=INTERVALS, applies=(BINARY, SELECTED, CLASSES))
+    out: str = option("", shown="FOLDER")
+    against: str = column(applies=(PAIR,))
+    cost: str = option("", shown="FILE", applies=(CLASSES,))
+    top: float = option(0.0, shown="NUMBER", applies=(RANKING,))
+    lists: str = column(applies=(RANKING,))
+    event: str = column(applies=(SURVIVAL,))
+    horizon: float = option(0.0, least=0, applies=(SURVIVAL,))
+    bounds: tuple[str, ...] = option((), shown="[LOWER,UPPER]", applies=(NUMBERS,))
+    nominal: float = option(0.9, share=True, applies=(NUMBERS,))
+    prior: str = option("uniform", choices=("uniform", "scores"), applies=(CLASSES,))
+    strength: float = option(2.0, least=0.1, applies=(CLASSES,))
 
     def __post_init__(self) -> None:
         """Refuse options that no file could satisfy. The first fault is reported."""
@@ -534,24 +433,25 @@ def constraint_of(text: str) -> tuple[str, float]:
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """Assumptions about the groups, and the gap that an audit is to detect."""
+    """Assumptions about the groups, and the gap that an audit is to detect.
 
-    groups: tuple[float, ...] = option(
-        (0.5, 0.5),
-        "Which share of the people each group is; the shares add up to 1.",
-        shown="[SHARE,...]",
-    )
-    rate: float = option(0.5, "The rate that is compared, as it may be in most groups.", share=True)
-    gap: float = option(0.05, "The difference between groups that matters.", share=True)
-    among: float = option(
-        1.0,
-        "The share of people whom the rate is about: 1 for accuracy, that of label 1 for the true "
-        "positive rate.",
-    )
-    attributes: int = option(
-        1, "How many attributes are audited: more verdicts, each surer.", least=1
-    )
-    seed: int = option(0, "The seed of all random draws.", least=0)
+    Attributes
+    ----------
+    groups : Which share of the people each group is; the shares add up to 1.
+    rate : The rate that is compared, as it may be in most groups.
+    gap : The difference between groups that matters.
+    among : The share of people whom the rate is about: 1 for accuracy, that of label 1 for the true
+        positive rate.
+    attributes : How many attributes are audited: more verdicts, each surer.
+    seed : The seed of all random draws.
+    """
+
+    groups: tuple[float, ...] = option((0.5, 0.5), shown="[SHARE,...]")
+    rate: float = option(0.5, share=True)
+    gap: float = option(0.05, share=True)
+    among: float = option(1.0)
+    attributes: int = option(1, least=1)
+    seed: int = option(0, least=0)
 
     def __post_init__(self) -> None:
         """Refuse invalid values."""
@@ -575,23 +475,19 @@ class PlanOptions:
 
 @dataclass(frozen=True)
 class Gating:
-    """The options that a gate adds to those of an audit."""
+    """The options that a gate adds to those of an audit.
 
-    fail_if: tuple[str, ...] = option(
-        (),
-        "Conditions that must not hold, such as 'impact_ratio<0.8' or 'sex:equal_opportunity>0.1' "
-        "(of one attribute): the exit status is 0 if the data show that none holds, 1 if they show "
-        "that one does, and 3 if they are too few to decide.",
-        shown="[CONDITION,...]",
-        applies=(BINARY,),
-    )
-    require: str = option(
-        VERDICT,
-        "With fail_if=: how an undecided gate ends: verdict gives it an exit status of its own, 3; "
-        "pass lets it fail (1).",
-        choices=REQUIRED,
-        applies=(BINARY,),
-    )
+    Attributes
+    ----------
+    fail_if : Conditions that must not hold, such as 'impact_ratio<0.8' or
+        'sex:equal_opportunity>0.1' (of one attribute): the exit status is 0 if the data show that
+        none holds, 1 if they show that one does, and 3 if they are too few to decide.
+    require : With fail_if=: how an undecided gate ends: verdict gives it an exit status of its own,
+        3; pass lets it fail (1).
+    """
+
+    fail_if: tuple[str, ...] = option((), shown="[CONDITION,...]", applies=(BINARY,))
+    require: str = option(VERDICT, choices=REQUIRED, applies=(BINARY,))
 
 
 @dataclass(frozen=True)

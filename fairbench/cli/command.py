@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_h
 
 from fairbench.components import CHECKOUT, HOME, conf_folders, is_installed
 from fairbench.core.errors import UserError, did_you_mean, nearest, note, unknown_name
-from fairbench.core.options import check_limits, declared_names, option, value_word
+from fairbench.core.options import check_limits, declared_names, meanings, option, value_word
+from fairbench.core.text import said
 from fairbench.results.record import PURPOSES, refuse_pack
 
 if TYPE_CHECKING:
@@ -105,16 +106,6 @@ def _data_sets() -> list[tuple[str, str]]:
     return [(name, titles.get(name) or sentence("dataset", name)) for name in names("dataset")]
 
 
-_PAGE_HEAD = """# The choices of a run
-
-A run is made of one choice from each group, such as `method=ensemble` on the command line.
-`fairbench run method=ensemble --help` lists the options of a choice, and
-`fairbench explain ensemble` says what it is. The [data sets](datasets.md) have a page of their own.
-Papers are cited in full where a choice is implemented, in `algorithms/`.
-
-A run takes the choice that is marked **default** unless you name another. The column *tasks* says
-what a choice can predict: *two classes*, *several classes*, *numbers*, or *all* of them.
-"""
 _TASKS = MappingProxyType(
     {"binary": "two classes", "multiclass": "several classes", "regression": "numbers"}
 )
@@ -132,7 +123,7 @@ def usual_choices() -> dict[str, str]:
 def page() -> str:
     """Return the page of the documentation that lists the choices, as Markdown."""
     usual = usual_choices()
-    parts = [_PAGE_HEAD]
+    parts = [said("cli", "page_of_choices")]
     for group, meaning in GROUPS.items():
         if group == "dataset":
             continue
@@ -185,12 +176,14 @@ class Option:
     kind : the type of a value, or of a list's items.
     listed : whether the value is a list.
     default : the value where none is given.
+    sentence : what it means.
     """
 
     name: str
     kind: type
     listed: bool
     default: Any
+    sentence: str
     metadata: Any
 
     @property
@@ -246,7 +239,7 @@ class Option:
 
 def options_of(options: type) -> dict[str, Option]:
     """Return the options that a dataclass declares, by name, in the order of its fields."""
-    kinds = get_type_hints(options)
+    kinds, meant = get_type_hints(options), meanings(options)
     found: dict[str, Option] = {}
     for field in (field for field in fields(options) if field.name in declared_names(options)):
         kind, default = kinds[field.name], field.default
@@ -256,7 +249,9 @@ def options_of(options: type) -> dict[str, Option]:
             (kind,) = (arg for arg in get_args(kind) if arg is not NoneType)
         listed = get_origin(kind) is tuple
         item = get_args(kind)[0] if listed else kind
-        found[field.name] = Option(field.name, item, listed, default, field.metadata)
+        found[field.name] = Option(
+            field.name, item, listed, default, meant[field.name], field.metadata
+        )
     return found
 
 
@@ -342,16 +337,10 @@ def _unknown_word(word: str, declared: dict[str, Option]) -> UserError:
     if equals or word.startswith("-"):
         near = nearest(name, [*valid, *GROUPS, "experiment"], 1)
         if near and near[0] not in valid:
-            return UserError(
-                f"unknown option '{name}': {near[0]}= is an option of fairbench run, not of this "
-                "command; --help lists its options"
-            )
+            return UserError(said("cli", "option_of_run", name=name, near=near[0]))
         return unknown_name("option", name, valid)
     hint = did_you_mean(name, valid, "{}=") or "--help lists the options"
-    return UserError(
-        f"unexpected word '{word}': options are written name=value, and a value with a space "
-        f"needs quotes; {hint}"
-    )
+    return UserError(said("cli", "unexpected_word", word=word, hint=hint))
 
 
 def items(text: str, name: str) -> tuple[str, ...]:
@@ -400,11 +389,14 @@ def default_results() -> Path:
 
 @dataclass(frozen=True)
 class Results:
-    """The option ``results=``, which every command has."""
+    """The option ``results=``, which every command has.
 
-    results: Path = option(
-        default_results, "The folder of runs, cells and reports.", shown="FOLDER"
-    )
+    Attributes
+    ----------
+    results : The folder of runs, cells and reports.
+    """
+
+    results: Path = option(default_results, shown="FOLDER")
 
 
 def purposes() -> Any:
@@ -427,13 +419,16 @@ def formats(*usual: str) -> Any:
 
 @dataclass(frozen=True)
 class Selection(Results):
-    """Which finished runs a command is about."""
+    """Which finished runs a command is about.
 
-    ids: tuple[str, ...] = option((), "Runs whose ids begin so; all by default.", argument="RUN")
-    keys: tuple[tuple[str, str], ...] = option(
-        (), "Runs with these values, such as dataset=adult,german or learner.max_depth=6.",
-        argument="KEY=VALUE", pairs=lambda name: True,
-    )  # fmt: skip
+    Attributes
+    ----------
+    ids : Runs whose ids begin so; all by default.
+    keys : Runs with these values, such as dataset=adult,german or learner.max_depth=6.
+    """
+
+    ids: tuple[str, ...] = option((), argument="RUN")
+    keys: tuple[tuple[str, str], ...] = option((), argument="KEY=VALUE", pairs=lambda name: True)
 
     @property
     def key_words(self) -> list[str]:
@@ -658,7 +653,7 @@ def command_help(name: str, text: str, command: Command, *, whole: bool = False)
         rows = []
         for word, argument in arguments.items():
             also = "" if argument.pairs else f" Or {argument.name}={value_shown(argument)}."
-            rows.append((word, argument.metadata["sentence"] + also))
+            rows.append((word, argument.sentence + also))
         parts.append("Arguments\n" + table(rows))
     seldom = () if whole else _seldom_used(command.options)
     usual = [option for option in by_name if option.name not in seldom]
@@ -725,12 +720,11 @@ def _paragraphs(text: str) -> str:
 
 
 def _described(option: Option) -> str:
-    sentence = str(option.metadata["sentence"])
     if option.default in _NO_VALUE:
-        return sentence
+        return option.sentence
     is_folder = option.name == "results"  # which is shown as it is in a checkout
     default = option.default.name if is_folder else value_word(option.default)
-    return f"{sentence} (default: {default})"
+    return f"{option.sentence} (default: {default})"
 
 
 def filled(text: str, first: str = "", then: str = "") -> str:

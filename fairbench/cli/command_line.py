@@ -21,7 +21,7 @@ from fairbench.cli.command import items, options_of_run
 from fairbench.cli.output import explain_hydra_errors
 from fairbench.components import conf_folders
 from fairbench.core.errors import UserError, nearest, note, unknown_name
-from fairbench.core.text import shortened
+from fairbench.core.text import said, shortened
 from fairbench.experiments.configuration import Config, experiments_in
 from fairbench.experiments.execute import Executor, executor
 
@@ -122,10 +122,7 @@ class CommandLine:
         self.jobs = self._applicable(list(self._jobs([*presets, *run_words])))
         if not sweep and len(self.jobs) > 1:
             swept = next(word for word in run_words if self.parse(word).is_sweep_override())
-            raise UserError(
-                f"{swept} names several values: add -m to run each, or "
-                "quote a value that holds a comma"
-            )
+            raise UserError(said("cli", "several_values_of_run", word=swept))
 
     def compose(self, job: Sequence[str]) -> dict[str, Any]:
         """Compose one job, as plain values; of Hydra's part it has the choices.
@@ -191,9 +188,7 @@ class CommandLine:
         try:
             (parsed,) = parser.parse_overrides([word])
         except ValueError as error:
-            raise UserError(
-                f"'{shortened(word)}' was not understood: no number has so many digits"
-            ) from error
+            raise UserError(said("cli", "many_digits", word=shortened(word))) from error
         if parsed.is_add() or parsed.is_force_add() or parsed.is_delete():
             raise UserError(f"'{word}': write name=value, without + or ~, for what there is")
         return parsed
@@ -220,21 +215,13 @@ class CommandLine:
                 values = itertools.islice(parsed.sweep_string_iterator(), _MOST_JOBS + 1)
                 options[key] = [f"{key}={value}" for value in values]
             else:
-                raise UserError(
-                    f"'{word}' is an interval: write its values, such as {key}=1,2,3, or have it "
-                    "tuned with fairbench tune, or fairbench run -m hydra/sweeper=tune"
-                )
+                raise UserError(said("cli", "interval_of_run", word=word, key=key))
         planned = any(self.parse(word).value() is True for word in options.get("plan", ()))
         jobs = prod(map(len, options.values()))
         if planned and jobs > _MOST_PLANNED:
-            raise UserError(
-                f"plan=true of {jobs:,} jobs would take long, as each is prepared: it takes up to "
-                f"{_MOST_PLANNED:,}; plan a part of them, such as one seed, and multiply"
-            )
+            raise UserError(said("cli", "plan_too_long", jobs=jobs, most=_MOST_PLANNED))
         if jobs > _MOST_JOBS:
-            raise UserError(
-                f"a sweep has up to {_MOST_JOBS:,} jobs, and this one has {jobs:,} or more"
-            )
+            raise UserError(said("cli", "sweep_too_long", jobs=jobs, most=_MOST_JOBS))
         yield from itertools.product(*options.values())
 
     def _applicable(self, jobs: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -273,11 +260,9 @@ class CommandLine:
         for name, without_option in lacking.items():
             if name not in having:
                 raise unknown_name("option", name, valid[name])
-            have, run = ("have", "run") if len(without_option) > 1 else ("has", "runs")
-            note(
-                f"{name} is set for {', '.join(having[name])}; {', '.join(without_option)} {have} "
-                f"no such option, and {run} without it"
-            )
+            sentence = "options_not_had" if len(without_option) > 1 else "option_not_had"
+            with_it, without = map(", ".join, (having[name], without_option))
+            note(said("cli", sentence, name=name, having=with_it, lacking=without))
         return list(applicable)
 
     # Configurations are composed once for every choice, and put together from its parts.
@@ -371,11 +356,7 @@ def _set(config: dict[str, Any], name: str, value: Any, conf: Path) -> None:
     if last not in node:
         if valid := _options(config, name, conf):
             raise unknown_name("option", name, valid)
-        group = path[0]
-        raise UserError(
-            f"unknown option '{name}': the {group} of this command has no options; name one "
-            f"that has, {group}=NAME"
-        )
+        raise UserError(said("cli", "group_without_options", name=name, group=path[0]))
     node[last] = value
 
 

@@ -19,6 +19,7 @@ from typing import Any
 from fairbench.components import is_installed
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError
+from fairbench.core.text import said
 
 VERBS, FUNCTIONS = "fairbench.verbs", "fairbench.functions"
 # What the extensions of this repository add, and the folder of each.
@@ -73,10 +74,7 @@ def problem_of(verb: str) -> str:
     made_for = re.search(r"""^MADE_FOR *= *["'](.*?)["']""", text, re.M)
     if not made_for or made_for[1] != ".".join(VERSION.split(".")[:2]):
         version = made_for[1] if made_for else "of no version that it names"
-        return (
-            f"{named[0]} was made for fairbench {version}, and "
-            f"this is {VERSION}: install the {named[0]} that belongs to it"
-        )
+        return said("cli", "other_version", name=named[0], version=version, this=VERSION)
     return ""
 
 

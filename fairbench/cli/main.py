@@ -17,6 +17,7 @@ from fairbench.cli.output import call_command, set_up_threads
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.processes import check_address_space, limit_memory, source_date
+from fairbench.core.text import said
 
 _HELP = ("--help", "-h", "help")
 _FOLDER = Path(__file__).resolve().parent / "verbs"
@@ -93,16 +94,11 @@ def module_of(verb: str) -> Any:
     UserError : there is no such verb; names the nearest.
     """
     if verb in OWN_VERBS:
-        module = importlib.import_module(f"fairbench.cli.verbs.{_file(verb)}")
+        module = importlib.import_module(f"fairbench.cli.verbs.{_BESIDE.get(verb, verb)}")
         return getattr(module, verb) if verb in _BESIDE else module
     if verb in (others := extensions.names(extensions.VERBS)):
         return extensions.verb_module(verb)
     raise unknown_name("verb", verb, sorted({*OWN_VERBS, *others}))
-
-
-def _file(verb: str) -> str:
-    """Return the name of the file that has a verb of ours."""
-    return _BESIDE.get(verb, verb)
 
 
 def verbs() -> list[str]:
@@ -187,10 +183,8 @@ def _unknown_part(verb: str, part: str, commands: Mapping[str, Command]) -> User
     """Return the error for a word that is no part of a verb; a file is what parts are given."""
     of_files = [name for name, each in commands.items() if "path" in cli.options_of(each.options)]
     if of_files and Path(part).is_file():
-        return UserError(
-            f"{verb} needs to be told what to do with {part}: {', '.join(of_files)}; such as "
-            f"{verb} {of_files[0]} {part}"
-        )
+        parts = ", ".join(of_files)
+        return UserError(said("cli", "no_part", verb=verb, part=part, parts=parts, one=of_files[0]))
     return unknown_name(f"part of {verb}", part, filter(None, commands))
 
 

@@ -17,24 +17,11 @@ import yaml
 from fairbench.cli import command as choices
 from fairbench.cli.command import ALL, TERMS, filled, table
 from fairbench.components import HOME
-from fairbench.core.options import value_word
+from fairbench.core.options import documented, value_word
+from fairbench.core.text import said
 from fairbench.results.catalogue import flat
 
 _SPACE = " " * 6
-_HEAD = """\
-fairbench run [-m] [GROUP=CHOICE ...] [OPTION=VALUE ...]
-
-Fit a model to a data set, measure its errors for each group, with intervals, and keep the run.
-
-Examples
-  One run       fairbench run dataset=german method=binomial_nll
-  with options  fairbench run dataset=adult learner.max_depth=4 split.repeats=20 n_jobs=2
-  A sweep       fairbench run -m dataset=adult,german method=ensemble,binomial_nll
-  on a cluster  fairbench run -m dataset=adult,german hydra/launcher=submitit_slurm
-  Only a plan   fairbench run plan=true dataset=adult
-  All options   fairbench run --cfg job dataset=adult
-
--m runs every combination of the values listed. In a checkout, python run.py does the same."""
 _USUAL_OPTIONS = ("split", "learner")  # the groups whose options are explained unasked
 
 
@@ -51,10 +38,8 @@ def run_help(words: Sequence[str]) -> str:
     typed = dict(word.split("=", 1) for word in words if "=" in word)
     chosen = defaults | {name: choice for name, choice in typed.items() if name in defaults}
     explained = [group for group in chosen if whole or group in _USUAL_OPTIONS or group in typed]
-    parts = [_HEAD, _choices(defaults, whole=whole), _settings(main)]
-    parts.append(
-        "Options of these choices; fairbench run learner=lightgbm --help has those of lightgbm"
-    )
+    parts = [said("cli", "help_of_run"), _choices(defaults, whole=whole), _settings(main)]
+    parts.append(said("cli", "help_of_options"))
     parts += [text for group in explained if (text := _options(group, chosen[group]))]
     if not whole:
         rest = [f"{group}={chosen[group]}" for group in chosen if group not in explained]
@@ -65,10 +50,7 @@ def run_help(words: Sequence[str]) -> str:
 
 def _choices(defaults: Mapping[str, str], *, whole: bool) -> str:
     """Return what there is to choose from, group by group."""
-    lines = [
-        "A run is made of one choice from each group. fairbench explain GROUP lists the choices of",
-        "a group, as docs/choices.md does, and fairbench explain NAME says what one is.",
-    ]
+    lines = [said("cli", "help_of_choices")]
     first = yaml.safe_load((HOME / "conf" / "help.yaml").read_text(encoding="utf-8"))
     for group, meaning in choices.GROUPS.items():
         names = choices.names(group)
@@ -158,9 +140,5 @@ def _parameter_texts(target: str) -> dict[str, str]:
     nodes = ast.parse(files[0].read_text(encoding="utf-8")).body
     definitions = (node for node in nodes if isinstance(node, ast.ClassDef | ast.FunctionDef))
     texts = {definition.name: ast.get_docstring(definition) or "" for definition in definitions}
-    text = texts.get(name, "")
-    entries = re.findall(r"^(\w+) : ((?:.+)(?:\n    .+)*)", text, re.M)
-    return {
-        entry: " ".join(meaning.split()).replace("``", "").removesuffix(".")
-        for entry, meaning in entries
-    }
+    meant = documented(texts.get(name, ""))
+    return {entry: text.replace("``", "").removesuffix(".") for entry, text in meant.items()}

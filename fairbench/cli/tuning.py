@@ -16,7 +16,7 @@ from fairbench.cli.output import print_as, print_line
 from fairbench.comparison.alternative import TuningResult, add_test_results, estimate_promise
 from fairbench.core.errors import UserError
 from fairbench.core.options import value_word
-from fairbench.core.text import fixed
+from fairbench.core.text import fixed, said
 from fairbench.evaluation.tuning_goals import TuningOptions
 from fairbench.experiments.execute import Execution, Plan, plan_run, prepared
 from fairbench.experiments.tuning import Dimension, Family, Search, Trial
@@ -33,10 +33,7 @@ def tune(line: CommandLine, locks: ExitStack) -> int:
     search.check()
     if search.default_plan.config["plan"]:
         cells = len(search.default_plan.cells)
-        print_line(
-            f"at most {search.tuning.trials} trials and the untuned default, each of at most "
-            f"{cells} cells, which is one a repeat; what is surely worse is stopped before"
-        )
+        print_line(said("cli", "plan_of_tuning", trials=search.tuning.trials, cells=cells))
         return 0
     if options.format == "text":
         search.show = partial(_show_trial, search)
@@ -45,10 +42,8 @@ def tune(line: CommandLine, locks: ExitStack) -> int:
     print_as(tuning_document(answer, search, ids=(default.id, best.id)), options.format)
     if options.format == "text":
         logged = log_runs(runs, search.default_plan.config["tracking"])
-        print_line(
-            f"fitted {search.fitted} cells; runs: {default.folder.path} (untuned), "
-            f"{best.folder.path} (tuned); study: {search.folder}; {logged}"
-        )
+        paths = {"default": default.folder.path, "best": best.folder.path}
+        print_line(said("cli", "end_of_tuning", search=search, logged=logged, **paths))
     return 0
 
 
@@ -112,9 +107,7 @@ def dimension(space: Override, base: Mapping[str, Any]) -> Dimension:
     if not (isfinite(low) and isfinite(high)):
         raise UserError(f"'{name}={text}' is endless: an interval goes from a number to a number")
     if not low < high:
-        raise UserError(
-            f"'{name}={text}' is empty: an interval goes from a smaller number to a larger one"
-        )
+        raise UserError(said("cli", "empty_interval", name=name, text=text))
     log = "log" in (value.tags or set())
     if log and low <= 0:
         raise UserError(f"'{name}={text}' begins at {low:g}: a logarithm needs a number above 0")

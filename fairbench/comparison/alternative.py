@@ -9,16 +9,17 @@ its validation rows promise, and the one that test rows show (:class:`TuningResu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from fairbench.comparison import choice
 from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.text import said
 from fairbench.evaluation.tuning_goals import Goal, GoalRows, Tuning, together
 from fairbench.experiments.pipeline import PlannedRun
-from fairbench.experiments.tuning import Family, Trial, label_rows
+from fairbench.experiments.tuning import DrawnSearch, Trial, label_rows
 from fairbench.inference import selection
 from fairbench.inference.rates import rate_limits
 from fairbench.inference.selection import GoalEstimate, Tails, verdict_of
@@ -139,55 +140,8 @@ def _count_flips(rows: choice.SharedRows, level: float) -> list[Row]:
     return flips
 
 
-# Why a search ended.
-WORTH, WHOLE, TRIALS, SECONDS = "worth", "whole", "trials", "cpu_seconds"
-
-
-@dataclass(frozen=True)
-class Searched:
-    """The draws of a search, an upper limit of what more of the kind can gain, and why it ended.
-
-    Attributes
-    ----------
-    drawn : the number of candidates drawn.
-    seen : the gap of the chosen candidate on the validation rows, by which candidates are chosen.
-    gap : upper limit of its true gap, of a two-sided interval at `level`; further search can lower
-        it to 0 at most.
-    level : the joint confidence level of all limits. The interval uses half of the risk
-        1 - `level`, and the other half is left for the chance.
-    whole : whether every candidate was tried.
-    families : the families that are drawn from, with equal probability.
-    left_out : combination of components -> why it was not drawn from.
-    ended : the reason, one of `WORTH`, `WHOLE`, `TRIALS` and `SECONDS`.
-    worth : the expected lowering of the gap below which the search stops.
-    folder : the folder of the study; the same command continues it.
-    """
-
-    drawn: int
-    seen: float
-    gap: float
-    level: float
-    whole: bool = False
-    families: Sequence[Family] = ()
-    left_out: Mapping[str, str] = field(default_factory=dict)
-    ended: str = ""
-    worth: float = np.nan
-    folder: str = ""
-    seed: int = 0
-
-    @property
-    def chance(self) -> float:
-        """Upper limit of the probability that one more candidate would be chosen instead."""
-        risk = (1 - self.level) / 2
-        return 0.0 if self.whole else float(selection.chance_of_better(self.drawn, risk=risk))
-
-    def gain(self, more: int) -> float:
-        """Return the most by which further draws lower the true gap, on average."""
-        return float(selection.further_gain(self.gap, self.chance, more=more))
-
-    def seen_gain(self, more: int) -> float:
-        """Return the most by which further draws lower the gap on validation rows, on average."""
-        return float(selection.further_gain(self.seen, self.chance, more=more))
+# What is known of each candidate.
+TRIED = ("what", "label", "gap", "error", "group_at_prediction", "family", "seconds", "reason")
 
 
 @dataclass(frozen=True)
@@ -206,7 +160,7 @@ class Alternative:
     runs : the ids of the runs of the model in use, and of the chosen one if it is another.
     label : the meaning of label 1.
     read : the protected attributes that are also features of all these models.
-    search : how candidates were drawn; None if they are finished runs.
+    search : the search that drew the candidates; None if they are finished runs.
     """
 
     data: str
@@ -219,7 +173,7 @@ class Alternative:
     runs: tuple[str, ...]
     label: str = "1"
     read: tuple[str, ...] = ()
-    search: Searched | None = None
+    search: DrawnSearch | None = None
     notes: Sequence[str] = ()
 
     @property
@@ -244,6 +198,53 @@ class Alternative:
         values = ([tried[name] for tried in allowed] for name in ("gap", "error"))
         index = selection.least_gap(*values, within=self.within)
         return allowed[index] if index else None
+
+    @property
+    def bounds(self) -> dict[int, Row]:
+        """What a number of further candidates can bring at most; nothing if none was drawn.
+
+        The ``chance`` that one of them would be chosen, and by how much they lower the gap on
+        average: the one ``seen`` on the validation rows, and the ``true`` one, of which the upper
+        limit of its interval is known. Half of the risk is the interval's, half the chance's.
+        """
+        chance = self.search.chance if self.search else 0.0
+        gaps = {"seen": self.selected["gap"], "true": self.comparison.gaps[1][2]}
+        return {
+            more: {"chance": 1 - (1 - chance) ** more}
+            | {of: float(selection.further_gain(gaps[of], chance, more=more)) for of in gaps}
+            for more in FURTHER * bool(self.search)
+        }
+
+
+def judged_alternative(
+    shared: choice.Shared,
+    pair: Sequence[int],
+    tried: Sequence[Sequence[object]],
+    metric: Metric,
+    *,
+    level: float,
+    looks: int = 1,
+    **about: Any,
+) -> Alternative:
+    """Return the answer of a search that has ended, judged on the test rows.
+
+    Parameters
+    ----------
+    pair : the positions of the model in use and of the chosen one among the runs.
+    tried : what was tried, by the columns of `TRIED`.
+    looks : as in :func:`compare_models`.
+    about : the further fields of the :class:`Alternative`.
+    """
+    rows = replace(shared.judging, prediction=shared.judging.prediction[:, pair])
+    runs = [shared.runs[place] for place in dict.fromkeys(pair)]
+    return Alternative(
+        protect=runs[0].protect,
+        tried=[dict(zip(TRIED, row, strict=True)) for row in tried],
+        comparison=compare_models(rows, metric, level=level, looks=looks),
+        runs=tuple(run.id for run in runs),
+        label=runs[0].people().about.positive_label or "1",
+        **about,
+    )
 
 
 def alternative_among_runs(
@@ -270,17 +271,10 @@ def alternative_among_runs(
     UserError : no validation rows apart from the test rows, or several splits.
     """
     choosing, runs = shared.choosing, shared.runs
-    again = "with split.repeats=1 split.validation=0.25"
     if choosing is None:
-        raise UserError(
-            "these runs have no validation rows to choose by, apart from their test rows: run them "
-            f"{again}"
-        )
-    if len(shared.judging.counts) > 1:
-        raise UserError(
-            f"these runs have {len(shared.judging.counts)} fits each, and it is single models that "
-            f"are compared: run them {again}"
-        )
+        raise UserError(said("comparison", "no_validation"))
+    if (fits := len(shared.judging.counts)) > 1:
+        raise UserError(said("comparison", "several_fits", fits=fits))
     goals = Goal(metric), Goal(metrics_of(BINARY)["error_rate"])
     # Gap and error of every run on the validation rows.
     values = np.array(
@@ -295,41 +289,23 @@ def alternative_among_runs(
     order = list(dict.fromkeys([in_use, *others]))
     if len(order) < 2:
         raise UserError("without_group=true leaves no run beside the model in use: leave it out")
-    tried = [
-        {
-            "what": runs[i].id,
-            "label": f"{names[runs[i].id]} ({runs[i].id})",
-            "gap": float(values[i, 0]),
-            "error": float(values[i, 1]),
-            "group_at_prediction": needs_group[i],
-            "family": "",
-            "seconds": np.nan,
-            "reason": "",
-        }
-        for i in order
-    ]
+    tried = []
+    for i in order:
+        label = f"{names[runs[i].id]} ({runs[i].id})"
+        tried.append([runs[i].id, label, *values[i].tolist(), needs_group[i], "", np.nan, ""])
     chosen_index = selection.least_gap(*values[order].T, within=within)
-    places = [in_use, order[chosen_index]]
-    rows = replace(shared.judging, prediction=shared.judging.prediction[:, places])
-    pair = [runs[i] for i in dict.fromkeys(places)]
-    return Alternative(
-        data=pair[0].choices["dataset"],
-        protect=pair[0].protect,
-        tried=tried,
+    return judged_alternative(
+        shared,
+        [in_use, order[chosen_index]],
+        tried,
+        metric,
+        level=level,
+        data=runs[in_use].choices["dataset"],
         chosen_index=chosen_index,
         within=within,
         chosen_by=len(choosing.row),
-        comparison=compare_models(rows, metric, level=level),
-        runs=tuple(run.id for run in pair),
-        label=pair[0].people().about.positive_label or "1",
-        notes=[*shared.notes, *([] if in_use_is_named else [_UNNAMED])],
+        notes=[*shared.notes, *[said("comparison", "in_use_unnamed")] * (not in_use_is_named)],
     )
-
-
-_UNNAMED = (
-    "No run was named as the model in use: it is the one of least error on the validation rows "
-    "(in_use=RUN names another)."
-)
 
 
 # The result of tuning: the chosen trial, the gain that validation rows promise, and the test.

@@ -24,6 +24,7 @@ from fairbench.comparison.runs import binary_people, read_predictions
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.files import sha256
+from fairbench.core.text import said
 from fairbench.inference import selection
 from fairbench.inference.repeats import (
     FOLDS,
@@ -122,10 +123,8 @@ def minimised_metric(name: str) -> Metric:
         return minimisable[name]
     if registry.find(name) is None:
         raise registry.unknown_metric("metric to minimise", name, minimisable)
-    raise UserError(
-        f"minimise={name}: only gaps between groups, and rates that are better low, can be "
-        f"minimised: {', '.join(sorted(minimisable))}"
-    )
+    valid = ", ".join(sorted(minimisable))
+    raise UserError(said("comparison", "not_minimised", name=name, valid=valid))
 
 
 # Which runs can be compared for a choice, and the words that select such runs.
@@ -146,15 +145,13 @@ def _check_comparable(runs: Sequence[Run]) -> None:
     CannotChooseError : they do not, and the message says in what they differ; or rows are weighted.
     """
     if len(comparable_sets(runs)) > 1:
+        options = _differing_options(runs)
         raise CannotChooseError(
-            f"these {len(runs)} runs do not all predict the same rows for the same groups: they "
-            f"differ in {_differing_options(runs)}"
+            said("comparison", "not_comparable", runs=len(runs), options=options)
         )
     if weighted := [run.id for run in runs if is_weighted(run)]:
-        raise CannotChooseError(
-            f"{len(weighted)} of these runs, such as {weighted[0]}, weigh their rows, which choose "
-            "cannot: select runs of evaluator.weights=false (nothing is fitted again for them)"
-        )
+        count, first = len(weighted), weighted[0]
+        raise CannotChooseError(said("comparison", "weighted", count=count, first=first))
 
 
 def _differing_options(runs: Sequence[Run]) -> str:
@@ -394,10 +391,7 @@ def shared_rows(runs: Sequence[Run]) -> Shared:
         if run not in complete
     ]
     if people.clusters is not None:
-        notes.append(
-            "rows that belong together count as independent here, which may make intervals too "
-            "narrow"
-        )
+        notes.append(said("comparison", "clusters"))
     return Shared(
         runs=complete,
         judging=select_rows(is_test),
@@ -726,10 +720,8 @@ def _estimates(
             notes += [note] if note not in notes else []
     for rate in metric.rates:
         if sum(of is rate for of, _ in present) < 1 + metric.is_gap:
-            raise UserError(
-                f"{metric.name} cannot be compared: fewer than two groups have rows for the "
-                f"{rate.name.replace('_', ' ')}, in every run and repeat"
-            )
+            name = rate.name.replace("_", " ")
+            raise UserError(said("comparison", "few_groups", metric=metric, rate=name))
     other_metrics = [bound.metric for bound in bounds]
     error_rate = metrics_of(BINARY)["error_rate"]
     other_metrics += [error_rate] if error_rate not in (*other_metrics, metric) else []

@@ -21,10 +21,10 @@ import yaml
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats, rng
-from fairbench.core.errors import UserError, check_minimum, check_share, refused, unknown_name
+from fairbench.core.errors import UserError, refused
 from fairbench.core.files import DamagedError, write_bytes, write_text
-from fairbench.core.options import option
-from fairbench.core.text import csv_text, digest
+from fairbench.core.options import check_declared, option
+from fairbench.core.text import csv_text, digest, said
 from fairbench.data.columns import unique_names
 from fairbench.data.dataset import Task
 from fairbench.experiments.configuration import IDENTITY, Presets
@@ -46,73 +46,52 @@ SPREADS = {AVERAGED: "the mean of all repeats", TYPICAL: "one repeat"}
 
 @dataclass(frozen=True)
 class Settings:
-    """Options for comparing two runs: those of `fairbench compare`."""
+    """Options for comparing two runs: those of `fairbench compare`.
 
-    objectives: tuple[str, ...] = option(
-        ("accuracy", "equal_opportunity"),
-        "The metrics by which runs are compared; of a gap between groups, smaller is better.",
-        shown="[METRIC,...]",
-    )
-    rope: tuple[float, ...] = option(
-        (),
-        "Up to which difference of each objective two runs are practically equal; by default what "
-        "each metric declares, 0.01 for most.",
-        shown="[NUMBER,...]",
-    )
-    rho: str = option(
-        AVERAGE,
-        "The correlation between folds: average (over 0 to 1/K), 1/K, a number, or from half-split "
-        "runs and those of a reference learner: relative (the reference's own being 1/K) or "
-        "relative_up (averaged over 0 to the relative one).",
-    )
-    rho_per: str = option(
-        GROUP,
-        "There is one relative correlation for each group, or one from the variance ratios' mean "
-        "over groups and objectives.",
-        choices=(GROUP, MEAN),
-    )
-    reference: str = option(
-        "",
-        "The half-split run of the reference learner, by id or name; the one of learner=svm "
-        "without intervention by default.",
-        shown="RUN",
-    )
-    repeats: str = option(
-        AVERAGED,
-        "Several repeats are averaged, which says what holds of these fitted models on new "
-        "people; or, as the paper does, each is compared by itself and the typical one is shown.",
-        choices=(AVERAGED, TYPICAL),
-    )
-    paired: bool = option(
-        True,
-        "Compare through the joint table of both runs' predictions on the same rows; otherwise by "
-        "two independent posteriors, as the paper does.",
-    )
-    predictive: bool = option(
-        False, "Draw counts after the probabilities, as the published code does."
-    )
-    alpha: float = option(1.0, "The prior pseudo-count of a cell of the confusion matrix.")
-    draws: int = option(10000, "How many posterior draws are made.")
-    level: float = option(
-        0.95, "The level of intervals, and of the region of the most credible differences."
-    )
-    protect: tuple[str, ...] = option(
-        (), "The sensitive attributes whose groups are compared; those of the first run by default."
-    )
-    seed: int = option(0, "The seed of all random draws.", least=0)
+    Attributes
+    ----------
+    objectives : The metrics by which runs are compared; of a gap between groups, smaller is better.
+    rope : Up to which difference of each objective two runs are practically equal; by default what
+        each metric declares, 0.01 for most.
+    rho : The correlation between folds: average (over 0 to 1/K), 1/K, a number, or from half-split
+        runs and those of a reference learner: relative (the reference's own being 1/K) or
+        relative_up (averaged over 0 to the relative one).
+    rho_per : There is one relative correlation for each group, or one from the variance ratios'
+        mean over groups and objectives.
+    reference : The half-split run of the reference learner, by id or name; the one of learner=svm
+        without intervention by default.
+    repeats : Several repeats are averaged, which says what holds of these fitted models on new
+        people; or, as the paper does, each is compared by itself and the typical one is shown.
+    paired : Compare through the joint table of both runs' predictions on the same rows; otherwise
+        by two independent posteriors, as the paper does.
+    predictive : Draw counts after the probabilities, as the published code does.
+    alpha : The prior pseudo-count of a cell of the confusion matrix.
+    draws : How many posterior draws are made.
+    level : The level of intervals, and of the region of the most credible differences.
+    protect : The sensitive attributes whose groups are compared; those of the first run by default.
+    seed : The seed of all random draws.
+    """
+
+    objectives: tuple[str, ...] = option(("accuracy", "equal_opportunity"), shown="[METRIC,...]")
+    rope: tuple[float, ...] = option((), shown="[NUMBER,...]")
+    rho: str = option(AVERAGE)
+    rho_per: str = option(GROUP, choices=(GROUP, MEAN))
+    reference: str = option("", shown="RUN")
+    repeats: str = option(AVERAGED, choices=(AVERAGED, TYPICAL))
+    paired: bool = option(True)
+    predictive: bool = option(False)
+    alpha: float = option(1.0, least=0)
+    draws: int = option(10000, least=100)
+    level: float = option(0.95, share=True)
+    protect: tuple[str, ...] = option(())
+    seed: int = option(0, least=0)
 
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing, before any run is read."""
         for name in self.objectives:
             comparing.objective(name)
         self.shrinkage(10, 1.0)
-        if self.rho_per not in (MEAN, GROUP):
-            raise unknown_name("rho_per", self.rho_per, (MEAN, GROUP))
-        if self.repeats not in (AVERAGED, TYPICAL):
-            raise unknown_name("repeats", self.repeats, (AVERAGED, TYPICAL))
-        check_minimum("draws", self.draws, 100)
-        check_minimum("alpha", self.alpha, 0)
-        check_share("level", self.level)
+        check_declared(self)
 
     @property
     def relative(self) -> bool:
@@ -191,10 +170,7 @@ def load_predictions(
     repeats: dict[int, list[Fold]] = {}
     for (repeat, fold), rows in table[table["part"] == TEST].groupby(["repeat", "fold"]):
         if rows["prediction"].isna().any():
-            raise UserError(
-                f"run {run.id}, repeat {repeat}, fold {fold} has no "
-                "predictions: its training rows held one class only, or its method gave none"
-            )
+            raise UserError(said("comparison", "no_predictions", run=run, repeat=repeat, fold=fold))
         kinds = {"prediction": _type_of(people), "score": float}
         columns = {name: rows[name].to_numpy(kinds[name]) for name in kinds if name in rows}
         of_fold = {"rows": rows["row"].to_numpy(np.intp), **columns}
@@ -324,10 +300,7 @@ def without_copies(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
     for run in runs:
         original = first.setdefault(run.environment["fingerprint"], run)
         if original is not run:
-            notes.append(
-                f"run {run.id} is run {original.id} again ({run.name}): the same models on the "
-                "same data, under another id"
-            )
+            notes.append(said("comparison", "copied", run=run, original=original))
     return list(first.values()), notes
 
 
@@ -390,10 +363,7 @@ def compare_pair(
     UserError : runs of different data sets or splits, or (paired) of different test rows.
     """
     if first.people.name != second.people.name or len(first.people) != len(second.people):
-        raise UserError(
-            f"run {first.id} is of {first.people.name}, {second.id} of {second.people.name}: "
-            "only runs of one data set are compared"
-        )
+        raise UserError(said("comparison", "other_data", first=first, second=second))
     repeats = sorted(first.repeats.keys() & second.repeats.keys())
     if not repeats:
         raise UserError(f"runs {first.id} and {second.id} have no repeat in common")
@@ -456,10 +426,8 @@ def _effective_counts(
     numbers = [[len(folds) for folds in folds_of_run] for folds_of_run in folds_of_runs]
     for first, second in zip(*numbers, strict=True):
         if first != second:
-            raise UserError(
-                f"run {runs[0].id} has {first} folds and {runs[1].id} {second}: compared runs must "
-                "have the same number of folds"
-            )
+            folds = {"first": first, "second": second}
+            raise UserError(said("comparison", "other_folds", runs=runs, **folds))
     starts = np.cumsum([0, *numbers[0]])[:-1]
     first_folds, second_folds = (list(chain(*folds)) for folds in folds_of_runs)
     if settings.paired:
@@ -509,10 +477,7 @@ class Labels:
             np.array_equal(first["rows"], second["rows"])
             for first, second in zip(first_folds, second_folds, strict=True)
         ):
-            raise UserError(
-                "the two runs were tested on different rows (other seed or split): compare them "
-                "with paired=false"
-            )
+            raise UserError(said("comparison", "other_rows"))
         target, code, first, second = self._pool_folds(first_folds, second_folds)
         n_groups = len(first_folds) * self.n_groups
         counts = posterior.joint_confusion(target, first, second, code, n_groups=n_groups)
@@ -652,10 +617,7 @@ class VarianceRatios:
         ratios = self.ratios_of_rates(run)
         is_known = ~np.isnan(ratios)
         if not is_known.any():
-            raise UserError(
-                f"run {run.id}: no half-split gives a variance, of it or of the reference learner; "
-                "run both with a larger split.repeats"
-            )
+            raise UserError(said("comparison", "no_variance", run=run))
         if self.settings.rho_per == MEAN:
             return np.asarray(ratios[is_known].mean())
         # A group without a ratio of its own gets the mean of all ratios.
@@ -701,10 +663,9 @@ class VarianceRatios:
                 )
         jobs = {json.dumps(dict(job), sort_keys=True): job for job in missing.values()}
         commands = " and ".join(presets.commands(list(jobs.values())))
-        raise UserError(
-            f"a relative rho needs half-split runs, and those of {', '.join(missing)} are not "
-            f"in {self.catalogue.folder}: run {commands}"
-        )
+        values = {"missing": ", ".join(missing), "commands": commands}
+        folder = self.catalogue.folder
+        raise UserError(said("comparison", "no_half_splits", folder=folder, **values))
 
     def _half_runs_of(self, run: RunPredictions) -> tuple[Run | None, Run | None]:
         """Return the half-split runs of a run's configuration and of the reference, if any.
@@ -791,12 +752,9 @@ def candidates(
                 runs_of_set[key] = run
     largest = list(max(sets.values(), key=len, default={}).values())
     if len(largest) < 2:
-        attributes_text = f" by {protect}" if protect else ""
-        raise UserError(
-            f"{catalogue.folder} has {'1' if largest else 'no'} finished run of "
-            f"{dataset}{attributes_text}; a "
-            "trade-off needs at least two of one split and seed"
-        )
+        values = {"count": "1" if largest else "no", "by": f" by {protect}" if protect else ""}
+        folder = catalogue.folder
+        raise UserError(said("comparison", "too_few", folder=folder, dataset=dataset, **values))
     names = {part: part_names([run.config[part] for run in largest]) for part in _PARTS}
     return largest, [{part: names[part][i] for part in _PARTS} for i in range(len(largest))]
 

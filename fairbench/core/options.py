@@ -7,6 +7,7 @@ values of any type (:func:`typed_values`), stored states plain ones as JSON has 
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, fields, is_dataclass
@@ -20,7 +21,7 @@ from fairbench.core.text import is_number, quoted
 
 def option(
     default: Any,
-    sentence: str,
+    sentence: str = "",
     *,
     shown: str = "",
     argument: str = "",
@@ -38,7 +39,8 @@ def option(
     Parameters
     ----------
     default : the value if none is given; a function without arguments is called for each value.
-    sentence : what the option means, for ``--help``.
+    sentence : what the option means, for ``--help``; by default what the docstring of its class
+        says, see :func:`meanings`.
     shown : what ``--help`` shows for the value, such as ``COLUMN``, where the type says too little.
     argument : what ``--help`` calls the value if it may be given without ``name=``.
     choices : the only values that are accepted beside the default, if they can be listed.
@@ -61,6 +63,29 @@ def option(
 def declared_names(options: type) -> list[str]:
     """Return the names of a dataclass's options; its other fields no command line sets."""
     return [field.name for field in fields(options) if "sentence" in field.metadata]
+
+
+def meanings(options: type) -> dict[str, str]:
+    """Return what each option of a dataclass means, by name.
+
+    It is what the declaration says, or the docstring of the class that declares the option.
+    """
+    declared = {field.name: field for field in fields(options)}
+    found: dict[str, str] = {}
+    for kind in reversed(options.__mro__):
+        own = vars(kind).get("__dataclass_fields__", {})
+        texts = documented(inspect.cleandoc(vars(kind).get("__doc__") or ""))
+        found |= {name: text for name, text in texts.items() if own.get(name) is declared.get(name)}
+    return {
+        name: field.metadata.get("sentence") or found.get(name, "")
+        for name, field in declared.items()
+    }
+
+
+def documented(docstring: str) -> dict[str, str]:
+    """Return the sentences on each parameter or attribute that a docstring lists, by name."""
+    entries = re.findall(r"^(\w+) : ((?:.+)(?:\n    .+)*)", docstring, re.M)
+    return {name: " ".join(text.split()) for name, text in entries}
 
 
 def check_declared(options: Any) -> None:

@@ -17,9 +17,10 @@ import hashlib
 import io
 import json
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import isnan
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -311,6 +312,19 @@ def digest(content: Any, length: int = 20) -> str:
     """Return the hash of a JSON-like value; equal values in any key order hash alike."""
     text = json.dumps(content, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+@cache
+def sentences_in(package: str) -> dict[str, Any]:
+    """Return the templates of a package's ``sentences.toml``, by their names."""
+    path = Path(__file__).parents[1] / package / "sentences.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def said(package: str, name: str, /, **values: object) -> str:
+    """Return a sentence of a package's ``sentences.toml``, with its values."""
+    sentence: str = sentences_in(package)[name]
+    return sentence.format(**values)
 
 
 def one_line(text: str) -> str:

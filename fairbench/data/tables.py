@@ -42,19 +42,17 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class TablePart:
-    """Which part of a file is the table."""
+    """Which part of a file is the table.
 
-    rows: str = option(
-        "",
-        "The rows that are read, counted from 1 below the header, where totals or notes stand "
-        "below the table: 1:200, or : for all.",
-        shown="FIRST:LAST",
-    )
-    sheet: str = option(
-        "",
-        "Of an Excel file the sheet that is read; by default the first with the columns.",
-        shown="NAME",
-    )
+    Attributes
+    ----------
+    rows : The rows that are read, counted from 1 below the header, where totals or notes stand
+        below the table: 1:200, or : for all.
+    sheet : Of an Excel file the sheet that is read; by default the first with the columns.
+    """
+
+    rows: str = option("", shown="FIRST:LAST")
+    sheet: str = option("", shown="NAME")
 
     @property
     def first_and_last(self) -> tuple[int, int]:

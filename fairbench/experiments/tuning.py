@@ -33,7 +33,7 @@ from fairbench.experiments.configuration import Config
 from fairbench.experiments.contracts import Cell
 from fairbench.experiments.execute import Executor, Plan, WorkUnit, plan_run, prepared
 from fairbench.experiments.pipeline import PlannedRun, ensure
-from fairbench.inference.selection import GoalEstimate, is_enough, least_gap
+from fairbench.inference.selection import GoalEstimate, chance_of_better, is_enough, least_gap
 from fairbench.results.runs import CorruptCellError, StoredCell
 from fairbench.results.tables import VALIDATION
 from fairbench.results.upkeep import note_begun
@@ -621,10 +621,12 @@ class DrawnSearch(Search):
     ----------
     within : by how much the error of a candidate may be above that of the model in use.
     worth : the search ends when one more candidate surely lowers the gap by less, on average.
+    left_out : combination of components -> why it is not drawn from.
     """
 
     within: float = 0.0
     worth: float = 0.0
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     _default: ClassVar[str] = "model in use"
 
@@ -673,6 +675,20 @@ class DrawnSearch(Search):
         """Whether one more candidate surely gains less than it is worth."""
         gap = float(self.values[self.chosen_index, 0])
         return is_enough(gap, len(self.trials), worth=self.worth, risk=self.risk)
+
+    @property
+    def chance(self) -> float:
+        """Upper limit of the probability that one more candidate would be chosen instead."""
+        return 0.0 if self.tried_all else float(chance_of_better(len(self.trials), risk=self.risk))
+
+    @property
+    def ended(self) -> str:
+        """Why it ended: by ``worth``, as the ``whole`` was tried, by ``trials`` or the CPU time."""
+        if self.is_enough:
+            return "worth"
+        if self.tried_all:
+            return "whole"
+        return "trials" if len(self.trials) >= self.tuning.trials else "cpu_seconds"
 
     def _goes_on(self) -> bool:
         return super()._goes_on() and not self.is_enough

@@ -42,10 +42,10 @@ def alternative_document(answer: Alternative, command: str) -> doc.Document:
     searched = [*_search_blocks(answer), _candidates_table(answer)]
     sections = {
         "What it would cost": [_flips(answer)] if better else [],
-        "What further search may gain": [_bounds_table(search)] if search else [],
+        "What further search may gain": [_bounds_table(answer)] if search else [],
         "What was searched": searched,
     }
-    drawn = f"seed {search.seed}; the study is {search.folder}" if search else _NOTHING_DRAWN
+    drawn = f"seed {_seed(search)}; the study is {search.folder}" if search else _NOTHING_DRAWN
     tell = partial(sentence_of, "alternative", **_values(answer))
     found, sure, unseen, todo = ([tell(name) for name in part] for part in _parts(answer))
     return doc.Document(
@@ -73,6 +73,10 @@ def alternative_document(answer: Alternative, command: str) -> doc.Document:
 _NOTHING_DRAWN = "nothing was drawn or fitted"
 
 
+def _seed(search: Search) -> int:
+    return prepared(search.default_plan).study.seed
+
+
 def _name(answer: Alternative) -> str:
     """Return the name of the gap in sentences."""
     label = answer.comparison.metric.label
@@ -98,10 +102,10 @@ def _values(answer: Alternative) -> dict[str, object]:
     }
     if search:
         values |= {
-            "seen_gain": search.seen_gain(1),
-            "true_gain": search.gain(1),
+            "seen_gain": answer.bounds[1]["seen"],
+            "true_gain": answer.bounds[1]["true"],
             "left_out": counted(len(search.left_out), "combination"),
-            "drawn": counted(search.drawn, "candidate"),
+            "drawn": counted(len(search.trials), "candidate"),
         }
     return values
 
@@ -121,13 +125,13 @@ def _parts(answer: Alternative) -> list[list[str]]:
         "group_or_other" if answer.without_group else "group_needed": (
             better and answer.selected["group_at_prediction"]
         ),
-        "whole": search and search.whole,
-        "bound": search and not search.whole,
+        "whole": search and search.tried_all,
+        "bound": search and not search.tried_all,
     }
     sure = {
         "looks": comparison.looks > 1,
         "not_drawn": search is None,
-        "lemma": search and not search.whole,
+        "lemma": search and not search.tried_all,
     }
     unseen = {
         "read": answer.read,
@@ -136,8 +140,8 @@ def _parts(answer: Alternative) -> list[list[str]]:
         "failed": any(tried["reason"] for tried in answer.tried),
     }
     todo = {
-        "go_on": search and search.ended in (alternative.TRIALS, alternative.SECONDS),
-        "more_rows": search and search.ended == alternative.WORTH and search.drawn < _FEW,
+        "go_on": search and search.ended in ("trials", "cpu_seconds"),
+        "more_rows": search and search.ended == "worth" and len(search.trials) < _FEW,
         "more_people": better and comparison.verdict == OPEN,
     }
     parts: tuple[Mapping[str, object], ...] = (found, sure, unseen, todo)
@@ -181,18 +185,13 @@ def _flips(answer: Alternative) -> doc.Table:
     return named_table("alternative", "flips", rows, rules=rules, label=answer.label)
 
 
-def _bounds_table(search: alternative.Searched) -> doc.Table:
+def _bounds_table(answer: Alternative) -> doc.Table:
     """Return the table of the bounds."""
     rows = [
-        {
-            "more": more,
-            "chance": (0.0, 1 - (1 - search.chance) ** more),
-            "seen": (0.0, search.seen_gain(more)),
-            "true": (0.0, search.gain(more)),
-        }
-        for more in alternative.FURTHER
+        {"more": more, **{of: (0.0, bound[of]) for of in ("chance", "seen", "true")}}
+        for more, bound in answer.bounds.items()
     ]
-    return named_table("alternative", "bounds", rows, level=search.level)
+    return named_table("alternative", "bounds", rows, level=answer.comparison.level)
 
 
 def _search_blocks(answer: Alternative) -> Iterator[doc.Table]:
@@ -285,17 +284,22 @@ def _data(answer: Alternative) -> dict[str, Any]:
     if search is not None:
         families = [{**family.choices, "options": family.options} for family in search.families]
         figures["search"] = {
-            **_fields(search, "drawn", "ended", "worth", "seed", "folder"),
+            "drawn": len(search.trials),
+            **_fields(search, "ended", "worth"),
+            "seed": _seed(search),
+            "folder": str(search.folder),
             "families": families,
             "left_out": dict(search.left_out),
             "chance_of_better": [0.0, search.chance],
-            "gain_on_validation_rows": {
-                str(n): [0.0, search.seen_gain(n)] for n in alternative.FURTHER
-            },
-            "further_gain": {str(n): [0.0, search.gain(n)] for n in alternative.FURTHER},
+            "gain_on_validation_rows": _gains(answer, "seen"),
+            "further_gain": _gains(answer, "true"),
             "source": SOURCE,
         }
     return figures
+
+
+def _gains(answer: Alternative, of: str) -> dict[str, list[float]]:
+    return {str(more): [0.0, bound[of]] for more, bound in answer.bounds.items()}
 
 
 def _fields(record: object, *names: str) -> dict[str, Any]:

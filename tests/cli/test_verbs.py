@@ -44,7 +44,7 @@ def test_every_verb_explains_itself(words, capsys):
     assert main([*words, "--help"]) == main(["--help", *words]) == 0
     printed = capsys.readouterr().out
     for name, field in options_of(COMMANDS[words].options).items():
-        sentence = field.metadata["sentence"]
+        sentence = field.sentence
         assert sentence.endswith(".") and sentence[0].isupper()
         assert len(words) == 1 or f"{name}=" in printed or field.pairs
     assert "docs/glossary.md" in printed
@@ -222,9 +222,9 @@ def test_help_explains_what_is_usual_and_names_the_rest(capsys):
     assert "Further options, explained by fairbench audit --help all" in first
     assert "Further options" not in whole
     known = options_of(COMMANDS["audit",].options)
-    assert set(known["group"].metadata["sentence"].split()) <= set(first.split())
-    assert not set(known["rare"].metadata["sentence"].split()) <= set(first.split())
-    assert set(known["rare"].metadata["sentence"].split()) <= set(whole.split())
+    assert set(known["group"].sentence.split()) <= set(first.split())
+    assert not set(known["rare"].sentence.split()) <= set(first.split())
+    assert set(known["rare"].sentence.split()) <= set(whole.split())
 
 
 def test_a_term_is_explained(capsys):

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from benchmarks.alternative import coverage
-from fairbench.comparison.alternative import Searched, compare_models, gap_named
+from fairbench.comparison.alternative import Alternative, compare_models, gap_named
 from fairbench.comparison.choice import SharedRows
 from fairbench.core.errors import UserError
+from fairbench.evaluation.tuning_goals import Tuning
+from fairbench.experiments.tuning import Dimension, DrawnSearch, Family, Trial
 
 PARITY = gap_named("statistical_parity")
 
@@ -84,10 +86,19 @@ def test_what_is_no_gap_is_refused():
 
 
 def test_the_certificate_of_a_space_that_was_tried_whole_is_nothing():
-    result = Searched(4, 0.05, 0.1, level=0.95, whole=True)
-    assert result.chance == result.gain(100) == result.seen_gain(1) == 0
-    some = Searched(4, 0.05, 0.1, level=0.95)
-    assert 0 < some.seen_gain(1) < some.gain(1) < some.gain(10) <= 0.1
+    whole, some = (answer(values) for values in ("1234", "12345"))
+    assert whole.search.chance == whole.bounds[100]["true"] == whole.bounds[1]["seen"] == 0
+    few, more = some.bounds[1], some.bounds[10]
+    assert 0 < few["seen"] < few["true"] < more["true"] <= some.comparison.gaps[1][2]
+
+
+def answer(values):
+    """Return the answer of a search that has tried four of these values."""
+    trials = [Trial({"learner.C": value}) for value in values[:4]]
+    families = [Family({}, {}, (Dimension("learner.C", values, tuple(values)),))]
+    search = DrawnSearch(Tuning(level=0.95), families, None, None, trials=trials)
+    both, tried = compare_models(rows(), PARITY), [{"gap": 0.2}, {"gap": 0.05}]
+    return Alternative("german", "sex", tried, 1, 0.0, 100, both, ("a", "b"), search=search)
 
 
 @pytest.mark.thorough

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import yaml
 
-from fairbench.cli import run_help
 from fairbench.cli.main import module_of, verbs
+from fairbench.core.text import said
 from fairbench.experiments.configuration import experiments_in
 from tests.harness import CONF, ROOT
 
@@ -104,11 +104,11 @@ def _of_help() -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the examples of every verb, and what its help and that of all say can be asked."""
     yield "fairbench/cli/main.py", ("fairbench", "--help")
     yield "fairbench/cli/main.py", ("fairbench", "--version")
-    for line in re.findall(r"(?m)^ +.*?  (fairbench run .*)", vars(run_help)["_HEAD"]):
+    for line in re.findall(r"(?m)^ +.*?  (fairbench run .*)", said("cli", "help_of_run")):
         yield "fairbench/cli/run_help.py", tuple(shlex.split(line))
     for verb in verbs():
         module = module_of(verb)
-        file = _name(Path(inspect.getfile(module)))
+        file = _name(Path(str(inspect.getsourcefile(module))))
         whole = getattr(module, "COMMAND", None)
         parts = getattr(module, "COMMANDS", {"": whole} if whole else {})
         yield file, ("fairbench", verb, "--help")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
 import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from string import Formatter
 from unicodedata import category
 from zipfile import ZipFile
 
@@ -432,3 +434,21 @@ def test_plain_names_stay_and_others_are_told_apart():
         "german", "adult-2", "acs_income",
     ]  # fmt: skip
     assert len({file_name(name) for name in ("a/b", "a_b", "a\\b")}) == 3
+
+
+@pytest.mark.parametrize("package", ["cli", "comparison"])
+def test_every_sentence_of_a_package_is_said_with_the_values_that_it_names(package):
+    folder = Path(escaping.__file__).parents[1] / package
+    nodes = [
+        node for path in folder.rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))
+    ]
+    texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
+    templates = escaping.sentences_in(package)
+    assert {*templates} <= texts
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    for call in (call for call in calls if getattr(call.func, "id", "") == "said"):
+        assert ast.literal_eval(call.args[0]) == package
+        named = {word.arg for word in call.keywords}
+        if isinstance(call.args[1], ast.Constant) and None not in named:
+            fields = Formatter().parse(templates[call.args[1].value])
+            assert {re.split(r"[.\[]", name)[0] for _, name, _, _ in fields if name} == named

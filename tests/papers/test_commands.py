@@ -56,7 +56,7 @@ def test_help_names_every_option_with_its_default(command, monkeypatch, capsys):
     assert " ".join(paragraph.split()) in shown
     for option in options_of(options_class(command)).values():
         assert f"{option.name}=" in shown
-        assert option.metadata["sentence"] in shown
+        assert option.sentence in shown
         if option.kind is int:
             assert f"{option.metadata['sentence']} (default: {option.default})" in shown
 

@@ -32,72 +32,70 @@ class RuleListOptions:
 
 @dataclass(frozen=True)
 class DossierOptions(AuditedOptions):
-    """The options of an audit, and what people say of the model."""
+    """The options of an audit, and what people say of the model.
 
-    facts: str = option(
-        "",
-        "A file of what no prediction can tell, in lines such as 'contact: us@example.org', or in "
-        "JSON. The dossier names what is missing.",
-        shown="FILE",
-    )
+    Attributes
+    ----------
+    facts : A file of what no prediction can tell, in lines such as 'contact: us@example.org', or in
+        JSON. The dossier names what is missing.
+    """
+
+    facts: str = option("", shown="FILE")
     as_of: str = _day("Take")
 
 
 @dataclass(frozen=True)
 class SelectionOptions(DossierOptions):
-    """The same, of rules on categories of people."""
+    """The same, of rules on categories of people.
 
-    unknown: tuple[str, ...] = option(
-        (),
-        "Answers that mean that a category is not known, beside those that usually do, such as "
-        "'Prefer not to say' and 'N/A'. Such people are counted, and in no category.",
-        shown="[LABEL,...]",
-    )
+    Attributes
+    ----------
+    unknown : Answers that mean that a category is not known, beside those that usually do, such as
+        'Prefer not to say' and 'N/A'. Such people are counted, and in no category.
+    """
+
+    unknown: tuple[str, ...] = option((), shown="[LABEL,...]")
 
 
 @dataclass(frozen=True)
 class HiringOptions(SelectionOptions):
-    """The same, with the columns that New York's rules are about."""
+    """The same, with the columns that New York's rules are about.
 
-    sex: str = option("", "The column of sex.", shown="COLUMN")
-    race: str = option("", "The column of race or ethnicity.", shown="COLUMN")
-    keep_small: bool = option(
-        True,
-        "Categories of under 2 % of the people of the file have impact ratios as all others. With "
-        "false they are excluded, as an independent auditor may decide and has to justify.",
-    )
+    Attributes
+    ----------
+    sex : The column of sex.
+    race : The column of race or ethnicity.
+    keep_small : Categories of under 2 % of the people of the file have impact ratios as all others.
+        With false they are excluded, as an independent auditor may decide and has to justify.
+    """
+
+    sex: str = option("", shown="COLUMN")
+    race: str = option("", shown="COLUMN")
+    keep_small: bool = option(True)
 
 
 @dataclass(frozen=True)
 class LendingQuestion(Options):
-    """What is asked of a lender: an audit's options, and its own."""
+    """What is asked of a lender: an audit's options, and its own.
 
-    price: tuple[str, ...] = option(
-        (),
-        "Columns of prices, such as the APR; blank where none was made. High is bad for a person.",
-        shown="[COLUMN,...]",
-    )
-    factors: tuple[str, ...] = option(
-        (),
-        "Columns of legitimate factors, numbers or categories: differences of scores and prices "
-        "are also given among people of the same factors, by least-squares regression.",
-        shown="[COLUMN,...]",
-    )
-    quantiles: tuple[float, ...] = option(
-        (0.1, 0.25, 0.5),
-        "Which shares of all, the best by score, are looked at: who would be granted at that cut.",
-        shown="[SHARE,...]",
-    )
-    good_scores: str = option(
-        "",
-        "With score= and prediction=: which scores are good for a person. Without prediction=, "
-        "favourable= says it.",
-        choices=(HIGH, LOW),
-    )
-    score: str = column(
-        "The column of scores: with prediction= any numbers, without it the probability of the "
-        "positive label, by which decisions are made at threshold=."
-    )
+    Attributes
+    ----------
+    price : Columns of prices, such as the APR; blank where none was made. High is bad for a person.
+    factors : Columns of legitimate factors, numbers or categories: differences of scores and prices
+        are also given among people of the same factors, by least-squares regression.
+    quantiles : Which shares of all, the best by score, are looked at: who would be granted at that
+        cut.
+    good_scores : With score= and prediction=: which scores are good for a person. Without
+        prediction=, favourable= says it.
+    score : The column of scores: with prediction= any numbers, without it the probability of the
+        positive label, by which decisions are made at threshold=.
+    """
+
+    price: tuple[str, ...] = option((), shown="[COLUMN,...]")
+    factors: tuple[str, ...] = option((), shown="[COLUMN,...]")
+    quantiles: tuple[float, ...] = option((0.1, 0.25, 0.5), shown="[SHARE,...]")
+    good_scores: str = option("", choices=(HIGH, LOW))
+    score: str = column()
 
     def __post_init__(self) -> None:
         """Refuse options that no file could satisfy. The first fault in this order is reported."""

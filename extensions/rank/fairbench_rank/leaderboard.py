@@ -92,21 +92,20 @@ MADE_FOR = "0.1"
 
 @dataclass(frozen=True)
 class LeaderboardOptions(Results):
-    """Of what the page is made, where it goes, and what it opens with."""
+    """Of what the page is made, where it goes, and what it opens with.
 
-    results: Path = option(
-        default_results, "The results folder of the runs, or a table of approaches.",
-        shown="FOLDER|FILE.parquet",
-    )  # fmt: skip
-    add: tuple[Path, ...] = option(
-        (), "Further folders or tables of approaches, such as others' beside your own runs.",
-        shown="[FOLDER|FILE.parquet,...]",
-    )  # fmt: skip
-    out: Path = option(
-        Path(), "Where the page is written; by default report/leaderboard in the results folder.",
-        shown="FOLDER",
-    )  # fmt: skip
-    metric: str = option("", "The gap between groups that the page opens with.")
+    Attributes
+    ----------
+    results : The results folder of the runs, or a table of approaches.
+    add : Further folders or tables of approaches, such as others' beside your own runs.
+    out : Where the page is written; by default report/leaderboard in the results folder.
+    metric : The gap between groups that the page opens with.
+    """
+
+    results: Path = option(default_results, shown="FOLDER|FILE.parquet")
+    add: tuple[Path, ...] = option((), shown="[FOLDER|FILE.parquet,...]")
+    out: Path = option(Path(), shown="FOLDER")
+    metric: str = option("")
     purpose: tuple[str, ...] = purposes()
 
 

@@ -73,12 +73,14 @@ MADE_FOR = "0.1"
 
 @dataclass(frozen=True)
 class _Options(Results, RankOptions):
-    """What is ranked, and in which forms the page is written."""
+    """What is ranked, and in which forms the page is written.
 
-    formats: tuple[str, ...] = option(
-        ("html", "json"), "What is written: html, json, latex, markdown, pdf or word.",
-        shown="[FORM,...]",
-    )  # fmt: skip
+    Attributes
+    ----------
+    formats : What is written: html, json, latex, markdown, pdf or word.
+    """
+
+    formats: tuple[str, ...] = option(("html", "json"), shown="[FORM,...]")
 
 
 def _print_ranking(options: _Options) -> None:

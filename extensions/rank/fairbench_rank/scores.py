@@ -514,64 +514,48 @@ USUAL_NAMES = {
 
 @dataclass(frozen=True)
 class RankOptions(TablePart):
-    """Options for ranking: the table, its columns, and how they count."""
+    """Options for ranking: the table, its columns, and how they count.
 
-    path: Path = option(
-        Path,
-        "A CSV, Excel, Parquet or Arrow file with one row for each score of a method; a file or "
-        "folder of lm-evaluation-harness, TabArena, the AutoML benchmark or benchopt; or "
-        "a results folder.",
-        argument="SCORES",
-    )
-    score: tuple[str, ...] = option(
-        (), "The column of scores, or several; they share one error rate.", shown="[COLUMN,...]"
-    )
-    method: str = option(
-        "", "The column of what is ranked; one called method, model or algorithm by default.",
-        shown="COLUMN",
-    )  # fmt: skip
-    task: str = option(
-        "", "The column of tasks; one called task or dataset by default.", shown="COLUMN"
-    )
-    split: tuple[str, ...] = option(
-        (), "The columns that tell the splits of a task apart, such as [repeat,fold].",
-        shown="[COLUMN,...]",
-    )  # fmt: skip
-    item: str = option(
-        "", "The column of questions, where each row is a method's answer to one.", shown="COLUMN"
-    )
-    family: str = option(
-        "", "The column of families: tasks of one source, which go together.", shown="COLUMN"
-    )
-    cost: str = option("", "The column of what a row cost, by which plans are priced.",
-                       shown="COLUMN")  # fmt: skip
-    better: tuple[str, ...] = option(
-        (), "Whether higher or lower scores are better, for each score; by its name by default.",
-        shown="higher|lower",
-    )  # fmt: skip
-    within: float | None = option(
-        None, "The largest difference that does not matter; by default 0.01, or 1 where scores "
-        "are percentages.",
-        least=0,
-    )  # fmt: skip
-    crashed: str = option(
-        "", "What an empty or NaN score counts as: the worst score of any method on that task, "
-        "left-out, or a number. Without it such tables are refused.", shown="worst|left-out|NUMBER",
-    )  # fmt: skip
-    mean: str = option(
-        FAMILIES,
-        "What has equal weight in a mean: each family, or each task (with item=, each question).",
-        choices=(FAMILIES, TASKS),
-    )  # fmt: skip
-    about: str = option(
-        NEW, "What conclusions are about: new tasks, or these same tasks with new questions.",
-        choices=(NEW, THESE),
-    )  # fmt: skip
-    pair: tuple[str, ...] = option(
-        (), "Two methods whose difference is shown by itself.", shown="[METHOD,METHOD]"
-    )
-    seed: int = option(0, "The seed of random draws.", least=0)
-    out: str = option("", "The folder of the page and the JSON.", shown="FOLDER")
+    Attributes
+    ----------
+    path : A CSV, Excel, Parquet or Arrow file with one row for each score of a method; a file or
+        folder of lm-evaluation-harness, TabArena, the AutoML benchmark or benchopt; or a results
+        folder.
+    score : The column of scores, or several; they share one error rate.
+    method : The column of what is ranked; one called method, model or algorithm by default.
+    task : The column of tasks; one called task or dataset by default.
+    split : The columns that tell the splits of a task apart, such as [repeat,fold].
+    item : The column of questions, where each row is a method's answer to one.
+    family : The column of families: tasks of one source, which go together.
+    cost : The column of what a row cost, by which plans are priced.
+    better : Whether higher or lower scores are better, for each score; by its name by default.
+    within : The largest difference that does not matter; by default 0.01, or 1 where scores are
+        percentages.
+    crashed : What an empty or NaN score counts as: the worst score of any method on that task,
+        left-out, or a number. Without it such tables are refused.
+    mean : What has equal weight in a mean: each family, or each task (with item=, each question).
+    about : What conclusions are about: new tasks, or these same tasks with new questions.
+    pair : Two methods whose difference is shown by itself.
+    seed : The seed of random draws.
+    out : The folder of the page and the JSON.
+    """
+
+    path: Path = option(Path, argument="SCORES")
+    score: tuple[str, ...] = option((), shown="[COLUMN,...]")
+    method: str = option("", shown="COLUMN")
+    task: str = option("", shown="COLUMN")
+    split: tuple[str, ...] = option((), shown="[COLUMN,...]")
+    item: str = option("", shown="COLUMN")
+    family: str = option("", shown="COLUMN")
+    cost: str = option("", shown="COLUMN")
+    better: tuple[str, ...] = option((), shown="higher|lower")
+    within: float | None = option(None, least=0)
+    crashed: str = option("", shown="worst|left-out|NUMBER")
+    mean: str = option(FAMILIES, choices=(FAMILIES, TASKS))
+    about: str = option(NEW, choices=(NEW, THESE))
+    pair: tuple[str, ...] = option((), shown="[METHOD,METHOD]")
+    seed: int = option(0, least=0)
+    out: str = option("", shown="FOLDER")
 
     def __post_init__(self) -> None:
         """Refuse what cannot be asked."""

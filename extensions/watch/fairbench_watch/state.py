@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -22,7 +21,7 @@ from fairbench.audits.direction import (
 from fairbench.audits.question import PERCENT, PROBABILITY, Options, column
 from fairbench.core.errors import UserError, check_choice
 from fairbench.core.files import sha256
-from fairbench.core.options import option
+from fairbench.core.options import meanings, option
 from fairbench.core.text import count, natural
 from fairbench.data.columns import plain_pair, spelled
 from fairbench.data.groups import CROSSED, bands_apart
@@ -36,7 +35,9 @@ _OF_AUDITS = (
 
 def _as_in_audits(name: str) -> Any:
     """Declare an option as audits have it."""
-    return copy(Options.__dataclass_fields__[name])
+    declared = Options.__dataclass_fields__[name]
+    metadata = {**declared.metadata, "sentence": meanings(Options)[name]}
+    return field(default=declared.default, metadata=metadata)
 
 
 # Dates are periods where their column is named as ``date:month``.
@@ -65,39 +66,36 @@ def period_asked(time: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class WatchOptions:
-    """What is watched, and of which columns."""
+    """What is watched, and of which columns.
 
-    path: Path = option(
-        Path,
-        "A file with one row per person (CSV, Excel, Parquet or Arrow, compressed or not): one "
-        "file that grows, or with time= a new file each week.",
-        argument="PREDICTIONS",
-    )
-    group: tuple[str, ...] = option(
-        (),
-        "The columns of groups; 'sex x race' stands for the combinations of two or more of them.",
-        shown="[COLUMN,...]",
-    )
-    target: str = column("The column of labels, empty where they are not known yet.")
-    score: str = column("The column of the predicted probability of the positive label.")
-    prediction: str = column("The column of decisions, where they are not score > threshold.")
+    Attributes
+    ----------
+    path : A file with one row per person (CSV, Excel, Parquet or Arrow, compressed or not): one
+        file that grows, or with time= a new file each week.
+    group : The columns of groups; 'sex x race' stands for the combinations of two or more of them.
+    target : The column of labels, empty where they are not known yet.
+    score : The column of the predicted probability of the positive label.
+    prediction : The column of decisions, where they are not score > threshold.
+    scale : What scores are: probabilities from 0 to 1, or percents from 0 to 100.
+    time : The column of periods, such as weeks: a file may then hold new periods alone, and charts
+        have a point for each. Dates become periods as date:month (day, week, month, quarter, year).
+    id : The column that says which person or decision a row is of: rows whose identifier was seen
+        before are counted once.
+    threshold : A score above it is a positive decision.
+    epsilon : A gap under this makes no practical difference.
+    """
+
+    path: Path = option(Path, argument="PREDICTIONS")
+    group: tuple[str, ...] = option((), shown="[COLUMN,...]")
+    target: str = column()
+    score: str = column()
+    prediction: str = column()
     positive: str = _as_in_audits("positive")
     favourable: str = _as_in_audits("favourable")
     decision: str = _as_in_audits("decision")
-    scale: str = option(
-        PROBABILITY,
-        "What scores are: probabilities from 0 to 1, or percents from 0 to 100.",
-        choices=(PROBABILITY, PERCENT),
-    )
-    time: str = column(
-        "The column of periods, such as weeks: a file may then hold new periods alone, and charts "
-        "have a point for each. Dates become periods as date:month (day, week, month, quarter, "
-        "year)."
-    )
-    id: str = column(
-        "The column that says which person or decision a row is of: rows whose identifier was seen "
-        "before are counted once."
-    )
+    scale: str = option(PROBABILITY, choices=(PROBABILITY, PERCENT))
+    time: str = column()
+    id: str = column()
     metrics: tuple[str, ...] = option(
         (),
         f"The gaps that are watched, of {', '.join(RATE_OF)}; all of them by default. The fewer "
@@ -105,8 +103,8 @@ class WatchOptions:
         shown="[METRIC,...]",
     )
     cuts: tuple[str, ...] = ()  # bands that group= has, such as age:25,40,62
-    threshold: float = option(0.5, "A score above it is a positive decision.")
-    epsilon: float = option(0.05, "A gap under this makes no practical difference.")
+    threshold: float = option(0.5)
+    epsilon: float = option(0.05)
 
     def __post_init__(self) -> None:
         """Refuse what no file could mend."""

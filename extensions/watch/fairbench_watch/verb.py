@@ -51,13 +51,16 @@ ALARM = 1
 
 @dataclass(frozen=True)
 class _Options(Results, GateFiles, Gating, WatchOptions):
-    """What is watched, and where the state and the page are."""
+    """What is watched, and where the state and the page are.
 
-    state: str = option("", "The file in which everything is kept.", shown="FILE.json")
-    out: str = option(
-        "", "Where the page and the JSON go; a folder of results/report by default.",
-        shown="FOLDER",
-    )  # fmt: skip
+    Attributes
+    ----------
+    state : The file in which everything is kept.
+    out : Where the page and the JSON go; a folder of results/report by default.
+    """
+
+    state: str = option("", shown="FILE.json")
+    out: str = option("", shown="FOLDER")
     given: frozenset[str] = frozenset()  # the options that the command line has
 
     def __post_init__(self) -> None:

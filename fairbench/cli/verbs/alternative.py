@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
@@ -38,12 +38,12 @@ from fairbench.cli.output import print_line
 from fairbench.cli.tuning import dimension, judged, options_shown, show_end, typed
 from fairbench.cli.verbs.audit import print_and_write
 from fairbench.comparison import alternative as comparison
-from fairbench.comparison.alternative import Alternative, Row
+from fairbench.comparison.alternative import Alternative
 from fairbench.comparison.choice import read_shared, shared_rows
 from fairbench.components import conf_folders
 from fairbench.core.errors import IncompatibleError, UserError, unknown_name
 from fairbench.core.options import hydra_word, option
-from fairbench.core.text import digest, fixed
+from fairbench.core.text import digest, fixed, said
 from fairbench.data.dataset import Task
 from fairbench.evaluation.tuning_goals import Tuning
 from fairbench.experiments.configuration import Presets, check_files_named
@@ -67,43 +67,40 @@ USUAL = {
 
 @dataclass(frozen=True)
 class AlternativeOptions(cli.Results):
-    """What is searched, what the model in use is, and when the search ends."""
+    """What is searched, what the model in use is, and when the search ends.
 
-    ids: tuple[str, ...] = option(
-        (), "Finished runs to search, whose ids begin so, with stored=true.", argument="RUN"
-    )
-    words: tuple[tuple[str, str], ...] = option(
-        (), "The data set and what is drawn, as for fairbench tune; with stored=true, which runs.",
-        argument="NAME=VALUE", pairs=lambda name: True,
-    )  # fmt: skip
-    within: float = option(
-        0.005, "By how much the error rate may be above that of the model in use.",
-        least=0, share=True,
-    )  # fmt: skip
-    gap: str = option(
-        "statistical_parity", "The gap between groups that is to be smaller.", shown="METRIC"
-    )
-    in_use: tuple[str, ...] = option(
-        (),
-        "The model in use: words such as [learner=xgboost,learner.max_depth=4], or a finished run. "
-        "By default a logistic regression; of stored runs, the one of least validation error.",
-        shown="[NAME=VALUE,...]|RUN",
-    )
-    without_group: bool = option(False, "Leave out what needs a person's group at prediction time.")
-    trials: int = option(100, "How many candidates are drawn at most.", least=1)
-    cpu_seconds: float | None = option(
-        None, "After how many CPU seconds of fitting no further candidate is begun.", above=0
-    )
-    worth: float = option(
-        0.005,
-        "The search ends when one more candidate surely lowers the gap by less on average.",
-        share=True,
-    )
-    level: float = option(0.95, "How sure the intervals and the bound are.", share=True)
-    stored: bool = option(False, "Search finished runs, and fit nothing.")
-    study: str = option("", "A name, to begin another search beside the first.", shown="NAME")
+    Attributes
+    ----------
+    ids : Finished runs to search, whose ids begin so, with stored=true.
+    words : The data set and what is drawn, as for fairbench tune; with stored=true, which runs.
+    within : By how much the error rate may be above that of the model in use.
+    gap : The gap between groups that is to be smaller.
+    in_use : The model in use: words such as [learner=xgboost,learner.max_depth=4], or a finished
+        run. By default a logistic regression; of stored runs, the one of least validation error.
+    without_group : Leave out what needs a person's group at prediction time.
+    trials : How many candidates are drawn at most.
+    cpu_seconds : After how many CPU seconds of fitting no further candidate is begun.
+    worth : The search ends when one more candidate surely lowers the gap by less on average.
+    level : How sure the intervals and the bound are.
+    stored : Search finished runs, and fit nothing.
+    study : A name, to begin another search beside the first.
+    out : Where the page and the log are written.
+    """
+
+    ids: tuple[str, ...] = option((), argument="RUN")
+    words: tuple[tuple[str, str], ...] = option((), argument="NAME=VALUE", pairs=lambda name: True)
+    within: float = option(0.005, least=0, share=True)
+    gap: str = option("statistical_parity", shown="METRIC")
+    in_use: tuple[str, ...] = option((), shown="[NAME=VALUE,...]|RUN")
+    without_group: bool = option(False)
+    trials: int = option(100, least=1)
+    cpu_seconds: float | None = option(None, above=0)
+    worth: float = option(0.005, share=True)
+    level: float = option(0.95, share=True)
+    stored: bool = option(False)
+    study: str = option("", shown="NAME")
     formats: tuple[str, ...] = cli.formats("html", "json")
-    out: str = option("", "Where the page and the log are written.", shown="FOLDER")
+    out: str = option("", shown="FOLDER")
 
 
 def alternative(options: AlternativeOptions) -> int:
@@ -117,10 +114,7 @@ def alternative(options: AlternativeOptions) -> int:
     fairbench alternative stored=true dataset=adult in_use=3f2a within=0.01
     """
     if options.ids and not options.stored:
-        raise UserError(
-            f"'{options.ids[0]}' is no option: write name=value, or stored=true to search "
-            "finished runs"
-        )
+        raise UserError(said("cli", "not_stored", word=options.ids[0]))
     if not (options.words or options.stored):
         raise UserError("nothing to search is named, such as dataset=german")
     comparison.gap_named(options.gap)
@@ -174,11 +168,8 @@ def _search_drawn(options: AlternativeOptions) -> tuple[Alternative | None, Path
         folder = options.results / "alternative" / search.folder.name
         if search.default_plan.config["plan"]:
             families = "; ".join(f"{of.name} {of.options}".rstrip() for of in search.families)
-            planned = (
-                f"at most {search.tuning.trials} candidates, each of one cell, beside the model in "
-                f"use; each draw is of one of these, all as likely: {families}"
-            )
-            return None, folder, planned
+            trials = search.tuning.trials
+            return None, folder, said("cli", "plan_of_search", trials=trials, families=families)
         search.show = partial(_show_candidate, search)
         search.carry_out()
         answer, runs = judge_search(search, request)
@@ -192,78 +183,44 @@ def judge_search(search: DrawnSearch, request: Asked) -> tuple[Alternative, list
 
     Test rows are read here, for the model in use and the chosen one alone.
     """
-    default_plan = search.default_plan
     both = judged(search, search.everyone[search.chosen_index])
     runs = list({run.id: run for run in both}.values())
     shared = shared_rows([prepared(run).folder for run in runs])
-    pair_predictions = shared.judging.prediction[:, [0, len(runs) - 1]]
-    rows = replace(shared.judging, prediction=pair_predictions)
-    level = search.tuning.level
-    run = prepared(default_plan)
+    run = prepared(search.default_plan)
     # Sequences have no names of features.
     features = [*map(str, getattr(run.dataset.features, "columns", ()))]
     # The runs that searches have had judged on the test rows of the model in use.
     sets = comparable_sets(list(Catalogue(run.folder.results)))
     (comparable,) = (runs for runs in sets if run.id in [other.id for other in runs])
     judged_runs = {both[1].id, *(other.id for other in comparable if other.purpose == TUNING)}
-    looks = len(judged_runs - {default_plan.id}) or 1
-    judgement = comparison.compare_models(rows, search.goals[0].metric, level=level, looks=looks)
-    ended = (
-        (search.is_enough, comparison.WORTH),
-        (search.tried_all, comparison.WHOLE),
-        (len(search.trials) >= search.tuning.trials, comparison.TRIALS),
-        (True, comparison.SECONDS),
-    )
-    answer = Alternative(
+    answer = comparison.judged_alternative(
+        shared,
+        [0, len(runs) - 1],
+        _read_candidates(search, request.in_use),
+        search.goals[0].metric,
+        level=search.tuning.level,
+        looks=len(judged_runs - {run.id}) or 1,
         data=run.dataset.name,
-        protect=run.protect,
-        tried=_read_candidates(search, request.in_use),
         chosen_index=search.chosen_index,
         within=search.within,
         chosen_by=len(run.cells[0].fold.validation),
-        comparison=judgement,
-        runs=tuple(run.id for run in runs),
-        label=run.dataset.positive_label or "1",
         notes=shared.notes,
         read=tuple(name for name in run.study.protect if name in features),
-        search=comparison.Searched(
-            len(search.trials),
-            seen=float(search.values[search.chosen_index, 0]),
-            gap=judgement.gaps[1][2],
-            level=level,
-            whole=search.tried_all,
-            families=search.families,
-            left_out=request.left_out,
-            ended=next(reason for holds, reason in ended if holds),
-            worth=search.worth,
-            folder=str(search.folder),
-            seed=run.study.seed,
-        ),
+        search=search,
     )
     return answer, runs
 
 
-def _read_candidates(search: DrawnSearch, values_in_use: Mapping[str, str]) -> list[Row]:
+def _read_candidates(search: DrawnSearch, values_in_use: Mapping[str, str]) -> list[list[object]]:
     """Return the model in use and every candidate, as the log has them."""
-    families = {family.name: family for family in search.families}
-    in_use_needs_group = prepared(search.default_plan).study.group_at_prediction
-    rows: list[Row] = []
-    for trial, (gap, error) in zip(search.everyone, search.values.tolist(), strict=True):
+    families = {family.name: family.group_at_prediction for family in search.families}
+    families[""] = prepared(search.default_plan).study.group_at_prediction
+    rows: list[list[object]] = []
+    for trial, judged_by in zip(search.everyone, search.values.tolist(), strict=True):
         values = trial.values or values_in_use
-        row = {
-            "what": " ".join(typed(values)),
-            "label": _label(values),
-            "gap": gap,
-            "error": error,
-            "group_at_prediction": in_use_needs_group,
-            "family": "",
-            "seconds": trial.seconds,
-            "reason": trial.error,
-        }
-        if trial.values:
-            row["family"] = " ".join(typed({group: values[group] for group in COMPONENTS}))
-            row["group_at_prediction"] = families[row["family"]].group_at_prediction
-        rows.append(row)
+        family = " ".join(typed({name: values[name] for name in COMPONENTS if trial.values}))
+        what, ended = " ".join(typed(values)), (trial.seconds, trial.error)
+        rows.append([what, _label(values), *judged_by, families[family], family, *ended])
     return rows
 
 
@@ -302,10 +259,7 @@ class Asked:
         texts["results"] = hydra_word(str(options.results))
         self.line = CommandLine(["hydra/sweeper=tune", *typed(texts)], conf, sweep=True)
         for name in self.line.spaces:
-            raise UserError(
-                f"'{name}={texts[name]}' has several values, and an alternative is searched for "
-                "one model on one split: give it one"
-            )
+            raise UserError(said("cli", "several_values", name=name, text=texts[name]))
         self.fixed = self.line.jobs[0]
         # The model in use and the candidates, where the command does not name them.
         self._stated: Any = yaml.safe_load((conf / "alternative.yaml").read_text(encoding="utf-8"))
@@ -348,10 +302,7 @@ class Asked:
                 reason = reason or str(error)
                 continue
             if study.dataset.task is not Task.BINARY:
-                raise UserError(
-                    f"dataset={study.dataset.name} has no binary target, and it is decisions of "
-                    "yes or no whose gaps an alternative makes smaller: name another dataset="
-                )
+                raise UserError(said("cli", "no_binary_target", name=study.dataset.name))
             fixed, space = self._space(choices, config)
             return Family(choices, fixed, space, study.group_at_prediction), ""
         return None, reason
@@ -402,11 +353,7 @@ class Asked:
                 }
                 raise unknown_name("option", name, available)
         if sum(family.count for family in families) < 2:
-            raise UserError(
-                f"there is one candidate alone, {families[0].name}: name several learners or "
-                "interventions, or give an option an interval, such as "
-                "'learner.C=tag(log,interval(0.01,10))'"
-            )
+            raise UserError(said("cli", "one_candidate", name=families[0].name))
         options = self.options
         tuning = Tuning(
             objectives=(options.gap, "error_rate"),
@@ -425,6 +372,7 @@ class Asked:
             self.line.executor(self._compose({})),
             within=options.within,
             worth=options.worth,
+            left_out=self.left_out,
         )
 
     def _compose(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -444,15 +392,10 @@ class Asked:
         if len(words) == 1 and not stated:
             stated = self._parts_of_run(words[0])
         elif len(stated) < len(words):
-            raise UserError(
-                f"in_use=[{','.join(words)}] is neither words such as learner=xgboost nor one run"
-            )
+            raise UserError(said("cli", "in_use_unclear", words=",".join(words)))
         for name, text in stated.items():
             if not _is_of_model(name):
-                raise UserError(
-                    f"in_use: '{name}={text}' is no part of a model: name learner, intervention, "
-                    "method and their options, and say all else outside of in_use="
-                )
+                raise UserError(said("cli", "not_of_model", name=name, text=text))
             if self.line.parse(f"{name}={text}").is_sweep_override():
                 raise UserError(f"in_use: '{name}={text}' has several values: one is in use")
         chosen = {**self._stated["in_use"], **stated}
@@ -468,10 +411,8 @@ class Asked:
         run = Catalogue(self.options.results).one(name)
         data = str(self.line.compose(self.fixed)["hydra"]["runtime"]["choices"]["dataset"])
         if run.choices["dataset"] != data:
-            raise UserError(
-                f"in_use={name} is a run of {run.choices['dataset']}, and the search is on {data}: "
-                f"name the same, dataset={run.choices['dataset']}"
-            )
+            of_run = run.choices["dataset"]
+            raise UserError(said("cli", "run_of_other_data", name=name, of_run=of_run, data=data))
         chosen = {group: run.choices[group] for group in COMPONENTS}
         presets = Presets(self.conf, tuple(conf_folders()))
         words = presets.overrides(run)  # only those that differ from the defaults

@@ -30,7 +30,7 @@ from fairbench.core.errors import UserError, note, refused
 from fairbench.core.files import make_folder
 from fairbench.core.options import option
 from fairbench.core.processes import keep_freed_memory
-from fairbench.core.text import markdown, quoted
+from fairbench.core.text import markdown, quoted, said
 from fairbench.data.tables import check_file, names_in, near_files
 from fairbench.evaluation.gate import Gate
 from fairbench.reporting.document.model import Document
@@ -40,18 +40,19 @@ from fairbench.results.catalogue import Catalogue
 
 @dataclass(frozen=True)
 class GateFiles:
-    """The options of a gate that name files."""
+    """The options of a gate that name files.
 
-    policy: str = option(
-        "",
-        "A YAML file of options and conditions, one per line, which Python and pytest read, too; "
-        "options of the command line override those in the file.",
-        shown="FILE.yaml",
-    )
-    junit: str = option("", "With fail_if=: a file for the verdict as JUnit's XML.",
-                        shown="FILE.xml")  # fmt: skip
-    sarif: str = option("", "With fail_if=: a file for the verdict in SARIF 2.1.0.",
-                        shown="FILE.sarif")  # fmt: skip
+    Attributes
+    ----------
+    policy : A YAML file of options and conditions, one per line, which Python and pytest read, too;
+        options of the command line override those in the file.
+    junit : With fail_if=: a file for the verdict as JUnit's XML.
+    sarif : With fail_if=: a file for the verdict in SARIF 2.1.0.
+    """
+
+    policy: str = option("", shown="FILE.yaml")
+    junit: str = option("", shown="FILE.xml")
+    sarif: str = option("", shown="FILE.sarif")
     # What a policy that serves an audit as well says of options that this command has not.
     of_audits: Mapping[str, Any] = field(default_factory=dict)
 
@@ -115,15 +116,17 @@ def settle(gate: Gate, options: Any, path: Path) -> int:
 
 @dataclass(frozen=True)
 class AuditedOptions(cli.Results, Options):
-    """What is asked of predictions, and which of a run's repeats they are of."""
+    """What is asked of predictions, and which of a run's repeats they are of.
 
-    path: Path = option(
-        Path,
-        "A CSV, Excel, Parquet or Arrow file with one row per person, compressed or not; or a "
-        "finished run, by the beginning of its id, whose columns need not be named.",
-        argument="PREDICTIONS|RUN",
-    )
-    repeat: int = option(0, "Of a run: which repeat of its split.")
+    Attributes
+    ----------
+    path : A CSV, Excel, Parquet or Arrow file with one row per person, compressed or not; or a
+        finished run, by the beginning of its id, whose columns need not be named.
+    repeat : Of a run: which repeat of its split.
+    """
+
+    path: Path = option(Path, argument="PREDICTIONS|RUN")
+    repeat: int = option(0)
     formats: tuple[str, ...] = cli.formats("html", "json")
     given: frozenset[str] = frozenset()  # the options that the command line has
 
@@ -214,10 +217,8 @@ def _which_columns(path: Path) -> str:
     """Return a sentence that asks what the columns of a file are, of which none was named."""
     column_names = list(map(quoted, names_in(path, [])))
     unnamed_text = f" and {len(column_names) - _SHOWN} more" if len(column_names) > _SHOWN else ""
-    return (
-        f"{path.name} has the columns {', '.join(column_names[:_SHOWN])}{unnamed_text}: say what "
-        "they are, such as target=COLUMN score=COLUMN (or prediction=COLUMN) group=COLUMN"
-    )
+    columns = f"{', '.join(column_names[:_SHOWN])}{unnamed_text}"
+    return said("cli", "which_columns", name=path.name, columns=columns)
 
 
 _SHOWN = 20  # columns that a message lists
@@ -396,11 +397,7 @@ def judge(options: GateOptions) -> int:
     """
     options = with_policy(options, GatedOptions)
     if options.path == Path():
-        raise UserError(
-            "nothing to judge: give a file of predictions, such as fairbench gate loans.csv "
-            "target=repaid score=score group=sex 'fail_if=impact_ratio<0.8', or name one in the "
-            "policy as predictions"
-        )
+        raise UserError(said("cli", "nothing_to_judge"))
     if options.fail_if:
         check_asked(options)
     from fairbench.audits.calls import gate_of

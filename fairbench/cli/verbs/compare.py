@@ -24,7 +24,7 @@ from fairbench.comparison.runs import RunPredictions
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.files import atomic, write_bytes, write_text
 from fairbench.core.options import option
-from fairbench.core.text import csv_text, file_name
+from fairbench.core.text import csv_text, file_name, said
 from fairbench.experiments.configuration import Presets
 from fairbench.inference.comparing import METRICS, frontier
 from fairbench.inference.selection import ranking
@@ -42,14 +42,21 @@ EVERY_RUN = ("all",)
 
 @dataclass(frozen=True)
 class CompareOptions(cli.Results, comparing.Settings):
-    """The options of a comparison, and which runs are compared."""
+    """The options of a comparison, and which runs are compared.
+
+    Attributes
+    ----------
+    runs : The runs, by id, the beginning of one, or name; all ranks all that can be compared.
+    certainty : From which probability on one run ranks above another.
+    """
 
     runs: tuple[str, ...] = option(
-        (), "The runs, by id, the beginning of one, or name; all ranks all that can be compared.",
-        argument="RUN", shown="[RUN,RUN,...]|all",
+        (),
+        argument="RUN",
+        shown="[RUN,RUN,...]|all",
         needed="nothing to compare: name runs=[A,B], or runs=all",
-    )  # fmt: skip
-    certainty: float = option(0.95, "From which probability on one run ranks above another.")
+    )
+    certainty: float = option(0.95)
 
 
 def compare(options: CompareOptions) -> None:
@@ -64,15 +71,9 @@ def compare(options: CompareOptions) -> None:
     catalogue = Catalogue(options.results)
     if options.runs == EVERY_RUN:
         if not (sets := catalogue.comparable()):
-            raise UserError(
-                f"no two finished runs of {options.results} predict the same rows for the same "
-                "groups: comparing needs two"
-            )
+            raise UserError(said("cli", "none_comparable", results=options.results))
         if len(sets) > 1:
-            print(
-                f"There are {len(sets)} rankings, as only runs that predict the same rows for "
-                "the same groups can be compared.\n"
-            )
+            print(said("cli", "several_rankings", rankings=len(sets)))
         for comparable_runs in sets:
             _matrix(_told_once(list(comparable_runs)), options)
         return
@@ -216,20 +217,20 @@ _FROM, _PURPOSE = "from", "purpose"
 
 @dataclass(frozen=True)
 class ChooseOptions(cli.Selection):
-    """Among which runs is chosen, and by what."""
+    """Among which runs is chosen, and by what.
 
-    minimise: str = option(
-        "equalized_odds", "What is to be small: a gap between groups, or a rate better low.",
-        shown="METRIC",
-    )  # fmt: skip
-    where: tuple[str, ...] = option(
-        (), "What a run must keep to: rates compared by <=, <, >= or > with a number, in quotes.",
-        shown="'[RATE<=NUMBER,...]'",
-    )  # fmt: skip
-    level: float = option(0.95, "How sure the intervals are.", share=True)
-    format: str = option(
-        "text", "How the result is printed.", choices=("text", "json", "html", "markdown", "latex")
-    )
+    Attributes
+    ----------
+    minimise : What is to be small: a gap between groups, or a rate better low.
+    where : What a run must keep to: rates compared by <=, <, >= or > with a number, in quotes.
+    level : How sure the intervals are.
+    format : How the result is printed.
+    """
+
+    minimise: str = option("equalized_odds", shown="METRIC")
+    where: tuple[str, ...] = option((), shown="'[RATE<=NUMBER,...]'")
+    level: float = option(0.95, share=True)
+    format: str = option("text", choices=("text", "json", "html", "markdown", "latex"))
 
     def __post_init__(self) -> None:
         """Refuse unknown keys, before any run is read."""
@@ -317,28 +318,24 @@ class choose:
     COMMAND = command(_choose)
 
 
-_POSTPROCESS = "[0,0.02,0.05,0.1,0.2,0.3,1]"
-
-
 @dataclass(frozen=True)
 class TradeoffOptions(cli.Results):
-    """Which runs are drawn."""
+    """Which runs are drawn.
+
+    Attributes
+    ----------
+    dataset : The data set whose runs are drawn.
+    protect : Runs that protect this attribute (sex, or sex x race); what most do by default.
+    repeats : The spread is that of the mean of all repeats; or, as the paper has it, of the typical
+        repeat's test rows.
+    """
 
     dataset: str = option(
-        "", "The data set whose runs are drawn.", argument="DATASET",
-        needed="no data set is named, such as dataset=german",
-    )  # fmt: skip
-    protect: str = option(
-        "", "Runs that protect this attribute (sex, or sex x race); what most do by default.",
-        shown="ATTRIBUTE",
-    )  # fmt: skip
-    purpose: tuple[str, ...] = cli.purposes()
-    repeats: str = option(
-        comparing.AVERAGED,
-        "The spread is that of the mean of all repeats; or, as the paper has it, of the typical "
-        "repeat's test rows.",
-        choices=(comparing.AVERAGED, comparing.TYPICAL),
+        "", argument="DATASET", needed="no data set is named, such as dataset=german"
     )
+    protect: str = option("", shown="ATTRIBUTE")
+    purpose: tuple[str, ...] = cli.purposes()
+    repeats: str = option(comparing.AVERAGED, choices=(comparing.AVERAGED, comparing.TYPICAL))
 
 
 def _draw_tradeoff(options: TradeoffOptions) -> None:
@@ -375,10 +372,7 @@ def _draw_tradeoff(options: TradeoffOptions) -> None:
     drawn = file_of(tradeoff_chart(table, curve, base), title=about, across=2)
     write_bytes(stem.with_suffix(".png"), png_of(drawn))
     if curve.empty:
-        print(
-            "no score was postprocessed: run the ones without intervention with "
-            f"split.validation=0.2 'evaluator.relaxations={_POSTPROCESS}'"
-        )
+        print(said("cli", "not_postprocessed"))
     print_line(f"files: {stem}.csv, {stem}.png")
 
 
@@ -398,23 +392,20 @@ _TERMINAL = "terminal"
 
 @dataclass(frozen=True)
 class TableOptions(cli.Selection):
-    """Which runs are in the table, and how it is written."""
+    """Which runs are in the table, and how it is written.
 
-    ids: tuple[str, ...] = option(
-        (), "Runs whose ids begin so, or all; the run that finished last by default.",
-        argument="RUN",
-    )  # fmt: skip
-    metrics: tuple[str, ...] = option(
-        (), "What is shown of each run; error, log loss and gap by default.",
-        shown="[METRIC,...]",
-    )  # fmt: skip
-    format: str = option(
-        "", "How it is written; by default as out= ends, and otherwise for the terminal.",
-        choices=("", _TERMINAL, *_SUFFIXES.values()),
-    )  # fmt: skip
-    out: Path = option(
-        Path, "A file that ends in .csv, .tex or .md; printed by default.", shown="FILE"
-    )
+    Attributes
+    ----------
+    ids : Runs whose ids begin so, or all; the run that finished last by default.
+    metrics : What is shown of each run; error, log loss and gap by default.
+    format : How it is written; by default as out= ends, and otherwise for the terminal.
+    out : A file that ends in .csv, .tex or .md; printed by default.
+    """
+
+    ids: tuple[str, ...] = option((), argument="RUN")
+    metrics: tuple[str, ...] = option((), shown="[METRIC,...]")
+    format: str = option("", choices=("", _TERMINAL, *_SUFFIXES.values()))
+    out: Path = option(Path, shown="FILE")
 
     @property
     def written_as(self) -> str:

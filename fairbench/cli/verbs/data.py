@@ -16,14 +16,17 @@ from fairbench.data.download import Archive
 
 @dataclass(frozen=True)
 class DataOptions(Results):
-    """Where raw files are looked for."""
+    """Where raw files are looked for.
 
-    search_path: tuple[Path, ...] = option(
-        (),
-        "The folders that are searched; $FAIRBENCH_DATA, data and ../shared/data by default.",
-        shown="[FOLDER,...]",
-    )
-    download: bool = option(True, "Fetch what is missing; false never touches the network.")
+    Attributes
+    ----------
+    search_path : The folders that are searched; $FAIRBENCH_DATA, data and ../shared/data by
+        default.
+    download : Fetch what is missing; false never touches the network.
+    """
+
+    search_path: tuple[Path, ...] = option((), shown="[FOLDER,...]")
+    download: bool = option(True)
 
     def archive(self, *, download: bool) -> Archive:
         """Return the raw files."""
@@ -33,17 +36,26 @@ class DataOptions(Results):
 
 @dataclass(frozen=True)
 class DatasheetOptions(DataOptions):
-    """Which data set is shown."""
+    """Which data set is shown.
 
-    name: str = option("", "A data set, whose datasheet is printed; all by default.",
-                       argument="NAME")  # fmt: skip
+    Attributes
+    ----------
+    name : A data set, whose datasheet is printed; all by default.
+    """
+
+    name: str = option("", argument="NAME")
 
 
 @dataclass(frozen=True)
 class PageOptions(DataOptions):
-    """Where the page goes."""
+    """Where the page goes.
 
-    output: str = option("", "The file that is written; docs/datasets.md by default.")
+    Attributes
+    ----------
+    output : The file that is written; docs/datasets.md by default.
+    """
+
+    output: str = option("")
 
 
 def list_data_sets(options: DatasheetOptions) -> None:

@@ -18,21 +18,25 @@ from fairbench.cli.command import command, filled, table
 from fairbench.components import HOME
 from fairbench.core.errors import UserError, did_you_mean, unknown_name
 from fairbench.core.options import option
-from fairbench.core.text import shortened
+from fairbench.core.text import said, shortened
 
 _GLOSSARY_PATHS = (HOME / "docs" / "glossary.md", Path(__file__).parents[1] / "glossary.md")
 
 
 @dataclass(frozen=True)
 class ExplainOptions:
-    """Which term is explained."""
+    """Which term is explained.
 
-    term: tuple[str, ...] = option((), "What is to be explained, such as calibration or ensemble.",
-                                   argument="TERM")  # fmt: skip
+    Attributes
+    ----------
+    term : What is to be explained, such as calibration or ensemble.
+    choice : A choice of a run, such as method=ensemble.
+    """
+
+    term: tuple[str, ...] = option((), argument="TERM")
     choice: tuple[tuple[str, str], ...] = option(
-        (), "A choice of a run, such as method=ensemble.", argument="GROUP=CHOICE",
-        pairs=lambda name: name in choices.GROUPS,
-    )  # fmt: skip
+        (), argument="GROUP=CHOICE", pairs=lambda name: name in choices.GROUPS
+    )
 
 
 Term: TypeAlias = tuple[str, str, str]  # its name, the sentence that explains it, and its theme
@@ -143,10 +147,7 @@ def _mentioned(wanted: str, terms: Sequence[Term]) -> list[tuple[str, str]]:
     names = [known for term, text, _ in terms for known in _names(term, text)]
     names += [known for group in choices.GROUPS for known in choices.names(group)]
     names += [known for metric in declared() for known in (metric.name, metric.label)]
-    hint = did_you_mean(wanted.lower().replace("_", " "), names) or (
-        "no term, metric or choice of a run has a name near to it; fairbench explain lists all "
-        "terms, fairbench run --help all every option of a run"
-    )
+    hint = did_you_mean(wanted.lower().replace("_", " "), names) or said("cli", "no_term")
     raise UserError(f"unknown term '{shortened(wanted)}': {hint}")
 
 
@@ -158,13 +159,8 @@ def _overview(terms: Sequence[Term]) -> str:
     parts = ["fairbench explain TERM says what one of these terms means:"]
     for theme, names in sorted(by_theme.items()):
         parts.append(f"{theme}\n{filled('; '.join(dict.fromkeys(names)), '  ', '  ')}")
-    parts.append(
-        filled(
-            "It also explains every metric and every choice of a run; fairbench explain GROUP "
-            f"lists the choices of a group: {', '.join(choices.GROUPS)}."
-        )
-    )
-    return "\n\n".join(parts)
+    more = filled(said("cli", "explained_too", groups=", ".join(choices.GROUPS)))
+    return "\n\n".join([*parts, more])
 
 
 COMMAND = command(explain)

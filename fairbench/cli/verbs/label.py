@@ -24,6 +24,7 @@ from fairbench.cli.command import EXPORTED, Results, check_predictions, command,
 from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
+from fairbench.core.text import said
 from fairbench.reporting.document.terminal import print_document
 
 Ask = Callable[[str], str]
@@ -81,11 +82,9 @@ def _ask_until_stored(file: StateFile, session: Session, row: int, ask: Ask) -> 
             if row not in stored_labels:
                 print_line(str(error))
                 continue
-            print_line(
-                f"Row {row} was given {stored_labels[row] or CANNOT_TELL} meanwhile, by another "
-                f"person, which stays: your {text} was not stored. To replace it: fairbench label "
-                f"ask state={file.path} {row}=LABEL overwrite=true"
-            )
+            stored = stored_labels[row] or CANNOT_TELL
+            values = {"row": row, "stored": stored, "text": text, "path": file.path}
+            print_line(said("cli", "label_stays", **values))
         return True
 
 
@@ -103,16 +102,21 @@ _PART = "Which rows are yours where several people label at once, such as 1/2 an
 
 @dataclass(frozen=True)
 class _State(Results):
-    """The options that every part of the verb has."""
+    """The options that every part of the verb has.
+
+    Attributes
+    ----------
+    state : The file in which everything is kept.
+    path : The file of predictions, to start, or where it has moved.
+    """
 
     state: str = option(
-        "", "The file in which everything is kept.", shown="FILE.json",
+        "",
+        shown="FILE.json",
         needed="no state file is named, in which labels are kept: give state=audit.json, or "
         "another name, with every command of fairbench label",
-    )  # fmt: skip
-    path: Path = option(
-        Path, "The file of predictions, to start, or where it has moved.", argument="PREDICTIONS"
     )
+    path: Path = option(Path, argument="PREDICTIONS")
 
     @property
     def file(self) -> StateFile:
@@ -122,40 +126,31 @@ class _State(Results):
 
 @dataclass(frozen=True)
 class NextOptions(_State, Options):
-    """The options of an audit when labelling starts; later only the question may change."""
+    """The options of an audit when labelling starts; later only the question may change.
 
-    n: int = option(1, "How many rows to name.", least=1)
-    question: str | None = option(
-        None,
-        "What labels are to find out: worst (in which group the metric is worst; the usual one), "
-        "gap (whether it differs by more than epsilon between any two groups), each (how large it "
-        "is in each group), calibration (where it is furthest from what scores foretell).",
-        shown="QUESTION",
-    )
-    metric: str | None = option(
-        None,
-        "What the question is about: accuracy (the usual one), true_positive_rate, brier_score or "
-        "any other metric that needs labels; of numbers mae (the usual one), rmse or "
-        "mean_residual.",
-        shown="METRIC",
-    )
-    stop: int | None = option(
-        None,
-        "How many rows you are going to look at, said before the first label. At that number "
-        "intervals are narrower; without it, they hold whenever you stop.",
-        shown="NUMBER",
-    )
-    strategy: str | None = option(
-        None,
-        "How the next group is chosen: top_two (the usual one), thompson, bayesian_ucb, "
-        "bayesian_ucb_quantile, epsilon_greedy, random_arm (any group, equally often), "
-        "random (any row).",
-        shown="STRATEGY",
-    )
-    by: tuple[str, ...] = option(
-        (), "Rows are chosen among the groups of these columns; those of group= by default.",
-        shown="[COLUMN,...]",
-    )  # fmt: skip
+    Attributes
+    ----------
+    n : How many rows to name.
+    question : What labels are to find out: worst (in which group the metric is worst; the usual
+        one), gap (whether it differs by more than epsilon between any two groups), each (how large
+        it is in each group), calibration (where it is furthest from what scores foretell).
+    metric : What the question is about: accuracy (the usual one), true_positive_rate, brier_score
+        or any other metric that needs labels; of numbers mae (the usual one), rmse or
+        mean_residual.
+    stop : How many rows you are going to look at, said before the first label. At that number
+        intervals are narrower; without it, they hold whenever you stop.
+    strategy : How the next group is chosen: top_two (the usual one), thompson, bayesian_ucb,
+        bayesian_ucb_quantile, epsilon_greedy, random_arm (any group, equally often), random (any
+        row).
+    by : Rows are chosen among the groups of these columns; those of group= by default.
+    """
+
+    n: int = option(1, least=1)
+    question: str | None = option(None, shown="QUESTION")
+    metric: str | None = option(None, shown="METRIC")
+    stop: int | None = option(None, shown="NUMBER")
+    strategy: str | None = option(None, shown="STRATEGY")
+    by: tuple[str, ...] = option((), shown="[COLUMN,...]")
     part: str = option("1/1", _PART, shown="1/2")
     given: frozenset[str] = frozenset()  # the options that the command line has
 
@@ -165,33 +160,38 @@ class NextOptions(_State, Options):
 
 @dataclass(frozen=True)
 class AskOptions(_State):
-    """Labels as they are given, or none, to be asked for one row after the other."""
+    """Labels as they are given, or none, to be asked for one row after the other.
 
+    Attributes
+    ----------
+    answers : Labels of rows, such as 17=1 18=0, or C-1042=1 by the column of id=; without any, rows
+        are shown and asked for.
+    labels : A file of labels (CSV, Excel, Parquet or Arrow, compressed or not). It has the column
+        row, or that of id=, and the column label.
+    overwrite : Replace labels that are there.
+    """
+
+    # No option has a digit in its name.
     answers: tuple[tuple[str, str], ...] = option(
-        (),
-        "Labels of rows, such as 17=1 18=0, or C-1042=1 by the column of id=; without any, rows "
-        "are shown and asked for.",
-        argument="ROW=LABEL",
-        pairs=lambda name: any(sign.isdigit() for sign in name),  # as no option has
+        (), argument="ROW=LABEL", pairs=lambda name: any(sign.isdigit() for sign in name)
     )
-    labels: str = option(
-        "",
-        "A file of labels (CSV, Excel, Parquet or Arrow, compressed or not). It has the column "
-        "row, or that of id=, and the column label.",
-        shown="FILE",
-    )
-    overwrite: bool = option(False, "Replace labels that are there.")
+    labels: str = option("", shown="FILE")
+    overwrite: bool = option(False)
     part: str = option("1/1", _PART, shown="1/2")
 
 
 @dataclass(frozen=True)
 class LabelReportOptions(_State):
-    """Options that may differ from those with which the audit was started."""
+    """Options that may differ from those with which the audit was started.
 
-    epsilon: float | None = option(
-        None, "A gap under this makes no practical difference; the state's own by default."
-    )
-    out: str = option("", "Where the page and the JSON go.", shown="FOLDER")
+    Attributes
+    ----------
+    epsilon : A gap under this makes no practical difference; the state's own by default.
+    out : Where the page and the JSON go.
+    """
+
+    epsilon: float | None = option(None)
+    out: str = option("", shown="FOLDER")
 
 
 def label_next(options: NextOptions) -> None:
@@ -212,10 +212,7 @@ def label_next(options: NextOptions) -> None:
     if file.exists():
         session = questions.go_on(file, options, options.given, stated, options.by)
     elif options.path == Path():
-        raise UserError(
-            f"{file.path} does not exist yet: to start it, give a file of predictions, and its "
-            "columns as score=, target= and group="
-        )
+        raise UserError(said("cli", "no_state", path=file.path))
     else:
         check_predictions(options.path, EXPORTED)
         for name in filter(partial(getattr, options), _OF_AUDITS):

@@ -11,9 +11,14 @@ from fairbench.core.options import option
 
 @dataclass(frozen=True)
 class ReportOptions(Results):
-    """Which runs are on the page."""
+    """Which runs are on the page.
 
-    experiment: str = option("", "Only the runs of this experiment, of conf/experiment.")
+    Attributes
+    ----------
+    experiment : Only the runs of this experiment, of conf/experiment.
+    """
+
+    experiment: str = option("")
     formats: tuple[str, ...] = formats("html")
 
 

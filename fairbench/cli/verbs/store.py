@@ -15,7 +15,7 @@ from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError
 from fairbench.core.locks import alone, using
 from fairbench.core.options import option
-from fairbench.core.text import counted, visible
+from fairbench.core.text import counted, said, visible
 from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.runs import document_of, where_from
@@ -32,66 +32,106 @@ _WIDTH = 100
 
 @dataclass(frozen=True)
 class ShowOptions(cli.Results):
-    """Which run is shown."""
+    """Which run is shown.
 
-    run: str = option("", "The beginning of the run's id.", argument="RUN")
+    Attributes
+    ----------
+    run : The beginning of the run's id.
+    """
+
+    run: str = option("", argument="RUN")
 
 
 @dataclass(frozen=True)
 class ExportOptions(ShowOptions):
-    """Which run's predictions are written where."""
+    """Which run's predictions are written where.
 
-    file: Path = option(Path, "A .csv or .parquet file, such as audit reads.", argument="FILE")
-    repeat: int = option(0, "Which repeat of the split.")
-    people: bool = option(False, "Write target and groups, also of data that may not be passed on.")
+    Attributes
+    ----------
+    file : A .csv or .parquet file, such as audit reads.
+    repeat : Which repeat of the split.
+    people : Write target and groups, also of data that may not be passed on.
+    """
+
+    file: Path = option(Path, argument="FILE")
+    repeat: int = option(0)
+    people: bool = option(False)
 
 
 @dataclass(frozen=True)
 class _Cleaning:
-    """How files are removed."""
+    """How files are removed.
 
-    dry_run: bool = option(False, "Only say what would go.")
-    wait: float = option(10.0, "How many seconds to wait for commands that use the folder.")
+    Attributes
+    ----------
+    dry_run : Only say what would go.
+    wait : How many seconds to wait for commands that use the folder.
+    """
+
+    dry_run: bool = option(False)
+    wait: float = option(10.0)
 
 
 @dataclass(frozen=True)
 class GarbageOptions(_Cleaning, cli.Results):
-    """Which files are kept although no run refers to them."""
+    """Which files are kept although no run refers to them.
 
-    hours: float = option(24.0, "Spare what was written in the last so many hours.")
+    Attributes
+    ----------
+    hours : Spare what was written in the last so many hours.
+    """
+
+    hours: float = option(24.0)
 
 
 @dataclass(frozen=True)
 class RemoveOptions(_Cleaning, cli.Selection):
-    """Which runs are removed."""
+    """Which runs are removed.
 
-    ids: tuple[str, ...] = option((), "Runs whose ids begin so.", argument="RUN")
+    Attributes
+    ----------
+    ids : Runs whose ids begin so.
+    """
+
+    ids: tuple[str, ...] = option((), argument="RUN")
 
 
 @dataclass(frozen=True)
 class VerifyOptions(ShowOptions):
-    """Which cells are computed again."""
+    """Which cells are computed again.
 
-    cells: int = option(3, "How many cells to compute again.", least=0)
-    seed: int = option(0, "The seed with which they are drawn.", least=0)
+    Attributes
+    ----------
+    cells : How many cells to compute again.
+    seed : The seed with which they are drawn.
+    keys : The file that the run was made with, such as dataset.path=FILE.
+    """
+
+    cells: int = option(3, least=0)
+    seed: int = option(0, least=0)
     keys: tuple[tuple[str, str], ...] = option(
-        (), "The file that the run was made with, such as dataset.path=FILE.",
-        argument="dataset.path=FILE", pairs=lambda name: "." in name,
-    )  # fmt: skip
+        (), argument="dataset.path=FILE", pairs=lambda name: "." in name
+    )
 
 
 @dataclass(frozen=True)
 class PackOptions(cli.Selection):
-    """Which runs are packed, and what of each."""
+    """Which runs are packed, and what of each.
+
+    Attributes
+    ----------
+    results : The results folder.
+    out : The pack that is written; by default FOLDER.zip.
+    cells : Pack the cells: without them no run is computed again.
+    people : Pack target and groups of all data, also of data that may not be passed on.
+    """
 
     ids: tuple[str, ...] = ()  # the word that has no name is the folder
 
-    results: Path = option(cli.default_results, "The results folder.", argument="FOLDER")
-    out: Path = option(Path(), "The pack that is written; by default FOLDER.zip.", shown="FILE")
-    cells: bool = option(True, "Pack the cells: without them no run is computed again.")
-    people: bool = option(
-        False, "Pack target and groups of all data, also of data that may not be passed on."
-    )
+    results: Path = option(cli.default_results, argument="FOLDER")
+    out: Path = option(Path(), shown="FILE")
+    cells: bool = option(True)
+    people: bool = option(False)
 
 
 _UNPACKED = "name the pack and the folder: fairbench store unpack FILE out=FOLDER"
@@ -99,12 +139,16 @@ _UNPACKED = "name the pack and the folder: fairbench store unpack FILE out=FOLDE
 
 @dataclass(frozen=True)
 class UnpackOptions:
-    """Which pack is made a results folder again."""
+    """Which pack is made a results folder again.
 
-    file: Path = option(Path(), "The pack.", argument="FILE", needed=_UNPACKED)
-    out: Path = option(
-        Path(), "A results folder, which may be there.", shown="FOLDER", needed=_UNPACKED
-    )
+    Attributes
+    ----------
+    file : The pack.
+    out : A results folder, which may be there.
+    """
+
+    file: Path = option(Path(), argument="FILE", needed=_UNPACKED)
+    out: Path = option(Path(), shown="FOLDER", needed=_UNPACKED)
 
 
 def ls(options: cli.Selection) -> None:
@@ -184,16 +228,12 @@ def export_run(options: ExportOptions) -> None:
     written = f"{len(frame)} rows written to {options.file}"
     if "target" not in frame:
         print_line(f"{written}, without target and groups: the data")
-        print_line(
-            f"set {run.people.name} may not be passed on; people=true writes them all the same"
-        )
+        print_line(said("cli", "not_passed_on", name=run.people.name))
         return
     score = " score=score" if "score" in frame else ""
     print_line(f"{written}; audit them with")
-    print_line(
-        f"fairbench audit {options.file} target=target{score} prediction=prediction "
-        f"group=[{','.join(group_columns(run))}]"
-    )
+    group = ",".join(group_columns(run))
+    print_line(said("cli", "audit_of_export", file=options.file, score=score, group=group))
 
 
 def gc(options: GarbageOptions) -> None:
@@ -300,10 +340,7 @@ def verify(options: VerifyOptions) -> int:
         raise UserError("nothing is named: fairbench store verify RUN")
     if (path := Path(options.run)).exists():
         refuse_pack(path)
-        raise UserError(
-            f"{path} is no run, which is named by its id: fairbench store verify RUN "
-            f"results=FOLDER, and fairbench store ls lists the ids"
-        )
+        raise UserError(said("cli", "path_is_no_run", path=path))
     store = Store(options.results)
     folder = Catalogue(options.results).one(options.run)
     conf = cli.components_folder() / "conf"
@@ -365,12 +402,7 @@ def pack(options: PackOptions) -> None:
     if missing:
         print_line(f"{missing} cells of these runs are not there, and not in the pack")
     if left_out:
-        print_line(
-            f"left out, since they may not be given away: target and groups of "
-            f"{', '.join(sorted(left_out))}; without them their runs cannot be compared, "
-            "traded off or audited, nor their metrics computed again from predictions "
-            "(people=true packs them)"
-        )
+        print_line(said("cli", "left_out_of_pack", names=", ".join(sorted(left_out))))
 
 
 def unpack(options: UnpackOptions) -> None:

@@ -10,10 +10,16 @@ from fairbench.core.options import option
 
 @dataclass(frozen=True)
 class SyncOptions(Results):
-    """Where runs are logged."""
+    """Where runs are logged.
 
-    uri: str = option("", "MLflow's server or database; else MLFLOW_TRACKING_URI, or mlflow.db.")
-    experiment: str = option("fairbench", "The experiment in MLflow.")
+    Attributes
+    ----------
+    uri : MLflow's server or database; else MLFLOW_TRACKING_URI, or mlflow.db.
+    experiment : The experiment in MLflow.
+    """
+
+    uri: str = option("")
+    experiment: str = option("fairbench")
 
 
 def log_runs(options: SyncOptions) -> int:
@@ -34,9 +40,14 @@ COMMAND = command(log_runs)
 
 @dataclass(frozen=True)
 class ServerOptions(Results):
-    """Where the pages are served."""
+    """Where the pages are served.
 
-    port: int = option(5000, "The port on 127.0.0.1.")
+    Attributes
+    ----------
+    port : The port on 127.0.0.1.
+    """
+
+    port: int = option(5000)
 
 
 def serve(options: ServerOptions) -> int:

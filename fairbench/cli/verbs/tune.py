@@ -25,14 +25,20 @@ from fairbench.evaluation.tuning_goals import TuningOptions
 
 @dataclass(frozen=True)
 class TuneOptions(Results, TuningOptions):
-    """What is tuned, and how."""
+    """What is tuned, and how.
+
+    Attributes
+    ----------
+    words : What is run and what is tuned, as for fairbench run.
+    """
 
     words: tuple[tuple[str, str], ...] = option(
-        (), "What is run and what is tuned, as for fairbench run.",
-        argument="NAME=VALUE", pairs=lambda name: True,
+        (),
+        argument="NAME=VALUE",
+        pairs=lambda name: True,
         needed="nothing to tune is named, such as dataset=german learner=xgboost "
         "'learner.max_depth=interval(2,8)'",
-    )  # fmt: skip
+    )
 
 
 def tune(options: TuneOptions) -> int:

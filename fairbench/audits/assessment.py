@@ -541,8 +541,7 @@ def _half(rows: ScoredRows, seed: int) -> NDArray[np.bool_]:
     generator = rng(seed, "constraint")
     if rows.design is None:
         return generator.permutation(len(rows.score)) < len(rows.score) / 2
-    half: NDArray[np.bool_] = generator.permutation(rows.design.units) < rows.design.units / 2
-    return half[rows.design.unit]
+    return (generator.permutation(rows.design.units) < rows.design.units / 2)[rows.design.unit]
 
 
 # Everything an audit computes from a table of predictions.

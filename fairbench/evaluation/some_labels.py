@@ -219,8 +219,7 @@ class LabelledMeans:
     @property
     def rows(self) -> Rows:
         """The labelled rows (A,)."""
-        rows: Rows = self.groups.value_counts(sort=False).to_numpy(np.int64)
-        return rows
+        return self.groups.value_counts(sort=False).to_numpy(np.int64)
 
     @property
     def _sizes(self) -> Floats:
@@ -474,8 +473,7 @@ class SomeLabels:
             more = labels * shares
             part = np.fmin((n_labels + more) / n_rows, 1)
             size = (counted + more * among) / (left + (1 - left) * part)
-            further_size: Floats = np.fmax(size, sizes)
-            return further_size
+            return np.fmax(size, sizes)
 
         return successes, sizes, n_labels, shares, size_after
 

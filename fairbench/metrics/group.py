@@ -483,8 +483,7 @@ def average_gaps(form: str, gaps: Floats, shares: Floats) -> Floats:
         return np.fmax.reduce(gaps)
     weight = np.where(np.isnan(gaps), 0.0, shares if form == "weighted" else 1.0)
     with np.errstate(invalid="ignore"):
-        mean: Floats = (weight * np.nan_to_num(gaps)).sum(axis=0) / weight.sum(axis=0)
-    return mean
+        return (weight * np.nan_to_num(gaps)).sum(axis=0) / weight.sum(axis=0)
 
 
 def combined_gap(form: str, rate: Rate, counts: Counts) -> Floats:

@@ -31,7 +31,7 @@ from fairbench.comparison.runs import load_predictions, predictions_frame
 from fairbench.components.datasets import adult, bank, compas, german, ricci
 from fairbench.components.papers import CONF
 from fairbench.components.papers.engine.matching import Effort
-from fairbench.components.papers.released_scores import ScoreFile
+from fairbench.components.papers.released_scores import ScoreFile, partly_labelled
 from fairbench.core.arrays import Floats, integer_seed, rng
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
@@ -194,7 +194,7 @@ def third_of(
     _, rows = whole.held_out(third)
     score = scores(dataset, third, results)[learner]
     score = 1 - score if flip else score
-    return PartlyLabelled.of(
+    return partly_labelled(
         score,
         whole.groups[attribute][rows],
         whole.label[rows],
@@ -249,7 +249,7 @@ def run_pools(word: str, group: str | None, results: Path) -> dict[str, PartlyLa
     run = load_predictions(Catalogue(results).one(word))
     column = group or run.protect[0]
     frame = predictions_frame(run, 0)
-    table = PartlyLabelled.of(
+    table = partly_labelled(
         frame["score"],
         frame[column],
         frame["target"],

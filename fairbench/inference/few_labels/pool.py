@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.linalg import eigh_tridiagonal
 from scipy.special import logit
 
 from fairbench.core.arrays import Codes, Floats, Rows, rng
-from fairbench.core.errors import UserError, unknown_name
 from fairbench.inference.few_labels import calibration
 from fairbench.inference.posterior import posterior_draws
 from fairbench.metrics.registry import binary_confusion
@@ -41,41 +40,6 @@ class PartlyLabelled:
     group: Codes
     label: Floats
     groups: tuple[Hashable, ...]
-
-    @classmethod
-    def of(
-        cls,
-        score: ArrayLike,
-        group: ArrayLike,
-        label: ArrayLike | None = None,
-        *,
-        prediction: ArrayLike | None = None,
-        reference: Hashable | None = None,
-    ) -> PartlyLabelled:
-        """Check columns and code the groups.
-
-        Parameters
-        ----------
-        label : NaN or None where unknown; none at all if left out.
-        prediction : `score` > 0.5 if left out.
-        reference : the group differences start from; the largest if left out.
-
-        Raises
-        ------
-        UserError : unequal lengths, a value that cannot be, an unknown reference group.
-        """
-        scores = _numbers(score, "score")
-        labels = np.full(len(scores), np.nan) if label is None else _numbers(label, "label")
-        decisions = scores > 0.5 if prediction is None else _numbers(prediction, "prediction")
-        column = pd.Series(np.asarray(group, dtype=object))
-        _check_lengths(score=scores, group=column, label=labels, prediction=decisions)
-        _refuse("score", scores, ~((scores >= 0) & (scores <= 1)), "a probability")
-        _refuse("label", labels, ~np.isin(labels, (0, 1)) & ~np.isnan(labels), "0, 1 or missing")
-        _refuse("prediction", decisions, ~np.isin(decisions, (0, 1)), "0 or 1")
-        _refuse("group", column.to_numpy(), column.isna().to_numpy(), "a label")
-        groups = _reference_first(column, reference)
-        codes = pd.Categorical(column, categories=list(groups)).codes
-        return cls(scores, decisions.astype(np.int64), codes.astype(np.int64), labels, groups)
 
     @property
     def n_groups(self) -> int:
@@ -104,39 +68,6 @@ class PartlyLabelled:
         label = np.full(len(self.label), np.nan)
         label[rows] = self.label[rows]
         return PartlyLabelled(self.score, self.prediction, self.group, label, self.groups)
-
-
-def _numbers(values: ArrayLike, name: str) -> Floats:
-    try:
-        return np.asarray(pd.to_numeric(pd.Series(values)), np.float64)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"column '{name}': {str(error).splitlines()[0]}; give numbers") from error
-
-
-def _check_lengths(**columns: NDArray[np.generic] | pd.Series) -> None:
-    lengths = {name: len(values) for name, values in columns.items()}
-    if len(set(lengths.values())) > 1:
-        listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        raise UserError(f"columns of unequal lengths ({listed}); give one value a row to each")
-    if not lengths["score"]:
-        raise UserError("no rows: give at least one prediction")
-
-
-def _refuse(
-    name: str, values: NDArray[np.generic], wrong: NDArray[np.bool_], expected: str
-) -> None:
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        raise UserError(f"column '{name}' is {values[row]} in row {row + 1}; it must be {expected}")
-
-
-def _reference_first(column: pd.Series, reference: Hashable | None) -> tuple[Hashable, ...]:
-    sizes = column.value_counts()
-    reference_group = sizes.index[0] if reference is None else reference
-    if reference_group not in sizes.index:
-        raise unknown_name("reference group", str(reference), map(str, sizes.index))
-    other_groups = sorted((name for name in sizes.index if name != reference_group), key=str)
-    return (reference_group, *other_groups)
 
 
 # Expected confusion counts of unlabelled rows, given how their scores are calibrated.

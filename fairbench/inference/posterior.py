@@ -8,7 +8,7 @@ and ranks (:func:`reliability_diagram`, :func:`ranks`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial, reduce
 from types import MappingProxyType
@@ -354,9 +354,6 @@ def independent_draws(
 
 # Posteriors of confusion matrices of several classes.
 
-# Which class a distribution is conditional on, and the axis of a (true, predicted) table it is.
-GIVEN = {"target": 0, "prediction": 1}
-
 
 @dataclass(frozen=True, eq=False)
 class ConfusionPosterior:
@@ -364,8 +361,7 @@ class ConfusionPosterior:
 
     Attributes
     ----------
-    alpha : (C, C) Dirichlet parameters: row k is P(true class | predicted class k), or, given
-        the true class, P(predicted class | true class k).
+    alpha : (C, C) Dirichlet parameters: row k is P(true class | predicted class k).
     """
 
     alpha: Floats
@@ -392,15 +388,14 @@ class ConfusionPosterior:
         return posterior_draws(self.alpha, draws, generator, alpha=0.0)
 
 
-def confusion_posterior(
-    scores: MulticlassScores, prior: Floats, *, given: str = "prediction"
-) -> ConfusionPosterior:
+def confusion_posterior(scores: MulticlassScores, prior: Floats) -> ConfusionPosterior:
     """Return the posterior from the labelled rows.
+
+    It is given the predicted class, which is known of every row, so that it can be sampled by.
 
     Parameters
     ----------
-    prior : (C, C) pseudo-counts above 0, in rows of the class that is `given`.
-    given : ``prediction`` (known of every row, so that it can be sampled by) or ``target``.
+    prior : (C, C) pseudo-counts above 0, in rows of the predicted class.
 
     Notes
     -----
@@ -410,7 +405,7 @@ def confusion_posterior(
     rows, n = scores.labelled, len(scores.classes)
     target, prediction = scores.target[rows], scores.prediction[rows]
     counts = confusion(target, prediction, np.zeros(len(rows)), n_groups=1, n_classes=n)[0]
-    return ConfusionPosterior(prior + _rows_of(counts.astype(np.float64), given))
+    return ConfusionPosterior(prior + counts.T)
 
 
 def uninformative_prior(n_classes: int, *, strength: float | None = None) -> Floats:
@@ -418,9 +413,7 @@ def uninformative_prior(n_classes: int, *, strength: float | None = None) -> Flo
     return np.full((n_classes, n_classes), 1.0 if strength is None else strength / n_classes)
 
 
-def prior_from_scores(
-    scores: MulticlassScores, *, strength: float = 2.0, given: str = "prediction"
-) -> Floats:
+def prior_from_scores(scores: MulticlassScores, *, strength: float = 2.0) -> Floats:
     """Return pseudo-counts (C, C) for which scores are taken to be true probabilities.
 
     Parameters
@@ -429,17 +422,11 @@ def prior_from_scores(
         equally by all classes, so that none is impossible.
     """
     n = len(scores.classes)
-    expected = np.zeros((n, n))
-    np.add.at(expected, scores.prediction, scores.distribution())
-    shares = _rows_of(expected.T, given)
+    shares = np.zeros((n, n))
+    np.add.at(shares, scores.prediction, scores.distribution())
     total = shares.sum(axis=1, keepdims=True)
     shares = np.where(total > 0, shares / np.where(total > 0, total, 1), 1 / n)
     return strength * (0.99 * shares + 0.01 / n)
-
-
-def _rows_of(table: Floats, given: str) -> Floats:
-    """Return a (true, predicted) table with the given class as its rows."""
-    return np.moveaxis(table, GIVEN[given], 0)
 
 
 def expected_cost(posterior: ConfusionPosterior, costs: Floats) -> tuple[Floats, Floats]:
@@ -468,19 +455,17 @@ def expected_cost(posterior: ConfusionPosterior, costs: Floats) -> tuple[Floats,
 def cost_draws(
     posterior: ConfusionPosterior, costs: Floats, draws: int, generator: np.random.Generator
 ) -> Floats:
-    """Draw (T, C) expected costs of predicting each class; parameters as in `expected_cost`."""
-    return np.stack(list(_columns(posterior, costs, draws, generator)), axis=1)
+    """Draw (T, C) expected costs of predicting each class; parameters as in `expected_cost`.
 
-
-def _columns(
-    posterior: ConfusionPosterior, costs: Floats, draws: int, generator: np.random.Generator
-) -> Iterator[Floats]:
-    """Yield each class's draws; true classes of equal cost merge, as a Dirichlet lets them."""
+    True classes of equal cost merge, as a Dirichlet lets them.
+    """
+    drawn = []
     for alpha, price in zip(posterior.alpha, costs.T, strict=True):
         prices, index = np.unique(price, return_inverse=True)
         merged = np.bincount(index, weights=alpha)
         gammas = generator.standard_gamma(merged, size=(draws, len(merged)))
-        yield gammas @ prices / gammas.sum(axis=1)
+        drawn.append(gammas @ prices / gammas.sum(axis=1))
+    return np.stack(drawn, axis=1)
 
 
 # Bayesian reliability diagrams, the posterior of the calibration error, and accuracy by group.

@@ -439,6 +439,21 @@ def _terms(rate: Rate, probability: Floats, prediction: NDArray[np.int64]) -> Fl
     return terms
 
 
+def expected_l1_error(calibrated: Floats, optimal: Floats) -> float:
+    """Return the mean of |f(s) - f*(s)| over the scores of a group.
+
+    It bounds how far the accuracy that f expects of the group lies from its true one; the sum over
+    two groups bounds the error of their difference (Ji 2020, Lemmas 4.5.1 and 4.5.2; Ji, Smyth,
+    Steyvers 2020, Lemma 2.1).
+
+    Parameters
+    ----------
+    calibrated : (n,) the posterior mean of the calibrated probability of label 1.
+    optimal : (n,) the true probability of label 1 at that score.
+    """
+    return float(np.abs(np.asarray(calibrated) - np.asarray(optimal)).mean())
+
+
 # What the published script makes of calibration draws for TPR and FPR, faults included.
 #
 # It evaluates the calibration map with the intercept in place of the second slope's logarithm, and

@@ -413,27 +413,13 @@ MOST_CALIBRATED, MOST_BY_GROUP = 1000, 10_000
 _LARGE_POOL = 50_000
 
 
-@dataclass(frozen=True, eq=False)
-class Completion:
-    """The confusion counts of all rows, with or without a label.
-
-    Attributes
-    ----------
-    counts : (T, G, 4) draws of TN, FP, FN, TP of all rows; T is 1 where they are known.
-    calibrated : the posterior they are of, where few labels and the scores, calibrated, give them.
-    """
-
-    counts: Floats
-    calibrated: CalibrationPosterior | None = None
-
-
 def complete(
     table: PartlyLabelled,
     generator: np.random.Generator,
     *,
     has_score: bool,
     model: calibration.Calibration = calibration.BETA,
-) -> Completion:
+) -> tuple[Floats, CalibrationPosterior | None]:
     """Return the counts of all rows, by the method that suits the number of labels.
 
     Parameters
@@ -442,22 +428,27 @@ def complete(
     generator : draws.
     has_score : whether there are scores.
     model : the calibration model that is used where there are few labels; the papers' by default.
+
+    Returns
+    -------
+    counts : (T, G, 4) draws of TN, FP, FN, TP of all rows; T is 1 where they are known.
+    calibrated : the posterior they are of, where few labels and the scores, calibrated, give them.
     """
     rows = table.labelled
     labelled_counts = table.counts().astype(np.float64)
     if len(rows) == len(table.score):
-        return Completion(labelled_counts[None])
+        return labelled_counts[None], None
     if not len(rows):  # scores are taken for true probabilities
-        return Completion(plug_in_draws(table, generator, draws=DRAWS))
+        return plug_in_draws(table, generator, draws=DRAWS), None
     few = len(rows) <= MOST_CALIBRATED and len(rows) * table.n_groups <= MOST_BY_GROUP
     if not (has_score and few):
         sizes = table.sizes().astype(np.float64)
-        return Completion(_draw_stratified(labelled_counts, sizes, generator))
+        return _draw_stratified(labelled_counts, sizes, generator), None
     if len(table.score) > _LARGE_POOL:
         # Of a pool's scores a quadrature is made; it is a hundred times faster over fewer.
         table = replace(table, score=np.round(table.score, 4))
     posterior = bayesian_calibration(table, generator, model=model, draws=DRAWS)
-    return Completion(posterior.counts, posterior)
+    return posterior.counts, posterior
 
 
 def _draw_stratified(labelled: Floats, size: Floats, generator: np.random.Generator) -> Floats:

@@ -39,8 +39,8 @@ class PosteriorArms(Generic[AnyPosterior]):
         """Draw every arm's rate or mean once, (R, A)."""
         return self.posterior.draw_once(generator)
 
-    def take(self, rows: Codes) -> PosteriorArms[AnyPosterior]:
-        """Return some of the replications."""
+    def take(self, rows: Any) -> PosteriorArms[AnyPosterior]:
+        """Return some of the replications, or other places that the arrays are indexed by."""
         return PosteriorArms(self.posterior.take(rows), self.unlabelled[rows])
 
     @staticmethod
@@ -263,8 +263,7 @@ def _quadrature(beta: Beta, lowest: float) -> tuple[Floats, Floats]:
     log_rest = np.log(np.maximum(inside, np.finfo(float).tiny)) / power
     x = np.maximum(-np.expm1(log_rest), lowest + 1e-15)
     log_density = (won - 1) * np.log(x) + (lost - power) * log_rest - betaln(won, lost)
-    mass: Floats = np.exp(log_density) / power * np.maximum(length, 0) * _WEIGHTS
-    return x, mass
+    return x, np.exp(log_density) / power * np.maximum(length, 0) * _WEIGHTS
 
 
 # Under any gain, which is a difference of probabilities.
@@ -326,16 +325,11 @@ class LeastKnown:
 
 def _furthest(rates: Floats) -> NDArray[np.int64]:
     """Return the arms of the lowest and the highest rate, (R, 2), never the same one twice."""
-    order = np.argsort(rates, axis=1, kind="stable")
-    return order[:, [0, -1]]
+    return np.argsort(rates, axis=1, kind="stable")[:, [0, -1]]
 
 
 def _arms_of_pair(arms: BetaArms, pair: NDArray[np.int64]) -> BetaArms:
-    won, lost = (
-        np.take_along_axis(array, pair, axis=1)
-        for array in (arms.posterior.successes, arms.posterior.failures)
-    )
-    return PosteriorArms(Beta(won, lost), np.take_along_axis(arms.unlabelled, pair, axis=1))
+    return arms.take((np.arange(len(pair))[:, None], pair))
 
 
 def _spread(values: Floats, pair: NDArray[np.int64], shape: tuple[int, ...], fill: float) -> Floats:

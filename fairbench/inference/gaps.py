@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,11 @@ from fairbench.inference.rates import (
 )
 from fairbench.inference.survey import Design, SurveyCounts, effective_size, sums
 from fairbench.metrics.registry import Rate, selection_rate
+
+
+def between(correlation: Floats | float, *places: Any) -> Floats | float:
+    """Return the correlations at places of the last axes; a number is that of all pairs."""
+    return correlation if isinstance(correlation, float) else correlation[(..., *places)]
 
 
 @dataclass(frozen=True)
@@ -70,20 +76,13 @@ class GroupLimits:
 
     def row(self, index: int) -> GroupLimits:
         """Return the limits at one position of the first axis."""
-        pointwise, simultaneous = (
-            limits.apply(lambda array: array[index])
-            for limits in (self.pointwise, self.simultaneous)
-        )
-        shared = self.correlation
-        return GroupLimits(
-            pointwise, simultaneous, shared if isinstance(shared, float) else shared[index]
-        )
+        row, shared = itemgetter(index), self.correlation
+        shared = shared if isinstance(shared, float) else row(shared)
+        return GroupLimits(self.pointwise.apply(row), self.simultaneous.apply(row), shared)
 
     def take(self, groups: NDArray[Any] | list[int]) -> GroupLimits:
         """Return the limits of some groups alone, by their positions or a mask of all."""
-        shared = self.correlation
-        if not isinstance(shared, float):
-            shared = shared[..., groups, :][..., groups]
+        shared = between(self.correlation, *np.ix_(groups, groups))
         return GroupLimits(self.pointwise.take(groups), self.simultaneous.take(groups), shared)
 
     def only(
@@ -103,11 +102,11 @@ class GroupLimits:
         nothing = Limits(
             np.full(groups.shape, np.nan), np.where(none, 0.0, np.nan), np.where(none, 1.0, np.nan)
         )
-        pointwise, simultaneous = (
-            Limits(*(np.where(groups, *pair) for pair in zip(limits, nothing, strict=True)))
-            for limits in (self.pointwise, self.simultaneous)
+        return GroupLimits(
+            self.pointwise.where(groups, nothing),
+            self.simultaneous.where(groups, nothing),
+            self.correlation,
         )
-        return GroupLimits(pointwise, simultaneous, self.correlation)
 
 
 @lru_cache(maxsize=512)
@@ -195,8 +194,7 @@ def largest_gap(*rates: GroupLimits) -> Limits:
     for rate in rates:
         # A pair in the other order has the same difference with the other sign.
         first, second = np.triu_indices(rate.pointwise.value.shape[-1], 1)
-        shared = rate.correlation
-        shared = shared if isinstance(shared, float) else shared[..., first, second]
+        shared = between(rate.correlation, first, second)
         wide, pointwise = rate.simultaneous, rate.pointwise
         sizes = size_limits_of_pairs(
             wide.take(first),
@@ -442,7 +440,7 @@ def ratios_to_group(
         at 5 % or less.
     """
     of_group = rates.take([reference])
-    shared = correlation if isinstance(correlation, float) else correlation[..., :, reference]
+    shared = between(correlation, reference)
     ratios = ratio_limits(rates, of_group, shared)
     below = probability_ratio_below(rates, of_group, FOUR_FIFTHS, level=level, correlation=shared)
     for ratio in ratios:
@@ -659,8 +657,7 @@ def _change_of_two(cells: Floats, rate: Rate, level: float) -> Limits:
     change = difference(cells, rate, level=level)
     apart = difference_limits(change.take(1), change.take(0))
     first, second = rates_of(cells, rate, level=level)
-    mirrored = Limits(-first.value, -first.upper, -first.lower)
-    total = difference_limits(second, mirrored, -correlation(cells, rate))
+    total = difference_limits(second, first.mirrored, -correlation(cells, rate))
     together = difference_limits(total.take(1), total.take(0))
     corners = [
         _smaller(float(end_apart), float(end_together))

@@ -75,13 +75,8 @@ class Moments:
         scale = _extreme_scale(values, codes, groups)
         if scale is not None:
             of_scaled = cls.of_groups(values / scale[..., codes], codes, groups)
-            return replace(
-                of_scaled,
-                mean=of_scaled.mean * scale,
-                sd=of_scaled.sd * scale,
-                lowest=of_scaled.lowest * scale,
-                highest=of_scaled.highest * scale,
-            )
+            names = "mean", "sd", "lowest", "highest"
+            return replace(of_scaled, **{name: getattr(of_scaled, name) * scale for name in names})
         size, sums = _sums_of(values[..., :_AT_ONCE], codes[:_AT_ONCE], groups)
         for start in range(_AT_ONCE, len(codes), _AT_ONCE):
             rows = slice(start, start + _AT_ONCE)
@@ -364,11 +359,7 @@ def at_levels(function: Callable[[float], Limits], level: Level) -> Limits:
     levels = np.unique(level)
     limits = function(float(levels[0]))
     for one_level in levels[1:]:
-        at_level = level == one_level
-        others = function(float(one_level))
-        limits = Limits(
-            *(np.where(at_level, *arrays) for arrays in zip(others, limits, strict=True))
-        )
+        limits = function(float(one_level)).where(level == one_level, limits)
     return limits
 
 
@@ -441,8 +432,7 @@ def _inverse_of_hall(quantile: Floats, skewness: Floats) -> Floats:
 
 def _student(n: Floats, level: Level) -> Floats:
     """Return Student's quantile of so many rows; infinite of one."""
-    quantile: Floats = special.stdtrit(np.maximum(n - 1, 1), (1 + level) / 2)
-    return np.where(n > 1, quantile, np.inf)
+    return np.where(n > 1, special.stdtrit(np.maximum(n - 1, 1), (1 + level) / 2), np.inf)
 
 
 def tail_index(values: Floats, codes: NDArray[np.integer], groups: int) -> Floats:
@@ -678,19 +668,13 @@ class OutcomeMeans:
         moments = Moments.of_sampled(cell_means, cells.totals(deviation), cells)
         zero, one = (sample.totals(np.where(label == either, deviation, 0.0)) for either in (0, 1))
         share = sample.linearised(outcome)[1]
+        errors = (zero, one), (share, zero), (share, one)
         # Whether there is an interval must not depend on which rows have the large weights.
         effective_share = (sample.size / np.maximum(sample.units, 1))[:, None]
         return cls(
             value=value,
             moments=moments.reaching(*possible).take(np.arange(2 * groups).reshape(-1, 2)),
-            correlation=np.stack(
-                [
-                    sample.product(zero, one),
-                    sample.product(share, zero),
-                    sample.product(share, one),
-                ],
-                axis=-1,
-            ),
+            correlation=np.stack([sample.product(*both) for both in errors], axis=-1),
             totals=totals,
             size=cells.units.reshape(-1, 2) * effective_share,
             counts=SurveyCounts.of(3 * label, sample.codes, design, groups=groups),

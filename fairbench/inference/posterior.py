@@ -539,15 +539,12 @@ def reliability_diagram(
     cell = bins_of_width(score, bins) + bins * (0 if group is None else group)
     shape, labelled = (n_groups, bins), ~np.isnan(correct)
 
-    def sums(rows: NDArray[np.bool_], weights: Floats | None = None) -> Floats:
-        row_weights = None if weights is None else weights[rows]
-        counted = np.bincount(cell[rows], weights=row_weights, minlength=n_groups * bins)
-        return counted.reshape(shape).astype(np.float64)
-
-    everyone = np.ones(len(score), bool)
-    size, labels, right = sums(everyone), sums(labelled), sums(labelled, correct)
+    size, labels, right, total = (
+        np.bincount(cell, weights, n_groups * bins).astype(np.float64).reshape(shape)
+        for weights in (None, labelled, np.where(labelled, correct, 0.0), score)
+    )
     middle = np.broadcast_to((np.arange(bins) + 0.5) / bins, shape)
-    mean_score = np.where(size > 0, sums(everyone, score) / np.maximum(size, 1), middle)
+    mean_score = np.where(size > 0, total / np.maximum(size, 1), middle)
     prior = centred(middle if midpoints else mean_score, strength)
     weight = size / np.maximum(size.sum(axis=-1, keepdims=True), 1)
     posterior = prior.after(right, labels - right)
@@ -589,12 +586,7 @@ def score_prior(score: Floats, group: Codes, n_groups: int, *, strength: float =
     """
     rows = np.bincount(group, minlength=n_groups)
     total = np.bincount(group, weights=score, minlength=n_groups)
-    informed = centred(total / np.maximum(rows, 1), strength)
-    bare, empty = uniform(n_groups, strength), rows == 0
-    return Beta(
-        np.where(empty, bare.successes, informed.successes),
-        np.where(empty, bare.failures, informed.failures),
-    )
+    return centred(np.where(rows > 0, total / np.maximum(rows, 1), 0.5), strength)
 
 
 def ranks(

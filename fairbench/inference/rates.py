@@ -38,6 +38,15 @@ class Limits(NamedTuple):
         """Return the limits of which each array is what a function makes of it."""
         return Limits(*map(function, self))
 
+    def where(self, condition: NDArray[np.bool_], others: Limits) -> Limits:
+        """Return these limits where a condition holds, and others elsewhere."""
+        return Limits(*(np.where(condition, *pair) for pair in zip(self, others, strict=True)))
+
+    @property
+    def mirrored(self) -> Limits:
+        """The limits of the negative values."""
+        return Limits(-self.value, -self.upper, -self.lower)
+
     def at(self, index: int) -> tuple[float, float, float]:
         """Return the estimate at one position of a single axis, with its limits, as numbers."""
         return float(self.value[index]), float(self.lower[index]), float(self.upper[index])
@@ -100,8 +109,7 @@ def _pseudo_count(size: ArrayLike) -> Floats:
     The upper one is that of Beta(x + 1 - c, n - x + c): Jeffreys' limits have c = 1/2, those of
     Clopper and Pearson c = 0.
     """
-    few: Floats = np.clip((_MANY - np.asarray(size, float)) / (_MANY - _FEW), 0, 1)
-    return 0.5 - 0.25 * few
+    return 0.5 - 0.25 * np.clip((_MANY - np.asarray(size, float)) / (_MANY - _FEW), 0, 1)
 
 
 def _lower_limit(x: Floats, n: Floats, tail: Floats) -> Floats:
@@ -227,21 +235,16 @@ def difference_limits(first: Limits, second: Limits, correlation: ArrayLike = 0.
 def _combine(first: Floats, second: Floats, correlation: ArrayLike) -> Floats:
     """Return sqrt(a^2 - 2 r a b + b^2): the half-width of a difference from those of two rates."""
     r = np.asarray(correlation)
-    half_width: Floats = np.hypot(first, second)
-    if r.any():
-        half_width = np.sqrt(np.maximum(half_width**2 - 2 * r * first * second, 0))
-    return half_width
+    half_width = np.hypot(first, second)
+    if not r.any():
+        return half_width
+    return np.sqrt(np.maximum(half_width**2 - 2 * r * first * second, 0))
 
 
 def mean_limits(first: Limits, second: Limits, correlation: ArrayLike = 0.0) -> Limits:
     """Return the means of two rates with their intervals, made like those of differences."""
-    value = (first.value + second.value) / 2
-    opposite = -np.asarray(correlation)
-    return Limits(
-        value,
-        value - _combine(first.value - first.lower, second.value - second.lower, opposite) / 2,
-        value + _combine(first.upper - first.value, second.upper - second.value, opposite) / 2,
-    )
+    total = difference_limits(first, second.mirrored, -np.asarray(correlation))
+    return total.apply(lambda limit: limit / 2)
 
 
 def weighted_sum_limits(rates: Limits, weight: Floats, correlation: Floats) -> Limits:

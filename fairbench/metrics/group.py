@@ -179,13 +179,7 @@ def expected_counts(weights: Weights, counts: Sequence[Floats]) -> Floats:
     weights : the probability of each threshold, as :func:`least_error` returns them.
     counts : for each group, the counts (V, 4) at each of its thresholds.
     """
-    return np.stack(
-        [
-            group_weights @ group_counts
-            for group_weights, group_counts in zip(weights, counts, strict=True)
-        ],
-        axis=-2,
-    )
+    return np.stack(list(map(np.matmul, weights, counts)), axis=-2)
 
 
 def least_error(

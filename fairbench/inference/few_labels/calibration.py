@@ -105,8 +105,7 @@ class Calibration:
         """Draw the normals behind parameters (C, G, D) and spreads (C, D): the means are drawn."""
         mean_sd = np.array(self.mean_sd)
         if self.spread_sd is None:
-            scaled: Floats = theta / mean_sd
-            return scaled.reshape(len(theta), -1)
+            return (theta / mean_sd).reshape(len(theta), -1)
         precision = theta.shape[1] / spread**2 + 1 / mean_sd**2
         mean = theta.sum(axis=1) / spread**2 / precision
         mean += generator.standard_normal(mean.shape) / np.sqrt(precision)

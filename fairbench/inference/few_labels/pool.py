@@ -246,12 +246,8 @@ def plug_in_draws(
     """Draw counts (T, G, 4) as labels scatter around scores that are true probabilities."""
     mean, variance, size = _moments(table)
     shape = (draws, mean.size)
-    positives = draw_positives(
-        np.broadcast_to(mean.ravel(), shape),
-        np.broadcast_to(variance.ravel(), shape),
-        size.ravel(),
-        generator,
-    )
+    of_draws = (np.broadcast_to(moment.ravel(), shape) for moment in (mean, variance))
+    positives = draw_positives(*of_draws, size.ravel(), generator)
     return _counts(positives.reshape(draws, *mean.shape), size)
 
 

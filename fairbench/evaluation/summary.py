@@ -343,7 +343,7 @@ class _Run:
                 _, lower[cells], upper[cells] = limits
                 of_mean_rates[cells] = of_rates
         no_interval = np.isnan(lower) | np.isnan(upper)
-        mean_estimand = self.splits.estimand
+        mean_estimand = repeats.ESTIMANDS[self.splits.kind]
         rates_estimand = mean_estimand + _OF_RATES
         estimand = np.where(of_mean_rates, rates_estimand, mean_estimand).astype(object)
         return (

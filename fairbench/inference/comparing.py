@@ -401,18 +401,16 @@ class Density:
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """A region that holds `level` of the draws.
+    """A region that holds a share of the draws.
 
     Attributes
     ----------
-    level : the share of the draws in the region.
     inside : (T,) whether a draw lies in the region.
     size : length, area or volume, in the units of the draws; 0 where a dimension does not vary.
     bounds : (m, 2) smallest and largest coordinates of the draws inside.
     density : the density on a grid, for two dimensions that both vary; otherwise None.
     """
 
-    level: float
     inside: NDArray[np.bool_]
     size: float
     bounds: Floats
@@ -443,7 +441,6 @@ def highest_density_region(draws: Floats, level: float = 0.95) -> Region:
     inside = draws[is_inside]
     all_vary = bool(varies.all())
     return Region(
-        level=level,
         inside=is_inside,
         size=size if all_vary else 0.0,
         bounds=np.stack([inside.min(axis=0), inside.max(axis=0)], axis=1),

@@ -312,12 +312,7 @@ def loss_limits(
     (:func:`signed_limits`).
     """
     signed, lost = signed_limits(moments, level=level), centred_limits(moments, level=level)
-    below = np.isneginf(least)
-    limits = Limits(
-        moments.mean,
-        np.where(below, signed.lower, lost.lower),
-        np.where(below, signed.upper, lost.upper),
-    )
+    limits = signed.where(np.isneginf(least), lost)
     return _within(limits, moments.size >= rows, least, most)
 
 

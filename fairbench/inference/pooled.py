@@ -131,30 +131,18 @@ def adjusted_p_values(p_values: ArrayLike, *, overlapping: bool = False) -> Floa
     return result
 
 
-def lower_limits(
-    successes: ArrayLike, sizes: ArrayLike, level: float = 0.95, *, simultaneous: bool = True
-) -> Floats:
-    """Return exact one-sided lower limits of rates (G,); 0 for an empty group.
-
-    With `simultaneous` all of them hold at once with probability `level` (Bonferroni, which needs
-    no independence); without, each on its own.
-    """
-    y, n = np.asarray(successes, np.float64), np.asarray(sizes, np.float64)
-    error = (1 - level) / (len(y) if simultaneous else 1)
-    limits = special.betaincinv(np.maximum(y, 1), n - y + 1, error)
-    return np.where(y > 0, limits, 0.0)
-
-
 def all_at_least(successes: ArrayLike, sizes: ArrayLike, level: float = 0.95) -> tuple[float, int]:
     """Certify "no group's rate is under c" with the largest c that holds with confidence `level`.
 
     Returned are the bound c and the position of the group that determines it.
 
-    c is the smallest of the groups' one-sided limits, without a correction: the statement is false
-    only if the truly worst group is under c, and then that group's own limit has failed. So the
-    error rate is that of one limit, for any number of groups, overlapping or not.
+    c is the smallest of the groups' exact one-sided limits (0 for an empty group), without a
+    correction: the statement is false only if the truly worst group is under c, and then that
+    group's own limit has failed. So the error rate is that of one limit, for any number of groups,
+    overlapping or not.
     """
-    limits = lower_limits(successes, sizes, level, simultaneous=False)
+    y, n = np.asarray(successes, np.float64), np.asarray(sizes, np.float64)
+    limits = np.where(y > 0, special.betaincinv(np.maximum(y, 1), n - y + 1, 1 - level), 0.0)
     worst = int(limits.argmin())
     return float(limits[worst]), worst
 

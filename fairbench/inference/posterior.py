@@ -147,8 +147,7 @@ class Normal(_WithQuantiles):
 
 def uniform(shape: int | tuple[int, ...], strength: float = 2.0) -> Beta:
     """Return Beta(strength / 2, strength / 2): strength 2 is uniform, 1 is Jeffreys' prior."""
-    half = np.full(shape, strength / 2)
-    return Beta(half, half)
+    return centred(np.full(shape, 0.5), strength)
 
 
 def centred(mean: ArrayLike, strength: ArrayLike = 2.0) -> Beta:

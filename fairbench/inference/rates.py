@@ -9,7 +9,6 @@ last part has wider intervals that hold at every look (:func:`rate_sequence`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from scipy import special
 from scipy.special import betaln, xlog1py, xlogy
 
 from fairbench.core.arrays import Floats, divide
+from fairbench.metrics.regression import normal_quantile
 
 # Rows up to which a rate's limits are halfway to the exact ones, and from which on Jeffreys'.
 _FEW, _MANY = 30, 90
@@ -346,10 +346,7 @@ def probability_ratio_below(
     return special.ndtr(-np.where(difference == 0, 0, z))
 
 
-@lru_cache(maxsize=64)
-def quantile(level: float) -> float:
-    """Return the normal quantile of a two-sided interval, 1.96 at 95 %."""
-    return float(special.ndtri((1 + level) / 2))
+quantile = normal_quantile  # of a two-sided interval: 1.96 at 95 %
 
 
 def last_holding(

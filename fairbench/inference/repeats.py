@@ -116,11 +116,6 @@ class Splits:
     repeats: int = 1
     test_share: float = 0.5
 
-    @property
-    def estimand(self) -> str:
-        """The words that name what a mean over these splits estimates."""
-        return ESTIMANDS[self.kind]
-
     def variance(self, splits: Floats) -> Floats:
         """Return the variance of a mean over `splits` splits, relative to that of one split.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -674,11 +674,12 @@ class LabelledRows:
         smallest = np.minimum.reduce(denominators)
         factors = [smallest / denominator for denominator in denominators]
         of_all = [factor[self.group] for factor in factors]
+        of_labelled = [factor[self.rows] for factor in of_all]
         moved, remaining = self._variance_reduction(
             np.minimum.reduce(events),
-            _weighted_sum([factor[self.group[self.rows]] for factor in factors], influences),
-            _weighted_sum(of_all, expected),
-            _weighted_sum(of_all, by_score),
+            reduce(np.add, map(np.multiply, of_labelled, influences), 0.0),
+            reduce(np.add, map(np.multiply, of_all, expected), 0.0),
+            reduce(np.add, map(np.multiply, of_all, by_score), 0.0),
         )
         means = _move_together(np.array(shares), moved / smallest)
         effective = np.array(sizes) / remaining
@@ -848,14 +849,6 @@ class LabelledRows:
         """Return the sums (G,) of values (N,) of all rows."""
         counted = values if self.copies is None else values * self.copies
         return sums(counted, self.group, self.groups)
-
-
-def _weighted_sum(weights: Sequence[Floats], arrays: Sequence[Floats]) -> Floats:
-    """Return the sum of arrays, each times a weight, added in their order."""
-    total = np.zeros_like(arrays[0])
-    for weight, array in zip(weights, arrays, strict=True):
-        total = total + weight * array
-    return total
 
 
 def _move_together(shares: Floats, sum_change: Floats) -> Floats:

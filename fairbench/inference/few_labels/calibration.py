@@ -513,13 +513,11 @@ class Sample:
 
     Attributes
     ----------
-    pareto_shape : tail of the importance weights.
     effective_size : how many independent draws these are worth.
     sampler : ``importance``, or ``elliptical_slice`` where importance draws cannot be trusted.
     """
 
     theta: Floats
-    pareto_shape: float
     effective_size: float
     sampler: str
 
@@ -547,7 +545,7 @@ def sample(
         kept = resample(weights, len(theta), generator)
         trusted = shape <= _LARGEST_SHAPE and size >= _SMALLEST_SHARE * len(theta)
         if trusted or not chains:
-            return Sample(theta[kept], shape, size, "importance")
+            return Sample(theta[kept], size, "importance")
         start, spread = theta[kept[:_CHAINS]], proposal.spread(kept[:_CHAINS])
         proposal = proposal.refine(weights, generator)
     # Chains on the prior's normals, which start from the last importance draws.
@@ -566,7 +564,7 @@ def sample(
     )
     chained = parameters(z)
     size = chain_effective_size(chained)
-    return Sample(chained.reshape(draws, -1), shape, size, "elliptical_slice")
+    return Sample(chained.reshape(draws, -1), size, "elliptical_slice")
 
 
 # Whether scores are calibrated alike everywhere: labels that are foreseen, and those that come.

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError
-from fairbench.inference.posterior import kronecker_steps, table_draws
+from fairbench.inference.posterior import even_points, table_draws
 from fairbench.inference.repeats import mean_table_draws
 from fairbench.inference.survey import effective_counts, mean_shrinkage
 from fairbench.metrics import registry
@@ -527,8 +527,7 @@ def _neighbour_region(draws: Floats, level: float) -> tuple[NDArray[np.bool_], f
 
     low, high = white[inside].min(axis=0) - radius, white[inside].max(axis=0) + radius
     # The share of the box that the region fills, by evenly spread points.
-    lattice = np.arange(1, total + 1)[:, None] * kronecker_steps(len(low)) % 1
-    reach = tree.query(low + (high - low) * lattice, [k])[0][:, 0]
+    reach = tree.query(low + (high - low) * even_points(total, len(low)), [k])[0][:, 0]
     filled = float((reach <= radius).mean())
     box_volume = float((high - low).prod() * np.diag(factor).prod())
     return inside, filled * box_volume

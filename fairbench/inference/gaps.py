@@ -194,15 +194,9 @@ def largest_gap(*rates: GroupLimits) -> Limits:
     for rate in rates:
         # A pair in the other order has the same difference with the other sign.
         first, second = np.triu_indices(rate.pointwise.value.shape[-1], 1)
-        shared = between(rate.correlation, first, second)
-        wide, pointwise = rate.simultaneous, rate.pointwise
-        sizes = size_limits_of_pairs(
-            wide.take(first),
-            pointwise.take(first),
-            wide.take(second),
-            pointwise.take(second),
-            shared,
-        )
+        both = rate.simultaneous, rate.pointwise
+        of_pairs = (limits.take(groups) for groups in (first, second) for limits in both)
+        sizes = size_limits_of_pairs(*of_pairs, between(rate.correlation, first, second))
         limits_of_rates.append([np.fmax.reduce(array, axis=-1, initial=np.nan) for array in sizes])
     value, lower, upper = (np.fmax.reduce(arrays) for arrays in zip(*limits_of_rates, strict=True))
     return Limits(value, np.clip(lower, 0, None), np.where(np.isnan(value), np.nan, upper))
@@ -394,14 +388,8 @@ def distance_limits(
     if not known:
         error = np.where(is_pair, error, 0).max(axis=(-2, -1), keepdims=True)
     massart = np.sqrt(np.log(groups * (groups - 1) / (1 - level)) / 2)
-    value, lower, upper = (
-        np.where(is_pair, array, -np.inf).max(axis=(-2, -1))
-        for array in (
-            distances,
-            distances - massart * error,
-            distances + quantile(level) / 2 * error,
-        )
-    )
+    ends = distances, distances - massart * error, distances + quantile(level) / 2 * error
+    value, lower, upper = (np.where(is_pair, end, -np.inf).max(axis=(-2, -1)) for end in ends)
     return Limits(value, np.clip(lower, 0, value), np.clip(upper, None, 1))
 
 
@@ -497,11 +485,8 @@ def ratios_to_highest(
     top = among.max(axis=-1, keepdims=True)
     value = divide(rates.value, top)
     most = np.where(highest, 1.0, np.inf)
-    smallest_limits = (
-        np.where(compared, pointwise.lower, np.inf).min(axis=-1),
-        np.where(compared, upper, np.inf).min(axis=-1),
-    )
-    ratios = Limits(value, *(np.minimum(limit, most) for limit in smallest_limits))
+    smallest = (np.where(compared, end, np.inf).min(axis=-1) for end in (pointwise.lower, upper))
+    ratios = Limits(value, *(np.minimum(limit, most) for limit in smallest))
     below_any = _below_any(rates, compared, level, correlation)
     rivals = int(compared.sum(axis=1).max())
     below_any_wider = _below_any(wider, compared, wider_level(level, highest), correlation)
@@ -1092,14 +1077,11 @@ def _correlation_of_rows(weight: Floats, share: Limits, rows: Limits) -> float:
     by chance would have a correlation of nearly 1, and its ratio no error.
     """
     kish = float(weight.sum() ** 2 / (weight**2).sum())
-    spread = [
-        p * (1 - p)
-        for p in (
-            (float(limits.value[0]) * size + 0.5) / (size + 1)
-            for limits, size in ((share, kish), (rows, len(weight)))
-        )
-    ]
-    return float(np.sqrt(kish / len(weight) * min(1.0, spread[0] / spread[1])))
+    p, q = (
+        (float(limits.value[0]) * size + 0.5) / (size + 1)
+        for limits, size in ((share, kish), (rows, len(weight)))
+    )
+    return float(np.sqrt(kish / len(weight) * min(1.0, p * (1 - p) / (q * (1 - q)))))
 
 
 def _correlation_of_lists(one: Floats, other: Floats, lists: Codes) -> float:

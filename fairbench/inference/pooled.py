@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from fairbench.core.arrays import Codes, Floats
-from fairbench.inference.posterior import kronecker_steps
+from fairbench.inference.posterior import even_points
 
 _CELLS = 1 << 20  # cells of one block of tests
 _REACH = 9.0  # standard deviations from the mean, beyond which counts have no weight
@@ -458,9 +458,7 @@ def _propose_spreads(model: _Model) -> tuple[Floats, Floats, Floats, Floats]:
 @lru_cache(maxsize=16)
 def _normals(n: int, dimensions: int) -> Floats:
     """Return n evenly spread points of a standard normal, (n, dimensions): a Kronecker sequence."""
-    return np.asarray(
-        special.ndtri((0.5 + np.arange(1, n + 1)[:, None] * kronecker_steps(dimensions)) % 1)
-    )
+    return special.ndtri(even_points(n, dimensions, 0.5))
 
 
 def _broad(spreads: Floats) -> Floats:

@@ -18,7 +18,7 @@ from scipy.special import chdtri, ndtri
 
 from fairbench.core.arrays import Codes, Floats
 from fairbench.core.errors import UserError, check_minimum
-from fairbench.inference.posterior import kronecker_steps
+from fairbench.inference.posterior import even_points
 
 CLIP = 0.01
 _CACHED = 1 << 14
@@ -194,13 +194,11 @@ def kronecker(columns: int, rows: int, generator: np.random.Generator) -> Floats
 
     Notes
     -----
-    A Kronecker sequence (:func:`fairbench.inference.posterior.kronecker_steps`), shifted at random
+    A Kronecker sequence (:func:`fairbench.inference.posterior.even_points`), shifted at random
     (Cranley & Patterson 1976). Sobol's set fills many columns better, but ``scipy.stats`` takes
     longer to import than a million rows to count.
     """
-    shift = generator.random(columns)
-    points = shift + np.outer(np.arange(1, rows + 1), kronecker_steps(columns))
-    return np.clip(points % 1, 1e-12, 1 - 1e-12)
+    return np.clip(even_points(rows, columns, generator.random(columns)), 1e-12, 1 - 1e-12)
 
 
 def modes(proposal: Proposal, labels: ShownLabels) -> tuple[Floats, Floats]:

@@ -114,6 +114,14 @@ def _lanczos(values: Floats, start: Floats, nodes: int) -> tuple[Floats, Floats]
     return diagonal, off_diagonal
 
 
+def _points(score: Floats, kind: Codes, kinds: Codes, nodes: int) -> tuple[Floats, Floats, Codes]:
+    """Return scores that stand for the rows (n,) of each kind, with their weights and kinds."""
+    log_odds = logit(np.clip(score, calibration.CLIP, 1 - calibration.CLIP))
+    rules = [gauss_rule(log_odds[kind == one], nodes) for one in kinds]
+    points, weights = (np.concatenate(part) for part in zip(*rules, strict=True))
+    return calibration.sigmoid(points), weights, np.repeat(kinds, [len(p) for p, _ in rules])
+
+
 NODES = 12
 # Cells of fewer rows get binomial numbers of positives, larger ones normal.
 _SMALL = 100
@@ -137,15 +145,12 @@ class Pool:
     @classmethod
     def of(cls, table: PartlyLabelled, model: calibration.Calibration, nodes: int = NODES) -> Pool:
         """Replace the rows of every cell by at most `nodes` points of its log odds."""
-        log_odds = logit(np.clip(table.score, calibration.CLIP, 1 - calibration.CLIP))
-        cells = table.group * 2 + table.prediction
-        n_cells = 2 * table.n_groups
-        rules = [gauss_rule(log_odds[cells == cell], nodes) for cell in range(n_cells)]
-        cell = np.repeat(np.arange(n_cells), [len(points) for points, _ in rules])
-        points = calibration.sigmoid(np.concatenate([points for points, _ in rules]))
-        weights = np.concatenate([weights for _, weights in rules])
+        cells = np.arange(2 * table.n_groups)
+        points, weights, cell = _points(
+            table.score, table.group * 2 + table.prediction, cells, nodes
+        )
         design = model.design(points, cell // 2, table.n_groups)
-        spread = weights[:, None] * (cell[:, None] == np.arange(n_cells))
+        spread = weights[:, None] * (cell[:, None] == cells)
         return cls(design, spread, table.sizes().ravel().astype(np.float64))
 
     def unlabelled(
@@ -196,13 +201,9 @@ def shown_labels(
     cell = table.group[rows] * 2 + table.prediction[rows]
     if nodes is None or not len(rows):
         return calibration.ShownLabels(model.design(score, cell // 2, table.n_groups), label), cell
-    log_odds = logit(np.clip(score, calibration.CLIP, 1 - calibration.CLIP))
     kind = cell * 2 + label.astype(np.int64)
-    kinds = np.unique(kind)
-    rules = [gauss_rule(log_odds[kind == distinct], nodes) for distinct in kinds]
-    points, weights = (np.concatenate(part) for part in zip(*rules, strict=True))
-    kind = np.repeat(kinds, [len(nodes_of_kind) for nodes_of_kind, _ in rules])
-    design = model.design(calibration.sigmoid(points), kind // 4, table.n_groups)
+    points, weights, kind = _points(score, kind, np.unique(kind), nodes)
+    design = model.design(points, kind // 4, table.n_groups)
     return calibration.ShownLabels(design, (kind % 2).astype(np.float64), weights), kind // 2
 
 

@@ -503,11 +503,13 @@ def root_limits(moments: Moments, index: Floats, *, level: Level = 0.95) -> Limi
     index : the tail index of the squares (:func:`tail_index`).
     level : the level of the intervals.
     """
-    squares = _heavy(moments, index, np.zeros_like(moments.mean), level)
+    squares = heavy_limits(moments, index, level=level, base=np.zeros_like(moments.mean))
     return Limits(*(np.sqrt(np.maximum(square, 0)) for square in squares))
 
 
-def heavy_limits(moments: Moments, index: Floats, *, level: Level = 0.95) -> Limits:
+def heavy_limits(
+    moments: Moments, index: Floats, *, level: Level = 0.95, base: Floats | None = None
+) -> Limits:
     """Return means of losses that grow like squares, NaN where their tail is not known.
 
     That is under :data:`ERROR_ROWS` rows, and from the tail index :data:`MOST_HEAVY` on. A normal's
@@ -518,25 +520,17 @@ def heavy_limits(moments: Moments, index: Floats, *, level: Level = 0.95) -> Lim
     moments : the moments of the losses.
     index : the tail index (:func:`tail_index`) of what the losses exceed the lowest by.
     level : the level of the intervals.
+    base : what losses are at least; the lowest row's by default.
 
     Notes
     -----
     The upper end is Student's on the scale of the logarithm of what exceeds the lowest row, of the
     sample and one row more that lies a good two times as far from the mean as the highest, eight
     times where that is far out, and up to forty times where the tail is heavy; the lower is Hall's.
-    """
-    return _heavy(moments, index, moments.lowest, level)
-
-
-def _heavy(moments: Moments, index: Floats, base: Floats, level: Level) -> Limits:
-    """Return the limits of means of losses of at least `base`.
-
-    Notes
-    -----
     With one more row the mean above the base is m, and Student's half-width h; the upper limit is
     m exp(h / m) above the base.
     """
-    n = moments.size
+    n, base = moments.size, moments.lowest if base is None else base
     mean = moments.mean - base
     with np.errstate(invalid="ignore", divide="ignore"):
         tail = moments.highest - moments.mean

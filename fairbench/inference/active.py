@@ -423,9 +423,14 @@ def random_arm(
     return _largest(generator.random(arms.unlabelled.shape), arms, plays=plays)
 
 
-def thompson(arms: Arms, reward: Reward, generator: np.random.Generator) -> Codes:
-    """Return the arm of the largest reward under one posterior draw (Thompson 1933)."""
-    return _largest(reward.expected(arms, arms.draw(generator)), arms)
+def thompson(
+    arms: Arms, reward: Reward, generator: np.random.Generator, *, plays: int = 1
+) -> Codes:
+    """Return the arms of the largest rewards under one posterior draw.
+
+    Thompson (1933); of several plays Komiyama et al. (2015).
+    """
+    return _largest(reward.expected(arms, arms.draw(generator)), arms, plays=plays)
 
 
 def top_two(arms: Arms, reward: Reward, generator: np.random.Generator) -> Codes:
@@ -453,19 +458,6 @@ def top_two(arms: Arms, reward: Reward, generator: np.random.Generator) -> Codes
     if len(pending):
         chosen[pending] = second
     return chosen[:, None]
-
-
-def multiple_play(
-    arms: Arms, reward: Reward, generator: np.random.Generator, *, plays: int = 1
-) -> Codes:
-    """Return the arms of the `plays` largest rewards under one draw (Komiyama et al. 2015)."""
-    values = _available(reward.expected(arms, arms.draw(generator)), arms)
-    if plays < values.shape[1]:
-        chosen = np.argpartition(-values, plays - 1, axis=1)[:, :plays]
-    else:
-        chosen = np.broadcast_to(np.arange(values.shape[1]), values.shape).copy()
-    chosen[~np.isfinite(np.take_along_axis(values, chosen, axis=1))] = -1
-    return chosen
 
 
 def epsilon_greedy(
@@ -521,10 +513,9 @@ STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
         "epsilon_greedy": epsilon_greedy,
         "bayesian_ucb": bayesian_ucb,
         "bayesian_ucb_quantile": bayesian_ucb_quantile,
-        "multiple_play": multiple_play,
     }
 )
-_SEVERAL = STRATEGIES.keys() - {"random", "thompson", "top_two"}  # that choose several arms at once
+_SEVERAL = STRATEGIES.keys() - {"random", "top_two"}  # that choose several arms at once
 
 
 def choose(
@@ -556,11 +547,11 @@ def _largest(
     values: Floats, arms: Arms, generator: np.random.Generator | None = None, *, plays: int = 1
 ) -> Codes:
     """Return the arms of the largest values, (R, m); ties at random, if a generator is given."""
+    values = _available(values, arms)
     if plays > 1:
         ties = np.zeros(values.shape) if generator is None else generator.random(values.shape)
-        order = np.lexsort((ties, -_available(values, arms)))[:, :plays]
-        return np.where(np.take_along_axis(arms.unlabelled, order, axis=1) > 0, order, -1)
-    values = _available(values, arms)
+        order = np.lexsort((ties, -values))[:, :plays]
+        return np.where(np.isfinite(np.take_along_axis(values, order, axis=1)), order, -1)
     if generator is not None:
         tied = values == values.max(axis=1, keepdims=True)
         values = np.where(tied & (arms.unlabelled > 0), generator.random(values.shape), -np.inf)

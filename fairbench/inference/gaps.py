@@ -82,7 +82,8 @@ class GroupLimits:
 
     def take(self, groups: NDArray[Any] | list[int]) -> GroupLimits:
         """Return the limits of some groups alone, by their positions or a mask of all."""
-        shared = between(self.correlation, *np.ix_(groups, groups))
+        places = np.arange(self.pointwise.value.shape[-1])[groups]
+        shared = between(self.correlation, places[:, None], places)
         return GroupLimits(self.pointwise.take(groups), self.simultaneous.take(groups), shared)
 
     def only(
@@ -195,8 +196,11 @@ def largest_gap(*rates: GroupLimits) -> Limits:
         # A pair in the other order has the same difference with the other sign.
         first, second = np.triu_indices(rate.pointwise.value.shape[-1], 1)
         both = rate.simultaneous, rate.pointwise
-        of_pairs = (limits.take(groups) for groups in (first, second) for limits in both)
-        sizes = size_limits_of_pairs(*of_pairs, between(rate.correlation, first, second))
+        wide, pointwise, other_wide, other_pointwise = (
+            limits.take(groups) for groups in (first, second) for limits in both
+        )
+        shared = between(rate.correlation, first, second)
+        sizes = size_limits_of_pairs(wide, pointwise, other_wide, other_pointwise, shared)
         limits_of_rates.append([np.fmax.reduce(array, axis=-1, initial=np.nan) for array in sizes])
     value, lower, upper = (np.fmax.reduce(arrays) for arrays in zip(*limits_of_rates, strict=True))
     return Limits(value, np.clip(lower, 0, None), np.where(np.isnan(value), np.nan, upper))

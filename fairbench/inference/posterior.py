@@ -160,7 +160,7 @@ def centred(mean: ArrayLike, strength: ArrayLike = 2.0) -> Beta:
     return Beta(inside * total, (1 - inside) * total)
 
 
-def even_points(number: int, dimensions: int, shift: ArrayLike = 0.0) -> Floats:
+def even_points(number: int, dimensions: int, shift: Floats | float = 0.0) -> Floats:
     """Return so many points (n, d) that fill the unit cube evenly, shifted modulo 1.
 
     Notes

@@ -677,9 +677,9 @@ class LabelledRows:
         of_labelled = [factor[self.rows] for factor in of_all]
         moved, remaining = self._variance_reduction(
             np.minimum.reduce(events),
-            reduce(np.add, map(np.multiply, of_labelled, influences), 0.0),
-            reduce(np.add, map(np.multiply, of_all, expected), 0.0),
-            reduce(np.add, map(np.multiply, of_all, by_score), 0.0),
+            reduce(np.add, map(np.multiply, of_labelled, influences)),
+            reduce(np.add, map(np.multiply, of_all, expected)),
+            reduce(np.add, map(np.multiply, of_all, by_score)),
         )
         means = _move_together(np.array(shares), moved / smallest)
         effective = np.array(sizes) / remaining

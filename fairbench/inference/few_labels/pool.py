@@ -247,8 +247,8 @@ def plug_in_draws(
     """Draw counts (T, G, 4) as labels scatter around scores that are true probabilities."""
     mean, variance, size = _moments(table)
     shape = (draws, mean.size)
-    of_draws = (np.broadcast_to(moment.ravel(), shape) for moment in (mean, variance))
-    positives = draw_positives(*of_draws, size.ravel(), generator)
+    means, variances = (np.broadcast_to(moment.ravel(), shape) for moment in (mean, variance))
+    positives = draw_positives(means, variances, size.ravel(), generator)
     return _counts(positives.reshape(draws, *mean.shape), size)
 
 

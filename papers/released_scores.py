@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fairbench.core.errors import check_choice
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from fairbench.core.arrays import Floats
+from fairbench.core.errors import UserError, check_choice, unknown_name
 from fairbench.data.columns import MulticlassScores, binary, numbers, read_class_scores
 from fairbench.data.dataset import Source
 from fairbench.data.download import Archive
@@ -55,7 +60,7 @@ class ScoreFile(Source):
             score = 1 - score
         label = binary(frame, self.target, self.path, positive="1", negative="0")
         labels = frame[group].to_numpy(dtype=object)
-        return PartlyLabelled.of(score, labels, label, reference=self.groups[group])
+        return partly_labelled(score, labels, label, reference=self.groups[group])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,3 +109,75 @@ class MulticlassFile(Source):
         types = {_TARGET: "string", **dict.fromkeys(columns, "float64")}
         frame = read_typed(content, self.path, types, names=list(types), separator=self.separator)
         return read_class_scores(frame, self.path, target=_TARGET, columns=columns, classes=classes)
+
+
+# Pools of rows from columns, which are checked.
+
+
+def partly_labelled(
+    score: ArrayLike,
+    group: ArrayLike,
+    label: ArrayLike | None = None,
+    *,
+    prediction: ArrayLike | None = None,
+    reference: Hashable | None = None,
+) -> PartlyLabelled:
+    """Return a pool of rows, with columns checked and groups coded.
+
+    Parameters
+    ----------
+    label : NaN or None where unknown; none at all if left out.
+    prediction : `score` > 0.5 if left out.
+    reference : the group differences start from; the largest if left out.
+
+    Raises
+    ------
+    UserError : unequal lengths, a value that cannot be, an unknown reference group.
+    """
+    scores = _numbers(score, "score")
+    labels = np.full(len(scores), np.nan) if label is None else _numbers(label, "label")
+    decisions = scores > 0.5 if prediction is None else _numbers(prediction, "prediction")
+    column = pd.Series(np.asarray(group, dtype=object))
+    _check_lengths(score=scores, group=column, label=labels, prediction=decisions)
+    _refuse("score", scores, ~((scores >= 0) & (scores <= 1)), "a probability")
+    _refuse("label", labels, ~np.isin(labels, (0, 1)) & ~np.isnan(labels), "0, 1 or missing")
+    _refuse("prediction", decisions, ~np.isin(decisions, (0, 1)), "0 or 1")
+    _refuse("group", column.to_numpy(), column.isna().to_numpy(), "a label")
+    groups = _reference_first(column, reference)
+    codes = pd.Categorical(column, categories=list(groups)).codes
+    return PartlyLabelled(
+        scores, decisions.astype(np.int64), codes.astype(np.int64), labels, groups
+    )
+
+
+def _numbers(values: ArrayLike, name: str) -> Floats:
+    try:
+        return np.asarray(pd.to_numeric(pd.Series(values)), np.float64)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"column '{name}': {str(error).splitlines()[0]}; give numbers") from error
+
+
+def _check_lengths(**columns: NDArray[np.generic] | pd.Series) -> None:
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise UserError(f"columns of unequal lengths ({listed}); give one value a row to each")
+    if not lengths["score"]:
+        raise UserError("no rows: give at least one prediction")
+
+
+def _refuse(
+    name: str, values: NDArray[np.generic], wrong: NDArray[np.bool_], expected: str
+) -> None:
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise UserError(f"column '{name}' is {values[row]} in row {row + 1}; it must be {expected}")
+
+
+def _reference_first(column: pd.Series, reference: Hashable | None) -> tuple[Hashable, ...]:
+    sizes = column.value_counts()
+    reference_group = sizes.index[0] if reference is None else reference
+    if reference_group not in sizes.index:
+        raise unknown_name("reference group", str(reference), map(str, sizes.index))
+    other_groups = sorted((name for name in sizes.index if name != reference_group), key=str)
+    return (reference_group, *other_groups)

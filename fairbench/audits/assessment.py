@@ -55,7 +55,6 @@ from fairbench.evaluation.some_labels import SomeLabels
 from fairbench.inference.few_labels.calibration import SIGNED, calibration_p_values
 from fairbench.inference.few_labels.pool import (
     CalibrationPosterior,
-    Completion,
     population_draws,
     union,
 )
@@ -541,8 +540,7 @@ def _half(rows: ScoredRows, seed: int) -> NDArray[np.bool_]:
     generator = rng(seed, "constraint")
     if rows.design is None:
         return generator.permutation(len(rows.score)) < len(rows.score) / 2
-    half: NDArray[np.bool_] = generator.permutation(rows.design.units) < rows.design.units / 2
-    return half[rows.design.unit]
+    return (generator.permutation(rows.design.units) < rows.design.units / 2)[rows.design.unit]
 
 
 # Everything an audit computes from a table of predictions.
@@ -699,11 +697,9 @@ def _with_robustness(
     metrics_if_alike = None
     completion = None
     if basis is Basis.SOME_LABELS and evaluator.interval != DIRICHLET:
-        completion = rows.completion(seed, SIGNED).calibrated
+        _, completion = rows.completion(seed, SIGNED)
     if completion is not None:
-        metrics_if_alike, counts_if_alike = rows.evaluate(
-            evaluator, seed, Completion(completion.counts, completion)
-        )
+        metrics_if_alike, counts_if_alike = rows.evaluate(evaluator, seed, completion.counts)
         gaps = with_supposed(gaps, counts_if_alike, table, completion, bounds.epsilon, seed)
     gaps = with_tipping(gaps, counts, bounds)
     is_posterior = evaluator.interval == DIRICHLET and basis is not Basis.SCORES
@@ -737,11 +733,11 @@ def _evaluate(
     intervals are the papers', which need a label in every row. What needs no label is counted where
     there are none, as if all decisions were right.
     """
-    completion = None
+    completed = None
     if basis is Basis.SCORES or (basis is Basis.SOME_LABELS and evaluator.interval == DIRICHLET):
-        completion = rows.completion(seed)
+        completed, _ = rows.completion(seed)
     if basis is not Basis.DECISIONS:
-        metrics, counts = rows.evaluate(evaluator, seed, completion, counts_alone=counts_alone)
+        metrics, counts = rows.evaluate(evaluator, seed, completed, counts_alone=counts_alone)
         if basis is not Basis.SCORES or evaluator.interval == DIRICHLET:
             return metrics, counts, counts
     as_if_right = replace(rows, label=rows.prediction.astype(float))

@@ -140,8 +140,7 @@ class Gap(Measure):
 
     def size(self, rates: Floats) -> Floats:
         """Return the sizes (...) that it has with rates (..., A) of its groups."""
-        sizes: Floats = rates[..., 1] - rates[..., 0] if self.signed else np.ptp(rates, axis=-1)
-        return sizes
+        return rates[..., 1] - rates[..., 0] if self.signed else np.ptp(rates, axis=-1)
 
     def interval(self, rates: Floats) -> tuple[float, float, float]:
         """Return its mean and interval with draws (T, A) of the rates of its groups."""

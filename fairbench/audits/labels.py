@@ -293,10 +293,7 @@ def _labelled_of(counts: Codes, what: str) -> str:
 
 def _log_binomial(size: Times, part: Times) -> Floats:
     """Return the logarithm of the number of ways to choose a part of so many."""
-    ways: Floats = (
-        special.gammaln(size + 1) - special.gammaln(part + 1) - special.gammaln(size - part + 1)
-    )
-    return ways
+    return special.gammaln(size + 1) - special.gammaln(part + 1) - special.gammaln(size - part + 1)
 
 
 # How rows were chosen for labelling, where some groups were labelled more often than others.
@@ -331,8 +328,7 @@ class GroupSampling:
     @property
     def codes(self) -> NDArray[np.int64]:
         """The position of every row's group."""
-        codes: NDArray[np.int64] = self.arms.cat.codes.to_numpy(np.int64)
-        return codes
+        return self.arms.cat.codes.to_numpy(np.int64)
 
     def unlabelled(self, known: NDArray[np.int64]) -> list[str]:
         """Return the groups that have none of the rows `known`."""

@@ -112,8 +112,7 @@ def with_needed(
 def _pooled(successes: Floats, sizes: Floats, points: Floats) -> Floats:
     """Return quantiles of the posterior of the one rate of groups that are alike."""
     x, n = successes.sum(), sizes.sum()
-    rates: Floats = special.betaincinv(x + 0.5, n - x + 0.5, points)
-    return rates
+    return special.betaincinv(x + 0.5, n - x + 0.5, points)
 
 
 def _apart(successes: Floats, sizes: Floats, gap: float, points: Floats) -> Floats:
@@ -125,8 +124,7 @@ def _apart(successes: Floats, sizes: Floats, gap: float, points: Floats) -> Floa
     inside = np.clip(rates, 1e-9, 1 - 1e-9)
     fit = special.xlogy(successes, inside) + special.xlogy(sizes - successes, 1 - inside)
     odds = special.softmax(fit.sum(axis=-1).mean(axis=-1))
-    chosen: Floats = np.where(points[:, 1, None] < odds[0], *rates)
-    return chosen
+    return np.where(points[:, 1, None] < odds[0], *rates)
 
 
 def kind_of_labels(labels: int, rows: int) -> str:

@@ -218,8 +218,7 @@ class AuditTable:
         """Who gets the good decision (n,): who was selected, or is predicted the good label."""
         if self.selected is not None:
             return self.selected
-        favoured: NDArray[np.bool_] = self.prediction == self.direction.good
-        return favoured
+        return self.prediction == self.direction.good
 
     @property
     def granted(self) -> str:

@@ -58,8 +58,7 @@ def verb_module(verb: str) -> ModuleType:
         raise UserError(_missing(f"fairbench {verb}", OURS[VERBS][verb]))
     if problem := problem_of(verb):
         raise UserError(f"fairbench {verb}: {problem}")
-    module: ModuleType = added(VERBS)[verb][0].load()
-    return module
+    return added(VERBS)[verb][0].load()
 
 
 def problem_of(verb: str) -> str:

@@ -824,5 +824,4 @@ def _certainty(runs: Sequence[RunPredictions], metric: str, settings: Settings) 
     """Return the largest probability, over the other runs, of outperforming each run."""
     matrix = every_pair(runs, replace(settings, objectives=("error_rate", metric))).outperforms
     np.fill_diagonal(matrix, 0)
-    largest: Floats = matrix.max(axis=0)
-    return largest
+    return matrix.max(axis=0)

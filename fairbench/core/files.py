@@ -554,8 +554,7 @@ def parquet_bytes(table: pa.Table) -> bytes:
     parquet.write_table(
         table, buffer, compression="lz4", use_dictionary=texts or False, write_statistics=False
     )
-    content: bytes = buffer.getvalue().to_pybytes()
-    return content
+    return buffer.getvalue().to_pybytes()
 
 
 def write_table(path: Path, table: pa.Table, *, mode: int = 0o666) -> None:

@@ -24,8 +24,7 @@ _REFUSALS = ("UserError", "DataError", "IncompatibleError", "unknown_name")
 
 def computing_tree(tree: ast.Module) -> ast.Module:
     """Return a module's tree without what cannot change a result."""
-    reduced: ast.Module = _Reduce().visit(tree)
-    return reduced
+    return _Reduce().visit(tree)
 
 
 class _Reduce(ast.NodeTransformer):
@@ -63,8 +62,7 @@ class _Reduce(ast.NodeTransformer):
     def _without_docstring(self, node: Any) -> ast.AST:
         if ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:] or [ast.Pass()]
-        reduced: ast.AST = self.generic_visit(node)
-        return reduced
+        return self.generic_visit(node)
 
     visit_Module = visit_ClassDef = _without_docstring
 

@@ -146,8 +146,8 @@ def tally(codes: NDArray[np.integer], times: Times | None = None, *, least: int 
     codes : (n,) from 0.
     times : (n,) how often each row comes; once by default.
     """
-    counts: Times = np.bincount(codes, times, minlength=least).astype(np.int64)
-    return counts  # sums of whole numbers are exact in floats up to 2**53
+    # Sums of whole numbers are exact in floats up to 2**53.
+    return np.bincount(codes, times, minlength=least).astype(np.int64)
 
 
 def require_columns(

@@ -470,8 +470,7 @@ class DatasetEntry:
     @property
     def datasheet(self) -> Datasheet:
         """Return the documentation that its loader's module has."""
-        datasheet: Datasheet = self.module.DATASHEET
-        return datasheet
+        return self.module.DATASHEET
 
     @property
     def title(self) -> str:

@@ -462,8 +462,7 @@ def read_typed(
     try:
         table, wrong = _parse(content, unique_names(given), separator, types, start)
         if not wrong:
-            frame: pd.DataFrame = table.to_pandas(split_blocks=True, self_destruct=True)
-            return frame
+            return table.to_pandas(split_blocks=True, self_destruct=True)
     except (ArrowInvalid, UnicodeDecodeError, KeyError):
         pass
     text = read_table(content, file, names=names, separator=separator, only=types)

@@ -103,8 +103,7 @@ class AbstentionEvaluation:
         rates = np.repeat(np.array([0.0, *self.candidates])[:, None], len(chooser.slices), axis=1)
         values = _values(chooser.counts(rates), self.objectives)
         sums = _normalised_sums(values[1:], values[0])
-        best: Floats = np.asarray(self.candidates, float)[sums.argmin(axis=0)]
-        return best
+        return np.asarray(self.candidates, float)[sums.argmin(axis=0)]
 
     def _add_curves(
         self,
@@ -253,8 +252,7 @@ class _RowsByUncertainty:
         counts_before_cut[1:] = tally.reshape(-1, n_cells).cumsum(axis=0)
 
         def counts_before(row: NDArray[np.intp]) -> Floats:
-            before: Floats = counts_before_cut[np.searchsorted(cuts, row)]
-            return before
+            return counts_before_cut[np.searchsorted(cuts, row)]
 
         before_block = counts_before(block_start)
         in_block = counts_before(block_stop) - before_block

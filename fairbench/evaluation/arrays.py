@@ -319,8 +319,7 @@ def _titled(score: Any) -> tuple[list[str], NDArray[Any]]:
 
 
 def _numbers(name: str, values: ArrayLike) -> Floats:
-    numbers: Floats = _one_dimensional(name, _as_floats(name, in_memory.as_array(values)))
-    return numbers
+    return _one_dimensional(name, _as_floats(name, in_memory.as_array(values)))
 
 
 def _as_floats(name: str, values: NDArray[Any]) -> Floats:
@@ -367,8 +366,7 @@ def _texts(labels: NDArray[Any]) -> NDArray[Any]:
         return np.array([text_of(label) or None for label in labels], object)
     # Of one type: equal ones are written alike.
     codes, distinct = pd.factorize(pd.Series(labels), use_na_sentinel=False)
-    texts: NDArray[Any] = np.array([text_of(label) or None for label in distinct], object)[codes]
-    return texts
+    return np.array([text_of(label) or None for label in distinct], object)[codes]
 
 
 # Evaluates arrays from Python code: ``fairbench.evaluate(...)``.

@@ -358,8 +358,7 @@ def scores_of(data: Labelled) -> Floats | None:
     names = [f"score_{k}" for k in range(len(data.classes))]
     if not set(names) <= set(data.predictions):
         return None
-    scores: Floats = data.predictions[names].to_numpy(np.float64)
-    return scores
+    return data.predictions[names].to_numpy(np.float64)
 
 
 def _add_scores(table: MetricTable, data: Labelled, n_bins: int) -> None:

@@ -75,8 +75,7 @@ class GroupCounts:
 
     def unseen(self, among: Mask) -> Mask:
         """Return the groups (..., G) that have rows, but are not among those compared."""
-        present: Mask = self.counts.sum(axis=-1) > 0
-        return present & ~among
+        return (self.counts.sum(axis=-1) > 0) & ~among
 
     def probability_gap_below(self, metric: registry.Metric, epsilon: float, among: Mask) -> Floats:
         """Return the probability (...) that a gap between groups (..., G) is under epsilon."""

@@ -251,8 +251,7 @@ class Labelled:
 
     def column(self, name: str) -> NDArray[np.float64]:
         """Return a column of the predictions as float64."""
-        values: NDArray[np.float64] = self.predictions[name].to_numpy(np.float64)
-        return values
+        return self.predictions[name].to_numpy(np.float64)
 
 
 def by_group(codes: Codes, groups: int) -> Codes:
@@ -326,8 +325,7 @@ class Groups:
     @cached_property
     def size(self) -> NDArray[np.int64]:
         """The rows (S, G) of each group."""
-        size: NDArray[np.int64] = np.bincount(self.codes, minlength=self.cells)
-        return size.reshape(self.splits, len(self))
+        return np.bincount(self.codes, minlength=self.cells).reshape(self.splits, len(self))
 
     @cached_property
     def order(self) -> Codes:

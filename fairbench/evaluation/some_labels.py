@@ -219,8 +219,7 @@ class LabelledMeans:
     @property
     def rows(self) -> Rows:
         """The labelled rows (A,)."""
-        rows: Rows = self.groups.value_counts(sort=False).to_numpy(np.int64)
-        return rows
+        return self.groups.value_counts(sort=False).to_numpy(np.int64)
 
     @property
     def _sizes(self) -> Floats:
@@ -331,7 +330,9 @@ class SomeLabels:
         """How many rows there are."""
         return len(self.label) if self.times is None else int(self.times.sum())
 
-    def completion(self, seed: int, model: Calibration = BETA) -> pool.Completion:
+    def completion(
+        self, seed: int, model: Calibration = BETA
+    ) -> tuple[Floats, pool.CalibrationPosterior | None]:
         """Return what is known of all rows, with the labels that are missing drawn many times."""
         has_score = self.score is not None
         return pool.complete(
@@ -342,7 +343,7 @@ class SomeLabels:
         self,
         evaluator: Evaluator,
         seed: int,
-        completion: pool.Completion | None = None,
+        completed: Floats | None = None,
         *,
         counts_alone: bool = False,
     ) -> tuple[pd.DataFrame, list[GroupCounts]]:
@@ -350,7 +351,8 @@ class SomeLabels:
 
         Parameters
         ----------
-        completion : a posterior of the labels that are missing; None uses the known labels alone.
+        completed : (T, G, 4) draws of the cells' counts with the labels that are missing; None uses
+            the known labels alone.
         counts_alone : whether to leave the table empty: making it takes nine tenths of the time.
 
         Returns
@@ -358,20 +360,20 @@ class SomeLabels:
         The table of metrics, and the counts of each attribute that it is made of.
         """
         everyone_and_attributes = {"": one_group(len(self.prediction)), **self.groups}
-        frequentist = completion is None and evaluator.interval == FREQUENTIST
+        frequentist = completed is None and evaluator.interval == FREQUENTIST
         table = MetricTable(evaluator.level, frequentist, minimum=evaluator.minimum_group_size)
-        design = self.design if completion is None else None
+        design = self.design if completed is None else None
         evaluation = evaluator.group_evaluation(table, design)
         generator = rng(seed, "posterior")
         all_labelled = not np.isnan(self.label).any()
         all_counts = []
         for name, groups in everyone_and_attributes.items():
-            if completion is not None:
+            if completed is not None:
                 # The mean counts over the draws of missing labels.
                 members = pool.union(self.cells, groups)
-                mean = np.einsum("ag,tgc->tac", members, completion.counts).mean(axis=0)
+                mean = np.einsum("ag,tgc->tac", members, completed).mean(axis=0)
                 count = evaluator.draws
-                draws = pool.population_draws(completion.counts, members, count, generator)
+                draws = pool.population_draws(completed, members, count, generator)
                 intervals = PosteriorIntervals(mean, draws, evaluator.level)
                 names = list(map(str, groups.cat.categories))
                 counts = GroupCounts(name, names, mean, intervals)
@@ -474,8 +476,7 @@ class SomeLabels:
             more = labels * shares
             part = np.fmin((n_labels + more) / n_rows, 1)
             size = (counted + more * among) / (left + (1 - left) * part)
-            further_size: Floats = np.fmax(size, sizes)
-            return further_size
+            return np.fmax(size, sizes)
 
         return successes, sizes, n_labels, shares, size_after
 

@@ -108,8 +108,7 @@ class Stratified:
 
     def rows(self, rate: registry.Rate) -> NDArray[np.int64]:
         """Return the number of rows (G, K) in a rate's denominator."""
-        sizes: NDArray[np.int64] = registry.shares_of([rate], self.counts)[1][0].astype(np.int64)
-        return sizes
+        return registry.shares_of([rate], self.counts)[1][0].astype(np.int64)
 
     def standardised(self, rate: registry.Rate) -> StandardisedRates:
         """Return the standardised rates of all pairs of groups."""

@@ -343,7 +343,7 @@ class _Run:
                 _, lower[cells], upper[cells] = limits
                 of_mean_rates[cells] = of_rates
         no_interval = np.isnan(lower) | np.isnan(upper)
-        mean_estimand = self.splits.estimand
+        mean_estimand = repeats.ESTIMANDS[self.splits.kind]
         rates_estimand = mean_estimand + _OF_RATES
         estimand = np.where(of_mean_rates, rates_estimand, mean_estimand).astype(object)
         return (
@@ -445,8 +445,7 @@ class _Run:
             counts = rate_limits(value[is_wide] * n[is_wide], n[is_wide], level=self.level)
             error_of_counts = (counts.upper - counts.lower) / 2 / quantile(self.level)
             effect[is_wide] = (error[is_wide] / error_of_counts) ** 2
-        median: Floats = np.maximum(np.median(effect, axis=-1), 1.0)
-        return np.nan_to_num(median, nan=1.0)
+        return np.nan_to_num(np.maximum(np.median(effect, axis=-1), 1.0), nan=1.0)
 
     def _by_attribute(self) -> Iterator[Mapping[str, Mapping[str, int]]]:
         """Yield the metrics of each attribute's groups, by class: metric -> group -> cell."""

@@ -68,8 +68,7 @@ class Components:
                 f"{self.display(group)} declares no capabilities: write class {kind}, with "
                 f"{group.capitalize()} from fairbench.experiments.contracts"
             )
-        declared: Capabilities = part.capabilities
-        return declared
+        return part.capabilities
 
     def display(self, group: str) -> str:
         """Return a choice as it is written: ``learner=xgboost``."""

@@ -39,8 +39,8 @@ class PosteriorArms(Generic[AnyPosterior]):
         """Draw every arm's rate or mean once, (R, A)."""
         return self.posterior.draw_once(generator)
 
-    def take(self, rows: Codes) -> PosteriorArms[AnyPosterior]:
-        """Return some of the replications."""
+    def take(self, rows: Any) -> PosteriorArms[AnyPosterior]:
+        """Return some of the replications, or other places that the arrays are indexed by."""
         return PosteriorArms(self.posterior.take(rows), self.unlabelled[rows])
 
     @staticmethod
@@ -263,8 +263,7 @@ def _quadrature(beta: Beta, lowest: float) -> tuple[Floats, Floats]:
     log_rest = np.log(np.maximum(inside, np.finfo(float).tiny)) / power
     x = np.maximum(-np.expm1(log_rest), lowest + 1e-15)
     log_density = (won - 1) * np.log(x) + (lost - power) * log_rest - betaln(won, lost)
-    mass: Floats = np.exp(log_density) / power * np.maximum(length, 0) * _WEIGHTS
-    return x, mass
+    return x, np.exp(log_density) / power * np.maximum(length, 0) * _WEIGHTS
 
 
 # Under any gain, which is a difference of probabilities.
@@ -326,16 +325,11 @@ class LeastKnown:
 
 def _furthest(rates: Floats) -> NDArray[np.int64]:
     """Return the arms of the lowest and the highest rate, (R, 2), never the same one twice."""
-    order = np.argsort(rates, axis=1, kind="stable")
-    return order[:, [0, -1]]
+    return np.argsort(rates, axis=1, kind="stable")[:, [0, -1]]
 
 
 def _arms_of_pair(arms: BetaArms, pair: NDArray[np.int64]) -> BetaArms:
-    won, lost = (
-        np.take_along_axis(array, pair, axis=1)
-        for array in (arms.posterior.successes, arms.posterior.failures)
-    )
-    return PosteriorArms(Beta(won, lost), np.take_along_axis(arms.unlabelled, pair, axis=1))
+    return arms.take((np.arange(len(pair))[:, None], pair))
 
 
 def _spread(values: Floats, pair: NDArray[np.int64], shape: tuple[int, ...], fill: float) -> Floats:
@@ -429,9 +423,14 @@ def random_arm(
     return _largest(generator.random(arms.unlabelled.shape), arms, plays=plays)
 
 
-def thompson(arms: Arms, reward: Reward, generator: np.random.Generator) -> Codes:
-    """Return the arm of the largest reward under one posterior draw (Thompson 1933)."""
-    return _largest(reward.expected(arms, arms.draw(generator)), arms)
+def thompson(
+    arms: Arms, reward: Reward, generator: np.random.Generator, *, plays: int = 1
+) -> Codes:
+    """Return the arms of the largest rewards under one posterior draw.
+
+    Thompson (1933); of several plays Komiyama et al. (2015).
+    """
+    return _largest(reward.expected(arms, arms.draw(generator)), arms, plays=plays)
 
 
 def top_two(arms: Arms, reward: Reward, generator: np.random.Generator) -> Codes:
@@ -459,19 +458,6 @@ def top_two(arms: Arms, reward: Reward, generator: np.random.Generator) -> Codes
     if len(pending):
         chosen[pending] = second
     return chosen[:, None]
-
-
-def multiple_play(
-    arms: Arms, reward: Reward, generator: np.random.Generator, *, plays: int = 1
-) -> Codes:
-    """Return the arms of the `plays` largest rewards under one draw (Komiyama et al. 2015)."""
-    values = _available(reward.expected(arms, arms.draw(generator)), arms)
-    if plays < values.shape[1]:
-        chosen = np.argpartition(-values, plays - 1, axis=1)[:, :plays]
-    else:
-        chosen = np.broadcast_to(np.arange(values.shape[1]), values.shape).copy()
-    chosen[~np.isfinite(np.take_along_axis(values, chosen, axis=1))] = -1
-    return chosen
 
 
 def epsilon_greedy(
@@ -527,10 +513,9 @@ STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
         "epsilon_greedy": epsilon_greedy,
         "bayesian_ucb": bayesian_ucb,
         "bayesian_ucb_quantile": bayesian_ucb_quantile,
-        "multiple_play": multiple_play,
     }
 )
-_SEVERAL = STRATEGIES.keys() - {"random", "thompson", "top_two"}  # that choose several arms at once
+_SEVERAL = STRATEGIES.keys() - {"random", "top_two"}  # that choose several arms at once
 
 
 def choose(
@@ -562,11 +547,11 @@ def _largest(
     values: Floats, arms: Arms, generator: np.random.Generator | None = None, *, plays: int = 1
 ) -> Codes:
     """Return the arms of the largest values, (R, m); ties at random, if a generator is given."""
+    values = _available(values, arms)
     if plays > 1:
         ties = np.zeros(values.shape) if generator is None else generator.random(values.shape)
-        order = np.lexsort((ties, -_available(values, arms)))[:, :plays]
-        return np.where(np.take_along_axis(arms.unlabelled, order, axis=1) > 0, order, -1)
-    values = _available(values, arms)
+        order = np.lexsort((ties, -values))[:, :plays]
+        return np.where(np.isfinite(np.take_along_axis(values, order, axis=1)), order, -1)
     if generator is not None:
         tied = values == values.max(axis=1, keepdims=True)
         values = np.where(tied & (arms.unlabelled > 0), generator.random(values.shape), -np.inf)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError
-from fairbench.inference.posterior import kronecker_steps, table_draws
+from fairbench.inference.posterior import even_points, table_draws
 from fairbench.inference.repeats import mean_table_draws
 from fairbench.inference.survey import effective_counts, mean_shrinkage
 from fairbench.metrics import registry
@@ -401,18 +401,16 @@ class Density:
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """A region that holds `level` of the draws.
+    """A region that holds a share of the draws.
 
     Attributes
     ----------
-    level : the share of the draws in the region.
     inside : (T,) whether a draw lies in the region.
     size : length, area or volume, in the units of the draws; 0 where a dimension does not vary.
     bounds : (m, 2) smallest and largest coordinates of the draws inside.
     density : the density on a grid, for two dimensions that both vary; otherwise None.
     """
 
-    level: float
     inside: NDArray[np.bool_]
     size: float
     bounds: Floats
@@ -443,7 +441,6 @@ def highest_density_region(draws: Floats, level: float = 0.95) -> Region:
     inside = draws[is_inside]
     all_vary = bool(varies.all())
     return Region(
-        level=level,
         inside=is_inside,
         size=size if all_vary else 0.0,
         bounds=np.stack([inside.min(axis=0), inside.max(axis=0)], axis=1),
@@ -530,8 +527,7 @@ def _neighbour_region(draws: Floats, level: float) -> tuple[NDArray[np.bool_], f
 
     low, high = white[inside].min(axis=0) - radius, white[inside].max(axis=0) + radius
     # The share of the box that the region fills, by evenly spread points.
-    lattice = np.arange(1, total + 1)[:, None] * kronecker_steps(len(low)) % 1
-    reach = tree.query(low + (high - low) * lattice, [k])[0][:, 0]
+    reach = tree.query(low + (high - low) * even_points(total, len(low)), [k])[0][:, 0]
     filled = float((reach <= radius).mean())
     box_volume = float((high - low).prod() * np.diag(factor).prod())
     return inside, filled * box_volume

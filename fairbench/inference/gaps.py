@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,11 @@ from fairbench.inference.rates import (
 )
 from fairbench.inference.survey import Design, SurveyCounts, effective_size, sums
 from fairbench.metrics.registry import Rate, selection_rate
+
+
+def between(correlation: Floats | float, *places: Any) -> Floats | float:
+    """Return the correlations at places of the last axes; a number is that of all pairs."""
+    return correlation if isinstance(correlation, float) else correlation[(..., *places)]
 
 
 @dataclass(frozen=True)
@@ -70,20 +76,14 @@ class GroupLimits:
 
     def row(self, index: int) -> GroupLimits:
         """Return the limits at one position of the first axis."""
-        pointwise, simultaneous = (
-            limits.apply(lambda array: array[index])
-            for limits in (self.pointwise, self.simultaneous)
-        )
-        shared = self.correlation
-        return GroupLimits(
-            pointwise, simultaneous, shared if isinstance(shared, float) else shared[index]
-        )
+        row, shared = itemgetter(index), self.correlation
+        shared = shared if isinstance(shared, float) else row(shared)
+        return GroupLimits(self.pointwise.apply(row), self.simultaneous.apply(row), shared)
 
     def take(self, groups: NDArray[Any] | list[int]) -> GroupLimits:
         """Return the limits of some groups alone, by their positions or a mask of all."""
-        shared = self.correlation
-        if not isinstance(shared, float):
-            shared = shared[..., groups, :][..., groups]
+        places = np.arange(self.pointwise.value.shape[-1])[groups]
+        shared = between(self.correlation, places[:, None], places)
         return GroupLimits(self.pointwise.take(groups), self.simultaneous.take(groups), shared)
 
     def only(
@@ -103,11 +103,11 @@ class GroupLimits:
         nothing = Limits(
             np.full(groups.shape, np.nan), np.where(none, 0.0, np.nan), np.where(none, 1.0, np.nan)
         )
-        pointwise, simultaneous = (
-            Limits(*(np.where(groups, *pair) for pair in zip(limits, nothing, strict=True)))
-            for limits in (self.pointwise, self.simultaneous)
+        return GroupLimits(
+            self.pointwise.where(groups, nothing),
+            self.simultaneous.where(groups, nothing),
+            self.correlation,
         )
-        return GroupLimits(pointwise, simultaneous, self.correlation)
 
 
 @lru_cache(maxsize=512)
@@ -195,16 +195,12 @@ def largest_gap(*rates: GroupLimits) -> Limits:
     for rate in rates:
         # A pair in the other order has the same difference with the other sign.
         first, second = np.triu_indices(rate.pointwise.value.shape[-1], 1)
-        shared = rate.correlation
-        shared = shared if isinstance(shared, float) else shared[..., first, second]
-        wide, pointwise = rate.simultaneous, rate.pointwise
-        sizes = size_limits_of_pairs(
-            wide.take(first),
-            pointwise.take(first),
-            wide.take(second),
-            pointwise.take(second),
-            shared,
+        both = rate.simultaneous, rate.pointwise
+        wide, pointwise, other_wide, other_pointwise = (
+            limits.take(groups) for groups in (first, second) for limits in both
         )
+        shared = between(rate.correlation, first, second)
+        sizes = size_limits_of_pairs(wide, pointwise, other_wide, other_pointwise, shared)
         limits_of_rates.append([np.fmax.reduce(array, axis=-1, initial=np.nan) for array in sizes])
     value, lower, upper = (np.fmax.reduce(arrays) for arrays in zip(*limits_of_rates, strict=True))
     return Limits(value, np.clip(lower, 0, None), np.where(np.isnan(value), np.nan, upper))
@@ -396,14 +392,8 @@ def distance_limits(
     if not known:
         error = np.where(is_pair, error, 0).max(axis=(-2, -1), keepdims=True)
     massart = np.sqrt(np.log(groups * (groups - 1) / (1 - level)) / 2)
-    value, lower, upper = (
-        np.where(is_pair, array, -np.inf).max(axis=(-2, -1))
-        for array in (
-            distances,
-            distances - massart * error,
-            distances + quantile(level) / 2 * error,
-        )
-    )
+    ends = distances, distances - massart * error, distances + quantile(level) / 2 * error
+    value, lower, upper = (np.where(is_pair, end, -np.inf).max(axis=(-2, -1)) for end in ends)
     return Limits(value, np.clip(lower, 0, value), np.clip(upper, None, 1))
 
 
@@ -442,7 +432,7 @@ def ratios_to_group(
         at 5 % or less.
     """
     of_group = rates.take([reference])
-    shared = correlation if isinstance(correlation, float) else correlation[..., :, reference]
+    shared = between(correlation, reference)
     ratios = ratio_limits(rates, of_group, shared)
     below = probability_ratio_below(rates, of_group, FOUR_FIFTHS, level=level, correlation=shared)
     for ratio in ratios:
@@ -499,11 +489,8 @@ def ratios_to_highest(
     top = among.max(axis=-1, keepdims=True)
     value = divide(rates.value, top)
     most = np.where(highest, 1.0, np.inf)
-    smallest_limits = (
-        np.where(compared, pointwise.lower, np.inf).min(axis=-1),
-        np.where(compared, upper, np.inf).min(axis=-1),
-    )
-    ratios = Limits(value, *(np.minimum(limit, most) for limit in smallest_limits))
+    smallest = (np.where(compared, end, np.inf).min(axis=-1) for end in (pointwise.lower, upper))
+    ratios = Limits(value, *(np.minimum(limit, most) for limit in smallest))
     below_any = _below_any(rates, compared, level, correlation)
     rivals = int(compared.sum(axis=1).max())
     below_any_wider = _below_any(wider, compared, wider_level(level, highest), correlation)
@@ -659,8 +646,7 @@ def _change_of_two(cells: Floats, rate: Rate, level: float) -> Limits:
     change = difference(cells, rate, level=level)
     apart = difference_limits(change.take(1), change.take(0))
     first, second = rates_of(cells, rate, level=level)
-    mirrored = Limits(-first.value, -first.upper, -first.lower)
-    total = difference_limits(second, mirrored, -correlation(cells, rate))
+    total = difference_limits(second, first.mirrored, -correlation(cells, rate))
     together = difference_limits(total.take(1), total.take(0))
     corners = [
         _smaller(float(end_apart), float(end_together))
@@ -1095,14 +1081,11 @@ def _correlation_of_rows(weight: Floats, share: Limits, rows: Limits) -> float:
     by chance would have a correlation of nearly 1, and its ratio no error.
     """
     kish = float(weight.sum() ** 2 / (weight**2).sum())
-    spread = [
-        p * (1 - p)
-        for p in (
-            (float(limits.value[0]) * size + 0.5) / (size + 1)
-            for limits, size in ((share, kish), (rows, len(weight)))
-        )
-    ]
-    return float(np.sqrt(kish / len(weight) * min(1.0, spread[0] / spread[1])))
+    p, q = (
+        (float(limits.value[0]) * size + 0.5) / (size + 1)
+        for limits, size in ((share, kish), (rows, len(weight)))
+    )
+    return float(np.sqrt(kish / len(weight) * min(1.0, p * (1 - p) / (q * (1 - q)))))
 
 
 def _correlation_of_lists(one: Floats, other: Floats, lists: Codes) -> float:

@@ -75,13 +75,8 @@ class Moments:
         scale = _extreme_scale(values, codes, groups)
         if scale is not None:
             of_scaled = cls.of_groups(values / scale[..., codes], codes, groups)
-            return replace(
-                of_scaled,
-                mean=of_scaled.mean * scale,
-                sd=of_scaled.sd * scale,
-                lowest=of_scaled.lowest * scale,
-                highest=of_scaled.highest * scale,
-            )
+            names = "mean", "sd", "lowest", "highest"
+            return replace(of_scaled, **{name: getattr(of_scaled, name) * scale for name in names})
         size, sums = _sums_of(values[..., :_AT_ONCE], codes[:_AT_ONCE], groups)
         for start in range(_AT_ONCE, len(codes), _AT_ONCE):
             rows = slice(start, start + _AT_ONCE)
@@ -317,12 +312,7 @@ def loss_limits(
     (:func:`signed_limits`).
     """
     signed, lost = signed_limits(moments, level=level), centred_limits(moments, level=level)
-    below = np.isneginf(least)
-    limits = Limits(
-        moments.mean,
-        np.where(below, signed.lower, lost.lower),
-        np.where(below, signed.upper, lost.upper),
-    )
+    limits = signed.where(np.isneginf(least), lost)
     return _within(limits, moments.size >= rows, least, most)
 
 
@@ -364,11 +354,7 @@ def at_levels(function: Callable[[float], Limits], level: Level) -> Limits:
     levels = np.unique(level)
     limits = function(float(levels[0]))
     for one_level in levels[1:]:
-        at_level = level == one_level
-        others = function(float(one_level))
-        limits = Limits(
-            *(np.where(at_level, *arrays) for arrays in zip(others, limits, strict=True))
-        )
+        limits = function(float(one_level)).where(level == one_level, limits)
     return limits
 
 
@@ -441,8 +427,7 @@ def _inverse_of_hall(quantile: Floats, skewness: Floats) -> Floats:
 
 def _student(n: Floats, level: Level) -> Floats:
     """Return Student's quantile of so many rows; infinite of one."""
-    quantile: Floats = special.stdtrit(np.maximum(n - 1, 1), (1 + level) / 2)
-    return np.where(n > 1, quantile, np.inf)
+    return np.where(n > 1, special.stdtrit(np.maximum(n - 1, 1), (1 + level) / 2), np.inf)
 
 
 def tail_index(values: Floats, codes: NDArray[np.integer], groups: int) -> Floats:
@@ -518,11 +503,13 @@ def root_limits(moments: Moments, index: Floats, *, level: Level = 0.95) -> Limi
     index : the tail index of the squares (:func:`tail_index`).
     level : the level of the intervals.
     """
-    squares = _heavy(moments, index, np.zeros_like(moments.mean), level)
+    squares = heavy_limits(moments, index, level=level, base=np.zeros_like(moments.mean))
     return Limits(*(np.sqrt(np.maximum(square, 0)) for square in squares))
 
 
-def heavy_limits(moments: Moments, index: Floats, *, level: Level = 0.95) -> Limits:
+def heavy_limits(
+    moments: Moments, index: Floats, *, level: Level = 0.95, base: Floats | None = None
+) -> Limits:
     """Return means of losses that grow like squares, NaN where their tail is not known.
 
     That is under :data:`ERROR_ROWS` rows, and from the tail index :data:`MOST_HEAVY` on. A normal's
@@ -533,25 +520,17 @@ def heavy_limits(moments: Moments, index: Floats, *, level: Level = 0.95) -> Lim
     moments : the moments of the losses.
     index : the tail index (:func:`tail_index`) of what the losses exceed the lowest by.
     level : the level of the intervals.
+    base : what losses are at least; the lowest row's by default.
 
     Notes
     -----
     The upper end is Student's on the scale of the logarithm of what exceeds the lowest row, of the
     sample and one row more that lies a good two times as far from the mean as the highest, eight
     times where that is far out, and up to forty times where the tail is heavy; the lower is Hall's.
-    """
-    return _heavy(moments, index, moments.lowest, level)
-
-
-def _heavy(moments: Moments, index: Floats, base: Floats, level: Level) -> Limits:
-    """Return the limits of means of losses of at least `base`.
-
-    Notes
-    -----
     With one more row the mean above the base is m, and Student's half-width h; the upper limit is
     m exp(h / m) above the base.
     """
-    n = moments.size
+    n, base = moments.size, moments.lowest if base is None else base
     mean = moments.mean - base
     with np.errstate(invalid="ignore", divide="ignore"):
         tail = moments.highest - moments.mean
@@ -678,19 +657,13 @@ class OutcomeMeans:
         moments = Moments.of_sampled(cell_means, cells.totals(deviation), cells)
         zero, one = (sample.totals(np.where(label == either, deviation, 0.0)) for either in (0, 1))
         share = sample.linearised(outcome)[1]
+        errors = (zero, one), (share, zero), (share, one)
         # Whether there is an interval must not depend on which rows have the large weights.
         effective_share = (sample.size / np.maximum(sample.units, 1))[:, None]
         return cls(
             value=value,
             moments=moments.reaching(*possible).take(np.arange(2 * groups).reshape(-1, 2)),
-            correlation=np.stack(
-                [
-                    sample.product(zero, one),
-                    sample.product(share, zero),
-                    sample.product(share, one),
-                ],
-                axis=-1,
-            ),
+            correlation=np.stack([sample.product(*both) for both in errors], axis=-1),
             totals=totals,
             size=cells.units.reshape(-1, 2) * effective_share,
             counts=SurveyCounts.of(3 * label, sample.codes, design, groups=groups),

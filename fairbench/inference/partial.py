@@ -10,14 +10,15 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import product
+from itertools import permutations, product
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Codes, Floats, Mask
-from fairbench.inference.gaps import simultaneous_level
+from fairbench.inference.gaps import pairs, simultaneous_level
 from fairbench.inference.rates import Limits, difference_limits, rate_limits
 from fairbench.inference.survey import LabelledRows
 from fairbench.metrics.registry import FN, FP, TN, TP, Rate, binary_confusion
@@ -39,11 +40,8 @@ class RateBounds:
 
     def limits(self, level: float) -> tuple[Limits, Limits]:
         """Return the lower and the upper bounds with their limits, each at this level."""
-        lower, upper = (
-            rate_limits(value * rows, rows, level=level)
-            for value, rows in zip(self.value, self.rows, strict=True)
-        )
-        return lower, upper
+        both = rate_limits(self.value * self.rows, self.rows, level=level)
+        return both.apply(itemgetter(0)), both.apply(itemgetter(1))
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Return an interval (..., G) that holds both bounds, and so the rate between them."""
@@ -113,11 +111,8 @@ def gap_size(bounds: RateBounds, level: float) -> tuple[Floats, Floats, Floats]:
 
 def _difference_bounds(bounds: RateBounds, level: float) -> tuple[Limits, Limits]:
     """Return the least and the largest difference (G, G) of every group's rate from another's."""
-    lower, upper = bounds.limits(level)
-    lower_column, upper_column = (
-        limits.apply(lambda array: array[:, None]) for limits in (lower, upper)
-    )
-    return difference_limits(lower_column, upper), difference_limits(upper_column, lower)
+    (lower, other_lower), (upper, other_upper) = map(pairs, bounds.limits(level))
+    return difference_limits(lower, other_upper), difference_limits(upper, other_lower)
 
 
 def _largest_of_pairs(values: Floats) -> float:
@@ -675,9 +670,9 @@ class FlippedVerdict:
         groups: Sequence[int] = range(len(names))
         if self.large:
             # Without such groups, those of which the second is the most surely ahead.
-            pairs = [(low, high) for low in groups for high in groups if low != high]
             sure = self._margin(told_apart, {}) > 0
-            groups = told_apart if sure else max(pairs, key=lambda pair: self._margin(pair, {}))
+            ordered = permutations(groups, 2)
+            groups = told_apart if sure else max(ordered, key=lambda pair: self._margin(pair, {}))
 
         def one_wrong(group: int, wrong: int) -> float:
             return self._margin(groups, {group: wrong})

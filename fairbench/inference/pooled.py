@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from fairbench.core.arrays import Codes, Floats
-from fairbench.inference.posterior import kronecker_steps
+from fairbench.inference.posterior import even_points
 
 _CELLS = 1 << 20  # cells of one block of tests
 _REACH = 9.0  # standard deviations from the mean, beyond which counts have no weight
@@ -131,30 +131,18 @@ def adjusted_p_values(p_values: ArrayLike, *, overlapping: bool = False) -> Floa
     return result
 
 
-def lower_limits(
-    successes: ArrayLike, sizes: ArrayLike, level: float = 0.95, *, simultaneous: bool = True
-) -> Floats:
-    """Return exact one-sided lower limits of rates (G,); 0 for an empty group.
-
-    With `simultaneous` all of them hold at once with probability `level` (Bonferroni, which needs
-    no independence); without, each on its own.
-    """
-    y, n = np.asarray(successes, np.float64), np.asarray(sizes, np.float64)
-    error = (1 - level) / (len(y) if simultaneous else 1)
-    limits = special.betaincinv(np.maximum(y, 1), n - y + 1, error)
-    return np.where(y > 0, limits, 0.0)
-
-
 def all_at_least(successes: ArrayLike, sizes: ArrayLike, level: float = 0.95) -> tuple[float, int]:
     """Certify "no group's rate is under c" with the largest c that holds with confidence `level`.
 
     Returned are the bound c and the position of the group that determines it.
 
-    c is the smallest of the groups' one-sided limits, without a correction: the statement is false
-    only if the truly worst group is under c, and then that group's own limit has failed. So the
-    error rate is that of one limit, for any number of groups, overlapping or not.
+    c is the smallest of the groups' exact one-sided limits (0 for an empty group), without a
+    correction: the statement is false only if the truly worst group is under c, and then that
+    group's own limit has failed. So the error rate is that of one limit, for any number of groups,
+    overlapping or not.
     """
-    limits = lower_limits(successes, sizes, level, simultaneous=False)
+    y, n = np.asarray(successes, np.float64), np.asarray(sizes, np.float64)
+    limits = np.where(y > 0, special.betaincinv(np.maximum(y, 1), n - y + 1, 1 - level), 0.0)
     worst = int(limits.argmin())
     return float(limits[worst]), worst
 
@@ -470,9 +458,7 @@ def _propose_spreads(model: _Model) -> tuple[Floats, Floats, Floats, Floats]:
 @lru_cache(maxsize=16)
 def _normals(n: int, dimensions: int) -> Floats:
     """Return n evenly spread points of a standard normal, (n, dimensions): a Kronecker sequence."""
-    return np.asarray(
-        special.ndtri((0.5 + np.arange(1, n + 1)[:, None] * kronecker_steps(dimensions)) % 1)
-    )
+    return special.ndtri(even_points(n, dimensions, 0.5))
 
 
 def _broad(spreads: Floats) -> Floats:

@@ -8,7 +8,7 @@ and ranks (:func:`reliability_diagram`, :func:`ranks`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial, reduce
 from types import MappingProxyType
@@ -147,8 +147,7 @@ class Normal(_WithQuantiles):
 
 def uniform(shape: int | tuple[int, ...], strength: float = 2.0) -> Beta:
     """Return Beta(strength / 2, strength / 2): strength 2 is uniform, 1 is Jeffreys' prior."""
-    half = np.full(shape, strength / 2)
-    return Beta(half, half)
+    return centred(np.full(shape, 0.5), strength)
 
 
 def centred(mean: ArrayLike, strength: ArrayLike = 2.0) -> Beta:
@@ -161,18 +160,19 @@ def centred(mean: ArrayLike, strength: ArrayLike = 2.0) -> Beta:
     return Beta(inside * total, (1 - inside) * total)
 
 
-def kronecker_steps(dimensions: int) -> Floats:
-    """Return the steps (d,) whose multiples, modulo 1, fill the unit cube evenly.
+def even_points(number: int, dimensions: int, shift: Floats | float = 0.0) -> Floats:
+    """Return so many points (n, d) that fill the unit cube evenly, shifted modulo 1.
 
     Notes
     -----
-    Roberts (2018), the Kronecker sequence of the powers of 1 / x, where x is the root of
-    x^(d + 1) = x + 1 for d dimensions.
+    Roberts (2018), the Kronecker sequence: the multiples of the powers of 1 / x, where x is the
+    root of x^(d + 1) = x + 1 for d dimensions.
     """
     root = 2.0
     for _ in range(40):  # a contraction, which converges to the root
         root = (1 + root) ** (1 / (dimensions + 1))
-    return root ** -np.arange(1.0, dimensions + 1)
+    steps = root ** -np.arange(1.0, dimensions + 1)
+    return (shift + np.arange(1, number + 1)[:, None] * steps) % 1
 
 
 # Posteriors of confusion counts: of one classifier, group by group, or of two on the same rows.
@@ -354,9 +354,6 @@ def independent_draws(
 
 # Posteriors of confusion matrices of several classes.
 
-# Which class a distribution is conditional on, and the axis of a (true, predicted) table it is.
-GIVEN = {"target": 0, "prediction": 1}
-
 
 @dataclass(frozen=True, eq=False)
 class ConfusionPosterior:
@@ -364,8 +361,7 @@ class ConfusionPosterior:
 
     Attributes
     ----------
-    alpha : (C, C) Dirichlet parameters: row k is P(true class | predicted class k), or, given
-        the true class, P(predicted class | true class k).
+    alpha : (C, C) Dirichlet parameters: row k is P(true class | predicted class k).
     """
 
     alpha: Floats
@@ -392,15 +388,14 @@ class ConfusionPosterior:
         return posterior_draws(self.alpha, draws, generator, alpha=0.0)
 
 
-def confusion_posterior(
-    scores: MulticlassScores, prior: Floats, *, given: str = "prediction"
-) -> ConfusionPosterior:
+def confusion_posterior(scores: MulticlassScores, prior: Floats) -> ConfusionPosterior:
     """Return the posterior from the labelled rows.
+
+    It is given the predicted class, which is known of every row, so that it can be sampled by.
 
     Parameters
     ----------
-    prior : (C, C) pseudo-counts above 0, in rows of the class that is `given`.
-    given : ``prediction`` (known of every row, so that it can be sampled by) or ``target``.
+    prior : (C, C) pseudo-counts above 0, in rows of the predicted class.
 
     Notes
     -----
@@ -410,7 +405,7 @@ def confusion_posterior(
     rows, n = scores.labelled, len(scores.classes)
     target, prediction = scores.target[rows], scores.prediction[rows]
     counts = confusion(target, prediction, np.zeros(len(rows)), n_groups=1, n_classes=n)[0]
-    return ConfusionPosterior(prior + _rows_of(counts.astype(np.float64), given))
+    return ConfusionPosterior(prior + counts.T)
 
 
 def uninformative_prior(n_classes: int, *, strength: float | None = None) -> Floats:
@@ -418,9 +413,7 @@ def uninformative_prior(n_classes: int, *, strength: float | None = None) -> Flo
     return np.full((n_classes, n_classes), 1.0 if strength is None else strength / n_classes)
 
 
-def prior_from_scores(
-    scores: MulticlassScores, *, strength: float = 2.0, given: str = "prediction"
-) -> Floats:
+def prior_from_scores(scores: MulticlassScores, *, strength: float = 2.0) -> Floats:
     """Return pseudo-counts (C, C) for which scores are taken to be true probabilities.
 
     Parameters
@@ -429,17 +422,11 @@ def prior_from_scores(
         equally by all classes, so that none is impossible.
     """
     n = len(scores.classes)
-    expected = np.zeros((n, n))
-    np.add.at(expected, scores.prediction, scores.distribution())
-    shares = _rows_of(expected.T, given)
+    shares = np.zeros((n, n))
+    np.add.at(shares, scores.prediction, scores.distribution())
     total = shares.sum(axis=1, keepdims=True)
     shares = np.where(total > 0, shares / np.where(total > 0, total, 1), 1 / n)
     return strength * (0.99 * shares + 0.01 / n)
-
-
-def _rows_of(table: Floats, given: str) -> Floats:
-    """Return a (true, predicted) table with the given class as its rows."""
-    return np.moveaxis(table, GIVEN[given], 0)
 
 
 def expected_cost(posterior: ConfusionPosterior, costs: Floats) -> tuple[Floats, Floats]:
@@ -468,19 +455,17 @@ def expected_cost(posterior: ConfusionPosterior, costs: Floats) -> tuple[Floats,
 def cost_draws(
     posterior: ConfusionPosterior, costs: Floats, draws: int, generator: np.random.Generator
 ) -> Floats:
-    """Draw (T, C) expected costs of predicting each class; parameters as in `expected_cost`."""
-    return np.stack(list(_columns(posterior, costs, draws, generator)), axis=1)
+    """Draw (T, C) expected costs of predicting each class; parameters as in `expected_cost`.
 
-
-def _columns(
-    posterior: ConfusionPosterior, costs: Floats, draws: int, generator: np.random.Generator
-) -> Iterator[Floats]:
-    """Yield each class's draws; true classes of equal cost merge, as a Dirichlet lets them."""
+    True classes of equal cost merge, as a Dirichlet lets them.
+    """
+    drawn = []
     for alpha, price in zip(posterior.alpha, costs.T, strict=True):
         prices, index = np.unique(price, return_inverse=True)
         merged = np.bincount(index, weights=alpha)
         gammas = generator.standard_gamma(merged, size=(draws, len(merged)))
-        yield gammas @ prices / gammas.sum(axis=1)
+        drawn.append(gammas @ prices / gammas.sum(axis=1))
+    return np.stack(drawn, axis=1)
 
 
 # Bayesian reliability diagrams, the posterior of the calibration error, and accuracy by group.
@@ -554,15 +539,12 @@ def reliability_diagram(
     cell = bins_of_width(score, bins) + bins * (0 if group is None else group)
     shape, labelled = (n_groups, bins), ~np.isnan(correct)
 
-    def sums(rows: NDArray[np.bool_], weights: Floats | None = None) -> Floats:
-        row_weights = None if weights is None else weights[rows]
-        counted = np.bincount(cell[rows], weights=row_weights, minlength=n_groups * bins)
-        return counted.reshape(shape).astype(np.float64)
-
-    everyone = np.ones(len(score), bool)
-    size, labels, right = sums(everyone), sums(labelled), sums(labelled, correct)
+    size, labels, right, total = (
+        np.bincount(cell, weights, n_groups * bins).astype(np.float64).reshape(shape)
+        for weights in (None, labelled, np.where(labelled, correct, 0.0), score)
+    )
     middle = np.broadcast_to((np.arange(bins) + 0.5) / bins, shape)
-    mean_score = np.where(size > 0, sums(everyone, score) / np.maximum(size, 1), middle)
+    mean_score = np.where(size > 0, total / np.maximum(size, 1), middle)
     prior = centred(middle if midpoints else mean_score, strength)
     weight = size / np.maximum(size.sum(axis=-1, keepdims=True), 1)
     posterior = prior.after(right, labels - right)
@@ -604,12 +586,7 @@ def score_prior(score: Floats, group: Codes, n_groups: int, *, strength: float =
     """
     rows = np.bincount(group, minlength=n_groups)
     total = np.bincount(group, weights=score, minlength=n_groups)
-    informed = centred(total / np.maximum(rows, 1), strength)
-    bare, empty = uniform(n_groups, strength), rows == 0
-    return Beta(
-        np.where(empty, bare.successes, informed.successes),
-        np.where(empty, bare.failures, informed.failures),
-    )
+    return centred(np.where(rows > 0, total / np.maximum(rows, 1), 0.5), strength)
 
 
 def ranks(

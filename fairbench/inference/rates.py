@@ -9,7 +9,6 @@ last part has wider intervals that hold at every look (:func:`rate_sequence`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from scipy import special
 from scipy.special import betaln, xlog1py, xlogy
 
 from fairbench.core.arrays import Floats, divide
+from fairbench.metrics.regression import normal_quantile
 
 # Rows up to which a rate's limits are halfway to the exact ones, and from which on Jeffreys'.
 _FEW, _MANY = 30, 90
@@ -37,6 +37,15 @@ class Limits(NamedTuple):
     def apply(self, function: Callable[[Floats], Floats]) -> Limits:
         """Return the limits of which each array is what a function makes of it."""
         return Limits(*map(function, self))
+
+    def where(self, condition: NDArray[np.bool_], others: Limits) -> Limits:
+        """Return these limits where a condition holds, and others elsewhere."""
+        return Limits(*(np.where(condition, *pair) for pair in zip(self, others, strict=True)))
+
+    @property
+    def mirrored(self) -> Limits:
+        """The limits of the negative values."""
+        return Limits(-self.value, -self.upper, -self.lower)
 
     def at(self, index: int) -> tuple[float, float, float]:
         """Return the estimate at one position of a single axis, with its limits, as numbers."""
@@ -100,8 +109,7 @@ def _pseudo_count(size: ArrayLike) -> Floats:
     The upper one is that of Beta(x + 1 - c, n - x + c): Jeffreys' limits have c = 1/2, those of
     Clopper and Pearson c = 0.
     """
-    few: Floats = np.clip((_MANY - np.asarray(size, float)) / (_MANY - _FEW), 0, 1)
-    return 0.5 - 0.25 * few
+    return 0.5 - 0.25 * np.clip((_MANY - np.asarray(size, float)) / (_MANY - _FEW), 0, 1)
 
 
 def _lower_limit(x: Floats, n: Floats, tail: Floats) -> Floats:
@@ -227,21 +235,16 @@ def difference_limits(first: Limits, second: Limits, correlation: ArrayLike = 0.
 def _combine(first: Floats, second: Floats, correlation: ArrayLike) -> Floats:
     """Return sqrt(a^2 - 2 r a b + b^2): the half-width of a difference from those of two rates."""
     r = np.asarray(correlation)
-    half_width: Floats = np.hypot(first, second)
-    if r.any():
-        half_width = np.sqrt(np.maximum(half_width**2 - 2 * r * first * second, 0))
-    return half_width
+    half_width = np.hypot(first, second)
+    if not r.any():
+        return half_width
+    return np.sqrt(np.maximum(half_width**2 - 2 * r * first * second, 0))
 
 
 def mean_limits(first: Limits, second: Limits, correlation: ArrayLike = 0.0) -> Limits:
     """Return the means of two rates with their intervals, made like those of differences."""
-    value = (first.value + second.value) / 2
-    opposite = -np.asarray(correlation)
-    return Limits(
-        value,
-        value - _combine(first.value - first.lower, second.value - second.lower, opposite) / 2,
-        value + _combine(first.upper - first.value, second.upper - second.value, opposite) / 2,
-    )
+    total = difference_limits(first, second.mirrored, -np.asarray(correlation))
+    return total.apply(lambda limit: limit / 2)
 
 
 def weighted_sum_limits(rates: Limits, weight: Floats, correlation: Floats) -> Limits:
@@ -343,10 +346,7 @@ def probability_ratio_below(
     return special.ndtr(-np.where(difference == 0, 0, z))
 
 
-@lru_cache(maxsize=64)
-def quantile(level: float) -> float:
-    """Return the normal quantile of a two-sided interval, 1.96 at 95 %."""
-    return float(special.ndtri((1 + level) / 2))
+quantile = normal_quantile  # of a two-sided interval: 1.96 at 95 %
 
 
 def last_holding(
@@ -367,11 +367,7 @@ def last_holding(
     return holding
 
 
-# Intervals of a rate, and of a mean of bounded values, that hold at every look.
-
-# Sizes of the bets on a mean, each half of the one before; all bets have the same stake.
-_BETS = 0.5 ** np.arange(1, 11)
-_COST = -np.log1p(-_BETS) - _BETS  # per squared value (Fan, Grama and Liu 2015)
+# Intervals of a rate that hold at every look.
 
 
 def log_evidence_of_rate(successes: ArrayLike, size: ArrayLike, rate: ArrayLike) -> Floats:
@@ -407,87 +403,6 @@ def rate_sequence(successes: ArrayLike, size: ArrayLike, needed: ArrayLike) -> L
     lower = last_holding(excluded, np.zeros(x.shape), inside)
     upper = last_holding(excluded, np.ones(x.shape), inside)
     return Limits(value, lower, upper)
-
-
-class Sums(NamedTuple):
-    """Sums of values between -1 and 1.
-
-    Attributes
-    ----------
-    size : numbers of values.
-    total : their sums.
-    squares : the sums of their squares.
-    """
-
-    size: ArrayLike
-    total: ArrayLike
-    squares: ArrayLike
-
-    def at(self, index: int) -> Sums:
-        """Return the sums at one position of all arrays."""
-        return Sums(*(np.asarray(array)[index] for array in self))
-
-    def limits(self, needed: ArrayLike) -> Limits:
-        """Return means of values between -1 and 1 with intervals that hold at every look.
-
-        Parameters
-        ----------
-        needed : the logarithm of the evidence that excludes a mean on either side: log(2 / a) for a
-            confidence of 1 - a at all looks together.
-        """
-        n, total, squares, reach = np.broadcast_arrays(
-            *(np.asarray(array, float) for array in (*self, needed))
-        )
-        value = divide(total, n)
-
-        def excludes(signed_total: Floats) -> Callable[[Floats], NDArray[np.bool_]]:
-            """Return the function that tells whether values with this total exclude lower means."""
-            return lambda mean: log_evidence_above(Sums(n, signed_total, squares), mean) >= reach
-
-        inside = np.where(n > 0, value, 0.0)
-        outermost = -np.ones(n.shape)
-        lower = last_holding(excludes(total), outermost, inside)
-        upper = -last_holding(excludes(-total), outermost, -inside)
-        return Limits(value, lower, upper)
-
-    def outside(self, lower: Floats, upper: Floats, needed: Floats) -> NDArray[np.bool_]:
-        """Return whether the evidence that the mean is outside the bounds reaches `needed`."""
-        mirrored = Sums(self.size, -np.asarray(self.total), self.squares)
-        below = log_evidence_above(mirrored, -lower) >= needed
-        return (log_evidence_above(self, upper) >= needed) | below
-
-
-def log_evidence_above(sums: Sums, mean: ArrayLike) -> Floats:
-    """Return the logarithm of the evidence that values are above a mean, on average so far.
-
-    Notes
-    -----
-    Each value x >= -1 of mean m has E exp(b x - (-log(1 - b) - b) x²) <= exp(b m) for any bet b in
-    [0, 1) (Fan, Grama and Liu 2015; Howard et al. 2021): the product over the values, averaged over
-    the bets, ever reaches 1 / a with a probability of at most a, whatever each value's mean is, as
-    long as they average to no more than what is claimed.
-    """
-    n, total, squares, claimed = (
-        np.asarray(array, float)[..., None] for array in (*sums, np.asarray(mean, float))
-    )
-    won = _BETS * (total - n * claimed) - _COST * squares
-    return np.logaddexp.reduce(won, axis=-1) - np.log(len(_BETS))
-
-
-def labels_until_above(mean: float, square: float, bound: float, needed: float) -> float:
-    """Return the number of values after which a mean above a bound is found, with expected sums.
-
-    Parameters
-    ----------
-    mean : the mean of the values.
-    square : the mean of their squares.
-    bound : the bound.
-    needed : the logarithm of the evidence, as in :meth:`Sums.limits`.
-    """
-    size = np.geomspace(1, 1e8, 4000)
-    evidence = log_evidence_above(Sums(size, size * mean, size * square), bound)
-    reached = np.flatnonzero(evidence >= needed)
-    return float(size[reached[0]]) if mean > bound and len(reached) else float("inf")
 
 
 # Intervals of rates that hold whenever one stops, and of the group that was found to be extreme.

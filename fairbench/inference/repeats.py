@@ -73,7 +73,7 @@ def no_narrower(draws: Floats, counted: Floats) -> Floats:
         return draws
     centre = np.median(draws, axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        stretched: Floats = centre + (draws - centre) * (least / spread)
+        stretched = centre + (draws - centre) * (least / spread)
     # Draws without any spread cannot be stretched: they become those of the counts, half as wide.
     moved = centre + _LEAST * (counted - np.median(counted, axis=0))
     widened = np.where(spread >= least, draws, stretched)
@@ -115,11 +115,6 @@ class Splits:
     kind: str
     repeats: int = 1
     test_share: float = 0.5
-
-    @property
-    def estimand(self) -> str:
-        """The words that name what a mean over these splits estimates."""
-        return ESTIMANDS[self.kind]
 
     def variance(self, splits: Floats) -> Floats:
         """Return the variance of a mean over `splits` splits, relative to that of one split.
@@ -236,8 +231,7 @@ def finite_mean(values: Floats) -> Floats:
     """Return the means of the finite values (..., S) over the last axis; NaN where none is."""
     finite = np.isfinite(values)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean: Floats = np.where(finite, values, 0).sum(axis=-1) / finite.sum(axis=-1)
-    return mean
+        return np.where(finite, values, 0).sum(axis=-1) / finite.sum(axis=-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,8 +286,7 @@ class RunRates:
         count = np.isfinite(self.values).sum(axis=-1).astype(float)
         with np.errstate(divide="ignore", invalid="ignore"):
             harmonic = count / np.where(counted, 1 / self.sizes, 0).sum(axis=-1)
-            size: Floats = harmonic / self.splits.variance(np.maximum(count, 1))
-        return np.nan_to_num(size)
+            return np.nan_to_num(harmonic / self.splits.variance(np.maximum(count, 1)))
 
 
 def largest_mean_gap(*rates: RunRates) -> Limits:

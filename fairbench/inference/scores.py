@@ -235,8 +235,7 @@ class Bins:
 
 def plug_in(bins: Bins) -> Floats:
     """Return plug-in expected calibration errors (...), which are biased upwards."""
-    error: Floats = (bins.weight * np.abs(bins.away)).sum(axis=-1)
-    return _or_undefined(bins, error)
+    return _or_undefined(bins, (bins.weight * np.abs(bins.away)).sum(axis=-1))
 
 
 def debiased_error(bins: Bins) -> Floats:

@@ -3,16 +3,15 @@
 K fold counts that share a correlation rho have the variance of 1 / (1 + (K - 1) rho) as many
 independent rows: the shrinkage (Barrainkua et al. 2024, section 4; :func:`effective_counts`). Rows
 of unequal weight, or of clusters, have an effective size (:class:`Design`). Labels of strata that
-were sampled at unequal rates are weighted (:func:`weights`). Equal rows may be duplicates
-(:func:`beyond_chance`). Few labels with scores count for more labels without
-(:class:`LabelledRows`).
+were sampled at unequal rates are weighted (:func:`weights`). Few labels with scores count for more
+labels without (:class:`LabelledRows`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -555,36 +554,6 @@ def stratified_error(
     return float(np.sqrt((share**2 * spread / labels[used]).sum()))
 
 
-# Whether equal rows are duplicates, or rows of different people that are equal by chance.
-
-_MOST = 4  # rows that occur more often than this are counted as occurring this often
-_SURE = 3.0  # standard errors by which repeated rows must exceed what chance allows
-_FEW = 5.0  # allowance for rows that might have occurred more often but did not
-
-
-def beyond_chance(times: ArrayLike) -> bool:
-    """Return whether far more rows occur twice, or three times, than independent rows would.
-
-    Parameters
-    ----------
-    times : how often each of the distinct rows occurs.
-
-    Notes
-    -----
-    If people are independent, the numbers of occurrences are a mixture of Poisson numbers. Let f1,
-    f2, f3 and f4 be the numbers of rows that occur once, twice, three and four times. On average
-    (2 f2)² is then at most f1 · 6 f3, and (6 f3)² at most 2 f2 · 24 f4 (Cauchy and Schwarz),
-    whatever the distribution of rows: if many occur twice by chance, some occur three times, and
-    more occur once.
-    """
-    number = np.bincount(np.minimum(times, _MOST), minlength=_MOST + 1).astype(float)
-    most = number + _SURE * np.sqrt(number) + _FEW
-    least = number - _SURE * np.sqrt(number)
-    twice = least[2] > np.sqrt(1.5 * number[1] * most[3])
-    thrice = least[3] > np.sqrt(4 / 3 * number[2] * most[4])
-    return bool(twice or thrice)
-
-
 # Rates of groups from few labels, assisted by scores of any quality.
 #
 # The rate of the labelled rows is corrected by the scores of the rows without a label. The better
@@ -705,11 +674,12 @@ class LabelledRows:
         smallest = np.minimum.reduce(denominators)
         factors = [smallest / denominator for denominator in denominators]
         of_all = [factor[self.group] for factor in factors]
+        of_labelled = [factor[self.rows] for factor in of_all]
         moved, remaining = self._variance_reduction(
             np.minimum.reduce(events),
-            _weighted_sum([factor[self.group[self.rows]] for factor in factors], influences),
-            _weighted_sum(of_all, expected),
-            _weighted_sum(of_all, by_score),
+            reduce(np.add, map(np.multiply, of_labelled, influences)),
+            reduce(np.add, map(np.multiply, of_all, expected)),
+            reduce(np.add, map(np.multiply, of_all, by_score)),
         )
         means = _move_together(np.array(shares), moved / smallest)
         effective = np.array(sizes) / remaining
@@ -879,14 +849,6 @@ class LabelledRows:
         """Return the sums (G,) of values (N,) of all rows."""
         counted = values if self.copies is None else values * self.copies
         return sums(counted, self.group, self.groups)
-
-
-def _weighted_sum(weights: Sequence[Floats], arrays: Sequence[Floats]) -> Floats:
-    """Return the sum of arrays, each times a weight, added in their order."""
-    total = np.zeros_like(arrays[0])
-    for weight, array in zip(weights, arrays, strict=True):
-        total = total + weight * array
-    return total
 
 
 def _move_together(shares: Floats, sum_change: Floats) -> Floats:

@@ -179,13 +179,7 @@ def expected_counts(weights: Weights, counts: Sequence[Floats]) -> Floats:
     weights : the probability of each threshold, as :func:`least_error` returns them.
     counts : for each group, the counts (V, 4) at each of its thresholds.
     """
-    return np.stack(
-        [
-            group_weights @ group_counts
-            for group_weights, group_counts in zip(weights, counts, strict=True)
-        ],
-        axis=-2,
-    )
+    return np.stack(list(map(np.matmul, weights, counts)), axis=-2)
 
 
 def least_error(
@@ -483,8 +477,7 @@ def average_gaps(form: str, gaps: Floats, shares: Floats) -> Floats:
         return np.fmax.reduce(gaps)
     weight = np.where(np.isnan(gaps), 0.0, shares if form == "weighted" else 1.0)
     with np.errstate(invalid="ignore"):
-        mean: Floats = (weight * np.nan_to_num(gaps)).sum(axis=0) / weight.sum(axis=0)
-    return mean
+        return (weight * np.nan_to_num(gaps)).sum(axis=0) / weight.sum(axis=0)
 
 
 def combined_gap(form: str, rate: Rate, counts: Counts) -> Floats:

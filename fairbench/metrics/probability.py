@@ -34,8 +34,7 @@ def tie_blocks(values: ArrayLike) -> NDArray[np.int64]:
 def mean_over_ties(key: ArrayLike, values: ArrayLike) -> Floats:
     """Return, per row, the mean of `values` over the rows with the same `key`."""
     block = tie_blocks(key)
-    means: Floats = np.bincount(block, weights=np.asarray(values, float)) / np.bincount(block)
-    return means[block]
+    return (np.bincount(block, np.asarray(values, float)) / np.bincount(block))[block]
 
 
 def spearman(a: ArrayLike, b: ArrayLike) -> float:

@@ -219,18 +219,13 @@ def _check_rates(metric: Metric, file: str) -> None:
         return
     counts = np.array([[40, 7, 11, 30], [25, 12, 3, 60], [9, 2, 8, 5]], np.float64)  # three groups
     rates = np.array([rate(counts) for rate in metric.rates])
-    most = 1
-    expected = metric(counts)
-    if metric.interval == "rate":
-        most = 2
-        expected = rates.mean(axis=0)
-    elif metric.interval == "difference":
-        expected = rates[0, 1:] - rates[0, 0]
-    elif metric.interval == "ratio":
-        expected = rates[0, 1:] / rates[0, 0]
-    elif metric.is_gap:
-        most = len(rates)
-        expected = np.ptp(rates, axis=1).max()
+    largest_gap = np.ptp(rates, axis=1).max()
+    most, expected = {  # by interval: how many rates at most, and what the values are to be
+        "rate": (2, rates.mean(axis=0)),
+        "difference": (1, rates[0, 1:] - rates[0, 0]),
+        "ratio": (1, rates[0, 1:] / rates[0, 0]),
+        "widest": (len(rates), largest_gap) if metric.is_gap else (1, metric(counts)),
+    }[metric.interval]
     if len(rates) > most or not np.allclose(metric(counts), expected):
         raise ValueError(
             f"{metric.name} in {file}: interval={metric.interval!r} is for "

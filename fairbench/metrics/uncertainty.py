@@ -294,10 +294,8 @@ class GroupMeans:
         with np.errstate(invalid="ignore", divide="ignore"):
             log_ratio, error = np.log(self.mean / self.mean[..., :1, :]), self._ratio_log_error
             below = np.log(1 - band) if band < 1 else -np.inf
-            outside: Floats = ndtr((below - log_ratio) / error) + ndtr(
-                (log_ratio - np.log1p(band)) / error
-            )
-        return outside
+            above = ndtr((log_ratio - np.log1p(band)) / error)
+            return ndtr((below - log_ratio) / error) + above
 
     @property
     def _log_error(self) -> Floats:

@@ -568,5 +568,4 @@ def outline_of(row: Mapping[str, Any]) -> Floats:
     reach = np.sqrt(np.maximum(values, 0) * -2 * np.log(0.05))
     turn = np.linspace(0, 2 * np.pi, 48, endpoint=False)
     circle = np.stack([np.cos(turn), np.sin(turn)], axis=1)
-    outline: Floats = np.array([row["error"], row["gap"]]) + (circle * reach) @ vectors.T
-    return outline
+    return np.array([row["error"], row["gap"]]) + (circle * reach) @ vectors.T

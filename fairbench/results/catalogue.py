@@ -74,8 +74,7 @@ def differing_options(
 
 
 def _component_settings(run: Run, group: str) -> Mapping[str, Any]:
-    part: Mapping[str, Any] = run.summarised["config"].get(group, _NOTHING)
-    return part
+    return run.summarised["config"].get(group, _NOTHING)
 
 
 _NOTHING: Mapping[str, Any] = {}

@@ -88,8 +88,7 @@ class FairnessEvaluator:
         mlflow.log_metrics(metrics, run_id=run_id, model_id=model_id)
         mlflow.log_text(csv_text(table), ARTIFACT, run_id=run_id)
         artifact = made_of(uri=f"runs:/{run_id}/{ARTIFACT}", content=table)
-        logged: EvaluationResult = result(metrics, {ARTIFACT: artifact}, run_id)
-        return logged
+        return result(metrics, {ARTIFACT: artifact}, run_id)
 
 
 def _evaluate(

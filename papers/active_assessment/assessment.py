@@ -484,8 +484,9 @@ def start(
     if method.strategy.startswith("random"):
         unused = reward(pool, arms)
         return arms, lambda held: choose(method.strategy, held, unused, generator, plays=plays)
-    strategy = "multiple_play" if method.strategy == "thompson" and plays > 1 else method.strategy
-    return arms, lambda held: choose(strategy, held, reward(pool, held), generator, plays=plays)
+    return arms, lambda held: choose(
+        method.strategy, held, reward(pool, held), generator, plays=plays
+    )
 
 
 def lowest_quantiles(

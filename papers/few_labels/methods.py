@@ -31,7 +31,7 @@ from fairbench.comparison.runs import load_predictions, predictions_frame
 from fairbench.components.datasets import adult, bank, compas, german, ricci
 from fairbench.components.papers import CONF
 from fairbench.components.papers.engine.matching import Effort
-from fairbench.components.papers.released_scores import ScoreFile
+from fairbench.components.papers.released_scores import ScoreFile, partly_labelled
 from fairbench.core.arrays import Floats, integer_seed, rng
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
@@ -194,7 +194,7 @@ def third_of(
     _, rows = whole.held_out(third)
     score = scores(dataset, third, results)[learner]
     score = 1 - score if flip else score
-    return PartlyLabelled.of(
+    return partly_labelled(
         score,
         whole.groups[attribute][rows],
         whole.label[rows],
@@ -249,7 +249,7 @@ def run_pools(word: str, group: str | None, results: Path) -> dict[str, PartlyLa
     run = load_predictions(Catalogue(results).one(word))
     column = group or run.protect[0]
     frame = predictions_frame(run, 0)
-    table = PartlyLabelled.of(
+    table = partly_labelled(
         frame["score"],
         frame[column],
         frame["target"],
@@ -437,6 +437,21 @@ def _terms(rate: Rate, probability: Floats, prediction: NDArray[np.int64]) -> Fl
     terms: Floats = weights[:, prediction] * (1 - probability)
     terms += weights[:, 2 + prediction] * probability
     return terms
+
+
+def expected_l1_error(calibrated: Floats, optimal: Floats) -> float:
+    """Return the mean of |f(s) - f*(s)| over the scores of a group.
+
+    It bounds how far the accuracy that f expects of the group lies from its true one; the sum over
+    two groups bounds the error of their difference (Ji 2020, Lemmas 4.5.1 and 4.5.2; Ji, Smyth,
+    Steyvers 2020, Lemma 2.1).
+
+    Parameters
+    ----------
+    calibrated : (n,) the posterior mean of the calibrated probability of label 1.
+    optimal : (n,) the true probability of label 1 at that score.
+    """
+    return float(np.abs(np.asarray(calibrated) - np.asarray(optimal)).mean())
 
 
 # What the published script makes of calibration draws for TPR and FPR, faults included.

@@ -333,9 +333,6 @@ def test_certificates_of_all_groups_hold():
     assert (bounds <= 0.75).mean() > 0.95 - 0.01
     ceilings = np.array([flags.all_at_most(n - counts, n)[0] for counts in y])
     assert ceilings == pytest.approx(1 - bounds)
-    limits = np.array([flags.lower_limits(counts, n) for counts in y[:500]])
-    assert (limits <= rates).all(axis=1).mean() > 0.93
-    assert (limits.min(axis=1) < bounds[:500]).all()  # correcting would cost something
 
 
 def test_a_certificate_names_the_group_that_limits_it():

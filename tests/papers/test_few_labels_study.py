@@ -44,11 +44,11 @@ from fairbench.components.papers.few_labels.methods import (
     rate_name,
     true_difference,
 )
+from fairbench.components.papers.released_scores import partly_labelled
 from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError
 from fairbench.data.download import Archive
 from fairbench.inference.few_labels.calibration import BETA
-from fairbench.inference.few_labels.pool import PartlyLabelled
 from fairbench.metrics.registry import (
     BINARY,
     accuracy,
@@ -66,7 +66,7 @@ def table():
     generator = np.random.default_rng(0)
     score, label = generator.random(600), generator.random(600)
     group = generator.choice(["a", "b", "c"], 600, p=[0.7, 0.2, 0.1])
-    return PartlyLabelled.of(score, group, (label < score).astype(float), reference="a")
+    return partly_labelled(score, group, (label < score).astype(float), reference="a")
 
 
 def test_a_member_of_every_group_comes_first(table):
@@ -133,8 +133,8 @@ def test_the_false_positive_rate_is_the_true_positive_rate_of_the_other_class():
     score, label = generator.random(500), generator.random(500)
     group = generator.choice(["a", "b"], 500)
     label = (label < score).astype(float)
-    table = PartlyLabelled.of(score, group, label, reference="a")
-    turned = PartlyLabelled.of(1 - score, group, 1 - label, reference="a")
+    table = partly_labelled(score, group, label, reference="a")
+    turned = partly_labelled(1 - score, group, 1 - label, reference="a")
     orders = [order[:40] for order in label_orders(table, 4)]
     for method in (Method("frequentist"), Method("beta_calibration")):
         (fpr,) = intervals(table, orders, method, [RATES["fpr"]], rng(0, "x"))
@@ -146,7 +146,7 @@ def test_the_false_positive_rate_is_the_true_positive_rate_of_the_other_class():
 
 def test_faults_of_the_published_code_by_hand():
     """One unlabelled row a cell: the map has c for b, and scores are not clipped."""
-    table = PartlyLabelled.of([0.999, 0.3, 0.8, 0.2], list("aaab"), [1, 0, 1, 0], reference="a")
+    table = partly_labelled([0.999, 0.3, 0.8, 0.2], list("aaab"), [1, 0, 1, 0], reference="a")
     a, b, c = 0.1, -0.5, 0.2
     theta = np.tile([a, b, c], (3, 2, 1))
     counts = faulty_counts(table, np.array([2]), theta)
@@ -575,7 +575,7 @@ def test_full_power_is_the_pools_mean_score_plus_the_labelled_residual():
 def test_perfect_scores_leave_no_error():
     generator = np.random.default_rng(3)
     label = generator.integers(0, 2, 500).astype(float)
-    full = PartlyLabelled.of(label, np.arange(500) % 2, label, prediction=np.arange(500) % 3 > 0)
+    full = partly_labelled(label, np.arange(500) % 2, label, prediction=np.arange(500) % 3 > 0)
     part = full.showing(generator.permutation(500)[:40])
     for power in (1.0, None):
         powered = prediction_powered(part, true_positive_rate, power=power)

@@ -51,9 +51,8 @@ from fairbench.data.columns import (
 from fairbench.data.groups import MOST_GROUPS, cross_groups
 from fairbench.data.tables import check_columns
 from fairbench.evaluation.findings import CHANGED, DRIFTED, PASSED
-from fairbench.inference.rates import Limits, Sums
-from fairbench.inference.survey import beyond_chance
-from fairbench_watch.sequences import Pair, first_beyond, log_evidence_needed
+from fairbench.inference.rates import Limits
+from fairbench_watch.sequences import Pair, Sums, first_beyond, log_evidence_needed
 from fairbench_watch.state import (
     ALARM,
     PERIODS,
@@ -229,6 +228,8 @@ def steps(period: NDArray[np.str_], block: int) -> Iterator[int]:
 
 _KEY = 8  # signs of the checksum of one row
 _MOST = 4  # larger numbers of occurrences of a row are counted as this one
+_SURE = 3.0  # standard errors by which repeated rows must exceed what chance allows
+_FEW = 5.0  # allowance for rows that might have occurred more often but did not
 
 
 def keys_of(rows: pd.Series) -> pd.Series:
@@ -288,6 +289,29 @@ def events_of(
     return events.assign(
         row=state.rows + np.cumsum(is_new), counted=is_new, labelled=events["label"].notna()
     )
+
+
+def beyond_chance(times: ArrayLike) -> bool:
+    """Return whether far more rows occur twice, or three times, than independent rows would.
+
+    Parameters
+    ----------
+    times : how often each of the distinct rows occurs.
+
+    Notes
+    -----
+    If people are independent, the numbers of occurrences are a mixture of Poisson numbers. Let f1,
+    f2, f3 and f4 be the numbers of rows that occur once, twice, three and four times. On average
+    (2 f2)² is then at most f1 · 6 f3, and (6 f3)² at most 2 f2 · 24 f4 (Cauchy and Schwarz),
+    whatever the distribution of rows: if many occur twice by chance, some occur three times, and
+    more occur once.
+    """
+    number = np.bincount(np.minimum(times, _MOST), minlength=_MOST + 1).astype(float)
+    most = number + _SURE * np.sqrt(number) + _FEW
+    least = number - _SURE * np.sqrt(number)
+    twice = least[2] > np.sqrt(1.5 * number[1] * most[3])
+    thrice = least[3] > np.sqrt(4 / 3 * number[2] * most[4])
+    return bool(twice or thrice)
 
 
 def without_repeats(

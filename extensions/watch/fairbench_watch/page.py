@@ -19,7 +19,7 @@ from fairbench.core import VERSION
 from fairbench.core.text import count, two_digits
 from fairbench.data.columns import spelled
 from fairbench.evaluation.findings import LARGE, OPEN, PASSED, SMALL, WATCHED, Finding
-from fairbench.inference.rates import Sums, labels_until_above, rate_sequence
+from fairbench.inference.rates import rate_sequence
 from fairbench.reporting.charts import track
 from fairbench.reporting.document.model import (
     Column,
@@ -33,7 +33,12 @@ from fairbench.reporting.document.model import (
 )
 from fairbench.reporting.group_tables import bars, table_of
 from fairbench_watch.alarms import BLOCK, FALSE_ALARMS, Quantity, quantities, rate_parts, sums_now
-from fairbench_watch.sequences import log_evidence_needed, rows_until_beyond
+from fairbench_watch.sequences import (
+    Sums,
+    labels_until_above,
+    log_evidence_needed,
+    rows_until_beyond,
+)
 from fairbench_watch.state import Alarm, WatchState
 
 BEYOND = 0.05  # how far beyond the limit a gap or scores are in statements on delays of alarms

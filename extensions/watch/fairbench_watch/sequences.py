@@ -15,7 +15,7 @@ costs about half the logarithm of the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import xlogy
 
-from fairbench.core.arrays import Floats
-from fairbench.inference.rates import Limits
+from fairbench.core.arrays import Floats, divide
+from fairbench.inference.rates import Limits, last_holding
 
 # The distances beyond the claimed gap that are bet on, and the stake of each bet.
 _DISTANCES = np.array([0.003, 0.0063, 0.0125, 0.025, 0.05, 0.1, 0.2, 0.4])
@@ -302,6 +302,94 @@ def rows_until_beyond(
         first_apart = int(told_apart.argmax())
         few, many = float(rows[max(first_apart - 1, 0)]), float(rows[first_apart])
     return many
+
+
+# The same of a mean of bounded values, such as labels less their scores.
+
+# Sizes of the bets on a mean, each half of the one before; all bets have the same stake.
+_BETS = 0.5 ** np.arange(1, 11)
+_COST = -np.log1p(-_BETS) - _BETS  # per squared value (Fan, Grama and Liu 2015)
+
+
+class Sums(NamedTuple):
+    """Sums of values between -1 and 1.
+
+    Attributes
+    ----------
+    size : numbers of values.
+    total : their sums.
+    squares : the sums of their squares.
+    """
+
+    size: ArrayLike
+    total: ArrayLike
+    squares: ArrayLike
+
+    def at(self, index: int) -> Sums:
+        """Return the sums at one position of all arrays."""
+        return Sums(*(np.asarray(array)[index] for array in self))
+
+    def limits(self, needed: ArrayLike) -> Limits:
+        """Return means of values between -1 and 1 with intervals that hold at every look.
+
+        Parameters
+        ----------
+        needed : the logarithm of the evidence that excludes a mean on either side: log(2 / a) for a
+            confidence of 1 - a at all looks together.
+        """
+        n, total, squares, reach = np.broadcast_arrays(
+            *(np.asarray(array, float) for array in (*self, needed))
+        )
+        value = divide(total, n)
+
+        def excludes(signed_total: Floats) -> Callable[[Floats], NDArray[np.bool_]]:
+            """Return the function that tells whether values with this total exclude lower means."""
+            return lambda mean: log_evidence_above(Sums(n, signed_total, squares), mean) >= reach
+
+        inside = np.where(n > 0, value, 0.0)
+        outermost = -np.ones(n.shape)
+        lower = last_holding(excludes(total), outermost, inside)
+        upper = -last_holding(excludes(-total), outermost, -inside)
+        return Limits(value, lower, upper)
+
+    def outside(self, lower: Floats, upper: Floats, needed: Floats) -> NDArray[np.bool_]:
+        """Return whether the evidence that the mean is outside the bounds reaches `needed`."""
+        mirrored = Sums(self.size, -np.asarray(self.total), self.squares)
+        below = log_evidence_above(mirrored, -lower) >= needed
+        return (log_evidence_above(self, upper) >= needed) | below
+
+
+def log_evidence_above(sums: Sums, mean: ArrayLike) -> Floats:
+    """Return the logarithm of the evidence that values are above a mean, on average so far.
+
+    Notes
+    -----
+    Each value x >= -1 of mean m has E exp(b x - (-log(1 - b) - b) x²) <= exp(b m) for any bet b in
+    [0, 1) (Fan, Grama and Liu 2015; Howard et al. 2021): the product over the values, averaged over
+    the bets, ever reaches 1 / a with a probability of at most a, whatever each value's mean is, as
+    long as they average to no more than what is claimed.
+    """
+    n, total, squares, claimed = (
+        np.asarray(array, float)[..., None] for array in (*sums, np.asarray(mean, float))
+    )
+    won = _BETS * (total - n * claimed) - _COST * squares
+    return np.logaddexp.reduce(won, axis=-1) - np.log(len(_BETS))
+
+
+def labels_until_above(mean: float, square: float, bound: float, needed: float) -> float:
+    """Return the number of values after which a mean above a bound is found, with expected sums.
+
+    Parameters
+    ----------
+    mean : the mean of the values.
+    square : the mean of their squares.
+    bound : the bound.
+    needed : the logarithm of the evidence, as in :meth:`Sums.limits`.
+    """
+    size = np.geomspace(1, 1e8, 4000)
+    evidence = log_evidence_above(Sums(size, size * mean, size * square), bound)
+    reached = np.flatnonzero(evidence >= needed)
+    return float(size[reached[0]]) if mean > bound and len(reached) else float("inf")
 
 
 # Intervals of all rows and of the rows since each mark, all of which hold no matter when you look.

@@ -524,7 +524,7 @@ def _stopping(session: Session, *, settled: bool) -> str:
 
 
 # Multiple play is a strategy of studies, where several arms are labelled at once.
-ONE_AT_A_TIME = tuple(name for name in active.STRATEGIES if name != "multiple_play")
+ONE_AT_A_TIME = tuple(active.STRATEGIES)
 # These do not look at labels.
 _BLIND = ("random", "random_arm")
 # Every group gets at least this much of an equal share of the labels. A strategy drops groups that

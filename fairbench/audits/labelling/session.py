@@ -247,8 +247,7 @@ class Session:
     @cached_property
     def codes(self) -> Rows:
         """The position of every row's group."""
-        codes: Rows = self.arms.cat.codes.to_numpy(np.int64)
-        return codes
+        return self.arms.cat.codes.to_numpy(np.int64)
 
     def by_group(self, rows: Any) -> Rows:
         """Return how many of the rows at some positions belong to each group."""

@@ -76,8 +76,7 @@ def with_policy(options: T, declared: type) -> T:
     }
     of_audits = {name: values.pop(name) for name in [*values] if not hasattr(current, name)}
     given = current.given | values.keys()
-    changed: T = replace(current, **values, of_audits=of_audits, given=given)
-    return changed
+    return replace(current, **values, of_audits=of_audits, given=given)
 
 
 def check_asked(options: Any) -> None:

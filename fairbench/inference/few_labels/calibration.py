@@ -18,7 +18,7 @@ from scipy.special import chdtri, ndtri
 
 from fairbench.core.arrays import Codes, Floats
 from fairbench.core.errors import UserError, check_minimum
-from fairbench.inference.posterior import kronecker_steps
+from fairbench.inference.posterior import even_points
 
 CLIP = 0.01
 _CACHED = 1 << 14
@@ -105,8 +105,7 @@ class Calibration:
         """Draw the normals behind parameters (C, G, D) and spreads (C, D): the means are drawn."""
         mean_sd = np.array(self.mean_sd)
         if self.spread_sd is None:
-            scaled: Floats = theta / mean_sd
-            return scaled.reshape(len(theta), -1)
+            return (theta / mean_sd).reshape(len(theta), -1)
         precision = theta.shape[1] / spread**2 + 1 / mean_sd**2
         mean = theta.sum(axis=1) / spread**2 / precision
         mean += generator.standard_normal(mean.shape) / np.sqrt(precision)
@@ -122,21 +121,6 @@ def sigmoid(log_odds: Floats) -> Floats:
     """
     np.exp(log_odds, out=log_odds)
     return np.divide(log_odds, 1 + log_odds, out=log_odds)
-
-
-def expected_l1_error(calibrated: Floats, optimal: Floats) -> float:
-    """Return the mean of |f(s) - f*(s)| over the scores of a group.
-
-    It bounds how far the accuracy that f expects of the group lies from its true one; the sum over
-    two groups bounds the error of their difference (Ji 2020, Lemmas 4.5.1 and 4.5.2; Ji, Smyth,
-    Steyvers 2020, Lemma 2.1).
-
-    Parameters
-    ----------
-    calibrated : (n,) the posterior mean of the calibrated probability of label 1.
-    optimal : (n,) the true probability of label 1 at that score.
-    """
-    return float(np.abs(np.asarray(calibrated) - np.asarray(optimal)).mean())
 
 
 @dataclass(frozen=True)
@@ -210,13 +194,11 @@ def kronecker(columns: int, rows: int, generator: np.random.Generator) -> Floats
 
     Notes
     -----
-    A Kronecker sequence (:func:`fairbench.inference.posterior.kronecker_steps`), shifted at random
+    A Kronecker sequence (:func:`fairbench.inference.posterior.even_points`), shifted at random
     (Cranley & Patterson 1976). Sobol's set fills many columns better, but ``scipy.stats`` takes
     longer to import than a million rows to count.
     """
-    shift = generator.random(columns)
-    points = shift + np.outer(np.arange(1, rows + 1), kronecker_steps(columns))
-    return np.clip(points % 1, 1e-12, 1 - 1e-12)
+    return np.clip(even_points(rows, columns, generator.random(columns)), 1e-12, 1 - 1e-12)
 
 
 def modes(proposal: Proposal, labels: ShownLabels) -> tuple[Floats, Floats]:
@@ -529,13 +511,11 @@ class Sample:
 
     Attributes
     ----------
-    pareto_shape : tail of the importance weights.
     effective_size : how many independent draws these are worth.
     sampler : ``importance``, or ``elliptical_slice`` where importance draws cannot be trusted.
     """
 
     theta: Floats
-    pareto_shape: float
     effective_size: float
     sampler: str
 
@@ -563,7 +543,7 @@ def sample(
         kept = resample(weights, len(theta), generator)
         trusted = shape <= _LARGEST_SHAPE and size >= _SMALLEST_SHARE * len(theta)
         if trusted or not chains:
-            return Sample(theta[kept], shape, size, "importance")
+            return Sample(theta[kept], size, "importance")
         start, spread = theta[kept[:_CHAINS]], proposal.spread(kept[:_CHAINS])
         proposal = proposal.refine(weights, generator)
     # Chains on the prior's normals, which start from the last importance draws.
@@ -582,7 +562,7 @@ def sample(
     )
     chained = parameters(z)
     size = chain_effective_size(chained)
-    return Sample(chained.reshape(draws, -1), shape, size, "elliptical_slice")
+    return Sample(chained.reshape(draws, -1), size, "elliptical_slice")
 
 
 # Whether scores are calibrated alike everywhere: labels that are foreseen, and those that come.

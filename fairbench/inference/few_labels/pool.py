@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.linalg import eigh_tridiagonal
 from scipy.special import logit
 
 from fairbench.core.arrays import Codes, Floats, Rows, rng
-from fairbench.core.errors import UserError, unknown_name
 from fairbench.inference.few_labels import calibration
 from fairbench.inference.posterior import posterior_draws
 from fairbench.metrics.registry import binary_confusion
@@ -41,41 +40,6 @@ class PartlyLabelled:
     group: Codes
     label: Floats
     groups: tuple[Hashable, ...]
-
-    @classmethod
-    def of(
-        cls,
-        score: ArrayLike,
-        group: ArrayLike,
-        label: ArrayLike | None = None,
-        *,
-        prediction: ArrayLike | None = None,
-        reference: Hashable | None = None,
-    ) -> PartlyLabelled:
-        """Check columns and code the groups.
-
-        Parameters
-        ----------
-        label : NaN or None where unknown; none at all if left out.
-        prediction : `score` > 0.5 if left out.
-        reference : the group differences start from; the largest if left out.
-
-        Raises
-        ------
-        UserError : unequal lengths, a value that cannot be, an unknown reference group.
-        """
-        scores = _numbers(score, "score")
-        labels = np.full(len(scores), np.nan) if label is None else _numbers(label, "label")
-        decisions = scores > 0.5 if prediction is None else _numbers(prediction, "prediction")
-        column = pd.Series(np.asarray(group, dtype=object))
-        _check_lengths(score=scores, group=column, label=labels, prediction=decisions)
-        _refuse("score", scores, ~((scores >= 0) & (scores <= 1)), "a probability")
-        _refuse("label", labels, ~np.isin(labels, (0, 1)) & ~np.isnan(labels), "0, 1 or missing")
-        _refuse("prediction", decisions, ~np.isin(decisions, (0, 1)), "0 or 1")
-        _refuse("group", column.to_numpy(), column.isna().to_numpy(), "a label")
-        groups = _reference_first(column, reference)
-        codes = pd.Categorical(column, categories=list(groups)).codes
-        return cls(scores, decisions.astype(np.int64), codes.astype(np.int64), labels, groups)
 
     @property
     def n_groups(self) -> int:
@@ -104,39 +68,6 @@ class PartlyLabelled:
         label = np.full(len(self.label), np.nan)
         label[rows] = self.label[rows]
         return PartlyLabelled(self.score, self.prediction, self.group, label, self.groups)
-
-
-def _numbers(values: ArrayLike, name: str) -> Floats:
-    try:
-        return np.asarray(pd.to_numeric(pd.Series(values)), np.float64)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"column '{name}': {str(error).splitlines()[0]}; give numbers") from error
-
-
-def _check_lengths(**columns: NDArray[np.generic] | pd.Series) -> None:
-    lengths = {name: len(values) for name, values in columns.items()}
-    if len(set(lengths.values())) > 1:
-        listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        raise UserError(f"columns of unequal lengths ({listed}); give one value a row to each")
-    if not lengths["score"]:
-        raise UserError("no rows: give at least one prediction")
-
-
-def _refuse(
-    name: str, values: NDArray[np.generic], wrong: NDArray[np.bool_], expected: str
-) -> None:
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        raise UserError(f"column '{name}' is {values[row]} in row {row + 1}; it must be {expected}")
-
-
-def _reference_first(column: pd.Series, reference: Hashable | None) -> tuple[Hashable, ...]:
-    sizes = column.value_counts()
-    reference_group = sizes.index[0] if reference is None else reference
-    if reference_group not in sizes.index:
-        raise unknown_name("reference group", str(reference), map(str, sizes.index))
-    other_groups = sorted((name for name in sizes.index if name != reference_group), key=str)
-    return (reference_group, *other_groups)
 
 
 # Expected confusion counts of unlabelled rows, given how their scores are calibrated.
@@ -183,6 +114,14 @@ def _lanczos(values: Floats, start: Floats, nodes: int) -> tuple[Floats, Floats]
     return diagonal, off_diagonal
 
 
+def _points(score: Floats, kind: Codes, kinds: Codes, nodes: int) -> tuple[Floats, Floats, Codes]:
+    """Return scores that stand for the rows (n,) of each kind, with their weights and kinds."""
+    log_odds = logit(np.clip(score, calibration.CLIP, 1 - calibration.CLIP))
+    rules = [gauss_rule(log_odds[kind == one], nodes) for one in kinds]
+    points, weights = (np.concatenate(part) for part in zip(*rules, strict=True))
+    return calibration.sigmoid(points), weights, np.repeat(kinds, [len(p) for p, _ in rules])
+
+
 NODES = 12
 # Cells of fewer rows get binomial numbers of positives, larger ones normal.
 _SMALL = 100
@@ -206,15 +145,12 @@ class Pool:
     @classmethod
     def of(cls, table: PartlyLabelled, model: calibration.Calibration, nodes: int = NODES) -> Pool:
         """Replace the rows of every cell by at most `nodes` points of its log odds."""
-        log_odds = logit(np.clip(table.score, calibration.CLIP, 1 - calibration.CLIP))
-        cells = table.group * 2 + table.prediction
-        n_cells = 2 * table.n_groups
-        rules = [gauss_rule(log_odds[cells == cell], nodes) for cell in range(n_cells)]
-        cell = np.repeat(np.arange(n_cells), [len(points) for points, _ in rules])
-        points = calibration.sigmoid(np.concatenate([points for points, _ in rules]))
-        weights = np.concatenate([weights for _, weights in rules])
+        cells = np.arange(2 * table.n_groups)
+        points, weights, cell = _points(
+            table.score, table.group * 2 + table.prediction, cells, nodes
+        )
         design = model.design(points, cell // 2, table.n_groups)
-        spread = weights[:, None] * (cell[:, None] == np.arange(n_cells))
+        spread = weights[:, None] * (cell[:, None] == cells)
         return cls(design, spread, table.sizes().ravel().astype(np.float64))
 
     def unlabelled(
@@ -265,13 +201,9 @@ def shown_labels(
     cell = table.group[rows] * 2 + table.prediction[rows]
     if nodes is None or not len(rows):
         return calibration.ShownLabels(model.design(score, cell // 2, table.n_groups), label), cell
-    log_odds = logit(np.clip(score, calibration.CLIP, 1 - calibration.CLIP))
     kind = cell * 2 + label.astype(np.int64)
-    kinds = np.unique(kind)
-    rules = [gauss_rule(log_odds[kind == distinct], nodes) for distinct in kinds]
-    points, weights = (np.concatenate(part) for part in zip(*rules, strict=True))
-    kind = np.repeat(kinds, [len(nodes_of_kind) for nodes_of_kind, _ in rules])
-    design = model.design(calibration.sigmoid(points), kind // 4, table.n_groups)
+    points, weights, kind = _points(score, kind, np.unique(kind), nodes)
+    design = model.design(points, kind // 4, table.n_groups)
     return calibration.ShownLabels(design, (kind % 2).astype(np.float64), weights), kind // 2
 
 
@@ -315,12 +247,8 @@ def plug_in_draws(
     """Draw counts (T, G, 4) as labels scatter around scores that are true probabilities."""
     mean, variance, size = _moments(table)
     shape = (draws, mean.size)
-    positives = draw_positives(
-        np.broadcast_to(mean.ravel(), shape),
-        np.broadcast_to(variance.ravel(), shape),
-        size.ravel(),
-        generator,
-    )
+    means, variances = (np.broadcast_to(moment.ravel(), shape) for moment in (mean, variance))
+    positives = draw_positives(means, variances, size.ravel(), generator)
     return _counts(positives.reshape(draws, *mean.shape), size)
 
 
@@ -482,27 +410,13 @@ MOST_CALIBRATED, MOST_BY_GROUP = 1000, 10_000
 _LARGE_POOL = 50_000
 
 
-@dataclass(frozen=True, eq=False)
-class Completion:
-    """The confusion counts of all rows, with or without a label.
-
-    Attributes
-    ----------
-    counts : (T, G, 4) draws of TN, FP, FN, TP of all rows; T is 1 where they are known.
-    calibrated : the posterior they are of, where few labels and the scores, calibrated, give them.
-    """
-
-    counts: Floats
-    calibrated: CalibrationPosterior | None = None
-
-
 def complete(
     table: PartlyLabelled,
     generator: np.random.Generator,
     *,
     has_score: bool,
     model: calibration.Calibration = calibration.BETA,
-) -> Completion:
+) -> tuple[Floats, CalibrationPosterior | None]:
     """Return the counts of all rows, by the method that suits the number of labels.
 
     Parameters
@@ -511,22 +425,27 @@ def complete(
     generator : draws.
     has_score : whether there are scores.
     model : the calibration model that is used where there are few labels; the papers' by default.
+
+    Returns
+    -------
+    counts : (T, G, 4) draws of TN, FP, FN, TP of all rows; T is 1 where they are known.
+    calibrated : the posterior they are of, where few labels and the scores, calibrated, give them.
     """
     rows = table.labelled
     labelled_counts = table.counts().astype(np.float64)
     if len(rows) == len(table.score):
-        return Completion(labelled_counts[None])
+        return labelled_counts[None], None
     if not len(rows):  # scores are taken for true probabilities
-        return Completion(plug_in_draws(table, generator, draws=DRAWS))
+        return plug_in_draws(table, generator, draws=DRAWS), None
     few = len(rows) <= MOST_CALIBRATED and len(rows) * table.n_groups <= MOST_BY_GROUP
     if not (has_score and few):
         sizes = table.sizes().astype(np.float64)
-        return Completion(_draw_stratified(labelled_counts, sizes, generator))
+        return _draw_stratified(labelled_counts, sizes, generator), None
     if len(table.score) > _LARGE_POOL:
         # Of a pool's scores a quadrature is made; it is a hundred times faster over fewer.
         table = replace(table, score=np.round(table.score, 4))
     posterior = bayesian_calibration(table, generator, model=model, draws=DRAWS)
-    return Completion(posterior.counts, posterior)
+    return posterior.counts, posterior
 
 
 def _draw_stratified(labelled: Floats, size: Floats, generator: np.random.Generator) -> Floats:

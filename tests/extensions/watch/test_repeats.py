@@ -15,7 +15,7 @@ from benchmarks.watch import alarms_of, boundary, twice
 from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError
 from fairbench.core.files import sealed_json
-from fairbench_watch.alarms import WatchFile, look
+from fairbench_watch.alarms import WatchFile, beyond_chance, look
 from fairbench_watch.page import repeats_sentence
 from fairbench_watch.state import WatchOptions
 from tests.audits.tables import predictions
@@ -158,3 +158,24 @@ def test_a_kill_in_the_middle_counts_nothing_twice(watch, tmp_path):
     assert (state.repeats, state.rows) == (600, 1500)
     whole = watch(pd.concat([frame(600), frame(300, seed=1)]), "whole", id="person")
     assert counts(state) == counts(whole)
+
+
+# Rows that are alike by chance are not taken for repeats, nor repeats for chance.
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kinds", [30, 1000, 30_000, 10**7])
+@pytest.mark.parametrize("spread", [0.0, 2.0])
+def test_chance_is_not_taken_for_repeats_and_repeats_not_for_chance(kinds, spread):
+    """Looked at after each of 60 batches, of kinds of rows that are alike or unlike in number."""
+    draw, result = np.random.default_rng(kinds), 0
+    for _ in range(5):
+        chance = np.exp(spread * draw.standard_normal(kinds))
+        rows = draw.choice(kinds, 3000, p=chance / chance.sum())
+        result += any(
+            beyond_chance(np.unique(rows[:stop], return_counts=True)[1])
+            for stop in range(50, 3001, 50)
+        )
+        if kinds >= 1000 and not spread:
+            assert beyond_chance(np.unique(np.tile(rows[:1000], 2), return_counts=True)[1])
+    assert result <= 1

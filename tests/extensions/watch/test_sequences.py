@@ -1,5 +1,7 @@
 """Evidence about gaps: fair against every claim that is true, fast where it is not."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -8,8 +10,10 @@ from benchmarks.watch import POPULATIONS, fixed_rows, streamed
 from fairbench_watch import sequences as gaps
 from fairbench_watch.sequences import (
     Pair,
+    Sums,
     first_beyond,
     log_evidence,
+    log_evidence_above,
     rows_until_beyond,
 )
 
@@ -128,3 +132,39 @@ def test_a_gap_is_found_within_half_more_rows_than_a_fixed_test_needs(rates, sha
 def test_what_is_never_found_takes_forever():
     assert rows_until_beyond(0.3, 0.34, 0.5, 0.05, 4.0) == np.inf
     assert rows_until_beyond(0.3, 0.9, 0.5, 0.05, 4.0) < 60
+
+
+@pytest.mark.parametrize(
+    ("values", "chances"),
+    [([-1, 1], [0.5, 0.5]), ([-0.2, 0.8], [0.8, 0.2]), ([-0.9, 0.1], [0.1, 0.9])],
+)
+def test_evidence_about_a_mean_is_at_most_1_on_average_if_the_claim_is_true(values, chances):
+    """By enumeration of eight values."""
+    mean, average = np.dot(values, chances), 0.0
+    for drawn in itertools.product(range(2), repeat=8):
+        x = np.array(values)[list(drawn)]
+        chance = np.prod(np.array(chances)[list(drawn)])
+        average += chance * np.exp(log_evidence_above(Sums(8, x.sum(), (x**2).sum()), mean))
+    assert average <= 1
+
+
+def test_intervals_of_a_mean_hold_at_every_look():
+    """Residuals of scores that are off by 0.1, looked at after each of 3000."""
+    generator, missed = np.random.default_rng(0), 0
+    for _ in range(200):
+        score = generator.uniform(0.1, 0.7, 3000)
+        residual = (generator.random(3000) < score + 0.1) - score
+        sums = Sums(np.arange(1, 3001), np.cumsum(residual), np.cumsum(residual**2))
+        needed = np.log(2 / 0.05)
+        above = log_evidence_above(sums, 0.1) >= needed
+        mirrored = Sums(sums.size, -np.asarray(sums.total), sums.squares)
+        missed += bool((above | (log_evidence_above(mirrored, -0.1) >= needed)).any())
+    assert missed <= 0.05 * 200
+
+
+def test_the_interval_of_a_mean_narrows_as_a_fixed_one_does():
+    n = np.array([100, 10_000, 1_000_000])
+    limits = Sums(n, 0.1 * n, 0.2 * n).limits(np.log(40))
+    assert np.allclose(limits.value, 0.1)
+    fixed = 1.96 * np.sqrt(0.19 / n)
+    assert ((limits.upper - limits.lower) / 2 < 2.4 * fixed).all()

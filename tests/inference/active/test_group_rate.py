@@ -58,7 +58,7 @@ def test_the_arm_that_says_more_is_labelled_and_the_other_when_it_is_used_up():
     assert set(chosen[:, 1]) == {1, 3}
 
 
-@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != "multiple_play"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_row_can_be_labelled(strategy):
     """Also when a reward rules out all arms but one."""
     generator = np.random.default_rng(0)

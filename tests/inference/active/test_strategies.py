@@ -51,7 +51,7 @@ def test_certain_posteriors_leave_no_choice():
     assert (draws("thompson", arms) == 3).all()
     assert (draws("bayesian_ucb", arms) == 3).all()
     assert (draws("bayesian_ucb", arms, Highest()) == 0).all()
-    assert (np.sort(draws("multiple_play", arms, plays=2)) == [1, 3]).all()
+    assert (np.sort(draws("thompson", arms, plays=2)) == [1, 3]).all()
     two = np.bincount(draws("top_two", arms)[:, 0], minlength=4)
     assert two[[1, 3]].sum() == 200
     assert 60 < two[1] < 140  # half of 200, by six standard errors

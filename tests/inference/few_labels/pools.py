@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.stats import norm
 
+from fairbench.components.papers.released_scores import partly_labelled
 from fairbench.inference.few_labels.pool import PartlyLabelled
 
 
@@ -10,7 +11,7 @@ def pool(generator, *, rows=300, groups=2, score=None):
     """Return a pool without labels; scores are uniform where none are given."""
     score = generator.random(rows) if score is None else score
     group = np.arange(len(score)) % groups
-    return PartlyLabelled.of(score, group, reference=0)
+    return partly_labelled(score, group, reference=0)
 
 
 def labelled(table, theta, generator, model):

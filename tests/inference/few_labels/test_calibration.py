@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from fairbench.audits.assessment import ALARMS
+from fairbench.components.papers.few_labels.methods import expected_l1_error
 from fairbench.inference.few_labels.calibration import (
     BETA,
     calibration_p_values,
     chain_effective_size,
     effective_size,
     elliptical_slice,
-    expected_l1_error,
     sigmoid,
     smooth_tail,
 )

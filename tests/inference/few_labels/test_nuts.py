@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from fairbench.components.papers.released_scores import partly_labelled
 from fairbench.inference.few_labels.calibration import BETA
-from fairbench.inference.few_labels.pool import PartlyLabelled, bayesian_calibration
+from fairbench.inference.few_labels.pool import bayesian_calibration
 from fairbench.metrics.registry import accuracy, false_positive_rate, true_positive_rate
 
 RATES = (accuracy, true_positive_rate, false_positive_rate)
@@ -35,7 +36,7 @@ def case(score, groups, labels, inverted):
     log_odds = (BETA.flat_coefficients(theta.reshape(1, -1)) @ design)[0]
     p = 1 / (1 + np.exp(log_odds if inverted else -log_odds))
     label = (draw.random(len(values)) < p).astype(float)
-    table = PartlyLabelled.of(values, group, label, reference=0)
+    table = partly_labelled(values, group, label, reference=0)
     return table.showing(draw.permutation(len(values))[:labels]), draw
 
 

@@ -17,6 +17,7 @@ from benchmarks.coverage.labels import (
     drawn,
     equally_likely_scores,
 )
+from fairbench.components.papers.released_scores import partly_labelled
 from fairbench.core.errors import UserError
 from fairbench.inference.few_labels.calibration import (
     BETA,
@@ -30,7 +31,6 @@ from fairbench.inference.few_labels.calibration import (
 )
 from fairbench.inference.few_labels.pool import (
     NODES,
-    PartlyLabelled,
     Pool,
     PosteriorFamily,
     bayesian_calibration,
@@ -114,7 +114,7 @@ def test_cells_without_unlabelled_rows_have_no_noise():
 
 
 def test_plug_in_adds_scores():
-    table = PartlyLabelled.of([0.1, 0.4, 0.9, 0.8], ["a", "a", "a", "b"])
+    table = partly_labelled([0.1, 0.4, 0.9, 0.8], ["a", "a", "a", "b"])
     np.testing.assert_allclose(plug_in(table), [[1.5, 0.1, 0.5, 0.9], [0, 0.2, 0, 0.8]])
 
 
@@ -137,7 +137,7 @@ SCORE, GROUP = [0.2, 0.7, 0.6, 0.5], ["a", "b", "b", "c"]
 
 
 def test_defaults():
-    table = PartlyLabelled.of(SCORE, GROUP, [1, None, 0, np.nan])
+    table = partly_labelled(SCORE, GROUP, [1, None, 0, np.nan])
     assert table.groups == ("b", "a", "c")
     np.testing.assert_array_equal(table.group, [1, 0, 0, 2])
     np.testing.assert_array_equal(table.prediction, [0, 1, 1, 0])
@@ -147,11 +147,11 @@ def test_defaults():
 
 
 def test_labels_can_be_hidden_and_left_out():
-    table = PartlyLabelled.of(SCORE, GROUP, [1, 0, 0, 1], reference="c")
+    table = partly_labelled(SCORE, GROUP, [1, 0, 0, 1], reference="c")
     assert table.groups == ("c", "a", "b")
     np.testing.assert_array_equal(table.showing(np.array([3])).labelled, [3])
     np.testing.assert_array_equal(table.showing(np.array([3])).counts(), table.counts([3]))
-    assert not PartlyLabelled.of(SCORE, GROUP).labelled.size
+    assert not partly_labelled(SCORE, GROUP).labelled.size
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_labels_can_be_hidden_and_left_out():
 def test_bad_columns_are_refused_by_name_and_row(columns, words):
     columns = {"score": SCORE, "group": GROUP, **columns}
     with pytest.raises(UserError, match=words):
-        PartlyLabelled.of(columns.pop("score"), columns.pop("group"), **columns)
+        partly_labelled(columns.pop("score"), columns.pop("group"), **columns)
 
 
 # The calibration posterior: quadrature, limits, coverage where the model is true.

@@ -11,8 +11,9 @@ from fairbench.components.papers.few_labels.methods import (
     measures,
     number,
 )
+from fairbench.components.papers.released_scores import partly_labelled
 from fairbench.inference.few_labels.calibration import BETA, LLO, ShownLabels, log_likelihood
-from fairbench.inference.few_labels.pool import PartlyLabelled, PosteriorFamily, plug_in
+from fairbench.inference.few_labels.pool import PosteriorFamily, plug_in
 from fairbench.metrics.group import difference
 from fairbench.metrics.registry import accuracy, true_positive_rate
 
@@ -25,7 +26,7 @@ def mapped(model, score, parameters):
 
 def test_delta_is_the_rate_of_the_others_less_that_of_the_privileged():
     """Section 4.2: Delta = theta_1 - theta_0."""
-    table = PartlyLabelled.of(
+    table = partly_labelled(
         [0.9, 0.6, 0.2, 0.7, 0.1], list("aaabb"), [1, 0, 0, 1, 1], reference="a"
     )
     expected = 1 / 2 - 2 / 3  # b has one of two right, a two of three
@@ -47,25 +48,23 @@ def test_the_beta_prior_of_a_tpr_sees_positives_alone():
 
 def test_calibrated_scores_are_accuracies_of_their_decisions():
     """Equation 4.1: the mean of s where it is at least 1/2, and of 1 - s elsewhere."""
-    table = PartlyLabelled.of([0.9, 0.6, 0.2], list("aaa"))
+    table = partly_labelled([0.9, 0.6, 0.2], list("aaa"))
     expected = (0.9 + 0.6 + (1 - 0.2)) / 3
     assert accuracy(plug_in(table))[0] == pytest.approx(expected)
 
 
 def test_the_accuracy_of_a_row_is_its_probability_or_the_rest():
     """Equation 4.2, for one row a decision: z = s = 0.7, and z = 1 - s = 1 - 0.4."""
-    assert accuracy(plug_in(PartlyLabelled.of([0.7], ["a"])))[0] == pytest.approx(0.7)
-    assert accuracy(plug_in(PartlyLabelled.of([0.4], ["a"])))[0] == pytest.approx(1 - 0.4)
+    assert accuracy(plug_in(partly_labelled([0.7], ["a"])))[0] == pytest.approx(0.7)
+    assert accuracy(plug_in(partly_labelled([0.4], ["a"])))[0] == pytest.approx(1 - 0.4)
 
 
 def test_a_groups_accuracy_is_of_labels_where_known_and_of_z_elsewhere():
     """Equation 4.3, with scores that are calibrated: a = b = 1, c = 0."""
-    table = PartlyLabelled.of([0.9, 0.8, 0.3, 0.6], list("aaaa"), [0, 1, 0, 1])
+    table = partly_labelled([0.9, 0.8, 0.3, 0.6], list("aaaa"), [0, 1, 0, 1])
     family = PosteriorFamily.of(table, np.random.default_rng(0), draws=128, pool_noise=False)
-    shown = family.shown(np.array([0, 1]))
-    counts = family.counts(
-        np.array([0, 1]), shown, np.array([[1.0, 1.0, 0.0]]), np.random.default_rng(0)
-    )
+    rows, coefficients = np.array([0, 1]), np.array([[1.0, 1.0, 0.0]])
+    counts = family.counts(rows, family.shown(rows), coefficients, np.random.default_rng(0))
     expected = (0 + 1 + (1 - 0.3) + 0.6) / 4  # labelled: one wrong, one right; then z of the others
     assert accuracy(counts)[0, 0] == pytest.approx(expected)
 

@@ -218,58 +218,34 @@ def _fetch(url: str, source: Source, size: int) -> bytes:
 
     Of a file whose size is known (0: it is not) no byte more is fetched.
     """
-    import pooch
+    import requests
 
     print(f"downloading {url}", file=sys.stderr)
-    pooch.get_logger().setLevel("WARNING")
+    most = size if size and not source.member else _LARGEST
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        name = "download.zip" if source.member else "download"
-        most = size if size and not source.member else _LARGEST
+        path = Path(folder) / "download"
 
         def load(progress: Progress) -> None:
-            downloader = pooch.HTTPDownloader(timeout=_IDLE_S, progressbar=_Meter(progress, most))
-            pooch.retrieve(url, known_hash=None, fname=name, path=folder, downloader=downloader)
+            with requests.get(url, stream=True, timeout=_IDLE_S) as answer, path.open("wb") as file:
+                answer.raise_for_status()
+                announced = int(answer.headers.get("content-length", 0))
+                for part in answer.iter_content(1024):
+                    progress()
+                    file.write(part)
+                    if max(file.tell(), announced) > most:
+                        raise DataError(f"larger than {most:,} bytes")
 
         try:
             in_time(load, idle_s=_IDLE_S, total_s=_TOTAL_S)
         except GivenUpError as error:
             raise DataError(f"given up: {error}") from error
-        content = unpack(Path(folder) / name, source.member, size)
+        content = unpack(path, source.member, size)
     refuse_web_page(content, url, source.page)
     return content
 
 
 _IDLE_S, _TOTAL_S = 30.0, 3600.0  # without a byte, and in all
 _LARGEST = 4 << 30  # bytes; the largest file that is known here has 700 MB
-
-
-class _Meter:
-    """Counts the bytes of a download; pooch takes it for a progress bar, and sets `total`."""
-
-    def __init__(self, progress: Progress, most: int) -> None:
-        self.progress = progress
-        self.most = most
-        self.total = 0
-        self.bytes = 0
-
-    def update(self, count: int) -> None:
-        """Note that so many bytes more have come.
-
-        Raises
-        ------
-        DataError : there are more, or are to be more, than the file has.
-        """
-        self.progress()
-        self.bytes += count
-        if max(self.bytes, int(self.total or 0)) > self.most:
-            raise DataError(f"larger than {self.most:,} bytes")
-
-    def reset(self) -> None:
-        """Restart the progress display; pooch does so when it is done, to show the total."""
-        self.bytes = 0
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 def _reason(error: Exception) -> str:
@@ -426,30 +402,7 @@ def _restore(table: pa.Table, meta: Mapping[str, Any], sources: tuple[Source, ..
     return Dataset(task=Task(meta["task"]), sources=sources, **plain, **frames, **series)
 
 
-_HEAD = """# Data sets
-
-`fairbench data write` writes this page from the loaders, so do not edit it. Each name is a choice
-for `dataset=`, and `fairbench run --cfg job dataset=NAME` shows its options.
-
-How to read the tables:
-
-- **columns**: how many columns the features have after one-hot encoding.
-- **meaning of label 1**: what label 1 stands for. For several classes, the names of all classes;
-  `<` between them means that their order matters. Blank for a regression.
-- **rate**: the share of the rows that have label 1. For several classes, the share of each class;
-  for a regression, the mean of the target.
-- **label that is good for the person**: the label that counts as the favourable outcome. Classes
-  are numbered from 0.
-- **group**: the first group of each attribute is the reference group.
-
-"In the papers, and here" compares the loader with the [works that fairbench
-reproduces](papers.md), which are called "the papers", and with other works that used the data.
-
-Where a raw file was missing when this page was written, the page says so and has no figures for
-the data set. To add them, get the file and run `fairbench data write` again.
-`fairbench data check` downloads the files listed under "Files" where that is possible, and
-verifies them.
-"""
+_HEAD = Path(__file__).with_name("datasets.md")  # what the page says before its sections
 
 
 _COLUMNS = (
@@ -520,7 +473,7 @@ def page(archive: Archive, tasks: Sequence[DatasetEntry]) -> str:
     """Return the page that documents the data sets `tasks`, in Markdown."""
     modules = dict.fromkeys(entry.module for entry in tasks)
     by_module = [[entry for entry in tasks if entry.module is module] for module in modules]
-    return "\n".join([_HEAD, *(_section(archive, of_module) for of_module in by_module)])
+    return "\n".join([_HEAD.read_text("utf-8"), *(_section(archive, of_module) for of_module in by_module)])
 
 
 def _section(archive: Archive, tasks: Sequence[DatasetEntry]) -> str:

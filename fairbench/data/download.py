@@ -473,7 +473,8 @@ def page(archive: Archive, tasks: Sequence[DatasetEntry]) -> str:
     """Return the page that documents the data sets `tasks`, in Markdown."""
     modules = dict.fromkeys(entry.module for entry in tasks)
     by_module = [[entry for entry in tasks if entry.module is module] for module in modules]
-    return "\n".join([_HEAD.read_text("utf-8"), *(_section(archive, of_module) for of_module in by_module)])
+    sections = (_section(archive, of_module) for of_module in by_module)
+    return "\n".join([_HEAD.read_text("utf-8"), *sections])
 
 
 def _section(archive: Archive, tasks: Sequence[DatasetEntry]) -> str:

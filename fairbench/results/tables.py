@@ -17,7 +17,7 @@ import hashlib
 import io
 import json
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -163,12 +163,11 @@ def check_summary(found: pd.DataFrame) -> None:
     """
     check_columns(found, SUMMARY)
     for name, column in found.items():
-        if name not in _TEXTS and found[name].dtype.kind not in "biuf":
+        if name not in _TEXTS and column.dtype.kind not in "biuf":
             raise DamagedError(f"column {name} is not of numbers")
-        if name in _ALWAYS:
-            _check_values(str(name), column.unique())
-        elif name in long.SETTINGS and name in _TEXTS:
-            _check_values(str(name), column.dropna().unique())
+        if name in _ALWAYS or (name in long.SETTINGS and name in _TEXTS):
+            given = column if name in _ALWAYS else column.dropna()
+            _check_values(str(name), given.unique())
 
 
 def checked_metrics(table: pa.Table, *, own: bool = False) -> pa.Table:
@@ -390,11 +389,6 @@ def damaged_rows(results: Path, split: str) -> Iterator[Path]:
         yield rows_path(results, split)
 
 
-@lru_cache(maxsize=4)
-def _rows(results: Path, split: str) -> pd.DataFrame:
-    return _read_rows(results, split)
-
-
 def _read_rows(results: Path, split: str) -> pd.DataFrame:
     """Return the rows of a split, after checking that they are those that its digest names."""
     path = rows_path(results, split)
@@ -408,6 +402,7 @@ def _read_rows(results: Path, split: str) -> pd.DataFrame:
     return rows
 
 
+_rows = lru_cache(maxsize=4)(_read_rows)
 _DIGEST = "data"  # the entry of the metadata that holds the digest of the data set
 
 
@@ -485,9 +480,9 @@ def write_people(results: Path, data: Dataset) -> None:
     if data.weight is not None:
         columns["weight"] = data.weight
     frame = pd.DataFrame({name: values.reset_index(drop=True) for name, values in columns.items()})
-    facts = {name: getattr(data, name) for name in Description.__dataclass_fields__}
-    about = asdict(Description(**{**facts, "privileged": dict(data.privileged)}))
-    meta = json.dumps({**about, _DIGEST: data.digest})
+    about = {name: getattr(data, name) for name in Description.__dataclass_fields__}
+    about |= {"privileged": dict(data.privileged), _DIGEST: data.digest}
+    meta = json.dumps(about)
     table = pa.Table.from_pandas(frame, preserve_index=False)
     table = table.replace_schema_metadata({**table.schema.metadata, _META: meta.encode()})
     files.write_table(path, table, mode=0o600)
@@ -496,22 +491,24 @@ def write_people(results: Path, data: Dataset) -> None:
 def stored_people(results: Path, digest: str) -> pa.Table | None:
     """Return the table of a data set's people, if there is one; a damaged file is set aside."""
     path = people_path(results, digest)
-    return _stored(path, lambda: _of_data(files.read_table(path, private=True), digest))
+    return _stored(path, lambda: _read_people(path, digest, private=True)[0])
 
 
 def damaged_people(results: Path, digest: str) -> Iterator[Path]:
     """Yield the file of a data set's people, if it is missing or not as it was written."""
     path = people_path(results, digest)
     try:
-        description_in(files.read_table(path), digest)
+        _read_people(path, digest)
     except files.UNREADABLE:
         yield path
 
 
-def _of_data(table: pa.Table, digest: str) -> pa.Table:
-    """Return a table of people, after checking that they are those of a data set."""
-    description_in(table, digest)
-    return table
+def _read_people(
+    path: Path, digest: str, *, private: bool = False
+) -> tuple[pa.Table, dict[str, Any]]:
+    """Return a table of people and the description of their data set, after checking it."""
+    table = files.read_table(path, private=private)
+    return table, description_in(table, digest)
 
 
 def description_in(table: pa.Table, digest: str) -> dict[str, Any]:
@@ -537,8 +534,7 @@ def read_people(results: Path, digest: str) -> People:
     """
     path = people_path(results, digest)
     try:
-        table = files.read_table(path)
-        meta = description_in(table, digest)
+        table, meta = _read_people(path, digest)
         check_plain(table)
         return _people(digest, meta, table.to_pandas())
     except files.UNREADABLE as error:

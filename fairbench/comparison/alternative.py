@@ -321,7 +321,7 @@ def alternative_among_runs(
         chosen_by=len(choosing.row),
         comparison=compare_models(rows, metric, level=level),
         runs=tuple(run.id for run in pair),
-        label=pair[0].people().about.positive_label or "1",
+        label=pair[0].people().positive_label or "1",
         notes=[*shared.notes, *([] if in_use_is_named else [_UNNAMED])],
     )
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairbench.data.dataset import Dataset
-    from fairbench.results.tables import People
 
 LAST = "environment.json"
 FIGURES = "figures"
@@ -331,7 +330,7 @@ class Run:
         with records.reading(self.path / "predictions.parquet"):
             return read_predictions(self.results, table, str(self.environment["rows"]), columns)
 
-    def people(self) -> People:
+    def people(self) -> Dataset:
         """Return target and groups of every row of the data set."""
         from fairbench.results.tables import read_people
 

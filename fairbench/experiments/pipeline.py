@@ -32,7 +32,7 @@ from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.summary import summarise
 from fairbench.evaluation.table import COSTS
 from fairbench.experiments import build, configuration
-from fairbench.experiments.compute import RunEvaluation, compute
+from fairbench.experiments.compute import compute, evaluate_run
 from fairbench.experiments.configuration import COMPONENTS, Config, Presets
 from fairbench.experiments.contracts import Cell, Method, Study, cells_of
 from fairbench.metrics.registry import table_rows
@@ -222,14 +222,6 @@ def _draw(run: PlannedRun, draw: DrawFigures | None, metrics: pd.DataFrame | Non
         with run.writer.drawing() as temporary:
             drawn_metrics = run.folder.all_metrics() if metrics is None else metrics
             draw(drawn_metrics, run.name, run.protect, temporary)
-
-
-def evaluate_run(run: PlannedRun) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Read every cell's raw outputs; return metrics and predictions. Fits nothing."""
-    evaluation = RunEvaluation(
-        run.dataset, run.methods, run.evaluator, run.study.protect, run.store, run.study.seed
-    )
-    return evaluation.evaluate(run.cells)
 
 
 def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) -> None:

@@ -23,11 +23,11 @@ from fairbench.experiments import pipeline
 from fairbench.experiments.compute import (
     TEST,
     VALIDATION,
-    RunEvaluation,
     _encoded,
     _flatten,
     compute,
     raw_outputs,
+    read,
 )
 from fairbench.experiments.contracts import Capabilities, cells_of
 from fairbench.experiments.execute import carry_out
@@ -285,8 +285,7 @@ def test_neighbours_are_found_on_the_scale_of_the_training_rows(tmp_path):
     overrides = ("learner.rounds=2", "evaluator.neighbours=3", *TINY)
     run = carry_out(configuration(*overrides, results=tmp_path)).prepared
     (cell,) = run.cells
-    parts = run.dataset, run.methods, run.evaluator, run.study.protect, run.store, run.study.seed
-    encoded = RunEvaluation(*parts).read(cell, {}).test.encoded
+    encoded = read(run, cell, {}).test.encoded
     features = run.dataset.features
     scaler = Encoder(Encoding.STANDARD).fit(features.iloc[cell.fold.train])
     np.testing.assert_array_equal(encoded, scaler.transform(features.iloc[cell.fold.test]))

@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from fairbench.core.errors import UserError, refused
 from fairbench.core.files import names_in, naming, remove
-from fairbench.core.locks import using
-from fairbench.core.processes import call_with, failure, serve
+from fairbench.core.processes import call_with, failure, serve, using
 from fairbench.experiments import pipeline
 from fairbench.experiments.configuration import Config, plain
 from fairbench.results.catalogue import Catalogue

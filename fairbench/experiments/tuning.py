@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from fairbench.core import files
 from fairbench.core.arrays import Floats, Rows, integer_seed, rng
 from fairbench.core.errors import UserError
-from fairbench.core.locks import BusyError, locked
-from fairbench.core.processes import failure
+from fairbench.core.processes import BusyError, failure, locked
 from fairbench.core.text import digest, shortened
 from fairbench.data.dataset import Dataset
 from fairbench.evaluation.table import COSTS

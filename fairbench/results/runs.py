@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from fairbench.core import files
 from fairbench.core.errors import UserError, refused
 from fairbench.core.files import most_memory, read_bytes, set_aside, sha256
-from fairbench.core.locks import SILENCE, BusyError, locked
+from fairbench.core.processes import SILENCE, BusyError, locked
 from fairbench.core.text import csv_text
 from fairbench.results import record as records
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from fairbench.core import files
 from fairbench.core.errors import UserError, warn
-from fairbench.core.locks import working
+from fairbench.core.processes import working
 from fairbench.core.text import digest
 from fairbench.results.record import FILES, is_id
 from fairbench.results.runs import FIGURES, LAST, Run, Store, is_of_figures, read_environment
@@ -157,10 +157,10 @@ def note_begun(store: Store, runs: Iterable[str], cells: Iterable[str]) -> Path:
 def garbage(store: Store, hours: float = DAY) -> list[Garbage]:
     """Return what may be removed: untouched for `hours`, and needed by no run, finished or begun.
 
-    The caller must hold the folder alone (`fairbench.core.locks.alone`): another command may have
-    found old cells in the store and be about to read them. The cells of runs that were begun are
-    spared for thirty days. No cell is garbage while one is being computed by a process that does
-    not hold the folder.
+    The caller must hold the folder alone (`fairbench.core.processes.alone`): another command may
+    have found old cells in the store and be about to read them. The cells of runs that were begun
+    are spared for thirty days. No cell is garbage while one is being computed by a process that
+    does not hold the folder.
     """
     cells = [] if working(store.root) else list(_unneeded(store))
     before = time.time() - 3600 * hours

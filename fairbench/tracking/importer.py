@@ -39,8 +39,7 @@ from urllib.parse import urlencode
 
 from fairbench.core import files
 from fairbench.core.errors import UserError, warn
-from fairbench.core.locks import BusyError, locked
-from fairbench.core.processes import Progress, in_time
+from fairbench.core.processes import BusyError, Progress, in_time, locked
 from fairbench.core.text import digest, visible
 from fairbench.experiments.configuration import IDENTITY
 from fairbench.reporting.charts import COLOURS

@@ -13,8 +13,8 @@ from fairbench.cli import command as cli
 from fairbench.cli.command import command
 from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError
-from fairbench.core.locks import alone, using
 from fairbench.core.options import option
+from fairbench.core.processes import alone, using
 from fairbench.core.text import counted, visible
 from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.document.terminal import print_document

@@ -19,7 +19,7 @@ from fairbench.core.text import counted, visible
 from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.runs import document_of, where_from
-from fairbench.results import packs, upkeep
+from fairbench.results import upkeep
 from fairbench.results.catalogue import Catalogue, differing_options
 from fairbench.results.record import GROUPS, refuse_pack
 from fairbench.results.runs import Store, damaged_files
@@ -359,7 +359,7 @@ def pack(options: PackOptions) -> None:
     cli.check_folder(out, new=True)
     if out.exists():
         raise UserError(f"out={out} is there already: name another place, or remove it first")
-    cells, missing, left_out = packs.pack(runs, out, cells=options.cells, people=options.people)
+    cells, missing, left_out = upkeep.pack(runs, out, cells=options.cells, people=options.people)
     size = out.stat().st_size / 1e6
     print_line(f"{out}: {len(runs)} runs and {cells} cells, {size:.2f} MB")
     if missing:
@@ -382,7 +382,7 @@ def unpack(options: UnpackOptions) -> None:
     """
     cli.check_folder(options.out)
     with using(options.out):
-        runs, cells = packs.unpack(options.file, options.out)
+        runs, cells = upkeep.unpack(options.file, options.out)
     print_line(f"{runs} runs and {cells} cells of {options.file} were written to {options.out}")
 
 

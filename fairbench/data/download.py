@@ -32,6 +32,7 @@ from fairbench.components import CHECKOUT, imported
 from fairbench.core import files
 from fairbench.core.errors import DataError, UserError
 from fairbench.core.fingerprint import code_digest, versions
+from fairbench.core.options import from_plain
 from fairbench.core.processes import GivenUpError, Progress, in_time
 from fairbench.core.text import count, digest, fixed, terminal
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
@@ -260,11 +261,7 @@ def _reason(error: Exception) -> str:
 _META = b"fairbench"
 _FRAMES = ("features", "sensitive", "truth")
 _SERIES = ("target", "partition", "clusters", "weight")
-_PLAIN = [
-    part.name
-    for part in fields(Dataset)
-    if part.name not in (*_FRAMES, *_SERIES, "task", "sources")
-]
+_PLAIN = [part.name for part in fields(Dataset) if part.name not in (*_FRAMES, *_SERIES)]
 
 
 def load(
@@ -351,14 +348,9 @@ def _write(path: Path, data: Dataset) -> None:
         labels = list(column.cat.categories) if categorical else None
         arrays[str(number)] = pa.array(column.cat.codes if categorical else column)
         described.append({"part": part, "name": column.name, "categories": labels})
-    meta = {
-        "of": path.stem,
-        "columns": described,
-        "task": str(data.task),
-        "sources": [asdict(source) for source in data.sources],
-        "plain": {name: getattr(data, name) for name in _PLAIN},
-    }
-    table = pa.table(arrays).replace_schema_metadata({_META: json.dumps(meta).encode()})
+    plain = {name: getattr(data, name) for name in _PLAIN}
+    meta = json.dumps({"of": path.stem, "columns": described, "plain": plain}, default=asdict)
+    table = pa.table(arrays).replace_schema_metadata({_META: meta.encode()})
     try:
         files.write_table(path, table, mode=0o600)
     except OSError:
@@ -373,12 +365,9 @@ def _read(path: Path, archive: Archive) -> Dataset | None:
         meta = json.loads(table.schema.metadata[_META])
         if meta["of"] != path.stem:
             raise files.DamagedError("the content is that of another data set, or of other options")
-        sources = tuple(
-            Source(**{**source, "urls": tuple(source["urls"])}) for source in meta["sources"]
-        )
-        if any(_sha256(source, archive) != source.sha256 for source in sources):
-            return None
-        return _restore(table, meta, sources)
+        data = _restore(table, meta)
+        is_same = all(_sha256(source, archive) == source.sha256 for source in data.sources)
+        return data if is_same else None
     except files.DamagedError:
         with contextlib.suppress(OSError):  # on a read-only disk
             files.set_aside(path, "the data set is read anew")
@@ -387,7 +376,7 @@ def _read(path: Path, archive: Archive) -> Dataset | None:
     return None
 
 
-def _restore(table: pa.Table, meta: Mapping[str, Any], sources: tuple[Source, ...]) -> Dataset:
+def _restore(table: pa.Table, meta: Mapping[str, Any]) -> Dataset:
     """Return the data set that a cached table holds."""
     parts: dict[str, dict[str, pd.Series]] = {}
     for number, column in enumerate(meta["columns"]):
@@ -398,8 +387,9 @@ def _restore(table: pa.Table, meta: Mapping[str, Any], sources: tuple[Source, ..
         parts.setdefault(column["part"], {})[column["name"]] = values.rename(column["name"])
     frames = {name: pd.DataFrame(parts[name]) for name in _FRAMES if name in parts}
     series = {name: next(iter(parts[name].values())) for name in _SERIES if name in parts}
-    plain = {**meta["plain"], "classes": tuple(meta["plain"]["classes"])}
-    return Dataset(task=Task(meta["task"]), sources=sources, **plain, **frames, **series)
+    plain = {**meta["plain"], "task": Task(meta["plain"]["task"])}
+    data: Dataset = from_plain(Dataset, {**plain, **frames, **series})
+    return data
 
 
 _HEAD = Path(__file__).with_name("datasets.md")  # what the page says before its sections

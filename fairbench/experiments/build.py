@@ -121,20 +121,9 @@ def load_dataset(config: Config) -> Dataset:
 
 def check_settings(config: Config) -> None:
     """Refuse top-level settings of a wrong type or value."""
-
-    def settings(
-        seed: int,
-        n_jobs: int,
-        timeout_min: float | None,
-        wait_min: float,
-        resume: bool,
-        plan: bool,
-        figures: bool,
-        results: str,
-    ) -> None:
-        """Declare the types of the top-level settings."""
-
-    errors.check_types("", settings, config)
+    types = {"seed": "int", "n_jobs": "int", "timeout_min": "float | None", "wait_min": "float"}
+    truths = dict.fromkeys(("resume", "plan", "figures"), "bool")
+    errors.check_plain("", {**types, **truths, "results": "str"}, config)
     for name, seed in (("seed", config["seed"]), ("dataset.seed", config["dataset"].get("seed"))):
         if isinstance(seed, int):
             errors.check_minimum(name, seed, 0)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -217,8 +217,6 @@ def raw_outputs(columns: RawOutputs) -> dict[str, NDArray[np.float64]]:
 
 # Evaluating a run's cells: raw outputs from the store, readings, metrics; fits nothing.
 
-Part: TypeAlias = "dict[str, NDArray[Any]]"  # columns of some rows
-
 
 @dataclass(frozen=True, eq=False)
 class Reading:
@@ -239,15 +237,18 @@ class Reading:
     invalid: str
     notes: dict[str, tuple[float, int]]
 
-    def predictions(self, fold: Fold) -> Iterator[Part]:
-        """Yield the columns of predictions of the validation rows and of the test rows."""
+    def predictions(self) -> Iterator[pd.DataFrame]:
+        """Yield the predictions of the validation rows and of the test rows; NaN without any."""
+        fold = self.cell.fold
         test = None if self.invalid else self.test
         parts = [(VALIDATION, fold.validation, self.validation), (TEST, self.rows, test)]
-        return (
-            _prediction_columns(fold, part, rows, labelled)
-            for part, rows, labelled in parts
-            if len(rows)
-        )
+        for part, rows, labelled in parts:
+            columns: dict[str, Any] = {"prediction": np.nan}
+            if labelled is not None:
+                columns = {str(name): labelled.column(name) for name in labelled.predictions}
+            if len(rows):
+                keys = {"repeat": fold.repeat, "fold": fold.fold, "part": part}
+                yield pd.DataFrame({**keys, "row": rows, **columns})
 
 
 def read_cell(
@@ -263,26 +264,6 @@ def read_cell(
         keep_invalid=method.capabilities.keep_invalid,
         classes=len(data.classes),
     )
-
-
-def _uncertainties(readings: Sequence[Reading]) -> dict[str, NDArray[np.float64]]:
-    """Return the uncertainties (n,) of the same rows, by the variant that has any."""
-    return {
-        reading.cell.variant: reading.test.column("uncertainty")
-        for reading in readings
-        if not reading.invalid and "uncertainty" in reading.test.predictions
-    }
-
-
-def _prediction_columns(
-    fold: Fold, part: int, rows: NDArray[np.intp], labelled: Labelled | None
-) -> Part:
-    """Return the columns of predictions of rows; NaN where there are none."""
-    keys = {"repeat": fold.repeat, "fold": fold.fold, "part": part}
-    columns: Part = {name: np.full(len(rows), key) for name, key in keys.items()} | {"row": rows}
-    if labelled is None:
-        return columns | {"prediction": np.full(len(rows), np.nan)}
-    return columns | {str(name): labelled.column(name) for name in labelled.predictions}
 
 
 def evaluate_run(run: PlannedRun) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -309,19 +290,19 @@ def evaluate_run(run: PlannedRun) -> tuple[pd.DataFrame, pd.DataFrame]:
     variant_readings = [reading for reading in readings if reading.cell.variant]
     tables = [*_tables(run, own_readings, number), *_tables(run, variant_readings, number)]
     for fold in folds:
-        fold_readings = [
-            reading for reading in variant_readings if reading.cell.repeat_and_fold == fold
-        ]
         consistency = MetricTable(
-            frequentist=run.evaluator.interval == FREQUENTIST, splits=(number[*fold, None],)
+            frequentist=evaluator.interval == FREQUENTIST, splits=(number[*fold, None],)
         )
-        evaluate_consistency(consistency, _uncertainties(fold_readings))
+        uncertainties = {  # of the same rows, by the variant that has any
+            reading.cell.variant: reading.test.column("uncertainty")
+            for reading in variant_readings
+            if reading.cell.repeat_and_fold == fold
+            and not reading.invalid
+            and "uncertainty" in reading.test.predictions
+        }
+        evaluate_consistency(consistency, uncertainties)
         tables.append(consistency)
-    parts = [
-        pd.DataFrame(part)
-        for reading in own_readings
-        for part in reading.predictions(reading.cell.fold)
-    ]
+    parts = [part for reading in own_readings for part in reading.predictions()]
     return concatenate(tables, splits), pd.concat(parts, ignore_index=True)
 
 

@@ -355,15 +355,6 @@ class Run:
         return ids
 
 
-def config_text(config: Mapping[str, Any]) -> str:
-    """Return a configuration as ``config.yaml`` has it."""
-    import yaml
-
-    # libyaml's writer if it is installed.
-    dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    return str(yaml.dump(dict(config), Dumper=dumper, sort_keys=False, allow_unicode=True))
-
-
 def read_environment(path: Path, parts: records.Parts | None = None) -> dict[str, Any]:
     """Return the record of a run's folder; empty if the run is not finished.
 
@@ -522,14 +513,18 @@ class RunWriter(Run):
         tables : the ``metrics``, the ``summary`` of their means over repeats, ``predictions``.
         """
         import pyarrow as pa
+        import yaml
 
         from fairbench.results.tables import stored_predictions, write_people
 
         write_people(self.results, dataset)
         predictions, rows = stored_predictions(self.results, tables["predictions"])
         metrics = pa.Table.from_pandas(tables["metrics"], preserve_index=False)
+        # libyaml's writer if it is installed.
+        dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+        text = yaml.dump(dict(config), Dumper=dumper, sort_keys=False, allow_unicode=True)
         contents = {
-            "config.yaml": config_text(config).encode(),
+            "config.yaml": text.encode(),
             "cells.txt": "".join(f"{cell}\n" for cell in cells).encode(),
             "summary.csv": csv_text(tables["summary"]).encode(),
             "metrics.parquet": files.parquet_bytes(metrics),

@@ -284,7 +284,15 @@ def load(
     path = cache_path(archive, options)
     if archive.verify and (cached := _read(path, archive)) is not None:
         return cached
-    data = _add_checksums(loader(archive), archive)
+    data = loader(archive)
+    # Results depend on what was read: sources that were not verified get its checksum.
+    sources = (
+        source
+        if archive.verify and source.sha256
+        else replace(source, sha256=_sha256(source, archive) or source.sha256)
+        for source in data.sources
+    )
+    data = replace(data, sources=tuple(sources))
     if archive.verify and _cacheable(data, archive):
         _write(path, data)
     return data
@@ -297,17 +305,6 @@ def cache_path(archive: Archive, options: Mapping[str, Any]) -> Path:
     code = code_digest([module, __name__])
     key = digest([dict(options), code, versions(("numpy", "pandas", "pyarrow"))])
     return Path(folder) / f"{module.rpartition('.')[2]}-{key}.parquet"
-
-
-def _add_checksums(data: Dataset, archive: Archive) -> Dataset:
-    """Give sources that were not verified the checksum of what was read: results depend on it."""
-    sources = [
-        replace(source, sha256=_sha256(source, archive) or source.sha256)
-        if not (archive.verify and source.sha256)
-        else source
-        for source in data.sources
-    ]
-    return replace(data, sources=tuple(sources))
 
 
 def _sha256(source: Source, archive: Archive) -> str | None:

@@ -221,16 +221,14 @@ def remove(found: Iterable[Garbage]) -> None:
             with contextlib.suppress(OSError):  # no right to
                 files.remove(garbage.path / LAST)
                 files.remove_folder(garbage.path / FIGURES, is_of_figures)
-                files.remove_folder(garbage.path, _is_of_run)
+                files.remove_folder(
+                    garbage.path, lambda name: (files.half_of(name) or name) in FILES
+                )
         elif files.is_folder(garbage.path):
             files.remove_folder(garbage.path, is_of_figures)
         else:
             with contextlib.suppress(OSError):  # no right to
                 files.remove(garbage.path)
-
-
-def _is_of_run(name: str) -> bool:
-    return (files.half_of(name) or name) in FILES
 
 
 def _unneeded(store: Store) -> Iterator[Garbage]:

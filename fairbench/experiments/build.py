@@ -16,7 +16,6 @@ from fairbench.core.errors import IncompatibleError, UserError
 from fairbench.core.text import digest, quoted, shortened
 from fairbench.data import download as dataset_cache
 from fairbench.data.dataset import Dataset, Task, check_combinable, family_of
-from fairbench.data.download import Archive
 from fairbench.data.features import SequenceEncoding, Sequences
 from fairbench.data.groups import check_few_groups
 from fairbench.data.splits import Split
@@ -105,7 +104,7 @@ def components(config: Config) -> Components:
 def load_dataset(config: Config) -> Dataset:
     """Load the data set of a configuration; a process keeps the last few it loaded."""
     options = config["dataset"]
-    archive = Archive.of(**config["data"])
+    archive = dataset_cache.Archive.of(**config["data"])
     key = digest([options, str(archive)])
     if options.get("path"):
         # A file of the user's may change between two runs of one process.

@@ -383,10 +383,8 @@ def executor(options: Mapping[str, Any], n_jobs: int, minutes: float | None = No
     """
     launcher_options = dict(options)
     kind = launcher_options.pop("executor", None)
-    if kind is None:
-        return processes(n_jobs, minutes)
-    if kind == "joblib":
-        return processes(int(launcher_options["n_jobs"]), minutes)
+    if kind in (None, "joblib"):
+        return processes(int(launcher_options["n_jobs"]) if kind else n_jobs, minutes)
     folder = Path(launcher_options.pop("submitit_folder"))
     units_per_job = launcher_options.pop("cells_per_task")
     if kind in ("local", "slurm"):

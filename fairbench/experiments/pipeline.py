@@ -37,7 +37,6 @@ from fairbench.experiments.configuration import COMPONENTS, Config, Presets
 from fairbench.experiments.contracts import Cell, Method, Study, cells_of
 from fairbench.metrics.registry import table_rows
 from fairbench.results import record, runs, tables
-from fairbench.results.record import VERIFIED
 from fairbench.results.runs import Columns, CorruptCellError, Run, RunWriter, Store, machine
 
 if TYPE_CHECKING:
@@ -313,7 +312,7 @@ def recompose(run: Run, conf: Path, typed: Mapping[str, str]) -> DictConfig:
         cfg = compose("config", [*words, f"seed={run.seed}"], return_hydra_config=True)
     with open_dict(cfg):
         for group, options in components.items():
-            own = {k: value for k, value in options.items() if k not in ("name", VERIFIED)}
+            own = {k: value for k, value in options.items() if k not in ("name", record.VERIFIED)}
             cfg[group] = OmegaConf.merge(cfg[group], own)
         cfg.protect = run.config.get("protect")
         cfg.results = str(run.results)

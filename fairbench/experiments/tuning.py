@@ -27,11 +27,10 @@ from fairbench.core.text import digest, shortened
 from fairbench.data.dataset import Dataset
 from fairbench.evaluation.table import COSTS
 from fairbench.evaluation.tuning_goals import Goal, GoalRows, Tuning, goals, together
-from fairbench.experiments.compute import read_cell
 from fairbench.experiments.configuration import Config
 from fairbench.experiments.contracts import Cell
 from fairbench.experiments.execute import Executor, Plan, WorkUnit, plan_run, prepared
-from fairbench.experiments.pipeline import PlannedRun, ensure
+from fairbench.experiments.pipeline import PlannedRun, ensure, read_cell
 from fairbench.inference.selection import GoalEstimate, is_enough, least_gap
 from fairbench.results.runs import CorruptCellError, StoredCell
 from fairbench.results.tables import VALIDATION

@@ -25,9 +25,9 @@ from fairbench.data.features import onehot
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.summary import summarise
 from fairbench.experiments import pipeline
-from fairbench.experiments.compute import Reading, raw_outputs, read
+from fairbench.experiments.compute import raw_outputs
 from fairbench.experiments.contracts import Cell
-from fairbench.experiments.pipeline import PlannedRun
+from fairbench.experiments.pipeline import PlannedRun, Reading, read
 from fairbench.metrics.probability import log_loss_rows, nll_of_sd
 from fairbench.metrics.registry import BINARY, binary_confusion, error_rate, metrics_of, total
 from fairbench.metrics.regression import normal_nll_rows

@@ -27,11 +27,10 @@ from fairbench.experiments.compute import (
     _flatten,
     compute,
     raw_outputs,
-    read,
 )
 from fairbench.experiments.contracts import Capabilities, cells_of
 from fairbench.experiments.execute import carry_out
-from fairbench.experiments.pipeline import ensure
+from fairbench.experiments.pipeline import ensure, read
 from fairbench.results.runs import Store
 from tests.harness import TINY, configuration
 from tests.studies import Recorder, folds_of, study

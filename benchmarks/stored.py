@@ -12,9 +12,9 @@ from typing import Any
 
 from fairbench.core.files import sealed, sha256
 from fairbench.core.text import digest
-from fairbench.results.packs import FORMAT, MANIFEST, VERSION
 from fairbench.results.record import GROUPS, UNVERIFIED, VERIFIED, run_name
 from fairbench.results.runs import seal_run
+from fairbench.results.upkeep import FORMAT, MANIFEST, VERSION
 
 
 def configured(known: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:

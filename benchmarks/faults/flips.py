@@ -37,6 +37,7 @@ from fairbench.data.dataset import Dataset, Source, Task
 from fairbench.data.download import Archive
 from fairbench.experiments.execute import carry_out
 from fairbench.experiments.pipeline import ensure_all, prepare
+from fairbench.results import tables
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import DRAWN, LAST, CorruptCellError, Run, Store, damaged_figures
 from fairbench.tracking.importer import NOTE
@@ -124,7 +125,8 @@ def _cell(place: Place) -> Any:
 
 def _people(place: Place) -> Any:
     people = place.one.people()
-    return people.about, _bytes({"target": people.target}), people.sensitive.to_csv()
+    about = [getattr(people, name) for name in tables.FACTS]
+    return about, _bytes({"target": people.target}), people.sensitive.to_csv()
 
 
 def _figures(place: Place) -> None:

@@ -52,10 +52,9 @@ from fairbench.experiments.tuning import (
 )
 from fairbench.results import catalogue, tables
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.packs import MANIFEST, unpack
 from fairbench.results.record import Parts
 from fairbench.results.runs import DRAWN, LAST, CorruptCellError, Run, Store, damaged_figures
-from fairbench.results.upkeep import read_sweeps
+from fairbench.results.upkeep import MANIFEST, read_sweeps, unpack
 from fairbench.tracking.importer import NOTE, read_note
 from fairbench_watch.alarms import WatchFile
 

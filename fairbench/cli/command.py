@@ -602,7 +602,7 @@ class Command:
 
     def carry_out(self, options: Any) -> int:
         """Do what the options ask for, and return the exit status."""
-        from fairbench.core.locks import using
+        from fairbench.core.processes import using
 
         for declared in fields(options):
             needed = declared.metadata.get("needed")

@@ -24,8 +24,7 @@ from rich.console import Console
 
 from fairbench.cli.output import FAILED, print_line
 from fairbench.core.errors import IncompatibleError, UserError, refused
-from fairbench.core.locks import using
-from fairbench.core.processes import failure
+from fairbench.core.processes import failure, using
 from fairbench.experiments import execute
 from fairbench.experiments.configuration import IDENTITY
 from fairbench.experiments.execute import Plan

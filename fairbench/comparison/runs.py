@@ -26,7 +26,7 @@ from fairbench.core.files import DamagedError, write_bytes, write_text
 from fairbench.core.options import check_declared, option
 from fairbench.core.text import csv_text, digest, said
 from fairbench.data.columns import unique_names
-from fairbench.data.dataset import Task
+from fairbench.data.dataset import Dataset, Task
 from fairbench.experiments.configuration import IDENTITY, Presets
 from fairbench.inference import comparing, posterior, survey
 from fairbench.inference.repeats import mean_table_draws, no_narrower
@@ -35,7 +35,7 @@ from fairbench.metrics.registry import binary_confusion, find
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import reading
 from fairbench.results.runs import Run
-from fairbench.results.tables import TEST, People, check_columns
+from fairbench.results.tables import TEST, check_columns
 
 AVERAGE, AT_MOST, RELATIVE, RELATIVE_UP = "average", "1/K", "relative", "relative_up"
 MEAN, GROUP = "mean", "group"
@@ -142,7 +142,7 @@ class RunPredictions:
 
     id: str
     name: str
-    people: People
+    people: Dataset
     protect: tuple[str, ...]
     repeats: Mapping[int, list[Fold]]
 
@@ -178,12 +178,12 @@ def load_predictions(
     return RunPredictions(run.id, run.name, people, run.attributes, repeats)
 
 
-def _type_of(people: People) -> type[np.number[Any]]:
+def _type_of(people: Dataset) -> type[np.number[Any]]:
     """Return the type of targets and predictions: labels, or numbers of a regression."""
     return np.float64 if people.task is Task.REGRESSION else np.int64
 
 
-def binary_people(run: Run, participle: str, *, numbers: bool = False) -> People:
+def binary_people(run: Run, participle: str, *, numbers: bool = False) -> Dataset:
     """Return the people of a run, or refuse it if its task is not binary.
 
     Parameters
@@ -200,7 +200,7 @@ def binary_people(run: Run, participle: str, *, numbers: bool = False) -> People
     return people
 
 
-def read_predictions(run: Run, people: People, columns: Sequence[str]) -> pd.DataFrame:
+def read_predictions(run: Run, people: Dataset, columns: Sequence[str]) -> pd.DataFrame:
     """Return some columns of a run's table of predictions, checked.
 
     Raises
@@ -275,7 +275,7 @@ def export(run: RunPredictions, path: Path, repeat: int, *, people: bool = False
     UserError : an ending that is neither, a place that cannot be written, or no such repeat.
     """
     frame = predictions_frame(run, repeat)
-    if not (people or run.people.about.redistributable):
+    if not (people or run.people.redistributable):
         frame = frame.drop(columns=["target", "cluster", *group_columns(run)], errors="ignore")
     try:
         if path.suffix == ".parquet":
@@ -499,7 +499,7 @@ class Labels:
 
 
 @lru_cache(maxsize=8)
-def labels_of(people: People, protect: tuple[str, ...]) -> Labels:
+def labels_of(people: Dataset, protect: tuple[str, ...]) -> Labels:
     """Return the labels of a data set, cached as many pairs of runs share them."""
     groups = people.groups(protect)
     codes = groups.cat.codes.to_numpy(np.int64)

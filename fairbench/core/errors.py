@@ -165,8 +165,14 @@ def check_types(group: str, target: Callable[..., Any], options: Mapping[str, An
     group : what the options belong to, such as ``learner``; empty for top-level settings.
     target : a dataclass or function; only ``int``, ``float``, ``bool`` and ``str`` are checked.
     """
-    for name, parameter in inspect.signature(target).parameters.items():
-        kind, _, optional = str(parameter.annotation).partition(" | ")
+    parameters = inspect.signature(target).parameters.values()
+    check_plain(group, {each.name: str(each.annotation) for each in parameters}, options)
+
+
+def check_plain(group: str, types: Mapping[str, str], options: Mapping[str, Any]) -> None:
+    """Refuse the first of `options` that does not fit its type, as `types` has it by name."""
+    for name, annotation in types.items():
+        kind, _, optional = annotation.partition(" | ")
         if name not in options or kind not in _TYPES or optional not in ("", "None"):
             continue
         value = options[name]

@@ -49,9 +49,10 @@ class _Reduce(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Keep that an error is made, and leave out what it says."""
-        if isinstance(node.func, ast.Name) and _is_error(node.func.id):
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        if name in _REFUSALS or name.endswith(("Error", "Exception")):
             return ast.Call(node.func, [], [])
-        if isinstance(node.func, ast.Name) and node.func.id in _DECLARATIONS:
+        if name in _DECLARATIONS:
             node.keywords = [keyword for keyword in node.keywords if keyword.arg not in _SENTENCES]
         return self.generic_visit(node)
 
@@ -65,10 +66,6 @@ class _Reduce(ast.NodeTransformer):
         return self.generic_visit(node)
 
     visit_Module = visit_ClassDef = _without_docstring
-
-
-def _is_error(name: str) -> bool:
-    return name in _REFUSALS or name.endswith(("Error", "Exception"))
 
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -32,6 +32,7 @@ from fairbench.components import CHECKOUT, imported
 from fairbench.core import files
 from fairbench.core.errors import DataError, UserError
 from fairbench.core.fingerprint import code_digest, versions
+from fairbench.core.options import from_plain
 from fairbench.core.processes import GivenUpError, Progress, in_time
 from fairbench.core.text import count, digest, fixed, terminal
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
@@ -218,58 +219,34 @@ def _fetch(url: str, source: Source, size: int) -> bytes:
 
     Of a file whose size is known (0: it is not) no byte more is fetched.
     """
-    import pooch
+    import requests
 
     print(f"downloading {url}", file=sys.stderr)
-    pooch.get_logger().setLevel("WARNING")
+    most = size if size and not source.member else _LARGEST
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        name = "download.zip" if source.member else "download"
-        most = size if size and not source.member else _LARGEST
+        path = Path(folder) / "download"
 
         def load(progress: Progress) -> None:
-            downloader = pooch.HTTPDownloader(timeout=_IDLE_S, progressbar=_Meter(progress, most))
-            pooch.retrieve(url, known_hash=None, fname=name, path=folder, downloader=downloader)
+            with requests.get(url, stream=True, timeout=_IDLE_S) as answer, path.open("wb") as file:
+                answer.raise_for_status()
+                announced = int(answer.headers.get("content-length", 0))
+                for part in answer.iter_content(1024):
+                    progress()
+                    file.write(part)
+                    if max(file.tell(), announced) > most:
+                        raise DataError(f"larger than {most:,} bytes")
 
         try:
             in_time(load, idle_s=_IDLE_S, total_s=_TOTAL_S)
         except GivenUpError as error:
             raise DataError(f"given up: {error}") from error
-        content = unpack(Path(folder) / name, source.member, size)
+        content = unpack(path, source.member, size)
     refuse_web_page(content, url, source.page)
     return content
 
 
 _IDLE_S, _TOTAL_S = 30.0, 3600.0  # without a byte, and in all
 _LARGEST = 4 << 30  # bytes; the largest file that is known here has 700 MB
-
-
-class _Meter:
-    """Counts the bytes of a download; pooch takes it for a progress bar, and sets `total`."""
-
-    def __init__(self, progress: Progress, most: int) -> None:
-        self.progress = progress
-        self.most = most
-        self.total = 0
-        self.bytes = 0
-
-    def update(self, count: int) -> None:
-        """Note that so many bytes more have come.
-
-        Raises
-        ------
-        DataError : there are more, or are to be more, than the file has.
-        """
-        self.progress()
-        self.bytes += count
-        if max(self.bytes, int(self.total or 0)) > self.most:
-            raise DataError(f"larger than {self.most:,} bytes")
-
-    def reset(self) -> None:
-        """Restart the progress display; pooch does so when it is done, to show the total."""
-        self.bytes = 0
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 def _reason(error: Exception) -> str:
@@ -284,11 +261,7 @@ def _reason(error: Exception) -> str:
 _META = b"fairbench"
 _FRAMES = ("features", "sensitive", "truth")
 _SERIES = ("target", "partition", "clusters", "weight")
-_PLAIN = [
-    part.name
-    for part in fields(Dataset)
-    if part.name not in (*_FRAMES, *_SERIES, "task", "sources")
-]
+_PLAIN = [part.name for part in fields(Dataset) if part.name not in (*_FRAMES, *_SERIES)]
 
 
 def load(
@@ -311,7 +284,15 @@ def load(
     path = cache_path(archive, options)
     if archive.verify and (cached := _read(path, archive)) is not None:
         return cached
-    data = _add_checksums(loader(archive), archive)
+    data = loader(archive)
+    # Results depend on what was read: sources that were not verified get its checksum.
+    sources = (
+        source
+        if archive.verify and source.sha256
+        else replace(source, sha256=_sha256(source, archive) or source.sha256)
+        for source in data.sources
+    )
+    data = replace(data, sources=tuple(sources))
     if archive.verify and _cacheable(data, archive):
         _write(path, data)
     return data
@@ -324,17 +305,6 @@ def cache_path(archive: Archive, options: Mapping[str, Any]) -> Path:
     code = code_digest([module, __name__])
     key = digest([dict(options), code, versions(("numpy", "pandas", "pyarrow"))])
     return Path(folder) / f"{module.rpartition('.')[2]}-{key}.parquet"
-
-
-def _add_checksums(data: Dataset, archive: Archive) -> Dataset:
-    """Give sources that were not verified the checksum of what was read: results depend on it."""
-    sources = [
-        replace(source, sha256=_sha256(source, archive) or source.sha256)
-        if not (archive.verify and source.sha256)
-        else source
-        for source in data.sources
-    ]
-    return replace(data, sources=tuple(sources))
 
 
 def _sha256(source: Source, archive: Archive) -> str | None:
@@ -375,14 +345,9 @@ def _write(path: Path, data: Dataset) -> None:
         labels = list(column.cat.categories) if categorical else None
         arrays[str(number)] = pa.array(column.cat.codes if categorical else column)
         described.append({"part": part, "name": column.name, "categories": labels})
-    meta = {
-        "of": path.stem,
-        "columns": described,
-        "task": str(data.task),
-        "sources": [asdict(source) for source in data.sources],
-        "plain": {name: getattr(data, name) for name in _PLAIN},
-    }
-    table = pa.table(arrays).replace_schema_metadata({_META: json.dumps(meta).encode()})
+    plain = {name: getattr(data, name) for name in _PLAIN}
+    meta = json.dumps({"of": path.stem, "columns": described, "plain": plain}, default=asdict)
+    table = pa.table(arrays).replace_schema_metadata({_META: meta.encode()})
     try:
         files.write_table(path, table, mode=0o600)
     except OSError:
@@ -397,12 +362,9 @@ def _read(path: Path, archive: Archive) -> Dataset | None:
         meta = json.loads(table.schema.metadata[_META])
         if meta["of"] != path.stem:
             raise files.DamagedError("the content is that of another data set, or of other options")
-        sources = tuple(
-            Source(**{**source, "urls": tuple(source["urls"])}) for source in meta["sources"]
-        )
-        if any(_sha256(source, archive) != source.sha256 for source in sources):
-            return None
-        return _restore(table, meta, sources)
+        data = _restore(table, meta)
+        is_same = all(_sha256(source, archive) == source.sha256 for source in data.sources)
+        return data if is_same else None
     except files.DamagedError:
         with contextlib.suppress(OSError):  # on a read-only disk
             files.set_aside(path, "the data set is read anew")
@@ -411,7 +373,7 @@ def _read(path: Path, archive: Archive) -> Dataset | None:
     return None
 
 
-def _restore(table: pa.Table, meta: Mapping[str, Any], sources: tuple[Source, ...]) -> Dataset:
+def _restore(table: pa.Table, meta: Mapping[str, Any]) -> Dataset:
     """Return the data set that a cached table holds."""
     parts: dict[str, dict[str, pd.Series]] = {}
     for number, column in enumerate(meta["columns"]):
@@ -422,34 +384,12 @@ def _restore(table: pa.Table, meta: Mapping[str, Any], sources: tuple[Source, ..
         parts.setdefault(column["part"], {})[column["name"]] = values.rename(column["name"])
     frames = {name: pd.DataFrame(parts[name]) for name in _FRAMES if name in parts}
     series = {name: next(iter(parts[name].values())) for name in _SERIES if name in parts}
-    plain = {**meta["plain"], "classes": tuple(meta["plain"]["classes"])}
-    return Dataset(task=Task(meta["task"]), sources=sources, **plain, **frames, **series)
+    plain = {**meta["plain"], "task": Task(meta["plain"]["task"])}
+    data: Dataset = from_plain(Dataset, {**plain, **frames, **series})
+    return data
 
 
-_HEAD = """# Data sets
-
-`fairbench data write` writes this page from the loaders, so do not edit it. Each name is a choice
-for `dataset=`, and `fairbench run --cfg job dataset=NAME` shows its options.
-
-How to read the tables:
-
-- **columns**: how many columns the features have after one-hot encoding.
-- **meaning of label 1**: what label 1 stands for. For several classes, the names of all classes;
-  `<` between them means that their order matters. Blank for a regression.
-- **rate**: the share of the rows that have label 1. For several classes, the share of each class;
-  for a regression, the mean of the target.
-- **label that is good for the person**: the label that counts as the favourable outcome. Classes
-  are numbered from 0.
-- **group**: the first group of each attribute is the reference group.
-
-"In the papers, and here" compares the loader with the [works that fairbench
-reproduces](papers.md), which are called "the papers", and with other works that used the data.
-
-Where a raw file was missing when this page was written, the page says so and has no figures for
-the data set. To add them, get the file and run `fairbench data write` again.
-`fairbench data check` downloads the files listed under "Files" where that is possible, and
-verifies them.
-"""
+_HEAD = Path(__file__).with_name("datasets.md")  # what the page says before its sections
 
 
 _COLUMNS = (
@@ -519,7 +459,8 @@ def page(archive: Archive, tasks: Sequence[DatasetEntry]) -> str:
     """Return the page that documents the data sets `tasks`, in Markdown."""
     modules = dict.fromkeys(entry.module for entry in tasks)
     by_module = [[entry for entry in tasks if entry.module is module] for module in modules]
-    return "\n".join([_HEAD, *(_section(archive, of_module) for of_module in by_module)])
+    sections = (_section(archive, of_module) for of_module in by_module)
+    return "\n".join([_HEAD.read_text("utf-8"), *sections])
 
 
 def _section(archive: Archive, tasks: Sequence[DatasetEntry]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,8 +28,48 @@ class Fold:
         return len(self.train) + len(self.validation) + len(self.test)
 
 
+_Parts = tuple[Rows, Rows]  # the training rows and the test rows of a fold
+
+
+class Split:
+    """A way to draw folds, which holds out `validation` of the training rows; hashable."""
+
+    repeats: int
+    validation: float
+
+    def __post_init__(self) -> None:
+        """Refuse a number of repeats under one, and a share that leaves no training rows."""
+        check_minimum("split.repeats", self.repeats, 1)
+        check_share("split.validation", self.validation, zero=True)
+
+    def folds(self, dataset: Dataset, seed: int) -> list[Fold]:
+        """Return the folds of all repeats; rows that share a cluster stay on one side."""
+        repeats = (self._folds_of(dataset, seed, repeat) for repeat in range(self.repeats))
+        return [fold for folds in repeats for fold in folds]
+
+    def _folds_of(self, dataset: Dataset, seed: int, repeat: int) -> Iterator[Fold]:
+        """Yield the folds of a repeat, some of whose training rows are held out for validation."""
+        generator = rng(seed, "split", dataset.name, repeat)
+        for number, (train, test) in enumerate(self._parts(dataset, generator)):
+            units = _units(dataset)[train]
+            order = generator.permutation(np.unique(units))
+            held_out = np.isin(units, order[: round(self.validation * len(order))])
+            fold = Fold(repeat, number, train[~held_out], train[held_out], test)
+            if not (len(fold.train) and len(fold.test)):
+                raise UserError(
+                    f"{dataset.name}: repeat {repeat}, fold {number} has {len(fold.train)} "
+                    f"training and {len(fold.test)} test rows of {len(dataset)}; both need at "
+                    "least one"
+                )
+            yield fold
+
+    def _parts(self, dataset: Dataset, generator: np.random.Generator) -> Iterator[_Parts]:
+        """Yield the training rows and the test rows of each fold of a repeat."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class RepeatedHoldout:
+class RepeatedHoldout(Split):
     """`repeats` independent random splits, `train` of the rows in the training part."""
 
     repeats: int = 10
@@ -38,8 +79,7 @@ class RepeatedHoldout:
     def __post_init__(self) -> None:
         """Refuse shares that leave a part empty."""
         check_share("split.train", self.train)
-        check_minimum("split.repeats", self.repeats, 1)
-        check_share("split.validation", self.validation, zero=True)
+        super().__post_init__()
         tuning, test = self.validation * self.train, 1 - self.train
         if tuning > test + 1e-9:
             raise UserError(
@@ -48,19 +88,11 @@ class RepeatedHoldout:
                 f"of the training part, here at most {np.floor(100 * test / self.train) / 100:g}"
             )
 
-    def folds(self, dataset: Dataset, seed: int) -> list[Fold]:
-        """Return `repeats` folds; rows that share a cluster stay on one side."""
-        return [self._fold(dataset, seed, repeat) for repeat in range(self.repeats)]
-
-    def _fold(self, dataset: Dataset, seed: int, repeat: int) -> Fold:
-        """Return the fold of one repeat."""
-        generator = rng(seed, "split", dataset.name, repeat)
+    def _parts(self, dataset: Dataset, generator: np.random.Generator) -> Iterator[_Parts]:
         units = _units(dataset)
         order = generator.permutation(units.max() + 1)
-        cut = round(self.train * len(order))
-        test = np.isin(units, order[cut:])
-        parts = np.flatnonzero(~test), np.flatnonzero(test)
-        return _make_fold(dataset, (repeat, 0), parts, self.validation, generator)
+        test = np.isin(units, order[round(self.train * len(order)) :])
+        yield np.flatnonzero(~test), np.flatnonzero(test)
 
 
 @dataclass(frozen=True)
@@ -90,8 +122,8 @@ class SampledHoldout(RepeatedHoldout):
 
 
 @dataclass(frozen=True)
-class KFold:
-    """`repeats` times a partition of the rows into `folds` test parts."""
+class KFold(Split):
+    """`repeats` times a partition of the rows into `n_folds` test parts."""
 
     n_folds: int = 10
     repeats: int = 1
@@ -101,48 +133,34 @@ class KFold:
     def __post_init__(self) -> None:
         """Refuse fewer than two folds."""
         check_minimum("split.n_folds", self.n_folds, 2)
-        check_minimum("split.repeats", self.repeats, 1)
-        check_share("split.validation", self.validation, zero=True)
+        super().__post_init__()
 
-    def folds(self, dataset: Dataset, seed: int) -> list[Fold]:
-        """Return `repeats` times `n_folds` folds."""
+    def _parts(self, dataset: Dataset, generator: np.random.Generator) -> Iterator[_Parts]:
         if len(dataset) < self.n_folds:
             raise UserError(
                 f"split.n_folds is {self.n_folds}, but {dataset.name} has {len(dataset)} rows"
             )
-        folds = []
         units = _units(dataset)
         labels = dataset.task is not Task.REGRESSION
-        for repeat in range(self.repeats):
-            generator = rng(seed, "split", dataset.name, repeat)
-            order = generator.permutation(units.max() + 1)
-            if self.stratified and labels and dataset.clusters is None:
-                # A stable sort of a random order by label deals every label out evenly.
-                order = order[np.argsort(dataset.target.to_numpy()[order], kind="stable")]
-            fold_of_unit = np.empty(len(order), np.intp)
-            fold_of_unit[order] = np.arange(len(order)) % self.n_folds
-            for fold in range(self.n_folds):
-                test = fold_of_unit[units] == fold
-                parts = np.flatnonzero(~test), np.flatnonzero(test)
-                place = repeat, fold
-                folds.append(_make_fold(dataset, place, parts, self.validation, generator))
-        return folds
+        order = generator.permutation(units.max() + 1)
+        if self.stratified and labels and dataset.clusters is None:
+            # A stable sort of a random order by label deals every label out evenly.
+            order = order[np.argsort(dataset.target.to_numpy()[order], kind="stable")]
+        fold_of_unit = np.empty(len(order), np.intp)
+        fold_of_unit[order] = np.arange(len(order)) % self.n_folds
+        for fold in range(self.n_folds):
+            test = fold_of_unit[units] == fold
+            yield np.flatnonzero(~test), np.flatnonzero(test)
 
 
 @dataclass(frozen=True)
-class Predefined:
+class Predefined(Split):
     """The archive's own training and test rows; repeats differ in the fits' seeds alone."""
 
     repeats: int = 1
     validation: float = 0.0
 
-    def __post_init__(self) -> None:
-        """Refuse a number of repeats under one."""
-        check_minimum("split.repeats", self.repeats, 1)
-        check_share("split.validation", self.validation, zero=True)
-
-    def folds(self, dataset: Dataset, seed: int) -> list[Fold]:
-        """Return `repeats` folds with the same test rows."""
+    def _parts(self, dataset: Dataset, generator: np.random.Generator) -> Iterator[_Parts]:
         if dataset.partition is None:
             raise UserError(
                 f"split=predefined needs a data set with its own test part; {dataset.name} has "
@@ -159,12 +177,7 @@ class Predefined:
                     f"split=predefined: {len(crossing)} clusters of {dataset.name} have both "
                     f"training and test rows (first: {mark}): use split=holdout or split=kfold"
                 )
-        folds = []
-        for repeat in range(self.repeats):
-            generator = rng(seed, "split", dataset.name, repeat)
-            parts = train, test
-            folds.append(_make_fold(dataset, (repeat, 0), parts, self.validation, generator))
-        return folds
+        yield train, test
 
 
 @dataclass(frozen=True)
@@ -181,7 +194,7 @@ class SameTest(RepeatedHoldout):
 
     def folds(self, dataset: Dataset, seed: int) -> list[Fold]:
         """Return `repeats` folds with the same test rows."""
-        first = self._fold(dataset, seed, 0)
+        (first,) = self._folds_of(dataset, seed, 0)
         units = _units(dataset)
         not_tested = np.sort(np.concatenate([first.train, first.validation]))
         held_out = np.unique(units[first.validation])
@@ -197,36 +210,11 @@ class SameTest(RepeatedHoldout):
         return folds
 
 
-# A way to draw folds, by `folds`: hashable by its options.
-Split = RepeatedHoldout | KFold | Predefined
-
-
 def _units(dataset: Dataset) -> Rows:
     """Return, per row, the number of the unit that must not be divided."""
     if dataset.clusters is None:
         return np.arange(len(dataset))
     return np.unique(dataset.clusters.to_numpy(), return_inverse=True)[1].astype(np.intp)
-
-
-def _make_fold(
-    dataset: Dataset,
-    place: tuple[int, int],
-    train_and_test: tuple[Rows, Rows],
-    validation: float,
-    generator: np.random.Generator,
-) -> Fold:
-    """Return the fold of a repeat, some of whose training rows are held out for validation."""
-    train, test = train_and_test
-    units = _units(dataset)[train]
-    order = generator.permutation(np.unique(units))
-    held_out = np.isin(units, order[: round(validation * len(order))])
-    parts = (train[~held_out], train[held_out], test)
-    if not (len(parts[0]) and len(parts[2])):
-        raise UserError(
-            f"{dataset.name}: repeat {place[0]}, fold {place[1]} has {len(parts[0])} training and "
-            f"{len(parts[2])} test rows of {len(dataset)}; both need at least one"
-        )
-    return Fold(*place, *parts)
 
 
 def half_splits(repeats: int = 5, stratified: bool = True) -> KFold:

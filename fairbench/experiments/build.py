@@ -16,7 +16,6 @@ from fairbench.core.errors import IncompatibleError, UserError
 from fairbench.core.text import digest, quoted, shortened
 from fairbench.data import download as dataset_cache
 from fairbench.data.dataset import Dataset, Task, check_combinable, family_of
-from fairbench.data.download import Archive
 from fairbench.data.features import SequenceEncoding, Sequences
 from fairbench.data.groups import check_few_groups
 from fairbench.data.splits import Split
@@ -104,7 +103,7 @@ def components(config: Config) -> Components:
 def load_dataset(config: Config) -> Dataset:
     """Load the data set of a configuration; a process keeps the last few it loaded."""
     options = config["dataset"]
-    archive = Archive.of(**config["data"])
+    archive = dataset_cache.Archive.of(**config["data"])
     key = digest([options, str(archive)])
     if options.get("path"):
         # A file of the user's may change between two runs of one process.
@@ -120,20 +119,9 @@ def load_dataset(config: Config) -> Dataset:
 
 def check_settings(config: Config) -> None:
     """Refuse top-level settings of a wrong type or value."""
-
-    def settings(
-        seed: int,
-        n_jobs: int,
-        timeout_min: float | None,
-        wait_min: float,
-        resume: bool,
-        plan: bool,
-        figures: bool,
-        results: str,
-    ) -> None:
-        """Declare the types of the top-level settings."""
-
-    errors.check_types("", settings, config)
+    types = {"seed": "int", "n_jobs": "int", "timeout_min": "float | None", "wait_min": "float"}
+    truths = dict.fromkeys(("resume", "plan", "figures"), "bool")
+    errors.check_plain("", {**types, **truths, "results": "str"}, config)
     for name, seed in (("seed", config["seed"]), ("dataset.seed", config["dataset"].get("seed"))):
         if isinstance(seed, int):
             errors.check_minimum(name, seed, 0)

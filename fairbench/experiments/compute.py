@@ -1,17 +1,15 @@
-"""Computing a cell, and evaluating the cells of a run.
+"""Computing a cell.
 
-:func:`compute` fits on the training rows and keeps the raw outputs for the others;
-:class:`RunEvaluation` reads them into predictions and metrics, and fits nothing.
+:func:`compute` fits on the training rows and keeps the raw outputs for the others, which
+:func:`raw_outputs` returns of what is stored.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,31 +20,17 @@ from fairbench.core.errors import UserError
 from fairbench.data.dataset import Dataset, Task, group_labels
 from fairbench.data.features import (
     Encoder,
-    Encoding,
     Frame,
-    SequenceEncoding,
-    Sequences,
     single_keeps,
 )
-from fairbench.data.groups import group_columns
 from fairbench.data.splits import Fold
-from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.predictions import Labelled, read_predictions
-from fairbench.evaluation.regression import FrameCounts, evaluate_truncation
-from fairbench.evaluation.table import COSTS, MetricTable, concatenate
-from fairbench.evaluation.uncertainties import evaluate_consistency
 from fairbench.experiments.contracts import (
-    Cell,
-    Method,
     Model,
     RawOutputs,
     Study,
     TrainingSet,
     rows_digest,
 )
-from fairbench.inference.posterior import FREQUENTIST
-from fairbench.inference.survey import Design, design_of
-from fairbench.results.runs import Store
 from fairbench.results.tables import TEST, VALIDATION
 
 
@@ -212,264 +196,3 @@ def raw_outputs(columns: RawOutputs) -> dict[str, NDArray[np.float64]]:
         name: np.column_stack(arrays).reshape(-1, *shapes[name]) if shapes[name] else arrays[0]
         for name, arrays in parts.items()
     }
-
-
-# Evaluating a run's cells: raw outputs from the store, readings, metrics; fits nothing.
-
-Part: TypeAlias = "dict[str, NDArray[Any]]"  # columns of some rows
-
-
-@dataclass(frozen=True, eq=False)
-class Reading:
-    """One cell read: the predictions of its test and validation rows.
-
-    Attributes
-    ----------
-    rows : the numbers of the tested rows in the data set.
-    test, validation : the predictions of both parts, with labels; no validation rows are None.
-    invalid : why the cell has no predictions; empty if it has.
-    notes : costs and diagnostics of its fits: the value, and the number of rows it is about.
-    """
-
-    cell: Cell
-    rows: NDArray[np.intp]
-    test: Labelled
-    validation: Labelled | None
-    invalid: str
-    notes: dict[str, tuple[float, int]]
-
-    def predictions(self, fold: Fold) -> Iterator[Part]:
-        """Yield the columns of predictions of the validation rows and of the test rows."""
-        test = None if self.invalid else self.test
-        parts = [(VALIDATION, fold.validation, self.validation), (TEST, self.rows, test)]
-        return (
-            _prediction_columns(fold, part, rows, labelled)
-            for part, rows, labelled in parts
-            if len(rows)
-        )
-
-
-def read_cell(
-    cell: Cell, method: Method, columns: Mapping[str, NDArray[np.generic]]
-) -> pd.DataFrame:
-    """Return the predictions that a method reads from stored outputs of a cell."""
-    data = cell.study.dataset
-    generator = rng(cell.study.seed, "read", data.name, *cell.repeat_and_fold)
-    return read_predictions(
-        method.read(raw_outputs(columns), data.task, generator),
-        data.task,
-        type(method).__name__,
-        keep_invalid=method.capabilities.keep_invalid,
-        classes=len(data.classes),
-    )
-
-
-def _uncertainties(readings: Sequence[Reading]) -> dict[str, NDArray[np.float64]]:
-    """Return the uncertainties (n,) of the same rows, by the variant that has any."""
-    return {
-        reading.cell.variant: reading.test.column("uncertainty")
-        for reading in readings
-        if not reading.invalid and "uncertainty" in reading.test.predictions
-    }
-
-
-def _prediction_columns(
-    fold: Fold, part: int, rows: NDArray[np.intp], labelled: Labelled | None
-) -> Part:
-    """Return the columns of predictions of rows; NaN where there are none."""
-    keys = {"repeat": fold.repeat, "fold": fold.fold, "part": part}
-    columns: Part = {name: np.full(len(rows), key) for name, key in keys.items()} | {"row": rows}
-    if labelled is None:
-        return columns | {"prediction": np.full(len(rows), np.nan)}
-    return columns | {str(name): labelled.column(name) for name in labelled.predictions}
-
-
-@dataclass(frozen=True)
-class RunEvaluation:
-    """Evaluates the cells of a run: raw outputs become predictions, and these metrics.
-
-    Attributes
-    ----------
-    methods : variant -> method that reads its cells; the run's own variant is the empty string.
-    protect : the attributes of the headline metrics.
-    """
-
-    dataset: Dataset
-    methods: Mapping[str, Method]
-    evaluator: Evaluator
-    protect: tuple[str, ...]
-    store: Store
-    seed: int
-
-    def evaluate(self, cells: Sequence[Cell]) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return the long table of all cells, fold by fold, and the run's own predictions."""
-        groups = group_columns(
-            self.dataset.sensitive, self.dataset.privileged, self.evaluator.intersections
-        )
-        name = " x ".join(self.protect)
-        groups.setdefault(name, self.dataset.groups(self.protect))
-        ordered = sorted(cells, key=lambda cell: (cell.fold.repeat, cell.fold.fold))
-        # The rows of a fold: the run's own, then each variant's, then those of all variants
-        # together, whose number has the variant None.
-        folds = list(dict.fromkeys(cell.repeat_and_fold for cell in ordered))
-        variants = list(dict.fromkeys(cell.variant for cell in ordered if cell.variant))
-        splits = [(*fold, variant) for fold in folds for variant in ("", *variants, "")]
-        number = {
-            (*fold, variant): fold_number * (len(variants) + 2) + variant_number
-            for fold_number, fold in enumerate(folds)
-            for variant_number, variant in enumerate(("", *variants, None))
-        }
-        readings = [self.read(cell, {} if cell.variant else groups) for cell in ordered]
-        own_readings = [reading for reading in readings if not reading.cell.variant]
-        variant_readings = [reading for reading in readings if reading.cell.variant]
-        tables = [*self._tables(own_readings, number), *self._tables(variant_readings, number)]
-        for fold in folds:
-            fold_readings = [
-                reading for reading in variant_readings if reading.cell.repeat_and_fold == fold
-            ]
-            consistency = MetricTable(
-                frequentist=self.evaluator.interval == FREQUENTIST, splits=(number[*fold, None],)
-            )
-            evaluate_consistency(consistency, _uncertainties(fold_readings))
-            tables.append(consistency)
-        parts = [
-            pd.DataFrame(part)
-            for reading in own_readings
-            for part in reading.predictions(reading.cell.fold)
-        ]
-        return concatenate(tables, splits), pd.concat(parts, ignore_index=True)
-
-    def read(self, cell: Cell, groups: dict[str, pd.Series]) -> Reading:
-        """Return a cell's predictions, with the labels of `groups` (attribute -> all rows')."""
-        stored = self.store.read(cell.id)
-        parts = stored.columns["part"]
-        sizes = {"fit_seconds": stored.notes["train_rows"], "predict_seconds": len(parts)}
-        notes = {name: (float(stored.notes[name]), int(sizes[name])) for name in COSTS}
-        for name, value in stored.notes.get("diagnostics", {}).items():
-            notes[name] = float(value), int(stored.notes["train_rows"])
-        invalid = stored.notes.get("invalid", "")
-        rows = stored.columns["row"][parts == TEST].astype(np.intp)
-        test = self._select_rows(cell, stored.columns, parts == TEST, groups, invalid)
-        if not cell.variant:
-            test = self._add_features(test, cell, rows)
-        held_out = parts == VALIDATION
-        validation = None
-        if held_out.any() and not invalid:
-            validation = self._select_rows(cell, stored.columns, held_out, groups, invalid)
-        return Reading(cell, rows, test, validation, invalid, notes)
-
-    def _add_features(self, test: Labelled, cell: Cell, rows: NDArray[np.intp]) -> Labelled:
-        """Return test rows with the features that the evaluator's settings need."""
-        features = self.dataset.features
-        if isinstance(features, Sequences):
-            return test
-        if self.evaluator.feature_shift_rates:
-            test = replace(test, features=features.take(rows))
-        if self.evaluator.neighbours:
-            encoder = Encoder(Encoding.STANDARD).fit(features.take(cell.fold.train))
-            encoded = np.asarray(encoder.transform(features.take(rows)))
-            test = replace(test, encoded=encoded)
-        return test
-
-    def _select_rows(
-        self,
-        cell: Cell,
-        columns: Mapping[str, NDArray[np.generic]],
-        is_selected: NDArray[np.bool_],
-        groups: dict[str, pd.Series],
-        invalid: str,
-    ) -> Labelled:
-        """Return the selected rows of a cell, with their predictions, labels and groups.
-
-        Parameters
-        ----------
-        columns : the stored outputs of the cell.
-        is_selected : which of these rows to return, such as the tested ones.
-        invalid : why the cell has no predictions, which are then 0; empty if it has.
-        """
-        rows = columns["row"][is_selected].astype(np.intp)
-        if invalid:
-            predictions = pd.DataFrame({"prediction": np.zeros(len(rows))})
-        else:
-            selected = {name: values[is_selected] for name, values in columns.items()}
-            predictions = read_cell(cell, self.methods[cell.variant], selected)
-        truth = self.dataset.truth
-        return Labelled(
-            self.dataset.target.to_numpy(np.float64)[rows],
-            predictions,
-            {name: pd.Series(labels.array.take(rows)) for name, labels in groups.items()},
-            self.dataset.task,
-            None if truth is None else truth.iloc[rows],
-            design=self._design(rows),
-            classes=self.dataset.classes,
-        )
-
-    def _design(self, rows: NDArray[np.intp]) -> Design | None:
-        """Return the weights and clusters of rows, if they have any that count."""
-        if self.evaluator.interval != FREQUENTIST:
-            return None
-        weight = self.dataset.weight if self.evaluator.weights else None
-        weights_and_clusters = (
-            None if column is None else column.to_numpy()[rows]
-            for column in (weight, self.dataset.clusters)
-        )
-        return design_of(len(rows), *weights_and_clusters)
-
-    def _tables(
-        self, readings: Sequence[Reading], number: Mapping[Any, int]
-    ) -> Iterator[MetricTable]:
-        """Yield tables of metrics; cells that are evaluated in the same way share a table.
-
-        Parameters
-        ----------
-        number : (repeat, fold, variant) -> the number of the split.
-        """
-        readings_by_key: dict[Any, list[Reading]] = {}
-        for reading in readings:
-            columns = tuple(reading.test.predictions)
-            held_out = reading.validation is not None
-            encoding = repr(reading.cell.study.learner.encoding)  # what sequences are cut to
-            # Clusters are those of one split, so that sampled rows are evaluated split by split.
-            split = reading.cell.id if reading.test.design is not None else ""
-            key = reading.invalid, held_out, columns, encoding, split
-            readings_by_key.setdefault(key, []).append(reading)
-        for similar_readings in readings_by_key.values():
-            cells = [reading.cell for reading in similar_readings]
-            splits = [number[*cell.repeat_and_fold, cell.variant] for cell in cells]
-            table = self._evaluate(similar_readings, splits)
-            names = dict.fromkeys(name for reading in similar_readings for name in reading.notes)
-            for name in names:
-                notes = [reading.notes.get(name) for reading in similar_readings]
-                value, n_rows = zip(*(note or (np.nan, 0) for note in notes), strict=True)
-                has_note = [[note is not None] for note in notes]
-                arrays = np.reshape(value, (-1, 1)), np.reshape(n_rows, (-1, 1))
-                table.add(name, *arrays, is_row=np.array(has_note))
-            yield table
-
-    def _evaluate(self, readings: Sequence[Reading], splits: Sequence[int]) -> MetricTable:
-        """Return the metrics of cells whose predictions have the same columns."""
-        test = Labelled.joined([reading.test for reading in readings])
-        held_out = [reading.validation for reading in readings if reading.validation is not None]
-        cells = [reading.cell for reading in readings]
-        table = self.evaluator.table(
-            test,
-            [
-                rng(self.seed, "posterior", self.dataset.name, *cell.repeat_and_fold)
-                for cell in cells
-            ],
-            validation=Labelled.joined(held_out) if held_out else None,
-            protect=" x ".join(self.protect),
-            splits=splits,
-        )
-        features, encoding = self.dataset.features, cells[0].study.learner.encoding
-        if isinstance(features, Sequences) and isinstance(encoding, SequenceEncoding):
-            chosen = features.select(encoding.modalities or features.names)
-            limits = [encoding.limits(features.take(cell.fold.train)) for cell in cells]
-            rows = [reading.rows for reading in readings]
-            frames = FrameCounts(
-                chosen.take(np.concatenate(rows)).lengths,
-                np.repeat(limits, [len(of_cell) for of_cell in rows], axis=0),
-            )
-            evaluate_truncation(table, test, frames)
-        invalid = readings[0].invalid
-        return table.without_values(invalid) if invalid else table

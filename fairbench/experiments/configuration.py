@@ -387,39 +387,30 @@ def _repeats(run: Run) -> int:
     return int(run.config["split"].get("repeats", 1))
 
 
-@dataclass(frozen=True)
-class Provenance:
-    """The origin of a table: runs, data, versions and commands.
+def provenance(runs: Sequence[Run], presets: Presets) -> dict[str, Any]:
+    """Return the origin of some runs, and so of a table of them.
 
-    Attributes
-    ----------
+    Returns
+    -------
     runs : ids of the runs, which are hashes of their resolved configurations.
     data : file -> sha256; empty for simulated data.
     versions : package -> version, several where runs differ.
     commits : the commits of this project, with ``+`` if files were changed since.
     commands : the commands that compute the runs again.
     """
-
-    runs: tuple[str, ...]
-    data: Mapping[str, str]
-    versions: Mapping[str, str]
-    commits: tuple[str, ...]
-    commands: tuple[str, ...]
-
-
-def provenance(runs: Sequence[Run], presets: Presets) -> Provenance:
-    """Return the origin of some runs: data, versions and commands."""
     environments = [run.environment for run in runs]
     commits = {
         str(environment.get("git_commit", "unknown"))[:12]
         + ("+" if environment.get("git_dirty") else "")
         for environment in environments
     }
-    ids, made = tuple(run.id for run in runs), tuple(sorted(commits))
-    data, versions = (
-        _merge(of[part] for of in environments) for part in ("data_sha256", "versions")
-    )
-    return Provenance(ids, data, versions, made, commands_of(runs, presets))
+    return {
+        "runs": [run.id for run in runs],
+        "data": _merge(environment["data_sha256"] for environment in environments),
+        "versions": _merge(environment["versions"] for environment in environments),
+        "commits": sorted(commits),
+        "commands": commands_of(runs, presets),
+    }
 
 
 def commands_of(runs: Sequence[Run], presets: Presets) -> tuple[str, ...]:

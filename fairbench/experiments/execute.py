@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from fairbench.core.errors import UserError, refused
 from fairbench.core.files import names_in, naming, remove
-from fairbench.core.locks import using
-from fairbench.core.processes import call_with, failure, serve
+from fairbench.core.processes import call_with, failure, serve, using
 from fairbench.experiments import pipeline
 from fairbench.experiments.configuration import Config, plain
 from fairbench.results.catalogue import Catalogue
@@ -384,10 +383,8 @@ def executor(options: Mapping[str, Any], n_jobs: int, minutes: float | None = No
     """
     launcher_options = dict(options)
     kind = launcher_options.pop("executor", None)
-    if kind is None:
-        return processes(n_jobs, minutes)
-    if kind == "joblib":
-        return processes(int(launcher_options["n_jobs"]), minutes)
+    if kind in (None, "joblib"):
+        return processes(int(launcher_options["n_jobs"]) if kind else n_jobs, minutes)
     folder = Path(launcher_options.pop("submitit_folder"))
     units_per_job = launcher_options.pop("cells_per_task")
     if kind in ("local", "slurm"):

@@ -7,9 +7,9 @@ are the same.
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import inf, isfinite
 from pathlib import Path
@@ -20,6 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import fairbench.metrics
+from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError, check_choice
 from fairbench.core.files import entry, is_folder
 from fairbench.core.fingerprint import code_digest, describe
@@ -27,18 +28,25 @@ from fairbench.core.options import hydra_word
 from fairbench.core.processes import GivenUpError, failure, in_time
 from fairbench.core.text import digest
 from fairbench.data.dataset import Dataset, Task, feature_count
+from fairbench.data.features import Encoder, Encoding, SequenceEncoding, Sequences
+from fairbench.data.groups import group_columns
 from fairbench.data.splits import Fold, Split
 from fairbench.evaluation.evaluator import Evaluator
+from fairbench.evaluation.predictions import Labelled, read_predictions
+from fairbench.evaluation.regression import FrameCounts, evaluate_truncation
 from fairbench.evaluation.summary import summarise
-from fairbench.evaluation.table import COSTS
+from fairbench.evaluation.table import COSTS, MetricTable, concatenate
+from fairbench.evaluation.uncertainties import evaluate_consistency
 from fairbench.experiments import build, configuration
-from fairbench.experiments.compute import RunEvaluation, compute
+from fairbench.experiments.compute import compute, raw_outputs
 from fairbench.experiments.configuration import COMPONENTS, Config, Presets
 from fairbench.experiments.contracts import Cell, Method, Study, cells_of
+from fairbench.inference.posterior import FREQUENTIST
+from fairbench.inference.survey import Design, design_of
 from fairbench.metrics.registry import table_rows
 from fairbench.results import record, runs, tables
-from fairbench.results.record import VERIFIED
 from fairbench.results.runs import Columns, CorruptCellError, Run, RunWriter, Store, machine
+from fairbench.results.tables import TEST, VALIDATION
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -117,7 +125,7 @@ class PlannedRun:
     @cached_property
     def fingerprint(self) -> str:
         """A hash of everything the metrics depend on: cells, reading, evaluation, their code."""
-        modules = ["fairbench.experiments.compute", type(self.method).__module__]
+        modules = ["fairbench.experiments.pipeline:evaluate_run", type(self.method).__module__]
         # Metrics are found in their folder, and not imported by name: a new one is new code.
         metric_modules = pkgutil.iter_modules(fairbench.metrics.__path__, "fairbench.metrics.")
         modules += [module.name for module in metric_modules]
@@ -224,12 +232,239 @@ def _draw(run: PlannedRun, draw: DrawFigures | None, metrics: pd.DataFrame | Non
             draw(drawn_metrics, run.name, run.protect, temporary)
 
 
-def evaluate_run(run: PlannedRun) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Read every cell's raw outputs; return metrics and predictions. Fits nothing."""
-    evaluation = RunEvaluation(
-        run.dataset, run.methods, run.evaluator, run.study.protect, run.store, run.study.seed
+# Evaluating a run's cells: raw outputs from the store, readings, metrics; fits nothing.
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """One cell read: the predictions of its test and validation rows.
+
+    Attributes
+    ----------
+    rows : the numbers of the tested rows in the data set.
+    test, validation : the predictions of both parts, with labels; no validation rows are None.
+    invalid : why the cell has no predictions; empty if it has.
+    notes : costs and diagnostics of its fits: the value, and the number of rows it is about.
+    """
+
+    cell: Cell
+    rows: NDArray[np.intp]
+    test: Labelled
+    validation: Labelled | None
+    invalid: str
+    notes: dict[str, tuple[float, int]]
+
+    def predictions(self) -> Iterator[pd.DataFrame]:
+        """Yield the predictions of the validation rows and of the test rows; NaN without any."""
+        fold = self.cell.fold
+        test = None if self.invalid else self.test
+        parts = [(VALIDATION, fold.validation, self.validation), (TEST, self.rows, test)]
+        for part, rows, labelled in parts:
+            columns: dict[str, Any] = {"prediction": np.nan}
+            if labelled is not None:
+                columns = {str(name): labelled.column(name) for name in labelled.predictions}
+            if len(rows):
+                keys = {"repeat": fold.repeat, "fold": fold.fold, "part": part}
+                yield pd.DataFrame({**keys, "row": rows, **columns})
+
+
+def read_cell(
+    cell: Cell, method: Method, columns: Mapping[str, NDArray[np.generic]]
+) -> pd.DataFrame:
+    """Return the predictions that a method reads from stored outputs of a cell."""
+    data = cell.study.dataset
+    generator = rng(cell.study.seed, "read", data.name, *cell.repeat_and_fold)
+    return read_predictions(
+        method.read(raw_outputs(columns), data.task, generator),
+        data.task,
+        type(method).__name__,
+        keep_invalid=method.capabilities.keep_invalid,
+        classes=len(data.classes),
     )
-    return evaluation.evaluate(run.cells)
+
+
+def evaluate_run(run: PlannedRun) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Read every cell's raw outputs; return metrics, fold by fold, and predictions. Fits nothing.
+
+    The predictions are those of the run's own variant.
+    """
+    data, evaluator = run.dataset, run.evaluator
+    groups = group_columns(data.sensitive, data.privileged, evaluator.intersections)
+    groups.setdefault(run.protect, data.groups(run.study.protect))
+    ordered = sorted(run.cells, key=lambda cell: (cell.fold.repeat, cell.fold.fold))
+    # The rows of a fold: the run's own, then each variant's, then those of all variants
+    # together, whose number has the variant None.
+    folds = list(dict.fromkeys(cell.repeat_and_fold for cell in ordered))
+    variants = list(dict.fromkeys(cell.variant for cell in ordered if cell.variant))
+    splits = [(*fold, variant) for fold in folds for variant in ("", *variants, "")]
+    number = {
+        (*fold, variant): fold_number * (len(variants) + 2) + variant_number
+        for fold_number, fold in enumerate(folds)
+        for variant_number, variant in enumerate(("", *variants, None))
+    }
+    readings = [read(run, cell, {} if cell.variant else groups) for cell in ordered]
+    own_readings = [reading for reading in readings if not reading.cell.variant]
+    variant_readings = [reading for reading in readings if reading.cell.variant]
+    tables = [*_tables(run, own_readings, number), *_tables(run, variant_readings, number)]
+    for fold in folds:
+        consistency = MetricTable(
+            frequentist=evaluator.interval == FREQUENTIST, splits=(number[*fold, None],)
+        )
+        uncertainties = {  # of the same rows, by the variant that has any
+            reading.cell.variant: reading.test.column("uncertainty")
+            for reading in variant_readings
+            if reading.cell.repeat_and_fold == fold
+            and not reading.invalid
+            and "uncertainty" in reading.test.predictions
+        }
+        evaluate_consistency(consistency, uncertainties)
+        tables.append(consistency)
+    parts = [part for reading in own_readings for part in reading.predictions()]
+    return concatenate(tables, splits), pd.concat(parts, ignore_index=True)
+
+
+def read(run: PlannedRun, cell: Cell, groups: dict[str, pd.Series]) -> Reading:
+    """Return a cell's predictions, with the labels of `groups` (attribute -> all rows')."""
+    stored = run.store.read(cell.id)
+    parts = stored.columns["part"]
+    sizes = {"fit_seconds": stored.notes["train_rows"], "predict_seconds": len(parts)}
+    notes = {name: (float(stored.notes[name]), int(sizes[name])) for name in COSTS}
+    for name, value in stored.notes.get("diagnostics", {}).items():
+        notes[name] = float(value), int(stored.notes["train_rows"])
+    invalid = stored.notes.get("invalid", "")
+    rows = stored.columns["row"][parts == TEST].astype(np.intp)
+    test = _select_rows(run, cell, stored.columns, parts == TEST, groups, invalid)
+    if not cell.variant:
+        test = _add_features(run, test, cell, rows)
+    held_out = parts == VALIDATION
+    validation = None
+    if held_out.any() and not invalid:
+        validation = _select_rows(run, cell, stored.columns, held_out, groups, invalid)
+    return Reading(cell, rows, test, validation, invalid, notes)
+
+
+def _add_features(run: PlannedRun, test: Labelled, cell: Cell, rows: NDArray[np.intp]) -> Labelled:
+    """Return test rows with the features that the evaluator's settings need."""
+    features = run.dataset.features
+    if isinstance(features, Sequences):
+        return test
+    if run.evaluator.feature_shift_rates:
+        test = replace(test, features=features.take(rows))
+    if run.evaluator.neighbours:
+        encoder = Encoder(Encoding.STANDARD).fit(features.take(cell.fold.train))
+        encoded = np.asarray(encoder.transform(features.take(rows)))
+        test = replace(test, encoded=encoded)
+    return test
+
+
+def _select_rows(
+    run: PlannedRun,
+    cell: Cell,
+    columns: Mapping[str, NDArray[np.generic]],
+    is_selected: NDArray[np.bool_],
+    groups: dict[str, pd.Series],
+    invalid: str,
+) -> Labelled:
+    """Return the selected rows of a cell, with their predictions, labels and groups.
+
+    Parameters
+    ----------
+    columns : the stored outputs of the cell.
+    is_selected : which of these rows to return, such as the tested ones.
+    invalid : why the cell has no predictions, which are then 0; empty if it has.
+    """
+    rows = columns["row"][is_selected].astype(np.intp)
+    if invalid:
+        predictions = pd.DataFrame({"prediction": np.zeros(len(rows))})
+    else:
+        selected = {name: values[is_selected] for name, values in columns.items()}
+        predictions = read_cell(cell, run.methods[cell.variant], selected)
+    truth = run.dataset.truth
+    return Labelled(
+        run.dataset.target.to_numpy(np.float64)[rows],
+        predictions,
+        {name: pd.Series(labels.array.take(rows)) for name, labels in groups.items()},
+        run.dataset.task,
+        None if truth is None else truth.iloc[rows],
+        design=_design(run, rows),
+        classes=run.dataset.classes,
+    )
+
+
+def _design(run: PlannedRun, rows: NDArray[np.intp]) -> Design | None:
+    """Return the weights and clusters of rows, if they have any that count."""
+    if run.evaluator.interval != FREQUENTIST:
+        return None
+    weight = run.dataset.weight if run.evaluator.weights else None
+    weights_and_clusters = (
+        None if column is None else column.to_numpy()[rows]
+        for column in (weight, run.dataset.clusters)
+    )
+    return design_of(len(rows), *weights_and_clusters)
+
+
+def _tables(
+    run: PlannedRun, readings: Sequence[Reading], number: Mapping[Any, int]
+) -> Iterator[MetricTable]:
+    """Yield tables of metrics; cells that are evaluated in the same way share a table.
+
+    Parameters
+    ----------
+    number : (repeat, fold, variant) -> the number of the split.
+    """
+    readings_by_key: dict[Any, list[Reading]] = {}
+    for reading in readings:
+        columns = tuple(reading.test.predictions)
+        held_out = reading.validation is not None
+        encoding = repr(reading.cell.study.learner.encoding)  # what sequences are cut to
+        # Clusters are those of one split, so that sampled rows are evaluated split by split.
+        split = reading.cell.id if reading.test.design is not None else ""
+        key = reading.invalid, held_out, columns, encoding, split
+        readings_by_key.setdefault(key, []).append(reading)
+    for similar_readings in readings_by_key.values():
+        cells = [reading.cell for reading in similar_readings]
+        splits = [number[*cell.repeat_and_fold, cell.variant] for cell in cells]
+        table = _evaluate(run, similar_readings, splits)
+        names = dict.fromkeys(name for reading in similar_readings for name in reading.notes)
+        for name in names:
+            notes = [reading.notes.get(name) for reading in similar_readings]
+            value, n_rows = zip(*(note or (np.nan, 0) for note in notes), strict=True)
+            has_note = [[note is not None] for note in notes]
+            arrays = np.reshape(value, (-1, 1)), np.reshape(n_rows, (-1, 1))
+            table.add(name, *arrays, is_row=np.array(has_note))
+        yield table
+
+
+def _evaluate(run: PlannedRun, readings: Sequence[Reading], splits: Sequence[int]) -> MetricTable:
+    """Return the metrics of cells whose predictions have the same columns."""
+    test = Labelled.joined([reading.test for reading in readings])
+    held_out = [reading.validation for reading in readings if reading.validation is not None]
+    cells = [reading.cell for reading in readings]
+    table = run.evaluator.table(
+        test,
+        [
+            rng(run.study.seed, "posterior", run.dataset.name, *cell.repeat_and_fold)
+            for cell in cells
+        ],
+        validation=Labelled.joined(held_out) if held_out else None,
+        protect=run.protect,
+        splits=splits,
+    )
+    features, encoding = run.dataset.features, cells[0].study.learner.encoding
+    if isinstance(features, Sequences) and isinstance(encoding, SequenceEncoding):
+        chosen = features.select(encoding.modalities or features.names)
+        limits = [encoding.limits(features.take(cell.fold.train)) for cell in cells]
+        rows = [reading.rows for reading in readings]
+        frames = FrameCounts(
+            chosen.take(np.concatenate(rows)).lengths,
+            np.repeat(limits, [len(of_cell) for of_cell in rows], axis=0),
+        )
+        evaluate_truncation(table, test, frames)
+    invalid = readings[0].invalid
+    return table.without_values(invalid) if invalid else table
+
+
+# Storing what was evaluated.
 
 
 def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) -> None:
@@ -321,7 +556,7 @@ def recompose(run: Run, conf: Path, typed: Mapping[str, str]) -> DictConfig:
         cfg = compose("config", [*words, f"seed={run.seed}"], return_hydra_config=True)
     with open_dict(cfg):
         for group, options in components.items():
-            own = {k: value for k, value in options.items() if k not in ("name", VERIFIED)}
+            own = {k: value for k, value in options.items() if k not in ("name", record.VERIFIED)}
             cfg[group] = OmegaConf.merge(cfg[group], own)
         cfg.protect = run.config.get("protect")
         cfg.results = str(run.results)

@@ -22,17 +22,15 @@ from numpy.typing import NDArray
 from fairbench.core import files
 from fairbench.core.arrays import Floats, Rows, integer_seed, rng
 from fairbench.core.errors import UserError
-from fairbench.core.locks import BusyError, locked
-from fairbench.core.processes import failure
+from fairbench.core.processes import BusyError, failure, locked
 from fairbench.core.text import digest, shortened
 from fairbench.data.dataset import Dataset
 from fairbench.evaluation.table import COSTS
 from fairbench.evaluation.tuning_goals import Goal, GoalRows, Tuning, goals, together
-from fairbench.experiments.compute import read_cell
 from fairbench.experiments.configuration import Config
 from fairbench.experiments.contracts import Cell
 from fairbench.experiments.execute import Executor, Plan, WorkUnit, plan_run, prepared
-from fairbench.experiments.pipeline import PlannedRun, ensure
+from fairbench.experiments.pipeline import PlannedRun, ensure, read_cell
 from fairbench.inference.selection import GoalEstimate, chance_of_better, is_enough, least_gap
 from fairbench.results.runs import CorruptCellError, StoredCell
 from fairbench.results.tables import VALIDATION

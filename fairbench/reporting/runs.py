@@ -15,7 +15,7 @@ import pandas as pd
 
 from fairbench.core.errors import UserError, did_you_mean
 from fairbench.core.text import count
-from fairbench.data.dataset import Task
+from fairbench.data.dataset import Dataset, Task
 from fairbench.evaluation import summary as summaries
 from fairbench.evaluation import table as long_table
 from fairbench.evaluation.many_groups import CLASS, unlike_everyone_else
@@ -35,7 +35,6 @@ from fairbench.reporting.group_tables import (
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import GROUPS
 from fairbench.results.runs import Run
-from fairbench.results.tables import Description
 
 _LEVEL = 0.9  # the level that is shown; if it was not run, the nearest one
 
@@ -95,13 +94,13 @@ def document_of(run: Run) -> doc.Document:
     """
     unlike = unlike_everyone_else(run.all_metrics())
     try:
-        meaning = labels_in_words(run.people().about)
+        meaning = labels_in_words(run.people())
     except UserError:
         meaning = ""
     return run_document(run.summary(), run.name, run.protect, unlike, meaning=meaning)
 
 
-def labels_in_words(about: Description) -> str:
+def labels_in_words(about: Dataset) -> str:
     """Return what the labels of a data set mean, and what a selection rate is a share of."""
     if about.task is Task.REGRESSION:
         return sentence_of("run", "target", name=about.target_name)

@@ -2,8 +2,8 @@
 
 `runs` has the store of fits, and reads and writes the folder of a run; `record` and `tables` have
 the shape of what is stored, and `tables` what runs say of which people, too; `catalogue` finds
-runs, `packs` are runs in one file, and `upkeep` is of sweeps and garbage. Nothing here computes a
-metric. Begin with `catalogue`.
+runs, and `upkeep` is of sweeps, garbage, and packs, which are runs in one file. Nothing here
+computes a metric. Begin with `catalogue`.
 """
 
 from __future__ import annotations

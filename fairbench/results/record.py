@@ -35,7 +35,11 @@ _ID = re.compile("[0-9a-z]{1,64}")
 
 def is_id(value: object) -> bool:
     """Say whether a value is an id of a cell, of data or of a split, which names its file."""
-    return isinstance(value, str) and _ID.fullmatch(value) is not None
+    return _fits(value, _ID)
+
+
+def _fits(value: object, pattern: re.Pattern[str]) -> bool:
+    return isinstance(value, str) and pattern.fullmatch(value) is not None
 
 
 def plain_id(text: str) -> str:
@@ -74,10 +78,6 @@ def _is_number_or_none(value: object) -> bool:
     return value is None or isinstance(value, float) or _is_whole(value)
 
 
-def _is_purpose_or_none(value: object) -> bool:
-    return value is None or value in PURPOSES  # there is none in records of earlier versions
-
-
 def are_strings(value: object) -> bool:
     """Say whether a value is a text for each of some names."""
     return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
@@ -92,7 +92,7 @@ _LONGEST = 10_000  # signs of a text, or items of a list
 
 
 def _is_component(value: object) -> bool:
-    return isinstance(value, str) and _COMPONENT.fullmatch(value) is not None
+    return _fits(value, _COMPONENT)
 
 
 def _are_choices(value: object) -> bool:
@@ -134,10 +134,6 @@ def _are_options(value: object) -> bool:
     )
 
 
-def _is_split(value: object) -> bool:
-    return isinstance(value, dict) and _are_options(value) and _is_count(value.get("repeats", 1))
-
-
 def _is_count(value: object) -> bool:
     return _is_whole(value) and value >= 0  # type: ignore[operator]
 
@@ -150,7 +146,7 @@ def _is_protect(value: object) -> bool:
 # The parts of a configuration, and a check of each; the last ones are not in every version.
 CONFIG: Mapping[str, Check] = {
     **dict.fromkeys(GROUPS, _are_options),
-    "split": _is_split,
+    "split": lambda value: _are_options(value) and _is_count(value.get("repeats", 1)),
     "seed": _is_count,
     "consistency": _are_options,
     "protect": _is_protect,
@@ -167,10 +163,6 @@ def _are_numbers(value: object) -> bool:
     return all(map(_is_text, texts)) and all(map(_is_number_or_none, numbers))
 
 
-def _are_files(value: object) -> bool:
-    return isinstance(value, dict) and set(value) <= set(FILES) and are_strings(value)
-
-
 # The entries of a record by which runs are listed and selected, beside its configuration.
 SUMMARY: Mapping[str, Check] = {
     "name": _is_text,
@@ -179,12 +171,12 @@ SUMMARY: Mapping[str, Check] = {
     "protect": _is_name,
     "data": is_id,
     "rows": is_id,
-    "purpose": _is_purpose_or_none,
+    "purpose": lambda value: value is None or value in PURPOSES,  # none of earlier versions
 }
 # What else is read of it; the last ones are not in records of every version.
 _REST: Mapping[str, Check] = {
     "fingerprint": _is_text,
-    "files": _are_files,
+    "files": lambda value: are_strings(value) and {*value} <= {*FILES},
     "data_sha256": are_strings,
     "versions": are_strings,
     "python": _is_text,

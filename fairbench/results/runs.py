@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from fairbench.core import files
 from fairbench.core.errors import UserError, refused
 from fairbench.core.files import most_memory, read_bytes, set_aside, sha256
-from fairbench.core.locks import SILENCE, BusyError, locked
+from fairbench.core.processes import SILENCE, BusyError, locked
 from fairbench.core.text import csv_text
 from fairbench.results import record as records
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairbench.data.dataset import Dataset
-    from fairbench.results.tables import People
 
 LAST = "environment.json"
 FIGURES = "figures"
@@ -331,7 +330,7 @@ class Run:
         with records.reading(self.path / "predictions.parquet"):
             return read_predictions(self.results, table, str(self.environment["rows"]), columns)
 
-    def people(self) -> People:
+    def people(self) -> Dataset:
         """Return target and groups of every row of the data set."""
         from fairbench.results.tables import read_people
 
@@ -354,15 +353,6 @@ class Run:
             if not all(map(records.is_id, ids)):  # they are parts of paths
                 raise files.DamagedError("an id of a cell is none")
         return ids
-
-
-def config_text(config: Mapping[str, Any]) -> str:
-    """Return a configuration as ``config.yaml`` has it."""
-    import yaml
-
-    # libyaml's writer if it is installed.
-    dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    return str(yaml.dump(dict(config), Dumper=dumper, sort_keys=False, allow_unicode=True))
 
 
 def read_environment(path: Path, parts: records.Parts | None = None) -> dict[str, Any]:
@@ -523,14 +513,18 @@ class RunWriter(Run):
         tables : the ``metrics``, the ``summary`` of their means over repeats, ``predictions``.
         """
         import pyarrow as pa
+        import yaml
 
         from fairbench.results.tables import stored_predictions, write_people
 
         write_people(self.results, dataset)
         predictions, rows = stored_predictions(self.results, tables["predictions"])
         metrics = pa.Table.from_pandas(tables["metrics"], preserve_index=False)
+        # libyaml's writer if it is installed.
+        dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+        text = yaml.dump(dict(config), Dumper=dumper, sort_keys=False, allow_unicode=True)
         contents = {
-            "config.yaml": config_text(config).encode(),
+            "config.yaml": text.encode(),
             "cells.txt": "".join(f"{cell}\n" for cell in cells).encode(),
             "summary.csv": csv_text(tables["summary"]).encode(),
             "metrics.parquet": files.parquet_bytes(metrics),

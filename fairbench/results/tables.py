@@ -17,7 +17,6 @@ import hashlib
 import io
 import json
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -34,7 +33,7 @@ from fairbench.core.errors import UserError
 from fairbench.core.files import DamagedError
 from fairbench.core.options import from_plain
 from fairbench.core.text import count, html, interval, number, read_csv
-from fairbench.data.dataset import Dataset, Task, group_labels
+from fairbench.data.dataset import Dataset, Task
 from fairbench.evaluation import table as long
 from fairbench.evaluation.summary import debiased_gaps
 from fairbench.metrics import registry
@@ -163,12 +162,11 @@ def check_summary(found: pd.DataFrame) -> None:
     """
     check_columns(found, SUMMARY)
     for name, column in found.items():
-        if name not in _TEXTS and found[name].dtype.kind not in "biuf":
+        if name not in _TEXTS and column.dtype.kind not in "biuf":
             raise DamagedError(f"column {name} is not of numbers")
-        if name in _ALWAYS:
-            _check_values(str(name), column.unique())
-        elif name in long.SETTINGS and name in _TEXTS:
-            _check_values(str(name), column.dropna().unique())
+        if name in _ALWAYS or (name in long.SETTINGS and name in _TEXTS):
+            given = column if name in _ALWAYS else column.dropna()
+            _check_values(str(name), given.unique())
 
 
 def checked_metrics(table: pa.Table, *, own: bool = False) -> pa.Table:
@@ -390,11 +388,6 @@ def damaged_rows(results: Path, split: str) -> Iterator[Path]:
         yield rows_path(results, split)
 
 
-@lru_cache(maxsize=4)
-def _rows(results: Path, split: str) -> pd.DataFrame:
-    return _read_rows(results, split)
-
-
 def _read_rows(results: Path, split: str) -> pd.DataFrame:
     """Return the rows of a split, after checking that they are those that its digest names."""
     path = rows_path(results, split)
@@ -408,60 +401,15 @@ def _read_rows(results: Path, split: str) -> pd.DataFrame:
     return rows
 
 
+_rows = lru_cache(maxsize=4)(_read_rows)
 _DIGEST = "data"  # the entry of the metadata that holds the digest of the data set
 
 
-@dataclass(frozen=True)
-class Description:
-    """Facts about a data set that are not about single rows."""
-
-    name: str
-    task: Task
-    privileged: Mapping[str, str]
-    target_name: str
-    positive_label: str
-    favourable: int | None
-    redistributable: bool
-    classes: tuple[str, ...] = ()
-    ordered: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class People:
-    """Target, groups, clusters and weights of every row of a data set.
-
-    Attributes
-    ----------
-    target : (n,) labels or values.
-    sensitive : (n, a) categorical labels.
-    clusters : (n,) marks of rows that belong together, or None.
-    weight : (n,) how many people each row stands for, or None.
-    """
-
-    digest: str
-    about: Description
-    target: pd.Series
-    sensitive: pd.DataFrame
-    clusters: pd.Series | None
-    weight: pd.Series | None = None
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return len(self.target)
-
-    @property
-    def name(self) -> str:
-        """The name of the data set."""
-        return self.about.name
-
-    @property
-    def task(self) -> Task:
-        """What is predicted."""
-        return self.about.task
-
-    def groups(self, attributes: str | Sequence[str]) -> pd.Series:
-        """Return each row's group as a categorical whose first category is the reference."""
-        return group_labels(self.name, self.sensitive, self.about.privileged, attributes)
+# What is stored of a data set beside its rows; the last two are not in every version.
+FACTS = (
+    *("name", "task", "privileged", "target_name", "positive_label", "favourable"),
+    *("redistributable", "classes", "ordered"),
+)
 
 
 def people_path(results: Path, digest: str) -> Path:
@@ -485,9 +433,9 @@ def write_people(results: Path, data: Dataset) -> None:
     if data.weight is not None:
         columns["weight"] = data.weight
     frame = pd.DataFrame({name: values.reset_index(drop=True) for name, values in columns.items()})
-    facts = {name: getattr(data, name) for name in Description.__dataclass_fields__}
-    about = asdict(Description(**{**facts, "privileged": dict(data.privileged)}))
-    meta = json.dumps({**about, _DIGEST: data.digest})
+    about = {name: getattr(data, name) for name in FACTS}
+    about |= {"privileged": dict(data.privileged), _DIGEST: data.digest}
+    meta = json.dumps(about)
     table = pa.Table.from_pandas(frame, preserve_index=False)
     table = table.replace_schema_metadata({**table.schema.metadata, _META: meta.encode()})
     files.write_table(path, table, mode=0o600)
@@ -496,26 +444,28 @@ def write_people(results: Path, data: Dataset) -> None:
 def stored_people(results: Path, digest: str) -> pa.Table | None:
     """Return the table of a data set's people, if there is one; a damaged file is set aside."""
     path = people_path(results, digest)
-    return _stored(path, lambda: _of_data(files.read_table(path, private=True), digest))
+    return _stored(path, lambda: _read_people(path, digest, private=True)[0])
 
 
 def damaged_people(results: Path, digest: str) -> Iterator[Path]:
     """Yield the file of a data set's people, if it is missing or not as it was written."""
     path = people_path(results, digest)
     try:
-        description_in(files.read_table(path), digest)
+        _read_people(path, digest)
     except files.UNREADABLE:
         yield path
 
 
-def _of_data(table: pa.Table, digest: str) -> pa.Table:
-    """Return a table of people, after checking that they are those of a data set."""
-    description_in(table, digest)
-    return table
+def _read_people(
+    path: Path, digest: str, *, private: bool = False
+) -> tuple[pa.Table, dict[str, Any]]:
+    """Return a table of people and the description of their data set, after checking it."""
+    table = files.read_table(path, private=private)
+    return table, description_in(table, digest)
 
 
 def description_in(table: pa.Table, digest: str) -> dict[str, Any]:
-    """Return the description of the data set in a table of people: the fields of `Description`.
+    """Return the description of the data set in a table of people: its `FACTS`.
 
     Raises
     ------
@@ -528,8 +478,8 @@ def description_in(table: pa.Table, digest: str) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=8)
-def read_people(results: Path, digest: str) -> People:
-    """Return the people of a data set.
+def read_people(results: Path, digest: str) -> Dataset:
+    """Return the people of a data set: all that is stored of it, which has no features.
 
     Raises
     ------
@@ -537,10 +487,9 @@ def read_people(results: Path, digest: str) -> People:
     """
     path = people_path(results, digest)
     try:
-        table = files.read_table(path)
-        meta = description_in(table, digest)
+        table, meta = _read_people(path, digest)
         check_plain(table)
-        return _people(digest, meta, table.to_pandas())
+        return _people(meta, table.to_pandas())
     except files.UNREADABLE as error:
         raise UserError(
             f"{path} is missing or damaged: it is left out where data may not be passed on; repeat "
@@ -548,24 +497,25 @@ def read_people(results: Path, digest: str) -> People:
         ) from error
 
 
-def _people(digest: str, meta: Mapping[str, Any], frame: pd.DataFrame) -> People:
+def _people(meta: Mapping[str, Any], frame: pd.DataFrame) -> Dataset:
     """Return the people of a table, after checking that a data set may have them.
 
     Raises
     ------
     DataError, ValueError, TypeError : no data set may.
     """
-    about: Description = from_plain(Description, {**meta, "task": Task(meta["task"])})
+    if not {*FACTS[:-2]} <= meta.keys() <= {*FACTS}:
+        raise DamagedError("the description has other parts")
     groups = [name for name in frame if name.startswith("group.")]
     if "group." in groups:
         raise DamagedError("an attribute without a name")
-    sensitive = frame[groups].rename(columns=lambda name: name.removeprefix("group."))
-    clusters, weight = (frame.get(name) for name in ("clusters", "weight"))
-    Dataset(
-        features=pd.DataFrame(index=frame.index), target=frame["target"], sensitive=sensitive,
-        clusters=clusters, weight=weight, **vars(about),
-    )  # fmt: skip
-    return People(digest, about, frame["target"], sensitive, clusters, weight)
+    parts = {
+        **{name: frame.get(name) for name in ("target", "clusters", "weight")},
+        "sensitive": frame[groups].rename(columns=lambda name: name.removeprefix("group.")),
+        "features": pd.DataFrame(index=frame.index),
+    }
+    people: Dataset = from_plain(Dataset, {**meta, "task": Task(meta["task"]), **parts})
+    return people
 
 
 def run_html(title: str, summary: pd.DataFrame, protect: str) -> str:

@@ -39,8 +39,7 @@ from urllib.parse import urlencode
 
 from fairbench.core import files
 from fairbench.core.errors import UserError, warn
-from fairbench.core.locks import BusyError, locked
-from fairbench.core.processes import Progress, in_time
+from fairbench.core.processes import BusyError, Progress, in_time, locked
 from fairbench.core.text import digest, visible
 from fairbench.experiments.configuration import IDENTITY
 from fairbench.reporting.charts import COLOURS
@@ -692,8 +691,11 @@ def _log_once(
         names.update(point.name for point in points)
     if current:
         kept = current[0]
-        if kept.version != VERSION:
-            _complete(client, kept.id, points)
+        if kept.version != VERSION:  # people's tags and name stay
+            run = client.get_run(kept.id)
+            lacking = [point for point in points if point.name not in run.data.metrics]
+            # One that is cut short is no longer as it was logged, and is replaced by the next sync.
+            _log_batch(client, run, lacking, {})
         if kept.sweeps != sweeps:
             client.set_tag(kept.id, SWEEP, sweeps)
     else:
@@ -728,16 +730,6 @@ def _log(
     client.set_terminated(run_id, end_time=ended)
     _log_batch(client, run, points, dict(entries.parameters(folder)))
     return run_id
-
-
-def _complete(client: MlflowClient, run_id: str, points: Sequence[LoggedMetric]) -> None:
-    """Log the metrics that an entry of an earlier version lacks; people's tags and name stay.
-
-    One that is cut short is no longer as it was logged, and is replaced by the next sync.
-    """
-    run = client.get_run(run_id)
-    lacking = [point for point in points if point.name not in run.data.metrics]
-    _log_batch(client, run, lacking, {})
 
 
 def _log_batch(

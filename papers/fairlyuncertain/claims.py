@@ -26,8 +26,8 @@ from fairbench.components.papers.fairlyuncertain.tables import (
     EXPERIMENT,
     METRICS,
     VALIDATION,
-    evaluation,
     job,
+    reader,
     tests,
 )
 from fairbench.core.arrays import Floats
@@ -430,11 +430,11 @@ def depth_errors(dataset: str, chosen: Splits) -> list[float]:
     """Return the mean error over splits at each depth."""
     words = [f"dataset={dataset}", "method=binomial_nll", f"consistency.values={list(DEPTHS)}"]
     run = job("fairlyuncertain/table1", chosen.results, words, chosen.repeats)
-    reader = evaluation(run)
+    read = reader(run)
     found: dict[str, list[float]] = {}
     for cell in run.cells:
         if cell.variant:
-            test = reader.read(cell, {}).test
+            test = read(cell, {}).test
             wrong = test.target != test.column("prediction")
             found.setdefault(cell.variant, []).append(float(wrong.mean()))
     return [float(np.mean(values)) for values in found.values()]

@@ -24,7 +24,7 @@ from scipy.stats import norm
 from fairbench.components.papers import CONF, PAPERS, run_main, table_of
 from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import Effort
-from fairbench.components.papers.fairlyuncertain.tables import evaluation, job
+from fairbench.components.papers.fairlyuncertain.tables import job, reader
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.options import option
 from fairbench.evaluation.uncertainties import REPLICATE
@@ -208,9 +208,9 @@ def planned(
 
 def uncertainties(run: PlannedRun) -> Floats:
     """Return the uncertainty (V, n) of each test row under every value of the hyperparameter."""
-    reader = evaluation(run)
+    read = reader(run)
     cells = [cell for cell in run.cells if cell.variant and not cell.variant.startswith(REPLICATE)]
-    tests = [reader.read(cell, {}).test for cell in cells]
+    tests = [read(cell, {}).test for cell in cells]
     return np.stack([test.column("uncertainty") for test in tests])
 
 
@@ -254,7 +254,7 @@ def figure_17(results: Path, effort: Effort) -> Iterator[Named]:
         features = pd.DataFrame()
         for run in runs:
             (cell,) = run.cells
-            test = evaluation(run).read(cell, {}).test
+            test = reader(run)(cell, {}).test
             kept[run.choices["method"]] = keep_weights(test.column("uncertainty"), RATE)
             if test.features is not None:
                 features = test.features.reset_index(drop=True)
@@ -340,7 +340,7 @@ class Outcomes(NamedTuple):
 def _outcomes(run: PlannedRun) -> Outcomes:
     (cell,) = run.cells
     groups = {run.protect: run.dataset.groups(run.study.protect)}
-    test = evaluation(run).read(cell, groups).test
+    test = reader(run)(cell, groups).test
     sd = test.column("sd") if "sd" in test.predictions else None
     labels = test.groups[run.protect]
     return Outcomes(run.choices["method"], test.target, test.column("prediction"), sd, labels)

@@ -1,12 +1,13 @@
 """Our numbers for FairlyUncertain's tables that no run of the harness has, each by a `..._numbers`.
 
-They are made of what was predicted of single people (`job`, `tests`, `evaluation`). Fits come from
+They are made of what was predicted of single people (`job`, `tests`, `reader`). Fits come from
 the results folder where it has them; others are computed, and kept there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,8 +25,9 @@ from fairbench.data.features import onehot
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.summary import summarise
 from fairbench.experiments import pipeline
-from fairbench.experiments.compute import RunEvaluation, raw_outputs
-from fairbench.experiments.pipeline import PlannedRun
+from fairbench.experiments.compute import raw_outputs
+from fairbench.experiments.contracts import Cell
+from fairbench.experiments.pipeline import PlannedRun, Reading, read
 from fairbench.metrics.probability import log_loss_rows, nll_of_sd
 from fairbench.metrics.registry import BINARY, binary_confusion, error_rate, metrics_of, total
 from fairbench.metrics.regression import normal_nll_rows
@@ -47,20 +49,18 @@ def job(experiment: str, results: Path, words: Sequence[str], repeats: int = 1) 
     return pipeline.prepare(composed(*fixed, *words, f"results={results}"))
 
 
-def evaluation(run: PlannedRun) -> RunEvaluation:
+def reader(run: PlannedRun) -> Callable[[Cell, dict[str, pd.Series]], Reading]:
     """Return what reads a job's own fits, after computing those that are missing."""
     pipeline.ensure_all(run.cells, run.store)
-    return RunEvaluation(
-        run.dataset, run.methods, run.evaluator, run.study.protect, run.store, run.study.seed
-    )
+    return partial(read, run)
 
 
 def tests(run: PlannedRun) -> Iterator[Labelled]:
     """Yield the test rows of each split of a job, with the groups that it protects."""
-    reader = evaluation(run)
+    read_cell = reader(run)
     groups = {run.protect: run.dataset.groups(run.study.protect)}
     for cell in run.cells:
-        yield reader.read(cell, groups).test
+        yield read_cell(cell, groups).test
 
 
 # Tables 3 and 8 to 13: the rows that abstain, as the text has them.
@@ -428,7 +428,7 @@ def nlls(method: str, results: Path, repeats: int) -> tuple[list[float], list[fl
     """Return the NLL of every repeat, row by row and broadcast; rows without an sd are left out."""
     words = ["dataset=communities", f"method={method}"]
     run = job("fairlyuncertain/table4", results, words, repeats)
-    evaluation(run)
+    reader(run)
     by_row, broadcast = [], []
     for cell in run.cells:
         stored = run.store.read(cell.id)

@@ -253,7 +253,7 @@ def run_pools(word: str, group: str | None, results: Path) -> dict[str, PartlyLa
         frame["score"],
         frame[column],
         frame["target"],
-        reference=run.people.about.privileged[column],
+        reference=run.people.privileged[column],
     )
     return {f"{run.people.name} {column} {run.name}": table}
 

@@ -14,9 +14,9 @@ from fairbench.audits.labelling import session as answering
 from fairbench.audits.labelling.questions import go_on, resume
 from fairbench.audits.labelling.session import Answer, StateFile, store
 from fairbench.cli.main import main
-from fairbench.core import locks
+from fairbench.core import processes
 from fairbench.core.errors import UserError, warn
-from fairbench.core.locks import locked
+from fairbench.core.processes import locked
 from fairbench_watch import alarms as look_module
 from fairbench_watch.alarms import WatchFile, look
 from fairbench_watch.state import WatchOptions
@@ -119,8 +119,8 @@ def test_who_may_read_a_shared_state_still_may_after_a_change(shared, capsys):
 
 
 def test_who_finds_a_state_held_is_told_by_whom(shared, monkeypatch, capsys):
-    monkeypatch.setattr(locks, "_QUIET", 0.05)
-    monkeypatch.setattr(locks, "_LOUD", 0.1)
+    monkeypatch.setattr(processes, "_QUIET", 0.05)
+    monkeypatch.setattr(processes, "_LOUD", 0.1)
     before, session = shared.path.read_bytes(), resume(shared, Path())
     lock, sentence = shared.path.with_name(".audit.json.lock"), r"held by process \d+ .* changed;"
     with locked(lock), pytest.raises(UserError, match=sentence):
@@ -131,11 +131,11 @@ def test_who_finds_a_state_held_is_told_by_whom(shared, monkeypatch, capsys):
 
 
 def test_who_waits_goes_on_once_a_state_is_free(shared, monkeypatch):
-    monkeypatch.setattr(locks, "_QUIET", 0.05)
+    monkeypatch.setattr(processes, "_QUIET", 0.05)
     session, said = resume(shared, Path()), []
     with contextlib.ExitStack() as held:
         held.enter_context(locked(shared.path.with_name(".audit.json.lock")))
-        monkeypatch.setattr(locks, "note", lambda line: (said.append(line), held.close()))
+        monkeypatch.setattr(processes, "note", lambda line: (said.append(line), held.close()))
         store(shared, session, {3: "1"})
     assert len(said) == 1
     assert shared.read().labels == {3: "1"}

@@ -13,17 +13,17 @@ import time
 
 import pytest
 
-from fairbench.core import errors, locks
+from fairbench.core import errors, processes
 from fairbench.core.errors import UserError, warn
 from fairbench.core.files import unsealed_json
-from fairbench.core.locks import BusyError, JsonFile, alone, held, locked, using, working
+from fairbench.core.processes import BusyError, JsonFile, alone, held, locked, using, working
 from fairbench.results.runs import BusyCellError, Store
 from tests.harness import ROOT
 
 USER = """
 import sys
 from pathlib import Path
-from fairbench.core.locks import using
+from fairbench.core.processes import using
 with using(Path(sys.argv[1])):
     print("used", flush=True)
     sys.stdin.readline()
@@ -32,7 +32,7 @@ with using(Path(sys.argv[1])):
 COUNTER = """
 import sys
 from pathlib import Path
-from fairbench.core.locks import locked
+from fairbench.core.processes import locked
 number = Path(sys.argv[1])
 for _ in range(200):
     with locked(number.with_suffix(".lock")):
@@ -81,14 +81,14 @@ def test_another_persons_lock_is_waited_for_and_taken_once_it_is_free(tmp_path, 
     """Of a file that somebody else has made, one may have the right to read alone."""
     path = tmp_path / "one.lock"
     path.write_text("process 1 on their machine")  # left by a kill
-    opened = locks.opened
+    opened = processes.opened
 
     def refused(name, flags=os.O_RDONLY):
         if flags & os.O_RDWR:
             raise PermissionError(errno.EACCES, "Permission denied", str(name))
         return opened(name, flags)
 
-    monkeypatch.setattr(locks, "opened", refused)
+    monkeypatch.setattr(processes, "opened", refused)
     with locked(path), pytest.raises(BusyError), locked(path, seconds=0):
         pass
     assert not path.exists()
@@ -145,13 +145,13 @@ def test_without_locks_the_command_says_so_once_and_goes_on(tmp_path, monkeypatc
     said = capsys.readouterr().err
     assert said.count("has no locks: give it one command at a time") == 1
     assert left(tmp_path) == []
-    assert locks.holder(tmp_path / "none") == "another process"
+    assert processes.holder(tmp_path / "none") == "another process"
 
 
 @pytest.mark.thorough
 def test_who_lives_is_waited_for_and_named(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(locks, "_SIGN", 0.05)
-    monkeypatch.setattr(locks, "_FIRST", 0.2)
+    monkeypatch.setattr(processes, "_SIGN", 0.05)
+    monkeypatch.setattr(processes, "_FIRST", 0.2)
     path, held, over = tmp_path / "a.lock", threading.Event(), threading.Event()
 
     def hold():

@@ -30,7 +30,7 @@ from fairbench.core.files import (
     write_cache,
     write_text,
 )
-from fairbench.core.locks import alone, locked, using, working
+from fairbench.core.processes import alone, locked, using, working
 
 
 @pytest.fixture

@@ -6,9 +6,11 @@ import hashlib
 import io
 import time
 import zipfile
+from contextlib import nullcontext
+from typing import ClassVar
 
-import pooch
 import pytest
+import requests
 
 from benchmarks.faults.servers import server
 from fairbench.components.datasets import german
@@ -85,25 +87,30 @@ def test_a_missing_file_with_downloading_off(tmp_path):
 
 
 class Server:
-    """In place of pooch.retrieve: answers with bytes, or fails as a dead network does."""
+    """In place of requests.get: answers with bytes, or fails as a dead network does."""
+
+    headers: ClassVar = {}
 
     def __init__(self, answer):
         self.answer = answer
         self.asked = []
 
-    def __call__(self, url, *, path, fname, **options):
+    def __call__(self, url, **options):
         self.asked.append(url)
         if isinstance(self.answer, Exception):
             raise self.answer
-        (path := f"{path}/{fname}")
-        with open(path, "wb") as handle:
-            handle.write(self.answer)
-        return path
+        return nullcontext(self)
+
+    def raise_for_status(self):
+        pass
+
+    def iter_content(self, size):
+        yield self.answer
 
 
 def fetch(monkeypatch, folder, answer, **parts):
     server = Server(answer)
-    monkeypatch.setattr(pooch, "retrieve", server)
+    monkeypatch.setattr(requests, "get", server)
     source = Source(SOURCE.path, SOURCE.sha256, ("https://one.example", "https://two.example"))
     return server, lambda: archive_of(folder).read(
         Source(**{**source.__dict__, "page": SOURCE.page, **parts})
@@ -214,7 +221,6 @@ def test_a_damaged_zip_archive(tmp_path):
         archive_of(tmp_path).read(source)
 
 
-# pooch leaves the connection of a download that ends early to the collector.
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(

@@ -196,7 +196,7 @@ def test_two_processes_may_write_at_once(cached, tmp_path):
         dataset_cache._write(path, data)
     assert not cached()[1]
     described = json.loads(pq.read_schema(path).metadata[b"fairbench"])
-    assert described["sources"][0]["path"] == german.GERMAN.path
+    assert described["plain"]["sources"][0]["path"] == german.GERMAN.path
 
 
 def real(tmp_path):

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from fairbench.core.locks import using
+from fairbench.core.processes import using
 from fairbench.results.runs import Run, Store
 from tests import warm
 from tests.harness import command, fairbench, ran, run_folder, run_py, verb

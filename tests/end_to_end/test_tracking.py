@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.faults.servers import server
 from benchmarks.stored import configured, copied
-from fairbench.core.locks import locked
+from fairbench.core.processes import locked
 from fairbench.evaluation.summary import summarise
 from fairbench.results.runs import Run, seal_run
 from fairbench.results.upkeep import Sweep, keep_sweep

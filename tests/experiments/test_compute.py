@@ -23,7 +23,6 @@ from fairbench.experiments import pipeline
 from fairbench.experiments.compute import (
     TEST,
     VALIDATION,
-    RunEvaluation,
     _encoded,
     _flatten,
     compute,
@@ -31,7 +30,7 @@ from fairbench.experiments.compute import (
 )
 from fairbench.experiments.contracts import Capabilities, cells_of
 from fairbench.experiments.execute import carry_out
-from fairbench.experiments.pipeline import ensure
+from fairbench.experiments.pipeline import ensure, read
 from fairbench.results.runs import Store
 from tests.harness import TINY, configuration
 from tests.studies import Recorder, folds_of, study
@@ -285,8 +284,7 @@ def test_neighbours_are_found_on_the_scale_of_the_training_rows(tmp_path):
     overrides = ("learner.rounds=2", "evaluator.neighbours=3", *TINY)
     run = carry_out(configuration(*overrides, results=tmp_path)).prepared
     (cell,) = run.cells
-    parts = run.dataset, run.methods, run.evaluator, run.study.protect, run.store, run.study.seed
-    encoded = RunEvaluation(*parts).read(cell, {}).test.encoded
+    encoded = read(run, cell, {}).test.encoded
     features = run.dataset.features
     scaler = Encoder(Encoding.STANDARD).fit(features.iloc[cell.fold.train])
     np.testing.assert_array_equal(encoded, scaler.transform(features.iloc[cell.fold.test]))

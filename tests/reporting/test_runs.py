@@ -40,7 +40,6 @@ from fairbench.reporting.runs import (
 )
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Store
-from fairbench.results.tables import Description
 from fairbench.tracking.entries import (
     RUN,
     VERSION,
@@ -140,8 +139,8 @@ def test_a_row_shows_mean_sd_interval_and_rows():
     ],
 )
 def test_the_table_begins_with_what_labels_and_selected_mean(task, facts, expected):
-    unknown = {"positive_label": "", "favourable": None, "redistributable": False}
-    about = Description("grades", task, {}, "grade", **{**unknown, **facts})
+    unknown = {"positive_label": "", "favourable": None, "classes": (), "ordered": False}
+    about = SimpleNamespace(task=task, target_name="grade", **{**unknown, **facts})
     meaning = labels_in_words(about)
     assert meaning == expected
     document = run_document(summarise(metrics_of()), "a run", "sex", meaning=meaning)

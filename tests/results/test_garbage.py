@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fairbench.core.files import token
-from fairbench.core.locks import working
+from fairbench.core.processes import working
 from fairbench.results.runs import Store
 from fairbench.results.upkeep import garbage, note_begun, remove
 from tests.studies import sealed_record

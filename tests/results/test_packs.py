@@ -19,8 +19,8 @@ from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
 from fairbench.core.files import sealed, sealed_json, unsealed_json
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.packs import MANIFEST, pack, unpack
 from fairbench.results.runs import LAST, RunWriter, Store, damaged_files
+from fairbench.results.upkeep import MANIFEST, pack, unpack
 from tests.results.test_run_folder import METRICS, PREDICTIONS
 from tests.studies import RECORD
 

@@ -74,7 +74,7 @@ def test_people_are_read_as_they_were_loaded_and_only_the_owner_may_read_them(fo
         )
     (path,) = (folder.results / "data").iterdir()
     assert path.stat().st_mode & 0o777 == 0o600
-    assert not people.about.redistributable
+    assert not people.redistributable
 
 
 @pytest.mark.parametrize("name", READ)

@@ -33,8 +33,8 @@ from fairbench.audits.table import read_decisions, read_frame
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError, note
 from fairbench.core.files import unsealed_json
-from fairbench.core.locks import JsonFile
 from fairbench.core.options import from_plain
+from fairbench.core.processes import JsonFile
 from fairbench.core.text import natural, quoted, shortened
 from fairbench.data.columns import (
     ColumnRef,

@@ -28,8 +28,8 @@ from fairbench.audits.table import AuditTable, read_audit_table, read_frame
 from fairbench.core.arrays import Floats, Mask, Rows, rng
 from fairbench.core.errors import UserError, nearest, unknown_name
 from fairbench.core.files import DamagedError, file_sha256, unsealed_json
-from fairbench.core.locks import JsonFile
 from fairbench.core.options import from_plain
+from fairbench.core.processes import JsonFile
 from fairbench.core.text import count, shortened
 from fairbench.data import columns
 from fairbench.data.groups import notes_on_groups, read_groups

@@ -241,7 +241,7 @@ def _input_of_run(options: AuditedOptions) -> tuple[AuditedOptions, pd.DataFrame
         of_all = f"repeat {options.repeat} of {min(run.repeats)} to {max(run.repeats)}"
         note(f"this is {of_all} of run {run.id}; repeat= audits another")
         frame.attrs["part"] = of_all
-    favourable = run.people.about.favourable
+    favourable = run.people.favourable
     values_of_run = {
         "target": "target",
         "prediction": "prediction",

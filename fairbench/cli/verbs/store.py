@@ -13,13 +13,13 @@ from fairbench.cli import command as cli
 from fairbench.cli.command import command
 from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError
-from fairbench.core.locks import alone, using
 from fairbench.core.options import option
+from fairbench.core.processes import alone, using
 from fairbench.core.text import counted, said, visible
 from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.runs import document_of, where_from
-from fairbench.results import packs, upkeep
+from fairbench.results import upkeep
 from fairbench.results.catalogue import Catalogue, differing_options
 from fairbench.results.record import GROUPS, refuse_pack
 from fairbench.results.runs import Store, damaged_files
@@ -396,7 +396,7 @@ def pack(options: PackOptions) -> None:
     cli.check_folder(out, new=True)
     if out.exists():
         raise UserError(f"out={out} is there already: name another place, or remove it first")
-    cells, missing, left_out = packs.pack(runs, out, cells=options.cells, people=options.people)
+    cells, missing, left_out = upkeep.pack(runs, out, cells=options.cells, people=options.people)
     size = out.stat().st_size / 1e6
     print_line(f"{out}: {len(runs)} runs and {cells} cells, {size:.2f} MB")
     if missing:
@@ -414,7 +414,7 @@ def unpack(options: UnpackOptions) -> None:
     """
     cli.check_folder(options.out)
     with using(options.out):
-        runs, cells = packs.unpack(options.file, options.out)
+        runs, cells = upkeep.unpack(options.file, options.out)
     print_line(f"{runs} runs and {cells} cells of {options.file} were written to {options.out}")
 
 

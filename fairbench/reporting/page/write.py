@@ -27,7 +27,7 @@ from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
 from fairbench.evaluation.summary import DEBIASED_MEANS
 from fairbench.evaluation.table import DEBIASED
-from fairbench.experiments.configuration import Presets, Provenance, provenance
+from fairbench.experiments.configuration import Presets, provenance
 from fairbench.inference.selection import ALIKE, OPEN, WORSE
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.document import model as doc
@@ -61,7 +61,7 @@ class PageBlock:
     tables: Sequence[RankedRuns]
     figures: Sequence[doc.Figure]
     compared: measuring.ComparedRuns | None
-    source: Callable[[tuple[Run, ...]], Provenance]
+    source: Callable[[tuple[Run, ...]], dict[str, Any]]
 
     @property
     def note(self) -> str:
@@ -73,39 +73,39 @@ class PageBlock:
         """Return the options of a group that were run, such as the methods."""
         return ", ".join(sorted({run.choices[group] for run in self.block.runs.values()}))
 
-    def origin(self, rows: Sequence[Mapping[str, Any]] = ()) -> Provenance:
+    def origin(self, rows: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
         """Return the origin of the rows of a metric's table, or of all runs of the block."""
         ids = {row["run"] for row in rows} or self.block.runs.keys()
         return self.source(tuple(run for id_, run in self.block.runs.items() if id_ in ids))
 
 
-def source_details(origin: Provenance) -> doc.Details:
+def source_details(origin: Mapping[str, Any]) -> doc.Details:
     """Return the origin of a table: runs, data, versions, and the commands for them."""
-    several = "" if len(origin.runs) == 1 else "s"
-    data = ", ".join(value[:12] for value in origin.data.values()) or "simulated"
-    commits = ", ".join(origin.commits)
+    several = "" if len(origin["runs"]) == 1 else "s"
+    data = ", ".join(value[:12] for value in origin["data"].values()) or "simulated"
+    commits = ", ".join(origin["commits"])
     runs: list[doc.Inline] = []
-    for id_ in origin.runs:
+    for id_ in origin["runs"]:
         runs += [doc.Link(id_, f"#run-{id_}", code=True), " "]
     files: list[doc.Inline] = []
-    for file, sha in origin.data.items():
+    for file, sha in origin["data"].items():
         files += [f"{file} ", doc.Code(sha), "; "]
     changed = " (+: with files changed since)" if "+" in commits else ""
     return doc.Details(
-        f"{len(origin.runs)} run{several}; data {data}; commit {commits}",
+        f"{len(origin['runs'])} run{several}; data {data}; commit {commits}",
         [
             doc.Paragraph(("runs (hashes of their configurations): ", *runs)),
             doc.Paragraph(("data, sha256: ", *(files or ["simulated from the seed"]))),
             doc.Paragraph(f"versions: {_versions(origin)}; commit {commits}{changed}"),
             doc.Paragraph("To compute it again:"),
-            doc.Commands(origin.commands),
+            doc.Commands(origin["commands"]),
         ],
         style="from",
     )
 
 
-def _versions(origin: Provenance) -> str:
-    return ", ".join(f"{name} {version}" for name, version in origin.versions.items())
+def _versions(origin: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in origin["versions"].items())
 
 
 def block_section(page: PageBlock) -> doc.Section:
@@ -513,14 +513,14 @@ def _csv_texts(tables: Sequence[RankedRuns]) -> Iterator[str]:
         yield buffer.getvalue()
 
 
-def _notes(table: RankedRuns, source: Provenance) -> Iterator[str]:
+def _notes(table: RankedRuns, source: Mapping[str, Any]) -> Iterator[str]:
     """Yield the sources of a table: rope, runs, data, versions, commit and commands."""
     yield f"{metric_label(table.metric)}; {table.direction or 'without a direction'}"
     if table.is_ranked:
         yield f"P(near): within {formats.number(table.rope, 4)} of the best"
-    yield f"runs: {', '.join(source.runs)}"
-    data = [f"{name} {value}" for name, value in source.data.items()]
+    yield "runs: " + ", ".join(source["runs"])
+    data = [f"{name} {value}" for name, value in source["data"].items()]
     yield f"data, sha256: {'; '.join(data) or 'simulated'}"
     yield f"versions: {_versions(source)}"
-    yield f"commit: {', '.join(source.commits)}"
-    yield from source.commands
+    yield "commit: " + ", ".join(source["commits"])
+    yield from source["commands"]

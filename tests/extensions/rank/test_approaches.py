@@ -10,7 +10,7 @@ from fairbench.evaluation.table import values_of
 from fairbench.experiments.execute import carry_out
 from fairbench.reporting.page.tables import blocks
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.packs import pack, unpack
+from fairbench.results.upkeep import pack, unpack
 from fairbench_rank.approaches import NEEDS_GROUP, approach_table
 from fairbench_rank.sources import benchmark_scores
 from tests.harness import configuration

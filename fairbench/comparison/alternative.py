@@ -242,7 +242,7 @@ def judged_alternative(
         tried=[dict(zip(TRIED, row, strict=True)) for row in tried],
         comparison=compare_models(rows, metric, level=level, looks=looks),
         runs=tuple(run.id for run in runs),
-        label=runs[0].people().about.positive_label or "1",
+        label=runs[0].people().positive_label or "1",
         **about,
     )
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
 from fairbench.data.dataset import Task
-from fairbench.evaluation.intervals import CountIntervals, LimitPair
+from fairbench.evaluation.groups import CountIntervals, LimitPair
 from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.table import (
     CHOSEN_RATE,

@@ -505,8 +505,7 @@ def evaluate(
     table = evaluator.table(data, [rng(seed, "posterior")])
     if within is not None:
         strata = _strata(bands, data, evaluator)
-        group_evaluation = evaluator.group_evaluation(table)
-        evaluate_within(table, group_evaluation, data, strata, [rng(seed, "strata")])
+        evaluate_within(table, evaluator, data, strata, [rng(seed, "strata")])
     frame = table.frame()
     if conditions:
         with_reference = [

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +22,16 @@ from fairbench.evaluation.abstention import (
     evaluate_feature_shift,
     evaluate_group_thresholds,
 )
-from fairbench.evaluation.groups import GroupCounts, GroupEvaluation, gaps_of_rates
+from fairbench.evaluation.groups import (
+    NO_DRAWS,
+    CountIntervals,
+    GroupCounts,
+    PosteriorIntervals,
+    SurveyIntervals,
+    by_pattern,
+    gaps_of_rates,
+)
+from fairbench.evaluation.many_groups import PooledGroups
 from fairbench.evaluation.metric_batches import add_estimates, declared_batches
 from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
 from fairbench.evaluation.regression import evaluate_against_truth, evaluate_regression
@@ -30,14 +41,35 @@ from fairbench.evaluation.scores import (
     evaluate_sets,
     ordered_bins,
 )
-from fairbench.evaluation.table import NAN, MetricTable, Setting, Statuses, Where, invalid_rows
+from fairbench.evaluation.table import (
+    BELOW_EPSILON,
+    DEBIASED,
+    NAN,
+    OUTSIDE_BAND,
+    PAIRS_THAT_DIFFER,
+    About,
+    MetricTable,
+    Setting,
+    Statuses,
+    Where,
+    invalid_rows,
+    of_pairs,
+)
 from fairbench.evaluation.uncertainties import evaluate_individual, evaluate_uncertainties
+from fairbench.inference.gaps import probability_below
 from fairbench.inference.pooled import Generators
-from fairbench.inference.posterior import FREQUENTIST, INTERVALS
+from fairbench.inference.posterior import (
+    DIRICHLET,
+    FREQUENTIST,
+    INTERVALS,
+    posterior_draws,
+    resampled_counts,
+)
 from fairbench.inference.rates import Limits
-from fairbench.inference.survey import Design
-from fairbench.metrics.group import FORMS, average_gaps, group_weighted
-from fairbench.metrics.registry import BINARY, MULTICLASS, base_rate, metrics_of, total
+from fairbench.inference.survey import Design, SurveyCounts
+from fairbench.metrics import registry
+from fairbench.metrics.group import FORMS, average_gaps, debiased, group_weighted
+from fairbench.metrics.registry import BINARY, MULTICLASS, Counts, Metric, metrics_of
 from fairbench.metrics.uncertainty import spread_diagram
 
 _NO_DESIGN = (
@@ -197,18 +229,59 @@ class Evaluator:
             table.add_unweighted(unweighted.blocks, data.design)
         return table
 
-    def group_evaluation(self, table: MetricTable, design: Design | None = None) -> GroupEvaluation:
-        """Return what evaluates groups with these settings, and adds its rows to a table."""
-        return GroupEvaluation(
-            table=table,
-            interval=self.interval,
-            n_draws=self.draws,
-            alpha=self.alpha,
-            level=self.level,
-            epsilon=self.epsilon,
-            ratio_band=self.ratio_band,
-            design=design,
-        )
+    def count(
+        self,
+        groups: Groups,
+        target: Floats,
+        hard: Floats,
+        generators: Generators,
+        *,
+        design: Design | None = None,
+        times: NDArray[np.int64] | None = None,
+    ) -> GroupCounts:
+        """Return the counts of an attribute's groups, and what makes their intervals.
+
+        Parameters
+        ----------
+        groups : the groups in S splits; their counts are (S, G, 4), or (G, 4) where S is 1.
+        target : (n,) labels 0 / 1.
+        hard : (n,) predictions 0 / 1.
+        generators : one for the draws of each split.
+        design : the weights and clusters of rows; None if there are neither.
+        times : (n,) how often each row comes; once by default.
+        """
+        name = groups.attribute
+        names = list(groups.names)
+        if design is not None:
+            cell = (2 * target + hard).astype(np.intp)
+            survey = SurveyCounts.of(cell, groups.codes, design, groups=len(groups))
+            counts: Counts = survey.counts()  # at the groups' effective sizes
+            intervals: CountIntervals = SurveyIntervals(counts, NO_DRAWS, self.level, survey=survey)
+        else:
+            counts = registry.binary_confusion(
+                target, hard, groups.codes, n_groups=groups.cells, times=times
+            )
+            if groups.splits > 1:
+                counts = counts.reshape(groups.splits, len(groups), 4)
+            intervals = CountIntervals(counts, NO_DRAWS, self.level)
+        if self.interval == DIRICHLET:
+            draws_of_splits = [
+                posterior_draws(of_split, self.draws, generator, alpha=self.alpha)
+                for of_split, generator in zip(_by_split(counts), generators, strict=True)
+            ]
+            draws = draws_of_splits[0] if counts.ndim == 2 else np.stack(draws_of_splits, axis=1)
+            return GroupCounts(name, names, counts, PosteriorIntervals(counts, draws, self.level))
+        pooled = PooledGroups(name, names, counts, self.draws, generators)
+        return GroupCounts(name, names, counts, intervals, pooled)
+
+    def add_counts(self, table: MetricTable, counts: GroupCounts, generators: Generators) -> None:
+        """Add per-group rates, differences and ratios to the reference, and gaps."""
+        _add_rates(table, counts)
+        if len(counts.groups) > 1:
+            _add_pairs(table, counts, self.ratio_band)
+            _add_gaps(table, counts, generators, self.epsilon)
+            if counts.pooled is not None and len(counts.groups) > 2:
+                counts.pooled.add_to(table, counts.sizes)
 
     def _add_task_metrics(self, table: MetricTable, data: Labelled, generators: Generators) -> None:
         """Add the metrics of labels, classes or values, with what compares the groups."""
@@ -224,11 +297,10 @@ class Evaluator:
         self, table: MetricTable, data: Labelled, generators: Generators
     ) -> None:
         """Add the metrics of labels 0 and 1: rates by group, and those of scores."""
-        evaluation = self.group_evaluation(table, data.design)
         hard = data.column("prediction")
         for groups in (data.everyone, *data.coded.values()):
-            counts = evaluation.count(groups, data.target, hard, generators)
-            evaluation.add_counts(counts, generators)
+            counts = self.count(groups, data.target, hard, generators, design=data.design)
+            self.add_counts(table, counts, generators)
         evaluate_scores(table, data, self.bins, self.coverage_levels)
 
     def _add_classes(self, table: MetricTable, data: Labelled, generators: Generators) -> None:
@@ -259,10 +331,9 @@ class Evaluator:
             for block in blocks:
                 settings = tuple(setting._replace(outcome=name) for setting in block.settings)
                 table.blocks.append(replace(block, settings=settings))
-        evaluation = self.group_evaluation(table, data.design)
         for groups in data.coded.values():
             if len(groups) > 1:
-                _add_averages(table, data, groups, evaluation, generators)
+                _add_averages(table, data, groups, self, generators)
 
     def _add_abstention(
         self, table: MetricTable, data: Labelled, validation: Labelled | None, attribute: str
@@ -319,6 +390,147 @@ def _add_spread_diagram(table: MetricTable, data: Labelled, residual: Floats, bi
     for name, values in zip(("spread_predicted", "spread_empirical"), points, strict=True):
         named = (name,) * bins
         table.add(named, values[..., None], size[..., None], setting=settings, is_row=has_rows)
+
+
+# Rates of groups, and what compares them.
+
+RESAMPLES = 200  # of the bias of a gap: a mean, which needs far fewer than an interval
+
+
+def _add_rates(table: MetricTable, counts: GroupCounts) -> None:
+    """Add the rates of every group."""
+    metrics = list(metrics_of(BINARY, "rate").values())
+    size, statuses = counts.statuses(metrics, table.minimum)
+    values = [metric(counts.intervals.counts_of(metric)) for metric in metrics]
+    _add(table, counts, metrics, values, size, statuses, interval=counts.intervals.rates(metrics))
+
+
+def _add(
+    table: MetricTable,
+    where: About,
+    metrics: Sequence[Metric],
+    values: Floats | Sequence[Floats],
+    sizes: NDArray[np.int64],
+    statuses: Statuses,
+    *,
+    interval: tuple[Floats, Floats] | None = None,
+    **options: Any,
+) -> None:
+    """Add M metrics, each of arrays (..., G) of samples and groups.
+
+    Parameters
+    ----------
+    interval : both limits, (M, ..., G) each; NaN without any.
+    options : further arguments of :meth:`MetricTable.add`.
+    """
+    shape = len(metrics), len(table.splits), len(where.names)
+    if interval is not None:
+        options["interval"] = [np.reshape(end, shape) for end in interval]
+    table.add(
+        [metric.name for metric in metrics],
+        np.reshape(np.asarray(values), shape),
+        np.reshape(sizes, shape),
+        where,
+        status=statuses.apply(lambda array: np.reshape(array, shape)),
+        **options,
+    )
+
+
+def _add_pairs(table: MetricTable, counts: GroupCounts, band: float) -> None:
+    """Add the differences of rates from the reference's, and the ratios to it."""
+    metrics = list(metrics_of(BINARY, "difference", "ratio").values())
+    add = partial(_add, table, Where(counts.attribute, counts.names[1:]))
+    intervals = counts.intervals
+    size, statuses = counts.statuses(metrics, table.minimum)
+    statuses = of_pairs(statuses, size)
+    size = np.minimum(size[..., :1], size[..., 1:])
+    values = np.stack([metric(intervals.counts_of(metric)) for metric in metrics])
+    statuses.flag(
+        np.isnan(values) & statuses.has_value,
+        "undefined",
+        lambda m, *_: f"{metrics[m].rates[0].name} of group '{counts.groups[0]}' is 0",
+    )
+    limits, bounded = intervals.pairs(metrics), intervals.bounded
+    add(metrics, values, size, statuses, interval=limits, bounded=bounded)
+    at = [m for m, metric in enumerate(metrics) if metric.interval == "ratio"]
+    ratios = [metrics[m] for m in at]
+    outside = np.where(np.isnan(values[at]), NAN, intervals.outside(ratios, band))
+    about: Any = {"statistic": OUTSIDE_BAND, "setting": Setting(band=band)}
+    add(ratios, outside, size[at], statuses[at], **about)
+
+
+def _add_gaps(
+    table: MetricTable, counts: GroupCounts, generators: Generators, epsilon: float
+) -> None:
+    """Add the largest gaps and smallest ratios, and the further statistics of the gaps."""
+    metrics = list(metrics_of(BINARY, "widest").values())
+    add = partial(_add, table, Where(counts.attribute))
+    among = counts.intervals.compared(metrics)
+    among[among.sum(axis=-1) < 2] = True
+    interval = counts.intervals.gaps(metrics, among, unseen=counts.unseen(among))
+    # Draw these before the posteriors of `counts.probability_gap_below`: both use the same
+    # generators, whose order has to stay.
+    resampled = _resample(counts.counts, generators) if len(counts.groups) > 2 else None
+    values, size, statuses = gaps_of_rates(counts, metrics, among, table.minimum)
+    bounded = counts.intervals.bounded
+    add(metrics, values, size, statuses, interval=interval[:2], bounded=bounded)
+    # Further statistics are of gaps alone, not of ratios.
+    at = [m for m, metric in enumerate(metrics) if metric.is_gap]
+    gaps = list(zip([metrics[m] for m in at], among[at], strict=True))
+    values, size, statuses = values[at], size[at], statuses[at]
+    below = np.stack([counts.probability_gap_below(*gap, epsilon) for gap in gaps])
+    # Other intervals than the posterior's bound the posterior probability.
+    if not isinstance(counts.intervals, PosteriorIntervals):
+        ends = interval.lower[at], interval.upper[at]
+        below = probability_below(below, *ends, epsilon, level=table.level)
+
+    def add_of_gaps(statistic: str, of_gaps: Floats, statuses: Statuses, **options: Any) -> None:
+        of_values = np.where(np.isnan(values), NAN, of_gaps)
+        of_metrics = [metric for metric, _ in gaps]
+        add(of_metrics, of_values, size, statuses, statistic=statistic, **options)
+
+    add_of_gaps(BELOW_EPSILON, below, statuses, setting=Setting(epsilon=epsilon))
+    if resampled is not None:
+        corrected = np.stack(
+            [
+                by_pattern(
+                    of_metric,
+                    lambda compared, of, metric=metric: debiased(
+                        metric,
+                        counts.counts[of][..., compared, :],
+                        resampled[:, of][..., compared, :],
+                    ),
+                )
+                for metric, of_metric in gaps
+            ]
+        )
+        flagged = Statuses.of(statuses, values.shape)
+        without_value = np.isnan(corrected) & flagged.has_value
+        flagged.flag(without_value, "undefined", "no resample has the rates of every group")
+        add_of_gaps(DEBIASED, corrected, flagged)
+    if interval.leads is not None:
+        surely = interval.leads > 0
+        apart = (surely | surely.swapaxes(-1, -2))[at].sum(axis=(-2, -1)) // 2
+        is_row = ~np.isnan(np.reshape(values, (len(gaps), -1, 1)))
+        add_of_gaps(PAIRS_THAT_DIFFER, apart, statuses, is_row=is_row)
+
+
+def _by_split(counts: Counts) -> Counts:
+    """Return the counts (S, G, 4) of every split, from those of one (G, 4) or of several."""
+    return counts.reshape(-1, *counts.shape[-2:])
+
+
+def _resample(counts: Counts, generators: Generators) -> Counts:
+    """Return parametric resamples (T, ..., G, 4) of counts, each split's by its own generator."""
+    resamples_of_splits = [
+        resampled_counts(of_split, RESAMPLES, generator)
+        for of_split, generator in zip(_by_split(counts), generators, strict=True)
+    ]
+    if counts.ndim == 2:
+        return resamples_of_splits[0]
+    # The cells come first in memory, so that sums over them add whole arrays.
+    cells_first = [np.moveaxis(resamples, -1, 0) for resamples in resamples_of_splits]
+    return np.moveaxis(np.stack(cells_first, axis=2), 0, -1)
 
 
 # Several classes: each against the rest, and averages over them.
@@ -394,7 +606,7 @@ def _add_averages(
     table: MetricTable,
     data: Labelled,
     groups: Groups,
-    evaluation: GroupEvaluation,
+    evaluator: Evaluator,
     generators: Generators,
 ) -> None:
     """Add all forms of the average of the classes' gaps between the groups of one attribute.
@@ -407,8 +619,9 @@ def _add_averages(
     def count(label: Labelled, level: float) -> GroupCounts:
         """Return the counts of a label, drawn as if nothing had been drawn before."""
         hard = label.column("prediction")
-        at_level = replace(evaluation, level=level)
-        return at_level.count(groups, label.target, hard, deepcopy(generators))
+        drawn = deepcopy(generators)
+        at_level = replace(evaluator, level=level)
+        return at_level.count(groups, label.target, hard, drawn, design=data.design)
 
     def gap_of(counts: GroupCounts, name: str) -> _Gap:
         return _gap(counts, name, table.minimum)
@@ -427,8 +640,10 @@ def _add_averages(
         metric = metrics_of(BINARY, "widest")[name]
         gaps = [gap_of(counts, name) for counts in counts_of_classes]
         wider_gaps = [gap_of(counts, name) for counts in wider_counts]
-        totals = [total(counts.intervals.counts_of(metric)) for counts in counts_of_classes]
-        shares = np.array([np.reshape(base_rate(counts), (1, -1)) for counts in totals])
+        totals = [
+            registry.total(counts.intervals.counts_of(metric)) for counts in counts_of_classes
+        ]
+        shares = np.array([np.reshape(registry.base_rate(counts), (1, -1)) for counts in totals])
         limits = np.array(
             [
                 [gap.value, wider.lower, gap.upper]

@@ -20,9 +20,8 @@ from fairbench.core.errors import UserError, check_choice, unknown_name
 from fairbench.core.text import count, is_number, number, shortened, some_of, visible
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.findings import CONSTRAINT, LARGE, NAN, OPEN, SMALL, Finding, side_of
-from fairbench.evaluation.intervals import CountIntervals, LabelledIntervals
+from fairbench.evaluation.groups import CountIntervals, LabelledIntervals
 from fairbench.evaluation.predictions import Groups, Labelled
-from fairbench.evaluation.table import MetricTable
 from fairbench.inference.gaps import GroupLimits, gap_of_noise, simultaneous_level, smallest_ratio
 from fairbench.inference.posterior import FREQUENTIST
 from fairbench.inference.rates import Limits, ratio_limits
@@ -530,10 +529,10 @@ def decision_intervals(
     groups: Groups, hard: NDArray[Any], design: Design | None = None, target: Any = None
 ) -> CountIntervals:
     """Return the intervals of decisions (n,) by group, and of labels (n,) where they are given."""
-    evaluation = Evaluator().group_evaluation(MetricTable(), design)
     label = np.zeros(len(hard)) if target is None else np.asarray(target, float)
     generator = [np.random.default_rng(0)]  # of draws that nothing here asks for
-    counts = evaluation.count(groups, label, np.asarray(hard, float), generator)
+    hard = np.asarray(hard, float)
+    counts = Evaluator().count(groups, label, hard, generator, design=design)
     assert isinstance(counts.intervals, CountIntervals)
     return counts.intervals
 

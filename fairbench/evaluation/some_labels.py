@@ -19,8 +19,12 @@ from fairbench.data.columns import tally
 from fairbench.data.dataset import Task
 from fairbench.evaluation import regression, scores
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.groups import GroupCounts
-from fairbench.evaluation.intervals import CountIntervals, LabelledIntervals, PosteriorIntervals
+from fairbench.evaluation.groups import (
+    CountIntervals,
+    GroupCounts,
+    LabelledIntervals,
+    PosteriorIntervals,
+)
 from fairbench.evaluation.metric_batches import Batch, declared_batches
 from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
 from fairbench.evaluation.scores import evaluate_scores
@@ -361,7 +365,6 @@ class SomeLabels:
         frequentist = completion is None and evaluator.interval == FREQUENTIST
         table = MetricTable(evaluator.level, frequentist, minimum=evaluator.minimum_group_size)
         design = self.design if completion is None else None
-        evaluation = evaluator.group_evaluation(table, design)
         generator = rng(seed, "posterior")
         all_labelled = not np.isnan(self.label).any()
         all_counts = []
@@ -377,12 +380,14 @@ class SomeLabels:
                 counts = GroupCounts(name, names, mean, intervals)
             elif all_labelled:
                 coded, hard = Groups.of(name, groups), self.prediction.astype(np.float64)
-                counts = evaluation.count(coded, self.label, hard, [generator], times=self.times)
+                counts = evaluator.count(
+                    *(coded, self.label, hard, [generator]), design=design, times=self.times
+                )
             else:
                 labels_generator = rng(seed, "labels", name)
                 counts = self.labelled_counts(name, groups, labels_generator, evaluator.level)
             if not counts_alone:
-                evaluation.add_counts(counts, [generator])
+                evaluator.add_counts(table, counts, [generator])
             all_counts.append(counts)
         if all_labelled:
             # Posterior draws, from which probabilities are estimated.

@@ -22,7 +22,7 @@ from fairbench.core.errors import UserError
 from fairbench.core.text import quoted
 from fairbench.data.dataset import check_combinable, combine
 from fairbench.data.groups import CROSSED, in_order
-from fairbench.evaluation.groups import GroupEvaluation
+from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.table import (
     IN_STRATUM,
@@ -182,7 +182,7 @@ class Stratified:
 
 def evaluate_within(
     table: MetricTable,
-    evaluation: GroupEvaluation,
+    evaluator: Evaluator,
     data: Labelled,
     strata: pd.Series,
     generators: Generators,
@@ -191,7 +191,7 @@ def evaluate_within(
 
     Parameters
     ----------
-    evaluation : evaluates groups; the rows of single strata are made as those of everyone are.
+    evaluator : the settings; the rows of single strata are made as those of everyone are.
     strata : (n,) the stratum of each row of one split, as :func:`strata_of` returns them.
     """
     hard = data.column("prediction")
@@ -203,12 +203,12 @@ def evaluate_within(
         of_strata = replace(table.without_rows(), splits=tuple(range(len(names))))
         codes = strata.cat.codes.to_numpy(np.intp) * len(groups) + groups.codes
         cells = replace(groups, codes=codes, splits=len(names))
-        counts = evaluation.count(cells, data.target, hard, each)
-        replace(evaluation, table=of_strata).add_counts(counts, each)
+        counts = evaluator.count(cells, data.target, hard, each)
+        evaluator.add_counts(of_strata, counts, each)
         for block in of_strata.blocks:
             if chosen := [m for m, name in enumerate(block.statistics) if name == VALUE]:
                 table.blocks.append(_by_stratum(block.subset(chosen), str(strata.name), names))
-        _add_standardised(table, counted, evaluation.level)
+        _add_standardised(table, counted)
 
 
 def _by_stratum(block: Block, within: str, names: Sequence[str]) -> Block:
@@ -235,7 +235,7 @@ def _by_stratum(block: Block, within: str, names: Sequence[str]) -> Block:
     )
 
 
-def _add_standardised(table: MetricTable, counted: Stratified, level: float) -> None:
+def _add_standardised(table: MetricTable, counted: Stratified) -> None:
     """Add the standardised rates, differences and ratios to the reference, and largest gaps."""
 
     def add(
@@ -269,14 +269,14 @@ def _add_standardised(table: MetricTable, counted: Stratified, level: float) -> 
     # Each group's rates over the strata that it has rows in.
     for metric in registry.metrics_of(registry.BINARY, "rate").values():
         if len(metric.rates) == 1 and metric.rates[0].weights == (1, 1):
-            limits = counted.standardised(metric.rates[0]).limits(level=level)
+            limits = counted.standardised(metric.rates[0]).limits(level=table.level)
             add(metric, counted.groups, limits.apply(np.diagonal), [[(g, g)] for g in groups])
     if len(groups) == 1:
         return
     for metric in registry.metrics_of(registry.BINARY, "difference", "ratio").values():
         standardised = counted.standardised(metric.rates[0])
         is_ratio = metric.interval == "ratio"
-        limits = (standardised.ratios if is_ratio else standardised.differences)(level=level)
+        limits = (standardised.ratios if is_ratio else standardised.differences)(level=table.level)
         to_reference = limits.apply(lambda limit: limit[1:, 0])
         add(metric, counted.groups[1:], to_reference, [[(g, 0)] for g in others])
     all_pairs = [(group, other) for group in groups for other in groups if group < other]
@@ -284,9 +284,9 @@ def _add_standardised(table: MetricTable, counted: Stratified, level: float) -> 
         rates = [counted.standardised(rate) for rate in metric.rates]
         among = [of_pairs.compared() for of_pairs in rates]
         if metric.is_gap:
-            limits, _ = largest_difference(rates, among, level=level)
+            limits, _ = largest_difference(rates, among, level=table.level)
         elif len(groups) == 2:
-            limits = rates[0].ratios(level=level).apply(lambda limit: limit[1, 0])
+            limits = rates[0].ratios(level=table.level).apply(lambda limit: limit[1, 0])
         else:
-            limits = smallest_standardised_ratio(rates[0], among[0], level=level)
+            limits = smallest_standardised_ratio(rates[0], among[0], level=table.level)
         add(metric, ("",), limits.apply(lambda limit: np.reshape(limit, 1)), [all_pairs])

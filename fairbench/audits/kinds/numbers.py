@@ -41,7 +41,7 @@ from fairbench.evaluation.findings import (
     Finding,
     Measure,
 )
-from fairbench.evaluation.intervals import GapInterval
+from fairbench.evaluation.groups import GapInterval
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.regression import evaluate_regression
 from fairbench.evaluation.table import MetricTable, records, values_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
 from fairbench.data.dataset import Task
-from fairbench.evaluation.groups import CountIntervals, LimitPair
+from fairbench.evaluation.groups import NO_DRAWS, CountIntervals, LimitPair
 from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.table import (
     CHOSEN_RATE,
@@ -29,7 +29,7 @@ from fairbench.evaluation.table import (
 from fairbench.inference.rates import rate_limits
 from fairbench.inference.scores import coverage_area_limits
 from fairbench.metrics import registry
-from fairbench.metrics.group import RocHull, Weights, expected_counts, least_error
+from fairbench.metrics.group import RocHull, expected_counts, least_error
 from fairbench.metrics.uncertainty import (
     area_under_risk_coverage,
     feature_shift,
@@ -133,10 +133,10 @@ class AbstentionEvaluation:
         level = None if lacking or not self.table.frequentist else self.table.level
         everyone = counts.sum(axis=-2)
         widest = registry.metrics_of(registry.BINARY, "widest")
-        limits = [
-            _share_limits(registry.error_rate.successes(everyone), everyone.sum(axis=-1), level)
-        ]
-        limits += _gap_limits(counts, [widest[name] for name in gaps], level)
+        wrong = registry.error_rate.successes(everyone)
+        of_errors = np.expand_dims(_share_limits(wrong, everyone.sum(axis=-1), level), 1)
+        of_gaps = _gap_limits(counts, [widest[name] for name in gaps], level)
+        lower, upper = np.concatenate([of_errors, of_gaps], axis=1)
         value = np.moveaxis(_values(counts, metrics), -1, 0)
         status = Statuses.ok((value.size // splits, splits, 1))
         kept = counts.sum(axis=(-2, -1))
@@ -156,7 +156,7 @@ class AbstentionEvaluation:
             flat(_whole_rows(kept)),
             Where(self.attribute),
             setting=list(settings) * len(metrics),
-            interval=(flat([lower for lower, _ in limits]), flat([upper for _, upper in limits])),
+            interval=(flat(lower), flat(upper)),
             status=status,
             lacking=lacking,
             fewest=flat(_whole_rows(np.stack([kept, *fewest]))),
@@ -271,16 +271,14 @@ def _share_limits(rows: Floats, sizes: NDArray[Any], level: float | None) -> Lim
 
 def _gap_limits(
     counts: Floats, metrics: Sequence[registry.Metric], level: float | None
-) -> list[LimitPair]:
-    """Return the limits (...) of the intervals of largest gaps in counts (..., G, 4)."""
+) -> NDArray[np.float64]:
+    """Return both limits (2, M, ...) of the intervals of largest gaps in counts (..., G, 4)."""
     if level is None:
-        nothing = np.full(counts.shape[:-2], NAN)
-        return [(nothing, nothing)] * len(metrics)
+        return np.full((2, len(metrics), *counts.shape[:-2]), NAN)
     rates = {rate.name: rate for metric in metrics for rate in metric.rates}
-    intervals = CountIntervals(counts, np.empty((0, 0, 4)), level, list(rates.values()))
+    intervals = CountIntervals(counts, NO_DRAWS, level, list(rates.values()))
     among_all = np.ones((len(metrics), *counts.shape[:-1]), bool)
-    gaps = intervals.gaps(metrics, among_all)
-    return list(zip(gaps.lower, gaps.upper, strict=True))
+    return np.stack(intervals.gaps(metrics, among_all)[:2])
 
 
 def _values(counts: Floats, metrics: Sequence[str]) -> Floats:
@@ -384,10 +382,17 @@ def evaluate_group_thresholds(
         return
     test = _ScoredGroups(data, data.coded[attribute])
     held_out = _ScoredGroups(validation, validation.coded[attribute])
-    thresholds = [
-        _SplitThresholds(test.of_split(split), held_out.of_split(split))
-        for split in range(data.splits)
-    ]
+
+    @cache
+    def thresholds(split: int) -> tuple[list[RocHull], list[Floats]]:
+        """Return the thresholds of each group that are worth mixing in a split.
+
+        They are those of the validation rows, with the counts (V, 4) of the test rows at them.
+        """
+        hulls = [RocHull.of(*of_group) for of_group in held_out.of_split(split)]
+        tested = zip(hulls, test.of_split(split), strict=True)
+        return hulls, [hull.counts_of(*of_group) for hull, of_group in tested]
+
     constraints = [registry.metrics_of(registry.BINARY, "widest")[name] for name in CONSTRAINTS]
     shape = len(constraints), len(relaxations), len(_MEASURES), data.splits
     values = np.full(shape, NAN)
@@ -402,10 +407,16 @@ def evaluate_group_thresholds(
                 defined.append(split)
                 continue
             statuses.put((c, ..., split), undefined(reason))
-        hulls = [thresholds[split].hulls for split in defined]
-        weights = least_error(hulls, metric.rates, relaxations)
-        for split, split_weights in zip(defined, weights, strict=True):
-            values[c, ..., split] = thresholds[split].measures(split_weights, metric)
+        hulls_of_splits = [thresholds(split)[0] for split in defined]
+        of_splits = least_error(hulls_of_splits, metric.rates, relaxations)
+        for split, weights in zip(defined, of_splits, strict=True):
+            hulls, test_counts = thresholds(split)
+            tested = expected_counts(weights, test_counts)
+            validated = expected_counts(weights, [hull.counts for hull in hulls])
+            error, validation_error = (
+                registry.error_rate(registry.total(counts))[:, 0] for counts in (tested, validated)
+            )
+            values[c, ..., split] = np.stack([error, metric(tested), validation_error], axis=-1)
     settings = [
         Setting(constraint=metric.name, relaxation=relaxation)
         for metric in constraints
@@ -470,38 +481,3 @@ class _ScoredGroups:
             if not sizes.all():
                 return f"{rate.empty} in group '{self.groups.names[int(sizes.argmin())]}'{whose}"
         return ""
-
-
-@dataclass(frozen=True, eq=False)
-class _SplitThresholds:
-    """The thresholds that are worth mixing in one split, found when first asked for.
-
-    Attributes
-    ----------
-    test, held_out : the labels and the scores (n,) of each group, of both kinds of rows.
-    """
-
-    test: list[tuple[Floats, Floats]]
-    held_out: list[tuple[Floats, Floats]]
-
-    @cached_property
-    def hulls(self) -> list[RocHull]:
-        """The thresholds of each group, from the validation rows."""
-        return [RocHull.of(target, score) for target, score in self.held_out]
-
-    @cached_property
-    def test_counts(self) -> list[Floats]:
-        """The confusion counts (V, 4) of each group's test rows at its thresholds."""
-        return [
-            hull.counts_of(target, score)
-            for hull, (target, score) in zip(self.hulls, self.test, strict=True)
-        ]
-
-    def measures(self, weights: Weights, metric: registry.Metric) -> Floats:
-        """Return the `_MEASURES` (E, 3) of mixtures of the thresholds, at E relaxations."""
-        tested = expected_counts(weights, self.test_counts)
-        validated = expected_counts(weights, [hull.counts for hull in self.hulls])
-        error, validation_error = (
-            registry.error_rate(registry.total(counts))[:, 0] for counts in (tested, validated)
-        )
-        return np.stack([error, metric(tested), validation_error], axis=-1)

@@ -180,6 +180,7 @@ class AbstentionEvaluation:
             share = 1 - left / size
         error = registry.error_rate(counts)
         names = groups.names
+        where = Where(self.attribute, names)
         status = Statuses.ok(error.shape)
         nobody_kept = np.isnan(error)
         status.flag(
@@ -189,13 +190,13 @@ class AbstentionEvaluation:
         count = len(settings)
         limits = _share_limits(wrong, left, level)
         name = (f"{prefix}_error_rate",) * count
-        add(name, error, _whole_rows(left), groups, interval=limits, status=status)
+        add(name, error, _whole_rows(left), where, interval=limits, status=status)
         status = Statuses.ok(error.shape)
         empty = np.broadcast_to(size == 0, error.shape)
         status.flag(empty, "undefined", lambda *index: no_rows(names[index[-1]]))
         limits = _share_limits(size - left, np.broadcast_to(size, left.shape), level)
         name = (f"{prefix}_rate",) * count
-        add(name, share, size, groups, interval=limits, status=status)
+        add(name, share, size, where, interval=limits, status=status)
 
 
 @dataclass(frozen=True, eq=False)

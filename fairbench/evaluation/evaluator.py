@@ -15,13 +15,7 @@ from numpy.typing import NDArray
 from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError, check_minimum, check_share
 from fairbench.data.dataset import Task
-from fairbench.evaluation.abstention import (
-    OBJECTIVES,
-    AbstentionEvaluation,
-    can_abstain,
-    evaluate_feature_shift,
-    evaluate_group_thresholds,
-)
+from fairbench.evaluation import abstention, regression, scores, uncertainties
 from fairbench.evaluation.groups import (
     NO_DRAWS,
     CountIntervals,
@@ -34,20 +28,12 @@ from fairbench.evaluation.groups import (
 from fairbench.evaluation.many_groups import PooledGroups
 from fairbench.evaluation.metric_batches import add_estimates, declared_batches
 from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
-from fairbench.evaluation.regression import evaluate_against_truth, evaluate_regression
-from fairbench.evaluation.scores import (
-    calibration_batch,
-    evaluate_scores,
-    evaluate_sets,
-    ordered_bins,
-)
 from fairbench.evaluation.table import (
     BELOW_EPSILON,
     DEBIASED,
     NAN,
     OUTSIDE_BAND,
     PAIRS_THAT_DIFFER,
-    About,
     MetricTable,
     Setting,
     Statuses,
@@ -55,16 +41,9 @@ from fairbench.evaluation.table import (
     invalid_rows,
     of_pairs,
 )
-from fairbench.evaluation.uncertainties import evaluate_individual, evaluate_uncertainties
+from fairbench.inference import posterior
 from fairbench.inference.gaps import probability_below
 from fairbench.inference.pooled import Generators
-from fairbench.inference.posterior import (
-    DIRICHLET,
-    FREQUENTIST,
-    INTERVALS,
-    posterior_draws,
-    resampled_counts,
-)
 from fairbench.inference.rates import Limits
 from fairbench.inference.survey import Design, SurveyCounts
 from fairbench.metrics import registry
@@ -116,7 +95,7 @@ class Evaluator:
         the population that the rows stand for. Clusters are taken into account in any case.
     """
 
-    interval: str = FREQUENTIST
+    interval: str = posterior.FREQUENTIST
     draws: int = 1000
     alpha: float = 1.0
     level: float = 0.95
@@ -130,7 +109,7 @@ class Evaluator:
     abstention_rates: Sequence[float] = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
     feature_shift_rates: Sequence[float] = ()
     choose_on: str = "validation"
-    choose_by: Sequence[str] = OBJECTIVES
+    choose_by: Sequence[str] = abstention.OBJECTIVES
     relaxations: Sequence[float] = ()
     neighbours: int = 0
     minimum_group_size: int = 10
@@ -139,12 +118,12 @@ class Evaluator:
 
     def __post_init__(self) -> None:
         """Refuse settings that would make a metric meaningless."""
-        choices = {"interval": INTERVALS, "spread_residual": ("probability", "label")}
+        choices = {"interval": posterior.INTERVALS, "spread_residual": ("probability", "label")}
         for name, valid in {**choices, "choose_on": ("validation", "test")}.items():
             if (chosen := getattr(self, name)) not in valid:
                 raise UserError(f"evaluator.{name} is '{chosen}'; valid: {', '.join(valid)}")
-        if not self.choose_by or set(self.choose_by) - set(OBJECTIVES):
-            raise UserError(f"evaluator.choose_by names any of {', '.join(OBJECTIVES)}")
+        if not self.choose_by or set(self.choose_by) - set(abstention.OBJECTIVES):
+            raise UserError(f"evaluator.choose_by names any of {', '.join(abstention.OBJECTIVES)}")
         for name in ("abstention_rates", "feature_shift_rates"):
             if not all(0 <= rate < 1 for rate in getattr(self, name)):
                 raise UserError(f"evaluator.{name} must be at least 0 and under 1")
@@ -152,7 +131,7 @@ class Evaluator:
             raise UserError("evaluator.coverage_levels must be between 0 and 1")
         if not all(0 <= relaxation <= 1 for relaxation in self.relaxations):
             raise UserError("evaluator.relaxations must be between 0 and 1")
-        if self.weights and self.interval != FREQUENTIST:
+        if self.weights and self.interval != posterior.FREQUENTIST:
             raise UserError(_NO_DESIGN)
         if not self.alpha > 0:
             raise UserError(f"evaluator.alpha is {self.alpha}; it must be over 0")
@@ -200,11 +179,11 @@ class Evaluator:
         ------
         UserError : weights or clusters, and the papers' posterior, which knows of neither.
         """
-        if data.design is not None and self.interval != FREQUENTIST:
+        if data.design is not None and self.interval != posterior.FREQUENTIST:
             raise UserError(_NO_DESIGN)
         table = MetricTable(
             level=self.level,
-            frequentist=self.interval == FREQUENTIST,
+            frequentist=self.interval == posterior.FREQUENTIST,
             splits=tuple(splits),
             minimum=self.minimum_group_size,
         )
@@ -212,7 +191,13 @@ class Evaluator:
         # whose rows follow at the end, marked where rows have a design.
         unweighted = table.without_rows() if data.design else table
         attribute = protect or next(iter(data.groups), "")
-        self._add_task_metrics(table, data, generators)
+        if data.task is Task.BINARY:
+            self._add_label_metrics(table, data, generators)
+        elif data.task is Task.MULTICLASS:
+            self._add_classes(table, data, generators)
+            scores.evaluate_sets(table, data, self.coverage_levels)
+        else:
+            regression.evaluate_regression(table, data, self.coverage_levels)
         if "uncertainty" in data.predictions and data.task is not Task.MULTICLASS:
             by_score = self.spread_residual == "probability" and "score" in data.predictions
             residual = data.target - data.column("score" if by_score else "prediction")
@@ -220,11 +205,12 @@ class Evaluator:
                 _add_spread_diagram(unweighted, data, residual, bins)
         self._add_abstention(unweighted, data, validation, attribute)
         if data.task is Task.BINARY:
-            evaluate_group_thresholds(unweighted, data, validation, self.relaxations, attribute)
-        evaluate_feature_shift(unweighted, data, self.feature_shift_rates)
-        evaluate_against_truth(unweighted, data)
-        evaluate_uncertainties(unweighted, data, self.ratio_band, self.negligible_sd)
-        evaluate_individual(unweighted, data, self.neighbours, attribute)
+            chosen_on = validation, self.relaxations, attribute
+            abstention.evaluate_group_thresholds(unweighted, data, *chosen_on)
+        abstention.evaluate_feature_shift(unweighted, data, self.feature_shift_rates)
+        regression.evaluate_against_truth(unweighted, data)
+        uncertainties.evaluate_uncertainties(unweighted, data, self.ratio_band, self.negligible_sd)
+        uncertainties.evaluate_individual(unweighted, data, self.neighbours, attribute)
         if data.design is not None:
             table.add_unweighted(unweighted.blocks, data.design)
         return table
@@ -264,9 +250,9 @@ class Evaluator:
             if groups.splits > 1:
                 counts = counts.reshape(groups.splits, len(groups), 4)
             intervals = CountIntervals(counts, NO_DRAWS, self.level)
-        if self.interval == DIRICHLET:
+        if self.interval == posterior.DIRICHLET:
             draws_of_splits = [
-                posterior_draws(of_split, self.draws, generator, alpha=self.alpha)
+                posterior.posterior_draws(of_split, self.draws, generator, alpha=self.alpha)
                 for of_split, generator in zip(_by_split(counts), generators, strict=True)
             ]
             draws = draws_of_splits[0] if counts.ndim == 2 else np.stack(draws_of_splits, axis=1)
@@ -283,16 +269,6 @@ class Evaluator:
             if counts.pooled is not None and len(counts.groups) > 2:
                 counts.pooled.add_to(table, counts.sizes)
 
-    def _add_task_metrics(self, table: MetricTable, data: Labelled, generators: Generators) -> None:
-        """Add the metrics of labels, classes or values, with what compares the groups."""
-        if data.task is Task.BINARY:
-            self._add_label_metrics(table, data, generators)
-        elif data.task is Task.MULTICLASS:
-            self._add_classes(table, data, generators)
-            evaluate_sets(table, data, self.coverage_levels)
-        else:
-            evaluate_regression(table, data, self.coverage_levels)
-
     def _add_label_metrics(
         self, table: MetricTable, data: Labelled, generators: Generators
     ) -> None:
@@ -301,7 +277,7 @@ class Evaluator:
         for groups in (data.everyone, *data.coded.values()):
             counts = self.count(groups, data.target, hard, generators, design=data.design)
             self.add_counts(table, counts, generators)
-        evaluate_scores(table, data, self.bins, self.coverage_levels)
+        scores.evaluate_scores(table, data, self.bins, self.coverage_levels)
 
     def _add_classes(self, table: MetricTable, data: Labelled, generators: Generators) -> None:
         """Add what all classes have together, every class against the rest, and averages.
@@ -343,12 +319,13 @@ class Evaluator:
             if "uncertainty" not in data.predictions or attribute not in data.groups:
                 return
             of_right = table.without_rows()
-            evaluation = AbstentionEvaluation(of_right, self.abstention_rates, (), attribute)
+            rates = self.abstention_rates
+            evaluation = abstention.AbstentionEvaluation(of_right, rates, (), attribute)
             evaluation.run(right_as_label(data), None)
             gaps = ("abstention_statistical_parity", "abstention_equalized_odds")
             table.blocks.extend(of_right.blocks_of(lambda name: name not in gaps))
-        elif can_abstain(data) and data.groups:
-            evaluation = AbstentionEvaluation(
+        elif abstention.can_abstain(data) and data.groups:
+            evaluation = abstention.AbstentionEvaluation(
                 table=table,
                 rates=self.abstention_rates,
                 candidates=CANDIDATES,
@@ -402,12 +379,13 @@ def _add_rates(table: MetricTable, counts: GroupCounts) -> None:
     metrics = list(metrics_of(BINARY, "rate").values())
     size, statuses = counts.statuses(metrics, table.minimum)
     values = [metric(counts.intervals.counts_of(metric)) for metric in metrics]
-    _add(table, counts, metrics, values, size, statuses, interval=counts.intervals.rates(metrics))
+    where, limits = Where(counts.attribute, tuple(counts.groups)), counts.intervals.rates(metrics)
+    _add(table, where, metrics, values, size, statuses, interval=limits)
 
 
 def _add(
     table: MetricTable,
-    where: About,
+    where: Where,
     metrics: Sequence[Metric],
     values: Floats | Sequence[Floats],
     sizes: NDArray[np.int64],
@@ -439,7 +417,7 @@ def _add(
 def _add_pairs(table: MetricTable, counts: GroupCounts, band: float) -> None:
     """Add the differences of rates from the reference's, and the ratios to it."""
     metrics = list(metrics_of(BINARY, "difference", "ratio").values())
-    add = partial(_add, table, Where(counts.attribute, counts.names[1:]))
+    add = partial(_add, table, Where(counts.attribute, tuple(counts.groups[1:])))
     intervals = counts.intervals
     size, statuses = counts.statuses(metrics, table.minimum)
     statuses = of_pairs(statuses, size)
@@ -523,7 +501,7 @@ def _by_split(counts: Counts) -> Counts:
 def _resample(counts: Counts, generators: Generators) -> Counts:
     """Return parametric resamples (T, ..., G, 4) of counts, each split's by its own generator."""
     resamples_of_splits = [
-        resampled_counts(of_split, RESAMPLES, generator)
+        posterior.resampled_counts(of_split, RESAMPLES, generator)
         for of_split, generator in zip(_by_split(counts), generators, strict=True)
     ]
     if counts.ndim == 2:
@@ -570,24 +548,25 @@ def scores_of(data: Labelled) -> Floats | None:
     names = [f"score_{k}" for k in range(len(data.classes))]
     if not set(names) <= set(data.predictions):
         return None
-    scores: Floats = data.predictions[names].to_numpy(np.float64)
-    return scores
+    probabilities: Floats = data.predictions[names].to_numpy(np.float64)
+    return probabilities
 
 
 def _add_scores(table: MetricTable, data: Labelled, n_bins: int) -> None:
     """Add likelihoods and calibration of three or more classes."""
-    scores = scores_of(data)
-    if scores is None:
+    probabilities = scores_of(data)
+    if probabilities is None:
         return
     all_groups, metrics = AllGroups.of_labelled(data), metrics_of(MULTICLASS)
-    columns = {"scores": scores}
+    columns = {"scores": probabilities}
     batches = list(declared_batches(metrics.values(), data.target, columns, all_groups, {}))
     bins = [
-        ordered_bins(data.target == k, scores[:, k], data, n_bins) for k in range(len(data.classes))
+        scores.ordered_bins(data.target == k, probability, data, n_bins)
+        for k, probability in enumerate(probabilities.T)
     ]
     name, position = "classwise_calibration_error", len(metrics)
     batches.append(
-        calibration_batch(
+        scores.calibration_batch(
             name, bins, all_groups, n_bins=n_bins, level=table.level, position=position
         )
     )

@@ -580,11 +580,6 @@ class GroupCounts:
     intervals: GroupIntervals
     pooled: PooledGroups | None = None
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the groups."""
-        return tuple(self.groups)
-
     def sizes(self, rates: Sequence[Rate]) -> NDArray[np.int64]:
         """Return how many rows (R, ..., G) each rate rests on in each group."""
         return self.intervals.rows(rates).astype(np.int64)

@@ -255,7 +255,7 @@ def _add_groups(table: MetricTable, groups: Groups, estimates: _Estimates) -> No
     if table.frequentist:
         lower, upper = np.maximum(lower, least), np.minimum(upper, most)
     estimates.add_to(
-        *(table, "", np.maximum(value, least), groups.size, groups),
+        *(table, "", np.maximum(value, least), groups.size, Where(groups.attribute, groups.names)),
         interval=(lower, upper),
         status=estimates.printed_statuses,
     )

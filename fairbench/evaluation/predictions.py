@@ -210,17 +210,16 @@ class Labelled:
 
     def _take(self, rows: slice | Codes) -> Labelled:
         """Return some of the rows as one split."""
-
-        def part(table: pd.DataFrame | None) -> pd.DataFrame | None:
-            return None if table is None else table.iloc[rows]
-
+        tables: Any = {
+            name: table.iloc[rows]
+            for name in ("predictions", "truth", "features")
+            if (table := getattr(self, name)) is not None
+        }
         return replace(
             self,
+            **tables,
             target=self.target[rows],
-            predictions=self.predictions.iloc[rows],
             groups={name: labels.iloc[rows] for name, labels in self.groups.items()},
-            truth=part(self.truth),
-            features=part(self.features),
             encoded=None if self.encoded is None else self.encoded[rows],
             design=None if self.design is None else self.design.take(np.arange(len(self))[rows]),
             rows=(),

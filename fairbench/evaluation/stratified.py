@@ -22,18 +22,9 @@ from fairbench.core.errors import UserError
 from fairbench.core.text import quoted
 from fairbench.data.dataset import check_combinable, combine
 from fairbench.data.groups import CROSSED, in_order
+from fairbench.evaluation import table as tables
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.predictions import Groups, Labelled
-from fairbench.evaluation.table import (
-    IN_STRATUM,
-    STANDARDISED,
-    VALUE,
-    Block,
-    MetricTable,
-    Setting,
-    Statuses,
-    Where,
-)
 from fairbench.inference.gaps import (
     StandardisedRates,
     largest_difference,
@@ -181,7 +172,7 @@ class Stratified:
 
 
 def evaluate_within(
-    table: MetricTable,
+    table: tables.MetricTable,
     evaluator: Evaluator,
     data: Labelled,
     strata: pd.Series,
@@ -206,12 +197,12 @@ def evaluate_within(
         counts = evaluator.count(cells, data.target, hard, each)
         evaluator.add_counts(of_strata, counts, each)
         for block in of_strata.blocks:
-            if chosen := [m for m, name in enumerate(block.statistics) if name == VALUE]:
+            if chosen := [m for m, name in enumerate(block.statistics) if name == tables.VALUE]:
                 table.blocks.append(_by_stratum(block.subset(chosen), str(strata.name), names))
         _add_standardised(table, counted)
 
 
-def _by_stratum(block: Block, within: str, names: Sequence[str]) -> Block:
+def _by_stratum(block: tables.Block, within: str, names: Sequence[str]) -> tables.Block:
     """Return values (M, K, G) of K splits as values (M K, 1, G) of one, at a setting each."""
     count = len(names)
 
@@ -221,7 +212,7 @@ def _by_stratum(block: Block, within: str, names: Sequence[str]) -> Block:
     return replace(
         block,
         metrics=tuple(np.repeat(block.metrics, count).tolist()),
-        statistics=(IN_STRATUM,) * (len(block.metrics) * count),
+        statistics=(tables.IN_STRATUM,) * (len(block.metrics) * count),
         settings=tuple(
             setting._replace(within=within, stratum=name)
             for setting in block.settings
@@ -235,7 +226,7 @@ def _by_stratum(block: Block, within: str, names: Sequence[str]) -> Block:
     )
 
 
-def _add_standardised(table: MetricTable, counted: Stratified) -> None:
+def _add_standardised(table: tables.MetricTable, counted: Stratified) -> None:
     """Add the standardised rates, differences and ratios to the reference, and largest gaps."""
 
     def add(
@@ -247,7 +238,7 @@ def _add_standardised(table: MetricTable, counted: Stratified) -> None:
         """Add values (V,) with their statuses, from the pairs of groups that each compares."""
         weakest = [counted.weakest(metric, pairs, table.minimum) for pairs in pairs_of_values]
         n_rows = np.array([rows for rows, _ in weakest], np.int64)
-        status = Statuses.ok(limits.value.shape)
+        status = tables.Statuses.ok(limits.value.shape)
         no_rows = n_rows == 0
         status.flag(no_rows, "undefined", lambda i: weakest[i][1])
         status.flag(np.isnan(limits.value) & ~no_rows, "undefined", "the rate compared with is 0")
@@ -257,9 +248,9 @@ def _add_standardised(table: MetricTable, counted: Stratified) -> None:
             metric.name,
             limits.value,
             n_rows,
-            Where(counted.attribute, names),
-            statistic=STANDARDISED,
-            setting=Setting(within=counted.within),
+            tables.Where(counted.attribute, names),
+            statistic=tables.STANDARDISED,
+            setting=tables.Setting(within=counted.within),
             interval=limits[1:],
             status=status,
             bounded=bool((~no_rows).all()),

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol, TypeAlias, get_args, get_type_hints
+from typing import Any, NamedTuple, TypeAlias, get_args, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -190,20 +190,11 @@ NAN = float("nan")
 Texts = NDArray[np.object_]
 
 
-class About(Protocol):
-    """Whom values are about: groups of an attribute, an attribute, or everyone."""
-
-    @property
-    def attribute(self) -> str:
-        """The attribute; empty of everyone."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of G groups; one empty name of what is not about a group."""
-
-
 class Where(NamedTuple):
-    """Whom values are about: some groups of an attribute, an attribute, or everyone."""
+    """Whom values are about: some groups of an attribute, an attribute, or everyone.
+
+    The attribute of everyone is empty; of what is not about a group, so is the one name.
+    """
 
     attribute: str = ""
     names: tuple[str, ...] = ("",)
@@ -427,7 +418,7 @@ class MetricTable:
         metrics: str | Sequence[str],
         value: ArrayLike,
         n: ArrayLike,
-        where: About = EVERYONE,
+        where: Where = EVERYONE,
         *,
         statistic: str | Sequence[str] = VALUE,
         setting: Setting | Sequence[Setting] = NO_SETTING,

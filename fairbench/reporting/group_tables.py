@@ -15,7 +15,6 @@ import pandas as pd
 
 from fairbench.core.arrays import Floats
 from fairbench.core.text import count, interval, number, percent, probability, signed
-from fairbench.evaluation.by_group import GroupScores
 from fairbench.evaluation.table import records, setting_text, status_text, values_of
 from fairbench.inference.rates import Limits
 from fairbench.reporting.charts import COLOURS, Panel, Series
@@ -193,17 +192,17 @@ def group_line(name: str, g: int, x: Floats, y: Floats | Limits, *, marked: bool
     return Series(name, x, value, colour, shape=g, marked=marked, dashed=g, band=band)
 
 
-def density_panel(scores: Sequence[GroupScores], label: str) -> Panel:
+def density_panel(scores: Sequence[Mapping[str, Any]], label: str) -> Panel:
     """Return how often each score occurs in the groups of one attribute."""
-    corners = np.repeat(scores[0].edges, 2)[1:-1]
+    corners = np.repeat(scores[0]["edges"], 2)[1:-1]
     lines = [
-        group_line(group.group, g, corners, np.repeat(group.density, 2))
+        group_line(group["group"], g, corners, np.repeat(group["density"], 2))
         for g, group in enumerate(scores[:MOST_LINES])
     ]
     return Panel(lines, label, "share of the group", from_zero="y")
 
 
-def score_table(scores: Sequence[GroupScores], what: str) -> Table:
+def score_table(scores: Sequence[Mapping[str, Any]], what: str) -> Table:
     """Return means and quantiles of the scores of every group.
 
     Parameters
@@ -211,8 +210,8 @@ def score_table(scores: Sequence[GroupScores], what: str) -> Table:
     what : the word for a score.
     """
     deciles = [
-        (lambda row, place=place: row.quantiles[place], Column(f"{title} %", "number", left_out=1))
-        for place, title in enumerate((10, 50, 90))
+        (lambda row, at=at: row["quantiles"][at], Column(f"{title} %", "number", left_out=1))
+        for at, title in enumerate((10, 50, 90))
     ]
     return table_of(
         scores,
@@ -220,9 +219,9 @@ def score_table(scores: Sequence[GroupScores], what: str) -> Table:
             ("attribute", Column("of", left_out=2)),
             ("group", Column("group")),
             ("rows", Column("rows", "count", left_out=3)),
-            (lambda row: row.mean[0], Column("mean", "number")),
-            (lambda row: row.mean[1:], Column("95 % interval", "interval")),
-            (lambda row: row.difference[1:], Column("less reference's", "interval")),
+            (lambda row: row["mean"][0], Column("mean", "number")),
+            (lambda row: row["mean"][1:], Column("95 % interval", "interval")),
+            (lambda row: row["difference"][1:], Column("less reference's", "interval")),
             *deciles,
         ],
         caption=(

@@ -48,155 +48,157 @@ SHARES = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class AbstentionEvaluation:
-    """Computes abstention for the groups of one attribute, and adds its rows to a table.
+def evaluate_abstention(
+    table: MetricTable,
+    test: Labelled,
+    chooser: Labelled | None,
+    rates: Sequence[float],
+    candidates: Sequence[float],
+    attribute: str,
+    objectives: Sequence[str] = OBJECTIVES,
+) -> None:
+    """Add curves, area under the risk-coverage curve and, with a `chooser`, the best rate.
 
-    Attributes
+    Parameters
     ----------
+    chooser : the rows that the rate is chosen on: validation rows, or, as the papers have it, the
+        test rows themselves.
     rates : shares of rows abstained on, for the curves.
     candidates : shares among which the best is chosen (the papers: up to a quarter).
+    attribute : the attribute whose groups are compared.
     objectives : what the best minimises the normalised sum of, among `OBJECTIVES`.
     """
+    tested = _RowsByUncertainty.of(test, attribute)
+    _add_area(table, test, tested)
+    settings = [Setting(rate=rate) for rate in rates]
+    of_splits = np.repeat(np.array(rates)[:, None], test.splits, axis=1)
+    _add_curves(table, tested, of_splits, ABSTENTION, settings)
+    if chooser is not None:
+        same = chooser is test
+        ordered = tested if same else _RowsByUncertainty.of(chooser, attribute)
+        chosen = _best_rates(ordered, candidates, objectives)
+        table.add(CHOSEN_RATE, chosen[:, None], chooser.sizes, Where(attribute))
+        gaps = list(registry.metrics_of(registry.BINARY, "widest"))
+        about: Any = {"gaps": gaps, "lacking": CHOSEN_HERE * same}
+        _add_curves(table, tested, chosen[None], ABSTAINED, [NO_SETTING], **about)
 
-    table: MetricTable
-    rates: Sequence[float]
-    candidates: Sequence[float]
-    attribute: str
-    objectives: Sequence[str] = OBJECTIVES
 
-    def run(self, test: Labelled, chooser: Labelled | None) -> None:
-        """Add curves, area under the risk-coverage curve and, with a `chooser`, the best rate.
+def _add_area(table: MetricTable, test: Labelled, ordered: _RowsByUncertainty) -> None:
+    """Add the area under the risk-coverage curve of every split."""
+    area, lower, upper = np.full((3, test.splits, 1), NAN)
+    wrong = (test.target != test.column("prediction"))[ordered.order]
+    for s, rows in enumerate(ordered.slices):
+        loss, uncertainty = wrong[rows], ordered.uncertainty[rows]
+        area[s] = area_under_risk_coverage(loss, uncertainty)
+        if table.frequentist and np.isfinite(uncertainty).all():
+            limits = coverage_area_limits(loss, uncertainty, level=table.level)
+            lower[s, 0], upper[s, 0] = limits[1:]
+    table.add("area_under_risk_coverage", area, test.sizes, interval=(lower, upper))
 
-        `chooser` holds the rows the rate is chosen on: validation rows, or, as the papers have it,
-        the test rows themselves.
-        """
-        tested = _RowsByUncertainty.of(test, self.attribute)
-        self._add_area(test, tested)
-        rates = np.repeat(np.array(self.rates)[:, None], test.splits, axis=1)
-        settings = [Setting(rate=rate) for rate in self.rates]
-        self._add_curves(tested, rates, ABSTENTION, settings)
-        if chooser is not None:
-            same = chooser is test
-            chosen = self._best_rates(
-                tested if same else _RowsByUncertainty.of(chooser, self.attribute)
-            )
-            self.table.add(CHOSEN_RATE, chosen[:, None], chooser.sizes, Where(self.attribute))
-            gaps = list(registry.metrics_of(registry.BINARY, "widest"))
-            lacking = CHOSEN_HERE * same
-            self._add_curves(tested, chosen[None], ABSTAINED, [NO_SETTING], gaps, lacking=lacking)
 
-    def _add_area(self, test: Labelled, ordered: _RowsByUncertainty) -> None:
-        """Add the area under the risk-coverage curve of every split."""
-        area, lower, upper = np.full((3, test.splits, 1), NAN)
-        wrong = (test.target != test.column("prediction"))[ordered.order]
-        for s, rows in enumerate(ordered.slices):
-            loss, uncertainty = wrong[rows], ordered.uncertainty[rows]
-            area[s] = area_under_risk_coverage(loss, uncertainty)
-            if self.table.frequentist and np.isfinite(uncertainty).all():
-                limits = coverage_area_limits(loss, uncertainty, level=self.table.level)
-                lower[s, 0], upper[s, 0] = limits[1:]
-        self.table.add("area_under_risk_coverage", area, test.sizes, interval=(lower, upper))
+def _best_rates(
+    chooser: _RowsByUncertainty, candidates: Sequence[float], objectives: Sequence[str]
+) -> Floats:
+    """Return the rates (S,) with the least sum of objectives, each over its value at rate 0."""
+    rates = np.repeat(np.array([0.0, *candidates])[:, None], len(chooser.slices), axis=1)
+    values = _values(chooser.counts(rates), objectives)
+    sums = _normalised_sums(values[1:], values[0])
+    best: Floats = np.asarray(candidates, float)[sums.argmin(axis=0)]
+    return best
 
-    def _best_rates(self, chooser: _RowsByUncertainty) -> Floats:
-        """Return the rates (S,) with the least sum of objectives, each over its value at rate 0."""
-        rates = np.repeat(np.array([0.0, *self.candidates])[:, None], len(chooser.slices), axis=1)
-        values = _values(chooser.counts(rates), self.objectives)
-        sums = _normalised_sums(values[1:], values[0])
-        best: Floats = np.asarray(self.candidates, float)[sums.argmin(axis=0)]
-        return best
 
-    def _add_curves(
-        self,
-        ordered: _RowsByUncertainty,
-        rates: Floats,
-        prefix: str,
-        settings: Sequence[Setting],
-        gaps: Sequence[str] = OBJECTIVES[1:],
-        *,
-        lacking: str = "",
-    ) -> None:
-        """Add the error and the gaps among the rows kept, where shares (K, S) are abstained on.
+def _add_curves(
+    table: MetricTable,
+    ordered: _RowsByUncertainty,
+    rates: Floats,
+    prefix: str,
+    settings: Sequence[Setting],
+    gaps: Sequence[str] = OBJECTIVES[1:],
+    *,
+    lacking: str = "",
+) -> None:
+    """Add the error and the gaps among the rows kept, where shares (K, S) are abstained on.
 
-        Intervals take the rows kept as given, since their uncertainties alone decide that.
+    Intervals take the rows kept as given, since their uncertainties alone decide that.
 
-        Parameters
-        ----------
-        prefix : what the metrics' names start with, `ABSTENTION` or `ABSTAINED`.
-        settings : (K,) the setting of the rows of each rate.
-        gaps : the names of the gaps.
-        lacking : why nothing has an interval; empty where there are intervals.
-        """
-        counts = ordered.counts(rates)
-        metrics = ["error_rate", *gaps]
-        splits = len(ordered.slices)
-        level = None if lacking or not self.table.frequentist else self.table.level
-        everyone = counts.sum(axis=-2)
-        widest = registry.metrics_of(registry.BINARY, "widest")
-        wrong = registry.error_rate.successes(everyone)
-        of_errors = np.expand_dims(_share_limits(wrong, everyone.sum(axis=-1), level), 1)
-        of_gaps = _gap_limits(counts, [widest[name] for name in gaps], level)
-        lower, upper = np.concatenate([of_errors, of_gaps], axis=1)
-        value = np.moveaxis(_values(counts, metrics), -1, 0)
-        status = Statuses.ok((value.size // splits, splits, 1))
-        kept = counts.sum(axis=(-2, -1))
-        # A gap of a group with few rows kept is flagged, as it is where nobody abstains.
-        fewest = [np.min([rate.size(counts) for rate in widest[name].rates], axis=(0, -1))
-                  for name in gaps]  # fmt: skip
+    Parameters
+    ----------
+    prefix : what the metrics' names start with, `ABSTENTION` or `ABSTAINED`.
+    settings : (K,) the setting of the rows of each rate.
+    gaps : the names of the gaps.
+    lacking : why nothing has an interval; empty where there are intervals.
+    """
+    counts = ordered.counts(rates)
+    metrics = ["error_rate", *gaps]
+    splits = len(ordered.slices)
+    level = None if lacking or not table.frequentist else table.level
+    everyone = counts.sum(axis=-2)
+    widest = registry.metrics_of(registry.BINARY, "widest")
+    wrong = registry.error_rate.successes(everyone)
+    of_errors = np.expand_dims(_share_limits(wrong, everyone.sum(axis=-1), level), 1)
+    of_gaps = _gap_limits(counts, [widest[name] for name in gaps], level)
+    lower, upper = np.concatenate([of_errors, of_gaps], axis=1)
+    value = np.moveaxis(_values(counts, metrics), -1, 0)
+    status = Statuses.ok((value.size // splits, splits, 1))
+    kept = counts.sum(axis=(-2, -1))
+    # A gap of a group with few rows kept is flagged, as it is where nobody abstains.
+    fewest = [np.min([rate.size(counts) for rate in widest[name].rates], axis=(0, -1))
+              for name in gaps]  # fmt: skip
 
-        def flat(values: Any) -> NDArray[Any]:
-            """Return values (metrics, K, S) of all metrics at all rates as (M, S, 1)."""
-            return np.reshape(np.broadcast_to(values, value.shape), (-1, splits, 1))
+    def flat(values: Any) -> NDArray[Any]:
+        """Return values (metrics, K, S) of all metrics at all rates as (M, S, 1)."""
+        return np.reshape(np.broadcast_to(values, value.shape), (-1, splits, 1))
 
-        no_value = "a group of the rows kept lacks what it is a share of"
-        status.flag(np.isnan(flat(value)), "undefined", no_value)
-        self.table.add(
-            [f"{prefix}_{name}" for name in metrics for _ in settings],
-            flat(value),
-            flat(_whole_rows(kept)),
-            Where(self.attribute),
-            setting=list(settings) * len(metrics),
-            interval=(flat(lower), flat(upper)),
-            status=status,
-            lacking=lacking,
-            fewest=flat(_whole_rows(np.stack([kept, *fewest]))),
-        )
-        self._add_group_rates(ordered.groups, counts, prefix, settings, level, lacking)
+    no_value = "a group of the rows kept lacks what it is a share of"
+    status.flag(np.isnan(flat(value)), "undefined", no_value)
+    table.add(
+        [f"{prefix}_{name}" for name in metrics for _ in settings],
+        flat(value),
+        flat(_whole_rows(kept)),
+        Where(ordered.groups.attribute),
+        setting=list(settings) * len(metrics),
+        interval=(flat(lower), flat(upper)),
+        status=status,
+        lacking=lacking,
+        fewest=flat(_whole_rows(np.stack([kept, *fewest]))),
+    )
+    _add_group_rates(table, ordered.groups, counts, prefix, settings, level, lacking)
 
-    def _add_group_rates(
-        self,
-        groups: Groups,
-        counts: Floats,
-        prefix: str,
-        settings: Sequence[Setting],
-        level: float | None,
-        lacking: str,
-    ) -> None:
-        """Add each group's error rate among the rows kept, and its share of rows abstained on."""
-        left = counts.sum(axis=-1)
-        wrong = registry.error_rate.successes(counts)
-        size = groups.size
-        with np.errstate(invalid="ignore"):
-            share = 1 - left / size
-        error = registry.error_rate(counts)
-        names = groups.names
-        where = Where(self.attribute, names)
-        status = Statuses.ok(error.shape)
-        nobody_kept = np.isnan(error)
-        status.flag(
-            nobody_kept, "undefined", lambda *index: f"no rows kept in group '{names[index[-1]]}'"
-        )
-        add = partial(self.table.add, setting=settings, lacking=lacking)
-        count = len(settings)
-        limits = _share_limits(wrong, left, level)
-        name = (f"{prefix}_error_rate",) * count
-        add(name, error, _whole_rows(left), where, interval=limits, status=status)
-        status = Statuses.ok(error.shape)
-        empty = np.broadcast_to(size == 0, error.shape)
-        status.flag(empty, "undefined", lambda *index: no_rows(names[index[-1]]))
-        limits = _share_limits(size - left, np.broadcast_to(size, left.shape), level)
-        name = (f"{prefix}_rate",) * count
-        add(name, share, size, where, interval=limits, status=status)
+
+def _add_group_rates(
+    table: MetricTable,
+    groups: Groups,
+    counts: Floats,
+    prefix: str,
+    settings: Sequence[Setting],
+    level: float | None,
+    lacking: str,
+) -> None:
+    """Add each group's error rate among the rows kept, and its share of rows abstained on."""
+    left = counts.sum(axis=-1)
+    wrong = registry.error_rate.successes(counts)
+    size = groups.size
+    with np.errstate(invalid="ignore"):
+        share = 1 - left / size
+    error = registry.error_rate(counts)
+    names = groups.names
+    where = Where(groups.attribute, names)
+    status = Statuses.ok(error.shape)
+    nobody_kept = np.isnan(error)
+    status.flag(
+        nobody_kept, "undefined", lambda *index: f"no rows kept in group '{names[index[-1]]}'"
+    )
+    add = partial(table.add, setting=settings, lacking=lacking)
+    count = len(settings)
+    limits = _share_limits(wrong, left, level)
+    name = (f"{prefix}_error_rate",) * count
+    add(name, error, _whole_rows(left), where, interval=limits, status=status)
+    status = Statuses.ok(error.shape)
+    empty = np.broadcast_to(size == 0, error.shape)
+    status.flag(empty, "undefined", lambda *index: no_rows(names[index[-1]]))
+    limits = _share_limits(size - left, np.broadcast_to(size, left.shape), level)
+    name = (f"{prefix}_rate",) * count
+    add(name, share, size, where, interval=limits, status=status)
 
 
 @dataclass(frozen=True, eq=False)

@@ -320,19 +320,18 @@ class Evaluator:
                 return
             of_right = table.without_rows()
             rates = self.abstention_rates
-            evaluation = abstention.AbstentionEvaluation(of_right, rates, (), attribute)
-            evaluation.run(right_as_label(data), None)
+            right = right_as_label(data)
+            abstention.evaluate_abstention(of_right, right, None, rates, (), attribute)
             gaps = ("abstention_statistical_parity", "abstention_equalized_odds")
             table.blocks.extend(of_right.blocks_of(lambda name: name not in gaps))
         elif abstention.can_abstain(data) and data.groups:
-            evaluation = abstention.AbstentionEvaluation(
-                table=table,
+            abstention.evaluate_abstention(
+                *(table, data, data if self.choose_on == "test" else validation),
                 rates=self.abstention_rates,
                 candidates=CANDIDATES,
                 attribute=attribute,
                 objectives=self.choose_by,
             )
-            evaluation.run(data, data if self.choose_on == "test" else validation)
 
 
 def _add_spread_diagram(table: MetricTable, data: Labelled, residual: Floats, bins: int) -> None:

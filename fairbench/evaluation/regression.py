@@ -114,11 +114,10 @@ def _distances(data: Labelled, groups: Groups) -> Iterator[tuple[Status, Floats,
     mean = data.column("prediction")
     for values in (mean, data.target):
         reason = status if status != OK else invalid_rows(~np.isfinite(values), "prediction")
-        yield (
-            reason,
-            nothing if reason != OK else regression.distribution_distances(groups.split(values)),
-            True,
-        )
+        distances = nothing
+        if reason == OK:
+            distances = regression.distribution_distances(groups.split(values))
+        yield reason, distances, True
     name = _sd_column(data)
     sd = data.column(name) if name else np.zeros(len(data))
     reason = status if status != OK else invalid_rows(~regression.is_normal(mean, sd), "sd")
@@ -173,9 +172,7 @@ def _root_mean(arrays: Sequence[Floats], all_groups: AllGroups) -> metric_batche
         with np.errstate(over="ignore"):
             return Limits(*(2 * scale * limit for limit in root))
 
-    return metric_batches.ClosedForm(
-        value=value, limits=limits, lacking=all_groups.too_heavy(tails), totals=totals
-    )
+    return metric_batches.ClosedForm(value, limits, all_groups.too_heavy(tails), totals)
 
 
 def _explained_variance(

@@ -131,9 +131,7 @@ def rate_batch(
 ) -> metric_batches.Batch:
     """Return shares of rows (K, n) that are 1 and not 0; other arguments as in `mean_batch`."""
     shares, limits = _shares(successes, all_groups)
-    statuses = (
-        metric_batches.row_statuses(all_groups, len(labels)) if statuses is None else statuses
-    )
+    statuses = statuses or metric_batches.row_statuses(all_groups, len(labels))
     value = np.where(statuses.is_ok, shares, np.nan)
     return metric_batches.Batch(
         labels=labels,
@@ -213,11 +211,8 @@ def _correlation(share: Floats) -> Floats:
 
 
 def _totals(values: Floats, all_groups: AllGroups) -> Floats | None:
-    return (
-        None
-        if all_groups.sample is None
-        else all_groups.sample.linearised(all_groups.rows(values))[1]
-    )
+    sample = all_groups.sample
+    return None if sample is None else sample.linearised(all_groups.rows(values))[1]
 
 
 def _shares(successes: Floats, all_groups: AllGroups) -> tuple[Floats, metric_batches.LimitsAt]:
@@ -500,19 +495,14 @@ def _points(
 
 def _all_bins(all_groups: AllGroups, target: Floats, score: Floats, bins: int) -> scores.Bins:
     """Return reliability diagrams (2, C, bins), of bins of equal width and of equal mass."""
-    design = (
-        all_groups.design if all_groups.design is not None and all_groups.design.weighted else None
-    )
-    weight = None if design is None else design.weight
+    design = all_groups.design
+    weight = design.weight if design is not None and design.weighted else None
     of_attributes = [
         _cells(groups, target, score, bins=bins, weight=weight) for groups in all_groups.attributes
     ]
     size, positives, mean, mass = np.concatenate(of_attributes, axis=2)
-    if weight is None:
-        return scores.Bins(size, positives, mean)
-    return scores.Bins(
-        size, positives, mean, mass / np.maximum(mass.sum(-1, keepdims=True), 1e-300)
-    )
+    total = np.maximum(mass.sum(-1, keepdims=True), 1e-300)
+    return scores.Bins(size, positives, mean, None if weight is None else mass / total)
 
 
 def _cells(

@@ -394,7 +394,10 @@ class _Run:
         never_negative = known.any(axis=1) & ~(self.limits.lower < 0).any(axis=1) | (least >= 0)
         lower = np.where(never_negative, np.clip(means.lower, 0, None), means.lower)
         # The mean of shares is at most 1.
-        is_share = np.array([_is_share(name) for name in self.metric], bool)
+        shares, beginnings = _at_most_one(), ("reliability_", "individual_fairness_")
+        is_share = np.array(
+            [name in shares or name.startswith(beginnings) for name in self.metric], bool
+        )
         upper = np.where(is_share, np.clip(means.upper, None, 1), means.upper)
         # For a folded value, such as the absolute value of a difference, the splits' own limits are
         # averaged: repeats do not narrow them. If only one split has a value, the average is that
@@ -522,11 +525,6 @@ def _comparisons(
         metric = _comparison_metrics().get(name)
         if metric is not None and all(rate.name in metrics for rate in metric.rates):
             yield metric, cells
-
-
-def _is_share(metric: str) -> bool:
-    """Say whether a metric is never above 1."""
-    return metric.startswith(("reliability_", "individual_fairness_")) or metric in _at_most_one()
 
 
 @lru_cache(maxsize=1)

@@ -357,7 +357,7 @@ def score_distributions(
         low, high = bounds
     edges = np.linspace(low, high if high > low else low + 1, _BINS + 1)
     bins = np.clip(np.searchsorted(edges, score, side="right") - 1, 0, _BINS - 1)
-    distributions = []
+    distributions: list[Row] = []
     for attribute, labels in groups.items():
         means, shared = group_means(score, labels, design, bounds)
         differences = difference_limits(means, means.take([0]), shared)

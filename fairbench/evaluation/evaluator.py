@@ -468,18 +468,13 @@ def _add_gaps(
 
     add_of_gaps(BELOW_EPSILON, below, statuses, setting=Setting(epsilon=epsilon))
     if resampled is not None:
+
+        def without_noise(metric: Metric, compared: list[int], of: Mask) -> Floats:
+            of_resamples = resampled[:, of][..., compared, :]
+            return debiased(metric, counts.counts[of][..., compared, :], of_resamples)
+
         corrected = np.stack(
-            [
-                by_pattern(
-                    of_metric,
-                    lambda compared, of, metric=metric: debiased(
-                        metric,
-                        counts.counts[of][..., compared, :],
-                        resampled[:, of][..., compared, :],
-                    ),
-                )
-                for metric, of_metric in gaps
-            ]
+            [by_pattern(among, partial(without_noise, gap)) for gap, among in gaps]
         )
         flagged = Statuses.of(statuses, values.shape)
         without_value = np.isnan(corrected) & flagged.has_value

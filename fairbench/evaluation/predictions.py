@@ -155,7 +155,7 @@ class Labelled:
         if len(several) == 1:
             return several[0]
         first = several[0]
-        tables = {
+        tables: Any = {
             name: pd.concat([getattr(part, name) for part in several], ignore_index=True)
             for name in ("predictions", "truth", "features")
             if getattr(first, name) is not None
@@ -169,7 +169,7 @@ class Labelled:
             )
             for name, labels in first.groups.items()
         }
-        arrays = {
+        arrays: Any = {
             name: np.concatenate([getattr(part, name) for part in several])
             for name in ("target", "encoded")
             if getattr(first, name) is not None

@@ -18,7 +18,7 @@ from scipy import special
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
 from fairbench.audits.labelling.questions import LEAST_SHARE
 from fairbench.core.arrays import Floats
-from fairbench.evaluation.intervals import LabelledIntervals
+from fairbench.evaluation.groups import LabelledIntervals
 from fairbench.inference.active import BetaArms, Lowest, choose
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from fairbench.inference.posterior import centred
@@ -696,8 +696,7 @@ def along(
         for name in (*METRICS, *(APART + rate.name for rate in DIFFERENCES))
     }
     for labels in LOOKS:
-        intervals = pools.labelled(int(labels))
-        intervals = intervals.as_anytime_valid() if anytime_valid else intervals
+        intervals = replace(pools.labelled(int(labels)), anytime_valid=anytime_valid)
         for name, (lower, upper) in _at_once(intervals, runs).items():
             low, high = common[name]
             common[name] = np.fmax(low, lower), np.fmin(high, upper)

@@ -39,7 +39,6 @@ from fairbench.data.groups import codes_of
 from fairbench.evaluation import findings
 from fairbench.evaluation.by_group import (
     LARGE_ENOUGH,
-    GroupScores,
     Row,
     ScoredRows,
     group_calibrations,
@@ -574,7 +573,7 @@ class Assessment:
     calibrations: Sequence[Row]
     impact: Sequence[Row]
     thresholds: Thresholds
-    scores: Sequence[GroupScores]
+    scores: Sequence[Row]
     within: Sequence[StandardisedGap] = ()
 
     @property
@@ -644,7 +643,7 @@ def assess(
         for gap in gaps
     ]
     metrics_if_alike = None
-    scores: Sequence[GroupScores] = []
+    scores: Sequence[Row] = []
     if not only_findings:
         metrics_if_alike, gaps = _with_robustness(
             gaps, table, rows, counts, evaluator, bounds, seed

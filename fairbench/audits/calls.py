@@ -36,7 +36,7 @@ from fairbench.evaluation.gate import (
     decision_intervals,
     judge,
 )
-from fairbench.evaluation.intervals import CountIntervals
+from fairbench.evaluation.groups import CountIntervals
 from fairbench.evaluation.predictions import Groups
 from fairbench.evaluation.table import values_of
 from fairbench.reporting.document.model import Document

@@ -31,8 +31,12 @@ from fairbench.evaluation.findings import (
     Finding,
     Measure,
 )
-from fairbench.evaluation.groups import GroupCounts
-from fairbench.evaluation.intervals import CountIntervals, GapInterval, LabelledIntervals
+from fairbench.evaluation.groups import (
+    CountIntervals,
+    GapInterval,
+    GroupCounts,
+    LabelledIntervals,
+)
 from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.stratified import Stratified, evaluate_within
 from fairbench.evaluation.table import MetricTable
@@ -626,7 +630,7 @@ def within_metrics(table: AuditTable, options: Options, evaluator: Evaluator) ->
         of_rows = metrics.without_rows()
         strata = table.strata.iloc[rows]
         generators = [rng(options.seed, "strata")]
-        evaluate_within(of_rows, evaluator.group_evaluation(of_rows), data, strata, generators)
+        evaluate_within(of_rows, evaluator, data, strata, generators)
         metrics.blocks.extend(of_rows.blocks_of(is_wanted))
     return metrics.frame()
 

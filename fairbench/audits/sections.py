@@ -471,7 +471,7 @@ def _curve_figure(curves: ThresholdCurves, assessment: Assessment) -> Figure:
             for g, name in enumerate(curves.groups[: tables.MOST_LINES])
         ]
         panels.append(Panel(lines, "threshold", label(rate), from_zero="y"))
-    scores = [group for group in assessment.scores if group.attribute == curves.attribute]
+    scores = [group for group in assessment.scores if group["attribute"] == curves.attribute]
     first, *more = chart([*panels, tables.density_panel(scores, "score")], key=panels[0].series)
     granted = assessment.table.direction.granted
     caption = _said("curves", attribute=curves.attribute, granted=granted)

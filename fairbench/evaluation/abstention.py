@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
 from fairbench.data.dataset import Task
-from fairbench.evaluation.intervals import CountIntervals, LimitPair
+from fairbench.evaluation.groups import NO_DRAWS, CountIntervals, LimitPair
 from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.table import (
     CHOSEN_RATE,
@@ -29,7 +29,7 @@ from fairbench.evaluation.table import (
 from fairbench.inference.rates import rate_limits
 from fairbench.inference.scores import coverage_area_limits
 from fairbench.metrics import registry
-from fairbench.metrics.group import RocHull, Weights, expected_counts, least_error
+from fairbench.metrics.group import RocHull, expected_counts, least_error
 from fairbench.metrics.uncertainty import (
     area_under_risk_coverage,
     feature_shift,
@@ -48,153 +48,156 @@ SHARES = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class AbstentionEvaluation:
-    """Computes abstention for the groups of one attribute, and adds its rows to a table.
+def evaluate_abstention(
+    table: MetricTable,
+    test: Labelled,
+    chooser: Labelled | None,
+    rates: Sequence[float],
+    candidates: Sequence[float],
+    attribute: str,
+    objectives: Sequence[str] = OBJECTIVES,
+) -> None:
+    """Add curves, area under the risk-coverage curve and, with a `chooser`, the best rate.
 
-    Attributes
+    Parameters
     ----------
+    chooser : the rows that the rate is chosen on: validation rows, or, as the papers have it, the
+        test rows themselves.
     rates : shares of rows abstained on, for the curves.
     candidates : shares among which the best is chosen (the papers: up to a quarter).
+    attribute : the attribute whose groups are compared.
     objectives : what the best minimises the normalised sum of, among `OBJECTIVES`.
     """
+    tested = _RowsByUncertainty.of(test, attribute)
+    _add_area(table, test, tested)
+    settings = [Setting(rate=rate) for rate in rates]
+    of_splits = np.repeat(np.array(rates)[:, None], test.splits, axis=1)
+    _add_curves(table, tested, of_splits, ABSTENTION, settings)
+    if chooser is not None:
+        same = chooser is test
+        ordered = tested if same else _RowsByUncertainty.of(chooser, attribute)
+        chosen = _best_rates(ordered, candidates, objectives)
+        table.add(CHOSEN_RATE, chosen[:, None], chooser.sizes, Where(attribute))
+        gaps = list(registry.metrics_of(registry.BINARY, "widest"))
+        about: Any = {"gaps": gaps, "lacking": CHOSEN_HERE * same}
+        _add_curves(table, tested, chosen[None], ABSTAINED, [NO_SETTING], **about)
 
-    table: MetricTable
-    rates: Sequence[float]
-    candidates: Sequence[float]
-    attribute: str
-    objectives: Sequence[str] = OBJECTIVES
 
-    def run(self, test: Labelled, chooser: Labelled | None) -> None:
-        """Add curves, area under the risk-coverage curve and, with a `chooser`, the best rate.
+def _add_area(table: MetricTable, test: Labelled, ordered: _RowsByUncertainty) -> None:
+    """Add the area under the risk-coverage curve of every split."""
+    area, lower, upper = np.full((3, test.splits, 1), NAN)
+    wrong = (test.target != test.column("prediction"))[ordered.order]
+    for s, rows in enumerate(ordered.slices):
+        loss, uncertainty = wrong[rows], ordered.uncertainty[rows]
+        area[s] = area_under_risk_coverage(loss, uncertainty)
+        if table.frequentist and np.isfinite(uncertainty).all():
+            limits = coverage_area_limits(loss, uncertainty, level=table.level)
+            lower[s, 0], upper[s, 0] = limits[1:]
+    table.add("area_under_risk_coverage", area, test.sizes, interval=(lower, upper))
 
-        `chooser` holds the rows the rate is chosen on: validation rows, or, as the papers have it,
-        the test rows themselves.
-        """
-        tested = _RowsByUncertainty.of(test, self.attribute)
-        self._add_area(test, tested)
-        rates = np.repeat(np.array(self.rates)[:, None], test.splits, axis=1)
-        settings = [Setting(rate=rate) for rate in self.rates]
-        self._add_curves(tested, rates, ABSTENTION, settings)
-        if chooser is not None:
-            same = chooser is test
-            chosen = self._best_rates(
-                tested if same else _RowsByUncertainty.of(chooser, self.attribute)
-            )
-            self.table.add(CHOSEN_RATE, chosen[:, None], chooser.sizes, Where(self.attribute))
-            gaps = list(registry.metrics_of(registry.BINARY, "widest"))
-            lacking = CHOSEN_HERE * same
-            self._add_curves(tested, chosen[None], ABSTAINED, [NO_SETTING], gaps, lacking=lacking)
 
-    def _add_area(self, test: Labelled, ordered: _RowsByUncertainty) -> None:
-        """Add the area under the risk-coverage curve of every split."""
-        area, lower, upper = np.full((3, test.splits, 1), NAN)
-        wrong = (test.target != test.column("prediction"))[ordered.order]
-        for s, rows in enumerate(ordered.slices):
-            loss, uncertainty = wrong[rows], ordered.uncertainty[rows]
-            area[s] = area_under_risk_coverage(loss, uncertainty)
-            if self.table.frequentist and np.isfinite(uncertainty).all():
-                limits = coverage_area_limits(loss, uncertainty, level=self.table.level)
-                lower[s, 0], upper[s, 0] = limits[1:]
-        self.table.add("area_under_risk_coverage", area, test.sizes, interval=(lower, upper))
+def _best_rates(
+    chooser: _RowsByUncertainty, candidates: Sequence[float], objectives: Sequence[str]
+) -> Floats:
+    """Return the rates (S,) with the least sum of objectives, each over its value at rate 0."""
+    rates = np.repeat(np.array([0.0, *candidates])[:, None], len(chooser.slices), axis=1)
+    values = _values(chooser.counts(rates), objectives)
+    sums = _normalised_sums(values[1:], values[0])
+    return np.asarray(candidates, float)[sums.argmin(axis=0)]
 
-    def _best_rates(self, chooser: _RowsByUncertainty) -> Floats:
-        """Return the rates (S,) with the least sum of objectives, each over its value at rate 0."""
-        rates = np.repeat(np.array([0.0, *self.candidates])[:, None], len(chooser.slices), axis=1)
-        values = _values(chooser.counts(rates), self.objectives)
-        sums = _normalised_sums(values[1:], values[0])
-        return np.asarray(self.candidates, float)[sums.argmin(axis=0)]
 
-    def _add_curves(
-        self,
-        ordered: _RowsByUncertainty,
-        rates: Floats,
-        prefix: str,
-        settings: Sequence[Setting],
-        gaps: Sequence[str] = OBJECTIVES[1:],
-        *,
-        lacking: str = "",
-    ) -> None:
-        """Add the error and the gaps among the rows kept, where shares (K, S) are abstained on.
+def _add_curves(
+    table: MetricTable,
+    ordered: _RowsByUncertainty,
+    rates: Floats,
+    prefix: str,
+    settings: Sequence[Setting],
+    gaps: Sequence[str] = OBJECTIVES[1:],
+    *,
+    lacking: str = "",
+) -> None:
+    """Add the error and the gaps among the rows kept, where shares (K, S) are abstained on.
 
-        Intervals take the rows kept as given, since their uncertainties alone decide that.
+    Intervals take the rows kept as given, since their uncertainties alone decide that.
 
-        Parameters
-        ----------
-        prefix : what the metrics' names start with, `ABSTENTION` or `ABSTAINED`.
-        settings : (K,) the setting of the rows of each rate.
-        gaps : the names of the gaps.
-        lacking : why nothing has an interval; empty where there are intervals.
-        """
-        counts = ordered.counts(rates)
-        metrics = ["error_rate", *gaps]
-        splits = len(ordered.slices)
-        level = None if lacking or not self.table.frequentist else self.table.level
-        everyone = counts.sum(axis=-2)
-        widest = registry.metrics_of(registry.BINARY, "widest")
-        limits = [
-            _share_limits(registry.error_rate.successes(everyone), everyone.sum(axis=-1), level)
-        ]
-        limits += _gap_limits(counts, [widest[name] for name in gaps], level)
-        value = np.moveaxis(_values(counts, metrics), -1, 0)
-        status = Statuses.ok((value.size // splits, splits, 1))
-        kept = counts.sum(axis=(-2, -1))
-        # A gap of a group with few rows kept is flagged, as it is where nobody abstains.
-        fewest = [np.min([rate.size(counts) for rate in widest[name].rates], axis=(0, -1))
-                  for name in gaps]  # fmt: skip
+    Parameters
+    ----------
+    prefix : what the metrics' names start with, `ABSTENTION` or `ABSTAINED`.
+    settings : (K,) the setting of the rows of each rate.
+    gaps : the names of the gaps.
+    lacking : why nothing has an interval; empty where there are intervals.
+    """
+    counts = ordered.counts(rates)
+    metrics = ["error_rate", *gaps]
+    splits = len(ordered.slices)
+    level = None if lacking or not table.frequentist else table.level
+    everyone = counts.sum(axis=-2)
+    widest = registry.metrics_of(registry.BINARY, "widest")
+    wrong = registry.error_rate.successes(everyone)
+    of_errors = np.expand_dims(_share_limits(wrong, everyone.sum(axis=-1), level), 1)
+    of_gaps = _gap_limits(counts, [widest[name] for name in gaps], level)
+    lower, upper = np.concatenate([of_errors, of_gaps], axis=1)
+    value = np.moveaxis(_values(counts, metrics), -1, 0)
+    status = Statuses.ok((value.size // splits, splits, 1))
+    kept = counts.sum(axis=(-2, -1))
+    # A gap of a group with few rows kept is flagged, as it is where nobody abstains.
+    fewest = [np.min([rate.size(counts) for rate in widest[name].rates], axis=(0, -1))
+              for name in gaps]  # fmt: skip
 
-        def flat(values: Any) -> NDArray[Any]:
-            """Return values (metrics, K, S) of all metrics at all rates as (M, S, 1)."""
-            return np.reshape(np.broadcast_to(values, value.shape), (-1, splits, 1))
+    def flat(values: Any) -> NDArray[Any]:
+        """Return values (metrics, K, S) of all metrics at all rates as (M, S, 1)."""
+        return np.reshape(np.broadcast_to(values, value.shape), (-1, splits, 1))
 
-        no_value = "a group of the rows kept lacks what it is a share of"
-        status.flag(np.isnan(flat(value)), "undefined", no_value)
-        self.table.add(
-            [f"{prefix}_{name}" for name in metrics for _ in settings],
-            flat(value),
-            flat(_whole_rows(kept)),
-            Where(self.attribute),
-            setting=list(settings) * len(metrics),
-            interval=(flat([lower for lower, _ in limits]), flat([upper for _, upper in limits])),
-            status=status,
-            lacking=lacking,
-            fewest=flat(_whole_rows(np.stack([kept, *fewest]))),
-        )
-        self._add_group_rates(ordered.groups, counts, prefix, settings, level, lacking)
+    no_value = "a group of the rows kept lacks what it is a share of"
+    status.flag(np.isnan(flat(value)), "undefined", no_value)
+    table.add(
+        [f"{prefix}_{name}" for name in metrics for _ in settings],
+        flat(value),
+        flat(_whole_rows(kept)),
+        Where(ordered.groups.attribute),
+        setting=list(settings) * len(metrics),
+        interval=(flat(lower), flat(upper)),
+        status=status,
+        lacking=lacking,
+        fewest=flat(_whole_rows(np.stack([kept, *fewest]))),
+    )
+    _add_group_rates(table, ordered.groups, counts, prefix, settings, level, lacking)
 
-    def _add_group_rates(
-        self,
-        groups: Groups,
-        counts: Floats,
-        prefix: str,
-        settings: Sequence[Setting],
-        level: float | None,
-        lacking: str,
-    ) -> None:
-        """Add each group's error rate among the rows kept, and its share of rows abstained on."""
-        left = counts.sum(axis=-1)
-        wrong = registry.error_rate.successes(counts)
-        size = groups.size
-        with np.errstate(invalid="ignore"):
-            share = 1 - left / size
-        error = registry.error_rate(counts)
-        names = groups.names
-        status = Statuses.ok(error.shape)
-        nobody_kept = np.isnan(error)
-        status.flag(
-            nobody_kept, "undefined", lambda *index: f"no rows kept in group '{names[index[-1]]}'"
-        )
-        add = partial(self.table.add, setting=settings, lacking=lacking)
-        count = len(settings)
-        limits = _share_limits(wrong, left, level)
-        name = (f"{prefix}_error_rate",) * count
-        add(name, error, _whole_rows(left), groups, interval=limits, status=status)
-        status = Statuses.ok(error.shape)
-        empty = np.broadcast_to(size == 0, error.shape)
-        status.flag(empty, "undefined", lambda *index: no_rows(names[index[-1]]))
-        limits = _share_limits(size - left, np.broadcast_to(size, left.shape), level)
-        name = (f"{prefix}_rate",) * count
-        add(name, share, size, groups, interval=limits, status=status)
+
+def _add_group_rates(
+    table: MetricTable,
+    groups: Groups,
+    counts: Floats,
+    prefix: str,
+    settings: Sequence[Setting],
+    level: float | None,
+    lacking: str,
+) -> None:
+    """Add each group's error rate among the rows kept, and its share of rows abstained on."""
+    left = counts.sum(axis=-1)
+    wrong = registry.error_rate.successes(counts)
+    size = groups.size
+    with np.errstate(invalid="ignore"):
+        share = 1 - left / size
+    error = registry.error_rate(counts)
+    names = groups.names
+    where = Where(groups.attribute, names)
+    status = Statuses.ok(error.shape)
+    nobody_kept = np.isnan(error)
+    status.flag(
+        nobody_kept, "undefined", lambda *index: f"no rows kept in group '{names[index[-1]]}'"
+    )
+    add = partial(table.add, setting=settings, lacking=lacking)
+    count = len(settings)
+    limits = _share_limits(wrong, left, level)
+    name = (f"{prefix}_error_rate",) * count
+    add(name, error, _whole_rows(left), where, interval=limits, status=status)
+    status = Statuses.ok(error.shape)
+    empty = np.broadcast_to(size == 0, error.shape)
+    status.flag(empty, "undefined", lambda *index: no_rows(names[index[-1]]))
+    limits = _share_limits(size - left, np.broadcast_to(size, left.shape), level)
+    name = (f"{prefix}_rate",) * count
+    add(name, share, size, where, interval=limits, status=status)
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,16 +272,14 @@ def _share_limits(rows: Floats, sizes: NDArray[Any], level: float | None) -> Lim
 
 def _gap_limits(
     counts: Floats, metrics: Sequence[registry.Metric], level: float | None
-) -> list[LimitPair]:
-    """Return the limits (...) of the intervals of largest gaps in counts (..., G, 4)."""
+) -> NDArray[np.float64]:
+    """Return both limits (2, M, ...) of the intervals of largest gaps in counts (..., G, 4)."""
     if level is None:
-        nothing = np.full(counts.shape[:-2], NAN)
-        return [(nothing, nothing)] * len(metrics)
+        return np.full((2, len(metrics), *counts.shape[:-2]), NAN)
     rates = {rate.name: rate for metric in metrics for rate in metric.rates}
-    intervals = CountIntervals(counts, np.empty((0, 0, 4)), level, list(rates.values()))
+    intervals = CountIntervals(counts, NO_DRAWS, level, list(rates.values()))
     among_all = np.ones((len(metrics), *counts.shape[:-1]), bool)
-    gaps = intervals.gaps(metrics, among_all)
-    return list(zip(gaps.lower, gaps.upper, strict=True))
+    return np.stack(intervals.gaps(metrics, among_all)[:2])
 
 
 def _values(counts: Floats, metrics: Sequence[str]) -> Floats:
@@ -382,10 +383,17 @@ def evaluate_group_thresholds(
         return
     test = _ScoredGroups(data, data.coded[attribute])
     held_out = _ScoredGroups(validation, validation.coded[attribute])
-    thresholds = [
-        _SplitThresholds(test.of_split(split), held_out.of_split(split))
-        for split in range(data.splits)
-    ]
+
+    @cache
+    def thresholds(split: int) -> tuple[list[RocHull], list[Floats]]:
+        """Return the thresholds of each group that are worth mixing in a split.
+
+        They are those of the validation rows, with the counts (V, 4) of the test rows at them.
+        """
+        hulls = [RocHull.of(*of_group) for of_group in held_out.of_split(split)]
+        tested = zip(hulls, test.of_split(split), strict=True)
+        return hulls, [hull.counts_of(*of_group) for hull, of_group in tested]
+
     constraints = [registry.metrics_of(registry.BINARY, "widest")[name] for name in CONSTRAINTS]
     shape = len(constraints), len(relaxations), len(_MEASURES), data.splits
     values = np.full(shape, NAN)
@@ -400,10 +408,16 @@ def evaluate_group_thresholds(
                 defined.append(split)
                 continue
             statuses.put((c, ..., split), undefined(reason))
-        hulls = [thresholds[split].hulls for split in defined]
-        weights = least_error(hulls, metric.rates, relaxations)
-        for split, split_weights in zip(defined, weights, strict=True):
-            values[c, ..., split] = thresholds[split].measures(split_weights, metric)
+        hulls_of_splits = [thresholds(split)[0] for split in defined]
+        of_splits = least_error(hulls_of_splits, metric.rates, relaxations)
+        for split, weights in zip(defined, of_splits, strict=True):
+            hulls, test_counts = thresholds(split)
+            tested = expected_counts(weights, test_counts)
+            validated = expected_counts(weights, [hull.counts for hull in hulls])
+            error, validation_error = (
+                registry.error_rate(registry.total(counts))[:, 0] for counts in (tested, validated)
+            )
+            values[c, ..., split] = np.stack([error, metric(tested), validation_error], axis=-1)
     settings = [
         Setting(constraint=metric.name, relaxation=relaxation)
         for metric in constraints
@@ -468,38 +482,3 @@ class _ScoredGroups:
             if not sizes.all():
                 return f"{rate.empty} in group '{self.groups.names[int(sizes.argmin())]}'{whose}"
         return ""
-
-
-@dataclass(frozen=True, eq=False)
-class _SplitThresholds:
-    """The thresholds that are worth mixing in one split, found when first asked for.
-
-    Attributes
-    ----------
-    test, held_out : the labels and the scores (n,) of each group, of both kinds of rows.
-    """
-
-    test: list[tuple[Floats, Floats]]
-    held_out: list[tuple[Floats, Floats]]
-
-    @cached_property
-    def hulls(self) -> list[RocHull]:
-        """The thresholds of each group, from the validation rows."""
-        return [RocHull.of(target, score) for target, score in self.held_out]
-
-    @cached_property
-    def test_counts(self) -> list[Floats]:
-        """The confusion counts (V, 4) of each group's test rows at its thresholds."""
-        return [
-            hull.counts_of(target, score)
-            for hull, (target, score) in zip(self.hulls, self.test, strict=True)
-        ]
-
-    def measures(self, weights: Weights, metric: registry.Metric) -> Floats:
-        """Return the `_MEASURES` (E, 3) of mixtures of the thresholds, at E relaxations."""
-        tested = expected_counts(weights, self.test_counts)
-        validated = expected_counts(weights, [hull.counts for hull in self.hulls])
-        error, validation_error = (
-            registry.error_rate(registry.total(counts))[:, 0] for counts in (tested, validated)
-        )
-        return np.stack([error, metric(tested), validation_error], axis=-1)

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Floats, rng
-from fairbench.core.errors import UserError, check_minimum, unknown_name
+from fairbench.core.errors import UserError, check_choice, check_minimum
 from fairbench.core.text import MISSING, quoted
 from fairbench.data import in_memory
 from fairbench.data.columns import plain_pair, spelled, text_of
@@ -478,8 +478,7 @@ def evaluate(
     >>> float(values.query("metric == 'error_rate' and group == ''").value.iloc[0])
     0.25
     """
-    if task not in list(Task):
-        raise unknown_name("task", str(task), Task)
+    check_choice("task", str(task), Task)
     task = Task(task)
     check_minimum("seed", seed, 0)
     evaluator = evaluator or Evaluator()
@@ -503,8 +502,7 @@ def evaluate(
     table = evaluator.table(data, [rng(seed, "posterior")])
     if within is not None:
         strata = _strata(bands, data, evaluator)
-        group_evaluation = evaluator.group_evaluation(table)
-        evaluate_within(table, group_evaluation, data, strata, [rng(seed, "strata")])
+        evaluate_within(table, evaluator, data, strata, [rng(seed, "strata")])
     frame = table.frame()
     if conditions:
         with_reference = [
@@ -519,8 +517,7 @@ def _references(sensitive: pd.DataFrame, privileged: Mapping[str, str]) -> dict[
     """Return each attribute's reference group: by default its first label in sorted order."""
     references = {str(name): str(sensitive[name].cat.categories[0]) for name in sensitive}
     for name, label in privileged.items():
-        if name not in references:
-            raise unknown_name("sensitive feature in privileged", name, references)
+        check_choice("sensitive feature in privileged", name, references)
         references[name] = label
     return references
 

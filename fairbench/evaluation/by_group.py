@@ -2,8 +2,8 @@
 
 Adverse impact (:func:`impact_ratios_of`), shares of the places of a ranking
 (:func:`shares_of_places`), rates at many thresholds (:class:`ScoredRows`), distributions of scores
-(:class:`GroupScores`), calibration (:func:`group_calibrations`) and predictions of several classes
-(:func:`estimates_by_group`).
+(:func:`score_distributions`), calibration (:func:`group_calibrations`) and predictions of several
+classes (:func:`estimates_by_group`).
 """
 
 from __future__ import annotations
@@ -337,35 +337,19 @@ _BINS = 24
 _NAN = (float("nan"),) * 3
 
 
-@dataclass(frozen=True)
-class GroupScores:
-    """The scores of a group.
-
-    Attributes
-    ----------
-    mean : the mean score and both limits of its interval, NaN of too few rows.
-    difference : the mean less that of the reference group, with both limits likewise; NaN of the
-        reference group itself.
-    quantiles : the scores that a tenth, half and nine tenths of the group's are at most; NaN of a
-        group whose weights are all 0.
-    edges : the edges of bins, the same for all groups.
-    density : the share of the group's scores in each of these bins.
-    """
-
-    attribute: str
-    group: str
-    rows: int
-    mean: tuple[float, float, float]
-    difference: tuple[float, float, float]
-    quantiles: Sequence[float]
-    edges: Sequence[float]
-    density: Sequence[float]
-
-
 def score_distributions(
     score: Floats, groups: Mapping[str, pd.Series], design: Design | None = None
-) -> list[GroupScores]:
-    """Return the scores of every group that has rows; the reference of an attribute is first."""
+) -> list[Row]:
+    """Return the scores of every group that has rows; the reference of an attribute is first.
+
+    Returns
+    -------
+    Of each group: attribute, group and rows; mean, the mean score and both limits of its interval,
+    NaN of too few rows; difference, the mean less that of the reference group, with both limits
+    likewise, NaN of the reference group itself; quantiles, the scores that a tenth, half and nine
+    tenths of the group's are at most, NaN of a group whose weights are all 0; edges, those of bins,
+    the same for all groups; and density, the share of the group's scores in each of these bins.
+    """
     low, high = float(score.min()), float(score.max())
     is_share = low >= 0 and high <= 1
     bounds = (0.0, 1.0) if is_share else (-np.inf, np.inf)
@@ -373,7 +357,7 @@ def score_distributions(
         low, high = bounds
     edges = np.linspace(low, high if high > low else low + 1, _BINS + 1)
     bins = np.clip(np.searchsorted(edges, score, side="right") - 1, 0, _BINS - 1)
-    distributions = []
+    distributions: list[Row] = []
     for attribute, labels in groups.items():
         means, shared = group_means(score, labels, design, bounds)
         differences = difference_limits(means, means.take([0]), shared)
@@ -388,15 +372,17 @@ def score_distributions(
             elif weight is not None:  # rows that stand for nobody
                 quantiles = np.full(len(QUANTILES), np.nan)
             density = np.bincount(bins[rows], weight, _BINS)
-            shape = {
+            row = {
+                "attribute": attribute,
+                "group": name,
+                "rows": len(rows),
+                "mean": means.at(g),
+                "difference": differences.at(g) if g else _NAN,
                 "quantiles": quantiles.tolist(),
                 "edges": edges.tolist(),
                 "density": (density / (density.sum() or 1)).tolist(),
             }
-            less = differences.at(g) if g else _NAN
-            distributions.append(
-                GroupScores(attribute, name, len(rows), means.at(g), less, **shape)
-            )
+            distributions.append(row)
     return distributions
 
 
@@ -671,9 +657,7 @@ def estimates_in_long_form(
                     "metric": metric,
                     "attribute": attribute,
                     "group": of_group["name"] if attribute else "",
-                    "value": estimate["value"],
-                    "lower": estimate["lower"],
-                    "upper": estimate["upper"],
+                    **{name: estimate[name] for name in Limits._fields},
                     "n": of_group["labels"],
                     "rows": of_group["rows"],
                 }

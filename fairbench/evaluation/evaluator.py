@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,31 +15,40 @@ from numpy.typing import NDArray
 from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError, check_minimum, check_share
 from fairbench.data.dataset import Task
-from fairbench.evaluation.abstention import (
-    OBJECTIVES,
-    AbstentionEvaluation,
-    can_abstain,
-    evaluate_feature_shift,
-    evaluate_group_thresholds,
+from fairbench.evaluation import abstention, regression, scores, uncertainties
+from fairbench.evaluation.groups import (
+    NO_DRAWS,
+    CountIntervals,
+    GroupCounts,
+    PosteriorIntervals,
+    SurveyIntervals,
+    by_pattern,
+    gaps_of_rates,
 )
-from fairbench.evaluation.groups import GroupCounts, GroupEvaluation, gaps_of_rates
+from fairbench.evaluation.many_groups import PooledGroups
 from fairbench.evaluation.metric_batches import add_estimates, declared_batches
 from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
-from fairbench.evaluation.regression import evaluate_against_truth, evaluate_regression
-from fairbench.evaluation.scores import (
-    calibration_batch,
-    evaluate_scores,
-    evaluate_sets,
-    ordered_bins,
+from fairbench.evaluation.table import (
+    BELOW_EPSILON,
+    DEBIASED,
+    NAN,
+    OUTSIDE_BAND,
+    PAIRS_THAT_DIFFER,
+    MetricTable,
+    Setting,
+    Statuses,
+    Where,
+    invalid_rows,
+    of_pairs,
 )
-from fairbench.evaluation.table import NAN, MetricTable, Setting, Statuses, Where, invalid_rows
-from fairbench.evaluation.uncertainties import evaluate_individual, evaluate_uncertainties
+from fairbench.inference import posterior
+from fairbench.inference.gaps import probability_below
 from fairbench.inference.pooled import Generators
-from fairbench.inference.posterior import FREQUENTIST, INTERVALS
 from fairbench.inference.rates import Limits
-from fairbench.inference.survey import Design
-from fairbench.metrics.group import FORMS, average_gaps, group_weighted
-from fairbench.metrics.registry import BINARY, MULTICLASS, base_rate, metrics_of, total
+from fairbench.inference.survey import Design, SurveyCounts
+from fairbench.metrics import registry
+from fairbench.metrics.group import FORMS, average_gaps, debiased, group_weighted
+from fairbench.metrics.registry import BINARY, MULTICLASS, Counts, Metric, metrics_of
 from fairbench.metrics.uncertainty import spread_diagram
 
 _NO_DESIGN = (
@@ -84,7 +95,7 @@ class Evaluator:
         the population that the rows stand for. Clusters are taken into account in any case.
     """
 
-    interval: str = FREQUENTIST
+    interval: str = posterior.FREQUENTIST
     draws: int = 1000
     alpha: float = 1.0
     level: float = 0.95
@@ -98,7 +109,7 @@ class Evaluator:
     abstention_rates: Sequence[float] = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
     feature_shift_rates: Sequence[float] = ()
     choose_on: str = "validation"
-    choose_by: Sequence[str] = OBJECTIVES
+    choose_by: Sequence[str] = abstention.OBJECTIVES
     relaxations: Sequence[float] = ()
     neighbours: int = 0
     minimum_group_size: int = 10
@@ -107,12 +118,12 @@ class Evaluator:
 
     def __post_init__(self) -> None:
         """Refuse settings that would make a metric meaningless."""
-        choices = {"interval": INTERVALS, "spread_residual": ("probability", "label")}
+        choices = {"interval": posterior.INTERVALS, "spread_residual": ("probability", "label")}
         for name, valid in {**choices, "choose_on": ("validation", "test")}.items():
             if (chosen := getattr(self, name)) not in valid:
                 raise UserError(f"evaluator.{name} is '{chosen}'; valid: {', '.join(valid)}")
-        if not self.choose_by or set(self.choose_by) - set(OBJECTIVES):
-            raise UserError(f"evaluator.choose_by names any of {', '.join(OBJECTIVES)}")
+        if not self.choose_by or set(self.choose_by) - set(abstention.OBJECTIVES):
+            raise UserError(f"evaluator.choose_by names any of {', '.join(abstention.OBJECTIVES)}")
         for name in ("abstention_rates", "feature_shift_rates"):
             if not all(0 <= rate < 1 for rate in getattr(self, name)):
                 raise UserError(f"evaluator.{name} must be at least 0 and under 1")
@@ -120,7 +131,7 @@ class Evaluator:
             raise UserError("evaluator.coverage_levels must be between 0 and 1")
         if not all(0 <= relaxation <= 1 for relaxation in self.relaxations):
             raise UserError("evaluator.relaxations must be between 0 and 1")
-        if self.weights and self.interval != FREQUENTIST:
+        if self.weights and self.interval != posterior.FREQUENTIST:
             raise UserError(_NO_DESIGN)
         if not self.alpha > 0:
             raise UserError(f"evaluator.alpha is {self.alpha}; it must be over 0")
@@ -168,11 +179,11 @@ class Evaluator:
         ------
         UserError : weights or clusters, and the papers' posterior, which knows of neither.
         """
-        if data.design is not None and self.interval != FREQUENTIST:
+        if data.design is not None and self.interval != posterior.FREQUENTIST:
             raise UserError(_NO_DESIGN)
         table = MetricTable(
             level=self.level,
-            frequentist=self.interval == FREQUENTIST,
+            frequentist=self.interval == posterior.FREQUENTIST,
             splits=tuple(splits),
             minimum=self.minimum_group_size,
         )
@@ -180,7 +191,13 @@ class Evaluator:
         # whose rows follow at the end, marked where rows have a design.
         unweighted = table.without_rows() if data.design else table
         attribute = protect or next(iter(data.groups), "")
-        self._add_task_metrics(table, data, generators)
+        if data.task is Task.BINARY:
+            self._add_label_metrics(table, data, generators)
+        elif data.task is Task.MULTICLASS:
+            self._add_classes(table, data, generators)
+            scores.evaluate_sets(table, data, self.coverage_levels)
+        else:
+            regression.evaluate_regression(table, data, self.coverage_levels)
         if "uncertainty" in data.predictions and data.task is not Task.MULTICLASS:
             by_score = self.spread_residual == "probability" and "score" in data.predictions
             residual = data.target - data.column("score" if by_score else "prediction")
@@ -188,48 +205,79 @@ class Evaluator:
                 _add_spread_diagram(unweighted, data, residual, bins)
         self._add_abstention(unweighted, data, validation, attribute)
         if data.task is Task.BINARY:
-            evaluate_group_thresholds(unweighted, data, validation, self.relaxations, attribute)
-        evaluate_feature_shift(unweighted, data, self.feature_shift_rates)
-        evaluate_against_truth(unweighted, data)
-        evaluate_uncertainties(unweighted, data, self.ratio_band, self.negligible_sd)
-        evaluate_individual(unweighted, data, self.neighbours, attribute)
+            chosen_on = validation, self.relaxations, attribute
+            abstention.evaluate_group_thresholds(unweighted, data, *chosen_on)
+        abstention.evaluate_feature_shift(unweighted, data, self.feature_shift_rates)
+        regression.evaluate_against_truth(unweighted, data)
+        uncertainties.evaluate_uncertainties(unweighted, data, self.ratio_band, self.negligible_sd)
+        uncertainties.evaluate_individual(unweighted, data, self.neighbours, attribute)
         if data.design is not None:
             table.add_unweighted(unweighted.blocks, data.design)
         return table
 
-    def group_evaluation(self, table: MetricTable, design: Design | None = None) -> GroupEvaluation:
-        """Return what evaluates groups with these settings, and adds its rows to a table."""
-        return GroupEvaluation(
-            table=table,
-            interval=self.interval,
-            n_draws=self.draws,
-            alpha=self.alpha,
-            level=self.level,
-            epsilon=self.epsilon,
-            ratio_band=self.ratio_band,
-            design=design,
-        )
+    def count(
+        self,
+        groups: Groups,
+        target: Floats,
+        hard: Floats,
+        generators: Generators,
+        *,
+        design: Design | None = None,
+        times: NDArray[np.int64] | None = None,
+    ) -> GroupCounts:
+        """Return the counts of an attribute's groups, and what makes their intervals.
 
-    def _add_task_metrics(self, table: MetricTable, data: Labelled, generators: Generators) -> None:
-        """Add the metrics of labels, classes or values, with what compares the groups."""
-        if data.task is Task.BINARY:
-            self._add_label_metrics(table, data, generators)
-        elif data.task is Task.MULTICLASS:
-            self._add_classes(table, data, generators)
-            evaluate_sets(table, data, self.coverage_levels)
+        Parameters
+        ----------
+        groups : the groups in S splits; their counts are (S, G, 4), or (G, 4) where S is 1.
+        target : (n,) labels 0 / 1.
+        hard : (n,) predictions 0 / 1.
+        generators : one for the draws of each split.
+        design : the weights and clusters of rows; None if there are neither.
+        times : (n,) how often each row comes; once by default.
+        """
+        name = groups.attribute
+        names = list(groups.names)
+        if design is not None:
+            cell = (2 * target + hard).astype(np.intp)
+            survey = SurveyCounts.of(cell, groups.codes, design, groups=len(groups))
+            counts: Counts = survey.counts()  # at the groups' effective sizes
+            intervals: CountIntervals = SurveyIntervals(counts, NO_DRAWS, self.level, survey=survey)
         else:
-            evaluate_regression(table, data, self.coverage_levels)
+            counts = registry.binary_confusion(
+                target, hard, groups.codes, n_groups=groups.cells, times=times
+            )
+            if groups.splits > 1:
+                counts = counts.reshape(groups.splits, len(groups), 4)
+            intervals = CountIntervals(counts, NO_DRAWS, self.level)
+        if self.interval == posterior.DIRICHLET:
+            draws_of_splits = [
+                posterior.posterior_draws(of_split, self.draws, generator, alpha=self.alpha)
+                for of_split, generator in zip(_by_split(counts), generators, strict=True)
+            ]
+            draws = draws_of_splits[0] if counts.ndim == 2 else np.stack(draws_of_splits, axis=1)
+            return GroupCounts(name, names, counts, PosteriorIntervals(counts, draws, self.level))
+        pooled = PooledGroups(name, names, counts, self.draws, generators)
+        return GroupCounts(name, names, counts, intervals, pooled)
+
+    def add_counts(self, table: MetricTable, counts: GroupCounts, generators: Generators) -> None:
+        """Add per-group rates, differences and ratios to the reference, and gaps."""
+        _add_rates(table, counts)
+        if len(counts.groups) > 1:
+            _add_pairs(table, counts, self.ratio_band)
+            _add_gaps(table, counts, generators, self.epsilon)
+            if counts.pooled is not None and len(counts.groups) > 2:
+                counts.pooled.add_to(table, counts.sizes)
 
     def _add_label_metrics(
         self, table: MetricTable, data: Labelled, generators: Generators
     ) -> None:
         """Add the metrics of labels 0 and 1: rates by group, and those of scores."""
-        evaluation = self.group_evaluation(table, data.design)
         hard = data.column("prediction")
         for groups in (data.everyone, *data.coded.values()):
-            counts = evaluation.count(groups, data.target, hard, generators)
-            evaluation.add_counts(counts, generators)
-        evaluate_scores(table, data, self.bins, self.coverage_levels)
+            counts = self.count(groups, data.target, hard, generators, design=data.design)
+            self.add_counts(table, counts, generators)
+        scores.evaluate_scores(table, data, self.bins, self.coverage_levels)
 
     def _add_classes(self, table: MetricTable, data: Labelled, generators: Generators) -> None:
         """Add what all classes have together, every class against the rest, and averages.
@@ -259,10 +307,9 @@ class Evaluator:
             for block in blocks:
                 settings = tuple(setting._replace(outcome=name) for setting in block.settings)
                 table.blocks.append(replace(block, settings=settings))
-        evaluation = self.group_evaluation(table, data.design)
         for groups in data.coded.values():
             if len(groups) > 1:
-                _add_averages(table, data, groups, evaluation, generators)
+                _add_averages(table, data, groups, self, generators)
 
     def _add_abstention(
         self, table: MetricTable, data: Labelled, validation: Labelled | None, attribute: str
@@ -272,19 +319,19 @@ class Evaluator:
             if "uncertainty" not in data.predictions or attribute not in data.groups:
                 return
             of_right = table.without_rows()
-            evaluation = AbstentionEvaluation(of_right, self.abstention_rates, (), attribute)
-            evaluation.run(right_as_label(data), None)
+            rates = self.abstention_rates
+            right = right_as_label(data)
+            abstention.evaluate_abstention(of_right, right, None, rates, (), attribute)
             gaps = ("abstention_statistical_parity", "abstention_equalized_odds")
             table.blocks.extend(of_right.blocks_of(lambda name: name not in gaps))
-        elif can_abstain(data) and data.groups:
-            evaluation = AbstentionEvaluation(
-                table=table,
+        elif abstention.can_abstain(data) and data.groups:
+            abstention.evaluate_abstention(
+                *(table, data, data if self.choose_on == "test" else validation),
                 rates=self.abstention_rates,
                 candidates=CANDIDATES,
                 attribute=attribute,
                 objectives=self.choose_by,
             )
-            evaluation.run(data, data if self.choose_on == "test" else validation)
 
 
 def _add_spread_diagram(table: MetricTable, data: Labelled, residual: Floats, bins: int) -> None:
@@ -319,6 +366,143 @@ def _add_spread_diagram(table: MetricTable, data: Labelled, residual: Floats, bi
     for name, values in zip(("spread_predicted", "spread_empirical"), points, strict=True):
         named = (name,) * bins
         table.add(named, values[..., None], size[..., None], setting=settings, is_row=has_rows)
+
+
+# Rates of groups, and what compares them.
+
+RESAMPLES = 200  # of the bias of a gap: a mean, which needs far fewer than an interval
+
+
+def _add_rates(table: MetricTable, counts: GroupCounts) -> None:
+    """Add the rates of every group."""
+    metrics = list(metrics_of(BINARY, "rate").values())
+    size, statuses = counts.statuses(metrics, table.minimum)
+    values = [metric(counts.intervals.counts_of(metric)) for metric in metrics]
+    where, limits = Where(counts.attribute, tuple(counts.groups)), counts.intervals.rates(metrics)
+    _add(table, where, metrics, values, size, statuses, interval=limits)
+
+
+def _add(
+    table: MetricTable,
+    where: Where,
+    metrics: Sequence[Metric],
+    values: Floats | Sequence[Floats],
+    sizes: NDArray[np.int64],
+    statuses: Statuses,
+    *,
+    interval: tuple[Floats, Floats] | None = None,
+    **options: Any,
+) -> None:
+    """Add M metrics, each of arrays (..., G) of samples and groups.
+
+    Parameters
+    ----------
+    interval : both limits, (M, ..., G) each; NaN without any.
+    options : further arguments of :meth:`MetricTable.add`.
+    """
+    shape = len(metrics), len(table.splits), len(where.names)
+    if interval is not None:
+        options["interval"] = [np.reshape(end, shape) for end in interval]
+    table.add(
+        [metric.name for metric in metrics],
+        np.reshape(np.asarray(values), shape),
+        np.reshape(sizes, shape),
+        where,
+        status=statuses.apply(lambda array: np.reshape(array, shape)),
+        **options,
+    )
+
+
+def _add_pairs(table: MetricTable, counts: GroupCounts, band: float) -> None:
+    """Add the differences of rates from the reference's, and the ratios to it."""
+    metrics = list(metrics_of(BINARY, "difference", "ratio").values())
+    add = partial(_add, table, Where(counts.attribute, tuple(counts.groups[1:])))
+    intervals = counts.intervals
+    size, statuses = counts.statuses(metrics, table.minimum)
+    statuses = of_pairs(statuses, size)
+    size = np.minimum(size[..., :1], size[..., 1:])
+    values = np.stack([metric(intervals.counts_of(metric)) for metric in metrics])
+    statuses.flag(
+        np.isnan(values) & statuses.has_value,
+        "undefined",
+        lambda m, *_: f"{metrics[m].rates[0].name} of group '{counts.groups[0]}' is 0",
+    )
+    limits, bounded = intervals.pairs(metrics), intervals.bounded
+    add(metrics, values, size, statuses, interval=limits, bounded=bounded)
+    at = [m for m, metric in enumerate(metrics) if metric.interval == "ratio"]
+    ratios = [metrics[m] for m in at]
+    outside = np.where(np.isnan(values[at]), NAN, intervals.outside(ratios, band))
+    about: Any = {"statistic": OUTSIDE_BAND, "setting": Setting(band=band)}
+    add(ratios, outside, size[at], statuses[at], **about)
+
+
+def _add_gaps(
+    table: MetricTable, counts: GroupCounts, generators: Generators, epsilon: float
+) -> None:
+    """Add the largest gaps and smallest ratios, and the further statistics of the gaps."""
+    metrics = list(metrics_of(BINARY, "widest").values())
+    add = partial(_add, table, Where(counts.attribute))
+    among = counts.intervals.compared(metrics)
+    among[among.sum(axis=-1) < 2] = True
+    interval = counts.intervals.gaps(metrics, among, unseen=counts.unseen(among))
+    # Draw these before the posteriors of `counts.probability_gap_below`: both use the same
+    # generators, whose order has to stay.
+    resampled = _resample(counts.counts, generators) if len(counts.groups) > 2 else None
+    values, size, statuses = gaps_of_rates(counts, metrics, among, table.minimum)
+    bounded = counts.intervals.bounded
+    add(metrics, values, size, statuses, interval=interval[:2], bounded=bounded)
+    # Further statistics are of gaps alone, not of ratios.
+    at = [m for m, metric in enumerate(metrics) if metric.is_gap]
+    gaps = list(zip([metrics[m] for m in at], among[at], strict=True))
+    values, size, statuses = values[at], size[at], statuses[at]
+    below = np.stack([counts.probability_gap_below(*gap, epsilon) for gap in gaps])
+    # Other intervals than the posterior's bound the posterior probability.
+    if not isinstance(counts.intervals, PosteriorIntervals):
+        ends = interval.lower[at], interval.upper[at]
+        below = probability_below(below, *ends, epsilon, level=table.level)
+
+    def add_of_gaps(statistic: str, of_gaps: Floats, statuses: Statuses, **options: Any) -> None:
+        of_values = np.where(np.isnan(values), NAN, of_gaps)
+        of_metrics = [metric for metric, _ in gaps]
+        add(of_metrics, of_values, size, statuses, statistic=statistic, **options)
+
+    add_of_gaps(BELOW_EPSILON, below, statuses, setting=Setting(epsilon=epsilon))
+    if resampled is not None:
+
+        def without_noise(metric: Metric, compared: list[int], of: Mask) -> Floats:
+            of_resamples = resampled[:, of][..., compared, :]
+            return debiased(metric, counts.counts[of][..., compared, :], of_resamples)
+
+        corrected = np.stack(
+            [by_pattern(among, partial(without_noise, gap)) for gap, among in gaps]
+        )
+        flagged = Statuses.of(statuses, values.shape)
+        without_value = np.isnan(corrected) & flagged.has_value
+        flagged.flag(without_value, "undefined", "no resample has the rates of every group")
+        add_of_gaps(DEBIASED, corrected, flagged)
+    if interval.leads is not None:
+        surely = interval.leads > 0
+        apart = (surely | surely.swapaxes(-1, -2))[at].sum(axis=(-2, -1)) // 2
+        is_row = ~np.isnan(np.reshape(values, (len(gaps), -1, 1)))
+        add_of_gaps(PAIRS_THAT_DIFFER, apart, statuses, is_row=is_row)
+
+
+def _by_split(counts: Counts) -> Counts:
+    """Return the counts (S, G, 4) of every split, from those of one (G, 4) or of several."""
+    return counts.reshape(-1, *counts.shape[-2:])
+
+
+def _resample(counts: Counts, generators: Generators) -> Counts:
+    """Return parametric resamples (T, ..., G, 4) of counts, each split's by its own generator."""
+    resamples_of_splits = [
+        posterior.resampled_counts(of_split, RESAMPLES, generator)
+        for of_split, generator in zip(_by_split(counts), generators, strict=True)
+    ]
+    if counts.ndim == 2:
+        return resamples_of_splits[0]
+    # The cells come first in memory, so that sums over them add whole arrays.
+    cells_first = [np.moveaxis(resamples, -1, 0) for resamples in resamples_of_splits]
+    return np.moveaxis(np.stack(cells_first, axis=2), 0, -1)
 
 
 # Several classes: each against the rest, and averages over them.
@@ -363,18 +547,19 @@ def scores_of(data: Labelled) -> Floats | None:
 
 def _add_scores(table: MetricTable, data: Labelled, n_bins: int) -> None:
     """Add likelihoods and calibration of three or more classes."""
-    scores = scores_of(data)
-    if scores is None:
+    probabilities = scores_of(data)
+    if probabilities is None:
         return
     all_groups, metrics = AllGroups.of_labelled(data), metrics_of(MULTICLASS)
-    columns = {"scores": scores}
+    columns = {"scores": probabilities}
     batches = list(declared_batches(metrics.values(), data.target, columns, all_groups, {}))
     bins = [
-        ordered_bins(data.target == k, scores[:, k], data, n_bins) for k in range(len(data.classes))
+        scores.ordered_bins(data.target == k, probability, data, n_bins)
+        for k, probability in enumerate(probabilities.T)
     ]
     name, position = "classwise_calibration_error", len(metrics)
     batches.append(
-        calibration_batch(
+        scores.calibration_batch(
             name, bins, all_groups, n_bins=n_bins, level=table.level, position=position
         )
     )
@@ -393,7 +578,7 @@ def _add_averages(
     table: MetricTable,
     data: Labelled,
     groups: Groups,
-    evaluation: GroupEvaluation,
+    evaluator: Evaluator,
     generators: Generators,
 ) -> None:
     """Add all forms of the average of the classes' gaps between the groups of one attribute.
@@ -406,8 +591,9 @@ def _add_averages(
     def count(label: Labelled, level: float) -> GroupCounts:
         """Return the counts of a label, drawn as if nothing had been drawn before."""
         hard = label.column("prediction")
-        at_level = replace(evaluation, level=level)
-        return at_level.count(groups, label.target, hard, deepcopy(generators))
+        drawn = deepcopy(generators)
+        at_level = replace(evaluator, level=level)
+        return at_level.count(groups, label.target, hard, drawn, design=data.design)
 
     def gap_of(counts: GroupCounts, name: str) -> _Gap:
         return _gap(counts, name, table.minimum)
@@ -426,8 +612,10 @@ def _add_averages(
         metric = metrics_of(BINARY, "widest")[name]
         gaps = [gap_of(counts, name) for counts in counts_of_classes]
         wider_gaps = [gap_of(counts, name) for counts in wider_counts]
-        totals = [total(counts.intervals.counts_of(metric)) for counts in counts_of_classes]
-        shares = np.array([np.reshape(base_rate(counts), (1, -1)) for counts in totals])
+        totals = [
+            registry.total(counts.intervals.counts_of(metric)) for counts in counts_of_classes
+        ]
+        shares = np.array([np.reshape(registry.base_rate(counts), (1, -1)) for counts in totals])
         limits = np.array(
             [
                 [gap.value, wider.lower, gap.upper]

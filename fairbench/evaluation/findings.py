@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.text import some_of
-from fairbench.evaluation.intervals import GapInterval
+from fairbench.evaluation.groups import GapInterval
 from fairbench.inference.gaps import GroupLimits, gap_of_noise, largest_gap
 from fairbench.inference.rates import Limits
 

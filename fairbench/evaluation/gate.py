@@ -20,9 +20,8 @@ from fairbench.core.errors import UserError, check_choice, unknown_name
 from fairbench.core.text import count, is_number, number, shortened, some_of, visible
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.findings import CONSTRAINT, LARGE, NAN, OPEN, SMALL, Finding, side_of
-from fairbench.evaluation.intervals import CountIntervals, LabelledIntervals
+from fairbench.evaluation.groups import CountIntervals, LabelledIntervals
 from fairbench.evaluation.predictions import Groups, Labelled
-from fairbench.evaluation.table import MetricTable
 from fairbench.inference.gaps import GroupLimits, gap_of_noise, simultaneous_level, smallest_ratio
 from fairbench.inference.posterior import FREQUENTIST
 from fairbench.inference.rates import Limits, ratio_limits
@@ -148,8 +147,8 @@ def by_attribute(
         raise UserError("a gate needs a condition: name one, such as fail_if='impact_ratio<0.8'")
     per_attribute = []
     for condition in conditions:
-        if condition.attribute and condition.attribute not in valid:
-            raise unknown_name("attribute of fail_if", condition.attribute, valid)
+        if condition.attribute:
+            check_choice("attribute of fail_if", condition.attribute, valid)
         attributes = [condition.attribute] if condition.attribute else default
         per_attribute += [replace(condition, attribute=name) for name in attributes]
     return list(dict.fromkeys(per_attribute))
@@ -530,10 +529,10 @@ def decision_intervals(
     groups: Groups, hard: NDArray[Any], design: Design | None = None, target: Any = None
 ) -> CountIntervals:
     """Return the intervals of decisions (n,) by group, and of labels (n,) where they are given."""
-    evaluation = Evaluator().group_evaluation(MetricTable(), design)
     label = np.zeros(len(hard)) if target is None else np.asarray(target, float)
     generator = [np.random.default_rng(0)]  # of draws that nothing here asks for
-    counts = evaluation.count(groups, label, np.asarray(hard, float), generator)
+    hard = np.asarray(hard, float)
+    counts = Evaluator().count(groups, label, hard, generator, design=design)
     assert isinstance(counts.intervals, CountIntervals)
     return counts.intervals
 
@@ -722,12 +721,9 @@ def _extreme_rate(
     values = np.asarray(metric(intervals.counts_of(metric)), float)
     if np.isnan(values).all():
         return _UNKNOWN, [], NAN
-    if lowest:
-        group = int(np.nanargmin(values))
-        lower = np.nan_to_num(narrow[0][0], nan=0.0).min()
-        upper = np.nan_to_num(wide[1][0], nan=1.0).min()
-    else:
-        group = int(np.nanargmax(values))
-        lower = np.nan_to_num(wide[0][0], nan=0.0).max()
-        upper = np.nan_to_num(narrow[1][0], nan=1.0).max()
+    group = int(np.nanargmin(values) if lowest else np.nanargmax(values))
+    of_all = np.min if lowest else np.max
+    (lowers, _), (_, uppers) = (narrow, wide) if lowest else (wide, narrow)
+    lower = of_all(np.nan_to_num(lowers[0], nan=0.0))
+    upper = of_all(np.nan_to_num(uppers[0], nan=1.0))
     return (float(values[group]), float(lower), float(upper)), [group], NAN

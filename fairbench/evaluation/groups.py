@@ -1,48 +1,564 @@
-"""Evaluates group fairness of a classification: rates, their comparisons, and the intervals."""
+"""Counts of groups: intervals of their rates and of what compares them, made in one of two ways.
+
+``frequentist`` intervals hold in repeated samples, however few the rows (closed forms of counts);
+``dirichlet`` ones are quantiles of the posterior that the papers use, and hold for rates and
+differences of many rows alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Floats, Mask
-from fairbench.evaluation.intervals import (
-    CountIntervals,
-    GroupIntervals,
-    PosteriorIntervals,
-    SurveyIntervals,
-    by_pattern,
-)
 from fairbench.evaluation.many_groups import PooledGroups
-from fairbench.evaluation.predictions import Groups
-from fairbench.evaluation.table import (
-    BELOW_EPSILON,
-    DEBIASED,
-    NAN,
-    OUTSIDE_BAND,
-    PAIRS_THAT_DIFFER,
-    About,
-    MetricTable,
-    Setting,
-    Statuses,
-    Where,
-    of_gaps,
-    of_pairs,
-    without,
+from fairbench.evaluation.table import Statuses, of_gaps, without
+from fairbench.inference.gaps import (
+    GroupLimits,
+    largest_gap,
+    leads,
+    simultaneous_levels,
+    smallest_ratio,
 )
-from fairbench.inference.gaps import probability_below
-from fairbench.inference.pooled import Generators
-from fairbench.inference.posterior import DIRICHLET, posterior_draws, resampled_counts
-from fairbench.inference.survey import Design, SurveyCounts
-from fairbench.metrics import registry
-from fairbench.metrics.group import debiased
+from fairbench.inference.posterior import central_interval
+from fairbench.inference.rates import (
+    Limits,
+    difference_limits,
+    mean_limits,
+    probability_ratio_below,
+    rate_limits,
+    ratio_limits,
+    sequence_limits,
+    weighted_share,
+)
+from fairbench.inference.survey import FEWEST, LabelledRows, SurveyCounts, needs_no_label
+from fairbench.metrics.registry import (
+    BINARY,
+    Counts,
+    Metric,
+    Rate,
+    metrics_of,
+    selection_rate,
+    shares_of,
+)
 
 NO_DRAWS = np.empty((0, 0, 4))
-RESAMPLES = 200  # of the bias of a gap: a mean, which needs far fewer than an interval
+LimitPair = tuple[Floats, Floats]
+Metrics = Sequence[Metric]
+
+
+@lru_cache(maxsize=1)
+def counted_rates() -> tuple[Rate, ...]:
+    """Return the distinct rates that metrics of counts are computed from."""
+    metrics = metrics_of(BINARY, "rate", "difference", "ratio", "widest").values()
+    return tuple(dict.fromkeys(rate for metric in metrics for rate in metric.rates))
+
+
+class GapInterval(NamedTuple):
+    """The intervals (...) of largest gaps, or of smallest ratios.
+
+    `leads` (..., G, G) has the simultaneous lower limits of the first group's rate minus the
+    second's, for every ordered pair of groups; None if they are not computed.
+    """
+
+    lower: Floats
+    upper: Floats
+    leads: Floats | None = None
+
+    @classmethod
+    def of(cls, limits: GroupLimits) -> GapInterval:
+        """Return the interval of the largest gap between groups with these limits (G,)."""
+        gap = largest_gap(limits)
+        return cls(gap.lower, gap.upper, leads(limits))
+
+    def take(self, index: int) -> GapInterval:
+        """Return one of several."""
+        of_pairs = None if self.leads is None else self.leads[index]
+        return GapInterval(self.lower[index], self.upper[index], of_pairs)
+
+    @property
+    def apart(self) -> list[tuple[int, int]]:
+        """The (higher, lower) positions of groups that surely differ, the widest apart first."""
+        lower = np.nan_to_num(np.asarray(self.leads, float), nan=-np.inf)
+        order = np.argsort(-lower, axis=None, kind="stable")
+        return [divmod(int(cell), len(lower)) for cell in order[: int((lower > 0).sum())]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    """The confusion counts of one attribute's groups, the reference first.
+
+    Attributes
+    ----------
+    counts : (G, 4), or (K, G, 4) of K samples; the limits of R rates are then (R, K, G).
+    draws : posterior draws (T, G, 4), from which the probabilities of small gaps are counted.
+    level : the level of the intervals.
+    bounded : whether the interval of a ratio over a rate of 0 tells what it is at least.
+    """
+
+    counts: Counts
+    draws: Floats
+    level: float
+    bounded: ClassVar[bool]
+
+    def rows(self, rates: Sequence[Rate]) -> Floats:
+        """Return how many rows (R, G) each rate rests on."""
+        return shares_of(rates, self.counts)[1]
+
+    def counts_of(self, metric: Metric) -> Counts:
+        """Return the counts (G, 4) from which a metric's values are computed."""
+        return self.counts
+
+    def posterior_counts(self, metric: Metric) -> Counts:
+        """Return posterior draws (T, G, 4) of counts that have the metric's rates."""
+        return self.draws
+
+    def probability_gap_below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Floats:
+        """Return the posterior probability (...) that a gap of some groups is under epsilon."""
+        draws = self.posterior_counts(metric)[..., list(among), :]
+        return np.asarray((metric(draws) < epsilon).mean(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class PosteriorIntervals(_Counted):
+    """Central intervals of posterior draws (T, G, 4) of the confusion counts (G, 4)."""
+
+    bounded: ClassVar[bool] = False
+
+    def rates(self, metrics: Metrics) -> LimitPair:
+        """Return both limits (M, G) of rates."""
+        intervals = [central_interval(metric(self.draws), self.level) for metric in metrics]
+        lower, upper = map(np.array, zip(*intervals, strict=True))
+        return lower, upper
+
+    def pairs(self, metrics: Metrics) -> LimitPair:
+        """Return both limits (M, G - 1) of differences from the reference, or of ratios to it."""
+        return self.rates(metrics)
+
+    def outside(self, metrics: Metrics, band: float) -> Floats:
+        """Return the probability (M, G - 1) that ratios are further than `band` from 1."""
+        return np.array(
+            [(np.abs(metric(self.draws) - 1) > band).mean(axis=0) for metric in metrics]
+        )
+
+    def compared(self, metrics: Metrics) -> Mask:
+        """Return all groups (M, ..., G): without one of them, there is no gap."""
+        return np.ones((len(metrics), *self.counts.shape[:-1]), bool)
+
+    def gaps(self, metrics: Metrics, among: Mask, *, unseen: Mask | None = None) -> GapInterval:
+        """Return the intervals (M, ...) of largest gaps, or of smallest ratios, of all groups."""
+        return GapInterval(*self.rates(metrics))
+
+
+@dataclass(frozen=True, eq=False)
+class CountIntervals(_Counted):
+    """Intervals from the confusion counts alone, that hold for few rows too.
+
+    Attributes
+    ----------
+    asked : the rates that intervals may be wanted of.
+    """
+
+    asked: Sequence[Rate] = field(default_factory=counted_rates)
+    bounded: ClassVar[bool] = True
+
+    @cached_property
+    def _limits(self) -> Limits:
+        return self._limits_at(self.asked, np.full(len(self.asked), self.level))
+
+    def limits(self, rates: Sequence[Rate]) -> Limits:
+        """Return rates (R, ..., G), of those `asked`, with their limits."""
+        indices = self._indices(rates)
+        return self._limits.apply(lambda limit: limit[indices])
+
+    def _indices(self, rates: Sequence[Rate]) -> list[int]:
+        """Return the indices of rates among those in `asked`."""
+        index = {rate.name: r for r, rate in enumerate(self.asked)}
+        return [index[rate.name] for rate in rates]
+
+    def _limits_at(self, rates: Sequence[Rate], levels: ArrayLike) -> Limits:
+        """Return rates (R, ..., G) with their limits, at levels (R, ...) or at one."""
+        at = np.asarray(levels)
+        shares = self._shares(
+            rates, at[..., None] if at.ndim > 1 else _column_like(at, self.counts)
+        )
+        success, failure = zip(*(rate.weights for rate in rates), strict=True)
+        like = shares[0]
+        return weighted_share(shares, _column_like(success, like), _column_like(failure, like))
+
+    def _shares(self, rates: Sequence[Rate], levels: Floats) -> Limits:
+        """Return which share of each rate's rows is in its numerator's cells.
+
+        Parameters
+        ----------
+        levels : levels that broadcast to (R, ..., G), the same for all groups.
+        """
+        successes, sizes = self.effective_counts(rates)
+        return rate_limits(successes, sizes, level=levels)
+
+    def effective_counts(self, rates: Sequence[Rate]) -> tuple[Floats, Floats]:
+        """Return how many rows (R, G) of each rate count, and of how many."""
+        return shares_of(rates, self.counts)
+
+    def correlation(self, rate: Rate) -> Floats | float:
+        """Return the correlations (G, G) of a rate's errors in two groups: 0 of distinct rows."""
+        return 0.0
+
+    def difference_error(self, rate: Rate, first: int, second: int) -> float:
+        """Return the standard error of a rate of one group less that of another."""
+        successes, sizes = (count[0] for count in self.effective_counts([rate]))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            variances = successes / sizes * (1 - successes / sizes) / sizes
+        return float(np.sqrt(variances[first] + variances[second]))
+
+    def difference(self, rate: Rate, first: int, second: int) -> Limits:
+        """Return a rate of one group less that of another, with its limits."""
+        limits = self.limits([rate])
+        groups = self.counts.shape[-2]
+        shared = np.broadcast_to(self.correlation(rate), (groups, groups))[first, second]
+        return difference_limits(limits.take(first), limits.take(second), shared).take(0)
+
+    def _correlations(self, rates: Sequence[Rate]) -> Floats | float:
+        """Return the correlations (R, G, G) of several rates' errors in two groups."""
+        correlations = [self.correlation(rate) for rate in rates]
+        if all(isinstance(of_rate, float) for of_rate in correlations):
+            return 0.0
+        groups = self.counts.shape[-2]
+        return np.stack([np.broadcast_to(of_rate, (groups, groups)) for of_rate in correlations])
+
+    def _correlation_of(self, first: Rate, second: Rate) -> Floats | float:
+        """Return the correlations (G,) of the errors of two rates that rest on distinct rows."""
+        return 0.0
+
+    def _limits_of_mean(self, metric: Metric) -> Limits:
+        """Return two rates (2, ..., G) whose mean is a metric, with their limits."""
+        return self.limits(metric.rates)
+
+    def rates(self, metrics: Metrics) -> LimitPair:
+        """Return both limits (M, G) of rates, or of means of two rates."""
+        limits = self.limits([metric.rates[0] for metric in metrics])
+        for m, metric in enumerate(metrics):
+            if len(metric.rates) == 2:
+                two_rates = self._limits_of_mean(metric)
+                first, second = (Limits(*(limit[[r]] for limit in two_rates)) for r in (0, 1))
+                mean = mean_limits(first, second, self._correlation_of(*metric.rates))
+                for of_metrics, of_mean in zip(limits, mean, strict=True):
+                    of_metrics[m] = of_mean[0]
+        return _blank_undefined(limits, limits.value)
+
+    def pairs(self, metrics: Metrics) -> LimitPair:
+        """Return both limits (M, G - 1) of differences from the reference, or of ratios to it."""
+        pairs = self._against_reference(metrics)
+        is_ratio = _column_like([metric.interval == "ratio" for metric in metrics], pairs[0].value)
+        limits = _where(is_ratio > 0, ratio_limits(*pairs), difference_limits(*pairs))
+        return _blank_undefined(limits, pairs[0].value + pairs[1].value)
+
+    def outside(self, metrics: Metrics, band: float) -> Floats:
+        """Return the probabilities (M, G - 1) that ratios are further than `band` from 1."""
+        others, reference, shared = self._against_reference(metrics)
+        below_band, below_end_of_band = (
+            probability_ratio_below(others, reference, ratio, level=self.level, correlation=shared)
+            for ratio in (1 - band, 1 + band)
+        )
+        return below_band + 1 - below_end_of_band
+
+    def compared(self, metrics: Metrics) -> Mask:
+        """Return the groups (M, ..., G) in which every rate of a metric is defined."""
+        has_rows = self.rows(self.asked) > 0
+        return np.array([has_rows[self._indices(one.rates)].all(axis=0) for one in metrics])
+
+    def gaps(self, metrics: Metrics, among: Mask, *, unseen: Mask | None = None) -> GapInterval:
+        """Return the intervals (M, ...) of largest gaps, or smallest ratios, of groups (M, ..., G).
+
+        The groups `unseen` (M, ..., G) have no rows in the rates' denominators. Their rates may be
+        anything from 0 to 1; the intervals cover the gaps that include these groups.
+        """
+        # One row for each rate of each metric; those of a metric follow each other.
+        rates = [rate for metric in metrics for rate in metric.rates]
+        metric_of_rate = [m for m, metric in enumerate(metrics) for _ in metric.rates]
+        first_rate = np.searchsorted(metric_of_rate, np.arange(len(metrics)))
+        shape = len(metrics), *self.counts.shape[:-1]
+        compared = np.broadcast_to(among, shape)[metric_of_rate]
+        unseen_of_rate = np.broadcast_to(False if unseen is None else unseen, shape)[metric_of_rate]
+        n_rates = np.array([len(metrics[m].rates) for m in metric_of_rate])
+        limits = self._limits_of_all_pairs(rates, compared, n_rates)
+        of_compared = limits.only(compared, unseen=unseen_of_rate)
+        gap = largest_gap(of_compared)
+        unknown = (np.isnan(limits.pointwise.value) & compared).any(axis=-1)
+        # The largest gap of a metric is the largest of its rates' gaps.
+        lower = np.maximum.reduceat(np.where(unknown, np.nan, gap.lower), first_rate)
+        upper = np.maximum.reduceat(np.where(unknown, np.nan, gap.upper), first_rate)
+        largest_leads = np.fmax.reduceat(leads(of_compared), first_rate)
+        for m, metric in enumerate(metrics):
+            if not metric.is_gap:
+                rate = first_rate[m]
+                lower[m], upper[m] = _ratios(limits.row(rate), compared[rate])
+                lower[m] = np.where(unseen_of_rate[rate].any(axis=-1), 0.0, lower[m])
+        return GapInterval(lower, upper, largest_leads)
+
+    def _limits_of_all_pairs(
+        self, rates: Sequence[Rate], compared: Mask, n_rates: NDArray[np.int64]
+    ) -> GroupLimits:
+        """Return the pointwise limits of rates, and the simultaneous ones for all pairs of groups.
+
+        Parameters
+        ----------
+        compared : (R, ..., G) the groups that are compared in each rate.
+        n_rates : (R,) how many rates the metric of each rate has; limits are simultaneous for
+            these, too.
+        """
+        levels = np.empty(compared.shape[:-1])
+        for count in np.unique(n_rates):
+            has_count = n_rates == count
+            n_groups = compared[has_count].sum(axis=-1)
+            levels[has_count] = simultaneous_levels(self.level, n_groups, int(count))
+        single = self.limits(rates)
+        wider = single if (levels == self.level).all() else self._limits_at(rates, levels)
+        return GroupLimits(single, wider, self._correlations(rates))
+
+    def _against_reference(self, metrics: Metrics) -> tuple[Limits, Limits, Floats | float]:
+        rates = [metric.rates[0] for metric in metrics]
+        limits, shared = self.limits(rates), self._correlations(rates)
+        correlation = shared if isinstance(shared, float) else shared[:, 1:, 0]
+        return limits.take(slice(1, None)), limits.take(slice(0, 1)), correlation
+
+
+def _column_like(values: ArrayLike, like: Floats) -> Floats:
+    """Return numbers (R,) in a shape that broadcasts with an array (R, ...)."""
+    return np.reshape(values, (-1, *(1,) * (like.ndim - 1)))
+
+
+def _where(condition: Mask, limits: Limits, others: Limits) -> Limits:
+    """Return limits where a condition holds, others elsewhere."""
+    return Limits(*(np.where(condition, *ends) for ends in zip(limits, others, strict=True)))
+
+
+def _blank_undefined(limits: Limits, value: Floats) -> LimitPair:
+    """Return both limits, NaN where the value is undefined for lack of rows."""
+    missing = np.isnan(value)
+    return np.where(missing, np.nan, limits.lower), np.where(missing, np.nan, limits.upper)
+
+
+def by_pattern(
+    among: Mask, of_groups: Callable[[list[int], Mask], ArrayLike], ends: int = 0
+) -> Floats:
+    """Return values (...), or `ends` of each, among some groups (..., G) at a time.
+
+    Parameters
+    ----------
+    of_groups : returns the values of groups that are compared in the samples (...) of a mask.
+    """
+    values = np.full((*(ends,) * bool(ends), *among.shape[:-1]), np.nan)
+    for groups, samples in patterns(among):
+        if groups:
+            values[..., samples] = of_groups(groups, samples)
+    return values
+
+
+def patterns(among: Mask) -> Iterator[tuple[list[int], Mask]]:
+    """Yield each distinct set of groups in masks (..., G), with a mask of its samples (...)."""
+    flat = among.reshape(-1, among.shape[-1])
+    if (flat == flat[:1]).all():  # nearly always: the same groups have rows in every split
+        yield np.flatnonzero(flat[0]).tolist(), np.ones(among.shape[:-1], bool)
+        return
+    distinct, pattern_index = np.unique(flat, axis=0, return_inverse=True)
+    for i, groups in enumerate(distinct):
+        yield np.flatnonzero(groups).tolist(), np.reshape(pattern_index == i, among.shape[:-1])
+
+
+def _ratios(limits: GroupLimits, among: Mask) -> Floats:
+    """Return both limits (2, ...) of ratios of groups (..., G), for each set of groups compared.
+
+    They are of the ratio of two groups, or of the smallest over the largest of more.
+    """
+
+    def of_groups(groups: list[int], samples: Mask) -> ArrayLike:
+        single, wider = (
+            of_all.apply(lambda limit: limit[samples])
+            for of_all in (limits.pointwise, limits.simultaneous)
+        )
+        compared = GroupLimits(single, wider, limits.correlation).take(groups)
+        if len(groups) < 2:
+            return np.nan
+        if len(groups) > 2:
+            return smallest_ratio(compared)[1:]
+        between = np.broadcast_to(compared.correlation, (2, 2))[0, 1]
+        return ratio_limits(compared.pointwise.take(1), compared.pointwise.take(0), between)[1:]
+
+    return by_pattern(among, of_groups, ends=2)
+
+
+@dataclass(frozen=True, eq=False)
+class SurveyIntervals(CountIntervals):
+    """Intervals of weighted rows, or of rows in clusters, which groups may share.
+
+    Attributes
+    ----------
+    survey : the weighted counts; `counts` are theirs at the groups' effective sizes.
+    """
+
+    survey: SurveyCounts = field(kw_only=True)
+
+    def rows(self, rates: Sequence[Rate]) -> Floats:
+        """Return how many rows (R, G) each rate rests on, whatever they weigh."""
+        return shares_of(rates, self.survey.rows)[1]
+
+    def _shares(self, rates: Sequence[Rate], levels: Floats) -> Limits:
+        """Return which share of each rate's weight is in its numerator's cells."""
+        each = [
+            self.survey.limits(rate, level=float(level.flat[0]))
+            for rate, level in zip(rates, levels, strict=True)
+        ]
+        return Limits(*(np.stack(parts) for parts in zip(*each, strict=True)))
+
+    def correlation(self, rate: Rate) -> Floats | float:
+        """Return the correlations (G, G) of a rate's errors in two groups."""
+        return self.survey.correlation(rate)
+
+    def difference_error(self, rate: Rate, first: int, second: int) -> float:
+        """Return the standard error of a rate of one group less that of another, linearised."""
+        _, scores, _ = self.survey.linearised(rate)
+        sign = (self.survey.group == first) * 1.0 - (self.survey.group == second)
+        among = np.flatnonzero(sign)
+        _, unit = np.unique(self.survey.unit[among], return_inverse=True)
+        totals = np.bincount(unit, (sign * scores)[among])
+        count = len(totals)
+        correction = count / (count - 1) if count > 1 else np.nan
+        return float(np.sqrt((totals**2).sum() * correction))
+
+    def _correlation_of(self, first: Rate, second: Rate) -> Floats | float:
+        """Return the correlations (G,) of the errors of two rates of one group."""
+        return self.survey.correlation_of(first, second)
+
+
+GroupIntervals = CountIntervals | PosteriorIntervals
+
+
+# Intervals of rates by group where some rows have a label, and all a score.
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledIntervals(CountIntervals):
+    """Intervals from the labels there are, helped by scores of any quality.
+
+    Attributes
+    ----------
+    worth : effective successes and sizes (R, G) of each rate in `asked`: the numbers of labelled
+        rows that would be as informative as the labels and scores together; and how many rows
+        (R, G) each rate rests on.
+    generator : makes the posterior draws.
+    labels : the labelled rows.
+    anytime_valid : whether intervals hold whenever labelling is stopped, rather than at a number of
+        labels that was fixed beforehand.
+    """
+
+    worth: tuple[Floats, Floats, Floats] = field(kw_only=True)
+    generator: np.random.Generator = field(kw_only=True)
+    labels: LabelledRows = field(kw_only=True)
+    anytime_valid: bool = field(default=False, kw_only=True)
+
+    @classmethod
+    def of(
+        cls, labels: LabelledRows, counts: Counts, level: float, generator: np.random.Generator
+    ) -> LabelledIntervals:
+        """Return the intervals of labelled rows with these counts (G, 4)."""
+        rates = counted_rates()
+        worth = (*labels.effective_counts(rates), labels.rows_of(rates))
+        return cls(counts, NO_DRAWS, level, worth=worth, generator=generator, labels=labels)
+
+    @property
+    def of_counts(self) -> Callable[..., Limits]:
+        """The function that computes a rate's interval from counts, for rates that need labels."""
+        return sequence_limits if self.anytime_valid else rate_limits
+
+    def _shares(self, rates: Sequence[Rate], levels: Floats) -> Limits:
+        """Return which share of each rate's rows is in its numerator's cells."""
+        if not self.anytime_valid:
+            return super()._shares(rates, levels)
+        successes, sizes = self.effective_counts(rates)
+        without_labels = np.array([[needs_no_label(rate)] for rate in rates])
+        fixed = rate_limits(successes, sizes, level=levels)
+        lasting = sequence_limits(successes, sizes, level=levels)
+        return _where(without_labels, fixed, lasting)
+
+    def correlation(self, rate: Rate) -> Floats | float:
+        """Return the correlations (G, G) of a rate's errors in two groups.
+
+        Groups have distinct rows, so that their errors are uncorrelated: 0. But somebody who may
+        stop at any time may stop after few rows, just when both groups' intervals miss in opposite
+        directions. With few rows the correlation is therefore -1: widths add.
+        """
+        if not self.anytime_valid or needs_no_label(rate):
+            return 0.0
+        few = self._few([rate])[0]
+        return np.where(few[:, None] | few, -1.0, 0.0)
+
+    def _correlation_of(self, first: Rate, second: Rate) -> Floats | float:
+        """Return the correlations (G,) of the errors of two rates of a group."""
+        few = self._few([first, second]).any(axis=0)
+        return np.where(self.anytime_valid & few, 1.0, 0.0)
+
+    def _few(self, rates: Sequence[Rate]) -> NDArray[np.bool_]:
+        """Return which groups (R, G) have too few rows of a rate for its interval to be joined."""
+        return np.asarray(self.rows(rates) < FEWEST)
+
+    def effective_counts(self, rates: Sequence[Rate]) -> tuple[Floats, Floats]:
+        """Return how many rows (R, G) count, and of how many, that labels are worth."""
+        successes, sizes, _ = (counts[self._indices(rates)] for counts in self.worth)
+        return successes, sizes
+
+    def rows(self, rates: Sequence[Rate]) -> Floats:
+        """Return how many rows (R, G) each rate rests on: with labels, where it needs them."""
+        return np.asarray(self.worth[-1][self._indices(rates)])
+
+    def _counts_for(self, metric: Metric) -> tuple[Floats, Floats]:
+        """Return what labels are worth for a metric, successes and sizes (R, G) of its rates."""
+        if metric.interval == "rate" and len(metric.rates) > 1:
+            return self.labels.effective_counts_of_mean(metric.rates)
+        return self.effective_counts(metric.rates)
+
+    def _limits_of_mean(self, metric: Metric) -> Limits:
+        """Return two rates (2, G) whose mean is a metric, with their limits."""
+        return self.of_counts(*self._counts_for(metric), level=self.level)
+
+    def counts_of(self, metric: Metric) -> Counts:
+        """Return counts (G, 4) that have the metric's rates; other metrics' may be others."""
+        successes, sizes = self._counts_for(metric)
+        with np.errstate(invalid="ignore"):
+            return counts_with(metric.rates, successes / sizes)
+
+    def posterior_counts(self, metric: Metric) -> Counts:
+        """Draw such counts (T, G, 4) from the rates' Beta posteriors, whose prior is Jeffreys'."""
+        successes, sizes = self.effective_counts(metric.rates)
+        first = (successes + 0.5)[:, None]
+        second = (sizes - successes + 0.5)[:, None]
+        shape = (len(sizes), DRAWS, sizes.shape[-1])
+        return counts_with(metric.rates, self.generator.beta(first, second, shape))
+
+
+DRAWS = 2048
+
+
+def counts_with(rates: Sequence[Rate], shares: Floats) -> Counts:
+    """Return counts (..., 4) in which rates have these shares (R, ...) of successes.
+
+    Rates of several rest on different rows, such as the true and the false positive rate.
+    """
+    counts = np.zeros((*shares.shape[1:], 4))
+    for rate, share in zip(rates, shares, strict=True):
+        in_numerator = np.array(rate.numerator) > 0
+        only_in_denominator = (np.array(rate.denominator) > 0) & ~in_numerator
+        counts[..., in_numerator] = (share / in_numerator.sum())[..., None]
+        counts[..., only_in_denominator] = ((1 - share) / only_in_denominator.sum())[..., None]
+    return counts
+
+
+# The counts of groups with what makes their intervals, and the gaps between them.
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,16 +576,11 @@ class GroupCounts:
 
     attribute: str
     groups: list[str]
-    counts: registry.Counts
+    counts: Counts
     intervals: GroupIntervals
     pooled: PooledGroups | None = None
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the groups."""
-        return tuple(self.groups)
-
-    def sizes(self, rates: Sequence[registry.Rate]) -> NDArray[np.int64]:
+    def sizes(self, rates: Sequence[Rate]) -> NDArray[np.int64]:
         """Return how many rows (R, ..., G) each rate rests on in each group."""
         return self.intervals.rows(rates).astype(np.int64)
 
@@ -77,7 +588,7 @@ class GroupCounts:
         """Return the groups (..., G) that have rows, but are not among those compared."""
         return (self.counts.sum(axis=-1) > 0) & ~among
 
-    def probability_gap_below(self, metric: registry.Metric, epsilon: float, among: Mask) -> Floats:
+    def probability_gap_below(self, metric: Metric, among: Mask, epsilon: float) -> Floats:
         """Return the probability (...) that a gap between groups (..., G) is under epsilon."""
         source = self.intervals if self.pooled is None else self.pooled
 
@@ -87,13 +598,13 @@ class GroupCounts:
 
         return by_pattern(among, of_groups)
 
-    def values(self, metric: registry.Metric, among: Mask) -> Floats:
+    def values(self, metric: Metric, among: Mask) -> Floats:
         """Return a gap or smallest ratio (...) among some groups (..., G)."""
         counts = self.intervals.counts_of(metric)
         return by_pattern(among, lambda groups, of: metric(counts[of][..., groups, :]))
 
     def statuses(
-        self, metrics: Sequence[registry.Metric], minimum: int
+        self, metrics: Sequence[Metric], minimum: int
     ) -> tuple[NDArray[np.int64], Statuses]:
         """Return how many rows (M, ..., G) metrics rest on, and whether that is at least `minimum`.
 
@@ -118,218 +629,8 @@ class GroupCounts:
         return size, status
 
 
-@dataclass(frozen=True)
-class GroupEvaluation:
-    """Computes metrics of groups and adds them to `table`.
-
-    Attributes
-    ----------
-    n_draws : posterior draws.
-    design : the weights and clusters of rows; None if there are neither.
-
-    The other attributes are those of :class:`fairbench.evaluation.evaluator.Evaluator`.
-    """
-
-    table: MetricTable
-    interval: str
-    n_draws: int
-    alpha: float
-    level: float
-    epsilon: float
-    ratio_band: float
-    design: Design | None = None
-
-    def add_counts(self, counts: GroupCounts, generators: Generators) -> None:
-        """Add per-group rates, differences and ratios to the reference, and gaps."""
-        self._add_rates(counts)
-        if len(counts.groups) > 1:
-            self._add_pairs(counts)
-            self._add_gaps(counts, generators)
-            if counts.pooled is not None and len(counts.groups) > 2:
-                counts.pooled.add_to(self.table, self.level, counts.sizes)
-
-    def count(
-        self,
-        groups: Groups,
-        target: Floats,
-        hard: Floats,
-        generators: Generators,
-        *,
-        times: NDArray[np.int64] | None = None,
-    ) -> GroupCounts:
-        """Return the counts of an attribute's groups, and what makes their intervals.
-
-        Parameters
-        ----------
-        groups : the groups in S splits; their counts are (S, G, 4), or (G, 4) where S is 1.
-        target : (n,) labels 0 / 1.
-        hard : (n,) predictions 0 / 1.
-        generators : one for the draws of each split.
-        times : (n,) how often each row comes; once by default.
-        """
-        name = groups.attribute
-        names = list(groups.names)
-        if self.design is not None:
-            cell = (2 * target + hard).astype(np.intp)
-            survey = SurveyCounts.of(cell, groups.codes, self.design, groups=len(groups))
-            counts: registry.Counts = survey.counts()  # at the groups' effective sizes
-            intervals: CountIntervals = SurveyIntervals(counts, NO_DRAWS, self.level, survey=survey)
-        else:
-            counts = registry.binary_confusion(
-                target, hard, groups.codes, n_groups=groups.cells, times=times
-            )
-            if groups.splits > 1:
-                counts = counts.reshape(groups.splits, len(groups), 4)
-            intervals = CountIntervals(counts, NO_DRAWS, self.level)
-        if self.interval == DIRICHLET:
-            draws_of_splits = [
-                posterior_draws(of_split, self.n_draws, generator, alpha=self.alpha)
-                for of_split, generator in zip(_by_split(counts), generators, strict=True)
-            ]
-            draws = draws_of_splits[0] if counts.ndim == 2 else np.stack(draws_of_splits, axis=1)
-            return GroupCounts(name, names, counts, PosteriorIntervals(counts, draws, self.level))
-        pooled = PooledGroups(name, names, counts, self.n_draws, generators)
-        return GroupCounts(name, names, counts, intervals, pooled)
-
-    def _add_rates(self, counts: GroupCounts) -> None:
-        """Add the rates of every group."""
-        metrics = list(registry.metrics_of(registry.BINARY, "rate").values())
-        size, statuses = counts.statuses(metrics, self.table.minimum)
-        values = [metric(counts.intervals.counts_of(metric)) for metric in metrics]
-        self._add(metrics, counts, values, size, statuses, interval=counts.intervals.rates(metrics))
-
-    def _add(
-        self,
-        metrics: Sequence[registry.Metric],
-        where: About,
-        values: Floats | Sequence[Floats],
-        sizes: NDArray[np.int64],
-        statuses: Statuses,
-        *,
-        interval: tuple[Floats, Floats] | None = None,
-        **options: Any,
-    ) -> None:
-        """Add M metrics, each of arrays (..., G) of samples and groups.
-
-        Parameters
-        ----------
-        interval : both limits, (M, ..., G) each; NaN without any.
-        options : further arguments of :meth:`MetricTable.add`.
-        """
-        shape = len(metrics), len(self.table.splits), len(where.names)
-        if interval is not None:
-            options["interval"] = [np.reshape(end, shape) for end in interval]
-        self.table.add(
-            [metric.name for metric in metrics],
-            np.reshape(np.asarray(values), shape),
-            np.reshape(sizes, shape),
-            where,
-            status=statuses.apply(lambda array: np.reshape(array, shape)),
-            **options,
-        )
-
-    def _add_pairs(self, counts: GroupCounts) -> None:
-        """Add the differences of rates from the reference's, and the ratios to it."""
-        metrics = list(registry.metrics_of(registry.BINARY, "difference", "ratio").values())
-        others = Where(counts.attribute, counts.names[1:])
-        size, statuses = counts.statuses(metrics, self.table.minimum)
-        statuses = of_pairs(statuses, size)
-        size = np.minimum(size[..., :1], size[..., 1:])
-        values = np.stack([metric(counts.intervals.counts_of(metric)) for metric in metrics])
-        statuses.flag(
-            np.isnan(values) & statuses.has_value,
-            "undefined",
-            lambda m, *_: f"{metrics[m].rates[0].name} of group '{counts.groups[0]}' is 0",
-        )
-        self._add(
-            metrics,
-            others,
-            values,
-            size,
-            statuses,
-            interval=counts.intervals.pairs(metrics),
-            bounded=counts.intervals.bounded,
-        )
-        ratios = [m for m, metric in enumerate(metrics) if metric.interval == "ratio"]
-        outside = counts.intervals.outside([metrics[m] for m in ratios], self.ratio_band)
-        self._add(
-            [metrics[m] for m in ratios],
-            others,
-            np.where(np.isnan(values[ratios]), NAN, outside),
-            size[ratios],
-            statuses[ratios],
-            statistic=OUTSIDE_BAND,
-            setting=Setting(band=self.ratio_band),
-        )
-
-    def _add_gaps(self, counts: GroupCounts, generators: Generators) -> None:
-        """Add the largest gaps and smallest ratios, and the further statistics of the gaps."""
-        metrics = list(registry.metrics_of(registry.BINARY, "widest").values())
-        among = counts.intervals.compared(metrics)
-        among[among.sum(axis=-1) < 2] = True
-        interval = counts.intervals.gaps(metrics, among, unseen=counts.unseen(among))
-        # Draw these before the posteriors of `counts.probability_gap_below`: both use the same
-        # generators, whose order has to stay.
-        resampled = None
-        if len(counts.groups) > 2:
-            resampled = _resample(counts.counts, generators)
-        values, size, statuses = gaps_of_rates(counts, metrics, among, self.table.minimum)
-        whole = Where(counts.attribute)
-        self._add(
-            metrics,
-            whole,
-            values,
-            size,
-            statuses,
-            interval=(interval.lower, interval.upper),
-            bounded=counts.intervals.bounded,
-        )
-        # Further statistics are of gaps alone, not of ratios.
-        at = [m for m, metric in enumerate(metrics) if metric.is_gap]
-        gaps, groups = [metrics[m] for m in at], among[at]
-        values, size, statuses = values[at], size[at], statuses[at]
-        below = np.stack(
-            [
-                counts.probability_gap_below(metric, self.epsilon, of_metric)
-                for metric, of_metric in zip(gaps, groups, strict=True)
-            ]
-        )
-        # Other intervals than the posterior's bound the posterior probability.
-        if not isinstance(counts.intervals, PosteriorIntervals):
-            ends = interval.lower[at], interval.upper[at]
-            below = probability_below(below, *ends, self.epsilon, level=self.level)
-        below = np.where(np.isnan(values), NAN, below)
-        setting = Setting(epsilon=self.epsilon)
-        self._add(gaps, whole, below, size, statuses, statistic=BELOW_EPSILON, setting=setting)
-        if resampled is not None:
-
-            def debiased_gap(metric: registry.Metric, of_metric: Mask) -> Floats:
-                return by_pattern(
-                    of_metric,
-                    lambda compared, of: debiased(
-                        metric,
-                        counts.counts[of][..., compared, :],
-                        resampled[:, of][..., compared, :],
-                    ),
-                )
-
-            corrected = np.stack(list(map(debiased_gap, gaps, groups)))
-            flagged = Statuses.of(statuses, values.shape)
-            without_value = np.isnan(corrected) & flagged.has_value
-            why = "no resample has the rates of every group"
-            flagged.flag(without_value, "undefined", why)
-            self._add(gaps, whole, corrected, size, flagged, statistic=DEBIASED)
-        if interval.leads is not None:
-            surely = interval.leads > 0
-            apart = (surely | surely.swapaxes(-1, -2))[at]
-            pairs = np.where(np.isnan(values), NAN, apart.sum(axis=(-2, -1)) // 2)
-            is_row = ~np.isnan(np.reshape(values, (len(gaps), -1, 1)))
-            counted = PAIRS_THAT_DIFFER
-            self._add(gaps, whole, pairs, size, statuses, statistic=counted, is_row=is_row)
-
-
 def gaps_of_rates(
-    counts: GroupCounts, metrics: Sequence[registry.Metric], among: Mask, minimum: int
+    counts: GroupCounts, metrics: Sequence[Metric], among: Mask, minimum: int
 ) -> tuple[Floats, NDArray[np.int64], Statuses]:
     """Return the largest gaps, or smallest ratios, among some groups (M, ..., G).
 
@@ -348,7 +649,7 @@ def gaps_of_rates(
         whose = f"group '{counts.groups[int(groups.argmax())]}'"
         if groups.sum() > 2:
             whose = "every group"
-        return f"{registry.selection_rate.name} of {whose} is 0"
+        return f"{selection_rate.name} of {whose} is 0"
 
     def why(m: int, *at: int) -> str:
         rates = metrics[m].rates
@@ -362,21 +663,3 @@ def gaps_of_rates(
     statuses.flag(without_value, "undefined", all_zero)
     smallest = np.where(among, size, np.iinfo(np.int64).max).min(axis=-1)
     return values, smallest, statuses
-
-
-def _by_split(counts: registry.Counts) -> Sequence[registry.Counts]:
-    """Return the counts (G, 4) of every split, from those of one or (S, G, 4) of several."""
-    return [counts] if counts.ndim == 2 else list(counts)
-
-
-def _resample(counts: registry.Counts, generators: Generators) -> registry.Counts:
-    """Return parametric resamples (T, ..., G, 4) of counts, each split's by its own generator."""
-    resamples_of_splits = [
-        resampled_counts(of_split, RESAMPLES, generator)
-        for of_split, generator in zip(_by_split(counts), generators, strict=True)
-    ]
-    if counts.ndim == 2:
-        return resamples_of_splits[0]
-    # The cells come first in memory, so that sums over them add whole arrays.
-    cells_first = [np.moveaxis(resamples, -1, 0) for resamples in resamples_of_splits]
-    return np.moveaxis(np.stack(cells_first, axis=2), 0, -1)

@@ -108,9 +108,7 @@ class PooledGroups:
             gaps.append(share.max(axis=-1) - share.min(axis=-1))
         return np.asarray((np.max(gaps, axis=0) < epsilon).mean(axis=-1))
 
-    def add_to(
-        self, table: MetricTable, level: float, rows: Callable[[Sequence[registry.Rate]], Codes]
-    ) -> None:
+    def add_to(self, table: MetricTable, rows: Callable[[Sequence[registry.Rate]], Codes]) -> None:
         """Add each group's pooled rates, and its probability to be the worst, to the table.
 
         Parameters
@@ -131,7 +129,7 @@ class PooledGroups:
             sizes,
             where,
             statistic=POOLED,
-            interval=posterior.interval(level),
+            interval=posterior.interval(table.level),
             status=statuses,
         )
         worst = np.where(

@@ -214,13 +214,8 @@ def _estimates(table: MetricTable, all_groups: AllGroups, batch: Batch) -> _Esti
     correlation: list[Floats | None] = [None] * len(batch.labels)
     if batch.totals is not None and all_groups.sample is not None:
         correlation = [all_groups.sample.correlation(totals) for totals in batch.totals]
-    printed: Any
-    if table.frequentist:
-        printed = limits[1:]
-    elif batch.papers is not None:
-        printed = batch.papers(table.level)
-    else:
-        printed = np.full((2, *limits.lower.shape), NAN)
+    papers = batch.papers or (lambda _: np.full((2, *limits.lower.shape), NAN))
+    printed: Any = limits[1:] if table.frequentist else papers(table.level)
     return _Estimates(
         labels=batch.labels,
         correlation=correlation,
@@ -255,7 +250,7 @@ def _add_groups(table: MetricTable, groups: Groups, estimates: _Estimates) -> No
     if table.frequentist:
         lower, upper = np.maximum(lower, least), np.minimum(upper, most)
     estimates.add_to(
-        *(table, "", np.maximum(value, least), groups.size, groups),
+        *(table, "", np.maximum(value, least), groups.size, Where(groups.attribute, groups.names)),
         interval=(lower, upper),
         status=estimates.printed_statuses,
     )

@@ -155,10 +155,11 @@ class Labelled:
         if len(several) == 1:
             return several[0]
         first = several[0]
-        truth, features, encoded = (
-            [table for table in tables if table is not None]
-            for tables in zip(*((p.truth, p.features, p.encoded) for p in several), strict=True)
-        )
+        tables: Any = {
+            name: pd.concat([getattr(part, name) for part in several], ignore_index=True)
+            for name in ("predictions", "truth", "features")
+            if getattr(first, name) is not None
+        }
         groups = {
             name: pd.Series(
                 pd.Categorical.from_codes(
@@ -168,17 +169,13 @@ class Labelled:
             )
             for name, labels in first.groups.items()
         }
-        target = np.concatenate([part.target for part in several])
-        return replace(
-            first,
-            target=target,
-            predictions=pd.concat([part.predictions for part in several], ignore_index=True),
-            groups=groups,
-            truth=pd.concat(truth, ignore_index=True) if truth else None,
-            features=pd.concat(features, ignore_index=True) if features else None,
-            encoded=np.concatenate(encoded) if encoded else None,
-            rows=tuple(len(part) for part in several),
-        )
+        arrays: Any = {
+            name: np.concatenate([getattr(part, name) for part in several])
+            for name in ("target", "encoded")
+            if getattr(first, name) is not None
+        }
+        rows = tuple(len(part) for part in several)
+        return replace(first, **tables, **arrays, groups=groups, rows=rows)
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -213,17 +210,16 @@ class Labelled:
 
     def _take(self, rows: slice | Codes) -> Labelled:
         """Return some of the rows as one split."""
-
-        def part(table: pd.DataFrame | None) -> pd.DataFrame | None:
-            return None if table is None else table.iloc[rows]
-
+        tables: Any = {
+            name: table.iloc[rows]
+            for name in ("predictions", "truth", "features")
+            if (table := getattr(self, name)) is not None
+        }
         return replace(
             self,
+            **tables,
             target=self.target[rows],
-            predictions=self.predictions.iloc[rows],
             groups={name: labels.iloc[rows] for name, labels in self.groups.items()},
-            truth=part(self.truth),
-            features=part(self.features),
             encoded=None if self.encoded is None else self.encoded[rows],
             design=None if self.design is None else self.design.take(np.arange(len(self))[rows]),
             rows=(),
@@ -426,9 +422,13 @@ class AllGroups:
         """Return the means (..., C) of values of rows, or of values for each attribute in turn."""
         if self.sample is not None:
             return self.sample.means(self._in_turn(values))
-        parts = [sums(rows, g.codes, g.cells) for g, rows in self.by_attribute(values)]
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(np.concatenate(parts, axis=-1) / self.size)
+            return np.asarray(self.sums_of(values) / self.size)
+
+    def sums_of(self, values: Floats) -> Floats:
+        """Return the sums (..., C) of values as `mean_of` takes them, whatever rows weigh."""
+        parts = [sums(rows, g.codes, g.cells) for g, rows in self.by_attribute(values)]
+        return np.concatenate(parts, axis=-1)
 
     def by_attribute(self, values: NDArray[Any]) -> Iterator[tuple[Groups, NDArray[Any]]]:
         """Yield the groups of each attribute with values (..., n), their part of (..., A n) ones.

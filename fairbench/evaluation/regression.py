@@ -10,15 +10,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats, Mask
 from fairbench.data.dataset import Task
-from fairbench.evaluation.metric_batches import (
-    Batch,
-    ClosedForm,
-    Kinds,
-    RowLabel,
-    add_estimates,
-    declared_batches,
-    mean_batch,
-)
+from fairbench.evaluation import metric_batches
 from fairbench.evaluation.predictions import FEW_MAKE_THE_MEAN, AllGroups, Groups, Labelled
 from fairbench.evaluation.scores import interval_batches, rate_batch
 from fairbench.evaluation.table import (
@@ -36,15 +28,9 @@ from fairbench.inference import scores
 from fairbench.inference.gaps import distance_limits
 from fairbench.inference.means import Level, Moments, divide_by_scale, root_limits, tail_index
 from fairbench.inference.rates import Limits
+from fairbench.metrics import regression
 from fairbench.metrics.probability import spearman
 from fairbench.metrics.registry import BINARY, REGRESSION, Metric, metrics_of
-from fairbench.metrics.regression import (
-    ERROR_ROWS,
-    distribution_distances,
-    is_normal,
-    normal_quantile,
-    uncertainty_aware_parity,
-)
 
 
 def evaluate_regression(table: MetricTable, data: Labelled, levels: Sequence[float]) -> None:
@@ -64,10 +50,12 @@ def evaluate_regression(table: MetricTable, data: Labelled, levels: Sequence[flo
 
     all_groups = AllGroups.of_labelled(weighted)
     batches = list(_batches(weighted, levels, all_groups))
-    add_estimates(table, all_groups, batches, after_each=add_parities)
+    metric_batches.add_estimates(table, all_groups, batches, after_each=add_parities)
 
 
-def _batches(data: Labelled, levels: Sequence[float], all_groups: AllGroups) -> Iterator[Batch]:
+def _batches(
+    data: Labelled, levels: Sequence[float], all_groups: AllGroups
+) -> Iterator[metric_batches.Batch]:
     """Yield the regression metrics whose columns the predictions have."""
     columns = {str(name): data.column(name) for name in data.predictions}
     name = _sd_column(data)
@@ -78,7 +66,9 @@ def _batches(data: Labelled, levels: Sequence[float], all_groups: AllGroups) -> 
         return all_groups.statuses(*_bad_rows(metric, columns))
 
     metrics = metrics_of(REGRESSION)
-    yield from declared_batches(metrics.values(), data.target, columns, all_groups, KINDS, statuses)
+    yield from metric_batches.declared_batches(
+        metrics.values(), data.target, columns, all_groups, KINDS, statuses
+    )
     ends = {level: level_ends for level in levels if (level_ends := _ends(data, level)) is not None}
     yield from interval_batches(data.target, ends, all_groups, len(metrics))
 
@@ -124,17 +114,16 @@ def _distances(data: Labelled, groups: Groups) -> Iterator[tuple[Status, Floats,
     mean = data.column("prediction")
     for values in (mean, data.target):
         reason = status if status != OK else invalid_rows(~np.isfinite(values), "prediction")
-        yield (
-            reason,
-            nothing if reason != OK else distribution_distances(groups.split(values)),
-            True,
-        )
+        distances = nothing
+        if reason == OK:
+            distances = regression.distribution_distances(groups.split(values))
+        yield reason, distances, True
     name = _sd_column(data)
     sd = data.column(name) if name else np.zeros(len(data))
-    reason = status if status != OK else invalid_rows(~is_normal(mean, sd), "sd")
+    reason = status if status != OK else invalid_rows(~regression.is_normal(mean, sd), "sd")
     parity = NAN
     if reason == OK:
-        parity = uncertainty_aware_parity(groups.split(mean), groups.split(sd))
+        parity = regression.uncertainty_aware_parity(groups.split(mean), groups.split(sd))
     yield reason, np.full_like(nothing, parity), len(groups) == 2
 
 
@@ -161,12 +150,12 @@ def _ends(data: Labelled, level: float) -> tuple[Floats, Floats] | None:
     if "sd" not in data.predictions:
         return None
     mean = data.column("prediction")
-    half = normal_quantile(level) * data.column("sd")
+    half = regression.normal_quantile(level) * data.column("sd")
     with np.errstate(invalid="ignore"):
         return mean - half, mean + half
 
 
-def _root_mean(arrays: Sequence[Floats], all_groups: AllGroups) -> ClosedForm:
+def _root_mean(arrays: Sequence[Floats], all_groups: AllGroups) -> metric_batches.ClosedForm:
     """Return the root mean squared errors of all cells, with their intervals."""
     # Halves of numbers that do not overflow have differences that do not.
     target, prediction = (values / 2 for values in arrays)
@@ -183,12 +172,12 @@ def _root_mean(arrays: Sequence[Floats], all_groups: AllGroups) -> ClosedForm:
         with np.errstate(over="ignore"):
             return Limits(*(2 * scale * limit for limit in root))
 
-    return ClosedForm(
-        value=value, limits=limits, lacking=all_groups.too_heavy(tails), totals=totals
-    )
+    return metric_batches.ClosedForm(value, limits, all_groups.too_heavy(tails), totals)
 
 
-def _explained_variance(arrays: Sequence[Floats], all_groups: AllGroups) -> ClosedForm:
+def _explained_variance(
+    arrays: Sequence[Floats], all_groups: AllGroups
+) -> metric_batches.ClosedForm:
     """Return the coefficients of determination of all cells, with their intervals."""
     target, prediction = (
         all_groups.rows(np.nan_to_num(array, posinf=0, neginf=0)) for array in arrays
@@ -196,7 +185,7 @@ def _explained_variance(arrays: Sequence[Floats], all_groups: AllGroups) -> Clos
     explained = scores.explained_variance(
         target, prediction, all_groups.codes, len(all_groups), sample=all_groups.sample
     )
-    return ClosedForm(
+    return metric_batches.ClosedForm(
         value=1 - explained.left,
         limits=lambda level: scores.explained_limits(explained, level=level),
         lacking=all_groups.too_heavy(explained.tails.max(axis=0)),
@@ -204,7 +193,7 @@ def _explained_variance(arrays: Sequence[Floats], all_groups: AllGroups) -> Clos
     )
 
 
-KINDS: Kinds = {"root_mean": _root_mean, "explained": _explained_variance}
+KINDS: metric_batches.Kinds = {"root_mean": _root_mean, "explained": _explained_variance}
 
 
 def evaluate_against_truth(table: MetricTable, data: Labelled) -> None:
@@ -298,8 +287,8 @@ def _add_rmse(
         n[:, None],
         interval=(lower[:, None], upper[:, None]),
         needed=lambda _, s, __: (
-            f"n={n[s]}, an interval needs {ERROR_ROWS}"
-            if n[s] < ERROR_ROWS
+            f"n={n[s]}, an interval needs {regression.ERROR_ROWS}"
+            if n[s] < regression.ERROR_ROWS
             else FEW_MAKE_THE_MEAN.format(n[s])
         ),
         status=statuses,
@@ -332,11 +321,11 @@ def evaluate_truncation(table: MetricTable, data: Labelled, frames: FrameCounts)
     names = "truncated_rows", "truncated_frames", "padded_frames"
     truncated, *shares = (metrics_of(BINARY)[name](*arguments) for name in names)
     labels = [
-        RowLabel(name, least=0.0, most=1.0, compared_as=name, position=position)
+        metric_batches.RowLabel(name, least=0.0, most=1.0, compared_as=name, position=position)
         for position, name in enumerate(names)
     ]
     batches = [
         rate_batch(truncated[None], labels[:1], all_groups),
-        mean_batch(np.stack(shares), labels[1:], all_groups, least=0.0),
+        metric_batches.mean_batch(np.stack(shares), labels[1:], all_groups, least=0.0),
     ]
-    add_estimates(table, all_groups, batches)
+    metric_batches.add_estimates(table, all_groups, batches)

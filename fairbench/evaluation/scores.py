@@ -19,9 +19,9 @@ from fairbench.evaluation import metric_batches
 from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
 from fairbench.evaluation.table import DEBIASED, NAN, VALUE, MetricTable, Setting, Statuses, Where
 from fairbench.inference import scores
-from fairbench.inference.means import Level, Moments, around, at_levels, loss_limits
+from fairbench.inference.means import Level, around, at_levels, loss_limits
 from fairbench.inference.rates import Limits, rate_limits, weighted_sum_limits
-from fairbench.inference.survey import Design, Sampled, SurveyCounts, sums
+from fairbench.inference.survey import Design, SurveyCounts, sums
 from fairbench.metrics import probability
 from fairbench.metrics.registry import BINARY, metrics_of, selection_rate
 
@@ -44,26 +44,20 @@ def interval_batches(
     """
     if not ends:
         return
-    covered = []
-    widths = []
-    statuses_of_levels = []
-    for lower, upper in ends.values():
-        covered.append(((lower <= target) & (target <= upper)).astype(float))
-        with np.errstate(invalid="ignore"):
-            widths.append(upper - lower)
-        statuses_of_levels.append(all_groups.statuses(~(upper >= lower), "interval"))
-    statuses = Statuses.stacked(statuses_of_levels)
-    settings = [Setting(level=level) for level in ends]
-    labels = _row_labels("coverage", settings, position, compared=True)
-    yield rate_batch(np.stack(covered), labels, all_groups, statuses)
-    infinite = np.isinf(np.stack(widths))
+    lower, upper = np.stack(list(ends.values()), axis=1)
+    with np.errstate(invalid="ignore"):
+        width = upper - lower
+    bad = ~(upper >= lower)
+    statuses = Statuses.stacked([all_groups.statuses(of_level, "interval") for of_level in bad])
+    labels = partial(_row_labels, list(ends), position)
+    covered = ((lower <= target) & (target <= upper)).astype(float)
+    yield rate_batch(covered, labels("coverage"), all_groups, statuses)
+    infinite = np.isinf(width)
     if infinite.any():
-        labels = _row_labels("infinite_intervals", settings, position + 1)
-        yield rate_batch(infinite.astype(float), labels, all_groups, statuses)
-    labels = _row_labels("interval_width", settings, position + 2, compared=True)
-    yield metric_batches.mean_batch(
-        np.stack(widths), labels, all_groups, statuses=statuses, least=0.0
-    )
+        of_infinite = labels("infinite_intervals")
+        yield rate_batch(infinite.astype(float), of_infinite, all_groups, statuses)
+    of_width = labels("interval_width")
+    yield metric_batches.mean_batch(width, of_width, all_groups, statuses=statuses, least=0.0)
 
 
 def set_batches(
@@ -78,17 +72,14 @@ def set_batches(
     sets = {level: label_set for level in levels if len(label_set := label_sets(columns, level))}
     if not sets:
         return
-    settings = [Setting(level=level) for level in sets]
-    code = target.astype(np.intp)
     held = np.stack(list(sets.values()))
     size = held.sum(axis=1)
     statuses = metric_batches.row_statuses(all_groups, len(sets))
-    labels = _row_labels("coverage", settings, position, compared=True)
-    yield rate_batch(held[:, code, np.arange(len(code))], labels, all_groups, statuses)
-    labels = _row_labels("empty_sets", settings, position + 1)
-    yield rate_batch((size == 0).astype(float), labels, all_groups, statuses)
-    labels = _row_labels("set_size", settings, position + 2, compared=True)
-    yield _size_batch(size, held.shape[1], labels, all_groups, statuses)
+    labels = partial(_row_labels, list(sets), position)
+    covered = held[:, target.astype(np.intp), np.arange(len(target))]
+    yield rate_batch(covered, labels("coverage"), all_groups, statuses)
+    yield rate_batch((size == 0).astype(float), labels("empty_sets"), all_groups, statuses)
+    yield _size_batch(size, held.shape[1], labels("set_size"), all_groups, statuses)
 
 
 def evaluate_sets(table: MetricTable, data: Labelled, levels: Sequence[float]) -> None:
@@ -108,18 +99,27 @@ def label_sets(columns: Columns, level: float) -> Floats:
     return np.array([by_class[k] for k in sorted(by_class)], float)
 
 
+# The place of a metric among those of a level, and whether groups are compared by it.
+_PLACES = {
+    "coverage": (0, True),
+    **dict.fromkeys(("infinite_intervals", "empty_sets"), (1, False)),
+    **dict.fromkeys(("interval_width", "set_size"), (2, True)),
+}
+
+
 def _row_labels(
-    metric: str, settings: Sequence[Setting], position: int, *, compared: bool = False
+    levels: Sequence[float], position: int, metric: str
 ) -> list[metric_batches.RowLabel]:
     """Return the labels of a metric's rows at several levels, three positions apart."""
+    place, compared = _PLACES[metric]
     return [
         metric_batches.RowLabel(
             metric,
-            setting,
+            Setting(level=level),
             compared_as=metric if compared else "",
-            position=position + 3 * i,
+            position=position + place + 3 * i,
         )
-        for i, setting in enumerate(settings)
+        for i, level in enumerate(levels)
     ]
 
 
@@ -131,9 +131,7 @@ def rate_batch(
 ) -> metric_batches.Batch:
     """Return shares of rows (K, n) that are 1 and not 0; other arguments as in `mean_batch`."""
     shares, limits = _shares(successes, all_groups)
-    statuses = (
-        metric_batches.row_statuses(all_groups, len(labels)) if statuses is None else statuses
-    )
+    statuses = statuses or metric_batches.row_statuses(all_groups, len(labels))
     value = np.where(statuses.is_ok, shares, np.nan)
     return metric_batches.Batch(
         labels=labels,
@@ -213,23 +211,14 @@ def _correlation(share: Floats) -> Floats:
 
 
 def _totals(values: Floats, all_groups: AllGroups) -> Floats | None:
-    return (
-        None
-        if all_groups.sample is None
-        else all_groups.sample.linearised(all_groups.rows(values))[1]
-    )
+    sample = all_groups.sample
+    return None if sample is None else sample.linearised(all_groups.rows(values))[1]
 
 
 def _shares(successes: Floats, all_groups: AllGroups) -> tuple[Floats, metric_batches.LimitsAt]:
     """Return shares (K, G) of rows (K, n), and what makes their limits at a level."""
     if all_groups.sample is None or all_groups.repeated is None:
-        count = np.concatenate(
-            [
-                sums(of_attribute, groups.codes, groups.cells)
-                for groups, of_attribute in all_groups.by_attribute(successes)
-            ],
-            axis=-1,
-        )
+        count = all_groups.sums_of(successes)
         with np.errstate(invalid="ignore"):
             mean = count / all_groups.size
         return mean, lambda level: rate_limits(count, all_groups.size, level=level)
@@ -495,35 +484,25 @@ def _points(
     target: Floats, score: Floats, cells: Codes, design: Design | None, level: float
 ) -> tuple[Limits, Limits]:
     """Return the mean score and the share of label 1 in each bin that has rows."""
-    bins = int(cells.max(initial=-1)) + 1
-    if design is None:
-        size = np.bincount(cells, minlength=bins)
-        moments = Moments.of_groups(score, cells, bins)
-        means = loss_limits(moments, level=level, least=0.0, most=1.0)
-        return means, rate_limits(sums(target, cells, bins), size, level=level)
-    sample = Sampled.of(design, cells, bins)
-    mean, totals = sample.linearised(score)
-    moments = Moments.of_sampled(mean, totals, sample)
-    means = around(mean, loss_limits(moments, level=level, least=0.0, most=1.0))
-    counts = SurveyCounts.of(3 * target.astype(np.intp), cells, design, groups=bins)
-    return means, counts.limits(selection_rate, level=level)
+    names = ("",) * (int(cells.max(initial=-1)) + 1)
+    in_bins = AllGroups((Groups("", names, cells),), design)
+    moments, _ = in_bins.moments(score)
+    limits = loss_limits(moments, level=level, least=0.0, most=1.0)
+    _, share_limits = _shares(target[None], in_bins)
+    means = limits if design is None else around(in_bins.mean_of(score), limits)
+    return means, share_limits(level).apply(lambda limit: np.reshape(limit, -1))
 
 
 def _all_bins(all_groups: AllGroups, target: Floats, score: Floats, bins: int) -> scores.Bins:
     """Return reliability diagrams (2, C, bins), of bins of equal width and of equal mass."""
-    design = (
-        all_groups.design if all_groups.design is not None and all_groups.design.weighted else None
-    )
-    weight = None if design is None else design.weight
+    design = all_groups.design
+    weight = design.weight if design is not None and design.weighted else None
     of_attributes = [
         _cells(groups, target, score, bins=bins, weight=weight) for groups in all_groups.attributes
     ]
     size, positives, mean, mass = np.concatenate(of_attributes, axis=2)
-    if weight is None:
-        return scores.Bins(size, positives, mean)
-    return scores.Bins(
-        size, positives, mean, mass / np.maximum(mass.sum(-1, keepdims=True), 1e-300)
-    )
+    total = np.maximum(mass.sum(-1, keepdims=True), 1e-300)
+    return scores.Bins(size, positives, mean, None if weight is None else mass / total)
 
 
 def _cells(

@@ -18,26 +18,16 @@ from fairbench.core.arrays import Codes, Floats, Rows, rng
 from fairbench.data.columns import tally
 from fairbench.data.dataset import Task
 from fairbench.evaluation import regression, scores
+from fairbench.evaluation import table as tables
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.groups import GroupCounts
-from fairbench.evaluation.intervals import CountIntervals, LabelledIntervals, PosteriorIntervals
+from fairbench.evaluation.groups import (
+    CountIntervals,
+    GroupCounts,
+    LabelledIntervals,
+    PosteriorIntervals,
+)
 from fairbench.evaluation.metric_batches import Batch, declared_batches
 from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
-from fairbench.evaluation.scores import evaluate_scores
-from fairbench.evaluation.table import (
-    DEBIASED,
-    NAN,
-    NO_SETTING,
-    VALUE,
-    Block,
-    MetricTable,
-    Setting,
-    Statuses,
-    Where,
-    no_rows,
-    undefined,
-    without_interval,
-)
 from fairbench.inference.few_labels import pool
 from fairbench.inference.few_labels.calibration import BETA, Calibration
 from fairbench.inference.posterior import FREQUENTIST, Beta, Normal, centred, posterior_draws
@@ -49,7 +39,7 @@ _CALIBRATION = "expected_calibration_error"
 
 
 def add_weighted_scores(
-    table: MetricTable,
+    table: tables.MetricTable,
     label: Floats,
     score: Floats,
     arms: Rows,
@@ -73,7 +63,7 @@ def add_weighted_scores(
     anytime_valid : whether intervals hold whenever labelling is stopped.
     """
     losses = [name for name, m in metrics_of(BINARY, "mean").items() if m.needs == ("score",)]
-    calibrations = [Setting(bins=bins, binning=binning) for binning in ("width", "mass")]
+    calibrations = [tables.Setting(bins=bins, binning=binning) for binning in ("width", "mass")]
     for attribute, labels in {"": one_group(len(label)), **groups}.items():
         codes = labels.cat.codes.to_numpy()
         for code, name in enumerate(labels.cat.categories):
@@ -82,11 +72,11 @@ def add_weighted_scores(
             if not len(labelled):
                 table.add(
                     [*losses, "roc_auc", _CALIBRATION, _CALIBRATION],
-                    NAN,
+                    tables.NAN,
                     0,
-                    Where(attribute, (str(name),)),
-                    setting=[*[NO_SETTING] * (len(losses) + 1), *calibrations],
-                    status=undefined(no_rows(str(name))),
+                    tables.Where(attribute, (str(name),)),
+                    setting=[*[tables.NO_SETTING] * (len(losses) + 1), *calibrations],
+                    status=tables.undefined(tables.no_rows(str(name))),
                 )
                 continue
             (sizes,) = strata_sizes(np.zeros_like(rows), arms[rows])
@@ -104,22 +94,21 @@ def add_weighted_scores(
                 Task.BINARY,
                 design=Design.of(len(labelled), weight=weight),
             )
-            evaluate_scores(of_group, data, bins)
+            scores.evaluate_scores(of_group, data, bins)
             for block in of_group.blocks_of({*losses, "roc_auc", _CALIBRATION}.__contains__):
                 if block.attribute == attribute:
                     table.blocks.append(_values_of_block(block))
 
 
-def _values_of_block(block: Block) -> Block:
+def _values_of_block(block: tables.Block) -> tables.Block:
     """Return the values of a block, calibration errors without intervals."""
-    block = block.subset([m for m, name in enumerate(block.statistics) if name == VALUE])
+    block = block.subset([m for m, name in enumerate(block.statistics) if name == tables.VALUE])
     is_calibration = np.array([name == _CALIBRATION for name in block.metrics])[:, None, None]
     value, *ends = block.limits
-    lower, upper = (np.where(is_calibration, NAN, end) for end in ends)
-    status = Statuses.of(block.status, value.shape)
-    status.reason[np.broadcast_to(is_calibration, value.shape) & status.is_ok] = without_interval(
-        _CALIBRATION
-    )
+    lower, upper = (np.where(is_calibration, tables.NAN, end) for end in ends)
+    status = tables.Statuses.of(block.status, value.shape)
+    of_calibration = np.broadcast_to(is_calibration, value.shape) & status.is_ok
+    status.reason[of_calibration] = tables.without_interval(_CALIBRATION)
     return replace(block, limits=Limits(value, lower, upper), status=status)
 
 
@@ -361,9 +350,9 @@ class SomeLabels:
         """
         everyone_and_attributes = {"": one_group(len(self.prediction)), **self.groups}
         frequentist = completed is None and evaluator.interval == FREQUENTIST
-        table = MetricTable(evaluator.level, frequentist, minimum=evaluator.minimum_group_size)
+        minimum = evaluator.minimum_group_size
+        table = tables.MetricTable(evaluator.level, frequentist, minimum=minimum)
         design = self.design if completed is None else None
-        evaluation = evaluator.group_evaluation(table, design)
         generator = rng(seed, "posterior")
         all_labelled = not np.isnan(self.label).any()
         all_counts = []
@@ -379,12 +368,14 @@ class SomeLabels:
                 counts = GroupCounts(name, names, mean, intervals)
             elif all_labelled:
                 coded, hard = Groups.of(name, groups), self.prediction.astype(np.float64)
-                counts = evaluation.count(coded, self.label, hard, [generator], times=self.times)
+                counts = evaluator.count(
+                    *(coded, self.label, hard, [generator]), design=design, times=self.times
+                )
             else:
                 labels_generator = rng(seed, "labels", name)
                 counts = self.labelled_counts(name, groups, labels_generator, evaluator.level)
             if not counts_alone:
-                evaluation.add_counts(counts, [generator])
+                evaluator.add_counts(table, counts, [generator])
             all_counts.append(counts)
         if all_labelled:
             # Posterior draws, from which probabilities are estimated.
@@ -403,7 +394,7 @@ class SomeLabels:
             # A bootstrap of counts corrects for what chance adds to gaps; where labels are missing,
             # more is unknown.
             is_gap = metrics["metric"].isin(metrics_of(BINARY, "widest"))
-            kept = ~is_gap | (metrics["statistic"] != DEBIASED)
+            kept = ~is_gap | (metrics["statistic"] != tables.DEBIASED)
             metrics = metrics[kept].reset_index(drop=True)
         return metrics, all_counts[1:]
 
@@ -488,7 +479,7 @@ class SomeLabels:
             score, self.prediction, codes, self.label, tuple(map(str, names))
         )
 
-    def _add_scores(self, table: MetricTable, score: Floats, bins: int) -> None:
+    def _add_scores(self, table: tables.MetricTable, score: Floats, bins: int) -> None:
         """Add the metrics of the scores of the labelled rows."""
         if self.strata is not None:
             add_weighted_scores(
@@ -502,4 +493,4 @@ class SomeLabels:
         )
         groups = {name: labels.iloc[labelled] for name, labels in self.groups.items()}
         data = Labelled(self.label[labelled], predictions, groups, Task.BINARY, design=self.design)
-        evaluate_scores(table, data, bins)
+        scores.evaluate_scores(table, data, bins)

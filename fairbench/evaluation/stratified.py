@@ -22,18 +22,9 @@ from fairbench.core.errors import UserError
 from fairbench.core.text import quoted
 from fairbench.data.dataset import check_combinable, combine
 from fairbench.data.groups import CROSSED, in_order
-from fairbench.evaluation.groups import GroupEvaluation
+from fairbench.evaluation import table as tables
+from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.predictions import Groups, Labelled
-from fairbench.evaluation.table import (
-    IN_STRATUM,
-    STANDARDISED,
-    VALUE,
-    Block,
-    MetricTable,
-    Setting,
-    Statuses,
-    Where,
-)
 from fairbench.inference.gaps import (
     StandardisedRates,
     largest_difference,
@@ -180,8 +171,8 @@ class Stratified:
 
 
 def evaluate_within(
-    table: MetricTable,
-    evaluation: GroupEvaluation,
+    table: tables.MetricTable,
+    evaluator: Evaluator,
     data: Labelled,
     strata: pd.Series,
     generators: Generators,
@@ -190,7 +181,7 @@ def evaluate_within(
 
     Parameters
     ----------
-    evaluation : evaluates groups; the rows of single strata are made as those of everyone are.
+    evaluator : the settings; the rows of single strata are made as those of everyone are.
     strata : (n,) the stratum of each row of one split, as :func:`strata_of` returns them.
     """
     hard = data.column("prediction")
@@ -202,15 +193,15 @@ def evaluate_within(
         of_strata = replace(table.without_rows(), splits=tuple(range(len(names))))
         codes = strata.cat.codes.to_numpy(np.intp) * len(groups) + groups.codes
         cells = replace(groups, codes=codes, splits=len(names))
-        counts = evaluation.count(cells, data.target, hard, each)
-        replace(evaluation, table=of_strata).add_counts(counts, each)
+        counts = evaluator.count(cells, data.target, hard, each)
+        evaluator.add_counts(of_strata, counts, each)
         for block in of_strata.blocks:
-            if chosen := [m for m, name in enumerate(block.statistics) if name == VALUE]:
+            if chosen := [m for m, name in enumerate(block.statistics) if name == tables.VALUE]:
                 table.blocks.append(_by_stratum(block.subset(chosen), str(strata.name), names))
-        _add_standardised(table, counted, evaluation.level)
+        _add_standardised(table, counted)
 
 
-def _by_stratum(block: Block, within: str, names: Sequence[str]) -> Block:
+def _by_stratum(block: tables.Block, within: str, names: Sequence[str]) -> tables.Block:
     """Return values (M, K, G) of K splits as values (M K, 1, G) of one, at a setting each."""
     count = len(names)
 
@@ -220,7 +211,7 @@ def _by_stratum(block: Block, within: str, names: Sequence[str]) -> Block:
     return replace(
         block,
         metrics=tuple(np.repeat(block.metrics, count).tolist()),
-        statistics=(IN_STRATUM,) * (len(block.metrics) * count),
+        statistics=(tables.IN_STRATUM,) * (len(block.metrics) * count),
         settings=tuple(
             setting._replace(within=within, stratum=name)
             for setting in block.settings
@@ -234,7 +225,7 @@ def _by_stratum(block: Block, within: str, names: Sequence[str]) -> Block:
     )
 
 
-def _add_standardised(table: MetricTable, counted: Stratified, level: float) -> None:
+def _add_standardised(table: tables.MetricTable, counted: Stratified) -> None:
     """Add the standardised rates, differences and ratios to the reference, and largest gaps."""
 
     def add(
@@ -246,7 +237,7 @@ def _add_standardised(table: MetricTable, counted: Stratified, level: float) -> 
         """Add values (V,) with their statuses, from the pairs of groups that each compares."""
         weakest = [counted.weakest(metric, pairs, table.minimum) for pairs in pairs_of_values]
         n_rows = np.array([rows for rows, _ in weakest], np.int64)
-        status = Statuses.ok(limits.value.shape)
+        status = tables.Statuses.ok(limits.value.shape)
         no_rows = n_rows == 0
         status.flag(no_rows, "undefined", lambda i: weakest[i][1])
         status.flag(np.isnan(limits.value) & ~no_rows, "undefined", "the rate compared with is 0")
@@ -256,9 +247,9 @@ def _add_standardised(table: MetricTable, counted: Stratified, level: float) -> 
             metric.name,
             limits.value,
             n_rows,
-            Where(counted.attribute, names),
-            statistic=STANDARDISED,
-            setting=Setting(within=counted.within),
+            tables.Where(counted.attribute, names),
+            statistic=tables.STANDARDISED,
+            setting=tables.Setting(within=counted.within),
             interval=limits[1:],
             status=status,
             bounded=bool((~no_rows).all()),
@@ -268,14 +259,14 @@ def _add_standardised(table: MetricTable, counted: Stratified, level: float) -> 
     # Each group's rates over the strata that it has rows in.
     for metric in registry.metrics_of(registry.BINARY, "rate").values():
         if len(metric.rates) == 1 and metric.rates[0].weights == (1, 1):
-            limits = counted.standardised(metric.rates[0]).limits(level=level)
+            limits = counted.standardised(metric.rates[0]).limits(level=table.level)
             add(metric, counted.groups, limits.apply(np.diagonal), [[(g, g)] for g in groups])
     if len(groups) == 1:
         return
     for metric in registry.metrics_of(registry.BINARY, "difference", "ratio").values():
         standardised = counted.standardised(metric.rates[0])
         is_ratio = metric.interval == "ratio"
-        limits = (standardised.ratios if is_ratio else standardised.differences)(level=level)
+        limits = (standardised.ratios if is_ratio else standardised.differences)(level=table.level)
         to_reference = limits.apply(lambda limit: limit[1:, 0])
         add(metric, counted.groups[1:], to_reference, [[(g, 0)] for g in others])
     all_pairs = [(group, other) for group in groups for other in groups if group < other]
@@ -283,9 +274,9 @@ def _add_standardised(table: MetricTable, counted: Stratified, level: float) -> 
         rates = [counted.standardised(rate) for rate in metric.rates]
         among = [of_pairs.compared() for of_pairs in rates]
         if metric.is_gap:
-            limits, _ = largest_difference(rates, among, level=level)
+            limits, _ = largest_difference(rates, among, level=table.level)
         elif len(groups) == 2:
-            limits = rates[0].ratios(level=level).apply(lambda limit: limit[1, 0])
+            limits = rates[0].ratios(level=table.level).apply(lambda limit: limit[1, 0])
         else:
-            limits = smallest_standardised_ratio(rates[0], among[0], level=level)
+            limits = smallest_standardised_ratio(rates[0], among[0], level=table.level)
         add(metric, ("",), limits.apply(lambda limit: np.reshape(limit, 1)), [all_pairs])

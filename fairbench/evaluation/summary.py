@@ -17,17 +17,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
+from fairbench.evaluation import table as tables
 from fairbench.evaluation.abstention import SHARES
-from fairbench.evaluation.table import (
-    BELOW_EPSILON,
-    DEBIASED,
-    PAIRS_THAT_DIFFER,
-    SETTINGS,
-    STATUSES,
-    VALUE,
-    setting_codes,
-    values_of,
-)
 from fairbench.inference import repeats
 from fairbench.inference.gaps import probability_below
 from fairbench.inference.rates import Limits, quantile, rate_limits
@@ -44,7 +35,9 @@ HEADLINES: Mapping[str, Mapping[str, str]] = {
     registry.REGRESSION: {"error": "rmse", "log loss": "nll", "gap": "statistical_parity"},
 }
 # What stands beside a gap among more than two groups, which chance makes larger.
-DEBIASED_MEANS = f"{DEBIASED}: the gap less what chance adds to the largest of more than two groups"
+DEBIASED_MEANS = (
+    f"{tables.DEBIASED}: the gap less what chance adds to the largest of more than two groups"
+)
 _KEYS = ("run", "variant", "metric", "attribute", "group", "outcome")
 _UNKNOWN = (float("nan"), float("nan"), float("nan"))
 Estimate = tuple[float, float, float]
@@ -75,7 +68,7 @@ def estimate(summary: pd.DataFrame, metric: str, protect: str) -> Estimate:
 
     A metric with several settings, such as rates of abstention, counts as none.
     """
-    summary = values_of(summary)
+    summary = tables.values_of(summary)
     rows = summary[(summary["metric"] == metric) & (summary["variant"] == "")]
     rows = rows[(rows["group"] == "") & rows["attribute"].isin(["", protect])]
     rows = rows[rows["attribute"] == rows["attribute"].min()]  # everyone's, if there is one
@@ -100,14 +93,14 @@ def debiased_gaps(rows: pd.DataFrame, summary: pd.DataFrame) -> Floats:
         for name, metric in registry.metrics_of(registry.BINARY, "widest").items()
         if metric.is_gap
     ]
-    debiased = summary[(summary["statistic"] == DEBIASED) & summary["metric"].isin(gaps)]
+    debiased = summary[(summary["statistic"] == tables.DEBIASED) & summary["metric"].isin(gaps)]
     mean_of = dict(zip(_as_texts(debiased[keys]), debiased["mean"], strict=True))
     return np.array([mean_of.get(key, np.nan) for key in _as_texts(rows[keys])], float)
 
 
 def debiased_headline_gap(summary: pd.DataFrame, protect: str) -> float:
     """Return the debiased headline gap of a run; NaN between two groups."""
-    rows = values_of(summary)
+    rows = tables.values_of(summary)
     rows = rows[(rows["metric"] == HEADLINES[task_of(summary)]["gap"]) & (rows["variant"] == "")]
     rows = rows[(rows["group"] == "") & (rows["attribute"] == protect) & rows["outcome"].isna()]
     return float(debiased_gaps(rows, summary)[0]) if len(rows) == 1 else _UNKNOWN[0]
@@ -156,7 +149,7 @@ def summarise(
     reason (with the repeats that have one, such as ``no positives (2 of 20)``) and the columns of
     the settings.
     """
-    code, settings = setting_codes(metrics)
+    code, settings = tables.setting_codes(metrics)
     keys = metrics[[*per, *_BY]].assign(_setting=code)
     # Rows that are summarised together share a cell number. Grouping by texts is slow, so that
     # these numbers are computed once.
@@ -193,7 +186,7 @@ def summarise(
     statuses.loc[outside, "reason"] = _OUTSIDE
     summary = pd.concat([summary[[*summary_rows, *_COLUMNS]], statuses], axis=1)
     return summary.assign(
-        **{name: settings[name].array.take(setting) for name in SETTINGS if name in settings}
+        **{name: settings[name].array.take(setting) for name in tables.SETTINGS if name in settings}
     )
 
 
@@ -216,16 +209,16 @@ def _within_intervals(
     lower, upper : (C,) the limits of each mean's interval.
     """
     statistic = keys["statistic"].to_numpy(object)
-    probabilities = np.flatnonzero(statistic == BELOW_EPSILON)
+    probabilities = np.flatnonzero(statistic == tables.BELOW_EPSILON)
     if not len(probabilities):
         return mean
     gap_keys = keys.drop(columns=["statistic", "_setting"])
     gap = gap_keys.groupby(list(gap_keys), sort=False, observed=True).ngroup().to_numpy()
     value_row = np.full(gap.max() + 1, -1)
-    values = np.flatnonzero(statistic == VALUE)
+    values = np.flatnonzero(statistic == tables.VALUE)
     value_row[gap[values]] = values
     counts_pairs = np.zeros(gap.max() + 1, bool)
-    counts_pairs[gap[statistic == PAIRS_THAT_DIFFER]] = True
+    counts_pairs[gap[statistic == tables.PAIRS_THAT_DIFFER]] = True
     probabilities = probabilities[counts_pairs[gap[probabilities]]]
     epsilon = settings["epsilon"].to_numpy(float)[keys["_setting"].to_numpy()[probabilities]]
     gap_values = value_row[gap[probabilities]]
@@ -248,7 +241,7 @@ def _statuses(metrics: pd.DataFrame, cell: Cells, n_cells: int) -> pd.DataFrame:
     kinds = list(metrics["status"].to_numpy(object)[flagged])
     reasons = metrics["reason"].to_numpy(object)[flagged]
     counts = Counter(zip(flagged_cells, kinds, reasons, strict=True))
-    rank = {kind: code for code, kind in enumerate(STATUSES)}
+    rank = {kind: code for code, kind in enumerate(tables.STATUSES)}
     # The most frequent status; ties go to the first in the order of `STATUSES`.
     most_frequent: dict[int, tuple[int, int, str]] = {}
     for (i, kind, why), count in counts.items():
@@ -260,7 +253,7 @@ def _statuses(metrics: pd.DataFrame, cell: Cells, n_cells: int) -> pd.DataFrame:
     for i, (_, kind_code, why) in most_frequent.items():
         code[i] = kind_code
         reason[i] = f"{why} ({flags[i]} of {total[i]})"
-    statuses = pd.Categorical.from_codes(code, list(STATUSES))
+    statuses = pd.Categorical.from_codes(code, list(tables.STATUSES))
     return pd.DataFrame({"status": statuses, "reason": pd.array(reason, dtype="str")})
 
 
@@ -277,23 +270,23 @@ def _runs(
     """
     split = metrics.groupby(_SPLIT, sort=False).ngroup().to_numpy()
     split_keys = metrics[_SPLIT].iloc[np.flatnonzero(~pd.Series(split).duplicated())].to_numpy()
-    tables = np.full((4, len(keys), len(split_keys)), np.nan)
-    for table, name in zip(tables, ("value", "lower", "upper", "n"), strict=True):
-        table[cell, split] = metrics[name].to_numpy(float)
+    numbers = np.full((4, len(keys), len(split_keys)), np.nan)
+    for column, name in zip(numbers, ("value", "lower", "upper", "n"), strict=True):
+        column[cell, split] = metrics[name].to_numpy(float)
     texts = keys[[*_BY, "outcome"]].astype(str).to_numpy(object).T
     of_run = np.zeros(len(keys), np.intp)
     if per:
         of_run = keys.groupby(list(per), sort=False, observed=True).ngroup().to_numpy()
     for run in range(of_run.max(initial=-1) + 1):
         cells = np.flatnonzero(of_run == run)
-        run_tables = tables[:, cells]
-        has_split = np.isfinite(run_tables[3]).any(axis=0)
-        value, lower, upper, n = run_tables[:, :, has_split]
+        of_run_cells = numbers[:, cells]
+        has_split = np.isfinite(of_run_cells[3]).any(axis=0)
+        value, lower, upper, n = of_run_cells[:, :, has_split]
         variant, metric, statistic, attribute, group, outcome = texts[:, cells]
         run_of_cells = _Run(
             variant=variant,
             # Only the value of a metric has the intervals that are known for the metric's name.
-            metric=np.where(statistic == VALUE, metric, "").astype(object),
+            metric=np.where(statistic == tables.VALUE, metric, "").astype(object),
             attribute=attribute,
             group=group,
             outcome=outcome,
@@ -401,7 +394,10 @@ class _Run:
         never_negative = known.any(axis=1) & ~(self.limits.lower < 0).any(axis=1) | (least >= 0)
         lower = np.where(never_negative, np.clip(means.lower, 0, None), means.lower)
         # The mean of shares is at most 1.
-        is_share = np.array([_is_share(name) for name in self.metric], bool)
+        shares, beginnings = _at_most_one(), ("reliability_", "individual_fairness_")
+        is_share = np.array(
+            [name in shares or name.startswith(beginnings) for name in self.metric], bool
+        )
         upper = np.where(is_share, np.clip(means.upper, None, 1), means.upper)
         # For a folded value, such as the absolute value of a difference, the splits' own limits are
         # averaged: repeats do not narrow them. If only one split has a value, the average is that
@@ -528,11 +524,6 @@ def _comparisons(
         metric = _comparison_metrics().get(name)
         if metric is not None and all(rate.name in metrics for rate in metric.rates):
             yield metric, cells
-
-
-def _is_share(metric: str) -> bool:
-    """Say whether a metric is never above 1."""
-    return metric.startswith(("reliability_", "individual_fairness_")) or metric in _at_most_one()
 
 
 @lru_cache(maxsize=1)

@@ -25,13 +25,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol, TypeAlias, get_args, get_type_hints
+from typing import Any, NamedTuple, TypeAlias, get_args, get_type_hints
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from fairbench.core.arrays import Floats, Mask
+from fairbench.core.arrays import Mask
 from fairbench.inference.rates import Limits
 from fairbench.inference.survey import Design
 
@@ -190,20 +190,11 @@ NAN = float("nan")
 Texts = NDArray[np.object_]
 
 
-class About(Protocol):
-    """Whom values are about: groups of an attribute, an attribute, or everyone."""
-
-    @property
-    def attribute(self) -> str:
-        """The attribute; empty of everyone."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of G groups; one empty name of what is not about a group."""
-
-
 class Where(NamedTuple):
-    """Whom values are about: some groups of an attribute, an attribute, or everyone."""
+    """Whom values are about: some groups of an attribute, an attribute, or everyone.
+
+    The attribute of everyone is empty; of what is not about a group, so is the one name.
+    """
 
     attribute: str = ""
     names: tuple[str, ...] = ("",)
@@ -427,7 +418,7 @@ class MetricTable:
         metrics: str | Sequence[str],
         value: ArrayLike,
         n: ArrayLike,
-        where: About = EVERYONE,
+        where: Where = EVERYONE,
         *,
         statistic: str | Sequence[str] = VALUE,
         setting: Setting | Sequence[Setting] = NO_SETTING,
@@ -486,7 +477,12 @@ class MetricTable:
             of_values = np.array([name in (VALUE, DEBIASED) for name in statistics])[:, None, None]
             few = of_values & (least < self.minimum) & statuses.is_ok & (statuses.reason == "")
             statuses.flag(few, "insufficient", lambda *index: f"n={least[index]}{whose}")
-            lower, upper = _without_width_zero(lower, upper, statuses)
+            # The width of an interval of a mean comes from how much the rows vary. If they do not,
+            # a width of 0 would claim that the mean is known exactly: there is none, and a reason.
+            if (width_zero := lower == upper).any():
+                unexplained = width_zero & statuses.is_ok & (statuses.reason == "")
+                statuses.reason[unexplained] = "no interval: its width would be 0"
+                lower, upper = (np.where(width_zero, NAN, limit) for limit in (lower, upper))
             unexplained = np.isnan(lower) & statuses.is_ok & (statuses.reason == "")
             if unexplained.any():
                 why = [lacking or without_interval(*about)
@@ -540,21 +536,6 @@ class MetricTable:
         columns = _columns(self.blocks)[0]
         strata = [name for name in STRATA if name in columns]
         return pd.DataFrame(columns, columns=[*COLUMNS, *strata])
-
-
-def _without_width_zero(lower: Floats, upper: Floats, statuses: Statuses) -> tuple[Floats, Floats]:
-    """Return the limits of intervals, NaN where they are equal.
-
-    The width of an interval of a mean comes from how much the rows vary. If they do not, a width of
-    0 would claim that the mean is known exactly. There is then no interval, and a reason.
-    """
-    width_zero = lower == upper
-    if not width_zero.any():
-        return lower, upper
-    statuses.reason[width_zero & statuses.is_ok & (statuses.reason == "")] = (
-        "no interval: its width would be 0"
-    )
-    return np.where(width_zero, NAN, lower), np.where(width_zero, NAN, upper)
 
 
 def _unweighted_block(block: Block, design: Design) -> Block:
@@ -639,18 +620,16 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
     row_subject = np.concatenate(of_subject)[order]
     metric, statistic, attribute, settings = zip(*subjects, strict=True) if subjects else [()] * 4
     statistics = np.array([STATISTICS.index(name) for name in statistic], np.int8)
+    status = column(block.status.kind for block in blocks)
+    limits = {name: [getattr(block.limits, name) for block in blocks] for name in Limits._fields}
     columns = {
         "metric": _texts(metric)[row_subject],
         "statistic": pd.Categorical.from_codes(statistics[row_subject], list(STATISTICS)),
         "attribute": _texts(attribute)[row_subject],
         "group": _texts(list(groups))[np.concatenate(of_group)[order]],
-        **{
-            name: column(getattr(block.limits, name) for block in blocks) for name in Limits._fields
-        },
+        **{name: column(ends) for name, ends in limits.items()},
         "n": column(block.n for block in blocks),
-        "status": pd.Categorical.from_codes(
-            column(block.status.kind for block in blocks), list(STATUSES)
-        ),
+        "status": pd.Categorical.from_codes(status, list(STATUSES)),
         "reason": column(block.status.reason for block in blocks),
         **_settings(settings, row_subject),
     }

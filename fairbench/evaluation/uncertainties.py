@@ -21,6 +21,7 @@ from fairbench.evaluation.table import (
     Where,
     invalid_rows,
     no_rows,
+    of_pairs,
 )
 from fairbench.inference import rates
 from fairbench.inference.means import ROWS, Moments, around, loss_limits
@@ -127,26 +128,21 @@ def _add_measures(
 
     def add(form: str, limits: rates.Limits, reasons: Statuses, **options: Any) -> None:
         """Add the means of the measures (no form), or what compares them with the reference's."""
-        size, names = groups.size, groups.names
-        weakest = np.broadcast_to(np.arange(len(names)), size.shape)
-        if form:  # what compares groups has nothing to add about the reference, the first of them
-            weakest = np.where(size[:, 1:] < size[:, :1], weakest[:, 1:], 0)
-            size = np.minimum(size[:, :1], size[:, 1:])
-            limits, names = limits.take(slice(1, None)), names[1:]
-        weakest_names = np.asarray(groups.names, object)[weakest]
-        value = limits.value
-        n = np.broadcast_to(size, value.shape)
-        status = Statuses.of(reasons[..., None], value.shape)
+        size, names = np.broadcast_to(groups.size, limits.value.shape), groups.names
+        status, n = Statuses.of(reasons[..., None], size.shape), size
+        was_ok = status.is_ok
 
         def few_rows(i: int, s: int, g: int) -> str:
-            where = f" in group '{weakest_names[s, g]}'" if weakest_names[s, g] else ""
-            return f"n={n[i, s, g]}{where}"
+            where = f" in group '{groups.names[g]}'" if groups.names[g] else ""
+            return f"n={size[i, s, g]}{where}"
 
-        was_ok = status.is_ok
-        status.flag(was_ok & (n < table.minimum), "insufficient", few_rows)
-        nobody = was_ok & (n == 0)
-        status.flag(nobody, "undefined", lambda _, s, g: no_rows(str(weakest_names[s, g])))
-        value = np.where(status.has_value, value, NAN)
+        status.flag(was_ok & (size < table.minimum), "insufficient", few_rows)
+        nobody = was_ok & (size == 0)
+        status.flag(nobody, "undefined", lambda *at: no_rows(groups.names[at[-1]]))
+        if form:  # what compares groups has nothing to add about the reference, the first of them
+            status, n = of_pairs(status, size), np.minimum(size[..., :1], size[..., 1:])
+            limits, names = limits.take(slice(1, None)), names[1:]
+        value = np.where(status.has_value, limits.value, NAN)
         if table.frequentist:
             few = status.is_ok & (n < FEWEST)
             status.flag(few, "insufficient", lambda *at: f"n={n[at]}, an interval needs {FEWEST}")

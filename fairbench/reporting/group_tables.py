@@ -16,7 +16,6 @@ import pandas as pd
 
 from fairbench.core.arrays import Floats
 from fairbench.core.text import interval, listed, signed
-from fairbench.evaluation.by_group import GroupScores
 from fairbench.evaluation.table import records, setting_text, status_text, values_of
 from fairbench.inference.rates import Limits
 from fairbench.reporting.charts import COLOURS, Panel, Series
@@ -230,17 +229,17 @@ def group_line(name: str, g: int, x: Floats, y: Floats | Limits, *, marked: bool
     return Series(name, x, value, colour, shape=g, marked=marked, dashed=g, band=band)
 
 
-def density_panel(scores: Sequence[GroupScores], label: str) -> Panel:
+def density_panel(scores: Sequence[Mapping[str, Any]], label: str) -> Panel:
     """Return how often each score occurs in the groups of one attribute."""
-    corners = np.repeat(scores[0].edges, 2)[1:-1]
+    corners = np.repeat(scores[0]["edges"], 2)[1:-1]
     lines = [
-        group_line(group.group, g, corners, np.repeat(group.density, 2))
+        group_line(group["group"], g, corners, np.repeat(group["density"], 2))
         for g, group in enumerate(scores[:MOST_LINES])
     ]
     return Panel(lines, label, "share of the group", from_zero="y")
 
 
-def score_table(scores: Sequence[GroupScores], what: str) -> Table:
+def score_table(scores: Sequence[Mapping[str, Any]], what: str) -> Table:
     """Return means and quantiles of the scores of every group.
 
     Parameters
@@ -249,11 +248,11 @@ def score_table(scores: Sequence[GroupScores], what: str) -> Table:
     """
     rows = [
         {
-            **{name: getattr(row, name) for name in ("attribute", "group", "rows")},
-            "mean": row.mean[0],
-            "limits": row.mean[1:],
-            "difference": row.difference[1:],
-            **dict(zip(("low", "median", "high"), row.quantiles, strict=True)),
+            **row,
+            "mean": row["mean"][0],
+            "limits": row["mean"][1:],
+            "difference": row["difference"][1:],
+            **dict(zip(("low", "median", "high"), row["quantiles"], strict=True)),
         }
         for row in scores
     ]

@@ -18,8 +18,7 @@ from fairbench.evaluation.findings import (
     GapAnswer,
     answer_gap,
 )
-from fairbench.evaluation.groups import GroupCounts
-from fairbench.evaluation.intervals import CountIntervals, GapInterval, PosteriorIntervals
+from fairbench.evaluation.groups import CountIntervals, GapInterval, GroupCounts, PosteriorIntervals
 from fairbench.inference.gaps import GroupLimits, leads
 from fairbench.inference.posterior import posterior_draws
 from tests.audits.tables import bounds_of

@@ -15,9 +15,9 @@ from fairbench.audits.kinds.binary import audit_of
 from fairbench.audits.report import document_of
 from fairbench.audits.table import read_audit_table
 from fairbench.evaluation.findings import LARGE, OPEN, SMALL, answer_gap
-from fairbench.evaluation.groups import GroupCounts
-from fairbench.evaluation.intervals import (
+from fairbench.evaluation.groups import (
     CountIntervals,
+    GroupCounts,
     LabelledIntervals,
     PosteriorIntervals,
 )

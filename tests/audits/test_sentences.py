@@ -23,7 +23,7 @@ from fairbench.evaluation.findings import (
     Finding,
     answer_gap,
 )
-from fairbench.evaluation.intervals import GapInterval
+from fairbench.evaluation.groups import GapInterval
 from fairbench.inference.gaps import GroupLimits
 from tests.audits.tables import predictions
 

@@ -8,7 +8,7 @@ import pytest
 from fairbench import Evaluator
 from fairbench.core.arrays import rng
 from fairbench.data.dataset import Task
-from fairbench.evaluation.abstention import AbstentionEvaluation, _RowsByUncertainty, can_abstain
+from fairbench.evaluation.abstention import _RowsByUncertainty, can_abstain, evaluate_abstention
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.table import MetricTable
 from fairbench.metrics.uncertainty import keep_weights
@@ -28,7 +28,7 @@ def data(rows=EIGHT):
 
 def rows_of(test, chooser=None, *, rates=(), candidates=(0.0,)):
     table = MetricTable()
-    AbstentionEvaluation(table, rates, candidates, "g").run(test, chooser)
+    evaluate_abstention(table, test, chooser, rates, candidates, "g")
     return by_place(table)
 
 

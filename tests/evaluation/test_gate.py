@@ -18,7 +18,7 @@ from fairbench.evaluation.gate import (
     judge,
     statement_of,
 )
-from fairbench.evaluation.intervals import CountIntervals
+from fairbench.evaluation.groups import CountIntervals
 from fairbench.inference.rates import rate_limits, ratio_limits
 from fairbench.metrics.registry import accuracy, false_positive_rate
 

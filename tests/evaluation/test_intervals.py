@@ -9,7 +9,7 @@ from scipy import stats
 from fairbench import Evaluator
 from fairbench.core.arrays import rng
 from fairbench.data.dataset import Task
-from fairbench.evaluation.intervals import CountIntervals, LabelledIntervals
+from fairbench.evaluation.groups import CountIntervals, LabelledIntervals
 from fairbench.evaluation.predictions import read_predictions
 from fairbench.evaluation.regression import evaluate_regression
 from fairbench.evaluation.table import MetricTable

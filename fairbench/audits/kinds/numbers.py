@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cache, partial
 from typing import NamedTuple, TypeAlias
 
@@ -28,7 +28,7 @@ from fairbench.data.columns import ColumnRef, is_given, marks_of, numbers_of, sc
 from fairbench.data.dataset import Task
 from fairbench.data.groups import codes_of, cross_columns, notes_on_groups, read_groups
 from fairbench.evaluation import by_group
-from fairbench.evaluation.by_group import GroupScores
+from fairbench.evaluation.by_group import Row
 from fairbench.evaluation.findings import (
     ERROR_RATE,
     GAP,
@@ -41,7 +41,7 @@ from fairbench.evaluation.findings import (
     Finding,
     Measure,
 )
-from fairbench.evaluation.intervals import GapInterval
+from fairbench.evaluation.groups import GapInterval
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.regression import evaluate_regression
 from fairbench.evaluation.table import MetricTable, records, values_of
@@ -219,7 +219,7 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
             Section("", [all_metrics(metrics)]),
         ],
         {
-            **{f"{what}s": list(map(asdict, scores)) for what, scores in distributions.items()},
+            **{f"{what}s": scores for what, scores in distributions.items()},
             "metrics": records(metrics),
         },
         notes=notes,
@@ -255,9 +255,7 @@ def _errors(metrics: pd.DataFrame, metric: str, options: Options) -> Table:
     )
 
 
-def _figure(
-    attribute: str, data: Labelled, distributions: Mapping[str, Sequence[GroupScores]]
-) -> Figure:
+def _figure(attribute: str, data: Labelled, distributions: Mapping[str, Sequence[Row]]) -> Figure:
     """Draw mean residuals in bins of predictions, a tenth of all rows each, and distributions."""
     data = data.with_weight()
     prediction = data.column("prediction")
@@ -278,7 +276,7 @@ def _figure(
     for what, scores in distributions.items():
         panels.append(
             density_panel(
-                [of_group for of_group in scores if of_group.attribute == attribute], what
+                [of_group for of_group in scores if of_group["attribute"] == attribute], what
             )
         )
     first, *more = chart(panels, key=lines)
@@ -337,7 +335,7 @@ def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
         {
             "lists": 1 if lists is None else int(lists.max()) + 1,
             "ranking": shares.to_dict("records"),
-            "scores": [asdict(distribution) for distribution in scores],
+            "scores": scores,
         },
         notes=notes_on_groups(frame, options.group),
         pictures=[Section("Who is first", curves)],
@@ -401,7 +399,7 @@ def _curve(
     attribute: str,
     labels: pd.Series,
     lists: Codes | None,
-    scores: Sequence[GroupScores],
+    scores: Sequence[Row],
 ) -> Figure:
     """Return the groups' shares of the first places, at so many lengths of the top."""
     codes, names = codes_of(labels)
@@ -419,7 +417,7 @@ def _curve(
     title = "log10 of how many places are the first"
     panels = [
         Panel([*lines, *level_lines], title, "share of the first places", from_zero="y"),
-        density_panel([score for score in scores if score.attribute == attribute], "score"),
+        density_panel([score for score in scores if score["attribute"] == attribute], "score"),
     ]
     drawing, *more = chart(panels, key=lines)
     return Figure(

@@ -42,7 +42,7 @@ from fairbench.evaluation.findings import (
     Finding,
     Measure,
 )
-from fairbench.evaluation.intervals import GapInterval
+from fairbench.evaluation.groups import GapInterval
 from fairbench.inference import partial
 from fairbench.inference.gaps import GroupLimits, gap_of_noise, surest_gap
 from fairbench.inference.partial import ProxyRows, RateBounds, SelectedLabels, gap_bounds

@@ -38,7 +38,7 @@ from fairbench.core.errors import UserError, check_choice, check_minimum
 from fairbench.core.files import file_sha256
 from fairbench.core.text import interval, number
 from fairbench.evaluation import findings, some_labels
-from fairbench.evaluation.intervals import GapInterval, LabelledIntervals
+from fairbench.evaluation.groups import GapInterval, LabelledIntervals
 from fairbench.inference import active
 from fairbench.inference.active import GroupPosterior
 from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_level

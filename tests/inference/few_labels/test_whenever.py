@@ -1,12 +1,14 @@
 """Intervals that hold whenever one stops: looked at all along the run, few runs ever miss."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from benchmarks.coverage.labels import FAMILIES_ALONG as FAMILIES
 from benchmarks.coverage.labels import Run
 from benchmarks.coverage.simulate import count
-from fairbench.evaluation.intervals import LabelledIntervals
+from fairbench.evaluation.groups import LabelledIntervals
 from fairbench.inference.survey import LabelledRows
 from fairbench.metrics.registry import (
     BINARY,
@@ -104,7 +106,9 @@ def intervals_of(score, labels):
 
 def test_few_rows_of_a_rate_add_up_rather_than_as_squares():
     balanced = metrics_of(BINARY, "rate")["balanced_accuracy"]
-    intervals = intervals_of(np.random.default_rng(1).beta(3, 3, 400), 4).as_anytime_valid()
+    intervals = replace(
+        intervals_of(np.random.default_rng(1).beta(3, 3, 400), 4), anytime_valid=True
+    )
     (lower,), (upper,) = intervals.rates([balanced])
     parts = [intervals.limits([rate]) for rate in balanced.rates]
     assert lower[0] == pytest.approx(np.mean([part.lower[0, 0] for part in parts]))

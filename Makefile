@@ -39,7 +39,7 @@ $(STAMP): requirements-audit.lock requirements.lock requirements-torch.lock pypr
 		|| { echo "error: the packages did not install; see the lines above"; exit 1; }
 	@# Without the warning that an editable install is one.
 	@PYTHONWARNINGS=ignore $(PIP) --no-deps --no-build-isolation --editable . $(addprefix --editable ,$(EXTENSIONS))
-	@$(BIN)/python -m fairbench.tracking.importer
+	@$(BIN)/python -m fairbench.tracking.database
 	@touch $@
 	@echo "Set up."
 

@@ -125,13 +125,14 @@ class PlannedRun:
     @cached_property
     def fingerprint(self) -> str:
         """A hash of everything the metrics depend on: cells, reading, evaluation, their code."""
-        modules = ["fairbench.experiments.pipeline:evaluate_run", type(self.method).__module__]
+        parts_of_run = (self.method, self.evaluator)
+        modules = ["fairbench.experiments.pipeline:evaluate_run"]
+        modules += [type(part).__module__ for part in parts_of_run]
         # Metrics are found in their folder, and not imported by name: a new one is new code.
         metric_modules = pkgutil.iter_modules(fairbench.metrics.__path__, "fairbench.metrics.")
         modules += [module.name for module in metric_modules]
         parts: list[object] = [
-            describe(self.method),
-            describe(self.evaluator),
+            *map(describe, parts_of_run),
             self.study.protect,
             table_rows(),  # of metrics: what they say is computed, too
         ]

@@ -10,7 +10,7 @@ from tests.harness import ROOT
 PACKAGE = ROOT / "fairbench"
 BEHIND = (
     *sorted((PACKAGE / "results").glob("*.py")),
-    *(PACKAGE / "core" / f"{name}.py" for name in ("files", "locks")),
+    *(PACKAGE / "core" / f"{name}.py" for name in ("files", "processes")),
     *(PACKAGE / "experiments" / f"{name}.py" for name in (
         "execute", "pipeline", "tuning",
     )),

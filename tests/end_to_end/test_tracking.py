@@ -16,6 +16,7 @@ from fairbench.core.processes import locked
 from fairbench.evaluation.summary import summarise
 from fairbench.results.runs import Run, seal_run
 from fairbench.results.upkeep import Sweep, keep_sweep
+from fairbench.tracking.database import is_damaged, local
 from fairbench.tracking.entries import (
     COLOUR,
     SWEEP,
@@ -27,14 +28,7 @@ from fairbench.tracking.entries import (
     means_of,
     metric_values,
 )
-from fairbench.tracking.importer import (
-    NOTE,
-    Tracking,
-    TrackingError,
-    is_damaged,
-    local,
-    logged_entries,
-)
+from fairbench.tracking.importer import NOTE, Tracking, TrackingError, logged_entries
 from tests.harness import ROOT, fairbench, ran, run_folder
 
 # MLflow 3.17 uses what SQLAlchemy 2.1 is about to remove.

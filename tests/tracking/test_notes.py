@@ -2,7 +2,8 @@
 
 import pytest
 
-from fairbench.tracking.importer import NOTE, Entry, Note, read_note, stamp, write_note
+from fairbench.tracking.database import stamp
+from fairbench.tracking.importer import NOTE, Entry, Note, read_note, write_note
 
 FIRST, SECOND, THIRD = (1, 100, 5, 5), (1, 200, 6, 6), (1, 300, 7, 7)
 A, B = {"a": Entry("f", "1", "")}, {"b": Entry("g", "2", "[seed=0]")}

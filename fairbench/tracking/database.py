@@ -1,0 +1,198 @@
+"""The local database of MLflow: migrated once at set-up, copied where needed, locked, checked.
+
+``python -m fairbench.tracking.database`` makes the copy's original, under the environment's prefix.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import logging
+import os
+import sqlite3
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+from fairbench.core import files
+from fairbench.core.errors import UserError
+from fairbench.core.processes import BusyError, locked
+
+# Of a database and its write-ahead log: inode, bytes, time of modification, time of change (ns).
+Stamp = tuple[int, ...]
+
+SCHEME = "sqlite:///"
+# Disks that several machines share: sqlite's write-ahead journal needs one machine's memory.
+_REMOTE = {"afs", "beegfs", "ceph", "cifs", "glusterfs", "gpfs", "lustre", "nfs", "smb", "sshfs"}
+
+
+def quiet() -> None:
+    """Turn off MLflow's telemetry, log and addresses; call before MLflow is imported."""
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
+    os.environ.setdefault("MLFLOW_CONFIGURE_LOGGING", "false")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
+    for name in ("alembic", "mlflow", "urllib3"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+
+
+def template() -> Path:
+    """Return the path of the migrated, empty database of this MLflow version."""
+    version = importlib.metadata.version("mlflow")
+    return Path(sys.prefix) / "share" / "fairbench" / f"mlflow-{version}.db"
+
+
+@contextlib.contextmanager
+def exclusive(address: str, seconds: float, *, whole: bool = False) -> Iterator[None]:
+    """Lock a local database while it is opened and written; a server needs no lock.
+
+    Several processes that open a new sqlite store at once would all migrate it. A damaged database
+    is set aside, and a new one made.
+
+    Parameters
+    ----------
+    seconds : how long to wait for it.
+    whole : whether it is read whole, however large, to see whether it is damaged.
+
+    Raises
+    ------
+    BusyError : another process holds it, or writes it, for so many seconds by now.
+    UserError : it is no file.
+    """
+    if not address.startswith(SCHEME):
+        yield
+        return
+    path = Path(address.removeprefix(SCHEME))
+    with locked(path.with_name(f"{path.name}.lock"), seconds=seconds):
+        if path.is_dir():  # for which MLflow would wait two minutes
+            raise UserError(f"{path} is a folder: move it away")
+        if path.exists() and is_damaged(path, seconds, whole=whole):
+            files.set_aside(path, "a new one is made, and `fairbench sync` logs every run to it")
+            for journal in ("wal", "shm"):
+                path.with_name(f"{path.name}-{journal}").unlink(missing_ok=True)
+        if not path.exists() and template().is_file():
+            content = template().read_bytes()
+            if local(path):  # sqlite writes ahead to it: a commit then costs far less
+                # By the two versions of the format: https://www.sqlite.org/fileformat.html, 1.3.3.
+                content = content[:18] + b"\2\2" + content[20:]
+            files.write_bytes(path, content)
+        yield
+
+
+_CHECKED = 1 << 25  # bytes of a database that is read whole even by a run, in a tenth of a second
+
+
+def is_damaged(path: Path, seconds: float, *, whole: bool = False) -> bool:
+    """Return whether a file is not a database that can be written and read completely.
+
+    It is read through sqlite alone: whoever else opens and closes it frees this process's locks.
+
+    Raises
+    ------
+    BusyError : a program writes it, for so many seconds by now.
+    """
+    size = path.stat().st_size
+    if not size:
+        return True
+    try:
+        with contextlib.closing(sqlite3.connect(path, timeout=seconds)) as database:
+            # One whose header says that it is read-only can be read, and is never written again.
+            database.execute("BEGIN IMMEDIATE")
+            database.rollback()
+            if size > _CHECKED and not whole:
+                return not database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            integrity = database.execute("PRAGMA integrity_check(1)").fetchone()
+            for (name,) in database.execute(_TABLES).fetchall():
+                # Every row, as sqlite's check does not look whether a text is one.
+                deque(database.execute(f'SELECT * FROM "{name}"'), maxlen=0)
+            return integrity != ("ok",) or _lacks_columns(path)
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        # Python's own errors, of bytes that are not valid text, have no error code.
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise BusyError("a program that writes it") from error
+        if code == sqlite3.SQLITE_READONLY:
+            return os.access(path, os.W_OK)
+        return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
+_COLUMNS = (
+    "SELECT tables.name, columns.name FROM sqlite_master AS tables, "
+    "pragma_table_info(tables.name) AS columns WHERE tables.type = 'table'"
+)
+
+
+def _lacks_columns(path: Path) -> bool:
+    """Return whether a database lacks tables or columns that one of its version has."""
+    if not template().is_file():
+        return False
+    versions, columns = [], []
+    for file in (template(), path):
+        with contextlib.closing(sqlite3.connect(file, timeout=1)) as database:
+            versions.append(database.execute("SELECT version_num FROM alembic_version").fetchall())
+            columns.append(set(database.execute(_COLUMNS)))
+    return versions[0] == versions[1] and not columns[0] <= columns[1]
+
+
+def stamp(path: Path) -> Stamp:
+    """Return a stamp that changes whenever a local database is written; empty without a file."""
+    try:
+        states = [path.stat()]
+    except OSError:
+        return ()
+    with contextlib.suppress(OSError):
+        ahead = path.with_name(f"{path.name}-wal").stat()
+        states += [ahead] if ahead.st_size else []
+    parts = ((file.st_ino, file.st_size, file.st_mtime_ns, file.st_ctime_ns) for file in states)
+    return tuple(number for part in parts for number in part)
+
+
+def settle(path: Path) -> Stamp:
+    """Return the stamp of a local database once its write-ahead log is in the file itself.
+
+    Whoever closes it last would put it there, and so change the stamp.
+    """
+    with (
+        contextlib.suppress(sqlite3.Error),
+        contextlib.closing(sqlite3.connect(path, timeout=1)) as database,
+    ):
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return stamp(path)
+
+
+def local(path: Path, mounts: Path = Path("/proc/mounts")) -> bool:
+    """Return whether a path is on a disk of this machine, as far as the table of mounts tells."""
+    try:
+        lines = [line.split() for line in mounts.read_text().splitlines()]
+    except OSError:
+        return True
+    above = {str(parent) for parent in [path.resolve(), *path.resolve().parents]}
+    kinds = {line[1]: line[2] for line in lines if line[1] in above}
+    kind = kinds[max(kinds, key=len)] if kinds else ""
+    return kind.removeprefix("fuse.").rstrip("0123456789") not in _REMOTE
+
+
+def make_template() -> Path:
+    """Create the template by ``mlflow db upgrade``, unless it is there.
+
+    That makes the tables and no experiment: the default one would note the folder it was made in.
+    """
+    path = template()
+    if path.is_file():
+        return path
+    quiet()
+    from mlflow.db import commands
+
+    with tempfile.TemporaryDirectory() as folder:
+        database_file = Path(folder) / path.name
+        commands.main(["upgrade", f"{SCHEME}{database_file}"], standalone_mode=False)
+        files.write_bytes(path, database_file.read_bytes())
+    return path
+
+
+if __name__ == "__main__":
+    make_template()

@@ -388,7 +388,9 @@ class SomeLabels:
                         counts, intervals=replace(counts.intervals, draws=draws)
                     )
         if not counts_alone and self.score is not None and not np.isnan(self.label).all():
-            self._add_scores(table, self.score, evaluator.bins)
+            # Of the labels that are known: the same, whatever completes the others.
+            of_scores = replace(table, frequentist=evaluator.interval == FREQUENTIST)
+            self._add_scores(of_scores, self.score, evaluator.bins)
         metrics = table.frame()
         if not all_labelled:
             # A bootstrap of counts corrects for what chance adds to gaps; where labels are missing,

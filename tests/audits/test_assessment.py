@@ -244,6 +244,12 @@ def test_json_holds_every_metric(tmp_path, capsys):
     assert {row["metric"] for row in content["if_calibrated_alike"]} >= {"accuracy"}
     result = {(row["metric"], row["statistic"]) for row in content["metrics"]}
     assert result >= {("accuracy", "value"), ("equalized_odds", "below_epsilon")}
+    # What scores are worth is of the known labels, whatever completes the others.
+    of_scores, if_alike = (
+        [row for row in content[name] if row["metric"] in ("log_loss", "brier_score", "roc_auc")]
+        for name in ("metrics", "if_calibrated_alike")
+    )
+    assert of_scores == if_alike != []
     assert len(content["gaps"]) == 5
     assert capsys.readouterr().out.count("written:") == 1
 

@@ -721,7 +721,8 @@ def _abstention_charts(metrics: pd.DataFrame) -> list[str]:
     summary = selected.groupby(["metric", "method", "rate"], observed=True)["value"].agg(
         ["mean", "std"]
     )
-    summary = summary.fillna(0).reset_index()
+    # A share at which it is undefined has no point; one repeat has no spread.
+    summary = summary.dropna(subset="mean").fillna(0).reset_index()
     panels = []
     for name in _KEPT:
         rows = summary[summary["metric"] == name]

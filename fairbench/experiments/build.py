@@ -11,8 +11,14 @@ from importlib.util import find_spec
 from typing import Any
 
 from fairbench.components import imported
-from fairbench.core import errors
-from fairbench.core.errors import IncompatibleError, UserError
+from fairbench.core.errors import (
+    IncompatibleError,
+    UserError,
+    check_minimum,
+    check_plain,
+    check_types,
+    unknown_name,
+)
 from fairbench.core.text import digest, quoted, shortened
 from fairbench.data import download as dataset_cache
 from fairbench.data.dataset import Dataset, Task, check_combinable, family_of
@@ -121,10 +127,10 @@ def check_settings(config: Config) -> None:
     """Refuse top-level settings of a wrong type or value."""
     types = {"seed": "int", "n_jobs": "int", "timeout_min": "float | None", "wait_min": "float"}
     truths = dict.fromkeys(("resume", "plan", "figures"), "bool")
-    errors.check_plain("", {**types, **truths, "results": "str"}, config)
+    check_plain("", {**types, **truths, "results": "str"}, config)
     for name, seed in (("seed", config["seed"]), ("dataset.seed", config["dataset"].get("seed"))):
         if isinstance(seed, int):
-            errors.check_minimum(name, seed, 0)
+            check_minimum(name, seed, 0)
             if seed > _LARGEST_SEED:
                 raise UserError(f"{name} is {seed}; it must be at most {_LARGEST_SEED}")
     for name in ("timeout_min", "wait_min"):
@@ -160,7 +166,7 @@ def constructor(group: str, options: Mapping[str, Any]) -> Callable[..., Any]:
     """
     module, _, name = str(options["_target_"]).rpartition(".")
     make = getattr(imported(module), name)
-    errors.check_types(group, make, options)
+    check_types(group, make, options)
     return partial(make, **{key: value for key, value in options.items() if key != "_target_"})
 
 
@@ -170,7 +176,7 @@ def check_varied(config: Config) -> None:
     if group in ("learner", "intervention", "method") and option not in config[group]:
         valid = [name for name in config[group] if name != "_target_"]
         what = f"option of {group}={choice(config, group)} to vary"
-        raise errors.unknown_name(what, option, valid)
+        raise unknown_name(what, option, valid)
 
 
 def _protected_attributes(config: Config, dataset: Dataset) -> tuple[str, ...]:

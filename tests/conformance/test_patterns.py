@@ -30,6 +30,7 @@ LOCAL = {
     "sign": "[re.escape(b';'), re.escape(b'\t')]",
     "written": "_NAMES.values()",
     "form": "[_ISO, _DOTTED, _SLASHED]",
+    "mark": "list(_OTHERS)",
 }
 # Texts to repeat that are worse than those made from a pattern.
 WORST = {

@@ -25,7 +25,7 @@ from benchmarks.statements.two_classes import (
 )
 from fairbench.audits.direction import RATE_NAMES, RATE_OF
 from fairbench.audits.gaps import Gap
-from fairbench.audits.kinds import classes, numbers, unknown
+from fairbench.audits.kinds import classes, intervals, numbers, unknown
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_frame
 from fairbench.core.arrays import Floats
@@ -247,6 +247,7 @@ class Predicted:
     level, bias, scale : (G,) of each group: mean prediction, mean error, and what errors are
         multiplied by.
     reach : (G,) how far bounds of a prediction go to either side; nothing without bounds.
+    varied : by up to which share of itself a row's reach is more or less.
     """
 
     shape: str
@@ -256,6 +257,7 @@ class Predicted:
     bias: Floats
     scale: Floats
     reach: Floats | None = None
+    varied: float = 0.0
 
     @classmethod
     def of(
@@ -299,10 +301,16 @@ class Predicted:
             "mae": [float(np.abs(each).mean()) for each in own],
         }
         if self.reach is not None:
+            shares = 1 + self.varied * np.linspace(-1, 1, 1 + 2000 * (self.varied > 0))
             measures[numbers.COVERAGE] = [
-                float((np.abs(each) <= reach).mean())
+                float((np.searchsorted(np.sort(np.abs(each)), reach * shares, "right")).mean())
+                / len(each)
                 for each, reach in zip(own, self.reach, strict=True)
             ]
+        if self.varied:
+            assert self.reach is not None
+            of_intervals = {intervals.WIDTH: (2 * self.reach).tolist()}
+            measures = {numbers.COVERAGE: measures[numbers.COVERAGE], **of_intervals}
         values: dict[Question, Mapping[str, float]] = {
             (GAP, "sex", label(measure), ""): by_name(column)
             for measure, column in measures.items()
@@ -323,12 +331,15 @@ def drawn_numbers(people: Predicted, generator: np.random.Generator) -> Sample:
     target = prediction + people.bias[group] + people.scale[group] * error
     bounds = None
     if people.reach is not None:
-        bounds = prediction - people.reach[group], prediction + people.reach[group]
+        reach = people.reach[group]
+        if people.varied:
+            reach = reach * generator.uniform(1 - people.varied, 1 + people.varied, people.rows)
+        bounds = prediction - reach, prediction + reach
     options = Options(
         path=PATH,
         group=("sex",),
         target="target",
-        prediction="prediction",
+        prediction="" if people.varied else "prediction",
         bounds=("lower", "upper") if bounds else (),
     )
 
@@ -339,7 +350,8 @@ def drawn_numbers(people: Predicted, generator: np.random.Generator) -> Sample:
             columns |= {"lower_90": bounds[0], "upper_90": bounds[1]}
         by_sex = group_columns(single, {"sex": single["sex"].cat.categories[0]}, 2)
         data = Labelled(target, pd.DataFrame(columns), by_sex, Task.REGRESSION)
-        return numbers.gap_findings(data, options), []
+        compared = intervals.COMPARED if people.varied else numbers.COMPARED
+        return numbers.gap_findings(data, options, compared), []
 
     def frame() -> pd.DataFrame:
         columns = {"sex": named(group, groups), "target": target, "prediction": prediction}
@@ -382,6 +394,27 @@ def populations_numbers() -> Iterator[Population]:
     yield of("2 at epsilon, normal, 20,000 rows", at)
     dozen = Predicted.of("normal", 6000, 3, shares=DOZEN, level=0.6, bias=0.6, reach=1.5)
     yield of("2 alike, a dozen apart, normal, 6,000 rows", dozen, short=True)
+
+
+def populations_intervals() -> Iterator[Population]:
+    """Yield the populations: intervals of rows' own widths, alike in all groups or not."""
+    even = Predicted.of("normal", 1000, reach=1.5)
+    several = Predicted.of("lognormal 1.0", 3000, 10, reach=2.0)
+    # By the last, intervals that widen with the errors cover alike.
+    off, wider = (Predicted.of("normal", 3000, scale=scale, reach=1.5) for scale in (1.6, 1.4))
+    dozen = Predicted.of("normal", 6000, 3, shares=DOZEN, scale=4.0, reach=1.5)
+    people = {
+        "2 alike, 1,000 rows": even,
+        "2 alike, one of 5 %, 1,000 rows": replace(even, shares=parts((0.95, 0.05), 2)),
+        "10 alike, lognormal 1.0, 3,000 rows": several,
+        "2 apart in coverage, 3,000 rows": off,
+        "2 apart in width, 3,000 rows": replace(wider, reach=1.5 * wider.scale),
+        "2 alike, a dozen apart, 6,000 rows": dozen,
+    }
+    for name, of in people.items():
+        varied = replace(of, varied=0.5)
+        drawing = partial(drawn_numbers, varied)
+        yield Population("intervals", name, drawing, varied.truth, short=name.startswith("2 alike"))
 
 
 # Populations of audits of rankings, of one list or of many.
@@ -703,11 +736,15 @@ _FAMILIES: Sequence[Callable[[], Iterator[Population]]] = (
     two_classes.populations,
     populations_classes,
     populations_numbers,
+    populations_intervals,
     populations_ranking,
     populations_proxy,
     populations_survival,
 )
-KINDS = ("binary", "selected", "pair", "many", "classes", "numbers", "ranking", "proxy", "survival")
+KINDS = (
+    *("binary", "selected", "pair", "many", "classes", "numbers", "intervals", "ranking", "proxy"),
+    "survival",
+)
 
 
 def populations(kind: str = "") -> Iterator[Population]:

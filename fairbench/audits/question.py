@@ -35,12 +35,14 @@ PROXY = "an audit of groups by their probabilities (proxy=)"
 PAIR = "a comparison of two scores (against=)"
 CLASSES = "an audit of several classes"
 NUMBERS = "an audit of predicted numbers"
+PREDICTED_INTERVALS = "an audit of predicted intervals (bounds=)"
 RANKING = "an audit of a ranking (top=)"
 SURVIVAL = "an audit of times until an event (event=)"
 COUNTS = "an audit of counts (total=)"
 OF_TWO = (BINARY, SELECTED, MANY, PROXY, PAIR)
-LABELLED = (*OF_TWO, CLASSES, NUMBERS, SURVIVAL)
-BY_PAIRS = (BINARY, SELECTED, PAIR, CLASSES, NUMBERS, RANKING, SURVIVAL, COUNTS)
+OF_NUMBERS = (NUMBERS, PREDICTED_INTERVALS)
+LABELLED = (*OF_TWO, CLASSES, *OF_NUMBERS, SURVIVAL)
+BY_PAIRS = (BINARY, SELECTED, PAIR, CLASSES, *OF_NUMBERS, RANKING, SURVIVAL, COUNTS)
 OF_SCORES = (*OF_TWO, CLASSES, RANKING, SURVIVAL)
 
 # What decisions are for; fairbench.audits.direction says whom their errors hurt.
@@ -153,13 +155,13 @@ class JudgedOptions(TablePart):
     target: str = column(applies=LABELLED)
     score: str = column(several="scores", applies=OF_SCORES)
     prediction: str = column(applies=(BINARY, SELECTED, MANY, PROXY, CLASSES, NUMBERS))
-    labelled: str = column(applies=(*OF_TWO, CLASSES, NUMBERS))
+    labelled: str = column(applies=(*OF_TWO, CLASSES, *OF_NUMBERS))
     positive: str = option("", shown="LABEL", applies=OF_TWO)
     favourable: str = option("", shown="LABEL", applies=OF_TWO)
     decision: str = option("", shown="GOOD/BAD", applies=OF_TWO)
     purpose: str = option("", choices=PURPOSES, applies=OF_TWO)
-    weight: str = column(applies=(BINARY, NUMBERS))
-    cluster: str = column(applies=(BINARY, NUMBERS))
+    weight: str = column(applies=(BINARY, *OF_NUMBERS))
+    cluster: str = column(applies=(BINARY, *OF_NUMBERS))
     id: str = column()
     scale: str = option(
         PROBABILITY, choices=(PROBABILITY, PERCENT, RATING), applies=(*OF_SCORES, COUNTS)
@@ -213,7 +215,8 @@ class Options(JudgedOptions):
         target=; otherwise the row is censored then. score= is the risk of the event by horizon=.
     horizon : With event=: the time by which scores are risks of the event.
     bounds : For predicted numbers: the columns of the ends of prediction intervals. The page has
-        their coverage by group.
+        their coverage by group. Without prediction=: an audit of the intervals alone, of their
+        coverage and their width.
     nominal : With bounds=: the share of targets that the intervals promise to cover.
     prior : For three classes or more: whether the prior is uniform or follows the scores.
     strength : For three classes or more: how many labels the prior counts as.
@@ -237,8 +240,8 @@ class Options(JudgedOptions):
     lists: str = column(applies=(RANKING,))
     event: str = column(applies=(SURVIVAL,))
     horizon: float = option(0.0, least=0, applies=(SURVIVAL,))
-    bounds: tuple[str, ...] = option((), shown="[LOWER,UPPER]", applies=(NUMBERS,))
-    nominal: float = option(0.9, share=True, applies=(NUMBERS,))
+    bounds: tuple[str, ...] = option((), shown="[LOWER,UPPER]", applies=OF_NUMBERS)
+    nominal: float = option(0.9, share=True, applies=OF_NUMBERS)
     prior: str = option("uniform", choices=("uniform", "scores"), applies=(CLASSES,))
     strength: float = option(2.0, least=0.1, applies=(CLASSES,))
 
@@ -266,7 +269,7 @@ class Options(JudgedOptions):
     def _faults(self) -> Iterator[str]:
         """Yield what is wrong with options that need or exclude others, or name a column twice."""
         refused = partial(sentences_of, "options", options=self)
-        no_scores = not (self.score or self.scores or self.prediction or self.total)
+        no_scores = not self._named("score", "scores", "prediction", "total", "bounds")
         is_posterior = self.interval != FREQUENTIST
         yield from refused(
             {

@@ -56,6 +56,13 @@ def with_numbers(frame):
     return frame.assign(prediction=step, target=step + noise + 2.0 * frame["odd"])
 
 
+def with_intervals(frame):
+    """Add intervals that cover everyone but the few, who have the widest."""
+    reach = 1.2 + np.arange(len(frame)) % 500 / 1000 + 0.6 * frame["odd"]
+    middle = frame["prediction"]
+    return frame.assign(lower=middle - reach, upper=middle + reach)
+
+
 def with_times(frame):
     """Add risks that are ordered rightly, but those of the few the other way round."""
     generator = np.random.default_rng(0)
@@ -113,6 +120,11 @@ KINDS = {
     ),
     # Rows without a number are left out, as the page says: they are no people of a group.
     "numbers": (with_numbers, {"target": "target", "prediction": "prediction"}, False),
+    "predicted intervals": (
+        lambda f: with_intervals(with_numbers(f)).drop(columns="prediction"),
+        {"target": "target", "bounds": ["lower", "upper"]},
+        False,
+    ),
     "times until an event": (
         with_times,
         {"target": "time", "event": "event", "score": "score", "horizon": 3},

@@ -29,6 +29,7 @@ _AUDITS: Mapping[str, tuple[str, str]] = MappingProxyType(
         question.SURVIVAL: ("numbers", "audit_survival"),
         question.COUNTS: ("counts", "audit_counts"),
         question.NUMBERS: ("numbers", "audit_numbers"),
+        question.PREDICTED_INTERVALS: ("intervals", "audit_intervals"),
         question.CLASSES: ("classes", "audit_classes"),
     }
 )
@@ -75,6 +76,8 @@ def kind_of(options: Options, frame: pd.DataFrame) -> str:
         question.PROXY: options.proxy,
         question.PAIR: options.against,
         question.SELECTED: options.selected,
+        question.PREDICTED_INTERVALS: options.bounds
+        and not (options.prediction or options.score_columns),
     }
     kind = next((kind for kind, option in option_of.items() if option), "")
     if not kind and options.scores:

@@ -70,6 +70,7 @@ _BINS = 10
 COVERAGE = "coverage"
 # What groups are compared in: all but coverage in the target's units.
 COMPARED = ("mean_prediction", "mean_residual", "mae", COVERAGE)
+TODO = "Read what stays open, and collect more rows for what matters most."
 
 
 def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[str]]:
@@ -89,7 +90,9 @@ def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[
         raise UserError(f"{file}: no row has a value of '{options.target}'")
     rows = frame[known]
     target = numbers_of(rows, ColumnRef(file, options.target))
-    prediction = numbers_of(frame, ColumnRef(file, options.prediction))
+    # Of intervals alone, their lower ends stand for what was predicted.
+    predicted = options.prediction or options.bounds[0]
+    prediction = numbers_of(frame, ColumnRef(file, predicted))
     columns = {"prediction": prediction[known]}
     if options.bounds:
         lower, upper = (numbers_of(rows, ColumnRef(file, name)) for name in options.bounds)
@@ -104,7 +107,7 @@ def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[
             known,
             cross_columns(frame, options.group).astype("category"),
             advice=_said("drawn_by", options=options),
-            values={f"'{options.prediction}'": prediction},
+            values={f"'{predicted}'": prediction},
             clusters=frame[options.cluster] if options.cluster else None,
         )
     design = design_of_options(rows, options)
@@ -124,9 +127,11 @@ def unit_of(data: Labelled) -> float:
     return float(np.std(data.target)) or 1.0
 
 
-def gap_findings(data: Labelled, options: Options) -> list[Finding]:
-    """Return the findings on the gaps, which share the error rate."""
-    metrics = [name for name in COMPARED if name != COVERAGE or options.bounds]
+def gap_findings(
+    data: Labelled, options: Options, compared: Sequence[str] = COMPARED
+) -> list[Finding]:
+    """Return the findings on the gaps in what is compared, which share the error rate."""
+    metrics = [name for name in compared if name != COVERAGE or options.bounds]
     risk = ErrorBudget(len(metrics) * len(data.groups)).risk
 
     @cache
@@ -177,41 +182,17 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
     }
     needs = dict.fromkeys(finding.needs for finding in findings if finding.verdict != NOT_MEASURED)
     notes += [f"Some gaps are {need}." for need in needs if need.startswith("without")]
-    errors = ["mae", COVERAGE] if options.bounds else ["mae"]
+    of_errors = ["mae", COVERAGE] if options.bounds else ["mae"]
     bound = options.epsilon * unit_of(data)
-    unknown = len(frame) - len(data)
-    gaps = table_of(
-        findings,
-        [
-            ("attribute", Column("groups")),
-            ("measure", Column("gap in")),
-            ("value", Column("size", "number")),
-            ("interval", Column("95 % interval", "interval")),
-            ("bound", Column("matters from", "number", left_out=1)),
-            (lambda gap: TableCell(gap.verdict, mark=gap.verdict), Column("verdict")),
-        ],
-        caption=_said("gaps"),
-    )
     return Audit(
         options,
         len(data),
         len(data),
         findings,
+        basis_of(data, options, len(frame)),
         [
-            *sentences_of(
-                "numbers",
-                {"rows": True, "left_out": unknown, "matters": True},
-                rows=len(data),
-                unknown=unknown,
-                bound=bound,
-                options=options,
-            ),
-            *counted_by(options),
-            OF_POPULATION,
-        ],
-        [
-            Section("Gaps between groups", [gaps]),
-            Section("Errors by group", [_errors(metrics, name, options) for name in errors]),
+            Section("Gaps between groups", [gap_table(findings, _said("gaps"))]),
+            Section("Errors by group", [errors(metrics, name, options) for name in of_errors]),
             *(
                 Section(f"{what.capitalize()}s by group", [score_table(scores, what)])
                 for what, scores in distributions.items()
@@ -229,11 +210,36 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
             Section("Residuals by group", [_figure(name, data, distributions)]) for name in singles
         ],
         unseen=["Whether the true numbers are right was not looked at. Nor was why groups differ."],
-        todo_if_open="Read what stays open, and collect more rows for what matters most.",
+        todo_if_open=TODO,
     )
 
 
-def _errors(metrics: pd.DataFrame, metric: str, options: Options) -> Table:
+def basis_of(data: Labelled, options: Options, n_rows: int) -> list[str]:
+    """Return what the figures rest on, of a table of so many rows."""
+    unknown = n_rows - len(data)
+    said = {"rows": True, "left_out": unknown, "matters": True}
+    about = {"unknown": unknown, "bound": options.epsilon * unit_of(data), "options": options}
+    sentences = sentences_of("numbers", said, rows=len(data), **about)
+    return [*sentences, *counted_by(options), OF_POPULATION]
+
+
+def gap_table(findings: Sequence[Finding], caption: str) -> Table:
+    """Return the table of the gaps between groups."""
+    return table_of(
+        findings,
+        [
+            ("attribute", Column("groups")),
+            ("measure", Column("gap in")),
+            ("value", Column("size", "number")),
+            ("interval", Column("95 % interval", "interval")),
+            ("bound", Column("matters from", "number", left_out=1)),
+            (lambda gap: TableCell(gap.verdict, mark=gap.verdict), Column("verdict")),
+        ],
+        caption=caption,
+    )
+
+
+def errors(metrics: pd.DataFrame, metric: str, options: Options) -> Table:
     """Return a mean error of every group and its difference from the reference's."""
     group_values = values_of(metrics).query("group != ''")
     error, less = (

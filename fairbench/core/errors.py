@@ -166,7 +166,7 @@ def check_types(group: str, target: Callable[..., Any], options: Mapping[str, An
     target : a dataclass or function; only ``int``, ``float``, ``bool`` and ``str`` are checked.
     """
     parameters = inspect.signature(target).parameters.values()
-    check_plain(group, {each.name: str(each.annotation) for each in parameters}, options)
+    check_plain(group, {option.name: str(option.annotation) for option in parameters}, options)
 
 
 def check_plain(group: str, types: Mapping[str, str], options: Mapping[str, Any]) -> None:

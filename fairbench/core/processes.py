@@ -1,4 +1,4 @@
-"""A process: its memory, its end, its time, why it failed, and what it locks against others.
+"""What a process may take, how it ends, and how it keeps others out of the files that it changes.
 
 From top to bottom: limits of memory (:func:`limit_memory`), workers that end with the command that
 began them (:func:`serve`, :func:`end_with`), work that is given up when it takes too long

@@ -315,15 +315,15 @@ def digest(content: Any, length: int = 20) -> str:
 
 
 @cache
-def sentences_in(package: str) -> dict[str, Any]:
-    """Return the templates of a package's ``sentences.toml``, by their names."""
-    path = Path(__file__).parents[1] / package / "sentences.toml"
+def declared_in(package: str, file: str = "sentences.toml") -> dict[str, Any]:
+    """Return what a TOML file of a package declares: the templates of its sentences, by name."""
+    path = Path(__file__).parents[1] / package / file
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def said(package: str, name: str, /, **values: object) -> str:
     """Return a sentence of a package's ``sentences.toml``, with its values."""
-    sentence: str = sentences_in(package)[name]
+    sentence: str = declared_in(package)[name]
     return sentence.format(**values)
 
 

@@ -1,4 +1,4 @@
-"""Counts of groups: intervals of their rates and of what compares them, made in one of two ways.
+"""Intervals of the rates of groups, and of what compares them, from counts: of one of two kinds.
 
 ``frequentist`` intervals hold in repeated samples, however few the rows (closed forms of counts);
 ``dirichlet`` ones are quantiles of the posterior that the papers use, and hold for rates and

@@ -36,6 +36,8 @@ from fairbench.metrics.registry import BINARY, REGRESSION, Metric, metrics_of
 def evaluate_regression(table: MetricTable, data: Labelled, levels: Sequence[float]) -> None:
     """Add rows for everyone and each group, and each attribute's parity and that of its labels.
 
+    Where there are intervals and no predictions, the intervals alone are evaluated.
+
     Parameters
     ----------
     levels : the levels of the prediction intervals whose coverage and width are reported.
@@ -43,7 +45,7 @@ def evaluate_regression(table: MetricTable, data: Labelled, levels: Sequence[flo
     weighted = data.with_weight()
 
     def add_parities(groups: Groups) -> None:
-        if groups.attribute:
+        if groups.attribute and "prediction" in data.predictions:
             plain = table.without_rows()
             _add_parities(plain, data, groups.attribute)
             table.add_unweighted(plain.blocks, data.design)
@@ -65,7 +67,7 @@ def _batches(
     def statuses(metric: Metric) -> Statuses:
         return all_groups.statuses(*_bad_rows(metric, columns))
 
-    metrics = metrics_of(REGRESSION)
+    metrics = metrics_of(REGRESSION) if "prediction" in columns else {}
     yield from metric_batches.declared_batches(
         metrics.values(), data.target, columns, all_groups, KINDS, statuses
     )

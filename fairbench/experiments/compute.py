@@ -1,4 +1,4 @@
-"""Computing a cell.
+"""One fit, which is a cell: its training rows are fitted, and the other rows predicted.
 
 :func:`compute` fits on the training rows and keeps the raw outputs for the others, which
 :func:`raw_outputs` returns of what is stored.

@@ -1,4 +1,4 @@
-"""How many independent rows count for, where rows or folds depend on each other or weigh unequally.
+"""How many independent rows a sample is worth whose rows belong together or weigh unequally.
 
 K fold counts that share a correlation rho have the variance of 1 / (1 + (K - 1) rho) as many
 independent rows: the shrinkage (Barrainkua et al. 2024, section 4; :func:`effective_counts`). Rows

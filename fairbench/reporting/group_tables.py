@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
-from importlib.resources import files
 from math import isnan
 from string import Formatter
 from typing import Any, TypeAlias, TypeVar
@@ -15,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.arrays import Floats
-from fairbench.core.text import interval, listed, signed
+from fairbench.core.text import declared_in, interval, listed, signed
 from fairbench.evaluation.table import records, setting_text, status_text, values_of
 from fairbench.inference.rates import Limits
 from fairbench.reporting.charts import COLOURS, Panel, Series
@@ -41,15 +38,9 @@ class _Formatter(Formatter):
 _DECIMALS = 3  # of numbers in sentences
 
 
-@cache
-def _declared(file: str) -> dict[str, dict[str, Any]]:
-    text = files("fairbench.reporting").joinpath(file).read_text(encoding="utf-8")
-    return tomllib.loads(text)
-
-
 def template_of(page: str, name: str) -> str:
     """Return a sentence or a caption of a page, of ``sentences.toml``, with its braces."""
-    return str(_declared("sentences.toml")[page][name])
+    return str(declared_in("reporting")[page][name])
 
 
 def sentence_of(page: str, name: str, /, **values: object) -> str:
@@ -176,7 +167,7 @@ def named_table(
     rules : see :class:`Table`.
     values : what the title, the caption and the headings name.
     """
-    about = _filled(_declared("tables.toml")[page][name], values)
+    about = _filled(declared_in("reporting", "tables.toml")[page][name], values)
     columns = [
         (tuple(of) if isinstance(of, list) else of, Column(**said))
         for said in about.pop("columns")

@@ -1,4 +1,4 @@
-"""What commands leave beside the runs, sweeps, notes and garbage; and packs of runs.
+"""What a results folder has beside cells and runs: sweeps, notes, garbage; and packs of its runs.
 
 A sweep notes its command and the runs that each finished. Garbage is what no run refers to; only
 files that are fairbench's by their names and their contents are listed and removed. A command notes

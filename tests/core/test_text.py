@@ -443,7 +443,7 @@ def test_every_sentence_of_a_package_is_said_with_the_values_that_it_names(packa
         node for path in folder.rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))
     ]
     texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
-    templates = escaping.sentences_in(package)
+    templates = escaping.declared_in(package)
     assert {*templates} <= texts
     calls = [node for node in nodes if isinstance(node, ast.Call)]
     for call in (call for call in calls if getattr(call.func, "id", "") == "said"):

@@ -1,7 +1,7 @@
 """The audit of predicted intervals: whom they cover less often, and for whom they are wider.
 
-An interval may be wide for everybody of a group and still cover all groups alike, so that both are
-compared: the share of the true numbers that lie between their ends, and the mean width.
+Intervals may cover all groups alike and still be far wider for one of them, so that both are
+compared: the share of the true numbers that lie between the ends, and the mean width.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ def audit_intervals(options: Options, frame: pd.DataFrame) -> Audit:
         raise UserError(_said("no_target"))
     data, notes = numbers.read_numbers(options, frame)
     metrics = numbers.evaluate_numbers(data, options)
-    metrics = metrics[metrics["metric"].str.startswith(COMPARED)].reset_index(drop=True)
     findings = numbers.gap_findings(data, options, COMPARED)
     return Audit(
         options,
@@ -51,5 +50,5 @@ def audit_intervals(options: Options, frame: pd.DataFrame) -> Audit:
         notes=notes,
         rates=_said("rates"),
         unseen=[_said("unseen")],
-        todo_if_open=numbers.TODO,
+        todo_if_open=numbers.WHAT_TO_DO_IF_OPEN,
     )

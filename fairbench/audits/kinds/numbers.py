@@ -70,7 +70,7 @@ _BINS = 10
 COVERAGE = "coverage"
 # What groups are compared in: all but coverage in the target's units.
 COMPARED = ("mean_prediction", "mean_residual", "mae", COVERAGE)
-TODO = "Read what stays open, and collect more rows for what matters most."
+WHAT_TO_DO_IF_OPEN = "Read what stays open, and collect more rows for what matters most."
 
 
 def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[str]]:
@@ -90,10 +90,9 @@ def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[
         raise UserError(f"{file}: no row has a value of '{options.target}'")
     rows = frame[known]
     target = numbers_of(rows, ColumnRef(file, options.target))
-    # Of intervals alone, their lower ends stand for what was predicted.
-    predicted = options.prediction or options.bounds[0]
-    prediction = numbers_of(frame, ColumnRef(file, predicted))
-    columns = {"prediction": prediction[known]}
+    predicted = options.prediction or options.bounds[0]  # a column that rows without a target have
+    of_all_rows = numbers_of(frame, ColumnRef(file, predicted))
+    columns = {"prediction": of_all_rows[known]} if options.prediction else {}
     if options.bounds:
         lower, upper = (numbers_of(rows, ColumnRef(file, name)) for name in options.bounds)
         first, second = options.bounds
@@ -107,7 +106,7 @@ def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[
             known,
             cross_columns(frame, options.group).astype("category"),
             advice=_said("drawn_by", options=options),
-            values={f"'{predicted}'": prediction},
+            values={f"'{predicted}'": of_all_rows},
             clusters=frame[options.cluster] if options.cluster else None,
         )
     design = design_of_options(rows, options)
@@ -210,7 +209,7 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
             Section("Residuals by group", [_figure(name, data, distributions)]) for name in singles
         ],
         unseen=["Whether the true numbers are right was not looked at. Nor was why groups differ."],
-        todo_if_open=TODO,
+        todo_if_open=WHAT_TO_DO_IF_OPEN,
     )
 
 

@@ -1,4 +1,4 @@
-"""Two classes where not all is known: of everyone, or of each group by itself.
+"""The audits of two classes where labels or groups are known in part, or groups are many and small.
 
 Where the selected alone have labels, or nobody's group is recorded, the rows give bounds of every
 rate; statements about a gap hold for all rates between these bounds. So many groups that each has

@@ -348,7 +348,7 @@ class Thresholds:
         largest difference of two selection rates; both with ``_lower`` and ``_upper``; and
         ``current``, whether decisions are made by this threshold today.
     constrained : the threshold that a constraint asks for, if there is one; see
-        :func:`constrained_threshold`.
+        :func:`_constrained_threshold`.
     """
 
     curves: Sequence[ThresholdCurves] = ()
@@ -406,7 +406,7 @@ def other_thresholds(table: AuditTable, options: Options, risk: float) -> Thresh
             tables.append(pd.DataFrame(columns)[np.isin(thresholds, steps)])
     constrained = None
     if options.constraint:
-        constrained = constrained_threshold(rows, groups, fine, options, risk)
+        constrained = _constrained_threshold(rows, groups, fine, options, risk)
     return Thresholds(curves, pd.concat(tables, ignore_index=True), constrained)
 
 
@@ -420,7 +420,7 @@ def _large_enough(rates: GroupLimits, codes: NDArray[np.intp]) -> GroupLimits:
     return rates.take(may_be_compared_with(np.bincount(codes)))
 
 
-def constrained_threshold(
+def _constrained_threshold(
     rows: ScoredRows, groups: Mapping[str, pd.Series], fine: Floats, options: Options, risk: float
 ) -> Row:
     """Choose the threshold nearest to today's on half of the rows, and judge it on the others.
@@ -584,12 +584,12 @@ class Assessment:
     @property
     def of_decisions(self) -> bool:
         """Whether there are decisions alone, without scores or labels."""
-        return Basis.of(self.table) is Basis.DECISIONS
+        return _Basis.of(self.table) is _Basis.DECISIONS
 
     @property
     def complete(self) -> bool:
         """Whether all rows have a label."""
-        return Basis.of(self.table) is Basis.ALL_LABELS
+        return _Basis.of(self.table) is _Basis.ALL_LABELS
 
 
 def assess(
@@ -609,15 +609,15 @@ def assess(
     ------
     UserError : if the column of labels has none, and there are no scores.
     """
-    basis = Basis.of(table)
-    if basis is Basis.DECISIONS and options.target:
+    basis = _Basis.of(table)
+    if basis is _Basis.DECISIONS and options.target:
         raise UserError(sentence_of("options", "no_labels", file=options.path.name))
     check_design(table)
     evaluator = Evaluator(epsilon=options.epsilon, interval=options.interval)
     rows = rows_of(table)
     seed = options.seed
     metrics, counts, decided = _evaluate(rows, basis, evaluator, seed, counts_alone=only_findings)
-    gap_metrics = [NEEDS_NO_LABELS] if basis is Basis.DECISIONS else list(RATE_OF)
+    gap_metrics = [NEEDS_NO_LABELS] if basis is _Basis.DECISIONS else list(RATE_OF)
     fixed = table.fixed
     metrics_within = asked_within(table, [name for name in gap_metrics if name not in fixed])
     questions = len(counts) * len(gap_metrics) + len(options.group) * len(metrics_within) + others
@@ -632,7 +632,7 @@ def assess(
         counts,
         bounds,
         decided=decided,
-        assumed=basis is Basis.SCORES,
+        assumed=basis is _Basis.SCORES,
         metrics=gap_metrics,
         names=table.direction.rate_names,
     )
@@ -692,22 +692,22 @@ def _with_robustness(
     The metrics if all groups' scores are calibrated equally, None if that adds nothing; and the
     gaps.
     """
-    basis = Basis.of(table)
+    basis = _Basis.of(table)
     metrics_if_alike = None
     completion = None
-    if basis is Basis.SOME_LABELS and evaluator.interval != DIRICHLET:
+    if basis is _Basis.SOME_LABELS and evaluator.interval != DIRICHLET:
         _, completion = rows.completion(seed, SIGNED)
     if completion is not None:
         metrics_if_alike, counts_if_alike = rows.evaluate(evaluator, seed, completion.counts)
         gaps = with_supposed(gaps, counts_if_alike, table, completion, bounds.epsilon, seed)
     gaps = with_tipping(gaps, counts, bounds)
-    is_posterior = evaluator.interval == DIRICHLET and basis is not Basis.SCORES
-    if not (basis is Basis.DECISIONS or table.design or table.sampling or is_posterior):
+    is_posterior = evaluator.interval == DIRICHLET and basis is not _Basis.SCORES
+    if not (basis is _Basis.DECISIONS or table.design or table.sampling or is_posterior):
         gaps = with_needed(gaps, rows, counts, bounds, seed)
     return metrics_if_alike, gaps
 
 
-class Basis(Enum):
+class _Basis(Enum):
     """What the rates of an audit rest on."""
 
     ALL_LABELS = "every row has a label"
@@ -716,7 +716,7 @@ class Basis(Enum):
     DECISIONS = "there are decisions alone"
 
     @classmethod
-    def of(cls, table: AuditTable) -> Basis:
+    def of(cls, table: AuditTable) -> _Basis:
         """Return what the rates of a table rest on."""
         if not table.labels_known:
             return cls.DECISIONS if table.score is None else cls.SCORES
@@ -724,7 +724,7 @@ class Basis(Enum):
 
 
 def _evaluate(
-    rows: SomeLabels, basis: Basis, evaluator: Evaluator, seed: int, *, counts_alone: bool
+    rows: SomeLabels, basis: _Basis, evaluator: Evaluator, seed: int, *, counts_alone: bool
 ) -> tuple[pd.DataFrame, list[GroupCounts], list[GroupCounts]]:
     """Return the metrics of rows, and the counts of each attribute's groups, and of decisions.
 
@@ -733,17 +733,17 @@ def _evaluate(
     there are none, as if all decisions were right.
     """
     completed = None
-    if basis is Basis.SCORES or (basis is Basis.SOME_LABELS and evaluator.interval == DIRICHLET):
+    if basis is _Basis.SCORES or (basis is _Basis.SOME_LABELS and evaluator.interval == DIRICHLET):
         completed, _ = rows.completion(seed)
-    if basis is not Basis.DECISIONS:
+    if basis is not _Basis.DECISIONS:
         metrics, counts = rows.evaluate(evaluator, seed, completed, counts_alone=counts_alone)
-        if basis is not Basis.SCORES or evaluator.interval == DIRICHLET:
+        if basis is not _Basis.SCORES or evaluator.interval == DIRICHLET:
             return metrics, counts, counts
     as_if_right = replace(rows, label=rows.prediction.astype(float))
     counted, decided = as_if_right.evaluate(evaluator, seed, counts_alone=counts_alone)
     need_no_label = metrics_of_decisions()
     counted = counted[counted["metric"].isin(need_no_label)].reset_index(drop=True)
-    if basis is Basis.DECISIONS:
+    if basis is _Basis.DECISIONS:
         return counted, decided, decided
     completed = metrics[~metrics["metric"].isin(need_no_label)]
     return pd.concat([counted, completed], ignore_index=True), counts, decided
@@ -756,7 +756,7 @@ def check_design(table: AuditTable) -> None:
     ------
     UserError : some rows have none, and there is something that needs them.
     """
-    if table.design is not None and Basis.of(table) in (Basis.SOME_LABELS, Basis.SCORES):
+    if table.design is not None and _Basis.of(table) in (_Basis.SOME_LABELS, _Basis.SCORES):
         raise UserError(sentence_of("options", "label_in_every_row"))
 
 

@@ -168,7 +168,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Option:
+class _Option:
     """One option as a dataclass declares it.
 
     Attributes
@@ -237,10 +237,10 @@ class Option:
         return number
 
 
-def options_of(options: type) -> dict[str, Option]:
+def options_of(options: type) -> dict[str, _Option]:
     """Return the options that a dataclass declares, by name, in the order of its fields."""
     kinds, meant = get_type_hints(options), meanings(options)
-    found: dict[str, Option] = {}
+    found: dict[str, _Option] = {}
     for field in (field for field in fields(options) if field.name in declared_names(options)):
         kind, default = kinds[field.name], field.default
         if field.default_factory is not MISSING:
@@ -249,7 +249,7 @@ def options_of(options: type) -> dict[str, Option]:
             (kind,) = (arg for arg in get_args(kind) if arg is not NoneType)
         listed = get_origin(kind) is tuple
         item = get_args(kind)[0] if listed else kind
-        found[field.name] = Option(
+        found[field.name] = _Option(
             field.name, item, listed, default, meant[field.name], field.metadata
         )
     return found
@@ -280,7 +280,7 @@ def read(options: type[T], words: Sequence[str]) -> T:
     return options(**values)
 
 
-def _value(option: Option, text: Any) -> tuple[str, Any]:
+def _value(option: _Option, text: Any) -> tuple[str, Any]:
     """Return the name of a field and the value that a text sets it to."""
     if option.pairs:
         return option.name, tuple(text)
@@ -293,7 +293,7 @@ def _value(option: Option, text: Any) -> tuple[str, Any]:
 
 
 def _words_by_option(
-    declared: dict[str, Option], words: Sequence[str]
+    declared: dict[str, _Option], words: Sequence[str]
 ) -> Iterator[tuple[str, Any]]:
     """Yield for each word the name of its option, and the text of the value."""
     slots = [option for option in declared.values() if option.argument and not option.pairs]
@@ -319,7 +319,7 @@ def _words_by_option(
 _COLUMNS_OF_GROUPS = ("sensitive", "sensitive_features", "protect", "protected", "attribute")
 
 
-def _unknown_word(word: str, declared: dict[str, Option]) -> UserError:
+def _unknown_word(word: str, declared: dict[str, _Option]) -> UserError:
     """Return the error for a word that no option takes."""
     name, equals, _ = word.partition("=")
     name = name.lstrip("-").replace("-", "_") if word.startswith("-") else name
@@ -331,7 +331,7 @@ def _unknown_word(word: str, declared: dict[str, Option]) -> UserError:
     if name in valid and equals:
         return UserError(f"'{word}' begins with dashes: write {word.lstrip('-')}")
     if name in valid:
-        return UserError(f"'{word}' has no value: write {name}={value_shown(declared[name])}")
+        return UserError(f"'{word}' has no value: write {name}={_value_shown(declared[name])}")
     if name in _COLUMNS_OF_GROUPS and "group" in valid:
         return UserError(f"unknown option '{name}': columns of groups are named with group=")
     if equals or word.startswith("-"):
@@ -360,7 +360,7 @@ def items(text: str, name: str) -> tuple[str, ...]:
     return tuple(item for cell in cells if (item := cell.strip()))
 
 
-def value_shown(option: Option) -> str:
+def _value_shown(option: _Option) -> str:
     """Return the text that ``--help`` shows for an option's value."""
     if declared := option.metadata.get("shown"):
         return str(declared)
@@ -652,14 +652,14 @@ def command_help(name: str, text: str, command: Command, *, whole: bool = False)
     if arguments:
         rows = []
         for word, argument in arguments.items():
-            also = "" if argument.pairs else f" Or {argument.name}={value_shown(argument)}."
+            also = "" if argument.pairs else f" Or {argument.name}={_value_shown(argument)}."
             rows.append((word, argument.sentence + also))
         parts.append("Arguments\n" + table(rows))
     seldom = () if whole else _seldom_used(command.options)
     usual = [option for option in by_name if option.name not in seldom]
     sections = {
         title: [
-            (f"{option.name}={value_shown(option)}", _described(option))
+            (f"{option.name}={_value_shown(option)}", _described(option))
             for option in titled_options
         ]
         for title, titled_options in _sections(command.options, usual).items()
@@ -688,11 +688,11 @@ def _seldom_used(kind: type[Any]) -> set[str]:
     return set()
 
 
-def _sections(kind: type[Any], options: Sequence[Option]) -> dict[str, list[Option]]:
+def _sections(kind: type[Any], options: Sequence[_Option]) -> dict[str, list[_Option]]:
     """Return options under the titles that their dataclass gives them, in their order."""
     titles: Mapping[str, Sequence[str]] = getattr(kind, "sections", {})
     title_of = {name: title for title, names in titles.items() for name in names}
-    by_title: dict[str, list[Option]] = {title: [] for title in (*titles, _OPTIONS)}
+    by_title: dict[str, list[_Option]] = {title: [] for title in (*titles, _OPTIONS)}
     for declared in options:
         by_title[title_of.get(declared.name, _OPTIONS)].append(declared)
     nonempty = {title: titled for title, titled in by_title.items() if titled}
@@ -719,7 +719,7 @@ def _paragraphs(text: str) -> str:
     return "\n\n".join(map(filled, inspect.cleandoc(text).replace("``", "").split("\n\n")))
 
 
-def _described(option: Option) -> str:
+def _described(option: _Option) -> str:
     if option.default in _NO_VALUE:
         return option.sentence
     is_folder = option.name == "results"  # which is shown as it is in a checkout

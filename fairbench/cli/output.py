@@ -149,10 +149,10 @@ def explain_hydra_errors(conf: Path) -> Iterator[None]:
     try:
         yield
     except (HydraException, OmegaConfBaseException) as error:
-        raise UserError(hydra_error_sentence(error, conf)) from error
+        raise UserError(_hydra_error_sentence(error, conf)) from error
 
 
-def hydra_error_sentence(error: Exception, conf: Path) -> str:
+def _hydra_error_sentence(error: Exception, conf: Path) -> str:
     """Return an error of Hydra about a command line as one sentence."""
     from fairbench.cli.command import GROUPS, groups_with
 

@@ -45,7 +45,7 @@ def gap_named(name: str) -> Metric:
 
 
 @dataclass(frozen=True)
-class BothModels:
+class _BothModels:
     """The model in use and the chosen one, on rows that were not used for the choice.
 
     Attributes
@@ -79,7 +79,7 @@ class BothModels:
 
 def compare_models(
     rows: choice.SharedRows, metric: Metric, *, level: float = 0.95, looks: int = 1
-) -> BothModels:
+) -> _BothModels:
     """Return the comparison of two models on rows that were not used for the choice.
 
     Parameters
@@ -99,7 +99,7 @@ def compare_models(
         for goal in (Goal(metric), Goal(metrics_of(BINARY)["error_rate"]))
     )
     flips = _count_flips(rows, level_of_each)
-    return BothModels(
+    return _BothModels(
         metric, len(rows.row), gaps, errors, gap_change, error_change, flips, level, looks, notes
     )
 
@@ -169,7 +169,7 @@ class Alternative:
     chosen_index: int
     within: float
     chosen_by: int
-    comparison: BothModels
+    comparison: _BothModels
     runs: tuple[str, ...]
     label: str = "1"
     read: tuple[str, ...] = ()
@@ -346,7 +346,7 @@ class TuningResult:
         return self.trials[self.position]
 
 
-def choose_trial(trials: Sequence[Trial], goals: Sequence[Goal], tuning: Tuning) -> int:
+def _choose_trial(trials: Sequence[Trial], goals: Sequence[Goal], tuning: Tuning) -> int:
     """Return the position of the finished trial with the smallest weighted sum of objectives.
 
     Raises
@@ -377,7 +377,7 @@ def estimate_promise(
     trials : all trials, the untuned default first.
     test_rows : the number of test rows that will be read.
     """
-    position = choose_trial(trials, goals, tuning)
+    position = _choose_trial(trials, goals, tuning)
     estimates = (trials[place].estimates(goals) for place in (0, position))
     tails_of_goals = _tails_of_goals(_distinct(trials), goals, tuning, test_rows)
     rows = _rows_of(trials[0]).judging_rows(test_rows)

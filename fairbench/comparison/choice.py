@@ -149,7 +149,7 @@ def _check_comparable(runs: Sequence[Run]) -> None:
         raise CannotChooseError(
             said("comparison", "not_comparable", runs=len(runs), options=options)
         )
-    if weighted := [run.id for run in runs if is_weighted(run)]:
+    if weighted := [run.id for run in runs if _is_weighted(run)]:
         count, first = len(weighted), weighted[0]
         raise CannotChooseError(said("comparison", "weighted", count=count, first=first))
 
@@ -207,7 +207,7 @@ def works(wanted: Collection[str], among: Sequence[Run]) -> list[Run]:
         run
         for run in among
         # Its labels are of two kinds, as far as its record says.
-        if not is_weighted(run)
+        if not _is_weighted(run)
         and run.environment.get("task", {}).get("positive_share", 0) is not None
     ]
 
@@ -221,7 +221,7 @@ def works(wanted: Collection[str], among: Sequence[Run]) -> list[Run]:
     return wanted_runs if len(wanted_runs) > 1 else runs
 
 
-def is_weighted(run: Run) -> bool:
+def _is_weighted(run: Run) -> bool:
     """Return whether a run's tables are of weighted rows."""
     return bool(run.config["evaluator"].get("weights"))
 

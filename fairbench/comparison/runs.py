@@ -311,7 +311,7 @@ _PLAIN = (comparing.A_BETTER, comparing.B_BETTER, comparing.PRACTICALLY_EQUAL)
 
 
 @dataclass(frozen=True, eq=False)
-class PairComparison:
+class _PairComparison:
     """The comparison of two runs: one of averaged repeats, or one per repeat.
 
     Attributes
@@ -350,7 +350,7 @@ Ratios = Callable[[RunPredictions], Floats]
 
 def compare_pair(
     first: RunPredictions, second: RunPredictions, settings: Settings, ratios: Ratios | None = None
-) -> PairComparison:
+) -> _PairComparison:
     """Return the comparison of two runs by the repeats that both have.
 
     Parameters
@@ -374,7 +374,7 @@ def compare_pair(
         _compare_repeats((first, second), some_repeats, fractions, settings)
         for some_repeats in repeats_of_comparisons
     ]
-    return PairComparison((first.name, second.name), comparisons, repeats_of_comparisons)
+    return _PairComparison((first.name, second.name), comparisons, repeats_of_comparisons)
 
 
 def _compare_repeats(
@@ -397,7 +397,7 @@ def _compare_repeats(
     counts = _effective_counts(runs, repeats, fractions, settings)
     generator = rng(settings.seed, "comparison", runs[0].people.name, repeats[0])
     averaged = [np.mean(count, axis=0) for count in counts]
-    share = tested_share(runs[0], repeats)
+    share = _tested_share(runs[0], repeats)
     if np.isnan(share):
         return comparing.compare(*_draws(averaged, settings, generator), objectives, rope)
     if settings.predictive:
@@ -439,7 +439,7 @@ def _effective_counts(
     ]
 
 
-def tested_share(run: RunPredictions, repeats: Sequence[int] = ()) -> float:
+def _tested_share(run: RunPredictions, repeats: Sequence[int] = ()) -> float:
     """Return the share of all rows that a hold-out repeat tests, on average over repeats.
 
     It is NaN if every repeat tests all rows (K folds) or the same rows: such repeats are pooled,
@@ -783,7 +783,7 @@ def run_points(
     """Return a run's point for every metric of `METRICS`."""
     labels = labels_of(run.people, protect or run.protect)
     counts = [labels.counts(folds) for folds in run.repeats.values()]
-    share = float("nan") if repeats == TYPICAL else tested_share(run)
+    share = float("nan") if repeats == TYPICAL else _tested_share(run)
     return comparing.points(np.array(counts), run.people.name, test_share=share)
 
 

@@ -271,7 +271,7 @@ _new: dict[str, dict[str, Any]] = {}
 _MOST_NOTES = 2000
 
 
-def own_cache() -> Path:
+def _own_cache() -> Path:
     """Return the user's own folder of what can be computed again."""
     if folder := os.environ.get("FAIRBENCH_CACHE"):
         return Path(folder)
@@ -284,7 +284,7 @@ def own_cache() -> Path:
 def _notes_path() -> Path:
     """Return the file of notes, which are good for this very code and version of Python."""
     name = digest([sha256(Path(__file__).read_bytes()), sys.version, PACKAGES], 12)
-    return own_cache() / f"code-{name}.json"
+    return _own_cache() / f"code-{name}.json"
 
 
 @lru_cache(maxsize=1)

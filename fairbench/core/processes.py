@@ -279,12 +279,12 @@ def in_time(
     start = time.monotonic() - min(before_s, total_s / 2)
     progress.moved -= min(before_s, idle_s / 2)
     thread = threading.Thread(target=carry_out, daemon=True)
-    size = resident_bytes()
+    size = _resident_bytes()
     thread.start()
     while thread.is_alive():
         now = time.monotonic()
         left = min(progress.moved + idle_s, start + total_s) - now
-        progress.over = left <= 0 or resident_bytes() - size > most_bytes
+        progress.over = left <= 0 or _resident_bytes() - size > most_bytes
         if progress.over and left > 0:
             raise GivenUpError(f"it takes more than {most_bytes / 2**30:.1f} GB of memory")
         if progress.over and now - progress.moved >= idle_s:
@@ -295,7 +295,7 @@ def in_time(
     return outcome.result()
 
 
-def resident_bytes() -> int:
+def _resident_bytes() -> int:
     """Return how much memory this process takes; 0 where the system does not say."""
     try:
         pages = int(Path("/proc/self/statm").read_bytes().split()[1])

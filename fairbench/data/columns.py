@@ -560,7 +560,7 @@ def decisions_of(
         return (score > threshold).astype(np.int64)
     text = frame[column.name]
     values = each_value(text, spelled)
-    called = names_of_decisions(values[1], names)
+    called = _names_of_decisions(values[1], names)
     meaning = others or {name: code for code, name in enumerate(called)}
     first, second = (quoted(name, 40) for name in meaning)
     source = "the decisions that decision= names" if others else "the labels of the target"
@@ -570,7 +570,7 @@ def decisions_of(
 _NO = ("0", "no", "n", "false", "f", "nein", "non", "nej", "nee")
 
 
-def names_of_decisions(values: Collection[str], names: tuple[str, str]) -> tuple[str, str]:
+def _names_of_decisions(values: Collection[str], names: tuple[str, str]) -> tuple[str, str]:
     """Return the names of decisions 0 and 1: those of labels, or a plain pair such as 0 and 1.
 
     Parameters
@@ -600,7 +600,7 @@ def notes_on_decisions(
     explained : the names of decisions whose meaning the user gave.
     """
     values = each_value(text, spelled)[1]
-    called = names_of_decisions(values, names)
+    called = _names_of_decisions(values, names)
     if called == names or {*explained} == {*values} - {""}:
         return []
     pairs = (f"'{ours}' stands for '{label}'" for ours, label in zip(called, names, strict=True))

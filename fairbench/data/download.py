@@ -101,7 +101,7 @@ class Archive:
         if path is None:
             path = self._download(source)
         content = unpack(path, source.member, source.size if self.verify else 0)
-        refuse_web_page(content, str(path), source.page)
+        _refuse_web_page(content, str(path), source.page)
         advice = "the file was left in place and not used; replace it, or set data.verify=false to "
         self._check_sum(content, source, f"{path} has", f"{advice}use it as it is")
         return content
@@ -168,7 +168,7 @@ def unpack(path: Path, member: str = "", size: int = 0) -> bytes:
     content = path.read_bytes()
     try:
         if path.suffix == ".gz":
-            refuse_web_page(content, str(path), "")
+            _refuse_web_page(content, str(path), "")
             return _within(gzip.GzipFile(fileobj=io.BytesIO(content)), path, size)
         if member and content.startswith(b"PK"):
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -201,7 +201,7 @@ def _within(packed: gzip.GzipFile | IO[bytes], path: Path, size: int) -> bytes:
     raise DataError(f"{path} unfolds to more than {why}. Delete it and get it again{way_out}")
 
 
-def refuse_web_page(content: bytes, file: str, page: str) -> None:
+def _refuse_web_page(content: bytes, file: str, page: str) -> None:
     """Refuse HTML that was saved under a data file's name, as a server's error page often is."""
     start = content[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if start.startswith((b"<!doctype html", b"<html", b"<head", b"<?xml")):
@@ -241,7 +241,7 @@ def _fetch(url: str, source: Source, size: int) -> bytes:
         except GivenUpError as error:
             raise DataError(f"given up: {error}") from error
         content = unpack(path, source.member, size)
-    refuse_web_page(content, url, source.page)
+    _refuse_web_page(content, url, source.page)
     return content
 
 
@@ -281,7 +281,7 @@ def load(
     """
     if options.get("path"):
         return loader(archive)
-    path = cache_path(archive, options)
+    path = _cache_path(archive, options)
     if archive.verify and (cached := _read(path, archive)) is not None:
         return cached
     data = loader(archive)
@@ -298,7 +298,7 @@ def load(
     return data
 
 
-def cache_path(archive: Archive, options: Mapping[str, Any]) -> Path:
+def _cache_path(archive: Archive, options: Mapping[str, Any]) -> Path:
     """Return the cache file: under ``$FAIRBENCH_CACHE``, or ``.cache`` in the archive's store."""
     folder = os.environ.get("FAIRBENCH_CACHE") or archive.store / ".cache"
     module = str(options["_target_"]).rpartition(".")[0]

@@ -132,7 +132,7 @@ def _check_index(
         )
 
 
-def labels_and_columns(
+def _labels_and_columns(
     given: Mapping[str, Any], task: Task, positive: object = None
 ) -> tuple[Floats, dict[str, Floats]]:
     """Return the target and the other columns as numbers, labels as 0 and 1.
@@ -160,7 +160,7 @@ def labels_and_columns(
     return columns.pop("target"), columns
 
 
-def classes_and_columns(
+def _classes_and_columns(
     given: Mapping[str, Any], classes: Sequence[object] | None = None
 ) -> tuple[tuple[str, ...], Floats, dict[str, Floats]]:
     """Return the names of the classes, the codes of the target, and the other columns as numbers.
@@ -337,7 +337,7 @@ def _one_dimensional(name: str, column: Any) -> Any:
     return column
 
 
-def sensitive_frame(
+def _sensitive_frame(
     columns: Mapping[str, NDArray[Any]], *, what: str = "sensitive feature"
 ) -> pd.DataFrame:
     """Return groups as categorical columns, one per attribute.
@@ -497,7 +497,7 @@ def evaluate(
     aligned, features, bands = align(arrays, sensitive_features, within)
     given = in_memory.by_text((privileged or {}).items(), "privileged")
     privileged = {name: text_of(label) or MISSING for name, label in given.items()}
-    sensitive = sensitive_frame(features)
+    sensitive = _sensitive_frame(features)
     data = _read_arrays(aligned, sensitive, privileged, task, positive, classes, evaluator)
     table = evaluator.table(data, [rng(seed, "posterior")])
     if within is not None:
@@ -534,9 +534,9 @@ def _read_arrays(
     """Return checked predictions with their labels, and groups by their attributes (n, A)."""
     names: tuple[str, ...] = ()
     if task is Task.MULTICLASS:
-        names, y, columns = classes_and_columns(arrays, classes)
+        names, y, columns = _classes_and_columns(arrays, classes)
     else:
-        y, columns = labels_and_columns(arrays, task, positive)
+        y, columns = _labels_and_columns(arrays, task, positive)
     valid = np.isin(y, (0, 1)) if task is Task.BINARY else np.isfinite(y)
     if not valid.all():
         expected = "0 or 1" if task is Task.BINARY else "a number"
@@ -575,7 +575,7 @@ def _strata(within: Mapping[str, NDArray[Any]], data: Labelled, evaluator: Evalu
         raise UserError("within takes neither sample_weight nor clusters: leave one of them out")
     if evaluator.interval != FREQUENTIST:
         raise UserError("within has no interval=dirichlet: use interval=frequentist, the default")
-    columns = sensitive_frame(within, what="feature of within")
+    columns = _sensitive_frame(within, what="feature of within")
     for name in columns:
         if name in data.groups:
             raise UserError(

@@ -294,12 +294,12 @@ class Evaluator:
             return of_label
 
         if len(data.classes) > 2:
-            hits = right_as_label(data)
+            hits = _right_as_label(data)
             hits = replace(hits, predictions=hits.predictions[["prediction"]])
             table.blocks.extend(evaluated(hits).blocks_of(lambda name: _is_of(name, _WHOLE)))
             _add_scores(table, data.with_weight(), self.bins)
         for k, name in enumerate(data.classes):
-            table_of_class = evaluated(as_label(data, k))
+            table_of_class = evaluated(_as_label(data, k))
             if len(data.classes) == 2 and k:
                 shared = table_of_class.blocks_of(lambda metric: _is_of(metric, _TOGETHER))
                 table.blocks.extend(shared)
@@ -320,7 +320,7 @@ class Evaluator:
                 return
             of_right = table.without_rows()
             rates = self.abstention_rates
-            right = right_as_label(data)
+            right = _right_as_label(data)
             abstention.evaluate_abstention(of_right, right, None, rates, (), attribute)
             gaps = ("abstention_statistical_parity", "abstention_equalized_odds")
             table.blocks.extend(of_right.blocks_of(lambda name: name not in gaps))
@@ -513,7 +513,7 @@ _TOGETHER = (*_WHOLE, "balanced_accuracy", "log_loss", "brier_score", "nll")
 _GAPS = ("statistical_parity", "equal_opportunity")
 
 
-def as_label(data: Labelled, k: int) -> Labelled:
+def _as_label(data: Labelled, k: int) -> Labelled:
     """Return predictions of one class against the rest: label 1 is the class, 0 all others."""
     columns = {"prediction": data.column("prediction") == k}
     if f"score_{k}" in data.predictions:
@@ -521,7 +521,7 @@ def as_label(data: Labelled, k: int) -> Labelled:
     return _with_label(data, data.target == k, columns)
 
 
-def right_as_label(data: Labelled) -> Labelled:
+def _right_as_label(data: Labelled) -> Labelled:
     """Return predictions of correctness: the label is always 1, the prediction 1 where right."""
     columns = {"prediction": data.column("prediction") == data.target}
     if "uncertainty" in data.predictions:
@@ -603,7 +603,7 @@ def _add_averages(
         about = (n[:, None], Where(groups.attribute))
         table.add(name, value, *about, interval=(lower, upper), status=status[:, None])
 
-    labels = [as_label(data, k) for k in range(len(data.classes))]
+    labels = [_as_label(data, k) for k in range(len(data.classes))]
     counts_of_classes = [count(label, table.level) for label in labels]
     # Bonferroni's correction, so that the intervals of all classes hold at once.
     wider_level = 1 - (1 - table.level) / len(labels)
@@ -640,7 +640,7 @@ def _add_averages(
     none = np.full(len(value), NAN)
     _, rows, status = gap_of(first, metric.name)
     add("statistical_parity_group_weighted", Limits(value, none, none), rows, status)
-    right = count(right_as_label(data), table.level)
+    right = count(_right_as_label(data), table.level)
     add("equal_opportunity_micro", *gap_of(right, "accuracy_gap"))
 
 

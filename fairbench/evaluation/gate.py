@@ -62,7 +62,7 @@ class Condition:
     @property
     def declared(self) -> Metric | None:
         """The declared gap or rate; None of an impact ratio."""
-        return judged_metrics().get(self.metric)
+        return _judged_metrics().get(self.metric)
 
     @property
     def needs_labels(self) -> bool:
@@ -94,7 +94,7 @@ class Condition:
 
 
 @lru_cache(maxsize=1)
-def judged_metrics() -> Mapping[str, Metric]:
+def _judged_metrics() -> Mapping[str, Metric]:
     """Return the declared gaps and rates that a condition may be about."""
     gaps = {name: metric for name, metric in metrics_of(BINARY, "widest").items() if metric.is_gap}
     return MappingProxyType({**gaps, **metrics_of(BINARY, "rate")})
@@ -196,16 +196,16 @@ def _metric_name(name: str, whose: str, bound: str) -> str:
         error proposes.
     """
     plain = "_".join(name.lower().split())
-    by_label = {"_".join(one.label.split()): key for key, one in judged_metrics().items()}
+    by_label = {"_".join(one.label.split()): key for key, one in _judged_metrics().items()}
     of_gap = f"gap_in_{plain.removesuffix('_gap')}"
-    names = {**by_label, **{key: key for key in (*judged_metrics(), IMPACT_RATIO)}}
+    names = {**by_label, **{key: key for key in (*_judged_metrics(), IMPACT_RATIO)}}
     if called := names.get(plain) or (names.get(of_gap) if plain.endswith("_gap") else None):
         return called
     other = find(plain)
     if instead := _ELSEWHERE.get(plain):
         raise UserError(f"fail_if= takes no {plain}: that is {instead} here")
     if other is not None and other.interval in ("difference", "ratio", "widest"):
-        same = [key for key, one in judged_metrics().items() if one.rates == other.rates]
+        same = [key for key, one in _judged_metrics().items() if one.rates == other.rates]
         instead = IMPACT_RATIO if plain == "disparate_impact" else same[0]
         raise UserError(
             f"fail_if= takes no {plain}, which compares with the first group alone: use {instead}, "
@@ -217,7 +217,7 @@ def _metric_name(name: str, whose: str, bound: str) -> str:
             f"unknown measure of fail_if '{shortened(name)}': for the gap between groups write "
             f"{whose}{gap.name}>{bound} or '{whose}{gap.label}>{bound}'"
         )
-    raise unknown_name("measure of fail_if", name, [*judged_metrics(), IMPACT_RATIO])
+    raise unknown_name("measure of fail_if", name, [*_judged_metrics(), IMPACT_RATIO])
 
 
 # How people write the gap in a rate: gap.selection_rate, gap(selection_rate), selection_rate_gap.
@@ -239,7 +239,7 @@ def _gap_of(rate: str) -> Metric:
     ------
     UserError : no gap is declared in such a rate; names the gaps.
     """
-    gaps = [metric for metric in judged_metrics().values() if metric.is_gap]
+    gaps = [metric for metric in _judged_metrics().values() if metric.is_gap]
     for gap in gaps:
         names = {gap.name, "_".join(gap.label.removeprefix("gap in ").split())}
         names |= {gap.rates[0].name} if len(gap.rates) == 1 else set()
@@ -259,7 +259,7 @@ _ELSEWHERE = {
 
 def _failing_signs(metric: str) -> tuple[str, ...]:
     """Return the signs that a condition on a measure may have."""
-    declared = judged_metrics().get(metric)
+    declared = _judged_metrics().get(metric)
     better = "higher" if declared is None else declared.better
     return {"higher": (BELOW,), "lower": (ABOVE,)}.get(str(better), (BELOW, ABOVE))
 

@@ -53,7 +53,7 @@ Metrics = Sequence[Metric]
 
 
 @lru_cache(maxsize=1)
-def counted_rates() -> tuple[Rate, ...]:
+def _counted_rates() -> tuple[Rate, ...]:
     """Return the distinct rates that metrics of counts are computed from."""
     metrics = metrics_of(BINARY, "rate", "difference", "ratio", "widest").values()
     return tuple(dict.fromkeys(rate for metric in metrics for rate in metric.rates))
@@ -164,7 +164,7 @@ class CountIntervals(_Counted):
     asked : the rates that intervals may be wanted of.
     """
 
-    asked: Sequence[Rate] = field(default_factory=counted_rates)
+    asked: Sequence[Rate] = field(default_factory=_counted_rates)
     bounded: ClassVar[bool] = True
 
     @cached_property
@@ -467,7 +467,7 @@ class LabelledIntervals(CountIntervals):
         cls, labels: LabelledRows, counts: Counts, level: float, generator: np.random.Generator
     ) -> LabelledIntervals:
         """Return the intervals of labelled rows with these counts (G, 4)."""
-        rates = counted_rates()
+        rates = _counted_rates()
         worth = (*labels.effective_counts(rates), labels.rows_of(rates))
         return cls(counts, NO_DRAWS, level, worth=worth, generator=generator, labels=labels)
 
@@ -530,7 +530,7 @@ class LabelledIntervals(CountIntervals):
         """Return counts (G, 4) that have the metric's rates; other metrics' may be others."""
         successes, sizes = self._counts_for(metric)
         with np.errstate(invalid="ignore"):
-            return counts_with(metric.rates, successes / sizes)
+            return _counts_with(metric.rates, successes / sizes)
 
     def posterior_counts(self, metric: Metric) -> Counts:
         """Draw such counts (T, G, 4) from the rates' Beta posteriors, whose prior is Jeffreys'."""
@@ -538,13 +538,13 @@ class LabelledIntervals(CountIntervals):
         first = (successes + 0.5)[:, None]
         second = (sizes - successes + 0.5)[:, None]
         shape = (len(sizes), DRAWS, sizes.shape[-1])
-        return counts_with(metric.rates, self.generator.beta(first, second, shape))
+        return _counts_with(metric.rates, self.generator.beta(first, second, shape))
 
 
 DRAWS = 2048
 
 
-def counts_with(rates: Sequence[Rate], shares: Floats) -> Counts:
+def _counts_with(rates: Sequence[Rate], shares: Floats) -> Counts:
     """Return counts (..., 4) in which rates have these shares (R, ...) of successes.
 
     Rates of several rest on different rows, such as the true and the false positive rate.

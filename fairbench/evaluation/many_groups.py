@@ -258,7 +258,7 @@ def pooled(
     table = pd.DataFrame(
         {
             "n": n.astype(int) if (n == np.round(n)).all() else n,
-            **estimates_of(y, n, posterior, level=level),
+            **_estimates_of(y, n, posterior, level=level),
             "rank_lower": lowest_rank,
             "rank_upper": highest_rank,
             "worst": posterior.worst(largest=worst == "largest"),
@@ -277,7 +277,7 @@ def pooled(
     return table
 
 
-def estimates_of(
+def _estimates_of(
     successes: Floats, sizes: Floats, posterior: Pooled, *, level: float = 0.95
 ) -> dict[str, Floats]:
     """Return each group's rate (G,), by its own counts and among the others, with intervals."""
@@ -476,7 +476,7 @@ def estimates_of_rates(
             "rate": name,
             "group": groups,
             "rows": sizes[r].astype(int),
-            **estimates_of(successes[r], sizes[r], posterior),
+            **_estimates_of(successes[r], sizes[r], posterior),
             "everyone": float(successes[r].sum() / sizes[r].sum()),
             "within_epsilon": within,
             "verdict": np.select(is_within_or_beyond, [WITHIN, BEYOND], UNSURE),

@@ -69,7 +69,7 @@ def set_batches(
     ----------
     columns : among them ``set_<class>_<percent>``, 1 where the class is in the set.
     """
-    sets = {level: label_set for level in levels if len(label_set := label_sets(columns, level))}
+    sets = {level: label_set for level in levels if len(label_set := _label_sets(columns, level))}
     if not sets:
         return
     held = np.stack(list(sets.values()))
@@ -91,7 +91,7 @@ def evaluate_sets(table: MetricTable, data: Labelled, levels: Sequence[float]) -
     metric_batches.add_estimates(table, all_groups, batches)
 
 
-def label_sets(columns: Columns, level: float) -> Floats:
+def _label_sets(columns: Columns, level: float) -> Floats:
     """Return whether each of C labels is in each row's set, (C, n); C is 0 without sets."""
     percent = f"{100 * level:g}"
     matches = [match for name in columns if (match := _SET.fullmatch(name))]

@@ -82,8 +82,8 @@ class Components:
 
 def components(config: Config) -> Components:
     """Make every component, the data set last: it is the one that costs time."""
-    check_settings(config)
-    check_varied(config)
+    _check_settings(config)
+    _check_varied(config)
     made = {
         name: _component(config, name)
         for name in ("split", "learner", "intervention", "method", "evaluator", "consistency")
@@ -123,7 +123,7 @@ def load_dataset(config: Config) -> Dataset:
     return _loaded[key]
 
 
-def check_settings(config: Config) -> None:
+def _check_settings(config: Config) -> None:
     """Refuse top-level settings of a wrong type or value."""
     types = {"seed": "int", "n_jobs": "int", "timeout_min": "float | None", "wait_min": "float"}
     truths = dict.fromkeys(("resume", "plan", "figures"), "bool")
@@ -170,7 +170,7 @@ def constructor(group: str, options: Mapping[str, Any]) -> Callable[..., Any]:
     return partial(make, **{key: value for key, value in options.items() if key != "_target_"})
 
 
-def check_varied(config: Config) -> None:
+def _check_varied(config: Config) -> None:
     """Refuse to vary an option that a component is not configured with, and so would not heed."""
     group, _, option = str(config["consistency"]["vary"] or "").partition(".")
     if group in ("learner", "intervention", "method") and option not in config[group]:

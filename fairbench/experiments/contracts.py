@@ -87,7 +87,7 @@ class Capabilities:
     keep_invalid: bool = False
 
 
-class Component(Protocol):
+class _Component(Protocol):
     """The base of learners, interventions, fitters and methods."""
 
     @property
@@ -149,7 +149,7 @@ class Loss(Protocol):
         """Return predictions, (n, k): probabilities, a mean, or mean and standard deviation."""
 
 
-class Learner(Component, Protocol):
+class Learner(_Component, Protocol):
     """A frozen dataclass of hyperparameters.
 
     The estimators of one that `gives` members have ``predict_members(X, members, seed)`` -> the
@@ -210,7 +210,7 @@ class Model(Protocol):
         """
 
 
-class Intervention(Component, Protocol):
+class Intervention(_Component, Protocol):
     """A frozen dataclass that changes how an estimator is fitted or read."""
 
     def wrap(self, estimator: Any, seed: int) -> Model:
@@ -243,7 +243,7 @@ class Fitted(Protocol):
         """Return raw outputs: name -> (n,) or (n, members) arrays, with a last axis of classes."""
 
 
-class Fitter(Component, Protocol):
+class Fitter(_Component, Protocol):
     """A frozen dataclass that fits the models of a cell, and never sees test targets."""
 
     def loss(self, task: Task, classes: int = 2) -> Loss:
@@ -253,7 +253,7 @@ class Fitter(Component, Protocol):
         """Fit as many models as it takes; `make_model` takes an integer seed."""
 
 
-class Method(Component, Protocol):
+class Method(_Component, Protocol):
     """An uncertainty method: a fitter, and a reading of its raw outputs."""
 
     @property

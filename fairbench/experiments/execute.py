@@ -588,7 +588,7 @@ class Submitit:
         if self.cluster == "slurm":
             job_arguments = [[argument] * len(batches) for argument in (n_jobs, self.minutes)]
             try:
-                jobs = self.submitter().map_array(work_all, batches, *job_arguments)
+                jobs = self.submitter().map_array(_work_all, batches, *job_arguments)
             except RuntimeError as error:  # of submitit
                 lines = [line.strip(" -") for line in str(error).splitlines() if line.strip(" -")]
                 why = lines[-1] if lines else repr(error)
@@ -607,7 +607,7 @@ class Submitit:
         while waiting or running:
             while waiting and len(running) < self._at_once():
                 units = waiting.pop()
-                call = pickle.dumps((work_all, (units, n_jobs, self.minutes)))
+                call = pickle.dumps((_work_all, (units, n_jobs, self.minutes)))
                 job = submit.submit(call_with, os.getpid(), call)
                 running.append((job, list(units), time.monotonic()))
             # Checking takes at most a twentieth of the time.
@@ -671,7 +671,7 @@ class Submitit:
         return submitit_executor
 
 
-def work_all(
+def _work_all(
     units: Sequence[WorkUnit], n_jobs: int, minutes: float | None = None
 ) -> list[UnitResult]:
     """Carry out the units of one submitted job, on as many processes as it was given.

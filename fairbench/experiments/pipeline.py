@@ -480,7 +480,7 @@ def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) ->
         "seed": run.study.seed,
         "protect": run.protect,
         "purpose": run.writer.highest_purpose(run.purpose),
-        "task": task_facts(run),
+        "task": _task_facts(run),
         "group_at_prediction": run.study.group_at_prediction,
         "data_sha256": {source.path: source.sha256 for source in run.dataset.sources},
         "versions": run.study.identity()["versions"],
@@ -496,7 +496,7 @@ def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) ->
     run.writer.write(run.config, cells, tables, run.dataset, environment)
 
 
-def task_facts(run: PlannedRun) -> dict[str, Any]:
+def _task_facts(run: PlannedRun) -> dict[str, Any]:
     """Return the facts about a task before anything is fitted, on the rows that the run uses.
 
     Returns

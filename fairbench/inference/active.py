@@ -22,7 +22,7 @@ AnyPosterior = TypeVar("AnyPosterior", Beta, Normal)
 
 
 @dataclass(frozen=True, eq=False)
-class PosteriorArms(Generic[AnyPosterior]):
+class _PosteriorArms(Generic[AnyPosterior]):
     """Arms whose rows are successes or failures, or have a number: each a posterior of its mean.
 
     Attributes
@@ -39,14 +39,14 @@ class PosteriorArms(Generic[AnyPosterior]):
         """Draw every arm's rate or mean once, (R, A)."""
         return self.posterior.draw_once(generator)
 
-    def take(self, rows: Any) -> PosteriorArms[AnyPosterior]:
+    def take(self, rows: Any) -> _PosteriorArms[AnyPosterior]:
         """Return some of the replications, or other places that the arrays are indexed by."""
-        return PosteriorArms(self.posterior.take(rows), self.unlabelled[rows])
+        return _PosteriorArms(self.posterior.take(rows), self.unlabelled[rows])
 
     @staticmethod
     def of(
         prior: Beta, sizes: Sequence[int] | Codes, *, replications: int = 1
-    ) -> PosteriorArms[Beta]:
+    ) -> _PosteriorArms[Beta]:
         """Return unlabelled arms.
 
         Parameters
@@ -59,17 +59,17 @@ class PosteriorArms(Generic[AnyPosterior]):
         pseudo = (
             np.broadcast_to(array, shape).copy() for array in (prior.successes, prior.failures)
         )
-        return PosteriorArms(Beta(*pseudo), np.broadcast_to(rows, shape).copy())
+        return _PosteriorArms(Beta(*pseudo), np.broadcast_to(rows, shape).copy())
 
-    def record(self: PosteriorArms[Beta], rows: Codes, arms: Codes, success: NDArray[Any]) -> None:
+    def record(self: _PosteriorArms[Beta], rows: Codes, arms: Codes, success: NDArray[Any]) -> None:
         """Count, in place, one label for each (replication, arm); no pair may come twice."""
         self.posterior.successes[rows, arms] += success
         self.posterior.failures[rows, arms] += 1 - success
         self.unlabelled[rows, arms] -= 1
 
 
-BetaArms: TypeAlias = PosteriorArms[Beta]
-NormalArms: TypeAlias = PosteriorArms[Normal]
+BetaArms: TypeAlias = _PosteriorArms[Beta]
+NormalArms: TypeAlias = _PosteriorArms[Normal]
 Arms: TypeAlias = Any  # these, or others with `unlabelled`, `draw` and `take`
 
 

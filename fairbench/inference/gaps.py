@@ -200,7 +200,7 @@ def largest_gap(*rates: GroupLimits) -> Limits:
             limits.take(groups) for groups in (first, second) for limits in both
         )
         shared = between(rate.correlation, first, second)
-        sizes = size_limits_of_pairs(wide, pointwise, other_wide, other_pointwise, shared)
+        sizes = _size_limits_of_pairs(wide, pointwise, other_wide, other_pointwise, shared)
         limits_of_rates.append([np.fmax.reduce(array, axis=-1, initial=np.nan) for array in sizes])
     value, lower, upper = (np.fmax.reduce(arrays) for arrays in zip(*limits_of_rates, strict=True))
     return Limits(value, np.clip(lower, 0, None), np.where(np.isnan(value), np.nan, upper))
@@ -233,7 +233,7 @@ def gap_of_noise(rates: Limits, *, level: float = 0.95) -> float:
     return float(np.trapezoid(1 - below.prod(axis=1) - (1 - below).prod(axis=1), points))
 
 
-def size_limits_of_pairs(
+def _size_limits_of_pairs(
     first_wide: Limits,
     first: Limits,
     second_wide: Limits,
@@ -313,7 +313,7 @@ def surest_gap(rates: GroupLimits) -> tuple[Limits, int, int]:
         rows_wide, rows_pointwise = (
             Limits(*(limit[rows, None] for limit in limits)) for limits in (wide, pointwise)
         )
-        _, lowers, uppers = size_limits_of_pairs(rows_wide, rows_pointwise, wide, pointwise)
+        _, lowers, uppers = _size_limits_of_pairs(rows_wide, rows_pointwise, wide, pointwise)
         lowers[rows - start, rows] = uppers[rows - start, rows] = np.nan  # a group and itself
         upper = np.fmax(upper, np.fmax.reduce(uppers, axis=None))
         furthest = np.where(np.isnan(lowers), -np.inf, lowers)
@@ -938,7 +938,7 @@ def largest_difference(
         first, second = _of_pairs(rates.limits(level=level))
         wider_level = _wider(pairs, level, len(several))
         first_wide, second_wide = _of_pairs(rates.limits(level=wider_level))
-        limits = size_limits_of_pairs(first_wide, first, second_wide, second, rates.correlation)
+        limits = _size_limits_of_pairs(first_wide, first, second_wide, second, rates.correlation)
         gaps.append(
             [np.fmax.reduce(np.where(pairs, array, np.nan), axis=(-2, -1)) for array in limits]
         )

@@ -94,7 +94,7 @@ def differs_from_rest(successes: ArrayLike, sizes: ArrayLike) -> Floats:
     return same_rate(y, n, *rest)
 
 
-def binomial_mid_tail(count: ArrayLike, size: ArrayLike, rate: ArrayLike) -> Floats:
+def _binomial_mid_tail(count: ArrayLike, size: ArrayLike, rate: ArrayLike) -> Floats:
     """Return P(Y < count) + P(Y = count) / 2 of a binomial variable Y."""
     y, n = np.asarray(count, np.float64), np.asarray(size, np.float64)
     less = special.betainc(n - y + 1, np.maximum(y, 1), 1 - np.asarray(rate))  # P(Y < y)
@@ -557,7 +557,7 @@ def _surprise(
     alpha = np.maximum(strength[r, :, 0] * centre[r, :, g], _TINY)
     beta = np.maximum(strength[r, :, 0] - alpha, _TINY)
     rates = special.betaincinv(alpha, beta, points)
-    tail = (weights[r, :, g] * binomial_mid_tail(y[r, g, None], rows[r, 0, g, None], rates)).sum(
+    tail = (weights[r, :, g] * _binomial_mid_tail(y[r, g, None], rows[r, 0, g, None], rates)).sum(
         axis=1
     )
     surprise[r, g] = 2 * np.minimum(tail, 1 - tail)

@@ -336,7 +336,7 @@ def _or_undefined(bins: Bins, values: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Explained:
+class _Explained:
     """Shares of variance that predictions leave unexplained.
 
     Attributes
@@ -360,7 +360,7 @@ def explained_variance(
     groups: int,
     *,
     sample: Sampled | None = None,
-) -> Explained:
+) -> _Explained:
     """Return what predictions (n,) leave of the variance in groups 0 .. G - 1."""
     size = np.maximum(np.bincount(codes, minlength=groups), 1)
     share = 1 / size[codes] if sample is None else sample.share
@@ -376,13 +376,13 @@ def explained_variance(
         influence = np.nan_to_num(away**2 / unexplained[codes] - apart**2 / total[codes])
     tails = means.tail_index(np.stack([-influence, influence]), codes, groups)
     if sample is None:
-        return Explained(left, means.Moments.of_groups(influence, codes, groups), tails)
+        return _Explained(left, means.Moments.of_groups(influence, codes, groups), tails)
     totals = sample.totals(share * influence)
     moments = means.Moments.of_sampled(np.zeros(groups), totals, sample)
-    return Explained(left, moments, tails, totals)
+    return _Explained(left, moments, tails, totals)
 
 
-def explained_limits(shares: Explained, *, level: means.Level = 0.95) -> Limits:
+def explained_limits(shares: _Explained, *, level: means.Level = 0.95) -> Limits:
     """Return coefficients of determination with intervals, NaN where a tail is not known.
 
     That is under :data:`ERROR_ROWS` rows, and from the tail index :data:`MOST_HEAVY` on.
@@ -453,10 +453,10 @@ def coverage_area_limits(loss: ArrayLike, uncertainty: ArrayLike, *, level: floa
     weight = ((summed[stop] - summed[stop - n_tied]) / n_tied)[tie]  # the mean over tied rows
     unseen = np.sqrt((weight**2).mean())
     value, variance = (weight * is_error).sum(), (weight**2 * is_error).sum()
-    return gamma_limits(value, variance, unseen, level=level)
+    return _gamma_limits(value, variance, unseen, level=level)
 
 
-def gamma_limits(
+def _gamma_limits(
     value: ArrayLike, variance: ArrayLike, unseen: ArrayLike, *, level: float = 0.95
 ) -> Limits:
     """Return weighted sums of rare events with Fay and Feuer's intervals.

@@ -130,7 +130,7 @@ def critical(tail: Any) -> Any:
     return -special.ndtri(tail)
 
 
-def chance_above(quantile: Any) -> Any:
+def _chance_above(quantile: Any) -> Any:
     """Return the probability that a standard normal variable exceeds a quantile."""
     return special.ndtr(-quantile)
 
@@ -183,7 +183,7 @@ def correction(candidates: Candidates, *, level: float = 0.95) -> tuple[list[Tai
         for errors, _, allowed in choices
     ]
     plausible = np.any([may_be_chosen for _, may_be_chosen, _ in choices], axis=0)
-    return tails, float(chance_above(-min(lowest))), plausible
+    return tails, float(_chance_above(-min(lowest))), plausible
 
 
 def _simulate_choices(candidates: Candidates, chosen: int) -> Iterator[tuple[Floats, Mask, float]]:
@@ -298,7 +298,7 @@ def _shortest(
         left_for_upper = allowed - lower - excess_below
         share_above = _share_above(-errors, steps)
         share_without_choice = _share_above(-without_choice, steps)
-        chance = chance_above(steps) + share_above - share_without_choice
+        chance = _chance_above(steps) + share_above - share_without_choice
         chance = np.maximum.accumulate(chance[::-1])[::-1]
         needed = np.append(steps, np.inf)[np.searchsorted(-chance, -left_for_upper)]
         above = np.maximum(above, needed)
@@ -306,7 +306,7 @@ def _shortest(
     # Of the intervals that are almost the shortest, take the most symmetric one.
     asymmetry = np.where(width <= _AS_SHORT * width.min(), np.abs(lower - missed / 2), np.inf)
     best = int(asymmetry.argmin())
-    return float(lower[best]), float(chance_above(above[best]))
+    return float(lower[best]), float(_chance_above(above[best]))
 
 
 def _share_above(errors: Floats, limits: Floats) -> Floats:

@@ -177,7 +177,7 @@ def _standardised_wasserstein(values: Floats, kept: Floats) -> Floats:
 # Uncertainty: its parts, its means by group, and how alike like people's predictions are.
 
 
-class Decomposition(NamedTuple):
+class _Decomposition(NamedTuple):
     """The uncertainty within the members' predictions and that between them, each (n,)."""
 
     aleatoric: Floats
@@ -189,7 +189,7 @@ class Decomposition(NamedTuple):
         return self.aleatoric + self.epistemic
 
 
-def variance_decomposition(members: ArrayLike) -> Decomposition:
+def variance_decomposition(members: ArrayLike) -> _Decomposition:
     """Return the two parts of the label's variance, summed over the classes (Kwon et al. 2020).
 
     Aleatoric is the mean over members of P_m (1 - P_m), epistemic that of (P_m - Pbar)^2; their
@@ -202,16 +202,16 @@ def variance_decomposition(members: ArrayLike) -> Decomposition:
     Examples
     --------
     >>> variance_decomposition([[0.5, 0.0], [0.5, 1.0]])
-    Decomposition(aleatoric=array([0.5, 0. ]), epistemic=array([0. , 0.5]))
+    _Decomposition(aleatoric=array([0.5, 0. ]), epistemic=array([0. , 0.5]))
     """
     p = np.asarray(members, float)
     aleatoric, epistemic = (p * (1 - p)).mean(axis=0), ((p - _mean(p)) ** 2).mean(axis=0)
     if p.ndim == 2:
-        return Decomposition(2 * aleatoric, 2 * epistemic)
-    return Decomposition(aleatoric.sum(axis=-1), epistemic.sum(axis=-1))
+        return _Decomposition(2 * aleatoric, 2 * epistemic)
+    return _Decomposition(aleatoric.sum(axis=-1), epistemic.sum(axis=-1))
 
 
-def entropy_decomposition(members: ArrayLike) -> Decomposition:
+def entropy_decomposition(members: ArrayLike) -> _Decomposition:
     """Return the two parts of the predictive entropy in nats (Depeweg et al. 2018, equation 5).
 
     Aleatoric is the members' mean entropy, epistemic the mutual information of label and member,
@@ -230,7 +230,7 @@ def entropy_decomposition(members: ArrayLike) -> Decomposition:
     mean = np.maximum(_mean(p), np.finfo(float).tiny)
     divergence = rel_entr(p, mean).sum(axis=-1).mean(axis=0)
     # Rounding leaves a divergence of 0 a few 1e-17 under it.
-    return Decomposition(entr(p).sum(axis=-1).mean(axis=0), np.maximum(divergence, 0))
+    return _Decomposition(entr(p).sum(axis=-1).mean(axis=0), np.maximum(divergence, 0))
 
 
 def _mean(members: Floats) -> Floats:

@@ -112,7 +112,7 @@ def chart(panels: Sequence[Panel], *, key: Sequence[Series] = ()) -> list[str]:
     height = _TOP + HEIGHT + _BOTTOM
     shifted_group = f'<g transform="translate({_LEFT} {_TOP})">'
     drawings = [
-        svg_drawing(f"{shifted_group}{''.join(_panel(panel))}</g>", height) for panel in panels
+        _svg_drawing(f"{shifted_group}{''.join(_panel(panel))}</g>", height) for panel in panels
     ]
     if key:
         parts = []
@@ -123,11 +123,11 @@ def chart(panels: Sequence[Panel], *, key: Sequence[Series] = ()) -> list[str]:
             entry_group = f'<g transform="translate(12 {top})">{_key(series, texts)}</g>'
             parts.append(_group(entry_group, series))
             top += _ROW * len(texts)
-        drawings.append(svg_drawing("".join(parts), top))
+        drawings.append(_svg_drawing("".join(parts), top))
     return drawings
 
 
-def svg_drawing(content: str, height: float) -> str:
+def _svg_drawing(content: str, height: float) -> str:
     """Return SVG elements as a drawing of this height and the width of a panel."""
     return f'<svg class="chart" role="img" viewBox="0 0 {PANEL} {height:.0f}">{content}</svg>'
 
@@ -221,7 +221,7 @@ def forest(
         ends += [(f"{end:g}", "middle", place_of(end)) for end in band if low < end < high]
     for text, anchor, x in ends:
         elements.append(f'<text x="{x}" y="{top + 12}" text-anchor="{anchor}">{text}</text>')
-    return svg_drawing("".join(elements), top + 18)
+    return _svg_drawing("".join(elements), top + 18)
 
 
 def _estimate(
@@ -232,7 +232,7 @@ def _estimate(
     ends = interval(lower, upper, decimals)
     numbers = f"{number(value, decimals)}{f' ({ends})' if ends else ''}"
     hint = f"<title>{escape(name)}</title>"
-    yield f'<text x="6" y="{top + 12}">{escape(shorten_name(name))}{hint}</text>'
+    yield f'<text x="6" y="{top + 12}">{escape(_shorten_name(name))}{hint}</text>'
     yield f'<text x="{PANEL - 6}" y="{top + 12}" text-anchor="end">{numbers}</text>'
     y = top + 20
     yield f'<line class="grid" x1="6" x2="{PANEL - 6}" y1="{y}" y2="{y}"/>'
@@ -242,7 +242,7 @@ def _estimate(
         yield f'<circle cx="{at(value):.1f}" cy="{y}" r="4"/>'
 
 
-def shorten_name(name: str, most: int = 34) -> str:
+def _shorten_name(name: str, most: int = 34) -> str:
     """Return a name in at most so many letters, its middle left out."""
     return name if len(name) <= most else f"{name[: most // 2]}…{name[-most // 2 + 1 :]}"
 

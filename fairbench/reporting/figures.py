@@ -60,7 +60,7 @@ def draw_figures(metrics: pd.DataFrame, title: str, protect: str, folder: Path) 
         figure.savefig(folder / f"{name}.png", format="png")
 
 
-class DrawnFigure(Figure):
+class _DrawnFigure(Figure):
     """A figure that a notebook shows, though it was drawn without pyplot."""
 
     def _repr_png_(self) -> bytes:
@@ -70,16 +70,16 @@ class DrawnFigure(Figure):
         return content.getvalue()
 
 
-def new_figure(width: float, height: float, *, layout: Any = None) -> Figure:
+def _new_figure(width: float, height: float, *, layout: Any = None) -> Figure:
     """Return an empty figure, in inches; the layout is matplotlib's."""
-    figure = DrawnFigure(figsize=(width, height), dpi=110, layout=layout)
+    figure = _DrawnFigure(figsize=(width, height), dpi=110, layout=layout)
     FigureCanvasAgg(figure)
     return figure
 
 
 def _new(width: float = 4.8, height: float = 4.2) -> tuple[Figure, Axes]:
     """Return a figure with fixed margins: fitting them takes as long as all the drawing."""
-    figure = new_figure(width, height)
+    figure = _new_figure(width, height)
     figure.subplots_adjust(left=0.14, right=0.96, bottom=0.13, top=0.92)
     return figure, figure.add_subplot()
 
@@ -108,7 +108,7 @@ def reliability_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figur
     return _binned_figure(points, title, labels, 1)
 
 
-def spread_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
+def _spread_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
     """Draw the sd of the residuals against mean predicted uncertainty, per group of rows."""
     labels = "mean predicted uncertainty", "sd of target - prediction"
     points = _paired(metrics, "spread_predicted", "spread_empirical")
@@ -186,7 +186,7 @@ def intervals_figure(rows: pd.DataFrame, epsilon: float, label: str) -> Figure:
     rows : a frame with the columns title, value, lower and upper.
     label : the label of the axis.
     """
-    figure = new_figure(7.0, 1.2 + 0.3 * len(rows), layout="constrained")
+    figure = _new_figure(7.0, 1.2 + 0.3 * len(rows), layout="constrained")
     axes = figure.add_subplot()
     places = np.arange(len(rows))
     axes.axvspan(-epsilon, epsilon, color="#dcebf5", label=f"less than {epsilon:g}")
@@ -210,7 +210,7 @@ def group_reliability_figure(groups: Mapping[str, pd.DataFrame]) -> Figure:
     """
     across = min(len(groups), _ACROSS)
     down = -(-len(groups) // across)
-    figure = new_figure(2.4 * across + 0.4, 2.4 * down + 0.4, layout="constrained")
+    figure = _new_figure(2.4 * across + 0.4, 2.4 * down + 0.4, layout="constrained")
     panels = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
     for axes in panels.flat[len(groups) :]:
         axes.set_axis_off()
@@ -234,10 +234,10 @@ def _groups_and_title(metrics: pd.DataFrame, title: str) -> tuple[list[str], str
     return list(sizes.index[largest]), f"{title}: the {MOST_GROUPS} largest of {len(sizes)} groups"
 
 
-def abstention_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
+def _abstention_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
     """Draw error and fairness of the rows kept, and each group's abstention, against the rate."""
     curves = metrics[(metrics["attribute"] == protect) & metrics["rate"].notna()]
-    figure = new_figure(9, 4)
+    figure = _new_figure(9, 4)
     figure.subplots_adjust(left=0.09, right=0.98, bottom=0.13, top=0.9, wspace=0.22)
     left, right = figure.subplots(1, 2)
     overall = curves[curves["group"] == ""]
@@ -259,9 +259,9 @@ def abstention_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure
     return figure
 
 
-def feature_shift_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
+def _feature_shift_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
     """Draw the features that abstention moves most, at the highest rate of abstention."""
-    shifts = feature_shifts(metrics)
+    shifts = _feature_shifts(metrics)
     rate = shifts["rate"].max()
     by_feature = shifts[shifts["rate"] == rate].groupby("feature", sort=False)["value"]
     shift = by_feature.agg(mean="mean", sd="std").fillna({"sd": 0}).nlargest(TOP_FEATURES, "mean")
@@ -276,7 +276,7 @@ def feature_shift_figure(metrics: pd.DataFrame, title: str, protect: str) -> Fig
     return figure
 
 
-def feature_shifts(metrics: pd.DataFrame) -> pd.DataFrame:
+def _feature_shifts(metrics: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of feature shift."""
     rows = metrics[metrics["metric"] == "feature_shift"]
     return rows.assign(feature=rows["feature"].astype(str))
@@ -300,21 +300,21 @@ def _font_has(sign: str) -> bool:
     return sign.isascii() or bool(get_font(findfont(FontProperties())).get_char_index(ord(sign)))
 
 
-def consistency_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
+def _consistency_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
     """Draw the distribution over individuals of the sd across variants, and the noise's beside it.
 
     Boxes run from the 25th to the 75th percentile, whiskers from the 5th to the 95th, crosses mark
     the maximum; all are means over repeats.
     """
     figure, axes = _new()
-    found = {label: quantile_box(metrics, name) for name, label in _BOX_LABELS.items()}
+    found = {label: _quantile_box(metrics, name) for name, label in _BOX_LABELS.items()}
     boxes = [{**box, "label": label} for label, box in found.items() if box is not None]
     axes.bxp(boxes, flierprops={"marker": "x"}, medianprops={"color": ORANGE})
     axes.set(ylabel="sd of an individual's uncertainty", title=title, ylim=(0, None))
     return figure
 
 
-def quantile_box(metrics: pd.DataFrame, name: str) -> dict[str, Any] | None:
+def _quantile_box(metrics: pd.DataFrame, name: str) -> dict[str, Any] | None:
     """Return the box of ``consistency`` or ``noise``, means over repeats; None without one."""
     rows = metrics[metrics["metric"] == f"{name}_sd"]
     if rows["value"].notna().sum() == 0:
@@ -342,13 +342,13 @@ OUTCOMES = {
 }
 
 
-def uncertainties_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
+def _uncertainties_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
     """Draw the mean uncertainties of each group of `protect`, with the intervals of one repeat."""
     of_attribute = metrics[(metrics["attribute"] == protect) & (metrics["group"] != "")]
     parts = [part for part in PARTS if f"{part}_uncertainty" in set(of_attribute["metric"])]
     groups, title = _groups_and_title(of_attribute, title)
     size = 1.2 + 2.6 * len(parts), 1.4 + 0.35 * len(groups)
-    figure = new_figure(*size, layout="constrained")
+    figure = _new_figure(*size, layout="constrained")
     for axes, part in zip(figure.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
         rows = of_attribute[of_attribute["metric"] == f"{part}_uncertainty"].groupby(
             "group", sort=False
@@ -375,7 +375,7 @@ def individual_fairness_figure(metrics: pd.DataFrame, title: str, protect: str) 
     names = [name for name in names if name in set(rows["metric"])]
     groups = dict.fromkeys(rows["group"])
     looks = list(zip(groups, cycle(COLOURS), cycle(LINES), strict=False))
-    figure = new_figure(2.4 * len(OUTCOMES), 0.8 + 1.9 * len(names), layout="constrained")
+    figure = _new_figure(2.4 * len(OUTCOMES), 0.8 + 1.9 * len(names), layout="constrained")
     grid = figure.subplots(len(names), len(OUTCOMES), sharex=True, sharey="row", squeeze=False)
     for panels, name in zip(grid, names, strict=True):
         for axes, outcome in zip(panels, OUTCOMES, strict=True):
@@ -401,12 +401,12 @@ def individual_fairness_figure(metrics: pd.DataFrame, title: str, protect: str) 
 # The figures of a run: name, metric that it needs, and what draws it.
 _OF_A_RUN = (
     ("reliability", "reliability_mean_score", reliability_figure),
-    ("spread", "spread_predicted", spread_figure),
+    ("spread", "spread_predicted", _spread_figure),
     ("group_rates", "selection_rate", group_rates_figure),
-    ("abstention", "abstention_error_rate", abstention_figure),
-    ("feature_shift", "feature_shift", feature_shift_figure),
-    ("consistency", "consistency_sd", consistency_figure),
-    ("uncertainties", "predictive_uncertainty", uncertainties_figure),
+    ("abstention", "abstention_error_rate", _abstention_figure),
+    ("feature_shift", "feature_shift", _feature_shift_figure),
+    ("consistency", "consistency_sd", _consistency_figure),
+    ("uncertainties", "predictive_uncertainty", _uncertainties_figure),
     ("individual_fairness", "individual_fairness_prediction", individual_fairness_figure),
 )
 LINES = ("-", "--", ":", "-.", (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
@@ -452,7 +452,7 @@ def abstention(metrics: pd.DataFrame) -> Iterator[Named]:
         if len(rows):
             figure = _panels(rows, _method_curves, "share abstained on", f"{label}, rows kept")
             yield metric.removeprefix("abstention_"), figure
-    for rate, rows in feature_shifts(metrics).groupby("rate"):
+    for rate, rows in _feature_shifts(metrics).groupby("rate"):
         label = f"{SHIFT_LABEL}, abstaining on {rate:.0%}"
         figure = _panels(rows, _dots, label, columns=2, height=3.6)
         yield f"feature_shift_rate{rate:g}", figure
@@ -509,7 +509,7 @@ def _panels(
     rows = ceil(len(datasets) / columns)
     width = width or 9.6 / max(columns, 2)
     with rc_context({"font.size": 12}):
-        figure = new_figure(width * columns, height * rows, layout="constrained")
+        figure = _new_figure(width * columns, height * rows, layout="constrained")
         grid = figure.subplots(rows, columns, squeeze=False, sharey=sharey)
         for axes, name in zip(grid.flat, datasets, strict=False):
             axes.set_title(mathtext(name))
@@ -541,7 +541,7 @@ def _boxes(axes: Axes, metrics: pd.DataFrame, styles: Mapping[str, Style]) -> No
     """Draw, for each method, boxes of individuals' uncertainties across variants, and of noise."""
     for name, shift, width in (("noise", 0.25, 0.15), ("consistency", -0.1, 0.4)):
         for position, (method, style) in enumerate(styles.items()):
-            box = quantile_box(metrics[metrics["method"] == method], name)
+            box = _quantile_box(metrics[metrics["method"] == method], name)
             if box is None:
                 continue
             colour = GREY if name == "noise" else style["color"]
@@ -699,7 +699,7 @@ def comparison_figure(
     region : the highest-density region, to which the probabilities are restricted.
     names : the names of A and B.
     """
-    figure = new_figure(6.4, 6.0)
+    figure = _new_figure(6.4, 6.0)
     figure.subplots_adjust(left=0.15, right=0.96, bottom=0.20, top=0.92)
     axes = figure.add_subplot()
     _limits(axes, comparison, region)

@@ -39,7 +39,7 @@ from fairbench.results.runs import Run
 _LEVEL = 0.9  # the level that is shown; if it was not run, the nearest one
 
 
-def set_tables(summary: pd.DataFrame, protect: str) -> Iterator[doc.Table]:
+def _set_tables(summary: pd.DataFrame, protect: str) -> Iterator[doc.Table]:
     """Yield the table of coverage and size of label sets, for everyone and each group."""
     rows = _of_people(summary, protect)
     levels = rows.loc[rows["metric"] == "set_size", "level"]
@@ -150,7 +150,7 @@ def run_document(
     )
     blocks: list[doc.Block] = [doc.Paragraph(meaning)] if meaning else []
     blocks.append(table)
-    for tables in (_classes, set_tables, _pooled_groups_table):
+    for tables in (_classes, _set_tables, _pooled_groups_table):
         blocks += tables(summary, protect)
     if unlike is not None and len(unlike):
         blocks.append(_unlike(unlike))
@@ -213,7 +213,7 @@ def about(summary: pd.DataFrame) -> str:
     return f"for the mean over {estimands[0]}, on new people" if estimands else "there is none"
 
 
-def has_means_of_gaps(summary: pd.DataFrame) -> bool:
+def _has_means_of_gaps(summary: pd.DataFrame) -> bool:
     """Return whether gaps are means over splits, and their intervals of the gap of mean rates."""
     return any(str(text).endswith(": their mean rates") for text in summary.get("estimand", ()))
 
@@ -383,7 +383,7 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
         columns.append((DEBIASED, Column(DEBIASED, "number", left_out=1)))
         caption += f"{DEBIASED_MEANS}; "
     caption += f"95 % intervals {about(every)}; a gap's may begin at 0"
-    if has_means_of_gaps(every):
+    if _has_means_of_gaps(every):
         caption += "; a gap is the mean of all splits' gaps, not the gap of mean rates as in choose"
     rules = starts([row["data"] for row in rows]) - {0}
     return table_of(rows, columns, caption=caption, rules=rules, most=most)

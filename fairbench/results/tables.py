@@ -74,7 +74,7 @@ def check_metrics(table: pa.Table, wanted: Sequence[str] = METRICS) -> None:
     DamagedError : a column is missing, there twice, or of another type; or a row has no metric.
     """
     check_columns(table.column_names, wanted)
-    check_numbers(table, but=_TEXTS)
+    _check_numbers(table, but=_TEXTS)
     for name in _TEXTS & {*table.column_names}:
         kinds = ["string", "large_string", *["null"] * (name not in _ALWAYS)]
         if _kind(table[name]) not in kinds:
@@ -91,7 +91,7 @@ _INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 3
 _NUMBERS = (*_INTEGERS, "halffloat", "float", "double", "null")
 
 
-def check_numbers(table: pa.Table, but: Collection[str] = ()) -> None:
+def _check_numbers(table: pa.Table, but: Collection[str] = ()) -> None:
     """Check that the columns are different ones, all of numbers, as pandas reads them.
 
     Raises
@@ -153,7 +153,7 @@ def _check_values(name: str, values: Iterable[Any]) -> None:
             raise DamagedError(f"column {name} has {str(value)[:40]!r}")
 
 
-def check_summary(found: pd.DataFrame) -> None:
+def _check_summary(found: pd.DataFrame) -> None:
     """Check the means of a run's metrics.
 
     Raises
@@ -208,7 +208,7 @@ def summary_in(content: bytes) -> pd.DataFrame:
     summary = read_csv(io.BytesIO(content), SUMMARY_TEXTS)
     if "statistic" not in summary:
         summary = upgraded(pa.Table.from_pandas(summary, preserve_index=False)).to_pandas()
-    check_summary(summary)
+    _check_summary(summary)
     texts = [name for name in ("feature", "outcome") if name in summary]
     return summary.assign(**{name: summary[name].where(summary[name] != "") for name in texts})
 
@@ -358,7 +358,7 @@ def read_predictions(
     ValueError, LookupError, TypeError : the content is that of another file.
     """
     stored_as = json.loads(table.schema.metadata[_META])
-    check_numbers(table)
+    _check_numbers(table)
     if not records.are_strings(stored_as) or {*KEYS} & {*stored_as}:
         raise DamagedError("its notes name no columns of predictions")
     predictions = pd.DataFrame(
@@ -392,7 +392,7 @@ def _read_rows(results: Path, split: str) -> pd.DataFrame:
     """Return the rows of a split, after checking that they are those that its digest names."""
     path = rows_path(results, split)
     table = files.table_within(files.read_bytes(path, files.most_memory()), path.name)
-    check_numbers(table)
+    _check_numbers(table)
     rows = table.to_pandas()
     if any(rows[name].dtype != _TYPES[name] for name in KEYS) or (rows["row"] < 0).any():
         raise DamagedError("its columns are not those of a split")

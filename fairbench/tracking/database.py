@@ -176,7 +176,7 @@ def local(path: Path, mounts: Path = Path("/proc/mounts")) -> bool:
     return kind.removeprefix("fuse.").rstrip("0123456789") not in _REMOTE
 
 
-def make_template() -> Path:
+def _make_template() -> Path:
     """Create the template by ``mlflow db upgrade``, unless it is there.
 
     That makes the tables and no experiment: the default one would note the folder it was made in.
@@ -195,4 +195,4 @@ def make_template() -> Path:
 
 
 if __name__ == "__main__":
-    make_template()
+    _make_template()

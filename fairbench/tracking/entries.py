@@ -128,12 +128,12 @@ class LoggedMetric(NamedTuple):
     step: int = 0
 
 
-def headline_name(metric: str) -> str:
+def _headline_name(metric: str) -> str:
     """Return the name under which MLflow shows the error or the log loss of a run."""
     return f"{HEADLINE}/{metric}"
 
 
-def parity_name(gap: str) -> str:
+def _parity_name(gap: str) -> str:
     """Return the name of a gap of the protected attribute, the same for every data set."""
     return f"{PARITY}/{gap.removesuffix('_parity')}"
 
@@ -141,11 +141,11 @@ def parity_name(gap: str) -> str:
 def opening_names(task: str) -> list[str]:
     """Return which metrics MLflow opens on for runs of a task, in the order of its columns."""
     meant = HEADLINES[task]
-    gaps = [parity_name(gap) for gap in _shown("gaps", task) if gap in (_FIRST_GAP, meant["gap"])]
-    return [headline_name(meant["error"]), headline_name(meant["log loss"]), *gaps]
+    gaps = [_parity_name(gap) for gap in _shown("gaps", task) if gap in (_FIRST_GAP, meant["gap"])]
+    return [_headline_name(meant["error"]), _headline_name(meant["log loss"]), *gaps]
 
 
-def curve_names() -> list[str]:
+def _curve_names() -> list[str]:
     """Return the names of the curves that MLflow shows first."""
     curves = [*((ABSTENTION, name) for name in OBJECTIVES), (CONSISTENCY, "sd")]
     return list(map(_metric_name, curves))
@@ -194,7 +194,7 @@ def logged_metrics(folder: Run) -> list[LoggedMetric]:
     protect = folder.protect
     task = task_of(summary)
     means = means_of(summary)
-    values = dict(metric_values(means, protect)) | dict(interval_values(means, protect))
+    values = dict(metric_values(means, protect)) | dict(_interval_values(means, protect))
     single = [*values.items(), *aligned_values(values, protect, task)]
     varied = consistency_curves(means, folder.config.get("consistency") or {}, task)
     curves = [*abstention_curves(means, protect), *varied]
@@ -213,7 +213,7 @@ def values_of_evaluation(table: pd.DataFrame) -> dict[str, float]:
     attributes = [name for name in dict.fromkeys(row.attribute for row in means) if name]
     values: dict[str, float] = {}
     for attribute in attributes:
-        values |= dict(metric_values(means, attribute)) | dict(interval_values(means, attribute))
+        values |= dict(metric_values(means, attribute)) | dict(_interval_values(means, attribute))
     return values | dict(aligned_values(values, attributes[0], task))
 
 
@@ -222,11 +222,11 @@ def aligned_values(
 ) -> Iterator[tuple[str, float]]:
     """Yield headlines and gaps once more, under names that no attribute is part of."""
     meant = HEADLINES[task]
-    names = {name: headline_name(name) for name in (meant["error"], meant["log loss"])}
+    names = {name: _headline_name(name) for name in (meant["error"], meant["log loss"])}
     for gap in _shown("gaps", task):
         own_name = _path(protect, gap)
-        names[own_name] = parity_name(gap)
-        names |= {_end_name(own_name, end): _end_name(parity_name(gap), end) for end in _ENDS}
+        names[own_name] = _parity_name(gap)
+        names |= {_end_name(own_name, end): _end_name(_parity_name(gap), end) for end in _ENDS}
     yield from ((names[name], values[name]) for name in names if name in values)
 
 
@@ -277,7 +277,7 @@ def _own_means(means: Sequence[Any], protect: str) -> Iterator[Any]:
 _ENDS = ("lower", "upper")
 
 
-def interval_values(means: Sequence[Any], protect: str) -> Iterator[tuple[str, float]]:
+def _interval_values(means: Sequence[Any], protect: str) -> Iterator[tuple[str, float]]:
     """Yield (MLflow metric name, end) of the intervals that the table of a run shows.
 
     Those of everyone's metrics and of gaps: of groups, MLflow gets no intervals.
@@ -454,7 +454,7 @@ def _charts(metrics: list[str]) -> list[dict[str, Any]]:
     charts: list[dict[str, Any]] = [
         {"type": "SCATTER", "xaxis": axes[0], "yaxis": axes[1]},
         *({"type": "BAR", "metricKey": metric} for metric in (error, gap)),
-        *({"type": "LINE", "metricKey": curve, **_UNSMOOTHED} for curve in curve_names()),
+        *({"type": "LINE", "metricKey": curve, **_UNSMOOTHED} for curve in _curve_names()),
         *({"type": "BAR", "metricKey": metric} for metric in other_gaps),
     ]
     shared = {"metricSectionId": _SECTION, "runsCountToCompare": _WIDEST}

@@ -348,7 +348,7 @@ class Tracking:
             found, places = existing.get(folder.id, []), swept.get(folder.id, [])
             logged[folder.id] = _log_once(client, experiment, folder, found, places, names)
         if names:
-            set_view(client, experiment, names)
+            _set_view(client, experiment, names)
         return logged, before, settle(file) if file else ()
 
     def _read_note(
@@ -426,7 +426,7 @@ def experiment_id(client: MlflowClient, name: str) -> str:
     return str(client.create_experiment(name, artifact_location=location))
 
 
-def set_view(client: MlflowClient, experiment: str, names: Iterable[str] = ()) -> list[str]:
+def _set_view(client: MlflowClient, experiment: str, names: Iterable[str] = ()) -> list[str]:
     """Set the columns that MLflow's page of runs opens on to those that any run has; return them.
 
     Parameters
@@ -638,7 +638,7 @@ def links(tracking: Tracking, site: str, results: Path) -> list[str]:
     def found(client: MlflowClient) -> tuple[str, dict[str, list[Entry]]]:
         """Set the columns of the page of runs; return the experiment and its logged runs."""
         experiment = experiment_id(client, tracking.experiment)
-        metric_columns = set_view(client, experiment)
+        metric_columns = _set_view(client, experiment)
         if sweep.name:
             view = entries.view(metric_columns, sweep.name)
             client.set_experiment_tag(experiment, entries.view_tag(entries.SWEEP_VIEW), view)

@@ -79,7 +79,7 @@ def basis_of(assessment: Assessment) -> Iterator[str]:
         yield _said("beside")
 
 
-def notes_on(assessment: Assessment) -> Iterator[str]:
+def _notes_on(assessment: Assessment) -> Iterator[str]:
     """Yield what a reader has to know of the groups, the labels and the calibration of scores."""
     sampling = assessment.table.sampling
     if sampling is not None:
@@ -147,7 +147,7 @@ def _as_much(factor: float) -> str:
     return f"say {factor:g} times as much as it seems"
 
 
-def sure_of(assessment: Assessment) -> Iterator[str]:
+def _sure_of(assessment: Assessment) -> Iterator[str]:
     """Yield sentences on the certainty of the findings: the known outcomes, and their limits."""
     table = assessment.table
     rows = len(table)
@@ -166,7 +166,7 @@ def sure_of(assessment: Assessment) -> Iterator[str]:
         yield _said("tipping")
 
 
-def unseen_of(assessment: Assessment) -> Iterator[str]:
+def _unseen_of(assessment: Assessment) -> Iterator[str]:
     """Yield what the audit did not look at: groups of few rows, and whether outcomes are right."""
     rates_of: dict[str, list[str]] = {}
     fixed: dict[str, list[str]] = {}
@@ -186,7 +186,7 @@ def unseen_of(assessment: Assessment) -> Iterator[str]:
     yield _said(outcomes, target=assessment.options.target)
 
 
-def todo_after(assessment: Assessment) -> Iterator[str]:
+def _todo_after(assessment: Assessment) -> Iterator[str]:
     """Yield what to do next: collect outcomes or labels, audit more rows, or repeat the audit."""
     if not assessment.labels:
         subject = "decisions" if assessment.of_decisions else "scores"
@@ -230,11 +230,11 @@ def audit_of(assessment: Assessment) -> Audit:
         list(sections_of(assessment)),
         _data(assessment),
         warning=" ".join(warnings),
-        notes=[*table.notes, *notes_on(assessment)],
+        notes=[*table.notes, *_notes_on(assessment)],
         pictures=pictures(assessment),
-        sure=list(sure_of(assessment)),
-        unseen=list(unseen_of(assessment)),
-        todo=list(todo_after(assessment)),
+        sure=list(_sure_of(assessment)),
+        unseen=list(_unseen_of(assessment)),
+        todo=list(_todo_after(assessment)),
         headlines=[direction.rate_names[direction.wrongly_refused]] if is_said else [],
         audited=table.read_as,
         rates="" if assessment.of_decisions else direction.rates_explained,

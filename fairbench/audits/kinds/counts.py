@@ -225,7 +225,7 @@ def _table(categories: Sequence[Row], rate: str, by: str, mark: float, more: str
 
 
 @dataclass(frozen=True)
-class CountTable:
+class _CountTable:
     """The categories of each attribute, and what was left out of them.
 
     Attributes
@@ -254,7 +254,7 @@ class CountTable:
 Fault: TypeAlias = Callable[[str], UserError]
 
 
-def read_counts(options: Options, frame: pd.DataFrame) -> CountTable:
+def read_counts(options: Options, frame: pd.DataFrame) -> _CountTable:
     """Return the categories of a table of counts.
 
     Raises
@@ -293,10 +293,10 @@ def read_counts(options: Options, frame: pd.DataFrame) -> CountTable:
     if len(set(people_of.values())) > 1:
         numbers = "; ".join(f"{name} {count(people)}" for name, people in people_of.items())
         notes.append(_said("unequal", numbers=numbers))
-    return CountTable({name: categories[name] for name in in_order}, table.unknown, notes)
+    return _CountTable({name: categories[name] for name in in_order}, table.unknown, notes)
 
 
-def _read_rows(options: Options, frame: pd.DataFrame) -> CountTable:
+def _read_rows(options: Options, frame: pd.DataFrame) -> _CountTable:
     """Return the categories that rows name, with notes on rows left out and impossible rates."""
     names, of_whom = options.group, options.rates or options.selected
     texts = frame[[*names, options.total, of_whom]].astype(str)
@@ -347,7 +347,7 @@ def _read_rows(options: Options, frame: pd.DataFrame) -> CountTable:
         rows=listed(impossible, 5),
     )
     by_name = {name: list(by_group.values()) for name, by_group in categories.items()}
-    return CountTable(by_name, unknown, notes)
+    return _CountTable(by_name, unknown, notes)
 
 
 def _fault(file: str, row: int, column: str, sentence: str) -> UserError:
@@ -480,7 +480,7 @@ def audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
 
 def _findings(
     options: Options,
-    table: CountTable,
+    table: _CountTable,
     references: Mapping[str, str],
     ratios: Sequence[Row],
 ) -> list[Finding]:
@@ -517,7 +517,7 @@ def _ratio_names(ratios: Iterable[Row]) -> list[str]:
     return [f"{ratio['attribute']}: {ratio['group']} ({count(ratio['rows'])})" for ratio in ratios]
 
 
-def _references(options: Options, table: CountTable) -> dict[str, str]:
+def _references(options: Options, table: _CountTable) -> dict[str, str]:
     """Return attribute -> the category that somebody named to compare the others with."""
     groups = {
         name: pd.Series(pd.Categorical([row["group"] for row in table.categories[name]]))
@@ -531,7 +531,7 @@ def _references(options: Options, table: CountTable) -> dict[str, str]:
     return references
 
 
-def _ratios(table: CountTable, references: Mapping[str, str], level: float) -> list[Row]:
+def _ratios(table: _CountTable, references: Mapping[str, str], level: float) -> list[Row]:
     """Return the impact ratios of all categories, with intervals at a level."""
     ratios = []
     for attribute, rows in table.categories.items():
@@ -555,7 +555,7 @@ def _rate_limits(rows: pd.DataFrame, level: float) -> Limits:
     return Limits(selected / people, lower, upper)
 
 
-def _rounded(table: CountTable) -> Section:
+def _rounded(table: _CountTable) -> Section:
     """Return the section of the numbers of people that round to the published rates."""
 
     def selected(row: Row) -> str:

@@ -496,13 +496,13 @@ def brier_losses(rows: Survival, horizon: float) -> Floats:
     """
     event = rows.event & (rows.time <= horizon)
     control = rows.time > horizon
-    observed = uncensored(rows, np.minimum(rows.time, horizon))
+    observed = _uncensored(rows, np.minimum(rows.time, horizon))
     with np.errstate(invalid="ignore", divide="ignore"):
         losses: Floats = np.where(event | control, (event - rows.risk) ** 2 / observed, 0.0)
     return losses
 
 
-def uncensored(rows: Survival, times: Floats) -> Floats:
+def _uncensored(rows: Survival, times: Floats) -> Floats:
     """Return the probability of not being censored up to times (k,), by Kaplan and Meier.
 
     At equal times events come first.

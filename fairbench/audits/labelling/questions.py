@@ -194,7 +194,7 @@ def _valid(session: Session) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class QuestionAnswer:
+class _QuestionAnswer:
     """What labels say to a question.
 
     Attributes
@@ -275,14 +275,14 @@ class Question(ABC):
         """Return the metric in every group, see :func:`group_figures`."""
         return group_figures(self.session, self.about, self.limits)
 
-    def answer(self) -> QuestionAnswer:
+    def answer(self) -> _QuestionAnswer:
         """Return what labels say, with what that means for whoever labels."""
         answer = self.answer_from(self.limits(anytime_valid=self.session.state.anytime_valid))
         more = [*_too_few_labels(self.session), _stopping(self.session, settled=answer.settled)]
         return replace(answer, sentences=[*answer.sentences, *more])
 
     @abstractmethod
-    def answer_from(self, limits: Limits) -> QuestionAnswer:
+    def answer_from(self, limits: Limits) -> _QuestionAnswer:
         """Return the answer that the intervals of the metric (A,) give, with one sentence."""
 
 
@@ -330,7 +330,7 @@ class _Worst(Question):
         joint = self._joint_limits(findings.LEVEL, anytime_valid=anytime_valid)
         return found_limits(single, joint, lowest=self.lowest)
 
-    def answer_from(self, limits: Limits) -> QuestionAnswer:
+    def answer_from(self, limits: Limits) -> _QuestionAnswer:
         """Return the group that looks worst, and which others it may be."""
         names = self.session.names
         sure_limits = self._joint_limits(
@@ -350,7 +350,7 @@ class _Worst(Question):
         }
         said = "worst_none" if np.isnan(value) else "worst_open" if others else "worst_found"
         sentence = self.of_limits.format(label) + _said(said, **values)
-        return QuestionAnswer(
+        return _QuestionAnswer(
             [names[extreme]], list(compress(names, possible)), not others, [sentence]
         )
 
@@ -421,12 +421,12 @@ class _Gap(Question):
     def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
         return known.beyond(*before.furthest_apart(self.epsilon), self.epsilon)
 
-    def answer_from(self, limits: Limits) -> QuestionAnswer:
+    def answer_from(self, limits: Limits) -> _QuestionAnswer:
         """Return whether any two groups differ by more than epsilon, and which look it most."""
         names = self.session.names
         has_labels = ~np.isnan(limits.value)
         if has_labels.sum() < 2:
-            return QuestionAnswer([], names, False, ["Fewer than two groups have labels."])
+            return _QuestionAnswer([], names, False, ["Fewer than two groups have labels."])
 
         def limits_at(level: float) -> GroupLimits:
             """Return the pointwise and simultaneous intervals of the groups with labels."""
@@ -453,7 +453,7 @@ class _Gap(Question):
             interval=_shown_interval(lower, upper),
             found=found,
         )
-        return QuestionAnswer(found, names, verdict != findings.OPEN, [sentence])
+        return _QuestionAnswer(found, names, verdict != findings.OPEN, [sentence])
 
 
 _GAP_VERDICTS = {
@@ -481,9 +481,9 @@ class _Each(Question):
     def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
         return known.half_width(group)
 
-    def answer_from(self, limits: Limits) -> QuestionAnswer:
+    def answer_from(self, limits: Limits) -> _QuestionAnswer:
         settled = not self.session.few.any()
-        return QuestionAnswer([], self.session.names, settled, [_said("each")])
+        return _QuestionAnswer([], self.session.names, settled, [_said("each")])
 
 
 QUESTIONS: Mapping[str, type[Question]] = MappingProxyType(

@@ -66,7 +66,7 @@ USUAL = {
 
 
 @dataclass(frozen=True)
-class AlternativeOptions(cli.Results):
+class _AlternativeOptions(cli.Results):
     """What is searched, what the model in use is, and when the search ends.
 
     Attributes
@@ -103,7 +103,7 @@ class AlternativeOptions(cli.Results):
     out: str = option("", shown="FOLDER")
 
 
-def alternative(options: AlternativeOptions) -> int:
+def alternative(options: _AlternativeOptions) -> int:
     """Search, judge what is chosen on test rows, and write the page and the log.
 
     Examples
@@ -129,7 +129,7 @@ def alternative(options: AlternativeOptions) -> int:
     return 0
 
 
-def _search_stored(options: AlternativeOptions) -> tuple[Alternative, Path, str]:
+def _search_stored(options: _AlternativeOptions) -> tuple[Alternative, Path, str]:
     """Search the finished runs that the words select."""
     catalogue = Catalogue(options.results)
     selected = cli.counted_runs(catalogue, [*options.ids, *typed(dict(options.words))])
@@ -152,7 +152,7 @@ def _search_stored(options: AlternativeOptions) -> tuple[Alternative, Path, str]
     return answer, options.results / "report" / f"alternative-{key}", ""
 
 
-def _search_drawn(options: AlternativeOptions) -> tuple[Alternative | None, Path, str]:
+def _search_drawn(options: _AlternativeOptions) -> tuple[Alternative | None, Path, str]:
     """Draw candidates until the search ends, and judge the chosen one on the test rows."""
     from fairbench.cli.run import set_up_process
 
@@ -172,13 +172,13 @@ def _search_drawn(options: AlternativeOptions) -> tuple[Alternative | None, Path
             return None, folder, said("cli", "plan_of_search", trials=trials, families=families)
         search.show = partial(_show_candidate, search)
         search.carry_out()
-        answer, runs = judge_search(search, request)
+        answer, runs = _judge_search(search, request)
         logged = log_runs(runs, search.default_plan.config["tracking"])
         paths = ", ".join(str(prepared(run).folder.path) for run in runs)
         return answer, folder, f"fitted {search.fitted} cells; runs: {paths}; {logged}"
 
 
-def judge_search(search: DrawnSearch, request: Asked) -> tuple[Alternative, list[Plan]]:
+def _judge_search(search: DrawnSearch, request: Asked) -> tuple[Alternative, list[Plan]]:
     """Return the result of a search that has ended, and the finished runs of both models.
 
     Test rows are read here, for the model in use and the chosen one alone.
@@ -251,7 +251,7 @@ class Asked:
     left_out : why combinations of components are no families, by what they are made of.
     """
 
-    def __init__(self, options: AlternativeOptions, conf: Path) -> None:
+    def __init__(self, options: _AlternativeOptions, conf: Path) -> None:
         """Sort the words into those on the model, and those that all candidates share."""
         self.options, self.conf = options, conf
         texts = {**USUAL, **dict(options.words)}

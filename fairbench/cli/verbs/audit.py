@@ -134,13 +134,13 @@ class AuditedOptions(cli.Results, Options):
 
 
 @dataclass(frozen=True)
-class AuditOptions(GateFiles, Gating, AuditedOptions):
+class _AuditOptions(GateFiles, Gating, AuditedOptions):
     """The options of an audit, and what its gate passes by."""
 
     usual: ClassVar[tuple[str, ...]] = (*Options.usual, "formats", "fail_if")
 
 
-def audit(options: AuditOptions) -> int:
+def audit(options: _AuditOptions) -> int:
     """Report on predictions.
 
     Print the report of a file or a run, and write it; with conditions, say whether it passes.
@@ -288,11 +288,11 @@ def print_and_write(
 
 
 @dataclass(frozen=True)
-class PlannedOptions(cli.Results, PlanOptions):
+class _PlannedOptions(cli.Results, PlanOptions):
     """The options of a plan."""
 
 
-def plan(options: PlannedOptions) -> None:
+def plan(options: _PlannedOptions) -> None:
     """Say how many labels an audit will take, before there are any data.
 
     Examples
@@ -376,7 +376,7 @@ def _append(path: str | None, text: str) -> None:
 
 
 @dataclass(frozen=True)
-class GateOptions(GateFiles, Gating, JudgedOptions):
+class _GateOptions(GateFiles, Gating, JudgedOptions):
     """What is judged, by which conditions, and where the verdict is written."""
 
     given: frozenset[str] = frozenset()  # the options that the command line has
@@ -385,7 +385,7 @@ class GateOptions(GateFiles, Gating, JudgedOptions):
         """Check nothing yet: the policy may have the columns."""
 
 
-def judge(options: GateOptions) -> int:
+def judge(options: _GateOptions) -> int:
     """Print the verdict, write it, and return the exit status.
 
     Examples

@@ -41,7 +41,7 @@ EVERY_RUN = ("all",)
 
 
 @dataclass(frozen=True)
-class CompareOptions(cli.Results, comparing.Settings):
+class _CompareOptions(cli.Results, comparing.Settings):
     """The options of a comparison, and which runs are compared.
 
     Attributes
@@ -59,7 +59,7 @@ class CompareOptions(cli.Results, comparing.Settings):
     certainty: float = option(0.95)
 
 
-def compare(options: CompareOptions) -> None:
+def compare(options: _CompareOptions) -> None:
     """Compare the runs that the options name.
 
     Examples
@@ -98,7 +98,7 @@ def _told_once(folders: list[Run]) -> list[Run]:
     return distinct
 
 
-def _ratios(runs: Sequence[RunPredictions], options: CompareOptions) -> comparing.Ratios | None:
+def _ratios(runs: Sequence[RunPredictions], options: _CompareOptions) -> comparing.Ratios | None:
     """Return the variance ratios behind a relative rho; all half-split runs must be there."""
     if not options.relative:
         return None
@@ -109,7 +109,7 @@ def _ratios(runs: Sequence[RunPredictions], options: CompareOptions) -> comparin
     return cache(ratios)
 
 
-def _pair(first: RunPredictions, second: RunPredictions, settings: CompareOptions) -> None:
+def _pair(first: RunPredictions, second: RunPredictions, settings: _CompareOptions) -> None:
     """Print the comparison of two runs, and write its page, its probabilities and its figure."""
     ratios = _ratios([first, second], settings)
     compared = comparing.compare_pair(first, second, settings, ratios)
@@ -190,7 +190,7 @@ def _numbers(values: NDArray[np.float64]) -> str:
     return "/".join(f"{value:.3f}" for value in values.ravel())
 
 
-def _matrix(folders: Sequence[Run], options: CompareOptions) -> None:
+def _matrix(folders: Sequence[Run], options: _CompareOptions) -> None:
     """Print the matrix of all pairs of three runs or more."""
     runs, left_out = load_all(folders)
     for reason in left_out:
@@ -216,7 +216,7 @@ _FROM, _PURPOSE = "from", "purpose"
 
 
 @dataclass(frozen=True)
-class ChooseOptions(cli.Selection):
+class _ChooseOptions(cli.Selection):
     """Among which runs is chosen, and by what.
 
     Attributes
@@ -242,7 +242,7 @@ class ChooseOptions(cli.Selection):
                 raise unknown_name("option", name, available)
 
 
-def _choose(options: ChooseOptions) -> None:
+def _choose(options: _ChooseOptions) -> None:
     """Choose a run, and print what is known of it.
 
     Raises
@@ -273,11 +273,11 @@ def _choose(options: ChooseOptions) -> None:
     )
 
 
-def _selection(options: ChooseOptions) -> list[str]:
+def _selection(options: _ChooseOptions) -> list[str]:
     return [f"{name}={text}" for name, text in options.keys if name != _FROM]
 
 
-def _instead(options: ChooseOptions, among: Catalogue, catalogue: Catalogue) -> str:
+def _instead(options: _ChooseOptions, among: Catalogue, catalogue: Catalogue) -> str:
     """Return the command that chooses from the most of these runs that can be, or of all."""
     if _PURPOSE not in dict(options.keys):
         among = among.counted()[0]
@@ -287,7 +287,7 @@ def _instead(options: ChooseOptions, among: Catalogue, catalogue: Catalogue) -> 
     words = _selection(options) if {run.id for run in chosen} <= {*catalogue.runs} else []
     typed = [f"{_FROM}={text}" for name, text in options.keys if name == _FROM]
     typed += [f"where=[{','.join(options.where)}]"] * bool(options.where)
-    defaults = vars(ChooseOptions())
+    defaults = vars(_ChooseOptions())
     stated = {name: getattr(options, name) for name in ("minimise", "level", "results")}
     typed += [f"{name}={value}" for name, value in stated.items() if value != defaults[name]]
     line = shlex.join(
@@ -319,7 +319,7 @@ class choose:
 
 
 @dataclass(frozen=True)
-class TradeoffOptions(cli.Results):
+class _TradeoffOptions(cli.Results):
     """Which runs are drawn.
 
     Attributes
@@ -338,7 +338,7 @@ class TradeoffOptions(cli.Results):
     repeats: str = option(comparing.AVERAGED, choices=(comparing.AVERAGED, comparing.TYPICAL))
 
 
-def _draw_tradeoff(options: TradeoffOptions) -> None:
+def _draw_tradeoff(options: _TradeoffOptions) -> None:
     """Print, draw and write the trade-offs of a data set's finished runs.
 
     Examples
@@ -391,7 +391,7 @@ _TERMINAL = "terminal"
 
 
 @dataclass(frozen=True)
-class TableOptions(cli.Selection):
+class _TableOptions(cli.Selection):
     """Which runs are in the table, and how it is written.
 
     Attributes
@@ -422,7 +422,7 @@ class TableOptions(cli.Selection):
         return _SUFFIXES[self.out.suffix]
 
 
-def _print_table(options: TableOptions) -> None:
+def _print_table(options: _TableOptions) -> None:
     """Print or write the table of the runs that are asked for.
 
     Examples
@@ -454,7 +454,7 @@ def _print_table(options: TableOptions) -> None:
     print_line(f"{len(runs)} run{'s' if len(runs) != 1 else ''} in {options.out}")
 
 
-def _selected(options: TableOptions) -> Catalogue:
+def _selected(options: _TableOptions) -> Catalogue:
     """Return the runs that are asked for; the last one where none is.
 
     Raises

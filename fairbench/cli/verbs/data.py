@@ -15,7 +15,7 @@ from fairbench.data.download import Archive
 
 
 @dataclass(frozen=True)
-class DataOptions(Results):
+class _DataOptions(Results):
     """Where raw files are looked for.
 
     Attributes
@@ -35,7 +35,7 @@ class DataOptions(Results):
 
 
 @dataclass(frozen=True)
-class DatasheetOptions(DataOptions):
+class _DatasheetOptions(_DataOptions):
     """Which data set is shown.
 
     Attributes
@@ -47,7 +47,7 @@ class DatasheetOptions(DataOptions):
 
 
 @dataclass(frozen=True)
-class PageOptions(DataOptions):
+class _PageOptions(_DataOptions):
     """Where the page goes.
 
     Attributes
@@ -58,7 +58,7 @@ class PageOptions(DataOptions):
     output: str = option("")
 
 
-def list_data_sets(options: DatasheetOptions) -> None:
+def _list_data_sets(options: _DatasheetOptions) -> None:
     """List every data set and say whether its raw files are here; or print one's datasheet.
 
     Raises
@@ -101,7 +101,7 @@ def _missing(entry: raw.DatasetEntry, archive: Archive) -> str:
     return f"{missing} of {len(sources)} files missing; " if missing else ""
 
 
-def check_files(options: DataOptions) -> int:
+def _check_files(options: _DataOptions) -> int:
     """Find, download and verify the raw files of every data set.
 
     The exit status is 1 if a file is wrong.
@@ -117,7 +117,7 @@ def check_files(options: DataOptions) -> int:
     return int("wrong" in raw.check(archive, list(sources)))
 
 
-def write_page(options: PageOptions) -> None:
+def _write_page(options: _PageOptions) -> None:
     """Write docs/datasets.md from the loaders.
 
     Examples
@@ -131,7 +131,7 @@ def write_page(options: PageOptions) -> None:
 
 
 COMMANDS = {
-    "": command(list_data_sets),
-    "check": command(check_files),
-    "write": command(write_page),
+    "": command(_list_data_sets),
+    "check": command(_check_files),
+    "write": command(_write_page),
 }

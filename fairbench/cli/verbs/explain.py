@@ -24,7 +24,7 @@ _GLOSSARY_PATHS = (HOME / "docs" / "glossary.md", Path(__file__).parents[1] / "g
 
 
 @dataclass(frozen=True)
-class ExplainOptions:
+class _ExplainOptions:
     """Which term is explained.
 
     Attributes
@@ -99,7 +99,7 @@ def explained(name: str, terms: Sequence[Term]) -> list[tuple[str, str]]:
     return rows or _metrics(key)
 
 
-def explain(options: ExplainOptions) -> None:
+def explain(options: _ExplainOptions) -> None:
     """Print a term, a choice of a run or a metric; or what has it in its name or its sentence.
 
     Without a term, all terms are printed.

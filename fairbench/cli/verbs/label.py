@@ -125,7 +125,7 @@ class _State(Results):
 
 
 @dataclass(frozen=True)
-class NextOptions(_State, Options):
+class _NextOptions(_State, Options):
     """The options of an audit when labelling starts; later only the question may change.
 
     Attributes
@@ -159,7 +159,7 @@ class NextOptions(_State, Options):
 
 
 @dataclass(frozen=True)
-class AskOptions(_State):
+class _AskOptions(_State):
     """Labels as they are given, or none, to be asked for one row after the other.
 
     Attributes
@@ -181,7 +181,7 @@ class AskOptions(_State):
 
 
 @dataclass(frozen=True)
-class LabelReportOptions(_State):
+class _LabelReportOptions(_State):
     """Options that may differ from those with which the audit was started.
 
     Attributes
@@ -194,7 +194,7 @@ class LabelReportOptions(_State):
     out: str = option("", shown="FOLDER")
 
 
-def label_next(options: NextOptions) -> None:
+def _label_next(options: _NextOptions) -> None:
     """Name the rows whose labels settle most, and why; with predictions, start.
 
     The state is started if there is none.
@@ -221,7 +221,7 @@ def label_next(options: NextOptions) -> None:
     print_document(questions.next_rows_document(session, options.n, part, file.path))
 
 
-def ask(options: AskOptions) -> None:
+def ask(options: _AskOptions) -> None:
     """Store labels; without any, show one row after the other and ask. q stops.
 
     Examples
@@ -247,7 +247,7 @@ def ask(options: AskOptions) -> None:
     print_line(f"{len(new)} stored{again}: {session.progress}.")
 
 
-def report(options: LabelReportOptions) -> None:
+def report(options: _LabelReportOptions) -> None:
     """Print the report of fairbench audit, with the labels so far.
 
     It is written, too.
@@ -280,7 +280,7 @@ def _part(text: str) -> tuple[int, int]:
 
 
 COMMANDS = {
-    "next": command(label_next),
+    "next": command(_label_next),
     "ask": command(ask),
     "report": command(report),
 }

@@ -10,7 +10,7 @@ from fairbench.core.options import option
 
 
 @dataclass(frozen=True)
-class ReportOptions(Results):
+class _ReportOptions(Results):
     """Which runs are on the page.
 
     Attributes
@@ -22,7 +22,7 @@ class ReportOptions(Results):
     formats: tuple[str, ...] = formats("html")
 
 
-def report(options: ReportOptions) -> None:
+def report(options: _ReportOptions) -> None:
     """Write the page, and print where it is.
 
     Raises

@@ -31,7 +31,7 @@ _WIDTH = 100
 
 
 @dataclass(frozen=True)
-class ShowOptions(cli.Results):
+class _ShowOptions(cli.Results):
     """Which run is shown.
 
     Attributes
@@ -43,7 +43,7 @@ class ShowOptions(cli.Results):
 
 
 @dataclass(frozen=True)
-class ExportOptions(ShowOptions):
+class _ExportOptions(_ShowOptions):
     """Which run's predictions are written where.
 
     Attributes
@@ -73,7 +73,7 @@ class _Cleaning:
 
 
 @dataclass(frozen=True)
-class GarbageOptions(_Cleaning, cli.Results):
+class _GarbageOptions(_Cleaning, cli.Results):
     """Which files are kept although no run refers to them.
 
     Attributes
@@ -85,7 +85,7 @@ class GarbageOptions(_Cleaning, cli.Results):
 
 
 @dataclass(frozen=True)
-class RemoveOptions(_Cleaning, cli.Selection):
+class _RemoveOptions(_Cleaning, cli.Selection):
     """Which runs are removed.
 
     Attributes
@@ -97,7 +97,7 @@ class RemoveOptions(_Cleaning, cli.Selection):
 
 
 @dataclass(frozen=True)
-class VerifyOptions(ShowOptions):
+class _VerifyOptions(_ShowOptions):
     """Which cells are computed again.
 
     Attributes
@@ -115,7 +115,7 @@ class VerifyOptions(ShowOptions):
 
 
 @dataclass(frozen=True)
-class PackOptions(cli.Selection):
+class _PackOptions(cli.Selection):
     """Which runs are packed, and what of each.
 
     Attributes
@@ -138,7 +138,7 @@ _UNPACKED = "name the pack and the folder: fairbench store unpack FILE out=FOLDE
 
 
 @dataclass(frozen=True)
-class UnpackOptions:
+class _UnpackOptions:
     """Which pack is made a results folder again.
 
     Attributes
@@ -198,7 +198,7 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(padded).rstrip()
 
 
-def show(options: ShowOptions) -> None:
+def show(options: _ShowOptions) -> None:
     """Show a run: its configuration, where it was computed, and its table.
 
     Examples
@@ -211,7 +211,7 @@ def show(options: ShowOptions) -> None:
     print_document(document_of(folder))
 
 
-def export_run(options: ExportOptions) -> None:
+def _export_run(options: _ExportOptions) -> None:
     """Write a run's predictions as a table.
 
     Write one repeat's test rows, and print how they are audited.
@@ -236,7 +236,7 @@ def export_run(options: ExportOptions) -> None:
     print_line(said("cli", "audit_of_export", file=options.file, score=score, group=group))
 
 
-def gc(options: GarbageOptions) -> None:
+def gc(options: _GarbageOptions) -> None:
     """Remove what no run refers to.
 
     Examples
@@ -267,7 +267,7 @@ def _print_garbage(items: Sequence[upkeep.Garbage]) -> None:
         print_document(Document("", [Section("", [Table(columns, rows)])]))
 
 
-def rm(options: RemoveOptions) -> None:
+def rm(options: _RemoveOptions) -> None:
     """Remove runs, with the cells that no other run shares.
 
     Examples
@@ -324,7 +324,7 @@ def evaluate(options: cli.Selection) -> int:
     return int(failed > 0)
 
 
-def verify(options: VerifyOptions) -> int:
+def verify(options: _VerifyOptions) -> int:
     """Check every file of a run, compute some of its cells again and compare them.
 
     They are compared bit for bit.
@@ -382,7 +382,7 @@ def _verdict(differences: Sequence[Difference], changes: Mapping[str, str]) -> i
     return 1
 
 
-def pack(options: PackOptions) -> None:
+def pack(options: _PackOptions) -> None:
     """Write finished runs, and what they need, as one sealed zip file to pass on.
 
     Examples
@@ -405,7 +405,7 @@ def pack(options: PackOptions) -> None:
         print_line(said("cli", "left_out_of_pack", names=", ".join(sorted(left_out))))
 
 
-def unpack(options: UnpackOptions) -> None:
+def unpack(options: _UnpackOptions) -> None:
     """Check a pack, and write its runs into a results folder, where they are read.
 
     Examples
@@ -421,7 +421,7 @@ def unpack(options: UnpackOptions) -> None:
 COMMANDS = {
     "ls": command(ls),
     "show": command(show),
-    "export": command(export_run),
+    "export": command(_export_run),
     "gc": command(gc, holds=False),
     "evaluate": command(evaluate),
     "rm": command(rm, holds=False),

@@ -9,7 +9,7 @@ from fairbench.core.options import option
 
 
 @dataclass(frozen=True)
-class SyncOptions(Results):
+class _SyncOptions(Results):
     """Where runs are logged.
 
     Attributes
@@ -22,7 +22,7 @@ class SyncOptions(Results):
     experiment: str = option("fairbench")
 
 
-def log_runs(options: SyncOptions) -> int:
+def log_runs(options: _SyncOptions) -> int:
     """Log every finished run that is not logged yet, each once.
 
     Examples
@@ -39,7 +39,7 @@ COMMAND = command(log_runs)
 
 
 @dataclass(frozen=True)
-class ServerOptions(Results):
+class _ServerOptions(Results):
     """Where the pages are served.
 
     Attributes
@@ -50,7 +50,7 @@ class ServerOptions(Results):
     port: int = option(5000)
 
 
-def serve(options: ServerOptions) -> int:
+def serve(options: _ServerOptions) -> int:
     """Print where the runs are to be seen, and serve them until interrupted.
 
     Examples

@@ -24,7 +24,7 @@ from fairbench.evaluation.tuning_goals import TuningOptions
 
 
 @dataclass(frozen=True)
-class TuneOptions(Results, TuningOptions):
+class _TuneOptions(Results, TuningOptions):
     """What is tuned, and how.
 
     Attributes
@@ -41,7 +41,7 @@ class TuneOptions(Results, TuningOptions):
     )
 
 
-def tune(options: TuneOptions) -> int:
+def tune(options: _TuneOptions) -> int:
     """Tune: the same as ``run.py -m hydra/sweeper=tune``.
 
     Examples

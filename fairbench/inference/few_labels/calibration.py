@@ -401,7 +401,7 @@ class Proposal:
         return np.asarray(self.nodes[positions // self.normal.shape[1]])
 
 
-def propose(proposal: Proposal, labels: ShownLabels) -> tuple[Floats, Floats]:
+def _propose(proposal: Proposal, labels: ShownLabels) -> tuple[Floats, Floats]:
     """Return parameters (T, P) and their log weights (T,): posterior over proposal."""
     mode, precision = modes(proposal, labels)
     factor = np.linalg.cholesky(precision)
@@ -537,7 +537,7 @@ def sample(
     chains : without them the first importance draws count, whatever they are worth.
     """
     for _ in range(_ROUNDS):
-        theta, log_weights = propose(proposal, labels)
+        theta, log_weights = _propose(proposal, labels)
         weights, shape = smooth_tail(np.exp(log_weights - log_weights.max()))
         size = effective_size(weights)
         kept = resample(weights, len(theta), generator)

@@ -102,10 +102,10 @@ def _markdown_block(block: doc.Block, level: int) -> Iterator[str]:
 
 
 def _figure_name(figure: doc.Figure) -> str:
-    return f"({on_the_page(figure, markdown)})"
+    return f"({_on_the_page(figure, markdown)})"
 
 
-def on_the_page(figure: doc.Figure, escape: Callable[[str], str]) -> str:
+def _on_the_page(figure: doc.Figure, escape: Callable[[str], str]) -> str:
     """Return a sentence on the file of a figure, for a form without pictures."""
     return f"The figure “{escape(' '.join(figure.title.split()))}” is on the HTML page"
 
@@ -166,7 +166,7 @@ def _latex_block(block: doc.Block, level: int) -> Iterator[str]:
                 yield rf"\texttt{{{_tex(line)}}}"
         case doc.Figure():
             caption = doc.plain(block.caption) or block.title
-            text = f"{on_the_page(block, latex)}. {_tex(caption)}"
+            text = f"{_on_the_page(block, latex)}. {_tex(caption)}"
             yield rf"\emph{{{text}}}"
         case doc.Gallery():
             if block.caption:
@@ -416,7 +416,7 @@ def _figure(file: Any, figure: doc.Figure) -> None:
     pictures = _pictures(figure)
     caption = doc.plain(figure.caption) or figure.title
     if not pictures:
-        _paragraph(file, f"{on_the_page(figure, str)}. {caption}", style="Caption")
+        _paragraph(file, f"{_on_the_page(figure, str)}. {caption}", style="Caption")
         return
     text_run = file.add_paragraph().add_run()
     for picture in pictures:

@@ -91,7 +91,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     pages.filters |= {"inline": inline, "table": table, "base64": _base64, "svg": Markup}
-    pages.filters["tagged"] = tag_attributes
+    pages.filters["tagged"] = _tag_attributes
     pages.tests |= {"kind": lambda block, name: type(block).__name__ == name}
     return pages
 
@@ -125,7 +125,7 @@ def _piece(piece: doc.Inline) -> Markup:
     return escape(piece)
 
 
-def tag_attributes(tags: doc.Tags) -> Markup:
+def _tag_attributes(tags: doc.Tags) -> Markup:
     """Return tags as attributes, which the page's filters read."""
     return Markup("").join(
         Markup(' data-{}="{}"').format(name, escape(value)) for name, value in tags.items()
@@ -146,7 +146,7 @@ def table(block: doc.Table) -> Markup:
     for row_index, row in enumerate(block.rows):
         row_class = ' class="first"' if row_index in block.rules else ""
         parts.append(
-            f"<tr{row_class}{tag_attributes(block.tags[row_index]) if block.tags else ''}>"
+            f"<tr{row_class}{_tag_attributes(block.tags[row_index]) if block.tags else ''}>"
         )
         parts += [_cell(cell, c, block) for cell, c in zip(row, block.columns, strict=True)]
         parts.append("</tr>\n")
@@ -266,7 +266,7 @@ def _line(kind: str, x1: float, x2: float, y1: int, y2: int) -> str:
 _SCOPE = "fairbench-report"
 
 
-def to_fragment(document: doc.Document) -> str:
+def _to_fragment(document: doc.Document) -> str:
     """Return a document as a part of somebody else's page, such as a notebook.
 
     Its style is that of the page and holds within the part alone; there are no scripts.
@@ -315,7 +315,7 @@ def browser() -> str | None:
     return next((path for name in BROWSERS if (path := shutil.which(name))), None)
 
 
-def no_browser() -> str:
+def _no_browser() -> str:
     """Return a sentence on what is missing to make a PDF; empty if nothing is."""
     if browser():
         return ""
@@ -337,7 +337,7 @@ def to_pdf(document: doc.Document) -> bytes:
     """
     path = browser()
     if path is None:
-        raise UserError(no_browser())
+        raise UserError(_no_browser())
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
         write_text(folder / "page.html", to_html(document.on_paper), mode=0o600)
@@ -385,7 +385,7 @@ def check_forms(forms: Sequence[str]) -> None:
     for form in forms:
         if form not in FORMS:
             raise unknown_name("form", form, list(FORMS))
-        if form == "pdf" and (missing := no_browser()):
+        if form == "pdf" and (missing := _no_browser()):
             raise UserError(f"formats=[{form}]: {missing}")
 
 
@@ -452,7 +452,7 @@ _PARTS = {
 }
 
 
-def titled_tables(document: doc.Document) -> dict[str, doc.Table]:
+def _titled_tables(document: doc.Document) -> dict[str, doc.Table]:
     """Return the tables by their titles, or by the titles of their sections."""
     titled: dict[str, doc.Table] = {}
     for title, table in _tables(document.sections, document.title):
@@ -473,7 +473,7 @@ def _tables(blocks: Sequence[doc.Block], title: str) -> Iterator[tuple[str, doc.
             yield from _tables(block.blocks, doc.plain(block.summary))
 
 
-def table_frame(table: doc.Table) -> pd.DataFrame:
+def _table_frame(table: doc.Table) -> pd.DataFrame:
     """Return a table with a column for each part of an interval or an estimate."""
     columns: dict[str, list[Any]] = {}
     for column_index, column in enumerate(table.columns):
@@ -512,11 +512,11 @@ class DocumentReport:
         """Return the summary as a notebook shows it; its style stays within it."""
         whole = self.document
         if whole.summary is None:
-            return to_fragment(whole)
+            return _to_fragment(whole)
         warning = [doc.Paragraph(whole.warning, "warning")] if whole.warning else []
         sections = [doc.Section("", warning)] if warning else []
         notes = [*(whole.verdict.basis if whole.verdict else ()), *whole.notes, self._rest]
-        return to_fragment(doc.Document(whole.title, sections, notes=notes, summary=whole.summary))
+        return _to_fragment(doc.Document(whole.title, sections, notes=notes, summary=whole.summary))
 
     @property
     def _rest(self) -> str:
@@ -534,8 +534,8 @@ class DocumentReport:
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:
         """The tables of the report as data frames, by their titles."""
-        titled = titled_tables(self.document)
-        return {title: table_frame(table) for title, table in titled.items()}
+        titled = _titled_tables(self.document)
+        return {title: _table_frame(table) for title, table in titled.items()}
 
     @cached_property
     def figures(self) -> dict[str, Figure]:
@@ -587,7 +587,7 @@ class DocumentReport:
 
     def _write_folder(self, folder: Path) -> None:
         """Write the report in every form, with its further files and figures."""
-        forms = [form for form in FORMS if form != "pdf" or not no_browser()]
+        forms = [form for form in FORMS if form != "pdf" or not _no_browser()]
         write_document(self.document, folder, self.name, forms, mode=_MODE)
         self._write(folder / f"{self.name}.csv")
         for name, figure in self.figures.items():

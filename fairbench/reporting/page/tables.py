@@ -71,7 +71,7 @@ class RunBlock:
     @cached_property
     def names(self) -> dict[str, str]:
         """Run id -> name."""
-        return dict(zip(self.runs, name_runs(list(self.runs.values())), strict=True))
+        return dict(zip(self.runs, _name_runs(list(self.runs.values())), strict=True))
 
     @cached_property
     def arms(self) -> Mapping[str, str]:
@@ -171,7 +171,7 @@ def _titles(firsts: Sequence[Run]) -> list[str]:
     return titles
 
 
-def name_runs(runs: Sequence[Run]) -> list[str]:
+def _name_runs(runs: Sequence[Run]) -> list[str]:
     """Name each run by its choices, and by the options of them in which namesakes differ.
 
     The learner is left out where all have the same.
@@ -763,7 +763,7 @@ def _plain(block: RunBlock) -> list[str]:
     learners = pd.Series([run.choices["learner"] for run in runs], dtype=object)
     most = learners.mode().iloc[0] if len(runs) else ""
     chosen = [run for run in runs if run.choices["learner"] == most]
-    run_of_label = dict(zip(name_runs(chosen), chosen, strict=True))
+    run_of_label = dict(zip(_name_runs(chosen), chosen, strict=True))
     return [run.id for run in run_of_label.values()]
 
 

@@ -49,7 +49,7 @@ _FILES = ("md", "tex", "csv")
 
 
 @dataclass(frozen=True, eq=False)
-class PageBlock:
+class _PageBlock:
     """A block of comparable runs with everything that the page shows of it.
 
     Attributes
@@ -79,7 +79,7 @@ class PageBlock:
         return self.source(tuple(run for id_, run in self.block.runs.items() if id_ in ids))
 
 
-def source_details(origin: Mapping[str, Any]) -> doc.Details:
+def _source_details(origin: Mapping[str, Any]) -> doc.Details:
     """Return the origin of a table: runs, data, versions, and the commands for them."""
     several = "" if len(origin["runs"]) == 1 else "s"
     data = ", ".join(value[:12] for value in origin["data"].values()) or "simulated"
@@ -108,7 +108,7 @@ def _versions(origin: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {version}" for name, version in origin["versions"].items())
 
 
-def block_section(page: PageBlock) -> doc.Section:
+def _block_section(page: _PageBlock) -> doc.Section:
     """Return the section of a block."""
     block = page.block
     runs = len(block.runs)
@@ -122,7 +122,7 @@ def block_section(page: PageBlock) -> doc.Section:
         text += [" ", doc.Mark(page.note, "quick")]
     blocks: list[doc.Block] = [doc.Paragraph(tuple(text))]
     if page.figures:
-        blocks.append(doc.Section("Figures", [*page.figures, source_details(page.origin())]))
+        blocks.append(doc.Section("Figures", [*page.figures, _source_details(page.origin())]))
     blocks += _at_a_glance(page)
     if page.compared is not None:
         blocks.append(measuring.pairs_section(page.compared, block.arms))
@@ -135,7 +135,7 @@ def block_section(page: PageBlock) -> doc.Section:
     return doc.Section(block.title, blocks, name=block.name)
 
 
-def _at_a_glance(page: PageBlock) -> Iterator[doc.Block]:
+def _at_a_glance(page: _PageBlock) -> Iterator[doc.Block]:
     """Yield the metrics that most readers look at first."""
     whole = [table for table in page.tables if table.is_whole]
     ranked = {ranking.metric: ranking for ranking in whole if ranking.metric in _GLANCE}
@@ -145,7 +145,7 @@ def _at_a_glance(page: PageBlock) -> Iterator[doc.Block]:
     columns = [doc.Column(metric_label(table.metric), "spread") for table in tables]
     caption = sentence_of("runs", "glance", certain=CERTAIN)
     table = _side_by_side(tables, columns, _standing_cell, caption)
-    yield doc.Section("At a glance", [table, source_details(page.origin())])
+    yield doc.Section("At a glance", [table, _source_details(page.origin())])
 
 
 def _standing_cell(row: Mapping[str, Any]) -> doc.TableCell:
@@ -154,7 +154,7 @@ def _standing_cell(row: Mapping[str, Any]) -> doc.TableCell:
     return doc.TableCell(values, after=after, strong=row["standing"] == ALIKE)
 
 
-def metric_table_of(table: RankedRuns, *, on_page: bool = True) -> doc.Table:
+def _metric_table_of(table: RankedRuns, *, on_page: bool = True) -> doc.Table:
     """Return a metric's rows as a table; of a page, with bars and statuses."""
     above_chance = any(isfinite(row[DEBIASED]) for row in table.rows)
     without = [] if above_chance else [DEBIASED]
@@ -196,7 +196,7 @@ def _bar_ends(row: Mapping[str, Any]) -> tuple[float, float, float]:
     return lower, mean, mean + sd if isnan(row["upper"]) else row["upper"]
 
 
-def _metric(page: PageBlock, table: RankedRuns, *, is_open: bool) -> doc.Details:
+def _metric(page: _PageBlock, table: RankedRuns, *, is_open: bool) -> doc.Details:
     """Return the folded table of a metric, with its files and the origin of its numbers."""
     summary = _by_attribute(table) + (f", {table.setting}" if table.setting else "")
     remark = table.direction
@@ -209,9 +209,9 @@ def _metric(page: PageBlock, table: RankedRuns, *, is_open: bool) -> doc.Details
     return doc.Details(
         summary,
         [
-            metric_table_of(table),
+            _metric_table_of(table),
             doc.Paragraph((f"{rope}files: ", *files), "note"),
-            source_details(page.origin(table.rows)),
+            _source_details(page.origin(table.rows)),
         ],
         remark=remark,
         name=f"{page.block.name}-{table.key}",
@@ -233,7 +233,7 @@ def _links(files: Mapping[str, str]) -> tuple[doc.Inline, ...]:
     return tuple(pieces[1:])
 
 
-def _groups(page: PageBlock) -> Iterator[doc.Details]:
+def _groups(page: _PageBlock) -> Iterator[doc.Details]:
     """Yield a metric of every group of people side by side."""
     group_tables = [table for table in page.tables if table.group]
     for metric in dict.fromkeys(table.metric for table in group_tables):
@@ -243,7 +243,7 @@ def _groups(page: PageBlock) -> Iterator[doc.Details]:
         table = _side_by_side(tables, columns, _group_cell, caption)
         yield doc.Details(
             f"{metric_label(metric)} of each group",
-            [table, source_details(page.origin(tables[0].rows))],
+            [table, _source_details(page.origin(tables[0].rows))],
             remark=tables[0].attribute,
             style="metric",
         )
@@ -291,7 +291,7 @@ def _runs(block: RunBlock) -> doc.Section:
     return doc.Section("Runs", [doc.Table(columns, rows, sortable=True)])
 
 
-def runs_summary(pages: Sequence[PageBlock], left_out: Sequence[str]) -> doc.ExecutiveSummary:
+def _runs_summary(pages: Sequence[_PageBlock], left_out: Sequence[str]) -> doc.ExecutiveSummary:
     """Return the summary of a page of runs: which is best, how sure that is, what to do next."""
     quick = [page.block.title for page in pages if page.note]
     protected = list(dict.fromkeys(page.block.protect for page in pages))
@@ -322,7 +322,7 @@ _GAPS = (
 _MOST_TOLD, _MOST_NAMED = 6, 3
 
 
-def _result_sentences(pages: Sequence[PageBlock]) -> Iterator[str]:
+def _result_sentences(pages: Sequence[_PageBlock]) -> Iterator[str]:
     """Yield the findings in the first blocks, and how many blocks have more."""
     findings = [(page, sentences) for page in pages if (sentences := list(_winners(page)))]
     for page, sentences in findings[:_MOST_TOLD]:
@@ -333,7 +333,7 @@ def _result_sentences(pages: Sequence[PageBlock]) -> Iterator[str]:
         yield sentence_of("runs", "alone")
 
 
-def _winners(page: PageBlock) -> Iterator[str]:
+def _winners(page: _PageBlock) -> Iterator[str]:
     """Yield the sentences on the best run by the error, and by the gap between groups."""
     tables = {table.metric: table for table in page.tables if table.is_ranked and not table.setting}
     for names in (_ERRORS, _GAPS):
@@ -362,7 +362,7 @@ def _first_names(names: Sequence[str]) -> str:
     return f"{listed} and {unnamed} more" if unnamed > 0 else listed
 
 
-def _runs_table(pages: Sequence[PageBlock]) -> doc.Table:
+def _runs_table(pages: Sequence[_PageBlock]) -> doc.Table:
     """Return the table of what was run, with a row for each block."""
     groups = ("learner", "intervention", "method")
     columns = [doc.Column("data set"), doc.Column("runs", "count"), doc.Column("repeats", "count")]
@@ -443,16 +443,16 @@ def write_report(
         compared, unread = measuring.compare_block(measured_block) if pairs else (None, [])
         left_out += unread
         figures = list(measuring.figures_of(measured_block))
-        pages.append(PageBlock(block, tables, figures, compared, source))
+        pages.append(_PageBlock(block, tables, figures, compared, source))
         _write_tables(pages[-1], folder / block.name)
-    summary = runs_summary(pages, left_out)
-    document = page_document(pages, experiment, summary)
+    summary = _runs_summary(pages, left_out)
+    document = _page_document(pages, experiment, summary)
     names = write_document(document, folder, "index", forms)
     return folder / names[0], len(collection.runs), left_out
 
 
-def page_document(
-    pages: Sequence[PageBlock], experiment: str, summary: doc.ExecutiveSummary
+def _page_document(
+    pages: Sequence[_PageBlock], experiment: str, summary: doc.ExecutiveSummary
 ) -> doc.Document:
     """Return the page: a summary, an overview, then a section for each block."""
     notes = {page.note for page in pages}
@@ -465,19 +465,19 @@ def page_document(
     reading = doc.Section("How to read the tables", [_how_to_read()], name="reading")
     overview = [doc.Section("What was run", [_runs_table(pages)]), reading]
     sections = [doc.Section("Overview", overview, name="overview")]
-    sections += [block_section(page) for page in pages]
+    sections += [_block_section(page) for page in pages]
     title = experiment or "All finished runs"
     return doc.Document(
         title, sections, lead=[doc.Paragraph(tuple(text), "note")], tabs=True, summary=summary
     )
 
 
-def _write_tables(page: PageBlock, folder: Path) -> None:
+def _write_tables(page: _PageBlock, folder: Path) -> None:
     """Write ``<metric>.md``, ``.tex`` and ``.csv``, each with its sources in a comment."""
     tables = [table for table in page.tables if not table.group]
     for table, text in zip(tables, _csv_texts(tables), strict=True):
         notes = list(_notes(table, page.origin(table.rows)))
-        printed_table = metric_table_of(table, on_page=False)
+        printed_table = _metric_table_of(table, on_page=False)
         comment = "".join(map(formats.latex_comment, notes))
         texts = {
             "md": markdown_table(printed_table)

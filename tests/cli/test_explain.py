@@ -90,7 +90,7 @@ def test_terms_are_listed_by_theme(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) < 80 and max(map(len, lines)) <= 100
     assert "Intervals and verdicts" in lines and "Headings of tables" in lines
-    assert any("calibration; classwise calibration error" in line for line in lines)
+    assert any("calibration; conformal prediction" in line for line in lines)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import pandas as pd
 from fairbench.audits.assessment import check_design, rows_of
 from fairbench.audits.direction import RATE_NAMES
 from fairbench.audits.kinds import document_of, kind_of
-from fairbench.audits.question import GatedOptions, Options, options_with
+from fairbench.audits.question import GatedOptions, Options, column_options, options_with
 from fairbench.audits.table import AuditTable, read_audit_table, read_frame
 from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError, check_choice
@@ -327,12 +327,12 @@ def _columns_by_name(
     frame : the table in memory; None if a file is audited.
     name : what messages call the table.
     """
-    declared = {field.name: str(field.metadata.get("shown")) for field in fields(GatedOptions)}
-    declared |= {"groups": declared["group"]}
+    shown = {field.name: str(field.metadata.get("shown")) for field in fields(GatedOptions)}
+    naming = {"groups", *column_options(GatedOptions)}
     by_value = {
         option: value
         for option, value in options.items()
-        if declared[option] in _COLUMNS and (is_column(value) or _are_values(value, frame))
+        if option in naming and (is_column(value) or _are_values(value, frame))
     }
     if not by_value:
         return dict(options), frame
@@ -343,13 +343,10 @@ def _columns_by_name(
     table, names = with_columns(frame, name, by_value)
     named: dict[str, Any] = dict(options)
     for option, columns in names.items():
-        if len(columns) > 1 and declared[option] == _COLUMNS[0] and option != "score":
+        if len(columns) > 1 and shown.get(option) == "COLUMN" and option != "score":
             raise UserError(f"{option}= is {len(columns)} columns; it must be one")
         named[option] = columns[0] if len(columns) == 1 else columns
     return named, table
-
-
-_COLUMNS = ("COLUMN", "[COLUMN,...]", "[LOWER,UPPER]")  # how options that name columns are shown
 
 
 def _are_values(value: Any, frame: Any) -> bool:

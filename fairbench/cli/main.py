@@ -164,7 +164,7 @@ def run_verb(name: str, module: Any, words: list[str]) -> int:
     commands: Mapping[str, Command] = module.COMMANDS
     asks_for_help = any(word in _HELP for word in words)
     part = next((word for word in _plain(words) if not (asks_for_help and word == cli.ALL)), "")
-    of_verb = cli.options_of(commands[""].options).values() if "" in commands else ()
+    of_verb = commands[""].declared.values() if "" in commands else ()
     takes_words = any(option.argument for option in of_verb)
     if part in commands and part:
         words.remove(part)
@@ -181,7 +181,7 @@ def run_verb(name: str, module: Any, words: list[str]) -> int:
 
 def _unknown_part(verb: str, part: str, commands: Mapping[str, Command]) -> UserError:
     """Return the error for a word that is no part of a verb; a file is what parts are given."""
-    of_files = [name for name, each in commands.items() if "path" in cli.options_of(each.options)]
+    of_files = [name for name, each in commands.items() if "path" in each.declared]
     if of_files and Path(part).is_file():
         parts = ", ".join(of_files)
         return UserError(said("cli", "no_part", verb=verb, part=part, parts=parts, one=of_files[0]))
@@ -203,4 +203,4 @@ def run_words(name: str, text: str, command: Command, words: Sequence[str]) -> i
     if any(word in _HELP for word in words):
         print(cli.command_help(name, text, command, whole=cli.ALL in words))
         return 0
-    return command.carry_out(cli.read(command.options, words))
+    return command.carry_out(words)

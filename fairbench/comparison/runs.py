@@ -58,8 +58,8 @@ class Settings:
         relative_up (averaged over 0 to the relative one).
     rho_per : There is one relative correlation for each group, or one from the variance ratios'
         mean over groups and objectives.
-    reference : The half-split run of the reference learner, by id or name; the one of learner=svm
-        without intervention by default.
+    reference_run : The half-split run of the reference learner, by id or name; the one of
+        learner=svm without intervention by default.
     repeats : Several repeats are averaged, which says what holds of these fitted models on new
         people; or, as the paper does, each is compared by itself and the typical one is shown.
     paired : Compare through the joint table of both runs' predictions on the same rows; otherwise
@@ -76,7 +76,7 @@ class Settings:
     rope: tuple[float, ...] = option((), shown="[NUMBER,...]")
     rho: str = option(AVERAGE)
     rho_per: str = option(GROUP, choices=(GROUP, MEAN))
-    reference: str = option("", shown="RUN")
+    reference_run: str = option("", shown="RUN", was="reference")
     repeats: str = option(AVERAGED, choices=(AVERAGED, TYPICAL))
     paired: bool = option(True)
     predictive: bool = option(False)
@@ -674,8 +674,8 @@ class VarianceRatios:
         """
         stored = self.catalogue.runs[run.id]
         own = [half for half in self._half_runs if _identity(half) == _identity(stored)]
-        if self.settings.reference:
-            return _most_halvings(own), self.catalogue.one(self.settings.reference)
+        if self.settings.reference_run:
+            return _most_halvings(own), self.catalogue.one(self.settings.reference_run)
         references = [
             half
             for half in self._half_runs
@@ -688,7 +688,9 @@ class VarianceRatios:
         ] or references
         if len({json.dumps(half.config["learner"]) for half in references}) > 1:
             ids = ", ".join(half.id for half in references)
-            raise UserError(f"several half-split runs of the reference: {ids}; say reference=ID")
+            raise UserError(
+                f"several half-split runs of the reference: {ids}; say reference_run=ID"
+            )
         return _most_halvings(own), _most_halvings(references)
 
     @cached_property

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, fields, is_dataclass
 from functools import cache
 from types import MappingProxyType, NoneType, UnionType
@@ -33,6 +33,8 @@ def option(
     several: str = "",
     pairs: Callable[[str], bool] | None = None,
     applies: Sequence[str] = (),
+    main: bool = False,
+    was: str = "",
 ) -> Any:
     """Declare a field that a command line sets as ``name=value``.
 
@@ -53,11 +55,20 @@ def option(
         the pair.
     applies : the kinds of things that the option applies to, if a command is about several kinds;
         to all of them if none is named.
+    main : whether ``--help`` explains it unasked, where there are too many options for a screen.
+    was : the name that it once had, which is refused with a line that has the new one.
     """
     metadata = {**locals(), "choices": tuple(choices), "applies": tuple(applies)}
     if callable(metadata.pop("default")):
         return field(default_factory=default, metadata=metadata)
     return field(default=default, metadata=metadata)
+
+
+def refuse_former_names(options: type, names: Iterable[str]) -> None:
+    """Refuse the names that options of a dataclass once had, and say what they are called now."""
+    now = {field.metadata.get("was"): field.name for field in fields(options)}
+    for name in filter(now.get, names):
+        raise UserError(f"{name}= is called {now[name]}= here")
 
 
 def declared_names(options: type) -> list[str]:

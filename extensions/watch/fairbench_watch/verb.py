@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from fairbench.audits.question import Gating
-from fairbench.cli.command import EXPORTED, Command, Results, check_predictions, narrow_options
+from fairbench.cli.command import EXPORTED, Asked, Command, Results, check_predictions
 from fairbench.cli.verbs.audit import (
     GateFiles,
     check_asked,
@@ -50,8 +50,8 @@ ALARM = 1
 
 
 @dataclass(frozen=True)
-class _Options(Results, GateFiles, Gating, WatchOptions):
-    """What is watched, and where the state and the page are.
+class _Files:
+    """Where the state and the page are.
 
     Attributes
     ----------
@@ -59,15 +59,11 @@ class _Options(Results, GateFiles, Gating, WatchOptions):
     out : Where the page and the JSON go; a folder of results/report by default.
     """
 
-    state: str = option("", shown="FILE.json")
+    state: str = option("", shown="FILE.json", main=True)
     out: str = option("", shown="FOLDER")
-    given: frozenset[str] = frozenset()  # the options that the command line has
-
-    def __post_init__(self) -> None:
-        """Check nothing yet: the state may have the columns."""
 
 
-def watch(options: _Options) -> int:
+def watch(options: Asked) -> int:
     """Look at the file, keep what was found, print and write it; return the exit status."""
     from fairbench_watch.page import watch_document
 
@@ -88,7 +84,7 @@ def watch(options: _Options) -> int:
     if options.path != Path():
         check_predictions(options.path, EXPORTED)
     if conditions:
-        kept = file.read().options if file.exists() else narrow_options(options, WatchOptions)
+        kept = file.read().options if file.exists() else options.taken_as(WatchOptions)
         check_watched(conditions, kept, options.require)
     before, state = look(file, options, options.given)
     beside = options.results / "report" / f"watch-{file.path.stem}"
@@ -106,7 +102,7 @@ def watch(options: _Options) -> int:
 
 
 COMMAND = Command(
-    _Options,
+    (_Files, WatchOptions, Gating, GateFiles, Results),
     watch,
     examples=(
         "fairbench watch loans.csv target=repaid score=score 'group=[sex,race]' state=watch.json",

@@ -1,4 +1,4 @@
-"""Search for a model with a smaller gap and nearly the same error, and say what is left to gain.
+"""Search for a model with a smaller gap and nearly the same error.
 
 Candidates are drawn independently from a distribution that is stated: learners, interventions,
 their options and thresholds. conf/alternative.yaml says which, and words such as
@@ -6,12 +6,12 @@ learner=logistic_regression,xgboost, intervention=none,reweighing or
 "learner.C=tag(log,interval(0.01,10))" say otherwise, as for fairbench tune. The model in use is a
 logistic regression unless in_use= names another, by its words or as a run.
 
-Of the candidates whose error on the validation rows is at most within= above that of the model in
-use, the one with the smallest gap is chosen. Both are then judged on the test rows, which took no
-part in the choice. The search ends once, with 95 % confidence, the expected gain of one more
-candidate is below worth=, or after trials= of them. The bound on what further search may gain holds
-whenever it ends (arXiv 2512.23943). The page, and the log of everything that was tried, failed ones
-with the reason, are written to the results folder. Run the same command again after an
+Of the candidates whose error on the validation rows is at most error_margin= above that of the
+model in use, the one with the smallest gap is chosen. Both are then judged on the test rows, which
+took no part in the choice. The search ends once, with 95 % confidence, the expected gain of one
+more candidate is below worth=, or after trials= of them. The bound on what further search may gain
+holds whenever it ends (arXiv 2512.23943). The page, and the log of everything that was tried,
+failed ones with the reason, are written to the results folder. Run the same command again after an
 interruption, and it resumes.
 
 stored=true fits nothing and searches the finished runs that the words select, as in "fairbench
@@ -73,8 +73,8 @@ class _AlternativeOptions(cli.Results):
     ----------
     ids : Finished runs to search, whose ids begin so, with stored=true.
     words : The data set and what is drawn, as for fairbench tune; with stored=true, which runs.
-    within : By how much the error rate may be above that of the model in use.
-    gap : The gap between groups that is to be smaller.
+    error_margin : By how much the error rate may be above that of the model in use.
+    minimise : The gap between groups that is to be smaller.
     in_use : The model in use: words such as [learner=xgboost,learner.max_depth=4], or a finished
         run. By default a logistic regression; of stored runs, the one of least validation error.
     without_group : Leave out what needs a person's group at prediction time.
@@ -89,8 +89,8 @@ class _AlternativeOptions(cli.Results):
 
     ids: tuple[str, ...] = option((), argument="RUN")
     words: tuple[tuple[str, str], ...] = option((), argument="NAME=VALUE", pairs=lambda name: True)
-    within: float = option(0.005, least=0, share=True)
-    gap: str = option("statistical_parity", shown="METRIC")
+    error_margin: float = option(0.005, least=0, share=True, was="within")
+    minimise: str = option("statistical_parity", shown="METRIC", was="gap")
     in_use: tuple[str, ...] = option((), shown="[NAME=VALUE,...]|RUN")
     without_group: bool = option(False)
     trials: int = option(100, least=1)
@@ -108,16 +108,16 @@ def alternative(options: _AlternativeOptions) -> int:
 
     Examples
     --------
-    fairbench alternative dataset=german within=0.005
+    fairbench alternative dataset=german error_margin=0.005
     fairbench alternative dataset=adult learner=xgboost in_use=learner=xgboost trials=40
-    fairbench alternative dataset=german gap=equal_opportunity without_group=true
-    fairbench alternative stored=true dataset=adult in_use=3f2a within=0.01
+    fairbench alternative dataset=german minimise=equal_opportunity without_group=true
+    fairbench alternative stored=true dataset=adult in_use=3f2a error_margin=0.01
     """
     if options.ids and not options.stored:
         raise UserError(said("cli", "not_stored", word=options.ids[0]))
     if not (options.words or options.stored):
         raise UserError("nothing to search is named, such as dataset=german")
-    comparison.gap_named(options.gap)
+    comparison.gap_named(options.minimise)
     check_forms(options.formats)
     answer, folder, last_line = (_search_stored if options.stored else _search_drawn)(options)
     if answer is not None:
@@ -141,14 +141,14 @@ def _search_stored(options: _AlternativeOptions) -> tuple[Alternative, Path, str
     runs = list({run.id: run for run in [*in_use, *selected]}.values())
     answer = comparison.alternative_among_runs(
         read_shared(runs),
-        comparison.gap_named(options.gap),
-        within=options.within,
+        comparison.gap_named(options.minimise),
+        within=options.error_margin,
         level=options.level,
         in_use_is_named=bool(in_use),
         names=catalogue.only(runs).label(),
         without_group=options.without_group,
     )
-    key = digest([[run.id for run in runs], options.gap, options.within], 12)
+    key = digest([[run.id for run in runs], options.minimise, options.error_margin], 12)
     return answer, options.results / "report" / f"alternative-{key}", ""
 
 
@@ -356,7 +356,7 @@ class Asked:
             raise UserError(said("cli", "one_candidate", name=families[0].name))
         options = self.options
         tuning = Tuning(
-            objectives=(options.gap, "error_rate"),
+            objectives=(options.minimise, "error_rate"),
             trials=options.trials,
             cpu_seconds=options.cpu_seconds,
             level=options.level,
@@ -370,7 +370,7 @@ class Asked:
             families,
             self._compose,
             self.line.executor(self._compose({})),
-            within=options.within,
+            within=options.error_margin,
             worth=options.worth,
             left_out=self.left_out,
         )

@@ -297,7 +297,7 @@ def _instead(options: _ChooseOptions, among: Catalogue, catalogue: Catalogue) ->
 
 
 class choose:
-    """Choose the fairest of many finished runs, and say what its gap is after having been chosen.
+    """Choose the fairest of many finished runs; its gap is corrected for the choice.
 
     The run with the smallest gap among the accurate ones was chosen for its luck as well: its gap
     looks smaller than it is, the more so the more runs there were. choose prints the gap and the
@@ -478,7 +478,7 @@ def _selected(options: _TableOptions) -> Catalogue:
 
 
 class table:
-    """Print the table of a finished run, or one table of several, also as CSV, LaTeX or Markdown.
+    """Print the table of one finished run or of several, also as CSV, LaTeX or Markdown.
 
     Of one run the table is that printed when the run ended. Several runs have a row each, with
     error, log loss and the gap between groups; a CSV file has a row for each metric of each run.

@@ -1,4 +1,4 @@
-"""Explain a term of the commands, tables and pages, or a choice of a run, in a sentence.
+"""Explain a term of commands, tables and pages, or a choice of a run.
 
 Terms are those of the glossary: metrics, statuses, verdicts, headings of tables, and words that
 have a meaning of their own here. Choices are those of a run, such as ensemble; learner,

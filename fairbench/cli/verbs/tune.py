@@ -1,4 +1,4 @@
-"""Tune options of learner and intervention on validation rows, and say what that truly gains.
+"""Tune options on validation rows, and say what that truly gains.
 
 Words such as dataset=german learner=xgboost choose what is tuned, as for a run. An option with an
 interval or several values is searched: "learner.max_depth=interval(2,8)",

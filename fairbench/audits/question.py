@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 from fairbench.core.errors import UserError, check_choice, check_share
-from fairbench.core.options import check_declared, option
+from fairbench.core.options import broken_rules, check_declared, option
 from fairbench.core.text import is_number, shortened
 from fairbench.data.groups import bands_apart, check_bands
 from fairbench.data.tables import TablePart
@@ -22,7 +22,7 @@ from fairbench.metrics.registry import (
     selection_rate,
     true_positive_rate,
 )
-from fairbench.reporting.group_tables import sentence_of, sentences_of
+from fairbench.reporting.group_tables import sentence_of
 
 _said = partial(sentence_of, "options")
 
@@ -68,9 +68,9 @@ _OF_COUNTS = frozenset(
 )
 
 
-def column(*, applies: Sequence[str] = (), several: str = "", main: bool = False) -> Any:
-    """Declare an option that names a column."""
-    return option("", shown="COLUMN", applies=applies, several=several, main=main)
+def column(**declared: Any) -> Any:
+    """Declare an option that names a column, as :func:`fairbench.core.options.option` does."""
+    return option("", shown="COLUMN", **declared)
 
 
 def column_options(kind: type) -> list[str]:
@@ -115,7 +115,7 @@ class _People(TablePart):
     target: str = column(applies=LABELLED, main=True)
     score: str = column(several="scores", applies=OF_SCORES, main=True)
     prediction: str = column(applies=(BINARY, SELECTED, MANY, PROXY, CLASSES, NUMBERS), main=True)
-    labelled: str = column(applies=(*OF_TWO, CLASSES, *OF_NUMBERS))
+    labelled: str = column(applies=(*OF_TWO, CLASSES, *OF_NUMBERS), needs=("target",))
     id: str = column()
     weight: str = column(applies=(BINARY, *OF_NUMBERS))
     cluster: str = column(applies=(BINARY, *OF_NUMBERS))
@@ -206,11 +206,28 @@ class _Comparison:
 
     title: ClassVar = "What is compared, and how"
 
-    within: tuple[str, ...] = option((), shown="[COLUMN,...]", applies=(BINARY,), main=True)
+    within: tuple[str, ...] = option(
+        (),
+        shown="[COLUMN,...]",
+        applies=(BINARY,),
+        excludes=("weight", "cluster", "interval"),
+        main=True,
+    )
     epsilon: float = option(0.05, share=True, applies=LABELLED, main=True)
-    against: str = column(applies=(PAIR,))
-    constraint: str = option("", shown="RATIO|RATE:BOUND", applies=(BINARY, SELECTED))
-    interval: str = option(FREQUENTIST, choices=INTERVALS, applies=(BINARY, SELECTED, CLASSES))
+    against: str = column(applies=(PAIR,), needs=("score",), excludes=("prediction",))
+    constraint: str = option(
+        "",
+        shown="RATIO|RATE:BOUND",
+        applies=(BINARY, SELECTED),
+        needs=("score",),
+        excludes=("prediction",),
+    )
+    interval: str = option(
+        FREQUENTIST,
+        choices=INTERVALS,
+        applies=(BINARY, SELECTED, CLASSES),
+        excludes=("weight", "cluster"),
+    )
 
 
 @dataclass(frozen=True)
@@ -236,11 +253,11 @@ class _Unknown:
         "Labels of the selected alone; groups known by probabilities; tables of counts"
     )
 
-    selected: str = column(applies=(SELECTED, COUNTS))
+    selected: str = column(applies=(SELECTED, COUNTS), needs=("target", "total"))
     odds: float = option(2.0, least=1, applies=(SELECTED,))
-    proxy: tuple[str, ...] = option((), shown="[COLUMN,...]", applies=(PROXY,))
+    proxy: tuple[str, ...] = option((), shown="[COLUMN,...]", applies=(PROXY,), excludes=("group",))
     total: str = column(applies=(COUNTS,))
-    rates: str = column(applies=(COUNTS,))
+    rates: str = column(applies=(COUNTS,), needs=("total",))
 
 
 @dataclass(frozen=True)
@@ -274,7 +291,7 @@ class _Kinds:
     bounds: tuple[str, ...] = option((), shown="[LOWER,UPPER]", applies=OF_NUMBERS)
     nominal: float = option(0.9, share=True, applies=OF_NUMBERS)
     top: float = option(0.0, shown="NUMBER", applies=(RANKING,))
-    lists: str = column(applies=(RANKING,))
+    lists: str = column(applies=(RANKING,), needs=("top",))
     event: str = column(applies=(SURVIVAL,))
     horizon: float = option(0.0, least=0, applies=(SURVIVAL,))
 
@@ -313,43 +330,22 @@ class Options(_Kinds, _Unknown, _Comparison, JudgedOptions):
 
     def _faults(self) -> Iterator[str]:
         """Yield what is wrong with options that need or exclude others, or name a column twice."""
-        refused = partial(sentences_of, "options", options=self)
-        no_scores = not self._named("score", "scores", "prediction", "total", "bounds")
-        is_posterior = self.interval != FREQUENTIST
-        yield from refused(
-            {
-                "rates": self.rates and not self.total,
-                "no_counts": no_scores and self.selected,
-                "no_scores": no_scores,
-            }
-        )
+        if not self._named("score", "scores", "prediction", "total", "bounds", "rates"):
+            yield _said("no_counts" if self.selected else "no_scores")
         for name in ("group", "proxy", "within"):
             columns = getattr(self, name)
             if len(set(columns)) < len(columns):
                 yield _said("twice", name=name, columns=",".join(columns))
-        yield from refused(
-            {
-                "proxy": self.proxy and self.group,
-                "against": self.against and (self.prediction or not self.score),
-                "posterior": is_posterior and (self.weight or self.cluster),
-                "labelled": self.labelled and not self.target,
-                "selected": self.selected and not (self.target or self.total),
-            }
-        )
         yield from self._names_twice()
-        if self.within:
-            strata = {"weight": self.weight, "cluster": self.cluster, "posterior": is_posterior}
-            yield from refused({f"within_{name}": is_given for name, is_given in strata.items()})
+        for name, other in broken_rules(self):
+            value = self.interval if other == "interval" else ""
+            yield _said(name, options=self, other=f"{other}={value}")
         if self.constraint:
             constraint_of(self.constraint)
-        yield from refused(
-            {
-                "constraint": self.constraint and (self.prediction or not self.score),
-                "top": self.top < 0 or (self.top > 1 and self.top != int(self.top)),
-                "lists": self.lists and not self.top,
-                "bounds": self.bounds and len(self.bounds) != 2,
-            }
-        )
+        if self.top < 0 or (self.top > 1 and self.top != int(self.top)):
+            yield _said("top", options=self)
+        if self.bounds and len(self.bounds) != 2:
+            yield _said("bounds")
         if self.scale == RATING:
             others = [name for name in _NO_RATING if getattr(self, name)]
             if others or not self.score:

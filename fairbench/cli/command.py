@@ -353,11 +353,14 @@ def _words_by_option(
     """Yield for each word the name of its option, and the text of the value."""
     slots = [option for option in declared.values() if option.argument and not option.pairs]
     collecting = [option for option in declared.values() if option.pairs]
+    former = {was: option.name for option in declared.values() if (was := option.metadata["was"])}
     for word in words:
         name, equals, text = word.partition("=")
         if equals and name in declared and not declared[name].pairs:
             slots = [slot for slot in slots if slot.name != name or slot.listed]
             yield name, text
+        elif equals and name in former:
+            raise UserError(f"{name}= is called {former[name]}= here")
         elif word.startswith("--"):
             raise _unknown_word(word, declared)
         elif slots and (not equals or Path(word).is_file()):
@@ -379,9 +382,6 @@ def _unknown_word(word: str, declared: dict[str, _Option]) -> UserError:
     name, equals, _ = word.partition("=")
     name = name.lstrip("-").replace("-", "_") if word.startswith("-") else name
     valid = [option.name for option in declared.values() if not option.pairs]
-    for declared_option in declared.values():
-        if name and declared_option.metadata["was"] == name:
-            return UserError(f"{name}= is called {declared_option.name}= here")
     if not declared:
         return UserError(f"unexpected word '{word}': this command has no options")
     if name in valid and declared[name].kind is bool:

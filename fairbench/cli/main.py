@@ -160,7 +160,7 @@ def run_verb(name: str, module: Any, words: list[str]) -> int:
         return int(module.main(words))
     text = module.__doc__ or ""
     if hasattr(module, "COMMAND"):
-        return run_words(name, text, module.COMMAND, words)
+        return _run_words(name, text, module.COMMAND, words)
     commands: Mapping[str, Command] = module.COMMANDS
     asks_for_help = any(word in _HELP for word in words)
     part = next((word for word in _plain(words) if not (asks_for_help and word == cli.ALL)), "")
@@ -168,7 +168,7 @@ def run_verb(name: str, module: Any, words: list[str]) -> int:
     takes_words = any(option.argument for option in of_verb)
     if part in commands and part:
         words.remove(part)
-        return run_words(f"{name} {part}", commands[part].sentence, commands[part], words)
+        return _run_words(f"{name} {part}", commands[part].sentence, commands[part], words)
     if part and not takes_words:
         raise _unknown_part(name, part, commands)
     if asks_for_help and not takes_words:
@@ -176,7 +176,7 @@ def run_verb(name: str, module: Any, words: list[str]) -> int:
         return 0
     if "" not in commands:
         raise UserError(f"{name} needs to be told what: {', '.join(commands)}")
-    return run_words(name, text, commands[""], words)
+    return _run_words(name, text, commands[""], words)
 
 
 def _unknown_part(verb: str, part: str, commands: Mapping[str, Command]) -> UserError:
@@ -188,7 +188,7 @@ def _unknown_part(verb: str, part: str, commands: Mapping[str, Command]) -> User
     return unknown_name(f"part of {verb}", part, filter(None, commands))
 
 
-def run_words(name: str, text: str, command: Command, words: Sequence[str]) -> int:
+def _run_words(name: str, text: str, command: Command, words: Sequence[str]) -> int:
     """Do what the words ask of a command, or print its help; return the exit status.
 
     Parameters

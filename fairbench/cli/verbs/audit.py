@@ -126,7 +126,7 @@ class Predictions:
     formats: tuple[str, ...] = cli.formats("html", "json")
 
 
-def audit(options: Asked) -> int:
+def _audit(options: Asked) -> int:
     """Report on predictions.
 
     Print the report of a file or a run, and write it; with conditions, say whether it passes.
@@ -270,7 +270,7 @@ def print_and_write(
     print_line(f"\n{all_of_it}written: {report_folder / ', '.join(names)}{more}")
 
 
-def plan(options: Asked) -> None:
+def _plan(options: Asked) -> None:
     """Say how many labels an audit will take, before there are any data.
 
     Examples
@@ -285,8 +285,8 @@ def plan(options: Asked) -> None:
 
 
 COMMANDS = {
-    "": command(audit, Predictions, Options, Gating, GateFiles, cli.Results),
-    "plan": command(plan, PlanOptions, cli.Results),
+    "": command(_audit, Predictions, Options, Gating, GateFiles, cli.Results),
+    "plan": command(_plan, PlanOptions, cli.Results),
 }
 
 
@@ -350,7 +350,7 @@ def _append(path: str | None, text: str) -> None:
             file.write(text)
 
 
-def judge(options: Asked) -> int:
+def _judge(options: Asked) -> int:
     """Print the verdict, write it, and return the exit status.
 
     Examples
@@ -384,7 +384,7 @@ class gate:
     with the same options makes the page, too.
     """
 
-    COMMAND = command(judge, Gating, GateFiles, JudgedOptions, holds=False)
+    COMMAND = command(_judge, Gating, GateFiles, JudgedOptions, holds=False)
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ class _CompareOptions(cli.Results, comparing.Settings):
     certainty: float = option(0.95)
 
 
-def compare(options: _CompareOptions) -> None:
+def _compare(options: _CompareOptions) -> None:
     """Compare the runs that the options name.
 
     Examples
@@ -209,7 +209,7 @@ def _matrix(folders: Sequence[Run], options: _CompareOptions) -> None:
     )
 
 
-COMMAND = command(compare)
+COMMAND = command(_compare)
 
 
 _FROM, _PURPOSE = "from", "purpose"

@@ -222,7 +222,7 @@ def _label_next(options: Asked) -> None:
     print_document(questions.next_rows_document(session, options.n, part, file.path))
 
 
-def ask(options: Asked) -> None:
+def _ask(options: Asked) -> None:
     """Store labels; without any, show one row after the other and ask. q stops.
 
     Examples
@@ -248,7 +248,7 @@ def ask(options: Asked) -> None:
     print_line(f"{len(new)} stored{again}: {session.progress}.")
 
 
-def report(options: Asked) -> None:
+def _report(options: Asked) -> None:
     """Print the report of fairbench audit, with the labels so far.
 
     It is written, too.
@@ -282,6 +282,6 @@ def _part(text: str) -> tuple[int, int]:
 
 COMMANDS = {
     "next": command(_label_next, _State, _Asking, _Part, Options),
-    "ask": command(ask, _State, _Labels, _Part),
-    "report": command(report, _State, _ReportOptions),
+    "ask": command(_ask, _State, _Labels, _Part),
+    "report": command(_report, _State, _ReportOptions),
 }

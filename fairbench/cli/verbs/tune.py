@@ -41,7 +41,7 @@ class _TuneOptions(Results, TuningOptions):
     )
 
 
-def tune(options: _TuneOptions) -> int:
+def _tune(options: _TuneOptions) -> int:
     """Tune: the same as ``run.py -m hydra/sweeper=tune``.
 
     Examples
@@ -61,4 +61,4 @@ def tune(options: _TuneOptions) -> int:
     return run(["-m", "hydra/sweeper=tune", *words], root)
 
 
-COMMAND = command(tune)
+COMMAND = command(_tune)

@@ -476,12 +476,25 @@ def formats(*usual: str) -> Any:
 
 
 @dataclass(frozen=True)
+class Page:
+    """What a page is written as, and where.
+
+    Attributes
+    ----------
+    out : The folder that the page is written to; one of the results folder by default.
+    """
+
+    formats: tuple[str, ...] = formats("html", "json")
+    out: str = option("", shown="FOLDER")
+
+
+@dataclass(frozen=True)
 class Selection(Results):
     """Which finished runs a command is about.
 
     Attributes
     ----------
-    ids : Runs whose ids begin so; all by default.
+    ids : Runs whose ids begin so.
     keys : Runs with these values, such as dataset=adult,german or learner.max_depth=6.
     """
 

@@ -52,22 +52,16 @@ def _choices(defaults: Mapping[str, str], *, whole: bool) -> str:
     lines = [said("cli", "help_of_choices")]
     first = yaml.safe_load((HOME / "conf" / "help.yaml").read_text(encoding="utf-8"))
     for group, meaning in choices.GROUPS.items():
-        names = choices.names(group)
-        usual = names if whole and group in first and group != "dataset" else first.get(group, [])
-        others = [name for name in names if name not in usual]
+        names, usual = choices.names(group), first.get(group, [])
         default = f" (default: {defaults[group]})" if defaults[group] != "default" else ""
-        if not whole:
-            lines.append(f"  {group}=  {meaning}{default}")
-            more = f", and {len(others)} more" if others else ""
-            lines += [f"{_SPACE}{', '.join(usual)}{more}"] * bool(usual)
-            continue
-        lines += [""] * bool(usual)
         lines.append(f"  {group}=  {meaning}{default}")
-        if usual:
-            lines.append(table([(f"    {name}", choices.sentence(group, name)) for name in usual]))
-        if others and (usual or len(others) > 1):
-            lines.append(filled("and " * bool(usual) + ", ".join(others), _SPACE, _SPACE))
-        lines += [""] * (group == list(first)[-1])
+        if not whole and usual:
+            lines.append(f"{_SPACE}{', '.join(usual)}, and {len(names) - len(usual)} more")
+        elif whole and usual and group != "dataset":  # fairbench data has the titles of data sets
+            rows = [(f"    {name}", choices.sentence(group, name)) for name in names]
+            lines += [table(rows), ""]
+        elif whole and len(names) > 1:
+            lines.append(filled(", ".join(names), _SPACE, _SPACE))
     return "\n".join([*lines, *_experiments(whole=whole)])
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbench.audits.question import Options
-from fairbench.cli.command import Asked, Command, Results
+from fairbench.cli.command import Asked, Command, Page, Results
 from fairbench.cli.verbs.audit import Predictions, print_and_write, read_input
 from fairbench.core.errors import UserError
 from fairbench_dossiers.question import (
@@ -124,7 +124,7 @@ def _dossier(kind: str, sentence: str, *examples: str, holds: bool = True) -> Co
     """Return the command that writes a dossier; the examples are the words after its name."""
     lines = [f"fairbench dossier {kind} {words}".strip() for words in examples]
     question, *own = _PARTS[kind]
-    parts = (Predictions, *own[::-1], DossierOptions, question, Results)
+    parts = (Predictions, *own[::-1], DossierOptions, question, Page, Results)
     return Command(parts, partial(write_dossier, kind), lines, sentence, holds)
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairbench.cli.command import Asked, Command, Results, formats
+from fairbench.cli.command import Asked, Command, Page, Results
 from fairbench.cli.verbs.audit import print_and_write
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError, check_choice
@@ -71,13 +71,6 @@ from fairbench_rank.scores import (
 MADE_FOR = "0.1"
 
 
-@dataclass(frozen=True)
-class _Forms:
-    """In which forms the page is written."""
-
-    formats: tuple[str, ...] = formats("html", "json")
-
-
 def _print_ranking(options: Asked) -> None:
     """Print what the scores say, and write it."""
     from fairbench.reporting.document.writing import check_forms
@@ -95,7 +88,7 @@ def _print_ranking(options: Asked) -> None:
 
 
 COMMAND = Command(
-    (RankOptions, _Forms, Results),
+    (RankOptions, Page, Results),
     _print_ranking,
     examples=(
         "fairbench rank scores.csv method=model task=dataset score=auc split=fold",

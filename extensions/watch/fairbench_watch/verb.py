@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from fairbench.audits.question import Gating
-from fairbench.cli.command import EXPORTED, Asked, Command, Results, check_predictions
+from fairbench.cli.command import EXPORTED, Asked, Command, Page, Results, check_predictions
 from fairbench.cli.verbs.audit import (
     GateFiles,
     check_asked,
@@ -41,6 +41,7 @@ from fairbench.evaluation.gate import (
     conditions_of,
     statement_of,
 )
+from fairbench.reporting.document.writing import check_forms
 from fairbench_watch.alarms import WatchFile, look, quantities
 from fairbench_watch.state import WatchOptions, WatchState
 
@@ -50,23 +51,22 @@ ALARM = 1
 
 
 @dataclass(frozen=True)
-class _Files:
-    """Where the state and the page are.
+class _State:
+    """Where the state is.
 
     Attributes
     ----------
     state : The file in which everything is kept.
-    out : Where the page and the JSON go; a folder of results/report by default.
     """
 
     state: str = option("", shown="FILE.json", main=True)
-    out: str = option("", shown="FOLDER")
 
 
 def watch(options: Asked) -> int:
     """Look at the file, keep what was found, print and write it; return the exit status."""
     from fairbench_watch.page import watch_document
 
+    check_forms(options.formats)
     options = with_policy(options, WatchGate)
     check_asked(options)
     conditions = conditions_of(options.fail_if)
@@ -90,7 +90,8 @@ def watch(options: Asked) -> int:
     beside = options.results / "report" / f"watch-{file.path.stem}"
     folder = Path(options.out or beside)
     document = watch_document(state, before)
-    print_and_write(document, lambda: folder, "watch", more=f"; state: {options.state}")
+    more = f"; state: {options.state}"
+    print_and_write(document, lambda: folder, "watch", options.formats, more=more)
     if not conditions:
         return ALARM if state.alarms else 0
     # It costs no more of the error rate: the intervals of all gaps hold together, at every look.
@@ -102,7 +103,7 @@ def watch(options: Asked) -> int:
 
 
 COMMAND = Command(
-    (_Files, WatchOptions, Gating, GateFiles, Results),
+    (_State, WatchOptions, Gating, GateFiles, Page, Results),
     watch,
     examples=(
         "fairbench watch loans.csv target=repaid score=score 'group=[sex,race]' state=watch.json",

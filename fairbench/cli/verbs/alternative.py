@@ -64,7 +64,7 @@ USUAL = {
 
 
 @dataclass(frozen=True)
-class _AlternativeOptions(cli.Results):
+class _AlternativeOptions(cli.Page, cli.Results):
     """What is searched, what the model in use is, and when the search ends.
 
     Attributes
@@ -82,7 +82,6 @@ class _AlternativeOptions(cli.Results):
     level : How sure the intervals and the bound are.
     stored : Search finished runs, and fit nothing.
     study : A name, to begin another search beside the first.
-    out : Where the page and the log are written.
     """
 
     ids: tuple[str, ...] = option((), argument="RUN")
@@ -97,8 +96,6 @@ class _AlternativeOptions(cli.Results):
     level: float = option(0.95, share=True)
     stored: bool = option(False)
     study: str = option("", shown="NAME")
-    formats: tuple[str, ...] = cli.formats("html", "json")
-    out: str = option("", shown="FOLDER")
 
 
 def alternative(options: _AlternativeOptions) -> int:

@@ -112,7 +112,7 @@ def settle(gate: Gate, options: Asked, path: Path) -> int:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Where predictions are, and how the page on them is written.
+    """Where predictions are.
 
     Attributes
     ----------
@@ -123,7 +123,6 @@ class Predictions:
 
     path: Path = option(Path, argument="PREDICTIONS|RUN")
     repeat: int = option(0)
-    formats: tuple[str, ...] = cli.formats("html", "json")
 
 
 def _audit(options: Asked) -> int:
@@ -285,7 +284,7 @@ def _plan(options: Asked) -> None:
 
 
 COMMANDS = {
-    "": command(_audit, Predictions, Options, Gating, GateFiles, cli.Results),
+    "": command(_audit, Predictions, Options, Gating, GateFiles, cli.Page, cli.Results),
     "plan": command(_plan, PlanOptions, cli.Results),
 }
 

@@ -396,13 +396,11 @@ class _TableOptions(cli.Selection):
 
     Attributes
     ----------
-    ids : Runs whose ids begin so, or all; the run that finished last by default.
     metrics : What is shown of each run; error, log loss and gap by default.
     format : How it is written; by default as out= ends, and otherwise for the terminal.
     out : A file that ends in .csv, .tex or .md; printed by default.
     """
 
-    ids: tuple[str, ...] = option((), argument="RUN")
     metrics: tuple[str, ...] = option((), shown="[METRIC,...]")
     format: str = option("", choices=("", _TERMINAL, *_SUFFIXES.values()))
     out: Path = option(Path, shown="FILE")
@@ -480,7 +478,8 @@ def _selected(options: _TableOptions) -> Catalogue:
 class table:
     """Print the table of one finished run or of several, also as CSV, LaTeX or Markdown.
 
-    Of one run the table is that printed when the run ended. Several runs have a row each, with
+    It is of the run that finished last unless runs are named; all names all. Of one run the table
+    is that printed when the run ended. Several runs have a row each, with
     error, log loss and the gap between groups; a CSV file has a row for each metric of each run.
     """
 

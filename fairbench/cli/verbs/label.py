@@ -20,12 +20,13 @@ from fairbench.audits.labelling import session as sessions
 from fairbench.audits.labelling.session import CANNOT_TELL, Session, StateFile
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_frame
-from fairbench.cli.command import EXPORTED, Asked, Results, check_predictions, command
+from fairbench.cli.command import EXPORTED, Asked, Page, Results, check_predictions, command
 from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
 from fairbench.core.text import said
 from fairbench.reporting.document.terminal import print_document
+from fairbench.reporting.document.writing import check_forms
 
 Ask = Callable[[str], str]
 STOP = ("q", "quit", "exit")
@@ -182,17 +183,15 @@ class _Labels:
 
 
 @dataclass(frozen=True)
-class _ReportOptions:
+class _ReportOptions(Page):
     """Options that may differ from those with which the audit was started.
 
     Attributes
     ----------
     epsilon : A gap under this makes no practical difference; the state's own by default.
-    out : Where the page and the JSON go.
     """
 
     epsilon: float | None = option(None)
-    out: str = option("", shown="FOLDER")
 
 
 def _label_next(options: Asked) -> None:
@@ -260,6 +259,7 @@ def _report(options: Asked) -> None:
     from fairbench.audits.report import own_folder
     from fairbench.cli.verbs.audit import print_and_write
 
+    check_forms(options.formats)
     session = questions.resume(StateFile(Path(options.state)), options.path)
     audit_options = replace(session.state.options, out=options.out)
     if options.epsilon is not None:
@@ -269,7 +269,7 @@ def _report(options: Asked) -> None:
     answer = document.data["labelling"]
     print_line(" ".join([answer["asked"], *answer["sentences"]]))
     folder = partial(own_folder, audit_options, options.results)
-    print_and_write(document, folder, "audit")
+    print_and_write(document, folder, "audit", options.formats)
 
 
 def _part(text: str) -> tuple[int, int]:

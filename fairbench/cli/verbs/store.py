@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbench.cli import command as cli
-from fairbench.cli.command import command
+from fairbench.cli.command import Asked, command
 from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
@@ -82,18 +82,6 @@ class _GarbageOptions(_Cleaning, cli.Results):
     """
 
     hours: float = option(24.0)
-
-
-@dataclass(frozen=True)
-class _RemoveOptions(_Cleaning, cli.Selection):
-    """Which runs are removed.
-
-    Attributes
-    ----------
-    ids : Runs whose ids begin so.
-    """
-
-    ids: tuple[str, ...] = option((), argument="RUN")
 
 
 @dataclass(frozen=True)
@@ -267,7 +255,7 @@ def _print_garbage(items: Sequence[upkeep.Garbage]) -> None:
         print_document(Document("", [Section("", [Table(columns, rows)])]))
 
 
-def _rm(options: _RemoveOptions) -> None:
+def _rm(options: Asked) -> None:
     """Remove runs, with the cells that no other run shares.
 
     Examples
@@ -279,7 +267,7 @@ def _rm(options: _RemoveOptions) -> None:
         raise UserError("nothing is named: fairbench store rm RUN, or purpose=demo")
     store = Store(options.results)
     with alone(options.results, options.wait):
-        runs = options.selected()
+        runs = options.taken_as(cli.Selection).selected()
         removed = upkeep.garbage_of_runs(store, list(runs))
         lines = runs_lines(runs)
         cells = {cell for run in runs for cell in upkeep.cells_of(run) if store.has(cell)}
@@ -424,7 +412,7 @@ COMMANDS = {
     "export": command(_export_run),
     "gc": command(_gc, holds=False),
     "evaluate": command(_evaluate),
-    "rm": command(_rm, holds=False),
+    "rm": command(_rm, cli.Selection, _Cleaning, holds=False),
     "verify": command(_verify),
     "pack": command(_pack),
     "unpack": command(_unpack),

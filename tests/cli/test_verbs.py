@@ -70,9 +70,8 @@ def test_every_verb_explains_itself(words, capsys):
     [words for words, command in COMMANDS.items() if "seed" in command.declared],
     ids=" ".join,
 )
-def test_every_verb_refuses_a_negative_seed(words, capsys):
-    assert main([*words, "seed=-1"]) == 2
-    assert capsys.readouterr().err == "error: seed is -1; it must be at least 0\n"
+def test_every_verb_refuses_a_negative_seed(words, refused):
+    assert refused(*words, "seed=-1") == "error: seed is -1; it must be at least 0\n"
 
 
 @pytest.mark.parametrize("words", WITH_RESULTS, ids=" ".join)
@@ -132,12 +131,8 @@ def test_every_verb_refuses_what_it_does_not_know(words, capsys):
         (["compare", "runs=[a,b"], "cannot be read: a list is written [a,b]"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_one_line(words, message, capsys):
-    assert main(words) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.startswith("error: ") and printed.err.count("\n") == 1
-    assert message in printed.err
+def test_a_mistake_is_one_line(words, message, refused):
+    refused(*words, message=message)
 
 
 @pytest.mark.thorough
@@ -235,19 +230,10 @@ def test_verbs_are_listed_by_what_they_are_for():
 
 
 def test_help_explains_what_is_usual_and_names_the_rest(capsys):
-    assert main(["audit", "--help"]) == 0
-    first = capsys.readouterr().out
-    assert main(["audit", "--help", "all"]) == 0
-    whole = capsys.readouterr().out
+    first, whole = (explained(capsys, "audit", "--help", *more) for more in ([], ["all"]))
     assert "fairbench audit --help all explains 39 further options." in first
     assert "further options" not in whole
     known = COMMANDS["audit",].declared
     assert known["group"].sentence.partition(". ")[0] in first
     assert not set(known["rare"].sentence.split()) <= set(first.split())
     assert set(known["rare"].sentence.split()) <= set(whole.split())
-
-
-def test_a_term_is_explained(capsys):
-    assert main(["explain", "cannot", "be", "known"]) == 0
-    assert capsys.readouterr().out.startswith("  cannot be known  A verdict: ")
-    assert main(["explain", "statistical_parity"]) == 0

@@ -153,14 +153,9 @@ def gate(frame: Any = None, *, policy: str | Path = "", **options: Any) -> Gate:
     ('fails', False, 1)
     """
     valid = [name for name in GatedOptions.__dataclass_fields__ if name not in _NOT_TAKEN]
-    if "groups" in options:  # as an audit has it in Python
-        options = {"group": options["groups"], **options}
-        del options["groups"]
-    for name in options:
+    for name in sorted(options.keys() - {"groups"}):  # as an audit has it in Python
         check_choice("option of a gate", name, valid)
-    from_call = {name: value for name, value in options.items() if value is not None}
-    values = policy_of(policy, GatedOptions) if policy else {}
-    values |= typed_values(GatedOptions, from_call)
+    values = _filled(options, policy)
     is_file = isinstance(frame, str | Path)
     if frame is not None:
         values["path"] = Path(frame if is_file else PREDICTIONS)
@@ -171,6 +166,19 @@ def gate(frame: Any = None, *, policy: str | Path = "", **options: Any) -> Gate:
 
 
 _NOT_TAKEN = ("path", "out", "cuts", "scores")
+
+
+def _filled(given: Mapping[str, Any], policy: str | Path) -> dict[str, Any]:
+    """Return options of a call by the names of fields, with what a policy says of the others."""
+    fields_of = {"groups": "group"}
+    if isinstance(given.get("score"), list | tuple):  # the classes of a score
+        fields_of["score"] = "scores"
+    stated = {fields_of.get(name, name): value for name, value in given.items()}
+    values = typed_values(
+        GatedOptions, {name: value for name, value in stated.items() if value is not None}
+    )
+    told = {name: value for name, value in values.items() if value not in ("", ())}
+    return {**values, **(policy_of(policy, GatedOptions) if policy else {}), **told}
 
 
 def gate_of(options: GatedOptions, frame: pd.DataFrame) -> Gate:
@@ -284,16 +292,9 @@ def audit(
     given = {option: value for option, value in {**columns, **options}.items() if value is not None}
     is_file = isinstance(frame, str | Path)
     named, table = _columns_by_name(given, None if is_file else frame, name)
-    has_classes = isinstance(named.get("score"), list | tuple)
-    fields_of = {"groups": "group", "score": "scores" if has_classes else "score"}
-    values = typed_values(
-        GatedOptions, {fields_of.get(option, option): value for option, value in named.items()}
-    )
     if policy:
-        filled = {option: value for option, value in values.items() if value not in ("", ())}
-        values = {**policy_of(policy, GatedOptions), **filled}
         given["policy"] = str(policy)
-    asked = options_with({**values, "path": Path(frame if is_file else name)})
+    asked = options_with({**_filled(named, policy), "path": Path(frame if is_file else name)})
     document, verdict = report_of(asked, read_frame(asked, source=table))
     if not is_file:
         given["name"] = name

@@ -336,10 +336,10 @@ class Options(_Kinds, _Unknown, _Comparison, JudgedOptions):
             columns = getattr(self, name)
             if len(set(columns)) < len(columns):
                 yield _said("twice", name=name, columns=",".join(columns))
-        yield from self._names_twice()
         for name, other in broken_rules(self):
             value = self.interval if other == "interval" else ""
             yield _said(name, options=self, other=f"{other}={value}")
+        yield from self._names_twice()
         if self.constraint:
             constraint_of(self.constraint)
         if self.top < 0 or (self.top > 1 and self.top != int(self.top)):

@@ -346,7 +346,8 @@ def alternative_among_runs(
     UserError : no validation rows apart from the test rows, or several splits.
     """
     names = runs.label()
-    shared = choice.read_shared(list(runs))
+    first_of_all = [in_use] if in_use else []
+    shared = choice.read_shared(list({run.id: run for run in [*first_of_all, *runs]}.values()))
     choosing, stored = shared.choosing, shared.runs
     if choosing is None:
         raise UserError(said("comparison", "no_validation"))

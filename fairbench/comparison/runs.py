@@ -421,7 +421,7 @@ def _effective_counts(
     Paired runs have one joint table, others one table each. A joint table has the smaller of the
     two effective sample fractions.
     """
-    labels = labels_of(runs[0].people, settings.protect or runs[0].protect)
+    labels = _labels_of(runs[0].people, settings.protect or runs[0].protect)
     folds_of_runs = [[run.repeats[repeat] for repeat in repeats] for run in runs]
     numbers = [[len(folds) for folds in folds_of_run] for folds_of_run in folds_of_runs]
     for first, second in zip(*numbers, strict=True):
@@ -458,7 +458,7 @@ def _tested_share(run: RunPredictions, repeats: Sequence[int] = ()) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Labels:
+class _Labels:
     """The target and the group of every row of a data set, as codes."""
 
     target: NDArray[np.int64]
@@ -499,11 +499,11 @@ class Labels:
 
 
 @lru_cache(maxsize=8)
-def labels_of(people: Dataset, protect: tuple[str, ...]) -> Labels:
+def _labels_of(people: Dataset, protect: tuple[str, ...]) -> _Labels:
     """Return the labels of a data set, cached as many pairs of runs share them."""
     groups = people.groups(protect)
     codes = groups.cat.codes.to_numpy(np.int64)
-    return Labels(people.target.to_numpy(np.int64), codes, len(groups.cat.categories))
+    return _Labels(people.target.to_numpy(np.int64), codes, len(groups.cat.categories))
 
 
 def observed_values(run: RunPredictions, settings: Settings, repeats: Sequence[int]) -> Floats:
@@ -512,7 +512,7 @@ def observed_values(run: RunPredictions, settings: Settings, repeats: Sequence[i
     A repeat's folds are pooled. Gaps and errors have their own sign; a ratio above 1 is inverted. A
     value is NaN where no repeat defines it.
     """
-    labels = labels_of(run.people, settings.protect or run.protect)
+    labels = _labels_of(run.people, settings.protect or run.protect)
     tables = np.stack([labels.counts(run.repeats[repeat]).sum(axis=0) for repeat in repeats])
     return np.array([_mean_value(name, tables) for name in settings.objectives])
 
@@ -704,7 +704,7 @@ class VarianceRatios:
 
     def _estimates(self, half_run: RunPredictions, run: RunPredictions) -> dict[int, Floats]:
         """Return the rates of both halves of every halving: repeat -> (2, R, G)."""
-        labels = labels_of(run.people, self.settings.protect or run.protect)
+        labels = _labels_of(run.people, self.settings.protect or run.protect)
         goals = map(comparing.objective, self.settings.objectives)
         rates = dict.fromkeys(chain.from_iterable(goal.rates for goal in goals))
         estimates = {}
@@ -783,7 +783,7 @@ def run_points(
     run: RunPredictions, protect: tuple[str, ...], *, repeats: str = AVERAGED
 ) -> dict[str, comparing.Point]:
     """Return a run's point for every metric of `METRICS`."""
-    labels = labels_of(run.people, protect or run.protect)
+    labels = _labels_of(run.people, protect or run.protect)
     counts = [labels.counts(folds) for folds in run.repeats.values()]
     share = float("nan") if repeats == TYPICAL else _tested_share(run)
     return comparing.points(np.array(counts), run.people.name, test_share=share)

@@ -98,7 +98,7 @@ class _AlternativeOptions(cli.Page, cli.Results):
     study: str = option("", shown="NAME")
 
 
-def alternative(options: _AlternativeOptions) -> int:
+def _alternative(options: _AlternativeOptions) -> int:
     """Search, judge what is chosen on test rows, and write the page and the log.
 
     Examples
@@ -357,4 +357,4 @@ def _is_of_model(name: str) -> bool:
     return name.partition(".")[0] in COMPONENTS
 
 
-COMMAND = command(alternative)
+COMMAND = command(_alternative)

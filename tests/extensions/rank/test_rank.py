@@ -205,6 +205,7 @@ REFUSED = {
     "a wrong direction": (lambda table: table, {"better": "up"}, "must be higher or lower"),
     "a wrong crash": (lambda table: table, {"crashed": "zero"}, "worst, left-out or a number"),
     "a margin below 0": (lambda table: table, {"epsilon": -1}, "at least 0"),
+    "a former name": (lambda table: table, {"within": 0.1}, "within= is called epsilon= here"),
 }  # fmt: skip
 
 

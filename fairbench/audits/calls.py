@@ -18,7 +18,7 @@ import pandas as pd
 from fairbench.audits.assessment import check_design, rows_of
 from fairbench.audits.direction import RATE_NAMES
 from fairbench.audits.kinds import document_of, kind_of
-from fairbench.audits.question import GatedOptions, Options, options_with
+from fairbench.audits.question import GatedOptions, Options, column_options, options_with
 from fairbench.audits.table import AuditTable, read_audit_table, read_frame
 from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError, check_choice
@@ -153,14 +153,9 @@ def gate(frame: Any = None, *, policy: str | Path = "", **options: Any) -> Gate:
     ('fails', False, 1)
     """
     valid = [name for name in GatedOptions.__dataclass_fields__ if name not in _NOT_TAKEN]
-    if "groups" in options:  # as an audit has it in Python
-        options = {"group": options["groups"], **options}
-        del options["groups"]
-    for name in options:
+    for name in sorted(options.keys() - {"groups"}):  # as an audit has it in Python
         check_choice("option of a gate", name, valid)
-    from_call = {name: value for name, value in options.items() if value is not None}
-    values = policy_of(policy, GatedOptions) if policy else {}
-    values |= typed_values(GatedOptions, from_call)
+    values = _filled(options, policy)
     is_file = isinstance(frame, str | Path)
     if frame is not None:
         values["path"] = Path(frame if is_file else PREDICTIONS)
@@ -171,6 +166,19 @@ def gate(frame: Any = None, *, policy: str | Path = "", **options: Any) -> Gate:
 
 
 _NOT_TAKEN = ("path", "out", "cuts", "scores")
+
+
+def _filled(given: Mapping[str, Any], policy: str | Path) -> dict[str, Any]:
+    """Return options of a call by the names of fields, with what a policy says of the others."""
+    fields_of = {"groups": "group"}
+    if isinstance(given.get("score"), list | tuple):  # the classes of a score
+        fields_of["score"] = "scores"
+    stated = {fields_of.get(name, name): value for name, value in given.items()}
+    values = typed_values(
+        GatedOptions, {name: value for name, value in stated.items() if value is not None}
+    )
+    told = {name: value for name, value in values.items() if value not in ("", ())}
+    return {**values, **(policy_of(policy, GatedOptions) if policy else {}), **told}
 
 
 def gate_of(options: GatedOptions, frame: pd.DataFrame) -> Gate:
@@ -284,16 +292,9 @@ def audit(
     given = {option: value for option, value in {**columns, **options}.items() if value is not None}
     is_file = isinstance(frame, str | Path)
     named, table = _columns_by_name(given, None if is_file else frame, name)
-    has_classes = isinstance(named.get("score"), list | tuple)
-    fields_of = {"groups": "group", "score": "scores" if has_classes else "score"}
-    values = typed_values(
-        GatedOptions, {fields_of.get(option, option): value for option, value in named.items()}
-    )
     if policy:
-        filled = {option: value for option, value in values.items() if value not in ("", ())}
-        values = {**policy_of(policy, GatedOptions), **filled}
         given["policy"] = str(policy)
-    asked = options_with({**values, "path": Path(frame if is_file else name)})
+    asked = options_with({**_filled(named, policy), "path": Path(frame if is_file else name)})
     document, verdict = report_of(asked, read_frame(asked, source=table))
     if not is_file:
         given["name"] = name
@@ -327,12 +328,12 @@ def _columns_by_name(
     frame : the table in memory; None if a file is audited.
     name : what messages call the table.
     """
-    declared = {field.name: str(field.metadata.get("shown")) for field in fields(GatedOptions)}
-    declared |= {"groups": declared["group"]}
+    shown = {field.name: str(field.metadata.get("shown")) for field in fields(GatedOptions)}
+    naming = {"groups", *column_options(GatedOptions)}
     by_value = {
         option: value
         for option, value in options.items()
-        if declared[option] in _COLUMNS and (is_column(value) or _are_values(value, frame))
+        if option in naming and (is_column(value) or _are_values(value, frame))
     }
     if not by_value:
         return dict(options), frame
@@ -343,13 +344,10 @@ def _columns_by_name(
     table, names = with_columns(frame, name, by_value)
     named: dict[str, Any] = dict(options)
     for option, columns in names.items():
-        if len(columns) > 1 and declared[option] == _COLUMNS[0] and option != "score":
+        if len(columns) > 1 and shown.get(option) == "COLUMN" and option != "score":
             raise UserError(f"{option}= is {len(columns)} columns; it must be one")
         named[option] = columns[0] if len(columns) == 1 else columns
     return named, table
-
-
-_COLUMNS = ("COLUMN", "[COLUMN,...]", "[LOWER,UPPER]")  # how options that name columns are shown
 
 
 def _are_values(value: Any, frame: Any) -> bool:

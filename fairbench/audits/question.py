@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 from fairbench.core.errors import UserError, check_choice, check_share
-from fairbench.core.options import check_declared, option
+from fairbench.core.options import broken_rules, check_declared, option
 from fairbench.core.text import is_number, shortened
 from fairbench.data.groups import bands_apart, check_bands
 from fairbench.data.tables import TablePart
@@ -23,7 +22,7 @@ from fairbench.metrics.registry import (
     selection_rate,
     true_positive_rate,
 )
-from fairbench.reporting.group_tables import sentence_of, sentences_of
+from fairbench.reporting.group_tables import sentence_of
 
 _said = partial(sentence_of, "options")
 
@@ -62,33 +61,6 @@ _NO_RATING = (
 )
 
 
-# The titles of ``--help``, with the options under each.
-_SECTIONS: Mapping[str, Sequence[str]] = MappingProxyType(
-    {
-        "What is in the file": (
-            *("group", "target", "score", "prediction", "labelled", "id", "weight", "cluster"),
-            "scale",
-        ),
-        "Which decision is good for a person": (
-            *("positive", "favourable", "decision", "purpose", "threshold"),
-        ),
-        "What is compared, and how": (
-            *("reference", "within", "epsilon", "against", "constraint", "interval"),
-            *("rare", "leave_out"),
-        ),
-        "Labels of the selected alone; groups known by probabilities; tables of counts": (
-            *("selected", "odds", "proxy", "total", "rates"),
-        ),
-        "Several classes, predicted numbers, rankings, times until an event": (
-            *("cost", "prior", "strength", "bounds", "nominal", "top", "lists"),
-            *("event", "horizon"),
-        ),
-        "Conditions, for continuous integration": (
-            *("fail_if", "require", "policy", "junit", "sarif"),
-        ),
-    }
-)
-
 # Options that leave an audit answerable from the number of each distinct row.
 _OF_COUNTS = frozenset(
     {"path", "group", "reference", "target", "prediction", "positive", "favourable", "decision"}
@@ -96,23 +68,28 @@ _OF_COUNTS = frozenset(
 )
 
 
-def column(*, applies: Sequence[str] = (), several: str = "") -> Any:
-    """Declare an option that names a column."""
-    return option("", shown="COLUMN", applies=applies, several=several)
+def column(**declared: Any) -> Any:
+    """Declare an option that names a column, as :func:`fairbench.core.options.option` does."""
+    return option("", shown="COLUMN", **declared)
+
+
+def column_options(kind: type) -> list[str]:
+    """Return the names of the options of a dataclass that name columns."""
+    return [field.name for field in fields(kind) if field.metadata.get("shown") in _OF_COLUMNS]
+
+
+_OF_COLUMNS = ("COLUMN", "[COLUMN,...]", "[LOWER,UPPER]")  # how options that name columns are shown
 
 
 @dataclass(frozen=True)
-class JudgedOptions(TablePart):
-    """The options by which decisions of two classes are read: what a gate needs.
+class _People(TablePart):
+    """What is in the file.
 
     Attributes
     ----------
     path : A file with one row per person: CSV, Excel, Parquet or Arrow, compressed or not.
     group : The columns of groups; combinations of two are compared too. For bands of a number write
         age:25,40,62 or age:quantiles(4).
-    reference : The group that the others of its column are compared with: LABEL, or COLUMN:LABEL
-        where two columns have it. By default the largest group; for impact ratios, the group that
-        is selected most often.
     target : The column of labels, with empty cells where a label is not known; leave the option out
         if no label is. With event=: the column of times.
     score : The column of the predicted probability of the positive label. For three classes or
@@ -120,6 +97,41 @@ class JudgedOptions(TablePart):
     prediction : The column of decisions, where they are not score > threshold. For three classes or
         more: of predicted classes; for a regression: of predicted numbers.
     labelled : A column of true and false: labels are used only in rows where it is true.
+    id : The column that identifies the person in a row, such as a customer number. Messages show
+        it, and labels can be given by it. A value may occur only once.
+    weight : The column of survey weights: how many people each row stands for. Every row needs a
+        label.
+    cluster : The column that says which rows belong together, such as people of one household.
+        Every row needs a label.
+    scale : Whether scores (or the rates of rates=) are from 0 to 1 or from 0 to 100. rating: scores
+        are no probabilities but ordered, such as deciles, and threshold= is in their units; how
+        well they are calibrated is not judged.
+    """
+
+    title: ClassVar = "What is in the file"
+
+    path: Path = option(Path, argument="PREDICTIONS")
+    group: tuple[str, ...] = option((), shown="[COLUMN,...]", main=True)
+    target: str = column(applies=LABELLED, main=True)
+    score: str = column(several="scores", applies=OF_SCORES, main=True)
+    prediction: str = column(applies=(BINARY, SELECTED, MANY, PROXY, CLASSES, NUMBERS), main=True)
+    labelled: str = column(applies=(*OF_TWO, CLASSES, *OF_NUMBERS), needs=("target",))
+    id: str = column()
+    weight: str = column(applies=(BINARY, *OF_NUMBERS))
+    cluster: str = column(applies=(BINARY, *OF_NUMBERS))
+    scale: str = option(
+        PROBABILITY, choices=(PROBABILITY, PERCENT, RATING), applies=(*OF_SCORES, COUNTS)
+    )
+    cuts: tuple[str, ...] = ()  # bands that group= and within= have, such as age:25,40,62
+    scores: tuple[str, ...] = ()  # the columns of score=, where it names several
+
+
+@dataclass(frozen=True)
+class _Decided:
+    """Which decision is good for a person.
+
+    Attributes
+    ----------
     positive : The label whose probability the score is, where labels are not 0 and 1.
     favourable : The label that a person would like to be predicted to have: 'repaid', or 'no' where
         label 1 is default. You are asked for it where names leave it open.
@@ -127,86 +139,141 @@ class JudgedOptions(TablePart):
         approved/declined. The column prediction= may contain these names.
     purpose : What decisions are for. The page then says which gaps matter most, and whom errors
         hurt.
-    weight : The column of survey weights: how many people each row stands for. Every row needs a
-        label.
-    cluster : The column that says which rows belong together, such as people of one household.
-        Every row needs a label.
-    id : The column that identifies the person in a row, such as a customer number. Messages show
-        it, and labels can be given by it. A value may occur only once.
-    scale : Whether scores (or the rates of rates=) are from 0 to 1 or from 0 to 100. rating: scores
-        are no probabilities but ordered, such as deciles, and threshold= is in their units; how
-        well they are calibrated is not judged.
-    rare : Groups with fewer rows than this are pooled into one, called 'other groups'.
-    leave_out : Groups whose rows are left out, such as [race=Other].
     threshold : A score above it is a positive decision.
-    seed : The seed of all random draws.
     """
 
-    sections: ClassVar = _SECTIONS
-    # What is needed most; a command's help explains these, and names the others.
-    usual: ClassVar[tuple[str, ...]] = (
-        *("group", "target", "score", "prediction", "positive", "favourable", "decision"),
-        *("threshold", "reference"),
-    )
+    title: ClassVar = "Which decision is good for a person"
 
-    path: Path = option(Path, argument="PREDICTIONS")
-    group: tuple[str, ...] = option((), shown="[COLUMN,...]")
-    reference: tuple[str, ...] = option((), shown="[LABEL,...]", applies=BY_PAIRS)
-    target: str = column(applies=LABELLED)
-    score: str = column(several="scores", applies=OF_SCORES)
-    prediction: str = column(applies=(BINARY, SELECTED, MANY, PROXY, CLASSES, NUMBERS))
-    labelled: str = column(applies=(*OF_TWO, CLASSES, *OF_NUMBERS))
     positive: str = option("", shown="LABEL", applies=OF_TWO)
-    favourable: str = option("", shown="LABEL", applies=OF_TWO)
+    favourable: str = option("", shown="LABEL", applies=OF_TWO, main=True)
     decision: str = option("", shown="GOOD/BAD", applies=OF_TWO)
     purpose: str = option("", choices=PURPOSES, applies=OF_TWO)
-    weight: str = column(applies=(BINARY, *OF_NUMBERS))
-    cluster: str = column(applies=(BINARY, *OF_NUMBERS))
-    id: str = column()
-    scale: str = option(
-        PROBABILITY, choices=(PROBABILITY, PERCENT, RATING), applies=(*OF_SCORES, COUNTS)
-    )
-    rare: int = option(0, least=0)
-    leave_out: tuple[str, ...] = option((), shown="[COLUMN=GROUP,...]")
-    threshold: float = option(0.5, applies=OF_TWO)
-    seed: int = option(0, least=0)
-    cuts: tuple[str, ...] = ()  # bands that group= and within= have, such as age:25,40,62
-    scores: tuple[str, ...] = ()  # the columns of score=, where it names several
+    threshold: float = option(0.5, applies=OF_TWO, main=True)
 
 
 @dataclass(frozen=True)
-class Options(JudgedOptions):
-    """The options of an audit, with all checks that do not need the file.
+class _Groups:
+    """Which groups are compared.
+
+    Attributes
+    ----------
+    reference : The group that the others of its column are compared with: LABEL, or COLUMN:LABEL
+        where two columns have it. By default the largest group; for impact ratios, the group that
+        is selected most often.
+    rare : Groups with fewer rows than this are pooled into one, called 'other groups'.
+    leave_out : Groups whose rows are left out, such as [race=Other].
+    """
+
+    title: ClassVar = "What is compared, and how"
+
+    reference: tuple[str, ...] = option((), shown="[LABEL,...]", applies=BY_PAIRS, main=True)
+    rare: int = option(0, least=0)
+    leave_out: tuple[str, ...] = option((), shown="[COLUMN=GROUP,...]")
+
+
+@dataclass(frozen=True)
+class JudgedOptions(_Groups, _Decided, _People):
+    """The options by which decisions of two classes are read: what a gate needs.
+
+    Attributes
+    ----------
+    seed : The seed of all random draws.
+    """
+
+    seed: int = option(0, least=0)
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """How groups are compared.
 
     Attributes
     ----------
     within : Also compare groups within strata: among people with the same value of these columns,
         such as [department] or age:25,40,62. The page has every stratum, and the average over
         strata, each weighted by its share of all people that the rate is about.
-    selected : The column of true and false that says who was selected, where only these people have
-        labels, such as applicants who got a loan. The page has bounds for everyone. With total=:
-        the column of how many people were selected.
-    total : For a table of counts, one row for each category, such as published audits have: the
-        column of how many people there were. Give selected= or rates= with it. If group= names
-        several columns, a row with a blank or Total in one of them counts all its categories.
-    rates : With total=, instead of selected=: the column of the share of people who were selected.
-    odds : With selected=: the largest factor by which the odds of label 1 may differ between people
-        who were not selected and similar people who were.
-    proxy : Instead of group=, where nobody's group is recorded: for each group a column with the
-        probability that a person belongs to it. The page has bounds for the gaps.
+    epsilon : A gap smaller than this makes no practical difference. For predicted numbers: as a
+        share of the standard deviation of the true ones.
+    against : The column of another classifier's scores on the same rows. The page says whose gaps
+        are smaller.
     constraint : Find the threshold nearest to threshold= at which a constraint holds, on half of
         the rows, and judge it on the other half. ratio:0.8: the smallest selection rate is at least
         0.8 of the largest. RATE:0.05: no two groups differ by more; RATE is selection_rate,
         true_positive_rate, false_positive_rate or false_negative_rate.
-    epsilon : A gap smaller than this makes no practical difference. For predicted numbers: as a
-        share of the standard deviation of the true ones.
     interval : How intervals are made. frequentist: they hold in repeated samples, for few rows too.
         dirichlet: quantiles of the posterior that the papers use; every row needs a label.
-    out : The folder for the page and the JSON; by default a new one next to the file.
-    against : The column of another classifier's scores on the same rows. The page says whose gaps
-        are smaller.
+    """
+
+    title: ClassVar = "What is compared, and how"
+
+    within: tuple[str, ...] = option(
+        (),
+        shown="[COLUMN,...]",
+        applies=(BINARY,),
+        excludes=("weight", "cluster", "interval"),
+        main=True,
+    )
+    epsilon: float = option(0.05, share=True, applies=LABELLED, main=True)
+    against: str = column(applies=(PAIR,), needs=("score",), excludes=("prediction",))
+    constraint: str = option(
+        "",
+        shown="RATIO|RATE:BOUND",
+        applies=(BINARY, SELECTED),
+        needs=("score",),
+        excludes=("prediction",),
+    )
+    interval: str = option(
+        FREQUENTIST,
+        choices=INTERVALS,
+        applies=(BINARY, SELECTED, CLASSES),
+        excludes=("weight", "cluster"),
+    )
+
+
+@dataclass(frozen=True)
+class _Unknown:
+    """What is not known of each person.
+
+    Attributes
+    ----------
+    selected : The column of true and false that says who was selected, where only these people have
+        labels, such as applicants who got a loan. The page has bounds for everyone. With total=:
+        the column of how many people were selected.
+    odds : With selected=: the largest factor by which the odds of label 1 may differ between people
+        who were not selected and similar people who were.
+    proxy : Instead of group=, where nobody's group is recorded: for each group a column with the
+        probability that a person belongs to it. The page has bounds for the gaps.
+    total : For a table of counts, one row for each category, such as published audits have: the
+        column of how many people there were. Give selected= or rates= with it. If group= names
+        several columns, a row with a blank or Total in one of them counts all its categories.
+    rates : With total=, instead of selected=: the column of the share of people who were selected.
+    """
+
+    title: ClassVar = (
+        "Labels of the selected alone; groups known by probabilities; tables of counts"
+    )
+
+    selected: str = column(applies=(SELECTED, COUNTS), needs=("target", "total"))
+    odds: float = option(2.0, least=1, applies=(SELECTED,))
+    proxy: tuple[str, ...] = option((), shown="[COLUMN,...]", applies=(PROXY,), excludes=("group",))
+    total: str = column(applies=(COUNTS,))
+    rates: str = column(applies=(COUNTS,), needs=("total",))
+
+
+@dataclass(frozen=True)
+class _Kinds:
+    """What is asked of predictions that are not of two classes.
+
+    Attributes
+    ----------
     cost : For three classes or more: a CSV file with the cost of each mistake, a row for each true
         class and a column for each predicted one.
+    prior : For three classes or more: whether the prior is uniform or follows the scores.
+    strength : For three classes or more: how many labels the prior counts as.
+    bounds : For predicted numbers: the columns of the ends of prediction intervals. The page has
+        their coverage by group. Without prediction=: an audit of the intervals alone, of their
+        coverage and their width.
+    nominal : With bounds=: the share of targets that the intervals promise to cover.
     top : Audit the ranking by score=, the highest first: who is among the first so many places
         (below 1: in that share of all places), and how exposure is distributed. Scores may be any
         numbers.
@@ -214,36 +281,31 @@ class Options(JudgedOptions):
     event : The column of true and false that says whether the event happened at the time in
         target=; otherwise the row is censored then. score= is the risk of the event by horizon=.
     horizon : With event=: the time by which scores are risks of the event.
-    bounds : For predicted numbers: the columns of the ends of prediction intervals. The page has
-        their coverage by group. Without prediction=: an audit of the intervals alone, of their
-        coverage and their width.
-    nominal : With bounds=: the share of targets that the intervals promise to cover.
-    prior : For three classes or more: whether the prior is uniform or follows the scores.
-    strength : For three classes or more: how many labels the prior counts as.
     """
 
-    usual: ClassVar[tuple[str, ...]] = (*JudgedOptions.usual, "within", "epsilon", "out")
+    title: ClassVar = "Several classes, predicted numbers, rankings, times until an event"
 
-    within: tuple[str, ...] = option((), shown="[COLUMN,...]", applies=(BINARY,))
-    selected: str = column(applies=(SELECTED, COUNTS))
-    total: str = column(applies=(COUNTS,))
-    rates: str = column(applies=(COUNTS,))
-    odds: float = option(2.0, least=1, applies=(SELECTED,))
-    proxy: tuple[str, ...] = option((), shown="[COLUMN,...]", applies=(PROXY,))
-    constraint: str = option("", shown="RATIO|RATE:BOUND", applies=(BINARY, SELECTED))
-    epsilon: float = option(0.05, share=True, applies=LABELLED)
-    interval: str = option(FREQUENTIST, choices=INTERVALS, applies=(BINARY, SELECTED, CLASSES))
-    out: str = option("", shown="FOLDER")
-    against: str = column(applies=(PAIR,))
     cost: str = option("", shown="FILE", applies=(CLASSES,))
-    top: float = option(0.0, shown="NUMBER", applies=(RANKING,))
-    lists: str = column(applies=(RANKING,))
-    event: str = column(applies=(SURVIVAL,))
-    horizon: float = option(0.0, least=0, applies=(SURVIVAL,))
-    bounds: tuple[str, ...] = option((), shown="[LOWER,UPPER]", applies=OF_NUMBERS)
-    nominal: float = option(0.9, share=True, applies=OF_NUMBERS)
     prior: str = option("uniform", choices=("uniform", "scores"), applies=(CLASSES,))
     strength: float = option(2.0, least=0.1, applies=(CLASSES,))
+    bounds: tuple[str, ...] = option((), shown="[LOWER,UPPER]", applies=OF_NUMBERS)
+    nominal: float = option(0.9, share=True, applies=OF_NUMBERS)
+    top: float = option(0.0, shown="NUMBER", applies=(RANKING,))
+    lists: str = column(applies=(RANKING,), needs=("top",))
+    event: str = column(applies=(SURVIVAL,))
+    horizon: float = option(0.0, least=0, applies=(SURVIVAL,))
+
+
+@dataclass(frozen=True)
+class Options(_Kinds, _Unknown, _Comparison, JudgedOptions):
+    """The options of an audit, with all checks that do not need the file.
+
+    Attributes
+    ----------
+    out : The folder for the page and the JSON; by default a new one next to the file.
+    """
+
+    out: str = option("", shown="FOLDER", main=True)
 
     def __post_init__(self) -> None:
         """Refuse options that no file could satisfy. The first fault is reported."""
@@ -268,43 +330,22 @@ class Options(JudgedOptions):
 
     def _faults(self) -> Iterator[str]:
         """Yield what is wrong with options that need or exclude others, or name a column twice."""
-        refused = partial(sentences_of, "options", options=self)
-        no_scores = not self._named("score", "scores", "prediction", "total", "bounds")
-        is_posterior = self.interval != FREQUENTIST
-        yield from refused(
-            {
-                "rates": self.rates and not self.total,
-                "no_counts": no_scores and self.selected,
-                "no_scores": no_scores,
-            }
-        )
+        if not self._named("score", "scores", "prediction", "total", "bounds", "rates"):
+            yield _said("no_counts" if self.selected else "no_scores")
         for name in ("group", "proxy", "within"):
             columns = getattr(self, name)
             if len(set(columns)) < len(columns):
                 yield _said("twice", name=name, columns=",".join(columns))
-        yield from refused(
-            {
-                "proxy": self.proxy and self.group,
-                "against": self.against and (self.prediction or not self.score),
-                "posterior": is_posterior and (self.weight or self.cluster),
-                "labelled": self.labelled and not self.target,
-                "selected": self.selected and not (self.target or self.total),
-            }
-        )
+        for name, other in broken_rules(self):
+            value = self.interval if other == "interval" else ""
+            yield _said(name, options=self, other=f"{other}={value}")
         yield from self._names_twice()
-        if self.within:
-            strata = {"weight": self.weight, "cluster": self.cluster, "posterior": is_posterior}
-            yield from refused({f"within_{name}": is_given for name, is_given in strata.items()})
         if self.constraint:
             constraint_of(self.constraint)
-        yield from refused(
-            {
-                "constraint": self.constraint and (self.prediction or not self.score),
-                "top": self.top < 0 or (self.top > 1 and self.top != int(self.top)),
-                "lists": self.lists and not self.top,
-                "bounds": self.bounds and len(self.bounds) != 2,
-            }
-        )
+        if self.top < 0 or (self.top > 1 and self.top != int(self.top)):
+            yield _said("top", options=self)
+        if self.bounds and len(self.bounds) != 2:
+            yield _said("bounds")
         if self.scale == RATING:
             others = [name for name in _NO_RATING if getattr(self, name)]
             if others or not self.score:
@@ -489,7 +530,9 @@ class Gating:
         3; pass lets it fail (1).
     """
 
-    fail_if: tuple[str, ...] = option((), shown="[CONDITION,...]", applies=(BINARY,))
+    title: ClassVar = "Conditions, for continuous integration"
+
+    fail_if: tuple[str, ...] = option((), shown="[CONDITION,...]", applies=(BINARY,), main=True)
     require: str = option(VERDICT, choices=REQUIRED, applies=(BINARY,))
 
 

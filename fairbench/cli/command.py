@@ -177,6 +177,7 @@ class _Option:
     listed : whether the value is a list.
     default : the value where none is given.
     sentence : what it means.
+    title : the heading that ``--help`` has it under: that of the class that declares it.
     """
 
     name: str
@@ -184,6 +185,7 @@ class _Option:
     listed: bool
     default: Any
     sentence: str
+    title: str
     metadata: Any
 
     @property
@@ -237,28 +239,75 @@ class _Option:
         return number
 
 
-def options_of(options: type) -> dict[str, _Option]:
-    """Return the options that a dataclass declares, by name, in the order of its fields."""
-    kinds, meant = get_type_hints(options), meanings(options)
+def options_of(*parts: type) -> dict[str, _Option]:
+    """Return the options that dataclasses declare, by name, in the order of their fields.
+
+    The first part that declares an option says what it is.
+    """
     found: dict[str, _Option] = {}
-    for field in (field for field in fields(options) if field.name in declared_names(options)):
-        kind, default = kinds[field.name], field.default
-        if field.default_factory is not MISSING:
-            default = field.default_factory()
-        if isinstance(kind, UnionType):
-            (kind,) = (arg for arg in get_args(kind) if arg is not NoneType)
-        listed = get_origin(kind) is tuple
-        item = get_args(kind)[0] if listed else kind
-        found[field.name] = _Option(
-            field.name, item, listed, default, meant[field.name], field.metadata
-        )
+    for part in parts:
+        kinds, meant = get_type_hints(part), meanings(part)
+        titles = {name: vars(of).get("title", "") for of in reversed(part.__mro__)
+                  for name in vars(of).get("__annotations__", ())}  # fmt: skip
+        for name in declared_names(part):
+            field, kind = vars(part)["__dataclass_fields__"][name], kinds[name]
+            if isinstance(kind, UnionType):
+                (kind,) = (arg for arg in get_args(kind) if arg is not NoneType)
+            listed = get_origin(kind) is tuple
+            item = get_args(kind)[0] if listed else kind
+            declared = _Option(
+                name, item, listed, _default(field), meant[name], titles[name], field.metadata
+            )
+            found.setdefault(name, declared)
     return found
+
+
+def _default(field: Any) -> Any:
+    """Return the value of a field where none is given."""
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+class Asked:
+    """The values of the options of a command, in parts that are not checked before they are taken.
+
+    An option is an attribute, as of an instance of its part; `given` has the names of those that
+    the command line has. A part whose rules hold together, such as the question of an audit, is
+    checked when :meth:`taken_as` returns it: a policy, a run or a state may have what words lack.
+    """
+
+    def __init__(self, values: Mapping[str, Any], given: Iterable[str]) -> None:
+        self.__dict__.update(values)
+        self.given = frozenset(given)
+
+    def __getattr__(self, name: str) -> Any:
+        """Refuse a name that is no option; the values are attributes of their own."""
+        raise AttributeError(f"the command has no option {name}")
+
+    def taken_as(self, kind: type[T]) -> T:
+        """Return the options that a dataclass declares; its own defaults where there are none."""
+        values = vars(self)
+        names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+        return kind(**{name: values[name] for name in names if name in values})
+
+    def filled(self, values: Mapping[str, Any]) -> Asked:
+        """Return these options with those of some values that the command line does not have."""
+        new = {name: value for name, value in values.items() if name not in self.given}
+        return Asked({**vars(self), **new}, {*self.given, *new})
+
+    def replaced(self, **values: Any) -> Asked:
+        """Return these options with other values."""
+        return Asked({**vars(self), **values}, self.given)
+
+
+def asked(parts: Sequence[type], words: Sequence[str]) -> Asked:
+    """Read the words of a command line; the errors are those of :func:`read`."""
+    texts = _texts(options_of(*parts), words)
+    defaults = {field.name: _default(field) for part in parts[::-1] for field in fields(part)}
+    return Asked({**defaults, **_values(options_of(*parts), texts)}, texts)
 
 
 def read(options: type[T], words: Sequence[str]) -> T:
     """Read the words of a command line, and return the options with their values.
-
-    A field called ``given`` gets the names of the options that the words have.
 
     Raises
     ------
@@ -266,6 +315,11 @@ def read(options: type[T], words: Sequence[str]) -> T:
         that is no option.
     """
     declared = options_of(options)
+    return options(**_values(declared, _texts(declared, words)))
+
+
+def _texts(declared: dict[str, _Option], words: Sequence[str]) -> dict[str, Any]:
+    """Return the text, or the texts, that the words give to each option."""
     texts: dict[str, Any] = {}
     for name, text in _words_by_option(declared, words):
         if declared[name].pairs or (declared[name].argument and declared[name].listed):
@@ -274,22 +328,23 @@ def read(options: type[T], words: Sequence[str]) -> T:
             raise UserError(f"{name} is given twice: {name}={texts[name]} and {name}={text}")
         else:
             texts[name] = text
-    values = dict(_value(declared[name], text) for name, text in texts.items())
-    if "given" in {field.name for field in fields(options)}:  # type: ignore[arg-type]
-        values["given"] = frozenset(texts)
-    return options(**values)
+    return texts
 
 
-def _value(option: _Option, text: Any) -> tuple[str, Any]:
-    """Return the name of a field and the value that a text sets it to."""
-    if option.pairs:
-        return option.name, tuple(text)
-    if isinstance(text, list):
-        return option.name, tuple(value for item in text for value in option.read(item))
-    if list_option := option.metadata.get("several"):
-        values = items(text, option.name)
-        return (list_option, values) if len(values) > 1 else (option.name, "".join(values))
-    return option.name, option.read(text)
+def _values(declared: dict[str, _Option], texts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that texts mean, by the names of fields."""
+    values: dict[str, Any] = {}
+    for name, text in texts.items():
+        read_as = declared[name]
+        if read_as.pairs:
+            values[name] = tuple(text)
+        elif isinstance(text, list):
+            values[name] = tuple(value for item in text for value in read_as.read(item))
+        elif (several := read_as.metadata.get("several")) and len(items(text, name)) > 1:
+            values[several] = items(text, name)
+        else:
+            values[name] = "".join(items(text, name)) if several else read_as.read(text)
+    return values
 
 
 def _words_by_option(
@@ -298,11 +353,14 @@ def _words_by_option(
     """Yield for each word the name of its option, and the text of the value."""
     slots = [option for option in declared.values() if option.argument and not option.pairs]
     collecting = [option for option in declared.values() if option.pairs]
+    former = {was: option.name for option in declared.values() if (was := option.metadata["was"])}
     for word in words:
         name, equals, text = word.partition("=")
         if equals and name in declared and not declared[name].pairs:
             slots = [slot for slot in slots if slot.name != name or slot.listed]
             yield name, text
+        elif equals and name in former:
+            raise UserError(f"{name}= is called {former[name]}= here")
         elif word.startswith("--"):
             raise _unknown_word(word, declared)
         elif slots and (not equals or Path(word).is_file()):
@@ -418,12 +476,25 @@ def formats(*usual: str) -> Any:
 
 
 @dataclass(frozen=True)
+class Page:
+    """What a page is written as, and where.
+
+    Attributes
+    ----------
+    out : The folder that the page is written to; one of the results folder by default.
+    """
+
+    formats: tuple[str, ...] = formats("html", "json")
+    out: str = option("", shown="FOLDER")
+
+
+@dataclass(frozen=True)
 class Selection(Results):
     """Which finished runs a command is about.
 
     Attributes
     ----------
-    ids : Runs whose ids begin so; all by default.
+    ids : Runs whose ids begin so.
     keys : Runs with these values, such as dataset=adult,german or learner.max_depth=6.
     """
 
@@ -486,16 +557,6 @@ def typed_command() -> str:
     import shlex
 
     return shlex.join(("fairbench", *TYPED.get()))
-
-
-def narrow_options(options: Any, kind: type[T]) -> T:
-    """Return the part of a command's options that another dataclass declares.
-
-    What the command has no option for is as its policy says, or as it is by default.
-    """
-    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    values = {name: getattr(options, name) for name in names if hasattr(options, name)}
-    return kind(**{**values, **getattr(options, "of_audits", {})})
 
 
 # The command that makes a file of a run's predictions.
@@ -587,26 +648,43 @@ class Command:
 
     Attributes
     ----------
-    options : a frozen dataclass whose fields are made with `fairbench.core.options.option`.
-    run : a function of an instance that returns the exit status; None stands for 0.
+    options : a frozen dataclass whose fields are made with `fairbench.core.options.option`, or
+        several, of which the function gets the :class:`Asked` values.
+    run : a function of the options that returns the exit status; None stands for 0.
     examples : complete command lines, shown by ``--help``.
     sentence : a sentence on a part of a verb; that on a whole verb is the docstring of its file.
     holds : whether garbage collection of the results folder is locked out while it runs.
     """
 
-    options: type[Any]
+    options: type[Any] | tuple[type[Any], ...]
     run: Callable[[Any], int | None]
     examples: Sequence[str] = ()
     sentence: str = ""
     holds: bool = True
 
-    def carry_out(self, options: Any) -> int:
-        """Do what the options ask for, and return the exit status."""
+    @property
+    def declared(self) -> dict[str, _Option]:
+        """The options by their names."""
+        return options_of(*(self.options if isinstance(self.options, tuple) else [self.options]))
+
+    def read(self, words: Sequence[str]) -> Any:
+        """Return the options that words give; the errors are those of :func:`read`."""
+        parts = self.options
+        return asked(parts, words) if isinstance(parts, tuple) else read(parts, words)
+
+    def carry_out(self, words: Sequence[str]) -> int:
+        """Do what the words ask for, and return the exit status.
+
+        Raises
+        ------
+        UserError : the words cannot be read, or what they ask for cannot be done.
+        """
         from fairbench.core.processes import using
 
-        for declared in fields(options):
+        options = self.read(words)
+        for name, declared in self.declared.items():
             needed = declared.metadata.get("needed")
-            if needed and getattr(options, declared.name) in _NO_VALUE:
+            if needed and getattr(options, name) in _NO_VALUE:
                 raise UserError(needed)
         folder = getattr(options, "results", None)
         if folder is None:
@@ -616,89 +694,106 @@ class Command:
             return self.run(options) or 0
 
 
-def command(run: Callable[[Any], int | None], *, holds: bool = True) -> Command:
+def command(run: Callable[[Any], int | None], *parts: type[Any], holds: bool = True) -> Command:
     """Return the command of a function: its options are those that it takes.
 
     The first paragraph of its docstring is the sentence, and the lines under ``Examples`` are the
     examples, of which indented lines continue the one before.
+
+    Parameters
+    ----------
+    parts : the dataclasses of the options, of a function that takes what was :class:`Asked`.
     """
-    options = next(iter(get_type_hints(run).values()))
+    options = parts or next(iter(get_type_hints(run).values()))
     text, _, examples = (inspect.getdoc(run) or "").partition("\n\nExamples\n--------\n")
     lines = examples.replace("\n    ", " ").splitlines()
     return Command(options, run, lines, text.partition("\n\n")[0], holds)
 
 
-def command_help(name: str, text: str, command: Command, *, whole: bool = False) -> str:
-    """Return the help text of a command.
+_SCREEN = 40  # lines
+_FEW = 2  # examples on a screen
+_ENOUGH = 8  # options on a screen, before what the command does is told in one sentence
 
-    If its options declare which are the `usual` ones, the others are listed by name alone, unless
-    `whole` is true.
+
+def command_help(name: str, text: str, command: Command, *, whole: bool = False) -> str:
+    """Return the help text of a command, which fits on a screen unless `whole` is true.
+
+    What does not fit is left out: first most examples, the ends of sentences on options, and the
+    options that are not declared as main ones; then further options, from the last.
 
     Parameters
     ----------
     name : as it is typed, such as ``fairbench report``.
     text : what the command does, the first sentence in a line of its own.
     """
-    all_options = list(options_of(command.options).values())
-    all_options.sort(key=lambda option: option.name == "results")  # common to all commands: last
-    by_name = [option for option in all_options if not option.argument]
+    options = sorted(command.declared.values(), key=lambda option: option.name == "results")
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    page = f"{_help_page(name, paragraphs, options, command.examples)}\n\n{TERMS}"
+    if whole or page.count("\n") < _SCREEN:
+        return page
+    shown = [option for option in options if option.metadata["main"] or option.argument]
+    shown = shown if any(not option.argument for option in shown) else options
+    paragraphs = paragraphs[:2]
+    while True:
+        brief = _help_page(name, paragraphs, shown, command.examples[:_FEW], brief=True)
+        left_out = len(options) - len(shown)
+        more = f"{left_out} further options" if left_out else "all of it"
+        brief = f"{brief}\n\n{name} --help {ALL} explains {more}.\n{TERMS}"
+        if brief.count("\n") < _SCREEN:
+            return brief
+        if len(shown) > _ENOUGH:
+            shown = shown[:-1]
+        else:
+            paragraphs = paragraphs[:-1]
+
+
+def _help_page(
+    name: str,
+    paragraphs: Sequence[str],
+    options: Sequence[_Option],
+    examples: Sequence[str],
+    *,
+    brief: bool = False,
+) -> str:
+    """Return the help of a command with these paragraphs, options and examples.
+
+    Parameters
+    ----------
+    brief : whether options are explained by their first sentences alone.
+    """
+
+    def explained(option: _Option, more: str = "") -> str:
+        """Return what an option means, and more."""
+        text = option.sentence
+        return f"{text.partition('. ')[0].removesuffix('.')}." if brief else f"{text}{more}"
+
     arguments = {
-        f"{argument.argument} ..." if argument.listed else argument.argument: argument
-        for argument in all_options
-        if argument.argument
+        f"{option.argument} ..." if option.listed else option.argument: option
+        for option in options
+        if option.argument
     }
-    words = [*(f"[{word}]" for word in arguments), *["[OPTION=VALUE ...]"] * bool(all_options)]
-    parts = [" ".join([name, *words]), _paragraphs(text)]
+    words = [*(f"[{word}]" for word in arguments), *["[OPTION=VALUE ...]"] * bool(options)]
+    parts = [" ".join([name, *words]), _paragraphs("\n\n".join(paragraphs))]
     if arguments:
-        rows = []
-        for word, argument in arguments.items():
-            also = "" if argument.pairs else f" Or {argument.name}={_value_shown(argument)}."
-            rows.append((word, argument.sentence + also))
+        also = {
+            word: "" if argument.pairs else f" Or {argument.name}={_value_shown(argument)}."
+            for word, argument in arguments.items()
+        }
+        rows = [(word, explained(option, also[word])) for word, option in arguments.items()]
         parts.append("Arguments\n" + table(rows))
-    seldom = () if whole else _seldom_used(command.options)
-    usual = [option for option in by_name if option.name not in seldom]
-    sections = {
-        title: [
-            (f"{option.name}={_value_shown(option)}", _described(option))
-            for option in titled_options
-        ]
-        for title, titled_options in _sections(command.options, usual).items()
-    }
+    sections: dict[str, list[tuple[str, str]]] = {}
+    untitled: list[tuple[str, str]] = []
+    for named in (each for each in options if not each.argument):
+        rows = sections.setdefault(named.title, []) if named.title else untitled
+        meaning = explained(named, _default_shown(named))
+        rows.append((f"{named.name}={_value_shown(named)}", meaning))
+    if untitled:
+        sections["Output and everything else" if sections else _OPTIONS] = untitled
     widest = max((len(first) for rows in sections.values() for first, _ in rows), default=0)
     parts += [f"{title}\n{table(rows, widest)}" for title, rows in sections.items()]
-    if further := [option for option in by_name if option.name in seldom]:
-        lines = [
-            filled(f"{title}: {' '.join(f'{option.name}=' for option in titled)}", "  ", "    ")
-            for title, titled in _sections(command.options, further).items()
-        ]
-        parts.append("\n".join([f"Further options, explained by {name} --help {ALL}", *lines]))
-    if command.examples:
-        parts.append("Examples\n" + "\n".join(f"  {example}" for example in command.examples))
-    return "\n\n".join([*parts, TERMS])
-
-
-def _seldom_used(kind: type[Any]) -> set[str]:
-    """Return the options of a dataclass that are not among the `usual` ones that it names.
-
-    Options that a subclass adds to such a dataclass are not among them.
-    """
-    for base in kind.__mro__:
-        if usual := vars(base).get("usual"):
-            return {field.name for field in fields(base)} - {*usual}
-    return set()
-
-
-def _sections(kind: type[Any], options: Sequence[_Option]) -> dict[str, list[_Option]]:
-    """Return options under the titles that their dataclass gives them, in their order."""
-    titles: Mapping[str, Sequence[str]] = getattr(kind, "sections", {})
-    title_of = {name: title for title, names in titles.items() for name in names}
-    by_title: dict[str, list[_Option]] = {title: [] for title in (*titles, _OPTIONS)}
-    for declared in options:
-        by_title[title_of.get(declared.name, _OPTIONS)].append(declared)
-    nonempty = {title: titled for title, titled in by_title.items() if titled}
-    if len(nonempty) > 1 and _OPTIONS in nonempty:
-        nonempty["Output and everything else"] = nonempty.pop(_OPTIONS)
-    return nonempty
+    if examples:
+        parts.append("Examples\n" + "\n".join(f"  {example}" for example in examples))
+    return "\n\n".join(parts)
 
 
 _OPTIONS = "Options, in any place"
@@ -719,12 +814,12 @@ def _paragraphs(text: str) -> str:
     return "\n\n".join(map(filled, inspect.cleandoc(text).replace("``", "").split("\n\n")))
 
 
-def _described(option: _Option) -> str:
+def _default_shown(option: _Option) -> str:
+    """Return the default of an option as its sentence ends with it; empty if there is none."""
     if option.default in _NO_VALUE:
-        return option.sentence
+        return ""
     is_folder = option.name == "results"  # which is shown as it is in a checkout
-    default = option.default.name if is_folder else value_word(option.default)
-    return f"{option.sentence} (default: {default})"
+    return f" (default: {option.default.name if is_folder else value_word(option.default)})"
 
 
 def filled(text: str, first: str = "", then: str = "") -> str:

@@ -289,10 +289,10 @@ def commands(
     program : the words that every command starts with.
     first : words that all commands share, such as the launcher.
     """
-    return [shlex.join([*program, "-m", *first, *words]) for words in sweeps(jobs)]
+    return [shlex.join([*program, "-m", *first, *words]) for words in _sweeps(jobs)]
 
 
-def sweeps(jobs: Sequence[Words]) -> list[list[str]]:
+def _sweeps(jobs: Sequence[Words]) -> list[list[str]]:
     """Split jobs into sweeps, each the product of its options' values; one if possible."""
     columns = [list(dict.fromkeys(column)) for column in zip(*jobs, strict=True)]
     if prod(map(len, columns)) == len(set(jobs)):
@@ -300,7 +300,7 @@ def sweeps(jobs: Sequence[Words]) -> list[list[str]]:
     varying = next(index for index, values in enumerate(columns) if len(values) > 1)
     parts = groupby(sorted(jobs, key=lambda job: columns[varying].index(job[varying])),
                     key=lambda job: job[varying])  # fmt: skip
-    return [sweep for _, part in parts for sweep in sweeps(list(part))]
+    return [sweep for _, part in parts for sweep in _sweeps(list(part))]
 
 
 def _join_assignments(words: Sequence[str]) -> str:

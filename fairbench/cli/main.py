@@ -160,15 +160,15 @@ def run_verb(name: str, module: Any, words: list[str]) -> int:
         return int(module.main(words))
     text = module.__doc__ or ""
     if hasattr(module, "COMMAND"):
-        return run_words(name, text, module.COMMAND, words)
+        return _run_words(name, text, module.COMMAND, words)
     commands: Mapping[str, Command] = module.COMMANDS
     asks_for_help = any(word in _HELP for word in words)
     part = next((word for word in _plain(words) if not (asks_for_help and word == cli.ALL)), "")
-    of_verb = cli.options_of(commands[""].options).values() if "" in commands else ()
+    of_verb = commands[""].declared.values() if "" in commands else ()
     takes_words = any(option.argument for option in of_verb)
     if part in commands and part:
         words.remove(part)
-        return run_words(f"{name} {part}", commands[part].sentence, commands[part], words)
+        return _run_words(f"{name} {part}", commands[part].sentence, commands[part], words)
     if part and not takes_words:
         raise _unknown_part(name, part, commands)
     if asks_for_help and not takes_words:
@@ -176,19 +176,19 @@ def run_verb(name: str, module: Any, words: list[str]) -> int:
         return 0
     if "" not in commands:
         raise UserError(f"{name} needs to be told what: {', '.join(commands)}")
-    return run_words(name, text, commands[""], words)
+    return _run_words(name, text, commands[""], words)
 
 
 def _unknown_part(verb: str, part: str, commands: Mapping[str, Command]) -> UserError:
     """Return the error for a word that is no part of a verb; a file is what parts are given."""
-    of_files = [name for name, each in commands.items() if "path" in cli.options_of(each.options)]
+    of_files = [name for name, each in commands.items() if "path" in each.declared]
     if of_files and Path(part).is_file():
         parts = ", ".join(of_files)
         return UserError(said("cli", "no_part", verb=verb, part=part, parts=parts, one=of_files[0]))
     return unknown_name(f"part of {verb}", part, filter(None, commands))
 
 
-def run_words(name: str, text: str, command: Command, words: Sequence[str]) -> int:
+def _run_words(name: str, text: str, command: Command, words: Sequence[str]) -> int:
     """Do what the words ask of a command, or print its help; return the exit status.
 
     Parameters
@@ -203,4 +203,4 @@ def run_words(name: str, text: str, command: Command, words: Sequence[str]) -> i
     if any(word in _HELP for word in words):
         print(cli.command_help(name, text, command, whole=cli.ALL in words))
         return 0
-    return command.carry_out(cli.read(command.options, words))
+    return command.carry_out(words)

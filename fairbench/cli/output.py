@@ -47,7 +47,7 @@ def print_as(document: Document, kind: str) -> None:
         print(FORMS[kind][1](document))
 
 
-class Output:
+class _Output:
     """A stream that ignores failing writes: its reader has gone (``| head -1``), or a disk is full.
 
     What is under way goes on without it: a sweep is not to end because nobody reads its lines.
@@ -90,11 +90,11 @@ class Output:
 
 
 @contextmanager
-def outputs() -> Iterator[Output]:
+def _outputs() -> Iterator[_Output]:
     """Swallow OSErrors, such as BrokenPipeError, on stdout and stderr; yield stdout."""
     before = sys.stdout, sys.stderr
     out, err = (
-        stream if isinstance(stream, Output) else Output(_open(stream)) for stream in before
+        stream if isinstance(stream, _Output) else _Output(_open(stream)) for stream in before
     )
     sys.stdout, sys.stderr = cast(TextIO, out), cast(TextIO, err)
     try:
@@ -110,7 +110,7 @@ def call_command(command: Callable[[], int], interrupted: str = "interrupted") -
     ----------
     interrupted : the line that is printed where the user has stopped it.
     """
-    with outputs() as written:
+    with _outputs() as written:
         try:
             status = command()
         except KeyboardInterrupt:

@@ -22,7 +22,7 @@ from fairbench.core.text import said
 from fairbench.results.catalogue import flat
 
 _SPACE = " " * 6
-_USUAL_OPTIONS = ("split", "learner")  # the groups whose options are explained unasked
+_MAIN = ("seed", "protect", "n_jobs", "results", "plan")  # settings that are explained unasked
 
 
 def run_help(words: Sequence[str]) -> str:
@@ -37,15 +37,14 @@ def run_help(words: Sequence[str]) -> str:
     defaults = choices.usual_choices()
     typed = dict(word.split("=", 1) for word in words if "=" in word)
     chosen = defaults | {name: choice for name, choice in typed.items() if name in defaults}
-    explained = [group for group in chosen if whole or group in _USUAL_OPTIONS or group in typed]
-    parts = [said("cli", "help_of_run"), _choices(defaults, whole=whole), _settings(main)]
-    parts.append(said("cli", "help_of_options"))
+    explained = [group for group in chosen if whole or group in typed]
+    parts = [said("cli", "help_of_run")]
+    if whole or not explained:
+        parts += [_choices(defaults, whole=whole), _settings(main, whole=whole)]
+    if explained:
+        parts.append(said("cli", "help_of_options"))
     parts += [text for group in explained if (text := _options(group, chosen[group]))]
-    if not whole:
-        rest = [f"{group}={chosen[group]}" for group in chosen if group not in explained]
-        text = f"Further options, explained by fairbench run --help all: {' '.join(rest)}"
-        parts.append(filled(text, then="  "))
-    return "\n\n".join([*parts, TERMS])
+    return "\n\n".join([*parts, TERMS if whole else f"{said('cli', 'help_of_more')}\n{TERMS}"])
 
 
 def _choices(defaults: Mapping[str, str], *, whole: bool) -> str:
@@ -53,19 +52,16 @@ def _choices(defaults: Mapping[str, str], *, whole: bool) -> str:
     lines = [said("cli", "help_of_choices")]
     first = yaml.safe_load((HOME / "conf" / "help.yaml").read_text(encoding="utf-8"))
     for group, meaning in choices.GROUPS.items():
-        names = choices.names(group)
-        usual = names if whole and group in first and group != "dataset" else first.get(group, [])
-        others = [name for name in names if name not in usual]
+        names, usual = choices.names(group), first.get(group, [])
         default = f" (default: {defaults[group]})" if defaults[group] != "default" else ""
-        lines += [""] * bool(usual)
         lines.append(f"  {group}=  {meaning}{default}")
-        if usual:
-            lines.append(table([(f"    {name}", choices.sentence(group, name)) for name in usual]))
-        if group == "dataset" and not whole:
-            lines.append(f"      and {len(others)} more: fairbench data, or docs/datasets.md")
-        elif others and (usual or len(others) > 1):
-            lines.append(filled("and " * bool(usual) + ", ".join(others), _SPACE, _SPACE))
-        lines += [""] * (group == list(first)[-1])
+        if not whole and usual:
+            lines.append(f"{_SPACE}{', '.join(usual)}, and {len(names) - len(usual)} more")
+        elif whole and usual and group != "dataset":  # fairbench data has the titles of data sets
+            rows = [(f"    {name}", choices.sentence(group, name)) for name in names]
+            lines += [table(rows), ""]
+        elif whole and len(names) > 1:
+            lines.append(filled(", ".join(names), _SPACE, _SPACE))
     return "\n".join([*lines, *_experiments(whole=whole)])
 
 
@@ -74,25 +70,26 @@ def _experiments(*, whole: bool) -> Iterator[str]:
     folders = sorted({path.parent for path in (HOME / "conf" / "experiment").glob("*/*.yaml")})
     yield "  experiment=  a configured sweep, such as a table of a paper, or all of a folder"
     if not whole:
-        counts = [f"{folder.name} ({len(list(folder.glob('*.yaml')))})" for folder in folders]
-        yield filled(f"{', '.join(counts)}; conf/experiment/README.md", _SPACE, _SPACE)
+        yield f"{_SPACE}{', '.join(folder.name for folder in folders)}"
         return
     for folder in folders:
         names = [f"{folder.name}/{path.stem}" for path in sorted(folder.glob("*.yaml"))]
         yield filled(", ".join([folder.name, *names]), _SPACE, _SPACE)
 
 
-def _settings(main: str) -> str:
-    """Return the settings of every run, with the comments that explain them."""
+def _settings(main: str, *, whole: bool) -> str:
+    """Return the settings of every run, or the main ones, with the comments that explain them."""
     comments = _comments(main)
     settings = {key: node for key, node in yaml.safe_load(main).items() if key != "hydra"}
     del settings["defaults"]
     rows = [
         (f"{name}={value_word(value)}", comments.get(name.rpartition(".")[2], ""))
         for name, value in flat(settings).items()
+        if whole or name in _MAIN
     ]
-    launchers = sorted(path.stem for path in (HOME / "conf/hydra/launcher").glob("*.yaml"))
-    rows.append(("hydra/launcher=NAME", f"where a sweep is computed: {', '.join(launchers)}"))
+    if whole:
+        launchers = sorted(path.stem for path in (HOME / "conf/hydra/launcher").glob("*.yaml"))
+        rows.append(("hydra/launcher=NAME", f"where a sweep is computed: {', '.join(launchers)}"))
     return f"Settings\n{table(rows, max(len(first) for first, _ in rows))}"
 
 
@@ -105,7 +102,8 @@ def _options(group: str, choice: str) -> str:
     ]
     if not rows:
         return ""
-    return f"  {group}={choice}  {choices.sentence(group, choice)}".rstrip() + f"\n{table(rows)}"
+    heading = filled(f"{group}={choice}  {choices.sentence(group, choice)}", "  ", _SPACE)
+    return f"{heading}\n{table(rows)}"
 
 
 def option_meanings(group: str, choice: str) -> dict[str, str]:

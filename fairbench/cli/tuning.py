@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +13,14 @@ from fairbench.cli.command import read
 from fairbench.cli.command_line import CommandLine, value_at
 from fairbench.cli.jobs import figure_drawer, log_runs, protect_from_collection
 from fairbench.cli.output import print_as, print_line
-from fairbench.comparison.alternative import TuningResult, add_test_results, estimate_promise
+from fairbench.comparison.alternative import options_shown, tuned
 from fairbench.core.errors import UserError
 from fairbench.core.options import value_word
 from fairbench.core.text import fixed, said
 from fairbench.evaluation.tuning_goals import TuningOptions
-from fairbench.experiments.execute import Execution, Plan, plan_run, prepared
+from fairbench.experiments.execute import prepared
 from fairbench.experiments.tuning import Dimension, Family, Search, Trial
-from fairbench.reporting.searches import tuning_document, value_text
+from fairbench.reporting.searches import tuning_document
 from fairbench.results.record import TUNING
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ def tune(line: CommandLine, locks: ExitStack) -> int:
         print_line(said("cli", "plan_of_tuning", trials=search.tuning.trials, cells=cells))
         return 0
     if options.format == "text":
-        search.show = partial(_show_trial, search)
-    answer, runs = carry_out_search(search)
+        search.show = showing(search, ("untuned", "trial"), options_shown)
+    answer, runs = tuned(search, figure_drawer(search.default_plan.config))
     default, best = (prepared(run) for run in runs)
     print_as(tuning_document(answer, search, ids=(default.id, best.id)), options.format)
     if options.format == "text":
@@ -65,24 +65,6 @@ def search_of(line: CommandLine, locks: ExitStack) -> tuple[Search, TuningOption
         line.executor(base),
     )
     return search, options
-
-
-def carry_out_search(search: Search) -> tuple[TuningResult, tuple[Plan, Plan]]:
-    """Search, and judge what is chosen; return the answer, and the runs of default and chosen."""
-    trials = search.carry_out()
-    people = len(prepared(search.default_plan).cells[0].fold.test)
-    answer = estimate_promise(trials, search.goals, search.tuning, test_rows=people)
-    runs = judged(search, answer.best)
-    return add_test_results(answer, *map(prepared, runs)), runs
-
-
-def judged(search: Search, chosen: Trial) -> tuple[Plan, Plan]:
-    """Carry out the runs of the default and of the chosen trial, on all rows, and return them."""
-    runs = search.default_plan, plan_run(search.compose(chosen.values))
-    drawer = figure_drawer(search.default_plan.config)
-    for end in Execution(runs, search.executor, drawer).carry_out():
-        end.checked()
-    return runs
 
 
 def dimension(space: Override, base: Mapping[str, Any]) -> Dimension:
@@ -124,32 +106,34 @@ def typed(values: Mapping[str, Any]) -> list[str]:
     return [f"{name}={value}" for name, value in values.items()]
 
 
-def options_shown(values: Mapping[str, Any]) -> str:
-    """Return the options of a trial as it is listed, each by the last part of its name."""
-    return ", ".join(
-        f"{name.rpartition('.')[2]}={value_text(value)}" for name, value in values.items()
-    )
-
-
-def show_end(name: str, trial: Trial, ended: Callable[[], str]) -> None:
-    """Print how a trial ended, on standard error: what its name is, and its values if it has any.
+def showing(
+    search: Search,
+    names: tuple[str, str],
+    label: Callable[[Mapping[str, Any]], str],
+    values: Sequence[str] = (),
+) -> Callable[[int, Trial], None]:
+    """Return the function that prints on standard error how each trial of a search ended.
 
     Parameters
     ----------
-    ended : returns its values in words.
+    names : what the untuned default is called, and what a trial is, before its number.
+    label : returns the values of a trial's options in words.
+    values : what stands before each objective.
     """
-    told = f"has no value: {trial.error}" if trial.error else ended()
-    print(f"  {name}: {told}", file=sys.stderr, flush=True)
 
+    def show(number: int, trial: Trial) -> None:
+        """Print how a trial ended: its name, and its objectives if it has any."""
+        name = f"{names[1]} {number}: {label(trial.values)}" if number else names[0]
+        if trial.error:
+            told = f"has no value: {trial.error}"
+        else:
+            ends = zip(
+                itertools.chain(values, itertools.repeat("")),
+                trial.estimates(search.goals),
+                strict=False,
+            )
+            told = ", ".join(f"{word}{fixed(one.sign * one.value, 4)}" for word, one in ends)
+            told += f" (stopped after {trial.folds})" if trial.stopped else ""
+        print(f"  {name}: {told}", file=sys.stderr, flush=True)
 
-def _show_trial(search: Search, number: int, trial: Trial) -> None:
-    """Print a trial as it ends."""
-
-    def ended() -> str:
-        numbers = (one.sign * one.value for one in trial.estimates(search.goals))
-        stopped = f" (stopped after {trial.folds})" if trial.stopped else ""
-        return f"{', '.join(fixed(number, 4) for number in numbers)}{stopped}"
-
-    show_end(
-        f"trial {number}: {options_shown(trial.values)}" if number else "untuned", trial, ended
-    )
+    return show

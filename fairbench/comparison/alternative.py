@@ -18,12 +18,16 @@ from fairbench.comparison import choice
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.text import said
 from fairbench.evaluation.tuning_goals import Goal, GoalRows, Tuning, together
+from fairbench.experiments.execute import Execution, Plan, plan_run, prepared
 from fairbench.experiments.pipeline import PlannedRun
-from fairbench.experiments.tuning import DrawnSearch, Trial, label_rows
+from fairbench.experiments.tuning import DrawnSearch, Search, Trial, label_rows
 from fairbench.inference import selection
 from fairbench.inference.rates import rate_limits
 from fairbench.inference.selection import GoalEstimate, Tails, verdict_of
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
+from fairbench.results.catalogue import Catalogue, comparable_sets
+from fairbench.results.record import TUNING
+from fairbench.results.runs import Run
 from fairbench.results.tables import TEST
 
 Estimate: TypeAlias = tuple[float, float, float]  # a value, and the limits of its interval
@@ -140,10 +144,6 @@ def _count_flips(rows: choice.SharedRows, level: float) -> list[Row]:
     return flips
 
 
-# What is known of each candidate.
-TRIED = ("what", "label", "gap", "error", "group_at_prediction", "family", "seconds", "reason")
-
-
 @dataclass(frozen=True)
 class Alternative:
     """The result of the search for a less discriminatory alternative.
@@ -216,10 +216,9 @@ class Alternative:
         }
 
 
-def judged_alternative(
+def _judged(
     shared: choice.Shared,
     pair: Sequence[int],
-    tried: Sequence[Sequence[object]],
     metric: Metric,
     *,
     level: float,
@@ -231,7 +230,6 @@ def judged_alternative(
     Parameters
     ----------
     pair : the positions of the model in use and of the chosen one among the runs.
-    tried : what was tried, by the columns of `TRIED`.
     looks : as in :func:`compare_models`.
     about : the further fields of the :class:`Alternative`.
     """
@@ -239,7 +237,6 @@ def judged_alternative(
     runs = [shared.runs[place] for place in dict.fromkeys(pair)]
     return Alternative(
         protect=runs[0].protect,
-        tried=[dict(zip(TRIED, row, strict=True)) for row in tried],
         comparison=compare_models(rows, metric, level=level, looks=looks),
         runs=tuple(run.id for run in runs),
         label=runs[0].people().positive_label or "1",
@@ -247,30 +244,111 @@ def judged_alternative(
     )
 
 
+COMPONENTS = ("learner", "intervention", "method")
+
+
+def alternative_of_search(
+    search: DrawnSearch, in_use: Mapping[str, Any], draw: Any = None
+) -> tuple[Alternative, list[Plan]]:
+    """Search, and judge the model in use and the chosen one; return the answer and both runs.
+
+    Test rows are read here, for these two alone.
+
+    Parameters
+    ----------
+    in_use : the components and options of the model in use, by name.
+    draw : the function that draws the figures of a run, None for no figures.
+    """
+    search.carry_out()
+    both = _carried_out(search, search.everyone[search.chosen_index], draw)
+    runs = list({run.id: run for run in both}.values())
+    shared = choice.shared_rows([prepared(run).folder for run in runs])
+    run = prepared(search.default_plan)
+    # Sequences have no names of features.
+    features = [*map(str, getattr(run.dataset.features, "columns", ()))]
+    # The runs that searches have had judged on the test rows of the model in use.
+    sets = comparable_sets(list(Catalogue(run.folder.results)))
+    (comparable,) = (runs for runs in sets if run.id in [other.id for other in runs])
+    looks = {both[1].id, *(other.id for other in comparable if other.purpose == TUNING)} - {run.id}
+    needs_group = {family.name: family.group_at_prediction for family in search.families}
+    needs_group[""] = run.study.group_at_prediction
+    tried = []
+    for trial, (gap, error) in zip(search.everyone, search.values.tolist(), strict=True):
+        values = trial.values or in_use
+        family = " ".join(f"{name}={values[name]}" for name in COMPONENTS if trial.values)
+        what = " ".join(f"{name}={value}" for name, value in values.items())
+        known = {"what": what, "label": candidate_name(values), "gap": gap, "error": error}
+        known |= {"group_at_prediction": needs_group[family], "family": family}
+        tried.append({**known, "seconds": trial.seconds, "reason": trial.error})
+    answer = _judged(
+        shared,
+        [0, len(runs) - 1],
+        search.goals[0].metric,
+        level=search.tuning.level,
+        looks=len(looks) or 1,
+        data=run.dataset.name,
+        tried=tried,
+        chosen_index=search.chosen_index,
+        within=search.within,
+        chosen_by=len(run.cells[0].fold.validation),
+        notes=shared.notes,
+        read=tuple(name for name in run.study.protect if name in features),
+        search=search,
+    )
+    return answer, runs
+
+
+def _carried_out(search: Search, chosen: Trial, draw: Any) -> tuple[Plan, Plan]:
+    """Carry out the runs of the default and of the chosen trial, on all rows, and return them."""
+    runs = search.default_plan, plan_run(search.compose(chosen.values))
+    for end in Execution(runs, search.executor, draw).carry_out():
+        end.checked()
+    return runs
+
+
+def candidate_name(values: Mapping[str, Any]) -> str:
+    """Return a candidate for a reader: its components, and the options that are not the usual."""
+    parts = [values[name] for name in ("learner", "intervention") if values[name] != "none"]
+    options = options_shown({name: value for name, value in values.items() if "." in name})
+    return f"{' + '.join(parts)}{f': {options}' if options else ''}"
+
+
+def options_shown(values: Mapping[str, Any]) -> str:
+    """Return the options of a trial as it is listed, each by the last part of its name."""
+    return ", ".join(
+        f"{name.rpartition('.')[2]}={value_text(value)}" for name, value in values.items()
+    )
+
+
+def value_text(value: object) -> str:
+    """Return an option's value as tables show it."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 def alternative_among_runs(
-    shared: choice.Shared,
+    runs: Catalogue,
+    in_use: Run | None,
     metric: Metric,
     *,
     within: float,
     level: float,
-    in_use_is_named: bool,
-    names: Mapping[str, str],
     without_group: bool = False,
 ) -> Alternative:
     """Return the less discriminatory alternative among finished runs.
 
     Parameters
     ----------
-    in_use_is_named : whether the first run is the model in use; else the model in use is the run
-        of least error on the validation rows.
-    names : a label for each run, by id.
+    in_use : the run of the model in use; by default that of least error on the validation rows.
     without_group : whether runs that need a person's group at prediction time are left out.
 
     Raises
     ------
     UserError : no validation rows apart from the test rows, or several splits.
     """
-    choosing, runs = shared.choosing, shared.runs
+    names = runs.label()
+    first_of_all = [in_use] if in_use else []
+    shared = choice.read_shared(list({run.id: run for run in [*first_of_all, *runs]}.values()))
+    choosing, stored = shared.choosing, shared.runs
     if choosing is None:
         raise UserError(said("comparison", "no_validation"))
     if (fits := len(shared.judging.counts)) > 1:
@@ -280,31 +358,37 @@ def alternative_among_runs(
     values = np.array(
         [
             [goal.estimate(_rows_of_model(choosing, place)).value for goal in goals]
-            for place in range(len(runs))
+            for place in range(len(stored))
         ]
     )
-    in_use = 0 if in_use_is_named else int(values[:, 1].argmin())
-    needs_group = [bool(run.environment.get("group_at_prediction", False)) for run in runs]
-    others = (i for i in range(len(runs)) if not (without_group and needs_group[i]))
-    order = list(dict.fromkeys([in_use, *others]))
+    first = 0 if in_use else int(values[:, 1].argmin())
+    needs_group = [bool(run.environment.get("group_at_prediction", False)) for run in stored]
+    others = (i for i in range(len(stored)) if not (without_group and needs_group[i]))
+    order = list(dict.fromkeys([first, *others]))
     if len(order) < 2:
         raise UserError("without_group=true leaves no run beside the model in use: leave it out")
-    tried = []
-    for i in order:
-        label = f"{names[runs[i].id]} ({runs[i].id})"
-        tried.append([runs[i].id, label, *values[i].tolist(), needs_group[i], "", np.nan, ""])
+    tried = [
+        {
+            "what": stored[i].id,
+            "label": f"{names[stored[i].id]} ({stored[i].id})",
+            **dict(zip(("gap", "error"), values[i].tolist(), strict=True)),
+            **{"group_at_prediction": needs_group[i], "family": "", "seconds": np.nan},
+            "reason": "",
+        }
+        for i in order
+    ]
     chosen_index = selection.least_gap(*values[order].T, within=within)
-    return judged_alternative(
+    return _judged(
         shared,
-        [in_use, order[chosen_index]],
-        tried,
+        [first, order[chosen_index]],
         metric,
         level=level,
-        data=runs[in_use].choices["dataset"],
+        data=stored[first].choices["dataset"],
+        tried=tried,
         chosen_index=chosen_index,
         within=within,
         chosen_by=len(choosing.row),
-        notes=[*shared.notes, *[said("comparison", "in_use_unnamed")] * (not in_use_is_named)],
+        notes=[*shared.notes, *[said("comparison", "in_use_unnamed")] * (in_use is None)],
     )
 
 
@@ -367,7 +451,21 @@ def _choose_trial(trials: Sequence[Trial], goals: Sequence[Goal], tuning: Tuning
     return int(scores.argmin())
 
 
-def estimate_promise(
+def tuned(search: Search, draw: Any = None) -> tuple[TuningResult, tuple[Plan, Plan]]:
+    """Search, and judge what is chosen; return the answer, and the runs of default and chosen.
+
+    Parameters
+    ----------
+    draw : the function that draws the figures of a run, None for no figures.
+    """
+    trials = search.carry_out()
+    people = len(prepared(search.default_plan).cells[0].fold.test)
+    answer = _promise(trials, search.goals, search.tuning, test_rows=people)
+    runs = _carried_out(search, answer.best, draw)
+    return _with_test_results(answer, *map(prepared, runs)), runs
+
+
+def _promise(
     trials: Sequence[Trial], goals: Sequence[Goal], tuning: Tuning, *, test_rows: int
 ) -> TuningResult:
     """Choose a trial, and estimate the gain that validation rows promise of it.
@@ -470,7 +568,9 @@ def _fresh_variance(default: GoalEstimate, tuned: GoalEstimate, test_rows: int) 
     return float(((scaled - tuned.linear) ** 2).sum() + tuned.least_of_value) * count / test_rows
 
 
-def add_test_results(tuned: TuningResult, default: PlannedRun, chosen: PlannedRun) -> TuningResult:
+def _with_test_results(
+    tuned: TuningResult, default: PlannedRun, chosen: PlannedRun
+) -> TuningResult:
     """Return the result with the gain on the test rows of both finished runs."""
     test_rows = [_read_test_rows(run) for run in (default, chosen)]
     gains = []

@@ -58,8 +58,8 @@ class Settings:
         relative_up (averaged over 0 to the relative one).
     rho_per : There is one relative correlation for each group, or one from the variance ratios'
         mean over groups and objectives.
-    reference : The half-split run of the reference learner, by id or name; the one of learner=svm
-        without intervention by default.
+    reference_run : The half-split run of the reference learner, by id or name; the one of
+        learner=svm without intervention by default.
     repeats : Several repeats are averaged, which says what holds of these fitted models on new
         people; or, as the paper does, each is compared by itself and the typical one is shown.
     paired : Compare through the joint table of both runs' predictions on the same rows; otherwise
@@ -76,7 +76,7 @@ class Settings:
     rope: tuple[float, ...] = option((), shown="[NUMBER,...]")
     rho: str = option(AVERAGE)
     rho_per: str = option(GROUP, choices=(GROUP, MEAN))
-    reference: str = option("", shown="RUN")
+    reference_run: str = option("", shown="RUN", was="reference")
     repeats: str = option(AVERAGED, choices=(AVERAGED, TYPICAL))
     paired: bool = option(True)
     predictive: bool = option(False)
@@ -421,7 +421,7 @@ def _effective_counts(
     Paired runs have one joint table, others one table each. A joint table has the smaller of the
     two effective sample fractions.
     """
-    labels = labels_of(runs[0].people, settings.protect or runs[0].protect)
+    labels = _labels_of(runs[0].people, settings.protect or runs[0].protect)
     folds_of_runs = [[run.repeats[repeat] for repeat in repeats] for run in runs]
     numbers = [[len(folds) for folds in folds_of_run] for folds_of_run in folds_of_runs]
     for first, second in zip(*numbers, strict=True):
@@ -458,7 +458,7 @@ def _tested_share(run: RunPredictions, repeats: Sequence[int] = ()) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Labels:
+class _Labels:
     """The target and the group of every row of a data set, as codes."""
 
     target: NDArray[np.int64]
@@ -499,11 +499,11 @@ class Labels:
 
 
 @lru_cache(maxsize=8)
-def labels_of(people: Dataset, protect: tuple[str, ...]) -> Labels:
+def _labels_of(people: Dataset, protect: tuple[str, ...]) -> _Labels:
     """Return the labels of a data set, cached as many pairs of runs share them."""
     groups = people.groups(protect)
     codes = groups.cat.codes.to_numpy(np.int64)
-    return Labels(people.target.to_numpy(np.int64), codes, len(groups.cat.categories))
+    return _Labels(people.target.to_numpy(np.int64), codes, len(groups.cat.categories))
 
 
 def observed_values(run: RunPredictions, settings: Settings, repeats: Sequence[int]) -> Floats:
@@ -512,7 +512,7 @@ def observed_values(run: RunPredictions, settings: Settings, repeats: Sequence[i
     A repeat's folds are pooled. Gaps and errors have their own sign; a ratio above 1 is inverted. A
     value is NaN where no repeat defines it.
     """
-    labels = labels_of(run.people, settings.protect or run.protect)
+    labels = _labels_of(run.people, settings.protect or run.protect)
     tables = np.stack([labels.counts(run.repeats[repeat]).sum(axis=0) for repeat in repeats])
     return np.array([_mean_value(name, tables) for name in settings.objectives])
 
@@ -674,8 +674,8 @@ class VarianceRatios:
         """
         stored = self.catalogue.runs[run.id]
         own = [half for half in self._half_runs if _identity(half) == _identity(stored)]
-        if self.settings.reference:
-            return _most_halvings(own), self.catalogue.one(self.settings.reference)
+        if self.settings.reference_run:
+            return _most_halvings(own), self.catalogue.one(self.settings.reference_run)
         references = [
             half
             for half in self._half_runs
@@ -688,7 +688,9 @@ class VarianceRatios:
         ] or references
         if len({json.dumps(half.config["learner"]) for half in references}) > 1:
             ids = ", ".join(half.id for half in references)
-            raise UserError(f"several half-split runs of the reference: {ids}; say reference=ID")
+            raise UserError(
+                f"several half-split runs of the reference: {ids}; say reference_run=ID"
+            )
         return _most_halvings(own), _most_halvings(references)
 
     @cached_property
@@ -702,7 +704,7 @@ class VarianceRatios:
 
     def _estimates(self, half_run: RunPredictions, run: RunPredictions) -> dict[int, Floats]:
         """Return the rates of both halves of every halving: repeat -> (2, R, G)."""
-        labels = labels_of(run.people, self.settings.protect or run.protect)
+        labels = _labels_of(run.people, self.settings.protect or run.protect)
         goals = map(comparing.objective, self.settings.objectives)
         rates = dict.fromkeys(chain.from_iterable(goal.rates for goal in goals))
         estimates = {}
@@ -781,7 +783,7 @@ def run_points(
     run: RunPredictions, protect: tuple[str, ...], *, repeats: str = AVERAGED
 ) -> dict[str, comparing.Point]:
     """Return a run's point for every metric of `METRICS`."""
-    labels = labels_of(run.people, protect or run.protect)
+    labels = _labels_of(run.people, protect or run.protect)
     counts = [labels.counts(folds) for folds in run.repeats.values()]
     share = float("nan") if repeats == TYPICAL else _tested_share(run)
     return comparing.points(np.array(counts), run.people.name, test_share=share)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, fields, is_dataclass
 from functools import cache
 from types import MappingProxyType, NoneType, UnionType
@@ -33,6 +33,10 @@ def option(
     several: str = "",
     pairs: Callable[[str], bool] | None = None,
     applies: Sequence[str] = (),
+    main: bool = False,
+    was: str = "",
+    needs: Sequence[str] = (),
+    excludes: Sequence[str] = (),
 ) -> Any:
     """Declare a field that a command line sets as ``name=value``.
 
@@ -53,11 +57,22 @@ def option(
         the pair.
     applies : the kinds of things that the option applies to, if a command is about several kinds;
         to all of them if none is named.
+    main : whether ``--help`` explains it unasked, where there are too many options for a screen.
+    was : the name that it once had, which is refused with a line that has the new one.
+    needs : options of which one must be given with it.
+    excludes : options that may not be given with it.
     """
     metadata = {**locals(), "choices": tuple(choices), "applies": tuple(applies)}
     if callable(metadata.pop("default")):
         return field(default_factory=default, metadata=metadata)
     return field(default=default, metadata=metadata)
+
+
+def refuse_former_names(options: type, names: Iterable[str]) -> None:
+    """Refuse the names that options of a dataclass once had, and say what they are called now."""
+    now = {field.metadata.get("was"): field.name for field in fields(options)}
+    for name in filter(now.get, names):
+        raise UserError(f"{name}= is called {now[name]}= here")
 
 
 def declared_names(options: type) -> list[str]:
@@ -86,6 +101,23 @@ def documented(docstring: str) -> dict[str, str]:
     """Return the sentences on each parameter or attribute that a docstring lists, by name."""
     entries = re.findall(r"^(\w+) : ((?:.+)(?:\n    .+)*)", docstring, re.M)
     return {name: " ".join(text.split()) for name, text in entries}
+
+
+def broken_rules(options: Any) -> Iterator[tuple[str, str]]:
+    """Yield each option that is given without what it needs, or with what it excludes.
+
+    With it comes the first option that it needs, or the one that it excludes. An option is given
+    where its value is not the default.
+    """
+    given = {each.name for each in fields(options) if getattr(options, each.name) != each.default}
+    for declared in fields(options):
+        if declared.name in given:
+            needs = declared.metadata.get("needs", ())
+            if needs and given.isdisjoint(needs):
+                yield declared.name, needs[0]
+            for other in declared.metadata.get("excludes", ()):
+                if other in given:
+                    yield declared.name, other
 
 
 def check_declared(options: Any) -> None:

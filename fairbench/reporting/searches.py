@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.comparison import alternative
-from fairbench.comparison.alternative import Alternative, TuningResult
+from fairbench.comparison.alternative import Alternative, TuningResult, value_text
 from fairbench.core import VERSION
 from fairbench.core.text import count, counted, csv_text
 from fairbench.experiments.execute import prepared
@@ -397,8 +397,3 @@ def _notes(answer: TuningResult, search: Search) -> Iterator[str]:
         yield sentence_of("tuning", "spent", spent=spent, wished=wished)
     if search.tried_all and len(search.trials) < search.tuning.trials:
         yield sentence_of("tuning", "ended")
-
-
-def value_text(value: object) -> str:
-    """Return an option's value as tables show it."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -70,14 +70,7 @@ def alone(monkeypatch):
     extensions.added.cache_clear()
 
 
-def refused(capsys, *words):
-    assert main(words) == 2
-    printed = capsys.readouterr()
-    assert not printed.out and printed.err.startswith("error: ") and printed.err.count("\n") == 1
-    return printed.err
-
-
-def test_a_verb_of_a_stranger_is_listed_explained_and_run(install, capsys):
+def test_a_verb_of_a_stranger_is_listed_explained_and_run(install, capsys, refused):
     install("fairbench-greet", "greet")
     assert "  greet        Of fairbench-greet." in overview().partition("Extensions")[2]
     assert not capsys.readouterr().out  # it is read, and not imported
@@ -85,13 +78,13 @@ def test_a_verb_of_a_stranger_is_listed_explained_and_run(install, capsys):
     assert capsys.readouterr().out.endswith("Of fairbench-greet.\n")
     assert main(["greet", "--help"]) == 0
     assert "More of it." in capsys.readouterr().out
-    assert "did you mean greet?" in refused(capsys, "gret")
+    assert "did you mean greet?" in refused("gret")
 
 
-def test_two_that_add_one_verb_are_named(install, capsys):
+def test_two_that_add_one_verb_are_named(install, refused):
     install("fairbench-greet", "greet")
     install("other-greet", "greet")
-    error = refused(capsys, "greet")
+    error = refused("greet")
     assert "fairbench-greet and other-greet both add it: uninstall one of them" in error
     assert "both add it" in overview()
 
@@ -99,15 +92,15 @@ def test_two_that_add_one_verb_are_named(install, capsys):
 @pytest.mark.parametrize(
     ("made_for", "said"), [('MADE_FOR = "0.2"', "fairbench 0.2, and this is"), ("", "no version")]
 )
-def test_one_of_another_version_is_refused_and_not_imported(made_for, said, install, capsys):
+def test_one_of_another_version_is_refused_and_not_imported(made_for, said, install, refused):
     install("fairbench-greet", "greet", made_for=made_for)
-    error = refused(capsys, "greet")
+    error = refused("greet")
     assert said in error and "install the fairbench-greet that belongs to it" in error
 
 
-def test_one_whose_files_are_gone_says_so(install, capsys):
+def test_one_whose_files_are_gone_says_so(install, refused):
     install("fairbench-greet", "greet", module=False)
-    assert "fairbench_greet, which is not there: install it again" in refused(capsys, "greet")
+    assert "fairbench_greet, which is not there: install it again" in refused("greet")
 
 
 def test_a_verb_of_fairbench_itself_is_never_replaced(install, capsys):
@@ -117,11 +110,11 @@ def test_a_verb_of_fairbench_itself_is_never_replaced(install, capsys):
     assert "(an extension adds this verb, too, which is not used)" in overview()
 
 
-def test_what_is_not_installed_says_what_installs_it(alone, capsys):
+def test_what_is_not_installed_says_what_installs_it(alone, refused):
     assert "is in the extension fairbench-watch, which is not installed: make setup" in refused(
-        capsys, "watch"
+        "watch"
     )
-    assert "did you mean watch?" in refused(capsys, "wach")
+    assert "did you mean watch?" in refused("wach")
     assert "Extensions" not in overview()
 
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import fields
+from functools import partial
 
 import pytest
 import yaml
@@ -106,20 +107,16 @@ CASES = {
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("case", CASES)
-def test_bad_input_is_refused_in_a_line(case, tmp_path, capsys):
+def test_bad_input_is_refused_in_a_line(case, tmp_path, refused):
     words, message = CASES[case]
-    assert main(["tune", *SMALL, SPACE, *words, f"results={tmp_path}"]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
+    refused("tune", *SMALL, SPACE, *words, f"results={tmp_path}", message=message)
 
 
 @pytest.mark.thorough
-def test_an_option_that_another_split_has_is_refused_in_words(tmp_path, capsys):
+def test_an_option_that_another_split_has_is_refused_in_words(tmp_path, refused):
     words = ["experiment=atlas/9_tabm", "dataset=simulated", "learner.epochs=1,2"]
-    assert main(["tune", *words, f"results={tmp_path}"]) == 2
-    error = capsys.readouterr().err
-    assert "split=tuning has no option 'rows': leave split.rows out, or, where an" in error
+    said = "split=tuning has no option 'rows': leave split.rows out, or, where an"
+    refused("tune", *words, f"results={tmp_path}", message=said)
 
 
 @pytest.mark.parametrize(
@@ -135,12 +132,9 @@ def test_an_option_that_another_split_has_is_refused_in_words(tmp_path, capsys):
         ("format=pdf", "unknown format 'pdf'; valid: html, json"),
     ],
 )
-def test_the_sweepers_options_are_refused_as_those_of_the_verb(word, message, tmp_path, capsys):
+def test_the_sweepers_options_are_refused_as_those_of_the_verb(word, message, tmp_path, refused):
     words = ["-m", "hydra/sweeper=tune", *SMALL, SPACE, f"results={tmp_path}"]
-    assert run([*words, f"hydra.sweeper.{word}"], ROOT) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
+    refused(*words, f"hydra.sweeper.{word}", message=message, by=partial(run, root=ROOT))
 
 
 @pytest.mark.thorough
@@ -151,13 +145,10 @@ def test_a_study_is_of_whose_gaps_it_judges_and_of_how_its_method_reads(tmp_path
     assert len(list((tmp_path / "tuning").iterdir())) == 2
 
 
-def test_nothing_to_tune_is_said(tmp_path, capsys):
-    assert main(["tune", "dataset.n_samples=100", f"results={tmp_path}"]) == 2
-    assert "nothing is to be tuned: give an option an interval" in capsys.readouterr().err
-    assert main(["tune", f"results={tmp_path}"]) == 2
-    assert "nothing to tune is named" in capsys.readouterr().err
-
-
-def test_an_interval_outside_of_tuning_points_to_it(tmp_path, capsys):
-    assert run(["-m", SPACE, f"results={tmp_path}"], ROOT) == 2
-    assert "fairbench tune, or fairbench run -m hydra/sweeper=tune" in capsys.readouterr().err
+def test_nothing_to_tune_is_said_and_an_interval_outside_of_tuning_points_to_it(tmp_path, refused):
+    results = f"results={tmp_path}"
+    said = "nothing is to be tuned: give an option an interval"
+    refused("tune", "dataset.n_samples=100", results, message=said)
+    refused("tune", results, message="nothing to tune is named")
+    said = "fairbench tune, or fairbench run -m hydra/sweeper=tune"
+    refused("-m", SPACE, results, message=said, by=partial(run, root=ROOT))

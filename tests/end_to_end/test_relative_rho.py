@@ -147,7 +147,7 @@ def test_two_references_must_be_told_apart(results, tmp_path):
     lr = load_predictions(Catalogue(copied).one(ids["lr"]))
     with pytest.raises(UserError, match=f"several half-split runs of the reference: .*{other}"):
         ratios((copied, ids))(lr)
-    named = ratios((copied, ids), reference=ids["half_svm"]).ratios_of_rates(lr)
+    named = ratios((copied, ids), reference_run=ids["half_svm"]).ratios_of_rates(lr)
     np.testing.assert_allclose(named, ratios(results).ratios_of_rates(load(results, "lr")))
 
 
@@ -156,7 +156,7 @@ def test_two_references_must_be_told_apart(results, tmp_path):
     ("words", "message"),
     [(["rho=relatively"], "valid: average, 1/K, relative, relative_up, or a number"),
      (["rho_per=fold"], "unknown rho_per 'fold'"),
-     (["rho=relative", "reference=nothing"], "unknown run 'nothing' in")],
+     (["rho=relative", "reference_run=nothing"], "unknown run 'nothing' in")],
 )  # fmt: skip
 def test_words_that_mean_nothing_are_refused(results, words, message):
     folder, ids = results

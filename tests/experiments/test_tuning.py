@@ -8,7 +8,8 @@ import pytest
 from hydra.core.global_hydra import GlobalHydra
 
 from fairbench.cli.command_line import CommandLine, hydra_of
-from fairbench.cli.tuning import carry_out_search, search_of
+from fairbench.cli.tuning import search_of
+from fairbench.comparison.alternative import tuned
 from fairbench.core.errors import UserError
 from fairbench.experiments.execute import prepared
 from tests.harness import CONF, quick
@@ -76,7 +77,7 @@ def test_test_rows_have_no_say_in_what_is_tried_and_chosen(search, tmp_path):
     other = search(folder=tmp_path / "two")
     first, second = one.carry_out(), other.carry_out()
     assert found(first) == found(second)
-    answers = [carry_out_search(tuning)[0] for tuning in (one, other)]
+    answers = [tuned(tuning)[0] for tuning in (one, other)]
     assert answers[0].position == answers[1].position
     promised, others = ([of_validation(gain) for gain in answer.gains] for answer in answers)
     assert promised == others
@@ -143,7 +144,7 @@ def test_a_search_ends_when_every_value_was_tried_or_its_seconds_are_spent(searc
     assert {trial.values["learner.C"] for trial in few.trials} == {"0.1", "1"}
     spent = search(SPACE, "hydra.sweeper.cpu_seconds=1e-9", folder=tmp_path / "two")
     with pytest.raises(UserError, match="no trial was begun"):
-        carry_out_search(spent)
+        tuned(spent)
 
 
 @pytest.mark.thorough

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairbench.audits.question import Options, column
-from fairbench.cli.verbs.audit import AuditedOptions
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
 
@@ -20,7 +19,7 @@ HIGH, LOW = "high", "low"  # which scores are good for a person
 def _day(verb: str) -> Any:
     """Declare the day as of which rules are taken."""
     sentence = f"{verb} the rules as they are on this day, such as 2026-11-23; by default today."
-    return option("", sentence, shown="DAY")
+    return option("", sentence, shown="DAY", main=True)
 
 
 @dataclass(frozen=True)
@@ -31,8 +30,8 @@ class RuleListOptions:
 
 
 @dataclass(frozen=True)
-class DossierOptions(AuditedOptions):
-    """The options of an audit, and what people say of the model.
+class DossierOptions:
+    """What people say of the model.
 
     Attributes
     ----------
@@ -40,13 +39,13 @@ class DossierOptions(AuditedOptions):
         JSON. The dossier names what is missing.
     """
 
-    facts: str = option("", shown="FILE")
+    facts: str = option("", shown="FILE", main=True)
     as_of: str = _day("Take")
 
 
 @dataclass(frozen=True)
-class SelectionOptions(DossierOptions):
-    """The same, of rules on categories of people.
+class SelectionOptions:
+    """What rules on categories of people ask for.
 
     Attributes
     ----------
@@ -58,8 +57,8 @@ class SelectionOptions(DossierOptions):
 
 
 @dataclass(frozen=True)
-class HiringOptions(SelectionOptions):
-    """The same, with the columns that New York's rules are about.
+class HiringOptions:
+    """What New York's rules ask for, with the columns that they are about.
 
     Attributes
     ----------
@@ -69,8 +68,8 @@ class HiringOptions(SelectionOptions):
         With false they are excluded, as an independent auditor may decide and has to justify.
     """
 
-    sex: str = option("", shown="COLUMN")
-    race: str = option("", shown="COLUMN")
+    sex: str = column(main=True)
+    race: str = column(main=True)
     keep_small: bool = option(True)
 
 
@@ -91,7 +90,7 @@ class LendingQuestion(Options):
         positive label, by which decisions are made at threshold=.
     """
 
-    price: tuple[str, ...] = option((), shown="[COLUMN,...]")
+    price: tuple[str, ...] = option((), shown="[COLUMN,...]", main=True)
     factors: tuple[str, ...] = option((), shown="[COLUMN,...]")
     quantiles: tuple[float, ...] = option((0.1, 0.25, 0.5), shown="[SHARE,...]")
     good_scores: str = option("", choices=(HIGH, LOW))
@@ -138,8 +137,3 @@ class LendingQuestion(Options):
     def numeric_columns(self) -> list[str]:
         """The columns in which a comma is a decimal one."""
         return [*super().numeric_columns, *self.price, *self.factors]
-
-
-@dataclass(frozen=True)
-class LendingOptions(SelectionOptions, LendingQuestion):
-    """The same, with what is asked of a lender."""

@@ -1,4 +1,4 @@
-"""Fill in a model card or a form of a rule about a model, from predictions or a finished run.
+"""Fill in a model card or a form of a rule, from predictions or a finished run.
 
 Each measurement has its interval and the number of people that it rests on; what is missing is
 said. A dossier measures; whether a law or a rule is kept, it does not say.
@@ -7,19 +7,17 @@ said. A dossier measures; whether a law or a rule is kept, it does not say.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbench.audits.question import Options
-from fairbench.cli.command import Command
-from fairbench.cli.verbs.audit import print_and_write, read_input
+from fairbench.cli.command import Asked, Command, Page, Results
+from fairbench.cli.verbs.audit import Predictions, print_and_write, read_input
 from fairbench.core.errors import UserError
 from fairbench_dossiers.question import (
     DossierOptions,
     HiringOptions,
-    LendingOptions,
     LendingQuestion,
     RuleListOptions,
     SelectionOptions,
@@ -46,7 +44,7 @@ def dossiers() -> Mapping[str, Callable[..., Document]]:
     }
 
 
-def write_dossier(kind: str, options: DossierOptions) -> None:
+def write_dossier(kind: str, options: Asked) -> None:
     """Print a dossier and write it, beside its file or where ``out=`` says.
 
     Raises
@@ -58,20 +56,19 @@ def write_dossier(kind: str, options: DossierOptions) -> None:
     day = day_of(options.as_of)
     rules = pack_of(kind).on(day)
     how: dict[str, Any] = {}
-    if isinstance(options, SelectionOptions):
+    if SelectionOptions in _PARTS[kind]:
         how["unknown"] = options.unknown
-    if isinstance(options, HiringOptions):
+    if HiringOptions in _PARTS[kind]:
         if not (options.sex and options.race):
             raise UserError("ll144 is of sex and race: name their columns by sex= and race=")
         how |= {"at_threshold": "threshold" in options.given, "keep_small": options.keep_small}
-        options = replace(options, group=(options.sex, options.race))
+        options = options.replaced(group=(options.sex, options.race))
     if options.total or options.rates:
         raise UserError(
             "total= and rates=: a dossier needs a row for each person; fairbench audit reads counts"
         )
     facts = read_facts(options.facts, rules)
-    lends = isinstance(options, LendingQuestion)
-    question, frame = read_input(options, LendingQuestion if lends else Options)
+    question, frame = read_input(options, _PARTS[kind][0])
     if not question.path.is_file():
         of_run = _facts_of_run(options)
         facts = {name: of_run[name] for name in names_told(rules) if name in of_run} | facts
@@ -80,7 +77,7 @@ def write_dossier(kind: str, options: DossierOptions) -> None:
     print_and_write(document, folder, kind, options.formats)
 
 
-def _facts_of_run(options: DossierOptions) -> dict[str, str]:
+def _facts_of_run(options: Asked) -> dict[str, str]:
     """Return what is known of a model from its run."""
     from fairbench.results.catalogue import Catalogue
 
@@ -95,7 +92,7 @@ def _facts_of_run(options: DossierOptions) -> dict[str, str]:
     }
 
 
-def _report_folder(options: DossierOptions, question: Options, kind: str) -> Path:
+def _report_folder(options: Asked, question: Options, kind: str) -> Path:
     if options.out:
         return Path(options.out)
     path = question.path
@@ -112,40 +109,46 @@ def list_packs(options: RuleListOptions) -> None:
     print_document(list_of_packs(day_of(options.as_of)))
 
 
-def _dossier(
-    kind: str, options: type[DossierOptions], sentence: str, *examples: str, holds: bool = True
-) -> Command:
+# What each dossier asks of predictions, and what else.
+_PARTS: Mapping[str, tuple[type[Any], ...]] = {
+    "ll144": (Options, SelectionOptions, HiringOptions),
+    "four-fifths": (Options, SelectionOptions),
+    "model-card": (Options,),
+    "ai-act": (Options,),
+    "lending": (LendingQuestion, SelectionOptions),
+    "colorado": (Options,),
+}
+
+
+def _dossier(kind: str, sentence: str, *examples: str, holds: bool = True) -> Command:
     """Return the command that writes a dossier; the examples are the words after its name."""
     lines = [f"fairbench dossier {kind} {words}".strip() for words in examples]
-    return Command(options, partial(write_dossier, kind), lines, sentence, holds)
+    question, *own = _PARTS[kind]
+    parts = (Predictions, *own[::-1], DossierOptions, question, Page, Results)
+    return Command(parts, partial(write_dossier, kind), lines, sentence, holds)
 
 
 _OF_ANY_MODEL = "loans.csv target=repaid score=score group=[sex,race]"
 _DOSSIERS: Mapping[str, tuple[Any, ...]] = {
     "ll144": (
-        HiringOptions,
         "New York's Local Law 144: selection or scoring rates and impact ratios by sex, race and "
         "both.",
         "candidates.xlsx score=score sex=sex race=race",
         "candidates.csv prediction=hired sex=sex race=race",
     ),
     "four-fifths": (
-        SelectionOptions,
         "The four-fifths rule of the Uniform Guidelines, with whether chance explains it.",
         "candidates.csv prediction=hired 'group=[sex,race]'",
     ),
     "model-card": (
-        DossierOptions,
         "A model card (Mitchell et al. 2019) whose figures have intervals.",
         _OF_ANY_MODEL,
     ),
     "ai-act": (
-        DossierOptions,
         "The measurements that the AI Act asks for of a high-risk system, and what is missing.",
         _OF_ANY_MODEL,
     ),
     "lending": (
-        LendingOptions,
         "A lender's ratios, odds and mean differences, of decisions, scores and prices.",
         "loans.csv prediction=approved favourable=1 group=race,sex",
         "loans.csv score=pd favourable=0 group=race price=apr",
@@ -160,5 +163,5 @@ COMMANDS = {
         sentence="Every law and format there are rules of: dates, standing, how many are verified.",
         examples=("fairbench dossier list as_of=2027-12-02",),
     ),
-    "colorado": _dossier("colorado", DossierOptions, _REPEALED, "", holds=False),
+    "colorado": _dossier("colorado", _REPEALED, "", holds=False),
 }

@@ -1,4 +1,4 @@
-"""Rank the methods of any benchmark: which are better, which may be the best, and what is open.
+"""Rank the methods of any benchmark: which are better, which may be best, what is open.
 
 Give any table with a row for each score: methods by tasks, by splits or by questions, with holes.
 The page says which ranks each method can have, all at once; who may be the best on average; how
@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairbench.cli.command import Command, Results, narrow_options
+from fairbench.cli.command import Asked, Command, Page, Results
 from fairbench.cli.verbs.audit import print_and_write
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError, check_choice
-from fairbench.core.options import option, typed_values
+from fairbench.core.options import refuse_former_names, typed_values
 from fairbench.core.text import count, csv_text, file_name, interval, shortened, two_digits
 from fairbench.reporting.charts import forest
 from fairbench.reporting.document.model import (
@@ -71,19 +71,7 @@ from fairbench_rank.scores import (
 MADE_FOR = "0.1"
 
 
-@dataclass(frozen=True)
-class _Options(Results, RankOptions):
-    """What is ranked, and in which forms the page is written.
-
-    Attributes
-    ----------
-    formats : What is written: html, json, latex, markdown, pdf or word.
-    """
-
-    formats: tuple[str, ...] = option(("html", "json"), shown="[FORM,...]")
-
-
-def _print_ranking(options: _Options) -> None:
+def _print_ranking(options: Asked) -> None:
     """Print what the scores say, and write it."""
     from fairbench.reporting.document.writing import check_forms
 
@@ -93,18 +81,18 @@ def _print_ranking(options: _Options) -> None:
             "nothing to rank: give a table of scores, such as scores.csv score=auc, or a folder by "
             "its name"
         )
-    report = report_of(narrow_options(options, RankOptions))
+    report = report_of(options.taken_as(RankOptions))
     beside = options.path.parent / f"{options.path.name.partition('.')[0]}-rank"
     folder = Path(options.out) if options.out else beside
     print_and_write(report.document, lambda: folder, "rank", options.formats)
 
 
 COMMAND = Command(
-    _Options,
+    (RankOptions, Page, Results),
     _print_ranking,
     examples=(
         "fairbench rank scores.csv method=model task=dataset score=auc split=fold",
-        "fairbench rank scores.csv score=auc family=source within=0.005",
+        "fairbench rank scores.csv score=auc family=source epsilon=0.005",
         "fairbench rank answers.parquet score=correct item=question family=document",
         "fairbench rank scores.csv 'score=[auc,log_loss]' crashed=worst cost=seconds",
         "fairbench rank lm_eval_output score=acc",
@@ -138,7 +126,7 @@ def rank(
     score : the column of scores, or a list of them.
     name : what the report calls the table.
     options : any other option of ``fairbench rank``, which ``fairbench rank --help`` lists, such as
-        ``split="fold"``, ``family="source"``, ``better="lower"`` or ``within=0.02``.
+        ``split="fold"``, ``family="source"``, ``better="lower"`` or ``epsilon=0.02``.
 
     Returns
     -------
@@ -164,6 +152,7 @@ def rank(
     'better'
     """
     declared = [field.name for field in fields(RankOptions) if field.name not in ("path", "out")]
+    refuse_former_names(RankOptions, options)
     for name_of_option in options:
         check_choice("option of rank", name_of_option, declared)
     stated = {"method": method, "task": task, "score": score, **options}
@@ -568,9 +557,9 @@ def _notes(table: ScoreTable, rankings: Sequence[Ranking], options: RankOptions)
     ranking = rankings[0]
     yield from table.notes
     yield _estimand(ranking, table, options)
-    if options.within is None:
+    if options.epsilon is None:
         listed = ", ".join(dict.fromkeys(f"{answer.epsilon:g}" for answer in rankings))
-        yield f"A difference of up to {listed} is taken not to matter; within= says otherwise."
+        yield f"A difference of up to {listed} is taken not to matter; epsilon= says otherwise."
     if ranking.held.flipped:
         yield (
             f"Pairs are told apart by flipping the signs of their differences on whole "

@@ -347,7 +347,7 @@ def _rank_by(
         values, units.group, units.unit, alike=units.equal_weights
     )
     order = _best_first(means, units_of_method, statements.may_be_best)
-    epsilon = scores.epsilon if options.within is None else options.within
+    epsilon = scores.epsilon if options.epsilon is None else options.epsilon
     epsilon = usual_epsilon(scores.values) if epsilon is None else epsilon
     new_task = None
     if units.name != "question":

@@ -529,7 +529,7 @@ class RankOptions(TablePart):
     family : The column of families: tasks of one source, which go together.
     cost : The column of what a row cost, by which plans are priced.
     better : Whether higher or lower scores are better, for each score; by its name by default.
-    within : The largest difference that does not matter; by default 0.01, or 1 where scores are
+    epsilon : The largest difference that does not matter; by default 0.01, or 1 where scores are
         percentages.
     crashed : What an empty or NaN score counts as: the worst score of any method on that task,
         left-out, or a number. Without it such tables are refused.
@@ -549,7 +549,7 @@ class RankOptions(TablePart):
     family: str = option("", shown="COLUMN")
     cost: str = option("", shown="COLUMN")
     better: tuple[str, ...] = option((), shown="higher|lower")
-    within: float | None = option(None, least=0)
+    epsilon: float | None = option(None, least=0, was="within")
     crashed: str = option("", shown="worst|left-out|NUMBER")
     mean: str = option(FAMILIES, choices=(FAMILIES, TASKS))
     about: str = option(NEW, choices=(NEW, THESE))

@@ -205,7 +205,7 @@ def standings_of(
     error_rate : the chance that any rank, difference or candidate for the best is wrong.
     seed : the seed of the random sign flips.
     """
-    options = RankOptions(within=epsilon_of(ranked.metric), seed=seed)
+    options = RankOptions(epsilon=epsilon_of(ranked.metric), seed=seed)
     (answer,) = answers(
         ranked.table(), options, error_rate=error_rate, most_planned=len(ranked.positions)
     )

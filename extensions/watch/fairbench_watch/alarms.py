@@ -694,7 +694,7 @@ def _passed_from_start(gap: Quantity, state: WatchState, new: NewCounts, look: s
 
 
 def look(
-    file: WatchFile, options: WatchOptions, given: Collection[str]
+    file: WatchFile, options: Any, given: Collection[str]
 ) -> tuple[WatchState | None, WatchState]:
     """Look at a file, keep what was found, and return the state before, if any, and after it.
 
@@ -719,7 +719,7 @@ def look(
 
 
 def _state_to_begin_with(
-    file: WatchFile, state: WatchState | None, options: WatchOptions, given: Collection[str]
+    file: WatchFile, state: WatchState | None, options: Any, given: Collection[str]
 ) -> WatchState:
     """Return the state that a look begins with."""
     if state is None:

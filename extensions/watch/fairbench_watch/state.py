@@ -86,16 +86,16 @@ class WatchOptions:
     """
 
     path: Path = option(Path, argument="PREDICTIONS")
-    group: tuple[str, ...] = option((), shown="[COLUMN,...]")
-    target: str = column()
-    score: str = column()
-    prediction: str = column()
+    group: tuple[str, ...] = option((), shown="[COLUMN,...]", main=True)
+    target: str = column(main=True)
+    score: str = column(main=True)
+    prediction: str = column(main=True)
     positive: str = _as_in_audits("positive")
     favourable: str = _as_in_audits("favourable")
     decision: str = _as_in_audits("decision")
     scale: str = option(PROBABILITY, choices=(PROBABILITY, PERCENT))
-    time: str = column()
-    id: str = column()
+    time: str = column(main=True)
+    id: str = column(main=True)
     metrics: tuple[str, ...] = option(
         (),
         f"The gaps that are watched, of {', '.join(RATE_OF)}; all of them by default. The fewer "

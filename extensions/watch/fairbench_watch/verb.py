@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from fairbench.audits.question import Gating
-from fairbench.cli.command import EXPORTED, Command, Results, check_predictions, narrow_options
+from fairbench.cli.command import EXPORTED, Asked, Command, Page, Results, check_predictions
 from fairbench.cli.verbs.audit import (
     GateFiles,
     check_asked,
@@ -41,6 +41,7 @@ from fairbench.evaluation.gate import (
     conditions_of,
     statement_of,
 )
+from fairbench.reporting.document.writing import check_forms
 from fairbench_watch.alarms import WatchFile, look, quantities
 from fairbench_watch.state import WatchOptions, WatchState
 
@@ -50,27 +51,22 @@ ALARM = 1
 
 
 @dataclass(frozen=True)
-class _Options(Results, GateFiles, Gating, WatchOptions):
-    """What is watched, and where the state and the page are.
+class _State:
+    """Where the state is.
 
     Attributes
     ----------
     state : The file in which everything is kept.
-    out : Where the page and the JSON go; a folder of results/report by default.
     """
 
-    state: str = option("", shown="FILE.json")
-    out: str = option("", shown="FOLDER")
-    given: frozenset[str] = frozenset()  # the options that the command line has
-
-    def __post_init__(self) -> None:
-        """Check nothing yet: the state may have the columns."""
+    state: str = option("", shown="FILE.json", main=True)
 
 
-def watch(options: _Options) -> int:
+def watch(options: Asked) -> int:
     """Look at the file, keep what was found, print and write it; return the exit status."""
     from fairbench_watch.page import watch_document
 
+    check_forms(options.formats)
     options = with_policy(options, WatchGate)
     check_asked(options)
     conditions = conditions_of(options.fail_if)
@@ -88,13 +84,14 @@ def watch(options: _Options) -> int:
     if options.path != Path():
         check_predictions(options.path, EXPORTED)
     if conditions:
-        kept = file.read().options if file.exists() else narrow_options(options, WatchOptions)
+        kept = file.read().options if file.exists() else options.taken_as(WatchOptions)
         check_watched(conditions, kept, options.require)
     before, state = look(file, options, options.given)
     beside = options.results / "report" / f"watch-{file.path.stem}"
     folder = Path(options.out or beside)
     document = watch_document(state, before)
-    print_and_write(document, lambda: folder, "watch", more=f"; state: {options.state}")
+    more = f"; state: {options.state}"
+    print_and_write(document, lambda: folder, "watch", options.formats, more=more)
     if not conditions:
         return ALARM if state.alarms else 0
     # It costs no more of the error rate: the intervals of all gaps hold together, at every look.
@@ -106,7 +103,7 @@ def watch(options: _Options) -> int:
 
 
 COMMAND = Command(
-    _Options,
+    (_State, WatchOptions, Gating, GateFiles, Page, Results),
     watch,
     examples=(
         "fairbench watch loans.csv target=repaid score=score 'group=[sex,race]' state=watch.json",

@@ -596,7 +596,7 @@ def begin(
 
 def go_on(
     file: StateFile,
-    options: Options,
+    options: Any,
     given: Collection[str],
     asked: Mapping[str, Any],
     by: Sequence[str] = (),
@@ -605,6 +605,7 @@ def go_on(
 
     Parameters
     ----------
+    options : the options of this command, as they were written.
     given : the names of the options that the command line gave; the others are the state's.
     asked, by : the same parameters as of `begin`.
 

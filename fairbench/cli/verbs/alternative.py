@@ -1,4 +1,4 @@
-"""Search for a model with a smaller gap and nearly the same error, and say what is left to gain.
+"""Search for a model with a smaller gap and nearly the same error.
 
 Candidates are drawn independently from a distribution that is stated: learners, interventions,
 their options and thresholds. conf/alternative.yaml says which, and words such as
@@ -6,12 +6,12 @@ learner=logistic_regression,xgboost, intervention=none,reweighing or
 "learner.C=tag(log,interval(0.01,10))" say otherwise, as for fairbench tune. The model in use is a
 logistic regression unless in_use= names another, by its words or as a run.
 
-Of the candidates whose error on the validation rows is at most within= above that of the model in
-use, the one with the smallest gap is chosen. Both are then judged on the test rows, which took no
-part in the choice. The search ends once, with 95 % confidence, the expected gain of one more
-candidate is below worth=, or after trials= of them. The bound on what further search may gain holds
-whenever it ends (arXiv 2512.23943). The page, and the log of everything that was tried, failed ones
-with the reason, are written to the results folder. Run the same command again after an
+Of the candidates whose error on the validation rows is at most error_margin= above that of the
+model in use, the one with the smallest gap is chosen. Both are then judged on the test rows, which
+took no part in the choice. The search ends once, with 95 % confidence, the expected gain of one
+more candidate is below worth=, or after trials= of them. The bound on what further search may gain
+holds whenever it ends (arXiv 2512.23943). The page, and the log of everything that was tried,
+failed ones with the reason, are written to the results folder. Run the same command again after an
 interruption, and it resumes.
 
 stored=true fits nothing and searches the finished runs that the words select, as in "fairbench
@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -33,28 +33,26 @@ import yaml
 from fairbench.cli import command as cli
 from fairbench.cli.command import command
 from fairbench.cli.command_line import CommandLine, choices_in_brackets, hydra_of
-from fairbench.cli.jobs import log_runs, protect_from_collection
+from fairbench.cli.jobs import figure_drawer, log_runs, protect_from_collection
 from fairbench.cli.output import print_line
-from fairbench.cli.tuning import dimension, judged, options_shown, show_end, typed
+from fairbench.cli.tuning import dimension, showing, typed
 from fairbench.cli.verbs.audit import print_and_write
 from fairbench.comparison import alternative as comparison
-from fairbench.comparison.alternative import Alternative
-from fairbench.comparison.choice import read_shared, shared_rows
+from fairbench.comparison.alternative import COMPONENTS, Alternative
 from fairbench.components import conf_folders
 from fairbench.core.errors import IncompatibleError, UserError, unknown_name
 from fairbench.core.options import hydra_word, option
-from fairbench.core.text import digest, fixed, said
+from fairbench.core.text import digest, said
 from fairbench.data.dataset import Task
 from fairbench.evaluation.tuning_goals import Tuning
 from fairbench.experiments.configuration import Presets, check_files_named
-from fairbench.experiments.execute import Plan, plan_run, prepared
-from fairbench.experiments.tuning import DrawnSearch, Family, Trial
+from fairbench.experiments.execute import plan_run, prepared
+from fairbench.experiments.tuning import DrawnSearch, Family
 from fairbench.reporting.document.writing import check_forms
 from fairbench.reporting.searches import alternative_document
-from fairbench.results.catalogue import Catalogue, comparable_sets
+from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import TUNING
 
-COMPONENTS = ("learner", "intervention", "method")
 # One fit of each candidate; validation rows choose, and test rows play no part in the choice.
 USUAL = {
     "split": "tuning",
@@ -66,15 +64,15 @@ USUAL = {
 
 
 @dataclass(frozen=True)
-class _AlternativeOptions(cli.Results):
+class _AlternativeOptions(cli.Page, cli.Results):
     """What is searched, what the model in use is, and when the search ends.
 
     Attributes
     ----------
     ids : Finished runs to search, whose ids begin so, with stored=true.
     words : The data set and what is drawn, as for fairbench tune; with stored=true, which runs.
-    within : By how much the error rate may be above that of the model in use.
-    gap : The gap between groups that is to be smaller.
+    error_margin : By how much the error rate may be above that of the model in use.
+    minimise : The gap between groups that is to be smaller.
     in_use : The model in use: words such as [learner=xgboost,learner.max_depth=4], or a finished
         run. By default a logistic regression; of stored runs, the one of least validation error.
     without_group : Leave out what needs a person's group at prediction time.
@@ -84,13 +82,12 @@ class _AlternativeOptions(cli.Results):
     level : How sure the intervals and the bound are.
     stored : Search finished runs, and fit nothing.
     study : A name, to begin another search beside the first.
-    out : Where the page and the log are written.
     """
 
     ids: tuple[str, ...] = option((), argument="RUN")
     words: tuple[tuple[str, str], ...] = option((), argument="NAME=VALUE", pairs=lambda name: True)
-    within: float = option(0.005, least=0, share=True)
-    gap: str = option("statistical_parity", shown="METRIC")
+    error_margin: float = option(0.005, least=0, share=True, was="within")
+    minimise: str = option("statistical_parity", shown="METRIC", was="gap")
     in_use: tuple[str, ...] = option((), shown="[NAME=VALUE,...]|RUN")
     without_group: bool = option(False)
     trials: int = option(100, least=1)
@@ -99,25 +96,23 @@ class _AlternativeOptions(cli.Results):
     level: float = option(0.95, share=True)
     stored: bool = option(False)
     study: str = option("", shown="NAME")
-    formats: tuple[str, ...] = cli.formats("html", "json")
-    out: str = option("", shown="FOLDER")
 
 
-def alternative(options: _AlternativeOptions) -> int:
+def _alternative(options: _AlternativeOptions) -> int:
     """Search, judge what is chosen on test rows, and write the page and the log.
 
     Examples
     --------
-    fairbench alternative dataset=german within=0.005
+    fairbench alternative dataset=german error_margin=0.005
     fairbench alternative dataset=adult learner=xgboost in_use=learner=xgboost trials=40
-    fairbench alternative dataset=german gap=equal_opportunity without_group=true
-    fairbench alternative stored=true dataset=adult in_use=3f2a within=0.01
+    fairbench alternative dataset=german minimise=equal_opportunity without_group=true
+    fairbench alternative stored=true dataset=adult in_use=3f2a error_margin=0.01
     """
     if options.ids and not options.stored:
         raise UserError(said("cli", "not_stored", word=options.ids[0]))
     if not (options.words or options.stored):
         raise UserError("nothing to search is named, such as dataset=german")
-    comparison.gap_named(options.gap)
+    comparison.gap_named(options.minimise)
     check_forms(options.formats)
     answer, folder, last_line = (_search_stored if options.stored else _search_drawn)(options)
     if answer is not None:
@@ -133,22 +128,21 @@ def _search_stored(options: _AlternativeOptions) -> tuple[Alternative, Path, str
     """Search the finished runs that the words select."""
     catalogue = Catalogue(options.results)
     selected = cli.counted_runs(catalogue, [*options.ids, *typed(dict(options.words))])
-    in_use = []
+    in_use = None
     if options.in_use:
         if len(options.in_use) > 1 or "=" in options.in_use[0]:
             raise UserError("with stored=true the model in use is a finished run: in_use=RUN")
-        in_use = [catalogue.one(options.in_use[0])]
-    runs = list({run.id: run for run in [*in_use, *selected]}.values())
+        in_use = catalogue.one(options.in_use[0])
+    runs = list({run.id: run for run in [*([in_use] if in_use else []), *selected]}.values())
     answer = comparison.alternative_among_runs(
-        read_shared(runs),
-        comparison.gap_named(options.gap),
-        within=options.within,
+        catalogue.only(runs),
+        in_use,
+        comparison.gap_named(options.minimise),
+        within=options.error_margin,
         level=options.level,
-        in_use_is_named=bool(in_use),
-        names=catalogue.only(runs).label(),
         without_group=options.without_group,
     )
-    key = digest([[run.id for run in runs], options.gap, options.within], 12)
+    key = digest([[run.id for run in runs], options.minimise, options.error_margin], 12)
     return answer, options.results / "report" / f"alternative-{key}", ""
 
 
@@ -160,7 +154,7 @@ def _search_drawn(options: _AlternativeOptions) -> tuple[Alternative | None, Pat
     cli.check_run_words(dict(options.words), list(cli.options_of(type(options))), conf)
     set_up_process()
     with hydra_of(conf), ExitStack() as locks:
-        request = Asked(options, conf)
+        request = _Request(options, conf)
         config = request.line.compose(request.fixed)
         protect_from_collection([config["results"]], locks, make=not config["plan"])
         search = request.search()
@@ -170,78 +164,16 @@ def _search_drawn(options: _AlternativeOptions) -> tuple[Alternative | None, Pat
             families = "; ".join(f"{of.name} {of.options}".rstrip() for of in search.families)
             trials = search.tuning.trials
             return None, folder, said("cli", "plan_of_search", trials=trials, families=families)
-        search.show = partial(_show_candidate, search)
-        search.carry_out()
-        answer, runs = _judge_search(search, request)
+        words = ("gap ", "error ")
+        search.show = showing(search, ("in use", "candidate"), comparison.candidate_name, words)
+        drawer = figure_drawer(search.default_plan.config)
+        answer, runs = comparison.alternative_of_search(search, request.in_use, drawer)
         logged = log_runs(runs, search.default_plan.config["tracking"])
         paths = ", ".join(str(prepared(run).folder.path) for run in runs)
         return answer, folder, f"fitted {search.fitted} cells; runs: {paths}; {logged}"
 
 
-def _judge_search(search: DrawnSearch, request: Asked) -> tuple[Alternative, list[Plan]]:
-    """Return the result of a search that has ended, and the finished runs of both models.
-
-    Test rows are read here, for the model in use and the chosen one alone.
-    """
-    both = judged(search, search.everyone[search.chosen_index])
-    runs = list({run.id: run for run in both}.values())
-    shared = shared_rows([prepared(run).folder for run in runs])
-    run = prepared(search.default_plan)
-    # Sequences have no names of features.
-    features = [*map(str, getattr(run.dataset.features, "columns", ()))]
-    # The runs that searches have had judged on the test rows of the model in use.
-    sets = comparable_sets(list(Catalogue(run.folder.results)))
-    (comparable,) = (runs for runs in sets if run.id in [other.id for other in runs])
-    judged_runs = {both[1].id, *(other.id for other in comparable if other.purpose == TUNING)}
-    answer = comparison.judged_alternative(
-        shared,
-        [0, len(runs) - 1],
-        _read_candidates(search, request.in_use),
-        search.goals[0].metric,
-        level=search.tuning.level,
-        looks=len(judged_runs - {run.id}) or 1,
-        data=run.dataset.name,
-        chosen_index=search.chosen_index,
-        within=search.within,
-        chosen_by=len(run.cells[0].fold.validation),
-        notes=shared.notes,
-        read=tuple(name for name in run.study.protect if name in features),
-        search=search,
-    )
-    return answer, runs
-
-
-def _read_candidates(search: DrawnSearch, values_in_use: Mapping[str, str]) -> list[list[object]]:
-    """Return the model in use and every candidate, as the log has them."""
-    families = {family.name: family.group_at_prediction for family in search.families}
-    families[""] = prepared(search.default_plan).study.group_at_prediction
-    rows: list[list[object]] = []
-    for trial, judged_by in zip(search.everyone, search.values.tolist(), strict=True):
-        values = trial.values or values_in_use
-        family = " ".join(typed({name: values[name] for name in COMPONENTS if trial.values}))
-        what, ended = " ".join(typed(values)), (trial.seconds, trial.error)
-        rows.append([what, _label(values), *judged_by, families[family], family, *ended])
-    return rows
-
-
-def _label(values: Mapping[str, Any]) -> str:
-    """Return a candidate for a reader: its components, and the options that are not the usual."""
-    parts = [values[name] for name in ("learner", "intervention") if values[name] != "none"]
-    options = options_shown({name: value for name, value in values.items() if "." in name})
-    return f"{' + '.join(parts)}{f': {options}' if options else ''}"
-
-
-def _show_candidate(search: DrawnSearch, number: int, trial: Trial) -> None:
-    """Print a candidate as it ends."""
-
-    def ended() -> str:
-        gap, error = (fixed(estimate.value, 4) for estimate in trial.estimates(search.goals))
-        return f"gap {gap}, error {error}"
-
-    show_end(f"candidate {number}: {_label(trial.values)}" if number else "in use", trial, ended)
-
-
-class Asked:
+class _Request:
     """The search that a command asks for, read while Hydra composes.
 
     Attributes
@@ -356,7 +288,7 @@ class Asked:
             raise UserError(said("cli", "one_candidate", name=families[0].name))
         options = self.options
         tuning = Tuning(
-            objectives=(options.gap, "error_rate"),
+            objectives=(options.minimise, "error_rate"),
             trials=options.trials,
             cpu_seconds=options.cpu_seconds,
             level=options.level,
@@ -370,7 +302,7 @@ class Asked:
             families,
             self._compose,
             self.line.executor(self._compose({})),
-            within=options.within,
+            within=options.error_margin,
             worth=options.worth,
             left_out=self.left_out,
         )
@@ -425,4 +357,4 @@ def _is_of_model(name: str) -> bool:
     return name.partition(".")[0] in COMPONENTS
 
 
-COMMAND = command(alternative)
+COMMAND = command(_alternative)

@@ -12,19 +12,26 @@ import secrets
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from io import StringIO
 from os.path import realpath
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 import pandas as pd
 
-from fairbench.audits.question import GatedOptions, Gating, JudgedOptions, Options, PlanOptions
+from fairbench.audits.question import (
+    GatedOptions,
+    Gating,
+    JudgedOptions,
+    Options,
+    PlanOptions,
+    column_options,
+)
 from fairbench.audits.table import read_frame
 from fairbench.cli import command as cli
-from fairbench.cli.command import command
+from fairbench.cli.command import Asked, command
 from fairbench.cli.output import USER_ERROR, print_line
 from fairbench.core.errors import UserError, note, refused
 from fairbench.core.files import make_folder
@@ -50,36 +57,26 @@ class GateFiles:
     sarif : With fail_if=: a file for the verdict in SARIF 2.1.0.
     """
 
+    title: ClassVar = Gating.title
+
     policy: str = option("", shown="FILE.yaml")
     junit: str = option("", shown="FILE.xml")
     sarif: str = option("", shown="FILE.sarif")
-    # What a policy that serves an audit as well says of options that this command has not.
-    of_audits: Mapping[str, Any] = field(default_factory=dict)
 
 
-def with_policy(options: T, declared: type) -> T:
+def with_policy(options: Asked, declared: type) -> Asked:
     """Return the options of a command, with those of its policy that it does not give itself.
 
     Parameters
     ----------
     declared : the dataclass of options that a policy may give.
     """
-    current: Any = options
-    if not current.policy:
-        return options
     from fairbench.audits.calls import policy_of
 
-    values = {
-        name: value
-        for name, value in policy_of(current.policy, declared).items()
-        if name not in current.given
-    }
-    of_audits = {name: values.pop(name) for name in [*values] if not hasattr(current, name)}
-    given = current.given | values.keys()
-    return replace(current, **values, of_audits=of_audits, given=given)
+    return options.filled(policy_of(options.policy, declared) if options.policy else {})
 
 
-def check_asked(options: Any) -> None:
+def check_asked(options: Asked) -> None:
     """Refuse verdict files without a condition, or in the place of an input file."""
     taken_paths = [realpath(name) for name in (options.path, options.policy) if str(name)]
     for name in ("junit", "sarif"):
@@ -91,7 +88,7 @@ def check_asked(options: Any) -> None:
         taken_paths += [realpath(file)] if file else []
 
 
-def settle(gate: Gate, options: Any, path: Path) -> int:
+def settle(gate: Gate, options: Asked, path: Path) -> int:
     """Write the verdict in the requested forms, print it, and return the exit status.
 
     Parameters
@@ -114,8 +111,8 @@ def settle(gate: Gate, options: Any, path: Path) -> int:
 
 
 @dataclass(frozen=True)
-class AuditedOptions(cli.Results, Options):
-    """What is asked of predictions, and which of a run's repeats they are of.
+class Predictions:
+    """Where predictions are.
 
     Attributes
     ----------
@@ -126,21 +123,9 @@ class AuditedOptions(cli.Results, Options):
 
     path: Path = option(Path, argument="PREDICTIONS|RUN")
     repeat: int = option(0)
-    formats: tuple[str, ...] = cli.formats("html", "json")
-    given: frozenset[str] = frozenset()  # the options that the command line has
-
-    def __post_init__(self) -> None:
-        """Check nothing yet: of a run no column need be named."""
 
 
-@dataclass(frozen=True)
-class _AuditOptions(GateFiles, Gating, AuditedOptions):
-    """The options of an audit, and what its gate passes by."""
-
-    usual: ClassVar[tuple[str, ...]] = (*Options.usual, "formats", "fail_if")
-
-
-def audit(options: _AuditOptions) -> int:
+def _audit(options: Asked) -> int:
     """Report on predictions.
 
     Print the report of a file or a run, and write it; with conditions, say whether it passes.
@@ -148,6 +133,7 @@ def audit(options: _AuditOptions) -> int:
     Examples
     --------
     fairbench audit predictions.csv target=label score=score 'group=[sex,race]'
+    fairbench audit 3f2a
     fairbench audit predictions.csv target=label score=a against=b group=sex
     fairbench audit loans.csv target=repaid score=score group=sex constraint=ratio:0.8
     fairbench audit loans.csv target=repaid score=score group=sex 'within=[age:25,40,62]'
@@ -157,21 +143,20 @@ def audit(options: _AuditOptions) -> int:
     fairbench audit loans.csv target=repaid score=score 'proxy=[p_women,p_men]'
     fairbench audit loans.csv target=paid score=PD group=sex 'fail_if=impact_ratio<0.8'
     fairbench audit counts.csv selected=hired total=people 'group=[sex,race]'
-    fairbench audit 3f2a
     """
     keep_freed_memory()
     options = with_policy(options, GatedOptions)
     check_asked(options)
     kind = GatedOptions if options.fail_if else Options
-    asked, frame = read_input(options, kind, distinct=not options.fail_if)
+    question, frame = read_input(options, kind, distinct=not options.fail_if)
     from fairbench.audits.calls import report_of
     from fairbench.audits.report import own_folder
 
-    document, gate = report_of(asked, frame)
+    document, gate = report_of(question, frame)
     if part := frame.attrs["part"]:
         document = replace(document, title=f"{document.title}, {part}")
-    folder = partial(own_folder, asked, options.results)
-    name = "pair" if asked.against else "audit"
+    folder = partial(own_folder, question, options.results)
+    name = "pair" if question.against else "audit"
     print_and_write(document, folder, name, options.formats)
     return 0 if gate is None else settle(gate, options, options.path)
 
@@ -180,7 +165,7 @@ Question = TypeVar("Question", bound=Options)
 
 
 def read_input(
-    options: AuditedOptions,
+    options: Asked,
     kind: type[Question] = Options,  # type: ignore[assignment]
     *,
     distinct: bool = False,
@@ -189,7 +174,7 @@ def read_input(
 
     Parameters
     ----------
-    kind : the dataclass of what is asked for, from which that of the options inherits.
+    kind : the dataclass of what is asked for.
     distinct : as in :func:`fairbench.audits.table.read_frame`.
 
     Raises
@@ -202,14 +187,14 @@ def read_input(
     run = None
     if options.path.is_file() or options.path.suffix or len(options.path.parts) > 1:
         check_file(options.path)  # first of all: columns do not matter if there is no file
-        if not options.columns:
+        if not any(getattr(options, name) for name in [*column_options(kind), "scores"]):
             raise UserError(_which_columns(options.path))
     else:
         options, run = _input_of_run(options)
-    asked = cli.narrow_options(options, kind)
-    frame = read_frame(asked, source=run, distinct=distinct)
+    question = options.taken_as(kind)
+    frame = read_frame(question, source=run, distinct=distinct)
     frame.attrs["part"] = "" if run is None else run.attrs.get("part", "")
-    return asked, frame
+    return question, frame
 
 
 def _which_columns(path: Path) -> str:
@@ -223,7 +208,7 @@ def _which_columns(path: Path) -> str:
 _SHOWN = 20  # columns that a message lists
 
 
-def _input_of_run(options: AuditedOptions) -> tuple[AuditedOptions, pd.DataFrame]:
+def _input_of_run(options: Asked) -> tuple[Asked, pd.DataFrame]:
     """Return what is asked for, with what a finished run tells, and the run's predictions."""
     from fairbench.comparison.runs import group_columns, load_predictions, predictions_frame
 
@@ -242,18 +227,15 @@ def _input_of_run(options: AuditedOptions) -> tuple[AuditedOptions, pd.DataFrame
         note(f"this is {of_all} of run {run.id}; repeat= audits another")
         frame.attrs["part"] = of_all
     favourable = run.people.favourable
-    values_of_run = {
+    of_run = {
+        "group": options.group or tuple(group_columns(run)),
         "target": "target",
         "prediction": "prediction",
         "score": "score" if "score" in frame else "",
         "cluster": "cluster" if "cluster" in frame else options.cluster,
         "favourable": "" if favourable is None else str(favourable),
     }
-    missing_values = {
-        name: value for name, value in values_of_run.items() if name not in options.given
-    }
-    group = options.group or tuple(group_columns(run))
-    return replace(options, path=Path(run.id), group=group, **missing_values), frame  # type: ignore[arg-type]
+    return options.filled(of_run).replaced(path=Path(run.id)), frame
 
 
 def print_and_write(
@@ -287,12 +269,7 @@ def print_and_write(
     print_line(f"\n{all_of_it}written: {report_folder / ', '.join(names)}{more}")
 
 
-@dataclass(frozen=True)
-class _PlannedOptions(cli.Results, PlanOptions):
-    """The options of a plan."""
-
-
-def plan(options: _PlannedOptions) -> None:
+def _plan(options: Asked) -> None:
     """Say how many labels an audit will take, before there are any data.
 
     Examples
@@ -303,16 +280,13 @@ def plan(options: _PlannedOptions) -> None:
     from fairbench.audits.labels_needed import plan_document
     from fairbench.reporting.document.terminal import print_document
 
-    print_document(plan_document(options))
+    print_document(plan_document(options.taken_as(PlanOptions)))
 
 
 COMMANDS = {
-    "": command(audit),
-    "plan": command(plan),
+    "": command(_audit, Predictions, Options, Gating, GateFiles, cli.Page, cli.Results),
+    "plan": command(_plan, PlanOptions, cli.Results),
 }
-
-
-T = TypeVar("T")
 
 
 # The command of the GitHub Action: a gate whose options come from environment variables.
@@ -375,17 +349,7 @@ def _append(path: str | None, text: str) -> None:
             file.write(text)
 
 
-@dataclass(frozen=True)
-class _GateOptions(GateFiles, Gating, JudgedOptions):
-    """What is judged, by which conditions, and where the verdict is written."""
-
-    given: frozenset[str] = frozenset()  # the options that the command line has
-
-    def __post_init__(self) -> None:
-        """Check nothing yet: the policy may have the columns."""
-
-
-def judge(options: _GateOptions) -> int:
+def _judge(options: Asked) -> int:
     """Print the verdict, write it, and return the exit status.
 
     Examples
@@ -403,7 +367,7 @@ def judge(options: _GateOptions) -> int:
     from fairbench.audits.table import read_frame
 
     cli.check_predictions(options.path, "fairbench audit {} 'fail_if=impact_ratio<0.8'")
-    gate_options = cli.narrow_options(options, GatedOptions)
+    gate_options = options.taken_as(GatedOptions)
     verdict = gate_of(gate_options, read_frame(gate_options))
     return settle(verdict, options, options.path)
 
@@ -419,7 +383,7 @@ class gate:
     with the same options makes the page, too.
     """
 
-    COMMAND = command(judge, holds=False)
+    COMMAND = command(_judge, Gating, GateFiles, JudgedOptions, holds=False)
 
 
 if __name__ == "__main__":

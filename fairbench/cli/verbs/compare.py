@@ -59,7 +59,7 @@ class _CompareOptions(cli.Results, comparing.Settings):
     certainty: float = option(0.95)
 
 
-def compare(options: _CompareOptions) -> None:
+def _compare(options: _CompareOptions) -> None:
     """Compare the runs that the options name.
 
     Examples
@@ -209,7 +209,7 @@ def _matrix(folders: Sequence[Run], options: _CompareOptions) -> None:
     )
 
 
-COMMAND = command(compare)
+COMMAND = command(_compare)
 
 
 _FROM, _PURPOSE = "from", "purpose"
@@ -297,7 +297,7 @@ def _instead(options: _ChooseOptions, among: Catalogue, catalogue: Catalogue) ->
 
 
 class choose:
-    """Choose the fairest of many finished runs, and say what its gap is after having been chosen.
+    """Choose the fairest of many finished runs; its gap is corrected for the choice.
 
     The run with the smallest gap among the accurate ones was chosen for its luck as well: its gap
     looks smaller than it is, the more so the more runs there were. choose prints the gap and the
@@ -396,13 +396,11 @@ class _TableOptions(cli.Selection):
 
     Attributes
     ----------
-    ids : Runs whose ids begin so, or all; the run that finished last by default.
     metrics : What is shown of each run; error, log loss and gap by default.
     format : How it is written; by default as out= ends, and otherwise for the terminal.
     out : A file that ends in .csv, .tex or .md; printed by default.
     """
 
-    ids: tuple[str, ...] = option((), argument="RUN")
     metrics: tuple[str, ...] = option((), shown="[METRIC,...]")
     format: str = option("", choices=("", _TERMINAL, *_SUFFIXES.values()))
     out: Path = option(Path, shown="FILE")
@@ -478,9 +476,10 @@ def _selected(options: _TableOptions) -> Catalogue:
 
 
 class table:
-    """Print the table of a finished run, or one table of several, also as CSV, LaTeX or Markdown.
+    """Print the table of one finished run or of several, also as CSV, LaTeX or Markdown.
 
-    Of one run the table is that printed when the run ended. Several runs have a row each, with
+    It is of the run that finished last unless runs are named; all names all. Of one run the table
+    is that printed when the run ended. Several runs have a row each, with
     error, log loss and the gap between groups; a CSV file has a row for each metric of each run.
     """
 

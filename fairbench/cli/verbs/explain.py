@@ -1,4 +1,4 @@
-"""Explain a term of the commands, tables and pages, or a choice of a run, in a sentence.
+"""Explain a term of commands, tables and pages, or a choice of a run.
 
 Terms are those of the glossary: metrics, statuses, verdicts, headings of tables, and words that
 have a meaning of their own here. Choices are those of a run, such as ensemble; learner,
@@ -99,7 +99,7 @@ def explained(name: str, terms: Sequence[Term]) -> list[tuple[str, str]]:
     return rows or _metrics(key)
 
 
-def explain(options: _ExplainOptions) -> None:
+def _explain(options: _ExplainOptions) -> None:
     """Print a term, a choice of a run or a metric; or what has it in its name or its sentence.
 
     Without a term, all terms are printed.
@@ -163,4 +163,4 @@ def _overview(terms: Sequence[Term]) -> str:
     return "\n\n".join([*parts, more])
 
 
-COMMAND = command(explain)
+COMMAND = command(_explain)

@@ -20,12 +20,13 @@ from fairbench.audits.labelling import session as sessions
 from fairbench.audits.labelling.session import CANNOT_TELL, Session, StateFile
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_frame
-from fairbench.cli.command import EXPORTED, Results, check_predictions, command, narrow_options
+from fairbench.cli.command import EXPORTED, Asked, Page, Results, check_predictions, command
 from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
 from fairbench.core.text import said
 from fairbench.reporting.document.terminal import print_document
+from fairbench.reporting.document.writing import check_forms
 
 Ask = Callable[[str], str]
 STOP = ("q", "quit", "exit")
@@ -97,7 +98,18 @@ _OF_AUDITS = {
         ("cost", "against"), "cost= and against= are of fairbench audit: leave them out"
     ),
 }
-_PART = "Which rows are yours where several people label at once, such as 1/2 and 2/2."
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Which rows are whose.
+
+    Attributes
+    ----------
+    part : Which rows are yours where several people label at once, such as 1/2 and 2/2.
+    """
+
+    part: str = option("1/1", shown="1/2")
 
 
 @dataclass(frozen=True)
@@ -113,20 +125,16 @@ class _State(Results):
     state: str = option(
         "",
         shown="FILE.json",
+        main=True,
         needed="no state file is named, in which labels are kept: give state=audit.json, or "
         "another name, with every command of fairbench label",
     )
     path: Path = option(Path, argument="PREDICTIONS")
 
-    @property
-    def file(self) -> StateFile:
-        """The state file."""
-        return StateFile(Path(self.state))
-
 
 @dataclass(frozen=True)
-class _NextOptions(_State, Options):
-    """The options of an audit when labelling starts; later only the question may change.
+class _Asking:
+    """What is asked while rows are labelled.
 
     Attributes
     ----------
@@ -145,21 +153,16 @@ class _NextOptions(_State, Options):
     by : Rows are chosen among the groups of these columns; those of group= by default.
     """
 
-    n: int = option(1, least=1)
-    question: str | None = option(None, shown="QUESTION")
+    n: int = option(1, least=1, main=True)
+    question: str | None = option(None, shown="QUESTION", main=True)
     metric: str | None = option(None, shown="METRIC")
-    stop: int | None = option(None, shown="NUMBER")
+    stop: int | None = option(None, shown="NUMBER", main=True)
     strategy: str | None = option(None, shown="STRATEGY")
     by: tuple[str, ...] = option((), shown="[COLUMN,...]")
-    part: str = option("1/1", _PART, shown="1/2")
-    given: frozenset[str] = frozenset()  # the options that the command line has
-
-    def __post_init__(self) -> None:
-        """Check no column yet: the state may have them."""
 
 
 @dataclass(frozen=True)
-class _AskOptions(_State):
+class _Labels:
     """Labels as they are given, or none, to be asked for one row after the other.
 
     Attributes
@@ -177,24 +180,21 @@ class _AskOptions(_State):
     )
     labels: str = option("", shown="FILE")
     overwrite: bool = option(False)
-    part: str = option("1/1", _PART, shown="1/2")
 
 
 @dataclass(frozen=True)
-class _LabelReportOptions(_State):
+class _ReportOptions(Page):
     """Options that may differ from those with which the audit was started.
 
     Attributes
     ----------
     epsilon : A gap under this makes no practical difference; the state's own by default.
-    out : Where the page and the JSON go.
     """
 
     epsilon: float | None = option(None)
-    out: str = option("", shown="FOLDER")
 
 
-def _label_next(options: _NextOptions) -> None:
+def _label_next(options: Asked) -> None:
     """Name the rows whose labels settle most, and why; with predictions, start.
 
     The state is started if there is none.
@@ -206,7 +206,7 @@ def _label_next(options: _NextOptions) -> None:
     fairbench label next state=audit.json n=5 question=gap
     """
     part = _part(options.part)
-    file = options.file
+    file = StateFile(Path(options.state))
     asked = {name: getattr(options, name) for name in questions.ASKED}
     stated = {name: value for name, value in asked.items() if value is not None}
     if file.exists():
@@ -217,11 +217,11 @@ def _label_next(options: _NextOptions) -> None:
         check_predictions(options.path, EXPORTED)
         for name in filter(partial(getattr, options), _OF_AUDITS):
             raise UserError(_OF_AUDITS[name])
-        session = questions.begin(file, narrow_options(options, Options), stated, options.by)
+        session = questions.begin(file, options.taken_as(Options), stated, options.by)
     print_document(questions.next_rows_document(session, options.n, part, file.path))
 
 
-def ask(options: _AskOptions) -> None:
+def _ask(options: Asked) -> None:
     """Store labels; without any, show one row after the other and ask. q stops.
 
     Examples
@@ -232,7 +232,7 @@ def ask(options: _AskOptions) -> None:
     fairbench label ask state=audit.json C-1042=1
     """
     part = _part(options.part)
-    file = options.file
+    file = StateFile(Path(options.state))
     session = questions.resume(file, options.path)
     if not options.answers and not options.labels:
         label_in_turn(file, session, part)
@@ -247,7 +247,7 @@ def ask(options: _AskOptions) -> None:
     print_line(f"{len(new)} stored{again}: {session.progress}.")
 
 
-def report(options: _LabelReportOptions) -> None:
+def _report(options: Asked) -> None:
     """Print the report of fairbench audit, with the labels so far.
 
     It is written, too.
@@ -259,7 +259,8 @@ def report(options: _LabelReportOptions) -> None:
     from fairbench.audits.report import own_folder
     from fairbench.cli.verbs.audit import print_and_write
 
-    session = questions.resume(options.file, options.path)
+    check_forms(options.formats)
+    session = questions.resume(StateFile(Path(options.state)), options.path)
     audit_options = replace(session.state.options, out=options.out)
     if options.epsilon is not None:
         audit_options = replace(audit_options, epsilon=options.epsilon)
@@ -268,7 +269,7 @@ def report(options: _LabelReportOptions) -> None:
     answer = document.data["labelling"]
     print_line(" ".join([answer["asked"], *answer["sentences"]]))
     folder = partial(own_folder, audit_options, options.results)
-    print_and_write(document, folder, "audit")
+    print_and_write(document, folder, "audit", options.formats)
 
 
 def _part(text: str) -> tuple[int, int]:
@@ -280,7 +281,7 @@ def _part(text: str) -> tuple[int, int]:
 
 
 COMMANDS = {
-    "next": command(_label_next),
-    "ask": command(ask),
-    "report": command(report),
+    "next": command(_label_next, _State, _Asking, _Part, Options),
+    "ask": command(_ask, _State, _Labels, _Part),
+    "report": command(_report, _State, _ReportOptions),
 }

@@ -1,4 +1,4 @@
-"""Compare the numbers that a paper printed with ours: both, the difference, and a verdict.
+"""Compare the numbers that a paper printed with ours, with a verdict on each.
 
 A number agrees if the two means differ by at most two standard errors and half a printed digit. If
 ours, by the setting of the paper's text, differs, a cause is named: the one setting that, changed,

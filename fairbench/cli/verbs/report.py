@@ -22,7 +22,7 @@ class _ReportOptions(Results):
     formats: tuple[str, ...] = formats("html")
 
 
-def report(options: _ReportOptions) -> None:
+def _report(options: _ReportOptions) -> None:
     """Write the page, and print where it is.
 
     Raises
@@ -45,4 +45,4 @@ def report(options: _ReportOptions) -> None:
     print_line(f"{runs} runs on {path}")
 
 
-COMMAND = command(report)
+COMMAND = command(_report)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbench.cli import command as cli
-from fairbench.cli.command import command
+from fairbench.cli.command import Asked, command
 from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
@@ -85,18 +85,6 @@ class _GarbageOptions(_Cleaning, cli.Results):
 
 
 @dataclass(frozen=True)
-class _RemoveOptions(_Cleaning, cli.Selection):
-    """Which runs are removed.
-
-    Attributes
-    ----------
-    ids : Runs whose ids begin so.
-    """
-
-    ids: tuple[str, ...] = option((), argument="RUN")
-
-
-@dataclass(frozen=True)
 class _VerifyOptions(_ShowOptions):
     """Which cells are computed again.
 
@@ -151,7 +139,7 @@ class _UnpackOptions:
     out: Path = option(Path(), shown="FOLDER", needed=_UNPACKED)
 
 
-def ls(options: cli.Selection) -> None:
+def _ls(options: cli.Selection) -> None:
     """List the finished runs that match.
 
     Examples
@@ -198,7 +186,7 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(padded).rstrip()
 
 
-def show(options: _ShowOptions) -> None:
+def _show(options: _ShowOptions) -> None:
     """Show a run: its configuration, where it was computed, and its table.
 
     Examples
@@ -236,7 +224,7 @@ def _export_run(options: _ExportOptions) -> None:
     print_line(said("cli", "audit_of_export", file=options.file, score=score, group=group))
 
 
-def gc(options: _GarbageOptions) -> None:
+def _gc(options: _GarbageOptions) -> None:
     """Remove what no run refers to.
 
     Examples
@@ -267,7 +255,7 @@ def _print_garbage(items: Sequence[upkeep.Garbage]) -> None:
         print_document(Document("", [Section("", [Table(columns, rows)])]))
 
 
-def rm(options: _RemoveOptions) -> None:
+def _rm(options: Asked) -> None:
     """Remove runs, with the cells that no other run shares.
 
     Examples
@@ -279,7 +267,7 @@ def rm(options: _RemoveOptions) -> None:
         raise UserError("nothing is named: fairbench store rm RUN, or purpose=demo")
     store = Store(options.results)
     with alone(options.results, options.wait):
-        runs = options.selected()
+        runs = options.taken_as(cli.Selection).selected()
         removed = upkeep.garbage_of_runs(store, list(runs))
         lines = runs_lines(runs)
         cells = {cell for run in runs for cell in upkeep.cells_of(run) if store.has(cell)}
@@ -296,7 +284,7 @@ def rm(options: _RemoveOptions) -> None:
     print_line(f"{verb} {runs_text} and {freed} {size / 1e6:.2f} MB ({size:,} bytes)")
 
 
-def evaluate(options: cli.Selection) -> int:
+def _evaluate(options: cli.Selection) -> int:
     """Evaluate runs again with the code as it is, such as a new metric; fit nothing.
 
     The exit status is 1 if some cannot be.
@@ -324,7 +312,7 @@ def evaluate(options: cli.Selection) -> int:
     return int(failed > 0)
 
 
-def verify(options: _VerifyOptions) -> int:
+def _verify(options: _VerifyOptions) -> int:
     """Check every file of a run, compute some of its cells again and compare them.
 
     They are compared bit for bit.
@@ -382,7 +370,7 @@ def _verdict(differences: Sequence[Difference], changes: Mapping[str, str]) -> i
     return 1
 
 
-def pack(options: _PackOptions) -> None:
+def _pack(options: _PackOptions) -> None:
     """Write finished runs, and what they need, as one sealed zip file to pass on.
 
     Examples
@@ -405,7 +393,7 @@ def pack(options: _PackOptions) -> None:
         print_line(said("cli", "left_out_of_pack", names=", ".join(sorted(left_out))))
 
 
-def unpack(options: _UnpackOptions) -> None:
+def _unpack(options: _UnpackOptions) -> None:
     """Check a pack, and write its runs into a results folder, where they are read.
 
     Examples
@@ -419,13 +407,13 @@ def unpack(options: _UnpackOptions) -> None:
 
 
 COMMANDS = {
-    "ls": command(ls),
-    "show": command(show),
+    "ls": command(_ls),
+    "show": command(_show),
     "export": command(_export_run),
-    "gc": command(gc, holds=False),
-    "evaluate": command(evaluate),
-    "rm": command(rm, holds=False),
-    "verify": command(verify),
-    "pack": command(pack),
-    "unpack": command(unpack),
+    "gc": command(_gc, holds=False),
+    "evaluate": command(_evaluate),
+    "rm": command(_rm, cli.Selection, _Cleaning, holds=False),
+    "verify": command(_verify),
+    "pack": command(_pack),
+    "unpack": command(_unpack),
 }

@@ -22,7 +22,7 @@ class _SyncOptions(Results):
     experiment: str = option("fairbench")
 
 
-def log_runs(options: _SyncOptions) -> int:
+def _log_runs(options: _SyncOptions) -> int:
     """Log every finished run that is not logged yet, each once.
 
     Examples
@@ -35,7 +35,7 @@ def log_runs(options: _SyncOptions) -> int:
     return sync(str(options.results), options.uri, options.experiment)
 
 
-COMMAND = command(log_runs)
+COMMAND = command(_log_runs)
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class _ServerOptions(Results):
     port: int = option(5000)
 
 
-def serve(options: _ServerOptions) -> int:
+def _serve(options: _ServerOptions) -> int:
     """Print where the runs are to be seen, and serve them until interrupted.
 
     Examples
@@ -66,4 +66,4 @@ def serve(options: _ServerOptions) -> int:
 class ui:
     """Serve MLflow's pages on this machine, with links to the runs."""
 
-    COMMAND = command(serve, holds=False)
+    COMMAND = command(_serve, holds=False)

@@ -1,4 +1,4 @@
-"""Tune options of learner and intervention on validation rows, and say what that truly gains.
+"""Tune options on validation rows, and say what that truly gains.
 
 Words such as dataset=german learner=xgboost choose what is tuned, as for a run. An option with an
 interval or several values is searched: "learner.max_depth=interval(2,8)",
@@ -41,7 +41,7 @@ class _TuneOptions(Results, TuningOptions):
     )
 
 
-def tune(options: _TuneOptions) -> int:
+def _tune(options: _TuneOptions) -> int:
     """Tune: the same as ``run.py -m hydra/sweeper=tune``.
 
     Examples
@@ -61,4 +61,4 @@ def tune(options: _TuneOptions) -> int:
     return run(["-m", "hydra/sweeper=tune", *words], root)
 
 
-COMMAND = command(tune)
+COMMAND = command(_tune)

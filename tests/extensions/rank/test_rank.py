@@ -204,7 +204,8 @@ REFUSED = {
     "an unknown method": (lambda table: table, {"pair": ["m0", "m9"]}, "unknown method 'm9'"),
     "a wrong direction": (lambda table: table, {"better": "up"}, "must be higher or lower"),
     "a wrong crash": (lambda table: table, {"crashed": "zero"}, "worst, left-out or a number"),
-    "a margin below 0": (lambda table: table, {"within": -1}, "at least 0"),
+    "a margin below 0": (lambda table: table, {"epsilon": -1}, "at least 0"),
+    "a former name": (lambda table: table, {"within": 0.1}, "within= is called epsilon= here"),
 }  # fmt: skip
 
 
@@ -235,22 +236,22 @@ def test_scores_that_are_all_equal_leave_everything_open():
 
 def test_a_plan_names_units_and_prices_them():
     frame = scores(2, 30, 4, apart=0.002, seed=3).assign(seconds=2.0)
-    plan = fairbench.rank(frame, score="accuracy", cost="seconds", within=0.002).plans.iloc[0]
+    plan = fairbench.rank(frame, score="accuracy", cost="seconds", epsilon=0.002).plans.iloc[0]
     assert plan["units_needed"] > plan["units"] == 30
     assert plan["cost"] == pytest.approx((plan["units_needed"] - 30) * 2 * 4 * 2.0)
     assert 0 < plan["noise"] <= 1
 
 
 def test_what_is_surely_near_the_best_lies_within_every_interval():
-    report = fairbench.rank(scores(3, 40, apart=0.0), score="accuracy", within=0.02)
+    report = fairbench.rank(scores(3, 40, apart=0.0), score="accuracy", epsilon=0.02)
     assert report.answers[0].surely_near == report.table["method"].tolist()
     assert "Surely within 0.02 of the best on average" in report.to_markdown()
-    narrow = fairbench.rank(scores(3, 40, apart=0.0), score="accuracy", within=0.0001)
+    narrow = fairbench.rank(scores(3, 40, apart=0.0), score="accuracy", epsilon=0.0001)
     assert not narrow.answers[0].surely_near
 
 
 def test_a_margin_of_nothing_is_one_too():
-    report = fairbench.rank(scores(apart=0.001), score="accuracy", within=0)
+    report = fairbench.rank(scores(apart=0.001), score="accuracy", epsilon=0)
     assert (
         report.table["near_best_on_new"].sum() >= 1
         and "within 0 of whichever" in report.to_markdown()

@@ -35,7 +35,7 @@ def answer(between, noise, *, holes=False):
         questions=0,
         scores=(Scores("auc", "higher", 0.8 + values.reshape(METHODS, -1), None),),
     )
-    return answers(table, RankOptions(within=0.01))[0]
+    return answers(table, RankOptions(epsilon=0.01))[0]
 
 
 def test_no_number_of_splits_resolves_what_varies_between_families():

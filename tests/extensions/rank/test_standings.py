@@ -87,7 +87,7 @@ def test_the_ranks_are_those_of_rank(findings):
     frame = rows.assign(approach=[names[code] for code in codes], split=rows["repeat"])
     report = fairbench.rank(
         frame, method="approach", task="dataset", split=["split"], family="family",
-        score="error_rate", within=0.01,
+        score="error_rate", epsilon=0.01,
     )  # fmt: skip
     (ranked,) = findings.standings
     own = report.table.set_index("method")

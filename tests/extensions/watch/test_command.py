@@ -256,7 +256,7 @@ def test_labels_with_names_and_decisions_of_a_column(look, state):
 
 
 def test_help_says_what_the_exit_status_is(capsys):
-    assert main(["watch", "--help"]) == 0
+    assert main(["watch", "--help", "all"]) == 0
     out = capsys.readouterr().out
     for word in ("exit status", "time=", "state=", "epsilon="):
         assert word in out

@@ -29,7 +29,7 @@ _AUDITS: Mapping[str, tuple[str, str]] = MappingProxyType(
         question.SURVIVAL: ("numbers", "audit_survival"),
         question.COUNTS: ("counts", "audit_counts"),
         question.NUMBERS: ("numbers", "audit_numbers"),
-        question.PREDICTED_INTERVALS: ("intervals", "audit_intervals"),
+        question.PREDICTED_INTERVALS: ("numbers", "audit_numbers"),
         question.CLASSES: ("classes", "audit_classes"),
     }
 )

@@ -45,7 +45,6 @@ from fairbench.evaluation.findings import (
 from fairbench.reporting import group_tables
 from fairbench.reporting.charts import Estimate, forest
 from fairbench.reporting.document.model import (
-    Column,
     Document,
     ExecutiveSummary,
     Figure,
@@ -305,21 +304,21 @@ def key_figures(findings: Sequence[Finding], single: Sequence[str], measure: str
         after = f" {_BEYOND}" if _is_open_beyond(finding) else ""
         return TableCell(text, mark=finding.verdict, after=after)
 
-    columns: list[tuple[Any, Column]] = [
-        ("attribute", Column("by", heads=True)),
-        (_measured, Column("measured")),
-        ("value", Column("size", "number")),
-        ("interval", Column("95 % interval", "interval")),
-        (lambda finding: finding.bound or None, Column("limit", "general")),
-        (verdict, Column("verdict")),
-    ]
-    if any(isfinite(finding.noise) for finding in shown):
-        by_noise = Column("by noise", "number")
-        columns.insert(3, (lambda row: row.noise if isfinite(row.noise) else None, by_noise))
     if not shown:
         return None
-    caption = " ".join(_explained(shown))
-    return group_tables.table_of(shown, columns, by="", caption=caption)
+    is_noisy = any(isfinite(finding.noise) for finding in shown)
+    rows = [
+        {
+            **vars(finding),
+            "measured": _measured(finding),
+            "noise": finding.noise if isfinite(finding.noise) else None,
+            "limit": finding.bound or None,
+            "verdict": verdict(finding),
+        }
+        for finding in shown
+    ]
+    without, caption = [] if is_noisy else ["noise"], " ".join(_explained(shown))
+    return group_tables.named_table("audit", "key_figures", rows, without=without, caption=caption)
 
 
 def _explained(shown: Sequence[Finding]) -> Iterator[str]:

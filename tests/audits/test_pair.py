@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audits.kinds.binary import compare_tables, verdict_cell
+from fairbench.audits.kinds.pair import _verdict, compare_tables
 from fairbench.audits.table import read_audit_table
 from fairbench.cli.main import main
 from fairbench.evaluation.findings import LARGE, OPEN, SMALL
@@ -74,8 +74,8 @@ def test_the_command_prints_and_keeps_it(tmp_path, capsys):
 
 def test_verdicts_are_those_of_the_intervals(tmp_path):
     rows = compared(pair(), tmp_path)
-    assert verdict_cell(rows["", "accuracy"]).value == "lower"
-    assert verdict_cell(rows["sex", "accuracy"]).value == "larger"
+    assert _verdict(rows["", "accuracy"]) == "lower"
+    assert _verdict(rows["sex", "accuracy"]) == "larger"
     assert {row.verdict for row in compared(pair(), tmp_path, "epsilon=0.9").values()} == {SMALL}
     few = compared(pair(labels=40), tmp_path)["sex", "precision"]
     assert few.lower < 0 < few.upper

@@ -41,7 +41,7 @@ def test_both_measures_are_those_of_scikit_survival():
         part = frame[frame["ward"] == ward]
         rows = [part[name].to_numpy() for name in ("months", "died", "risk")]
         assert concordance(*rows)[0] == pytest.approx(share, abs=1e-12)
-        assert brier_losses(*rows, 6.0).mean() == pytest.approx(loss, abs=1e-12)
+        assert _brier_losses(*rows, 6.0).mean() == pytest.approx(loss, abs=1e-12)
 
 
 def test_a_noisy_group_is_found_and_named():

@@ -23,7 +23,7 @@ from fairbench.reporting.document.model import Document
 # classes and its groups. Only that module is imported.
 _AUDITS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        question.PAIR: ("binary", "audit_pair"),
+        question.PAIR: ("pair", "audit_pair"),
         question.PROXY: ("unknown", "audit_proxy"),
         question.RANKING: ("numbers", "audit_ranking"),
         question.SURVIVAL: ("numbers", "audit_survival"),

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, compress
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -41,13 +41,11 @@ from fairbench.evaluation.findings import LEVEL, NAN, ErrorBudget, Finding, one_
 from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.reporting.charts import forest
-from fairbench.reporting.document.model import Column, Figure, Section, Table
+from fairbench.reporting.document.model import Figure, Section, Table
 from fairbench.reporting.group_tables import (
-    MOST_ROWS,
-    OF_GROUP,
+    named_table,
     sentence_of,
     sentences_of,
-    table_of,
 )
 
 _said = partial(sentence_of, "counts")
@@ -199,26 +197,15 @@ def _table(categories: Sequence[Row], rate: str, by: str, mark: float, more: str
     if ours["given"]:
         reason = "as reference= says"
     most = first["reason"] or tied_groups_text(first["most_selected"])
-    caption = _said("caption", by=by, rate=rate, most=most, ours=ours, reason=reason, more=more)
-    columns: list[tuple[Any, Column]] = [
-        ("group", Column(first["attribute"])),
-        ("rows", Column("people", "count")),
-        ("selected", Column(SELECTED if rate == "selection rate" else "above", "count")),
-        ("rate", Column(rate, "number")),
-        (
-            ("ours.rate_lower", "ours.rate_upper"),
-            Column("95 % interval", "interval", left_out=2),
-        ),
-        ("ratio", Column("impact ratio", "number", decimals=2)),
-        ("ours.ratio", Column("our ratio", "number", decimals=2, left_out=1)),
-        (
-            ("ours.lower", "ours.upper"),
-            Column("its 95 % interval", "interval", decimals=2, left_out=1),
-        ),
-    ]
-    if not np.isnan(mark):
-        columns.append(("ours.below", Column("P(<0.8)", "probability", left_out=1)))
-    return table_of(categories, columns, by="", caption=caption)
+    return named_table(
+        "counts",
+        "categories",
+        categories,
+        without=["ours.below"] if np.isnan(mark) else [],
+        attribute=first["attribute"],
+        selected=SELECTED if rate == "selection rate" else "above",
+        **{"by": by, "rate": rate, "most": most, "ours": ours, "reason": reason, "more": more},
+    )
 
 
 # A table of counts, read.
@@ -564,15 +551,8 @@ def _rounded(table: _CountTable) -> Section:
             return "no whole number"
         return count(most) if fewest == most else f"{count(fewest)} to {count(most)}"
 
-    people_by_rate = table_of(
-        chain.from_iterable(table.categories.values()),
-        [
-            *OF_GROUP,
-            ("people", Column("people", "count")),
-            (lambda row: row["selected"] / row["people"], Column("rate", "number")),
-            (selected, Column(SELECTED, right=True)),
-        ],
-        caption="selected: the numbers of people that round to the published rate",
-        most=MOST_ROWS,
-    )
-    return Section("How many people were selected", [people_by_rate])
+    rows = [
+        {**row, "rate": row["selected"] / row["people"], "numbers": selected(row)}
+        for row in chain.from_iterable(table.categories.values())
+    ]
+    return Section("How many people were selected", [named_table("counts", "rounded", rows)])

@@ -240,9 +240,7 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
 
 def _gap_table(findings: Sequence[Finding], caption: str) -> Table:
     """Return the table of the gaps between groups."""
-    rows = [
-        {**vars(gap), "verdict": TableCell(gap.verdict, mark=gap.verdict)} for gap in findings
-    ]
+    rows = [{**vars(gap), "verdict": TableCell(gap.verdict, mark=gap.verdict)} for gap in findings]
     return named_table("numbers", "gaps", rows, caption=caption)
 
 

@@ -47,7 +47,7 @@ from fairbench.inference.rates import Limits, candidates, found_limits, together
 from fairbench.inference.survey import needs_no_label
 from fairbench.metrics.registry import BINARY, REGRESSION, Metric, metrics_of
 from fairbench.reporting.document import model
-from fairbench.reporting.group_tables import sentence_of, table_of
+from fairbench.reporting.group_tables import named_table, sentence_of
 
 _said = partial(sentence_of, "labelling")
 REGRESSION_METRIC = "mae"
@@ -706,21 +706,25 @@ def next_rows_document(
         g = group(row)
         return f"{known.posterior.mean[g]:.2f} ({lower[g]:.2f}-{upper[g]:.2f})"
 
-    columns: list[tuple[Callable[[int], object], model.Column]] = [
-        (lambda row: str(row + 1), model.Column("row", "text", right=True)),
-        *([(lambda row: session.ids[row], model.Column(identifier))] if identifier else []),
-        (lambda row: session.names[group(row)], model.Column("group")),
-        (lambda row: int(session.labels[group(row)]), model.Column("labels", "count")),
-        (estimate, model.Column(question.about.metric.label)),
-        (lambda row: question.why(known, group(row)), model.Column("what its label would settle")),
+    shown = [
+        {
+            "row": str(row + 1),
+            "id": session.ids[row] if identifier else "",
+            "group": session.names[group(row)],
+            "labels": int(session.labels[group(row)]),
+            "estimate": estimate(row),
+            "why": question.why(known, group(row)),
+        }
+        for row in rows
     ]
+    without, metric = [] if identifier else ["id"], question.about.metric.label
     blocks: list[model.Block] = [model.Paragraph(f"{question.now(known)} ({session.progress}).")]
     if not rows:
         blocks.append(model.Paragraph("No row is left to label."))
     else:
         first_row = session.answer_to(rows[0] + 1)
         blocks += [
-            table_of(rows, columns, by=""),
+            named_table("labelling", "next", shown, without=without, id=identifier, metric=metric),
             model.Paragraph(" ".join(question.answer().sentences), "note"),
             model.Commands([f"fairbench label ask state={state} {first_row}=LABEL"]),
         ]
@@ -760,19 +764,9 @@ def _few(groups: pd.DataFrame) -> pd.Series:
 
 def _metric_table(name: str, groups: pd.DataFrame) -> model.Table:
     """Return a table of a metric by group, with those of the columns that there are."""
-    columns = {
-        "group": model.Column("group"),
-        "size": model.Column("rows", "count"),
-        "labels": model.Column("labels", "count"),
-        "value": model.Column(name, "number"),
-        "interval": model.Column("95 % interval", "interval"),
-        "fixed": model.Column("of a number said before", "interval", left_out=1),
-        "whenever": model.Column("whenever one stops", "interval", left_out=1),
-        "remark": model.Column(""),
-    }
-    groups = groups.assign(interval=[*zip(groups["lower"], groups["upper"], strict=True)])
-    shown = [(key, column) for key, column in columns.items() if key in groups]
-    return table_of(groups.to_dict("records"), shown, by="")
+    without = [name for name in ("size", "fixed", "whenever", "remark") if name not in groups]
+    rows = groups.to_dict("records")
+    return named_table("labelling", "groups", rows, without=without, name=name)
 
 
 def report_document(session: Session) -> model.Document:

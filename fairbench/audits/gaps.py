@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from math import floor, log10
 from typing import Any
 
 import numpy as np
@@ -312,7 +311,7 @@ def _of_draws(gap: Gap, rates: Floats, bounds: Bounds, *, no_labels: bool) -> Ga
         small = float(probability_below(small, *size_limits, bounds.epsilon))
     return replace(
         gap,
-        gap=draws_at(rates),
+        gap=_draws_at(rates),
         rates=rates.mean(axis=0).tolist(),
         estimate=(value, lower, upper),
         may_be_small=not gap.left_out,
@@ -325,7 +324,7 @@ def _share_small(rates: Floats, epsilon: float) -> float:
     return float((np.ptp(rates, axis=1) < epsilon).mean())
 
 
-def draws_at(rates: Floats) -> Callable[[float], GapInterval]:
+def _draws_at(rates: Floats) -> Callable[[float], GapInterval]:
     """Return the function of a level that makes the interval of a gap from draws (T, A) of rates.
 
     A probability near 1 is not counted: of a thousand draws, a thousand are beyond a bound also
@@ -389,29 +388,6 @@ def _tipping(gap: Gap, counted: GroupCounts, bounds: Bounds) -> Tipping | None:
     return verdict.tipping(gap.names, gap.answer.named[::-1])
 
 
-def tipping_clause(tipping: Tipping | None) -> str:
-    """Return the clause after "unless": which labels would have to be wrong to undo a verdict.
-
-    Empty where no number of wrong labels would undo it.
-    """
-    if tipping is None or not tipping.alone:
-        return ""
-    name, share = tipping.alone[0]
-    if not share:
-        return f"a single label of {name} is wrong"
-    clause = f"more than {_percent(share)} of the labels of {name} are wrong"
-    if tipping.together and tipping.together < share:
-        every = "both groups" if len(tipping.groups) == 2 else "every group"
-        clause += f", or more than {_percent(tipping.together)} of those of {every} at once"
-    return clause
-
-
-def _percent(share: float) -> str:
-    """Return a share of at most 1 in percent with two digits, never rounded up."""
-    digits = max(1 - floor(log10(100 * share)), 0)
-    return f"{floor(100 * share * 10**digits + 1e-9) / 10**digits:g} %"
-
-
 # Gaps within strata: among people of the same age band, department or the like.
 
 
@@ -442,22 +418,6 @@ class StandardisedGap(Measure):
     alone: Sequence[str] = ()
     strata: Sequence[Row] = ()
     minimum: int = 0
-
-
-_PLAIN = ("attribute", "metric", "within", "names", "value", "lower", "upper", "answer", "rates",
-          "covered", "alone", "strata", "minimum", "rate_name")  # fmt: skip
-
-
-def plain_within(gaps: Sequence[StandardisedGap]) -> list[Row]:
-    """Return gaps within strata in plain values, for the JSON."""
-    return [
-        {
-            **{name: getattr(gap, name) for name in _PLAIN},
-            "left_out": gap.few,
-            "rows": gap.asked.n,
-        }
-        for gap in gaps
-    ]
 
 
 def asked_within(table: AuditTable, asked: Sequence[str]) -> list[str]:
@@ -633,20 +593,3 @@ def within_metrics(table: AuditTable, options: Options, evaluator: Evaluator) ->
         evaluate_within(of_rows, evaluator, data, strata, generators)
         metrics.blocks.extend(of_rows.blocks_of(is_wanted))
     return metrics.frame()
-
-
-def notes_within(gaps: Sequence[StandardisedGap]) -> Iterator[str]:
-    """Yield who and what is not compared within strata."""
-    by_attribute: dict[str, list[StandardisedGap]] = {}
-    for gap in gaps:
-        by_attribute.setdefault(gap.attribute, []).append(gap)
-    for attribute, several in by_attribute.items():
-        within = several[0].within
-        if left_out := list(dict.fromkeys(name for gap in several for name in gap.few)):
-            yield _said("left_out", attribute=attribute, within=within, names=left_out)
-        alone = [gap for gap in several if gap.alone]
-        if alone:
-            least = min(alone, key=lambda gap: gap.covered)
-            strata = dict.fromkeys(name for gap in alone for name in gap.alone)
-            shown = listed([*strata], 3)
-            yield _said("alone", least=least, strata=shown, percent=100 * least.covered)

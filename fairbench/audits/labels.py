@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -32,17 +32,9 @@ _LEVEL = 1e-6
 _SLOPES = np.outer([-1, 1], np.geomspace(0.002, 10, 34)).ravel()
 
 
-class Classes(NamedTuple):
-    """What each row is predicted or decided to be.
-
-    Attributes
-    ----------
-    codes : (n,) codes into `names`.
-    names : what people are who have each code, such as ``declined``.
-    """
-
-    codes: Codes
-    names: Sequence[str]
+# What each row is predicted or decided to be: (n,) codes into names, and what people are who have
+# each code, such as ``declined``.
+Classes: TypeAlias = tuple[Codes, Sequence[str]]
 
 
 class _Rows(NamedTuple):
@@ -80,7 +72,7 @@ def check_labels_at_random(
     is_labelled : (n,) whether each row has a label.
     cells : (n,) the categorical combinations of all attributes, within which rows are compared.
     advice : sentences on what to do instead, for the end of the error.
-    classes : decisions, or predicted classes; None if there are none.
+    classes : the codes of decisions, or predicted classes, and their names; None without any.
     values : what they are called in a sentence, such as a quoted column -> (n,) scores or predicted
         numbers.
     times : (n,) how many rows of the file each row stands for; one by default.
@@ -114,9 +106,9 @@ def check_labels_at_random(
         compared = ~together.duplicated().to_numpy()
     rows, compared = _compared_rows(is_labelled, cells, compared, times)
     if classes is not None:
-        classes = classes._replace(codes=classes.codes[compared])
+        classes = classes[0][compared], classes[1]
     values = {name: of_name[compared] for name, of_name in values.items()}
-    questions = (0 if classes is None else _questions(classes)) + len(values)
+    questions = (0 if classes is None else _questions(classes[1])) + len(values)
     tests = (len(rows.names) + (len(rows.names) > 1)) * questions
     sentence = ""
     if classes is not None:
@@ -152,9 +144,9 @@ def _compared_rows(
     return rows, compared
 
 
-def _questions(classes: Classes) -> int:
+def _questions(names: Sequence[str]) -> int:
     """Return how many shares are compared: of two classes one, of more that of each."""
-    return len(classes.names) if len(classes.names) > 2 else 1
+    return len(names) if len(names) > 2 else 1
 
 
 def _unlike_classes(rows: _Rows, classes: Classes, tests: int) -> str:
@@ -162,8 +154,9 @@ def _unlike_classes(rows: _Rows, classes: Classes, tests: int) -> str:
 
     It is empty if no p-value times the number of tests is below the level.
     """
-    questions = _questions(classes)
-    labelled, others = _tables(rows, classes.codes, len(classes.names))
+    codes, names = classes
+    questions = _questions(names)
+    labelled, others = _tables(rows, codes, len(names))
     all_labelled, all_others = (size.sum(axis=1, keepdims=True) for size in (labelled, others))
     # The probability of a table is part of its p-value. Few tables are so improbable that the
     # p-value need be computed: if labels were given at random, hardly ever one.
@@ -180,11 +173,11 @@ def _unlike_classes(rows: _Rows, classes: Classes, tests: int) -> str:
         of_class = table[:, code]
         of_others = table.sum(axis=1) - of_class
         if stats.fisher_exact([of_class, of_others]).pvalue * tests < _LEVEL:
-            other = f"rows {classes.names[1 - code]}" if questions == 1 else "other rows"
-            found = _labelled_of(of_class, f"rows {classes.names[code]}")
+            other = f"rows {names[1 - code]}" if questions == 1 else "other rows"
+            found = _labelled_of(of_class, f"rows {names[code]}")
             not_found = _labelled_of(of_others, other)
             return _said("classes", group=rows.names[cell], labelled=found, others=not_found)
-    what = [f"rows {name}" for name in classes.names]
+    what = [f"rows {name}" for name in names]
     return _unlike_over_groups(labelled, others, what[:questions], tests)
 
 

@@ -132,35 +132,24 @@ def kind_of_labels(labels: int, rows: int) -> str:
     return "more labels" if labels < rows else "more rows"
 
 
-def needed_in_words(needed: Mapping[str, int | None], kind: str) -> str:
-    """Return how many labels, or rows, would settle a gap, in words; empty if all are too few."""
-    clauses = []
-    after = f" {kind} would settle it with a probability of {100 * LIKELY:.0f} %"
-    for supposed, number in needed.items():
-        if number is not None:
-            clauses.append(f"about {two_digits(number)}{after} if {supposed}")
-            after = ""
-    return ", ".join(clauses)
-
-
 # How many labels an audit will take, from what is supposed before there are any data.
 
 MOST = 50_000_000  # labels; more are not planned
 
 
-def other_rate(options: PlanOptions) -> float:
+def _other_rate(options: PlanOptions) -> float:
     """Return the rate of the smallest group where it differs from the others'."""
     rate, gap = options.rate, options.gap
     return rate - gap if rate >= gap else rate + gap
 
 
-def plan_risk(options: PlanOptions) -> float:
+def _plan_risk(options: PlanOptions) -> float:
     """Return the error rate of one question: a page asks of each attribute, and of each two."""
     attributes = options.attributes
     return ErrorBudget(len(RATE_OF) * attributes * (attributes + 1) // 2).risk
 
 
-def planned_labels(
+def _planned_labels(
     options: PlanOptions, *, no_difference: bool, equally: bool
 ) -> tuple[int | None, int | None]:
     """Return how many labels give the right verdict with a probability of 0.2, and of 0.8.
@@ -179,12 +168,12 @@ def planned_labels(
     Both numbers; None where even `MOST` labels do not suffice.
     """
     gap = options.gap
-    risk = plan_risk(options)
+    risk = _plan_risk(options)
     shares = np.array(options.groups)
     rates = np.full(len(options.groups), options.rate)
     label_shares = np.full(len(shares), 1 / len(shares)) if equally else shares / shares.sum()
     if not no_difference:
-        rates[shares.argmin()] = other_rate(options)
+        rates[shares.argmin()] = _other_rate(options)
     points = sobol(len(shares), WORLDS, rng(options.seed, "plan"))
     nothing = np.zeros(len(shares))
     added = label_shares * options.among
@@ -210,13 +199,13 @@ def plan_document(options: PlanOptions) -> Document:
     sizes = " : ".join(f"{100 * share:g} %" for share in options.groups)
     claims = {
         True: f"no two groups differ by {options.gap:g} or more, if all are alike",
-        False: f"groups differ, if the one of {smallest} has a rate of {other_rate(options):g}",
+        False: f"groups differ, if the one of {smallest} has a rate of {_other_rate(options):g}",
     }
     rows = [
         [claim, "as many in each group" if equally else "at random"]
         + [
             f"over {count(MOST)}" if labels is None else two_digits(labels)
-            for labels in planned_labels(options, no_difference=no_difference, equally=equally)
+            for labels in _planned_labels(options, no_difference=no_difference, equally=equally)
         ]
         for no_difference, claim in claims.items()
         for equally in (False, True)

@@ -220,7 +220,7 @@ def _summary(audit: Audit) -> ExecutiveSummary:
         still_open=left_open(findings, audit.headlines),
         audited=list(_audited(audit)),
         key_figures=key_figures(findings, attributes, headline),
-        chart=gap_chart(findings, attributes, headline),
+        chart=_gap_chart(findings, attributes, headline),
     )
 
 
@@ -365,7 +365,7 @@ def _key_findings(
         ratios = [finding for finding in of_attribute if finding.about == RATIO]
         if ratios:
             yield min(ratios, key=lambda ratio: ratio.value)
-        if gap := key_gap(of_attribute, measure):
+        if gap := _key_gap(of_attribute, measure):
             yield gap
             yield from _also_concluded(of_attribute, gap)
         others = [finding for finding in of_attribute if finding.about in (SHARE, CONSTRAINT)]
@@ -384,7 +384,7 @@ def _by_attribute(findings: Sequence[Finding], single: Sequence[str]) -> Iterato
         yield [finding for finding in measured if finding.attribute == attribute]
 
 
-def key_gap(findings: Sequence[Finding], measure: str = "") -> Finding | None:
+def _key_gap(findings: Sequence[Finding], measure: str = "") -> Finding | None:
     """Return the gap of an attribute that a page shows: that of `measure`, or the widest.
 
     Gaps that are surely large go first. The interval is that of the gap without its sign.
@@ -441,12 +441,12 @@ def _measure(finding: Finding) -> str:
     return ", ".join(filter(None, [finding.measure, scope]))
 
 
-def gap_chart(findings: Sequence[Finding], single: Sequence[str], measure: str) -> Figure | None:
+def _gap_chart(findings: Sequence[Finding], single: Sequence[str], measure: str) -> Figure | None:
     """Draw the gap of every attribute and their common tolerance; None if there are no gaps.
 
     Gaps with another tolerance than the first have another scale, and are left to the appendix.
     """
-    gaps = [gap for found in _by_attribute(findings, single) if (gap := key_gap(found, measure))]
+    gaps = [gap for found in _by_attribute(findings, single) if (gap := _key_gap(found, measure))]
     gaps = [gap for gap in gaps if gap.bound == gaps[0].bound and isfinite(gap.upper)]
     if not gaps:
         return None

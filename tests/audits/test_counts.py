@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import fairbench
-from fairbench.audits.kinds.counts import audit_counts, read_counts
+from fairbench.audits.kinds.counts import _read_counts, audit_counts
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_frame
 from fairbench.cli.main import main
@@ -153,8 +153,8 @@ def test_thousands_are_read_and_totals_are_left_out(tmp_path):
 def test_of_nobody_there_is_no_rate(tmp_path, cell, option, of_a, of_b):
     path = written(tmp_path, f"r,n,s\na,100,{of_a}\nb,100,{of_b}\nc,0,{cell}\n")
     options = Options(path=path, total="n", group=("r",), **{option: "s"})
-    table = read_counts(options, read_frame(options))
-    assert {row["group"]: row["selected"] for row in table.categories["r"]} == {"a": 40, "b": 30}
+    table, *_ = _read_counts(options, read_frame(options))
+    assert {row["group"]: row["selected"] for row in table["r"]} == {"a": 40, "b": 30}
     assert table.notes == ["Left out, as nobody was in them: r: c."]
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from fairbench.audits.assessment import assess
 from fairbench.audits.direction import RATE_OF
-from fairbench.audits.gaps import _percent, draws_at, gaps_of, with_tipping
-from fairbench.audits.kinds.binary import audit_of
+from fairbench.audits.gaps import _draws_at, gaps_of, with_tipping
+from fairbench.audits.kinds.binary import _percent, audit_of
 from fairbench.audits.report import document_of
 from fairbench.audits.table import read_audit_table
 from fairbench.evaluation.findings import LARGE, OPEN, SMALL, answer_gap
@@ -124,7 +124,7 @@ def test_no_pair_of_many_is_surely_apart_because_no_draw_says_otherwise():
     for _ in range(60):
         selected = random.binomial(150, 0.5, 30)
         draws = random.beta(selected + 1, 151 - selected, (1000, 30))
-        wrong += bool(answer_gap(draws_at(draws), 0.05, 0.01).pairs)
+        wrong += bool(answer_gap(_draws_at(draws), 0.05, 0.01).pairs)
     assert wrong <= 3
 
 

@@ -10,7 +10,7 @@ from scipy import stats
 import fairbench
 from fairbench.audits import labels as label_selection
 from fairbench.audits.kinds import document_of, kind_of
-from fairbench.audits.labels import Classes, check_labels_at_random
+from fairbench.audits.labels import check_labels_at_random
 from fairbench.audits.question import OF_TWO
 from fairbench.audits.table import read_audit_table
 from fairbench.cli.main import main
@@ -254,7 +254,7 @@ def test_merged_rows_are_answered_like_all_rows(seed, monkeypatch):
                 table["labelled"].to_numpy(),
                 table["cell"].astype("category"),
                 advice="",
-                classes=Classes(table["code"].to_numpy(np.int64), list("wxyz")) if code else None,
+                classes=(table["code"].to_numpy(np.int64), list("wxyz")) if code else None,
                 values={"'score'": table["score"].to_numpy()} if score else None,
                 times=table["times"].to_numpy(np.int64) if "times" in table else None,
             )
@@ -285,7 +285,7 @@ def test_small_merged_groups_are_answered_like_all_their_rows():
                     table["labelled"].to_numpy(),
                     table["cell"].astype("category"),
                     advice="",
-                    classes=Classes(table["code"].to_numpy(np.int64), list("xyz")),
+                    classes=(table["code"].to_numpy(np.int64), list("xyz")),
                     values={"'score'": table["score"].to_numpy()},
                     times=table["times"].to_numpy(np.int64),
                 )
@@ -311,7 +311,7 @@ def test_a_refusal_of_random_labels_is_as_rare_as_said(classes, groups, share, m
                 draw.random(300) < share,
                 cells,
                 advice="",
-                classes=Classes(codes, list("abcde")[:classes]),
+                classes=(codes, list("abcde")[:classes]),
                 values={"'score'": score},
             )
         except UserError:

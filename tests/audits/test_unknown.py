@@ -10,7 +10,7 @@ import pytest
 
 from fairbench.audits.direction import RATE_NAMES, RATE_OF
 from fairbench.audits.kinds.counts import says_nothing
-from fairbench.audits.kinds.unknown import CANNOT, RATES, bound_everyone, bounded_gap
+from fairbench.audits.kinds.unknown import CANNOT, RATES, _bounded_gap, bound_everyone
 from fairbench.audits.table import read_audit_table, read_frame
 from fairbench.evaluation.findings import (
     GAP,
@@ -96,7 +96,7 @@ def test_what_no_label_settles_is_said_to_be_so(tmp_path):
 def test_bounds_are_told_from_noise(lower, upper, rows, expected):
     ends = RateBounds(np.array([lower, upper]), np.full((2, 2), rows))
     template = Finding(GAP, "sex", "rate", NOT_MEASURED, bound=0.05)
-    finding, gap = bounded_gap(template, ["one", "other"], ends, 0.05)
+    finding, gap = _bounded_gap(template, ["one", "other"], ends, 0.05)
     assert gap["verdict"] == expected
     assert finding.verdict == (OPEN if expected == CANNOT else expected)
     assert finding.groups == (("other", "one") if expected == LARGE else ())
@@ -107,7 +107,7 @@ def test_a_large_gap_names_two_groups_that_are_surely_so_far_apart():
     value = np.array([0.1, 0.15, 0.8, 0.85])
     ends = RateBounds(*(np.array([row, row]) for row in (value, [20.0, 2000, 2000, 20])))
     template = Finding(GAP, "race", "rate", NOT_MEASURED, bound=0.6)
-    finding, _ = bounded_gap(template, ["a", "b", "c", "d"], ends, 0.05)
+    finding, _ = _bounded_gap(template, ["a", "b", "c", "d"], ends, 0.05)
     assert finding.groups == ("c", "b")
 
 

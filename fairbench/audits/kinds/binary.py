@@ -9,32 +9,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
-from math import isfinite, isnan
+from math import floor, isfinite, isnan, log10
 from typing import Any
 
 import numpy as np
 
 from fairbench.audits.assessment import (
     Assessment,
-    ThresholdCurves,
     attributes_with_small_groups,
-    excess_findings,
     impact_findings,
     impact_ratios,
-    least_alike,
 )
 from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF, Direction
 from fairbench.audits.gaps import (
     FEWEST_LABELS,
     Gap,
     StandardisedGap,
-    notes_within,
-    plain_within,
     shared_traits,
-    tipping_clause,
 )
-from fairbench.audits.labels_needed import kind_of_labels, needed_in_words
-from fairbench.audits.question import RATIO
+from fairbench.audits.labels_needed import kind_of_labels
+from fairbench.audits.question import RATIO, Options
 from fairbench.audits.report import (
     OF_POPULATION,
     Audit,
@@ -42,13 +36,14 @@ from fairbench.audits.report import (
     counted_by,
     counted_rows,
 )
-from fairbench.audits.table import of_part
-from fairbench.core.text import count, interval, number, signed, two_digits
+from fairbench.audits.table import SELECTED, AuditTable
+from fairbench.core.text import count, interval, listed, number, signed, two_digits
 from fairbench.evaluation import findings
 from fairbench.evaluation.by_group import COMPARED_WITH, LARGE_ENOUGH, Row, is_given_reference
 from fairbench.evaluation.findings import NOT_MEASURED, OPEN, Finding
 from fairbench.evaluation.table import records
-from fairbench.inference.gaps import FOUR_FIFTHS
+from fairbench.inference.gaps import FOUR_FIFTHS, LIKELY
+from fairbench.inference.partial import Tipping
 from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import label
 from fairbench.reporting import group_tables as tables
@@ -70,6 +65,7 @@ from fairbench.reporting.document.model import (
 )
 
 _said = partial(tables.sentence_of, "binary")
+_ALARMS = 0.01  # the false alarm rate of an audit if all groups are calibrated in the same way
 _MOST = 3  # groups of too few rows that a summary names
 
 
@@ -123,18 +119,57 @@ def _notes_on(assessment: Assessment) -> Iterator[str]:
     for attribute, gaps in by_attribute.items():
         if few := [name for gap in gaps for name in gap.few]:
             yield _said("few", attribute=attribute, names=few)
-    yield from notes_within(assessment.within)
+    yield from _notes_within(assessment.within)
+
+
+def _least_alike(found: Sequence[Row]) -> list[Row]:
+    """Return the groups whose labels fit least how the scores of other groups are calibrated.
+
+    An attribute counts if its groups surely differ; of its groups the one that fits least is
+    returned, or several that fit as little. However many groups are compared, at most 3 % of audits
+    have an alarm without cause.
+    """
+    compared = [row for row in found if not np.isnan(row["fit"])]
+    least: dict[str, float] = {}
+    for row in compared:
+        least[row["attribute"]] = min(row["fit"], least.get(row["attribute"], 1.0))
+    return [
+        row
+        for row in compared
+        if row["fit"] == least[row["attribute"]] and row["fit"] * len(compared) < _ALARMS
+    ]
+
+
+def _notes_within(gaps: Sequence[StandardisedGap]) -> Iterator[str]:
+    """Yield who and what is not compared within strata."""
+    by_attribute: dict[str, list[StandardisedGap]] = {}
+    for gap in gaps:
+        by_attribute.setdefault(gap.attribute, []).append(gap)
+    for attribute, several in by_attribute.items():
+        within = several[0].within
+        if left_out := list(dict.fromkeys(name for gap in several for name in gap.few)):
+            yield tables.sentence_of(
+                "within", "left_out", attribute=attribute, within=within, names=left_out
+            )
+        alone = [gap for gap in several if gap.alone]
+        if alone:
+            least = min(alone, key=lambda gap: gap.covered)
+            strata = dict.fromkeys(name for gap in alone for name in gap.alone)
+            shown = listed([*strata], 3)
+            yield tables.sentence_of(
+                "within", "alone", least=least, strata=shown, percent=100 * least.covered
+            )
 
 
 def _on_calibration(assessment: Assessment) -> Iterator[str]:
     """Yield what speaks against scores calibrated alike, and what would follow if they were."""
     advice = "" if assessment.assumed is None else _said("not_if_alike")
-    least = least_alike(assessment.calibrations)
+    least = _least_alike(assessment.calibrations)
     for attribute, of_attribute in groupby(least, lambda row: row["attribute"]):
         unlike = list(of_attribute)
         groups = " and ".join(row["group"] for row in unlike)
         fit = unlike[0]["fit"]
-        yield _said("least_alike", attribute=attribute, groups=groups, fit=fit, advice=advice)
+        yield _said("_least_alike", attribute=attribute, groups=groups, fit=fit, advice=advice)
     for gap in assessment.gaps:
         _, lower, upper = gap.supposed
         if lower > gap.upper or upper < gap.lower:
@@ -166,6 +201,22 @@ def _as_much(factor: float) -> str:
     return f"say {factor:g} times as much as it seems"
 
 
+def _needed_in_words(needed: Mapping[str, int | None], kind: str) -> str:
+    """Return how many labels, or rows, would settle a gap, in words; empty if all are too few."""
+    clauses = []
+    after = f" {kind} would settle it with a probability of {100 * LIKELY:.0f} %"
+    for supposed, labels in needed.items():
+        if labels is not None:
+            clauses.append(f"about {two_digits(labels)}{after} if {supposed}")
+            after = ""
+    return ", ".join(clauses)
+
+
+def _of_part(table: AuditTable, options: Options) -> str:
+    """Return of whom it is what a table says, in words; empty if of everyone in the file."""
+    return "" if table.everyone is None else f"of those {SELECTED} ('{options.selected}')"
+
+
 def _sure_of(assessment: Assessment) -> Iterator[str]:
     """Yield sentences on the certainty of the findings: the known outcomes, and their limits."""
     table = assessment.table
@@ -176,7 +227,7 @@ def _sure_of(assessment: Assessment) -> Iterator[str]:
     there = f"There are {count(rows)} rows"
     if table.everyone is not None:
         of_rows = f"Of {count(len(table.everyone))} rows"
-        there = f"{of_rows}, {count(rows)} are {of_part(table, assessment.options)}"
+        there = f"{of_rows}, {count(rows)} are {_of_part(table, assessment.options)}"
     yield f"{there}, {outcomes} of them with a known outcome."
     if not labels:
         known = "decisions_known" if table.score is None else "scores_known"
@@ -220,7 +271,7 @@ def _todo_after(assessment: Assessment) -> Iterator[str]:
         single = [gap for gap in reachable if gap.attribute in assessment.options.group]
         nearest = min(single or reachable, key=lambda gap: fewest[gap])
         kind = kind_of_labels(assessment.labels, len(assessment.table))
-        needed = needed_in_words(nearest.needed, kind)
+        needed = _needed_in_words(nearest.needed, kind)
         yield _said("collect", kind=kind, nearest=nearest, needed=needed)
     elif fewest:
         yield _said("too_few")
@@ -268,7 +319,7 @@ def findings_of(assessment: Assessment) -> list[Finding]:
     to impact ratios and to whether the scores of a group are too high.
     """
     options, table = assessment.options, assessment.table
-    constrained = assessment.thresholds.constrained
+    *_, constrained = assessment.thresholds
     constraint: list[Finding] = []
     if constrained is not None:
         constraint = list(_constraint_findings(constrained, table.direction))
@@ -289,8 +340,8 @@ def findings_of(assessment: Assessment) -> list[Finding]:
         wider = impact_ratios(replace(table.whole, groups=groups), level=level)
         small = attributes_with_small_groups(ratios)
         found += impact_findings(ratios, wider, table.whole.granted, small)
-        found += excess_findings(scores, risk)
-    part = of_part(table, options)
+        found += _excess_findings(scores, risk)
+    part = _of_part(table, options)
     return [
         replace(finding, scope=", ".join(filter(None, [part, finding.scope])))
         if finding.about != findings.RATIO  # which is of everyone
@@ -299,12 +350,39 @@ def findings_of(assessment: Assessment) -> list[Finding]:
     ]
 
 
+def _excess_findings(found: Sequence[Row], risk: float) -> Iterator[Finding]:
+    """Yield, for each group, whether its scores are too high or too low on average.
+
+    Parameters
+    ----------
+    risk : the error rate of one answer.
+    """
+    for row in found:
+        measured = not np.isnan(row["at"](1 - risk)[0])
+
+        def limits(level: float, row: Row = row) -> Limits:
+            return Limits(row["excess"], *row["at"](level))
+
+        yield Finding(
+            findings.EXCESS,
+            row["attribute"],
+            "mean score less share of label 1",
+            findings.answer_difference(limits, 0.0, risk) if measured else findings.NOT_MEASURED,
+            (row["group"],),
+            value=row["excess"],
+            lower=row["lower"],
+            upper=row["upper"],
+            n=row["labels"],
+            needs="" if measured else "there are too few labels, or of one kind",
+        )
+
+
 def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
     """Yield what gaps say of the people that the rows are a sample of, and of pairs of groups."""
     kind = kind_of_labels(assessment.labels, len(assessment.table))
     for gap in assessment.gaps:
-        found, *pairs = gap.conclude(unless=tipping_clause(gap.tipping))
-        needs = filter(None, [found.needs, needed_in_words(gap.needed, kind)])
+        found, *pairs = gap.conclude(unless=_tipping_clause(gap.tipping))
+        needs = filter(None, [found.needs, _needed_in_words(gap.needed, kind)])
         yield replace(found, needs="; ".join(needs))
         if not gap.assumed:
             yield from pairs
@@ -317,6 +395,29 @@ def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
             for metric, name in assessment.table.direction.rate_names.items():
                 if metric != NEEDS_NO_LABELS:
                     yield replace(unknown, attribute=attribute, measure=name)
+
+
+def _tipping_clause(tipping: Tipping | None) -> str:
+    """Return the clause after "unless": which labels would have to be wrong to undo a verdict.
+
+    Empty where no number of wrong labels would undo it.
+    """
+    if tipping is None or not tipping.alone:
+        return ""
+    name, share = tipping.alone[0]
+    if not share:
+        return f"a single label of {name} is wrong"
+    clause = f"more than {_percent(share)} of the labels of {name} are wrong"
+    if tipping.together and tipping.together < share:
+        every = "both groups" if len(tipping.groups) == 2 else "every group"
+        clause += f", or more than {_percent(tipping.together)} of those of {every} at once"
+    return clause
+
+
+def _percent(share: float) -> str:
+    """Return a share of at most 1 in percent with two digits, never rounded up."""
+    digits = max(1 - floor(log10(100 * share)), 0)
+    return f"{floor(100 * share * 10**digits + 1e-9) / 10**digits:g} %"
 
 
 def _constraint_findings(constrained: Row, direction: Direction) -> Iterator[Finding]:
@@ -334,6 +435,22 @@ def _constraint_findings(constrained: Row, direction: Direction) -> Iterator[Fin
             n=constrained["rows"][1],
             scope=f"at the threshold {constrained['threshold']:.4g}",
         )
+
+
+_PLAIN = ("attribute", "metric", "within", "names", "value", "lower", "upper", "answer", "rates",
+          "covered", "alone", "strata", "minimum", "rate_name")  # fmt: skip
+
+
+def _plain_within(gaps: Sequence[StandardisedGap]) -> list[Row]:
+    """Return gaps within strata in plain values, for the JSON."""
+    return [
+        {
+            **{name: getattr(gap, name) for name in _PLAIN},
+            "left_out": gap.few,
+            "rows": gap.asked.n,
+        }
+        for gap in gaps
+    ]
 
 
 _GAP_FIELDS = (
@@ -368,8 +485,8 @@ def _data(assessment: Assessment) -> Mapping[str, Any]:
         "sizes": assessment.sizes,
         "impact": assessment.impact,
         "decisions": {
-            "thresholds": assessment.thresholds.table.to_dict("records"),
-            "constraint": assessment.thresholds.constrained,
+            "thresholds": assessment.thresholds[1].to_dict("records"),
+            "constraint": assessment.thresholds[2],
             "scores": assessment.scores,
         },
         "calibration": [
@@ -388,7 +505,7 @@ def _data(assessment: Assessment) -> Mapping[str, Any]:
         "stress": [
             _fields(gap, "attribute", "metric") | {**gap.stress} for gap in gaps if gap.stress
         ],
-        **({"within": plain_within(assessment.within)} if assessment.within else {}),
+        **({"within": _plain_within(assessment.within)} if assessment.within else {}),
         "metrics": records(assessment.metrics),
         "if_calibrated_alike": [] if assessment.assumed is None else records(assessment.assumed),
     }
@@ -426,7 +543,7 @@ def _sections_of(assessment: Assessment) -> Iterator[Section]:
     errors = _errors(assessment)
     if errors.rows:
         yield Section("Errors by group", [errors])
-    if len(assessment.thresholds.table):
+    if len(assessment.thresholds[1]):
         yield Section("Other thresholds", list(_thresholds(assessment)))
     if assessment.scores:
         yield Section("Scores by group", [tables.score_table(assessment.scores, "score")])
@@ -681,7 +798,7 @@ def _ratio_bar(row: Row) -> Bar | None:
 
 def _thresholds(assessment: Assessment) -> Iterator[Block]:
     """Yield what other thresholds would decide."""
-    thresholds = assessment.thresholds
+    curves, table, constrained = assessment.thresholds
     direction = assessment.table.direction
     rows = [
         {
@@ -692,16 +809,16 @@ def _thresholds(assessment: Assessment) -> Iterator[Block]:
                 strong=row["current"],
             ),
         }
-        for row in thresholds.table.to_dict("records")
+        for row in table.to_dict("records")
     ]
     yield tables.named_table(
         "audit", "thresholds", rows, granted=direction.granted, large_enough=LARGE_ENOUGH
     )
-    if thresholds.constrained is not None:
+    if constrained is not None:
         today = assessment.options.threshold
-        yield from _constrained(thresholds.constrained, today, direction)
-    for curves in thresholds.curves:
-        yield _curve_figure(curves, assessment)
+        yield from _constrained(constrained, today, direction)
+    for of_attribute in curves:
+        yield _curve_figure(of_attribute, assessment)
 
 
 def _errors(assessment: Assessment) -> Table:
@@ -751,20 +868,20 @@ def _asked_of_threshold(chosen: Row, direction: Direction) -> str:
     return _on_page("most_apart", bound=bound, rate=direction.rate_name(constraint))
 
 
-def _curve_figure(curves: ThresholdCurves, assessment: Assessment) -> Figure:
+def _curve_figure(curves: Row, assessment: Assessment) -> Figure:
     """Return rates of an attribute's largest groups at all thresholds, and their scores."""
     panels = []
-    for rate, limits in curves.rates.items():
+    for rate, limits in curves["rates"].items():
         lines = [
-            tables.group_line(name, g, curves.thresholds, Limits(*(end[:, g] for end in limits)))
-            for g, name in enumerate(curves.groups[: tables.MOST_LINES])
+            tables.group_line(name, g, curves["thresholds"], Limits(*(end[:, g] for end in limits)))
+            for g, name in enumerate(curves["groups"][: tables.MOST_LINES])
         ]
         panels.append(Panel(lines, "threshold", label(rate), from_zero="y"))
-    scores = [group for group in assessment.scores if group["attribute"] == curves.attribute]
+    scores = [group for group in assessment.scores if group["attribute"] == curves["attribute"]]
     first, *more = chart([*panels, tables.density_panel(scores, "score")], key=panels[0].series)
     granted = assessment.table.direction.granted
-    caption = _on_page("curves", attribute=curves.attribute, granted=granted)
-    title = f"what every threshold would decide, by {curves.attribute}"
+    caption = _on_page("curves", attribute=curves["attribute"], granted=granted)
+    title = f"what every threshold would decide, by {curves['attribute']}"
     return Figure(title, svg=first, more=more, caption=caption)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.audits.gaps import FEWEST_LABELS, TOO_FEW
-from fairbench.audits.labels import Classes, check_labels_at_random
+from fairbench.audits.labels import check_labels_at_random
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
 from fairbench.core.arrays import rng
@@ -94,7 +94,7 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
         scores.target != UNKNOWN,
         cells,
         advice=_said("drawn_by"),
-        classes=Classes(scores.prediction, [f"predicted '{name}'" for name in scores.classes]),
+        classes=(scores.prediction, [f"predicted '{name}'" for name in scores.classes]),
         values={score: scores.confidence},
     )
     costs = read_costs(options.cost, scores.classes) if options.cost else None

@@ -73,7 +73,7 @@ WIDTH = "interval_width"
 COMPARED_INTERVALS = (COVERAGE, WIDTH)  # where intervals alone are predicted
 
 
-def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[str]]:
+def _read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[str]]:
     """Return the predictions that `options` describe, of rows whose target is known, with notes.
 
     Raises
@@ -114,7 +114,7 @@ def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[
     return data, notes_on_groups(rows, options.group)
 
 
-def evaluate_numbers(data: Labelled, options: Options, level: float = LEVEL) -> pd.DataFrame:
+def _evaluate_numbers(data: Labelled, options: Options, level: float = LEVEL) -> pd.DataFrame:
     """Return all metrics, in the columns that `fairbench.evaluate` returns."""
     table = MetricTable(level, minimum=_MINIMUM)
     evaluate_regression(table, data, ([options.nominal] if options.bounds else []))
@@ -135,7 +135,7 @@ def gap_findings(
 
     @cache
     def at_level(level: float) -> pd.DataFrame:
-        values = values_of(evaluate_numbers(data, options, level))
+        values = values_of(_evaluate_numbers(data, options, level))
         return values.set_index(["attribute", "group", "metric"])
 
     def interval(key: tuple[str, str, str], level: float) -> GapInterval:
@@ -181,8 +181,8 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
     alone = not options.prediction
     if not options.target:
         raise UserError(_said("no_target"))
-    data, notes = read_numbers(options, frame)
-    metrics = evaluate_numbers(data, options)
+    data, notes = _read_numbers(options, frame)
+    metrics = _evaluate_numbers(data, options)
     findings = gap_findings(data, options, COMPARED_INTERVALS if alone else COMPARED)
     singles = {name: data.groups[name] for name in options.group}
     distributions: dict[str, Sequence[Row]] = {}

@@ -68,7 +68,7 @@ PROXY = "proxy"  # what groups known through probabilities are an attribute of
 _NO_BOUNDS: Row = {"lower": np.nan, "upper": np.nan, "interval": (np.nan, np.nan)}
 
 
-def bounded_gap(
+def _bounded_gap(
     template: Finding, names: Sequence[str], ends: RateBounds, risk: float
 ) -> tuple[Finding, Row]:
     """Return the finding on the gap between groups, and its figures in plain columns.
@@ -244,7 +244,7 @@ def _gap(
     compared = labels.bounds(rate).bounded_groups
 
     def at_odds(odds: float) -> tuple[Finding, Row]:
-        return bounded_gap(template, names, labels.bounds(rate, odds=odds), risk)
+        return _bounded_gap(template, names, labels.bounds(rate, odds=odds), risk)
 
     def verdict(odds: float) -> str:
         return str(at_odds(odds)[1]["verdict"])
@@ -300,7 +300,7 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
         rates.append(pd.DataFrame(columns))
     risk = ErrorBudget(len(RATE_OF)).risk
     findings, gaps = _answered(
-        table, options, WHOEVER, lambda asked, rate: bounded_gap(asked, names, ends[rate], risk)
+        table, options, WHOEVER, lambda asked, rate: _bounded_gap(asked, names, ends[rate], risk)
     )
     every_rate = pd.concat(rates, ignore_index=True)
     by_group = every_rate.dropna(subset="lowest").sort_values(
@@ -352,7 +352,7 @@ def audit_many(table: AuditTable, options: Options) -> Audit:
     sizes = np.bincount(codes)
     rows = len(table)
     labels = len(table.known)
-    frame, rates, findings = estimate_groups(table, options, codes, groups)
+    frame, rates, findings = _estimate_groups(table, options, codes, groups)
     return Audit(
         options,
         rows,
@@ -381,7 +381,7 @@ def audit_many(table: AuditTable, options: Options) -> Audit:
     )
 
 
-def estimate_groups(
+def _estimate_groups(
     table: AuditTable, options: Options, codes: NDArray[np.intp], groups: Sequence[str]
 ) -> tuple[pd.DataFrame, list[Row], list[Finding]]:
     """Estimate the rates of groups together, and find those that stand out.

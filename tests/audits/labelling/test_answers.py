@@ -10,9 +10,9 @@ from fairbench.audits.assessment import assess
 from fairbench.audits.gaps import SMALL
 from fairbench.audits.labelling.questions import (
     QUESTIONS,
-    askable,
+    _askable,
+    _metric_named,
     measure,
-    metric_named,
     next_rows,
     question_of,
 )
@@ -28,7 +28,7 @@ def asked(begun, **changes):
 def answer(begun):
     """Return what labels say, with the figures by group."""
     question = question_of(begun)
-    return SimpleNamespace(**vars(question.answer()), groups=question.groups())
+    return SimpleNamespace(**question.answer(), groups=question.groups())
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def labelled():
 
 @pytest.mark.thorough
 def test_any_metric_that_needs_labels_can_be_asked_about(labelled):
-    metrics = askable(labelled)
+    metrics = _askable(labelled)
     assert {"accuracy", "f1_score", "base_rate", "brier_score", "roc_auc"} <= set(metrics)
     assert "selection_rate" not in metrics
     for name, metric in metrics.items():
@@ -67,7 +67,7 @@ def test_without_scores_and_without_labels_there_is_an_answer_too():
         begun = asked(session(replace(table, score=None)), metric=name)
         assert answer(begun).sentences[0] == "No label says anything yet."
         assert len(next_rows(begun, 3)) == 3
-    assert "brier_score" not in askable(begun)
+    assert "brier_score" not in _askable(begun)
     begun = asked(session(table), metric="brier_score")
     assert np.isfinite(question_of(begun).known().draws).all()
     assert np.isnan(answer(begun).groups["upper"][0])
@@ -78,7 +78,7 @@ def test_without_scores_and_without_labels_there_is_an_answer_too():
     [("equal_opportunity", "true_positive_rate"), ("accuracy_gap", "accuracy")],
 )
 def test_a_gap_is_asked_about_by_its_rate(labelled, name, expected):
-    assert metric_named(name, labelled) == expected
+    assert _metric_named(name, labelled) == expected
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_gap_is_asked_about_by_its_rate(labelled, name, expected):
 )
 def test_a_metric_that_cannot_be_asked_about_lists_those_that_can(labelled, name, sentence):
     with pytest.raises(UserError, match=sentence):
-        metric_named(name, labelled)
+        _metric_named(name, labelled)
 
 
 def test_the_worst_is_the_highest_of_an_error(labelled):

@@ -11,9 +11,9 @@ import pytest
 
 from fairbench.audits.labelling.questions import (
     QUESTIONS,
-    askable,
-    estimate_for_everyone,
-    group_figures,
+    _askable,
+    _estimate_for_everyone,
+    _group_figures,
     measure,
     next_rows,
     question_of,
@@ -69,7 +69,7 @@ def labelled(options, frame, true, number, *, by="place", metric="accuracy", ste
 def answer(session):
     """Return what labels say, with the figures by group."""
     question = question_of(session)
-    return SimpleNamespace(**vars(question.answer()), groups=question.groups())
+    return SimpleNamespace(**question.answer(), groups=question.groups())
 
 
 def of_classes(*more):
@@ -87,7 +87,7 @@ def test_the_worst_group_of_several_classes_is_found():
     assert (verdict.found, verdict.settled) == (["north"], False)
     result = answer(replace(session, state=replace(session.state, stop=300)))
     assert (result.possible, result.settled) == (["north"], True)
-    assert set(askable(session)) == {"accuracy", "error_rate", "brier_score"}
+    assert set(_askable(session)) == {"accuracy", "error_rate", "brier_score"}
     (worst,) = result.groups.query("group == 'north'").itertuples()
     assert worst.labels > 110
     assert worst.lower < 0.35 < worst.upper
@@ -107,15 +107,15 @@ def test_without_groups_rows_are_chosen_among_predicted_classes():
 def test_regression_is_asked_about_its_errors():
     frame, true = numeric()
     session = labelled(of_numbers(), frame, true, 300, metric="mae")
-    assert set(askable(session)) == {"mae", "mean_residual", "rmse", "r2"}
+    assert set(_askable(session)) == {"mae", "mean_residual", "rmse", "r2"}
     result = answer(session)
     assert result.found == ["north"]
     residual = measure(session, "mean_residual")
-    groups = group_figures(session, residual, partial(residual.limits, LEVEL))
+    groups = _group_figures(session, residual, partial(residual.limits, LEVEL))
     (north,) = groups.query("group == 'north'").itertuples()
     assert north.lower < 1 < north.upper
-    assert estimate_for_everyone(session, measure(session, "rmse")) is None
-    value, lower, upper = estimate_for_everyone(session, residual)
+    assert _estimate_for_everyone(session, measure(session, "rmse")) is None
+    value, lower, upper = _estimate_for_everyone(session, residual)
     assert lower < value < upper
 
 

@@ -21,7 +21,6 @@ from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF
 from fairbench.audits.gaps import (
     Bounds,
     Gap,
-    StandardisedGap,
     asked_within,
     gaps_of,
     metrics_of_decisions,
@@ -507,7 +506,7 @@ class Assessment:
     impact: Sequence[Row]
     thresholds: _Thresholds
     scores: Sequence[Row]
-    within: Sequence[StandardisedGap] = ()
+    within: Sequence[Gap] = ()
 
     @property
     def labels(self) -> int:

@@ -17,19 +17,10 @@ from fairbench.audits.table import AuditTable
 from fairbench.core.arrays import Floats, Mask, rng
 from fairbench.core.text import listed
 from fairbench.data.dataset import Task
+from fairbench.evaluation import findings
 from fairbench.evaluation.by_group import Row
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.findings import (
-    GAP,
-    LARGE,
-    LEVEL,
-    NAN,
-    NOT_MEASURED,
-    SMALL,
-    ErrorBudget,
-    Finding,
-    Measure,
-)
+from fairbench.evaluation.findings import ErrorBudget, Finding, Measure
 from fairbench.evaluation.groups import (
     CountIntervals,
     GapInterval,
@@ -68,7 +59,7 @@ FEWEST_LABELS = 30  # that every group must have before a gap is called small
 
 @dataclass(frozen=True, eq=False)
 class Gap(Measure):
-    """The largest difference of a rate between two groups of an attribute, and its answer.
+    """The largest difference of a rate between two groups, of everyone or over strata; its answer.
 
     Attributes
     ----------
@@ -91,19 +82,36 @@ class Gap(Measure):
     needed : for an open gap, true gap that is supposed -> how many more labels would settle it;
         None where all are too few. Empty if that is not computed.
     fixed : why the rate is the same in every group by construction, so that nothing is found of it.
+    within : the columns whose levels are strata, of a gap on average over strata. No such gap is
+        small without each two groups, and the rates are those of the first of each pair of groups,
+        over the strata that the second has rows in, too.
+    covered : the share of all rows that the rate counts which are in strata over which every pair
+        is compared.
+    alone : the other strata.
+    strata : the gap in each ``stratum``: the share of all rows that the rate counts which are in it
+        (``weight``), how many these are (``rows``), the groups with the ``low`` and the ``high``
+        rate, or, of two groups, the first and the second, the ``rates`` of both, the gap (of two
+        groups the second's rate less the first's) with its limits, and how many rows the
+        ``smallest`` group has that has any. Without two groups these are blank, NaN and 0.
+    minimum : the number of rows under which a group is not compared within strata.
     """
 
     metric: str = ""
     compared: Sequence[int] = ()
     left_out: Sequence[str] = ()
-    supposed: tuple[float, float, float] = (NAN, NAN, NAN)
-    small: float = NAN
+    supposed: tuple[float, float, float] = (findings.NAN, findings.NAN, findings.NAN)
+    small: float = findings.NAN
     tipping: Tipping | None = None
     short_of_labels: Sequence[str] = ()
-    standard_error: float = NAN
+    standard_error: float = findings.NAN
     stress: Mapping[str, Any] | None = None
     needed: Mapping[str, int | None] = field(default_factory=dict)
     fixed: str = ""
+    within: str = ""
+    covered: float = findings.NAN
+    alone: Sequence[str] = ()
+    strata: Sequence[Row] = ()
+    minimum: int = 0
 
     @property
     def assumed(self) -> bool:
@@ -125,11 +133,11 @@ class Gap(Measure):
         """
         if self.fixed:
             return 1.0
-        if self.assumed or self.verdict not in (LARGE, SMALL):
+        if self.assumed or self.verdict not in (findings.LARGE, findings.SMALL):
             return 0.0
         groups = len(self.compared)
         complete = len(self.answer.pairs) == groups * (groups - 1) / 2
-        return 1.0 if self.verdict == SMALL or complete else 0.5
+        return 1.0 if self.verdict == findings.SMALL or complete else 0.5
 
     @property
     def named(self) -> list[str]:
@@ -216,7 +224,7 @@ def _gap(counted: GroupCounts, metric: str, name: str, bounds: Bounds, *, no_lab
     short = names[(labels < FEWEST_LABELS) & some_labels].tolist()
     few = (people > 0) & (sizes < (1 if some_labels else bounds.minimum))
     asked = Finding(
-        *(GAP, counted.attribute, name, NOT_MEASURED),
+        *(findings.GAP, counted.attribute, name, findings.NOT_MEASURED),
         bound=bounds.epsilon,
         n=int(sizes.sum()),
         needs=TOO_FEW,
@@ -258,7 +266,7 @@ def _of_counts(gap: Gap, intervals: CountIntervals, drawn: Floats, bounds: Bound
     rates = rate(intervals.counts_of(metric)[gap.compared])
     largest = intervals.gaps([metric], is_compared, unseen=unseen).take(0)
     size_limits = lower, upper = float(largest.lower), float(largest.upper)
-    error = NAN
+    error = findings.NAN
     if gap.signed:
         first, second = gap.compared
         error = intervals.difference_error(rate, second, first)
@@ -284,8 +292,8 @@ def _of_counts(gap: Gap, intervals: CountIntervals, drawn: Floats, bounds: Bound
         _share_small(drawn, bounds.epsilon), *size_limits, bounds.epsilon, level=intervals.level
     )
     # A posterior takes some two of several groups to be apart, and may be less sure than that.
-    least = LEVEL if gap.verdict == SMALL else 0.0
-    most = 1 - LEVEL if gap.verdict == LARGE else 1.0
+    least = findings.LEVEL if gap.verdict == findings.SMALL else 0.0
+    most = 1 - findings.LEVEL if gap.verdict == findings.LARGE else 1.0
     return replace(gap, small=float(np.clip(small, least, most)))
 
 
@@ -315,7 +323,7 @@ def _of_draws(gap: Gap, rates: Floats, bounds: Bounds, *, no_labels: bool) -> Ga
         rates=rates.mean(axis=0).tolist(),
         estimate=(value, lower, upper),
         may_be_small=not gap.left_out,
-        small=min(small, LEVEL) if gap.left_out else small,
+        small=min(small, findings.LEVEL) if gap.left_out else small,
     ).answered(bounds.risk)
 
 
@@ -362,7 +370,9 @@ def with_tipping(gaps: Sequence[Gap], counted: Sequence[GroupCounts], bounds: Bo
     by_name = {of_groups.attribute: of_groups for of_groups in counted}
     return [
         replace(gap, tipping=_tipping(gap, by_name[gap.attribute], bounds))
-        if gap.verdict in (SMALL, LARGE) and not gap.assumed and gap.metric != NEEDS_NO_LABELS
+        if gap.verdict in (findings.SMALL, findings.LARGE)
+        and not gap.assumed
+        and gap.metric != NEEDS_NO_LABELS
         else gap
         for gap in gaps
     ]
@@ -383,41 +393,12 @@ def _tipping(gap: Gap, counted: GroupCounts, bounds: Bounds) -> Tipping | None:
         return None
     labels = np.asarray(counted.counts).sum(axis=-1)[gap.compared]
     verdict = FlippedVerdict(
-        gap.verdict == LARGE, possible, labels, bounds.epsilon, bounds.risk, limits
+        gap.verdict == findings.LARGE, possible, labels, bounds.epsilon, bounds.risk, limits
     )
     return verdict.tipping(gap.names, gap.answer.named[::-1])
 
 
 # Gaps within strata: among people of the same age band, department or the like.
-
-
-@dataclass(frozen=True, eq=False)
-class StandardisedGap(Measure):
-    """The largest difference of a rate between two groups, on average over strata, and its answer.
-
-    No gap is small without each two groups. The rates are those of the first of each pair of
-    groups, over the strata that the second has rows in, too.
-
-    Attributes
-    ----------
-    within : the columns whose levels are the strata.
-    covered : the share of all rows that the rate counts which are in strata over which every pair
-        is compared.
-    alone : the other strata.
-    strata : the gap in each ``stratum``: the share of all rows that the rate counts which are in it
-        (``weight``), how many these are (``rows``), the groups with the ``low`` and the ``high``
-        rate, or, of two groups, the first and the second, the ``rates`` of both, the gap (of two
-        groups the second's rate less the first's) with its limits, and how many rows the
-        ``smallest`` group has that has any. Without two groups these are blank, NaN and 0.
-    minimum : the number of rows under which a group is not compared.
-    """
-
-    metric: str = ""
-    within: str = ""
-    covered: float = float("nan")
-    alone: Sequence[str] = ()
-    strata: Sequence[Row] = ()
-    minimum: int = 0
 
 
 def asked_within(table: AuditTable, asked: Sequence[str]) -> list[str]:
@@ -432,7 +413,7 @@ def asked_within(table: AuditTable, asked: Sequence[str]) -> list[str]:
 
 def standardised_gaps(
     table: AuditTable, options: Options, bounds: Bounds, asked: Sequence[str]
-) -> list[StandardisedGap]:
+) -> list[Gap]:
     """Return the gaps of every attribute over one mix of strata.
 
     A rate that needs labels counts only rows that have one; decisions are known of all rows.
@@ -450,7 +431,12 @@ def standardised_gaps(
             needs_no_labels = metric == NEEDS_NO_LABELS
             counted = all_rows if needs_no_labels else labelled_rows
             gap = Finding(
-                *(GAP, attribute, table.direction.rate_names[metric], NOT_MEASURED),
+                *(
+                    findings.GAP,
+                    attribute,
+                    table.direction.rate_names[metric],
+                    findings.NOT_MEASURED,
+                ),
                 bound=bounds.epsilon,
                 needs=f"no two have enough rows {same}",
                 scope=f"on average {same}",
@@ -471,7 +457,7 @@ def _count_by_stratum(table: AuditTable, attribute: str, rows: NDArray[np.int64]
 
 def _standardised_gap(
     asked: Finding, counted: Stratified, metric: str, bounds: Bounds, *, few: bool
-) -> StandardisedGap:
+) -> Gap:
     """Return the gap in one metric between the groups of an attribute.
 
     Parameters
@@ -486,7 +472,7 @@ def _standardised_gap(
     names = np.array(counted.groups, object)
     pairs_compared = rates.compared(bounds.minimum)
     compared = pairs_compared.any(axis=-1)
-    gap = StandardisedGap(
+    gap = Gap(
         asked,
         few=names[~compared].tolist(),
         is_whole=bool(compared.all()),
@@ -500,11 +486,11 @@ def _standardised_gap(
     groups = np.flatnonzero(compared)
     is_complete = bool((pairs_compared | np.eye(len(names), dtype=bool)).all())
     has_enough = counted.counts.sum(axis=(1, 2))[groups] >= FEWEST_LABELS
-    largest, _ = largest_difference([rates], [pairs_compared], level=LEVEL)
+    largest, _ = largest_difference([rates], [pairs_compared], level=findings.LEVEL)
     value, lower, upper = map(float, largest)
     if len(names) == len(groups) == 2:
         first, second = groups
-        differences = rates.differences(level=LEVEL)
+        differences = rates.differences(level=findings.LEVEL)
         value, lower, upper = (float(number[second, first]) for number in differences)
     return replace(
         gap,
@@ -540,7 +526,9 @@ def _strata(counted: Stratified, rate: Rate) -> Iterator[Row]:
         names, rates, smallest = ("", ""), (np.nan, np.nan), 0
         value = lower = upper = np.nan
         if len(groups) > 1:
-            limits = GroupLimits.of(successes[groups, index], sizes[groups, index], level=LEVEL)
+            limits = GroupLimits.of(
+                successes[groups, index], sizes[groups, index], level=findings.LEVEL
+            )
             values = limits.pointwise.value
             if len(counted.groups) == 2:
                 difference = difference_limits(limits.pointwise.take(1), limits.pointwise.take(0))

@@ -25,6 +25,7 @@ from fairbench.audits.sentences import (
     sentence_of,
     to_do,
 )
+from fairbench.audits.table import AuditTable
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError
 from fairbench.core.files import make_folder, read_bytes, write_text
@@ -158,6 +159,19 @@ class Audit:
     audited: Sequence[str] = ()
     rates: str = ""
     counted: str = ""
+
+    @classmethod
+    def of(cls, table: AuditTable, options: Options, basis: Iterable[str], **more: Any) -> Audit:
+        """Return the audit of a table of two classes; how it was read stands first."""
+        about = {
+            "warning": " ".join(table.warnings),
+            "notes": table.notes,
+            "audited": table.read_as,
+            "label_names": table.labels,
+        }
+        basis = [*table.read_as, *basis]
+        rows, labels = len(table), table.labels_known
+        return cls(options=options, rows=rows, labels=labels, basis=basis, **{**about, **more})
 
 
 def document_of(audit: Audit) -> Document:

@@ -24,7 +24,6 @@ from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF, Direction
 from fairbench.audits.gaps import (
     FEWEST_LABELS,
     Gap,
-    StandardisedGap,
     shared_traits,
 )
 from fairbench.audits.labels_needed import kind_of_labels
@@ -69,12 +68,11 @@ _ALARMS = 0.01  # the false alarm rate of an audit if all groups are calibrated 
 _MOST = 3  # groups of too few rows that a summary names
 
 
-def basis_of(assessment: Assessment) -> Iterator[str]:
-    """Yield what the figures rest on: how the file was read, its rows and its labels."""
+def _basis_of(assessment: Assessment) -> Iterator[str]:
+    """Yield what the figures rest on: the rows and their labels."""
     table = assessment.table
     labels = assessment.labels
     rows = len(table)
-    yield from table.read_as
     if assessment.of_decisions:
         yield _said("of_decisions", rows=rows, granted=table.direction.granted)
     else:
@@ -140,9 +138,9 @@ def _least_alike(found: Sequence[Row]) -> list[Row]:
     ]
 
 
-def _notes_within(gaps: Sequence[StandardisedGap]) -> Iterator[str]:
+def _notes_within(gaps: Sequence[Gap]) -> Iterator[str]:
     """Yield who and what is not compared within strata."""
-    by_attribute: dict[str, list[StandardisedGap]] = {}
+    by_attribute: dict[str, list[Gap]] = {}
     for gap in gaps:
         by_attribute.setdefault(gap.attribute, []).append(gap)
     for attribute, several in by_attribute.items():
@@ -291,14 +289,13 @@ def audit_of(assessment: Assessment) -> Audit:
         warnings.append(_said("no_labels"))
     # Looked at first where it was said what is good for a person.
     is_said = direction.favourable is not None
-    return Audit(
+    return Audit.of(
+        table,
         options,
-        len(table),
-        assessment.labels,
-        findings_of(assessment),
-        list(basis_of(assessment)),
-        list(_sections_of(assessment)),
-        _data(assessment),
+        _basis_of(assessment),
+        findings=findings_of(assessment),
+        sections=list(_sections_of(assessment)),
+        data=_data(assessment),
         warning=" ".join(warnings),
         notes=[*table.notes, *_notes_on(assessment)],
         pictures=_pictures(assessment),
@@ -306,9 +303,7 @@ def audit_of(assessment: Assessment) -> Audit:
         unseen=list(_unseen_of(assessment)),
         todo=list(_todo_after(assessment)),
         headlines=[direction.rate_names[direction.wrongly_refused]] if is_said else [],
-        audited=table.read_as,
         rates="" if assessment.of_decisions else direction.rates_explained,
-        label_names=table.labels,
     )
 
 
@@ -441,7 +436,7 @@ _PLAIN = ("attribute", "metric", "within", "names", "value", "lower", "upper", "
           "covered", "alone", "strata", "minimum", "rate_name")  # fmt: skip
 
 
-def _plain_within(gaps: Sequence[StandardisedGap]) -> list[Row]:
+def _plain_within(gaps: Sequence[Gap]) -> list[Row]:
     """Return gaps within strata in plain values, for the JSON."""
     return [
         {
@@ -568,12 +563,12 @@ def _pairs(gaps: Sequence[Gap]) -> Iterator[Table]:
         yield Table(columns, pairs, caption=_on_page("pairs"), most=tables.MOST_ROWS)
 
 
-def _size(gap: Gap | StandardisedGap) -> str:
+def _size(gap: Gap) -> str:
     """Return a gap, with its sign where that says which of two groups is ahead."""
     return signed(gap.value) if gap.signed else number(gap.value)
 
 
-def _bars(gaps: Sequence[Gap | StandardisedGap], epsilon: float) -> list[Bar | None]:
+def _bars(gaps: Sequence[Gap], epsilon: float) -> list[Bar | None]:
     """Return the intervals of gaps, drawn on one scale."""
     return tables.bars([(gap.lower, gap.value, gap.upper) for gap in gaps], epsilon)
 
@@ -692,7 +687,7 @@ def _within(assessment: Assessment) -> Iterator[Block]:
     epsilon = assessment.bounds.epsilon
     of_everyone = {(gap.attribute, gap.metric): gap for gap in assessment.gaps}
 
-    def raw(gap: StandardisedGap) -> Gap:
+    def raw(gap: Gap) -> Gap:
         return of_everyone[gap.attribute, gap.metric]
 
     rows = []
@@ -720,7 +715,7 @@ def _within(assessment: Assessment) -> Iterator[Block]:
         yield Details("Other rates in each stratum", others)
 
 
-def _strata(gap: StandardisedGap, epsilon: float) -> Table:
+def _strata(gap: Gap, epsilon: float) -> Table:
     """Return the table of one gap in each stratum."""
     pairs = {(row["low"], row["high"]) for row in gap.strata if row["low"]}
     is_signed = len(pairs) == 1 and gap.signed

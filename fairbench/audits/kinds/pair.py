@@ -41,24 +41,22 @@ def audit_pair(options: Options, frame: pd.DataFrame) -> Audit:
     rows = len(table)
     labels = len(table.known)
     title = f"{options.against} against {options.score}"
-    return Audit(
+    return Audit.of(
+        table,
         options,
-        rows,
-        labels,
-        found,
         [
-            *table.read_as,
             f"{title} on the {counted_rows(rows, labels, f' of {options.path.name}')}",
             OF_POPULATION,
             *on_labels(rows, labels, _ONLY_DECISIONS),
         ],
-        [
+        findings=found,
+        sections=[
             Section(
                 "Gaps between groups, of both",
                 [_table(found, options, table.direction.rate_names)],
             )
         ],
-        {"comparison": figures},
+        data={"comparison": figures},
         notes=[
             *table.notes,
             *(
@@ -69,9 +67,6 @@ def audit_pair(options: Options, frame: pd.DataFrame) -> Audit:
         ],
         todo_if_open="Label more rows for what stays open and matters most.",
         title=title,
-        warning=" ".join(table.warnings),
-        audited=table.read_as,
-        label_names=table.labels,
         figures=figures,
     )
 

@@ -317,21 +317,17 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
         named_table("unknown", "proxy_gaps", shown_gaps, size=what),
         named_table("unknown", "proxy_rates", by_group.to_dict("records")),
     ]
-    return Audit(
+    return Audit.of(
+        table,
         options,
-        len(table),
-        len(table.known),
-        findings,
         [
-            *table.read_as,
             _said("proxy", rows=len(table), labels=len(table.known), sizes=", ".join(sizes)),
             _said("proxy_bounds"),
         ],
-        [Section(TITLE, tables)],
-        {"groups": people, "gaps": gaps},
-        warning=" ".join(table.warnings),
-        audited=table.read_as,
-        notes=table.notes,
+        findings=findings,
+        sections=[Section(TITLE, tables)],
+        data={"groups": people, "gaps": gaps},
+        label_names=(),
         todo=["Probabilities nearer to 0 and 1 would make bounds narrower."],
         figures=every_rate.to_dict("records"),
     )
@@ -353,13 +349,10 @@ def audit_many(table: AuditTable, options: Options) -> Audit:
     rows = len(table)
     labels = len(table.known)
     frame, rates, findings = _estimate_groups(table, options, codes, groups)
-    return Audit(
+    return Audit.of(
+        table,
         options,
-        rows,
-        labels,
-        findings,
         [
-            *table.read_as,
             counted_rows(rows, labels),
             _of_many(
                 "together",
@@ -369,13 +362,11 @@ def audit_many(table: AuditTable, options: Options) -> Audit:
             ),
             *on_labels(rows, labels, _of_many("no_labels")),
         ],
-        _sections(frame, rates, table.direction, options.epsilon),
-        {"rates": rates},
+        findings=findings,
+        sections=_sections(frame, rates, table.direction, options.epsilon),
+        data={"rates": rates},
         notes=[*table.notes, *_notes(frame, sizes)],
         todo=["Name fewer columns, or coarser groups, to compare each two of them."],
-        warning=" ".join(table.warnings),
-        audited=table.read_as,
-        label_names=table.labels,
         files={_TABLE: csv_text(frame)},
         figures=frame.to_dict("records"),
     )

@@ -64,7 +64,7 @@ from fairbench.reporting.document.model import (
 )
 
 _said = partial(tables.sentence_of, "binary")
-_ALARMS = 0.01  # the false alarm rate of an audit if all groups are calibrated in the same way
+ALARMS = 0.01  # the false alarm rate of an audit if all groups are calibrated in the same way
 _MOST = 3  # groups of too few rows that a summary names
 
 
@@ -134,7 +134,7 @@ def _least_alike(found: Sequence[Row]) -> list[Row]:
     return [
         row
         for row in compared
-        if row["fit"] == least[row["attribute"]] and row["fit"] * len(compared) < _ALARMS
+        if row["fit"] == least[row["attribute"]] and row["fit"] * len(compared) < ALARMS
     ]
 
 

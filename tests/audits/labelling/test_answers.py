@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from fairbench.audits.assessment import assess
-from fairbench.audits.gaps import SMALL
 from fairbench.audits.labelling.questions import (
     QUESTIONS,
     _askable,
@@ -17,6 +16,7 @@ from fairbench.audits.labelling.questions import (
     question_of,
 )
 from fairbench.core.errors import UserError
+from fairbench.evaluation.findings import SMALL
 from tests.audits.labelling.sessions import answer as answered
 from tests.audits.labelling.sessions import label_actively, pool, session
 

@@ -68,6 +68,20 @@ def audit(words):
     return status
 
 
+def shown_by(words, capsys):
+    """Return what an audit prints, and the text of its page, on one line."""
+    assert audit(words) == 0
+    return " ".join(capsys.readouterr().out.split())
+
+
+def refusal(words, capsys):
+    """Return the one line in which an audit is refused."""
+    assert audit(words) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: ") and said.count("\n") == 1
+    return said
+
+
 def concluded(result, audit_of=binary_audit):
     """Return what the report of an assessment concludes, and its notes, as lists of sentences."""
     return SimpleNamespace(**document_of(audit_of(result)).data["conclusions"])

@@ -23,7 +23,7 @@ from fairbench.core.errors import UserError
 from fairbench.core.text import two_digits
 from fairbench.evaluation.findings import ERROR_RATE, LARGE, OPEN, SMALL, answer_gap
 from fairbench.inference.gaps import GroupLimits, SupposedRates, largest_gap, least_number
-from tests.audits.tables import audit, concluded, parse, predictions, written
+from tests.audits.tables import concluded, parse, predictions, refusal, shown_by, written
 
 POPULATIONS = {population.name: population for population in populations()}
 
@@ -280,8 +280,6 @@ def test_what_cannot_be_is_refused(given, sentence):
 
 
 def test_it_is_printed_and_a_file_of_that_name_is_audited_by_its_path(capsys, tmp_path):
-    assert audit(["plan", "groups=[0.9,0.1]", "rate=0.8", "gap=0.1"]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
+    printed = shown_by(["plan", "groups=[0.9,0.1]", "rate=0.8", "gap=0.1"], capsys)
     assert "groups of 90 % : 10 %, a rate of 0.8 and a gap of 0.1." in printed
-    assert audit(["./plan"]) == 2
-    assert "plan is not a file" in capsys.readouterr().err
+    assert "plan is not a file" in refusal(["./plan"], capsys)

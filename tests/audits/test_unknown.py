@@ -23,7 +23,7 @@ from fairbench.evaluation.findings import (
 )
 from fairbench.inference.partial import RateBounds
 from fairbench.metrics.registry import binary_confusion
-from tests.audits.tables import audit, parse, predictions, written
+from tests.audits.tables import audit, parse, predictions, refusal, shown_by, written
 
 WORDS = ["target=label", "score=score", "group=sex", "selected=hired"]
 
@@ -113,8 +113,7 @@ def test_a_large_gap_names_two_groups_that_are_surely_so_far_apart():
 
 def test_the_report_is_of_the_selected_and_says_what_follows_for_everyone(tmp_path, capsys):
     path = written(partly_selected()[0], tmp_path)
-    assert audit([path, *WORDS, f"out={tmp_path / 'out'}"]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
+    printed = shown_by([path, *WORDS, f"out={tmp_path / 'out'}"], capsys)
     assert "Of 3,000 people, 2," in printed
     assert "What cannot be known" in printed
     larger = "By sex, the precision of Female is higher than that of Male by more than 0.05, of"
@@ -174,10 +173,7 @@ def test_faults_are_one_sentence(words, change, sentence, tmp_path, capsys):
     given = [
         word for word in WORDS if word.partition("=")[0] not in {w.partition("=")[0] for w in words}
     ]
-    assert audit([path, *given, *words]) == 2
-    printed = capsys.readouterr().err
-    assert sentence in printed
-    assert printed.count("\n") == 1
+    assert sentence in refusal([path, *given, *words], capsys)
 
 
 def by_proxy(rows=3000, *, seed=0, spread=0.3, gap=0.0):
@@ -260,10 +256,7 @@ def test_faults_of_proxies_are_one_sentence(words, change, sentence, tmp_path, c
     path = written(by_proxy(100)[0].assign(**change), tmp_path)
     given = ["target=label", "score=score", "proxy=[men,women]"]
     given = [word for word in given if not any(w.startswith(word.split("=")[0]) for w in words)]
-    assert audit([path, *given, *words]) == 2
-    printed = capsys.readouterr().err
-    assert sentence in printed
-    assert printed.count("\n") == 1
+    assert sentence in refusal([path, *given, *words], capsys)
 
 
 # Answers that say that a category is not known are told from categories, in any spelling.

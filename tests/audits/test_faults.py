@@ -209,7 +209,6 @@ FAULTS = {
         {"score": "", "prediction": "label"},
         r"prediction= names 'label', which is the column of labels \(target=\): .*; name another",
     ),
-    "groups by the labels' name": (predictions(60), {"group": "[sex,label]"}, r"group= names 'la"),
     "score is the label": (
         predictions(60).assign(score=lambda frame: frame["label"]),
         {},

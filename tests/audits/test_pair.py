@@ -105,14 +105,6 @@ def test_without_labels_only_decisions_are_concluded_on(tmp_path, capsys):
     assert sex.startswith("By sex, the gap in true positive rate, false positive rate, precision")
 
 
-def test_texts_of_the_file_are_escaped_on_the_page(tmp_path, capsys):
-    frame = pair(200).rename(columns={"other": "<b>bold</b>"})
-    path = written(frame, tmp_path)
-    words = ["target=label", "score=score", "against=<b>bold</b>", "group=sex"]
-    assert audit([str(path), *words, f"out={tmp_path / 'out'}"]) == 0
-    assert "<b>" not in (tmp_path / "out" / "pair.html").read_text()
-
-
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -19,6 +19,11 @@ def thresholds(frame, folder, *more, words=WORDS):
     return table, options, _other_thresholds(table, options, 0.05)
 
 
+def smallest_of_sex(table):
+    """Return the smallest impact ratio of the sexes."""
+    return min(row["ratio"] for row in impact_ratios(table) if row["attribute"] == "sex")
+
+
 def test_curves_are_the_rates_at_each_threshold(tmp_path):
     table, _, result = thresholds(predictions(500), tmp_path)
     curve = result[0][0]
@@ -39,12 +44,7 @@ def test_thresholds_select_a_tenth_more_each_and_todays_is_among_them(tmp_path):
     shares = [row.selected for row in mine if not row.current]
     assert shares == pytest.approx(np.arange(9, 0, -1) / 10, abs=0.01)
     (today,) = [row for row in mine if row.current]
-    ratios = [
-        impact_ratio["ratio"]
-        for impact_ratio in impact_ratios(table)
-        if impact_ratio["attribute"] == "sex"
-    ]
-    assert today.ratio == pytest.approx(min(ratios))
+    assert today.ratio == pytest.approx(smallest_of_sex(table))
     for row in result[1].itertuples():
         assert row.ratio_lower <= row.ratio <= row.ratio_upper <= 1
         assert row.gap_lower <= row.gap <= row.gap_upper
@@ -57,12 +57,7 @@ def test_the_favourable_decision_may_be_below_the_threshold(tmp_path):
         assert other.selected == pytest.approx(1 - one.selected)
         assert other.gap == pytest.approx(one.gap)
     (today,) = [row for row in below[1].itertuples() if row.current and row.attribute == "sex"]
-    ratios = [
-        impact_ratio["ratio"]
-        for impact_ratio in impact_ratios(table)
-        if impact_ratio["attribute"] == "sex"
-    ]
-    assert today.ratio == pytest.approx(min(ratios))
+    assert today.ratio == pytest.approx(smallest_of_sex(table))
 
 
 def test_weights_of_one_change_no_estimate(tmp_path):

@@ -595,7 +595,7 @@ def of_selected(drawing: Drawing, generator: np.random.Generator) -> Sample:
 
     def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
         assessment = unknown.assess_selected(table, options, only_findings=True)
-        of_everyone, _, _ = unknown.bound_everyone(table, options, assessment.bounds.risk)
+        of_everyone, _, _ = unknown.bound_everyone(table, options, assessment.budget.risk)
         return [*binary.findings_of(assessment), *of_everyone], []
 
     alone = partial(gaps_alone, chosen, budget, _OF_SELECTED, PART)

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from fairbench.audits import question
 from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF
 from fairbench.audits.gaps import (
-    Bounds,
     Gap,
     asked_within,
     gaps_of,
@@ -196,7 +195,6 @@ def _with_supposed(
     supposed: Sequence[GroupCounts],
     table: AuditTable,
     completion: CalibrationPosterior,
-    epsilon: float,
     seed: int,
 ) -> list[Gap]:
     """Return gaps with their values under equal calibration, and the robustness of open ones.
@@ -205,7 +203,6 @@ def _with_supposed(
     ----------
     supposed : the counts of each attribute that follow from draws of `completion`.
     completion : the labels completed as if all groups' scores were calibrated equally.
-    epsilon : the gap that matters.
     """
     drawn = {of_groups.attribute: of_groups.intervals.draws for of_groups in supposed}
     gaps = [
@@ -218,7 +215,7 @@ def _with_supposed(
         gap: verdict
         for gap in gaps
         if gap.verdict == findings.OPEN
-        and (verdict := _verdict(gap.supposed, epsilon)) != findings.OPEN
+        and (verdict := _verdict(gap, gap.supposed)) != findings.OPEN
     }
 
     @cache
@@ -228,7 +225,7 @@ def _with_supposed(
         counts = completion.with_slopes(np.where(members[group] > 0, factor, 1.0), seed)
         draws = population_draws(counts, members, len(counts), rng(seed, "stress", attribute))
         return {
-            gap: _verdict(gap.interval(gap.rate(draws[:, gap.compared])), epsilon)
+            gap: _verdict(gap, gap.interval(gap.rate(draws[:, gap.compared])))
             for gap in follows
             if gap.attribute == attribute
         }
@@ -256,10 +253,10 @@ def _with_supposed(
     return [replace(gap, stress=stress(gap)) for gap in gaps]
 
 
-def _verdict(gap: tuple[float, float, float], epsilon: float) -> str:
-    """Return what the value and interval of a gap say of it by themselves."""
-    _, lower, upper = gap
-    return findings.side_of(*size_bounds(lower, upper), epsilon)
+def _verdict(gap: Gap, estimate: tuple[float, float, float]) -> str:
+    """Return what a value and an interval say of a gap by themselves."""
+    _, lower, upper = estimate
+    return findings.side_of(*size_bounds(lower, upper), gap.asked.bound)
 
 
 # What other thresholds would decide: who is selected, who errs, and where a constraint holds.
@@ -483,7 +480,7 @@ class Assessment:
 
     Attributes
     ----------
-    bounds : the tolerance and the error budget of verdicts on gaps and a constraint.
+    budget : the error budget of verdicts on gaps and a constraint.
     sizes : how many ``rows`` and ``labels`` each ``group`` of an ``attribute`` has.
     metrics : all metrics, in the columns that `fairbench.evaluate` returns; from labels alone, if
         there are any.
@@ -497,7 +494,7 @@ class Assessment:
 
     options: Options
     table: AuditTable
-    bounds: Bounds
+    budget: ErrorBudget
     sizes: Sequence[Row]
     metrics: pd.DataFrame
     assumed: pd.DataFrame | None
@@ -559,10 +556,13 @@ def assess(
     # of the error rate to that question.
     has_question = table.sampling is not None or isinstance(options, GatedOptions)
     rate = findings.ERROR_RATE - findings.QUESTION_RATE * has_question
-    bounds = Bounds(options.epsilon, evaluator.minimum_group_size, ErrorBudget(questions, rate))
+    budget, minimum = ErrorBudget(questions, rate), evaluator.minimum_group_size
+    risk = budget.risk
     gaps = gaps_of(
         counts,
-        bounds,
+        options.epsilon,
+        risk,
+        minimum=minimum,
         decided=decided,
         assumed=basis is _Basis.SCORES,
         metrics=gap_metrics,
@@ -577,9 +577,7 @@ def assess(
     metrics_if_alike = None
     scores: Sequence[Row] = []
     if not only_findings:
-        metrics_if_alike, gaps = _with_robustness(
-            gaps, table, rows, counts, evaluator, bounds, seed
-        )
+        metrics_if_alike, gaps = _with_robustness(gaps, table, rows, counts, evaluator, risk, seed)
         if metrics_within:
             within = within_metrics(table, options, evaluator)
             metrics = pd.concat([metrics, within], ignore_index=True)
@@ -590,7 +588,7 @@ def assess(
     return Assessment(
         options=options,
         table=table,
-        bounds=bounds,
+        budget=budget,
         sizes=_sizes(table),
         metrics=metrics,
         assumed=metrics_if_alike,
@@ -600,12 +598,12 @@ def assess(
         ),
         impact=impact_ratios(table),
         thresholds=(
-            _other_thresholds(table, options, bounds.risk)
+            _other_thresholds(table, options, risk)
             if options.constraint or not only_findings
             else ([], pd.DataFrame(), None)
         ),
         scores=scores,
-        within=standardised_gaps(table, options, bounds, metrics_within),
+        within=standardised_gaps(table, options, metrics_within, minimum=minimum, risk=risk),
     )
 
 
@@ -615,7 +613,7 @@ def _with_robustness(
     rows: SomeLabels,
     counts: list[GroupCounts],
     evaluator: Evaluator,
-    bounds: Bounds,
+    risk: float,
     seed: int,
 ) -> tuple[pd.DataFrame | None, list[Gap]]:
     """Add to gaps what would change their verdicts, and how many labels would settle them.
@@ -632,11 +630,11 @@ def _with_robustness(
         _, completion = rows.completion(seed, SIGNED)
     if completion is not None:
         metrics_if_alike, counts_if_alike = rows.evaluate(evaluator, seed, completion.counts)
-        gaps = _with_supposed(gaps, counts_if_alike, table, completion, bounds.epsilon, seed)
-    gaps = with_tipping(gaps, counts, bounds)
+        gaps = _with_supposed(gaps, counts_if_alike, table, completion, seed)
+    gaps = with_tipping(gaps, counts, risk)
     is_posterior = evaluator.interval == DIRICHLET and basis is not _Basis.SCORES
     if not (basis is _Basis.DECISIONS or table.design or table.sampling or is_posterior):
-        gaps = with_needed(gaps, rows, counts, bounds, seed)
+        gaps = with_needed(gaps, rows, counts, risk, seed)
     return metrics_if_alike, gaps
 
 

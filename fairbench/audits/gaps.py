@@ -20,7 +20,7 @@ from fairbench.data.dataset import Task
 from fairbench.evaluation import findings
 from fairbench.evaluation.by_group import Row
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.findings import ErrorBudget, Finding, Measure
+from fairbench.evaluation.findings import Finding, Measure
 from fairbench.evaluation.groups import (
     CountIntervals,
     GapInterval,
@@ -160,24 +160,12 @@ class Gap(Measure):
         return float(sizes.mean()), float(lower), float(upper)
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """What verdicts are given by: the gap that matters, rows that suffice, and the budget."""
-
-    epsilon: float
-    minimum: int
-    budget: ErrorBudget
-
-    @property
-    def risk(self) -> float:
-        """The probability with which one verdict may be wrong."""
-        return self.budget.risk
-
-
 def gaps_of(
     counted: Sequence[GroupCounts],
-    bounds: Bounds,
+    epsilon: float,
+    risk: float,
     *,
+    minimum: int,
     assumed: bool,
     decided: Sequence[GroupCounts] = (),
     metrics: Sequence[str] = tuple(RATE_OF),
@@ -188,26 +176,28 @@ def gaps_of(
     Parameters
     ----------
     counted : the counts of each attribute's groups.
-    bounds : the gap that matters, the rows that suffice, and the error budget.
+    epsilon : the gap that matters.
+    risk : the error rate of one answer.
+    minimum : how many rows of a group suffice.
     assumed : whether there are no labels at all; decisions, and their gap, are known all the same.
     decided : counts that have the groups' selection rates; those of `counted` by default.
     metrics : the gaps that are asked for.
     names : metric -> what its rate is called.
     """
-    return [
-        _gap(
-            of_decisions if metric == NEEDS_NO_LABELS else of_groups,
-            metric,
-            names[metric],
-            bounds,
-            no_labels=assumed,
-        )
-        for of_groups, of_decisions in zip(counted, decided or counted, strict=True)
-        for metric in metrics
-    ]
+    gaps = []
+    for of_groups, of_decisions in zip(counted, decided or counted, strict=True):
+        asked = Finding(findings.GAP, of_groups.attribute, "", findings.NOT_MEASURED, bound=epsilon)
+        for metric in metrics:
+            counts = of_decisions if metric == NEEDS_NO_LABELS else of_groups
+            given = ASSUMED if assumed and metric != NEEDS_NO_LABELS else ""
+            of_metric = replace(asked, measure=names[metric], needs=TOO_FEW, given=given)
+            gaps.append(_gap(of_metric, counts, metric, minimum, risk, no_labels=assumed))
+    return gaps
 
 
-def _gap(counted: GroupCounts, metric: str, name: str, bounds: Bounds, *, no_labels: bool) -> Gap:
+def _gap(
+    asked: Finding, counted: GroupCounts, metric: str, minimum: int, risk: float, *, no_labels: bool
+) -> Gap:
     """Return the gap in one metric between the groups of an attribute.
 
     As in the tables of :func:`fairbench.evaluate` and in gates, a group of few rows takes part: its
@@ -222,16 +212,9 @@ def _gap(counted: GroupCounts, metric: str, name: str, bounds: Bounds, *, no_lab
     labels = np.asarray(counted.counts).sum(axis=-1)
     some_labels = isinstance(intervals, LabelledIntervals) and metric != NEEDS_NO_LABELS
     short = names[(labels < FEWEST_LABELS) & some_labels].tolist()
-    few = (people > 0) & (sizes < (1 if some_labels else bounds.minimum))
-    asked = Finding(
-        *(findings.GAP, counted.attribute, name, findings.NOT_MEASURED),
-        bound=bounds.epsilon,
-        n=int(sizes.sum()),
-        needs=TOO_FEW,
-        given=ASSUMED if no_labels and metric != NEEDS_NO_LABELS else "",
-    )
+    few = (people > 0) & (sizes < (1 if some_labels else minimum))
     gap = Gap(
-        asked,
+        replace(asked, n=int(sizes.sum())),
         names[compared].tolist(),
         signed=compared.sum() == 2 and not left_out,
         few=names[few].tolist(),
@@ -245,22 +228,22 @@ def _gap(counted: GroupCounts, metric: str, name: str, bounds: Bounds, *, no_lab
         return gap
     if isinstance(intervals, CountIntervals):
         rates = rate(intervals.posterior_counts(metrics_of(BINARY)[metric])[:, gap.compared])
-        gap = _of_counts(gap, intervals, rates, bounds)
+        gap = _of_counts(gap, intervals, rates, risk)
     else:
         rates = rate(intervals.draws[:, gap.compared])
-        gap = _of_draws(gap, rates, bounds, no_labels=no_labels)
+        gap = _of_draws(gap, rates, risk, no_labels=no_labels)
     if gap.signed:
         return gap
     return replace(gap, noise=float(np.ptp(rates - rates.mean(axis=0), axis=1).mean()))
 
 
-def _of_counts(gap: Gap, intervals: CountIntervals, drawn: Floats, bounds: Bounds) -> Gap:
+def _of_counts(gap: Gap, intervals: CountIntervals, drawn: Floats, risk: float) -> Gap:
     """Return a gap with what the intervals of counts say, and posterior draws (T, A) of its rates.
 
     A group of few labels may still hold a surprise: with one, no gap is called small.
     """
     metric = metrics_of(BINARY)[gap.metric]
-    rate = gap.rate
+    rate, epsilon = gap.rate, gap.asked.bound
     is_compared = np.isin(np.arange(intervals.counts.shape[-2]), gap.compared)[None]
     unseen = ~is_compared & (intervals.rows([RATE_OF[NEEDS_NO_LABELS]]) > 0)
     rates = rate(intervals.counts_of(metric)[gap.compared])
@@ -287,9 +270,9 @@ def _of_counts(gap: Gap, intervals: CountIntervals, drawn: Floats, bounds: Bound
         rates=rates.tolist(),
         estimate=(float(gap.size(rates)), lower, upper),
         standard_error=error,
-    ).answered(bounds.risk)
+    ).answered(risk)
     small = probability_below(
-        _share_small(drawn, bounds.epsilon), *size_limits, bounds.epsilon, level=intervals.level
+        _share_small(drawn, epsilon), *size_limits, epsilon, level=intervals.level
     )
     # A posterior takes some two of several groups to be apart, and may be less sure than that.
     least = findings.LEVEL if gap.verdict == findings.SMALL else 0.0
@@ -303,20 +286,21 @@ def _at_level(intervals: CountIntervals, level: float) -> CountIntervals:
     return replace(intervals, level=level)
 
 
-def _of_draws(gap: Gap, rates: Floats, bounds: Bounds, *, no_labels: bool) -> Gap:
+def _of_draws(gap: Gap, rates: Floats, risk: float, *, no_labels: bool) -> Gap:
     """Return a gap with its interval and verdict from posterior draws (T, A) of its rates.
 
     They do not hold what may be true of a group that is left out: with one, no gap is small.
     """
     value, lower, upper = gap.interval(rates)
-    small = _share_small(rates, bounds.epsilon)
+    epsilon = gap.asked.bound
+    small = _share_small(rates, epsilon)
     if no_labels:
         # The probability is one-sided and the interval two-sided: without this bound, the
         # probability could be under 5 % although the interval still contains epsilon.
         size_limits = lower, upper
         if gap.signed:
             size_limits = size_bounds(lower, upper)
-        small = float(probability_below(small, *size_limits, bounds.epsilon))
+        small = float(probability_below(small, *size_limits, epsilon))
     return replace(
         gap,
         gap=_draws_at(rates),
@@ -324,7 +308,7 @@ def _of_draws(gap: Gap, rates: Floats, bounds: Bounds, *, no_labels: bool) -> Ga
         estimate=(value, lower, upper),
         may_be_small=not gap.left_out,
         small=min(small, findings.LEVEL) if gap.left_out else small,
-    ).answered(bounds.risk)
+    ).answered(risk)
 
 
 def _share_small(rates: Floats, epsilon: float) -> float:
@@ -362,14 +346,14 @@ def _draws_at(rates: Floats) -> Callable[[float], GapInterval]:
 # same intervals at the same level.
 
 
-def with_tipping(gaps: Sequence[Gap], counted: Sequence[GroupCounts], bounds: Bounds) -> list[Gap]:
+def with_tipping(gaps: Sequence[Gap], counted: Sequence[GroupCounts], risk: float) -> list[Gap]:
     """Return gaps with how many wrong labels would undo each verdict that rests on labels.
 
     Gaps of weighted or clustered rows, and those of the papers' posterior, stay as they are.
     """
     by_name = {of_groups.attribute: of_groups for of_groups in counted}
     return [
-        replace(gap, tipping=_tipping(gap, by_name[gap.attribute], bounds))
+        replace(gap, tipping=_tipping(gap, by_name[gap.attribute], risk))
         if gap.verdict in (findings.SMALL, findings.LARGE)
         and not gap.assumed
         and gap.metric != NEEDS_NO_LABELS
@@ -378,7 +362,7 @@ def with_tipping(gaps: Sequence[Gap], counted: Sequence[GroupCounts], bounds: Bo
     ]
 
 
-def _tipping(gap: Gap, counted: GroupCounts, bounds: Bounds) -> Tipping | None:
+def _tipping(gap: Gap, counted: GroupCounts, risk: float) -> Tipping | None:
     """Return how many wrong labels would undo a verdict; None where intervals do not allow it."""
     intervals = counted.intervals
     limits = rate_limits
@@ -393,7 +377,7 @@ def _tipping(gap: Gap, counted: GroupCounts, bounds: Bounds) -> Tipping | None:
         return None
     labels = np.asarray(counted.counts).sum(axis=-1)[gap.compared]
     verdict = FlippedVerdict(
-        gap.verdict == findings.LARGE, possible, labels, bounds.epsilon, bounds.risk, limits
+        gap.verdict == findings.LARGE, possible, labels, gap.asked.bound, risk, limits
     )
     return verdict.tipping(gap.names, gap.answer.named[::-1])
 
@@ -412,7 +396,7 @@ def asked_within(table: AuditTable, asked: Sequence[str]) -> list[str]:
 
 
 def standardised_gaps(
-    table: AuditTable, options: Options, bounds: Bounds, asked: Sequence[str]
+    table: AuditTable, options: Options, asked: Sequence[str], *, minimum: int, risk: float
 ) -> list[Gap]:
     """Return the gaps of every attribute over one mix of strata.
 
@@ -437,12 +421,13 @@ def standardised_gaps(
                     table.direction.rate_names[metric],
                     findings.NOT_MEASURED,
                 ),
-                bound=bounds.epsilon,
+                bound=options.epsilon,
                 needs=f"no two have enough rows {same}",
                 scope=f"on average {same}",
             )
             few = counted is not all_rows
-            gaps.append(_standardised_gap(gap, counted, metric, bounds, few=few))
+            standardised = _standardised_gap(gap, counted, metric, minimum, few=few)
+            gaps.append(standardised.answered(risk))
     return gaps
 
 
@@ -456,7 +441,7 @@ def _count_by_stratum(table: AuditTable, attribute: str, rows: NDArray[np.int64]
 
 
 def _standardised_gap(
-    asked: Finding, counted: Stratified, metric: str, bounds: Bounds, *, few: bool
+    asked: Finding, counted: Stratified, metric: str, minimum: int, *, few: bool
 ) -> Gap:
     """Return the gap in one metric between the groups of an attribute.
 
@@ -470,7 +455,7 @@ def _standardised_gap(
     rate = RATE_OF[metric]
     rates = counted.standardised(rate)
     names = np.array(counted.groups, object)
-    pairs_compared = rates.compared(bounds.minimum)
+    pairs_compared = rates.compared(minimum)
     compared = pairs_compared.any(axis=-1)
     gap = Gap(
         asked,
@@ -479,7 +464,7 @@ def _standardised_gap(
         metric=metric,
         within=counted.within,
         strata=list(_strata(counted, rate)),
-        minimum=bounds.minimum,
+        minimum=minimum,
     )
     if compared.sum() < 2:
         return gap
@@ -503,7 +488,7 @@ def _standardised_gap(
         may_be_small=is_complete and (not few or bool(has_enough.all())),
         covered=float(rates.covered[pairs_compared].min()),
         alone=counted.left_out(rate, pairs_compared),
-    ).answered(bounds.risk)
+    )
 
 
 def _standardised_interval(

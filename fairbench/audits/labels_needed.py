@@ -22,7 +22,7 @@ import numpy as np
 from scipy import special
 
 from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF
-from fairbench.audits.gaps import FEWEST_LABELS, Bounds, Gap
+from fairbench.audits.gaps import FEWEST_LABELS, Gap
 from fairbench.audits.question import PlanOptions
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.text import count, two_digits
@@ -48,7 +48,7 @@ ALIKE = "all groups are alike"
 
 
 def with_needed(
-    gaps: Sequence[Gap], rows: SomeLabels, counted: Sequence[GroupCounts], bounds: Bounds, seed: int
+    gaps: Sequence[Gap], rows: SomeLabels, counted: Sequence[GroupCounts], risk: float, seed: int
 ) -> list[Gap]:
     """Return gaps with how many more labels would settle those that are open.
 
@@ -57,12 +57,11 @@ def with_needed(
     rows : the rows with the labels so far. Further ones are of rows at random among those that lack
         one; where none does, of new rows, at most as many as there are.
     counted : the counts of each attribute's groups.
-    bounds : the gap that matters, and the error budget of the page.
+    risk : the error rate of one answer of the page.
     """
     is_complete = rows.labels == rows.rows
     most = rows.rows if is_complete else rows.rows - rows.labels
     least = max(_LEAST * rows.labels, 1)
-    epsilon, risk = bounds.epsilon, bounds.risk
     by_attribute = {groups.attribute: groups for groups in counted}
 
     def needed(gap: Gap) -> Mapping[str, int | None]:
@@ -70,7 +69,7 @@ def with_needed(
         needs_rows = gap.metric == NEEDS_NO_LABELS and not is_complete
         if gap.verdict != OPEN or gap.assumed or needs_rows or len(gap.compared) < 2:
             return {}
-        groups = by_attribute[gap.attribute]
+        groups, epsilon = by_attribute[gap.attribute], gap.asked.bound
         x, n, labels, shares, size_after = rows.known_counts(gap.rate, groups)
         points = sobol(len(x) + 2, WORLDS, rng(seed, "labels needed", gap.attribute, gap.metric))
         luck = special.ndtri(points[:, 2:])

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from fairbench.audits.direction import RATE_OF
-from fairbench.audits.gaps import Bounds
 from fairbench.audits.kinds.binary import audit_of as binary_audit
 from fairbench.audits.question import Options
 from fairbench.audits.report import document_of
@@ -89,4 +88,5 @@ def concluded(result, audit_of=binary_audit):
 
 def bounds_of(epsilon, minimum, attributes=1):
     """Return what verdicts on the gaps of so many attributes are given by."""
-    return Bounds(epsilon, minimum, ErrorBudget(attributes * len(RATE_OF)))
+    risk = ErrorBudget(attributes * len(RATE_OF)).risk
+    return {"epsilon": epsilon, "minimum": minimum, "risk": risk}

@@ -70,7 +70,7 @@ def test_what_groups_that_are_alike_would_show_is_the_range_of_their_noise():
     counted = alike(4000, np.random.default_rng(1))
     (gap,) = (
         g
-        for g in gaps_of([counted], bounds_of(0.05, 1), assumed=False)
+        for g in gaps_of([counted], **bounds_of(0.05, 1), assumed=False)
         if g.metric == "accuracy_gap"
     )
     share = counted.counts[:, [0, 3]].sum(axis=1) / 4000
@@ -93,7 +93,7 @@ def test_the_gap_of_two_groups_is_signed_and_has_no_noise_to_tell_apart():
     draws = posterior_draws(counts, 4000, np.random.default_rng(2))
     gaps = gaps_of(
         [GroupCounts("group", ["a", "b"], counts, PosteriorIntervals(counts, draws, 0.95))],
-        bounds_of(0.05, 1),
+        **bounds_of(0.05, 1),
         assumed=False,
     )
     gap = next(gap for gap in gaps if gap.metric == "false_positive_rate_gap")
@@ -107,7 +107,7 @@ def test_of_complete_labels_the_interval_is_of_the_counts_and_pairs_are_named():
     draws = posterior_draws(counts, 1000, np.random.default_rng(3))
     intervals = CountIntervals(counts, draws, 0.95)
     counted = GroupCounts("group", ["a", "b", "c"], counts, intervals)
-    gaps = {gap.metric: gap for gap in gaps_of([counted], bounds_of(0.05, 10), assumed=False)}
+    gaps = {gap.metric: gap for gap in gaps_of([counted], **bounds_of(0.05, 10), assumed=False)}
     odds = gaps["false_positive_rate_gap"]
     assert odds.value == pytest.approx(0.5 - 0.16)
     assert odds.lower < odds.value < odds.upper
@@ -141,8 +141,8 @@ def counted(counts):
 
 def gaps(each, epsilon):
     bounds = bounds_of(epsilon, 1)
-    result = gaps_of([each], bounds, assumed=False)
-    return {gap.metric: gap for gap in with_tipping(result, [each], bounds)}
+    result = gaps_of([each], **bounds, assumed=False)
+    return {gap.metric: gap for gap in with_tipping(result, [each], bounds["risk"])}
 
 
 def verdicts_with(counts, group, wrong, metric, epsilon):

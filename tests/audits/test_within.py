@@ -141,7 +141,7 @@ def test_findings_are_those_of_the_whole_page_and_share_its_error_rate():
     whole = findings_of(assess(table, options))
     said = [(f.measure, f.scope, f.verdict, f.groups) for f in quick]
     assert said == [(f.measure, f.scope, f.verdict, f.groups) for f in whole]
-    assert assess(table, options, only_findings=True).bounds.budget.questions == 10
+    assert assess(table, options, only_findings=True).budget.questions == 10
 
 
 def test_rates_that_need_labels_are_of_the_rows_that_have_one():

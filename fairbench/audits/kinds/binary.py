@@ -175,7 +175,7 @@ def _on_calibration(assessment: Assessment) -> Iterator[str]:
             yield _said("apart", gap=gap, supposed=(lower, upper), measured=measured)
     for gap in assessment.gaps:
         if gap.stress is not None:
-            yield _on_stress(gap, gap.stress, assessment.bounds.epsilon)
+            yield _on_stress(gap, gap.stress, assessment.options.epsilon)
 
 
 def _on_stress(gap: Gap, stress: Row, epsilon: float) -> str:
@@ -327,7 +327,7 @@ def findings_of(assessment: Assessment) -> list[Finding]:
     scores = [row for row in assessment.calibrations if row["attribute"] in options.group]
     freed = sum(gap.freed for gap in assessment.gaps)
     freed += sum(finding.is_settled for finding in constraint)
-    risk = assessment.bounds.budget.passed_on(freed, len(ratios) + len(scores)).risk
+    risk = assessment.budget.passed_on(freed, len(ratios) + len(scores)).risk
     if risk:
         # Groups of two attributes together are described only: their intervals are not made again.
         groups = {name: table.whole.groups[name] for name in options.group}
@@ -382,7 +382,7 @@ def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
         if not gap.assumed:
             yield from pairs
     if assessment.of_decisions:
-        bound = assessment.bounds.epsilon
+        bound = assessment.options.epsilon
         unknown = Finding(
             findings.GAP, "", "", findings.NOT_MEASURED, bound=bound, needs="there are no labels"
         )
@@ -575,7 +575,7 @@ def _bars(gaps: Sequence[Gap], epsilon: float) -> list[Bar | None]:
 
 def _gaps(assessment: Assessment) -> Table:
     """Return the table of gaps: size, interval, verdict, and what else applies to these rows."""
-    epsilon = assessment.bounds.epsilon
+    epsilon = assessment.options.epsilon
     gaps = assessment.gaps
     is_noisy = any(isfinite(gap.noise) for gap in gaps)
     is_alike = assessment.assumed is not None
@@ -684,7 +684,7 @@ def _key(row: Row) -> tuple[str, str]:
 def _within(assessment: Assessment) -> Iterator[Block]:
     """Yield the gaps over one mix of strata, with those of everyone, and in each stratum."""
     gaps = assessment.within
-    epsilon = assessment.bounds.epsilon
+    epsilon = assessment.options.epsilon
     of_everyone = {(gap.attribute, gap.metric): gap for gap in assessment.gaps}
 
     def raw(gap: Gap) -> Gap:

@@ -143,7 +143,7 @@ def _verdict(verdict: str) -> TableCell:
 def audit_selected(table: AuditTable, options: Options) -> Audit:
     """Audit those who were selected, and say what follows for everyone."""
     assessment = assess_selected(table, options)
-    findings, gaps, rates = bound_everyone(table, options, assessment.bounds.risk)
+    findings, gaps, rates = bound_everyone(table, options, assessment.budget.risk)
     audit = audit_of(assessment)
     first, *others = audit.sections
     said = functools.partial(_said, people=len(table), rows=audit.rows, options=options)

@@ -745,9 +745,8 @@ def _strata(gap: Gap, epsilon: float) -> Table:
         }
         for row, bar in zip(gap.strata, drawn, strict=True)
     ]
-    about = {"within": gap.within, "rate": gap.rate_name, "attribute": gap.attribute}
-    ends = dict(zip(("first", "second"), titles, strict=True))
-    return tables.named_table("audit", "strata", rows, minimum=gap.minimum, **about, **ends)
+    first, second = titles
+    return tables.named_table("audit", "strata", rows, gap=gap, first=first, second=second)
 
 
 _LARGEST = 2.0  # of the ratios that a bar has room for

@@ -167,7 +167,7 @@ def _on_calibration(assessment: Assessment) -> Iterator[str]:
         unlike = list(of_attribute)
         groups = " and ".join(row["group"] for row in unlike)
         fit = unlike[0]["fit"]
-        yield _said("_least_alike", attribute=attribute, groups=groups, fit=fit, advice=advice)
+        yield _said("least_alike", attribute=attribute, groups=groups, fit=fit, advice=advice)
     for gap in assessment.gaps:
         _, lower, upper = gap.supposed
         if lower > gap.upper or upper < gap.lower:

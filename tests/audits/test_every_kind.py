@@ -135,10 +135,10 @@ KINDS = {
 WITHOUT_SMALL = ("a ranking",)  # whose questions are never answered so
 
 
-def asked(kind, frame):
+def asked(kind, frame, **more):
     """Return the report of people as a kind of audit takes them."""
     make, options, _ = KINDS[kind]
-    return fairbench.audit(make(frame).drop(columns="odd"), groups="group", **options)
+    return fairbench.audit(make(frame).drop(columns="odd"), groups="group", **{**options, **more})
 
 
 def of_groups(report):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from benchmarks.statements.simulate import EPSILON
 from benchmarks.statements.two_classes import Cell, People, Rows, several
 from fairbench.audits.assessment import rows_of
 from fairbench.audits.direction import RATE_OF
-from fairbench.audits.gaps import Bounds, Gap, gaps_of
+from fairbench.audits.gaps import Gap, gaps_of
 from fairbench.audits.labels_needed import ALIKE, with_needed
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.findings import LARGE, SMALL, ErrorBudget
@@ -132,9 +133,15 @@ def study(population: Planned, pages: int) -> Study:
         seen = population.seen(drawn)
         evaluator = Evaluator(epsilon=EPSILON)
         _, counts = seen.evaluate(evaluator, 0, counts_alone=True)
-        budget = ErrorBudget(len(counts) * len(RATE_OF))
-        bounds = Bounds(EPSILON, evaluator.minimum_group_size, budget)
-        gaps = with_needed(gaps_of(counts, bounds, assumed=False), seen, counts, bounds, 0)
+        risk = ErrorBudget(len(counts) * len(RATE_OF)).risk
+        asked = partial(
+            gaps_of,
+            epsilon=EPSILON,
+            risk=risk,
+            minimum=evaluator.minimum_group_size,
+            assumed=False,
+        )
+        gaps = with_needed(asked(counts), seen, counts, risk, 0)
         followed: dict[int, bool] = {}
         for gap in gaps:
             for supposed, number in gap.needed.items():
@@ -146,7 +153,7 @@ def study(population: Planned, pages: int) -> Study:
                 after = population.seen(drawn, number)
                 after = replace(after, groups={gap.attribute: after.groups[gap.attribute]})
                 _, then = after.evaluate(evaluator, 0, counts_alone=True)
-                (anew,) = gaps_of(then, bounds, assumed=False, metrics=[gap.metric])
+                (anew,) = asked(then, metrics=[gap.metric])
                 planned += 1
                 settled += anew.verdict == verdict
                 followed.setdefault(number, anew.verdict == verdict)

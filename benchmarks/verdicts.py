@@ -26,8 +26,8 @@ from benchmarks.coverage.labels import (
 )
 from benchmarks.coverage.simulate import Sample
 from benchmarks.measure import show
-from fairbench.audits.assessment import ALARMS
 from fairbench.audits.direction import RATE_OF
+from fairbench.audits.kinds.binary import ALARMS
 from fairbench.core.arrays import Floats, Mask
 from fairbench.evaluation.findings import ErrorBudget
 from fairbench.inference.few_labels.calibration import calibration_p_values

@@ -25,7 +25,7 @@ from benchmarks.statements.two_classes import (
 )
 from fairbench.audits.direction import RATE_NAMES, RATE_OF
 from fairbench.audits.gaps import Gap
-from fairbench.audits.kinds import classes, intervals, numbers, unknown
+from fairbench.audits.kinds import classes, numbers, unknown
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_frame
 from fairbench.core.arrays import Floats
@@ -309,7 +309,7 @@ class Predicted:
             ]
         if self.varied:
             assert self.reach is not None
-            of_intervals = {intervals.WIDTH: (2 * self.reach).tolist()}
+            of_intervals = {numbers.WIDTH: (2 * self.reach).tolist()}
             measures = {numbers.COVERAGE: measures[numbers.COVERAGE], **of_intervals}
         values: dict[Question, Mapping[str, float]] = {
             (GAP, "sex", label(measure), ""): by_name(column)
@@ -350,7 +350,7 @@ def drawn_numbers(people: Predicted, generator: np.random.Generator) -> Sample:
             columns |= {"lower_90": bounds[0], "upper_90": bounds[1]}
         by_sex = group_columns(single, {"sex": single["sex"].cat.categories[0]}, 2)
         data = Labelled(target, pd.DataFrame(columns), by_sex, Task.REGRESSION)
-        compared = intervals.COMPARED if people.varied else numbers.COMPARED
+        compared = numbers.COMPARED_INTERVALS if people.varied else numbers.COMPARED
         return numbers.gap_findings(data, options, compared), []
 
     def frame() -> pd.DataFrame:
@@ -605,8 +605,7 @@ def _concordance(noise: float, observed: float) -> float:
     generator, shares = np.random.default_rng(5), []
     for _ in range(_SAMPLES):
         time, end, risk = times(np.full(_LARGE, noise), np.full(_LARGE, observed), generator)
-        rows = numbers.Survival(np.minimum(time, end), time <= end, risk)
-        shares.append(numbers.concordance(rows)[0])
+        shares.append(numbers.concordance(np.minimum(time, end), time <= end, risk)[0])
     return float(np.mean(shares))
 
 

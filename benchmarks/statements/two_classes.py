@@ -17,7 +17,7 @@ from benchmarks.statements.simulate import EPSILON, PART, Population, Question, 
 from fairbench.audits.assessment import assess
 from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF, Direction
 from fairbench.audits.gaps import Gap
-from fairbench.audits.kinds import binary, unknown
+from fairbench.audits.kinds import binary, pair, unknown
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable
 from fairbench.core.arrays import Floats
@@ -595,7 +595,7 @@ def of_selected(drawing: Drawing, generator: np.random.Generator) -> Sample:
 
     def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
         assessment = unknown.assess_selected(table, options, only_findings=True)
-        of_everyone, _, _ = unknown.bound_everyone(table, options, assessment.bounds.risk)
+        of_everyone, _, _ = unknown.bound_everyone(table, options, assessment.budget.risk)
         return [*binary.findings_of(assessment), *of_everyone], []
 
     alone = partial(gaps_alone, chosen, budget, _OF_SELECTED, PART)
@@ -609,7 +609,7 @@ def compared(drawing: Drawing, generator: np.random.Generator) -> Sample:
 
     def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
         first, second = rows.table(), rows.table(score=rows.other)
-        return binary.compare_tables(first, second, options), []
+        return pair.compare_tables(first, second, options), []
 
     return Sample(options, findings, rows.frame)
 

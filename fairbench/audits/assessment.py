@@ -6,7 +6,7 @@ Begin with :func:`assess`, which computes all of it from a table of predictions.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 from itertools import product
@@ -19,9 +19,7 @@ from numpy.typing import NDArray
 from fairbench.audits import question
 from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF
 from fairbench.audits.gaps import (
-    Bounds,
     Gap,
-    StandardisedGap,
     asked_within,
     gaps_of,
     metrics_of_decisions,
@@ -69,26 +67,6 @@ from fairbench.metrics.registry import (
 )
 from fairbench.reporting.group_tables import sentence_of
 
-ALARMS = 0.01  # the false alarm rate of an audit if all groups are calibrated in the same way
-
-
-def least_alike(found: Sequence[Row]) -> list[Row]:
-    """Return the groups whose labels fit least how the scores of other groups are calibrated.
-
-    An attribute counts if its groups surely differ; of its groups the one that fits least is
-    returned, or several that fit as little. However many groups are compared, at most 3 % of audits
-    have an alarm without cause.
-    """
-    compared = [row for row in found if not np.isnan(row["fit"])]
-    least: dict[str, float] = {}
-    for row in compared:
-        least[row["attribute"]] = min(row["fit"], least.get(row["attribute"], 1.0))
-    return [
-        row
-        for row in compared
-        if row["fit"] == least[row["attribute"]] and row["fit"] * len(compared) < ALARMS
-    ]
-
 
 def calibrations(table: AuditTable, asked: Sequence[str] = (), *, seed: int = 0) -> Iterator[Row]:
     """Yield the calibration of every group of every attribute; nothing without scores or labels.
@@ -123,33 +101,6 @@ def calibrations(table: AuditTable, asked: Sequence[str] = (), *, seed: int = 0)
             )
             of_groups = map(lambda row, fit: {**row, "fit": float(fit)}, of_groups, fits)
         yield from of_groups
-
-
-def excess_findings(found: Sequence[Row], risk: float) -> Iterator[Finding]:
-    """Yield, for each group, whether its scores are too high or too low on average.
-
-    Parameters
-    ----------
-    risk : the error rate of one answer.
-    """
-    for row in found:
-        measured = not np.isnan(row["at"](1 - risk)[0])
-
-        def limits(level: float, row: Row = row) -> Limits:
-            return Limits(row["excess"], *row["at"](level))
-
-        yield Finding(
-            findings.EXCESS,
-            row["attribute"],
-            "mean score less share of label 1",
-            findings.answer_difference(limits, 0.0, risk) if measured else findings.NOT_MEASURED,
-            (row["group"],),
-            value=row["excess"],
-            lower=row["lower"],
-            upper=row["upper"],
-            n=row["labels"],
-            needs="" if measured else "there are too few labels, or of one kind",
-        )
 
 
 # Adverse impact in an audit: the ratios of its groups, and what is found of them.
@@ -239,12 +190,11 @@ LESS = (0.8, 0.67, 0.5, 0.33, 0.0, -1.0)
 MORE = (1.25, 1.5, 2.0, 3.0)
 
 
-def with_supposed(
+def _with_supposed(
     gaps: Sequence[Gap],
     supposed: Sequence[GroupCounts],
     table: AuditTable,
     completion: CalibrationPosterior,
-    epsilon: float,
     seed: int,
 ) -> list[Gap]:
     """Return gaps with their values under equal calibration, and the robustness of open ones.
@@ -253,7 +203,6 @@ def with_supposed(
     ----------
     supposed : the counts of each attribute that follow from draws of `completion`.
     completion : the labels completed as if all groups' scores were calibrated equally.
-    epsilon : the gap that matters.
     """
     drawn = {of_groups.attribute: of_groups.intervals.draws for of_groups in supposed}
     gaps = [
@@ -266,7 +215,7 @@ def with_supposed(
         gap: verdict
         for gap in gaps
         if gap.verdict == findings.OPEN
-        and (verdict := _verdict(gap.supposed, epsilon)) != findings.OPEN
+        and (verdict := _verdict(gap, gap.supposed)) != findings.OPEN
     }
 
     @cache
@@ -276,7 +225,7 @@ def with_supposed(
         counts = completion.with_slopes(np.where(members[group] > 0, factor, 1.0), seed)
         draws = population_draws(counts, members, len(counts), rng(seed, "stress", attribute))
         return {
-            gap: _verdict(gap.interval(gap.rate(draws[:, gap.compared])), epsilon)
+            gap: _verdict(gap, gap.interval(gap.rate(draws[:, gap.compared])))
             for gap in follows
             if gap.attribute == attribute
         }
@@ -304,15 +253,15 @@ def with_supposed(
     return [replace(gap, stress=stress(gap)) for gap in gaps]
 
 
-def _verdict(gap: tuple[float, float, float], epsilon: float) -> str:
-    """Return what the value and interval of a gap say of it by themselves."""
-    _, lower, upper = gap
-    return findings.side_of(*size_bounds(lower, upper), epsilon)
+def _verdict(gap: Gap, estimate: tuple[float, float, float]) -> str:
+    """Return what a value and an interval say of a gap by themselves."""
+    _, lower, upper = estimate
+    return findings.side_of(*size_bounds(lower, upper), gap.asked.bound)
 
 
 # What other thresholds would decide: who is selected, who errs, and where a constraint holds.
 
-STEPS = 9  # thresholds that select 90, 80 ... 10 % of everyone
+_STEPS = 9  # thresholds that select 90, 80 ... 10 % of everyone
 _FINE = 100  # thresholds of a curve, which are the candidates for a constraint, too
 _SURVEYED = 20  # thresholds for weighted or clustered rows, which take longer to count
 CURVES = (selection_rate, false_positive_rate, false_negative_rate)
@@ -320,48 +269,27 @@ _Estimate = tuple[float, float, float]  # a value with its interval
 _UNKNOWN: _Estimate = (findings.NAN, findings.NAN, findings.NAN)
 
 
-@dataclass(frozen=True, eq=False)
-class ThresholdCurves:
-    """Rates of the groups of one attribute at K thresholds.
-
-    Attributes
-    ----------
-    thresholds : (K,) the thresholds, ascending.
-    rates : name of a rate -> (K, G) its values, with the interval of each by itself.
-    """
-
-    attribute: str
-    groups: Sequence[str]
-    thresholds: Floats
-    rates: Mapping[str, Limits]
+# The curves of each attribute, a table of a few thresholds, and the one that a constraint asks for.
+_Thresholds = tuple[Sequence[Row], pd.DataFrame, Row | None]
 
 
-@dataclass(frozen=True, eq=False)
-class Thresholds:
-    """What other thresholds would decide.
-
-    Attributes
-    ----------
-    curves : the rates of each attribute's groups at many thresholds.
-    table : a row for each attribute and threshold, with the columns ``selected``, the share of
-        everyone; ``ratio``, the smallest selection rate of a group over the largest; ``gap``, the
-        largest difference of two selection rates; both with ``_lower`` and ``_upper``; and
-        ``current``, whether decisions are made by this threshold today.
-    constrained : the threshold that a constraint asks for, if there is one; see
-        :func:`_constrained_threshold`.
-    """
-
-    curves: Sequence[ThresholdCurves] = ()
-    table: pd.DataFrame = field(default_factory=pd.DataFrame)
-    constrained: Row | None = None
-
-
-def other_thresholds(table: AuditTable, options: Options, risk: float) -> Thresholds:
+def _other_thresholds(table: AuditTable, options: Options, risk: float) -> _Thresholds:
     """Return what other thresholds would decide; nothing without scores.
 
     Parameters
     ----------
     risk : the error rate of the statement that a constraint holds, or does not hold.
+
+    Returns
+    -------
+    curves : of each attribute, its ``groups``, (K,) ``thresholds``, ascending, and the ``rates``:
+        name -> (K, G) values, with the interval of each by itself.
+    table : a row for each attribute and threshold, with the columns ``selected``, the share of
+        everyone; ``ratio``, the smallest selection rate of a group over the largest; ``gap``, the
+        largest difference of two selection rates; both with ``_lower`` and ``_upper``; and
+        ``current``, whether decisions are made by this threshold today.
+    constrained : the threshold that a constraint asks for, see :func:`_constrained_threshold`; None
+        without one.
 
     Raises
     ------
@@ -370,19 +298,19 @@ def other_thresholds(table: AuditTable, options: Options, risk: float) -> Thresh
     if table.score is None or not options.group:
         if options.constraint:
             raise UserError("constraint= looks for a threshold of scores: name score= and group=")
-        return Thresholds()
+        return [], pd.DataFrame(), None
     label = table.label if len(table.known) == len(table) else None
     low_is_selected = table.direction.good == 0
     rows = ScoredRows(table.score, label, table.design, low_is_selected=low_is_selected)
     n_fine = _FINE if rows.design is None else _SURVEYED
     fine = np.unique(np.quantile(rows.score, np.linspace(0, 1, n_fine + 1), method="nearest"))
-    deciles = np.arange(1, STEPS + 1) / 10
+    deciles = np.arange(1, _STEPS + 1) / 10
     steps = np.unique(np.quantile(rows.score, deciles, method="nearest"))
     current = np.array([] if options.prediction else [options.threshold])
     steps = np.union1d(steps, current)
     thresholds = np.union1d(fine, steps)
     groups = {name: table.groups[name] for name in options.group}
-    curves: list[ThresholdCurves] = []
+    curves: list[Row] = []
     tables = [pd.DataFrame()]
     for attribute, labels in groups.items():
         codes, names = codes_of(labels)
@@ -390,7 +318,8 @@ def other_thresholds(table: AuditTable, options: Options, risk: float) -> Thresh
         limits = rows.limits(curve_rates, codes, thresholds)
         rates = {rate.name: of_rate for rate, of_rate in zip(curve_rates, limits, strict=True)}
         pointwise = {name: of_rate.pointwise for name, of_rate in rates.items()}
-        curves.append(ThresholdCurves(attribute, names, thresholds, pointwise))
+        about = {"attribute": attribute, "groups": names, "thresholds": thresholds}
+        curves.append({**about, "rates": pointwise})
         if len(names) > 1:
             selected = rates[selection_rate.name]
             size = np.bincount(codes, None if rows.design is None else rows.design.weight)
@@ -407,7 +336,7 @@ def other_thresholds(table: AuditTable, options: Options, risk: float) -> Thresh
     constrained = None
     if options.constraint:
         constrained = _constrained_threshold(rows, groups, fine, options, risk)
-    return Thresholds(curves, pd.concat(tables, ignore_index=True), constrained)
+    return curves, pd.concat(tables, ignore_index=True), constrained
 
 
 def _columns(name: str, limits: Limits) -> dict[str, Floats]:
@@ -551,30 +480,30 @@ class Assessment:
 
     Attributes
     ----------
-    bounds : the tolerance and the error budget of verdicts on gaps and a constraint.
+    budget : the error budget of verdicts on gaps and a constraint.
     sizes : how many ``rows`` and ``labels`` each ``group`` of an ``attribute`` has.
     metrics : all metrics, in the columns that `fairbench.evaluate` returns; from labels alone, if
         there are any.
     assumed : the metrics of counts if all groups' scores are calibrated equally; None where labels
         are complete or too many for that to say more, or there are no scores.
     impact : how often each group is selected, and the ratio to the group it is compared with.
-    thresholds : what other thresholds would decide.
+    thresholds : what other thresholds would decide, see :func:`_other_thresholds`.
     scores : how the scores of each group are distributed.
     within : the gaps over one mix of strata, if within= is given.
     """
 
     options: Options
     table: AuditTable
-    bounds: Bounds
+    budget: ErrorBudget
     sizes: Sequence[Row]
     metrics: pd.DataFrame
     assumed: pd.DataFrame | None
     gaps: Sequence[Gap]
     calibrations: Sequence[Row]
     impact: Sequence[Row]
-    thresholds: Thresholds
+    thresholds: _Thresholds
     scores: Sequence[Row]
-    within: Sequence[StandardisedGap] = ()
+    within: Sequence[Gap] = ()
 
     @property
     def labels(self) -> int:
@@ -627,10 +556,13 @@ def assess(
     # of the error rate to that question.
     has_question = table.sampling is not None or isinstance(options, GatedOptions)
     rate = findings.ERROR_RATE - findings.QUESTION_RATE * has_question
-    bounds = Bounds(options.epsilon, evaluator.minimum_group_size, ErrorBudget(questions, rate))
+    budget, minimum = ErrorBudget(questions, rate), evaluator.minimum_group_size
+    risk = budget.risk
     gaps = gaps_of(
         counts,
-        bounds,
+        options.epsilon,
+        risk,
+        minimum=minimum,
         decided=decided,
         assumed=basis is _Basis.SCORES,
         metrics=gap_metrics,
@@ -645,21 +577,18 @@ def assess(
     metrics_if_alike = None
     scores: Sequence[Row] = []
     if not only_findings:
-        metrics_if_alike, gaps = _with_robustness(
-            gaps, table, rows, counts, evaluator, bounds, seed
-        )
+        metrics_if_alike, gaps = _with_robustness(gaps, table, rows, counts, evaluator, risk, seed)
         if metrics_within:
             within = within_metrics(table, options, evaluator)
             metrics = pd.concat([metrics, within], ignore_index=True)
         if table.score is not None:
             groups = {name: table.groups[name] for name in options.group}
             scores = score_distributions(table.score, groups, table.design)
-    needs_thresholds = options.constraint or not only_findings
     compared_attributes = () if only_findings else options.group
     return Assessment(
         options=options,
         table=table,
-        bounds=bounds,
+        budget=budget,
         sizes=_sizes(table),
         metrics=metrics,
         assumed=metrics_if_alike,
@@ -669,10 +598,12 @@ def assess(
         ),
         impact=impact_ratios(table),
         thresholds=(
-            other_thresholds(table, options, bounds.risk) if needs_thresholds else Thresholds()
+            _other_thresholds(table, options, risk)
+            if options.constraint or not only_findings
+            else ([], pd.DataFrame(), None)
         ),
         scores=scores,
-        within=standardised_gaps(table, options, bounds, metrics_within),
+        within=standardised_gaps(table, options, metrics_within, minimum=minimum, risk=risk),
     )
 
 
@@ -682,7 +613,7 @@ def _with_robustness(
     rows: SomeLabels,
     counts: list[GroupCounts],
     evaluator: Evaluator,
-    bounds: Bounds,
+    risk: float,
     seed: int,
 ) -> tuple[pd.DataFrame | None, list[Gap]]:
     """Add to gaps what would change their verdicts, and how many labels would settle them.
@@ -699,11 +630,11 @@ def _with_robustness(
         _, completion = rows.completion(seed, SIGNED)
     if completion is not None:
         metrics_if_alike, counts_if_alike = rows.evaluate(evaluator, seed, completion.counts)
-        gaps = with_supposed(gaps, counts_if_alike, table, completion, bounds.epsilon, seed)
-    gaps = with_tipping(gaps, counts, bounds)
+        gaps = _with_supposed(gaps, counts_if_alike, table, completion, seed)
+    gaps = with_tipping(gaps, counts, risk)
     is_posterior = evaluator.interval == DIRICHLET and basis is not _Basis.SCORES
     if not (basis is _Basis.DECISIONS or table.design or table.sampling or is_posterior):
-        gaps = with_needed(gaps, rows, counts, bounds, seed)
+        gaps = with_needed(gaps, rows, counts, risk, seed)
     return metrics_if_alike, gaps
 
 

@@ -208,12 +208,12 @@ def decisions_named(decision: str) -> tuple[str, ...]:
     return names
 
 
-def sounds_adverse(text: str) -> bool:
+def _sounds_adverse(text: str) -> bool:
     """Say whether a column or label is called like something that is bad for a person.
 
     Examples
     --------
-    >>> sounds_adverse("PD_12m"), sounds_adverse("two_year_recid"), sounds_adverse("repaid")
+    >>> _sounds_adverse("PD_12m"), _sounds_adverse("two_year_recid"), _sounds_adverse("repaid")
     (True, True, False)
     """
     apart = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", text).casefold()
@@ -274,7 +274,7 @@ def check_said(
     UserError : it was not said; the message shows what either answer means for the rows.
     """
     columns = (options.score, options.target, options.prediction, direction.names[1])
-    adverse = [name for name in columns if sounds_adverse(name)]
+    adverse = [name for name in columns if _sounds_adverse(name)]
     if direction.favourable is not None or not (adverse or direction.decisions or options.purpose):
         return
     if not (side or options.prediction):
@@ -298,7 +298,7 @@ def _granted(
     word: str,
 ) -> str:
     """Return how often decisions are the good one, for the groups of the most and least."""
-    everyone = f"{percent_of(share_of(granted, times))} of the rows as {word}"
+    everyone = f"{percent_of(_share_of(granted, times))} of the rows as {word}"
     if groups is None:
         return everyone
     codes, names = codes_of(groups)
@@ -317,12 +317,12 @@ def _granted(
     return f"{text} as {word}"
 
 
-def share_of(rows: NDArray[np.bool_], times: NDArray[np.int64] | None = None) -> float:
+def _share_of(rows: NDArray[np.bool_], times: NDArray[np.int64] | None = None) -> float:
     """Return the share of rows (n,) that are marked, each counted as often as it comes."""
     return float(rows.mean()) if times is None else float(times[rows].sum() / times.sum())
 
 
-def score_area(
+def _score_area(
     score: Floats, label: Floats, times: NDArray[np.int64] | None = None
 ) -> tuple[float, float]:
     """Return the area under the ROC curve, and a bound of its standard error.
@@ -355,7 +355,7 @@ _SURE = 3.3  # standard errors: one file in two thousand is wrongly taken to run
 
 def runs_against(score: Floats, label: Floats, times: NDArray[np.int64] | None = None) -> bool:
     """Say whether scores are surely lower where the label is 1."""
-    area, error = score_area(score, label, times)
+    area, error = _score_area(score, label, times)
     return bool(area + _SURE * error < 0.5)
 
 
@@ -365,7 +365,7 @@ def which_foretold(score: Floats, label: Floats, names: tuple[str, str], column:
         number(np.mean(scores)) if len(scores := score[label == value]) else "unknown"
         for value in (0, 1)
     ]
-    area, _ = score_area(score, label)
+    area, _ = _score_area(score, label)
     ways = ["", ""]
     if not np.isnan(area):
         of_second = f" puts {percent_of(area)} of pairs in the right order"
@@ -401,7 +401,7 @@ def reading(
     who += f"'{decided}' says so" if decided else side
     if granted is not None:
         rows = count(len(granted) if times is None else times.sum())
-        who += f" ({percent_of(share_of(granted, times))} of {rows} rows)"
+        who += f" ({percent_of(_share_of(granted, times))} of {rows} rows)"
     foretells = f"'{score}' is read as {means} '{direction.names[1]}'"
     if direction.favourable is None:
         start = f"{foretells}. " if score else ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from math import floor, log10
 from typing import Any
 
 import numpy as np
@@ -18,19 +17,10 @@ from fairbench.audits.table import AuditTable
 from fairbench.core.arrays import Floats, Mask, rng
 from fairbench.core.text import listed
 from fairbench.data.dataset import Task
+from fairbench.evaluation import findings
 from fairbench.evaluation.by_group import Row
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.findings import (
-    GAP,
-    LARGE,
-    LEVEL,
-    NAN,
-    NOT_MEASURED,
-    SMALL,
-    ErrorBudget,
-    Finding,
-    Measure,
-)
+from fairbench.evaluation.findings import Finding, Measure
 from fairbench.evaluation.groups import (
     CountIntervals,
     GapInterval,
@@ -69,7 +59,7 @@ FEWEST_LABELS = 30  # that every group must have before a gap is called small
 
 @dataclass(frozen=True, eq=False)
 class Gap(Measure):
-    """The largest difference of a rate between two groups of an attribute, and its answer.
+    """The largest difference of a rate between two groups, of everyone or over strata; its answer.
 
     Attributes
     ----------
@@ -92,19 +82,36 @@ class Gap(Measure):
     needed : for an open gap, true gap that is supposed -> how many more labels would settle it;
         None where all are too few. Empty if that is not computed.
     fixed : why the rate is the same in every group by construction, so that nothing is found of it.
+    within : the columns whose levels are strata, of a gap on average over strata. No such gap is
+        small without each two groups, and the rates are those of the first of each pair of groups,
+        over the strata that the second has rows in, too.
+    covered : the share of all rows that the rate counts which are in strata over which every pair
+        is compared.
+    alone : the other strata.
+    strata : the gap in each ``stratum``: the share of all rows that the rate counts which are in it
+        (``weight``), how many these are (``rows``), the groups with the ``low`` and the ``high``
+        rate, or, of two groups, the first and the second, the ``rates`` of both, the gap (of two
+        groups the second's rate less the first's) with its limits, and how many rows the
+        ``smallest`` group has that has any. Without two groups these are blank, NaN and 0.
+    minimum : the number of rows under which a group is not compared within strata.
     """
 
     metric: str = ""
     compared: Sequence[int] = ()
     left_out: Sequence[str] = ()
-    supposed: tuple[float, float, float] = (NAN, NAN, NAN)
-    small: float = NAN
+    supposed: tuple[float, float, float] = (findings.NAN, findings.NAN, findings.NAN)
+    small: float = findings.NAN
     tipping: Tipping | None = None
     short_of_labels: Sequence[str] = ()
-    standard_error: float = NAN
+    standard_error: float = findings.NAN
     stress: Mapping[str, Any] | None = None
     needed: Mapping[str, int | None] = field(default_factory=dict)
     fixed: str = ""
+    within: str = ""
+    covered: float = findings.NAN
+    alone: Sequence[str] = ()
+    strata: Sequence[Row] = ()
+    minimum: int = 0
 
     @property
     def assumed(self) -> bool:
@@ -126,11 +133,11 @@ class Gap(Measure):
         """
         if self.fixed:
             return 1.0
-        if self.assumed or self.verdict not in (LARGE, SMALL):
+        if self.assumed or self.verdict not in (findings.LARGE, findings.SMALL):
             return 0.0
         groups = len(self.compared)
         complete = len(self.answer.pairs) == groups * (groups - 1) / 2
-        return 1.0 if self.verdict == SMALL or complete else 0.5
+        return 1.0 if self.verdict == findings.SMALL or complete else 0.5
 
     @property
     def named(self) -> list[str]:
@@ -153,24 +160,12 @@ class Gap(Measure):
         return float(sizes.mean()), float(lower), float(upper)
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """What verdicts are given by: the gap that matters, rows that suffice, and the budget."""
-
-    epsilon: float
-    minimum: int
-    budget: ErrorBudget
-
-    @property
-    def risk(self) -> float:
-        """The probability with which one verdict may be wrong."""
-        return self.budget.risk
-
-
 def gaps_of(
     counted: Sequence[GroupCounts],
-    bounds: Bounds,
+    epsilon: float,
+    risk: float,
     *,
+    minimum: int,
     assumed: bool,
     decided: Sequence[GroupCounts] = (),
     metrics: Sequence[str] = tuple(RATE_OF),
@@ -181,26 +176,28 @@ def gaps_of(
     Parameters
     ----------
     counted : the counts of each attribute's groups.
-    bounds : the gap that matters, the rows that suffice, and the error budget.
+    epsilon : the gap that matters.
+    risk : the error rate of one answer.
+    minimum : how many rows of a group suffice.
     assumed : whether there are no labels at all; decisions, and their gap, are known all the same.
     decided : counts that have the groups' selection rates; those of `counted` by default.
     metrics : the gaps that are asked for.
     names : metric -> what its rate is called.
     """
-    return [
-        _gap(
-            of_decisions if metric == NEEDS_NO_LABELS else of_groups,
-            metric,
-            names[metric],
-            bounds,
-            no_labels=assumed,
-        )
-        for of_groups, of_decisions in zip(counted, decided or counted, strict=True)
-        for metric in metrics
-    ]
+    gaps = []
+    for of_groups, of_decisions in zip(counted, decided or counted, strict=True):
+        asked = Finding(findings.GAP, of_groups.attribute, "", findings.NOT_MEASURED, bound=epsilon)
+        for metric in metrics:
+            counts = of_decisions if metric == NEEDS_NO_LABELS else of_groups
+            given = ASSUMED if assumed and metric != NEEDS_NO_LABELS else ""
+            of_metric = replace(asked, measure=names[metric], needs=TOO_FEW, given=given)
+            gaps.append(_gap(of_metric, counts, metric, minimum, risk, no_labels=assumed))
+    return gaps
 
 
-def _gap(counted: GroupCounts, metric: str, name: str, bounds: Bounds, *, no_labels: bool) -> Gap:
+def _gap(
+    asked: Finding, counted: GroupCounts, metric: str, minimum: int, risk: float, *, no_labels: bool
+) -> Gap:
     """Return the gap in one metric between the groups of an attribute.
 
     As in the tables of :func:`fairbench.evaluate` and in gates, a group of few rows takes part: its
@@ -215,16 +212,9 @@ def _gap(counted: GroupCounts, metric: str, name: str, bounds: Bounds, *, no_lab
     labels = np.asarray(counted.counts).sum(axis=-1)
     some_labels = isinstance(intervals, LabelledIntervals) and metric != NEEDS_NO_LABELS
     short = names[(labels < FEWEST_LABELS) & some_labels].tolist()
-    few = (people > 0) & (sizes < (1 if some_labels else bounds.minimum))
-    asked = Finding(
-        *(GAP, counted.attribute, name, NOT_MEASURED),
-        bound=bounds.epsilon,
-        n=int(sizes.sum()),
-        needs=TOO_FEW,
-        given=ASSUMED if no_labels and metric != NEEDS_NO_LABELS else "",
-    )
+    few = (people > 0) & (sizes < (1 if some_labels else minimum))
     gap = Gap(
-        asked,
+        replace(asked, n=int(sizes.sum())),
         names[compared].tolist(),
         signed=compared.sum() == 2 and not left_out,
         few=names[few].tolist(),
@@ -238,28 +228,28 @@ def _gap(counted: GroupCounts, metric: str, name: str, bounds: Bounds, *, no_lab
         return gap
     if isinstance(intervals, CountIntervals):
         rates = rate(intervals.posterior_counts(metrics_of(BINARY)[metric])[:, gap.compared])
-        gap = _of_counts(gap, intervals, rates, bounds)
+        gap = _of_counts(gap, intervals, rates, risk)
     else:
         rates = rate(intervals.draws[:, gap.compared])
-        gap = _of_draws(gap, rates, bounds, no_labels=no_labels)
+        gap = _of_draws(gap, rates, risk, no_labels=no_labels)
     if gap.signed:
         return gap
     return replace(gap, noise=float(np.ptp(rates - rates.mean(axis=0), axis=1).mean()))
 
 
-def _of_counts(gap: Gap, intervals: CountIntervals, drawn: Floats, bounds: Bounds) -> Gap:
+def _of_counts(gap: Gap, intervals: CountIntervals, drawn: Floats, risk: float) -> Gap:
     """Return a gap with what the intervals of counts say, and posterior draws (T, A) of its rates.
 
     A group of few labels may still hold a surprise: with one, no gap is called small.
     """
     metric = metrics_of(BINARY)[gap.metric]
-    rate = gap.rate
+    rate, epsilon = gap.rate, gap.asked.bound
     is_compared = np.isin(np.arange(intervals.counts.shape[-2]), gap.compared)[None]
     unseen = ~is_compared & (intervals.rows([RATE_OF[NEEDS_NO_LABELS]]) > 0)
     rates = rate(intervals.counts_of(metric)[gap.compared])
     largest = intervals.gaps([metric], is_compared, unseen=unseen).take(0)
     size_limits = lower, upper = float(largest.lower), float(largest.upper)
-    error = NAN
+    error = findings.NAN
     if gap.signed:
         first, second = gap.compared
         error = intervals.difference_error(rate, second, first)
@@ -280,13 +270,13 @@ def _of_counts(gap: Gap, intervals: CountIntervals, drawn: Floats, bounds: Bound
         rates=rates.tolist(),
         estimate=(float(gap.size(rates)), lower, upper),
         standard_error=error,
-    ).answered(bounds.risk)
+    ).answered(risk)
     small = probability_below(
-        _share_small(drawn, bounds.epsilon), *size_limits, bounds.epsilon, level=intervals.level
+        _share_small(drawn, epsilon), *size_limits, epsilon, level=intervals.level
     )
     # A posterior takes some two of several groups to be apart, and may be less sure than that.
-    least = LEVEL if gap.verdict == SMALL else 0.0
-    most = 1 - LEVEL if gap.verdict == LARGE else 1.0
+    least = findings.LEVEL if gap.verdict == findings.SMALL else 0.0
+    most = 1 - findings.LEVEL if gap.verdict == findings.LARGE else 1.0
     return replace(gap, small=float(np.clip(small, least, most)))
 
 
@@ -296,28 +286,29 @@ def _at_level(intervals: CountIntervals, level: float) -> CountIntervals:
     return replace(intervals, level=level)
 
 
-def _of_draws(gap: Gap, rates: Floats, bounds: Bounds, *, no_labels: bool) -> Gap:
+def _of_draws(gap: Gap, rates: Floats, risk: float, *, no_labels: bool) -> Gap:
     """Return a gap with its interval and verdict from posterior draws (T, A) of its rates.
 
     They do not hold what may be true of a group that is left out: with one, no gap is small.
     """
     value, lower, upper = gap.interval(rates)
-    small = _share_small(rates, bounds.epsilon)
+    epsilon = gap.asked.bound
+    small = _share_small(rates, epsilon)
     if no_labels:
         # The probability is one-sided and the interval two-sided: without this bound, the
         # probability could be under 5 % although the interval still contains epsilon.
         size_limits = lower, upper
         if gap.signed:
             size_limits = size_bounds(lower, upper)
-        small = float(probability_below(small, *size_limits, bounds.epsilon))
+        small = float(probability_below(small, *size_limits, epsilon))
     return replace(
         gap,
-        gap=draws_at(rates),
+        gap=_draws_at(rates),
         rates=rates.mean(axis=0).tolist(),
         estimate=(value, lower, upper),
         may_be_small=not gap.left_out,
-        small=min(small, LEVEL) if gap.left_out else small,
-    ).answered(bounds.risk)
+        small=min(small, findings.LEVEL) if gap.left_out else small,
+    ).answered(risk)
 
 
 def _share_small(rates: Floats, epsilon: float) -> float:
@@ -325,7 +316,7 @@ def _share_small(rates: Floats, epsilon: float) -> float:
     return float((np.ptp(rates, axis=1) < epsilon).mean())
 
 
-def draws_at(rates: Floats) -> Callable[[float], GapInterval]:
+def _draws_at(rates: Floats) -> Callable[[float], GapInterval]:
     """Return the function of a level that makes the interval of a gap from draws (T, A) of rates.
 
     A probability near 1 is not counted: of a thousand draws, a thousand are beyond a bound also
@@ -355,21 +346,23 @@ def draws_at(rates: Floats) -> Callable[[float], GapInterval]:
 # same intervals at the same level.
 
 
-def with_tipping(gaps: Sequence[Gap], counted: Sequence[GroupCounts], bounds: Bounds) -> list[Gap]:
+def with_tipping(gaps: Sequence[Gap], counted: Sequence[GroupCounts], risk: float) -> list[Gap]:
     """Return gaps with how many wrong labels would undo each verdict that rests on labels.
 
     Gaps of weighted or clustered rows, and those of the papers' posterior, stay as they are.
     """
     by_name = {of_groups.attribute: of_groups for of_groups in counted}
     return [
-        replace(gap, tipping=_tipping(gap, by_name[gap.attribute], bounds))
-        if gap.verdict in (SMALL, LARGE) and not gap.assumed and gap.metric != NEEDS_NO_LABELS
+        replace(gap, tipping=_tipping(gap, by_name[gap.attribute], risk))
+        if gap.verdict in (findings.SMALL, findings.LARGE)
+        and not gap.assumed
+        and gap.metric != NEEDS_NO_LABELS
         else gap
         for gap in gaps
     ]
 
 
-def _tipping(gap: Gap, counted: GroupCounts, bounds: Bounds) -> Tipping | None:
+def _tipping(gap: Gap, counted: GroupCounts, risk: float) -> Tipping | None:
     """Return how many wrong labels would undo a verdict; None where intervals do not allow it."""
     intervals = counted.intervals
     limits = rate_limits
@@ -384,80 +377,12 @@ def _tipping(gap: Gap, counted: GroupCounts, bounds: Bounds) -> Tipping | None:
         return None
     labels = np.asarray(counted.counts).sum(axis=-1)[gap.compared]
     verdict = FlippedVerdict(
-        gap.verdict == LARGE, possible, labels, bounds.epsilon, bounds.risk, limits
+        gap.verdict == findings.LARGE, possible, labels, gap.asked.bound, risk, limits
     )
     return verdict.tipping(gap.names, gap.answer.named[::-1])
 
 
-def tipping_clause(tipping: Tipping | None) -> str:
-    """Return the clause after "unless": which labels would have to be wrong to undo a verdict.
-
-    Empty where no number of wrong labels would undo it.
-    """
-    if tipping is None or not tipping.alone:
-        return ""
-    name, share = tipping.alone[0]
-    if not share:
-        return f"a single label of {name} is wrong"
-    clause = f"more than {_percent(share)} of the labels of {name} are wrong"
-    if tipping.together and tipping.together < share:
-        every = "both groups" if len(tipping.groups) == 2 else "every group"
-        clause += f", or more than {_percent(tipping.together)} of those of {every} at once"
-    return clause
-
-
-def _percent(share: float) -> str:
-    """Return a share of at most 1 in percent with two digits, never rounded up."""
-    digits = max(1 - floor(log10(100 * share)), 0)
-    return f"{floor(100 * share * 10**digits + 1e-9) / 10**digits:g} %"
-
-
 # Gaps within strata: among people of the same age band, department or the like.
-
-
-@dataclass(frozen=True, eq=False)
-class StandardisedGap(Measure):
-    """The largest difference of a rate between two groups, on average over strata, and its answer.
-
-    No gap is small without each two groups. The rates are those of the first of each pair of
-    groups, over the strata that the second has rows in, too.
-
-    Attributes
-    ----------
-    within : the columns whose levels are the strata.
-    covered : the share of all rows that the rate counts which are in strata over which every pair
-        is compared.
-    alone : the other strata.
-    strata : the gap in each ``stratum``: the share of all rows that the rate counts which are in it
-        (``weight``), how many these are (``rows``), the groups with the ``low`` and the ``high``
-        rate, or, of two groups, the first and the second, the ``rates`` of both, the gap (of two
-        groups the second's rate less the first's) with its limits, and how many rows the
-        ``smallest`` group has that has any. Without two groups these are blank, NaN and 0.
-    minimum : the number of rows under which a group is not compared.
-    """
-
-    metric: str = ""
-    within: str = ""
-    covered: float = float("nan")
-    alone: Sequence[str] = ()
-    strata: Sequence[Row] = ()
-    minimum: int = 0
-
-
-_PLAIN = ("attribute", "metric", "within", "names", "value", "lower", "upper", "answer", "rates",
-          "covered", "alone", "strata", "minimum", "rate_name")  # fmt: skip
-
-
-def plain_within(gaps: Sequence[StandardisedGap]) -> list[Row]:
-    """Return gaps within strata in plain values, for the JSON."""
-    return [
-        {
-            **{name: getattr(gap, name) for name in _PLAIN},
-            "left_out": gap.few,
-            "rows": gap.asked.n,
-        }
-        for gap in gaps
-    ]
 
 
 def asked_within(table: AuditTable, asked: Sequence[str]) -> list[str]:
@@ -471,8 +396,8 @@ def asked_within(table: AuditTable, asked: Sequence[str]) -> list[str]:
 
 
 def standardised_gaps(
-    table: AuditTable, options: Options, bounds: Bounds, asked: Sequence[str]
-) -> list[StandardisedGap]:
+    table: AuditTable, options: Options, asked: Sequence[str], *, minimum: int, risk: float
+) -> list[Gap]:
     """Return the gaps of every attribute over one mix of strata.
 
     A rate that needs labels counts only rows that have one; decisions are known of all rows.
@@ -490,13 +415,19 @@ def standardised_gaps(
             needs_no_labels = metric == NEEDS_NO_LABELS
             counted = all_rows if needs_no_labels else labelled_rows
             gap = Finding(
-                *(GAP, attribute, table.direction.rate_names[metric], NOT_MEASURED),
-                bound=bounds.epsilon,
+                *(
+                    findings.GAP,
+                    attribute,
+                    table.direction.rate_names[metric],
+                    findings.NOT_MEASURED,
+                ),
+                bound=options.epsilon,
                 needs=f"no two have enough rows {same}",
                 scope=f"on average {same}",
             )
             few = counted is not all_rows
-            gaps.append(_standardised_gap(gap, counted, metric, bounds, few=few))
+            standardised = _standardised_gap(gap, counted, metric, minimum, few=few)
+            gaps.append(standardised.answered(risk))
     return gaps
 
 
@@ -510,8 +441,8 @@ def _count_by_stratum(table: AuditTable, attribute: str, rows: NDArray[np.int64]
 
 
 def _standardised_gap(
-    asked: Finding, counted: Stratified, metric: str, bounds: Bounds, *, few: bool
-) -> StandardisedGap:
+    asked: Finding, counted: Stratified, metric: str, minimum: int, *, few: bool
+) -> Gap:
     """Return the gap in one metric between the groups of an attribute.
 
     Parameters
@@ -524,27 +455,27 @@ def _standardised_gap(
     rate = RATE_OF[metric]
     rates = counted.standardised(rate)
     names = np.array(counted.groups, object)
-    pairs_compared = rates.compared(bounds.minimum)
+    pairs_compared = rates.compared(minimum)
     compared = pairs_compared.any(axis=-1)
-    gap = StandardisedGap(
+    gap = Gap(
         asked,
         few=names[~compared].tolist(),
         is_whole=bool(compared.all()),
         metric=metric,
         within=counted.within,
         strata=list(_strata(counted, rate)),
-        minimum=bounds.minimum,
+        minimum=minimum,
     )
     if compared.sum() < 2:
         return gap
     groups = np.flatnonzero(compared)
     is_complete = bool((pairs_compared | np.eye(len(names), dtype=bool)).all())
     has_enough = counted.counts.sum(axis=(1, 2))[groups] >= FEWEST_LABELS
-    largest, _ = largest_difference([rates], [pairs_compared], level=LEVEL)
+    largest, _ = largest_difference([rates], [pairs_compared], level=findings.LEVEL)
     value, lower, upper = map(float, largest)
     if len(names) == len(groups) == 2:
         first, second = groups
-        differences = rates.differences(level=LEVEL)
+        differences = rates.differences(level=findings.LEVEL)
         value, lower, upper = (float(number[second, first]) for number in differences)
     return replace(
         gap,
@@ -557,7 +488,7 @@ def _standardised_gap(
         may_be_small=is_complete and (not few or bool(has_enough.all())),
         covered=float(rates.covered[pairs_compared].min()),
         alone=counted.left_out(rate, pairs_compared),
-    ).answered(bounds.risk)
+    )
 
 
 def _standardised_interval(
@@ -580,7 +511,9 @@ def _strata(counted: Stratified, rate: Rate) -> Iterator[Row]:
         names, rates, smallest = ("", ""), (np.nan, np.nan), 0
         value = lower = upper = np.nan
         if len(groups) > 1:
-            limits = GroupLimits.of(successes[groups, index], sizes[groups, index], level=LEVEL)
+            limits = GroupLimits.of(
+                successes[groups, index], sizes[groups, index], level=findings.LEVEL
+            )
             values = limits.pointwise.value
             if len(counted.groups) == 2:
                 difference = difference_limits(limits.pointwise.take(1), limits.pointwise.take(0))
@@ -633,20 +566,3 @@ def within_metrics(table: AuditTable, options: Options, evaluator: Evaluator) ->
         evaluate_within(of_rows, evaluator, data, strata, generators)
         metrics.blocks.extend(of_rows.blocks_of(is_wanted))
     return metrics.frame()
-
-
-def notes_within(gaps: Sequence[StandardisedGap]) -> Iterator[str]:
-    """Yield who and what is not compared within strata."""
-    by_attribute: dict[str, list[StandardisedGap]] = {}
-    for gap in gaps:
-        by_attribute.setdefault(gap.attribute, []).append(gap)
-    for attribute, several in by_attribute.items():
-        within = several[0].within
-        if left_out := list(dict.fromkeys(name for gap in several for name in gap.few)):
-            yield _said("left_out", attribute=attribute, within=within, names=left_out)
-        alone = [gap for gap in several if gap.alone]
-        if alone:
-            least = min(alone, key=lambda gap: gap.covered)
-            strata = dict.fromkeys(name for gap in alone for name in gap.alone)
-            shown = listed([*strata], 3)
-            yield _said("alone", least=least, strata=shown, percent=100 * least.covered)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -32,33 +32,9 @@ _LEVEL = 1e-6
 _SLOPES = np.outer([-1, 1], np.geomspace(0.002, 10, 34)).ravel()
 
 
-class Classes(NamedTuple):
-    """What each row is predicted or decided to be.
-
-    Attributes
-    ----------
-    codes : (n,) codes into `names`.
-    names : what people are who have each code, such as ``declined``.
-    """
-
-    codes: Codes
-    names: Sequence[str]
-
-
-class _Rows(NamedTuple):
-    """The rows of the groups in which some rows have a label and others have none.
-
-    Attributes
-    ----------
-    cell : (n,) the group of each row, 0 .. K - 1.
-    names : (K,) how each group is called in a sentence.
-    labelled, others : (n,) how many rows of the file with and without a label a row stands for.
-    """
-
-    cell: Codes
-    names: Sequence[str]
-    labelled: Codes
-    others: Codes
+# What each row is predicted or decided to be: (n,) codes into names, and what people are who have
+# each code, such as ``declined``.
+Classes: TypeAlias = tuple[Codes, Sequence[str]]
 
 
 def check_labels_at_random(
@@ -80,7 +56,7 @@ def check_labels_at_random(
     is_labelled : (n,) whether each row has a label.
     cells : (n,) the categorical combinations of all attributes, within which rows are compared.
     advice : sentences on what to do instead, for the end of the error.
-    classes : decisions, or predicted classes; None if there are none.
+    classes : the codes of decisions, or predicted classes, and their names; None without any.
     values : what they are called in a sentence, such as a quoted column -> (n,) scores or predicted
         numbers.
     times : (n,) how many rows of the file each row stands for; one by default.
@@ -112,25 +88,33 @@ def check_labels_at_random(
     if clusters is not None:
         together = pd.DataFrame({"cluster": clusters.to_numpy(), "cell": cells.to_numpy()})
         compared = ~together.duplicated().to_numpy()
-    rows, compared = _compared_rows(is_labelled, cells, compared, times)
+    rows, names, compared = _compared_rows(is_labelled, cells, compared, times)
     if classes is not None:
-        classes = classes._replace(codes=classes.codes[compared])
+        classes = classes[0][compared], classes[1]
     values = {name: of_name[compared] for name, of_name in values.items()}
-    questions = (0 if classes is None else _questions(classes)) + len(values)
-    tests = (len(rows.names) + (len(rows.names) > 1)) * questions
+    questions = (0 if classes is None else _questions(classes[1])) + len(values)
+    tests = (len(names) + (len(names) > 1)) * questions
     sentence = ""
     if classes is not None:
-        sentence = _unlike_classes(rows, classes, tests)
+        sentence = _unlike_classes(rows, names, classes, tests)
     for name, of_name in values.items():
-        sentence = sentence or _unlike_values(rows, name, of_name, tests)
+        sentence = sentence or _unlike_values(rows, names, name, of_name, tests)
     if sentence:
         raise UserError(_said("not_at_random", file=file, sentence=sentence, advice=advice))
 
 
 def _compared_rows(
     is_labelled: Mask, cells: pd.Series, compared: Mask, times: Times | None
-) -> tuple[_Rows, Mask]:
-    """Return the rows of groups in which some have a label and others have none, and which."""
+) -> tuple[pd.DataFrame, list[str], Mask]:
+    """Return the rows of groups in which some have a label and others have none.
+
+    Returns
+    -------
+    rows : (n,) the group of each row (``cell``), 0 .. K - 1, and how many rows of the file with and
+        without a label it stands for (``labelled``, ``others``).
+    names : (K,) how each group is called in a sentence.
+    compared : which rows they are.
+    """
     codes = cells.cat.codes.to_numpy(np.int64)
     groups = [*map(str, cells.cat.categories)]
     of_status = [
@@ -148,22 +132,23 @@ def _compared_rows(
     ]
     size = np.ones(len(codes), np.int64) if times is None else times
     size, with_label = size[compared], is_labelled[compared]
-    rows = _Rows(place[codes[compared]], names, size * with_label, size * ~with_label)
-    return rows, compared
+    counted = {"labelled": size * with_label, "others": size * ~with_label}
+    return pd.DataFrame({"cell": place[codes[compared]], **counted}), names, compared
 
 
-def _questions(classes: Classes) -> int:
+def _questions(names: Sequence[str]) -> int:
     """Return how many shares are compared: of two classes one, of more that of each."""
-    return len(classes.names) if len(classes.names) > 2 else 1
+    return len(names) if len(names) > 2 else 1
 
 
-def _unlike_classes(rows: _Rows, classes: Classes, tests: int) -> str:
+def _unlike_classes(rows: pd.DataFrame, groups: Sequence[str], classes: Classes, tests: int) -> str:
     """Return a sentence on a class that is predicted of labelled rows at another rate.
 
     It is empty if no p-value times the number of tests is below the level.
     """
-    questions = _questions(classes)
-    labelled, others = _tables(rows, classes.codes, len(classes.names))
+    codes, names = classes
+    questions = _questions(names)
+    labelled, others = _tables(rows, codes, len(groups), len(names))
     all_labelled, all_others = (size.sum(axis=1, keepdims=True) for size in (labelled, others))
     # The probability of a table is part of its p-value. Few tables are so improbable that the
     # p-value need be computed: if labels were given at random, hardly ever one.
@@ -180,27 +165,30 @@ def _unlike_classes(rows: _Rows, classes: Classes, tests: int) -> str:
         of_class = table[:, code]
         of_others = table.sum(axis=1) - of_class
         if stats.fisher_exact([of_class, of_others]).pvalue * tests < _LEVEL:
-            other = f"rows {classes.names[1 - code]}" if questions == 1 else "other rows"
-            found = _labelled_of(of_class, f"rows {classes.names[code]}")
+            other = f"rows {names[1 - code]}" if questions == 1 else "other rows"
+            found = _labelled_of(of_class, f"rows {names[code]}")
             not_found = _labelled_of(of_others, other)
-            return _said("classes", group=rows.names[cell], labelled=found, others=not_found)
-    what = [f"rows {name}" for name in classes.names]
+            return _said("classes", group=groups[cell], labelled=found, others=not_found)
+    what = [f"rows {name}" for name in names]
     return _unlike_over_groups(labelled, others, what[:questions], tests)
 
 
-def _unlike_values(rows: _Rows, name: str, values: Floats, tests: int) -> str:
+def _unlike_values(
+    rows: pd.DataFrame, groups: Sequence[str], name: str, values: Floats, tests: int
+) -> str:
     """Return a sentence on the group in which values of labelled rows are distributed otherwise.
 
     It is empty if no p-value times the number of tests is below the level.
     """
-    if not rows.names:
+    if not groups:
         return ""
-    order = np.lexsort((values, rows.cell))
-    cell = rows.cell[order]
+    cells, *statuses = rows.to_numpy().T
+    order = np.lexsort((values, cells))
+    cell = cells[order]
     ends = np.flatnonzero(np.diff(cell, append=-1))  # the last row of each group
     starts = np.r_[0, ends[:-1] + 1]
     counts, sizes = [], []  # of rows with and without a label: up to each row, and of each group
-    for row_sizes in (rows.labelled, rows.others):
+    for row_sizes in statuses:
         so_far = np.cumsum(row_sizes[order])
         before = np.r_[0, so_far[ends[:-1]]]
         counts.append(so_far - before[cell])
@@ -213,25 +201,25 @@ def _unlike_values(rows: _Rows, name: str, values: Floats, tests: int) -> str:
     log_p_value = 1 - 2 * distance**2 * (labelled * (others / (labelled + others)))
     worst = int(log_p_value.argmin())
     if _is_refuting(log_p_value[worst], tests):
-        in_group = rows.cell == worst
+        in_group = cells == worst
         means = (
             number(np.average(values[in_group], weights=row_sizes[in_group]))
-            for row_sizes in (rows.labelled, rows.others)
+            for row_sizes in statuses
         )
-        return _said("values", group=rows.names[worst], name=name, means=" and ".join(means))
+        return _said("values", group=groups[worst], name=name, means=" and ".join(means))
     share = (counts[0] + counts[1]) / (labelled + others)[cell]
     medians = values[order[np.searchsorted(cell + share, np.arange(len(ends)) + 0.5)]]
-    not_above = (values <= medians[rows.cell]).astype(np.int64)
+    not_above = (values <= medians[cells]).astype(np.int64)
     what = [f"rows with {name} above the median of their group"]
-    return _unlike_over_groups(*_tables(rows, not_above, 2), what, tests)
+    return _unlike_over_groups(*_tables(rows, not_above, len(groups), 2), what, tests)
 
 
-def _tables(rows: _Rows, codes: Codes, n_codes: int) -> tuple[Times, Times]:
+def _tables(rows: pd.DataFrame, codes: Codes, n_cells: int, n_codes: int) -> tuple[Times, Times]:
     """Return how many rows with and without a label each group has of each code (K, C)."""
-    place = rows.cell * n_codes + codes
+    cell, *statuses = rows.to_numpy().T
     labelled, others = (
-        tally(place, size, least=len(rows.names) * n_codes).reshape(-1, n_codes)
-        for size in (rows.labelled, rows.others)
+        tally(cell * n_codes + codes, size, least=n_cells * n_codes).reshape(-1, n_codes)
+        for size in statuses
     )
     return labelled, others
 

@@ -22,7 +22,7 @@ import numpy as np
 from scipy import special
 
 from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF
-from fairbench.audits.gaps import FEWEST_LABELS, Bounds, Gap
+from fairbench.audits.gaps import FEWEST_LABELS, Gap
 from fairbench.audits.question import PlanOptions
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.text import count, two_digits
@@ -48,7 +48,7 @@ ALIKE = "all groups are alike"
 
 
 def with_needed(
-    gaps: Sequence[Gap], rows: SomeLabels, counted: Sequence[GroupCounts], bounds: Bounds, seed: int
+    gaps: Sequence[Gap], rows: SomeLabels, counted: Sequence[GroupCounts], risk: float, seed: int
 ) -> list[Gap]:
     """Return gaps with how many more labels would settle those that are open.
 
@@ -57,12 +57,11 @@ def with_needed(
     rows : the rows with the labels so far. Further ones are of rows at random among those that lack
         one; where none does, of new rows, at most as many as there are.
     counted : the counts of each attribute's groups.
-    bounds : the gap that matters, and the error budget of the page.
+    risk : the error rate of one answer of the page.
     """
     is_complete = rows.labels == rows.rows
     most = rows.rows if is_complete else rows.rows - rows.labels
     least = max(_LEAST * rows.labels, 1)
-    epsilon, risk = bounds.epsilon, bounds.risk
     by_attribute = {groups.attribute: groups for groups in counted}
 
     def needed(gap: Gap) -> Mapping[str, int | None]:
@@ -70,7 +69,7 @@ def with_needed(
         needs_rows = gap.metric == NEEDS_NO_LABELS and not is_complete
         if gap.verdict != OPEN or gap.assumed or needs_rows or len(gap.compared) < 2:
             return {}
-        groups = by_attribute[gap.attribute]
+        groups, epsilon = by_attribute[gap.attribute], gap.asked.bound
         x, n, labels, shares, size_after = rows.known_counts(gap.rate, groups)
         points = sobol(len(x) + 2, WORLDS, rng(seed, "labels needed", gap.attribute, gap.metric))
         luck = special.ndtri(points[:, 2:])
@@ -132,35 +131,24 @@ def kind_of_labels(labels: int, rows: int) -> str:
     return "more labels" if labels < rows else "more rows"
 
 
-def needed_in_words(needed: Mapping[str, int | None], kind: str) -> str:
-    """Return how many labels, or rows, would settle a gap, in words; empty if all are too few."""
-    clauses = []
-    after = f" {kind} would settle it with a probability of {100 * LIKELY:.0f} %"
-    for supposed, number in needed.items():
-        if number is not None:
-            clauses.append(f"about {two_digits(number)}{after} if {supposed}")
-            after = ""
-    return ", ".join(clauses)
-
-
 # How many labels an audit will take, from what is supposed before there are any data.
 
 MOST = 50_000_000  # labels; more are not planned
 
 
-def other_rate(options: PlanOptions) -> float:
+def _other_rate(options: PlanOptions) -> float:
     """Return the rate of the smallest group where it differs from the others'."""
     rate, gap = options.rate, options.gap
     return rate - gap if rate >= gap else rate + gap
 
 
-def plan_risk(options: PlanOptions) -> float:
+def _plan_risk(options: PlanOptions) -> float:
     """Return the error rate of one question: a page asks of each attribute, and of each two."""
     attributes = options.attributes
     return ErrorBudget(len(RATE_OF) * attributes * (attributes + 1) // 2).risk
 
 
-def planned_labels(
+def _planned_labels(
     options: PlanOptions, *, no_difference: bool, equally: bool
 ) -> tuple[int | None, int | None]:
     """Return how many labels give the right verdict with a probability of 0.2, and of 0.8.
@@ -179,12 +167,12 @@ def planned_labels(
     Both numbers; None where even `MOST` labels do not suffice.
     """
     gap = options.gap
-    risk = plan_risk(options)
+    risk = _plan_risk(options)
     shares = np.array(options.groups)
     rates = np.full(len(options.groups), options.rate)
     label_shares = np.full(len(shares), 1 / len(shares)) if equally else shares / shares.sum()
     if not no_difference:
-        rates[shares.argmin()] = other_rate(options)
+        rates[shares.argmin()] = _other_rate(options)
     points = sobol(len(shares), WORLDS, rng(options.seed, "plan"))
     nothing = np.zeros(len(shares))
     added = label_shares * options.among
@@ -210,13 +198,13 @@ def plan_document(options: PlanOptions) -> Document:
     sizes = " : ".join(f"{100 * share:g} %" for share in options.groups)
     claims = {
         True: f"no two groups differ by {options.gap:g} or more, if all are alike",
-        False: f"groups differ, if the one of {smallest} has a rate of {other_rate(options):g}",
+        False: f"groups differ, if the one of {smallest} has a rate of {_other_rate(options):g}",
     }
     rows = [
         [claim, "as many in each group" if equally else "at random"]
         + [
             f"over {count(MOST)}" if labels is None else two_digits(labels)
-            for labels in planned_labels(options, no_difference=no_difference, equally=equally)
+            for labels in _planned_labels(options, no_difference=no_difference, equally=equally)
         ]
         for no_difference, claim in claims.items()
         for equally in (False, True)

@@ -25,6 +25,7 @@ from fairbench.audits.sentences import (
     sentence_of,
     to_do,
 )
+from fairbench.audits.table import AuditTable
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError
 from fairbench.core.files import make_folder, read_bytes, write_text
@@ -45,7 +46,6 @@ from fairbench.evaluation.findings import (
 from fairbench.reporting import group_tables
 from fairbench.reporting.charts import Estimate, forest
 from fairbench.reporting.document.model import (
-    Column,
     Document,
     ExecutiveSummary,
     Figure,
@@ -160,6 +160,19 @@ class Audit:
     rates: str = ""
     counted: str = ""
 
+    @classmethod
+    def of(cls, table: AuditTable, options: Options, basis: Iterable[str], **more: Any) -> Audit:
+        """Return the audit of a table of two classes; how it was read stands first."""
+        about = {
+            "warning": " ".join(table.warnings),
+            "notes": table.notes,
+            "audited": table.read_as,
+            "label_names": table.labels,
+        }
+        basis = [*table.read_as, *basis]
+        rows, labels = len(table), table.labels_known
+        return cls(options=options, rows=rows, labels=labels, basis=basis, **{**about, **more})
+
 
 def document_of(audit: Audit) -> Document:
     """Return the document of an audit: its summary, what can and cannot be concluded, sections."""
@@ -221,7 +234,7 @@ def _summary(audit: Audit) -> ExecutiveSummary:
         still_open=left_open(findings, audit.headlines),
         audited=list(_audited(audit)),
         key_figures=key_figures(findings, attributes, headline),
-        chart=gap_chart(findings, attributes, headline),
+        chart=_gap_chart(findings, attributes, headline),
     )
 
 
@@ -305,21 +318,21 @@ def key_figures(findings: Sequence[Finding], single: Sequence[str], measure: str
         after = f" {_BEYOND}" if _is_open_beyond(finding) else ""
         return TableCell(text, mark=finding.verdict, after=after)
 
-    columns: list[tuple[Any, Column]] = [
-        ("attribute", Column("by", heads=True)),
-        (_measured, Column("measured")),
-        ("value", Column("size", "number")),
-        ("interval", Column("95 % interval", "interval")),
-        (lambda finding: finding.bound or None, Column("limit", "general")),
-        (verdict, Column("verdict")),
-    ]
-    if any(isfinite(finding.noise) for finding in shown):
-        by_noise = Column("by noise", "number")
-        columns.insert(3, (lambda row: row.noise if isfinite(row.noise) else None, by_noise))
     if not shown:
         return None
-    caption = " ".join(_explained(shown))
-    return group_tables.table_of(shown, columns, by="", caption=caption)
+    is_noisy = any(isfinite(finding.noise) for finding in shown)
+    rows = [
+        {
+            **vars(finding),
+            "measured": _measured(finding),
+            "noise": finding.noise if isfinite(finding.noise) else None,
+            "limit": finding.bound or None,
+            "verdict": verdict(finding),
+        }
+        for finding in shown
+    ]
+    without, caption = [] if is_noisy else ["noise"], " ".join(_explained(shown))
+    return group_tables.named_table("audit", "key_figures", rows, without=without, caption=caption)
 
 
 def _explained(shown: Sequence[Finding]) -> Iterator[str]:
@@ -366,7 +379,7 @@ def _key_findings(
         ratios = [finding for finding in of_attribute if finding.about == RATIO]
         if ratios:
             yield min(ratios, key=lambda ratio: ratio.value)
-        if gap := key_gap(of_attribute, measure):
+        if gap := _key_gap(of_attribute, measure):
             yield gap
             yield from _also_concluded(of_attribute, gap)
         others = [finding for finding in of_attribute if finding.about in (SHARE, CONSTRAINT)]
@@ -385,7 +398,7 @@ def _by_attribute(findings: Sequence[Finding], single: Sequence[str]) -> Iterato
         yield [finding for finding in measured if finding.attribute == attribute]
 
 
-def key_gap(findings: Sequence[Finding], measure: str = "") -> Finding | None:
+def _key_gap(findings: Sequence[Finding], measure: str = "") -> Finding | None:
     """Return the gap of an attribute that a page shows: that of `measure`, or the widest.
 
     Gaps that are surely large go first. The interval is that of the gap without its sign.
@@ -442,12 +455,12 @@ def _measure(finding: Finding) -> str:
     return ", ".join(filter(None, [finding.measure, scope]))
 
 
-def gap_chart(findings: Sequence[Finding], single: Sequence[str], measure: str) -> Figure | None:
+def _gap_chart(findings: Sequence[Finding], single: Sequence[str], measure: str) -> Figure | None:
     """Draw the gap of every attribute and their common tolerance; None if there are no gaps.
 
     Gaps with another tolerance than the first have another scale, and are left to the appendix.
     """
-    gaps = [gap for found in _by_attribute(findings, single) if (gap := key_gap(found, measure))]
+    gaps = [gap for found in _by_attribute(findings, single) if (gap := _key_gap(found, measure))]
     gaps = [gap for gap in gaps if gap.bound == gaps[0].bound and isfinite(gap.upper)]
     if not gaps:
         return None

@@ -28,7 +28,7 @@ from fairbench.audits.direction import (
     runs_against,
     which_foretold,
 )
-from fairbench.audits.labels import Classes, GroupSampling, check_labels_at_random
+from fairbench.audits.labels import GroupSampling, check_labels_at_random
 from fairbench.audits.question import PERCENT, RATING, Options
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
@@ -267,11 +267,6 @@ class AuditTable:
         return np.flatnonzero(~np.isnan(self.label))
 
 
-def of_part(table: AuditTable, options: Options) -> str:
-    """Return of whom it is what a table says, in words; empty if of everyone in the file."""
-    return "" if table.everyone is None else f"of those {SELECTED} ('{options.selected}')"
-
-
 def read_audit_table(
     options: Options,
     frame: pd.DataFrame | None = None,
@@ -335,7 +330,7 @@ def read_audit_table(
             ~np.isnan(label),
             cells,
             advice=_on_other_labels(options, many=many),
-            classes=Classes(prediction, direction.decided_names),
+            classes=(prediction, direction.decided_names),
             values={} if score is None else {f"'{options.score}'": score},
             times=times,
         )

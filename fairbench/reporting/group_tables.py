@@ -179,7 +179,9 @@ def named_table(
 def _filled(declared: Mapping[str, Any], values: Mapping[str, object]) -> dict[str, Any]:
     """Return a declaration with the values that its texts name."""
     filled: dict[str, Any] = {
-        name: _Formatter().vformat(said, (), values) if name in ("title", "caption") else said
+        name: _Formatter().vformat(said, (), values)
+        if name in ("title", "caption", "reading")
+        else said
         for name, said in declared.items()
     }
     if "columns" in filled:

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from fairbench.audits.direction import RATE_OF
-from fairbench.audits.gaps import Bounds
 from fairbench.audits.kinds.binary import audit_of as binary_audit
 from fairbench.audits.question import Options
 from fairbench.audits.report import document_of
@@ -68,6 +67,20 @@ def audit(words):
     return status
 
 
+def shown_by(words, capsys):
+    """Return what an audit prints, and the text of its page, on one line."""
+    assert audit(words) == 0
+    return " ".join(capsys.readouterr().out.split())
+
+
+def refusal(words, capsys):
+    """Return the one line in which an audit is refused."""
+    assert audit(words) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: ") and said.count("\n") == 1
+    return said
+
+
 def concluded(result, audit_of=binary_audit):
     """Return what the report of an assessment concludes, and its notes, as lists of sentences."""
     return SimpleNamespace(**document_of(audit_of(result)).data["conclusions"])
@@ -75,4 +88,5 @@ def concluded(result, audit_of=binary_audit):
 
 def bounds_of(epsilon, minimum, attributes=1):
     """Return what verdicts on the gaps of so many attributes are given by."""
-    return Bounds(epsilon, minimum, ErrorBudget(attributes * len(RATE_OF)))
+    risk = ErrorBudget(attributes * len(RATE_OF)).risk
+    return {"epsilon": epsilon, "minimum": minimum, "risk": risk}

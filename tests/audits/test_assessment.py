@@ -138,7 +138,7 @@ def test_intervals_hold_the_population_value(
     labels, tmp_path, population_accuracy, without_simulation, monkeypatch
 ):
     """Of 40 intervals at 95 %, fewer than 31 would hold it once in ten thousand studies."""
-    monkeypatch.setattr("fairbench.audits.assessment.with_supposed", lambda gaps, *_: gaps)
+    monkeypatch.setattr("fairbench.audits.assessment._with_supposed", lambda gaps, *_: gaps)
     held = 0
     for seed in range(40):
         frame = predictions(2000, labels=labels, seed=seed)

@@ -6,10 +6,10 @@ from sklearn.metrics import roc_auc_score
 
 from fairbench.audits.direction import (
     Direction,
+    _score_area,
+    _sounds_adverse,
     direction_of,
     runs_against,
-    score_area,
-    sounds_adverse,
 )
 from fairbench.core.errors import UserError
 
@@ -21,7 +21,7 @@ def test_the_area_is_that_of_the_curve_and_its_bound_holds_in_simulation():
     for _ in range(400):
         label = np.repeat([0.0, 1.0], [40, 25])
         score = draw.normal(0.6 * label)
-        area, error = score_area(score, label)
+        area, error = _score_area(score, label)
         assert area == pytest.approx(roc_auc_score(label, score))
         areas.append((area, error))
     spread, bound = np.std([area for area, _ in areas]), np.mean([error for _, error in areas])
@@ -30,7 +30,7 @@ def test_the_area_is_that_of_the_curve_and_its_bound_holds_in_simulation():
 
 def test_few_labels_tell_nothing_of_the_direction():
     label = np.repeat([0.0, 1.0, np.nan], [9, 50, 5])
-    assert np.isnan(score_area(-np.arange(64.0), label)).all()
+    assert np.isnan(_score_area(-np.arange(64.0), label)).all()
     assert not runs_against(-np.arange(64.0), label)
 
 
@@ -84,4 +84,4 @@ def test_two_decisions_are_named(decision):
     ],
 )
 def test_names_of_what_is_bad_for_people_are_known(name, adverse):
-    assert sounds_adverse(name) is adverse
+    assert _sounds_adverse(name) is adverse

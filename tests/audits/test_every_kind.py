@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import fairbench
-from fairbench.audits.kinds.unknown import estimate_groups
+from fairbench.audits.kinds.unknown import _estimate_groups
 from fairbench.audits.table import read_audit_table
 from fairbench.core.errors import UserError
 from fairbench.data.groups import codes_of
@@ -135,10 +135,10 @@ KINDS = {
 WITHOUT_SMALL = ("a ranking",)  # whose questions are never answered so
 
 
-def asked(kind, frame):
+def asked(kind, frame, **more):
     """Return the report of people as a kind of audit takes them."""
     make, options, _ = KINDS[kind]
-    return fairbench.audit(make(frame).drop(columns="odd"), groups="group", **options)
+    return fairbench.audit(make(frame).drop(columns="odd"), groups="group", **{**options, **more})
 
 
 def of_groups(report):
@@ -264,5 +264,5 @@ def test_of_hundreds_of_groups_none_is_small_either(tmp_path):
     path = written(frame, tmp_path)
     options = parse([str(path), "target=label", "prediction=d", "group=group", "favourable=1"])
     table = read_audit_table(options)
-    _, _, findings = estimate_groups(table, options, *codes_of(table.cells))
+    _, _, findings = _estimate_groups(table, options, *codes_of(table.cells))
     assert {f.verdict for f in findings if f.about == "gap"} <= {OPEN, "not measured"}

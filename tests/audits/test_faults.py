@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fairbench.cli.main import main
-from tests.audits.tables import audit, predictions, written
+from tests.audits.tables import audit, predictions, refusal, written
 from tests.harness import fairbench
 
 USUAL = {"target": "label", "score": "score", "group": "[sex,race]"}
@@ -209,7 +209,6 @@ FAULTS = {
         {"score": "", "prediction": "label"},
         r"prediction= names 'label', which is the column of labels \(target=\): .*; name another",
     ),
-    "groups by the labels' name": (predictions(60), {"group": "[sex,label]"}, r"group= names 'la"),
     "score is the label": (
         predictions(60).assign(score=lambda frame: frame["label"]),
         {},
@@ -293,23 +292,20 @@ def test_labels_of_one_class_are_told_of(label, missing, labels, tmp_path, capsy
 def test_malformed_file(content, sentence, tmp_path, capsys):
     path = tmp_path / "predictions.csv"
     path.write_bytes(content)
-    assert audit(words(path)) == 2
-    assert sentence in capsys.readouterr().err
+    assert sentence in refusal(words(path), capsys)
 
 
 def test_malformed_parquet(tmp_path, capsys):
     path = tmp_path / "predictions.parquet"
     path.write_bytes(b"PAR1 is not a table")
-    assert audit(words(path)) == 2
-    assert "not a table in Parquet" in capsys.readouterr().err
+    assert "not a table in Parquet" in refusal(words(path), capsys)
 
 
 def test_too_many_combinations(tmp_path, capsys):
     frame = predictions(600)
     for name, groups in (("sex", 40), ("race", 41)):
         frame[name] = np.random.default_rng(groups).integers(groups, size=600)
-    assert audit(words(written(frame, tmp_path))) == 2
-    assert "combinations in 600 rows; up to 300" in capsys.readouterr().err
+    assert "combinations in 600 rows; up to 300" in refusal(words(written(frame, tmp_path)), capsys)
 
 
 def test_missing_file_names_the_nearest(tmp_path):
@@ -362,5 +358,4 @@ def test_an_audit_stays_beside_its_file_and_never_over_another(tmp_path, capsys)
     assert {p.name for p in tmp_path.iterdir()} == {"loans.csv", "loans-audit", "loans-audit-2"}
     other = written(predictions(200, seed=1), tmp_path, "others.csv")
     out = f"out={tmp_path / 'loans-audit'}"
-    assert audit([*words(other, group="sex"), out]) == 2
-    assert "holds the audit of" in capsys.readouterr().err
+    assert "holds the audit of" in refusal([*words(other, group="sex"), out], capsys)

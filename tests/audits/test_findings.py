@@ -113,7 +113,7 @@ def test_without_labels_a_probability_is_no_surer_than_the_interval_beside_it(se
     draws = posterior_draws(counts, 1000, np.random.default_rng(selected))
     intervals = PosteriorIntervals(counts, draws, 0.95)
     counted = GroupCounts("sex", ["a", "b"], counts, intervals)
-    (gap,) = gaps_of([counted], bounds_of(0.1, 10), assumed=True, metrics=["statistical_parity"])
+    (gap,) = gaps_of([counted], **bounds_of(0.1, 10), assumed=True, metrics=["statistical_parity"])
     least = max(0.0, gap.lower, -gap.upper)
     most = max(abs(gap.lower), abs(gap.upper))
     assert gap.small >= 0.05 or least > 0.1
@@ -126,8 +126,8 @@ def test_a_gap_that_is_called_small_is_probably_small():
     draws = posterior_draws(counts, 1000, np.random.default_rng(0))
     counted = GroupCounts("sex", ["a", "b", "c"], counts, CountIntervals(counts, draws, 0.95))
     for epsilon in np.linspace(0.02, 0.05, 16):
-        bounds = replace(bounds_of(float(epsilon), 10), budget=ErrorBudget(1))
-        (gap,) = gaps_of([counted], bounds, assumed=False, metrics=["statistical_parity"])
+        bounds = {**bounds_of(float(epsilon), 10), "risk": ErrorBudget(1).risk}
+        (gap,) = gaps_of([counted], **bounds, assumed=False, metrics=["statistical_parity"])
         assert gap.small >= 0.95 or gap.verdict == OPEN
 
 

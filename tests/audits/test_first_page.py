@@ -15,7 +15,7 @@ import pytest
 
 import fairbench
 from fairbench.audits.kinds import document_of
-from fairbench.audits.report import gap_chart, key_figures, key_gap
+from fairbench.audits.report import _gap_chart, _key_gap, key_figures
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from fairbench.evaluation.findings import GAP, LARGE, OPEN, PAIR, RATIO, SMALL, Finding
@@ -276,11 +276,11 @@ def test_the_gap_of_a_page_is_the_widest_that_is_sure_without_its_sign():
         gap("sex", OPEN, 0.3, -0.1, 0.7),
         gap("sex", LARGE, -0.2, -0.3, -0.1, measure="true positive rate"),
     ]
-    assert key_gap(findings).measure == "true positive rate"
-    assert (key_gap(findings).value, *key_gap(findings).interval) == (0.2, 0.1, 0.3)
-    asked = key_gap(findings, "accuracy")
+    assert _key_gap(findings).measure == "true positive rate"
+    assert (_key_gap(findings).value, *_key_gap(findings).interval) == (0.2, 0.1, 0.3)
+    asked = _key_gap(findings, "accuracy")
     assert (asked.value, *asked.interval) == (0.3, 0.0, 0.7)
-    assert key_gap([]) is None
+    assert _key_gap([]) is None
 
 
 def test_key_figures_are_of_what_was_asked_for():
@@ -301,12 +301,12 @@ def test_key_figures_are_of_what_was_asked_for():
         ["sex", "gap in accuracy", 0.01, (0.0, 0.02), 0.05, "small"],
     ]
     assert key_figures([], ("sex",), "") is None
-    assert gap_chart([], ("sex",), "") is None
+    assert _gap_chart([], ("sex",), "") is None
 
 
 def test_a_chart_has_one_tolerance():
     findings = [gap("sex", LARGE, 0.1, 0.08, 0.2), gap("age", LARGE, 9.0, 8.0, 10.0, bound=5.0)]
-    svg = gap_chart(findings, ("sex", "age"), "").svg
+    svg = _gap_chart(findings, ("sex", "age"), "").svg
     assert "sex" in svg
     assert "age" not in svg
 

@@ -162,7 +162,7 @@ def test_findings_beside_a_gate_have_what_it_leaves_them():
         path=plain.path, prediction="hired", target="label", group=("sex",), fail_if=(RATIO,)
     )
     rates = [
-        assess(read_audit_table(options, frame), options, only_findings=True).bounds.budget.rate
+        assess(read_audit_table(options, frame), options, only_findings=True).budget.rate
         for options in (plain, gated)
     ]
     assert rates == [0.05, 0.025]

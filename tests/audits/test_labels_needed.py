@@ -8,14 +8,13 @@ import pytest
 from benchmarks.plans import LEAST, MOST, MOST_OF_SEVERAL, populations, study
 from fairbench.audits.assessment import assess
 from fairbench.audits.direction import RATE_OF
-from fairbench.audits.gaps import draws_at
-from fairbench.audits.kinds.binary import audit_of
+from fairbench.audits.gaps import _draws_at
+from fairbench.audits.kinds.binary import _needed_in_words, audit_of
 from fairbench.audits.labels_needed import (
     ALIKE,
-    needed_in_words,
-    other_rate,
-    plan_risk,
-    planned_labels,
+    _other_rate,
+    _plan_risk,
+    _planned_labels,
 )
 from fairbench.audits.question import PlanOptions
 from fairbench.audits.report import document_of
@@ -24,7 +23,7 @@ from fairbench.core.errors import UserError
 from fairbench.core.text import two_digits
 from fairbench.evaluation.findings import ERROR_RATE, LARGE, OPEN, SMALL, answer_gap
 from fairbench.inference.gaps import GroupLimits, SupposedRates, largest_gap, least_number
-from tests.audits.tables import audit, concluded, parse, predictions, written
+from tests.audits.tables import concluded, parse, predictions, refusal, shown_by, written
 
 POPULATIONS = {population.name: population for population in populations()}
 
@@ -143,11 +142,11 @@ def test_without_labels_nothing_is_planned(tmp_path):
 
 def test_numbers_in_words():
     both = {ALIKE: 1234, "men and women differ by 0.1": 98_765}
-    assert needed_in_words(both, "more rows") == (
+    assert _needed_in_words(both, "more rows") == (
         "about 1,200 more rows would settle it with a probability of 80 % if all groups are alike, "
         "about 99,000 if men and women differ by 0.1"
     )
-    assert needed_in_words({ALIKE: None}, "more rows") == ""
+    assert _needed_in_words({ALIKE: None}, "more rows") == ""
 
 
 def test_the_least_number():
@@ -163,15 +162,15 @@ def rates(*columns, draws=4000):
 
 
 def test_verdicts():
-    assert answer_gap(draws_at(rates((0.5, 0.01), (0.51, 0.01))), 0.05, 0.05).verdict == SMALL
-    ahead = answer_gap(draws_at(rates((0.7, 0.01), (0.5, 0.01))), 0.05, 0.05)
+    assert answer_gap(_draws_at(rates((0.5, 0.01), (0.51, 0.01))), 0.05, 0.05).verdict == SMALL
+    ahead = answer_gap(_draws_at(rates((0.7, 0.01), (0.5, 0.01))), 0.05, 0.05)
     assert (ahead.verdict, ahead.named) == (LARGE, (0, 1))
     assert ahead.pairs == [(0, 1)]
-    assert answer_gap(draws_at(rates((0.5, 0.1), (0.51, 0.1))), 0.05, 0.05).verdict == OPEN
+    assert answer_gap(_draws_at(rates((0.5, 0.1), (0.51, 0.1))), 0.05, 0.05).verdict == OPEN
 
 
 def test_many_unknown_groups_are_open_not_large():
-    wide = answer_gap(draws_at(rates(*[(0.5, 0.2)] * 10)), 0.05, 0.05)
+    wide = answer_gap(_draws_at(rates(*[(0.5, 0.2)] * 10)), 0.05, 0.05)
     assert wide.verdict == OPEN
     assert not wide.pairs
 
@@ -200,7 +199,7 @@ RISK = ERROR_RATE / len(RATE_OF)
 
 def planned(*, no_difference, equally, **options):
     """Return how many labels a plan with these options takes."""
-    return planned_labels(PlanOptions(**options), no_difference=no_difference, equally=equally)
+    return _planned_labels(PlanOptions(**options), no_difference=no_difference, equally=equally)
 
 
 def shown(labels, shares, rates, gap=None, *, equally=False, repeats=4000):
@@ -223,7 +222,7 @@ def test_a_simulation_needs_as_many_labels_within_ten_percent(shares, rate, equa
     plan = {"groups": shares, "rate": rate, "gap": 0.05}
     rates = np.full(len(shares), rate)
     is_smallest = np.arange(len(shares)) == np.argmin(shares)
-    other = np.where(is_smallest, other_rate(PlanOptions(**plan)), rate)
+    other = np.where(is_smallest, _other_rate(PlanOptions(**plan)), rate)
     few, alike = planned(no_difference=True, equally=equally, **plan)
     _, apart = planned(no_difference=False, equally=equally, **plan)
     assert few < alike
@@ -249,12 +248,12 @@ def test_two_seeds_and_a_rate_near_zero_agree_with_what_can_be():
     plan = {"groups": (0.7, 0.3), "rate": 0.02, "gap": 0.05}
     enough = [planned(no_difference=False, equally=False, seed=seed, **plan)[1] for seed in (0, 1)]
     assert enough[0] == pytest.approx(enough[1], rel=0.05)
-    assert other_rate(PlanOptions(**plan)) == pytest.approx(0.07)
+    assert _other_rate(PlanOptions(**plan)) == pytest.approx(0.07)
 
 
 def test_the_risk_is_that_of_every_attribute_and_every_two():
-    assert plan_risk(PlanOptions(attributes=1)) == pytest.approx(RISK)
-    assert plan_risk(PlanOptions(attributes=3)) == pytest.approx(RISK / 6)
+    assert _plan_risk(PlanOptions(attributes=1)) == pytest.approx(RISK)
+    assert _plan_risk(PlanOptions(attributes=3)) == pytest.approx(RISK / 6)
 
 
 def test_what_takes_too_many_labels_has_no_number():
@@ -281,8 +280,6 @@ def test_what_cannot_be_is_refused(given, sentence):
 
 
 def test_it_is_printed_and_a_file_of_that_name_is_audited_by_its_path(capsys, tmp_path):
-    assert audit(["plan", "groups=[0.9,0.1]", "rate=0.8", "gap=0.1"]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
+    printed = shown_by(["plan", "groups=[0.9,0.1]", "rate=0.8", "gap=0.1"], capsys)
     assert "groups of 90 % : 10 %, a rate of 0.8 and a gap of 0.1." in printed
-    assert audit(["./plan"]) == 2
-    assert "plan is not a file" in capsys.readouterr().err
+    assert "plan is not a file" in refusal(["./plan"], capsys)

@@ -6,7 +6,7 @@ import pytest
 
 from fairbench.audits.direction import Direction
 from fairbench.audits.kinds import document_of
-from fairbench.audits.sections import _differ_somehow
+from fairbench.audits.kinds.binary import _differ_somehow
 from fairbench.evaluation.findings import OPEN
 from fairbench.reporting.document.model import (
     Column,

@@ -9,9 +9,9 @@ import pytest
 import fairbench
 from fairbench.audits.kinds import kind_of
 from fairbench.audits.kinds.numbers import (
+    _evaluate_numbers,
+    _read_numbers,
     audit_numbers,
-    evaluate_numbers,
-    read_numbers,
 )
 from fairbench.audits.question import NUMBERS
 from fairbench.audits.report import document_of
@@ -43,7 +43,7 @@ def audited(frame, folder, *more):
 
 def metrics_of(frame, folder, *more):
     options = parse([str(written(frame, folder)), *WORDS, *more])
-    return evaluate_numbers(read_numbers(options, read_frame(options))[0], options)
+    return _evaluate_numbers(_read_numbers(options, read_frame(options))[0], options)
 
 
 def test_it_gives_what_evaluate_gives(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 
 from fairbench.audits.assessment import assess
 from fairbench.audits.kinds.binary import audit_of, findings_of
+from fairbench.audits.kinds.unknown import assess_selected
 from fairbench.audits.report import key_figures
 from fairbench.audits.sentences import in_short, sentence_of, to_do
 from fairbench.audits.table import read_audit_table, read_frame
@@ -18,13 +19,20 @@ from tests.audits.spreadsheets import SHEETS
 from tests.audits.tables import audit, parse, written
 
 LOANS = SHEETS["a bank's decisions alone"]
+OF_LOANS = ("target=Ausfall", "score=PD", "scale=percent", "group=nationality")
+OF_REPAYMENT = ("target=repaid", "score=score", "group=sex")
+
+
+def read(frame, *words):
+    """Return the table of a sheet, and its options."""
+    options = parse(["sheet.csv", *words])
+    return read_audit_table(options, read_frame(options, source=frame)), options
 
 
 @cache
 def findings(name):
     sheet = SHEETS[name]
-    options = parse(["sheet.csv", *sheet.words, *sheet.answers])
-    table = read_audit_table(options, read_frame(options, source=sheet.make()))
+    table, options = read(sheet.make(), *sheet.words, *sheet.answers)
     return findings_of(assess(table, options, only_findings=True)), table.direction
 
 
@@ -88,37 +96,27 @@ def _short(name):
 
 
 def test_a_score_said_to_be_of_the_other_label_is_warned_of_first():
-    options = parse(["sheet.csv", "target=Ausfall", "score=PD", "scale=percent",
-                     "group=nationality", "positive=nein", "favourable=nein"])  # fmt: skip
-    table = read_audit_table(
-        options, read_frame(options, source=SHEETS["a bank's decisions alone"].make())
-    )
+    table, _ = read(LOANS.make(), *OF_LOANS, "positive=nein", "favourable=nein")
     assert table.warnings[0].startswith("Scores are lower where the label is 'nein'")
 
 
 def test_scores_that_run_against_labels_are_asked_about():
     frame = SHEETS["scores of repayment"].make()
     frame["score"] = 1 - frame["score"]
-    options = parse(["sheet.csv", "target=repaid", "score=score", "group=sex"])
     with pytest.raises(UserError, match="positive=yes puts .* positive=no"):
-        read_audit_table(options, read_frame(options, source=frame))
+        read(frame, *OF_REPAYMENT)
 
 
 def test_a_threshold_that_grants_nearly_all_is_said_first():
-    options = parse(["sheet.csv", "target=Ausfall", "score=PD", "scale=percent", "threshold=0.9",
-                     "group=nationality", "positive=ja", "favourable=nein"])  # fmt: skip
-    table = read_audit_table(
-        options, read_frame(options, source=SHEETS["a bank's decisions alone"].make())
-    )
+    words = (*OF_LOANS, "positive=ja", "favourable=nein", "threshold=0.9")
+    table, _ = read(LOANS.make(), *words)
     assert "of the rows are predicted 'nein'" in table.warnings[0]
 
 
 def test_decisions_against_the_scores_are_said_first():
     frame = SHEETS["scores of repayment"].make()
     frame["decided"] = (frame["score"] < 0.5).map({True: "yes", False: "no"})
-    options = parse(["sheet.csv", "target=repaid", "score=score", "prediction=decided",
-                     "group=sex", "favourable=yes"])  # fmt: skip
-    table = read_audit_table(options, read_frame(options, source=frame))
+    table, _ = read(frame, *OF_REPAYMENT, "prediction=decided", "favourable=yes")
     assert [warning.partition(": ")[0] for warning in table.warnings] == [
         "'decided' goes against 'repaid'",
         "'decided' goes against 'score'",
@@ -128,11 +126,8 @@ def test_decisions_against_the_scores_are_said_first():
 def test_of_the_selected_impact_ratios_are_of_everyone():
     frame = LOANS.make()
     frame["granted"] = (frame["decision"] == "Approved").astype(str)
-    options = parse(["sheet.csv", "target=Ausfall", "score=PD", "scale=percent", "positive=ja",
-                     "favourable=nein", "group=nationality", "selected=granted"])  # fmt: skip
-    from fairbench.audits.kinds.unknown import assess_selected
-
-    table = read_audit_table(options, read_frame(options, source=frame))
+    words = (*OF_LOANS, "positive=ja", "favourable=nein", "selected=granted")
+    table, options = read(frame, *words)
     shares = frame.groupby("nationality")["decision"].agg(lambda made: (made == "Approved").mean())
     for ratio in assess_selected(table, options, only_findings=True).impact:
         assert ratio["rate"] == pytest.approx(shares[ratio["group"]])
@@ -150,9 +145,7 @@ def test_of_the_selected_impact_ratios_are_of_everyone():
 )  # fmt: skip
 def test_what_cannot_be_is_refused(words, said):
     with pytest.raises(UserError, match=said):
-        options = parse(["sheet.csv", "target=repaid", "score=score", "group=sex", *words])
-        frame = SHEETS["scores of repayment"].make()
-        read_audit_table(options, read_frame(options, source=frame))
+        read(SHEETS["scores of repayment"].make(), *OF_REPAYMENT, *words)
 
 
 def test_a_scoring_tool_is_asked_which_end_of_its_scores_is_good(tmp_path, capsys):
@@ -170,9 +163,7 @@ def test_a_scoring_tool_is_asked_which_end_of_its_scores_is_good(tmp_path, capsy
 
 def test_a_group_that_few_decisions_are_of_is_not_called_small():
     frame = SHEETS["scores of repayment"].make()
-    options = parse(["sheet.csv", "target=repaid", "score=score", "group=sex", "threshold=0.98",
-                     "favourable=yes"])  # fmt: skip
-    table = read_audit_table(options, read_frame(options, source=frame))
+    table, options = read(frame, *OF_REPAYMENT, "threshold=0.98", "favourable=yes")
     said = " ".join(audit_of(assess(table, options)).unseen)
     assert "has too few rows to show that it is like the others in precision" in said
 

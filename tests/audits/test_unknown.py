@@ -10,7 +10,7 @@ import pytest
 
 from fairbench.audits.direction import RATE_NAMES, RATE_OF
 from fairbench.audits.kinds.counts import says_nothing
-from fairbench.audits.kinds.unknown import CANNOT, RATES, bound_everyone, bounded_gap
+from fairbench.audits.kinds.unknown import CANNOT, RATES, _bounded_gap, bound_everyone
 from fairbench.audits.table import read_audit_table, read_frame
 from fairbench.evaluation.findings import (
     GAP,
@@ -23,7 +23,7 @@ from fairbench.evaluation.findings import (
 )
 from fairbench.inference.partial import RateBounds
 from fairbench.metrics.registry import binary_confusion
-from tests.audits.tables import audit, parse, predictions, written
+from tests.audits.tables import audit, parse, predictions, refusal, shown_by, written
 
 WORDS = ["target=label", "score=score", "group=sex", "selected=hired"]
 
@@ -96,7 +96,7 @@ def test_what_no_label_settles_is_said_to_be_so(tmp_path):
 def test_bounds_are_told_from_noise(lower, upper, rows, expected):
     ends = RateBounds(np.array([lower, upper]), np.full((2, 2), rows))
     template = Finding(GAP, "sex", "rate", NOT_MEASURED, bound=0.05)
-    finding, gap = bounded_gap(template, ["one", "other"], ends, 0.05)
+    finding, gap = _bounded_gap(template, ["one", "other"], ends, 0.05)
     assert gap["verdict"] == expected
     assert finding.verdict == (OPEN if expected == CANNOT else expected)
     assert finding.groups == (("other", "one") if expected == LARGE else ())
@@ -107,14 +107,13 @@ def test_a_large_gap_names_two_groups_that_are_surely_so_far_apart():
     value = np.array([0.1, 0.15, 0.8, 0.85])
     ends = RateBounds(*(np.array([row, row]) for row in (value, [20.0, 2000, 2000, 20])))
     template = Finding(GAP, "race", "rate", NOT_MEASURED, bound=0.6)
-    finding, _ = bounded_gap(template, ["a", "b", "c", "d"], ends, 0.05)
+    finding, _ = _bounded_gap(template, ["a", "b", "c", "d"], ends, 0.05)
     assert finding.groups == ("c", "b")
 
 
 def test_the_report_is_of_the_selected_and_says_what_follows_for_everyone(tmp_path, capsys):
     path = written(partly_selected()[0], tmp_path)
-    assert audit([path, *WORDS, f"out={tmp_path / 'out'}"]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
+    printed = shown_by([path, *WORDS, f"out={tmp_path / 'out'}"], capsys)
     assert "Of 3,000 people, 2," in printed
     assert "What cannot be known" in printed
     larger = "By sex, the precision of Female is higher than that of Male by more than 0.05, of"
@@ -149,14 +148,6 @@ def test_a_group_of_which_nobody_was_selected_is_all_unknown(tmp_path, capsys):
     assert black["rows"] == black["others"]
 
 
-def test_names_of_groups_cannot_change_the_page(tmp_path):
-    frame, _ = partly_selected(300)
-    frame["sex"] = frame["sex"].replace("Male", "<script>alert(1)</script>")
-    assert audit([written(frame, tmp_path), *WORDS, f"out={tmp_path / 'out'}"]) == 0
-    page = (tmp_path / "out" / "audit.html").read_text()
-    assert "<script>alert(1)" not in page
-
-
 @pytest.mark.parametrize(
     ("words", "change", "sentence"),
     [
@@ -174,10 +165,7 @@ def test_faults_are_one_sentence(words, change, sentence, tmp_path, capsys):
     given = [
         word for word in WORDS if word.partition("=")[0] not in {w.partition("=")[0] for w in words}
     ]
-    assert audit([path, *given, *words]) == 2
-    printed = capsys.readouterr().err
-    assert sentence in printed
-    assert printed.count("\n") == 1
+    assert sentence in refusal([path, *given, *words], capsys)
 
 
 def by_proxy(rows=3000, *, seed=0, spread=0.3, gap=0.0):
@@ -260,10 +248,7 @@ def test_faults_of_proxies_are_one_sentence(words, change, sentence, tmp_path, c
     path = written(by_proxy(100)[0].assign(**change), tmp_path)
     given = ["target=label", "score=score", "proxy=[men,women]"]
     given = [word for word in given if not any(w.startswith(word.split("=")[0]) for w in words)]
-    assert audit([path, *given, *words]) == 2
-    printed = capsys.readouterr().err
-    assert sentence in printed
-    assert printed.count("\n") == 1
+    assert sentence in refusal([path, *given, *words], capsys)
 
 
 # Answers that say that a category is not known are told from categories, in any spelling.

@@ -15,7 +15,7 @@ from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table
 from fairbench.evaluation.findings import GAP, LARGE, NOT_MEASURED, OPEN, PAIR, SMALL
 from fairbench.inference.gaps import StandardisedRates
-from tests.audits.tables import audit, predictions, written
+from tests.audits.tables import audit, predictions, refusal, written
 
 SCORES = {"target": "label", "score": "score"}
 SAME_AGE = "on average among people of the same band of age"
@@ -141,7 +141,7 @@ def test_findings_are_those_of_the_whole_page_and_share_its_error_rate():
     whole = findings_of(assess(table, options))
     said = [(f.measure, f.scope, f.verdict, f.groups) for f in quick]
     assert said == [(f.measure, f.scope, f.verdict, f.groups) for f in whole]
-    assert assess(table, options, only_findings=True).bounds.budget.questions == 10
+    assert assess(table, options, only_findings=True).budget.questions == 10
 
 
 def test_rates_that_need_labels_are_of_the_rows_that_have_one():
@@ -265,10 +265,9 @@ def test_strata_that_cannot_be_are_refused_in_one_line(tmp_path, capsys, words, 
     path = written(frame, tmp_path)
     given = {"target": "label", "prediction": "decision", "group": "sex"}
     given |= dict(word.split("=", 1) for word in words)
-    assert audit([path, *(f"{name}={value}" for name, value in given.items())]) == 2
-    message = capsys.readouterr().err
-    assert sentence in message, message
-    assert len(message.strip().splitlines()) == 1
+    assert sentence in refusal(
+        [path, *(f"{name}={value}" for name, value in given.items())], capsys
+    )
 
 
 def test_the_largest_difference_of_two_groups_beside_a_rare_one_has_no_sign():

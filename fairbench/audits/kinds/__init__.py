@@ -23,13 +23,13 @@ from fairbench.reporting.document.model import Document
 # classes and its groups. Only that module is imported.
 _AUDITS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        question.PAIR: ("binary", "audit_pair"),
+        question.PAIR: ("pair", "audit_pair"),
         question.PROXY: ("unknown", "audit_proxy"),
         question.RANKING: ("numbers", "audit_ranking"),
         question.SURVIVAL: ("numbers", "audit_survival"),
         question.COUNTS: ("counts", "audit_counts"),
         question.NUMBERS: ("numbers", "audit_numbers"),
-        question.PREDICTED_INTERVALS: ("intervals", "audit_intervals"),
+        question.PREDICTED_INTERVALS: ("numbers", "audit_numbers"),
         question.CLASSES: ("classes", "audit_classes"),
     }
 )

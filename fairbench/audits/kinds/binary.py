@@ -1,7 +1,6 @@
-"""The audits of two classes: of one classifier, and of two on the same rows.
+"""The audit of one classifier of two classes: what its page says and shows around its findings.
 
-What is found of people is worded by :mod:`fairbench.audits.sentences`; here is what a report says
-around it. Of two classifiers a report says whose gaps between groups are smaller.
+What is found of people is worded by :mod:`fairbench.audits.sentences`. Begin with `audit_of`.
 """
 
 from __future__ import annotations
@@ -9,57 +8,71 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import compress, groupby
-from math import isnan
+from itertools import groupby
+from math import floor, isfinite, isnan, log10
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 
 from fairbench.audits.assessment import (
     Assessment,
     attributes_with_small_groups,
-    excess_findings,
     impact_findings,
     impact_ratios,
-    least_alike,
 )
 from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF, Direction
 from fairbench.audits.gaps import (
     FEWEST_LABELS,
     Gap,
-    notes_within,
-    plain_within,
-    tipping_clause,
+    shared_traits,
 )
-from fairbench.audits.labels_needed import kind_of_labels, needed_in_words
-from fairbench.audits.question import Options
-from fairbench.audits.report import OF_POPULATION, Audit, counted_by, counted_rows, on_labels
-from fairbench.audits.sections import asked_of_threshold, pictures, sections_of, verdict_text
-from fairbench.audits.table import AuditTable, of_part, read_audit_table
-from fairbench.core.arrays import Floats
-from fairbench.core.text import count, number
+from fairbench.audits.labels_needed import kind_of_labels
+from fairbench.audits.question import RATIO, Options
+from fairbench.audits.report import (
+    OF_POPULATION,
+    Audit,
+    compared_with,
+    counted_by,
+    counted_rows,
+)
+from fairbench.audits.table import SELECTED, AuditTable
+from fairbench.core.text import count, interval, listed, number, signed, two_digits
 from fairbench.evaluation import findings
-from fairbench.evaluation.by_group import Row
-from fairbench.evaluation.findings import ErrorBudget, Finding
+from fairbench.evaluation.by_group import COMPARED_WITH, LARGE_ENOUGH, Row, is_given_reference
+from fairbench.evaluation.findings import NOT_MEASURED, OPEN, Finding
 from fairbench.evaluation.table import records
-from fairbench.inference.gaps import cells_of, difference, gap_change, rates_of
+from fairbench.inference.gaps import FOUR_FIFTHS, LIKELY
+from fairbench.inference.partial import Tipping
 from fairbench.inference.rates import Limits
-from fairbench.metrics.registry import Rate, accuracy
-from fairbench.reporting.document.model import Column, Section, Table, TableCell
-from fairbench.reporting.group_tables import bars, sentence_of, table_of
+from fairbench.metrics.registry import label
+from fairbench.reporting import group_tables as tables
+from fairbench.reporting.charts import NAN, Panel, chart, forest
+from fairbench.reporting.document.model import (
+    Bar,
+    Block,
+    Column,
+    Details,
+    Figure,
+    Gallery,
+    Items,
+    Link,
+    Paragraph,
+    Section,
+    Table,
+    TableCell,
+    Text,
+)
 
-_said = partial(sentence_of, "binary")
+_said = partial(tables.sentence_of, "binary")
+ALARMS = 0.01  # the false alarm rate of an audit if all groups are calibrated in the same way
 _MOST = 3  # groups of too few rows that a summary names
 
 
-def basis_of(assessment: Assessment) -> Iterator[str]:
-    """Yield what the figures rest on: how the file was read, its rows and its labels."""
+def _basis_of(assessment: Assessment) -> Iterator[str]:
+    """Yield what the figures rest on: the rows and their labels."""
     table = assessment.table
     labels = assessment.labels
     rows = len(table)
-    yield from table.read_as
     if assessment.of_decisions:
         yield _said("of_decisions", rows=rows, granted=table.direction.granted)
     else:
@@ -104,13 +117,52 @@ def _notes_on(assessment: Assessment) -> Iterator[str]:
     for attribute, gaps in by_attribute.items():
         if few := [name for gap in gaps for name in gap.few]:
             yield _said("few", attribute=attribute, names=few)
-    yield from notes_within(assessment.within)
+    yield from _notes_within(assessment.within)
+
+
+def _least_alike(found: Sequence[Row]) -> list[Row]:
+    """Return the groups whose labels fit least how the scores of other groups are calibrated.
+
+    An attribute counts if its groups surely differ; of its groups the one that fits least is
+    returned, or several that fit as little. However many groups are compared, at most 3 % of audits
+    have an alarm without cause.
+    """
+    compared = [row for row in found if not np.isnan(row["fit"])]
+    least: dict[str, float] = {}
+    for row in compared:
+        least[row["attribute"]] = min(row["fit"], least.get(row["attribute"], 1.0))
+    return [
+        row
+        for row in compared
+        if row["fit"] == least[row["attribute"]] and row["fit"] * len(compared) < ALARMS
+    ]
+
+
+def _notes_within(gaps: Sequence[Gap]) -> Iterator[str]:
+    """Yield who and what is not compared within strata."""
+    by_attribute: dict[str, list[Gap]] = {}
+    for gap in gaps:
+        by_attribute.setdefault(gap.attribute, []).append(gap)
+    for attribute, several in by_attribute.items():
+        within = several[0].within
+        if left_out := list(dict.fromkeys(name for gap in several for name in gap.few)):
+            yield tables.sentence_of(
+                "within", "left_out", attribute=attribute, within=within, names=left_out
+            )
+        alone = [gap for gap in several if gap.alone]
+        if alone:
+            least = min(alone, key=lambda gap: gap.covered)
+            strata = dict.fromkeys(name for gap in alone for name in gap.alone)
+            shown = listed([*strata], 3)
+            yield tables.sentence_of(
+                "within", "alone", least=least, strata=shown, percent=100 * least.covered
+            )
 
 
 def _on_calibration(assessment: Assessment) -> Iterator[str]:
     """Yield what speaks against scores calibrated alike, and what would follow if they were."""
     advice = "" if assessment.assumed is None else _said("not_if_alike")
-    least = least_alike(assessment.calibrations)
+    least = _least_alike(assessment.calibrations)
     for attribute, of_attribute in groupby(least, lambda row: row["attribute"]):
         unlike = list(of_attribute)
         groups = " and ".join(row["group"] for row in unlike)
@@ -123,7 +175,7 @@ def _on_calibration(assessment: Assessment) -> Iterator[str]:
             yield _said("apart", gap=gap, supposed=(lower, upper), measured=measured)
     for gap in assessment.gaps:
         if gap.stress is not None:
-            yield _on_stress(gap, gap.stress, assessment.bounds.epsilon)
+            yield _on_stress(gap, gap.stress, assessment.options.epsilon)
 
 
 def _on_stress(gap: Gap, stress: Row, epsilon: float) -> str:
@@ -147,6 +199,22 @@ def _as_much(factor: float) -> str:
     return f"say {factor:g} times as much as it seems"
 
 
+def _needed_in_words(needed: Mapping[str, int | None], kind: str) -> str:
+    """Return how many labels, or rows, would settle a gap, in words; empty if all are too few."""
+    clauses = []
+    after = f" {kind} would settle it with a probability of {100 * LIKELY:.0f} %"
+    for supposed, labels in needed.items():
+        if labels is not None:
+            clauses.append(f"about {two_digits(labels)}{after} if {supposed}")
+            after = ""
+    return ", ".join(clauses)
+
+
+def _of_part(table: AuditTable, options: Options) -> str:
+    """Return of whom it is what a table says, in words; empty if of everyone in the file."""
+    return "" if table.everyone is None else f"of those {SELECTED} ('{options.selected}')"
+
+
 def _sure_of(assessment: Assessment) -> Iterator[str]:
     """Yield sentences on the certainty of the findings: the known outcomes, and their limits."""
     table = assessment.table
@@ -157,7 +225,7 @@ def _sure_of(assessment: Assessment) -> Iterator[str]:
     there = f"There are {count(rows)} rows"
     if table.everyone is not None:
         of_rows = f"Of {count(len(table.everyone))} rows"
-        there = f"{of_rows}, {count(rows)} are {of_part(table, assessment.options)}"
+        there = f"{of_rows}, {count(rows)} are {_of_part(table, assessment.options)}"
     yield f"{there}, {outcomes} of them with a known outcome."
     if not labels:
         known = "decisions_known" if table.score is None else "scores_known"
@@ -201,7 +269,7 @@ def _todo_after(assessment: Assessment) -> Iterator[str]:
         single = [gap for gap in reachable if gap.attribute in assessment.options.group]
         nearest = min(single or reachable, key=lambda gap: fewest[gap])
         kind = kind_of_labels(assessment.labels, len(assessment.table))
-        needed = needed_in_words(nearest.needed, kind)
+        needed = _needed_in_words(nearest.needed, kind)
         yield _said("collect", kind=kind, nearest=nearest, needed=needed)
     elif fewest:
         yield _said("too_few")
@@ -221,24 +289,21 @@ def audit_of(assessment: Assessment) -> Audit:
         warnings.append(_said("no_labels"))
     # Looked at first where it was said what is good for a person.
     is_said = direction.favourable is not None
-    return Audit(
+    return Audit.of(
+        table,
         options,
-        len(table),
-        assessment.labels,
-        findings_of(assessment),
-        list(basis_of(assessment)),
-        list(sections_of(assessment)),
-        _data(assessment),
+        _basis_of(assessment),
+        findings=findings_of(assessment),
+        sections=list(_sections_of(assessment)),
+        data=_data(assessment),
         warning=" ".join(warnings),
         notes=[*table.notes, *_notes_on(assessment)],
-        pictures=pictures(assessment),
+        pictures=_pictures(assessment),
         sure=list(_sure_of(assessment)),
         unseen=list(_unseen_of(assessment)),
         todo=list(_todo_after(assessment)),
         headlines=[direction.rate_names[direction.wrongly_refused]] if is_said else [],
-        audited=table.read_as,
         rates="" if assessment.of_decisions else direction.rates_explained,
-        label_names=table.labels,
     )
 
 
@@ -249,7 +314,7 @@ def findings_of(assessment: Assessment) -> list[Finding]:
     to impact ratios and to whether the scores of a group are too high.
     """
     options, table = assessment.options, assessment.table
-    constrained = assessment.thresholds.constrained
+    *_, constrained = assessment.thresholds
     constraint: list[Finding] = []
     if constrained is not None:
         constraint = list(_constraint_findings(constrained, table.direction))
@@ -262,7 +327,7 @@ def findings_of(assessment: Assessment) -> list[Finding]:
     scores = [row for row in assessment.calibrations if row["attribute"] in options.group]
     freed = sum(gap.freed for gap in assessment.gaps)
     freed += sum(finding.is_settled for finding in constraint)
-    risk = assessment.bounds.budget.passed_on(freed, len(ratios) + len(scores)).risk
+    risk = assessment.budget.passed_on(freed, len(ratios) + len(scores)).risk
     if risk:
         # Groups of two attributes together are described only: their intervals are not made again.
         groups = {name: table.whole.groups[name] for name in options.group}
@@ -270,8 +335,8 @@ def findings_of(assessment: Assessment) -> list[Finding]:
         wider = impact_ratios(replace(table.whole, groups=groups), level=level)
         small = attributes_with_small_groups(ratios)
         found += impact_findings(ratios, wider, table.whole.granted, small)
-        found += excess_findings(scores, risk)
-    part = of_part(table, options)
+        found += _excess_findings(scores, risk)
+    part = _of_part(table, options)
     return [
         replace(finding, scope=", ".join(filter(None, [part, finding.scope])))
         if finding.about != findings.RATIO  # which is of everyone
@@ -280,17 +345,44 @@ def findings_of(assessment: Assessment) -> list[Finding]:
     ]
 
 
+def _excess_findings(found: Sequence[Row], risk: float) -> Iterator[Finding]:
+    """Yield, for each group, whether its scores are too high or too low on average.
+
+    Parameters
+    ----------
+    risk : the error rate of one answer.
+    """
+    for row in found:
+        measured = not np.isnan(row["at"](1 - risk)[0])
+
+        def limits(level: float, row: Row = row) -> Limits:
+            return Limits(row["excess"], *row["at"](level))
+
+        yield Finding(
+            findings.EXCESS,
+            row["attribute"],
+            "mean score less share of label 1",
+            findings.answer_difference(limits, 0.0, risk) if measured else findings.NOT_MEASURED,
+            (row["group"],),
+            value=row["excess"],
+            lower=row["lower"],
+            upper=row["upper"],
+            n=row["labels"],
+            needs="" if measured else "there are too few labels, or of one kind",
+        )
+
+
 def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
     """Yield what gaps say of the people that the rows are a sample of, and of pairs of groups."""
     kind = kind_of_labels(assessment.labels, len(assessment.table))
     for gap in assessment.gaps:
-        found, *pairs = gap.conclude(unless=tipping_clause(gap.tipping))
-        needs = filter(None, [found.needs, needed_in_words(gap.needed, kind)])
+        found, *pairs = gap.conclude(unless=_tipping_clause(gap.tipping))
+        needs = filter(None, [found.needs, _needed_in_words(gap.needed, kind)])
         yield replace(found, needs="; ".join(needs))
         if not gap.assumed:
             yield from pairs
     if assessment.of_decisions:
-        bound = assessment.bounds.epsilon
+        bound = assessment.options.epsilon
         unknown = Finding(
             findings.GAP, "", "", findings.NOT_MEASURED, bound=bound, needs="there are no labels"
         )
@@ -300,13 +392,36 @@ def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
                     yield replace(unknown, attribute=attribute, measure=name)
 
 
+def _tipping_clause(tipping: Tipping | None) -> str:
+    """Return the clause after "unless": which labels would have to be wrong to undo a verdict.
+
+    Empty where no number of wrong labels would undo it.
+    """
+    if tipping is None or not tipping.alone:
+        return ""
+    name, share = tipping.alone[0]
+    if not share:
+        return f"a single label of {name} is wrong"
+    clause = f"more than {_percent(share)} of the labels of {name} are wrong"
+    if tipping.together and tipping.together < share:
+        every = "both groups" if len(tipping.groups) == 2 else "every group"
+        clause += f", or more than {_percent(tipping.together)} of those of {every} at once"
+    return clause
+
+
+def _percent(share: float) -> str:
+    """Return a share of at most 1 in percent with two digits, never rounded up."""
+    digits = max(1 - floor(log10(100 * share)), 0)
+    return f"{floor(100 * share * 10**digits + 1e-9) / 10**digits:g} %"
+
+
 def _constraint_findings(constrained: Row, direction: Direction) -> Iterator[Finding]:
     """Yield whether each attribute's groups keep a constraint, at the threshold it was set on."""
     for judged in constrained["judged"]:
         yield Finding(
             findings.CONSTRAINT,
             judged["attribute"],
-            asked_of_threshold(constrained, direction),
+            _asked_of_threshold(constrained, direction),
             {True: findings.SMALL, False: findings.LARGE, None: findings.OPEN}[judged["holds"]],
             value=judged["value"],
             lower=judged["lower"],
@@ -315,6 +430,22 @@ def _constraint_findings(constrained: Row, direction: Direction) -> Iterator[Fin
             n=constrained["rows"][1],
             scope=f"at the threshold {constrained['threshold']:.4g}",
         )
+
+
+_PLAIN = ("attribute", "metric", "within", "names", "value", "lower", "upper", "answer", "rates",
+          "covered", "alone", "strata", "minimum", "rate_name")  # fmt: skip
+
+
+def _plain_within(gaps: Sequence[Gap]) -> list[Row]:
+    """Return gaps within strata in plain values, for the JSON."""
+    return [
+        {
+            **{name: getattr(gap, name) for name in _PLAIN},
+            "left_out": gap.few,
+            "rows": gap.asked.n,
+        }
+        for gap in gaps
+    ]
 
 
 _GAP_FIELDS = (
@@ -333,7 +464,7 @@ def _data(assessment: Assessment) -> Mapping[str, Any]:
             {
                 **_fields(gap, *_GAP_FIELDS),
                 "alike": gap.noise,
-                "verdict": verdict_text(gap)
+                "verdict": _verdict_text(gap)
                 if gap.verdict == findings.NOT_MEASURED
                 else gap.verdict,
                 **dict(zip(("low", "high"), gap.named[::-1] or ("", ""), strict=True)),
@@ -349,8 +480,8 @@ def _data(assessment: Assessment) -> Mapping[str, Any]:
         "sizes": assessment.sizes,
         "impact": assessment.impact,
         "decisions": {
-            "thresholds": assessment.thresholds.table.to_dict("records"),
-            "constraint": assessment.thresholds.constrained,
+            "thresholds": assessment.thresholds[1].to_dict("records"),
+            "constraint": assessment.thresholds[2],
             "scores": assessment.scores,
         },
         "calibration": [
@@ -369,7 +500,7 @@ def _data(assessment: Assessment) -> Mapping[str, Any]:
         "stress": [
             _fields(gap, "attribute", "metric") | {**gap.stress} for gap in gaps if gap.stress
         ],
-        **({"within": plain_within(assessment.within)} if assessment.within else {}),
+        **({"within": _plain_within(assessment.within)} if assessment.within else {}),
         "metrics": records(assessment.metrics),
         "if_calibrated_alike": [] if assessment.assumed is None else records(assessment.assumed),
     }
@@ -380,186 +511,464 @@ def _fields(row: object, *names: str) -> dict[str, Any]:
     return {name: getattr(row, name) for name in names}
 
 
-# Two classifiers on the same rows: whose gaps between groups are smaller.
+# The page: its sections, in the order of `_sections_of`, and the pictures of its groups.
 
-ACCURACY = "accuracy"
-NO_LABELS = "there are no labels"
-_ONLY_DECISIONS = "Without labels, only decisions are compared; nothing is said of errors."
-_FEW_GROUPS = "there are not two groups of enough rows"
+_MAIN_RATES = {
+    "selection_rate": "selected",
+    "true_positive_rate": "TPR",
+    "false_positive_rate": "FPR",
+    "positive_predictive_value": "precision",
+    "accuracy": "accuracy",
+}
+_on_page = partial(tables.sentence_of, "audit")
+_PAIRS = "pairs"  # the place of a page with the pairs of groups that differ
 
 
-def audit_pair(options: Options, frame: pd.DataFrame) -> Audit:
-    """Compare the classifier of the column ``score=`` with that of the column ``against=``."""
-    table = read_audit_table(options, frame=frame)
-    other = read_audit_table(replace(options, score=options.against), frame=frame)
-    found = compare_tables(table, other, options)
-    figures = [_figures(finding, table.direction.rate_names) for finding in found]
-    rows = len(table)
-    labels = len(table.known)
-    title = f"{options.against} against {options.score}"
-    return Audit(
-        options,
+def _sections_of(assessment: Assessment) -> Iterator[Section]:
+    """Yield the sections of the report in their order."""
+    if assessment.impact:
+        yield Section("Impact ratios", [_impact(assessment)])
+    yield Section("Gaps between groups", [_gaps(assessment), *_needed(assessment)])
+    if assessment.within:
+        title = f"Among people of the same {shared_traits(assessment.options)}"
+        yield Section(title, list(_within(assessment)))
+    if pairs := list(_pairs(assessment.gaps)):
+        yield Section("Pairs of groups that surely differ", pairs, name=_PAIRS)
+    yield Section("Rates by group", [_rates(assessment)])
+    errors = _errors(assessment)
+    if errors.rows:
+        yield Section("Errors by group", [errors])
+    if len(assessment.thresholds[1]):
+        yield Section("Other thresholds", list(_thresholds(assessment)))
+    if assessment.scores:
+        yield Section("Scores by group", [tables.score_table(assessment.scores, "score")])
+    if diagrams := list(_diagrams(assessment)):
+        caption = _on_page("gallery", label=assessment.table.labels[1])
+        calibration: list[Block] = [_calibrations(assessment), Gallery(diagrams, caption)]
+        yield Section("Calibration by group", calibration)
+    note = "" if assessment.of_decisions else _on_page("metrics")
+    yield Section("", [tables.all_metrics(assessment.metrics, note)])
+
+
+def _pairs(gaps: Sequence[Gap]) -> Iterator[Table]:
+    """Yield the table of pairs of groups that differ, where by how much is open."""
+    pairs = [
+        (gap.attribute, gap.rate_name, *pair)
+        for gap in gaps
+        if _differ_somehow(gap)
+        for pair in gap.pairs
+    ]
+    if pairs:
+        columns = [Column(title) for title in ("groups", "rate", "higher", "lower")]
+        yield Table(columns, pairs, caption=_on_page("pairs"), most=tables.MOST_ROWS)
+
+
+def _size(gap: Gap) -> str:
+    """Return a gap, with its sign where that says which of two groups is ahead."""
+    return signed(gap.value) if gap.signed else number(gap.value)
+
+
+def _bars(gaps: Sequence[Gap], epsilon: float) -> list[Bar | None]:
+    """Return the intervals of gaps, drawn on one scale."""
+    return tables.bars([(gap.lower, gap.value, gap.upper) for gap in gaps], epsilon)
+
+
+def _gaps(assessment: Assessment) -> Table:
+    """Return the table of gaps: size, interval, verdict, and what else applies to these rows."""
+    epsilon = assessment.options.epsilon
+    gaps = assessment.gaps
+    is_noisy = any(isfinite(gap.noise) for gap in gaps)
+    is_alike = assessment.assumed is not None
+    holds = {
+        "gap_sizes": True,
+        "gap_noise": is_noisy,
+        "gap_beyond": any(gap.verdict == OPEN for gap in gaps),
+        "alike": is_alike,
+    }
+    caption = tables.sentences_of("audit", holds, stricter=_on_page("stricter"))
+    reading = [_on_page("gaps_read", epsilon=epsilon), *([_on_page("alike")] if is_alike else [])]
+
+    def verdict(gap: Gap) -> TableCell:
+        after: Text = ""
+        if _differ_somehow(gap):
+            by_how_much = f": some groups differ, but no pair surely by {epsilon:g} or more: "
+            after = (by_how_much, Link("see the pairs", f"#{_PAIRS}"))
+        mark = "assumed" if gap.assumed else gap.verdict
+        return TableCell(_verdict_text(gap), mark=mark, after=after)
+
+    rows = [
+        {
+            **_fields(gap, "attribute", "rate_name", "lower", "upper"),
+            "size": _size(gap),
+            "standard_error": gap.standard_error if gap.signed else None,
+            "noise": gap.noise if isfinite(gap.noise) else None,
+            "bar": bar,
+            "alike": gap.supposed[1:],
+            # Of several groups it would follow from how little is known of each, not from the data.
+            "small": gap.small if gap.signed or gap.assumed else None,
+            "verdict": verdict(gap),
+        }
+        for gap, bar in zip(gaps, _bars(gaps, epsilon), strict=True)
+    ]
+    is_shown = {
+        "standard_error": assessment.of_decisions,
+        "noise": is_noisy,
+        "alike": is_alike,
+    }
+    return tables.named_table(
+        "audit",
+        "gaps",
         rows,
-        labels,
-        found,
-        [
-            *table.read_as,
-            f"{title} on the {counted_rows(rows, labels, f' of {options.path.name}')}",
-            OF_POPULATION,
-            *on_labels(rows, labels, _ONLY_DECISIONS),
-        ],
-        [
-            Section(
-                "Gaps between groups, of both",
-                [_table(found, options, table.direction.rate_names)],
-            )
-        ],
-        {"comparison": figures},
-        notes=[
-            *table.notes,
-            *(
-                _said("pair_open", finding=finding)
-                for finding in found
-                if finding.verdict == findings.OPEN and finding.needs
+        without=[name for name, shown in is_shown.items() if not shown],
+        epsilon=epsilon,
+        caption=" ".join(caption),
+        reading=" ".join(reading),
+    )
+
+
+def _verdict_text(gap: Gap) -> str:
+    """Return a verdict for a table."""
+    if gap.verdict == NOT_MEASURED:
+        return "the same by construction" if gap.fixed else "too few rows"
+    if gap.assumed and gap.verdict != OPEN:
+        return f"{gap.verdict} if scores are right"
+    return gap.verdict
+
+
+def _differ_somehow(gap: Gap) -> bool:
+    """Say whether groups surely differ, while it is open between whom by how much."""
+    return gap.verdict == OPEN and not gap.signed and not gap.assumed and bool(gap.pairs)
+
+
+def _needed(assessment: Assessment) -> Iterator[Details]:
+    """Yield how many more labels settle the open gaps, and what each number supposes."""
+    labels, rows = assessment.labels, len(assessment.table)
+    most = rows - labels or rows
+    table = [
+        (gap.attribute, gap.rate_name, supposed, f">{count(most)}" if n is None else two_digits(n))
+        for gap in assessment.gaps
+        for supposed, n in gap.needed.items()
+    ]
+    if table:
+        kind = kind_of_labels(labels, rows)
+        columns = [Column(title) for title in ("groups", "gap in", "supposed")]
+        columns.append(Column(kind, right=True))
+        needed = Table(columns, table, caption=_on_page("needed", kind=kind))
+        yield Details("What would settle what is open", [needed])
+
+
+def _rates(assessment: Assessment) -> Table:
+    """Return the table of each group's size and main rates."""
+    labelled = not assessment.of_decisions
+    selected = assessment.table.direction.rate_names[NEEDS_NO_LABELS].removeprefix("share ")
+    selection = {"selection_rate": selected.replace("selection rate", "selected")}
+    main = {**_MAIN_RATES, **selection} if labelled else selection
+    values = tables.estimates(assessment.metrics, main)
+    rows = [
+        {**size, **{name: values.get((*_key(size), name)) for name in main}}
+        for size in assessment.sizes
+    ]
+    columns = [
+        *tables.OF_GROUP,
+        ("rows", Column("rows", "count")),
+        *([("labels", Column("labels", "count"))] if labelled else []),
+        *((name, Column(title, "estimate")) for name, title in main.items()),
+    ]
+    return tables.table_of(rows, columns, most=tables.MOST_ROWS)
+
+
+def _key(row: Row) -> tuple[str, str]:
+    return row["attribute"], row["group"]
+
+
+def _within(assessment: Assessment) -> Iterator[Block]:
+    """Yield the gaps over one mix of strata, with those of everyone, and in each stratum."""
+    gaps = assessment.within
+    epsilon = assessment.options.epsilon
+    of_everyone = {(gap.attribute, gap.metric): gap for gap in assessment.gaps}
+
+    def raw(gap: Gap) -> Gap:
+        return of_everyone[gap.attribute, gap.metric]
+
+    rows = []
+    for gap, bar in zip(gaps, _bars(gaps, epsilon), strict=True):
+        verdict = "too few rows" if gap.verdict == NOT_MEASURED else gap.verdict
+        shown = {
+            "raw": _size(raw(gap)),
+            "size": _size(gap),
+            "bar": bar,
+            "verdict": TableCell(verdict, mark=gap.verdict),
+        }
+        rows.append({**_fields(gap, "attribute", "rate_name", "lower", "upper"), **shown})
+    yield tables.named_table("audit", "within", rows)
+    reversed_ = [
+        _on_page("reversed", gap=gap, raw=raw(gap))
+        for gap in gaps
+        if gap.signed and raw(gap).signed and gap.value * raw(gap).value < 0
+        if min(abs(gap.value), abs(raw(gap).value)) >= 0.01
+    ]
+    if reversed_:
+        yield Items(reversed_)
+    yield from (_strata(gap, epsilon) for gap in gaps if gap.metric == NEEDS_NO_LABELS)
+    others = [_strata(gap, epsilon) for gap in gaps if gap.metric != NEEDS_NO_LABELS]
+    if others:
+        yield Details("Other rates in each stratum", others)
+
+
+def _strata(gap: Gap, epsilon: float) -> Table:
+    """Return the table of one gap in each stratum."""
+    pairs = {(row["low"], row["high"]) for row in gap.strata if row["low"]}
+    is_signed = len(pairs) == 1 and gap.signed
+    titles = next(iter(pairs)) if is_signed else ("lowest", "highest")
+    drawn = tables.bars([(row["lower"], row["value"], row["upper"]) for row in gap.strata], epsilon)
+
+    def rate(row: Row, index: int) -> str:
+        """Return the lower (0) or the higher (1) rate of a stratum."""
+        if not row["low"]:
+            return ("one group alone", "")[index]
+        text = number(row["rates"][index])
+        return text if is_signed else f"{text} ({row[('low', 'high')[index]]})"
+
+    def limits(row: Row) -> TableCell | None:
+        few = f" (n={row['smallest']})" if row["smallest"] < gap.minimum else ""
+        return TableCell((row["lower"], row["upper"]), after=few) if row["low"] else None
+
+    rows = [
+        {
+            **row,
+            "weight": 100 * row["weight"],
+            "first": rate(row, 0),
+            "second": rate(row, 1),
+            "difference": (signed if is_signed else number)(row["value"]),
+            "limits": limits(row),
+            "bar": bar,
+        }
+        for row, bar in zip(gap.strata, drawn, strict=True)
+    ]
+    first, second = titles
+    return tables.named_table("audit", "strata", rows, gap=gap, first=first, second=second)
+
+
+_LARGEST = 2.0  # of the ratios that a bar has room for
+
+
+def _impact(assessment: Assessment) -> Table:
+    """Return the impact ratios of every group, with whom they compare."""
+    ratios = assessment.impact
+    granted = assessment.table.whole.granted
+    highest = f"the group {granted} most often"
+    are_given = {ratio["given"] for ratio in ratios}
+    allowance = ""
+    if False in are_given:
+        allowance = _on_page("highest", granted=granted)
+        if attributes_with_small_groups(ratios):
+            allowance += f"{COMPARED_WITH} "
+
+    rows = [
+        {
+            **row,
+            "limits": None if is_given_reference(row) else (row["lower"], row["upper"]),
+            "bar": _ratio_bar(row),
+            "below": None if is_given_reference(row) else row["below"],
+        }
+        for row in ratios
+    ]
+    others = compared_with(highest, are_given)
+    return tables.named_table(
+        "audit", "ratios", rows, granted=granted, others=others, allowance=allowance
+    )
+
+
+def _ratio_bar(row: Row) -> Bar | None:
+    """Return a ratio on a scale from 0 to 2; beyond, it is cut off."""
+    if np.isnan(row["ratio"]):
+        return None
+    ratios = (row["lower"], row["ratio"], row["upper"], FOUR_FIFTHS, 1, 1 / FOUR_FIFTHS)
+    lower, value, upper, band_start, equal, band_end = (
+        round(100 * min(end, _LARGEST) / _LARGEST, 1) for end in ratios
+    )
+    return Bar((lower, value, upper), band=(band_start, band_end), zero=equal)
+
+
+def _thresholds(assessment: Assessment) -> Iterator[Block]:
+    """Yield what other thresholds would decide."""
+    curves, table, constrained = assessment.thresholds
+    direction = assessment.table.direction
+    rows = [
+        {
+            **row,
+            "threshold": TableCell(
+                f"{row['threshold']:.3g}",
+                before="now " if row["current"] else "",
+                strong=row["current"],
             ),
-        ],
-        todo_if_open="Label more rows for what stays open and matters most.",
-        title=title,
-        warning=" ".join(table.warnings),
-        audited=table.read_as,
-        label_names=table.labels,
-        figures=figures,
+        }
+        for row in table.to_dict("records")
+    ]
+    yield tables.named_table(
+        "audit", "thresholds", rows, granted=direction.granted, large_enough=LARGE_ENOUGH
     )
+    if constrained is not None:
+        today = assessment.options.threshold
+        yield from _constrained(constrained, today, direction)
+    for of_attribute in curves:
+        yield _curve_figure(of_attribute, assessment)
 
 
-def compare_tables(first: AuditTable, second: AuditTable, options: Options) -> list[Finding]:
-    """Return the findings on the accuracies, and on the gaps of every attribute.
-
-    The value of each is the second classifier's less the first's. It is `SMALL` if they differ by
-    less than epsilon, and `LARGE` if one of them is surely the larger.
-    """
-    risk = ErrorBudget(1 + len(first.groups) * len(RATE_OF)).risk
-    names = options.score, options.against
-    accuracies = Finding(
-        findings.COMPARISON, "", ACCURACY, findings.NOT_MEASURED, names, bound=options.epsilon
-    )
-    everyone = _cells(first, second, np.zeros(len(first), np.intp), needs_labels=True)
-    found = [_compare(accuracies, accuracy, everyone, risk)]
-    fixed = {name: why for name, why in first.fixed.items() if name in second.fixed}
-    for attribute, groups in first.groups.items():
-        codes = groups.cat.codes.to_numpy(np.intp)
-        for metric, rate in RATE_OF.items():
-            gaps = replace(
-                accuracies, attribute=attribute, measure=first.direction.rate_names[metric]
-            )
-            if metric in fixed:
-                found.append(replace(gaps, needs=fixed[metric]))
-                continue
-            cells = _cells(first, second, codes, needs_labels=metric != NEEDS_NO_LABELS)
-            found.append(_compare(gaps, rate, cells, risk, groups.cat.categories))
-    return found
+def _errors(assessment: Assessment) -> Table:
+    """Return both kinds of error of every group, and their differences from the reference."""
+    fpr, fnr = "false_positive_rate", "false_negative_rate"
+    # Fewer of those found are more errors.
+    names = [fpr, fnr, f"{fpr}_difference", "equal_opportunity_difference"]
+    values = tables.estimates(assessment.metrics, names)
+    rows = []
+    for size in assessment.sizes:
+        rates = [values.get((*_key(size), name)) for name in names]
+        if rates[0] or rates[1]:
+            more, less = ((NAN, NAN) if rate is None else rate[1:] for rate in rates[2:])
+            more_fnr = tuple(-end for end in reversed(less))
+            of_group = {"fpr": rates[0], "more_fpr": more, "fnr": rates[1], "more_fnr": more_fnr}
+            rows.append({**size, **of_group})
+    return tables.named_table("audit", "errors", rows, labels=assessment.table.labels)
 
 
-def _cells(
-    first: AuditTable, second: AuditTable, codes: NDArray[np.intp], *, needs_labels: bool
-) -> Floats:
-    """Return the cells (G, 8) of groups with codes (n,)."""
-    rows = np.flatnonzero(~(needs_labels & np.isnan(first.label)))
-    label = first.label[rows] if needs_labels else np.zeros(len(rows))
-    groups = int(codes.max(initial=-1)) + 1
-    return cells_of(
-        label, first.prediction[rows], second.prediction[rows], codes[rows], groups=groups
-    )
+def _calibrations(assessment: Assessment) -> Table:
+    """Return by how much the scores of each group are too high on average."""
+    rows = [row for row in assessment.calibrations if not np.isnan(row["excess"])]
+    return tables.named_table("audit", "calibrations", rows)
 
 
-def _compare(
-    template: Finding, rate: Rate, cells: Floats, risk: float, groups: Sequence[str] = ()
-) -> Finding:
-    """Compare a rate, or its gaps, between both classifiers.
+def _constrained(chosen: Row, today: float, direction: Direction) -> Iterator[Block]:
+    """Yield the threshold that a constraint asks for, and how it does on the other rows."""
+    values = {**chosen, "asked": _asked_of_threshold(chosen, direction), "today": today}
+    if np.isnan(chosen["threshold"]):
+        yield Paragraph(_on_page("unreached", **values))
+        return
+    start = _on_page("reached_today" if chosen["threshold"] == today else "reached", **values)
+    text = _on_page("chosen", **values, start=start)
+    if not np.isnan(chosen["accuracy"][0]):
+        text += _on_page("chosen_accuracy", **values)
+    yield Paragraph(text)
+    words = {True: "surely", False: "surely not", None: "open"}
+    rows = [{**row, "said": words[row["holds"]]} for row in chosen["judged"]]
+    yield tables.named_table("audit", "judged", rows)
+
+
+def _asked_of_threshold(chosen: Row, direction: Direction) -> str:
+    """Return what a constraint asks of a threshold, in words."""
+    constraint, bound, granted = chosen["constraint"], chosen["bound"], direction.granted
+    if constraint == RATIO:
+        return _on_page("least_ratio", granted=granted, bound=bound)
+    return _on_page("most_apart", bound=bound, rate=direction.rate_name(constraint))
+
+
+def _curve_figure(curves: Row, assessment: Assessment) -> Figure:
+    """Return rates of an attribute's largest groups at all thresholds, and their scores."""
+    panels = []
+    for rate, limits in curves["rates"].items():
+        lines = [
+            tables.group_line(name, g, curves["thresholds"], Limits(*(end[:, g] for end in limits)))
+            for g, name in enumerate(curves["groups"][: tables.MOST_LINES])
+        ]
+        panels.append(Panel(lines, "threshold", label(rate), from_zero="y"))
+    scores = [group for group in assessment.scores if group["attribute"] == curves["attribute"]]
+    first, *more = chart([*panels, tables.density_panel(scores, "score")], key=panels[0].series)
+    granted = assessment.table.direction.granted
+    caption = _on_page("curves", attribute=curves["attribute"], granted=granted)
+    title = f"what every threshold would decide, by {curves['attribute']}"
+    return Figure(title, svg=first, more=more, caption=caption)
+
+
+# The _pictures of the groups: rates, impact ratios and calibration.
+
+_MOST_SMALL = 24  # groups of a picture
+
+
+def _pictures(assessment: Assessment) -> list[Section]:
+    """Return a picture of each rate with every group's interval; nothing where none is known."""
+    figures = [*_impact_picture(assessment), *_rate_pictures(assessment)]
+    if not figures:
+        return []
+    return [Section("The groups in pictures", [Gallery(figures, _on_page("pictures"))])]
+
+
+def _forest(
+    name: str,
+    meaning: str,
+    rows: Sequence[tuple[Any, ...]],
+    span: tuple[float, float],
+    mark: float = NAN,
+) -> Figure:
+    """Draw the interval of each group, with a line between two attributes.
 
     Parameters
     ----------
-    template : the finding to fill in.
-    cells : (G, 8) the counts of the groups, or (1, 8) those of everyone.
-    risk : the error rate of the answer.
-    groups : (G,) their names. Where one has people and no rows of the rate, which may differ by
-        anything, it is open whose gap is smaller.
+    rows : of each group its attribute, its name, and its rate or ratio with both limits.
     """
-    template = replace(template, n=int(cells.sum()))
-    is_gap = bool(template.attribute)
-    if not template.n:
-        return replace(template, needs=NO_LABELS)
-    limits_of_both = rates_of(cells, rate, level=findings.LEVEL)
-    has_rate = np.isfinite(limits_of_both[0].value + limits_of_both[1].value)
-    if has_rate.sum() < (2 if is_gap else 1):
-        return replace(template, needs=_FEW_GROUPS)
+    panels = [[row[1:] for row in part] for _, part in groupby(rows, lambda row: row[0])]
+    svg = forest(name, panels, span=span, mark=mark)
+    return Figure(name, svg=svg, caption=f"{name}: {meaning}", style="panel")
 
-    def at_level(level: float) -> Limits:
-        if is_gap:
-            return gap_change(cells[has_rate], rate, level=level)
-        return difference(cells, rate, level=level).take(0)
 
-    few = list(compress(groups, ~has_rate))
-    verdict = findings.OPEN if few else findings.answer_difference(at_level, template.bound, risk)
-    values = tuple(
-        float(np.ptp(limits.value[has_rate]) if is_gap else limits.value[0])
-        for limits in limits_of_both
+def _rate_pictures(assessment: Assessment) -> Iterator[Figure]:
+    """Draw each rate: all groups of single attributes, then the largest of combinations."""
+    rates = tables.estimates(assessment.metrics, {rate.name for rate in RATE_OF.values()})
+    direction = assessment.table.direction
+    for metric, rate in RATE_OF.items():
+        known = [(*_key(size), rates.get((*_key(size), rate.name))) for size in assessment.sizes]
+        measured = [(*key, *values) for *key, values in known if values and isfinite(values[0])]
+        single = [row for row in measured if row[0] in assessment.options.group]
+        combined = [row for row in measured if row[0] not in assessment.options.group]
+        drawn = single + combined[: max(_MOST_SMALL - len(single), 0)]
+        if not drawn:
+            continue
+        left_out = len(measured) - len(drawn)
+        more = f" Not drawn: {left_out} smaller groups." if left_out else ""
+        # The scale ends at tenths between which all intervals lie.
+        ends = np.array([row[2:] for row in drawn])
+        tenths = 10 * ends[np.isfinite(ends)]
+        low, high = float(np.floor(tenths.min()) / 10), float(np.ceil(tenths.max()) / 10)
+        meaning = f"{direction.meaning(metric)}.{more}"
+        yield _forest(direction.rate_names[metric], meaning, drawn, (low, max(high, low + 0.1)))
+
+
+_WIDEST = 2.0  # of the impact ratios that are drawn
+
+
+def _impact_picture(assessment: Assessment) -> Iterator[Figure]:
+    """Draw the impact ratios of the groups of single attributes, where there are any."""
+    rows = [
+        (*_key(row), row["ratio"], row["lower"], row["upper"])
+        for row in assessment.impact
+        if row["attribute"] in assessment.options.group and not np.isnan(row["ratio"])
+    ]
+    if rows:
+        highest = np.nanmax([row[-1] for row in rows])
+        meaning = _on_page("ratio_picture", granted=assessment.table.whole.granted)
+        span = (0.0, float(np.clip(np.ceil(10 * highest) / 10, 1.2, _WIDEST)))
+        yield _forest("impact ratio", meaning, rows, span, FOUR_FIFTHS)
+
+
+def _diagrams(assessment: Assessment) -> Iterator[Figure]:
+    """Yield the reliability of each group of a single attribute that has labels and scores."""
+    for row in assessment.calibrations:
+        if row["attribute"] in assessment.options.group and row["bins"]:
+            ends = interval(row["lower"], row["upper"])
+            limits = ends or "too few of the rarer label for an interval"
+            caption = _on_page("diagram", row=row, limits=limits)
+            name = f"reliability of {row['group']}"
+            yield Figure(name, svg=_reliability(row["bins"]), caption=caption)
+
+
+def _reliability(bins: Sequence[Row]) -> str:
+    """Return a drawing of the share of label 1 over the mean score, a point for each bin."""
+    points = "".join(
+        f'<line class="range" x1="{100 * row["score"]}" x2="{100 * row["score"]}" '
+        f'y1="{100 - 100 * row["lower"]}" y2="{100 - 100 * row["upper"]}"/>'
+        f'<circle cx="{100 * row["score"]}" cy="{100 - 100 * row["share"]}" r="2.2"/>'
+        for row in bins
     )
-    value, lower, upper = map(float, at_level(findings.LEVEL))
-    return replace(
-        template,
-        verdict=verdict,
-        value=value,
-        lower=lower,
-        upper=upper,
-        values=values,
-        needs=findings.too_few_of(few),
-    )
-
-
-def verdict_cell(finding: Finding) -> TableCell:
-    """Return the verdict on the second classifier in a word; accuracies are no gaps."""
-    text = "alike" if finding.verdict == findings.SMALL else finding.verdict
-    if finding.verdict == findings.LARGE:
-        ways = ("smaller", "larger") if finding.attribute else ("lower", "higher")
-        text = ways[finding.value > 0]
-    return TableCell(text, mark=finding.verdict)
-
-
-def _figures(finding: Finding, names: Mapping[str, str]) -> dict[str, Any]:
-    """Return what is measured, in plain columns."""
-    metrics = {measure: metric for metric, measure in names.items()}
-    first, second = finding.values or (np.nan, np.nan)
-    return {
-        "attribute": finding.attribute,
-        "metric": metrics[finding.measure] if finding.attribute else finding.measure,
-        "first": first,
-        "second": second,
-        "difference": finding.value,
-        "lower": finding.lower,
-        "upper": finding.upper,
-        "rows": finding.n,
-        "verdict": finding.verdict,
-        "needs": finding.needs,
-    }
-
-
-def _table(found: Sequence[Finding], options: Options, names: Mapping[str, str]) -> Table:
-    """Return the table of both classifiers' accuracies and gaps, and of their differences."""
-    intervals = [(finding.lower, finding.value, finding.upper) for finding in found]
-    with_bar = zip(found, bars(intervals, options.epsilon), strict=True)
-    return table_of(
-        ({**_figures(finding, names), "finding": finding, "bar": bar} for finding, bar in with_bar),
-        [
-            (lambda row: row["attribute"] or "everyone", Column("groups")),
-            (lambda row: row["finding"].measure, Column("gap in")),
-            ("first", Column(options.score, "number")),
-            ("second", Column(options.against, "number")),
-            ("difference", Column("difference", "signed")),
-            (("lower", "upper"), Column("95 % interval", "interval")),
-            ("bar", Column("", "bar", narrow=True)),
-            (lambda row: verdict_cell(row["finding"]), Column("verdict")),
-        ],
-        caption=_said("pair_caption", options=options),
-        reading=_said("pair_reading", options=options),
+    return (
+        '<svg viewBox="-4 -4 108 108" role="img" aria-label="reliability">'
+        f'<line class="ideal" x1="0" y1="100" x2="100" y2="0"/>{points}</svg>'
     )

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.audits.gaps import FEWEST_LABELS, TOO_FEW
-from fairbench.audits.labels import Classes, check_labels_at_random
+from fairbench.audits.labels import check_labels_at_random
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
 from fairbench.core.arrays import rng
@@ -39,13 +39,12 @@ from fairbench.evaluation.findings import ErrorBudget, Finding, Measure
 from fairbench.inference.gaps import GroupLimits
 from fairbench.inference.posterior import FREQUENTIST
 from fairbench.reporting.charts import BLUE, GREY, Panel, Series, chart
-from fairbench.reporting.document.model import Bar, Column, Figure, Gallery, Section, Table
-from fairbench.reporting.group_tables import sentence_of, sentences_of
+from fairbench.reporting.document.model import Bar, Figure, Gallery, Section, Table
+from fairbench.reporting.group_tables import named_table, sentence_of, sentences_of
 
 _said = partial(sentence_of, "classes")
 CLASSES = "predicted class"
 ACCURACY = "accuracy"
-_MOST = 12  # rows of a table on a terminal
 _MOST_NAMED = 5
 _FEW = 10  # labels of a group: one of fewer is named
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
@@ -95,7 +94,7 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
         scores.target != UNKNOWN,
         cells,
         advice=_said("drawn_by"),
-        classes=Classes(scores.prediction, [f"predicted '{name}'" for name in scores.classes]),
+        classes=(scores.prediction, [f"predicted '{name}'" for name in scores.classes]),
         values={score: scores.confidence},
     )
     costs = read_costs(options.cost, scores.classes) if options.cost else None
@@ -123,7 +122,11 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
             Section("Calibration", [_diagram(bins, everyone)]),
             *(Section(f"By {name}", [_table(name, parts)]) for name, parts in groups.items()),
             Section(f"By {CLASSES}, the least accurate first", [_table("class", classes)]),
-            *([Section("Most frequent mistakes", [_mistake_table(mistakes)])] if mistakes else []),
+            *(
+                [Section("Most frequent mistakes", [named_table("classes", "mistakes", mistakes)])]
+                if mistakes
+                else []
+            ),
         ],
         {
             "class_names": list(scores.classes),
@@ -235,40 +238,29 @@ def _notes(
 
 def _table(kind: str, parts: Rows) -> Table:
     """Return the table of groups or classes, the least accurate first."""
-    columns = [Column(kind), Column("rows", "count"), Column("labels", "count")]
-    columns += [Column("accuracy", "estimate"), Column("", "bar", narrow=True)]
-    columns += [Column("rank", right=True, left_out=1)]
-    columns += [Column("ECE", "estimate"), Column("P(highest ECE)", "probability")]
-    if parts[0]["cost"]:
-        columns += [Column("cost", "estimate"), Column("P(highest cost)", "probability")]
     # Bars are on a scale from the lowest limit of all to 1.
     low = float(np.nanmin([0.99, *(row["accuracy"]["lower"] for row in parts)]))
-    table_rows = []
+    rows = []
     for row in sorted(parts, key=lambda row: float(row["accuracy"]["value"])):
         accuracy, error, cost = row["accuracy"], row["calibration"], row["cost"]
         value, lower, upper = (100 * (figure - low) / (1 - low) for figure in _estimate(accuracy))
-        cells = [row["name"], row["rows"], row["labels"], _estimate(accuracy)]
-        cells += [None if np.isnan(value) else Bar((lower, value, upper), band=(0, 100))]
-        cells += [f"{accuracy['worst_rank']:.0f} to {accuracy['best_rank']:.0f}"]
-        cells += [_estimate(error), error["extreme"]]
-        table_rows.append([*cells, _estimate(cost), cost["extreme"]] if cost else cells)
-    return Table(columns, table_rows, caption=_said("ranks"), most=_MOST)
+        bar = None if np.isnan(value) else Bar((lower, value, upper), band=(0, 100))
+        shown = {
+            "accuracy": _estimate(accuracy),
+            "bar": bar,
+            "rank": f"{accuracy['worst_rank']:.0f} to {accuracy['best_rank']:.0f}",
+            "error": _estimate(error),
+            "highest_error": error["extreme"],
+        }
+        if cost:
+            shown |= {"cost": _estimate(cost), "highest_cost": cost["extreme"]}
+        rows.append({**row, **shown})
+    without = () if parts[0]["cost"] else ("cost", "highest_cost")
+    return named_table("classes", "parts", rows, without=without, kind=kind)
 
 
 def _estimate(estimate: Mapping[str, float]) -> tuple[float, float, float]:
     return estimate["value"], estimate["lower"], estimate["upper"]
-
-
-def _mistake_table(mistakes: Rows) -> Table:
-    """Return the table of the most frequent pairs of a true and a predicted class that differ."""
-    columns = [Column("true class"), Column("predicted"), Column("labels", "count")]
-    columns += [Column("share of those predicted so", "number")]
-    columns += [Column("95 % interval", "interval")]
-    rows = []
-    for row in mistakes:
-        share, *limits = _estimate(row["share"])
-        rows.append([row["target"], row["prediction"], row["count"], share, tuple(limits)])
-    return Table(columns, rows, most=_MOST)
 
 
 def _diagram(bins: pd.DataFrame, everyone: Mapping[str, Any]) -> Gallery:

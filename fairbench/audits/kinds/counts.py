@@ -15,10 +15,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, compress
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -41,13 +40,11 @@ from fairbench.evaluation.findings import LEVEL, NAN, ErrorBudget, Finding, one_
 from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.reporting.charts import forest
-from fairbench.reporting.document.model import Column, Figure, Section, Table
+from fairbench.reporting.document.model import Figure, Section, Table
 from fairbench.reporting.group_tables import (
-    MOST_ROWS,
-    OF_GROUP,
+    named_table,
     sentence_of,
     sentences_of,
-    table_of,
 )
 
 _said = partial(sentence_of, "counts")
@@ -199,63 +196,42 @@ def _table(categories: Sequence[Row], rate: str, by: str, mark: float, more: str
     if ours["given"]:
         reason = "as reference= says"
     most = first["reason"] or tied_groups_text(first["most_selected"])
-    caption = _said("caption", by=by, rate=rate, most=most, ours=ours, reason=reason, more=more)
-    columns: list[tuple[Any, Column]] = [
-        ("group", Column(first["attribute"])),
-        ("rows", Column("people", "count")),
-        ("selected", Column(SELECTED if rate == "selection rate" else "above", "count")),
-        ("rate", Column(rate, "number")),
-        (
-            ("ours.rate_lower", "ours.rate_upper"),
-            Column("95 % interval", "interval", left_out=2),
-        ),
-        ("ratio", Column("impact ratio", "number", decimals=2)),
-        ("ours.ratio", Column("our ratio", "number", decimals=2, left_out=1)),
-        (
-            ("ours.lower", "ours.upper"),
-            Column("its 95 % interval", "interval", decimals=2, left_out=1),
-        ),
-    ]
-    if not np.isnan(mark):
-        columns.append(("ours.below", Column("P(<0.8)", "probability", left_out=1)))
-    return table_of(categories, columns, by="", caption=caption)
+    return named_table(
+        "counts",
+        "categories",
+        categories,
+        without=["ours.below"] if np.isnan(mark) else [],
+        attribute=first["attribute"],
+        selected=SELECTED if rate == "selection rate" else "above",
+        **{"by": by, "rate": rate, "most": most, "ours": ours, "reason": reason, "more": more},
+    )
 
 
 # A table of counts, read.
 
 
-@dataclass(frozen=True)
-class _CountTable:
-    """The categories of each attribute, and what was left out of them.
+# What a table says of each category of each attribute: attribute and group; people, how many are in
+# it; selected, how many of them were, not a whole number where only the rate is known; fewest and
+# most, the limits of that, equal to it where the number itself is known; and row, that of the file,
+# from 1, or 0 for a sum of several rows.
+_Categories: TypeAlias = Mapping[str, Sequence[Row]]
+# The categories; attribute -> how many people have an unknown one; and notes on the rows.
+_CountTable: TypeAlias = tuple[_Categories, Mapping[str, int], Sequence[str]]
 
-    Attributes
-    ----------
-    categories : attribute -> what the table says of each category: attribute and group; people, how
-        many are in it; selected, how many of them were, not a whole number where only the rate is
-        known; fewest and most, the limits of that, equal to it where the number itself is known;
-        and row, that of the file, from 1, or 0 for a sum of several rows.
-    unknown : attribute -> how many people have an unknown category.
-    notes : what a reader has to know of the rows.
-    """
 
-    categories: Mapping[str, Sequence[Row]]
-    unknown: Mapping[str, int]
-    notes: Sequence[str] = ()
-
-    @property
-    def people(self) -> dict[str, int]:
-        """The number of people in each attribute's table, including those of unknown category."""
-        return {
-            name: sum(row["people"] for row in rows) + self.unknown.get(name, 0)
-            for name, rows in self.categories.items()
-        }
+def _people_of(categories: _Categories, unknown: Mapping[str, int]) -> dict[str, int]:
+    """Return the number of people in each attribute's table, those of unknown category too."""
+    return {
+        name: sum(row["people"] for row in rows) + unknown.get(name, 0)
+        for name, rows in categories.items()
+    }
 
 
 Fault: TypeAlias = Callable[[str], UserError]
 
 
-def read_counts(options: Options, frame: pd.DataFrame) -> _CountTable:
-    """Return the categories of a table of counts.
+def _read_counts(options: Options, frame: pd.DataFrame) -> _CountTable:
+    """Return the categories of a table of counts, who is in none, and notes.
 
     Raises
     ------
@@ -267,9 +243,8 @@ def read_counts(options: Options, frame: pd.DataFrame) -> _CountTable:
         raise UserError(_said("no_part"))
     if options.rare:
         raise UserError("rare= pools rows, and a row of counts is a category: leave it out")
-    table = _read_rows(options, frame)
-    notes = list(table.notes)
-    categories = dict(table.categories)
+    read, unknown, notes = _read_rows(options, frame)
+    categories, notes = dict(read), list(notes)
     for name in options.group:
         if name not in categories:
             combinations = (other for other in categories if name in other.split(CROSSED))
@@ -289,11 +264,11 @@ def read_counts(options: Options, frame: pd.DataFrame) -> _CountTable:
                 f"{options.path.name}: {name} has {len(categories[name]) or 'no'} category{only} "
                 "with people; a comparison takes two"
             )
-    people_of = {name: table.people[name] for name in in_order if name in table.categories}
+    people_of = _people_of({name: read[name] for name in in_order if name in read}, unknown)
     if len(set(people_of.values())) > 1:
         numbers = "; ".join(f"{name} {count(people)}" for name, people in people_of.items())
         notes.append(_said("unequal", numbers=numbers))
-    return _CountTable({name: categories[name] for name in in_order}, table.unknown, notes)
+    return {name: categories[name] for name in in_order}, unknown, notes
 
 
 def _read_rows(options: Options, frame: pd.DataFrame) -> _CountTable:
@@ -347,7 +322,7 @@ def _read_rows(options: Options, frame: pd.DataFrame) -> _CountTable:
         rows=listed(impossible, 5),
     )
     by_name = {name: list(by_group.values()) for name, by_group in categories.items()}
-    return _CountTable(by_name, unknown, notes)
+    return by_name, unknown, notes
 
 
 def _fault(file: str, row: int, column: str, sentence: str) -> UserError:
@@ -429,22 +404,23 @@ def audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
 
     Raises
     ------
-    UserError : the table is not as :func:`read_counts` needs it, or a reference is no category.
+    UserError : the table is not as :func:`_read_counts` needs it, or a reference is no category.
     """
-    table = read_counts(options, frame)
+    table, unknown, notes = _read_counts(options, frame)
+    people_of = _people_of(table, unknown)
     references = _references(options, table)
     ratios = _ratios(table, references, LEVEL)
     categories = {
         name: with_rules_ratio(
             [ratio for ratio in ratios if ratio["attribute"] == name],
             [row["selected"] for row in rows],
-            table.people[name],
+            people_of[name],
         )
-        for name, rows in table.categories.items()
+        for name, rows in table.items()
     }
     in_order = [*chain.from_iterable(categories.values())]
     findings = _findings(options, table, references, ratios)
-    people = max(table.people.values())
+    people = max(people_of.values())
     counted = f"{count(people)} people in {len(ratios)} categories"
     columns = f"'{options.selected}' of '{options.total}'"
     sections = [
@@ -461,11 +437,11 @@ def audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
         [f"{counted}: {columns}.", OF_POPULATION],
         sections,
         {
-            "counts": [*chain.from_iterable(table.categories.values())],
-            "unknown": dict(table.unknown),
+            "counts": [*chain.from_iterable(table.values())],
+            "unknown": dict(unknown),
             "impact": in_order,
         },
-        notes=[*table.notes, *_notes_on_small(categories, ratios)],
+        notes=[*notes, *_notes_on_small(categories, ratios)],
         sure=[_said("sure")],
         unseen=[_said("unseen")],
         todo_if_open=_said("todo"),
@@ -480,7 +456,7 @@ def audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
 
 def _findings(
     options: Options,
-    table: _CountTable,
+    table: _Categories,
     references: Mapping[str, str],
     ratios: Sequence[Row],
 ) -> list[Finding]:
@@ -517,24 +493,24 @@ def _ratio_names(ratios: Iterable[Row]) -> list[str]:
     return [f"{ratio['attribute']}: {ratio['group']} ({count(ratio['rows'])})" for ratio in ratios]
 
 
-def _references(options: Options, table: _CountTable) -> dict[str, str]:
+def _references(options: Options, table: _Categories) -> dict[str, str]:
     """Return attribute -> the category that somebody named to compare the others with."""
     groups = {
-        name: pd.Series(pd.Categorical([row["group"] for row in table.categories[name]]))
+        name: pd.Series(pd.Categorical([row["group"] for row in table[name]]))
         for name in options.group
     }
     references = references_of(groups, options.reference)
-    for name in table.categories:
+    for name in table:
         parts = name.split(CROSSED)
         if len(parts) > 1 and all(part in references for part in parts):
             references[name] = CROSSED.join(references[part] for part in parts)
     return references
 
 
-def _ratios(table: _CountTable, references: Mapping[str, str], level: float) -> list[Row]:
+def _ratios(table: _Categories, references: Mapping[str, str], level: float) -> list[Row]:
     """Return the impact ratios of all categories, with intervals at a level."""
     ratios = []
-    for attribute, rows in table.categories.items():
+    for attribute, rows in table.items():
         columns = pd.DataFrame(rows)
         ratios += impact_ratios_at(
             attribute,
@@ -555,7 +531,7 @@ def _rate_limits(rows: pd.DataFrame, level: float) -> Limits:
     return Limits(selected / people, lower, upper)
 
 
-def _rounded(table: _CountTable) -> Section:
+def _rounded(table: _Categories) -> Section:
     """Return the section of the numbers of people that round to the published rates."""
 
     def selected(row: Row) -> str:
@@ -564,15 +540,8 @@ def _rounded(table: _CountTable) -> Section:
             return "no whole number"
         return count(most) if fewest == most else f"{count(fewest)} to {count(most)}"
 
-    people_by_rate = table_of(
-        chain.from_iterable(table.categories.values()),
-        [
-            *OF_GROUP,
-            ("people", Column("people", "count")),
-            (lambda row: row["selected"] / row["people"], Column("rate", "number")),
-            (selected, Column(SELECTED, right=True)),
-        ],
-        caption="selected: the numbers of people that round to the published rate",
-        most=MOST_ROWS,
-    )
-    return Section("How many people were selected", [people_by_rate])
+    rows = [
+        {**row, "rate": row["selected"] / row["people"], "numbers": selected(row)}
+        for row in chain.from_iterable(table.values())
+    ]
+    return Section("How many people were selected", [named_table("counts", "rounded", rows)])

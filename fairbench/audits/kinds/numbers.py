@@ -1,6 +1,7 @@
-"""The audits of numbers: predicted numbers, rankings by scores, and times until an event.
+"""The audits of numbers: predicted numbers or intervals, rankings, and times until an event.
 
-Of predicted numbers: who is predicted too little, and whose errors are larger. Of a ranking: who is
+Of predicted numbers: who is predicted too little, and whose errors are larger. Of intervals: whom
+they cover less often, and for whom they are wider. Of a ranking: who is
 among the first, and who gets the exposure. Of times until an event, of which some are censored:
 whose risks are ordered worse.
 """
@@ -11,7 +12,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -50,18 +51,16 @@ from fairbench.inference.means import Moments, loss_limits
 from fairbench.inference.rates import Limits, quantile
 from fairbench.metrics.registry import label
 from fairbench.reporting.charts import COLOURS, Panel, Series, chart
-from fairbench.reporting.document.model import Column, Figure, Section, Table, TableCell
+from fairbench.reporting.document.model import Figure, Section, Table, TableCell
 from fairbench.reporting.group_tables import (
     MOST_LINES,
-    MOST_ROWS,
-    OF_GROUP,
     all_metrics,
     density_panel,
     group_line,
+    named_table,
     score_table,
     sentence_of,
     sentences_of,
-    table_of,
 )
 
 _said = partial(sentence_of, "numbers")
@@ -70,10 +69,11 @@ _BINS = 10
 COVERAGE = "coverage"
 # What groups are compared in: all but coverage in the target's units.
 COMPARED = ("mean_prediction", "mean_residual", "mae", COVERAGE)
-WHAT_TO_DO_IF_OPEN = "Read what stays open, and collect more rows for what matters most."
+WIDTH = "interval_width"
+COMPARED_INTERVALS = (COVERAGE, WIDTH)  # where intervals alone are predicted
 
 
-def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[str]]:
+def _read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[str]]:
     """Return the predictions that `options` describe, of rows whose target is known, with notes.
 
     Raises
@@ -114,14 +114,14 @@ def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[
     return data, notes_on_groups(rows, options.group)
 
 
-def evaluate_numbers(data: Labelled, options: Options, level: float = LEVEL) -> pd.DataFrame:
+def _evaluate_numbers(data: Labelled, options: Options, level: float = LEVEL) -> pd.DataFrame:
     """Return all metrics, in the columns that `fairbench.evaluate` returns."""
     table = MetricTable(level, minimum=_MINIMUM)
     evaluate_regression(table, data, ([options.nominal] if options.bounds else []))
     return table.frame()
 
 
-def unit_of(data: Labelled) -> float:
+def _unit_of(data: Labelled) -> float:
     """Return the standard deviation of the target, of which epsilon is a share."""
     return float(np.std(data.target)) or 1.0
 
@@ -135,7 +135,7 @@ def gap_findings(
 
     @cache
     def at_level(level: float) -> pd.DataFrame:
-        values = values_of(evaluate_numbers(data, options, level))
+        values = values_of(_evaluate_numbers(data, options, level))
         return values.set_index(["attribute", "group", "metric"])
 
     def interval(key: tuple[str, str, str], level: float) -> GapInterval:
@@ -152,7 +152,7 @@ def gap_findings(
         key = (attribute, "", f"{metric}_gap")
         is_share = metric == COVERAGE
         gap = at_level(LEVEL).loc[key]
-        bound = options.epsilon * (1 if is_share else unit_of(data))
+        bound = options.epsilon * (1 if is_share else _unit_of(data))
         about = {"bound": bound, "is_share": is_share, "n": len(data), "needs": gap["reason"]}
         groups = of_groups(attribute, metric)
         measure = Measure(
@@ -169,29 +169,52 @@ def gap_findings(
 
 
 def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
-    """Audit predictions of numbers."""
-    data, notes = read_numbers(options, frame)
-    metrics = evaluate_numbers(data, options)
-    findings = gap_findings(data, options)
+    """Audit predictions of numbers, or of intervals in which they lie.
+
+    Intervals may cover all groups alike and still be far wider for one of them, so that of
+    intervals alone both coverage and width are compared.
+
+    Raises
+    ------
+    UserError : no true numbers, or a value that is invalid.
+    """
+    alone = not options.prediction
+    if not options.target:
+        raise UserError(_said("no_target"))
+    data, notes = _read_numbers(options, frame)
+    metrics = _evaluate_numbers(data, options)
+    findings = gap_findings(data, options, COMPARED_INTERVALS if alone else COMPARED)
     singles = {name: data.groups[name] for name in options.group}
-    prediction = data.column("prediction")
-    distributions = {
-        what: by_group.score_distributions(values, singles, data.design)
-        for what, values in (("residual", data.target - prediction), ("prediction", prediction))
-    }
+    distributions: dict[str, Sequence[Row]] = {}
+    if not alone:
+        prediction = data.column("prediction")
+        distributions = {
+            what: by_group.score_distributions(values, singles, data.design)
+            for what, values in (("residual", data.target - prediction), ("prediction", prediction))
+        }
     needs = dict.fromkeys(finding.needs for finding in findings if finding.verdict != NOT_MEASURED)
     notes += [f"Some gaps are {need}." for need in needs if need.startswith("without")]
-    of_errors = ["mae", COVERAGE] if options.bounds else ["mae"]
-    bound = options.epsilon * unit_of(data)
+    of_errors = COMPARED_INTERVALS if alone else ("mae", *[COVERAGE][: len(options.bounds)])
+    said = partial(sentence_of, "intervals" if alone else "numbers")
+    unknown = len(frame) - len(data)
+    about = {"unknown": unknown, "bound": options.epsilon * _unit_of(data), "options": options}
+    basis = {"rows": True, "left_out": unknown, "matters": True}
     return Audit(
         options,
         len(data),
         len(data),
         findings,
-        basis_of(data, options, len(frame)),
         [
-            Section("Gaps between groups", [gap_table(findings, _said("gaps"))]),
-            Section("Errors by group", [errors(metrics, name, options) for name in of_errors]),
+            *sentences_of("numbers", basis, rows=len(data), **about),
+            *counted_by(options),
+            OF_POPULATION,
+        ],
+        [
+            Section("Gaps between groups", [_gap_table(findings, said("gaps"))]),
+            Section(
+                "By group" if alone else "Errors by group",
+                [_errors(metrics, name, options) for name in of_errors],
+            ),
             *(
                 Section(f"{what.capitalize()}s by group", [score_table(scores, what)])
                 for what, scores in distributions.items()
@@ -203,42 +226,25 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
             "metrics": records(metrics),
         },
         notes=notes,
-        audited=[_said("matters", bound=bound, options=options)],
-        rates=_said("rates"),
+        audited=[] if alone else [_said("matters", **about)],
+        rates=said("rates"),
         pictures=[
-            Section("Residuals by group", [_figure(name, data, distributions)]) for name in singles
+            Section("Residuals by group", [_figure(name, data, distributions)])
+            for name in singles
+            if distributions
         ],
-        unseen=["Whether the true numbers are right was not looked at. Nor was why groups differ."],
-        todo_if_open=WHAT_TO_DO_IF_OPEN,
+        unseen=[said("unseen")],
+        todo_if_open="Read what stays open, and collect more rows for what matters most.",
     )
 
 
-def basis_of(data: Labelled, options: Options, n_rows: int) -> list[str]:
-    """Return what the figures rest on, of a table of so many rows."""
-    unknown = n_rows - len(data)
-    said = {"rows": True, "left_out": unknown, "matters": True}
-    about = {"unknown": unknown, "bound": options.epsilon * unit_of(data), "options": options}
-    sentences = sentences_of("numbers", said, rows=len(data), **about)
-    return [*sentences, *counted_by(options), OF_POPULATION]
-
-
-def gap_table(findings: Sequence[Finding], caption: str) -> Table:
+def _gap_table(findings: Sequence[Finding], caption: str) -> Table:
     """Return the table of the gaps between groups."""
-    return table_of(
-        findings,
-        [
-            ("attribute", Column("groups")),
-            ("measure", Column("gap in")),
-            ("value", Column("size", "number")),
-            ("interval", Column("95 % interval", "interval")),
-            ("bound", Column("matters from", "number", left_out=1)),
-            (lambda gap: TableCell(gap.verdict, mark=gap.verdict), Column("verdict")),
-        ],
-        caption=caption,
-    )
+    rows = [{**vars(gap), "verdict": TableCell(gap.verdict, mark=gap.verdict)} for gap in findings]
+    return named_table("numbers", "gaps", rows, caption=caption)
 
 
-def errors(metrics: pd.DataFrame, metric: str, options: Options) -> Table:
+def _errors(metrics: pd.DataFrame, metric: str, options: Options) -> Table:
     """Return a mean error of every group and its difference from the reference's."""
     group_values = values_of(metrics).query("group != ''")
     error, less = (
@@ -246,17 +252,8 @@ def errors(metrics: pd.DataFrame, metric: str, options: Options) -> Table:
     )
     rows = error.merge(less, "left", ["attribute", "group"], suffixes=("", "_less"))
     promised = f": its intervals promise {options.nominal:g}" if metric == COVERAGE else ""
-    return table_of(
-        rows.to_dict("records"),
-        [
-            *OF_GROUP,
-            ("n", Column("rows", "count", left_out=2)),
-            ("value", Column(label(metric), "number")),
-            (("lower", "upper"), Column("95 % interval", "interval")),
-            (("lower_less", "upper_less"), Column("less reference's", "interval")),
-        ],
-        title=f"{label(metric)}{promised}",
-        most=MOST_ROWS,
+    return named_table(
+        "numbers", "errors", rows.to_dict("records"), label=label(metric), promised=promised
     )
 
 
@@ -321,6 +318,7 @@ def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
     shares = by_group.shares_of_places(score, groups, lists, options.top, error_rate=ERROR_RATE)
     scores = by_group.score_distributions(score, singles)
     first = first_places(options.top, of_each=lists is not None)
+    rows = {kind: of_kind.to_dict("records") for kind, of_kind in shares.groupby("kind")}
     curves = [_curve(score, name, labels, lists, scores) for name, labels in singles.items()]
     return Audit(
         options,
@@ -333,8 +331,13 @@ def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
             f"Intervals say how far off it may be if other {what} like these were ranked.",
         ],
         [
-            Section(f"Among the {first}", [_places_table(shares, by_group.TOP, "first places")]),
-            Section("Exposure", [_places_table(shares, by_group.EXPOSURE, "exposure")]),
+            *(
+                Section(title, [named_table("numbers", "places", of_kind, places=places)])
+                for title, places, of_kind in (
+                    (f"Among the {first}", "first places", rows[by_group.TOP]),
+                    ("Exposure", "exposure", rows[by_group.EXPOSURE]),
+                )
+            ),
             Section("Scores by group", [score_table(scores, "score")]),
         ],
         {
@@ -380,25 +383,6 @@ def places_findings(shares: pd.DataFrame, first: str) -> list[Finding]:
     ]
 
 
-def _places_table(shares: pd.DataFrame, kind: str, places: str) -> Table:
-    """Return the table of each group's share of the places, or of other things of one kind."""
-    return table_of(
-        shares[shares["kind"] == kind].to_dict("records"),
-        [
-            ("attribute", Column("of", left_out=1)),
-            ("group", Column("group")),
-            ("rows", Column("rows", "count", left_out=2)),
-            ("of_rows", Column("of rows", "number")),
-            (("share", "share_lower", "share_upper"), Column("share", "estimate")),
-            ("ratio", Column("ratio", "number", decimals=2)),
-            (("ratio_lower", "ratio_upper"), Column("95 % interval", "interval", decimals=2)),
-            ("below", Column("P(<0.8)", "probability")),
-        ],
-        caption=_said("places", places=places),
-        most=MOST_ROWS,
-    )
-
-
 def _curve(
     score: Floats,
     attribute: str,
@@ -437,32 +421,23 @@ def _curve(
 
 LimitsAt: TypeAlias = Callable[[float], GroupLimits]
 CONCORDANCE, BRIER = "concordance", "Brier score at the horizon"
-FEWEST_EVENTS = 20  # of a group whose concordance has an interval
+_FEWEST_EVENTS = 20  # of a group whose concordance has an interval
 _FEW_EVENTS = "there are too few rows or events of all but one of them"
 _BLOCK = 1000  # rows that are compared with all others at once
 
 
-class Survival(NamedTuple):
-    """Times until an event or the end of observation, and predicted risks of the event.
-
-    Attributes
-    ----------
-    time : (n,) the time of the event, or until which the row was observed.
-    risk : (n,) the predicted risk.
-    event : (n,) whether the event was seen; otherwise the row is censored at its time.
-    """
-
-    time: Floats
-    event: Mask
-    risk: Floats
-
-
-def concordance(rows: Survival) -> tuple[float, float]:
+def concordance(time: Floats, event: Mask, risk: Floats) -> tuple[float, float]:
     """Return Harrell's concordance of risks with times, and its standard error.
 
     It is the share of comparable pairs, those whose earlier time is that of an event, of which the
     earlier has the higher risk; equal risks count half (Harrell, Lee and Mark 1996). The standard
     error is that of the infinitesimal jackknife: each row's part in the pairs that it is in.
+
+    Parameters
+    ----------
+    time : (n,) the time of the event, or until which the row was observed.
+    event : (n,) whether the event was seen; otherwise the row is censored at its time.
+    risk : (n,) the predicted risk.
 
     Notes
     -----
@@ -470,14 +445,14 @@ def concordance(rows: Survival) -> tuple[float, float]:
     in the right order. With P = sum p_i / 2 pairs, the concordance is C = sum w_i / 2 / P, and its
     standard error sqrt(sum (w_i - C p_i)^2) / P.
     """
-    right = np.zeros(len(rows.time))  # w_i
-    pairs = np.zeros(len(rows.time))  # p_i
-    for start in range(0, len(rows.time), _BLOCK):
+    right = np.zeros(len(time))  # w_i
+    pairs = np.zeros(len(time))  # p_i
+    for start in range(0, len(time), _BLOCK):
         block = slice(start, start + _BLOCK)
-        time, event, risk = (column[block, None] for column in rows)
-        later = (rows.time > time) | ((rows.time == time) & ~rows.event)
-        comparable = event & later
-        wins = comparable * ((risk > rows.risk) + 0.5 * (risk == rows.risk))
+        ends, had_event, risks = (column[block, None] for column in (time, event, risk))
+        later = (time > ends) | ((time == ends) & ~event)
+        comparable = had_event & later
+        wins = comparable * ((risks > risk) + 0.5 * (risks == risk))
         for total, counted in ((right, wins), (pairs, comparable)):
             total[block] += counted.sum(axis=1)
             total += counted.sum(axis=0)
@@ -488,29 +463,29 @@ def concordance(rows: Survival) -> tuple[float, float]:
     return share, float(np.sqrt(((right - share * pairs) ** 2).sum()) / n_pairs)
 
 
-def brier_losses(rows: Survival, horizon: float) -> Floats:
+def _brier_losses(time: Floats, event: Mask, risk: Floats, horizon: float) -> Floats:
     """Return each row's part (n,) in the Brier score of the risk of an event by a horizon.
 
     Rows that are censored before it count through those that were observed as long, by the inverse
     probability of not being censored (Graf et al. 1999). NaN where no row is observed that long.
     """
-    event = rows.event & (rows.time <= horizon)
-    control = rows.time > horizon
-    observed = _uncensored(rows, np.minimum(rows.time, horizon))
+    had_event = event & (time <= horizon)
+    control = time > horizon
+    observed = _uncensored(time, event, np.minimum(time, horizon))
     with np.errstate(invalid="ignore", divide="ignore"):
-        losses: Floats = np.where(event | control, (event - rows.risk) ** 2 / observed, 0.0)
+        losses: Floats = np.where(had_event | control, (had_event - risk) ** 2 / observed, 0.0)
     return losses
 
 
-def _uncensored(rows: Survival, times: Floats) -> Floats:
+def _uncensored(time: Floats, event: Mask, times: Floats) -> Floats:
     """Return the probability of not being censored up to times (k,), by Kaplan and Meier.
 
     At equal times events come first.
     """
-    if rows.event.all():
+    if event.all():
         return np.ones(len(times))
-    events = np.nextafter(rows.time[rows.event], -np.inf)
-    sample = stats.CensoredData(rows.time[~rows.event], right=events)
+    events = np.nextafter(time[event], -np.inf)
+    sample = stats.CensoredData(time[~event], right=events)
     return np.asarray(stats.ecdf(sample).sf.evaluate(times), float)
 
 
@@ -528,7 +503,7 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
     time = numbers_of(frame, time_column)
     time_column.refuse(frame[options.target], time < 0, "a time of 0 or more")
     event = marks_of(frame[options.event], ColumnRef(file, options.event))
-    rows = Survival(time, event, scores_of(frame, ColumnRef(file, options.score)))
+    rows = (time, event, scores_of(frame, ColumnRef(file, options.score)))
     groups = read_groups(frame, file, options.group, options.reference)[0]
     risk = ErrorBudget(2 * len(groups)).risk
     findings: list[Finding] = []
@@ -543,43 +518,33 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
             limits = at(LEVEL).pointwise._asdict()
             measured.append(pd.DataFrame({**about, **limits, "n": np.bincount(codes)}))
     figures = pd.concat(measured).to_dict("records")
-    by_group_table = table_of(
-        figures,
-        [
-            ("metric", Column("measure")),
-            ("attribute", Column("of")),
-            ("group", Column("group")),
-            ("n", Column("rows", "count")),
-            ("value", Column("value", "number")),
-            (("lower", "upper"), Column("95 % interval", "interval")),
-        ],
-        by="",
-        caption=_said("survival"),
-    )
     return Audit(
         options,
         len(time),
         len(time),
         findings,
         [
-            _said("events", rows=len(time), events=rows.event.sum()),
+            _said("events", rows=len(time), events=event.sum()),
             "This assumes that who is censored when does not depend, within a group, on the risk.",
         ],
-        [Section("By group", [by_group_table])],
+        [Section("By group", [named_table("numbers", "survival", figures)])],
         {},
         notes=notes_on_groups(frame, options.group),
         figures=figures,
     )
 
 
-def _measures(rows: Survival, codes: Codes, groups: int, horizon: float) -> Mapping[str, LimitsAt]:
+def _measures(
+    rows: tuple[Floats, Mask, Floats], codes: Codes, groups: int, horizon: float
+) -> Mapping[str, LimitsAt]:
     """Return measure -> the function of a level that makes the limits of its groups."""
-    each = [Survival(*(column[codes == group] for column in rows)) for group in range(groups)]
-    shares, errors = np.transpose([concordance(of_group) for of_group in each])
-    errors[[of_group.event.sum() < FEWEST_EVENTS for of_group in each]] = np.nan
-    losses = np.empty(len(codes))
-    for group, of_group in enumerate(each):
-        losses[codes == group] = brier_losses(of_group, horizon)
+    shares, errors, losses = np.empty(groups), np.empty(groups), np.empty(len(codes))
+    for group in range(groups):
+        time, event, risk = (column[codes == group] for column in rows)
+        shares[group], errors[group] = concordance(time, event, risk)
+        if event.sum() < _FEWEST_EVENTS:
+            errors[group] = np.nan
+        losses[codes == group] = _brier_losses(time, event, risk, horizon)
     moments = Moments.of_groups(losses, codes, groups)
 
     def concordance_limits(level: float) -> Limits:

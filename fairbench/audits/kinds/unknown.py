@@ -50,14 +50,13 @@ from fairbench.inference.rates import Limits, rate_limits
 from fairbench.metrics.registry import Rate, base_rate
 from fairbench.reporting.document.model import (
     Block,
-    Column,
     Details,
     Paragraph,
     Section,
     Table,
     TableCell,
 )
-from fairbench.reporting.group_tables import bars, sentence_of, sentences_of, table_of
+from fairbench.reporting.group_tables import bars, named_table, sentence_of, sentences_of
 
 CANNOT = "cannot be known"  # however many rows and labels there are
 RATES: tuple[Rate, ...] = (*RATE_OF.values(), base_rate)
@@ -69,7 +68,7 @@ PROXY = "proxy"  # what groups known through probabilities are an attribute of
 _NO_BOUNDS: Row = {"lower": np.nan, "upper": np.nan, "interval": (np.nan, np.nan)}
 
 
-def bounded_gap(
+def _bounded_gap(
     template: Finding, names: Sequence[str], ends: RateBounds, risk: float
 ) -> tuple[Finding, Row]:
     """Return the finding on the gap between groups, and its figures in plain columns.
@@ -136,24 +135,35 @@ def _answered(
     return findings, gaps
 
 
-def _verdict(name: str) -> Callable[[Row], TableCell]:
-    """Return the function that makes the cell of the verdict in a field of a row."""
-    return lambda row: TableCell(row[name], mark=OPEN if row[name] == CANNOT else row[name])
+def _verdict(verdict: str) -> TableCell:
+    """Return the cell of a verdict."""
+    return TableCell(verdict, mark=OPEN if verdict == CANNOT else verdict)
 
 
 def audit_selected(table: AuditTable, options: Options) -> Audit:
     """Audit those who were selected, and say what follows for everyone."""
     assessment = assess_selected(table, options)
-    findings, gaps, rates = bound_everyone(table, options, assessment.bounds.risk)
+    findings, gaps, rates = bound_everyone(table, options, assessment.budget.risk)
     audit = audit_of(assessment)
     first, *others = audit.sections
     said = functools.partial(_said, people=len(table), rows=audit.rows, options=options)
     on_selected = said("on_selected", title=TITLE)
+    shown_gaps = [
+        {
+            **gap,
+            "verdict": _verdict(gap["verdict"]),
+            "assumed_verdict": _verdict(gap["assumed_verdict"]),
+            "holds": _holds(gap["alike"], gap["factor"]),
+        }
+        for gap in gaps
+    ]
+    shown_rates = [{**row, "rate": table.direction.rate_name(row["rate"])} for row in rates]
     blocks: list[Block] = [
         Paragraph(said("not_selected", others=len(table) - audit.rows)),
-        _gaps_of_everyone(gaps, options),
+        named_table("unknown", "gaps", shown_gaps, odds=options.odds),
         Details(
-            "Rates of everyone, by group", [_rates_of_everyone(rates, options, table.direction)]
+            "Rates of everyone, by group",
+            [named_table("unknown", "rates", shown_rates, odds=options.odds)],
         ),
     ]
     labelled = "all" if audit.labels == audit.rows else count(audit.labels)
@@ -234,7 +244,7 @@ def _gap(
     compared = labels.bounds(rate).bounded_groups
 
     def at_odds(odds: float) -> tuple[Finding, Row]:
-        return bounded_gap(template, names, labels.bounds(rate, odds=odds), risk)
+        return _bounded_gap(template, names, labels.bounds(rate, odds=odds), risk)
 
     def verdict(odds: float) -> str:
         return str(at_odds(odds)[1]["verdict"])
@@ -255,24 +265,6 @@ def _gap(
     }
 
 
-def _gaps_of_everyone(gaps: Sequence[Row], options: Options) -> Table:
-    """Return the table of gaps of everyone: their bounds, and what follows under an assumption."""
-    return table_of(
-        gaps,
-        [
-            ("attribute", Column("groups")),
-            ("measure", Column("gap in")),
-            ("interval", Column("whatever they are", "interval")),
-            (_verdict("verdict"), Column("verdict")),
-            ("assumed", Column(f"odds within {options.odds:g}", "interval")),
-            (_verdict("assumed_verdict"), Column("verdict")),
-            (lambda gap: _holds(gap["alike"], gap["factor"]), Column("holds up to", right=True)),
-        ],
-        title="Gaps of everyone, selected or not",
-        caption=_said("gaps"),
-    )
-
-
 def _holds(verdict: str, factor: float | None) -> str:
     """Return a verdict on missing labels like others, and up to which factor it holds."""
     if verdict not in (SMALL, LARGE):
@@ -281,26 +273,6 @@ def _holds(verdict: str, factor: float | None) -> str:
         return f"{verdict}: any"
     # Never rounded up, as it would not hold there.
     return f"{verdict}: {floor(10 * factor) / 10 if factor < 10 else floor(factor):g}"
-
-
-def _rates_of_everyone(rates: Sequence[Row], options: Options, direction: Direction) -> Table:
-    """Return the table of the bounds of each group's rates of everyone."""
-    within = f"odds within {options.odds:g}"
-    return table_of(
-        rates,
-        [
-            ("attribute", Column("of")),
-            ("group", Column("group")),
-            ("rows", Column("rows", "count")),
-            ("others", Column("not selected", "count")),
-            (lambda row: direction.rate_name(row["rate"]), Column("rate")),
-            (("lowest", "highest"), Column("bounds", "interval")),
-            (("lower", "upper"), Column("95 % interval", "interval")),
-            (("assumed_lowest", "assumed_highest"), Column(f"bounds, {within}", "interval")),
-            (("assumed_lower", "assumed_upper"), Column("95 % interval", "interval")),
-        ],
-        by="",
-    )
 
 
 def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
@@ -328,80 +300,43 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
         rates.append(pd.DataFrame(columns))
     risk = ErrorBudget(len(RATE_OF)).risk
     findings, gaps = _answered(
-        table, options, WHOEVER, lambda asked, rate: bounded_gap(asked, names, ends[rate], risk)
+        table, options, WHOEVER, lambda asked, rate: _bounded_gap(asked, names, ends[rate], risk)
     )
     every_rate = pd.concat(rates, ignore_index=True)
-    return Audit(
-        options,
-        len(table),
-        len(table.known),
-        findings,
-        [
-            *table.read_as,
-            _said("proxy", rows=len(table), labels=len(table.known), sizes=", ".join(sizes)),
-            _said("proxy_bounds"),
-        ],
-        [
-            Section(
-                TITLE,
-                [_gaps_by_proxy(gaps, names), _rates_by_proxy(every_rate, names, table.direction)],
-            )
-        ],
-        {"groups": people, "gaps": gaps},
-        warning=" ".join(table.warnings),
-        audited=table.read_as,
-        notes=table.notes,
-        todo=["Probabilities nearer to 0 and 1 would make bounds narrower."],
-        figures=every_rate.to_dict("records"),
+    by_group = every_rate.dropna(subset="lowest").sort_values(
+        "group", key=lambda groups: groups.map(names.index), kind="stable"
     )
-
-
-def _gaps_by_proxy(gaps: Sequence[Row], names: Sequence[str]) -> Table:
-    """Return the table of the bounds of gaps between groups known by probabilities."""
-    size = (
+    by_group["metric"] = by_group["metric"].map(table.direction.rate_name)
+    what = (
         f"{names[1]}'s rate minus that of {names[0]}"
         if len(names) == 2
         else "the largest difference between two groups"
     )
-    return table_of(
-        gaps,
+    shown_gaps = [{**gap, "verdict": _verdict(gap["verdict"])} for gap in gaps]
+    tables = [
+        named_table("unknown", "proxy_gaps", shown_gaps, size=what),
+        named_table("unknown", "proxy_rates", by_group.to_dict("records")),
+    ]
+    return Audit.of(
+        table,
+        options,
         [
-            ("measure", Column("gap in")),
-            (("lower", "upper"), Column("bounds", "interval")),
-            ("interval", Column("95 % interval", "interval")),
-            (_verdict("verdict"), Column("verdict")),
+            _said("proxy", rows=len(table), labels=len(table.known), sizes=", ".join(sizes)),
+            _said("proxy_bounds"),
         ],
-        by="",
-        title="Gaps between groups",
-        caption=_said("proxy_gaps", size=size),
-    )
-
-
-def _rates_by_proxy(rates: pd.DataFrame, names: Sequence[str], direction: Direction) -> Table:
-    """Return the table of the bounds of rates of groups known by probabilities."""
-    by_group = rates.dropna(subset="lowest").sort_values(
-        "group", key=lambda groups: groups.map(names.index), kind="stable"
-    )
-    return table_of(
-        by_group.to_dict("records"),
-        [
-            ("group", Column("group")),
-            ("n", Column("people", "count")),
-            (lambda row: direction.rate_name(row["metric"]), Column("rate")),
-            (("lowest", "highest"), Column("bounds", "interval")),
-            (("lower", "upper"), Column("95 % interval", "interval")),
-            ("weighted", Column("weighted", "number")),
-        ],
-        by="group",
-        title="Rates by group",
-        caption=_said("proxy_rates"),
+        findings=findings,
+        sections=[Section(TITLE, tables)],
+        data={"groups": people, "gaps": gaps},
+        label_names=(),
+        todo=["Probabilities nearer to 0 and 1 would make bounds narrower."],
+        figures=every_rate.to_dict("records"),
     )
 
 
 # Many groups, estimated together.
 
 FEWEST_ROWS = 10  # of a group that gaps are taken between
-_MOST, _MOST_PRINTED, _MOST_UNKNOWN = 40, 16, 10
+_MOST, _MOST_UNKNOWN = 40, 10
 _TABLE = "groups.csv"
 _NEARNESS = (many_groups.WITHIN, many_groups.BEYOND, many_groups.UNSURE)
 _of_many = functools.partial(sentence_of, "many")
@@ -413,14 +348,11 @@ def audit_many(table: AuditTable, options: Options) -> Audit:
     sizes = np.bincount(codes)
     rows = len(table)
     labels = len(table.known)
-    frame, rates, findings = estimate_groups(table, options, codes, groups)
-    return Audit(
+    frame, rates, findings = _estimate_groups(table, options, codes, groups)
+    return Audit.of(
+        table,
         options,
-        rows,
-        labels,
-        findings,
         [
-            *table.read_as,
             counted_rows(rows, labels),
             _of_many(
                 "together",
@@ -430,19 +362,17 @@ def audit_many(table: AuditTable, options: Options) -> Audit:
             ),
             *on_labels(rows, labels, _of_many("no_labels")),
         ],
-        _sections(frame, rates, table.direction, options.epsilon),
-        {"rates": rates},
+        findings=findings,
+        sections=_sections(frame, rates, table.direction, options.epsilon),
+        data={"rates": rates},
         notes=[*table.notes, *_notes(frame, sizes)],
         todo=["Name fewer columns, or coarser groups, to compare each two of them."],
-        warning=" ".join(table.warnings),
-        audited=table.read_as,
-        label_names=table.labels,
         files={_TABLE: csv_text(frame)},
         figures=frame.to_dict("records"),
     )
 
 
-def estimate_groups(
+def _estimate_groups(
     table: AuditTable, options: Options, codes: NDArray[np.intp], groups: Sequence[str]
 ) -> tuple[pd.DataFrame, list[Row], list[Finding]]:
     """Estimate the rates of groups together, and find those that stand out.
@@ -586,51 +516,19 @@ def _sections(
     if len(flagged):
         stand_out = _groups(flagged.head(_MOST), direction, epsilon, title)
     unknown = _groups(least_known.head(_MOST_UNKNOWN), direction, epsilon, "")
+    rows = [{**row, "rate": direction.rate_name(row["rate"])} for row in rates]
+    everyone = named_table("many", "everyone", rows, epsilon=epsilon, fewest=FEWEST_ROWS)
     note = Paragraph(f"Every group and rate, {count(len(frame))} rows: {_TABLE}.", "note")
     return [
-        Section("Everyone, and how far groups are from it", [_everyone(rates, direction, epsilon)]),
+        Section("Everyone, and how far groups are from it", [everyone]),
         Section("Groups that stand out", [stand_out]),
         Section("Groups of which least is known", [unknown]),
         Section("", [note]),
     ]
 
 
-def _everyone(rates: Sequence[Row], direction: Direction, epsilon: float) -> Table:
-    """Return the table of everyone's rates, and of how many groups are near to them or far away."""
-    return table_of(
-        rates,
-        [
-            (lambda row: direction.rate_name(row["rate"]), Column("rate")),
-            ("everyone", Column("everyone", "estimate")),
-            ("flagged", Column("flagged", "count")),
-            (many_groups.WITHIN, Column(f"within {epsilon:g}", "percent")),
-            (many_groups.BEYOND, Column("beyond", "percent")),
-            (many_groups.UNSURE, Column("open", "percent")),
-            ("gap", Column("widest gap", "number", left_out=1)),
-            ("interval", Column("95 % interval", "interval")),
-        ],
-        by="",
-        caption=_of_many("everyone", epsilon=epsilon, fewest=FEWEST_ROWS),
-    )
-
-
 def _groups(rows: pd.DataFrame, direction: Direction, epsilon: float, title: str) -> Table:
     """Return the table of some groups, with their pooled intervals drawn on one scale."""
     intervals = list(zip(rows["lower"], rows["pooled"], rows["upper"], strict=True))
-    return table_of(
-        rows.assign(bar=list(bars(intervals, epsilon))).to_dict("records"),
-        [
-            (lambda row: direction.rate_name(row["rate"]), Column("rate")),
-            ("group", Column("group")),
-            ("rows", Column("rows", "count")),
-            ("raw", Column("raw", "number")),
-            ("everyone", Column("everyone", "number", left_out=1)),
-            ("pooled", Column("pooled less everyone", "signed")),
-            (("lower", "upper"), Column("95 % interval", "interval")),
-            ("bar", Column("", "bar")),
-        ],
-        by="",
-        title=title,
-        reading=_of_many("drawn", epsilon=epsilon),
-        most=_MOST_PRINTED,
-    )
+    shown = rows.assign(rate=rows["rate"].map(direction.rate_name), bar=bars(intervals, epsilon))
+    return named_table("many", "groups", shown.to_dict("records"), shown=title, epsilon=epsilon)

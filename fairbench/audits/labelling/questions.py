@@ -13,7 +13,7 @@ from functools import partial
 from itertools import compress
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -47,7 +47,7 @@ from fairbench.inference.rates import Limits, candidates, found_limits, together
 from fairbench.inference.survey import needs_no_label
 from fairbench.metrics.registry import BINARY, REGRESSION, Metric, metrics_of
 from fairbench.reporting.document import model
-from fairbench.reporting.group_tables import sentence_of, table_of
+from fairbench.reporting.group_tables import named_table, sentence_of
 
 _said = partial(sentence_of, "labelling")
 REGRESSION_METRIC = "mae"
@@ -55,7 +55,7 @@ _OF_CLASSES = ("accuracy", "error_rate", "brier_score")
 _SHARES = ("accuracy", "error_rate")  # rates in which every row of a group counts
 
 
-def askable(session: Session) -> Mapping[str, Metric]:
+def _askable(session: Session) -> Mapping[str, Metric]:
     """Return the metrics about which labels of a table carry information, by name."""
     columns = {"prediction"} | ({"score"} if session.table.score is not None else set())
     metrics = metrics_of(BINARY, "rate", "mean", "auc")
@@ -72,14 +72,14 @@ def askable(session: Session) -> Mapping[str, Metric]:
     }
 
 
-def metric_named(name: str, session: Session) -> str:
+def _metric_named(name: str, session: Session) -> str:
     """Return the name of a metric that questions can be about; of a gap in a rate, that rate.
 
     Raises
     ------
     UserError : if no question can be about this metric; the message lists those that can.
     """
-    names = askable(session)
+    names = _askable(session)
     gap = metrics_of(BINARY, "widest", "difference", "ratio").get(name)
     rates = [rate.name for rate in gap.rates] if gap is not None else []
     if len(rates) > 1:
@@ -94,7 +94,7 @@ def metric_named(name: str, session: Session) -> str:
 
 def measure(session: Session, name: str = "") -> some_labels.LabelledMeasure:
     """Return a metric in the groups among which rows are chosen; by default the question's."""
-    metric = askable(session)[metric_named(name or session.state.metric, session)]
+    metric = _askable(session)[_metric_named(name or session.state.metric, session)]
     table = session.table
     known = table.known
     if metric.interval == "rate":
@@ -111,7 +111,7 @@ def measure(session: Session, name: str = "") -> some_labels.LabelledMeasure:
     return some_labels.LabelledMeans(metric, table.label[known], columns, groups)
 
 
-def estimate_for_everyone(
+def _estimate_for_everyone(
     session: Session, about: some_labels.LabelledMeasure
 ) -> tuple[float, float, float] | None:
     """Return a metric of all rows with its interval, as a report on the labels has it.
@@ -140,7 +140,7 @@ def _label_intervals(table: AuditTable, attribute: str, groups: pd.Series) -> La
     return counted.intervals
 
 
-def group_figures(
+def _group_figures(
     session: Session, about: some_labels.LabelledMeasure, limits: Callable[..., Limits]
 ) -> pd.DataFrame:
     """Return a metric in every group.
@@ -193,23 +193,16 @@ def _valid(session: Session) -> str:
 # (measured, as every group gets half of an equal share), and are narrower.
 
 
-@dataclass(frozen=True, eq=False)
-class _QuestionAnswer:
-    """What labels say to a question.
+# What labels say to a question: found, the group that looks worst, or furthest from the scores, or
+# both that are furthest apart; possible, the groups that it may be, as all others have labels
+# enough and surely are not; settled, whether labelling may stop; and sentences, the answer.
+_Answer: TypeAlias = dict[str, Any]
 
-    Attributes
-    ----------
-    found : the group that looks worst, or furthest from the scores, or both that are furthest
-        apart; none where no group is looked for.
-    possible : the groups that it may be: all others have labels enough and surely are not.
-    settled : whether the question is answered, so that labelling may stop.
-    sentences : the answer for a reader.
-    """
 
-    found: Sequence[str]
-    possible: Sequence[str]
-    settled: bool
-    sentences: Sequence[str]
+def _answered(
+    found: Sequence[str], possible: Sequence[str], settled: bool, sentence: str
+) -> _Answer:
+    return {"found": found, "possible": possible, "settled": settled, "sentences": [sentence]}
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,17 +265,18 @@ class Question(ABC):
         return self.about.limits(findings.LEVEL, anytime_valid=anytime_valid)
 
     def groups(self) -> pd.DataFrame:
-        """Return the metric in every group, see :func:`group_figures`."""
-        return group_figures(self.session, self.about, self.limits)
+        """Return the metric in every group, see :func:`_group_figures`."""
+        return _group_figures(self.session, self.about, self.limits)
 
-    def answer(self) -> _QuestionAnswer:
+    def answer(self) -> _Answer:
         """Return what labels say, with what that means for whoever labels."""
         answer = self.answer_from(self.limits(anytime_valid=self.session.state.anytime_valid))
-        more = [*_too_few_labels(self.session), _stopping(self.session, settled=answer.settled)]
-        return replace(answer, sentences=[*answer.sentences, *more])
+        answer["sentences"] += _too_few_labels(self.session)
+        answer["sentences"].append(_stopping(self.session, settled=answer["settled"]))
+        return answer
 
     @abstractmethod
-    def answer_from(self, limits: Limits) -> _QuestionAnswer:
+    def answer_from(self, limits: Limits) -> _Answer:
         """Return the answer that the intervals of the metric (A,) give, with one sentence."""
 
 
@@ -330,7 +324,7 @@ class _Worst(Question):
         joint = self._joint_limits(findings.LEVEL, anytime_valid=anytime_valid)
         return found_limits(single, joint, lowest=self.lowest)
 
-    def answer_from(self, limits: Limits) -> _QuestionAnswer:
+    def answer_from(self, limits: Limits) -> _Answer:
         """Return the group that looks worst, and which others it may be."""
         names = self.session.names
         sure_limits = self._joint_limits(
@@ -350,9 +344,7 @@ class _Worst(Question):
         }
         said = "worst_none" if np.isnan(value) else "worst_open" if others else "worst_found"
         sentence = self.of_limits.format(label) + _said(said, **values)
-        return _QuestionAnswer(
-            [names[extreme]], list(compress(names, possible)), not others, [sentence]
-        )
+        return _answered([names[extreme]], list(compress(names, possible)), not others, sentence)
 
 
 class _Calibration(_Worst):
@@ -421,12 +413,12 @@ class _Gap(Question):
     def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
         return known.beyond(*before.furthest_apart(self.epsilon), self.epsilon)
 
-    def answer_from(self, limits: Limits) -> _QuestionAnswer:
+    def answer_from(self, limits: Limits) -> _Answer:
         """Return whether any two groups differ by more than epsilon, and which look it most."""
         names = self.session.names
         has_labels = ~np.isnan(limits.value)
         if has_labels.sum() < 2:
-            return _QuestionAnswer([], names, False, ["Fewer than two groups have labels."])
+            return _answered([], names, False, "Fewer than two groups have labels.")
 
         def limits_at(level: float) -> GroupLimits:
             """Return the pointwise and simultaneous intervals of the groups with labels."""
@@ -453,7 +445,7 @@ class _Gap(Question):
             interval=_shown_interval(lower, upper),
             found=found,
         )
-        return _QuestionAnswer(found, names, verdict != findings.OPEN, [sentence])
+        return _answered(found, names, verdict != findings.OPEN, sentence)
 
 
 _GAP_VERDICTS = {
@@ -481,9 +473,9 @@ class _Each(Question):
     def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
         return known.half_width(group)
 
-    def answer_from(self, limits: Limits) -> _QuestionAnswer:
+    def answer_from(self, limits: Limits) -> _Answer:
         settled = not self.session.few.any()
-        return _QuestionAnswer([], self.session.names, settled, [_said("each")])
+        return _answered([], self.session.names, settled, _said("each"))
 
 
 QUESTIONS: Mapping[str, type[Question]] = MappingProxyType(
@@ -651,7 +643,7 @@ def _with_question(session: Session, asked: Mapping[str, Any]) -> Session:
     before = session.state
     state = replace(before, **asked)
     if "metric" in asked:
-        state = replace(state, metric=metric_named(state.metric, session))
+        state = replace(state, metric=_metric_named(state.metric, session))
     check_choice("question", state.question, QUESTIONS)
     check_choice("strategy", state.strategy, ONE_AT_A_TIME)
     _check_stop(state.stop, before)
@@ -707,22 +699,26 @@ def next_rows_document(
         g = group(row)
         return f"{known.posterior.mean[g]:.2f} ({lower[g]:.2f}-{upper[g]:.2f})"
 
-    columns: list[tuple[Callable[[int], object], model.Column]] = [
-        (lambda row: str(row + 1), model.Column("row", "text", right=True)),
-        *([(lambda row: session.ids[row], model.Column(identifier))] if identifier else []),
-        (lambda row: session.names[group(row)], model.Column("group")),
-        (lambda row: int(session.labels[group(row)]), model.Column("labels", "count")),
-        (estimate, model.Column(question.about.metric.label)),
-        (lambda row: question.why(known, group(row)), model.Column("what its label would settle")),
+    shown = [
+        {
+            "row": str(row + 1),
+            "id": session.ids[row] if identifier else "",
+            "group": session.names[group(row)],
+            "labels": int(session.labels[group(row)]),
+            "estimate": estimate(row),
+            "why": question.why(known, group(row)),
+        }
+        for row in rows
     ]
+    without, metric = [] if identifier else ["id"], question.about.metric.label
     blocks: list[model.Block] = [model.Paragraph(f"{question.now(known)} ({session.progress}).")]
     if not rows:
         blocks.append(model.Paragraph("No row is left to label."))
     else:
         first_row = session.answer_to(rows[0] + 1)
         blocks += [
-            table_of(rows, columns, by=""),
-            model.Paragraph(" ".join(question.answer().sentences), "note"),
+            named_table("labelling", "next", shown, without=without, id=identifier, metric=metric),
+            model.Paragraph(" ".join(question.answer()["sentences"]), "note"),
             model.Commands([f"fairbench label ask state={state} {first_row}=LABEL"]),
         ]
     return model.Document(question.sentence, [model.Section("", blocks)])
@@ -734,9 +730,9 @@ def _with_answer(document: model.Document, session: Session) -> model.Document:
     state = session.state
     answer = question.answer()
     groups = question.groups()
-    may_be_it = groups["group"].isin(answer.possible).map({True: "", False: "surely not it, "})
+    may_be_it = groups["group"].isin(answer["possible"]).map({True: "", False: "surely not it, "})
     if state.question in ("worst", "calibration"):
-        may_be_it = may_be_it.mask(groups["group"].isin(answer.found), "looks like it, ")
+        may_be_it = may_be_it.mask(groups["group"].isin(answer["found"]), "looks like it, ")
     groups["remark"] = (may_be_it + _few(groups)).str.removesuffix(", ")
     # The valid kind of interval is in ``lower`` and ``upper`` already: its second copy is dropped.
     table = _metric_table(state.metric.replace("_", " "), groups.drop(columns=_valid(session)))
@@ -744,13 +740,13 @@ def _with_answer(document: model.Document, session: Session) -> model.Document:
         "question": state.question,
         "metric": state.metric,
         "asked": question.sentence,
-        **vars(answer),
+        **answer,
         "stop": state.stop,
         "answers": len(state.labels),
         "whenever": state.anytime_valid,
         "groups": groups.drop(columns="remark").to_dict("records"),
     }
-    text = model.Paragraph(f"{question.sentence} {' '.join(answer.sentences)}")
+    text = model.Paragraph(f"{question.sentence} {' '.join(answer['sentences'])}")
     sections = [model.Section("The question", [text, table]), *document.sections]
     return replace(document, sections=sections, data={**document.data, "labelling": data})
 
@@ -761,19 +757,9 @@ def _few(groups: pd.DataFrame) -> pd.Series:
 
 def _metric_table(name: str, groups: pd.DataFrame) -> model.Table:
     """Return a table of a metric by group, with those of the columns that there are."""
-    columns = {
-        "group": model.Column("group"),
-        "size": model.Column("rows", "count"),
-        "labels": model.Column("labels", "count"),
-        "value": model.Column(name, "number"),
-        "interval": model.Column("95 % interval", "interval"),
-        "fixed": model.Column("of a number said before", "interval", left_out=1),
-        "whenever": model.Column("whenever one stops", "interval", left_out=1),
-        "remark": model.Column(""),
-    }
-    groups = groups.assign(interval=[*zip(groups["lower"], groups["upper"], strict=True)])
-    shown = [(key, column) for key, column in columns.items() if key in groups]
-    return table_of(groups.to_dict("records"), shown, by="")
+    without = [name for name in ("size", "fixed", "whenever", "remark") if name not in groups]
+    rows = groups.to_dict("records")
+    return named_table("labelling", "groups", rows, without=without, name=name)
 
 
 def report_document(session: Session) -> model.Document:
@@ -798,10 +784,10 @@ def report_document(session: Session) -> model.Document:
     ]
     sections = []
     figures = []
-    for name, metric in askable(session).items():
+    for name, metric in _askable(session).items():
         about = measure(session, name)
-        groups = group_figures(session, about, partial(about.limits, findings.LEVEL))
-        everyone = estimate_for_everyone(session, about)
+        groups = _group_figures(session, about, partial(about.limits, findings.LEVEL))
+        everyone = _estimate_for_everyone(session, about)
         figures.append(
             {
                 "metric": name,

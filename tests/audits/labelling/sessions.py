@@ -1,12 +1,13 @@
 """Pools of predictions with a truth, labelled in process as a person would."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 
 from fairbench.audits.direction import Direction
-from fairbench.audits.labelling.questions import next_rows
+from fairbench.audits.labelling.questions import next_rows, question_of
 from fairbench.audits.labelling.session import Answer, Session, State
 from fairbench.audits.table import AuditTable
 from fairbench.data.dataset import combine
@@ -53,3 +54,9 @@ def label_actively(begun, label, number, *, step=1):
     for left in range(number, 0, -step):
         begun = answer(begun, next_rows(begun, min(step, left)), label)
     return begun
+
+
+def said(begun):
+    """Return what labels say to the question of a session, with the figures by group."""
+    question = question_of(begun)
+    return SimpleNamespace(**question.answer(), groups=question.groups())

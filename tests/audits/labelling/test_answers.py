@@ -1,34 +1,26 @@
 """What labels say to a question: for any metric, whenever one stops, never of too few labels."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from fairbench.audits.assessment import assess
-from fairbench.audits.gaps import SMALL
 from fairbench.audits.labelling.questions import (
     QUESTIONS,
-    askable,
+    _askable,
+    _metric_named,
     measure,
-    metric_named,
     next_rows,
     question_of,
 )
 from fairbench.core.errors import UserError
-from tests.audits.labelling.sessions import answer as answered
-from tests.audits.labelling.sessions import label_actively, pool, session
+from fairbench.evaluation.findings import SMALL
+from tests.audits.labelling.sessions import answer, label_actively, pool, said, session
 
 
 def asked(begun, **changes):
     return replace(begun, state=replace(begun.state, **changes))
-
-
-def answer(begun):
-    """Return what labels say, with the figures by group."""
-    question = question_of(begun)
-    return SimpleNamespace(**vars(question.answer()), groups=question.groups())
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +31,7 @@ def labelled():
 
 @pytest.mark.thorough
 def test_any_metric_that_needs_labels_can_be_asked_about(labelled):
-    metrics = askable(labelled)
+    metrics = _askable(labelled)
     assert {"accuracy", "f1_score", "base_rate", "brier_score", "roc_auc"} <= set(metrics)
     assert "selection_rate" not in metrics
     for name, metric in metrics.items():
@@ -51,7 +43,7 @@ def test_any_metric_that_needs_labels_can_be_asked_about(labelled):
                 neither = question == "worst" and metric.better == "neither"
                 assert neither or (question == "calibration" and metric.interval != "rate")
                 continue
-            result = answer(begun)
+            result = said(begun)
             assert len(next_rows(begun, 2)) == 2
             for row in result.groups.itertuples():
                 assert not row.value < row.lower
@@ -65,12 +57,12 @@ def test_without_scores_and_without_labels_there_is_an_answer_too():
     table, _ = pool(300)
     for name in ("accuracy", "false_positive_rate"):
         begun = asked(session(replace(table, score=None)), metric=name)
-        assert answer(begun).sentences[0] == "No label says anything yet."
+        assert said(begun).sentences[0] == "No label says anything yet."
         assert len(next_rows(begun, 3)) == 3
-    assert "brier_score" not in askable(begun)
+    assert "brier_score" not in _askable(begun)
     begun = asked(session(table), metric="brier_score")
     assert np.isfinite(question_of(begun).known().draws).all()
-    assert np.isnan(answer(begun).groups["upper"][0])
+    assert np.isnan(said(begun).groups["upper"][0])
 
 
 @pytest.mark.parametrize(
@@ -78,7 +70,7 @@ def test_without_scores_and_without_labels_there_is_an_answer_too():
     [("equal_opportunity", "true_positive_rate"), ("accuracy_gap", "accuracy")],
 )
 def test_a_gap_is_asked_about_by_its_rate(labelled, name, expected):
-    assert metric_named(name, labelled) == expected
+    assert _metric_named(name, labelled) == expected
 
 
 @pytest.mark.parametrize(
@@ -92,18 +84,18 @@ def test_a_gap_is_asked_about_by_its_rate(labelled, name, expected):
 )
 def test_a_metric_that_cannot_be_asked_about_lists_those_that_can(labelled, name, sentence):
     with pytest.raises(UserError, match=sentence):
-        metric_named(name, labelled)
+        _metric_named(name, labelled)
 
 
 def test_the_worst_is_the_highest_of_an_error(labelled):
-    right, wrong = (answer(asked(labelled, metric=name)) for name in ("accuracy", "error_rate"))
+    right, wrong = (said(asked(labelled, metric=name)) for name in ("accuracy", "error_rate"))
     assert right.found == wrong.found == ["Female x Black"]
     assert right.possible == wrong.possible
     np.testing.assert_allclose(right.groups["lower"], 1 - wrong.groups["upper"], atol=1e-9)
 
 
 def test_groups_of_few_labels_are_named_and_settle_nothing(labelled):
-    result = answer(labelled)
+    result = said(labelled)
     few = list(result.groups.query("labels < 30")["group"])
     assert few
     assert list(result.groups.query("few")["group"]) == few
@@ -122,7 +114,7 @@ def test_no_gap_is_small_before_every_group_has_thirty_labels(monkeypatch):
     rare = np.flatnonzero(begun.codes == 3)
     others = np.flatnonzero(begun.codes != 3)
     for count, small in ((29, False), (30, True)):
-        done = answered(begun, np.concatenate([rare[:count], others]), label)
+        done = answer(begun, np.concatenate([rare[:count], others]), label)
         options = replace(done.state.options, epsilon=0.6)
         gaps = assess(done.audited(), options).gaps
         mine = [
@@ -134,8 +126,8 @@ def test_no_gap_is_small_before_every_group_has_thirty_labels(monkeypatch):
 
 def test_intervals_fit_how_labelling_stops(labelled):
     labels = len(labelled.state.labels)
-    forever, there = answer(labelled), answer(asked(labelled, stop=labels))
-    before, beyond = (answer(asked(labelled, stop=stop)) for stop in (labels + 10, labels - 10))
+    forever, there = said(labelled), said(asked(labelled, stop=labels))
+    before, beyond = (said(asked(labelled, stop=stop)) for stop in (labels + 10, labels - 10))
     assert "stop here" in there.sentences[-1]
     assert "10 from here" in before.sentences[-1]
     assert "There are 10 more" in beyond.sentences[-1]

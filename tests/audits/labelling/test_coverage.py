@@ -16,7 +16,7 @@ STUDIES = 60
 
 @pytest.fixture(autouse=True)
 def without_simulation(monkeypatch):
-    for name in ("with_needed", "with_supposed"):
+    for name in ("with_needed", "_with_supposed"):
         monkeypatch.setattr(f"fairbench.audits.assessment.{name}", lambda gaps, *_: gaps)
 
 

@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,9 +10,9 @@ import pytest
 
 from fairbench.audits.labelling.questions import (
     QUESTIONS,
-    askable,
-    estimate_for_everyone,
-    group_figures,
+    _askable,
+    _estimate_for_everyone,
+    _group_figures,
     measure,
     next_rows,
     question_of,
@@ -23,6 +22,7 @@ from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from fairbench.evaluation.findings import LEVEL
 from fairbench.metrics.regression import ERROR_ROWS
+from tests.audits.labelling.sessions import said
 from tests.audits.tables import parse, written
 
 CLASSES = ("cat", "dog", "emu")
@@ -66,12 +66,6 @@ def labelled(options, frame, true, number, *, by="place", metric="accuracy", ste
     return session
 
 
-def answer(session):
-    """Return what labels say, with the figures by group."""
-    question = question_of(session)
-    return SimpleNamespace(**vars(question.answer()), groups=question.groups())
-
-
 def of_classes(*more):
     return parse(["x.csv", "prediction=predicted", "score=confidence", "group=place", *more])
 
@@ -83,11 +77,11 @@ def of_numbers():
 def test_the_worst_group_of_several_classes_is_found():
     frame, true = classified()
     session = labelled(of_classes(), frame, true, 300)
-    verdict = answer(session)
+    verdict = said(session)
     assert (verdict.found, verdict.settled) == (["north"], False)
-    result = answer(replace(session, state=replace(session.state, stop=300)))
+    result = said(replace(session, state=replace(session.state, stop=300)))
     assert (result.possible, result.settled) == (["north"], True)
-    assert set(askable(session)) == {"accuracy", "error_rate", "brier_score"}
+    assert set(_askable(session)) == {"accuracy", "error_rate", "brier_score"}
     (worst,) = result.groups.query("group == 'north'").itertuples()
     assert worst.labels > 110
     assert worst.lower < 0.35 < worst.upper
@@ -107,15 +101,15 @@ def test_without_groups_rows_are_chosen_among_predicted_classes():
 def test_regression_is_asked_about_its_errors():
     frame, true = numeric()
     session = labelled(of_numbers(), frame, true, 300, metric="mae")
-    assert set(askable(session)) == {"mae", "mean_residual", "rmse", "r2"}
-    result = answer(session)
+    assert set(_askable(session)) == {"mae", "mean_residual", "rmse", "r2"}
+    result = said(session)
     assert result.found == ["north"]
     residual = measure(session, "mean_residual")
-    groups = group_figures(session, residual, partial(residual.limits, LEVEL))
+    groups = _group_figures(session, residual, partial(residual.limits, LEVEL))
     (north,) = groups.query("group == 'north'").itertuples()
     assert north.lower < 1 < north.upper
-    assert estimate_for_everyone(session, measure(session, "rmse")) is None
-    value, lower, upper = estimate_for_everyone(session, residual)
+    assert _estimate_for_everyone(session, measure(session, "rmse")) is None
+    value, lower, upper = _estimate_for_everyone(session, residual)
     assert lower < value < upper
 
 
@@ -130,7 +124,7 @@ def test_every_question_of_a_regression_names_rows_that_wait(question, metric):
     rows = next_rows(asked, 5)
     assert len(set(rows)) == 5
     assert np.isnan(asked.table.label[rows]).all()
-    assert answer(asked).sentences
+    assert said(asked).sentences
 
 
 def test_a_mean_residual_is_neither_better_nor_worse():
@@ -152,7 +146,7 @@ def test_intervals_of_a_regression_hold_whoever_is_labelled():
     for seed in range(8):
         frame, true = numeric(2200, seed=seed)
         session = labelled(of_numbers(), frame, true, 1600, metric="mae", step=400)
-        for row in answer(session).groups.itertuples():
+        for row in said(session).groups.itertuples():
             lower, upper = row.fixed
             assert np.isnan(lower) == np.isnan(upper) == (row.labels < ERROR_ROWS)
             if row.labels >= ERROR_ROWS:

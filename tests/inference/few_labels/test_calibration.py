@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairbench.audits.assessment import ALARMS
+from fairbench.audits.kinds.binary import ALARMS
 from fairbench.components.papers.few_labels.methods import expected_l1_error
 from fairbench.inference.few_labels.calibration import (
     BETA,

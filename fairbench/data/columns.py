@@ -1,9 +1,9 @@
 """Columns of a table's texts as numbers, categories, labels, marks, scores and classes.
 
 A fault is named by file, column and row. From top to bottom: how texts are spelled and missing
-(:func:`spelled`, :func:`to_numbers`), what loaders of data sets read (:func:`numbers`,
-:func:`categories`), what an audit reads (:class:`ColumnRef`, :func:`labels_of`, :func:`scores_of`),
-of several classes (:class:`MulticlassScores`), and columns that hold the label by another name.
+(:func:`spelled`, :func:`to_numbers`), what loaders of data sets make of columns (:func:`numbers`,
+:func:`labels`), what an audit reads (:class:`ColumnRef`, :func:`labels_of`, :func:`scores_of`), of
+several classes (:class:`MulticlassScores`), and columns that hold the label by another name.
 """
 
 from __future__ import annotations
@@ -181,45 +181,6 @@ def numbers(
         wrong &= (text != missing).to_numpy()
     ColumnRef(file, column).refuse_as(text, wrong, "is no number")
     return values
-
-
-def categories(
-    frame: pd.DataFrame,
-    column: str,
-    file: str,
-    *,
-    allowed: Collection[str] | None = None,
-    missing: str | None = None,
-) -> pd.Series:
-    """Return a column as a categorical with sorted categories; `missing` becomes NaN.
-
-    Raises
-    ------
-    DataError : a value that is not `allowed`, or an empty one; names the first.
-    """
-    text = frame[column]
-    fine = text.isin(list(allowed)) if allowed is not None else text != ""
-    if missing is not None:
-        fine |= text == missing
-    valid = f"is not one of {', '.join(sorted(allowed))}" if allowed else "is empty"
-    ColumnRef(file, column).refuse_as(text, ~fine.to_numpy(), valid)
-    present = sorted(set(text.unique()) - {missing})
-    known = text if missing is None else text.where(text != missing)
-    return pd.Series(pd.Categorical(known, categories=present), index=frame.index, name=column)
-
-
-def binary(
-    frame: pd.DataFrame, column: str, file: str, *, positive: str, negative: str
-) -> pd.Series:
-    """Return 1 where the column is `positive` and 0 where it is `negative`; nothing else goes."""
-    return (categories(frame, column, file, allowed=(positive, negative)) == positive).astype(int)
-
-
-def flag(
-    frame: pd.DataFrame, column: str, file: str, *, positive: str = "1", negative: str = "0"
-) -> pd.Series:
-    """Return True where the column is `positive` and False where `negative`; nothing else goes."""
-    return binary(frame, column, file, positive=positive, negative=negative) == 1
 
 
 def labels(codes: pd.Series, names: Mapping[Any, str]) -> pd.Series:

@@ -3,8 +3,7 @@
 The separator, the packing, the encoding and decimal commas are detected, and what was detected is
 printed in one line. Nothing else is guessed: a row that is no row of the table is named, and
 :class:`TablePart` says which rows of a file, and which sheet, are read. Begin with
-:func:`read_any_table`; loaders of data sets, whose files are known, use :func:`read_table` and
-:func:`parquet_table`.
+:func:`read_any_table`; loaders of data sets, whose files are known, use :class:`RawTable`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -36,6 +35,8 @@ from fairbench.data import columns as of_columns
 from fairbench.data import contents
 from fairbench.data.columns import are_missing, numbers, to_numbers, unique_names
 from fairbench.data.contents import ARROW, EXCEL, PARQUET
+from fairbench.data.dataset import Dataset, Source, Task
+from fairbench.data.download import Archive
 
 _BLOCK = 1 << 20
 
@@ -437,6 +438,106 @@ def _parse(
         column_types=dict(convert), include_columns=list(convert), null_values=[]
     )
     return csv.read_csv(rows, read, parse, types), wrong
+
+
+@dataclass(frozen=True, eq=False)
+class RawTable:
+    """The raw file of a data set as strings, whose columns its loader reads as what they are.
+
+    A column that is missing, and a value that is not what it should be, are refused with the file,
+    the column and the row.
+
+    Attributes
+    ----------
+    frame : the rows; the index counts those of the file from 0, also where some are left out.
+    source : the file.
+    width : how many columns it has, where it may have no others.
+    """
+
+    frame: pd.DataFrame
+    source: Source
+    width: int | None = None
+
+    @classmethod
+    def read(
+        cls, archive: Archive, source: Source, width: int | None = None, **how: Any
+    ) -> RawTable:
+        """Read a Parquet file, or a text as :func:`read_table` does with its options `how`."""
+        content, file = archive.read(source), source.path
+        if file.endswith(".parquet"):
+            return cls(as_texts(parquet_table(content, file), file), source, width)
+        return cls(read_table(content, file, **how), source, width)
+
+    def where(self, rows: pd.Series) -> RawTable:
+        """Return the rows that are kept, (n,) true of those."""
+        return replace(self, frame=self.frame[rows])
+
+    def text(self, column: str) -> pd.Series:
+        """Return a column as it is written."""
+        of_columns.require_columns(self.frame, [column], self.source.path, width=self.width)
+        return self.frame[column]
+
+    def number(self, column: str, *, missing: str | None = None) -> pd.Series:
+        """Return a column as float64; `missing` and nothing else becomes NaN."""
+        return numbers(self.text(column).to_frame(), column, self.source.path, missing=missing)
+
+    def category(
+        self, column: str, *, allowed: Collection[str] | None = None, missing: str | None = None
+    ) -> pd.Series:
+        """Return a column as a categorical with sorted categories; `missing` becomes NaN.
+
+        Raises
+        ------
+        DataError : a value that is not `allowed`, or an empty one; names the first.
+        """
+        text = self.text(column)
+        fine = text.isin(list(allowed)) if allowed is not None else text != ""
+        if missing is not None:
+            fine |= text == missing
+        valid = f"is not one of {', '.join(sorted(allowed))}" if allowed else "is empty"
+        place = of_columns.ColumnRef(self.source.path, column)
+        place.refuse_as(text, ~fine.to_numpy(), valid)
+        present = sorted(set(text.unique()) - {missing})
+        known = text if missing is None else text.where(text != missing)
+        return pd.Series(pd.Categorical(known, categories=present), index=text.index, name=column)
+
+    def labels(self, column: str, names: Mapping[str, str]) -> pd.Series:
+        """Return a column of codes as the labels that `names` has for them, and for no others."""
+        return of_columns.labels(self.category(column, allowed=names), names)
+
+    def flag(self, column: str, positive: str = "1", negative: str = "0") -> pd.Series:
+        """Return True where the column is `positive` and False where `negative`; nothing else."""
+        return self.category(column, allowed=(positive, negative)) == positive
+
+    def dataset(
+        self,
+        name: str,
+        features: Mapping[str, pd.Series],
+        sensitive: Mapping[str, pd.Series],
+        target: pd.Series,
+        *,
+        privileged: Mapping[str, str] | None = None,
+        task: Task = Task.BINARY,
+        **about: Any,
+    ) -> Dataset:
+        """Return a data set of this file, its rows counted from 0; `about` are its other fields.
+
+        Parameters
+        ----------
+        target : true for label 1 of a binary task.
+        privileged : attribute -> reference group, by default the first of each.
+        """
+        first = {key: str(labels.cat.categories[0]) for key, labels in sensitive.items()}
+        return Dataset(
+            name=name,
+            task=task,
+            features=pd.DataFrame(features).reset_index(drop=True),
+            target=(target.astype(int) if target.dtype == bool else target).reset_index(drop=True),
+            sensitive=pd.DataFrame(sensitive).reset_index(drop=True),
+            privileged=first | dict(privileged or {}),
+            sources=(self.source,),
+            **about,
+        )
 
 
 def read_codes(content: bytes, file: str, wide: Collection[str] = ()) -> pd.DataFrame:

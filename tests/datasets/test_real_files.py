@@ -1,14 +1,19 @@
 """The real files, where they are found: rows, columns, base rates and groups as published."""
 
 import functools
+import os
+import subprocess
+import sys
+import time
 
+import numpy as np
 import pytest
 import yaml
 
 from fairbench.components import CHECKOUT, imported
 from fairbench.core.errors import DataError
 from fairbench.data.download import Archive, MissingFileError
-from fairbench.data.features import onehot_names
+from fairbench.data.features import onehot, onehot_names, sparse_onehot
 
 # task: rows, one-hot columns, base rate (or mean of the target), and the groups' sizes.
 pytestmark = pytest.mark.data
@@ -126,3 +131,58 @@ def test_twins_under_2000g_are_pairs():
     data = load("twins_under2000g")
     assert (data.clusters.value_counts() == 2).all()
     assert (data.target.groupby(data.clusters).nunique() == 1).all()
+
+
+def test_adult_is_read_in_under_a_second():
+    load("adult")  # or skipped
+    started = time.process_time()
+    load.__wrapped__("adult")
+    assert time.process_time() - started < 1
+
+
+PEAK = """
+from fairbench.data.download import Archive
+from fairbench.data.features import sparse_onehot
+from fairbench.components.datasets import acs, german
+import pyarrow.csv
+archive = Archive.of(download=False)
+german.load(archive)
+def peak():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) * 1024
+start = peak()
+features = acs.national(archive, task="income").features
+matrix = sparse_onehot(features)
+own = matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes
+own += features.memory_usage(deep=True).sum()
+print((peak() - start) / own)
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_largest_table_and_its_onehot_take_at_most_four_times_their_size():
+    load("acs_income"), load("german")  # or skipped
+    run = subprocess.run(
+        [sys.executable, "-c", PEAK],
+        cwd=CHECKOUT,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert 0 < float(run.stdout) < 4
+
+
+@pytest.mark.parametrize("task", ["german", "compas", "bank"])
+def test_trees_on_the_sparse_and_the_dense_matrix_predict_the_same(task):
+    from xgboost import DMatrix, train
+
+    data = load(task)
+    data = data.take(np.random.default_rng(0).permutation(len(data))[:5000])
+    predictions = []
+    for encode in (onehot, sparse_onehot):
+        matrix = DMatrix(encode(data.features), label=data.target)
+        options = {"objective": "binary:logistic", "max_depth": 6, "nthread": 1}
+        predictions.append(train(options, matrix, 10).predict(matrix))
+    np.testing.assert_array_equal(*predictions)

@@ -225,7 +225,7 @@ _TRUE, _FALSE = ("1", "true", "yes"), ("0", "false", "no", "")
 _MANY_NUMBERS = 10  # more distinct numbers than this are hardly the names of classes
 
 
-class RowError(DataError):
+class _RowError(DataError):
     """A value of a row that is refused; `row` counts from 1."""
 
     def __init__(self, message: str, row: int) -> None:
@@ -243,7 +243,7 @@ def name_rows_in_errors(frame: pd.DataFrame, column: str) -> Iterator[None]:
     """
     try:
         yield
-    except RowError as error:
+    except _RowError as error:
         if not column:
             raise
         name = f"row {error.row} ({column} {shortened(str(frame[column].loc[error.row - 1]), 30)})"
@@ -289,7 +289,7 @@ class ColumnRef:
 
         Raises
         ------
-        RowError : names the row and the value.
+        _RowError : names the row and the value.
         """
         self.refuse_as(text, is_refused, f"is not {expected}")
 
@@ -299,7 +299,7 @@ class ColumnRef:
             index = int(np.flatnonzero(is_refused)[0])
             row = int(text.index[index]) + 1  # as the file counts, of whose rows these may be some
             value = quoted(text.iloc[index])
-            raise RowError(f"{self.file}: column '{self.name}', row {row}: {value} {reason}", row)
+            raise _RowError(f"{self.file}: column '{self.name}', row {row}: {value} {reason}", row)
 
     def refuse_blank(self, text: pd.Series, expected: str) -> None:
         """Raise an error on the first value that is empty, if any."""
@@ -755,7 +755,7 @@ def _check_sums(
     if (wrong := np.abs(total - 1) > slack).any():
         first = int(np.flatnonzero(wrong)[0])
         columns, row = list(shares), int(shares.index[first])
-        raise RowError(
+        raise _RowError(
             f"{file}: columns '{columns[0]}' to '{columns[-1]}', row {row + 1}: the probabilities "
             f"of the {len(columns)} {of_what} sum to {total[first]:.3g}, not 1{hint}",
             row + 1,

@@ -131,12 +131,12 @@ def read_any_table(
             large = distinct and kind == PARQUET and not part.rows
             frame = _distinct(path, named) if large else None
             if frame is None:
-                table = read_arrow(path, kind, named, without, every=every)
+                table = _read_arrow(path, kind, named, without, every=every)
                 frame = as_texts(table, path.name, {*exact, *named} if numeric is None else None)
                 first, last = part.first_and_last
                 frame = frame.iloc[first - 1 : last]
         else:
-            data, guessed, separator, names = text_table(path, content, named, part.sheet)
+            data, guessed, separator, names = _text_table(path, content, named, part.sheet)
             columns = check_columns(path.name, named, names, without)
             only = columns if every else named
             frame = read_table(
@@ -208,8 +208,8 @@ def names_in(path: Path, named: Sequence[str], part: TablePart = ALL_ROWS) -> Se
     """
     content = _, kind, _ = contents.content_of(path)
     if kind in (PARQUET, ARROW):
-        return list(read_arrow(path, kind, (), every=True).column_names)
-    return unique_names(text_table(path, content, named, part.sheet)[-1])
+        return list(_read_arrow(path, kind, (), every=True).column_names)
+    return unique_names(_text_table(path, content, named, part.sheet)[-1])
 
 
 def say_guessed(path: Path, guessed: Sequence[str]) -> None:
@@ -297,7 +297,7 @@ def with_decimal_points(
     return frame.assign(**changed), (f"numbers with a decimal comma in {listed}",)
 
 
-def text_table(
+def _text_table(
     path: Path, content: contents.Content, named: Sequence[str], sheet: str = ""
 ) -> tuple[bytes, tuple[str, ...], str, Sequence[str]]:
     """Return a text or the sheet of an Excel file, what separates its fields, and the header.
@@ -314,8 +314,7 @@ def text_table(
     if kind == EXCEL:
         data, of_sheet = contents.sheet_as_text(data, path.name, named, sheet)
         return data, guessed + of_sheet, ",", header(data, path.name)
-    if not guessed:
-        check_text(path)
+    _check_text(data, path.name)
     if separator_line := _SEPARATOR_LINE.match(data):  # Excel's own line that says so
         data = data[separator_line.end() :]
     usual = "\t" if path.suffix == ".tsv" else ","
@@ -335,15 +334,12 @@ _SEPARATOR_LINE = re.compile(rb"sep=[,;|\t]\r?\n", re.IGNORECASE)
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
-def check_text(path: Path) -> None:
-    """Refuse a delimited text file that would take more memory than is allowed."""
-    size = path.stat().st_size
-    check_memory(3 * size, path.name)
-    with open(path, "rb") as file:
-        first_line = file.readline()
-        columns = 1 + max(first_line.count(sign) for sign in (b",", b"\t", b";"))
-        fields = sum(block.count(b"\n") for block in iter(lambda: file.read(_BLOCK), b""))
-    check_memory(3 * size + fields * columns * files.FIELD + columns * files.COLUMN, path.name)
+def _check_text(data: bytes, file: str) -> None:
+    """Refuse a delimited text that would take more memory than is allowed."""
+    first_line = data[: data.find(b"\n") + 1 or len(data)]
+    columns = 1 + max(first_line.count(sign) for sign in (b",", b"\t", b";"))
+    fields = data.count(b"\n") * columns
+    check_memory(3 * len(data) + fields * files.FIELD + columns * files.COLUMN, file)
 
 
 def read_table(
@@ -540,12 +536,6 @@ class RawTable:
         )
 
 
-def read_codes(content: bytes, file: str, wide: Collection[str] = ()) -> pd.DataFrame:
-    """Read a table of whole numbers with a header as int16, `wide` columns as int32."""
-    names = header(content, file)
-    return read_typed(content, file, {n: "int32" if n in wide else "int16" for n in names})
-
-
 def read_typed(
     content: bytes,
     file: str,
@@ -658,7 +648,7 @@ def read_costs(path: str, classes: Sequence[str]) -> Floats:
     return np.column_stack([numbers(frame, name, path).to_numpy()[order] for name in classes])
 
 
-def read_arrow(
+def _read_arrow(
     path: Path,
     kind: str,
     named: Sequence[str],

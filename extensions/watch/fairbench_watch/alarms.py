@@ -48,7 +48,7 @@ from fairbench.data.columns import (
     scores_of,
     spelled,
 )
-from fairbench.data.groups import MOST_GROUPS, cross_groups
+from fairbench.data.groups import CROSSED, MOST_GROUPS, cross_columns
 from fairbench.data.tables import check_columns
 from fairbench.evaluation.findings import CHANGED, DRIFTED, PASSED
 from fairbench.inference.rates import Limits
@@ -110,7 +110,8 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
             check_score(label, score, file, options.score)
         direction = direction_of(label_names, spelled(options.favourable), options.decision)
         decision = read_decisions(frame, audit_options, direction, score)
-    check_said(direction, audit_options, cross_groups(frame, options.group[0]), decision)
+    by_name = {name: cross_columns(frame, name.split(CROSSED)) for name in options.group}
+    check_said(direction, audit_options, by_name[options.group[0]], decision)
     if column := options.prediction:
         for sentence in notes_on_decisions(frame[column], column, label_names, direction.decisions):
             note(sentence)
@@ -130,8 +131,7 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
             "label": label,
         }
     )
-    groups = pd.DataFrame({name: cross_groups(frame, name) for name in options.group})
-    return WatchedRows(rows, groups, label_names if {0, 1} <= {*label} else ())
+    return WatchedRows(rows, pd.DataFrame(by_name), label_names if {0, 1} <= {*label} else ())
 
 
 def _labels(

@@ -415,12 +415,15 @@ def mixed_scales(
     )
 
 
-def labels_of(text: pd.Series, column: ColumnRef, positive: str) -> tuple[Floats, tuple[str, str]]:
+def labels_of(
+    text: pd.Series, column: ColumnRef, positive: str, names: Sequence[str] = ()
+) -> tuple[Floats, tuple[str, str]]:
     """Return 0, 1 or NaN for every row, and the names of labels 0 and 1.
 
     Parameters
     ----------
     positive : the label that is 1; needed if their names do not tell.
+    names : those of labels 0 and 1, where they are known already.
 
     Raises
     ------
@@ -428,7 +431,7 @@ def labels_of(text: pd.Series, column: ColumnRef, positive: str) -> tuple[Floats
     """
     values = each_value(text, spelled)
     present = list(dict.fromkeys(value for value in values[1] if value))
-    if len(present) > 2:
+    if len(present) > 2 and not names:
         hint = "; of several classes name prediction=, the column of predicted ones, too"
         if len(present) > _MANY_NUMBERS and all(map(is_number, present)):
             hint = (
@@ -438,26 +441,13 @@ def labels_of(text: pd.Series, column: ColumnRef, positive: str) -> tuple[Floats
         first, second = (quoted(label, 30) for label in present[:2])
         expected = f"{first} or {second}, and a label has two values{hint}"
         _meanings(text, column, values, dict.fromkeys(("", *present[:2]), 0), expected)
-    return labels_with_names(text, column, _label_names(present, column, spelled(positive)), values)
+    first, second = names or _label_names(present, column, spelled(positive))
+    meaning = {"": np.nan, first: 0.0, second: 1.0}
+    expected = f"'{first}' or '{second}', the labels there are"
+    return _meanings(text, column, values, meaning, expected), (first, second)
 
 
 Values = tuple[NDArray[np.int64], list[str]]  # codes, and the distinct values that they stand for
-
-
-def labels_with_names(
-    text: pd.Series, column: ColumnRef, names: Sequence[str], values: Values | None = None
-) -> tuple[Floats, tuple[str, str]]:
-    """Like :func:`labels_of`, but the names of labels 0 and 1 are given.
-
-    Raises
-    ------
-    UserError : a third label; names the row.
-    """
-    first, second = names
-    meaning = {"": np.nan, first: 0.0, second: 1.0}
-    expected = f"'{first}' or '{second}', the labels there are"
-    values = values or each_value(text, spelled)
-    return _meanings(text, column, values, meaning, expected), (first, second)
 
 
 def _meanings(

@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -129,7 +129,8 @@ def read_any_table(
             raise UserError(f"sheet={part.sheet}: {path.name} is no Excel file, and has no sheets")
         if kind in (PARQUET, ARROW):
             large = distinct and kind == PARQUET and not part.rows
-            frame = _distinct(path, named) if large else None
+            with _readable(path, kind):
+                frame = distinct_rows(path, named) if large else None
             if frame is None:
                 table = _read_arrow(path, kind, named, without, every=every)
                 frame = as_texts(table, path.name, {*exact, *named} if numeric is None else None)
@@ -662,24 +663,38 @@ def _read_arrow(
     ------
     UserError : it is damaged, lacks a column, or takes more memory than is allowed.
     """
-    from pyarrow.parquet import read_schema
+    from pyarrow import parquet
 
-    try:
+    with _readable(path, kind):
         if kind == ARROW:
             table = _read_ipc(path)
             columns = check_columns(path.name, named, table.column_names, without)
             table = table.rename_columns(unique_names(table.column_names))
             return _within_memory(table.select(columns if every else list(named)), path.name)
-        with open(path, "rb") as file:
-            columns = check_columns(path.name, named, read_schema(file).names, without)
-        return read_parquet(path, columns if every else named)
+        with OSFile(os.fsencode(path)) as source:
+            schema = parquet.read_schema(source)
+            found = schema.names
+            columns = check_columns(path.name, named, found, without)
+            if unique_names(found) == found:
+                texts = [field.name for field in schema if files.is_text(field)]
+                only = columns if every else named
+                table = files.table_within(source, path.name, only, texts)
+            else:  # which cannot be told apart by name before all are read
+                table = files.table_within(source, path.name)
+                table = table.rename_columns(unique_names(found))
+        return table.select(columns if every else list(named))
+
+
+@contextmanager
+def _readable(path: Path, kind: str) -> Iterator[None]:
+    """Say of a file that Arrow cannot read which it is."""
+    try:
+        yield
     except (ArrowException, EOFError) as error:
-        raise _unreadable(path, kind, error) from error
-
-
-def _unreadable(path: Path, kind: str, error: Exception) -> DataError:
-    reason = str(error).splitlines()[0][:150]
-    return DataError(f"{path.name} is not a table in {kind} that can be read: {reason}")
+        reason = str(error).splitlines()[0][:150]
+        raise DataError(
+            f"{path.name} is not a table in {kind} that can be read: {reason}"
+        ) from error
 
 
 def _read_ipc(path: Path) -> pa.Table:
@@ -715,29 +730,6 @@ def _within_memory(table: pa.Table, file: str) -> pa.Table:
         if files.is_text(table[name]) and types.is_dictionary(kind):
             check_memory(sum(map(files.written_out, table[name].chunks)), file)
     return table
-
-
-def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read columns of a Parquet file, all by default, that fit into the memory that is allowed.
-
-    Columns are called as :func:`fairbench.data.columns.unique_names` has it.
-
-    Raises
-    ------
-    UserError : they do not fit, by the file's footer or by the texts it repeats.
-    ArrowException, OSError : it is not such a file.
-    """
-    from pyarrow import parquet
-
-    with OSFile(os.fsencode(path)) as source:
-        schema = parquet.read_schema(source)
-        names = unique_names(schema.names)
-        if names == schema.names:
-            texts = [field.name for field in schema if files.is_text(field)]
-            table = files.table_within(source, path.name, columns, texts)
-        else:  # which cannot be told apart by name before all are read
-            table = files.table_within(source, path.name).rename_columns(names)
-    return table.select(list(columns)) if columns else table
 
 
 def parquet_table(content: bytes, file: str) -> pa.Table:
@@ -799,22 +791,6 @@ def as_texts(table: pa.Table, file: str, texts: Collection[str] | None = None) -
     return pd.DataFrame({name: column.to_pandas() for name, column in columns.items()})
 
 
-def _distinct(path: Path, named: Sequence[str]) -> pd.DataFrame | None:
-    """Return the distinct rows of a Parquet file of many rows; None of fewer, or of too many."""
-    from pyarrow.parquet import read_metadata
-
-    try:
-        with open(path, "rb") as file:
-            metadata = read_metadata(file)
-        header_names = metadata.schema.names
-        columns = check_columns(path.name, named, header_names)
-        if metadata.num_rows < MANY_ROWS or columns != header_names:
-            return None
-        return distinct_rows(path, named)
-    except ArrowException as error:
-        raise _unreadable(path, PARQUET, error) from error
-
-
 MANY_ROWS = 5_000_000  # fewer rows are read like any other table, which takes seconds
 MOST_DISTINCT = 100_000  # rows; more are not counted here
 _BATCH = 1 << 20
@@ -836,7 +812,8 @@ def distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
 
     Returns
     -------
-    None where there are more than :data:`MOST_DISTINCT` of them.
+    None where the file has fewer than :data:`MANY_ROWS` rows, two columns of one name, or more than
+    :data:`MOST_DISTINCT` distinct rows.
 
     Raises
     ------
@@ -850,8 +827,12 @@ def distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
     found: list[pd.DataFrame] = []
     rows_read = 0
     with OSFile(os.fsencode(path)) as source:
-        texts = [field.name for field in read_schema(source) if files.is_text(field)]
+        schema = read_schema(source)
+        texts = [field.name for field in schema if files.is_text(field)]
+        is_plain = check_columns(path.name, names, schema.names) == schema.names
         with ParquetFile(source, read_dictionary=texts) as file:
+            if file.metadata.num_rows < MANY_ROWS or not is_plain:
+                return None
             for group in range(file.metadata.num_row_groups):
                 files.check_parquet(file, path.name, columns=names, groups=[group])
             for batch in file.iter_batches(_BATCH, columns=names):

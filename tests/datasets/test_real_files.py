@@ -6,14 +6,13 @@ import subprocess
 import sys
 import time
 
-import numpy as np
 import pytest
 import yaml
 
 from fairbench.components import CHECKOUT, imported
 from fairbench.core.errors import DataError
 from fairbench.data.download import Archive, MissingFileError
-from fairbench.data.features import onehot, onehot_names, sparse_onehot
+from fairbench.data.features import onehot_names
 
 # task: rows, one-hot columns, base rate (or mean of the target), and the groups' sizes.
 pytestmark = pytest.mark.data
@@ -172,17 +171,3 @@ def test_the_largest_table_and_its_onehot_take_at_most_four_times_their_size():
         check=True,
     )
     assert 0 < float(run.stdout) < 4
-
-
-@pytest.mark.parametrize("task", ["german", "compas", "bank"])
-def test_trees_on_the_sparse_and_the_dense_matrix_predict_the_same(task):
-    from xgboost import DMatrix, train
-
-    data = load(task)
-    data = data.take(np.random.default_rng(0).permutation(len(data))[:5000])
-    predictions = []
-    for encode in (onehot, sparse_onehot):
-        matrix = DMatrix(encode(data.features), label=data.target)
-        options = {"objective": "binary:logistic", "max_depth": 6, "nthread": 1}
-        predictions.append(train(options, matrix, 10).predict(matrix))
-    np.testing.assert_array_equal(*predictions)

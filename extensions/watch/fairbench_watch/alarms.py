@@ -41,7 +41,6 @@ from fairbench.data.columns import (
     check_score,
     each_value,
     labels_of,
-    labels_with_names,
     name_rows_in_errors,
     notes_on_decisions,
     plain_pair,
@@ -146,9 +145,7 @@ def _labels(
     if not names and decided and len(present) < 2 and not plain_pair(present):
         positive = options.positive or options.decision.partition("/")[0]
         _, names = labels_of(frame[decided], ColumnRef(file, decided), positive)
-    if not names:
-        return labels_of(text, label_column, options.positive)
-    return labels_with_names(text, label_column, names)
+    return labels_of(text, label_column, options.positive, names)
 
 
 # Dates as the periods they lie in, and the order of periods.

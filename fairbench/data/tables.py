@@ -133,7 +133,7 @@ def read_any_table(
                 frame = distinct_rows(path, named) if large else None
             if frame is None:
                 table = _read_arrow(path, kind, named, without, every=every)
-                frame = as_texts(table, path.name, {*exact, *named} if numeric is None else None)
+                frame = _as_texts(table, path.name, {*exact, *named} if numeric is None else None)
                 first, last = part.first_and_last
                 frame = frame.iloc[first - 1 : last]
         else:
@@ -462,7 +462,7 @@ class RawTable:
         """Read a Parquet file, or a text as :func:`read_table` does with its options `how`."""
         content, file = archive.read(source), source.path
         if file.endswith(".parquet"):
-            return cls(as_texts(parquet_table(content, file), file), source, width)
+            return cls(_as_texts(parquet_table(content, file), file), source, width)
         return cls(read_table(content, file, **how), source, width)
 
     def where(self, rows: pd.Series) -> RawTable:
@@ -747,7 +747,7 @@ def parquet_table(content: bytes, file: str) -> pa.Table:
         raise DataError(f"{file}: not a Parquet file: {str(error).splitlines()[0]}") from error
 
 
-def as_texts(table: pa.Table, file: str, texts: Collection[str] | None = None) -> pd.DataFrame:
+def _as_texts(table: pa.Table, file: str, texts: Collection[str] | None = None) -> pd.DataFrame:
     """Return the columns of a Parquet file as strings; missing values and NaN are empty.
 
     Whole numbers are written without a point, 0 without a sign, and truths as ``True`` and
@@ -842,7 +842,7 @@ def distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
                 of_batch = grouped.aggregate([("row", "count"), ("row", "min")])
                 if len(of_batch) > MOST_DISTINCT:
                     return None
-                written = as_texts(of_batch.select(keys).rename_columns(names), path.name)
+                written = _as_texts(of_batch.select(keys).rename_columns(names), path.name)
                 counted = {"times": of_batch["row_count"], "first": of_batch["row_min"]}
                 found.append(written.set_axis(keys, axis=1).assign(**counted))
                 # Values that differ, such as 0 and -0, may be written alike.

@@ -509,7 +509,7 @@ class RawTable:
     def dataset(
         self,
         name: str,
-        features: Mapping[str, pd.Series],
+        features: Mapping[str, pd.Series] | pd.DataFrame,
         sensitive: Mapping[str, pd.Series],
         target: pd.Series,
         *,

@@ -14,7 +14,7 @@ from fairbench.core.errors import DataError, UserError, check_share
 from fairbench.data.columns import one_of, require_columns
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.download import Archive
-from fairbench.data.tables import read_codes
+from fairbench.data.tables import header, read_typed
 
 DATASHEET = Datasheet(
     title="ACS tasks, fixed samples (Ding, Hardt, Miller, Schmidt 2021)",
@@ -213,8 +213,10 @@ def employment_fu(
 
 
 def _read(archive: Archive, source: Source, columns: list[str]) -> pd.DataFrame:
-    raw = read_codes(archive.read(source), source.path, wide=("row", "PINCP"))
-    require_columns(raw, columns, source.path, width=len(columns))
+    content, file = archive.read(source), source.path
+    wide = {"row": "int32", "PINCP": "int32"}
+    raw = read_typed(content, file, {n: wide.get(n, "int16") for n in header(content, file)})
+    require_columns(raw, columns, file, width=len(columns))
     return raw[columns]
 
 

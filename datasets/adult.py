@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from fairbench.data.columns import at_least, binary, categories, numbers
+from fairbench.data.columns import at_least
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.download import Archive
-from fairbench.data.tables import read_table
+from fairbench.data.tables import RawTable, read_table
 
 DATASHEET = Datasheet(
     title="Adult, or census income (Becker and Kohavi 1996)",
@@ -42,16 +42,6 @@ TEST = Source(
     _PAGE,
     size=2_003_153,
 )
-_NUMERIC = ("age", "education-num", "capital-gain", "capital-loss", "hours-per-week")
-_CATEGORICAL = (
-    "workclass",
-    "education",
-    "marital-status",
-    "occupation",
-    "relationship",
-    "native-country",
-)
-_TEXT = (*_CATEGORICAL, "race", "sex")
 _COLUMNS = (
     "age",
     "workclass",
@@ -69,6 +59,9 @@ _COLUMNS = (
     "native-country",
     "income",
 )
+_NUMERIC = ("age", "education-num", "capital-gain", "capital-loss", "hours-per-week")
+_APART = ("fnlwgt", "race", "sex", "income")
+_CATEGORICAL = [name for name in _COLUMNS if name not in (*_NUMERIC, *_APART)]
 
 
 def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
@@ -85,7 +78,8 @@ def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
     parts = {name: _read(archive, source) for name, source in (("train", TRAIN), ("test", TEST))}
     raw = pd.concat(parts.values(), ignore_index=True)
     raw["partition"] = [name for name, part in parts.items() for _ in range(len(part))]
-    raw = raw[(raw[list(_TEXT)] != "?").all(axis=1)].reset_index(drop=True)
+    complete = (raw[[*_CATEGORICAL, "race", "sex"]] != "?").all(axis=1)
+    raw = raw[complete].reset_index(drop=True)
 
     columns = {name: raw[name] for name in _NUMERIC}
     columns |= {name: raw[name].astype("category") for name in _CATEGORICAL}
@@ -113,12 +107,11 @@ def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
 def _read(archive: Archive, source: Source) -> pd.DataFrame:
     """Read one file; the test file begins with a line to skip, and its labels end in a period."""
     content = archive.read(source)
-    raw = read_table(content, source.path, names=_COLUMNS, skip=int(content.startswith(b"|")))
-    raw["income"] = raw["income"].str.rstrip(".")
-    for name in (*_NUMERIC, "fnlwgt"):
-        raw[name] = numbers(raw, name, source.path)
-    for name in _TEXT:
-        categories(raw, name, source.path)
-    categories(raw, "sex", source.path, allowed=("Female", "Male"))
-    raw["income"] = binary(raw, "income", source.path, positive=">50K", negative="<=50K")
-    return raw
+    frame = read_table(content, source.path, names=_COLUMNS, skip=int(content.startswith(b"|")))
+    frame["income"] = frame["income"].str.rstrip(".")
+    raw = RawTable(frame, source)
+    for name in (*_CATEGORICAL, "race"):
+        raw.category(name)
+    raw.category("sex", allowed=("Female", "Male"))
+    income = raw.flag("income", ">50K", "<=50K").astype(int)
+    return frame.assign(income=income, **{n: raw.number(n) for n in (*_NUMERIC, "fnlwgt")})

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from fairbench.data.columns import at_least, binary, categories, numbers, require_columns
-from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.columns import at_least
+from fairbench.data.dataset import Dataset, Datasheet, Source
 from fairbench.data.download import Archive
-from fairbench.data.tables import read_table
+from fairbench.data.tables import RawTable
 
 DATASHEET = Datasheet(
     title="Bank marketing, with the macro-economic columns (Moro, Cortez, Rita 2014)",
@@ -73,29 +71,23 @@ def load(
         the age (FairlyUncertain: 40; AIF360: 25).
     keep_sensitive : keep the age group and the marital status among the features.
     """
-    file = BANK.path
-    raw = read_table(archive.read(BANK), file, separator=";")
-    wanted = ("age", "duration", "marital", "y", *_NUMERIC, *_CATEGORICAL)
-    require_columns(raw, wanted, file, width=21)
-    raw = raw[(raw != "unknown").all(axis=1)]
-    age_group = at_least(numbers(raw, "age", file), privileged_age, "age")
-    marital = categories(raw, "marital", file, allowed=("divorced", "married", "single"))
-    columns = {name: numbers(raw, name, file) for name in _NUMERIC}
+    raw = RawTable.read(archive, BANK, width=21, separator=";")
+    raw = raw.where((raw.frame != "unknown").all(axis=1))
+    age_group = at_least(raw.number("age"), privileged_age, "age")
+    marital = raw.category("marital", allowed=("divorced", "married", "single"))
+    columns = {name: raw.number(name) for name in _NUMERIC}
     if keep_duration:
-        columns |= {"duration": numbers(raw, "duration", file)}
-    columns |= {name: categories(raw, name, file) for name in _CATEGORICAL}
+        columns |= {"duration": raw.number("duration")}
+    columns |= {name: raw.category(name) for name in _CATEGORICAL}
     if keep_sensitive:
         columns |= {"privileged_age": age_group == f"age >= {privileged_age}", "marital": marital}
-    target = binary(raw, "y", file, positive="yes", negative="no")
-    return Dataset(
-        name="bank",
-        task=Task.BINARY,
-        features=pd.DataFrame(columns).reset_index(drop=True),
-        target=target.rename("subscribes").reset_index(drop=True),
-        sensitive=pd.DataFrame({"age": age_group, "marital": marital}).reset_index(drop=True),
-        privileged={"age": f"age >= {privileged_age}", "marital": "married"},
+    return raw.dataset(
+        "bank",
+        columns,
+        {"age": age_group, "marital": marital},
+        raw.flag("y", "yes", "no").rename("subscribes"),
+        privileged={"marital": "married"},
         target_name="term deposit",
         positive_label="subscribes",
         favourable=1,
-        sources=(BANK,),
     )

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pandas as pd
 
 from fairbench.core.errors import check_share
-from fairbench.data.columns import at_least, numbers, one_of, scaled
+from fairbench.data.columns import at_least, one_of, scaled
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.download import Archive
-from fairbench.data.tables import read_table
+from fairbench.data.tables import RawTable
 
 DATASHEET = Datasheet(
     title="Communities and crime (Redmond 2009; Redmond, Baveja 2002)",
@@ -87,32 +87,28 @@ def load(
     keep_sensitive : keep racepctblack, and whether it exceeds 0.2, among the features.
     """
     one_of("incomplete_columns", incomplete_columns, ("drop", "keep", "impute"))
-    file = COMMUNITIES.path
-    raw = read_table(archive.read(COMMUNITIES), file, names=_COLUMNS)
+    raw = RawTable.read(archive, COMMUNITIES, names=_COLUMNS)
     predictors = [name for name in _COLUMNS if name not in (*_NO_PREDICTORS, _TARGET)]
     for name in ("state", "fold"):
-        numbers(raw, name, file)
-    features = pd.DataFrame({name: numbers(raw, name, file, missing="?") for name in predictors})
-    share = numbers(raw, "racepctblack", file)
+        raw.number(name)
+    features = pd.DataFrame({name: raw.number(name, missing="?") for name in predictors})
+    share = raw.number("racepctblack")
     if incomplete_columns == "drop":
         features = features.dropna(axis=1)
     elif incomplete_columns == "impute":
         features = features.fillna(features.median())
-    group = at_least(share, 0.2, "racepctblack", strict=True)
     if keep_sensitive:
         features = pd.concat([features, (share > 0.2).rename(_MANY)], axis=1)
     else:
         features = features.drop(columns="racepctblack")
-    crimes = numbers(raw, _TARGET, file)
-    return Dataset(
-        name="communities",
-        task=Task.REGRESSION,
-        features=features,
-        target=scaled(crimes, target_scale),
-        sensitive=pd.DataFrame({"race": group}),
+    return raw.dataset(
+        "communities",
+        features,
+        {"race": at_least(share, 0.2, "racepctblack", strict=True)},
+        scaled(raw.number(_TARGET), target_scale),
         privileged={"race": "racepctblack <= 0.2"},
+        task=Task.REGRESSION,
         target_name="violent crimes per population",
-        sources=(COMMUNITIES,),
     )
 
 

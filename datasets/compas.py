@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
 from fairbench.core.errors import DataError
-from fairbench.data.columns import binary, categories, labels, numbers, require_columns
-from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.dataset import Dataset, Datasheet, Source
 from fairbench.data.download import Archive
-from fairbench.data.tables import read_table
+from fairbench.data.tables import RawTable
 
 DATASHEET = Datasheet(
     title="COMPAS recidivism, general and violent (Angwin, Larson, Mattu, Kirchner 2016)",
@@ -47,11 +44,10 @@ VIOLENT = Source(
     _PAGE,
     size=1_603_205,
 )
-_WIDTH = {COMPAS: 53, VIOLENT: 54}
 _NUMERIC = ("age", "juv_fel_count", "juv_misd_count", "juv_other_count", "priors_count")
 _CATEGORICAL = ("age_cat", "c_charge_degree", "c_charge_desc")
-_FILTER = ("days_b_screening_arrest", "is_recid", "score_text")
-_AGES = {"25 - 45": "25 to 45", "Less than 25": "under 25", "Greater than 45": "over 45"}
+_FILTER = ("days_b_screening_arrest", "is_recid", "score_text", "sex", "race", "two_year_recid")
+AGES = {"25 - 45": "25 to 45", "Less than 25": "under 25", "Greater than 45": "over 45"}
 
 
 def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
@@ -78,59 +74,45 @@ def violent(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
     archive : where the raw file is found.
     keep_sensitive : keep sex, race and age group among the features, as the papers do.
     """
-    return _load(
-        archive,
-        VIOLENT,
-        "compas_violent",
-        "two-year violent recidivism",
-        keep_sensitive=keep_sensitive,
-    )
+    target = "two-year violent recidivism"
+    return _load(archive, VIOLENT, "compas_violent", target, keep_sensitive=keep_sensitive)
 
 
 def _load(
     archive: Archive, source: Source, name: str, target_name: str, *, keep_sensitive: bool
 ) -> Dataset:
-    raw = _filtered(archive, source)
-    file = source.path
-    sex = categories(raw, "sex", file, allowed=("Female", "Male"))
-    race = categories(raw, "race", file)
-    age = labels(categories(raw, "age_cat", file, allowed=tuple(_AGES)), _AGES)
-    features = {column: numbers(raw, column, file) for column in _NUMERIC}
-    features |= {column: categories(raw, column, file) for column in _CATEGORICAL}
+    raw = filtered(archive, source)
+    raw = raw.where(raw.text("c_charge_desc") != "")
+    sex = raw.category("sex", allowed=("Female", "Male"))
+    race = raw.category("race")
+    features = {column: raw.number(column) for column in _NUMERIC}
+    features |= {column: raw.category(column) for column in _CATEGORICAL}
     if keep_sensitive:
         features |= {"male": sex == "Male", "race": race}
     else:
         del features["age"], features["age_cat"]
-    target = binary(raw, "two_year_recid", file, positive="1", negative="0")
-    return Dataset(
-        name=name,
-        task=Task.BINARY,
-        features=pd.DataFrame(features).reset_index(drop=True),
-        target=target.rename("two_year_recid").reset_index(drop=True),
-        sensitive=pd.DataFrame({"sex": sex, "race": race, "age": age}).reset_index(drop=True),
-        privileged={"sex": "Male", "race": "Caucasian", "age": "25 to 45"},
+    return raw.dataset(
+        name,
+        features,
+        {"sex": sex, "race": race, "age": raw.labels("age_cat", AGES)},
+        raw.flag("two_year_recid"),
+        privileged={"sex": "Male", "race": "Caucasian"},
         target_name=target_name,
         positive_label="charged again",
         favourable=0,
-        sources=(source,),
     )
 
 
-def _filtered(archive: Archive, source: Source) -> pd.DataFrame:
-    """Return the rows that pass the filter, with the columns that are used and no names."""
-    file = source.path
-    raw = read_table(archive.read(source), file)
-    wanted = (*_NUMERIC, *_CATEGORICAL, *_FILTER, "sex", "race", "two_year_recid")
-    require_columns(raw, wanted, file, width=_WIDTH[source])
-    for column in wanted:
-        if f"{column}.1" in raw and (raw[column] != raw[f"{column}.1"]).any():
-            raise DataError(f"{file}: the two columns named '{column}' differ")
-    raw = raw[list(wanted)]
-    delay = numbers(raw, "days_b_screening_arrest", file, missing="")
-    return raw[
-        (delay.abs() <= 30)
-        & (raw["is_recid"] != "-1")
-        & (raw["c_charge_degree"] != "O")
-        & ~raw["score_text"].isin(("", "N/A"))
-        & (raw["c_charge_desc"] != "")
-    ]
+def filtered(archive: Archive, source: Source) -> RawTable:
+    """Return the rows that pass ProPublica's filter; refuse a repeated column that differs."""
+    raw = RawTable.read(archive, source, width=54 if source is VIOLENT else 53)
+    for column in (*_NUMERIC, *_CATEGORICAL, *_FILTER):
+        again = f"{column}.1"
+        if again in raw.frame and (raw.text(column) != raw.frame[again]).any():
+            raise DataError(f"{source.path}: the two columns named '{column}' differ")
+    return raw.where(
+        (raw.number("days_b_screening_arrest", missing="").abs() <= 30)
+        & (raw.text("is_recid") != "-1")
+        & (raw.text("c_charge_degree") != "O")
+        & ~raw.text("score_text").isin(("", "N/A"))
+    )

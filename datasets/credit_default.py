@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from fairbench.data.columns import binary, categories, labels, numbers, require_columns
-from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.dataset import Dataset, Datasheet, Source
 from fairbench.data.download import Archive
-from fairbench.data.tables import read_table
+from fairbench.data.tables import RawTable, read_table
 
 DATASHEET = Datasheet(
     title="Default of credit card clients, Taiwan 2005 (Yeh, Lien 2009)",
@@ -36,18 +33,17 @@ _NUMERIC = (
     *(f"BILL_AMT{month}" for month in range(1, 7)),
     *(f"PAY_AMT{month}" for month in range(1, 7)),
 )
-_TARGET = "default payment next month"
-_SEX = {"1": "male", "2": "female"}
-_EDUCATION = {
-    "1": "graduate school",
-    "2": "university",
-    "3": "high school",
-    "4": "others",
-    "0": "undocumented 0",
-    "5": "undocumented 5",
-    "6": "undocumented 6",
+_CODED = {
+    "sex": {"1": "male", "2": "female"},
+    "education": {
+        "1": "graduate school",
+        "2": "university",
+        "3": "high school",
+        "4": "others",
+        **{code: f"undocumented {code}" for code in "056"},
+    },
+    "marriage": {"1": "married", "2": "single", "3": "others", "0": "undocumented 0"},
 }
-_MARRIAGE = {"1": "married", "2": "single", "3": "others", "0": "undocumented 0"}
 
 
 def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
@@ -58,28 +54,20 @@ def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
     archive : where the file is found.
     keep_sensitive : keep sex, education and marriage among the features.
     """
-    file = CREDIT.path
     content = archive.read(CREDIT)
-    raw = read_table(content, file, skip=int(b",X1," in content[:8]))
-    require_columns(raw, (*_NUMERIC, "SEX", "EDUCATION", "MARRIAGE", _TARGET), file, width=25)
-    coded = {"sex": _SEX, "education": _EDUCATION, "marriage": _MARRIAGE}
-    sensitive = {
-        name: labels(categories(raw, name.upper(), file, allowed=tuple(names)), names)
-        for name, names in coded.items()
-    }
-    columns = {name: numbers(raw, name, file) for name in _NUMERIC}
+    frame = read_table(content, CREDIT.path, skip=int(b",X1," in content[:8]))
+    raw = RawTable(frame, CREDIT, width=25)
+    sensitive = {name: raw.labels(name.upper(), names) for name, names in _CODED.items()}
+    columns = {name: raw.number(name) for name in _NUMERIC}
     if keep_sensitive:
         columns |= {"male": sensitive["sex"] == "male"}
         columns |= {name: sensitive[name] for name in ("education", "marriage")}
-    return Dataset(
-        name="credit_default",
-        task=Task.BINARY,
-        features=pd.DataFrame(columns),
-        target=binary(raw, _TARGET, file, positive="1", negative="0").rename("default"),
-        sensitive=pd.DataFrame(sensitive),
-        privileged={"sex": "male", "education": "graduate school", "marriage": "married"},
+    return raw.dataset(
+        "credit_default",
+        columns,
+        sensitive,
+        raw.flag("default payment next month").rename("default"),
         target_name="payment next month",
         positive_label="default",
         favourable=0,
-        sources=(CREDIT,),
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from fairbench.data.columns import categories, labels, numbers, one_of, require_columns
+from fairbench.data.columns import labels, one_of
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.download import Archive
-from fairbench.data.tables import as_texts, parquet_table
+from fairbench.data.tables import RawTable
 
 DATASHEET = Datasheet(
     title="Drug consumption (Fehrman, Muhammad, Mirkes, Egan, Gorban 2017)",
@@ -76,19 +76,15 @@ def load(
     """
     one_of("substance", substance, _SUBSTANCES)
     one_of("periods", periods, ("two", "three", "seven"))
-    file, column = DRUG.path, _COLUMN.get(substance, substance)
-    raw = as_texts(parquet_table(archive.read(DRUG), file), file)
-    asked = ("age", "gender", "education", "country", "ethnicity")
-    require_columns(raw, (*asked, *_TRAITS, column), file, width=32)
-    gender, ethnicity, age = (
-        categories(raw, name, file) for name in ("gender", "ethnicity", "age")
-    )
-    columns = {name: categories(raw, name, file) for name in ("education", "country")}
-    columns |= {name: numbers(raw, name, file) for name in _TRAITS}
+    raw = RawTable.read(archive, DRUG, width=32)
+    gender, ethnicity, age = map(raw.category, ("gender", "ethnicity", "age"))
+    columns = {name: raw.category(name) for name in ("education", "country")}
+    columns |= {name: raw.number(name) for name in _TRAITS}
     if keep_sensitive:
         columns |= {"gender": gender, "age": age, "ethnicity": ethnicity}
-    answers = tuple(f"CL{k}" for k in range(len(_ANSWERS)))
-    code = categories(raw, column, file, allowed=answers).astype(str).str[2:].astype(int)
+    answers = {f"CL{code}": code for code in range(len(_ANSWERS))}
+    answer = raw.category(_COLUMN.get(substance, substance), allowed=answers)
+    code = answer.map(answers).astype(int)
     if periods != "seven":
         code = pd.Series(np.searchsorted([1, 3] if periods == "three" else [3], code, side="right"))
     classes = {"two": (), "three": _PERIODS, "seven": _ANSWERS}[periods]
@@ -97,16 +93,14 @@ def load(
         "ethnicity": labels(ethnicity == "White", {True: "White", False: "not White"}),
         "age": labels(age == "18-24", {False: "25 and over", True: "18 to 24"}),
     }
-    return Dataset(
-        name="drug",
+    return raw.dataset(
+        "drug",
+        columns,
+        sensitive,
+        code.rename(substance),
         task=Task.MULTICLASS if classes else Task.BINARY,
-        features=pd.DataFrame(columns),
-        target=code.rename(substance),
-        sensitive=pd.DataFrame(sensitive),
-        privileged={"gender": "Male", "ethnicity": "White", "age": "25 and over"},
         target_name=f"last use of {substance}",
         positive_label="" if classes else "in the last year",
         classes=classes,
         ordered=bool(classes),
-        sources=(DRUG,),
     )

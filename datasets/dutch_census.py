@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
 from fairbench.core.errors import DataError
-from fairbench.data.columns import binary, categories, labels
-from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.dataset import Dataset, Datasheet, Source
 from fairbench.data.download import Archive
-from fairbench.data.tables import read_table
+from fairbench.data.tables import RawTable, read_table
 
 DATASHEET = Datasheet(
     title="Dutch census 2001 (Zliobaite, Kamiran, Calders 2011)",
@@ -66,21 +63,17 @@ def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
     declared = [line.split()[1] for line in lines if line.startswith("@attribute")]
     if declared != list(_COLUMNS):
         raise DataError(f"{file}: attributes {', '.join(declared)}; expected {', '.join(_COLUMNS)}")
-    raw = read_table(content, file, names=_COLUMNS, skip=len(lines) + 1)
-    sex = labels(categories(raw, "sex", file, allowed=("1", "2")), {"1": "male", "2": "female"})
-    columns = {name: categories(raw, name, file) for name in _CATEGORICAL}
+    raw = RawTable(read_table(content, file, names=_COLUMNS, skip=len(lines) + 1), DUTCH)
+    sex = raw.labels("sex", {"1": "male", "2": "female"})
+    columns = {name: raw.category(name) for name in _CATEGORICAL}
     if keep_sensitive:
         columns |= {"male": sex == "male"}
-    target = binary(raw, "occupation", file, positive="2_1", negative="5_4_9")
-    return Dataset(
-        name="dutch_census",
-        task=Task.BINARY,
-        features=pd.DataFrame(columns),
-        target=target.rename("occupation"),
-        sensitive=pd.DataFrame({"sex": sex}),
-        privileged={"sex": "male"},
+    return raw.dataset(
+        "dutch_census",
+        columns,
+        {"sex": sex},
+        raw.flag("occupation", "2_1", "5_4_9"),
         target_name="occupation",
         positive_label="high level",
         favourable=1,
-        sources=(DUTCH,),
     )

@@ -10,11 +10,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.errors import DataError
-from fairbench.data.columns import binary, categories, labels, numbers, one_of, require_columns
+from fairbench.data.columns import one_of
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.download import Archive
 from fairbench.data.features import Sequences
-from fairbench.data.tables import read_table
+from fairbench.data.tables import RawTable
 
 DATASHEET = Datasheet(
     title="D-Vlog (Yoon, Kang, Kim, Han 2022)",
@@ -40,7 +40,6 @@ LABELS = Source(
     page="its authors, who give it on request: https://sites.google.com/view/jeewoo-yoon/dataset",
 )
 CHANNELS = {"acoustic": 25, "visual": 136}
-_NAMES = ("index", "label", "duration", "gender", "fold")
 _FOLDS = {"train": "train", "valid": "train", "test": "test"}
 _GENDERS = {"m": "male", "f": "female"}
 
@@ -60,15 +59,12 @@ def load(archive: Archive, *, missing: str = "refuse") -> Dataset:
     DataError : a file is missing, malformed, or has another number of channels.
     """
     one_of("missing", missing, ("refuse", "zero"))
-    table = read_table(archive.read(LABELS), LABELS.path)
-    require_columns(table, _NAMES, LABELS.path)
+    table = RawTable.read(archive, LABELS)
     place = archive.locate(LABELS)
     folder = Path() if place is None else place.parent
-    numbers(table, "duration", LABELS.path)
-    genders = categories(table, "gender", LABELS.path, allowed=_GENDERS)
-    folds = categories(table, "fold", LABELS.path, allowed=_FOLDS)
-    target = binary(table, "label", LABELS.path, positive="depression", negative="normal")
-    videos = [str(name) for name in table["index"]]
+    videos = table.text("index").tolist()
+    table.number("duration")
+    folds = table.category("fold", allowed=_FOLDS)
     modalities = {
         name: [_frames(folder, video, name, missing) for video in videos] for name in CHANNELS
     }
@@ -76,8 +72,8 @@ def load(archive: Archive, *, missing: str = "refuse") -> Dataset:
         name="dvlog",
         task=Task.BINARY,
         features=Sequences.of("dvlog", modalities, [f"video {video}" for video in videos]),
-        target=target.rename("depression"),
-        sensitive=pd.DataFrame({"sex": labels(genders, _GENDERS)}),
+        target=table.flag("label", "depression", "normal").astype(int).rename("depression"),
+        sensitive=pd.DataFrame({"sex": table.labels("gender", _GENDERS)}),
         privileged={"sex": "male"},
         target_name="depression",
         positive_label="depressed",

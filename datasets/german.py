@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from fairbench.data.columns import at_least, binary, categories, labels, numbers, one_of
-from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.columns import at_least, labels, one_of
+from fairbench.data.dataset import Dataset, Datasheet, Source
 from fairbench.data.download import Archive
-from fairbench.data.tables import read_table
+from fairbench.data.tables import RawTable
 
 DATASHEET = Datasheet(
     title="German credit (Hofmann 1994)",
@@ -62,20 +60,8 @@ _NUMERIC = (
     "number_of_credits",
     "people_liable_for",
 )
-_CATEGORICAL = (
-    "status",
-    "credit_history",
-    "purpose",
-    "savings",
-    "employment",
-    "other_debtors",
-    "property",
-    "installment_plans",
-    "housing",
-    "skill_level",
-    "telephone",
-    "foreign_worker",
-)
+_APART = ("personal_status", "age", "credit")
+_CATEGORICAL = [name for name in _COLUMNS if name not in (*_NUMERIC, *_APART)]
 _SEX = {"A91": "male", "A92": "female", "A93": "male", "A94": "male", "A95": "female"}
 
 
@@ -98,28 +84,24 @@ def load(
     """
     one_of("columns", columns, ("fairlyuncertain", "all"))
     one_of("privileged_age", privileged_age, (">= 25", "> 25"))
-    file = GERMAN.path
-    raw = read_table(archive.read(GERMAN), file, names=_COLUMNS, separator=" ")
-    age = numbers(raw, "age", file)
+    raw = RawTable.read(archive, GERMAN, names=_COLUMNS, separator=" ")
+    age = raw.number("age")
     age_group = at_least(age, 25, "age", strict=privileged_age == "> 25")
-    status = categories(raw, "personal_status", file, allowed=tuple(_SEX))
-    features = {name: numbers(raw, name, file) for name in _NUMERIC}
-    features |= {name: categories(raw, name, file) for name in _CATEGORICAL}
+    status = raw.category("personal_status", allowed=_SEX)
+    features = {name: raw.number(name) for name in _NUMERIC}
+    features |= {name: raw.category(name) for name in _CATEGORICAL}
     if keep_sensitive:
         if columns == "all":
             features |= {"age": age, "personal_status": status}
         else:
             features |= {"privileged_age": age_group == f"age {privileged_age}"}
-    credit = binary(raw, "credit", file, positive="2", negative="1")
-    return Dataset(
-        name="german",
-        task=Task.BINARY,
-        features=pd.DataFrame(features),
-        target=credit.rename("credit"),
-        sensitive=pd.DataFrame({"age": age_group, "sex": labels(status, _SEX)}),
-        privileged={"age": f"age {privileged_age}", "sex": "male"},
+    return raw.dataset(
+        "german",
+        features,
+        {"age": age_group, "sex": labels(status, _SEX)},
+        raw.flag("credit", "2", "1"),
+        privileged={"sex": "male"},
         target_name="credit risk",
         positive_label="bad risk",
         favourable=0,
-        sources=(GERMAN,),
     )

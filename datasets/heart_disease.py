@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from fairbench.data.columns import at_least, binary, categories, labels, numbers, require_columns
-from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.columns import at_least
+from fairbench.data.dataset import Dataset, Datasheet, Source
 from fairbench.data.download import Archive
-from fairbench.data.tables import as_texts, parquet_table
+from fairbench.data.tables import RawTable
 
 DATASHEET = Datasheet(
     title="Heart disease, Cleveland (Detrano et al. 1989)",
@@ -37,7 +35,6 @@ HEART = Source(
 )
 _NUMERIC = ("trestbps", "chol", "thalach", "oldpeak")
 _CODES = ("cp", "restecg", "slope")
-_GAPS = ("ca", "thal")
 _SEX = {"1": "male", "0": "female"}
 
 
@@ -49,34 +46,22 @@ def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
     archive : where the file is found.
     keep_sensitive : keep sex and age among the features.
     """
-    file = HEART.path
-    raw = as_texts(parquet_table(archive.read(HEART), file), file)
-    needed = (*_NUMERIC, *_CODES, *_GAPS, "fbs", "exang", "sex", "age", "num")
-    require_columns(raw, needed, file, width=14)
-    sex = labels(categories(raw, "sex", file, allowed=tuple(_SEX)), _SEX)
-    age = numbers(raw, "age", file)
-    columns = {name: numbers(raw, name, file) for name in _NUMERIC}
-    columns |= {name: categories(raw, name, file) for name in _CODES}
-    columns |= {
-        name: binary(raw, name, file, positive="1", negative="0") for name in ("fbs", "exang")
-    }
-    columns["ca"] = numbers(raw, "ca", file, missing="")
-    columns["thal"] = categories(raw, "thal", file, allowed=("3", "6", "7"), missing="")
+    raw = RawTable.read(archive, HEART, width=14)
+    sex = raw.labels("sex", _SEX)
+    age = raw.number("age")
+    columns = {name: raw.number(name) for name in _NUMERIC}
+    columns |= {name: raw.category(name) for name in _CODES}
+    columns |= {name: raw.flag(name).astype(int) for name in ("fbs", "exang")}
+    columns["ca"] = raw.number("ca", missing="")
+    columns["thal"] = raw.category("thal", allowed=("3", "6", "7"), missing="")
     if keep_sensitive:
         columns |= {"male": sex == "male", "age": age}
-    return Dataset(
-        name="heart_disease",
-        task=Task.BINARY,
-        features=pd.DataFrame(columns),
-        target=_ill(raw).astype(int).rename("disease"),
-        sensitive=pd.DataFrame({"sex": sex, "age": at_least(age, 55, "age")}),
-        privileged={"sex": "male", "age": "age >= 55"},
+    return raw.dataset(
+        "heart_disease",
+        columns,
+        {"sex": sex, "age": at_least(age, 55, "age")},
+        (raw.category("num", allowed=tuple("01234")) != "0").rename("disease"),
         target_name="angiography",
         positive_label="heart disease",
         favourable=0,
-        sources=(HEART,),
     )
-
-
-def _ill(raw: pd.DataFrame) -> pd.Series:
-    return categories(raw, "num", HEART.path, allowed=tuple("01234")) != "0"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from fairbench.data.columns import flag, labels, numbers, require_columns
-from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.columns import labels
+from fairbench.data.dataset import Dataset, Datasheet, Source
 from fairbench.data.download import Archive
-from fairbench.data.tables import read_table
+from fairbench.data.tables import RawTable
 
 DATASHEET = Datasheet(
     title="HMDA Boston: mortgage applications of 1990 (Munnell, Tootell, Browne, McEneaney 1996)",
@@ -60,33 +58,22 @@ def load(archive: Archive, *, keep_insurance: bool = True, keep_sensitive: bool 
     keep_insurance : keep whether mortgage insurance was denied, which reveals much of the label.
     keep_sensitive : keep race and marital status among the features.
     """
-    file = HMDA.path
-    raw = read_table(archive.read(HMDA), file)
-    require_columns(
-        raw, (*_NUMERIC, *_YES_NO, "insurance", "afam", "single", "deny"), file, width=15
-    )
-    flags = {name: _yes(raw, name) for name in (*_YES_NO, "insurance", "afam", "single")}
-    columns = {new: numbers(raw, name, file) for name, new in _NUMERIC.items()}
-    columns |= {new: flags[name] for name, new in _YES_NO.items()}
+    raw = RawTable.read(archive, HMDA, width=15)
+    black, single = raw.flag("afam", "yes", "no"), raw.flag("single", "yes", "no")
+    columns = {new: raw.number(name) for name, new in _NUMERIC.items()}
+    columns |= {new: raw.flag(name, "yes", "no") for name, new in _YES_NO.items()}
     if keep_insurance:
-        columns |= {"insurance_denied": flags["insurance"]}
+        columns |= {"insurance_denied": raw.flag("insurance", "yes", "no")}
     if keep_sensitive:
-        columns |= {"black": flags["afam"], "single": flags["single"]}
-    race = labels(flags["afam"], {False: "white", True: "Black"})
-    marital = labels(flags["single"], {False: "not single", True: "single"})
-    return Dataset(
-        name="hmda_boston",
-        task=Task.BINARY,
-        features=pd.DataFrame(columns),
-        target=_yes(raw, "deny").astype(int).rename("deny"),
-        sensitive=pd.DataFrame({"race": race, "marital_status": marital}),
-        privileged={"race": "white", "marital_status": "not single"},
+        columns |= {"black": black, "single": single}
+    race = labels(black, {False: "white", True: "Black"})
+    marital = labels(single, {False: "not single", True: "single"})
+    return raw.dataset(
+        "hmda_boston",
+        columns,
+        {"race": race, "marital_status": marital},
+        raw.flag("deny", "yes", "no"),
         target_name="mortgage application",
         positive_label="denied",
         favourable=0,
-        sources=(HMDA,),
     )
-
-
-def _yes(raw: pd.DataFrame, column: str) -> pd.Series:
-    return flag(raw, column, HMDA.path, positive="yes", negative="no")

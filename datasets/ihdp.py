@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.errors import UserError
-from fairbench.data.columns import categories, labels, numbers, target_scale_of
+from fairbench.data.columns import target_scale_of
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.download import Archive
-from fairbench.data.tables import read_table
+from fairbench.data.tables import RawTable
 
 DATASHEET = Datasheet(
     title="IHDP, semi-synthetic (Hill 2011), realisations 1 to 10",
@@ -78,23 +78,21 @@ def load(
     if realisation not in SOURCES:
         raise UserError(f"dataset.realisation is {realisation}: it must be 1 to {len(SOURCES)}")
     source = SOURCES[realisation]
-    raw = read_table(archive.read(source), source.path, names=_COLUMNS)
-    treatment = categories(raw, "treatment", source.path, allowed=("0", "1"))
-    sex = labels(categories(raw, "x7", source.path, allowed=("1", "0")), _SEX)
+    raw = RawTable.read(archive, source, names=_COLUMNS)
+    treated = raw.flag("treatment")
+    sex = raw.labels("x7", _SEX)
     for name in _COVARIATES[7:]:
-        categories(raw, name, source.path, allowed=("1", "2") if name == "x14" else ("0", "1"))
-    values = pd.DataFrame({name: numbers(raw, name, source.path) for name in _COLUMNS})
-    mean = values["mu1"].where(treatment == "1", values["mu0"])
+        raw.category(name, allowed=("1", "2") if name == "x14" else ("0", "1"))
+    values = pd.DataFrame({name: raw.number(name) for name in _COLUMNS})
     low, span = target_scale_of(values["y_factual"], target_scale)
     left_out = () if keep_sensitive else ("x7",)
-    return Dataset(
-        name="ihdp" if realisation == 1 else f"ihdp_{realisation}",
+    mean = values["mu1"].where(treated, values["mu0"])
+    return raw.dataset(
+        "ihdp" if realisation == 1 else f"ihdp_{realisation}",
+        values[["treatment", *_COVARIATES]].drop(columns=list(left_out)),
+        {"sex": sex},
+        (values["y_factual"] - low) / span,
         task=Task.REGRESSION,
-        features=values[["treatment", *_COVARIATES]].drop(columns=list(left_out)),
-        target=(values["y_factual"] - low) / span,
-        sensitive=pd.DataFrame({"sex": sex}),
-        privileged={"sex": "sex 1"},
         target_name="cognitive score",
-        truth=pd.DataFrame({"mean": (mean - low) / span, "sd": np.full(len(raw), 1 / span)}),
-        sources=(source,),
+        truth=pd.DataFrame({"mean": (mean - low) / span, "sd": np.full(len(values), 1 / span)}),
     )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from fairbench.data.columns import categories, numbers, require_columns, scaled
+from fairbench.data.columns import scaled
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.download import Archive
-from fairbench.data.tables import read_table
+from fairbench.data.tables import RawTable
 
 DATASHEET = Datasheet(
     title="Insurance charges (Lantz, 'Machine Learning with R', 2013)",
@@ -30,7 +28,6 @@ INSURANCE = Source(
     "https://github.com/stedy/Machine-Learning-with-R-datasets",
     size=54_288,
 )
-_COLUMNS = ("age", "sex", "bmi", "children", "smoker", "region", "charges")
 
 
 def load(
@@ -50,28 +47,23 @@ def load(
     target_scale : ``minmax`` scales by the minimum and maximum of all rows; ``none`` keeps dollars.
     keep_sensitive : keep sex among the features.
     """
-    file = INSURANCE.path
-    raw = read_table(archive.read(INSURANCE), file)
-    require_columns(raw, _COLUMNS, file, width=7)
-    sex = categories(raw, "sex", file, allowed=("female", "male"))
-    smoker = categories(raw, "smoker", file, allowed=("no", "yes"))
-    region = categories(raw, "region", file)
-    columns = {name: numbers(raw, name, file) for name in ("age", "bmi", "children")}
-    columns |= {"smoker": smoker == "yes"}
+    raw = RawTable.read(archive, INSURANCE, width=7)
+    sex = raw.category("sex", allowed=("female", "male"))
+    region = raw.category("region")
+    columns = {name: raw.number(name) for name in ("age", "bmi", "children")}
+    columns |= {"smoker": raw.flag("smoker", "yes", "no")}
     if drop_first:
         columns |= {f"region_{name}": region == name for name in region.cat.categories[1:]}
     else:
         columns |= {"region": region}
     if keep_sensitive:
         columns |= {"male": sex == "male"}
-    charges = numbers(raw, "charges", file)
-    return Dataset(
-        name="insurance",
-        task=Task.REGRESSION,
-        features=pd.DataFrame(columns),
-        target=scaled(charges, target_scale),
-        sensitive=pd.DataFrame({"sex": sex}),
+    return raw.dataset(
+        "insurance",
+        columns,
+        {"sex": sex},
+        scaled(raw.number("charges"), target_scale),
         privileged={"sex": "male"},
+        task=Task.REGRESSION,
         target_name="medical charges",
-        sources=(INSURANCE,),
     )

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
-from fairbench.data.columns import categories, labels, numbers, require_columns, scaled
+from fairbench.data.columns import scaled
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task, reference_first
 from fairbench.data.download import Archive
-from fairbench.data.tables import read_table
+from fairbench.data.tables import RawTable
 
 DATASHEET = Datasheet(
     title="Law school, first-year grades (LSAC study, Wightman 1998)",
@@ -33,7 +30,7 @@ TITLES = {
     "law_school_kusner": "Law school, first-year grades, the table of Kusner et al. 2017 (LSAC "
     "study, Wightman 1998)",
 }
-Columns = Mapping[str, pd.Series]
+_FIRST_YEAR: dict[str, Any] = {"task": Task.REGRESSION, "target_name": "first-year average"}
 _PAGE = "https://eric.ed.gov/?id=ED469370"
 GPA = Source(
     "law_school/law_school_gpa_reconstructed.csv",
@@ -58,16 +55,17 @@ def gpa(archive: Archive, *, target_scale: str = "minmax", keep_sensitive: bool 
     target_scale : ``minmax`` scales by the minimum and maximum of all rows; or ``none``.
     keep_sensitive : keep race and gender among the features.
     """
-    raw = read(archive, GPA, ("race", "gender", "lsat", "ugpa", "zfygpa"), width=7)
+    raw = RawTable.read(archive, GPA, width=7)
     groups = {
-        "race": decoded(raw, GPA, "race", {"white": "white", "black": "black"}),
-        "gender": decoded(raw, GPA, "gender", {"male": "male", "female": "female"}),
+        "race": raw.labels("race", {"white": "white", "black": "black"}),
+        "gender": raw.labels("gender", {"male": "male", "female": "female"}),
     }
-    columns = {name: numbers(raw, name, GPA.path) for name in ("lsat", "ugpa")}
+    columns = {name: raw.number(name) for name in ("lsat", "ugpa")}
     if keep_sensitive:
         columns |= {"white": groups["race"] == "white", "male": groups["gender"] == "male"}
-    average = numbers(raw, "zfygpa", GPA.path)
-    return _first_year("law_school", GPA, columns, groups, average, target_scale)
+    return raw.dataset(
+        "law_school", columns, groups, scaled(raw.number("zfygpa"), target_scale), **_FIRST_YEAR
+    )
 
 
 def kusner(
@@ -81,52 +79,12 @@ def kusner(
     target_scale : ``minmax`` scales by the minimum and maximum of all rows; or ``none``.
     keep_sensitive : keep race and sex among the features.
     """
-    raw = read(archive, KUSNER, ("race", "sex", "LSAT", "UGPA", "ZFYA"), width=9)
-    race = categories(raw, "race", KUSNER.path)
-    sex = decoded(raw, KUSNER, "sex", {"2": "male", "1": "female"})
-    columns = {name: numbers(raw, name, KUSNER.path) for name in ("LSAT", "UGPA")}
+    raw = RawTable.read(archive, KUSNER, width=9)
+    race = raw.category("race")
+    sex = raw.labels("sex", {"2": "male", "1": "female"})
+    columns = {name: raw.number(name) for name in ("LSAT", "UGPA")}
     if keep_sensitive:
         columns |= {"race": race, "male": sex == "male"}
     groups = {"race": reference_first(race, "White"), "sex": sex}
-    average = numbers(raw, "ZFYA", KUSNER.path)
-    return _first_year("law_school_kusner", KUSNER, columns, groups, average, target_scale)
-
-
-def _first_year(
-    name: str,
-    source: Source,
-    columns: Columns,
-    groups: Columns,
-    average: pd.Series,
-    how: str,
-) -> Dataset:
-    target = scaled(average, how)
-    about = {"task": Task.REGRESSION, "target_name": "first-year average"}
-    return assembled(name, source, columns, groups, target, **about)
-
-
-def read(archive: Archive, source: Source, columns: Sequence[str], *, width: int) -> pd.DataFrame:
-    """Return a file's rows; refuse a file without `width` columns or without one of `columns`."""
-    raw = read_table(archive.read(source), source.path)
-    require_columns(raw, columns, source.path, width=width)
-    return raw
-
-
-def decoded(raw: pd.DataFrame, source: Source, name: str, names: Mapping[str, str]) -> pd.Series:
-    """Return a column of codes as the labels that `names` gives them; refuse other codes."""
-    return labels(categories(raw, name, source.path, allowed=tuple(names)), names)
-
-
-def assembled(
-    name: str, source: Source, columns: Columns, groups: Columns, target: pd.Series, **about: Any
-) -> Dataset:
-    """Return a data set of one file; the first label of every group is the privileged one."""
-    return Dataset(
-        name=name,
-        features=pd.DataFrame(columns),
-        target=target,
-        sensitive=pd.DataFrame(groups),
-        privileged={key: str(group.cat.categories[0]) for key, group in groups.items()},
-        sources=(source,),
-        **about,
-    )
+    average = scaled(raw.number("ZFYA"), target_scale)
+    return raw.dataset("law_school_kusner", columns, groups, average, **_FIRST_YEAR)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 
-from fairbench.components.datasets.law_school import Columns, assembled, decoded, read
-from fairbench.data.columns import binary, numbers
-from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.dataset import Dataset, Datasheet, Source
 from fairbench.data.download import Archive
+from fairbench.data.tables import RawTable
 
 DATASHEET = Datasheet(
     title="Law school, passing the bar (LSAC study, Wightman 1998)",
@@ -53,7 +52,12 @@ BLACK_WHITE = Source(
     page="https://github.com/damtharvey/law-school-dataset",
     size=993_161,
 )
-_STUDIES = ("decile1b", "decile3", "lsat", "ugpa", "zfygpa", "zgpa", "fulltime", "fam_inc")
+_STUDIES = ("decile1b", "decile3", "lsat", "ugpa", "zfygpa", "zgpa", "fulltime", "fam_inc", "tier")
+_PASSAGE: dict[str, Any] = {
+    "target_name": "bar examination",
+    "positive_label": "passes",
+    "favourable": 1,
+}
 
 
 def bar(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
@@ -66,17 +70,17 @@ def bar(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
     archive : where the file is found.
     keep_sensitive : keep race and gender among the features.
     """
-    file = BAR.path
-    raw = read(archive, BAR, (*_STUDIES, "tier", "race1", "gender", "pass_bar"), width=38)
-    races = ("white", "asian", "black", "hisp", "other")
+    raw = RawTable.read(archive, BAR, width=38)
+    races = {name: name for name in ("white", "asian", "black", "hisp", "other")}
+    genders = {"male": "male", "female": "female", "": "unknown"}
     groups = {
-        "race": decoded(raw, BAR, "race1", {**dict(zip(races, races, strict=True)), "": "unknown"}),
-        "gender": decoded(raw, BAR, "gender", {"male": "male", "female": "female", "": "unknown"}),
+        "race": raw.labels("race1", {**races, "": "unknown"}),
+        "gender": raw.labels("gender", genders),
     }
-    columns = {name: numbers(raw, name, file, missing="") for name in (*_STUDIES, "tier")}
+    columns = {name: raw.number(name, missing="") for name in _STUDIES}
     if keep_sensitive:
         columns |= groups
-    return _passage("law_school_bar", BAR, columns, groups, raw, ("1", "0"))
+    return raw.dataset("law_school_bar", columns, groups, raw.flag("pass_bar"), **_PASSAGE)
 
 
 def survey(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
@@ -87,8 +91,10 @@ def survey(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
     archive : where the file is found.
     keep_sensitive : keep race and sex among the features.
     """
-    race = {"White": "White", "Non-White": "Non-White"}
-    return _two_groups("law_school_survey", archive, SURVEY, "race", race, keep_sensitive)
+    raw = RawTable.read(archive, SURVEY, width=12)
+    race = raw.labels("race", {"White": "White", "Non-White": "Non-White"})
+    passed = raw.flag("pass_bar", "1.0", "0.0")
+    return _two_groups("law_school_survey", raw, race, passed, keep_sensitive)
 
 
 def black_white(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
@@ -99,43 +105,16 @@ def black_white(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
     archive : where the file is found.
     keep_sensitive : keep race and sex among the features.
     """
-    race = {"1": "White", "0": "Black"}
-    name = "law_school_black_white"
-    return _two_groups(name, archive, BLACK_WHITE, "racetxt", race, keep_sensitive)
+    raw = RawTable.read(archive, BLACK_WHITE, width=12)
+    race = raw.labels("racetxt", {"1": "White", "0": "Black"})
+    return _two_groups("law_school_black_white", raw, race, raw.flag("pass_bar"), keep_sensitive)
 
 
 def _two_groups(
-    name: str,
-    archive: Archive,
-    source: Source,
-    race_column: str,
-    races: Mapping[str, str],
-    keep_sensitive: bool,
+    name: str, raw: RawTable, race: pd.Series, passed: pd.Series, keep_sensitive: bool
 ) -> Dataset:
-    raw = read(archive, source, (*_STUDIES, "tier", race_column, "male", "pass_bar"), width=12)
-    sex = {"1.0": "male", "1.00": "male", "0.0": "female", "0.00": "female"}
-    groups = {
-        "race": decoded(raw, source, race_column, races),
-        "sex": decoded(raw, source, "male", sex),
-    }
-    columns = {column: numbers(raw, column, source.path) for column in (*_STUDIES, "tier")}
+    sex = raw.labels("male", {"1.0": "male", "1.00": "male", "0.0": "female", "0.00": "female"})
+    columns = {column: raw.number(column) for column in _STUDIES}
     if keep_sensitive:
-        columns |= {"white": groups["race"] == "White", "male": groups["sex"] == "male"}
-    positive = ("1", "0") if source is BLACK_WHITE else ("1.0", "0.0")
-    return _passage(name, source, columns, groups, raw, positive)
-
-
-def _passage(
-    name: str,
-    source: Source,
-    columns: Columns,
-    groups: Columns,
-    raw: pd.DataFrame,
-    values: tuple[str, str],
-) -> Dataset:
-    positive, negative = values
-    target = binary(raw, "pass_bar", source.path, positive=positive, negative=negative)
-    about = {"task": Task.BINARY, "target_name": "bar examination", "positive_label": "passes"}
-    return assembled(
-        name, source, columns, groups, target.rename("pass_bar"), favourable=1, **about
-    )
+        columns |= {"white": race == "White", "male": sex == "male"}
+    return raw.dataset(name, columns, {"race": race, "sex": sex}, passed, **_PASSAGE)

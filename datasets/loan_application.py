@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
 from fairbench.core.errors import DataError
-from fairbench.data.columns import categories, flag, labels, numbers, require_columns
-from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.columns import labels
+from fairbench.data.dataset import Dataset, Datasheet, Source
 from fairbench.data.download import Archive
-from fairbench.data.tables import read_table
+from fairbench.data.tables import RawTable
 
 DATASHEET = Datasheet(
     title="Loan applications: Boston mortgages with 59 variables (Hunter, Walker 1996)",
@@ -70,61 +72,46 @@ def load(
         guidelines, and whether facts could not be verified.
     keep_sensitive : keep race, sex, marital status and age among the features.
     """
-    file = LOANS.path
-    raw = read_table(archive.read(LOANS), file).replace("NA", "")
-    needed = (*_NUMERIC, *_FLAGS, *_CODES, *_JUDGEMENTS, *_PERSON, "approve")
-    require_columns(raw, needed, file, width=60)
-    raw[[*_CODES, *_PERSON]] = raw[[*_CODES, *_PERSON]].replace(r"\.0$", "", regex=True)
+    raw = RawTable.read(archive, LOANS, width=60)
+    frame = raw.frame.replace("NA", "").replace(r"^(-?[0-9]+)\.0$", r"\1", regex=True)
+    raw = replace(raw, frame=frame)
     sensitive = _sensitive(raw)
     columns = {name: _number(raw, name) for name in _NUMERIC}
-    columns |= {name: flag(raw, name, file) for name in _FLAGS}
-    columns |= {name: categories(raw, name, file, missing="") for name in _CODES}
+    columns |= {name: raw.flag(name) for name in _FLAGS}
+    columns |= {name: raw.category(name, missing="") for name in _CODES}
     if keep_judgements:
-        columns |= {"gdlin": categories(raw, "gdlin", file, allowed=("0", "1"), missing="666")}
-        columns |= {"unver": flag(raw, "unver", file)}
+        columns |= {"gdlin": raw.category("gdlin", allowed=("0", "1"), missing="666")}
+        columns |= {"unver": raw.flag("unver")}
     if keep_sensitive:
-        columns |= {name: sensitive[name] for name in sensitive}
-    return Dataset(
-        name="loan_application",
-        task=Task.BINARY,
-        features=pd.DataFrame(columns),
-        target=flag(raw, "approve", file).astype(int).rename("approve"),
-        sensitive=sensitive,
-        privileged={
-            "race": "white",
-            "sex": "male",
-            "marital_status": "married",
-            "age": _AGE[True],
-        },
+        columns |= sensitive
+    return raw.dataset(
+        "loan_application",
+        columns,
+        sensitive,
+        raw.flag("approve"),
+        privileged={"age": _AGE[True]},
         target_name="mortgage application",
         positive_label="approved",
         favourable=1,
-        sources=(LOANS,),
     )
 
 
-_PERSON = ("black", "hispan", "male", "married", "old")
-
-
-def _sensitive(raw: pd.DataFrame) -> pd.DataFrame:
+def _sensitive(raw: RawTable) -> dict[str, pd.Series]:
     """Return race, sex, marital status and age; nobody is both Black and Hispanic."""
-    black, hispanic = flag(raw, "black", LOANS.path), flag(raw, "hispan", LOANS.path)
+    black, hispanic = raw.flag("black"), raw.flag("hispan")
     if (black & hispanic).any():
         row = int(np.flatnonzero(black & hispanic)[0]) + 1
         raise DataError(f"{LOANS.path}: column 'hispan', row {row}: both black and hispan are 1")
     race = pd.Series(np.select([black, hispanic], ["Black", "Hispanic"], "white"))
-    sex = categories(raw, "male", LOANS.path, allowed=tuple(_SEX))
-    marital = categories(raw, "married", LOANS.path, allowed=tuple(_MARITAL))
-    return pd.DataFrame({
+    return {
         "race": labels(race, {name: name for name in ("white", "Black", "Hispanic")}),
-        "sex": labels(sex, _SEX),
-        "marital_status": labels(marital, _MARITAL),
-        "age": labels(flag(raw, "old", LOANS.path), _AGE),
-    })  # fmt: skip
+        "sex": raw.labels("male", _SEX),
+        "marital_status": raw.labels("married", _MARITAL),
+        "age": labels(raw.flag("old"), _AGE),
+    }
 
 
-def _number(raw: pd.DataFrame, column: str) -> pd.Series:
+def _number(raw: RawTable, column: str) -> pd.Series:
     """Return a column in which the codes for unknown values are missing values."""
-    gaps = column in ("unit", "dep", "rep")
-    values = numbers(raw, column, LOANS.path, missing="" if gaps else None)
+    values = raw.number(column, missing="" if column in ("unit", "dep", "rep") else None)
     return values.mask(values >= _UNKNOWN.get(column, np.inf))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from fairbench.data.columns import categories, labels, one_of, require_columns
+from fairbench.data.columns import one_of
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.download import Archive
-from fairbench.data.tables import as_texts, parquet_table
+from fairbench.data.tables import RawTable
 
 DATASHEET = Datasheet(
     title="Nursery school applications in Ljubljana (Olave, Rajkovic, Bohanec 1989)",
@@ -56,30 +56,26 @@ def load(archive: Archive, *, rank: str = "four", keep_sensitive: bool = True) -
     keep_sensitive : keep the family's finances among the features.
     """
     one_of("rank", rank, ("two", "four", "five"))
-    file = NURSERY.path
-    raw = as_texts(parquet_table(archive.read(NURSERY), file), file)
-    require_columns(raw, (*_FEATURES, "finance", "class"), file, width=9)
-    finance = labels(categories(raw, "finance", file, allowed=tuple(_FINANCE)), _FINANCE)
-    columns = {name: categories(raw, name, file) for name in _FEATURES}
+    raw = RawTable.read(archive, NURSERY, width=9)
+    finance = raw.labels("finance", _FINANCE)
+    columns = {name: raw.category(name) for name in _FEATURES}
     if keep_sensitive:
         columns["finance"] = finance
-    code = np.array([_RANKS.index(each) for each in categories(raw, "class", file, allowed=_RANKS)])
+    code = np.array([_RANKS.index(each) for each in raw.category("class", allowed=_RANKS)])
     if rank == "four":
         code -= code >= _RANKS.index("very_recom")
     elif rank == "two":
         code = (code == _RANKS.index("spec_prior")).astype(int)
     classes = {"two": (), "four": _MERGED, "five": _RANKS}[rank]
-    return Dataset(
-        name="nursery",
+    return raw.dataset(
+        "nursery",
+        columns,
+        {"finance": finance},
+        pd.Series(code, name="rank"),
         task=Task.MULTICLASS if classes else Task.BINARY,
-        features=pd.DataFrame(columns),
-        target=pd.Series(code, name="rank"),
-        sensitive=pd.DataFrame({"finance": finance}),
-        privileged={"finance": "convenient"},
         target_name="recommendation of a place",
         positive_label="" if classes else "special priority",
         favourable=None if classes else 1,
         classes=classes,
         ordered=bool(classes),
-        sources=(NURSERY,),
     )

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from fairbench.data.columns import binary, categories, labels, numbers, require_columns
-from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.dataset import Dataset, Datasheet, Source
 from fairbench.data.download import Archive
-from fairbench.data.tables import read_table
+from fairbench.data.tables import RawTable
 
 DATASHEET = Datasheet(
     title="OULAD: the Open University's students of 2013 and 2014 (Kuzilek, Hlosta, Zdrahal 2017)",
@@ -54,27 +53,19 @@ def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
     archive : where the file is found.
     keep_sensitive : keep sex and disability among the features.
     """
-    file = OULAD.path
-    raw = read_table(archive.read(OULAD), file)
-    coded = ("gender", "disability", "id_student", "final_result")
-    require_columns(raw, (*_NUMERIC, *_CATEGORICAL, *coded), file, width=12)
-    sex = labels(categories(raw, "gender", file, allowed=tuple(_SEX)), _SEX)
-    disability = labels(categories(raw, "disability", file, allowed=("N", "Y")), _DISABILITY)
-    columns = {name: numbers(raw, name, file) for name in _NUMERIC}
-    columns |= {name: categories(raw, name, file) for name in _CATEGORICAL}
+    raw = RawTable.read(archive, OULAD, width=12)
+    sex, disability = raw.labels("gender", _SEX), raw.labels("disability", _DISABILITY)
+    columns = {name: raw.number(name) for name in _NUMERIC}
+    columns |= {name: raw.category(name) for name in _CATEGORICAL}
     if keep_sensitive:
         columns |= {"male": sex == "male", "disability": disability == "disability"}
-    target = binary(raw, "final_result", file, positive="Pass", negative="Fail")
-    return Dataset(
-        name="oulad",
-        task=Task.BINARY,
-        features=pd.DataFrame(columns),
-        target=target,
-        sensitive=pd.DataFrame({"sex": sex, "disability": disability}),
-        privileged={"sex": "male", "disability": "no disability"},
+    return raw.dataset(
+        "oulad",
+        columns,
+        {"sex": sex, "disability": disability},
+        raw.flag("final_result", "Pass", "Fail"),
         target_name="result of the module",
         positive_label="passes",
         favourable=1,
-        clusters=pd.Series(pd.factorize(raw["id_student"])[0], name="student"),
-        sources=(OULAD,),
+        clusters=pd.Series(pd.factorize(raw.text("id_student"))[0], name="student"),
     )

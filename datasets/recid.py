@@ -5,10 +5,10 @@ from __future__ import annotations
 import pandas as pd
 
 from fairbench.core.errors import DataError, UserError
-from fairbench.data.columns import at_least, flag, labels, numbers, require_columns
-from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.columns import at_least, labels
+from fairbench.data.dataset import Dataset, Datasheet, Source
 from fairbench.data.download import Archive
-from fairbench.data.tables import read_table
+from fairbench.data.tables import RawTable
 
 DATASHEET = Datasheet(
     title="Recidivism: return to prison in North Carolina (Chung, Schmidt, Witte 1991)",
@@ -68,41 +68,33 @@ def load(archive: Archive, *, months: int | None = None, keep_sensitive: bool = 
     """
     if months is not None and not 1 <= months <= _FOLLOWED:
         raise UserError(f"dataset.months is {months}: give 1 to {_FOLLOWED}, or null for all")
-    file = RECID.path
-    raw = read_table(archive.read(RECID), file)
-    needed = (*_FLAGS, *_NUMERIC, "black", "age", "follow", "durat", "cens", "ldurat")
-    require_columns(raw, needed, file, width=19)
-    age, black = numbers(raw, "age", file) / 12, flag(raw, "black", file)
-    columns = {new: flag(raw, name, file) for name, new in _FLAGS.items()}
-    columns |= {new: numbers(raw, name, file) for name, new in _NUMERIC.items()}
+    raw = RawTable.read(archive, RECID, width=19)
+    age, black = raw.number("age") / 12, raw.flag("black")
+    columns = {new: raw.flag(name) for name, new in _FLAGS.items()}
+    columns |= {new: raw.number(name) for name, new in _NUMERIC.items()}
     if keep_sensitive:
         columns |= {"black": black, "age": age}
     race = labels(black, {False: "not Black", True: "Black"})
-    return Dataset(
-        name="recid" if months is None else f"recid_{months}_months",
-        task=Task.BINARY,
-        features=pd.DataFrame(columns),
-        target=_returned(raw, months).astype(int).rename("returned"),
-        sensitive=pd.DataFrame({"race": race, "age": at_least(age, 25, "age")}),
-        privileged={"race": "not Black", "age": "age >= 25"},
+    return raw.dataset(
+        "recid" if months is None else f"recid_{months}_months",
+        columns,
+        {"race": race, "age": at_least(age, 25, "age")},
+        _returned(raw, months).rename("returned"),
         target_name="after release",
         positive_label="returned to prison",
         favourable=0,
-        sources=(RECID,),
     )
 
 
-def _returned(raw: pd.DataFrame, months: int | None) -> pd.Series:
-    """Return who came back within `months`; refuse a censored row that was followed for less."""
-    file = RECID.path
-    back, time = ~flag(raw, "cens", file), numbers(raw, "durat", file)
+def _returned(raw: RawTable, months: int | None) -> pd.Series:
+    back, time = ~raw.flag("cens"), raw.number("durat")
     if months is None:
         return back
     short = ~back & (time < months)
     if short.any():
         row = int(short.to_numpy().argmax()) + 1
         raise DataError(
-            f"{file}: column 'durat', row {row}: {time[row - 1]:g} months without a return, fewer "
-            f"than dataset.months={months}"
+            f"{RECID.path}: column 'durat', row {row}: {time[row - 1]:g} months without a return, "
+            f"fewer than dataset.months={months}"
         )
     return back & (time <= months)

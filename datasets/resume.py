@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pandas as pd
+from dataclasses import replace
 
-from fairbench.data.columns import categories, flag, labels, numbers, require_columns
-from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.dataset import Dataset, Datasheet, Source
 from fairbench.data.download import Archive
-from fairbench.data.tables import read_table
+from fairbench.data.tables import RawTable
 
 DATASHEET = Datasheet(
     title="Résumés: callbacks for fictitious applicants (Bertrand, Mullainathan 2004)",
@@ -68,30 +67,24 @@ def load(archive: Archive, *, keep_sensitive: bool = True) -> Dataset:
     archive : where the file is found.
     keep_sensitive : keep the race and the gender that the name signals among the features.
     """
-    file = RESUME.path
-    raw = read_table(archive.read(RESUME), file).replace("NA", "")
-    needed = (*_NUMERIC, *_FLAGS, *_CATEGORICAL, "job_ad_id", "received_callback", "resume_quality")
-    require_columns(raw, needed, file, width=31)
-    race = labels(categories(raw, "race", file, allowed=tuple(_RACE)), _RACE)
-    gender = labels(categories(raw, "gender", file, allowed=tuple(_GENDER)), _GENDER)
-    columns = {name: numbers(raw, name, file) for name in _NUMERIC}
-    columns |= {name: flag(raw, name, file) for name in _FLAGS}
-    columns |= {name: categories(raw, name, file) for name in _CATEGORICAL}
-    columns["job_fed_contractor"] = numbers(raw, "job_fed_contractor", file, missing="")
-    columns["job_req_min_experience"] = categories(raw, "job_req_min_experience", file, missing="")
-    columns["high_quality"] = flag(raw, "resume_quality", file, positive="high", negative="low")
+    raw = RawTable.read(archive, RESUME, width=31)
+    raw = replace(raw, frame=raw.frame.replace("NA", ""))
+    race, gender = raw.labels("race", _RACE), raw.labels("gender", _GENDER)
+    columns = {name: raw.number(name) for name in _NUMERIC}
+    columns |= {name: raw.flag(name) for name in _FLAGS}
+    columns |= {name: raw.category(name) for name in _CATEGORICAL}
+    columns["job_fed_contractor"] = raw.number("job_fed_contractor", missing="")
+    columns["job_req_min_experience"] = raw.category("job_req_min_experience", missing="")
+    columns["high_quality"] = raw.flag("resume_quality", "high", "low")
     if keep_sensitive:
         columns |= {"white": race == "white", "male": gender == "male"}
-    return Dataset(
-        name="resume",
-        task=Task.BINARY,
-        features=pd.DataFrame(columns),
-        target=flag(raw, "received_callback", file).astype(int).rename("received_callback"),
-        sensitive=pd.DataFrame({"race": race, "gender": gender}),
-        privileged={"race": "white", "gender": "male"},
+    return raw.dataset(
+        "resume",
+        columns,
+        {"race": race, "gender": gender},
+        raw.flag("received_callback"),
         target_name="answer to a résumé",
         positive_label="called back",
         favourable=1,
-        clusters=numbers(raw, "job_ad_id", file).astype(int),
-        sources=(RESUME,),
+        clusters=raw.number("job_ad_id").astype(int),
     )

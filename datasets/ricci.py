@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from fairbench.data.columns import categories, labels, numbers, require_columns
-from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.columns import labels
+from fairbench.data.dataset import Dataset, Datasheet, Source
 from fairbench.data.download import Archive
-from fairbench.data.tables import read_table
+from fairbench.data.tables import RawTable
 
 DATASHEET = Datasheet(
     title="Ricci: the New Haven promotion examinations of 2003 (Miao 2010)",
@@ -42,28 +40,22 @@ def load(archive: Archive, *, keep_combined: bool = True, keep_sensitive: bool =
     keep_combined : keep the combined score, which determines the label, as the papers do.
     keep_sensitive : keep race among the features.
     """
-    file = RICCI.path
-    raw = read_table(archive.read(RICCI), file)
-    require_columns(raw, ("Position", "Oral", "Written", "Race", "Combine"), file, width=5)
-    race = labels(categories(raw, "Race", file, allowed=tuple(_RACES)), _RACES)
-    white = labels(raw["Race"], {"W": "White", "B": "not White", "H": "not White"})
-    combined = numbers(raw, "Combine", file)
-    columns = {name: numbers(raw, name, file) for name in ("Oral", "Written")}
-    position = categories(raw, "Position", file, allowed=("Captain", "Lieutenant"))
-    columns |= {"captain": position == "Captain"}
+    raw = RawTable.read(archive, RICCI, width=5)
+    race = raw.labels("Race", _RACES)
+    white = labels(raw.text("Race"), {"W": "White", "B": "not White", "H": "not White"})
+    combined = raw.number("Combine")
+    columns = {name: raw.number(name) for name in ("Oral", "Written")}
+    columns |= {"captain": raw.flag("Position", "Captain", "Lieutenant")}
     if keep_combined:
         columns |= {"Combine": combined}
     if keep_sensitive:
         columns |= {"race": race}
-    return Dataset(
-        name="ricci",
-        task=Task.BINARY,
-        features=pd.DataFrame(columns),
-        target=(combined >= _PASS).astype(int).rename("pass"),
-        sensitive=pd.DataFrame({"race": race, "race_white": white}),
-        privileged={"race": "White", "race_white": "White"},
+    return raw.dataset(
+        "ricci",
+        columns,
+        {"race": race, "race_white": white},
+        (combined >= _PASS).rename("pass"),
         target_name="promotion examination",
         positive_label="passes",
         favourable=1,
-        sources=(RICCI,),
     )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from fairbench.core.arrays import rng
-from fairbench.core.errors import UserError
+from fairbench.core.errors import UserError, check_minimum, check_share
 from fairbench.data.dataset import Dataset, Datasheet, Task
 from fairbench.data.download import Archive
 
@@ -97,7 +97,11 @@ def load(
     """
     n, d = n_samples, n_features
     _check(task, n, d, n_groups, minority_share, noise, minority_noise)
-    _check_faults(task, label_bias, missing)
+    if task == Task.BINARY:
+        check_share("dataset.label_bias", label_bias, zero=True)
+    if task == Task.MULTICLASS and label_bias:
+        raise UserError("dataset.label_bias is of labels 0 and 1 or of values: leave it out")
+    check_share("dataset.missing", missing, zero=True)
     generator = rng(seed, "simulated", task, n, d)
     test = np.arange(n) >= TRAIN_SHARE * n
     drawn = generator.standard_normal((n, d))
@@ -213,18 +217,8 @@ def _check(
         raise UserError(
             f"dataset=simulated needs n_samples >= 20 and n_features >= 3, not {n} and {d}"
         )
-    if n_groups < 2:
-        raise UserError(f"dataset.n_groups is {n_groups}; it must be at least 2")
+    check_minimum("dataset.n_groups", n_groups, 2)
     if not 0 <= minority_share <= 1:
         raise UserError(f"dataset.minority_share is {minority_share}; it must be within [0, 1]")
     if min(noise, minority_noise) <= 0:
         raise UserError("dataset.noise and dataset.minority_noise must be positive")
-
-
-def _check_faults(task: str, label_bias: float, missing: float) -> None:
-    if task == Task.BINARY and not 0 <= label_bias < 1:
-        raise UserError(f"dataset.label_bias is {label_bias}; it must be at least 0 and under 1")
-    if task == Task.MULTICLASS and label_bias:
-        raise UserError("dataset.label_bias is of labels 0 and 1 or of values: leave it out")
-    if not 0 <= missing < 1:
-        raise UserError(f"dataset.missing is {missing}; it must be at least 0 and under 1")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -76,15 +74,14 @@ def load(
     in_b = generator.random(n_samples) < share_b
     frames = length * np.where(in_b, longer, 1.0) * generator.uniform(0.5, 1.5, n_samples)
     lengths = np.maximum(np.rint(frames).astype(np.int64), event)
-    recorded = {
-        name: _Recording.draw(lengths, channels, event, noise, generator)
-        for name, channels in CHANNELS.items()
-    }
+    recorded = [
+        _recording(lengths, channels, event, noise, generator) for channels in CHANNELS.values()
+    ]
+    modalities = dict(zip(CHANNELS, [rows for rows, _ in recorded], strict=True))
     unit = np.sqrt(1 + noise**2 / event)
-    signal = np.sum([each.signal for each in recorded.values()], axis=0) / unit
+    signal = np.sum([signal for _, signal in recorded], axis=0) / unit
     p = expit(strength * signal / np.sqrt(len(CHANNELS)))
     tested = np.arange(n_samples) >= (1 - test_share) * n_samples
-    modalities = {name: each.rows for name, each in recorded.items()}
     return Dataset(
         name="simulated_sequences",
         task=Task.BINARY,
@@ -101,31 +98,27 @@ def load(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Recording:
-    """The frames of every row, and the mean of the second channel during each row's event."""
+def _recording(
+    lengths: NDArray[np.int64],
+    channels: int,
+    event: int,
+    noise: float,
+    generator: np.random.Generator,
+) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
+    """Draw noise of every channel, and then an event of each row.
 
-    rows: list[NDArray[np.float64]]
-    signal: NDArray[np.float64]
-
-    @classmethod
-    def draw(
-        cls,
-        lengths: NDArray[np.int64],
-        channels: int,
-        event: int,
-        noise: float,
-        generator: np.random.Generator,
-    ) -> _Recording:
-        """Draw noise of every channel, and then an event of each row."""
-        n = len(lengths)
-        first = np.floor(generator.random(n) * (lengths - event + 1)).astype(np.int64)
-        said = generator.standard_normal((n, 1)) + noise * generator.standard_normal((n, event))
-        drawn = generator.standard_normal((int(lengths.sum()), channels))
-        drawn[:, 0] = 0.0
-        place = (np.cumsum(lengths) - lengths + first)[:, None] + np.arange(event)
-        drawn[place, 0], drawn[place, 1] = 1.0, said
-        return cls(np.split(drawn, np.cumsum(lengths)[:-1]), said.mean(axis=1))
+    Returns
+    -------
+    The frames of every row, and the mean of the second channel during each row's event.
+    """
+    n = len(lengths)
+    first = np.floor(generator.random(n) * (lengths - event + 1)).astype(np.int64)
+    said = generator.standard_normal((n, 1)) + noise * generator.standard_normal((n, event))
+    drawn = generator.standard_normal((int(lengths.sum()), channels))
+    drawn[:, 0] = 0.0
+    place = (np.cumsum(lengths) - lengths + first)[:, None] + np.arange(event)
+    drawn[place, 0], drawn[place, 1] = 1.0, said
+    return np.split(drawn, np.cumsum(lengths)[:-1]), said.mean(axis=1)
 
 
 def _check(n_samples: int, length: int, longer: float, share_b: float, event: int) -> None:
@@ -136,5 +129,4 @@ def _check(n_samples: int, length: int, longer: float, share_b: float, event: in
         raise UserError(
             f"dataset.length is {length}; it must be at least twice dataset.event, {event}"
         )
-    if longer < 1:
-        raise UserError(f"dataset.longer is {longer}; it must be at least 1")
+    check_minimum("dataset.longer", longer, 1)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from fairbench.data.columns import at_least, binary, categories, numbers, one_of, require_columns
-from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.columns import at_least, one_of
+from fairbench.data.dataset import Dataset, Datasheet, Source
 from fairbench.data.download import Archive
-from fairbench.data.tables import as_texts, parquet_table
+from fairbench.data.tables import RawTable
 
 DATASHEET = Datasheet(
     title="South German credit: German credit with its codes corrected (Groemping 2019)",
@@ -57,35 +55,21 @@ def load(
     keep_sensitive : keep age, foreign worker and personal status among the features.
     """
     one_of("privileged_age", privileged_age, (">= 25", "> 25"))
-    file = SOUTH.path
-    raw = as_texts(parquet_table(archive.read(SOUTH), file), file)
-    needed = (
-        *_NUMERIC,
-        *_CATEGORICAL,
-        "personal_status_sex",
-        "age",
-        "foreign_worker",
-        "credit_risk",
-    )
-    require_columns(raw, needed, file, width=21)
-    age = numbers(raw, "age", file)
-    status = categories(raw, "personal_status_sex", file)
-    foreign = categories(raw, "foreign_worker", file, allowed=("no", "yes"))
-    columns = {name: numbers(raw, name, file) for name in _NUMERIC}
-    columns |= {name: categories(raw, name, file) for name in _CATEGORICAL}
+    raw = RawTable.read(archive, SOUTH, width=21)
+    age = raw.number("age")
+    status = raw.category("personal_status_sex")
+    foreign = raw.category("foreign_worker", allowed=("no", "yes"))
+    columns = {name: raw.number(name) for name in _NUMERIC}
+    columns |= {name: raw.category(name) for name in _CATEGORICAL}
     if keep_sensitive:
         columns |= {"age": age, "foreign_worker": foreign, "personal_status_sex": status}
-    credit = binary(raw, "credit_risk", file, positive="bad", negative="good")
     groups = at_least(age, 25, "age", strict=privileged_age == "> 25")
-    return Dataset(
-        name="south_german_credit",
-        task=Task.BINARY,
-        features=pd.DataFrame(columns),
-        target=credit,
-        sensitive=pd.DataFrame({"age": groups, "foreign_worker": foreign}),
-        privileged={"age": f"age {privileged_age}", "foreign_worker": "no"},
+    return raw.dataset(
+        "south_german_credit",
+        columns,
+        {"age": groups, "foreign_worker": foreign},
+        raw.flag("credit_risk", "bad", "good"),
         target_name="credit risk",
         positive_label="bad risk",
         favourable=0,
-        sources=(SOUTH,),
     )

@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from fairbench.data.columns import (
-    at_least,
-    binary,
-    categories,
-    labels,
-    numbers,
-    one_of,
-    require_columns,
-)
-from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.columns import at_least, one_of
+from fairbench.data.dataset import Dataset, Datasheet, Source
 from fairbench.data.download import Archive
-from fairbench.data.tables import read_table
+from fairbench.data.tables import RawTable
 
 DATASHEET = Datasheet(
     title="Student performance, mathematics and Portuguese (Cortez, Silva 2008)",
@@ -64,7 +54,6 @@ _CATEGORICAL = ("school", "address", "famsize", "Pstatus", "Mjob", "Fjob", "reas
 _FLAGS = (
     *("schoolsup", "famsup", "paid", "activities", "nursery", "higher", "internet", "romantic"),
 )
-_YES = ("yes", "no")
 _SEX = {"M": "male", "F": "female"}
 
 
@@ -81,29 +70,24 @@ def load(
     keep_sensitive : keep sex and age among the features.
     """
     source = SOURCES[one_of("subject", subject, tuple(SOURCES))]
-    file = source.path
-    raw = read_table(archive.read(source), file)
+    raw = RawTable.read(archive, source, width=33)
     numeric = (*_NUMERIC, "G1", "G2") if keep_grades else _NUMERIC
-    wanted = (*numeric, *_CATEGORICAL, *_FLAGS, "sex", "class", "G1", "G2")
-    require_columns(raw, wanted, file, width=33)
-    sex = labels(categories(raw, "sex", file, allowed=tuple(_SEX)), _SEX)
-    columns = {name: numbers(raw, name, file) for name in numeric}
+    sex = raw.labels("sex", _SEX)
+    columns = {name: raw.number(name) for name in numeric}
     age = at_least(columns["age"], 18, "age")
-    columns |= {name: categories(raw, name, file) for name in _CATEGORICAL}
-    columns |= {name: categories(raw, name, file, allowed=_YES) == "yes" for name in _FLAGS}
+    columns |= {name: raw.category(name) for name in _CATEGORICAL}
+    columns |= {name: raw.flag(name, "yes", "no") for name in _FLAGS}
     if keep_sensitive:
         columns |= {"male": sex == "male"}
     else:
         del columns["age"]
-    return Dataset(
-        name=f"student_{subject}",
-        task=Task.BINARY,
-        features=pd.DataFrame(columns),
-        target=binary(raw, "class", file, positive="High", negative="Low").rename("pass"),
-        sensitive=pd.DataFrame({"sex": sex, "age": age}),
-        privileged={"sex": "male", "age": "age < 18"},
+    return raw.dataset(
+        f"student_{subject}",
+        columns,
+        {"sex": sex, "age": age},
+        raw.flag("class", "High", "Low").rename("pass"),
+        privileged={"age": "age < 18"},
         target_name="final grade",
         positive_label="passes",
         favourable=1,
-        sources=(source,),
     )

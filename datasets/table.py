@@ -221,7 +221,7 @@ def _feature(
 
     Raises
     ------
-    RowError : a text among numbers.
+    DataError : a text among numbers.
     """
     values = to_numbers(column)
     wrong = ~np.isfinite(values) & ~missing.to_numpy()

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError, check_choice, unknown_name
-from fairbench.data.columns import MulticlassScores, binary, numbers, read_class_scores
+from fairbench.data.columns import MulticlassScores, read_class_scores
 from fairbench.data.dataset import Source
 from fairbench.data.download import Archive
-from fairbench.data.tables import header, read_table, read_typed
+from fairbench.data.tables import RawTable, header, read_table, read_typed
 from fairbench.inference.few_labels.pool import PartlyLabelled
 
 _TARGET = "true class"
@@ -54,12 +54,12 @@ class ScoreFile(Source):
         check_choice(f"classifier of {self.path}", classifier, self.scores)
         check_choice(f"group column of {self.path}", group, self.groups)
         column = self.scores[classifier]
-        frame = read_table(archive.read(self), self.path, only=(self.target, group, column))
-        score = numbers(frame, column, self.path).to_numpy()
+        raw = RawTable.read(archive, self, only=(self.target, group, column))
+        score = raw.number(column).to_numpy()
         if self.inverted and not as_released:
             score = 1 - score
-        label = binary(frame, self.target, self.path, positive="1", negative="0")
-        labels = frame[group].to_numpy(dtype=object)
+        label = raw.flag(self.target).astype(int)
+        labels = raw.text(group).to_numpy(dtype=object)
         return partly_labelled(score, labels, label, reference=self.groups[group])
 
 

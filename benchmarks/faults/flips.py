@@ -9,9 +9,7 @@ that it had. A labelling state cannot be made again: it is refused.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
-import os
 import shutil
 import tempfile
 from collections import Counter
@@ -20,10 +18,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
-import pandas as pd
 
 from benchmarks.faults import commands
 from benchmarks.measure import configuration, show
@@ -32,9 +28,6 @@ from fairbench.audits.question import Options
 from fairbench.cli.jobs import draw_figures
 from fairbench.core.errors import UserError
 from fairbench.core.files import DamagedError, sealed_json, unsealed_json, write_text
-from fairbench.data import download
-from fairbench.data.dataset import Dataset, Source, Task
-from fairbench.data.download import Archive
 from fairbench.experiments.execute import carry_out
 from fairbench.experiments.pipeline import ensure_all, prepare
 from fairbench.results import tables
@@ -44,7 +37,6 @@ from fairbench.tracking.importer import NOTE
 
 RUN = ("dataset=simulated", "dataset.n_samples=120", "split.repeats=1", "method=baseline",
        "learner=logistic_regression")  # fmt: skip
-TARGET = {"_target_": "datasets.german.load"}  # for the name and the code of a cached data set
 HEADER = ("file", "damaged", "found", "made again", "no effect", "believed")
 Row = tuple[str, int, int, int, int, int]
 Read = Callable[["Place"], Any]
@@ -52,41 +44,23 @@ Read = Callable[["Place"], Any]
 
 @dataclass(frozen=True)
 class Place(commands.Place):
-    """A folder with results of one run, a cached data set and the state of labelling."""
+    """A folder with results of one run and the state of labelling."""
 
     @property
     def one(self) -> Run:
         """Its run."""
         return Run(self.results / "runs" / self.runs[0])
 
-    @property
-    def archive(self) -> Archive:
-        """Where the raw file of the cached data set lies."""
-        return Archive((self.root,), self.root, download=False)
-
     def configuration(self) -> dict[str, Any]:
         """Return the configuration of the run."""
         return configuration(*RUN, f"results={self.results}")
 
     def command(self) -> None:
-        """Give the command of the run, with its figures, and load the cached data set."""
-        self.load()
+        """Give the command of the run, with its figures."""
         carry_out(self.configuration(), draw=draw_figures)
-
-    @contextlib.contextmanager
-    def caching(self) -> Iterator[None]:
-        """Have data sets cached in this folder."""
-        with patch.dict(os.environ, FAIRBENCH_CACHE=str(self.root / "cache")):
-            yield
-
-    def load(self) -> Dataset:
-        """Load the data set, from the cache if that may be."""
-        return download.load(self.archive, TARGET, _table)
 
     def make(self) -> None:
         """Make everything."""
-        rows = (f"{i},{i % 2},{'ab'[i % 3 > 0]}\n" for i in range(90))
-        write_text(self.root / "raw.csv", "".join(rows))
         self.command()
         write_text(self.results / NOTE, sealed_json({"stamp": [], "runs": {}}))
         write_text(self.root / _CODE, sealed_json({"0": ["1", ["fairbench.x"]]}))
@@ -94,17 +68,6 @@ class Place(commands.Place):
         state = State(options, "0" * 64, 90, "sex", "worst", "top_two")
         answers = tuple(Answer(row, "yes", "2026-01-01T00:00:00+00:00") for row in range(1, 9))
         StateFile(self.root / "state.json").create(state.with_answers(answers))
-
-
-def _table(archive: Archive) -> Dataset:
-    content = (archive.store / "raw.csv").read_bytes()
-    frame = pd.read_csv(io.BytesIO(content), names=["x", "y", "group"])
-    sensitive = frame[["group"]].astype("category")
-    source = Source("raw.csv", hashlib.sha256(content).hexdigest())
-    return Dataset(
-        "raw", Task.BINARY, frame[["x"]], frame["y"], sensitive, {"group": "a"}, "y",
-        sources=(source,),
-    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -132,15 +95,6 @@ def _people(place: Place) -> Any:
 def _figures(place: Place) -> None:
     if damaged := damaged_figures(place.one):
         raise UserError(", ".join(damaged))
-
-
-def _cached(place: Place) -> Any:
-    (path,) = (place.root / "cache").glob("*.parquet")
-    with contextlib.redirect_stderr(io.StringIO()) as said:
-        result = place.load()
-    if said.getvalue().startswith(f"{path} is not as it was written"):
-        raise UserError(said.getvalue())
-    return result.digest, result.sources
 
 
 def _listed(place: Place) -> Any:
@@ -176,7 +130,6 @@ KINDS = (
     Kind("rows of a split", "results/splits/*.parquet", lambda at: at.one.predictions().to_csv()),
     Kind("people", "results/data/*.parquet", _people),
     Kind("cell", "results/cells/*/*.parquet", _cell),
-    Kind("cached data set", "cache/*.parquet", _cached),
     Kind("notes of code", _CODE, partial(_sealed, _CODE), False),
     Kind("labelling state", "state.json", lambda at: StateFile(at.root / "state.json").read(),
          False),
@@ -211,9 +164,8 @@ def flips(number: int) -> list[Row]:
     total: dict[str, Counter[str]] = {kind.name: Counter() for kind in KINDS}
     with tempfile.TemporaryDirectory() as name, contextlib.redirect_stderr(io.StringIO()):
         whole = Place(Path(name) / "whole")
-        with whole.caching():
-            whole.make()
-            expected = {kind.name: kind.read(whole) for kind in KINDS}
+        whole.make()
+        expected = {kind.name: kind.read(whole) for kind in KINDS}
         for start in range(0, number, len(KINDS)):
             for kind, result in _round(whole, start, KINDS[: number - start], expected):
                 total[kind.name].update(["damaged", *result])
@@ -256,8 +208,7 @@ def _round(
 @contextlib.contextmanager
 def _copy(whole: Place, name: str) -> Iterator[Place]:
     place = Place(Path(shutil.copytree(whole.root, whole.root.with_name(name))))
-    with place.caching():
-        yield place
+    yield place
     shutil.rmtree(place.root)
 
 

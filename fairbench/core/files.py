@@ -114,17 +114,6 @@ def read_text(path: Path, most: int = RECORD) -> str:
     return read_bytes(path, most).decode("utf-8", errors="replace")
 
 
-def check_folder(folder: Path) -> None:
-    """Refuse a folder that a link leads to, below a guarded one; one that is not there is fine.
-
-    Raises
-    ------
-    StrangeFileError : it is one.
-    """
-    with contextlib.suppress(FileNotFoundError), within(folder):
-        pass
-
-
 def make_folder(folder: Path, mode: int = 0o777) -> None:
     """Make a folder, and those that it lies in, unless it is there; `mode` says who may read it.
 

@@ -22,13 +22,8 @@ _SENTENCES = ("needs", "advice", "group_at_prediction")  # of declarations, for 
 _REFUSALS = ("UserError", "DataError", "IncompatibleError", "unknown_name")
 
 
-def computing_tree(tree: ast.Module) -> ast.Module:
-    """Return a module's tree without what cannot change a result."""
-    return _Reduce().visit(tree)
-
-
 class _Reduce(ast.NodeTransformer):
-    """Drops what people read and what type checkers read."""
+    """Drops what cannot change a result: what people read, and what type checkers read."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None
@@ -160,7 +155,7 @@ def _parts_of(module: str) -> Mapping[str, Sequence[Any]] | None:
     key = sha256(source)
     notes = _noted(_notes_path())
     if key not in notes:
-        notes[key] = _new[key] = _parts(computing_tree(ast.parse(source)))
+        notes[key] = _new[key] = _parts(_Reduce().visit(ast.parse(source)))
     return notes[key]
 
 

@@ -115,7 +115,7 @@ def limit_memory() -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
 
 
-def out_of_memory(error: BaseException) -> str:
+def _out_of_memory(error: BaseException) -> str:
     """Say in a line that memory ran out, where that is the reason of an error; "" if it is not."""
     if isinstance(error, ImportError) and not isinstance(error, ModuleNotFoundError):
         reason = (str(error) or type(error).__name__).splitlines()[0]
@@ -316,7 +316,7 @@ _MODULES = {
 }
 
 
-def missing_package(error: ModuleNotFoundError) -> str:
+def _missing_package(error: ModuleNotFoundError) -> str:
     """Return which package is missing and what installs it; nothing if it is one of this project.
 
     The command is that of this very installation: of a checkout, or of the package.
@@ -360,9 +360,9 @@ def failure(error: BaseException) -> tuple[str, str]:
     """
     if isinstance(error, UserError):
         return _cut(_text(error), _LONGEST), ""
-    if isinstance(error, ModuleNotFoundError) and (reason := missing_package(error)):
+    if isinstance(error, ModuleNotFoundError) and (reason := _missing_package(error)):
         return reason, ""
-    if reason := out_of_memory(error):
+    if reason := _out_of_memory(error):
         return reason, ""
     if isinstance(error, OSError) and error.strerror:  # a disk that is full or not to be had
         return _cut(refused(error), _LONGEST), ""
@@ -465,13 +465,13 @@ def _pauses(path: Path, seconds: float | None, silence: float) -> Iterator[None]
         if about and about.st_mtime_ns != sign:
             sign, heard = about.st_mtime_ns, now
         if seconds is not None and now - began >= seconds:
-            raise BusyError(holder(path))
+            raise BusyError(_holder(path))
         if seconds is None and now - heard >= silence:
             silent = f"which has shown no sign of life for {(now - heard) / 60:.1g} minutes"
-            raise BusyError(f"{holder(path)}, {silent}")
+            raise BusyError(f"{_holder(path)}, {silent}")
         if now - told >= _AGAIN:
             told = now
-            print(visible(f"waiting for {holder(path)}"), file=sys.stderr, flush=True)
+            print(visible(f"waiting for {_holder(path)}"), file=sys.stderr, flush=True)
         time.sleep(min(_LONGEST_PAUSE, _PAUSE + (now - began) / 100))
         yield
 
@@ -554,7 +554,7 @@ def _free(handle: int, path: Path, shared: bool) -> None:
         os.close(handle)
 
 
-def holder(path: Path) -> str:
+def _holder(path: Path) -> str:
     """Return who holds an exclusive lock, as its file says; else "another process"."""
     try:
         return files.read_text(path, _LARGEST) or "another process"
@@ -562,7 +562,7 @@ def holder(path: Path) -> str:
         return "another process"
 
 
-def held(path: Path) -> bool:
+def _held(path: Path) -> bool:
     """Say whether a process holds a lock; a lock file that nobody holds is removed.
 
     Killed processes leave such files. A file that is no lock of this project is left as it is.
@@ -620,7 +620,7 @@ def _strange(error: StrangeFileError) -> str:
 
 def working(folder: Path) -> bool:
     """Say whether a process is making something in a results folder, such as a cell."""
-    busy = [path.name for path in _locks(folder) if path.name != _FOLDER and held(path)]
+    busy = [path.name for path in _locks(folder) if path.name != _FOLDER and _held(path)]
     return not all(name.startswith(_COMMAND) for name in busy)
 
 
@@ -656,7 +656,7 @@ def alone(folder: Path, seconds: float) -> Iterator[None]:
             raise UserError(_strange(error)) from error
         except BusyError as error:
             commands = [path for path in _locks(folder) if path.name.startswith(_COMMAND)]
-            users = [holder(path) for path in commands if held(path)]
+            users = [_holder(path) for path in commands if _held(path)]
             holders = "; ".join(sorted(users)[:5]) or str(error)
             more = f" and {len(users) - 5} more" if len(users) > 5 else ""
             raise UserError(

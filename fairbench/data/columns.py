@@ -1,9 +1,9 @@
 """Columns of a table's texts as numbers, categories, labels, marks, scores and classes.
 
 A fault is named by file, column and row. From top to bottom: how texts are spelled and missing
-(:func:`spelled`, :func:`to_numbers`), what loaders of data sets read (:func:`numbers`,
-:func:`categories`), what an audit reads (:class:`ColumnRef`, :func:`labels_of`, :func:`scores_of`),
-of several classes (:class:`MulticlassScores`), and columns that hold the label by another name.
+(:func:`spelled`, :func:`to_numbers`), what loaders of data sets make of columns (:func:`numbers`,
+:func:`labels`), what an audit reads (:class:`ColumnRef`, :func:`labels_of`, :func:`scores_of`), of
+several classes (:class:`MulticlassScores`), and columns that hold the label by another name.
 """
 
 from __future__ import annotations
@@ -183,45 +183,6 @@ def numbers(
     return values
 
 
-def categories(
-    frame: pd.DataFrame,
-    column: str,
-    file: str,
-    *,
-    allowed: Collection[str] | None = None,
-    missing: str | None = None,
-) -> pd.Series:
-    """Return a column as a categorical with sorted categories; `missing` becomes NaN.
-
-    Raises
-    ------
-    DataError : a value that is not `allowed`, or an empty one; names the first.
-    """
-    text = frame[column]
-    fine = text.isin(list(allowed)) if allowed is not None else text != ""
-    if missing is not None:
-        fine |= text == missing
-    valid = f"is not one of {', '.join(sorted(allowed))}" if allowed else "is empty"
-    ColumnRef(file, column).refuse_as(text, ~fine.to_numpy(), valid)
-    present = sorted(set(text.unique()) - {missing})
-    known = text if missing is None else text.where(text != missing)
-    return pd.Series(pd.Categorical(known, categories=present), index=frame.index, name=column)
-
-
-def binary(
-    frame: pd.DataFrame, column: str, file: str, *, positive: str, negative: str
-) -> pd.Series:
-    """Return 1 where the column is `positive` and 0 where it is `negative`; nothing else goes."""
-    return (categories(frame, column, file, allowed=(positive, negative)) == positive).astype(int)
-
-
-def flag(
-    frame: pd.DataFrame, column: str, file: str, *, positive: str = "1", negative: str = "0"
-) -> pd.Series:
-    """Return True where the column is `positive` and False where `negative`; nothing else goes."""
-    return binary(frame, column, file, positive=positive, negative=negative) == 1
-
-
 def labels(codes: pd.Series, names: Mapping[Any, str]) -> pd.Series:
     """Return codes as a categorical of human-readable names, in the order of `names`."""
     return pd.Series(
@@ -264,7 +225,7 @@ _TRUE, _FALSE = ("1", "true", "yes"), ("0", "false", "no", "")
 _MANY_NUMBERS = 10  # more distinct numbers than this are hardly the names of classes
 
 
-class RowError(DataError):
+class _RowError(DataError):
     """A value of a row that is refused; `row` counts from 1."""
 
     def __init__(self, message: str, row: int) -> None:
@@ -282,7 +243,7 @@ def name_rows_in_errors(frame: pd.DataFrame, column: str) -> Iterator[None]:
     """
     try:
         yield
-    except RowError as error:
+    except _RowError as error:
         if not column:
             raise
         name = f"row {error.row} ({column} {shortened(str(frame[column].loc[error.row - 1]), 30)})"
@@ -328,7 +289,7 @@ class ColumnRef:
 
         Raises
         ------
-        RowError : names the row and the value.
+        _RowError : names the row and the value.
         """
         self.refuse_as(text, is_refused, f"is not {expected}")
 
@@ -338,7 +299,7 @@ class ColumnRef:
             index = int(np.flatnonzero(is_refused)[0])
             row = int(text.index[index]) + 1  # as the file counts, of whose rows these may be some
             value = quoted(text.iloc[index])
-            raise RowError(f"{self.file}: column '{self.name}', row {row}: {value} {reason}", row)
+            raise _RowError(f"{self.file}: column '{self.name}', row {row}: {value} {reason}", row)
 
     def refuse_blank(self, text: pd.Series, expected: str) -> None:
         """Raise an error on the first value that is empty, if any."""
@@ -454,12 +415,15 @@ def mixed_scales(
     )
 
 
-def labels_of(text: pd.Series, column: ColumnRef, positive: str) -> tuple[Floats, tuple[str, str]]:
+def labels_of(
+    text: pd.Series, column: ColumnRef, positive: str, names: Sequence[str] = ()
+) -> tuple[Floats, tuple[str, str]]:
     """Return 0, 1 or NaN for every row, and the names of labels 0 and 1.
 
     Parameters
     ----------
     positive : the label that is 1; needed if their names do not tell.
+    names : those of labels 0 and 1, where they are known already.
 
     Raises
     ------
@@ -467,7 +431,7 @@ def labels_of(text: pd.Series, column: ColumnRef, positive: str) -> tuple[Floats
     """
     values = each_value(text, spelled)
     present = list(dict.fromkeys(value for value in values[1] if value))
-    if len(present) > 2:
+    if len(present) > 2 and not names:
         hint = "; of several classes name prediction=, the column of predicted ones, too"
         if len(present) > _MANY_NUMBERS and all(map(is_number, present)):
             hint = (
@@ -477,26 +441,13 @@ def labels_of(text: pd.Series, column: ColumnRef, positive: str) -> tuple[Floats
         first, second = (quoted(label, 30) for label in present[:2])
         expected = f"{first} or {second}, and a label has two values{hint}"
         _meanings(text, column, values, dict.fromkeys(("", *present[:2]), 0), expected)
-    return labels_with_names(text, column, _label_names(present, column, spelled(positive)), values)
+    first, second = names or _label_names(present, column, spelled(positive))
+    meaning = {"": np.nan, first: 0.0, second: 1.0}
+    expected = f"'{first}' or '{second}', the labels there are"
+    return _meanings(text, column, values, meaning, expected), (first, second)
 
 
 Values = tuple[NDArray[np.int64], list[str]]  # codes, and the distinct values that they stand for
-
-
-def labels_with_names(
-    text: pd.Series, column: ColumnRef, names: Sequence[str], values: Values | None = None
-) -> tuple[Floats, tuple[str, str]]:
-    """Like :func:`labels_of`, but the names of labels 0 and 1 are given.
-
-    Raises
-    ------
-    UserError : a third label; names the row.
-    """
-    first, second = names
-    meaning = {"": np.nan, first: 0.0, second: 1.0}
-    expected = f"'{first}' or '{second}', the labels there are"
-    values = values or each_value(text, spelled)
-    return _meanings(text, column, values, meaning, expected), (first, second)
 
 
 def _meanings(
@@ -794,7 +745,7 @@ def _check_sums(
     if (wrong := np.abs(total - 1) > slack).any():
         first = int(np.flatnonzero(wrong)[0])
         columns, row = list(shares), int(shares.index[first])
-        raise RowError(
+        raise _RowError(
             f"{file}: columns '{columns[0]}' to '{columns[-1]}', row {row + 1}: the probabilities "
             f"of the {len(columns)} {of_what} sum to {total[first]:.3g}, not 1{hint}",
             row + 1,

@@ -1,40 +1,34 @@
-"""The data sets that there are, and their raw files: found, verified, downloaded, and a cache.
+"""The data sets that there are, and their raw files: found, verified, downloaded.
 
-A loader reads its files through an :class:`Archive`. What it returns is kept in a sealed file
-(:func:`load`), which is used while the raw files stay the same. Last come the list of all data sets
+A loader reads its files through an :class:`Archive`. Then come the list of all data sets
 (:func:`entries`), the page that documents them, and a check of every raw file.
 """
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import io
-import json
 import os
 import re
 import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from fairbench.components import CHECKOUT, imported
 from fairbench.core import files
 from fairbench.core.errors import DataError, UserError
-from fairbench.core.fingerprint import code_digest, versions
-from fairbench.core.options import from_plain
 from fairbench.core.processes import GivenUpError, Progress, in_time
-from fairbench.core.text import count, digest, fixed, terminal
+from fairbench.core.text import count, fixed, terminal
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.features import Sequences, onehot_names
 
@@ -258,135 +252,18 @@ def _reason(error: Exception) -> str:
     return text[:160]
 
 
-_META = b"fairbench"
-_FRAMES = ("features", "sensitive", "truth")
-_SERIES = ("target", "partition", "clusters", "weight")
-_PLAIN = [part.name for part in fields(Dataset) if part.name not in (*_FRAMES, *_SERIES)]
+def with_checksums(data: Dataset, archive: Archive) -> Dataset:
+    """Return a data set whose sources have the checksum of what was read where none was verified.
 
-
-def load(
-    archive: Archive, options: Mapping[str, Any], loader: Callable[[Archive], Dataset]
-) -> Dataset:
-    """Return the result of `loader` for the archive, from the cache if nothing has changed.
-
-    A cached data set is found by its options, the code of its loader and the versions of the
-    packages behind it, and used only if every raw file it was made of is found and still has the
-    sha256 it had. Nothing is cached of a data set without raw files or of a table of the user's,
-    and with ``data.verify=false`` the cache is neither read nor written. A cache file that is
-    damaged is set aside and written again.
-
-    Parameters
-    ----------
-    options : the configuration of the data set, ``_target_`` included.
+    Results depend on what was read.
     """
-    if options.get("path"):
-        return loader(archive)
-    path = _cache_path(archive, options)
-    if archive.verify and (cached := _read(path, archive)) is not None:
-        return cached
-    data = loader(archive)
-    # Results depend on what was read: sources that were not verified get its checksum.
-    sources = (
-        source
-        if archive.verify and source.sha256
-        else replace(source, sha256=_sha256(source, archive) or source.sha256)
-        for source in data.sources
-    )
-    data = replace(data, sources=tuple(sources))
-    if archive.verify and _cacheable(data, archive):
-        _write(path, data)
-    return data
-
-
-def _cache_path(archive: Archive, options: Mapping[str, Any]) -> Path:
-    """Return the cache file: under ``$FAIRBENCH_CACHE``, or ``.cache`` in the archive's store."""
-    folder = os.environ.get("FAIRBENCH_CACHE") or archive.store / ".cache"
-    module = str(options["_target_"]).rpartition(".")[0]
-    code = code_digest([module, __name__])
-    key = digest([dict(options), code, versions(("numpy", "pandas", "pyarrow"))])
-    return Path(folder) / f"{module.rpartition('.')[2]}-{key}.parquet"
-
-
-def _sha256(source: Source, archive: Archive) -> str | None:
-    path = archive.locate(source)
-    return None if path is None else files.sha256(unpack(path, source.member))
-
-
-def _cacheable(data: Dataset, archive: Archive) -> bool:
-    """Return whether a data set can be cached: columns from files, with texts as labels."""
-    if isinstance(data.features, Sequences):
-        return False  # they are files of arrays, which are read as fast as a cache
-    located = all(archive.locate(source) for source in data.sources)
-    texts = all(
-        isinstance(label, str)
-        for _, column in _columns(data)
-        if isinstance(column.dtype, pd.CategoricalDtype)
-        for label in column.cat.categories
-    )
-    return bool(data.sources) and located and texts
-
-
-def _columns(data: Dataset) -> Iterator[tuple[str, pd.Series]]:
-    """Yield every column of a data set, with the part it belongs to."""
-    for part in _FRAMES:
-        frame = getattr(data, part)
-        yield from () if frame is None else ((part, frame[name]) for name in frame)
-    for part in _SERIES:
-        column = getattr(data, part)
-        yield from () if column is None else ((part, column),)
-
-
-def _write(path: Path, data: Dataset) -> None:
-    """Write codes and numbers as columns; categories, names and the rest as metadata."""
-    arrays = {}
-    described = []
-    for number, (part, column) in enumerate(_columns(data)):
-        categorical = isinstance(column.dtype, pd.CategoricalDtype)
-        labels = list(column.cat.categories) if categorical else None
-        arrays[str(number)] = pa.array(column.cat.codes if categorical else column)
-        described.append({"part": part, "name": column.name, "categories": labels})
-    plain = {name: getattr(data, name) for name in _PLAIN}
-    meta = json.dumps({"of": path.stem, "columns": described, "plain": plain}, default=asdict)
-    table = pa.table(arrays).replace_schema_metadata({_META: meta.encode()})
-    try:
-        files.write_table(path, table, mode=0o600)
-    except OSError:
-        # A full or read-only disk costs time at the next start, and no result.
-        return
-
-
-def _read(path: Path, archive: Archive) -> Dataset | None:
-    """Return the cached data set, or None if there is none, or none that can be used."""
-    try:
-        table = files.read_table(path, private=True)
-        meta = json.loads(table.schema.metadata[_META])
-        if meta["of"] != path.stem:
-            raise files.DamagedError("the content is that of another data set, or of other options")
-        data = _restore(table, meta)
-        is_same = all(_sha256(source, archive) == source.sha256 for source in data.sources)
-        return data if is_same else None
-    except files.DamagedError:
-        with contextlib.suppress(OSError):  # on a read-only disk
-            files.set_aside(path, "the data set is read anew")
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException, UserError):
-        pass
-    return None
-
-
-def _restore(table: pa.Table, meta: Mapping[str, Any]) -> Dataset:
-    """Return the data set that a cached table holds."""
-    parts: dict[str, dict[str, pd.Series]] = {}
-    for number, column in enumerate(meta["columns"]):
-        values = table[str(number)].to_pandas()
-        if column["categories"] is not None:
-            codes = values.to_numpy()
-            values = pd.Series(pd.Categorical.from_codes(codes, column["categories"]))
-        parts.setdefault(column["part"], {})[column["name"]] = values.rename(column["name"])
-    frames = {name: pd.DataFrame(parts[name]) for name in _FRAMES if name in parts}
-    series = {name: next(iter(parts[name].values())) for name in _SERIES if name in parts}
-    plain = {**meta["plain"], "task": Task(meta["plain"]["task"])}
-    data: Dataset = from_plain(Dataset, {**plain, **frames, **series})
-    return data
+    unknown = [source for source in data.sources if not (archive.verify and source.sha256)]
+    read = {source: path for source in unknown if (path := archive.locate(source))}
+    sums = {source: files.sha256(unpack(path, source.member)) for source, path in read.items()}
+    if not sums:
+        return data
+    sources = (replace(source, sha256=sums.get(source, source.sha256)) for source in data.sources)
+    return replace(data, sources=tuple(sources))
 
 
 _HEAD = Path(__file__).with_name("datasets.md")  # what the page says before its sections

@@ -155,11 +155,6 @@ _POOLED = "other groups"
 _RARE = 10  # groups of fewer rows than this are too small for any finding
 
 
-def cross_groups(frame: pd.DataFrame, name: str) -> pd.Series:
-    """Return the groups of a column, or of the combinations of several, such as ``sex x race``."""
-    return cross_columns(frame, name.split(CROSSED))
-
-
 def cross_columns(frame: pd.DataFrame, names: Sequence[str]) -> pd.Series:
     """Return the combinations of the groups of one column or several, as texts."""
     leading, *following = (frame[name].astype(str).replace("", MISSING) for name in names)

@@ -3,8 +3,7 @@
 The separator, the packing, the encoding and decimal commas are detected, and what was detected is
 printed in one line. Nothing else is guessed: a row that is no row of the table is named, and
 :class:`TablePart` says which rows of a file, and which sheet, are read. Begin with
-:func:`read_any_table`; loaders of data sets, whose files are known, use :func:`read_table` and
-:func:`parquet_table`.
+:func:`read_any_table`; loaders of data sets, whose files are known, use :class:`RawTable`.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ import os
 import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -36,6 +35,8 @@ from fairbench.data import columns as of_columns
 from fairbench.data import contents
 from fairbench.data.columns import are_missing, numbers, to_numbers, unique_names
 from fairbench.data.contents import ARROW, EXCEL, PARQUET
+from fairbench.data.dataset import Dataset, Source, Task
+from fairbench.data.download import Archive
 
 _BLOCK = 1 << 20
 
@@ -128,14 +129,15 @@ def read_any_table(
             raise UserError(f"sheet={part.sheet}: {path.name} is no Excel file, and has no sheets")
         if kind in (PARQUET, ARROW):
             large = distinct and kind == PARQUET and not part.rows
-            frame = _distinct(path, named) if large else None
+            with _readable(path, kind):
+                frame = distinct_rows(path, named) if large else None
             if frame is None:
-                table = read_arrow(path, kind, named, without, every=every)
-                frame = as_texts(table, path.name, {*exact, *named} if numeric is None else None)
+                table = _read_arrow(path, kind, named, without, every=every)
+                frame = _as_texts(table, path.name, {*exact, *named} if numeric is None else None)
                 first, last = part.first_and_last
                 frame = frame.iloc[first - 1 : last]
         else:
-            data, guessed, separator, names = text_table(path, content, named, part.sheet)
+            data, guessed, separator, names = _text_table(path, content, named, part.sheet)
             columns = check_columns(path.name, named, names, without)
             only = columns if every else named
             frame = read_table(
@@ -207,8 +209,8 @@ def names_in(path: Path, named: Sequence[str], part: TablePart = ALL_ROWS) -> Se
     """
     content = _, kind, _ = contents.content_of(path)
     if kind in (PARQUET, ARROW):
-        return list(read_arrow(path, kind, (), every=True).column_names)
-    return unique_names(text_table(path, content, named, part.sheet)[-1])
+        return list(_read_arrow(path, kind, (), every=True).column_names)
+    return unique_names(_text_table(path, content, named, part.sheet)[-1])
 
 
 def say_guessed(path: Path, guessed: Sequence[str]) -> None:
@@ -296,7 +298,7 @@ def with_decimal_points(
     return frame.assign(**changed), (f"numbers with a decimal comma in {listed}",)
 
 
-def text_table(
+def _text_table(
     path: Path, content: contents.Content, named: Sequence[str], sheet: str = ""
 ) -> tuple[bytes, tuple[str, ...], str, Sequence[str]]:
     """Return a text or the sheet of an Excel file, what separates its fields, and the header.
@@ -313,8 +315,7 @@ def text_table(
     if kind == EXCEL:
         data, of_sheet = contents.sheet_as_text(data, path.name, named, sheet)
         return data, guessed + of_sheet, ",", header(data, path.name)
-    if not guessed:
-        check_text(path)
+    _check_text(data, path.name)
     if separator_line := _SEPARATOR_LINE.match(data):  # Excel's own line that says so
         data = data[separator_line.end() :]
     usual = "\t" if path.suffix == ".tsv" else ","
@@ -334,15 +335,12 @@ _SEPARATOR_LINE = re.compile(rb"sep=[,;|\t]\r?\n", re.IGNORECASE)
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
-def check_text(path: Path) -> None:
-    """Refuse a delimited text file that would take more memory than is allowed."""
-    size = path.stat().st_size
-    check_memory(3 * size, path.name)
-    with open(path, "rb") as file:
-        first_line = file.readline()
-        columns = 1 + max(first_line.count(sign) for sign in (b",", b"\t", b";"))
-        fields = sum(block.count(b"\n") for block in iter(lambda: file.read(_BLOCK), b""))
-    check_memory(3 * size + fields * columns * files.FIELD + columns * files.COLUMN, path.name)
+def _check_text(data: bytes, file: str) -> None:
+    """Refuse a delimited text that would take more memory than is allowed."""
+    first_line = data[: data.find(b"\n") + 1 or len(data)]
+    columns = 1 + max(first_line.count(sign) for sign in (b",", b"\t", b";"))
+    fields = data.count(b"\n") * columns
+    check_memory(3 * len(data) + fields * files.FIELD + columns * files.COLUMN, file)
 
 
 def read_table(
@@ -439,10 +437,104 @@ def _parse(
     return csv.read_csv(rows, read, parse, types), wrong
 
 
-def read_codes(content: bytes, file: str, wide: Collection[str] = ()) -> pd.DataFrame:
-    """Read a table of whole numbers with a header as int16, `wide` columns as int32."""
-    names = header(content, file)
-    return read_typed(content, file, {n: "int32" if n in wide else "int16" for n in names})
+@dataclass(frozen=True, eq=False)
+class RawTable:
+    """The raw file of a data set as strings, whose columns its loader reads as what they are.
+
+    A column that is missing, and a value that is not what it should be, are refused with the file,
+    the column and the row.
+
+    Attributes
+    ----------
+    frame : the rows; the index counts those of the file from 0, also where some are left out.
+    source : the file.
+    width : how many columns it has, where it may have no others.
+    """
+
+    frame: pd.DataFrame
+    source: Source
+    width: int | None = None
+
+    @classmethod
+    def read(
+        cls, archive: Archive, source: Source, width: int | None = None, **how: Any
+    ) -> RawTable:
+        """Read a Parquet file, or a text as :func:`read_table` does with its options `how`."""
+        content, file = archive.read(source), source.path
+        if file.endswith(".parquet"):
+            return cls(_as_texts(parquet_table(content, file), file), source, width)
+        return cls(read_table(content, file, **how), source, width)
+
+    def where(self, rows: pd.Series) -> RawTable:
+        """Return the rows that are kept, (n,) true of those."""
+        return replace(self, frame=self.frame[rows])
+
+    def text(self, column: str) -> pd.Series:
+        """Return a column as it is written."""
+        of_columns.require_columns(self.frame, [column], self.source.path, width=self.width)
+        return self.frame[column]
+
+    def number(self, column: str, *, missing: str | None = None) -> pd.Series:
+        """Return a column as float64; `missing` and nothing else becomes NaN."""
+        return numbers(self.text(column).to_frame(), column, self.source.path, missing=missing)
+
+    def category(
+        self, column: str, *, allowed: Collection[str] | None = None, missing: str | None = None
+    ) -> pd.Series:
+        """Return a column as a categorical with sorted categories; `missing` becomes NaN.
+
+        Raises
+        ------
+        DataError : a value that is not `allowed`, or an empty one; names the first.
+        """
+        text = self.text(column)
+        fine = text.isin(list(allowed)) if allowed is not None else text != ""
+        if missing is not None:
+            fine |= text == missing
+        valid = f"is not one of {', '.join(sorted(allowed))}" if allowed else "is empty"
+        place = of_columns.ColumnRef(self.source.path, column)
+        place.refuse_as(text, ~fine.to_numpy(), valid)
+        present = sorted(set(text.unique()) - {missing})
+        known = text if missing is None else text.where(text != missing)
+        return pd.Series(pd.Categorical(known, categories=present), index=text.index, name=column)
+
+    def labels(self, column: str, names: Mapping[str, str]) -> pd.Series:
+        """Return a column of codes as the labels that `names` has for them, and for no others."""
+        return of_columns.labels(self.category(column, allowed=names), names)
+
+    def flag(self, column: str, positive: str = "1", negative: str = "0") -> pd.Series:
+        """Return True where the column is `positive` and False where `negative`; nothing else."""
+        return self.category(column, allowed=(positive, negative)) == positive
+
+    def dataset(
+        self,
+        name: str,
+        features: Mapping[str, pd.Series] | pd.DataFrame,
+        sensitive: Mapping[str, pd.Series],
+        target: pd.Series,
+        *,
+        privileged: Mapping[str, str] | None = None,
+        task: Task = Task.BINARY,
+        **about: Any,
+    ) -> Dataset:
+        """Return a data set of this file, its rows counted from 0; `about` are its other fields.
+
+        Parameters
+        ----------
+        target : true for label 1 of a binary task.
+        privileged : attribute -> reference group, by default the first of each.
+        """
+        first = {key: str(labels.cat.categories[0]) for key, labels in sensitive.items()}
+        return Dataset(
+            name=name,
+            task=task,
+            features=pd.DataFrame(features).reset_index(drop=True),
+            target=(target.astype(int) if target.dtype == bool else target).reset_index(drop=True),
+            sensitive=pd.DataFrame(sensitive).reset_index(drop=True),
+            privileged=first | dict(privileged or {}),
+            sources=(self.source,),
+            **about,
+        )
 
 
 def read_typed(
@@ -557,7 +649,7 @@ def read_costs(path: str, classes: Sequence[str]) -> Floats:
     return np.column_stack([numbers(frame, name, path).to_numpy()[order] for name in classes])
 
 
-def read_arrow(
+def _read_arrow(
     path: Path,
     kind: str,
     named: Sequence[str],
@@ -571,24 +663,38 @@ def read_arrow(
     ------
     UserError : it is damaged, lacks a column, or takes more memory than is allowed.
     """
-    from pyarrow.parquet import read_schema
+    from pyarrow import parquet
 
-    try:
+    with _readable(path, kind):
         if kind == ARROW:
             table = _read_ipc(path)
             columns = check_columns(path.name, named, table.column_names, without)
             table = table.rename_columns(unique_names(table.column_names))
             return _within_memory(table.select(columns if every else list(named)), path.name)
-        with open(path, "rb") as file:
-            columns = check_columns(path.name, named, read_schema(file).names, without)
-        return read_parquet(path, columns if every else named)
+        with OSFile(os.fsencode(path)) as source:
+            schema = parquet.read_schema(source)
+            found = schema.names
+            columns = check_columns(path.name, named, found, without)
+            if unique_names(found) == found:
+                texts = [field.name for field in schema if files.is_text(field)]
+                only = columns if every else named
+                table = files.table_within(source, path.name, only, texts)
+            else:  # which cannot be told apart by name before all are read
+                table = files.table_within(source, path.name)
+                table = table.rename_columns(unique_names(found))
+        return table.select(columns if every else list(named))
+
+
+@contextmanager
+def _readable(path: Path, kind: str) -> Iterator[None]:
+    """Say of a file that Arrow cannot read which it is."""
+    try:
+        yield
     except (ArrowException, EOFError) as error:
-        raise _unreadable(path, kind, error) from error
-
-
-def _unreadable(path: Path, kind: str, error: Exception) -> DataError:
-    reason = str(error).splitlines()[0][:150]
-    return DataError(f"{path.name} is not a table in {kind} that can be read: {reason}")
+        reason = str(error).splitlines()[0][:150]
+        raise DataError(
+            f"{path.name} is not a table in {kind} that can be read: {reason}"
+        ) from error
 
 
 def _read_ipc(path: Path) -> pa.Table:
@@ -626,29 +732,6 @@ def _within_memory(table: pa.Table, file: str) -> pa.Table:
     return table
 
 
-def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read columns of a Parquet file, all by default, that fit into the memory that is allowed.
-
-    Columns are called as :func:`fairbench.data.columns.unique_names` has it.
-
-    Raises
-    ------
-    UserError : they do not fit, by the file's footer or by the texts it repeats.
-    ArrowException, OSError : it is not such a file.
-    """
-    from pyarrow import parquet
-
-    with OSFile(os.fsencode(path)) as source:
-        schema = parquet.read_schema(source)
-        names = unique_names(schema.names)
-        if names == schema.names:
-            texts = [field.name for field in schema if files.is_text(field)]
-            table = files.table_within(source, path.name, columns, texts)
-        else:  # which cannot be told apart by name before all are read
-            table = files.table_within(source, path.name).rename_columns(names)
-    return table.select(list(columns)) if columns else table
-
-
 def parquet_table(content: bytes, file: str) -> pa.Table:
     """Read a data set's verified Parquet file from its content in memory.
 
@@ -664,7 +747,7 @@ def parquet_table(content: bytes, file: str) -> pa.Table:
         raise DataError(f"{file}: not a Parquet file: {str(error).splitlines()[0]}") from error
 
 
-def as_texts(table: pa.Table, file: str, texts: Collection[str] | None = None) -> pd.DataFrame:
+def _as_texts(table: pa.Table, file: str, texts: Collection[str] | None = None) -> pd.DataFrame:
     """Return the columns of a Parquet file as strings; missing values and NaN are empty.
 
     Whole numbers are written without a point, 0 without a sign, and truths as ``True`` and
@@ -708,22 +791,6 @@ def as_texts(table: pa.Table, file: str, texts: Collection[str] | None = None) -
     return pd.DataFrame({name: column.to_pandas() for name, column in columns.items()})
 
 
-def _distinct(path: Path, named: Sequence[str]) -> pd.DataFrame | None:
-    """Return the distinct rows of a Parquet file of many rows; None of fewer, or of too many."""
-    from pyarrow.parquet import read_metadata
-
-    try:
-        with open(path, "rb") as file:
-            metadata = read_metadata(file)
-        header_names = metadata.schema.names
-        columns = check_columns(path.name, named, header_names)
-        if metadata.num_rows < MANY_ROWS or columns != header_names:
-            return None
-        return distinct_rows(path, named)
-    except ArrowException as error:
-        raise _unreadable(path, PARQUET, error) from error
-
-
 MANY_ROWS = 5_000_000  # fewer rows are read like any other table, which takes seconds
 MOST_DISTINCT = 100_000  # rows; more are not counted here
 _BATCH = 1 << 20
@@ -745,7 +812,8 @@ def distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
 
     Returns
     -------
-    None where there are more than :data:`MOST_DISTINCT` of them.
+    None where the file has fewer than :data:`MANY_ROWS` rows, two columns of one name, or more than
+    :data:`MOST_DISTINCT` distinct rows.
 
     Raises
     ------
@@ -759,8 +827,12 @@ def distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
     found: list[pd.DataFrame] = []
     rows_read = 0
     with OSFile(os.fsencode(path)) as source:
-        texts = [field.name for field in read_schema(source) if files.is_text(field)]
+        schema = read_schema(source)
+        texts = [field.name for field in schema if files.is_text(field)]
+        is_plain = check_columns(path.name, names, schema.names) == schema.names
         with ParquetFile(source, read_dictionary=texts) as file:
+            if file.metadata.num_rows < MANY_ROWS or not is_plain:
+                return None
             for group in range(file.metadata.num_row_groups):
                 files.check_parquet(file, path.name, columns=names, groups=[group])
             for batch in file.iter_batches(_BATCH, columns=names):
@@ -770,7 +842,7 @@ def distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
                 of_batch = grouped.aggregate([("row", "count"), ("row", "min")])
                 if len(of_batch) > MOST_DISTINCT:
                     return None
-                written = as_texts(of_batch.select(keys).rename_columns(names), path.name)
+                written = _as_texts(of_batch.select(keys).rename_columns(names), path.name)
                 counted = {"times": of_batch["row_count"], "first": of_batch["row_min"]}
                 found.append(written.set_axis(keys, axis=1).assign(**counted))
                 # Values that differ, such as 0 and -0, may be written alike.

@@ -20,8 +20,8 @@ from fairbench.core.errors import (
     unknown_name,
 )
 from fairbench.core.text import digest, quoted, shortened
-from fairbench.data import download as dataset_cache
 from fairbench.data.dataset import Dataset, Task, check_combinable, family_of
+from fairbench.data.download import Archive, with_checksums
 from fairbench.data.features import SequenceEncoding, Sequences
 from fairbench.data.groups import check_few_groups
 from fairbench.data.splits import Split
@@ -109,13 +109,15 @@ def components(config: Config) -> Components:
 def load_dataset(config: Config) -> Dataset:
     """Load the data set of a configuration; a process keeps the last few it loaded."""
     options = config["dataset"]
-    archive = dataset_cache.Archive.of(**config["data"])
+    archive = Archive.of(**config["data"])
     key = digest([options, str(archive)])
     if options.get("path"):
         # A file of the user's may change between two runs of one process.
         _loaded.pop(key, None)
     if key not in _loaded:
-        data = dataset_cache.load(archive, options, constructor("dataset", options))
+        data = constructor("dataset", options)(archive)
+        if not options.get("path"):
+            data = with_checksums(data, archive)
         check_combinable(data.sensitive, f"dataset={data.name}")
         _loaded[key] = data
         while len(_loaded) > _KEPT:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from fairbench.core import fingerprint
-from fairbench.core.fingerprint import code_digest, computing_tree, describe, versions
+from fairbench.core.fingerprint import code_digest, describe, versions
 from fairbench.core.text import digest
 from tests.harness import ROOT
 
@@ -278,7 +278,8 @@ def test_the_layout_of_no_module_of_the_project_counts(package, tmp_path):
     for path in paths:
         copy.write_text(ast.unparse(ast.parse(path.read_text())))
         one, other = (
-            ast.dump(computing_tree(ast.parse(file.read_bytes()))) for file in (path, copy)
+            ast.dump(fingerprint._Reduce().visit(ast.parse(file.read_bytes())))
+            for file in (path, copy)
         )
         assert one == other, path
 

@@ -16,7 +16,7 @@ import pytest
 from fairbench.core import errors, processes
 from fairbench.core.errors import UserError, warn
 from fairbench.core.files import unsealed_json
-from fairbench.core.processes import BusyError, JsonFile, alone, held, locked, using, working
+from fairbench.core.processes import BusyError, JsonFile, alone, locked, using, working
 from fairbench.results.runs import BusyCellError, Store
 from tests.harness import ROOT
 
@@ -56,14 +56,14 @@ def left(folder):
 
 
 def test_a_lock_is_ones_alone_and_names_its_holder(tmp_path):
-    path = tmp_path / "a.lock"
+    path = tmp_path / "locks" / "a.lock"
     with locked(path):
-        assert held(path)
+        assert working(tmp_path)
         for shared in (False, True):
             with pytest.raises(BusyError, match=f"process {os.getpid()} on .*"):
                 locked(path, shared=shared, seconds=0).__enter__()
     assert not path.exists()
-    assert not held(path)
+    assert not working(tmp_path)
 
 
 def test_a_shared_lock_is_shared_and_its_file_goes_with_the_last(tmp_path):
@@ -145,7 +145,7 @@ def test_without_locks_the_command_says_so_once_and_goes_on(tmp_path, monkeypatc
     said = capsys.readouterr().err
     assert said.count("has no locks: give it one command at a time") == 1
     assert left(tmp_path) == []
-    assert processes.holder(tmp_path / "none") == "another process"
+    assert processes._holder(tmp_path / "none") == "another process"
 
 
 @pytest.mark.thorough

@@ -15,7 +15,7 @@ import pytest
 
 from fairbench.core import processes
 from fairbench.core.files import MEMORY
-from fairbench.core.processes import GivenUpError, in_time, out_of_memory
+from fairbench.core.processes import GivenUpError, failure, in_time
 from tests.harness import quick
 
 # Pages that are asked for while an array comes and goes, without and with it.
@@ -120,11 +120,11 @@ def test_what_a_library_reserves_is_no_loss_where_address_space_is_limited(limit
 
 
 def test_errors_of_too_little_memory_are_told_from_others():
-    assert "more memory than there is" in out_of_memory(MemoryError())
-    assert "more memory than there is" in out_of_memory(OSError(12, "Cannot allocate memory"))
-    assert "libx.so" in out_of_memory(ImportError("libx.so: failed to map segment"))
-    assert not out_of_memory(OSError(2, "No such file"))
-    assert not out_of_memory(ModuleNotFoundError("no rich"))
+    for error in (MemoryError(), OSError(12, "Cannot allocate memory")):
+        assert "more memory than there is" in failure(error)[0]
+    assert "lack of memory or else: libx.so" in failure(ImportError("libx.so: failed to map"))[0]
+    for other in (OSError(2, "No such file"), ModuleNotFoundError("no rich")):
+        assert "memory" not in failure(other)[0]
 
 
 def test_work_that_takes_ever_more_memory_is_given_up():

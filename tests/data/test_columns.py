@@ -6,9 +6,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from fairbench.data.columns import spelled, to_numbers, unique_names
-from fairbench.data.tables import as_texts
+from fairbench.data.tables import read_any_table
 
 
 @given(st.floats(allow_nan=False), st.sampled_from(["", "NA", "x", "1e5", "0.1"]))
@@ -58,13 +59,14 @@ def test_no_column_takes_the_name_of_another(header, names):
     assert unique_names(header) == names
 
 
-def test_values_of_parquet_that_are_missing_are_empty():
+def test_values_of_parquet_that_are_missing_are_empty(tmp_path):
     columns = {
         "a": pa.array([1.0, float("nan"), None]),
         "b": pa.array([1, 2, None]).dictionary_encode(),
         "c": pa.array([True, False, None]),
     }
-    texts = as_texts(pa.table(columns), "file")
+    parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
+    texts = read_any_table(tmp_path / "t.parquet", list(columns))
     assert texts.to_dict("list") == {
         "a": ["1", "", ""], "b": ["1", "2", ""], "c": ["True", "False", ""]
     }  # fmt: skip

@@ -59,7 +59,8 @@ def test_they_are_the_rows_of_the_table_in_the_order_of_their_first(tmp_path, fe
     assert times_of(whole) is None
 
 
-def test_too_many_distinct_rows_are_not_counted(tmp_path, monkeypatch):
+def test_too_many_distinct_rows_are_not_counted(tmp_path, monkeypatch, few_are_many):
+    monkeypatch.setattr(distinct, "_BATCH", 1000)
     monkeypatch.setattr(distinct, "MOST_DISTINCT", 50)
     path = written(pd.DataFrame({"a": range(60), "b": 0}), tmp_path / "t.parquet")
     assert distinct_rows(path, ["a"]) is None
@@ -101,11 +102,10 @@ def audited(path, out, capsys, *words):
     ],
     ids=" ".join,
 )
-def test_an_audit_is_the_same_to_the_last_sign(words, tmp_path, capsys, monkeypatch):
+def test_an_audit_is_the_same_to_the_last_sign(words, tmp_path, capsys, monkeypatch, request):
     path = written(people(3000), tmp_path / "people.parquet", row_group_size=700)
     whole = audited(path, tmp_path / "whole", capsys, *words)
-    monkeypatch.setattr(distinct, "MANY_ROWS", 1)
-    monkeypatch.setattr(distinct, "_BATCH", 97)
+    request.getfixturevalue("few_are_many")
     counted = []
     read = distinct.distinct_rows
     monkeypatch.setattr(distinct, "distinct_rows", lambda *of: counted.append(of) or read(*of))

@@ -223,42 +223,32 @@ def test_predefined_draws_another_validation_part_each_repeat(data):
     assert not np.array_equal(one.validation, other.validation)
 
 
-def test_predefined_refuses_a_data_set_without_marks(make_dataset):
-    with pytest.raises(UserError) as refusal:
-        Predefined().folds(make_dataset(N), seed=0)
-    assert str(refusal.value) == (
-        "split=predefined needs a data set with its own test part; toy has none: "
-        "use split=holdout or split=kfold"
-    )
-
-
-def test_more_folds_than_rows_are_refused(make_dataset):
-    with pytest.raises(UserError) as refusal:
-        KFold(11).folds(make_dataset(10), seed=0)
-    assert str(refusal.value) == "split.n_folds is 11, but toy has 10 rows"
-
-
 @pytest.mark.parametrize(
-    ("split", "fold", "train", "test"),
+    ("split", "clusters", "sentence"),
     [
-        (RepeatedHoldout(train=0.999), 0, 10, 0),
-        (RepeatedHoldout(train=0.001), 0, 0, 10),
-        (RepeatedHoldout(train=0.5, validation=0.99), 0, 0, 5),
+        (
+            Predefined(),
+            None,
+            "split=predefined needs a data set with its own test part; toy has none: "
+            "use split=holdout or split=kfold",
+        ),
+        (KFold(11), None, "split.n_folds is 11, but toy has 10 rows"),
+        (RepeatedHoldout(train=0.999), None, "fold 0 has 10 training and 0 test rows"),
+        (RepeatedHoldout(train=0.001), None, "fold 0 has 0 training and 10 test rows"),
+        (
+            RepeatedHoldout(train=0.5, validation=0.99),
+            None,
+            "fold 0 has 0 training and 5 test rows",
+        ),
+        (KFold(4), pd.Series(np.arange(10) % 3), "fold 3 has 10 training and 0 test rows"),
     ],
 )
-def test_a_split_that_leaves_a_part_empty_is_refused(make_dataset, split, fold, train, test):
+def test_a_split_that_leaves_a_part_empty_is_refused(make_dataset, split, clusters, sentence):
+    if sentence.startswith("fold"):
+        sentence = f"toy: repeat 0, {sentence} of 10; both need at least one"
     with pytest.raises(UserError) as refusal:
-        split.folds(make_dataset(10), seed=0)
-    assert str(refusal.value) == (
-        f"toy: repeat 0, fold {fold} has {train} training and {test} test rows of 10; "
-        "both need at least one"
-    )
-
-
-def test_fewer_clusters_than_folds_are_refused(make_dataset):
-    data = make_dataset(12, clusters=pd.Series(np.arange(12) % 3))
-    with pytest.raises(UserError, match="^toy: repeat 0, fold 3 has 12 training and 0 test rows"):
-        KFold(4).folds(data, seed=0)
+        split.folds(make_dataset(10, clusters=clusters), seed=0)
+    assert str(refusal.value) == sentence
 
 
 @pytest.mark.parametrize(

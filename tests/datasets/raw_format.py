@@ -4,6 +4,9 @@ import csv
 import io
 from dataclasses import dataclass, field
 
+from fairbench.components import imported
+from fairbench.data.download import sources_of
+
 
 @dataclass(frozen=True)
 class Raw:
@@ -19,8 +22,8 @@ class Raw:
     files: dict[str, bytes]
     rows: int
     names: tuple[str, ...]
-    number: str | None
-    target: str | None
+    number: str | None = None
+    target: str | None = None
     header: bool = True
     separator: str = ","
     skipped: int = 0
@@ -86,10 +89,16 @@ def table(columns, separator=",", *, header=True, end="\n"):
     return end.join(lines) + end
 
 
-def of_columns(loader, path, columns, *, rows=None, number=None, target=None, end="\n", **more):
-    """Return a task of one file with these columns, of which it keeps all rows by default."""
+def of_columns(loader, columns, path="", *, rows=None, end="\n", head="", **more):
+    """Return a task of one file with these columns, of which it keeps all rows by default.
+
+    Its path is by default that of the first file that the loader's module names; `head` are lines
+    before the table.
+    """
+    path = path or sources_of(imported(f"datasets.{loader.partition('.')[0]}"))[0].path
     header, separator = more.get("header", True), more.get("separator", ",")
-    content = table(columns, separator, header=header, end=end).encode()
+    content = head + table(columns, separator, header=header, end=end)
     names = tuple(name.strip('"') for name in columns)
     rows = len(next(iter(columns.values()))) if rows is None else rows
-    return Raw(loader, {path: content}, rows, names, number, target, **more)
+    files = {path: content.encode()}
+    return Raw(loader, files, rows, names, skipped=head.count("\n"), **more)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fairbench.components.datasets import acs as acs_loader
 from tests.datasets.raw_format import Raw, cycle, of_columns, table, whole, words
 
 
@@ -53,65 +54,45 @@ def twins_under2000g():
     columns |= {"treatment": ["0", "1"] * 6, "nprevistq": [*cycle(["0.0", "4.0"], n - 2), "", ""]}
     columns |= {"tobacco": cycle(["", "1.0", "0.0"], n), "outcome": cycle(["0", "1", "0"], n)}
     columns["crace"] = [value for pair in range(6) for value in ("12"[pair % 2],) * 2]
-    return of_columns(
-        "twins.under_2000g",
-        "twins/twins_under2000g_long_derived.csv",
-        columns,
-        rows=n - 2,
-        number="wt",
-    )
+    path = "twins/twins_under2000g_long_derived.csv"
+    return of_columns("twins.under_2000g", columns, path, rows=n - 2, number="wt")
 
 
-def _acs(loader, path, names, target, options):
+def _acs(task, target):
     draw, n = np.random.default_rng(12), 12
-    columns = {name: whole(draw, 0, 9, n) for name in names}
+    columns = {name: whole(draw, 0, 9, n) for name in acs_loader._COLUMNS[task].split()}
     if "row" in columns:
         columns["row"] = [str(400_000 * row // 3) for row in range(n)]
-    shift = 0 if "row" in names else 1
+    shift = 0 if "row" in columns else 1
     columns["RAC1P"] = cycle([str(shift), str(shift + 1)], n)
     columns |= {"SEX": cycle(["1", "2", "2"], n), "AGEP": whole(draw, 17, 94, n)}
     columns[target] = cycle(["0", "1", "0"], n)
     if "group" in columns:
         columns["group"] = cycle(["0", "1"], n)
-    return of_columns(loader, path, columns, number="AGEP", options=options)
+        return of_columns("acs.employment_fu", columns, number="AGEP")
+    path, options = acs_loader.NATIONAL[task].path, {"task": task}
+    return of_columns("acs.national", columns, path, number="AGEP", options=options)
 
 
 def acs_income():
     """Whole-number codes; race recoded to start at 0; the target first."""
-    names = words("row PINCP RAC1P SCHL POBP SEX OCCP RELP COW MAR WKHP AGEP")
-    path = "acs/acs_income_us2018_20pct_derived.csv"
-    return _acs("acs.national", path, names, "PINCP", {"task": "income"})
+    return _acs("income", "PINCP")
 
 
 def acs_mobility():
     """The same for mobility, where income is a feature of more than 16 bits."""
-    names = words(
-        "row MIG RAC1P DEAR SEX ESP DEYE MIL AGEP DIS ANC SCHL ESR RELP NATIVITY COW PINCP DREM "
-        "MAR JWMNP WKHP GCL CIT"
-    )
-    path = "acs/acs_mobility_us2018_20pct_derived.csv"
-    raw = _acs("acs.national", path, names, "MIG", {"task": "mobility"})
+    raw = _acs("mobility", "MIG")
     return replace(raw, files=raw.with_cell(3, "PINCP", "123456"))
 
 
 def acs_public_coverage():
     """The same for public coverage."""
-    names = words(
-        "row PUBCOV RAC1P DEAR SEX ESP DEYE MIL AGEP DIS ANC SCHL MIG ESR NATIVITY FER PINCP DREM "
-        "MAR CIT"
-    )
-    path = "acs/acs_public_coverage_us2018_20pct_derived.csv"
-    return _acs("acs.national", path, names, "PUBCOV", {"task": "public_coverage"})
+    return _acs("public_coverage", "PUBCOV")
 
 
 def acs_employment_fu():
     """FairlyUncertain's sample: race 1 and 2, and the group beside it."""
-    names = words(
-        "AGEP SCHL MAR RELP DIS ESP CIT MIG MIL ANC NATIVITY DEAR DEYE DREM SEX RAC1P "
-        "ESR_employed group"
-    )
-    path = "acs/acs_employment_ny2018_10pct_derived.csv"
-    return _acs("acs.employment_fu", path, names, "ESR_employed", {})
+    return _acs("employment_fu", "ESR_employed")
 
 
 PUMS = words(
@@ -131,12 +112,6 @@ def acs():
     for name in ("COW", "ESR", "WKHP", "JWMNP", "PINCP", "OCCP", "GCL", "FER"):
         for row in draw.integers(n, size=8):
             columns[name][row] = ""
-    return of_columns(
-        "acs_pums.load",
-        "acs/2018/1-Year/psam_p36.csv",
-        columns,
-        number="AGEP",
-        options={"task": "employment"},
-        wide=False,
-        gaps=True,
-    )
+    path, options = "acs/2018/1-Year/psam_p36.csv", {"task": "employment"}
+    about = {"number": "AGEP", "options": options, "wide": False, "gaps": True}
+    return of_columns("acs_pums.load", columns, path, **about)

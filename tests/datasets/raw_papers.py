@@ -13,23 +13,14 @@ ADULT = words(
 
 
 def _adult_part(draw, n, period):
-    columns = {
-        "age": whole(draw, 17, 80, n),
-        "workclass": cycle(["Private", "State-gov", "?"], n),
-        "fnlwgt": whole(draw, 10_000, 900_000, n),
-        "education": cycle(["Bachelors", "HS-grad"], n),
-        "education-num": cycle(["13", "9"], n),
-        "marital-status": cycle(["Divorced", "Never-married"], n),
-        "occupation": cycle(["Sales", "Tech-support"], n),
-        "relationship": cycle(["Husband", "Wife"], n),
-        "race": cycle(["White", "Black", "Other"], n),
-        "sex": cycle(["Male", "Female"], n),
-        "capital-gain": ["0"] * n,
-        "capital-loss": ["0"] * n,
-        "hours-per-week": ["40"] * n,
-        "native-country": cycle(["United-States", "Cuba"], n),
-        "income": [f"{value}{period}" for value in cycle(["<=50K", ">50K", "<=50K", ">50K"], n)],
-    }
+    columns = {name: cycle(["Sales", "Tech-support"], n) for name in ADULT}
+    columns |= {"age": whole(draw, 17, 80, n), "fnlwgt": whole(draw, 10_000, 900_000, n)}
+    columns |= {"workclass": cycle(["Private", "State-gov", "?"], n)}
+    columns |= {"education-num": cycle(["13", "9"], n), "hours-per-week": ["40"] * n}
+    columns |= {"capital-gain": ["0"] * n, "capital-loss": ["0"] * n}
+    columns |= {"race": cycle(["White", "Black", "Other"], n), "sex": cycle(["Male", "Female"], n)}
+    columns |= {"native-country": cycle(["United-States", "Cuba"], n)}
+    columns |= {"income": cycle([f"<=50K{period}", f">50K{period}"], n)}
     return table(columns, ", ", header=False)
 
 
@@ -71,17 +62,8 @@ def german():
     columns["personal_status"] = cycle(["A91", "A92", "A93", "A94"], n)
     columns["age"] = cycle(["24", "25", "26", "60"], n)
     columns["credit"] = cycle(["1", "1", "2"], n)
-    content = table({name: columns[name] for name in GERMAN}, " ", header=False).encode()
-    return Raw(
-        loader="german.load",
-        files={"german/german.data": content},
-        rows=n,
-        names=GERMAN,
-        number="credit_amount",
-        target="credit",
-        header=False,
-        separator=" ",
-    )
+    about = {"number": "credit_amount", "target": "credit"}
+    return of_columns("german.load", columns, header=False, separator=" ", **about)
 
 
 COMPAS = words(
@@ -166,15 +148,7 @@ def bank():
         for name in BANK
     }
     columns['"age"'] = cycle(["39", "40", "41"], n)
-    return of_columns(
-        "bank.load",
-        "bank/bank-additional-full.csv",
-        columns,
-        rows=8,
-        number="euribor3m",
-        target="y",
-        separator=";",
-    )
+    return of_columns("bank.load", columns, rows=8, number="euribor3m", target="y", separator=";")
 
 
 def insurance():
@@ -189,7 +163,7 @@ def insurance():
         "region": cycle(["southwest", "southeast", "northwest", "northeast"], n),
         "charges": [str(1000.5 * (row + 1)) for row in range(n)],
     }
-    return of_columns("insurance.load", "insurance/insurance.csv", columns, number="charges")
+    return of_columns("insurance.load", columns, number="charges")
 
 
 def ihdp():
@@ -199,7 +173,7 @@ def ihdp():
     columns = {name: [f"{value:.4f}" for value in draw.normal(size=n)] for name in names}
     columns |= {"treatment": cycle(["0", "1", "0"], n), "x7": cycle(["0", "1"], n)}
     columns |= {f"x{i}": cycle(["1", "0"], n) for i in range(8, 26)} | {"x14": cycle(["1", "2"], n)}
-    return of_columns("ihdp.load", "ihdp/ihdp_npci_1.csv", columns, number="x3", header=False)
+    return of_columns("ihdp.load", columns, number="x3", header=False)
 
 
 def ricci():
@@ -213,4 +187,4 @@ def ricci():
         "Race": cycle(["W", "B", "H"], 6),
         "Combine": [f"{score:g}" for score in scores],
     }
-    return of_columns("ricci.load", "ricci/ricci.csv", columns, number="Combine")
+    return of_columns("ricci.load", columns, number="Combine")

@@ -18,14 +18,8 @@ def communities():
     columns |= {"LemasSwornFT": cycle(["?", "0.5"], n), "OtherPerCap": cycle(["0.2", "0.3"], n)}
     columns["OtherPerCap"][3] = "?"
     columns["racepctblack"] = cycle(["0.2", "0.21", "0.1"], n)
-    return of_columns(
-        "communities.load",
-        "communities/communities.data",
-        columns,
-        number="population",
-        end="\r\n",
-        header=False,
-    )
+    about = {"number": "population", "end": "\r\n", "header": False}
+    return of_columns("communities.load", columns, **about)
 
 
 def law_school():
@@ -40,9 +34,7 @@ def law_school():
         "zfygpa": cycle(["-1.5", "0.5", "2.5"], n),
         "aif360_position": [str(n - row) for row in range(n)],
     }
-    return of_columns(
-        "law_school.gpa", "law_school/law_school_gpa_reconstructed.csv", columns, number="lsat"
-    )
+    return of_columns("law_school.gpa", columns, number="lsat")
 
 
 def law_school_kusner():
@@ -59,7 +51,7 @@ def law_school_kusner():
         "sander_index": ["0.78"] * n,
         "first_pf": ["1.0"] * n,
     }
-    return of_columns("law_school.kusner", "law_school/law_data.csv", columns, number="UGPA")
+    return of_columns("law_school.kusner", columns, "law_school/law_data.csv", number="UGPA")
 
 
 STUDIES = words("decile1b decile3 lsat ugpa zfygpa zgpa fulltime fam_inc")
@@ -78,9 +70,7 @@ def law_school_bar():
     columns |= {"race1": cycle(["white", "black", ""], n), "gender": cycle(["male", "female"], n)}
     columns |= {"pass_bar": cycle(["1", "1", "0"], n), "decile3": cycle(["", "5"], n)}
     columns["DOB_yr"] = ["1969"] * n
-    return of_columns(
-        "law_school_bar.bar", "law_school/bar_pass_prediction.csv", columns, target="pass_bar"
-    )
+    return of_columns("law_school_bar.bar", columns, target="pass_bar")
 
 
 def _bar_cut(loader, path, race, numbers):
@@ -88,7 +78,7 @@ def _bar_cut(loader, path, race, numbers):
     columns = {name: cycle(["9.0", "7.0"], n) for name in (*STUDIES, "tier")}
     columns |= {"male": cycle(numbers[::-1], n), **race}
     columns["pass_bar"] = cycle([numbers[0], numbers[1], numbers[0]], n)
-    return of_columns(f"law_school_bar.{loader}", path, columns, number="lsat", target="pass_bar")
+    return of_columns(f"law_school_bar.{loader}", columns, path, number="lsat", target="pass_bar")
 
 
 def law_school_survey():

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.datasets.raw_format import Raw, cycle, of_columns, table, whole, words
+from tests.datasets.raw_format import cycle, of_columns, whole, words
 
 
 def credit_default():
@@ -19,16 +19,8 @@ def credit_default():
     columns |= {"SEX": cycle(["1", "2"], n), "EDUCATION": cycle(["1", "2", "3", "0"], n)}
     columns |= {"MARRIAGE": cycle(["1", "2", "0"], n), names[-1]: cycle(["0", "0", "1"], n)}
     codes = ",".join(["", *(f"X{i}" for i in range(1, 24)), "Y"])
-    content = f"\ufeff{codes}\n{table(columns)}"
-    return Raw(
-        loader="credit_default.load",
-        files={"credit_default/default_of_credit_card_clients.csv": content.encode()},
-        rows=n,
-        names=names,
-        number="BILL_AMT3",
-        target=names[-1],
-        skipped=1,
-    )
+    about = {"number": "BILL_AMT3", "target": names[-1], "head": f"\ufeff{codes}\n"}
+    return of_columns("credit_default.load", columns, **about)
 
 
 DUTCH = words(
@@ -42,20 +34,9 @@ def dutch_census():
     n = 10
     columns = {name: cycle([str(i), str(i + 1)], n) for i, name in enumerate(DUTCH)}
     columns |= {"sex": cycle(["1", "2", "2"], n), "occupation": cycle(["2_1", "5_4_9"], n)}
-    head = ["@relation dutch", ""]
-    head += [f"@attribute {name} {{{','.join(columns[name])}}}" for name in DUTCH]
-    head += ["", "@data", ""]
-    body = table(columns, header=False)
-    return Raw(
-        loader="dutch_census.load",
-        files={"dutch_census/dutch_census_2001.arff": ("\n".join(head) + "\n" + body).encode()},
-        rows=n,
-        names=DUTCH,
-        number=None,
-        target="occupation",
-        header=False,
-        skipped=len(head),
-    )
+    declared = (f"@attribute {name} {{{','.join(columns[name])}}}\n" for name in DUTCH)
+    head = f"@relation dutch\n\n{''.join(declared)}\n@data\n\n"
+    return of_columns("dutch_census.load", columns, target="occupation", head=head, header=False)
 
 
 def oulad():
@@ -75,13 +56,7 @@ def oulad():
         "disability": cycle(["N", "N", "Y"], n),
         "final_result": cycle(["Pass", "Pass", "Fail"], n),
     }
-    return of_columns(
-        "oulad.load",
-        "oulad/oulad_clean_derived.csv",
-        columns,
-        number="studied_credits",
-        target="final_result",
-    )
+    return of_columns("oulad.load", columns, number="studied_credits", target="final_result")
 
 
 STUDENT = words(
@@ -99,14 +74,9 @@ def _student(subject):
     columns |= {name: cycle(["a", "b"], n) for name in texts}
     columns |= {"sex": cycle(["F", "M"], n), "class": cycle(["Low", "High"], n)}
     columns["age"] = cycle(["17", "18", "19"], n)
-    return of_columns(
-        "student.load",
-        f"student/student_{subject}_derived.csv",
-        columns,
-        number="absences",
-        target="class",
-        options={"subject": subject},
-    )
+    path = f"student/student_{subject}_derived.csv"
+    about = {"number": "absences", "target": "class", "options": {"subject": subject}}
+    return of_columns("student.load", columns, path, **about)
 
 
 def student_mat():

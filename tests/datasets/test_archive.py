@@ -7,6 +7,7 @@ import io
 import time
 import zipfile
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import ClassVar
 
 import pytest
@@ -17,7 +18,7 @@ from fairbench.components.datasets import german
 from fairbench.core.errors import DataError
 from fairbench.data import download
 from fairbench.data.dataset import Source
-from fairbench.data.download import Archive
+from fairbench.data.download import Archive, with_checksums
 from tests.datasets.raw_files import RAW
 from tests.harness import quick
 
@@ -66,6 +67,14 @@ def test_a_wrong_checksum_stops_a_loader(tmp_path):
     path.write_bytes(RAW["german"]().files[german.GERMAN.path])
     with pytest.raises(DataError, match=f"expected {german.GERMAN.sha256}"):
         german.load(Archive(search_path=(tmp_path,), store=tmp_path / "store"))
+
+
+def test_without_verification_the_sources_are_what_was_read(archive, save):
+    raw = RAW["german"]()
+    save(raw.files)
+    data = with_checksums(german.load(archive), archive)
+    assert data.sources[0].sha256 == hashlib.sha256(raw.files[raw.path]).hexdigest()
+    assert with_checksums(data, replace(archive, verify=True)) is data
 
 
 def test_a_missing_file_without_an_address(tmp_path):

@@ -1,6 +1,10 @@
 """The real files, where they are found: rows, columns, base rates and groups as published."""
 
 import functools
+import os
+import subprocess
+import sys
+import time
 
 import pytest
 import yaml
@@ -126,3 +130,44 @@ def test_twins_under_2000g_are_pairs():
     data = load("twins_under2000g")
     assert (data.clusters.value_counts() == 2).all()
     assert (data.target.groupby(data.clusters).nunique() == 1).all()
+
+
+def test_adult_is_read_in_under_a_second():
+    load("adult")  # or skipped
+    started = time.process_time()
+    load.__wrapped__("adult")
+    assert time.process_time() - started < 1
+
+
+PEAK = """
+from fairbench.data.download import Archive
+from fairbench.data.features import sparse_onehot
+from fairbench.components.datasets import acs, german
+import pyarrow.csv
+archive = Archive.of(download=False)
+german.load(archive)
+def peak():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) * 1024
+start = peak()
+features = acs.national(archive, task="income").features
+matrix = sparse_onehot(features)
+own = matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes
+own += features.memory_usage(deep=True).sum()
+print((peak() - start) / own)
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_largest_table_and_its_onehot_take_at_most_four_times_their_size():
+    load("acs_income"), load("german")  # or skipped
+    run = subprocess.run(
+        [sys.executable, "-c", PEAK],
+        cwd=CHECKOUT,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert 0 < float(run.stdout) < 4

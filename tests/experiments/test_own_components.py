@@ -8,7 +8,7 @@ import pytest
 
 from fairbench import components
 from fairbench.core.errors import UserError
-from fairbench.core.processes import missing_package
+from fairbench.core.processes import failure
 from fairbench.experiments.execute import WorkUnit, work
 from tests.harness import ROOT, ran, run_py
 
@@ -99,9 +99,9 @@ def test_what_is_missing_names_the_command_of_this_installation(
     monkeypatch.setattr("fairbench.core.processes.requires", lambda name: needed)
     if installed:
         monkeypatch.setattr("fairbench.core.processes._CHECKOUT", tmp_path / "nowhere")
-    said = missing_package(ModuleNotFoundError("no", name=name))
-    assert said == f"the package {name.partition('.')[0]} is not installed: {command}"
-    assert not missing_package(ModuleNotFoundError("no", name="fairbench.nothing"))
+    said = failure(ModuleNotFoundError("no", name=name))
+    assert said[0] == f"the package {name.partition('.')[0]} is not installed: {command}"
+    assert failure(ModuleNotFoundError("no", name="fairbench.nothing"))[1]  # a traceback
 
 
 def test_a_cell_that_needs_a_missing_package_fails_in_a_line(monkeypatch):

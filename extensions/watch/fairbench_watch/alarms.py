@@ -41,14 +41,13 @@ from fairbench.data.columns import (
     check_score,
     each_value,
     labels_of,
-    labels_with_names,
     name_rows_in_errors,
     notes_on_decisions,
     plain_pair,
     scores_of,
     spelled,
 )
-from fairbench.data.groups import MOST_GROUPS, cross_groups
+from fairbench.data.groups import CROSSED, MOST_GROUPS, cross_columns
 from fairbench.data.tables import check_columns
 from fairbench.evaluation.findings import CHANGED, DRIFTED, PASSED
 from fairbench.inference.rates import Limits
@@ -110,7 +109,8 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
             check_score(label, score, file, options.score)
         direction = direction_of(label_names, spelled(options.favourable), options.decision)
         decision = read_decisions(frame, audit_options, direction, score)
-    check_said(direction, audit_options, cross_groups(frame, options.group[0]), decision)
+    by_name = {name: cross_columns(frame, name.split(CROSSED)) for name in options.group}
+    check_said(direction, audit_options, by_name[options.group[0]], decision)
     if column := options.prediction:
         for sentence in notes_on_decisions(frame[column], column, label_names, direction.decisions):
             note(sentence)
@@ -130,8 +130,7 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
             "label": label,
         }
     )
-    groups = pd.DataFrame({name: cross_groups(frame, name) for name in options.group})
-    return WatchedRows(rows, groups, label_names if {0, 1} <= {*label} else ())
+    return WatchedRows(rows, pd.DataFrame(by_name), label_names if {0, 1} <= {*label} else ())
 
 
 def _labels(
@@ -146,9 +145,7 @@ def _labels(
     if not names and decided and len(present) < 2 and not plain_pair(present):
         positive = options.positive or options.decision.partition("/")[0]
         _, names = labels_of(frame[decided], ColumnRef(file, decided), positive)
-    if not names:
-        return labels_of(text, label_column, options.positive)
-    return labels_with_names(text, label_column, names)
+    return labels_of(text, label_column, options.positive, names)
 
 
 # Dates as the periods they lie in, and the order of periods.

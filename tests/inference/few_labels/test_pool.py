@@ -11,7 +11,7 @@ from scipy.stats import qmc
 from benchmarks.coverage.labels import (
     RATES,
     ROWS,
-    Audited,
+    audited,
     counts_alone,
     counts_assisted,
     drawn,
@@ -381,7 +381,7 @@ def least_ratio(rate, labels):
 @pytest.mark.thorough
 @pytest.mark.parametrize("labels", [300, 1000, 2000])
 def test_widths_are_within_a_tenth_of_the_least(labels):
-    pools = drawn(Audited((0.6, 0.4), "calibrated", labels, False), 200, np.random.default_rng(1))
+    pools = drawn(audited((0.6, 0.4), "calibrated", labels, False), 200, np.random.default_rng(1))
     widths = []
     for successes, sizes in (counts_assisted(pools.data), counts_alone(pools.data)):
         limits = rate_limits(successes, sizes, level=0.95)

@@ -1,6 +1,6 @@
 """Two algorithms by error and fairness together: objectives, their points, and their difference.
 
-An objective says which metric counts and with which sign (:class:`Objective`, :func:`points`,
+An objective says which metric counts and with which sign (:class:`_Objective`, :func:`points`,
 :func:`frontier`); :func:`compare` gives the probability that two algorithms differ in practice, and
 the region in which their difference lies.
 """
@@ -29,7 +29,7 @@ from fairbench.metrics import registry
 
 
 @dataclass(frozen=True)
-class Objective:
+class _Objective:
     """A metric as a function of tables (..., G, 4) -> (...) whose larger values are the better.
 
     Attributes
@@ -62,7 +62,7 @@ class Objective:
 
 
 @lru_cache(maxsize=1)
-def objectives() -> Mapping[str, Objective]:
+def objectives() -> Mapping[str, _Objective]:
     """Return every objective by name: rates with a direction, gaps and signed differences."""
     rates, gaps, differences = (
         registry.metrics_of(registry.BINARY, kind).values()
@@ -70,11 +70,11 @@ def objectives() -> Mapping[str, Objective]:
     )
     directed = [metric for metric in rates if metric.direction]
     return MappingProxyType(
-        {metric.name: Objective(metric) for metric in (*directed, *gaps, *differences)}
+        {metric.name: _Objective(metric) for metric in (*directed, *gaps, *differences)}
     )
 
 
-def objective(name: str) -> Objective:
+def objective(name: str) -> _Objective:
     """Return the objective of a name.
 
     Rates of everyone (``accuracy`` ...); gaps between groups with a minus sign
@@ -329,7 +329,7 @@ def event_names(objectives: Sequence[str]) -> list[str]:
 
 
 def compare(
-    first: Floats, second: Floats, objectives: Sequence[Objective], rope: Sequence[float] | Floats
+    first: Floats, second: Floats, objectives: Sequence[_Objective], rope: Sequence[float] | Floats
 ) -> Comparison:
     """Compare two algorithms by draws of their confusion tables.
 

@@ -124,17 +124,17 @@ class Splits:
         Two hold-out test sets have an expected share `test_share` of their rows in common. Folds
         have no test row in common, and every repeat of them tests all rows. In both cases the
         errors are also correlated because splits train on each other's test rows
-        (:func:`cross_fold_inflation`).
+        (:func:`_cross_fold_inflation`).
         """
         if self.kind == REPEATS:
-            shared = self.test_share * cross_fold_inflation((1 - self.test_share) ** 2)
+            shared = self.test_share * _cross_fold_inflation((1 - self.test_share) ** 2)
             return 1 / splits + (1 - 1 / splits) * shared
         if self.kind == FOLDS:
-            return self.repeats / splits * cross_fold_inflation(1.0)
+            return self.repeats / splits * _cross_fold_inflation(1.0)
         return np.ones_like(splits)
 
 
-def cross_fold_inflation(crossed_pairs: float) -> float:
+def _cross_fold_inflation(crossed_pairs: float) -> float:
     """Return the factor by which the variance of a mean over folds grows through shared rows.
 
     It grows because folds train on each other's test rows, which correlates their errors.

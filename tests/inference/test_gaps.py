@@ -7,12 +7,12 @@ from scipy import stats
 from fairbench.inference import gaps
 from fairbench.inference.gaps import (
     GroupLimits,
+    _range_quantile,
     gap_of_noise,
     largest_gap,
     leads,
     pairs,
     probability_below,
-    range_quantile,
     simultaneous_level,
     smallest_ratio,
     surest_gap,
@@ -42,7 +42,7 @@ def counts_of(sizes, rates, seed=0):
 @pytest.mark.parametrize("groups", [3, 10, 200])
 def test_the_range_of_normals_is_the_studentised_range_of_scipy(groups, level):
     expected = stats.studentized_range.ppf(level, groups, np.inf)
-    assert range_quantile(level, groups) == pytest.approx(expected, rel=1e-12)
+    assert _range_quantile(level, groups) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(("sizes", "rates"), POPULATIONS)
@@ -230,8 +230,8 @@ def test_the_surest_gap_of_many_groups_is_the_largest_gap(monkeypatch):
 @pytest.mark.parametrize(
     ("function", "arguments"),
     [
-        (range_quantile, (0.95, 1)),
-        (range_quantile, (1.0, 3)),
+        (_range_quantile, (0.95, 1)),
+        (_range_quantile, (1.0, 3)),
         (simultaneous_level, (1.0, 3)),
         (simultaneous_level, (0.95, 3, 0)),
         (simultaneous_level, (float("nan"), 3)),

@@ -189,7 +189,7 @@ def sobol(columns: int, rows: int, generator: np.random.Generator) -> Floats:
     return np.asarray(qmc.Sobol(columns, rng=generator).random(rows))
 
 
-def kronecker(columns: int, rows: int, generator: np.random.Generator) -> Floats:
+def _kronecker(columns: int, rows: int, generator: np.random.Generator) -> Floats:
     """Return (rows, columns) numbers that fill (0, 1) evenly: multiples of irrational numbers.
 
     Notes
@@ -201,7 +201,7 @@ def kronecker(columns: int, rows: int, generator: np.random.Generator) -> Floats
     return np.clip(even_points(rows, columns, generator.random(columns)), 1e-12, 1 - 1e-12)
 
 
-def modes(proposal: Proposal, labels: ShownLabels) -> tuple[Floats, Floats]:
+def _modes(proposal: Proposal, labels: ShownLabels) -> tuple[Floats, Floats]:
     """Return the posterior mode and precision at every node, by Fisher scoring.
 
     Returns
@@ -247,12 +247,12 @@ def _local(proposal: Proposal, theta: Floats, labels: ShownLabels) -> tuple[Floa
     return push - pull, proposal.precision + information
 
 
-def effective_size(weights: Floats) -> float:
+def _effective_size(weights: Floats) -> float:
     """Return the effective number of draws behind weights (T,), (sum w)^2 / sum w^2."""
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 
-def smooth_tail(weights: Floats) -> tuple[Floats, float]:
+def _smooth_tail(weights: Floats) -> tuple[Floats, float]:
     """Return importance weights (T,) with a smoothed tail, and the tail's Pareto shape k.
 
     The largest min(T / 5, 3 sqrt T) weights give way to quantiles of a generalised Pareto
@@ -403,7 +403,7 @@ class Proposal:
 
 def _propose(proposal: Proposal, labels: ShownLabels) -> tuple[Floats, Floats]:
     """Return parameters (T, P) and their log weights (T,): posterior over proposal."""
-    mode, precision = modes(proposal, labels)
+    mode, precision = _modes(proposal, labels)
     factor = np.linalg.cholesky(precision)
     offset = np.matmul(proposal.normal * proposal.stretch, np.linalg.inv(factor))
     theta = mode[:, None, :] + offset
@@ -422,7 +422,7 @@ def _propose(proposal: Proposal, labels: ShownLabels) -> tuple[Floats, Floats]:
     return flat, likelihood + (log_prior - log_density).ravel()
 
 
-def resample(weights: Floats, draws: int, generator: np.random.Generator) -> NDArray[np.int64]:
+def _resample(weights: Floats, draws: int, generator: np.random.Generator) -> NDArray[np.int64]:
     """Return positions drawn in proportion to weights, systematically, in random order."""
     cumulative = np.cumsum(weights)
     levels = (np.arange(draws) + generator.random()) / draws * cumulative[-1]
@@ -433,7 +433,7 @@ def resample(weights: Floats, draws: int, generator: np.random.Generator) -> NDA
 # Posterior draws of calibration parameters: importance draws, or a slice sampler's at need.
 
 
-def elliptical_slice(
+def _elliptical_slice(
     log_likelihood: Callable[[Floats], Floats],
     state: Floats,
     generator: np.random.Generator,
@@ -463,7 +463,7 @@ def elliptical_slice(
     return np.stack(kept)
 
 
-def chain_effective_size(chains: Floats) -> float:
+def _chain_effective_size(chains: Floats) -> float:
     """Return the effective number of draws (K, C, P) of the worst parameter.
 
     From the variance of the chains' means, of which many chains give a good estimate.
@@ -538,9 +538,9 @@ def sample(
     """
     for _ in range(_ROUNDS):
         theta, log_weights = _propose(proposal, labels)
-        weights, shape = smooth_tail(np.exp(log_weights - log_weights.max()))
-        size = effective_size(weights)
-        kept = resample(weights, len(theta), generator)
+        weights, shape = _smooth_tail(np.exp(log_weights - log_weights.max()))
+        size = _effective_size(weights)
+        kept = _resample(weights, len(theta), generator)
         trusted = shape <= _LARGEST_SHAPE and size >= _SMALLEST_SHARE * len(theta)
         if trusted or not chains:
             return Sample(theta[kept], size, "importance")
@@ -552,7 +552,7 @@ def sample(
     def parameters(z: Floats) -> Floats:
         return model.from_normals(z, n_groups).reshape(*z.shape[:-1], -1)
 
-    z = elliptical_slice(
+    z = _elliptical_slice(
         lambda z: log_likelihood(model.flat_coefficients(parameters(z)), labels),
         model.to_normals(start.reshape(len(start), n_groups, model.size), spread, generator),
         generator,
@@ -561,7 +561,7 @@ def sample(
         thin=_THIN,
     )
     chained = parameters(z)
-    size = chain_effective_size(chained)
+    size = _chain_effective_size(chained)
     return Sample(chained.reshape(draws, -1), size, "elliptical_slice")
 
 
@@ -602,7 +602,7 @@ def calibration_p_values(
     groups without a label.
     """
     draws = max(FEWEST_DRAWS, 1 << int(np.ceil(np.log2(100 * n_groups))))
-    proposal = Proposal.of(ALIKE, 2, draws, generator, kronecker)
+    proposal = Proposal.of(ALIKE, 2, draws, generator, _kronecker)
     order = generator.permutation(len(score))
     values = np.full(n_groups, np.nan)
     cell = 2 * (group * (_GRID + 1) + np.round(score * _GRID).astype(np.intp)) + label

@@ -73,7 +73,7 @@ class PartlyLabelled:
 # Expected confusion counts of unlabelled rows, given how their scores are calibrated.
 
 
-def gauss_rule(values: Floats, nodes: int) -> tuple[Floats, Floats]:
+def _gauss_rule(values: Floats, nodes: int) -> tuple[Floats, Floats]:
     """Return points and weights that integrate polynomials up to degree 2 `nodes` - 1 exactly.
 
     By the Lanczos process on diag(values), fully reorthogonalised (Golub, Meurant 2010, ch. 4).
@@ -117,7 +117,7 @@ def _lanczos(values: Floats, start: Floats, nodes: int) -> tuple[Floats, Floats]
 def _points(score: Floats, kind: Codes, kinds: Codes, nodes: int) -> tuple[Floats, Floats, Codes]:
     """Return scores that stand for the rows (n,) of each kind, with their weights and kinds."""
     log_odds = logit(np.clip(score, calibration.CLIP, 1 - calibration.CLIP))
-    rules = [gauss_rule(log_odds[kind == one], nodes) for one in kinds]
+    rules = [_gauss_rule(log_odds[kind == one], nodes) for one in kinds]
     points, weights = (np.concatenate(part) for part in zip(*rules, strict=True))
     return calibration.sigmoid(points), weights, np.repeat(kinds, [len(p) for p, _ in rules])
 
@@ -186,7 +186,7 @@ class Pool:
         return np.clip(mean, 0, size), np.maximum(variance, 0), size
 
 
-def shown_labels(
+def _shown_labels(
     table: PartlyLabelled, rows: Rows, model: calibration.Calibration, nodes: int | None = None
 ) -> tuple[calibration.ShownLabels, Codes]:
     """Return what the labels of some rows say, and their cells of group and prediction (L,).
@@ -207,7 +207,7 @@ def shown_labels(
     return calibration.ShownLabels(design, (kind % 2).astype(np.float64), weights), kind // 2
 
 
-def draw_positives(
+def _draw_positives(
     mean: Floats, variance: Floats, size: Floats, generator: np.random.Generator
 ) -> Floats:
     """Draw how many of a cell's unlabelled rows have label 1.
@@ -248,7 +248,7 @@ def plug_in_draws(
     mean, variance, size = _moments(table)
     shape = (draws, mean.size)
     means, variances = (np.broadcast_to(moment.ravel(), shape) for moment in (mean, variance))
-    positives = draw_positives(means, variances, size.ravel(), generator)
+    positives = _draw_positives(means, variances, size.ravel(), generator)
     return _counts(positives.reshape(draws, *mean.shape), size)
 
 
@@ -356,7 +356,7 @@ class PosteriorFamily:
         Parameters
         ----------
         draws : a power of two.
-        label_nodes : as in :func:`shown_labels`: from a few hundred labels on it takes a fraction
+        label_nodes : as in :func:`_shown_labels`: from a few hundred labels on it takes a fraction
             of the time.
         """
         pool = Pool.of(table, model)
@@ -373,7 +373,7 @@ class PosteriorFamily:
 
     def shown(self, rows: Rows) -> tuple[calibration.ShownLabels, Codes]:
         """Return what the labels of some rows say, and their cells."""
-        return shown_labels(self.table, rows, self.proposal.model, self.label_nodes)
+        return _shown_labels(self.table, rows, self.proposal.model, self.label_nodes)
 
     def counts(
         self,
@@ -393,7 +393,7 @@ class PosteriorFamily:
         """
         positives, variance, size = self.pool.unlabelled(coefficients, *shown)
         if self.pool_noise:
-            positives = draw_positives(positives, variance, size, generator)
+            positives = _draw_positives(positives, variance, size, generator)
         by_prediction = (len(positives), self.table.n_groups, 2)
         of_unlabelled = _counts(
             positives.reshape(by_prediction), np.broadcast_to(size.reshape(-1, 2), by_prediction)

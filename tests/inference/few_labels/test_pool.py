@@ -25,7 +25,7 @@ from fairbench.inference.few_labels.calibration import (
     SEPARATE,
     Proposal,
     ShownLabels,
-    kronecker,
+    _kronecker,
     log_likelihood,
     sample,
 )
@@ -33,12 +33,12 @@ from fairbench.inference.few_labels.pool import (
     NODES,
     Pool,
     PosteriorFamily,
+    _draw_positives,
+    _gauss_rule,
+    _shown_labels,
     bayesian_calibration,
-    draw_positives,
-    gauss_rule,
     plug_in,
     plug_in_draws,
-    shown_labels,
 )
 from fairbench.inference.posterior import central_interval
 from fairbench.inference.rates import rate_limits
@@ -49,7 +49,7 @@ from tests.inference.few_labels.pools import labelled, pool, quadrature
 
 def test_gauss_rule_integrates_polynomials_of_its_degree():
     values = np.random.default_rng(0).normal(size=1000)
-    points, weights = gauss_rule(values, 6)
+    points, weights = _gauss_rule(values, 6)
     assert len(points) == 6
     for degree in range(12):
         scale = (np.abs(values) ** degree).sum()
@@ -59,7 +59,7 @@ def test_gauss_rule_integrates_polynomials_of_its_degree():
 
 @pytest.mark.parametrize("values", [[], [0.3], [1.0, 1.0, 1.0, 2.0]])
 def test_few_distinct_values_are_kept_as_they_are(values):
-    points, weights = gauss_rule(np.array(values), 3)
+    points, weights = _gauss_rule(np.array(values), 3)
     np.testing.assert_array_equal(np.repeat(points, weights.astype(int)), sorted(values))
 
 
@@ -98,7 +98,7 @@ def test_noise_has_the_moments_of_a_sum_of_unequal_coins(size):
     generator = np.random.default_rng(2)
     p = generator.beta(2, 1, size)
     mean, variance = p.sum(), (p * (1 - p)).sum()
-    draws = draw_positives(
+    draws = _draw_positives(
         np.full((40_000, 1), mean), np.full((40_000, 1), variance), np.array([size]), generator
     )
     assert abs(draws.mean() - mean) < 5 * np.sqrt(variance / 40_000)
@@ -109,7 +109,7 @@ def test_noise_has_the_moments_of_a_sum_of_unequal_coins(size):
 
 def test_cells_without_unlabelled_rows_have_no_noise():
     nothing = np.zeros((5, 1))
-    draws = draw_positives(nothing, nothing, np.zeros(1), np.random.default_rng(0))
+    draws = _draw_positives(nothing, nothing, np.zeros(1), np.random.default_rng(0))
     np.testing.assert_array_equal(draws, 0)
 
 
@@ -299,7 +299,7 @@ def test_inverted_scores_are_drawn_without_chains():
 @pytest.mark.thorough
 @pytest.mark.parametrize(("columns", "rows"), [(3, 64), (7, 2048)])
 def test_multiples_of_irrational_numbers_fill_the_cube_more_evenly_than_chance(columns, rows):
-    fills = (kronecker, lambda width, count, generator: generator.random((count, width)))
+    fills = (_kronecker, lambda width, count, generator: generator.random((count, width)))
     result = [
         [qmc.discrepancy(fill(columns, rows, np.random.default_rng(seed))) for seed in range(9)]
         for fill in fills
@@ -336,7 +336,7 @@ def test_points_stand_for_as_many_rows_as_there_are():
     generator = np.random.default_rng(10)
     table = labelled(pool(generator, rows=500), np.zeros((2, 3)), generator, BETA)
     rows = np.arange(400)
-    labels, cell = shown_labels(table, rows, BETA, NODES)
+    labels, cell = _shown_labels(table, rows, BETA, NODES)
     assert len(labels.label) < 100
     counts = np.zeros((table.n_groups, 2, 2))
     np.add.at(
@@ -346,7 +346,7 @@ def test_points_stand_for_as_many_rows_as_there_are():
     )
     np.testing.assert_allclose(counts.reshape(-1, 4), table.counts(rows))
     coefficients = BETA.coefficients(generator.normal(0, 0.5, (20, 2, 3))).reshape(20, -1)
-    all_rows, _ = shown_labels(table, rows, BETA)
+    all_rows, _ = _shown_labels(table, rows, BETA)
     np.testing.assert_allclose(
         log_likelihood(coefficients, labels),
         log_likelihood(coefficients, all_rows),

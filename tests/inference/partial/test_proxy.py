@@ -8,7 +8,7 @@ from benchmarks.coverage.bounds import proxy_rows, proxy_truth
 from fairbench.audits.direction import RATE_OF
 from fairbench.inference.partial import (
     ProxyRows,
-    cells_of_equal_probability,
+    _cells_of_equal_probability,
     gap_bounds,
 )
 from fairbench.metrics.registry import base_rate
@@ -116,7 +116,7 @@ def test_of_many_rows_the_ends_are_the_bounds():
     result = ProxyRows(
         group[z],
         cell,
-        cells_of_equal_probability(group[z], most=50),
+        _cells_of_equal_probability(group[z], most=50),
         generator.integers(0, 2, rows),
     ).bounds(RATE_OF["equal_opportunity"])
     lower, upper = proxy_bounds(group.T, kinds[:, 0], kinds[:, 1], weight)
@@ -129,7 +129,7 @@ def test_known_groups_leave_nothing_open():
     group, cell = generator.integers(0, 2, 3000), generator.integers(0, 4, 3000)
     share = np.stack([1.0 - group, group], axis=1)
     rows = ProxyRows(
-        share, cell, cells_of_equal_probability(share, most=50), generator.integers(0, 2, 3000)
+        share, cell, _cells_of_equal_probability(share, most=50), generator.integers(0, 2, 3000)
     )
     for rate in RATES.values():
         ends = rows.bounds(rate)

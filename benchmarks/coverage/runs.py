@@ -43,7 +43,6 @@ from fairbench.inference.repeats import (
     mean_limits,
     mean_table_draws,
     no_narrower,
-    smallest_mean_ratio,
 )
 from fairbench.inference.scores import area_limits, areas
 from fairbench.inference.selection import Candidates, choose, correction, inflation
@@ -357,7 +356,7 @@ def _ours(data: Fitted, _: np.random.Generator) -> Mapping[str, Interval]:
         "error rate": errors.limits(),
         "selection rate": selected.limits(),
         "difference in selection rate": selected.against_first(),
-        "smallest ratio of selection rates": smallest_mean_ratio(selected),
+        "smallest ratio of selection rates": selected.smallest_ratio(),
         "largest gap in selection rate": largest_mean_gap(selected),
         "true positive rate": reached.limits(),
         "difference in true positive rates": reached.against_first(),

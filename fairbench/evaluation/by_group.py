@@ -686,7 +686,7 @@ def frequent_mistakes(scores: MulticlassScores) -> list[dict[str, Any]]:
     """
     n = len(scores.classes)
     classes = np.array(scores.classes, object)
-    counts = posterior.confusion_posterior(scores, np.zeros((n, n))).alpha
+    counts = posterior.confusion_posterior(scores, np.zeros((n, n)))
     mistakes = counts * (1 - np.eye(n))
     cells = np.argsort(-mistakes, axis=None, kind="stable")[:_MISTAKES]
     predicted, true = np.divmod(cells[mistakes.flat[cells] > 0], n)

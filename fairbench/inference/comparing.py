@@ -90,31 +90,18 @@ def objective(name: str) -> _Objective:
 
 METRICS = ("statistical_parity", "equalized_odds", "equal_opportunity", "predictive_parity")
 DRAWS = 2000
-_ENTRIES = {"error_variance": (0, 0), "covariance": (0, 1), "gap_variance": (1, 1)}
 _SEED = 0
-
-
-@dataclass(frozen=True)
-class Point:
-    """A run's error and gap, means over its repeats, and the posterior around them.
-
-    Attributes
-    ----------
-    error, gap : the means over the repeats.
-    covariance : (2, 2) the covariance of error and gap, of the means of all repeats, or of the
-        repeat of median error, whose covariance is that of one test set; NaN where the gap is
-        undefined in nearly every draw.
-    """
-
-    error: float
-    gap: float
-    covariance: Floats
 
 
 def points(
     counts: NDArray[Any], dataset: str, *, test_share: float = float("nan")
-) -> dict[str, Point]:
-    """Return an algorithm's point for every metric of `METRICS`.
+) -> dict[str, dict[str, float]]:
+    """Return an algorithm's error and gap for every metric of `METRICS`, and the posterior of both.
+
+    `error` and `gap` are the means over the repeats. `error_variance`, `covariance` and
+    `gap_variance` are those of the means of all repeats, or of the repeat of median error, whose
+    variances are those of one test set; they are NaN where the gap is undefined in nearly every
+    draw.
 
     The posterior is that of the counts: Dirichlet in every group, groups weighed by their share of
     the test rows, so that error and gap come from the same draws. K folds are pooled at their
@@ -146,12 +133,20 @@ def points(
         drawn = np.stack([_error(draws), metric(draws)])
         drawn = drawn[:, ~np.isnan(drawn[1])]
         covariance = np.cov(drawn) if drawn.shape[1] > 1 else np.full((2, 2), np.nan)
-        values[name] = Point(float(errors.mean()), gap, covariance)
+        values[name] = {
+            "error": float(errors.mean()),
+            "gap": gap,
+            "error_variance": float(covariance[0, 0]),
+            "covariance": float(covariance[0, 1]),
+            "gap_variance": float(covariance[1, 1]),
+        }
     return values
 
 
 def point_table(
-    runs: Sequence[str], names: Sequence[Mapping[str, str]], found: Sequence[Mapping[str, Point]]
+    runs: Sequence[str],
+    names: Sequence[Mapping[str, str]],
+    found: Sequence[Mapping[str, Mapping[str, float]]],
 ) -> pd.DataFrame:
     """Return a row for every metric and run.
 
@@ -169,11 +164,9 @@ def point_table(
     rows = []
     for metric in METRICS:
         run_points = [objective_values[metric] for objective_values in found]
-        behind = is_dominated(np.array([[p.error, p.gap] for p in run_points])).tolist()
+        behind = is_dominated(np.array([[p["error"], p["gap"]] for p in run_points])).tolist()
         for run, name, point, is_behind in zip(runs, names, run_points, behind, strict=True):
-            entries = {column: point.covariance[at] for column, at in _ENTRIES.items()}
-            front = {"metric": metric, "run": run, **name, "error": point.error, "gap": point.gap}
-            rows.append({**front, **entries, "dominated": is_behind})
+            rows.append({"metric": metric, "run": run, **name, **point, "dominated": is_behind})
     return pd.DataFrame(rows)
 
 

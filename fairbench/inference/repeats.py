@@ -279,6 +279,15 @@ class RunRates:
         """Return the mean differences of every other group from the first, (..., G - 1)."""
         return Limits(*(difference[..., 1:, 0] for difference in self.differences()))
 
+    def ratios_to_first(self) -> Limits:
+        """Return every other group's mean rate over the first group's, (..., G - 1)."""
+        limits = self.limits()
+        return ratio_limits(limits.take(slice(1, None)), limits.take(slice(0, 1)))
+
+    def smallest_ratio(self) -> Limits:
+        """Return the smallest mean rate of any group over the largest."""
+        return smallest_ratio(GroupLimits(self.limits(), self.limits(simultaneous=True)))
+
     @cached_property
     def effective_size(self) -> Floats:
         """The effective sizes (..., G) of the means: rows of one split with the same variance."""
@@ -308,14 +317,3 @@ def largest_mean_gap(*rates: RunRates) -> Limits:
         )
     value, lower, upper = np.max(limits_of_rates, axis=0)
     return Limits(value, np.clip(lower, 0, None), upper)
-
-
-def mean_ratios(rates: RunRates) -> Limits:
-    """Return every other group's mean rate over the first group's, (..., G - 1)."""
-    limits = rates.limits()
-    return ratio_limits(limits.take(slice(1, None)), limits.take(slice(0, 1)))
-
-
-def smallest_mean_ratio(rates: RunRates) -> Limits:
-    """Return the smallest mean rate of any group over the largest."""
-    return smallest_ratio(GroupLimits(rates.limits(), rates.limits(simultaneous=True)))

@@ -382,15 +382,24 @@ def _single(data: Fitted, _: np.random.Generator) -> Mapping[str, Interval]:
     }
 
 
+def _by_split(data: Fitted) -> dict[str, Floats]:
+    """Return the values of every split, (R, ..., S)."""
+    errors, selected, reached = (rates.values for rates in _rates(data))
+    return {
+        "error rate": errors,
+        "selection rate": selected,
+        "difference in selection rate": selected[:, 1:] - selected[:, :1],
+        "true positive rate": reached,
+        "difference in true positive rates": reached[:, 1:] - reached[:, :1],
+        **{name: own[0] for name, own in data.losses.items()},
+    }
+
+
 def _plain(data: Fitted, _: np.random.Generator) -> Mapping[str, Interval]:
     """Return t intervals of the splits' values as if splits were independent; gaps too."""
-    errors, rates = (rate.values for rate in _rates(data)[:2])
-    values = {
-        "error rate": errors,
-        "selection rate": rates,
-        "difference in selection rate": rates[:, 1:] - rates[:, :1],
-        "largest gap in selection rate": rates.max(axis=1) - rates.min(axis=1),
-    }
+    values = _by_split(data)
+    rates = values["selection rate"]
+    values["largest gap in selection rate"] = rates.max(axis=1) - rates.min(axis=1)
     return {name: _t_interval(value) for name, value in values.items()}
 
 
@@ -559,17 +568,8 @@ def _truth_many(data: Fitted, shares: Floats, positive: float) -> dict[str, Floa
 
 def _corrected(data: Fitted, _: np.random.Generator) -> Mapping[str, Interval]:
     """Return the corrected resampled t intervals, which hold-outs alone have."""
-    errors, selected, reached = (rates.values for rates in _rates(data))
-    values = {
-        "error rate": errors,
-        "selection rate": selected,
-        "difference in selection rate": selected[:, 1:] - selected[:, :1],
-        "true positive rate": reached,
-        "difference in true positive rates": reached[:, 1:] - reached[:, :1],
-        **{name: own[0] for name, own in data.losses.items()},
-    }
     limits = {}
-    for name, value in values.items():
+    for name, value in _by_split(data).items():
         none = np.full_like(value, np.nan)
         limits[name] = mean_limits(value, none, none, data.splits, level=LEVEL)
     return limits

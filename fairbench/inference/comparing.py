@@ -62,7 +62,7 @@ class _Objective:
 
 
 @lru_cache(maxsize=1)
-def objectives() -> Mapping[str, _Objective]:
+def _objectives() -> Mapping[str, _Objective]:
     """Return every objective by name: rates with a direction, gaps and signed differences."""
     rates, gaps, differences = (
         registry.metrics_of(registry.BINARY, kind).values()
@@ -83,9 +83,9 @@ def objective(name: str) -> _Objective:
     (``equal_opportunity_difference`` ...), which the published code uses: there a gap in favour of
     the other group counts as better than none.
     """
-    if name not in objectives():
-        raise registry.unknown_metric("objective", name, objectives())
-    return objectives()[name]
+    if name not in _objectives():
+        raise registry.unknown_metric("objective", name, _objectives())
+    return _objectives()[name]
 
 
 METRICS = ("statistical_parity", "equalized_odds", "equal_opportunity", "predictive_parity")

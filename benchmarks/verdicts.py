@@ -30,7 +30,7 @@ from fairbench.audits.assessment import ALARMS
 from fairbench.audits.direction import RATE_OF
 from fairbench.core.arrays import Floats, Mask
 from fairbench.evaluation.findings import ErrorBudget
-from fairbench.inference.few_labels.calibration import calibration_p_values
+from fairbench.inference.few_labels import calibration_p_values
 from fairbench.inference.gaps import GroupLimits, largest_gap
 
 EPSILON, CHECKED = 0.05, 100

@@ -7,14 +7,14 @@ import pytest
 
 from fairbench.audits.assessment import ALARMS
 from fairbench.components.papers.few_labels.methods import expected_l1_error
-from fairbench.inference.few_labels.calibration import (
+from fairbench.inference.few_labels import (
     BETA,
     _chain_effective_size,
     _effective_size,
     _elliptical_slice,
+    _sigmoid,
     _smooth_tail,
     calibration_p_values,
-    sigmoid,
 )
 
 
@@ -22,9 +22,9 @@ def drawn(generator, labels, slopes):
     """Draw scores, labels and groups; the log odds of a label are so many times the score's."""
     odds = generator.normal(0, 2.5, labels)
     group = np.resize(np.arange(len(slopes)), labels)
-    chance = sigmoid(np.array(slopes)[group] * odds)
+    chance = _sigmoid(np.array(slopes)[group] * odds)
     label = (generator.random(labels) < chance).astype(np.int64)
-    return sigmoid(odds.copy()), label, group
+    return _sigmoid(odds.copy()), label, group
 
 
 def smallest(slopes, labels, repeats):
@@ -111,7 +111,7 @@ def drawn_maps(draw, score, number):
     """Return beta calibrations of scores, (number, n), with parameters from a wide normal."""
     theta = draw.normal(0, [0.8, 0.8, 1.5], size=(number, BETA.size))
     slopes = np.column_stack([np.exp(theta[:, :-1]), theta[:, -1]])
-    return sigmoid(slopes @ BETA.features(score))
+    return _sigmoid(slopes @ BETA.features(score))
 
 
 def test_by_hand():

@@ -19,26 +19,24 @@ from benchmarks.coverage.labels import (
 )
 from fairbench.components.papers.released_scores import partly_labelled
 from fairbench.core.errors import UserError
-from fairbench.inference.few_labels.calibration import (
+from fairbench.inference.few_labels import (
     BETA,
     LLO,
-    SEPARATE,
-    Proposal,
-    ShownLabels,
-    _kronecker,
-    log_likelihood,
-    sample,
-)
-from fairbench.inference.few_labels.pool import (
     NODES,
+    SEPARATE,
     Pool,
     PosteriorFamily,
     _draw_positives,
     _gauss_rule,
+    _kronecker,
+    _Proposal,
     _shown_labels,
+    _ShownLabels,
     bayesian_calibration,
+    log_likelihood,
     plug_in,
     plug_in_draws,
+    sample,
 )
 from fairbench.inference.posterior import central_interval
 from fairbench.inference.rates import rate_limits
@@ -85,7 +83,7 @@ def test_expected_counts_are_sums_over_rows(rows):
     design = BETA.design(table.score[shown], table.group[shown], 3)
     coefficients = BETA.flat_coefficients(theta)
     mean, variance, size = Pool.of(table, BETA).unlabelled(
-        coefficients, ShownLabels(design, np.zeros(0)), cell
+        coefficients, _ShownLabels(design, np.zeros(0)), cell
     )
     exact = expected(table, theta, shown)
     np.testing.assert_allclose(mean, exact[0], atol=1e-5 * rows)
@@ -198,7 +196,7 @@ def test_one_group_agrees_with_quadrature(model, labels, slope):
 
 @pytest.mark.thorough
 def test_chains_agree_with_quadrature(monkeypatch):
-    monkeypatch.setattr("fairbench.inference.few_labels.calibration._SMALLEST_SHARE", 2.0)
+    monkeypatch.setattr("fairbench.inference.few_labels._SMALLEST_SHARE", 2.0)
     generator = np.random.default_rng(5)
     table = labelled(pool(generator, groups=1), np.array([[0.5, -1.0]]), generator, LLO)
     table = table.showing(np.arange(30))
@@ -291,7 +289,7 @@ def test_inverted_scores_are_drawn_without_chains():
     table = pool(generator, rows=400)
     label = (generator.random(400) > table.score).astype(float)
     design = BETA.design(table.score, table.group, 2)
-    drawn = sample(Proposal.of(BETA, 2, 2048, generator), ShownLabels(design, label), generator)
+    drawn = sample(_Proposal.of(BETA, 2, 2048, generator), _ShownLabels(design, label), generator)
     assert drawn.sampler == "importance"
     assert drawn.theta[:, 0].mean() < -1
 

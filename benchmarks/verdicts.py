@@ -18,19 +18,19 @@ from numpy.typing import NDArray
 from benchmarks.coverage.labels import (
     OF_TWO,
     RATES,
-    Audited,
     Pools,
+    audited,
     counts_alone,
     counts_assisted,
     drawn,
 )
-from benchmarks.coverage.simulate import Sample
+from benchmarks.coverage.simulate import Sample, Setting
 from benchmarks.measure import show
 from fairbench.audits.direction import RATE_OF
 from fairbench.audits.kinds.binary import ALARMS
 from fairbench.core.arrays import Floats, Mask
 from fairbench.evaluation.findings import ErrorBudget
-from fairbench.inference.few_labels.calibration import calibration_p_values
+from fairbench.inference.few_labels import calibration_p_values
 from fairbench.inference.gaps import GroupLimits, largest_gap
 
 EPSILON, CHECKED = 0.05, 100
@@ -60,17 +60,17 @@ class Study:
     named_others: float
 
 
-def populations() -> Iterator[Audited]:
+def populations() -> Iterator[Setting]:
     """Yield the populations: every kind of wrong scores, at several numbers of labels."""
     shaped: list[tuple[tuple[float, ...], str]] = [((0.6, 0.4), name) for name in OF_TWO]
     shaped += [((0.95, 0.05), "one group inverted"), ((0.1,) * 10, "one group shifted")]
     for shares, name in shaped:
         for labels in (20, 100, 300, 1000, 2000):
             for active in (False, True) if labels in (100, 1000) else (False,):
-                yield Audited(shares, name, labels, active)
+                yield audited(shares, name, labels, active)
 
 
-def study(population: Audited, replications: int, *, checked: int = CHECKED) -> Study:
+def study(population: Setting, replications: int, *, checked: int = CHECKED) -> Study:
     """Simulate audits of a population."""
     sample = drawn(population, replications, np.random.default_rng(population.labels))
     pools = sample.data

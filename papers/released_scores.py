@@ -15,7 +15,7 @@ from fairbench.data.columns import MulticlassScores, read_class_scores
 from fairbench.data.dataset import Source
 from fairbench.data.download import Archive
 from fairbench.data.tables import RawTable, header, read_table, read_typed
-from fairbench.inference.few_labels.pool import PartlyLabelled
+from fairbench.inference.few_labels import PartlyLabelled
 
 _TARGET = "true class"
 

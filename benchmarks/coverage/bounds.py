@@ -5,15 +5,14 @@ The truth is where it is hardest to hold, at one of the ends, or between them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
-from itertools import product
+from itertools import product, starmap
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
+from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample, Setting
 from fairbench.core.arrays import Floats
 from fairbench.inference.partial import NOTHING, ProxyRows, RateBounds, SelectedLabels
 from fairbench.inference.rates import difference_limits
@@ -32,37 +31,26 @@ SIDES = {1: "the largest", -1: "the least", 0: "between"}
 _WHOLE = 400_000
 
 
-@dataclass(frozen=True)
-class Selection:
-    """How many rows a group has, whose labels are known, and how unlike the others are.
+def selection(rows: int, labelled: float, odds: float, side: int) -> Setting:
+    """Return how many rows a group has, whose labels are known, and how unlike the others are.
 
-    Attributes
+    Parameters
     ----------
+    labelled : the share of the selected who have a label.
     odds : the factor between odds that is assumed. side : whether the others' odds of label 1 are
         higher or lower by that factor, or anything between.
-    labelled : the share of the selected who have a label.
     """
-
-    rows: int
-    labelled: float
-    odds: float
-    side: int
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        unlike = "anything" if np.isinf(self.odds) else f"odds within {self.odds:g}"
-        share = f"{100 * self.labelled:g} % labelled"
-        return f"{self.rows} rows a group, {share}, {unlike}, truth {SIDES[self.side]}"
+    unlike = "anything" if np.isinf(odds) else f"odds within {odds:g}"
+    name = f"{rows} rows a group, {100 * labelled:g} % labelled, {unlike}, truth {SIDES[side]}"
+    return Setting(name=name, rows=rows, labelled=labelled, odds=odds, side=side)
 
 
-def _selections(short: bool) -> Sequence[Selection]:
+def _selections(short: bool) -> Iterator[Setting]:
     rows = (200,) if short else (200, 1000, 5000)
-    each = product(rows, (1.0, 0.5), (1.5, 5.0, NOTHING), SIDES)
-    return [Selection(*one) for one in each]
+    return starmap(selection, product(rows, (1.0, 0.5), (1.5, 5.0, NOTHING), SIDES))
 
 
-def _unseen(population: Selection, share: Floats, draw: np.random.Generator) -> Floats:
+def _unseen(population: Setting, share: Floats, draw: np.random.Generator) -> Floats:
     """Return the share of label 1 among those who were not selected."""
     between = draw.uniform(-1, 1, share.shape)
     power = between if not population.side else np.full(share.shape, float(population.side))
@@ -72,7 +60,7 @@ def _unseen(population: Selection, share: Floats, draw: np.random.Generator) -> 
     return np.asarray(factor * share / (1 + (factor - 1) * share))
 
 
-def draw_selection(population: Selection, replications: int, draw: np.random.Generator) -> Sample:
+def draw_selection(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
     """Draw rows of two groups by selection, decision and band, each replication another world."""
     shape = (replications, GROUPS, 2, 2, BANDS)
     cells = draw.dirichlet([3.0] * (4 * BANDS), shape[:2])
@@ -116,7 +104,7 @@ def _intervals(ends: Mapping[str, RateBounds]) -> Mapping[str, Interval]:
 
 
 def _of_selected(
-    data: tuple[Selection, SelectedLabels], _: np.random.Generator, *, alike: bool
+    data: tuple[Setting, SelectedLabels], _: np.random.Generator, *, alike: bool
 ) -> Mapping[str, Interval]:
     """Return the intervals at the odds that are assumed, or as if the others were alike."""
     population, labels = data
@@ -128,43 +116,35 @@ def _by_group(ends: RateBounds) -> RateBounds:
     return RateBounds(*(part.reshape(2, -1, GROUPS) for part in (ends.value, ends.rows)))
 
 
-@dataclass(frozen=True)
-class Proxies:
-    """How many rows there are, and how groups depend on decisions among people who look alike.
+def proxies(rows: int, side: int, distinct: int) -> Setting:
+    """Return how many rows there are, and how groups depend on decisions of people who look alike.
 
-    Attributes
+    Parameters
     ----------
     side : 1 where those decided upon positively are of the second group as often as can be, -1
         where they are as seldom, 0 where the two do not depend on each other.
     distinct : how many different probabilities there are; 0 where no two are the same.
     """
-
-    rows: int
-    side: int
-    distinct: int
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        values = f"{self.distinct} probabilities" if self.distinct else "any probability"
-        return f"{self.rows} rows, {values}, truth {SIDES[self.side]}"
+    values = f"{distinct} probabilities" if distinct else "any probability"
+    name = f"{rows} rows, {values}, truth {SIDES[side]}"
+    return Setting(name=name, rows=rows, side=side, distinct=distinct)
 
 
-def _proxies(short: bool) -> Sequence[Proxies]:
-    return [Proxies(*each) for each in product((300,) if short else (300, 2000), SIDES, (0, 10))]
+def _proxies(short: bool) -> Iterator[Setting]:
+    return starmap(proxies, product((300,) if short else (300, 2000), SIDES, (0, 10)))
 
 
 def proxy_rows(
-    population: Proxies, rows: int, draw: np.random.Generator
+    side: int, distinct: int, rows: int, draw: np.random.Generator
 ) -> tuple[ProxyRows, NDArray[np.int64]]:
     """Draw people with probabilities of two groups, and the groups."""
     share = draw.beta(0.5, 0.8, rows)
-    if population.distinct:
-        share = np.ceil(share * population.distinct) / population.distinct
+    if distinct:
+        share = np.ceil(share * distinct) / distinct
     luck = draw.random(rows)
     decision = luck < 0.15 + 0.6 * share
     label = draw.random(rows) < np.where(decision, 0.7, 0.2)
-    also = {1: luck, -1: 1 - luck, 0: draw.random(rows)}[population.side]
+    also = {1: luck, -1: 1 - luck, 0: draw.random(rows)}[side]
     member = (also < share).astype(np.int64)
     group = np.stack([1 - share, share], axis=1)
     outcome = label.astype(np.int64), decision.astype(np.int64)
@@ -172,15 +152,16 @@ def proxy_rows(
 
 
 @cache
-def proxy_truth(population: Proxies) -> Floats:
+def proxy_truth(side: int, distinct: int) -> Floats:
     """Return the shares (2, 4) of the cells of the confusion table in both groups."""
-    result, member = proxy_rows(population, _WHOLE, np.random.default_rng(99))
+    result, member = proxy_rows(side, distinct, _WHOLE, np.random.default_rng(99))
     return np.stack([np.bincount(result.cell[member == g], minlength=4) for g in (0, 1)]) / _WHOLE
 
 
-def _draw_proxies(population: Proxies, replications: int, draw: np.random.Generator) -> Sample:
-    result = [proxy_rows(population, population.rows, draw)[0] for _ in range(replications)]
-    cells = np.broadcast_to(proxy_truth(population), (replications, GROUPS, 4))
+def _draw_proxies(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
+    kind = population.side, population.distinct
+    result = [proxy_rows(*kind, population.rows, draw)[0] for _ in range(replications)]
+    cells = np.broadcast_to(proxy_truth(*kind), (replications, GROUPS, 4))
     return Sample(result, _truths(cells))
 
 

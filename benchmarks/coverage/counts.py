@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from itertools import product, starmap
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -19,6 +19,7 @@ from benchmarks.coverage.simulate import (
     Family,
     Interval,
     Sample,
+    Setting,
     bounded,
 )
 from fairbench.core.arrays import Floats
@@ -288,11 +289,6 @@ def wilson_limits(counts: Counts, _: np.random.Generator | None = None) -> Limit
     return Limits(p, centre - half, centre + half)
 
 
-def rate_wilson(counts: Counts, _: np.random.Generator) -> Interval:
-    """Return Wilson's score limits."""
-    return wilson_limits(counts)[1:]
-
-
 def gap_newcombe(counts: Counts, _: np.random.Generator) -> Interval:
     """Return Newcombe's interval of the two groups that lie furthest apart."""
     high, low = _extremes(wilson_limits(counts))
@@ -419,26 +415,15 @@ RATES = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.97, 0.99
 BOOTSTRAP = "fairlearn's bootstrap"
 
 
-@dataclass(frozen=True)
-class OneRate:
-    """A rate of some rows; `fixed` where it is the same in all replications."""
-
-    size: int
-    rate: float
-    fixed: bool = False
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        return f"{self.size} rows, rate {self.rate:g}{' in all replications' * self.fixed}"
+def _one_rate(size: int, rate: float, words: str = "") -> Setting:
+    return Setting(name=f"{size} rows, rate {rate:g}{words}", size=size, rate=rate)
 
 
-def _one_rates(short: bool) -> Sequence[OneRate]:
-    rates = BASE_RATES if short else RATES
-    return [OneRate(n, p) for n, p in product(RATE_SIZES, rates)]
+def _one_rates(short: bool) -> Iterator[Setting]:
+    return starmap(_one_rate, product(RATE_SIZES, BASE_RATES if short else RATES))
 
 
-def _draw_rate(population: OneRate, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_rate(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
     """Draw counts (R, 1) of one rate; everything is asked of shares of all rows and of some."""
     rate = varied(population.rate, replications, draw)
     counts = Counts(draw.binomial(population.size, rate)[:, None], np.array([population.size]))
@@ -451,49 +436,39 @@ _JEFFREYS = ((3, 0.1767), (8, 0.4537), (9, 0.4145), (10, 0.3812), (20, 0.2839), 
 _FIXED = (*_JEFFREYS, (8, 0.5), (12, 0.4364), (90, 0.0498))
 
 
-def _fixed_rates(short: bool) -> Sequence[OneRate]:
+def _fixed_rates(short: bool) -> list[Setting]:
     """Return rates of few rows at which few intervals hold."""
-    return [OneRate(n, p + sign * 1e-4, fixed=True) for n, p in _FIXED for sign in (-1, 1)]
+    at, words = (
+        [(n, p + sign * 1e-4) for n, p in _FIXED for sign in (-1, 1)],
+        " in all replications",
+    )
+    return [_one_rate(n, p, words) for n, p in at]
 
 
-def _draw_fixed(population: OneRate, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_fixed(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
     hits = draw.binomial(population.size, population.rate, (replications, 1))
     counts = Counts(hits, np.array([population.size]))
     return Sample(counts, {"rate": np.full((replications, 1), population.rate)})
 
 
-@dataclass(frozen=True)
-class Tiny:
-    """Groups of which the last has five rows, and may have none that the rate is of.
+def _tiny(short: bool) -> list[Setting]:
+    """Return groups of which the last has five rows, and may have none that the rate is of.
 
-    Attributes
-    ----------
-    sizes : rows of every group.
-    share : of the rows of every group, on average, the rate is of so many.
-    base, gap : the rate of the others, and by how much the last one's is lower.
+    A rate is of a share of the rows of every group, on average, and the last one's is lower.
     """
-
-    sizes: tuple[int, ...]
-    share: float
-    base: float
-    gap: float
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        rows = ", ".join(map(str, self.sizes))
-        of = f" of {100 * self.share:g} % of the rows" if self.share < 1 else ""
-        return f"groups of {rows} rows, rate {self.base:g}{of}, gap {self.gap:g} in the last"
-
-
-def _tiny(short: bool) -> Sequence[Tiny]:
-    sizes = ((50000, 5), (50000, 500, 50, 5), (50000, 5000, 500, 50, 5))
-    shares, gaps = (1.0, 0.3, 0.1), (0.2, 0.4)
-    result = [Tiny(*each) for each in product(sizes, shares, (0.6, 0.95), gaps)]
+    result = []
+    for sizes, share, base, gap in product(
+        ((50000, 5), (50000, 500, 50, 5), (50000, 5000, 500, 50, 5)),
+        *((1.0, 0.3, 0.1), (0.6, 0.95), (0.2, 0.4)),
+    ):
+        of = f" of {100 * share:g} % of the rows" if share < 1 else ""
+        rows = ", ".join(map(str, sizes))
+        name = f"groups of {rows} rows, rate {base:g}{of}, gap {gap:g} in the last"
+        result.append(Setting(name=name, sizes=sizes, share=share, base=base, gap=gap))
     return result[::3] if short else result
 
 
-def _draw_tiny(population: Tiny, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_tiny(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
     """Draw counts; the truth is the gap of all groups, whether or not they have rows."""
     sizes = np.tile(np.array(population.sizes), (replications, 1))
     rows = draw.binomial(sizes, population.share)
@@ -518,31 +493,20 @@ def _of_both_shares(interval: OfCounts) -> Intervals:
 
 def _populations(short: bool, *, groups: Sequence[int], few: int) -> Sequence[Population]:
     result = all_populations(groups)
-    return thinned(result, few) if short else result
-
-
-def _counts(population: Population, rates: Floats, draw: np.random.Generator) -> Counts:
-    return Counts(draw.binomial(population.rows, rates), population.rows)
-
-
-def _draw_pair(
-    metric: str, population: Population, replications: int, draw: np.random.Generator
-) -> Sample:
-    """Draw two groups' counts; the truth is the other group's rate against the first one's."""
-    rates = population.rates(replications, draw)
-    first, other = rates[:, 0], rates[:, 1]
-    truth = other - first if metric == "difference" else other / first
-    return Sample(_counts(population, rates, draw), {metric: truth})
+    return thinned(result, few if short else len(result))
 
 
 def _draw_all(
-    metric: str, population: Population, replications: int, draw: np.random.Generator
+    metric: str,
+    statistic: Statistic,
+    population: Population,
+    replications: int,
+    draw: np.random.Generator,
 ) -> Sample:
-    """Draw all groups' counts; the truth is of the widest pair."""
+    """Draw all groups' counts; the truth is the statistic of their rates."""
     rates = population.rates(replications, draw)
-    smallest, largest = rates.min(axis=1), rates.max(axis=1)
-    truth = largest - smallest if metric == "largest gap" else smallest / largest
-    return Sample(_counts(population, rates, draw), {metric: truth})
+    counts = Counts(draw.binomial(population.rows, rates), population.rows)
+    return Sample(counts, {metric: statistic(rates)})
 
 
 POSITIVES, FALSE_POSITIVES = 0.3, 0.1
@@ -568,12 +532,8 @@ def _draw_odds(population: Population, replications: int, draw: np.random.Genera
     return Sample(counts, {"equalized odds": np.maximum(np.ptp(caught, 1), np.ptp(alarms, 1))})
 
 
-def _single(metric: str, interval: OfCounts) -> Intervals:
+def _single(metric: str, interval: OfCounts | OfSeveral) -> Intervals:
     return lambda counts, draw: {metric: interval(counts, draw)}
-
-
-def _of_odds(interval: OfSeveral) -> Intervals:
-    return lambda counts, draw: {"equalized odds": interval(counts, draw)}
 
 
 _OF_FORM = {
@@ -598,7 +558,7 @@ def _of_two(
         title,
         words,
         partial(_populations, groups=(2,), few=60),
-        partial(_draw_pair, form),
+        partial(_draw_all, form, of_rates),
         constructions,
         replications=2000,
         width=width,
@@ -618,7 +578,7 @@ FAMILIES = (
         (
             Construction(OURS, _of_both_shares(rate_ours)),
             Construction(BEFORE, _of_both_shares(rate_posterior)),
-            Construction("Wilson", _of_both_shares(rate_wilson)),
+            Construction("Wilson", _of_both_shares(wilson_limits)),
             Construction("Wald", _of_both_shares(rate_wald)),
             Construction(BOOTSTRAP, _of_both_shares(bootstrap(rate_of)), 500),
         ),
@@ -643,7 +603,7 @@ FAMILIES = (
         "10 or 50 groups. Newcombe and Wald are applied to the two groups that lie furthest "
         "apart, as if these had been chosen before the data were seen.",
         partial(_populations, groups=(2, 3, 4, 10, 50), few=120),
-        partial(_draw_all, "largest gap"),
+        partial(_draw_all, "largest gap", gap_of),
         (
             Construction(OURS, _single("largest gap", gap_ours)),
             Construction(BEFORE, _single("largest gap", posterior(gap_of)), 200, 4),
@@ -662,7 +622,7 @@ FAMILIES = (
         _draw_fixed,
         (
             Construction(OURS, _single("rate", rate_ours)),
-            Construction("Wilson", _single("rate", rate_wilson)),
+            Construction("Wilson", _single("rate", wilson_limits)),
             Construction("Wald", _single("rate", rate_wald)),
         ),
         replications=5000,
@@ -687,7 +647,7 @@ FAMILIES = (
         "The interval is for the smallest selection rate of any group divided by the largest, for "
         "2, 3, 4, 10 or 50 groups.",
         partial(_populations, groups=(2, 3, 4, 10, 50), few=120),
-        partial(_draw_all, "smallest ratio"),
+        partial(_draw_all, "smallest ratio", smallest_of),
         (
             Construction(OURS, _single("smallest ratio", smallest_ours)),
             Construction(BEFORE, _single("smallest ratio", posterior(smallest_of)), 200, 4),
@@ -704,10 +664,10 @@ FAMILIES = (
         partial(_populations, groups=(2, 3, 4, 10, 50), few=80),
         _draw_odds,
         (
-            Construction(OURS, _of_odds(odds_ours)),
-            Construction(BEFORE, _of_odds(odds_posterior), 200, 4),
-            Construction("Newcombe", _of_odds(of_larger_gap(gap_newcombe))),
-            Construction("Wald", _of_odds(of_larger_gap(gap_wald))),
+            Construction(OURS, _single("equalized odds", odds_ours)),
+            Construction(BEFORE, _single("equalized odds", odds_posterior), 200, 4),
+            Construction("Newcombe", _single("equalized odds", of_larger_gap(gap_newcombe))),
+            Construction("Wald", _single("equalized odds", of_larger_gap(gap_wald))),
         ),
         replications=500,
     ),

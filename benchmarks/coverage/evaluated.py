@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
-from benchmarks.coverage.simulate import BEFORE, Construction, Family, Interval, Sample
+from benchmarks.coverage.simulate import BEFORE, Construction, Family, Interval, Sample, Setting
 from fairbench import Evaluator, evaluate
 from fairbench.core.arrays import Floats, rng
 from fairbench.evaluation.table import VALUE, setting_text
@@ -29,18 +29,6 @@ SLOPES = (1.0, 1.0, 0.5, 2.0, -1.0)
 POPULATIONS, SHORT = 200, 40
 REGRESSIONS = 4  # every fourth population is one
 _GOLDEN = (np.sqrt(5) - 1) / 2
-
-
-@dataclass(frozen=True)
-class Everything:
-    """So many random populations, as one."""
-
-    count: int
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        return f"{self.count} random populations"
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +124,13 @@ def _evenly(chance: Floats, cell: NDArray[Any]) -> Floats:
 Known = list[tuple[dict[str, Any], pd.DataFrame]]
 
 
-def _draw(everything: Everything, replications: int, draw: np.random.Generator) -> Sample:
+def _everything(short: bool) -> list[Setting]:
+    """Return so many random populations, as one."""
+    count = SHORT if short else POPULATIONS
+    return [Setting(name=f"{count} random populations", count=count)]
+
+
+def _draw(everything: Setting, replications: int, draw: np.random.Generator) -> Sample:
     """Draw data sets from every population; the truth is of each metric, over all rows."""
     known: Known = []
     for number in range(everything.count):
@@ -194,7 +188,7 @@ FAMILIES = (
         "`fairbench.evaluate` is run on data from random settings, with one or two attributes, 2 "
         "to 8 groups and 150 to 1500 rows. In a quarter of them the target is a number. Every row "
         "of its table that has an interval is compared with the true value.",
-        lambda short: [Everything(SHORT if short else POPULATIONS)],
+        _everything,
         _draw,
         (
             Construction("ours", partial(_intervals, Evaluator())),

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
+from itertools import product, starmap
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
+from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample, Setting
 from fairbench.audits.labelling.questions import LEAST_SHARE
 from fairbench.core.arrays import Floats
 from fairbench.evaluation.groups import LabelledIntervals
@@ -81,11 +81,12 @@ WRONG, WRONG_SHARE = "a tenth of labels wrong", 0.1
 OF_TWO = tuple(name for name in (*MAPS, STEPS) if name != AMONG_TEN)
 
 
-@dataclass(frozen=True)
-class Audited:
-    """A pool of scores and decisions by group, and how many labels are bought, where.
+def audited(
+    shares: tuple[float, ...], map: str, labels: int, active: bool, scores: str = TWO_HUMPS
+) -> Setting:
+    """Return a pool of scores and decisions by group, and how many labels are bought, where.
 
-    Attributes
+    Parameters
     ----------
     shares : of the rows, by group.
     map : from scores to probabilities, of `MAPS`, `STEPS` or `WRONG`.
@@ -93,22 +94,12 @@ class Audited:
         rows were decided wrongly most often.
     scores : of `SCORES`.
     """
-
-    shares: tuple[float, ...]
-    map: str
-    labels: int
-    active: bool
-    scores: str = TWO_HUMPS
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        kind = "" if self.scores == TWO_HUMPS else f"{self.scores}, "
-        if len(self.shares) == 1:
-            return f"{kind}{self.map}, {self.labels} labels"
-        sizes = " : ".join(f"{100 * share:g} %" for share in self.shares[:2])
-        groups = sizes if len(self.shares) == 2 else f"{len(self.shares)} groups"
-        return f"{kind}{self.map}, {groups}, {self.labels} labels{', active' * self.active}"
+    known = {"shares": shares, "map": map, "labels": labels, "active": active, "scores": scores}
+    name = f"{'' if scores == TWO_HUMPS else f'{scores}, '}{map}"
+    if len(shares) > 1:
+        two = " : ".join(f"{100 * share:g} %" for share in shares)
+        name += f", {two if len(shares) == 2 else f'{len(shares)} groups'}"
+    return Setting(name=f"{name}, {labels} labels{', active' * active}", **known)
 
 
 @dataclass(frozen=True)
@@ -123,16 +114,16 @@ class Pools:
     groups: int
 
 
-def _populations(short: bool) -> Sequence[Audited]:
+def _populations(short: bool) -> Sequence[Setting]:
     labels = (20, 300) if short else LABELS
     two, rare, ten = (0.6, 0.4), (0.95, 0.05), (0.1,) * 10
     shaped: list[tuple[tuple[float, ...], str]] = [(two, name) for name in OF_TWO]
     shaped += [(rare, "calibrated"), (rare, "one group inverted"), (ten, "one group shifted")]
     shaped += [(ten, AMONG_TEN)]
     some = shaped[::3] if short else shaped
-    result = [Audited(*each, n, active) for each, n, active in product(some, labels, (False, True))]
+    result = [audited(*each, n, active) for each, n, active in product(some, labels, (False, True))]
     return result + [
-        Audited(shares, name, n, False, scores)
+        audited(shares, name, n, False, scores)
         for scores, name, (shares, n) in product(
             [kind for kind in SCORES if kind != TWO_HUMPS],
             ("calibrated", WRONG) if short else ("calibrated", "slopes of 0.5", WRONG),
@@ -148,7 +139,7 @@ def equally_likely_scores(kind: str = TWO_HUMPS) -> Floats:
     return np.concatenate([special.betaincinv(*shape, grid) for shape in SCORES[kind]])
 
 
-def _probability(population: Audited, score: Floats, last: Floats, moved: Floats) -> Floats:
+def _probability(population: Setting, score: Floats, last: Floats, moved: Floats) -> Floats:
     """Return the probability of label 1; `last` says of which rows the group is the last."""
     log_odds = special.logit(score)
     if population.map == STEPS:
@@ -162,7 +153,7 @@ def _probability(population: Audited, score: Floats, last: Floats, moved: Floats
     return np.asarray(special.expit(slopes * log_odds + shifts + moved))
 
 
-def drawn(population: Audited, replications: int, draw: np.random.Generator) -> Sample:
+def drawn(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
     """Draw pools of a population, and say what is true of it."""
     groups, shape = len(population.shares), (replications, ROWS)
     moved = draw.uniform(-0.1, 0.1, (replications, 1))
@@ -183,7 +174,7 @@ def drawn(population: Audited, replications: int, draw: np.random.Generator) -> 
 
 
 def _chosen(
-    population: Audited, group: Codes, wrong: NDArray[np.bool_], draw: np.random.Generator
+    population: Setting, group: Codes, wrong: NDArray[np.bool_], draw: np.random.Generator
 ) -> Codes:
     """Return which rows get a label."""
     order = draw.permutation(ROWS)
@@ -200,7 +191,7 @@ def _chosen(
     )
 
 
-def _truths(population: Audited, grid: Floats, moved: Floats) -> Mapping[str, Floats]:
+def _truths(population: Setting, grid: Floats, moved: Floats) -> Mapping[str, Floats]:
     of_map = [_cells(population, grid, last, moved) for last in (False, True)]
     cells = np.stack([*[of_map[0]] * (len(population.shares) - 1), of_map[1]], axis=-2)
     several = len(population.shares) > 1
@@ -218,7 +209,7 @@ def _truths(population: Audited, grid: Floats, moved: Floats) -> Mapping[str, Fl
     }
 
 
-def _cells(population: Audited, grid: Floats, last: bool, moved: Floats) -> Floats:
+def _cells(population: Setting, grid: Floats, last: bool, moved: Floats) -> Floats:
     """Return the probabilities (R, 4) of TN, FP, FN, TP in a group."""
     chance = _probability(population, grid[None], np.full((1, len(grid)), last), moved)
     decided = (grid <= 0.5, grid > 0.5)
@@ -368,30 +359,6 @@ RANDOM, TOP_TWO, THOMPSON = "random", "top_two", "thompson"
 
 
 @dataclass(frozen=True)
-class Labelling:
-    """A pool of groups of equal size, and how its rows are labelled.
-
-    Attributes
-    ----------
-    map : from scores to probabilities, of `MAPS`.
-    pleased : labelling stops at the first look at which the interval of the group that looks worst,
-        of the labelled rows by themselves, lies under the share of all labels that were right; one
-        looks at 30 labels, and then at every tenth. It stops at `labels` at the latest.
-    """
-
-    map: str
-    labels: int
-    strategy: str
-    pleased: bool
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        stop = "stopped when it pleases, at most" if self.pleased else "stopped at"
-        return f"{self.map}, {self.strategy}, {stop} {self.labels} labels"
-
-
-@dataclass(frozen=True)
 class Counted:
     """What the labels of R pools are worth, by group (R, G), helped by scores and by themselves."""
 
@@ -407,21 +374,36 @@ class Counted:
         return result
 
 
-def _said(short: bool) -> Sequence[Labelling]:
-    maps, labels = _maps(short), (300,) if short else (50, 100, 300)
+def _said(short: bool) -> Iterator[Setting]:
     strategies = (TOP_TWO,) if short else (RANDOM, TOP_TWO, THOMPSON)
-    return [Labelling(*each, False) for each in product(maps, labels, strategies)]
+    labels = (300,) if short else (50, 100, 300)
+    return starmap(_labelling, product(_maps(short), labels, strategies, (False,)))
 
 
-def _pleased(short: bool) -> Sequence[Labelling]:
-    return [Labelling(each, 300, TOP_TWO, True) for each in _maps(short)]
+def _pleased(short: bool) -> Iterator[Setting]:
+    return starmap(_labelling, product(_maps(short), (300,), (TOP_TWO,), (True,)))
 
 
-def _maps(short: bool) -> Sequence[str]:
+def _labelling(map: str, labels: int, strategy: str, pleased: bool) -> Setting:
+    """Return a pool of groups of equal size, and how its rows are labelled.
+
+    Parameters
+    ----------
+    map : from scores to probabilities, of `MAPS_ACTIVE`.
+    pleased : labelling stops at the first look at which the interval of the group that looks worst,
+        of the labelled rows by themselves, lies under the share of all labels that were right; one
+        looks at 30 labels, and then at every tenth. It stops at `labels` at the latest.
+    """
+    stop = "stopped when it pleases, at most" if pleased else "stopped at"
+    name = f"{map}, {strategy}, {stop} {labels} labels"
+    return Setting(name=name, map=map, labels=labels, strategy=strategy, pleased=pleased)
+
+
+def _maps(short: bool) -> list[str]:
     return list(MAPS_ACTIVE)[: 2 if short else None]
 
 
-def _draw(population: Labelling, replications: int, draw: np.random.Generator) -> Sample:
+def _draw(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
     slopes, shifts = (np.array(each) for each in MAPS_ACTIVE[population.map])
     grid = equally_likely_scores()
     pools = _pools(slopes, shifts, grid, replications, draw)
@@ -453,7 +435,7 @@ def _pools(
     return Pools(score, decision, group, label, known, len(slopes))
 
 
-def _labelled_active(population: Labelling, pools: Pools, draw: np.random.Generator) -> Pools:
+def _labelled_active(population: Setting, pools: Pools, draw: np.random.Generator) -> Pools:
     """Return the pools with the labels that are bought: those of a group come in random order."""
     count, groups = len(pools.score), pools.groups
     order = np.argsort(pools.group + draw.random(pools.group.shape), axis=1)
@@ -610,32 +592,15 @@ SCORES_ALONG: Mapping[str, Draw] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True)
-class Run:
-    """A pool of scores, labelled at random.
-
-    Attributes
-    ----------
-    scores : of `SCORES`.
-    second : what the labels of the second group are: ``alike``, or ``inverted``.
-    """
-
-    scores: str
-    second: str
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        return f"{self.scores}, second group {self.second}"
+def _populations_along(short: bool) -> Iterator[Setting]:
+    """Yield pools of scores, labelled at random, whose second group is alike or inverted."""
+    every = product(SCORES_ALONG, ("alike", "inverted"))
+    return starmap(pool_of, [("Beta(3, 3)", "inverted")] if short else every)
 
 
-def _populations_along(short: bool) -> Sequence[Run]:
-    pairs = (
-        [("Beta(3, 3)", "inverted")]
-        if short
-        else [(scores, second) for scores in SCORES_ALONG for second in ("alike", "inverted")]
-    )
-    return [Run(*pair) for pair in pairs]
+def pool_of(scores: str, second: str) -> Setting:
+    """Return a pool whose scores are one of `SCORES_ALONG`, and its second group's labels."""
+    return Setting(name=f"{scores}, second group {second}", scores=scores, second=second)
 
 
 @dataclass(frozen=True)
@@ -657,7 +622,7 @@ class AlongPools:
         return LabelledIntervals.of(rows, counts, LEVEL, np.random.default_rng(0))
 
 
-def _draw_along(run: Run, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_along(run: Setting, replications: int, draw: np.random.Generator) -> Sample:
     pools, chances = [], []
     for second in (False, True):
         other = second and run.second == "inverted"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 
 import numpy as np
@@ -11,7 +10,15 @@ from numpy.typing import NDArray
 from scipy import special
 
 from benchmarks.coverage.counts import Counts, thinned, varied
-from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample, bounded
+from benchmarks.coverage.simulate import (
+    LEVEL,
+    Construction,
+    Family,
+    Interval,
+    Sample,
+    Setting,
+    bounded,
+)
 from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import GroupLimits, largest_gap, probability_below, ratios_to_group
 from fairbench.inference.pooled import pool
@@ -31,27 +38,18 @@ PLAIN, RESIDUAL, ADJUSTED = (
 )
 
 
-@dataclass(frozen=True)
-class TwoRates:
-    """The rates of two groups, the second of which is the reference."""
-
-    sizes: tuple[int, int]
-    rates: tuple[float, float]
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        return "groups of {} and {} rows, rates {:g} and {:g}".format(*self.sizes, *self.rates)
+def _two_rates(short: bool) -> list[Setting]:
+    """Return sizes and rates of two groups, the second of which is the reference."""
+    result = []
+    of_sizes = ((5, 50), (10, 10), (20, 20), (20, 2000), (50, 50), (100, 400), (2000, 2000))
+    of_rates = (0.005, 0.03, 0.3, 0.5, 0.9, 0.98)
+    for sizes, rates in product(of_sizes, product(of_rates, of_rates)):
+        name = "groups of {} and {} rows, rates {:g} and {:g}".format(*sizes, *rates)
+        result.append(Setting(name=name, sizes=sizes, rates=rates))
+    return thinned(result, 30 if short else len(result))
 
 
-def _two_rates(short: bool) -> Sequence[TwoRates]:
-    sizes = ((5, 50), (10, 10), (20, 20), (20, 2000), (50, 50), (100, 400), (2000, 2000))
-    rates = (0.005, 0.03, 0.3, 0.5, 0.9, 0.98)
-    every = [TwoRates(*each) for each in product(sizes, product(rates, rates))]
-    return thinned(every, 30 if short else len(every))
-
-
-def _draw_odds(population: TwoRates, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_odds(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
     rates = np.stack([varied(rate, replications, draw) for rate in population.rates], axis=1)
     counts = Counts(draw.binomial(population.sizes, rates), np.array(population.sizes))
     odds = rates / (1 - rates)
@@ -70,50 +68,34 @@ def _odds_woolf(counts: Counts, _: np.random.Generator) -> Mapping[str, Interval
     return {ODDS: (np.exp(middle - half), np.exp(middle + half))}
 
 
-@dataclass(frozen=True)
-class Scored:
-    """Normal scores of two groups of a population, the first of which is lower by a shift.
+def _scored(short: bool) -> list[Setting]:
+    """Return normal scores of two groups of a population, the first lower by a shift.
 
-    Attributes
-    ----------
-    rows : of both together. share : of the first group.
-    best : the share of all that is best. step : what scores are rounded to; 0 for not at all.
+    There are so many rows of both together, a share of them in the first group, and a share of all
+    that is best. A step is what scores are rounded to; 0 for not at all.
     """
-
-    rows: int
-    share: float
-    shift: float
-    spread: float
-    best: float
-    step: float
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        rounded = f", rounded to {self.step:g}" if self.step else ""
-        return (
-            f"{self.rows} rows, {self.share:g} in a group lower by {self.shift:g} of spread "
-            f"{self.spread:g}, the best {self.best:g}{rounded}"
+    result = []
+    for rows, share, shift, spread, best, step in product(
+        *((60, 200, 1000, 5000), (0.05, 0.2, 0.5), (0.0, 0.5, 1.0), (0.3, 1.0, 1.5)),
+        *((0.05, 0.2, 0.5, 0.9), (0.0, 0.5)),
+    ):
+        one = Setting(rows=rows, share=share, shift=shift, spread=spread, best=best, step=step)
+        rounded = f", rounded to {step:g}" if step else ""
+        one.name = (
+            f"{rows} rows, {share:g} in a group lower by {shift:g} of spread {spread:g}, "
+            f"the best {best:g}{rounded}"
         )
-
-    def above(self, cut: Floats) -> Floats:
-        """Return the shares (..., 2) of both groups that are at or above cuts."""
-        edge = np.ceil(cut / self.step - 1e-9) * self.step - self.step / 2 if self.step else cut
-        return np.stack([special.ndtr(-(edge + self.shift) / self.spread), special.ndtr(-edge)], -1)
+        result.append(one)
+    return thinned(result, 25 if short else 200)
 
 
-def _scored(short: bool) -> Sequence[Scored]:
-    every = [
-        Scored(*each)
-        for each in product(
-            (60, 200, 1000, 5000), (0.05, 0.2, 0.5), (0.0, 0.5, 1.0), (0.3, 1.0, 1.5),
-            (0.05, 0.2, 0.5, 0.9), (0.0, 0.5),
-        )
-    ]  # fmt: skip
-    return thinned(every, 25 if short else 200)
+def _above(one: Setting, cut: Floats) -> Floats:
+    """Return the shares (..., 2) of both groups that are at or above cuts."""
+    edge = np.ceil(cut / one.step - 1e-9) * one.step - one.step / 2 if one.step else cut
+    return np.stack([special.ndtr(-(edge + one.shift) / one.spread), special.ndtr(-edge)], -1)
 
 
-def _draw_scored(population: Scored, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_scored(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
     """Draw scores; the truth is that of the population at the cut of the sample."""
     n, one = population.rows, population
     first = np.arange(n) < draw.binomial(n, one.share, replications)[:, None]
@@ -122,7 +104,7 @@ def _draw_scored(population: Scored, replications: int, draw: np.random.Generato
     if one.step:
         score = np.round(score / one.step) * one.step
     best, cut = among_best(score, one.best, high=True)
-    shares = one.above(cut)
+    shares = _above(one, cut)
     groups = np.stack([first, ~first], axis=1)
     counts = Counts((groups & best[:, None]).sum(axis=-1), groups.sum(axis=-1))
     return Sample(counts, {BEST: shares[:, 0] / shares[:, 1]})
@@ -142,34 +124,6 @@ def _best_wald(counts: Counts, _: np.random.Generator) -> Mapping[str, Interval]
         return {BEST: (ratio * np.exp(-half), ratio * np.exp(half))}
 
 
-@dataclass(frozen=True)
-class Priced:
-    """Prices of three groups, which hang on a factor and on the group.
-
-    Attributes
-    ----------
-    rows : of all together. shares : of the groups, the second of which is the reference.
-    errors : the distribution of what the factor does not tell. gap : in its standard deviations.
-    spread : the factor of that of the first group. apart : of the factor's means, in its own.
-    """
-
-    rows: int
-    shares: tuple[float, float, float]
-    errors: str
-    gap: float
-    spread: float
-    apart: float
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        shares = ", ".join(f"{share:g}" for share in self.shares)
-        return (
-            f"{self.rows} rows in shares {shares}, {self.errors} errors, gap {self.gap:g}, spread "
-            f"{self.spread:g}, factors apart by {self.apart:g}"
-        )
-
-
 ERRORS: Mapping[str, Callable[[np.random.Generator, tuple[int, int]], Floats]] = {
     "normal": lambda draw, shape: draw.normal(size=shape),
     "lognormal": lambda draw, shape: (
@@ -182,18 +136,28 @@ ERRORS: Mapping[str, Callable[[np.random.Generator, tuple[int, int]], Floats]] =
 }
 
 
-def _priced(short: bool) -> Sequence[Priced]:
-    every = [
-        Priced(*each)
-        for each in product(
-            (100, 400, 2000), ((0.3, 0.7, 0.0), (0.3, 0.4, 0.3), (0.06, 0.8, 0.14)), ERRORS,
-            (0.0, 0.3, 1.0), (1.0, 2.0), (0.0, 0.7),
-        )
-    ]  # fmt: skip
-    return thinned(every, 25 if short else 80)
+def _priced(short: bool) -> list[Setting]:
+    """Return prices of three groups, which hang on a factor and on the group.
+
+    There are so many rows of all together, in shares of the groups, the second of which is the
+    reference. `errors` is the distribution of what the factor does not tell, and the gap is in its
+    standard deviations; that of the first group is multiplied by the spread. The factor's means are
+    apart, in its own standard deviations.
+    """
+    result = []
+    for rows, shares, errors, gap, spread, apart in product(
+        *((100, 400, 2000), ((0.3, 0.7, 0.0), (0.3, 0.4, 0.3), (0.06, 0.8, 0.14)), ERRORS),
+        *((0.0, 0.3, 1.0), (1.0, 2.0), (0.0, 0.7)),
+    ):
+        one = Setting(rows=rows, shares=shares, errors=errors, gap=gap, spread=spread, apart=apart)
+        words = f"{rows} rows in shares {', '.join(f'{share:g}' for share in shares)}"
+        of = f"gap {gap:g}, spread {spread:g}, factors apart by {apart:g}"
+        one.name = f"{words}, {errors} errors, {of}"
+        result.append(one)
+    return thinned(result, 25 if short else 80)
 
 
-def _draw_priced(population: Priced, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_priced(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
     one, shares = population, np.array(population.shares)
     shape, slope = (replications, one.rows), 0.8
     codes = draw.choice(3, size=shape, p=shares)
@@ -298,35 +262,15 @@ FAMILIES = (
 # The families of pooled rates: estimates of many groups together, and whether gaps are small.
 
 
-@dataclass(frozen=True)
-class Alike:
-    """Groups whose rates' logits vary around that of a rate.
-
-    Attributes
-    ----------
-    spread : the standard deviation of the logits.
-    """
-
-    groups: int
-    rows: int
-    spread: float
-    rate: float
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        return (
-            f"{self.groups} groups of {self.rows} rows, logits of spread {self.spread:g} around "
-            f"{self.rate:g}"
-        )
+def _populations(short: bool) -> Iterator[Setting]:
+    """Yield groups whose rates' logits vary around that of a rate by a standard deviation."""
+    every = product((10,) if short else (10, 50), (30, 200), (0.0, 0.3, 0.6), (0.05, 0.3))
+    for groups, rows, spread, rate in every:
+        name = f"{groups} groups of {rows} rows, logits of spread {spread:g} around {rate:g}"
+        yield Setting(name=name, groups=groups, rows=rows, spread=spread, rate=rate)
 
 
-def _populations(short: bool) -> Sequence[Alike]:
-    groups = (10,) if short else (10, 50)
-    return [Alike(*e) for e in product(groups, (30, 200), (0.0, 0.3, 0.6), (0.05, 0.3))]
-
-
-def _draw(population: Alike, replications: int, draw: np.random.Generator) -> Sample:
+def _draw(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
     logits = special.logit(population.rate) + draw.uniform(-0.2, 0.2, (replications, 1))
     noise = draw.standard_normal((replications, population.groups))
     rates = special.expit(logits + population.spread * noise)
@@ -349,29 +293,17 @@ def _alone(data: Counts, _: np.random.Generator) -> Mapping[str, Interval]:
 EPSILON = 0.05
 
 
-@dataclass(frozen=True)
-class Apart:
-    """Groups of which the last differs, or that combine three attributes of unequal values.
+def _several(*sizes: int, rates: tuple[float, float]) -> Setting:
+    """Return groups of so many rows each, with the rates of all but the last, and of the last."""
+    rows = " and ".join(map(str, dict.fromkeys(sizes)))
+    name = f"{len(sizes)} groups of {rows} rows, rates {rates[0]:g} and {rates[1]:g}"
+    return Setting(name=name, sizes=sizes, rates=rates, combined=False)
 
-    Attributes
-    ----------
-    sizes : rows of every group; of combinations, of all groups together.
-    rates : of all groups but the last, and of the last.
-    combined : whether the groups are combinations, of 2, 3 and 4 values.
-    """
 
-    sizes: tuple[int, ...]
-    rates: tuple[float, float]
-    combined: bool = False
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        first, last = self.rates
-        if self.combined:
-            return f"24 combinations of three attributes in {self.sizes[0]} rows, rate {first:g}"
-        rows = " and ".join(f"{n}" for n in dict.fromkeys(self.sizes))
-        return f"{len(self.sizes)} groups of {rows} rows, rates {first:g} and {last:g}"
+def _combined(rows: int, rate: float) -> Setting:
+    """Return groups that are combinations of three attributes of 2, 3 and 4 unequal values."""
+    name = f"24 combinations of three attributes in {rows} rows, rate {rate:g}"
+    return Setting(name=name, sizes=(rows,), rates=(rate, rate), combined=True)
 
 
 _VALUES = ((0.6, 0.4), (0.6, 0.3, 0.1), (0.5, 0.3, 0.15, 0.05))
@@ -382,21 +314,21 @@ _CODES = np.array(list(product(*(range(len(shares)) for shares in _VALUES))))
 Compared = tuple[Counts, NDArray[np.int64] | None]
 
 
-def _apart(short: bool) -> Sequence[Apart]:
-    combined = [Apart((n,), (rate, rate), True) for n, rate in ((800, 0.3), (2000, 0.1))]
+def _apart(short: bool) -> list[Setting]:
+    combined = [_combined(800, 0.3), _combined(2000, 0.1)]
     others = [
-        Apart((3000, 30), (0.999, 0.946)),
-        Apart((3000, 30), (0.5, 0.449)),
-        Apart((500, 30, 30), (0.97, 0.918)),
-        Apart((500,) * 10, (0.3, 0.3)),
-        Apart((200,) * 10, (0.3, 0.351)),
-        Apart((50000, 5), (0.3, 0.3)),
-        Apart((50000, 500, 5), (0.3, 0.351)),
+        _several(3000, 30, rates=(0.999, 0.946)),
+        _several(3000, 30, rates=(0.5, 0.449)),
+        _several(500, 30, 30, rates=(0.97, 0.918)),
+        _several(*(500,) * 10, rates=(0.3, 0.3)),
+        _several(*(200,) * 10, rates=(0.3, 0.351)),
+        _several(50000, 5, rates=(0.3, 0.3)),
+        _several(50000, 500, 5, rates=(0.3, 0.351)),
     ]
     return [*combined[:1], *others[:4]] if short else [*combined, *others]
 
 
-def _draw_apart(population: Apart, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_apart(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
     """Draw counts; the truth is the widest gap between groups that have rows."""
     first, last = population.rates
     if population.combined:

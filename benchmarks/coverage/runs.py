@@ -6,7 +6,7 @@ splits of one data set at once where that is faster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import product
@@ -19,7 +19,7 @@ from scipy.spatial import cKDTree
 from scipy.stats import qmc
 
 from benchmarks.coverage.counts import thinned
-from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
+from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample, Setting
 from fairbench.comparison.choice import (
     Bound,
     Choice,
@@ -43,7 +43,6 @@ from fairbench.inference.repeats import (
     mean_limits,
     mean_table_draws,
     no_narrower,
-    smallest_mean_ratio,
 )
 from fairbench.inference.scores import area_limits, areas
 from fairbench.inference.selection import Candidates, choose, correction, inflation
@@ -159,32 +158,24 @@ CHUNK = 50
 _ALL, _POSITIVE = (0, 1, 2, 3), (2, 3)  # what a rate is a share of, among TN, FP, FN and TP
 
 
-@dataclass(frozen=True)
-class RunPopulation:
-    """People to split, fit and test.
+def run_of(rows: int, groups: int, selected: float, shift: float, kind: str) -> Setting:
+    """Return people to split, fit and test, in repeated hold-outs or folds (`kind`).
 
-    Attributes
+    Parameters
     ----------
     rows : how many people there are.
     groups : how many groups they are in, at random.
     selected : the share that is selected.
     shift : how far the features of the first group are moved, which makes it selected more often.
-    kind : repeated hold-outs, or folds.
     """
+    differs = f"one group {shift:g} sd ahead" if shift else "groups alike"
+    name = (
+        f"{rows} rows, {groups} groups, {selected:g} selected, {differs}, {SPLITS} {_KINDS[kind]}"
+    )
+    return Setting(name=name, rows=rows, groups=groups, selected=selected, shift=shift, kind=kind)
 
-    rows: int
-    groups: int
-    selected: float
-    shift: float
-    kind: str
 
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        differs = f"one group {self.shift:g} sd ahead" if self.shift else "groups alike"
-        kind = "hold-outs" if self.kind == REPEATS else "folds"
-        people = f"{self.rows} rows, {self.groups} groups, {self.selected:g} selected"
-        return f"{people}, {differs}, {SPLITS} {kind}"
+_KINDS = {REPEATS: "hold-outs", FOLDS: "folds"}
 
 
 def _splits(kind: str, count: int = SPLITS) -> Splits:
@@ -192,15 +183,11 @@ def _splits(kind: str, count: int = SPLITS) -> Splits:
     return Splits(FOLDS, 1, 1 / count) if kind == FOLDS else Splits(REPEATS, count, SHARE)
 
 
-def _populations(short: bool) -> Sequence[RunPopulation]:
-    result = [
-        RunPopulation(rows, groups, selected, shift, kind)
-        for rows, groups, selected, shift, kind in product(
-            (500, 2000), (2, 4, 10), (0.003, 0.03, 0.3), (0.0, 0.05, 0.3), (REPEATS, FOLDS)
-        )
-        if rows * selected >= 6
-    ]
-    return thinned(result, 10) if short else result
+def _populations(short: bool) -> list[Setting]:
+    shifts, shares = (0.0, 0.05, 0.3), (0.003, 0.03, 0.3)
+    every = product((500, 2000), (2, 4, 10), shares, shifts, (REPEATS, FOLDS))
+    result = [run_of(*each) for each in every if each[0] * each[2] >= 6]
+    return thinned(result, 10 if short else len(result))
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +199,7 @@ class People:
     group: Labels
 
     @classmethod
-    def drawn(cls, population: RunPopulation, runs: int, draw: np.random.Generator) -> People:
+    def drawn(cls, population: Setting, runs: int, draw: np.random.Generator) -> People:
         """Draw people: normal features, moved by the label and in the first group."""
         shape = (runs, population.rows)
         group = draw.integers(0, population.groups, shape)
@@ -290,7 +277,7 @@ class Fitted:
 
 
 def fits(
-    people: People, tested: Mask, population: RunPopulation, noise: float = 0.0
+    people: People, tested: Mask, population: Setting, noise: float = 0.0
 ) -> tuple[Mask, Floats]:
     """Return whom fits select (R, S, N), and what share (R, S, G, 2) of new people they would.
 
@@ -306,7 +293,7 @@ def fits(
     return predicted, shares
 
 
-def _draw(population: RunPopulation, replications: int, draw: np.random.Generator) -> Sample:
+def _draw(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
     """Draw runs, and what is true of their learner on average or of their own fits."""
     counts, shares = [], []
     for _ in range(0, replications, CHUNK):
@@ -369,7 +356,7 @@ def _ours(data: Fitted, _: np.random.Generator) -> Mapping[str, Interval]:
         "error rate": errors.limits(),
         "selection rate": selected.limits(),
         "difference in selection rate": selected.against_first(),
-        "smallest ratio of selection rates": smallest_mean_ratio(selected),
+        "smallest ratio of selection rates": selected.smallest_ratio(),
         "largest gap in selection rate": largest_mean_gap(selected),
         "true positive rate": reached.limits(),
         "difference in true positive rates": reached.against_first(),
@@ -395,15 +382,24 @@ def _single(data: Fitted, _: np.random.Generator) -> Mapping[str, Interval]:
     }
 
 
+def _by_split(data: Fitted) -> dict[str, Floats]:
+    """Return the values of every split, (R, ..., S)."""
+    errors, selected, reached = (rates.values for rates in _rates(data))
+    return {
+        "error rate": errors,
+        "selection rate": selected,
+        "difference in selection rate": selected[:, 1:] - selected[:, :1],
+        "true positive rate": reached,
+        "difference in true positive rates": reached[:, 1:] - reached[:, :1],
+        **{name: own[0] for name, own in data.losses.items()},
+    }
+
+
 def _plain(data: Fitted, _: np.random.Generator) -> Mapping[str, Interval]:
     """Return t intervals of the splits' values as if splits were independent; gaps too."""
-    errors, rates = (rate.values for rate in _rates(data)[:2])
-    values = {
-        "error rate": errors,
-        "selection rate": rates,
-        "difference in selection rate": rates[:, 1:] - rates[:, :1],
-        "largest gap in selection rate": rates.max(axis=1) - rates.min(axis=1),
-    }
+    values = _by_split(data)
+    rates = values["selection rate"]
+    values["largest gap in selection rate"] = rates.max(axis=1) - rates.min(axis=1)
     return {name: _t_interval(value) for name, value in values.items()}
 
 
@@ -456,68 +452,42 @@ _DESIGNS = (
 _DESIGNS_OF_MANY = ((2000, REPEATS, 10), (2000, FOLDS, 10))  # of what is fitted at once
 
 
-@dataclass(frozen=True)
-class LearnerPopulation:
-    """A learner and the data that it is fitted to.
+def _moved(label: Labels, group: Labels, signal: float) -> Floats:
+    """Return how far the features of people are moved, (..., FEATURES)."""
+    of_label = label[..., None] * signal / np.sqrt(FEATURES_MANY)
+    return np.asarray(of_label + AHEAD * (group == 0)[..., None])
 
-    Attributes
-    ----------
-    signal : how far apart the means of the two labels' features are, in their standard deviations.
-    positive : the share of positive labels.
-    kind, count : repeated hold-outs or folds, and how many.
+
+def _populations_many(short: bool) -> list[Setting]:
+    """Return learners and the data that they are fitted to.
+
+    The means of the two labels' features are apart by the `signal`, in their standard deviations; a
+    share of labels is `positive`; there are so many (`count`) repeated hold-outs or folds (`kind`).
     """
-
-    learner: str
-    rows: int
-    signal: float
-    positive: float
-    kind: str
-    count: int
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        learned = "" if self.signal else ", nothing to learn"
-        kind = "hold-outs" if self.kind == REPEATS else "folds"
-        return f"{self.learner}, {self.rows} rows{learned}, {self.count} {kind}"
-
-    def moved(self, label: NDArray[np.int64], group: NDArray[np.int64]) -> Floats:
-        """Return how far the features of people are moved, (..., FEATURES)."""
-        of_label = label[..., None] * self.signal / np.sqrt(FEATURES_MANY)
-        return np.asarray(of_label + AHEAD * (group == 0)[..., None])
-
-
-def _populations_many(short: bool) -> Sequence[LearnerPopulation]:
-    populations = [
-        LearnerPopulation(learner, rows, signal, positive, kind, count)
-        for learner in LEARNERS
-        for (signal, positive), (rows, kind, count) in product(
-            ((2.0, 0.3), (0.0, 0.5)),
-            (*_DESIGNS, *(_DESIGNS_OF_MANY if learner in _STABLE else ())),
-        )
-    ]
-    return (
-        thinned([population for population in populations if population.rows < 500], 4)
-        if short
-        else populations
-    )
+    result = []
+    for learner in LEARNERS:
+        designs = (*_DESIGNS, *(_DESIGNS_OF_MANY if learner in _STABLE else ()))
+        labels = ((2.0, 0.3, ""), (0.0, 0.5, ", nothing to learn"))
+        for (signal, positive, words), (rows, kind, count) in product(labels, designs):
+            name = f"{learner}, {rows} rows{words}, {count} {_KINDS[kind]}"
+            design = {"learner": learner, "rows": rows, "kind": kind, "count": count}
+            result.append(Setting(name=name, signal=signal, positive=positive, **design))
+    return thinned([each for each in result if each.rows < 500], 4) if short else result
 
 
 @lru_cache(maxsize=4)
-def _new_people(population: LearnerPopulation) -> Floats:
+def _new_people(signal: float) -> Floats:
     """Return new people (4 * _POINTS, FEATURES), by group and label, evenly spread.
 
     All groups after the first are alike.
     """
     even = special.ndtri(qmc.Sobol(FEATURES_MANY, seed=1).random(_POINTS))
     group, label = np.divmod(np.arange(4), 2)
-    people: Floats = (even + population.moved(label, group)[:, None]).reshape(-1, FEATURES_MANY)
+    people: Floats = (even + _moved(label, group, signal)[:, None]).reshape(-1, FEATURES_MANY)
     return people
 
 
-def _draw_many(
-    population: LearnerPopulation, replications: int, draw: np.random.Generator
-) -> Sample:
+def _draw_many(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
     """Draw runs, and what is true of their very fits."""
     counts, shares, losses, truths = [], [], [], []
     for _ in range(replications):
@@ -544,17 +514,17 @@ def _draw_many(
 
 
 def _run(
-    population: LearnerPopulation, draw: np.random.Generator
+    population: Setting, draw: np.random.Generator
 ) -> tuple[Floats, People, NDArray[np.bool_]]:
     """Return scores (S, N + M) of a run's own and of new people, its people, and whom it tests."""
     shape = 1, population.rows
     label = (draw.random(shape) < population.positive).astype(np.int64)
     group = draw.integers(0, GROUPS, shape)
     features = draw.standard_normal((*shape, FEATURES_MANY))
-    features += population.moved(label, group)
+    features += _moved(label, group, population.signal)
     stratified = label if population.kind == FOLDS else None
     tested = tested_rows(shape, population.kind, draw, splits=population.count, label=stratified)
-    everyone = np.concatenate([features[0], _new_people(population)])
+    everyone = np.concatenate([features[0], _new_people(population.signal)])
     fit = LEARNERS[population.learner]
     scores = fit(features[0], label[0], ~tested[0], everyone, draw)
     return scores, People(features.astype(np.float32), label, group), tested
@@ -598,17 +568,8 @@ def _truth_many(data: Fitted, shares: Floats, positive: float) -> dict[str, Floa
 
 def _corrected(data: Fitted, _: np.random.Generator) -> Mapping[str, Interval]:
     """Return the corrected resampled t intervals, which hold-outs alone have."""
-    errors, selected, reached = (rates.values for rates in _rates(data))
-    values = {
-        "error rate": errors,
-        "selection rate": selected,
-        "difference in selection rate": selected[:, 1:] - selected[:, :1],
-        "true positive rate": reached,
-        "difference in true positive rates": reached[:, 1:] - reached[:, :1],
-        **{name: own[0] for name, own in data.losses.items()},
-    }
     limits = {}
-    for name, value in values.items():
+    for name, value in _by_split(data).items():
         none = np.full_like(value, np.nan)
         limits[name] = mean_limits(value, none, none, data.splits, level=LEVEL)
     return limits
@@ -637,32 +598,20 @@ DRAWS = 500
 NAMES = ("difference in accuracy", "difference in the gap in true positive rates")
 
 
-@dataclass(frozen=True)
-class TwoLearners:
-    """Two learners on the same splits, each of half of the features.
+def _learners(short: bool) -> list[Setting]:
+    """Return two learners on the same splits, each of half of the features.
 
-    `noise` is the sd of what is added to the second one's features: the larger, the worse it is.
+    The second is worse by the `noise`, the sd of what is added to its features.
     """
-
-    people: RunPopulation
-    noise: float
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        worse = f"the second worse by noise {self.noise:g}" if self.noise else "equal learners"
-        return f"{worse}, {self.people.name}"
+    result = []
+    for rows, groups, shift, noise in product((500, 2000), (2, 4), (0.0, 0.3), (0.0, 0.5, 1.0)):
+        people = run_of(rows, groups, 0.3, shift, REPEATS)
+        worse = f"the second worse by noise {noise:g}" if noise else "equal learners"
+        result.append(Setting(name=f"{worse}, {people.name}", people=people, noise=noise))
+    return thinned(result, 4 if short else len(result))
 
 
-def _learners(short: bool) -> Sequence[TwoLearners]:
-    result = [
-        TwoLearners(RunPopulation(rows, groups, 0.3, shift, REPEATS), noise)
-        for rows, groups, shift, noise in product((500, 2000), (2, 4), (0.0, 0.3), (0.0, 0.5, 1.0))
-    ]
-    return thinned(result, 4) if short else result
-
-
-def _draw_two(population: TwoLearners, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_two(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
     """Draw the confusion counts (R, S, 2, G, 4) of both learners, and how they truly differ."""
     counts, shares = [], []
     for _ in range(0, replications, CHUNK):
@@ -760,43 +709,16 @@ SHAPES = {
 }
 # Gaps and errors are correlated by so much; the limit on errors lies where all of them do.
 TRADE_OFF = -0.5
+AMONG_ACCURATE = ", among the accurate"
 
 
-@dataclass(frozen=True)
-class Many:
-    """Candidates whose gaps and errors are normal, with standard errors of 1.
-
-    Attributes
-    ----------
-    correlation : of any two candidates' errors of estimation.
-    bounded : whether candidates are chosen among those whose error rate is within a limit.
-    """
-
-    count: int
-    correlation: float
-    shape: str
-    bounded: bool
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        limit = ", among the accurate" if self.bounded else ""
-        return f"{self.count} of correlation {self.correlation:g}, {self.shape}{limit}"
-
-    @property
-    def slow(self) -> bool:
-        """Whether fewer replications are enough."""
-        return self.count > 100
-
-    def noise(self, draws: int, draw: np.random.Generator) -> Floats:
-        """Draw the errors (T, k, 2) of estimation of gaps and of error rates."""
-        shared, own = (
-            draw.standard_normal((draws, 1, 2)),
-            draw.standard_normal((draws, self.count, 2)),
-        )
-        noise = np.sqrt(self.correlation) * shared + np.sqrt(1 - self.correlation) * own
-        gap = TRADE_OFF * noise[..., 1] + np.sqrt(1 - TRADE_OFF**2) * noise[..., 0]
-        return np.stack([gap, noise[..., 1]], axis=-1)
+def _noise(population: Setting, draws: int, draw: np.random.Generator) -> Floats:
+    """Draw the errors (T, k, 2) of estimation of gaps and of error rates."""
+    shared = draw.standard_normal((draws, 1, 2))
+    own = draw.standard_normal((draws, population.count, 2))
+    noise = np.sqrt(population.correlation) * shared + np.sqrt(1 - population.correlation) * own
+    gap = TRADE_OFF * noise[..., 1] + np.sqrt(1 - TRADE_OFF**2) * noise[..., 0]
+    return np.stack([gap, noise[..., 1]], axis=-1)
 
 
 @dataclass(frozen=True)
@@ -819,19 +741,28 @@ class Estimated:
         )
 
 
-def _populations_chosen(short: bool) -> Sequence[Many]:
+def _populations_chosen(short: bool) -> Iterator[Setting]:
+    """Yield candidates whose gaps and errors are normal, with standard errors of 1.
+
+    Any two candidates' errors of estimation have the `correlation`. `bounded` says whether
+    candidates are chosen among those whose error rate is within a limit.
+    """
     counts = (10,) if short else (10, 50, 500)
     correlations = (0.0, 0.9) if short else (0.0, 0.7, 0.9)
-    result = [Many(*each) for each in product(counts, correlations, SHAPES, (False, True))]
-    return [each for each in result if not (each.slow and each.bounded)]
+    for count, correlation, shape, bounded in product(counts, correlations, SHAPES, (False, True)):
+        slow = count > 100
+        name = f"{count} of correlation {correlation:g}, {shape}{AMONG_ACCURATE * bounded}"
+        known = {"count": count, "correlation": correlation, "shape": shape, "bounded": bounded}
+        if not (slow and bounded):
+            yield Setting(name=name, slow=slow, **known)
 
 
-def _draw_chosen(population: Many, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_chosen(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
     gaps = np.linspace(*SHAPES[population.shape], population.count)
     truth = np.stack([gaps, np.zeros(population.count)], axis=-1)
-    estimates = truth + population.noise(replications, draw)
+    estimates = truth + _noise(population, replications, draw)
     bound = 0.0 if population.bounded else np.inf
-    data = Estimated(estimates, population.noise(DRAWS_CHOSEN, draw), bound)
+    data = Estimated(estimates, _noise(population, DRAWS_CHOSEN, draw), bound)
     places = [choose(data.candidates(estimate)) for estimate in estimates]
     result = np.array([[np.nan] * 2 if place is None else truth[place] for place in places])
     return Sample(data, dict(zip(NAMES_CHOSEN, result.T, strict=True)))
@@ -885,50 +816,23 @@ METRIC = minimised_metric("statistical_parity")
 NAMES_CHOSEN_RUNS = ("gap of the chosen run", "error rate of the chosen run")
 
 
-@dataclass(frozen=True)
-class ManyRuns:
-    """Runs of a learner on the same hold-out repeats, each with features of its own.
+def _drawn_runs(population: Setting, draw: np.random.Generator) -> tuple[SharedRows, Floats]:
+    """Draw one data set: what all runs predict, and what they select of new people, (k, 2, 2).
 
-    Attributes
-    ----------
-    correlation : of the noise in the features of any two runs.
-    bounded : whether runs are chosen among those whose error is at most what it truly is.
+    The last axes of the second are groups and labels.
     """
-
-    people: RunPopulation
-    count: int
-    correlation: float
-    bounded: bool
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        limit = ", among the accurate" if self.bounded else ""
-        features = f"features of correlation {self.correlation:g}"
-        return f"{self.count} runs, {features}, {self.people.name}{limit}"
-
-    @property
-    def slow(self) -> bool:
-        """Whether fewer replications are enough."""
-        return self.count > 10
-
-    def drawn(self, draw: np.random.Generator) -> tuple[SharedRows, Floats]:
-        """Draw one data set: what all runs predict, and what they select of new people, (k, 2, 2).
-
-        The last axes of the second are groups and labels.
-        """
-        people = People.drawn(self.people, 1, draw)
-        tested = tested_rows(people.label.shape, REPEATS, draw)
-        signal = moved(people.label, people.group, self.people.shift)[..., None]
-        shared = np.sqrt(self.correlation) * (people.features - signal) + signal
-        result = []
-        for _ in range(self.count):
-            own = draw.standard_normal(shared.shape, np.float32)
-            features = (shared + np.sqrt(1 - self.correlation) * own).astype(np.float32)
-            result.append(fits(replace(people, features=features), tested, self.people))
-        predictions = np.stack([each for each, _ in result], axis=-1)[0]
-        shares = np.stack([each.mean(axis=1)[0] for _, each in result])
-        return _rows(people, tested[0], predictions), shares
+    people = People.drawn(population.people, 1, draw)
+    tested = tested_rows(people.label.shape, REPEATS, draw)
+    signal = moved(people.label, people.group, population.people.shift)[..., None]
+    shared = np.sqrt(population.correlation) * (people.features - signal) + signal
+    result = []
+    for _ in range(population.count):
+        own = draw.standard_normal(shared.shape, np.float32)
+        features = (shared + np.sqrt(1 - population.correlation) * own).astype(np.float32)
+        result.append(fits(replace(people, features=features), tested, population.people))
+    predictions = np.stack([each for each, _ in result], axis=-1)[0]
+    shares = np.stack([each.mean(axis=1)[0] for _, each in result])
+    return _rows(people, tested[0], predictions), shares
 
 
 def _rows(people: People, tested: Mask, predictions: Mask) -> SharedRows:
@@ -946,20 +850,23 @@ def _rows(people: People, tested: Mask, predictions: Mask) -> SharedRows:
     )
 
 
-def _populations_chosen_runs(short: bool) -> Sequence[ManyRuns]:
-    if short:
-        return [ManyRuns(RunPopulation(1000, 2, 0.3, 0.3, REPEATS), 10, 0.99, bounded=True)]
-    return [
-        ManyRuns(RunPopulation(1000, 2, 0.3, shift, REPEATS), count, correlation, bounded)
-        for count, correlation, shift, bounded in product(
-            (10, 50), (0.0, 0.99), (0.0, 0.3), (False, True)
-        )
-    ]
+def _populations_chosen_runs(short: bool) -> Iterator[Setting]:
+    """Yield runs of a learner on the same hold-out repeats, each with features of its own.
+
+    The noise in the features of any two runs has the `correlation`. `bounded` says whether runs are
+    chosen among those whose error is at most what it truly is.
+    """
+    every = product((10, 50), (0.0, 0.99), (0.0, 0.3), (False, True))
+    for count, correlation, shift, bounded in [(10, 0.99, 0.3, True)] if short else every:
+        people = run_of(1000, 2, 0.3, shift, REPEATS)
+        name = f"{count} runs, features of correlation {correlation:g}, {people.name}"
+        known = {"count": count, "correlation": correlation, "bounded": bounded}
+        yield Setting(name=name + AMONG_ACCURATE * bounded, slow=count > 10, people=people, **known)
 
 
-def _draw_chosen_runs(population: ManyRuns, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_chosen_runs(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
     """Draw data sets, choose on each, and say what is true of the chosen run's fits."""
-    data, shares = zip(*(population.drawn(draw) for _ in range(replications)), strict=True)
+    data, shares = zip(*(_drawn_runs(population, draw) for _ in range(replications)), strict=True)
     selected = np.array(shares)  # (R, k, groups, labels)
     errors = (selected @ [1 - POSITIVE, -POSITIVE] + POSITIVE).mean(axis=-1)
     gaps = np.ptp(selected @ [1 - POSITIVE, POSITIVE], axis=-1)

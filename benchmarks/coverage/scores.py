@@ -5,7 +5,7 @@ Ours are functions of many groups of rows at once, here of R replications at onc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 from scipy import special
 
 from benchmarks.coverage.counts import BASE_RATES
-from benchmarks.coverage.simulate import BEFORE, LEVEL, Construction, Family, Interval, Sample
+from benchmarks.coverage.simulate import (
+    BEFORE,
+    LEVEL,
+    Construction,
+    Family,
+    Interval,
+    Sample,
+    Setting,
+)
 from fairbench.core.arrays import Floats
 from fairbench.inference.means import (
     RARE_ROWS,
@@ -144,27 +152,6 @@ SIZES = ((20, 20), (50, 50), (200, 200), (2000, 2000), (950, 50), (1900, 100))
 
 
 @dataclass(frozen=True)
-class Scores:
-    """Two groups of rows with a score and a label.
-
-    Attributes
-    ----------
-    sizes : rows of the first and of the second group.
-    base : about the share of labels 1, where scores are calibrated.
-    shape : how the second group's labels depend on its scores, one of `SHAPES`.
-    """
-
-    sizes: tuple[int, int]
-    base: float
-    shape: str
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        return f"{self.sizes[0]} and {self.sizes[1]} rows, base rate {self.base:g}, {self.shape}"
-
-
-@dataclass(frozen=True)
 class Scored:
     """Scores and labels (R, n) of a group's rows, in no order."""
 
@@ -179,13 +166,17 @@ class Scored:
 _LOSSES = {"log loss": log_loss_rows, "Brier score": brier_rows}
 
 
-def _populations(short: bool) -> Sequence[Scores]:
+def _populations(short: bool) -> Iterator[Setting]:
+    """Yield two groups of so many rows, about the share of labels 1, and a shape of the second."""
     sizes = ((50, 50), (200, 200), (950, 50)) if short else SIZES
-    rates = (0.03, 0.3) if short else BASE_RATES
-    return [Scores(*each) for each in product(sizes, rates, SHAPES)]
+    for (first, second), base, shape in product(
+        sizes, (0.03, 0.3) if short else BASE_RATES, SHAPES
+    ):
+        name = f"{first} and {second} rows, base rate {base:g}, {shape}"
+        yield Setting(name=name, sizes=(first, second), base=base, shape=shape)
 
 
-def _draw(population: Scores, replications: int, draw: np.random.Generator) -> Sample:
+def _draw(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
     """Draw both groups; metrics are of the second one, and of its difference from the first."""
     centres = _centre(population.base) + np.linspace(-0.1, 0.1, _CENTRES)[:, None]
     place = draw.integers(_CENTRES, size=replications)
@@ -317,44 +308,31 @@ def _bootstrapped(groups: Sequence[Scored], draw: np.random.Generator) -> Mappin
     return result
 
 
-@dataclass(frozen=True)
-class Clustered:
-    """Clusters of rows with a score and a label.
+def _clustered(short: bool) -> Iterator[Setting]:
+    """Yield clusters of rows with a score and a label.
 
-    Attributes
-    ----------
-    sizes : rows of a cluster: ``equal`` (20), ``lognormal`` (about 20), or ``unequal``, a quarter
-        having 80 and the others 8.
-    nested : whether the rows of a cluster share their label.
-    alike : the correlation of two scores of a cluster.
-    separation : the scores with label 1 are normal around it, the others around 0.
+    Sizes of clusters are ``equal`` (20), ``lognormal`` (about 20), or ``unequal``, a quarter having
+    80 rows and the others 8. The rows of a cluster may share their label (`nested`), and their
+    scores are `alike` by a correlation. Scores with label 1 are normal around the `separation`, the
+    others around 0.
     """
-
-    clusters: int
-    sizes: str
-    nested: bool
-    alike: float
-    base: float
-    separation: float
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        labels = "a label each" if self.nested else "both labels in each"
-        return (
-            f"{self.clusters} {self.sizes} clusters, {labels}, scores alike by {self.alike:g}, "
-            f"base rate {self.base:g}, {self.separation:g} apart"
+    sizes = ("equal", "lognormal", "unequal")
+    laid_out = product((12, 20) if short else (12, 20, 40), sizes, (False, True), (0.1, 0.3))
+    labels = ((0.4, 1.0),) if short else ((0.4, 1.0), (0.4, 0.0), (0.5, 2.5))
+    for (count, size, nested, alike), (base, separation) in product(laid_out, labels):
+        yield Setting(
+            name=f"{count} {size} clusters, {'a label each' if nested else 'both labels in each'}, "
+            f"scores alike by {alike:g}, base rate {base:g}, {separation:g} apart",
+            clusters=count,
+            sizes=size,
+            nested=nested,
+            alike=alike,
+            base=base,
+            separation=separation,
         )
 
 
-def _clustered(short: bool) -> Sequence[Clustered]:
-    clusters = (12, 20) if short else (12, 20, 40)
-    laid_out = product(clusters, ("equal", "lognormal", "unequal"), (False, True), (0.1, 0.3))
-    labels = ((0.4, 1.0),) if short else ((0.4, 1.0), (0.4, 0.0), (0.5, 2.5))
-    return [Clustered(*layout, *label) for layout, label in product(laid_out, labels)]
-
-
-def _draw_clustered(population: Clustered, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_clustered(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
     shape = (replications, population.clusters)
     if population.sizes == "lognormal":
         rows = np.maximum(2, np.round(20 * np.exp(draw.normal(-0.5, 1, shape)))).astype(int)
@@ -387,83 +365,68 @@ def _clustered_areas(
     return {"AUC of clusters": area_limits(areas(*rows, design=design), level=LEVEL)}
 
 
-@dataclass(frozen=True, eq=False)
-class Law:
-    """Groups of rows whose scores reach 0 or 1, or whose labels are nearly always the same.
+def _law(law: str, rows: int, score: Floats, weight: Floats, chance: Floats) -> Setting:
+    """Return groups of rows whose scores reach 0 or 1, or whose labels are nearly always the same.
 
-    Attributes
+    Parameters
     ----------
     rows : of either group.
     score, weight, chance : (M,) the scores that there are, how likely they are, and how likely
         their rows have label 1.
     """
-
-    law: str
-    rows: int
-    score: Floats
-    weight: Floats
-    chance: Floats
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        return f"{self.rows} and {self.rows} rows, {self.law}"
-
-    def chances(self, factor: Floats) -> Floats:
-        """Return the chances (R, M) of label 1, that of the rarer label being `factor` (R, 1)."""
-        rare = np.minimum(self.chance, 1 - self.chance) * factor
-        return np.where(self.chance < 0.5, rare, 1 - rare)
+    name = f"{rows} and {rows} rows, {law}"
+    return Setting(name=name, rows=rows, score=score, weight=weight, chance=chance)
 
 
-def _hard(error: float, rows: int) -> Law:
+def _hard(error: float, rows: int) -> Setting:
     """Return scores 0 and 1 of which a share is wrong."""
     score, chance = np.array([0.0, 1.0]), np.array([error, 1 - error])
-    return Law(f"hard scores, {100 * error:g} % wrong", rows, score, np.full(2, 0.5), chance)
+    return _law(f"hard scores, {100 * error:g} % wrong", rows, score, np.full(2, 0.5), chance)
 
 
-def _votes(rows: int) -> Law:
+def _votes(rows: int) -> Setting:
     """Return shares of 20 trees that vote for 1, of which even unanimous ones err in 2 %."""
     a, b, trees = 0.5, 7 / 6, 20
     votes = np.arange(trees + 1.0)
     weight = special.binom(trees, votes) * special.beta(votes + a, trees - votes + b)
     chance = 0.02 + 0.96 * (votes + a) / (trees + a + b)
-    return Law("votes of 20 trees", rows, votes / trees, weight / weight.sum(), chance)
+    return _law("votes of 20 trees", rows, votes / trees, weight / weight.sum(), chance)
 
 
-def _of_logits(law: str, rows: int, base: float, decimals: int = 15) -> Law:
+def _of_logits(law: str, rows: int, base: float, decimals: int = 15) -> Setting:
     """Return calibrated scores around a base rate, rounded."""
     chance = special.expit(_centre(base) + _nodes(_QUADRATURE))
     weight = np.full(_QUADRATURE, 1 / _QUADRATURE)
-    return Law(law, rows, chance.round(decimals), weight, chance)
+    return _law(law, rows, chance.round(decimals), weight, chance)
 
 
-def _nearly_alike(base: float, rows: int) -> list[Law]:
+def _nearly_alike(base: float, rows: int) -> list[Setting]:
     """Return labels of which a share `base` is 1, with calibrated and other scores."""
     calibrated = _of_logits(f"calibrated, base rate {base:g}", rows, base)
     even = (np.arange(_QUADRATURE) + 0.5) / _QUADRATURE
     alike = np.full(_QUADRATURE, base)
-    uniform = Law(f"uniform scores, base rate {base:g}", rows, even, calibrated.weight, alike)
+    uniform = _law(f"uniform scores, base rate {base:g}", rows, even, calibrated.weight, alike)
     # Labels 0 have a score of their own, and may not have been seen.
     result = [calibrated, uniform]
     for zero, one in ((0.5, 0.7), (0.999, 0.97), (0.3, 0.999)):
         weight, chance = np.array([1 - base, base]), np.array([0.0, 1.0])
         law = f"scores {zero:g} of label 0 and {one:g} of label 1, base rate {base:g}"
-        result.append(Law(law, rows, np.array([zero, one]), weight, chance))
+        result.append(_law(law, rows, np.array([zero, one]), weight, chance))
     return result
 
 
-def _few_scores(rows: int) -> list[Law]:
+def _few_scores(rows: int) -> list[Setting]:
     """Return scores of one value, or of three."""
-    one = Law("score 0.4 of all, chance 0.45", rows, np.array([0.4]), np.ones(1), np.array([0.45]))
+    one = _law("score 0.4 of all, chance 0.45", rows, np.array([0.4]), np.ones(1), np.array([0.45]))
     score, weight = np.array([0.1, 0.3, 0.6]), np.array([0.3, 0.4, 0.3])
     chances = {"calibrated": score, "few labels 1": np.array([0.01, 0.02, 0.05])}
     three = (
-        Law(f"3 scores, {name}", rows, score, weight, chance) for name, chance in chances.items()
+        _law(f"3 scores, {name}", rows, score, weight, chance) for name, chance in chances.items()
     )
     return [one, *three]
 
 
-def _laws(short: bool) -> Sequence[Law]:
+def _laws(short: bool) -> list[Setting]:
     result = [_hard(0.005, 50), _votes(300), *_nearly_alike(0.97, 30), *_few_scores(50)]
     if short:
         return result
@@ -475,10 +438,12 @@ def _laws(short: bool) -> Sequence[Law]:
     return result
 
 
-def _draw_law(population: Law, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_law(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
     """Draw two groups of one law; the rarer label's chance varies by a tenth."""
     factor = draw.uniform(0.9, 1.1, (replications, 1))
-    shape, chances = (replications, population.rows), population.chances(factor)
+    shape, chance = (replications, population.rows), population.chance
+    rare = np.minimum(chance, 1 - chance) * factor
+    chances = np.where(chance < 0.5, rare, 1 - rare)
     data, by_row = [], np.arange(replications)[:, None]
     for _ in range(2):
         place = draw.choice(len(population.score), shape, p=population.weight)
@@ -585,7 +550,7 @@ ERRORS = ("normal", "skewed", "heavy-tailed")
 # Whose mean squares a sample says little of. Of lognormals: the sigmas; of Student's distributions:
 # the degrees of freedom; of normal errors of which some are so many times as large: the shares.
 LOGNORMAL = {"lognormal": 1.5, "lognormal(2)": 2.0}
-STUDENT = {"t(2.5)": 2.5, "t(2.2)": 2.2}
+STUDENT = {"heavy-tailed": 3.0, "t(2.5)": 2.5, "t(2.2)": 2.2}
 MIXED: Mapping[str, Mapping[float, float]] = {
     "contaminated": {1.0: 0.975, 10.0: 0.02, 20.0: 0.005},
     "1 % thirty times as large": {1.0: 0.99, 30.0: 0.01},
@@ -593,7 +558,7 @@ MIXED: Mapping[str, Mapping[float, float]] = {
     "95 % exact": {0.0: 0.95, 1.0: 0.05},
     "99 % exact": {0.0: 0.99, 1.0: 0.01},
 }
-HEAVIER = (*LOGNORMAL, *STUDENT, *MIXED)
+HEAVIER = tuple(name for name in (*LOGNORMAL, *STUDENT, *MIXED) if name not in ERRORS)
 HEAVIER_SIZES = ((20, 20), (50, 50), (200, 200), (400, 400), (1000, 1000))
 SIZES_ERRORS = ((20, 20), (50, 50), (200, 200), (2000, 2000), (950, 50))
 SCALES = (1.0, 1.5)
@@ -617,7 +582,6 @@ def _student_mean(freedom: float) -> float:
 _MEAN_ABSOLUTE = {
     "normal": sqrt(2 / pi),
     "skewed": 2 / e,
-    "heavy-tailed": 2 / pi,
     **{name: exp(-(sigma**2) / 2) for name, sigma in LOGNORMAL.items()},
     **{name: _student_mean(freedom) for name, freedom in STUDENT.items()},
     **{
@@ -625,29 +589,6 @@ _MEAN_ABSOLUTE = {
         for name, parts in MIXED.items()
     },
 }
-
-
-@dataclass(frozen=True)
-class Errors:
-    """Two groups whose targets are predicted, the error of both claimed to be of sd 1.
-
-    Attributes
-    ----------
-    sizes : rows of the first and of the second group.
-    errors : the law of the errors: normal, exponential, of Student with 3 degrees of freedom, or
-        one of `HEAVIER`.
-    scale : the true sd of the second group's errors.
-    """
-
-    sizes: tuple[int, int]
-    errors: str
-    scale: float
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        rows = f"{self.sizes[0]} and {self.sizes[1]} rows"
-        return f"{rows}, {self.errors} errors of sd {self.scale:g}"
 
 
 @dataclass(frozen=True)
@@ -669,14 +610,21 @@ class Predicted:
         }
 
 
-def _populations_errors(short: bool) -> Sequence[Errors]:
-    sizes = ((50, 50), (200, 200)) if short else SIZES_ERRORS
-    usual = [Errors(*each) for each in product(sizes, ERRORS, SCALES)]
+def _populations_errors(short: bool) -> Iterator[Setting]:
+    """Yield two groups whose targets are predicted, the errors of both claimed to be of sd 1.
+
+    Their law is normal, exponential, of Student with 3 degrees of freedom, or one of `HEAVIER`; the
+    scale is the true sd of the second group's.
+    """
+    usual = ((50, 50), (200, 200)) if short else SIZES_ERRORS
     heavier = ((50, 50), (500, 500)) if short else HEAVIER_SIZES
-    return usual + [Errors(*each, 1.0) for each in product(heavier, HEAVIER)]
+    every = [*product(usual, ERRORS, SCALES), *product(heavier, HEAVIER, (1.0,))]
+    for (first, second), errors, scale in every:
+        name = f"{first} and {second} rows, {errors} errors of sd {scale:g}"
+        yield Setting(name=name, sizes=(first, second), errors=errors, scale=scale)
 
 
-def _draw_errors(population: Errors, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_errors(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
     """Draw both groups; metrics are of the second one, and of its difference from the first."""
     varied = draw.uniform(0.9, 1.1, (replications, 1))
     data, truths = [], []
@@ -696,8 +644,6 @@ def _unit_errors(errors: str, shape: tuple[int, int], draw: np.random.Generator)
         return draw.normal(size=shape)
     if errors == "skewed":
         return draw.exponential(size=shape) - 1
-    if errors == "heavy-tailed":
-        return draw.standard_t(3, shape) / sqrt(3)
     if errors in LOGNORMAL:
         sigma = LOGNORMAL[errors]
         signed: Floats = draw.choice([-1.0, 1.0], shape) * draw.lognormal(-(sigma**2), sigma, shape)
@@ -716,8 +662,6 @@ def _distribution(errors: str, value: Floats) -> Floats:
         below: Floats = special.ndtr(value)
     elif errors == "skewed":
         below = -np.expm1(-np.maximum(value + 1, 0))
-    elif errors == "heavy-tailed":
-        below = special.stdtr(3, value * sqrt(3))
     elif errors in LOGNORMAL:
         sigma = LOGNORMAL[errors]
         with np.errstate(divide="ignore"):
@@ -741,8 +685,9 @@ def _quantiles(errors: str) -> Floats:
         nodes: Floats = special.ndtri(share)
     elif errors == "skewed":
         nodes = -np.log1p(-share) - 1
-    elif errors == "heavy-tailed":
-        nodes = special.stdtrit(3, share) / sqrt(3)
+    elif errors in STUDENT:
+        freedom = STUDENT[errors]
+        nodes = special.stdtrit(freedom, share) * sqrt((freedom - 2) / freedom)
     else:
         # By bisection: laws without a quantile function of their own.
         low, high = np.full(_QUADRATURE_ERRORS, -1e3), np.full(_QUADRATURE_ERRORS, 1e3)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,19 @@ OURS, BEFORE = "ours", "earlier default"  # constructions
 # A cell fails when even the upper end of its own exact 99.9 % interval is under this.
 REQUIRED, CERTAINTY = 0.93, 0.999
 _ROUNDING = 1e-9
+
+
+class Setting(SimpleNamespace):
+    """A population: what its family draws it from, and as attributes the values of all that varies.
+
+    Attributes
+    ----------
+    name : what tables call it.
+    slow : whether it takes so long that fewer replications are made.
+    """
+
+    name: str
+    slow = False
 
 
 @dataclass(frozen=True)
@@ -62,10 +76,9 @@ class Family:
     ----------
     name : of the option ``family=``.
     title, sentence : what the report calls it, and says of it.
-    populations : takes whether the run is short to what is simulated; each has a ``name``.
+    populations : takes whether the run is short to what is simulated.
     draw : takes a population, a number of replications and a generator to a sample.
-    replications : of a full run; a short one has a fifth of them, and a population that says it is
-        ``slow`` a quarter.
+    replications : of a full run; a short one has a fifth of them, and a slow population a quarter.
     width : what widths are measured on, where a width itself may be infinite.
     one_row_each : the report has one table of all metrics, rather than one for each.
     """
@@ -73,7 +86,7 @@ class Family:
     name: str
     title: str
     sentence: str
-    populations: Callable[[bool], Sequence[Any]]
+    populations: Callable[[bool], Iterable[Any]]
     draw: Callable[[Any, int, np.random.Generator], Sample]
     constructions: tuple[Construction, ...]
     replications: int = 1000
@@ -126,7 +139,7 @@ def simulate(
     construction : the only one that is simulated; all without it.
     """
     chosen = [each for each in family.constructions if construction in ("", each.name)]
-    populations = family.populations(short)
+    populations = list(family.populations(short))
     # A fixed shuffle, so that what is simulated in some populations is not always the same kind.
     places = np.random.default_rng(5).permutation(len(populations))
     for place, population in zip(places, populations, strict=True):
@@ -147,8 +160,7 @@ def simulate(
 
 
 def _replications(family: Family, population: Any, short: bool) -> int:
-    slow = getattr(population, "slow", False)
-    return max(80, family.replications // (5 if short else 1) // (4 if slow else 1))
+    return max(80, family.replications // (5 if short else 1) // (4 if population.slow else 1))
 
 
 def count(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from scipy import special
 
 from benchmarks.coverage.counts import thinned, varied
-from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample, bounded
+from benchmarks.coverage.simulate import (
+    LEVEL,
+    Construction,
+    Family,
+    Interval,
+    Sample,
+    Setting,
+    bounded,
+)
 from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import (
     GroupLimits,
@@ -34,41 +42,6 @@ CLUSTERS = tuple(product((20, 50, 200), ((2, 2), (2, 20), (20, 20))))
 
 
 @dataclass(frozen=True)
-class Surveyed:
-    """Rows that were sampled with unequal chances, or in clusters that groups share.
-
-    Attributes
-    ----------
-    clusters, sizes : how many clusters of how many rows; clusters of one row are none.
-    groups : they alternate from row to row, so that clusters have rows of several.
-    correlation : of the outcome, of two rows of one cluster.
-    variation : coefficient of variation of the weights.
-    informed : how many times as large the weights of those with the outcome are.
-    """
-
-    clusters: int
-    sizes: tuple[int, int]
-    groups: int
-    base: float
-    gap: float
-    correlation: float
-    variation: float
-    informed: float
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        low, high = self.sizes
-        of = f" of {low}" if low == high else f" of {low} to {high}"
-        rows = f"{self.clusters} rows" if high == 1 else f"{self.clusters} clusters{of}"
-        within = f", correlation {self.correlation:g}" if high > 1 else ""
-        weights = f", weights vary by {self.variation:g}" if self.variation else ""
-        more = f" (outcome: times {self.informed:g})" if self.informed != 1 else ""
-        rate = f"rate {self.base:g}, gap {self.gap:g}"
-        return f"{self.groups} groups in {rows}{within}{weights}{more}, {rate}"
-
-
-@dataclass(frozen=True)
 class Rows:
     """Replications (R, n) of outcomes, losses and weights, of rows (n,) in clusters and groups."""
 
@@ -80,25 +53,40 @@ class Rows:
     groups: int
 
 
-def _populations(short: bool) -> Sequence[Surveyed]:
-    rates, gaps, groups = (0.005, 0.03, 0.3, 0.5, 0.97), (0.0, 0.1), (2, 4)
-    alone = [
-        Surveyed(n, (1, 1), g, rate, gap, 0.0, variation, informed)
-        for n, g, rate, gap, (variation, informed) in product(
-            ROWS, groups, rates, gaps, ((0.5, 1.0), (1.5, 1.0), (1.0, 2.0), (1.0, 0.5))
+def _populations(short: bool) -> Iterator[Setting]:
+    """Yield rows that were sampled with unequal chances, or in clusters that groups share.
+
+    Groups alternate from row to row, so that clusters have rows of several; clusters of one row are
+    none. The outcome of two rows of one cluster has the `correlation`, and weights have a
+    coefficient of `variation`; those of rows with the outcome are so many times as large
+    (`informed`).
+    """
+    few, gaps, groups = 6 if short else 50, (0.0, 0.1), (2, 4)
+    alike = groups, (0.005, 0.03, 0.3, 0.5, 0.97), gaps
+    unequal = ((0.5, 1.0), (1.5, 1.0), (1.0, 2.0), (1.0, 0.5))
+    alone = product([(n, (1, 1)) for n in ROWS], *alike, (0.0,), unequal)
+    clustered = product(CLUSTERS, *alike, (0.05, 0.3), ((0.0, 1.0), (1.0, 2.0)))
+    chosen = [*thinned(list(alone), few), *thinned(list(clustered), 2 * few)]
+    for (count, (low, high)), g, rate, gap, correlation, (variation, informed) in chosen:
+        of = f" of {low}" if low == high else f" of {low} to {high}"
+        rows = f"{count} rows" if high == 1 else f"{count} clusters{of}"
+        within = f", correlation {correlation:g}" if high > 1 else ""
+        weights = f", weights vary by {variation:g}" if variation else ""
+        more = f" (outcome: times {informed:g})" if informed != 1 else ""
+        yield Setting(
+            name=f"{g} groups in {rows}{within}{weights}{more}, rate {rate:g}, gap {gap:g}",
+            clusters=count,
+            sizes=(low, high),
+            groups=g,
+            base=rate,
+            gap=gap,
+            correlation=correlation,
+            variation=variation,
+            informed=informed,
         )
-    ]
-    clustered = [
-        Surveyed(count, sizes, g, rate, gap, correlation, variation, 1 + variation)
-        for (count, sizes), g, rate, gap, correlation, variation in product(
-            CLUSTERS, groups, rates, gaps, (0.05, 0.3), (0.0, 1.0)
-        )
-    ]
-    few = 6 if short else 50
-    return [*thinned(alone, few), *thinned(clustered, 2 * few)]
 
 
-def _draw(population: Surveyed, replications: int, draw: np.random.Generator) -> Sample:
+def _draw(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
     """Draw rows; truths are of the people whom weights stand for."""
     sizes = draw.integers(population.sizes[0], population.sizes[1] + 1, population.clusters)
     unit = np.repeat(np.arange(population.clusters), sizes)
@@ -269,50 +257,18 @@ OWN_MIX = "ratio over the group's own mix"
 LARGEST, SMALLEST = "largest standardised difference", "smallest standardised ratio"
 
 
-@dataclass(frozen=True)
-class Stratified:
-    """Groups of people in strata, of which the first is the smallest, a third of the last.
+def _shares(population: Setting) -> Floats:
+    """Return the shares (G, K) of all people in each cell; the first stratum is the smallest.
 
-    Attributes
-    ----------
-    rows : of all together, at random in cells.
-    base, spread : the rates of strata. gap : by how much the last group's is nearer to a half.
-    mix : how the last group is spread over strata.
+    It is a third of the last.
     """
-
-    strata: int
-    groups: int
-    rows: int
-    base: float
-    spread: float
-    gap: float
-    mix: str
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        by = f" by {self.spread:g}" if self.spread else ", alike"
-        return (
-            f"{self.groups} groups in {self.strata} strata, {self.rows} rows, rate {self.base:g}"
-            f"{by}, gap {self.gap:g}, the last {self.mix}"
-        )
-
-    @property
-    def slow(self) -> bool:
-        """Whether its many pairs take so long that fewer replications are made."""
-        return self.groups * self.strata > 100
-
-    @property
-    def shares(self) -> Floats:
-        """The shares (G, K) of all people in each cell."""
-        stratum = np.linspace(1, 3, self.strata)
-        shares = np.tile(stratum, (self.groups, 1))
-        if self.mix == OPPOSITE:
-            shares[-1] *= np.linspace(5, 0.2, self.strata)
-        elif self.mix == RARE:
-            shares[-1] *= 0.1
-        whole: Floats = shares / shares.sum()
-        return whole
+    shares = np.tile(np.linspace(1, 3, population.strata), (population.groups, 1))
+    if population.mix == OPPOSITE:
+        shares[-1] *= np.linspace(5, 0.2, population.strata)
+    elif population.mix == RARE:
+        shares[-1] *= 0.1
+    whole: Floats = shares / shares.sum()
+    return whole
 
 
 @dataclass(frozen=True)
@@ -324,21 +280,28 @@ class Counts:
     among: NDArray[np.bool_]
 
 
-def _populations_standardised(short: bool) -> Sequence[Stratified]:
-    every = [
-        Stratified(strata, groups, rows, base, spread, gap, mix)
-        for strata, groups, rows, (base, spread), gap, mix in product(
-            STRATA, GROUPS, ROWS_STANDARDISED, RATES, GAPS, (ALIKE, OPPOSITE, RARE)
-        )
-    ]
-    return thinned(every, 30 if short else 240)
+def _populations_standardised(short: bool) -> list[Setting]:
+    """Return groups of people in strata, so many rows of all together, at random in cells.
+
+    The rates of strata are around a base, and the last group's is by a gap nearer to a half. The
+    mix says how that group is spread over strata.
+    """
+    result = []
+    for strata, groups, rows, (base, spread), gap, mix in product(
+        STRATA, GROUPS, ROWS_STANDARDISED, RATES, GAPS, (ALIKE, OPPOSITE, RARE)
+    ):
+        by = f" by {spread:g}" if spread else ", alike"
+        of = f"{groups} groups in {strata} strata, {rows} rows"
+        one = Setting(strata=strata, groups=groups, rows=rows, base=base, spread=spread)
+        one.name = f"{of}, rate {base:g}{by}, gap {gap:g}, the last {mix}"
+        one.gap, one.mix, one.slow = gap, mix, groups * strata > 100
+        result.append(one)
+    return thinned(result, 30 if short else 240)
 
 
-def _draw_standardised(
-    population: Stratified, replications: int, draw: np.random.Generator
-) -> Sample:
+def _draw_standardised(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
     """Draw counts; truths are over the strata that both groups of a pair have rows in."""
-    shares = population.shares
+    shares = _shares(population)
     size = draw.multinomial(population.rows, shares.ravel(), replications)
     size = size.reshape(replications, *shares.shape)
     base = varied(population.base, replications, draw)[:, None, None]

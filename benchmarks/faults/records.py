@@ -22,7 +22,7 @@ import traceback
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -428,7 +428,7 @@ class Kind:
     Attributes
     ----------
     pattern : where one is. share : of all records, how many are of this kind.
-    make : returns one of another shape. read : cheap readers of it.
+    make : returns one of another shape.
     cheap, costly : commands that read it; RUN is its run's id, A and B are two runs.
     """
 
@@ -436,17 +436,12 @@ class Kind:
     pattern: str
     share: int
     make: Make
-    read: tuple[Read, ...] = ()
     cheap: tuple[str, ...] = ()
     costly: tuple[str, ...] = ()
 
 
 def _run(place: Place, run: str) -> Run:
     return Catalogue(place.results).one(run)
-
-
-def _figures(place: Place, run: str) -> object:
-    return damaged_figures(_run(place, run))
 
 
 LS, SHOW, TABLE = "store ls", "store show RUN", "table RUN"
@@ -458,164 +453,74 @@ OF_RUNS = (
     "store gc dry_run=true",
     "store gc hours=0", "leaderboard",
 )  # fmt: skip
-_PEOPLE: tuple[Read, ...] = (lambda at, run: _run(at, run).people(),)
-_PREDICTIONS: tuple[Read, ...] = (lambda at, run: _run(at, run).predictions(),)
-_CELL: tuple[Read, ...] = (
-    lambda at, run: [Store(at.results).read(cell) for cell in _run(at, run).cells()],
-)
+_USED = ("audit RUN", "compare A B", "choose dataset=simulated", "report")
+_ROWS = ("audit RUN", "compare A B", "store pack out=made", "report")
+_EXPORT, _OF_PEOPLE = ("store export RUN out.csv people=true",), "store pack out=made people=true"
+_SYNCED = (*OF_RUNS, "sync uri=sqlite:///m.db")
+_LABELS = ("label report state=label.json", "label ask state=label.json 3=1")
+# How the library reads a kind of record, besides what commands do.
+READ: Mapping[str, tuple[Read, ...]] = {
+    LAST: (
+        lambda at, run: [each.label() for each in (Catalogue(at.results),)],
+        lambda at, run: Catalogue(at.results).to_dataframe(),
+    ),
+    "cells.txt": (lambda at, run: _run(at, run).cells(),),
+    "summary.csv": (lambda at, run: _run(at, run).summary(),),
+    "metrics.parquet": (
+        lambda at, run: _run(at, run).all_metrics(),
+        lambda at, run: Catalogue(at.results).metrics,
+    ),
+    "predictions.parquet": (lambda at, run: _run(at, run).predictions(),),
+    "rows of a split": (lambda at, run: _run(at, run).predictions(),),
+    "people": (lambda at, run: _run(at, run).people(),),
+    "cell": (lambda at, run: [Store(at.results).read(cell) for cell in _run(at, run).cells()],),
+    "list of figures": (lambda at, run: damaged_figures(_run(at, run)),),
+    "outcomes of a sweep": (lambda at, run: read_sweeps(at.results, ["method"]),),
+    "note of MLflow": (lambda at, run: read_note(at.results, {"a": "b"}),),
+    "study": (
+        lambda at, run: begin_study(_study(at), {"learner.C": "interval(1,2)"}, again=False),
+    ),
+    "trials": (lambda at, run: stored_trials(_study(at), [_SEARCHED]),),
+    "pack": (lambda at, run: unpack(at.root / "pack.zip", at.root / "made"),),
+    "labelling state": (lambda at, run: StateFile(at.root / "label.json").read(),),
+    "watch state": (lambda at, run: WatchFile(at.root / "watch.json").read(),),
+}
+RUN_FILE, SPLITS, CELLS = "results/runs/*/", "results/splits/*.parquet", "results/cells/*/*.parquet"
 KINDS = (
+    Kind(LAST, RUN_FILE + LAST, 30, _record_file, (LS, LS, SHOW, TABLE, "table all"), _SYNCED),
+    Kind("config.yaml", RUN_FILE + "config.yaml", 4, _text_file, (SHOW,), OF_RUNS[:1]),
+    Kind("cells.txt", RUN_FILE + "cells.txt", 4, _text_file, (SHOW,), OF_RUNS[7:]),
     Kind(
-        "environment.json",
-        f"results/runs/*/{LAST}",
-        30,
-        _record_file,
-        (
-            lambda at, run: [each.label() for each in (Catalogue(at.results),)],
-            lambda at, run: Catalogue(at.results).to_dataframe(),
-        ),
-        (LS, LS, SHOW, TABLE, "table all"),
-        (*OF_RUNS, "sync uri=sqlite:///m.db"),
+        "summary.csv", RUN_FILE + "summary.csv", 8, _text_file, (SHOW, TABLE, "table all"), OF_RUNS
     ),
-    Kind("config.yaml", "results/runs/*/config.yaml", 4, _text_file, (), (SHOW,), OF_RUNS[:1]),
-    Kind(
-        "cells.txt",
-        "results/runs/*/cells.txt",
-        4,
-        _text_file,
-        (lambda at, run: _run(at, run).cells(),),
-        (SHOW,),
-        OF_RUNS[7:],
-    ),
-    Kind(
-        "summary.csv",
-        "results/runs/*/summary.csv",
-        8,
-        _text_file,
-        (lambda at, run: _run(at, run).summary(),),
-        (SHOW, TABLE, "table all"),
-        OF_RUNS,
-    ),
-    Kind(
-        "metrics.parquet",
-        "results/runs/*/metrics.parquet",
-        10,
-        _table_file,
-        (
-            lambda at, run: _run(at, run).all_metrics(),
-            lambda at, run: Catalogue(at.results).metrics,
-        ),
-        (SHOW, TABLE),
-        (*OF_RUNS, "sync uri=sqlite:///m.db"),
-    ),
+    Kind("metrics.parquet", RUN_FILE + "metrics.parquet", 10, _table_file, (SHOW, TABLE), _SYNCED),
     Kind(
         "predictions.parquet",
-        "results/runs/*/predictions.parquet",
+        RUN_FILE + "predictions.parquet",
         6,
         _table_file,
-        _PREDICTIONS,
-        ("store export RUN out.csv people=true",),
-        ("audit RUN", "compare A B", "choose dataset=simulated", "report", "store pack out=made"),
+        _EXPORT,
+        (*_USED, "store pack out=made"),
     ),
-    Kind(
-        "rows of a split",
-        "results/splits/*.parquet",
-        5,
-        _table_file,
-        _PREDICTIONS,
-        ("store export RUN out.csv people=true",),
-        ("audit RUN", "compare A B", "store pack out=made", "report"),
-    ),
-    Kind(
-        "people",
-        "results/data/*.parquet",
-        5,
-        _table_file,
-        _PEOPLE,
-        ("store export RUN out.csv people=true",),
-        (
-            "audit RUN",
-            "compare A B",
-            "choose dataset=simulated",
-            "report",
-            "store pack out=made people=true",
-        ),
-    ),
-    Kind(
-        "cell",
-        "results/cells/*/*.parquet",
-        4,
-        _table_file,
-        _CELL,
-        (),
-        ("store verify RUN", "store pack out=made people=true"),
-    ),
-    Kind("index.json", "results/index.json", 5, _json_file, (), (LS,), ("report", "table all")),
-    Kind(
-        "list of figures",
-        f"results/runs/*/figures/{DRAWN}",
-        2,
-        _json_file,
-        (_figures,),
-        (),
-        ("report",),
-    ),
-    Kind(
-        "outcomes of a sweep",
-        "results/sweeps/*/*.json",
-        4,
-        _open_json,
-        (lambda at, run: read_sweeps(at.results, ["method"]),),
-        (),
-        ("report",),
-    ),
-    Kind(
-        "note of MLflow",
-        f"results/{NOTE}",
-        2,
-        _json_file,
-        (lambda at, run: read_note(at.results, {"a": "b"}),),
-    ),
-    Kind(
-        "study",
-        "results/tuning/*/study.json",
-        2,
-        _json_file,
-        (lambda at, run: begin_study(_study(at), {"learner.C": "interval(1,2)"}, again=False),),
-    ),
-    Kind(
-        "trials",
-        "results/tuning/*/trials.jsonl",
-        4,
-        _lines_file,
-        (lambda at, run: stored_trials(_study(at), [_SEARCHED]),),
-    ),
+    Kind("rows of a split", SPLITS, 5, _table_file, _EXPORT, _ROWS),
+    Kind("people", "results/data/*.parquet", 5, _table_file, _EXPORT, (*_USED, _OF_PEOPLE)),
+    Kind("cell", CELLS, 4, _table_file, (), ("store verify RUN", _OF_PEOPLE)),
+    Kind("index.json", "results/index.json", 5, _json_file, (LS,), ("report", "table all")),
+    Kind("list of figures", f"{RUN_FILE}figures/{DRAWN}", 2, _json_file, (), ("report",)),
+    Kind("outcomes of a sweep", "results/sweeps/*/*.json", 4, _open_json, (), ("report",)),
+    Kind("note of MLflow", f"results/{NOTE}", 2, _json_file),
+    Kind("study", "results/tuning/*/study.json", 2, _json_file),
+    Kind("trials", "results/tuning/*/trials.jsonl", 4, _lines_file),
     Kind(
         "pack",
         "pack.zip",
         6,
         _pack_file,
-        (lambda at, run: unpack(at.root / "pack.zip", at.root / "made"),),
         ("store unpack pack.zip out=made",),
         ("store ls results=pack.zip",),
     ),
-    Kind(
-        "labelling state",
-        "label.json",
-        5,
-        _json_file,
-        (lambda at, run: StateFile(at.root / "label.json").read(),),
-        ("label next state=label.json",),
-        ("label report state=label.json", "label ask state=label.json 3=1"),
-    ),
-    Kind(
-        "watch state",
-        "watch.json",
-        5,
-        _json_file,
-        (lambda at, run: WatchFile(at.root / "watch.json").read(),),
-        (),
-        ("watch state=watch.json",),
-    ),
+    Kind("labelling state", "label.json", 5, _json_file, ("label next state=label.json",), _LABELS),
+    Kind("watch state", "watch.json", 5, _json_file, (), ("watch state=watch.json",)),
 )
 
 
@@ -663,7 +568,7 @@ class Round:
 
     def _read(self, run: str, was: str = "") -> None:
         """Have a run's record read, which may lie under another id than it was written with."""
-        for read in self.kind.read:
+        for read in READ.get(self.kind.name, ()):
             self._tried(f"{self.kind.name}", partial(read, self.place, run))
         words: list[str] = []
         if self.kind.cheap and self.draw.random() < CHEAP:

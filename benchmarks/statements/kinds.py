@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,13 +16,13 @@ from benchmarks.statements import two_classes
 from benchmarks.statements.simulate import EPSILON, Population, Question, Sample, Truth
 from benchmarks.statements.two_classes import (
     DOZEN,
-    LOWEST_ROWS,
     PATH,
     THRESHOLD,
     Cell,
     by_size,
     names,
     parts,
+    shows_gap,
 )
 from fairbench.audits.direction import RATE_NAMES, RATE_OF
 from fairbench.audits.gaps import Gap
@@ -35,7 +36,7 @@ from fairbench.data.groups import group_columns
 from fairbench.evaluation.by_group import shares_of_places
 from fairbench.evaluation.findings import GAP, SHARE, ErrorBudget, Finding
 from fairbench.evaluation.predictions import Labelled
-from fairbench.inference.gaps import GroupLimits, exposure_weights, largest_gap, top_weights
+from fairbench.inference.gaps import exposure_weights, top_weights
 from fairbench.metrics.registry import label
 
 
@@ -47,6 +48,21 @@ def by_name(values: Sequence[float] | Floats) -> dict[str, float]:
 def named(group: NDArray[np.int64], groups: int) -> NDArray[np.object_]:
     """Return the name of each row's group."""
     return np.array(names(groups), dtype=object)[group]
+
+
+def _populations(kind: str, drawn: Callable[..., Sample]) -> Callable[..., Population]:
+    """Return what makes populations of a kind of audit, from their names and people."""
+
+    def of(name: str, people: Any, *, short: bool = False) -> Population:
+        return Population(kind, name, partial(drawn, people), people.truth, short)
+
+    return of
+
+
+def _by_sex(group: NDArray[np.int64], groups: int) -> Mapping[str, pd.Series]:
+    """Return the only attribute of rows as an audit reads it."""
+    single = pd.DataFrame({"sex": by_size(group, names(groups))})
+    return group_columns(single, {"sex": single["sex"].cat.categories[0]}, 2)
 
 
 # Populations of audits of three classes and more.
@@ -137,7 +153,6 @@ def _read(
     confidence: Floats,
     count: int,
 ) -> tuple[MulticlassScores, Mapping[str, pd.Series]]:
-    single = pd.DataFrame({"sex": by_size(group, names(groups))})
     # Classes are those that a file has.
     present = np.unique(np.r_[label[label != UNKNOWN], predicted])
     code = np.full(count + 1, UNKNOWN)
@@ -148,27 +163,19 @@ def _read(
         confidence,
         tuple(np.array(class_names(count))[present].tolist()),
     )
-    return scores, group_columns(single, {"sex": single["sex"].cat.categories[0]}, 2)
+    return scores, _by_sex(group, groups)
 
 
 def _alone(group: NDArray[np.int64], is_right: NDArray[np.bool_], groups: int) -> Set[Question]:
     """Return whether the labelled rows alone show a large gap between groups."""
     size = np.bincount(group, minlength=groups).astype(float)
-    right = np.bincount(group, is_right, minlength=groups)
-    enough = size >= LOWEST_ROWS
-    if enough.sum() < 2:
-        return set()
-    limits = GroupLimits.of(right[enough], size[enough], level=1 - ErrorBudget(2).risk)
-    large = float(largest_gap(limits).lower) > EPSILON
-    return {(GAP, "sex", classes.ACCURACY, "")} if large else set()
+    right = np.bincount(group, is_right, minlength=groups).astype(float)
+    return {(GAP, "sex", classes.ACCURACY, "")} if shows_gap(right, size, ErrorBudget(2)) else set()
 
 
 def populations_classes() -> Iterator[Population]:
     """Yield the populations: groups and classes alike, and one or some that are not."""
-
-    def of(name: str, people: Classified, *, short: bool = False) -> Population:
-        return Population("classes", name, partial(drawn_classes, people), people.truth, short)
-
+    of = _populations("classes", drawn_classes)
     for groups, count, rows in (
         (2, 3, 300),
         (4, 3, 300),
@@ -344,12 +351,11 @@ def drawn_numbers(people: Predicted, generator: np.random.Generator) -> Sample:
     )
 
     def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
-        single = pd.DataFrame({"sex": by_size(group, names(groups))})
         columns = {"prediction": prediction}
         if bounds is not None:
             columns |= {"lower_90": bounds[0], "upper_90": bounds[1]}
-        by_sex = group_columns(single, {"sex": single["sex"].cat.categories[0]}, 2)
-        data = Labelled(target, pd.DataFrame(columns), by_sex, Task.REGRESSION)
+        table, by_sex = pd.DataFrame(columns), _by_sex(group, groups)
+        data = Labelled(target, table, by_sex, Task.REGRESSION)
         compared = numbers.COMPARED_INTERVALS if people.varied else numbers.COMPARED
         return numbers.gap_findings(data, options, compared), []
 
@@ -364,10 +370,7 @@ def drawn_numbers(people: Predicted, generator: np.random.Generator) -> Sample:
 
 def populations_numbers() -> Iterator[Population]:
     """Yield the populations: errors of several shapes, alike in all groups or not."""
-
-    def of(name: str, people: Predicted, *, short: bool = False) -> Population:
-        return Population("numbers", name, partial(drawn_numbers, people), people.truth, short)
-
+    of = _populations("numbers", drawn_numbers)
     shapes = ("normal", "lognormal 1.0", "lognormal 1.5", "t 2.5", "contaminated", "mostly exact")
     for shape in shapes:
         for rows in (100, 1000):
@@ -413,8 +416,9 @@ def populations_intervals() -> Iterator[Population]:
     }
     for name, of in people.items():
         varied = replace(of, varied=0.5)
-        drawing = partial(drawn_numbers, varied)
-        yield Population("intervals", name, drawing, varied.truth, short=name.startswith("2 alike"))
+        yield _populations("intervals", drawn_numbers)(
+            name, varied, short=name.startswith("2 alike")
+        )
 
 
 # Populations of audits of rankings, of one list or of many.
@@ -511,10 +515,7 @@ def drawn_ranking(people: Ranked, generator: np.random.Generator) -> Sample:
 
 def populations_ranking() -> Iterator[Population]:
     """Yield the populations: rankings without and with a shift, of one list and of many."""
-
-    def of(name: str, people: Ranked, *, short: bool = False) -> Population:
-        return Population("ranking", name, partial(drawn_ranking, people), people.truth, short)
-
+    of = _populations("ranking", drawn_ranking)
     for groups, size in ((2, 100), (2, 2000), (10, 300), (10, 3000)):
         alike = Ranked.of(groups, size)
         yield of(f"{groups} alike, {size:,} rows", alike, short=size in (100, 300))
@@ -642,10 +643,7 @@ def drawn_survival(people: Observed, generator: np.random.Generator) -> Sample:
 
 def populations_survival() -> Iterator[Population]:
     """Yield the populations: groups alike, observed for other times, and with noisy risks."""
-
-    def of(name: str, people: Observed, *, short: bool = False) -> Population:
-        return Population("survival", name, partial(drawn_survival, people), people.truth, short)
-
+    of = _populations("survival", drawn_survival)
     for groups, rows in ((2, 150), (2, 1000), (4, 400), (10, 3000)):
         yield of(f"{groups} alike, {rows:,} rows", Observed.of(rows, groups), short=rows == 400)
     yield of("2 alike, one of 5 %, 1,000 rows", Observed.of(1000, shares=(0.95, 0.05)))
@@ -711,6 +709,7 @@ def drawn_proxy(people: Guessed, generator: np.random.Generator) -> Sample:
 
 def populations_proxy() -> Iterator[Population]:
     """Yield the populations: groups alike and apart, known well and hardly at all."""
+    of = _populations("proxy", drawn_proxy)
     sure, hardly = (0.0, 0.01, 0.99, 1.0), (0.1, 0.3, 0.5, 0.7, 0.9)
     alike, apart = Cell.of(), Cell.of(mean=0.25)
     for name, second, probability, rows in (
@@ -722,13 +721,7 @@ def populations_proxy() -> Iterator[Population]:
         ("apart, hardly known", apart, hardly, 5000),
     ):
         people = Guessed(alike, second, probability, rows)
-        yield Population(
-            "proxy",
-            f"2 {name}, {rows:,} rows",
-            partial(drawn_proxy, people),
-            people.truth,
-            short=rows == 2000,
-        )
+        yield of(f"2 {name}, {rows:,} rows", people, short=rows == 2000)
 
 
 _FAMILIES: Sequence[Callable[[], Iterator[Population]]] = (

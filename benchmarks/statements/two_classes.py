@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -567,21 +568,24 @@ def gaps_alone(
     known, large = table.known, set()
     for attribute, groups in table.groups.items():
         code, count = groups.cat.codes.to_numpy(np.int64), len(groups.cat.categories)
-        everyone = binary_confusion(
-            np.zeros(len(code)), table.prediction, code, n_groups=count
-        ).astype(float)
-        labelled = binary_confusion(
-            table.label[known], table.prediction[known], code[known], n_groups=count
-        ).astype(float)
+        everyone, labelled = (
+            binary_confusion(label, table.prediction[rows], code[rows], n_groups=count)
+            for label, rows in ((np.zeros(len(code)), slice(None)), (table.label[known], known))
+        )
         for metric, rate in RATE_OF.items():
             counts = everyone if metric == NEEDS_NO_LABELS else labelled
-            successes, sizes = rate.successes(counts), rate.size(counts)
-            enough = sizes >= LOWEST_ROWS
-            if enough.sum() > 1:
-                limits = GroupLimits.of(successes[enough], sizes[enough], level=1 - budget.risk)
-                if float(largest_gap(limits).lower) > EPSILON:
-                    large.add((GAP, attribute, direction.rate_names[metric], scope))
+            if shows_gap(rate.successes(counts), rate.size(counts), budget):
+                large.add((GAP, attribute, direction.rate_names[metric], scope))
     return large
+
+
+def shows_gap(successes: Floats, sizes: Floats, budget: ErrorBudget) -> bool:
+    """Say whether counts (G,) alone show a large gap between groups of enough rows."""
+    enough = sizes >= LOWEST_ROWS
+    if enough.sum() < 2:
+        return False
+    limits = GroupLimits.of(successes[enough], sizes[enough], level=1 - budget.risk)
+    return float(largest_gap(limits).lower) > EPSILON
 
 
 def of_selected(drawing: Drawing, generator: np.random.Generator) -> Sample:
@@ -662,65 +666,62 @@ def _other(
     return Population(kind, name, drawing, partial(truth, people), short)
 
 
+def _sized(
+    name: str, people: People, *sizes: int, short: int = 0, right: bool = False, **how: Any
+) -> Iterator[Population]:
+    """Yield audits of so many rows of people; a short run has those of one size.
+
+    Parameters
+    ----------
+    how : of :class:`Drawing`.
+    """
+    for rows in sizes:
+        drawing = Drawing(people, rows, **how)
+        yield _binary(f"{name}, {rows:,} rows", drawing, short=rows == short, right=right)
+
+
 def _all_labels() -> Iterator[Population]:
     alike = Cell.of()
     two = two_groups(alike, alike)
     for rows in (60, 400, 2000):
         yield _binary(f"2 alike, {rows} rows", Drawing(two, rows), short=rows == 400)
-    yield _binary("2 alike, 20,000 rows", Drawing(two, 20_000))
+    yield from _sized("2 alike", two, 20_000)
     for groups, rows in ((3, 300), (10, 1000), (30, 3000), (30, 15_000)):
-        many = Drawing(several([alike] * groups), rows)
-        yield _binary(f"{groups} alike, {rows:,} rows", many, short=rows == 1000)
+        yield from _sized(f"{groups} alike", several([alike] * groups), rows, short=1000)
     three = {"sex": names(2), "race": names(3), "age": names(4)}
-    crossed = People.of(three, lambda _: alike)
-    yield _binary("3 attributes alike, 800 rows", Drawing(crossed, 800))
-    yield _binary("3 attributes alike, 8,000 rows", Drawing(crossed, 8000))
-    rare = Cell.of(mean=0.02, spread=5)
-    yield _binary("2 alike, rare label, 1,000 rows", Drawing(two_groups(rare, rare), 1000))
-    yield _binary("2 alike, rare label, 10,000 rows", Drawing(two_groups(rare, rare), 10_000))
-    often = Cell.of(mean=0.95, spread=5)
-    yield _binary("10 alike, frequent label, 3,000 rows", Drawing(several([often] * 10), 3000))
-    yield _binary("3 alike, rare label, 300 rows", Drawing(several([rare] * 3), 300))
-    exactly = [Cell.of_rates(0.5, rate, 1 - rate + 0.0) for rate in (0.6, 0.65)]
+    yield from _sized("3 attributes alike", People.of(three, lambda _: alike), 800, 8000)
+    rare, often = Cell.of(mean=0.02, spread=5), Cell.of(mean=0.95, spread=5)
+    yield from _sized("2 alike, rare label", two_groups(rare, rare), 1000, 10_000)
+    yield from _sized("10 alike, frequent label", several([often] * 10), 3000)
+    yield from _sized("3 alike, rare label", several([rare] * 3), 300)
     at = two_groups(Cell.of_rates(0.5, 0.6, 0.3), Cell.of_rates(0.5, 0.65, 0.35))
-    for rows in (600, 6000, 20_000):
-        yield _binary(f"2 at epsilon, {rows:,} rows", Drawing(at, rows), short=rows == 6000)
-    yield _binary("2 of accuracies at epsilon, 6,000 rows", Drawing(several(exactly), 6000))
+    yield from _sized("2 at epsilon", at, 600, 6000, 20_000, short=6000)
+    exactly = [Cell.of_rates(0.5, rate, 1 - rate + 0.0) for rate in (0.6, 0.65)]
+    yield from _sized("2 of accuracies at epsilon", several(exactly), 6000)
     middle = [Cell.of_rates(0.5, 0.6, 0.3)] * 8
     ends = [Cell.of_rates(0.5, 0.574, 0.274), Cell.of_rates(0.5, 0.626, 0.326)]
-    yield _binary(
-        "10, two just over epsilon apart, 30,000 rows",
-        Drawing(several([*middle, *ends], [0.05] * 8 + [0.3] * 2), 30_000),
-    )
+    over = several([*middle, *ends], [0.05] * 8 + [0.3] * 2)
+    yield from _sized("10, two just over epsilon apart", over, 30_000)
     apart = two_groups(Cell.of(mean=0.5), Cell.of(mean=0.35))
-    for rows in (200, 1000, 5000):
-        yield _binary(f"2 apart, {rows:,} rows", Drawing(apart, rows), short=rows == 1000)
+    yield from _sized("2 apart", apart, 200, 1000, 5000, short=1000)
     one = several([alike] * 9 + [Cell.of(mean=0.3)])
-    yield _binary("1 of 10 apart, 2,000 rows", Drawing(one, 2000), short=True)
+    yield from _sized("1 of 10 apart", one, 2000, short=2000)
     spread = several([Cell.of(mean=0.4 + 0.02 * place) for place in range(10)])
-    yield _binary("10 spread, 5,000 rows", Drawing(spread, 5000))
-    unequal = two_groups(alike, alike, (0.95, 0.05))
-    yield _binary("2 alike, one of 5 %, 1,000 rows", Drawing(unequal, 1000))
+    yield from _sized("10 spread", spread, 5000)
+    yield from _sized("2 alike, one of 5 %", two_groups(alike, alike, (0.95, 0.05)), 1000)
     low = People.of(three, lambda place: Cell.of(mean=0.5 - 0.12 * (place[0] * place[1] == 1)))
-    yield _binary("3 attributes, a combination apart, 6,000 rows", Drawing(low, 6000))
+    yield from _sized("3 attributes, a combination apart", low, 6000)
     off = two_groups(alike, alike.moved(0.1))
-    yield _binary("scores of one group too high, 1,000 rows", Drawing(off, 1000), short=True)
+    yield from _sized("scores of one group too high", off, 1000, short=1000)
     off = two_groups(Cell.of(shift=0.0), Cell.of(shift=-0.25))
-    yield _binary("scores of one group a little too high, 2,000 rows", Drawing(off, 2000))
-    rounded = Cell.of(digits=1)
-    yield _binary(
-        "2 alike, rounded scores, 1,000 rows", Drawing(two_groups(rounded, rounded), 1000)
-    )
-    same = Cell.of(mean=0.6, spread=1e6)
-    yield _binary("2 alike, constant score, 500 rows", Drawing(two_groups(same, same), 500))
+    yield from _sized("scores of one group a little too high", off, 2000)
+    rounded, same = Cell.of(digits=1), Cell.of(mean=0.6, spread=1e6)
+    yield from _sized("2 alike, rounded scores", two_groups(rounded, rounded), 1000)
+    yield from _sized("2 alike, constant score", two_groups(same, same), 500)
     fifths = two_groups(Cell.of_rates(0.5, 0.7, 0.3), Cell.of_rates(0.5, 0.55, 0.25))
-    for rows in (1000, 10_000):
-        yield _binary(f"impact ratio of four fifths, {rows:,} rows", Drawing(fifths, rows))
-    yield _binary("2 alike, households of 4, 1,200 rows", Drawing(two, 1200, clusters=4))
-    yield _binary(
-        "10 alike, households of 4, 4,000 rows",
-        Drawing(several([alike] * 10), 4000, clusters=4),
-    )
+    yield from _sized("impact ratio of four fifths", fifths, 1000, 10_000)
+    yield from _sized("2 alike, households of 4", two, 1200, clusters=4)
+    yield from _sized("10 alike, households of 4", several([alike] * 10), 4000, clusters=4)
 
 
 def _within_strata() -> Iterator[Population]:
@@ -786,55 +787,36 @@ def _few_labels() -> Iterator[Population]:
         "shifted": Cell.of(spread=1.2, shift=-1.0),
         "inverted": Cell.of(spread=1.2, slope=-1.0),
     }
+
+    def few(
+        name: str, people: People, *labelled: int, rows: int = 4000, short: bool = False
+    ) -> Iterator[Population]:
+        for labels in labelled:
+            drawing = Drawing(people, rows, labels)
+            words = f"few labels, {name}, {labels:,} of {rows:,}"
+            yield _binary(words, drawing, short=short and labels == 100)
+
     for name, cell in maps.items():
-        for labels in (30, 100, 300, 1000):
-            people = two_groups(two_humps, cell, (0.6, 0.4))
-            yield _binary(
-                f"few labels, second group {name}, {labels:,} of 4,000",
-                Drawing(people, 4000, labels),
-                short=labels == 100 and name in ("calibrated", "inverted"),
-            )
-    small = two_groups(two_humps, maps["inverted"], (0.95, 0.05))
-    yield _binary("few labels, 5 % inverted, 300 of 4,000", Drawing(small, 4000, 300))
-    ten = several([two_humps] * 10)
-    for labels in (100, 300, 1000):
-        yield _binary(f"few labels, 10 alike, {labels:,} of 4,000", Drawing(ten, 4000, labels))
-    rare = Cell.of(mean=0.03, spread=3)
-    for labels in (100, 1000):
-        yield _binary(
-            f"few labels, 2 alike, rare label, {labels:,} of 10,000",
-            Drawing(two_groups(rare, rare), 10_000, labels),
-        )
-    easy = Cell.of(spread=0.2)
-    for labels in (30, 100, 400):
-        yield _binary(
-            f"few labels, 2 alike, nearly sure scores, {labels} of 4,000",
-            Drawing(two_groups(easy, easy), 4000, labels),
-        )
+        people, short = two_groups(two_humps, cell, (0.6, 0.4)), name in ("calibrated", "inverted")
+        yield from few(f"second group {name}", people, 30, 100, 300, 1000, short=short)
+    yield from few("5 % inverted", two_groups(two_humps, maps["inverted"], (0.95, 0.05)), 300)
+    yield from few("10 alike", several([two_humps] * 10), 100, 300, 1000)
+    rare, easy = Cell.of(mean=0.03, spread=3), Cell.of(spread=0.2)
+    yield from few("2 alike, rare label", two_groups(rare, rare), 100, 1000, rows=10_000)
+    yield from few("2 alike, nearly sure scores", two_groups(easy, easy), 30, 100, 400)
 
 
 def _no_labels() -> Iterator[Population]:
-    for name, means in (
-        ("alike", (0.5, 0.5)),
-        ("apart", (0.5, 0.35)),
-        ("3 apart", (0.5, 0.45, 0.3)),
-    ):
-        for rows in (300, 3000):
-            people = several([Cell.of(mean=mean) for mean in means])
-            yield _binary(
-                f"no labels, {name}, {rows:,} rows",
-                Drawing(people, rows, 0),
-                right=True,
-                short=rows == 300 and name == "alike",
-            )
-    yield from _no_labels_of_many()
-    wrong = two_groups(Cell.of(), Cell.of(slope=0.3))
-    yield _binary("no labels, scores wrong, 1,000 rows", Drawing(wrong, 1000, 0))
-    for rows in (100, 3000):
-        yield _binary(
-            f"decisions alone, 3 alike, {rows:,} rows",
-            Drawing(several([Cell.of()] * 3), rows, 0, scored=False),
+    for name, *means in (("alike", 0.5, 0.5), ("apart", 0.5, 0.35), ("3 apart", 0.5, 0.45, 0.3)):
+        people = several([Cell.of(mean=mean) for mean in means])
+        short = 300 * (name == "alike")
+        yield from _sized(
+            f"no labels, {name}", people, 300, 3000, short=short, right=True, labels=0
         )
+    yield from _no_labels_of_many()
+    wrong, three = two_groups(Cell.of(), Cell.of(slope=0.3)), several([Cell.of()] * 3)
+    yield from _sized("no labels, scores wrong", wrong, 1000, labels=0)
+    yield from _sized("decisions alone, 3 alike", three, 100, 3000, labels=0, scored=False)
 
 
 def _no_labels_of_many() -> Iterator[Population]:
@@ -844,43 +826,29 @@ def _no_labels_of_many() -> Iterator[Population]:
     def crossed(*counts: int) -> People:
         return People.of({f"of {count}": names(count) for count in counts}, lambda _: alike)
 
+    def unlabelled(name: str, people: People, rows: int, short: int = 0) -> Iterator[Population]:
+        return _sized(f"no labels, {name}", people, rows, short=short, right=True, labels=0)
+
     unequal = list(special.expit(np.linspace(-4, 2, 20)))
-    many = {
-        "10 alike, 1,000 rows": (several([alike] * 10), 1000),
-        "30 alike, 4,500 rows": (several([alike] * 30), 4500),
-        "8 x 5 alike, 3,000 rows": (crossed(8, 5), 3000),
-        "10 x 2 alike, 1,500 rows": (crossed(10, 2), 1500),
-        "40 alike, 800 rows": (several([alike] * 40), 800),
-        "20 alike, 20,000 rows": (several([alike] * 20), 20_000),
-        "20 alike of all sizes, 3,000 rows": (several([alike] * 20, unequal), 3000),
-        "20 alike, few selected, 4,000 rows": (several([rare] * 20), 4000),
-        "20 alike, most selected, 4,000 rows": (several([often] * 20), 4000),
-        "2 x 3 x 4 alike, 2,000 rows": (crossed(2, 3, 4), 2000),
-        "6 x 6 alike, 7,200 rows": (crossed(6, 6), 7200),
-        "1 of 20 apart, 4,000 rows": (several([alike] * 19 + [Cell.of(mean=0.35)]), 4000),
-        "20 spread, 6,000 rows": (
-            several([Cell.of(mean=0.4 + 0.01 * place) for place in range(20)]),
-            6000,
-        ),
-    }
-    for name, (people, rows) in many.items():
-        yield _binary(
-            f"no labels, {name}",
-            Drawing(people, rows, 0),
-            right=True,
-            short=name.startswith(("8", "10 x")),
-        )
-    yield _binary(
-        "decisions alone, 8 x 5 alike, 3,000 rows",
-        Drawing(crossed(8, 5), 3000, 0, scored=False),
-    )
-    for labels in (None, 0):
-        known = "all labels" if labels is None else "no labels"
-        yield _binary(
-            f"interval=dirichlet, {known}, 30 alike, 4,500 rows",
-            Drawing(several([alike] * 30), 4500, labels, interval=DIRICHLET),
-            right=True,
-        )
+    spread = [Cell.of(mean=0.4 + 0.01 * place) for place in range(20)]
+    yield from unlabelled("10 alike", several([alike] * 10), 1000)
+    yield from unlabelled("30 alike", several([alike] * 30), 4500)
+    yield from unlabelled("8 x 5 alike", crossed(8, 5), 3000, 3000)
+    yield from unlabelled("10 x 2 alike", crossed(10, 2), 1500, 1500)
+    yield from unlabelled("40 alike", several([alike] * 40), 800)
+    yield from unlabelled("20 alike", several([alike] * 20), 20_000)
+    yield from unlabelled("20 alike of all sizes", several([alike] * 20, unequal), 3000)
+    yield from unlabelled("20 alike, few selected", several([rare] * 20), 4000)
+    yield from unlabelled("20 alike, most selected", several([often] * 20), 4000)
+    yield from unlabelled("2 x 3 x 4 alike", crossed(2, 3, 4), 2000)
+    yield from unlabelled("6 x 6 alike", crossed(6, 6), 7200)
+    yield from unlabelled("1 of 20 apart", several([alike] * 19 + [Cell.of(mean=0.35)]), 4000)
+    yield from unlabelled("20 spread", several(spread), 6000)
+    name = "decisions alone, 8 x 5 alike"
+    yield from _sized(name, crossed(8, 5), 3000, labels=0, scored=False)
+    for labels, known in ((None, "all labels"), (0, "no labels")):
+        name, people = f"interval=dirichlet, {known}, 30 alike", several([alike] * 30)
+        yield from _sized(name, people, 4500, right=True, labels=labels, interval=DIRICHLET)
 
 
 def _selected() -> Iterator[Population]:

@@ -49,9 +49,10 @@ from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.findings import ErrorBudget, Finding
 from fairbench.evaluation.groups import GroupCounts
 from fairbench.evaluation.some_labels import SomeLabels
-from fairbench.inference.few_labels.calibration import SIGNED, calibration_p_values
-from fairbench.inference.few_labels.pool import (
+from fairbench.inference.few_labels import (
+    SIGNED,
     CalibrationPosterior,
+    calibration_p_values,
     population_draws,
     union,
 )

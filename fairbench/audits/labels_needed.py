@@ -29,7 +29,7 @@ from fairbench.core.text import count, two_digits
 from fairbench.evaluation.findings import OPEN, ErrorBudget, one_sided_level
 from fairbench.evaluation.groups import GroupCounts
 from fairbench.evaluation.some_labels import SomeLabels
-from fairbench.inference.few_labels.calibration import sobol
+from fairbench.inference.few_labels import sobol
 from fairbench.inference.gaps import (
     LIKELY,
     UNLIKELY,

@@ -781,8 +781,8 @@ def part_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def run_points(
     run: RunPredictions, protect: tuple[str, ...], *, repeats: str = AVERAGED
-) -> dict[str, comparing.Point]:
-    """Return a run's point for every metric of `METRICS`."""
+) -> dict[str, dict[str, float]]:
+    """Return a run's error and gap for every metric of `METRICS`, with their variances."""
     labels = _labels_of(run.people, protect or run.protect)
     counts = [labels.counts(folds) for folds in run.repeats.values()]
     share = float("nan") if repeats == TYPICAL else _tested_share(run)

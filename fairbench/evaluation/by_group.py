@@ -443,7 +443,7 @@ def group_calibrations(
     with too few labels, or too few of the rarer label; bins, the labelled rows by their scores:
     size, score, share, lower and upper, the interval of a Beta(1, 1) prior; fit, the probability of
     labels at least as extreme as these if this group's scores are calibrated as the other groups'
-    are (`fairbench.inference.few_labels.calibration`), NaN as it is not computed here; and at, a
+    are (`fairbench.inference.few_labels`), NaN as it is not computed here; and at, a
     function that returns the interval of the excess at a level.
     """
     labelled = np.flatnonzero(~np.isnan(label))
@@ -686,7 +686,7 @@ def frequent_mistakes(scores: MulticlassScores) -> list[dict[str, Any]]:
     """
     n = len(scores.classes)
     classes = np.array(scores.classes, object)
-    counts = posterior.confusion_posterior(scores, np.zeros((n, n))).alpha
+    counts = posterior.confusion_posterior(scores, np.zeros((n, n)))
     mistakes = counts * (1 - np.eye(n))
     cells = np.argsort(-mistakes, axis=None, kind="stable")[:_MISTAKES]
     predicted, true = np.divmod(cells[mistakes.flat[cells] > 0], n)

@@ -28,8 +28,7 @@ from fairbench.evaluation.groups import (
 )
 from fairbench.evaluation.metric_batches import Batch, declared_batches
 from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
-from fairbench.inference.few_labels import pool
-from fairbench.inference.few_labels.calibration import BETA, Calibration
+from fairbench.inference import few_labels
 from fairbench.inference.posterior import FREQUENTIST, Beta, Normal, centred, posterior_draws
 from fairbench.inference.rates import Limits, lasting_level, quantile
 from fairbench.inference.survey import Design, LabelledRows, strata_sizes, weights
@@ -320,11 +319,11 @@ class SomeLabels:
         return len(self.label) if self.times is None else int(self.times.sum())
 
     def completion(
-        self, seed: int, model: Calibration = BETA
-    ) -> tuple[Floats, pool.CalibrationPosterior | None]:
+        self, seed: int, model: few_labels.Calibration = few_labels.BETA
+    ) -> tuple[Floats, few_labels.CalibrationPosterior | None]:
         """Return what is known of all rows, with the labels that are missing drawn many times."""
         has_score = self.score is not None
-        return pool.complete(
+        return few_labels.complete(
             self._by(self.cells), rng(seed, "completion"), has_score=has_score, model=model
         )
 
@@ -359,10 +358,10 @@ class SomeLabels:
         for name, groups in everyone_and_attributes.items():
             if completed is not None:
                 # The mean counts over the draws of missing labels.
-                members = pool.union(self.cells, groups)
+                members = few_labels.union(self.cells, groups)
                 mean = np.einsum("ag,tgc->tac", members, completed).mean(axis=0)
                 count = evaluator.draws
-                draws = pool.population_draws(completed, members, count, generator)
+                draws = few_labels.population_draws(completed, members, count, generator)
                 intervals = PosteriorIntervals(mean, draws, evaluator.level)
                 names = list(map(str, groups.cat.categories))
                 counts = GroupCounts(name, names, mean, intervals)
@@ -473,11 +472,11 @@ class SomeLabels:
 
         return successes, sizes, n_labels, shares, size_after
 
-    def _by(self, groups: pd.Series) -> pool.PartlyLabelled:
+    def _by(self, groups: pd.Series) -> few_labels.PartlyLabelled:
         """Return the rows by one choice of groups; decisions stand in for scores."""
         score = self.prediction.astype(np.float64) if self.score is None else self.score
         codes, names = groups.cat.codes.to_numpy(np.int64), tuple(groups.cat.categories)
-        return pool.PartlyLabelled(
+        return few_labels.PartlyLabelled(
             score, self.prediction, codes, self.label, tuple(map(str, names))
         )
 

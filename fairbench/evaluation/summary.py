@@ -473,7 +473,7 @@ class _Run:
             others, rate_cells = (np.stack(column) for column in zip(*cell_pairs, strict=True))
             rates = self._rates(rate_cells)
             is_ratio = kind == "ratio"
-            limits = repeats.mean_ratios(rates) if is_ratio else rates.against_first()
+            limits = rates.ratios_to_first() if is_ratio else rates.against_first()
             yield others, limits, is_ratio
 
     def _gap_limits(self, metrics: Mapping[str, Mapping[str, int]]) -> Iterator[_CellLimits]:
@@ -497,9 +497,9 @@ class _Run:
             if is_gap:
                 limits = repeats.largest_mean_gap(*rates)
             elif rate_cells.shape[-1] == 2:
-                limits = repeats.mean_ratios(rates[0]).take(0)
+                limits = rates[0].ratios_to_first().take(0)
             else:
-                limits = repeats.smallest_mean_ratio(rates[0])
+                limits = rates[0].smallest_ratio()
             yield gap_cells, limits, True
 
 

@@ -416,7 +416,7 @@ def random_row(arms: Arms, reward: Reward, generator: np.random.Generator) -> Co
     return _or_none(arms, (cumulative <= drawn).sum(axis=1, keepdims=True))
 
 
-def random_arm(
+def _random_arm(
     arms: Arms, reward: Reward, generator: np.random.Generator, *, plays: int = 1
 ) -> Codes:
     """Return arms drawn from those with unlabelled rows, all equally likely."""
@@ -465,11 +465,11 @@ def epsilon_greedy(
 ) -> Codes:
     """Return the arms of the largest mean rewards, or in a tenth of cases any arms."""
     greedy = _largest(reward.moments(arms)[0], arms, generator, plays=plays)
-    any_arm = random_arm(arms, reward, generator, plays=plays)
+    any_arm = _random_arm(arms, reward, generator, plays=plays)
     return np.where(generator.random((len(greedy), 1)) < _EXPLORED, any_arm, greedy)
 
 
-def bayesian_ucb(
+def _bayesian_ucb(
     arms: Arms, reward: Reward, generator: np.random.Generator, *, plays: int = 1
 ) -> Codes:
     """Return the arms of the largest mean rewards plus a posterior standard deviation."""
@@ -507,11 +507,11 @@ def bayesian_ucb_quantile(
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
     {
         "random": random_row,
-        "random_arm": random_arm,
+        "random_arm": _random_arm,
         "thompson": thompson,
         "top_two": top_two,
         "epsilon_greedy": epsilon_greedy,
-        "bayesian_ucb": bayesian_ucb,
+        "bayesian_ucb": _bayesian_ucb,
         "bayesian_ucb_quantile": bayesian_ucb_quantile,
     }
 )

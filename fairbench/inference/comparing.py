@@ -1,6 +1,6 @@
 """Two algorithms by error and fairness together: objectives, their points, and their difference.
 
-An objective says which metric counts and with which sign (:class:`Objective`, :func:`points`,
+An objective says which metric counts and with which sign (:class:`_Objective`, :func:`points`,
 :func:`frontier`); :func:`compare` gives the probability that two algorithms differ in practice, and
 the region in which their difference lies.
 """
@@ -29,7 +29,7 @@ from fairbench.metrics import registry
 
 
 @dataclass(frozen=True)
-class Objective:
+class _Objective:
     """A metric as a function of tables (..., G, 4) -> (...) whose larger values are the better.
 
     Attributes
@@ -62,7 +62,7 @@ class Objective:
 
 
 @lru_cache(maxsize=1)
-def objectives() -> Mapping[str, Objective]:
+def _objectives() -> Mapping[str, _Objective]:
     """Return every objective by name: rates with a direction, gaps and signed differences."""
     rates, gaps, differences = (
         registry.metrics_of(registry.BINARY, kind).values()
@@ -70,11 +70,11 @@ def objectives() -> Mapping[str, Objective]:
     )
     directed = [metric for metric in rates if metric.direction]
     return MappingProxyType(
-        {metric.name: Objective(metric) for metric in (*directed, *gaps, *differences)}
+        {metric.name: _Objective(metric) for metric in (*directed, *gaps, *differences)}
     )
 
 
-def objective(name: str) -> Objective:
+def objective(name: str) -> _Objective:
     """Return the objective of a name.
 
     Rates of everyone (``accuracy`` ...); gaps between groups with a minus sign
@@ -83,38 +83,25 @@ def objective(name: str) -> Objective:
     (``equal_opportunity_difference`` ...), which the published code uses: there a gap in favour of
     the other group counts as better than none.
     """
-    if name not in objectives():
-        raise registry.unknown_metric("objective", name, objectives())
-    return objectives()[name]
+    if name not in _objectives():
+        raise registry.unknown_metric("objective", name, _objectives())
+    return _objectives()[name]
 
 
 METRICS = ("statistical_parity", "equalized_odds", "equal_opportunity", "predictive_parity")
 DRAWS = 2000
-_ENTRIES = {"error_variance": (0, 0), "covariance": (0, 1), "gap_variance": (1, 1)}
 _SEED = 0
-
-
-@dataclass(frozen=True)
-class Point:
-    """A run's error and gap, means over its repeats, and the posterior around them.
-
-    Attributes
-    ----------
-    error, gap : the means over the repeats.
-    covariance : (2, 2) the covariance of error and gap, of the means of all repeats, or of the
-        repeat of median error, whose covariance is that of one test set; NaN where the gap is
-        undefined in nearly every draw.
-    """
-
-    error: float
-    gap: float
-    covariance: Floats
 
 
 def points(
     counts: NDArray[Any], dataset: str, *, test_share: float = float("nan")
-) -> dict[str, Point]:
-    """Return an algorithm's point for every metric of `METRICS`.
+) -> dict[str, dict[str, float]]:
+    """Return an algorithm's error and gap for every metric of `METRICS`, and the posterior of both.
+
+    `error` and `gap` are the means over the repeats. `error_variance`, `covariance` and
+    `gap_variance` are those of the means of all repeats, or of the repeat of median error, whose
+    variances are those of one test set; they are NaN where the gap is undefined in nearly every
+    draw.
 
     The posterior is that of the counts: Dirichlet in every group, groups weighed by their share of
     the test rows, so that error and gap come from the same draws. K folds are pooled at their
@@ -146,12 +133,20 @@ def points(
         drawn = np.stack([_error(draws), metric(draws)])
         drawn = drawn[:, ~np.isnan(drawn[1])]
         covariance = np.cov(drawn) if drawn.shape[1] > 1 else np.full((2, 2), np.nan)
-        values[name] = Point(float(errors.mean()), gap, covariance)
+        values[name] = {
+            "error": float(errors.mean()),
+            "gap": gap,
+            "error_variance": float(covariance[0, 0]),
+            "covariance": float(covariance[0, 1]),
+            "gap_variance": float(covariance[1, 1]),
+        }
     return values
 
 
 def point_table(
-    runs: Sequence[str], names: Sequence[Mapping[str, str]], found: Sequence[Mapping[str, Point]]
+    runs: Sequence[str],
+    names: Sequence[Mapping[str, str]],
+    found: Sequence[Mapping[str, Mapping[str, float]]],
 ) -> pd.DataFrame:
     """Return a row for every metric and run.
 
@@ -169,11 +164,9 @@ def point_table(
     rows = []
     for metric in METRICS:
         run_points = [objective_values[metric] for objective_values in found]
-        behind = is_dominated(np.array([[p.error, p.gap] for p in run_points])).tolist()
+        behind = is_dominated(np.array([[p["error"], p["gap"]] for p in run_points])).tolist()
         for run, name, point, is_behind in zip(runs, names, run_points, behind, strict=True):
-            entries = {column: point.covariance[at] for column, at in _ENTRIES.items()}
-            front = {"metric": metric, "run": run, **name, "error": point.error, "gap": point.gap}
-            rows.append({**front, **entries, "dominated": is_behind})
+            rows.append({"metric": metric, "run": run, **name, **point, "dominated": is_behind})
     return pd.DataFrame(rows)
 
 
@@ -329,7 +322,7 @@ def event_names(objectives: Sequence[str]) -> list[str]:
 
 
 def compare(
-    first: Floats, second: Floats, objectives: Sequence[Objective], rope: Sequence[float] | Floats
+    first: Floats, second: Floats, objectives: Sequence[_Objective], rope: Sequence[float] | Floats
 ) -> Comparison:
     """Compare two algorithms by draws of their confusion tables.
 

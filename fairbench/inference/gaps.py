@@ -34,7 +34,7 @@ from fairbench.inference.survey import Design, SurveyCounts, effective_size, sum
 from fairbench.metrics.registry import Rate, selection_rate
 
 
-def between(correlation: Floats | float, *places: Any) -> Floats | float:
+def _between(correlation: Floats | float, *places: Any) -> Floats | float:
     """Return the correlations at places of the last axes; a number is that of all pairs."""
     return correlation if isinstance(correlation, float) else correlation[(..., *places)]
 
@@ -83,7 +83,7 @@ class GroupLimits:
     def take(self, groups: NDArray[Any] | list[int]) -> GroupLimits:
         """Return the limits of some groups alone, by their positions or a mask of all."""
         places = np.arange(self.pointwise.value.shape[-1])[groups]
-        shared = between(self.correlation, places[:, None], places)
+        shared = _between(self.correlation, places[:, None], places)
         return GroupLimits(self.pointwise.take(groups), self.simultaneous.take(groups), shared)
 
     def only(
@@ -126,7 +126,7 @@ def simultaneous_level(level: float, groups: int, rates: int = 1) -> float:
     shared = 1 - (1 - level) / rates
     if groups <= 2:
         return shared
-    return float(2 * ndtr(range_quantile(shared, groups) / np.sqrt(2)) - 1)
+    return float(2 * ndtr(_range_quantile(shared, groups) / np.sqrt(2)) - 1)
 
 
 def simultaneous_levels(level: float, groups: ArrayLike, rates: int = 1) -> Floats:
@@ -137,7 +137,7 @@ def simultaneous_levels(level: float, groups: ArrayLike, rates: int = 1) -> Floa
 
 
 @lru_cache(maxsize=512)
-def range_quantile(level: float, groups: int) -> float:
+def _range_quantile(level: float, groups: int) -> float:
     """Return a quantile of the range of `groups` standard normals, Tukey's q.
 
     Notes
@@ -199,7 +199,7 @@ def largest_gap(*rates: GroupLimits) -> Limits:
         wide, pointwise, other_wide, other_pointwise = (
             limits.take(groups) for groups in (first, second) for limits in both
         )
-        shared = between(rate.correlation, first, second)
+        shared = _between(rate.correlation, first, second)
         sizes = _size_limits_of_pairs(wide, pointwise, other_wide, other_pointwise, shared)
         limits_of_rates.append([np.fmax.reduce(array, axis=-1, initial=np.nan) for array in sizes])
     value, lower, upper = (np.fmax.reduce(arrays) for arrays in zip(*limits_of_rates, strict=True))
@@ -432,7 +432,7 @@ def ratios_to_group(
         at 5 % or less.
     """
     of_group = rates.take([reference])
-    shared = between(correlation, reference)
+    shared = _between(correlation, reference)
     ratios = ratio_limits(rates, of_group, shared)
     below = probability_ratio_below(rates, of_group, FOUR_FIFTHS, level=level, correlation=shared)
     for ratio in ratios:
@@ -569,7 +569,7 @@ def difference(cells: Floats, rate: Rate, *, level: float) -> Limits:
         only_first = cells @ np.clip(numerator - other_numerator, 0, 1)
         return difference_of_shares(only_second, only_first, cells @ denominator, level=level)
     first, second = rates_of(cells, rate, level=level)
-    return difference_limits(second, first, correlation(cells, rate))
+    return difference_limits(second, first, _correlation(cells, rate))
 
 
 def difference_of_shares(
@@ -591,7 +591,7 @@ def difference_of_shares(
     return difference_limits(gained, lost, shared)
 
 
-def correlation(cells: Floats, rate: Rate) -> Floats:
+def _correlation(cells: Floats, rate: Rate) -> Floats:
     """Return the correlation (G,) of the errors of both classifiers' rates.
 
     It is that of the linearised rates, with half a row more in every cell, so that no two
@@ -646,7 +646,7 @@ def _change_of_two(cells: Floats, rate: Rate, level: float) -> Limits:
     change = difference(cells, rate, level=level)
     apart = difference_limits(change.take(1), change.take(0))
     first, second = rates_of(cells, rate, level=level)
-    total = difference_limits(second, first.mirrored, -correlation(cells, rate))
+    total = difference_limits(second, first.mirrored, -_correlation(cells, rate))
     together = difference_limits(total.take(1), total.take(0))
     corners = [
         _smaller(float(end_apart), float(end_together))

@@ -385,7 +385,7 @@ class ProxyRows:
     def of(cls, group: Floats, label: Codes, decision: Codes, fold: Codes) -> ProxyRows:
         """Return rows with labels and decisions (n,), in cells of about the same probability."""
         most = int(np.clip(len(group) // _ROWS_OF_CELL, 1, _MOST_CELLS))
-        return cls(group, 2 * label + decision, cells_of_equal_probability(group, most=most), fold)
+        return cls(group, 2 * label + decision, _cells_of_equal_probability(group, most=most), fold)
 
     def weighted(self, rate: Rate) -> Floats:
         """Return a rate (G,) with rows counted by their probability of each group.
@@ -456,7 +456,7 @@ def _share(success: Floats, failure: Floats) -> tuple[float, float]:
     return value, float(np.clip(rows, 1e-9, count))
 
 
-def cells_of_equal_probability(group: Floats, *, most: int) -> Codes:
+def _cells_of_equal_probability(group: Floats, *, most: int) -> Codes:
     """Return for each group (n, G) the cell of every row, of about the same probability.
 
     Rows of equal probability form one cell. If there are more than `most` distinct probabilities,
@@ -481,7 +481,7 @@ def cells_of_equal_probability(group: Floats, *, most: int) -> Codes:
 _DIRECTIONS = ((1, 1), (1, -1), (-1, 1), (-1, -1))
 
 
-def correct_counts(counts: ArrayLike, wrong: ArrayLike, *, splits: int = 2) -> Floats:
+def _correct_counts(counts: ArrayLike, wrong: ArrayLike, *, splits: int = 2) -> Floats:
     """Return the confusion counts that could be true if so many labels are wrong.
 
     Parameters
@@ -533,7 +533,7 @@ class Tipping:
     groups: Sequence[str]
 
 
-def tipping_point(margin: Callable[[int], float], labels: int) -> int | None:
+def _tipping_point(margin: Callable[[int], float], labels: int) -> int | None:
     """Return the largest number of wrong labels with which a verdict still holds.
 
     Parameters
@@ -594,7 +594,7 @@ def wrong_counts(counts: NDArray[np.int64], rate: Rate) -> PossibleCounts:
     """
 
     def possible(wrong: int, side: int) -> tuple[Floats, Floats]:
-        tables = correct_counts(counts, wrong, splits=_SPLITS)
+        tables = _correct_counts(counts, wrong, splits=_SPLITS)
         return rate.successes(tables), rate.size(tables)
 
     return possible
@@ -623,7 +623,7 @@ def wrong_rows(labels: LabelledRows, rate: Rate) -> PossibleCounts:
         return float(successes[0]), float(sizes[0])
 
     def possible(wrong: int, side: int) -> tuple[Floats, Floats]:
-        tables = correct_counts(counts, wrong).astype(np.int64)
+        tables = _correct_counts(counts, wrong).astype(np.int64)
         values = side * rate(tables)
         tried = tables if np.isnan(values).any() else tables[[int(values.argmax())]]
         found = [
@@ -684,10 +684,10 @@ class FlippedVerdict:
         alone = []
         for g in groups:
             n_labels = int(self.labels[g])
-            most_wrong = tipping_point(partial(one_wrong, g), n_labels)
+            most_wrong = _tipping_point(partial(one_wrong, g), n_labels)
             if most_wrong is not None:
                 alone.append((names[g], max(most_wrong, 0) / n_labels))
-        steps = tipping_point(all_wrong, _SHARE_STEPS)
+        steps = _tipping_point(all_wrong, _SHARE_STEPS)
         return Tipping(
             alone=sorted(alone, key=lambda name_and_share: name_and_share[1]),
             together=None if steps is None else max(steps, 0) / _SHARE_STEPS,

@@ -248,7 +248,7 @@ class Pooled:
         return lower.astype(np.int64), upper.astype(np.int64)
 
 
-def spread_prior(log_spreads: Floats) -> Floats:
+def _spread_prior(log_spreads: Floats) -> Floats:
     """Return the log density of log spreads."""
     logs = [
         np.log(w * r**k / special.gamma(k)) + k * log_spreads - r * np.exp(log_spreads)
@@ -301,7 +301,7 @@ class _Model:
 
     def prior(self, effects: Floats, log_spreads: Floats) -> Floats:
         """Return the log density of effects and log spreads, (R, M), up to a constant."""
-        log = spread_prior(log_spreads).sum(axis=-1)
+        log = _spread_prior(log_spreads).sum(axis=-1)
         level = effects[..., 0]  # Beta(1/2, 1/2) of its rate
         log -= (np.logaddexp(0, level) + np.logaddexp(0, -level)) / 2
         scale = log_spreads[..., self.block[1:]]

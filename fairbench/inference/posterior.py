@@ -355,43 +355,11 @@ def independent_draws(
 # Posteriors of confusion matrices of several classes.
 
 
-@dataclass(frozen=True, eq=False)
-class ConfusionPosterior:
-    """Distributions over C classes, one for each of C classes.
+def confusion_posterior(scores: MulticlassScores, prior: Floats) -> Floats:
+    """Return the Dirichlet parameters (C, C) of P(true class | predicted class).
 
-    Attributes
-    ----------
-    alpha : (C, C) Dirichlet parameters: row k is P(true class | predicted class k).
-    """
-
-    alpha: Floats
-
-    @property
-    def mean(self) -> Floats:
-        """The expected probabilities, (C, C)."""
-        return self.alpha / self.alpha.sum(axis=1, keepdims=True)
-
-    @property
-    def variance(self) -> Floats:
-        """The variances of the probabilities, (C, C)."""
-        strength = self.alpha.sum(axis=1, keepdims=True)
-        return self.mean * (1 - self.mean) / (strength + 1)
-
-    @property
-    def accuracy(self) -> Beta:
-        """The posterior of the diagonal, (C,)."""
-        right = np.diagonal(self.alpha).copy()
-        return Beta(right, self.alpha.sum(axis=1) - right)
-
-    def draws(self, draws: int, generator: np.random.Generator) -> Floats:
-        """Draw (T, C, C) probabilities."""
-        return posterior_draws(self.alpha, draws, generator, alpha=0.0)
-
-
-def confusion_posterior(scores: MulticlassScores, prior: Floats) -> ConfusionPosterior:
-    """Return the posterior from the labelled rows.
-
-    It is given the predicted class, which is known of every row, so that it can be sampled by.
+    There is a row for each predicted class, which is known of all people, so that they can be
+    sampled by it; those with a label are counted.
 
     Parameters
     ----------
@@ -405,7 +373,7 @@ def confusion_posterior(scores: MulticlassScores, prior: Floats) -> ConfusionPos
     rows, n = scores.labelled, len(scores.classes)
     target, prediction = scores.target[rows], scores.prediction[rows]
     counts = confusion(target, prediction, np.zeros(len(rows)), n_groups=1, n_classes=n)[0]
-    return ConfusionPosterior(prior + counts.T)
+    return np.asarray(prior + counts.T)
 
 
 def uninformative_prior(n_classes: int, *, strength: float | None = None) -> Floats:
@@ -429,12 +397,12 @@ def prior_from_scores(scores: MulticlassScores, *, strength: float = 2.0) -> Flo
     return strength * (0.99 * shares + 0.01 / n)
 
 
-def expected_cost(posterior: ConfusionPosterior, costs: Floats) -> tuple[Floats, Floats]:
+def expected_cost(posterior: Floats, costs: Floats) -> tuple[Floats, Floats]:
     """Return the posterior mean and variance of the expected cost of predicting each class.
 
     Parameters
     ----------
-    posterior : the posterior of P(true class | predicted class).
+    posterior : (C, C) its parameters, as :func:`confusion_posterior` returns them.
     costs : (C, C) costs of true class (row) by predicted class (column).
 
     Returns
@@ -446,21 +414,22 @@ def expected_cost(posterior: ConfusionPosterior, costs: Floats) -> tuple[Floats,
     -----
     Ji, Logan, Smyth, Steyvers, AAAI 2021, section 3.
     """
-    price, shares = costs.T, posterior.mean
+    strength = posterior.sum(axis=1)
+    price, shares = costs.T, posterior / strength[:, None]
     mean = (shares * price).sum(axis=1)
     spread = (shares * (price - mean[:, None]) ** 2).sum(axis=1)
-    return mean, spread / (posterior.alpha.sum(axis=1) + 1)
+    return mean, spread / (strength + 1)
 
 
 def cost_draws(
-    posterior: ConfusionPosterior, costs: Floats, draws: int, generator: np.random.Generator
+    posterior: Floats, costs: Floats, draws: int, generator: np.random.Generator
 ) -> Floats:
     """Draw (T, C) expected costs of predicting each class; parameters as in `expected_cost`.
 
     True classes of equal cost merge, as a Dirichlet lets them.
     """
     drawn = []
-    for alpha, price in zip(posterior.alpha, costs.T, strict=True):
+    for alpha, price in zip(posterior, costs.T, strict=True):
         prices, index = np.unique(price, return_inverse=True)
         merged = np.bincount(index, weights=alpha)
         gammas = generator.standard_gamma(merged, size=(draws, len(merged)))

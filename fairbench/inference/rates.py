@@ -370,7 +370,7 @@ def last_holding(
 # Intervals of a rate that hold at every look.
 
 
-def log_evidence_of_rate(successes: ArrayLike, size: ArrayLike, rate: ArrayLike) -> Floats:
+def _log_evidence_of_rate(successes: ArrayLike, size: ArrayLike, rate: ArrayLike) -> Floats:
     """Return the logarithm of the evidence against a rate.
 
     The evidence is the likelihood of the counts, averaged over Beta(1/2, 1/2), divided by that of
@@ -397,7 +397,7 @@ def rate_sequence(successes: ArrayLike, size: ArrayLike, needed: ArrayLike) -> L
 
     def excluded(rate: Floats) -> NDArray[np.bool_]:
         """Return whether the evidence excludes rates."""
-        return log_evidence_of_rate(x, n, rate) >= reach
+        return _log_evidence_of_rate(x, n, rate) >= reach
 
     inside = np.where(n > 0, value, 0.5)
     lower = last_holding(excluded, np.zeros(x.shape), inside)

@@ -124,17 +124,17 @@ class Splits:
         Two hold-out test sets have an expected share `test_share` of their rows in common. Folds
         have no test row in common, and every repeat of them tests all rows. In both cases the
         errors are also correlated because splits train on each other's test rows
-        (:func:`cross_fold_inflation`).
+        (:func:`_cross_fold_inflation`).
         """
         if self.kind == REPEATS:
-            shared = self.test_share * cross_fold_inflation((1 - self.test_share) ** 2)
+            shared = self.test_share * _cross_fold_inflation((1 - self.test_share) ** 2)
             return 1 / splits + (1 - 1 / splits) * shared
         if self.kind == FOLDS:
-            return self.repeats / splits * cross_fold_inflation(1.0)
+            return self.repeats / splits * _cross_fold_inflation(1.0)
         return np.ones_like(splits)
 
 
-def cross_fold_inflation(crossed_pairs: float) -> float:
+def _cross_fold_inflation(crossed_pairs: float) -> float:
     """Return the factor by which the variance of a mean over folds grows through shared rows.
 
     It grows because folds train on each other's test rows, which correlates their errors.
@@ -279,6 +279,15 @@ class RunRates:
         """Return the mean differences of every other group from the first, (..., G - 1)."""
         return Limits(*(difference[..., 1:, 0] for difference in self.differences()))
 
+    def ratios_to_first(self) -> Limits:
+        """Return every other group's mean rate over the first group's, (..., G - 1)."""
+        limits = self.limits()
+        return ratio_limits(limits.take(slice(1, None)), limits.take(slice(0, 1)))
+
+    def smallest_ratio(self) -> Limits:
+        """Return the smallest mean rate of any group over the largest."""
+        return smallest_ratio(GroupLimits(self.limits(), self.limits(simultaneous=True)))
+
     @cached_property
     def effective_size(self) -> Floats:
         """The effective sizes (..., G) of the means: rows of one split with the same variance."""
@@ -308,14 +317,3 @@ def largest_mean_gap(*rates: RunRates) -> Limits:
         )
     value, lower, upper = np.max(limits_of_rates, axis=0)
     return Limits(value, np.clip(lower, 0, None), upper)
-
-
-def mean_ratios(rates: RunRates) -> Limits:
-    """Return every other group's mean rate over the first group's, (..., G - 1)."""
-    limits = rates.limits()
-    return ratio_limits(limits.take(slice(1, None)), limits.take(slice(0, 1)))
-
-
-def smallest_mean_ratio(rates: RunRates) -> Limits:
-    """Return the smallest mean rate of any group over the largest."""
-    return smallest_ratio(GroupLimits(rates.limits(), rates.limits(simultaneous=True)))

@@ -238,7 +238,7 @@ def plug_in(bins: Bins) -> Floats:
     return _or_undefined(bins, (bins.weight * np.abs(bins.away)).sum(axis=-1))
 
 
-def debiased_error(bins: Bins) -> Floats:
+def _debiased_error(bins: Bins) -> Floats:
     """Return expected calibration errors (...) less their bias; they may be under 0.
 
     If scores are calibrated, a bin's rate is on average sqrt(2 / pi) standard errors away from its
@@ -274,7 +274,7 @@ def calibration_limits(bins: Bins, *, level: means.Level = 0.95) -> Limits:
     surely = np.clip(np.abs(away) - low, 0, None) / np.maximum(bins.error, 1e-6)
     bias = (weight * bins.error * _folded_bias(surely)).sum(axis=-1)
     down = np.sqrt(((weight * low) ** 2).sum(axis=-1) + z**2 * _between(bins, error))
-    value = debiased_error(bins)
+    value = _debiased_error(bins)
     lower = np.minimum(error - bias - down, value)
     upper = np.maximum(_largest(bins, error, level), np.maximum(error, value))
     return Limits(value, _or_undefined(bins, lower), _or_undefined(bins, upper))

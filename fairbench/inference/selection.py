@@ -125,7 +125,7 @@ class Candidates:
         return np.asarray(noise * self.signs)
 
 
-def critical(tail: Any) -> Any:
+def _critical(tail: Any) -> Any:
     """Return the standard normal quantile that is exceeded with probability `tail`."""
     return -special.ndtri(tail)
 
@@ -291,8 +291,8 @@ def _shortest(
     missed : the error rate of one interval.
     """
     lower = missed * np.concatenate([np.geomspace(1e-3, 0.5, 40), np.linspace(0.5, 0.95, 46)[1:]])
-    below, above = critical(lower), critical(missed - lower)
-    steps = np.linspace(0, 4, 500) + critical(missed)
+    below, above = _critical(lower), _critical(missed - lower)
+    steps = np.linspace(0, 4, 500) + _critical(missed)
     for errors, allowed in choices:
         excess_below = _share_above(errors, below) - _share_above(without_choice, below)
         left_for_upper = allowed - lower - excess_below
@@ -522,11 +522,11 @@ def not_told_from_best(candidates: Candidates, *, level: float = 0.95) -> NDArra
     count, m = candidates.differences.shape
     spent = 1 - level
     bounded = max(int(np.isfinite(candidates.bounds).sum()), 1)
-    beyond = critical(0.2 * spent / bounded)
+    beyond = _critical(0.2 * spent / bounded)
     # Of a rival one statement can be wrong: that it is within, or, where it is, that it is smaller.
     per_rival = 0.8 * spent / max(count - 1, 1)
-    reach = critical(per_rival / ((1 + candidates.folded) * m))
-    surely = critical(per_rival)
+    reach = _critical(per_rival / ((1 + candidates.folded) * m))
+    surely = _critical(per_rival)
     spread = candidates.value_errors
     kept = (candidates.values - beyond * spread <= candidates.bounds).all(axis=1)
     within = (candidates.values + surely * spread <= candidates.bounds).all(axis=1)
@@ -542,7 +542,7 @@ def larger_than(candidates: Candidates, index: int, *, level: float = 0.95) -> N
     """Return whose objectives (k,) are surely larger than one candidate's, all at once."""
     count, m = candidates.differences.shape
     statements = (1 + candidates.folded) * m * max(count - 1, 1)
-    return _behind(candidates, index, critical((1 - level) / statements))
+    return _behind(candidates, index, _critical((1 - level) / statements))
 
 
 def _behind(candidates: Candidates, index: int, reach: float) -> NDArray[np.bool_]:
@@ -684,7 +684,7 @@ def value_limits(estimate: GoalEstimate, rows: JudgingRows, tails: Tails) -> Int
     spread = rows.spread(estimate.influence, fresh=False) + np.diag(estimate.least)
     error = np.sqrt(np.einsum("ap,pq,aq->a", estimate.sides, spread, estimate.sides))
     centre = estimate.sides @ estimate.parts
-    below, above = map(critical, tails)
+    below, above = map(_critical, tails)
     return float((centre - below * error).max()), float((centre + above * error).max())
 
 
@@ -721,7 +721,7 @@ def gain_limits(
     variance = variance_a[:, None] + variance_b - 2 * covariance
     error = np.sqrt(np.maximum(variance, 0))
     centre = (a @ default.parts)[:, None] - b @ tuned.parts
-    below, above = map(critical, tails)
+    below, above = map(_critical, tails)
     lower = (centre - below * error).max(axis=0).min()
     return float(lower), float((centre + above * error).min(axis=1).max())
 

@@ -42,10 +42,10 @@ def shrinkage(rho: float | Floats, folds: int) -> Floats:
 
     Under the lower end the variance would vanish or turn negative; there the shrinkage is K.
     """
-    return np.asarray(1 / (1 + (folds - 1) * clip_correlation(rho, folds)))
+    return np.asarray(1 / (1 + (folds - 1) * _clip_correlation(rho, folds)))
 
 
-def clip_correlation(rho: float | Floats, folds: int) -> Floats:
+def _clip_correlation(rho: float | Floats, folds: int) -> Floats:
     """Return rho within [-1/K, 1], where the variance of a mean of K folds stays positive."""
     return np.clip(rho, -1 / folds, 1)
 
@@ -92,7 +92,7 @@ def relative_rho(ratio: float | Floats, folds: int, rho_0: float | None = None) 
     """
     start = 1 / folds if rho_0 is None else rho_0
     ratio = np.asarray(ratio, float)
-    return clip_correlation(((ratio - 1) + ratio * (folds - 1) * start) / (folds - 1), folds)
+    return _clip_correlation(((ratio - 1) + ratio * (folds - 1) * start) / (folds - 1), folds)
 
 
 def mean_relative_shrinkage(ratio: float | Floats, folds: int) -> Floats:

@@ -128,7 +128,8 @@ class Matrices:
     def true(self) -> Floats:
         """Return the matrix of all labels."""
         nothing = np.full((self.classes, self.classes), 1e-12)
-        return confusion_posterior(self.scores, nothing).mean
+        counts = confusion_posterior(self.scores, nothing)
+        return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
     @cached_property
     def published(self) -> Floats:

@@ -352,7 +352,8 @@ def confusion_figure(pools: Sequence[MulticlassScores], title: str) -> Figure:
     )
     for column, pool in zip(axes.T, pools, strict=True):
         for ax, (name, prior) in zip(column, priors.items(), strict=True):
-            mean = confusion_posterior(pool, prior).mean
+            alpha = confusion_posterior(pool, prior)
+            mean = alpha / alpha.sum(axis=1, keepdims=True)
             image = ax.imshow(np.log10(mean.T), vmin=-4, vmax=0, cmap="viridis", aspect="auto")
             axes[list(priors).index(name), 0].set_ylabel(f"{name}\ntrue class")
         column[0].set_title(f"{len(pool.labelled):,} labels")

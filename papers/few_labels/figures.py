@@ -46,8 +46,8 @@ from fairbench.components.papers.few_labels.methods import (
 from fairbench.components.papers.few_labels.tables import METHODS, third_errors
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.options import option
-from fairbench.inference.few_labels.calibration import BETA
-from fairbench.inference.few_labels.pool import (
+from fairbench.inference.few_labels import (
+    BETA,
     PartlyLabelled,
     PosteriorFamily,
     bayesian_calibration,

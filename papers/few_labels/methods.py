@@ -38,9 +38,11 @@ from fairbench.core.files import write_text
 from fairbench.data.dataset import Dataset
 from fairbench.data.download import Archive
 from fairbench.data.tables import read_table
-from fairbench.inference.few_labels.calibration import BETA, LLO, SEPARATE
-from fairbench.inference.few_labels.pool import (
+from fairbench.inference.few_labels import (
+    BETA,
+    LLO,
     NODES,
+    SEPARATE,
     CalibrationPosterior,
     PartlyLabelled,
     PosteriorFamily,

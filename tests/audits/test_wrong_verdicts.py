@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.coverage.labels import Audited
+from benchmarks.coverage.labels import audited
 from benchmarks.verdicts import study
 
 
@@ -19,13 +19,13 @@ from benchmarks.verdicts import study
 )
 def test_few_audits_have_a_wrong_verdict(shares, name, labels, active):
     """One of twenty may: of 400 audits 35 wrong ones are more than 3 standard errors too many."""
-    result = study(Audited(shares, name, labels, active), 400, checked=1)
+    result = study(audited(shares, name, labels, active), 400, checked=1)
     assert 400 * result.wrong < 35
 
 
 @pytest.mark.thorough
 def test_verdicts_are_given_where_labels_alone_would_give_them():
-    result = study(Audited((0.6, 0.4), "slopes that differ", 300, False), 400, checked=1)
+    result = study(audited((0.6, 0.4), "slopes that differ", 300, False), 400, checked=1)
     assert result.alone > 0.4
     assert result.kept > 0.85
     assert result.given > result.alone
@@ -34,5 +34,5 @@ def test_verdicts_are_given_where_labels_alone_would_give_them():
 
 @pytest.mark.thorough
 def test_the_check_names_an_inverted_group():
-    result = study(Audited((0.95, 0.05), "one group inverted", 1000, False), 40, checked=40)
+    result = study(audited((0.95, 0.05), "one group inverted", 1000, False), 40, checked=40)
     assert result.named > 0.9

@@ -12,13 +12,13 @@ from scipy import stats
 from fairbench.core.errors import UserError
 from fairbench.inference.comparing import (
     Comparison,
+    _objectives,
     at_equal_fairness,
     compare,
     event_names,
     frontier,
     highest_density_region,
     objective,
-    objectives,
 )
 from fairbench.inference.posterior import independent_draws, paired_draws
 
@@ -119,7 +119,7 @@ def test_rope_that_does_not_fit_is_refused(rope):
 def test_a_perfect_and_fair_algorithm_is_better_in_every_objective():
     perfect = np.array([[[50.0, 0, 0, 50], [25, 0, 0, 25]]])
     poor = np.array([[[40.0, 10, 10, 40], [25, 0, 20, 5]]])
-    for name, objective_of_name in objectives().items():
+    for name, objective_of_name in _objectives().items():
         if not name.endswith("_difference"):  # those are the other group's advantage
             assert objective_of_name(perfect) > objective_of_name(poor), name
 

@@ -1,23 +1,54 @@
 """Largest gaps, smallest ratios and pairs: what they hold, in simulation and by construction."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import ndtri
 
 from fairbench.inference import gaps
 from fairbench.inference.gaps import (
+    CELLS,
     GroupLimits,
+    StandardisedRates,
+    _range_quantile,
+    cells_of,
+    difference,
+    exposure_weights,
+    gap_change,
     gap_of_noise,
+    largest_difference,
     largest_gap,
     leads,
     pairs,
     probability_below,
-    range_quantile,
+    rates_of,
+    ratios_to_group,
+    ratios_to_highest,
     simultaneous_level,
     smallest_ratio,
+    smallest_standardised_ratio,
     surest_gap,
+    top_weights,
+    weighted_shares,
+    wider_level,
 )
-from fairbench.inference.rates import Limits, difference_limits, rate_limits
+from fairbench.inference.rates import (
+    Limits,
+    difference_limits,
+    probability_ratio_below,
+    rate_limits,
+    ratio_limits,
+)
+from fairbench.inference.survey import Design, SurveyCounts
+from fairbench.metrics.registry import (
+    accuracy,
+    binary_confusion,
+    positive_predictive_value,
+    selection_rate,
+    true_positive_rate,
+)
 
 REPLICATIONS = 2000
 # 93 % by five standard errors.
@@ -42,7 +73,7 @@ def counts_of(sizes, rates, seed=0):
 @pytest.mark.parametrize("groups", [3, 10, 200])
 def test_the_range_of_normals_is_the_studentised_range_of_scipy(groups, level):
     expected = stats.studentized_range.ppf(level, groups, np.inf)
-    assert range_quantile(level, groups) == pytest.approx(expected, rel=1e-12)
+    assert _range_quantile(level, groups) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(("sizes", "rates"), POPULATIONS)
@@ -230,8 +261,8 @@ def test_the_surest_gap_of_many_groups_is_the_largest_gap(monkeypatch):
 @pytest.mark.parametrize(
     ("function", "arguments"),
     [
-        (range_quantile, (0.95, 1)),
-        (range_quantile, (1.0, 3)),
+        (_range_quantile, (0.95, 1)),
+        (_range_quantile, (1.0, 3)),
         (simultaneous_level, (1.0, 3)),
         (simultaneous_level, (0.95, 3, 0)),
         (simultaneous_level, (float("nan"), 3)),
@@ -256,3 +287,470 @@ def test_the_gap_of_noise_is_that_of_groups_alike(sizes, rate):
 def test_a_signed_difference_has_no_gap_of_noise():
     assert np.isnan(gap_of_noise(rate_limits([30, 40], [100, 100])))
     assert np.isnan(gap_of_noise(rate_limits([30, 40, 0], [100, 100, 0])))
+
+
+# Impact ratios: intervals that hold, and a probability that is as sure as it says.
+
+REPLICATIONS_IMPACT = 4000
+
+
+def to_highest(selected, sizes, highest=None):
+    highest = np.ones(len(sizes), bool) if highest is None else highest
+    wider = rate_limits(selected, sizes, level=wider_level(0.95, highest))
+    return ratios_to_highest(rate_limits(selected, sizes), wider, highest)
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "rate"), [(50, 50, 0.3), (200, 50, 0.5), (1000, 300, 0.05), (5000, 5000, 0.3)]
+)
+def test_at_four_fifths_it_is_sure_of_either_side_in_one_case_of_twenty(n, m, rate):
+    """The probability is uniform where the ratio is the bound, as a p-value's complement is."""
+    generator = np.random.default_rng(n + m)
+    x, y = generator.binomial(n, 0.8 * rate, 20_000), generator.binomial(m, rate, 20_000)
+    below = probability_ratio_below(rate_limits(x, n), rate_limits(y, m), 0.8)
+    for tail in (0.05, 0.1, 0.25):
+        assert (below >= 1 - tail).mean() == pytest.approx(tail, abs=0.02)
+        assert (below <= tail).mean() == pytest.approx(tail, abs=0.02)
+
+
+def test_a_ratio_to_a_named_group_is_the_ratio_of_two_rates():
+    rates = rate_limits([20, 30, 9], [100, 80, 60])
+    ratios, below = ratios_to_group(rates, 1)
+    expected = ratio_limits(rates.take(0), rates.take(1))
+    assert [float(ratio[0]) for ratio in ratios] == pytest.approx([float(e) for e in expected])
+    assert below[0] == pytest.approx(
+        float(probability_ratio_below(rates.take(0), rates.take(1), 0.8))
+    )
+    assert ratios.value[1] == ratios.lower[1] == ratios.upper[1] == 1
+    assert below[1] == 0
+
+
+def test_of_two_groups_the_lower_is_compared_as_if_the_higher_had_been_named():
+    rates = rate_limits([20, 40], [100, 100])
+    ratios, below, reference = to_highest([20, 40], [100, 100])
+    named, below_named = ratios_to_group(rates, 1)
+    assert reference == 1
+    assert ratios.lower[0] == named.lower[0]
+    assert ratios.upper[0] == named.upper[0]
+    assert below[0] == pytest.approx(below_named[0])
+    assert ratios.value[1] == ratios.upper[1] == 1
+    assert ratios.lower[1] > 0.9  # surely the higher
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rates"),
+    [
+        ((200, 200), (0.4, 0.5)),
+        ((100,) * 4, (0.4, 0.5, 0.5, 0.5)),
+        ((100,) * 10, (0.5,) * 10),
+        ((1000, 50, 50, 300), (0.4, 0.5, 0.3, 0.45)),
+        ((500,) * 6, (0.3, *[0.24] * 5)),
+    ],
+)
+def test_ratios_to_the_highest_rate_hold_whichever_is_the_highest(sizes, rates):
+    generator, truth = np.random.default_rng(len(sizes)), np.array(rates) / max(rates)
+    ratios, below, reference = to_highest(
+        generator.binomial(sizes, rates, (REPLICATIONS_IMPACT, len(sizes))), sizes
+    )
+    value, lower, upper = ratios
+    assert ((lower <= value) & (value <= upper)).all()
+    # What the probability says, the interval says.
+    assert ((upper < 0.8) == (below > 0.975)).all()
+    assert ((lower > 0.8) == (below < 0.025)).all()
+    assert ((lower <= truth) & (truth <= upper)).mean(axis=0).min() > 0.935
+    called, cleared = (below >= 0.95).mean(axis=0), (below <= 0.05).mean(axis=0)
+    assert called[truth >= 0.8].max() < 0.065
+    assert cleared[truth < 0.8].max(initial=0) < 0.065
+
+
+def test_nobody_is_compared_with_a_group_left_out():
+    highest = np.array([True, True, False])
+    ratios, below, reference = to_highest([40, 50, 9], np.array([100, 100, 10]), highest)
+    assert reference == 1
+    assert ratios.value[2] == pytest.approx(0.9 / 0.5)
+    assert ratios.upper[2] > 1.8
+    assert ratios.upper[:2].max() == 1
+
+
+def test_where_nobody_is_selected_the_ratio_is_not_known():
+    ratios, below, reference = to_highest([0, 0], np.array([50, 60]))
+    assert np.isnan(ratios.value).all()
+    assert ratios.lower.tolist() == [0, 0]
+    assert ratios.upper.tolist() == [1, 1]
+    assert below == pytest.approx(0.5)
+
+
+def test_groups_that_share_clusters_are_compared_more_closely():
+    generator = np.random.default_rng(0)
+    luck = np.repeat(generator.random(300), 2)  # of a pair, one of each group
+    selected = (luck < np.tile([0.4, 0.5], 300)).astype(np.intp)
+    design = Design.of(600, clusters=np.repeat(np.arange(300), 2))
+    survey = SurveyCounts.of(selected, np.tile([0, 1], 300), design, groups=2)
+    rates, shared = survey.limits(selection_rate), survey.correlation(selection_rate)
+    apart, together = ratios_to_group(rates, 1), ratios_to_group(rates, 1, correlation=shared)
+    width = [float(impact.upper[0] - impact.lower[0]) for impact, _ in (apart, together)]
+    assert width[1] < 0.6 * width[0]
+
+
+# Two classifiers on the same rows: counts by hand, and intervals that hold the change of a gap.
+
+RATES = (accuracy, true_positive_rate, positive_predictive_value)
+
+
+def decided(right, other_right, sizes, generator, *, shared=0.5):
+    """Return labels, both classifiers' decisions and groups; each is right with its probability."""
+    columns = []
+    for group, (one, other, size) in enumerate(zip(right, other_right, sizes, strict=True)):
+        label = generator.integers(0, 2, size)
+        common = np.sqrt(shared) * generator.normal(size=size)
+        decisions = [
+            np.where(
+                common + np.sqrt(1 - shared) * generator.normal(size=size) < ndtri(chance),
+                label,
+                1 - label,
+            )
+            for chance in (one, other)
+        ]
+        columns.append(np.stack([label, *decisions, np.full(size, group)]))
+    return np.concatenate(columns, axis=1)
+
+
+def counted(rows, groups):
+    return cells_of(*rows, groups=groups)
+
+
+def test_rates_and_differences_are_those_of_the_confusion_counts():
+    rows = decided((0.8, 0.7), (0.75, 0.9), (200, 100), np.random.default_rng(0))
+    label, first, second, group = rows
+    cells = counted(rows, 2)
+    assert cells.shape == (2, CELLS)
+    for rate in RATES:
+        one, other = (
+            rate(binary_confusion(label, decision, group, n_groups=2))
+            for decision in (first, second)
+        )
+        both = rates_of(cells, rate, level=0.95)
+        np.testing.assert_allclose([limits.value for limits in both], [one, other])
+        change = difference(cells, rate, level=0.95)
+        np.testing.assert_allclose(change.value, other - one)
+        gap = gap_change(cells, rate)
+        assert gap.value == pytest.approx(np.ptp(other) - np.ptp(one))
+        assert gap.lower <= gap.value <= gap.upper
+
+
+def test_what_both_have_in_common_cancels():
+    generator = np.random.default_rng(1)
+    alike, apart = (
+        gap_change(counted(decided((0.8, 0.6), (0.8, 0.6), (400, 400), generator, shared=s), 2),
+                   accuracy)
+        for s in (0.95, 0.0)
+    )  # fmt: skip
+    assert alike.upper - alike.lower < 0.6 * (apart.upper - apart.lower)
+
+
+@pytest.mark.parametrize(("rate", "reach"), [(accuracy, 0.1), (positive_predictive_value, 0.2)])
+def test_no_two_classifiers_are_taken_to_agree_for_ever(rate, reach):
+    rows = decided((0.8, 0.8), (0.8, 0.8), (30, 30), np.random.default_rng(2))
+    label, first, _, group = rows
+    change = gap_change(cells_of(label, first, first, group, groups=2), rate)
+    assert change.value == 0
+    assert change.upper > reach
+    assert change.lower < -reach
+
+
+def test_more_groups_never_change_more_than_each_of_them():
+    generator = np.random.default_rng(3)
+    for _ in range(20):
+        cells = counted(decided((0.8, 0.7, 0.6), (0.8, 0.7, 0.6), (90,) * 3, generator), 3)
+        for rate in RATES:
+            change = gap_change(cells, rate)
+            assert change.lower <= change.value <= change.upper
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("right", "other", "sizes"),
+    [
+        ((0.8, 0.8), (0.8, 0.8), (300, 300)),
+        ((0.8, 0.6), (0.7, 0.7), (200, 60)),
+        ((0.8, 0.7), (0.8, 0.8), (300, 300)),
+        ((0.7, 0.8), (0.8, 0.7), (300, 300)),
+        ((0.8, 0.7, 0.6), (0.7, 0.7, 0.7), (300, 300, 300)),
+        ((0.8,) * 5, (0.8,) * 5, (100,) * 5),
+    ],
+)
+def test_intervals_hold_the_change_of_the_largest_gap(right, other, sizes):
+    """At least 93 % of 500 are to hold it: 450 are three standard errors fewer."""
+    generator = np.random.default_rng(4)
+    truth = np.ptp(other) - np.ptp(right)
+    held = 0
+    for _ in range(500):
+        rows = decided(right, other, sizes, generator)
+        change = gap_change(counted(rows, len(sizes)), accuracy)
+        held += change.lower <= truth <= change.upper
+    assert held >= 450
+
+
+# Standardised rates: against sums by hand, the raw rates of one stratum, and enumeration.
+
+# Two groups in three strata; nobody of the second is in the last.
+SIZES = np.array([[40, 60, 25], [30, 20, 0]])
+HITS = np.array([[10, 30, 5], [3, 16, 0]])
+
+
+def random_counts(seed, groups=4, strata=6, largest=40):
+    draw = np.random.default_rng(seed)
+    size = draw.integers(0, largest, (groups, strata)) * (draw.random((groups, strata)) < 0.8)
+    return draw.binomial(size, draw.uniform(0, 1, (groups, strata))), size
+
+
+def test_a_difference_is_the_weighted_mean_of_those_within_strata():
+    weight = np.array([70, 80]) / 150
+    within = HITS[1, :2] / SIZES[1, :2] - HITS[0, :2] / SIZES[0, :2]
+    rates = StandardisedRates.of(HITS, SIZES)
+    assert rates.differences().value[1, 0] == pytest.approx(weight @ within)
+    assert rates.value[0, 1] == pytest.approx(weight @ (HITS[0, :2] / SIZES[0, :2]))
+    assert rates.ratios().value[1, 0] == pytest.approx(rates.value[1, 0] / rates.value[0, 1])
+    assert rates.covered[0, 1] == pytest.approx(150 / 175)
+    assert rates.rows.tolist() == [[125, 100], [50, 50]]
+    # The weights of Mantel and Haenszel are others.
+    haenszel = np.array([40 * 30 / 70, 60 * 20 / 80])
+    assert rates.differences().value[1, 0] != pytest.approx(np.average(within, weights=haenszel))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_pair_has_the_strata_that_both_groups_are_in(seed):
+    hits, size = random_counts(seed)
+    rates = StandardisedRates.of(hits, size)
+    for one, other in product(range(4), range(4)):
+        shared = [k for k in range(6) if size[one, k] and size[other, k]]
+        people = sum(size[:, k].sum() for k in shared)
+        mean = sum(size[:, k].sum() / people * hits[one, k] / size[one, k] for k in shared)
+        assert rates.value[one, other] == pytest.approx(mean)
+        assert rates.rows[one, other] == sum(size[one, k] for k in shared)
+
+
+def test_one_stratum_is_the_raw_comparison():
+    hits, size = np.array([3, 10, 0, 15]), np.array([20, 30, 15, 15])
+    rates = StandardisedRates.of(hits[:, None], size[:, None])
+    raw = rate_limits(hits, size)
+    for got, expected in zip(rates.limits().take(0), raw, strict=True):
+        np.testing.assert_allclose(got, expected, atol=1e-12)
+    for kind, of_two in (("differences", difference_limits), ("ratios", ratio_limits)):
+        expected = of_two(raw.take(1), raw.take(0))
+        for got, end in zip(getattr(rates, kind)(), expected, strict=True):
+            assert got[1, 0] == pytest.approx(float(end), rel=1e-9)
+    limits = GroupLimits.of(hits, size)
+    gap, ahead = largest_difference([rates], [rates.compared()])
+    np.testing.assert_allclose(gap, largest_gap(limits), rtol=1e-9)
+    off = ~np.eye(4, dtype=bool)
+    np.testing.assert_allclose(ahead[off], leads(limits)[off], atol=1e-9)
+    smallest = smallest_standardised_ratio(rates, rates.compared())
+    np.testing.assert_allclose(smallest, smallest_ratio(limits), rtol=1e-9)
+
+
+def test_of_many_rows_the_interval_is_the_normal_one():
+    """Its variance is that of the cells and that of the strata's shares, by hand."""
+    size = np.array([[4000, 9000, 6000], [8000, 3000, 5000]])
+    p = np.array([[0.2, 0.5, 0.7], [0.25, 0.4, 0.75]])
+    rates = StandardisedRates.of(size * p, size)
+    weight = size.sum(axis=0) / size.sum()
+    within = p[1] - p[0]
+    total = weight @ within
+    variance = (weight**2 * (p * (1 - p) / size).sum(axis=0)).sum()
+    variance += weight @ (within - total) ** 2 / size.sum()
+    lower, upper = (end[1, 0] for end in rates.differences()[1:])
+    half = stats.norm.ppf(0.975) * np.sqrt(variance)
+    assert (lower + upper) / 2 == pytest.approx(total, abs=1e-4)
+    assert (upper - lower) / 2 == pytest.approx(half, rel=0.02)
+
+
+def test_a_reversal_within_strata_is_seen():
+    """Simpson: of everyone the second group's rate is the higher, in both strata the lower."""
+    size = np.array([[900, 100], [100, 900]])
+    hits = size * np.array([[0.3, 0.8], [0.2, 0.7]])
+    raw = hits.sum(axis=1) / size.sum(axis=1)
+    difference = StandardisedRates.of(hits, size).differences()
+    assert raw[1] - raw[0] > 0.25
+    assert difference.value[1, 0] == pytest.approx(-0.1)
+    assert difference.upper[1, 0] < 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("largest", [2, 5, 40])
+def test_no_interval_excludes_its_own_point(seed, largest):
+    hits, size = random_counts(seed, groups=5, strata=9, largest=largest)
+    rates = StandardisedRates.of(hits, size)
+    among = rates.compared()
+    gap, _ = largest_difference([rates, rates], [among, among])
+    ratio = smallest_standardised_ratio(rates, among)
+    for limits in (rates.limits(), rates.differences(), rates.ratios(), gap, ratio):
+        value, lower, upper = (np.atleast_1d(end) for end in limits)
+        there = ~np.isnan(value)
+        assert (lower[there] <= value[there] + 1e-12).all()
+        assert (value[there] <= upper[there] + 1e-12).all()
+    assert not np.isnan(gap.lower)
+
+
+def test_the_order_of_strata_and_of_groups_does_not_matter():
+    hits, size = random_counts(3)
+    rates, turn = StandardisedRates.of(hits, size), np.array([2, 0, 3, 1])
+    other = StandardisedRates.of(hits[turn][:, ::-1], size[turn][:, ::-1])
+    for one, two in zip(rates.differences(), other.differences(), strict=True):
+        np.testing.assert_allclose(one[np.ix_(turn, turn)], two, atol=1e-12)
+    upside_down = rates.differences()
+    np.testing.assert_allclose(upside_down.lower, -upside_down.upper.T, atol=1e-12)
+
+
+def test_groups_that_share_no_stratum_are_not_compared():
+    hits, size = np.array([[3, 0], [0, 2]]), np.array([[10, 0], [0, 10]])
+    rates = StandardisedRates.of(hits, size)
+    assert not rates.compared().any()
+    assert np.isnan(rates.value[0, 1])
+    gap, ahead = largest_difference([rates], [rates.compared()])
+    assert np.isnan([*gap, *ahead.ravel()]).all()
+    assert rates.compared(11).sum() == 0
+
+
+def test_samples_are_taken_side_by_side():
+    pairs = [random_counts(seed) for seed in range(3)]
+    hits, size = (np.stack(counts) for counts in zip(*pairs, strict=True))
+    several = StandardisedRates.of(hits, size)
+    among = several.compared(5)
+    gaps, _ = largest_difference([several], [among])
+    for place, (one_hits, one_size) in enumerate(pairs):
+        rates = StandardisedRates.of(one_hits, one_size)
+        gap, _ = largest_difference([rates], [rates.compared(5)])
+        np.testing.assert_allclose(gap, [end[place] for end in gaps])
+
+
+@pytest.mark.parametrize(
+    ("size", "rate"),
+    [
+        (((6, 9), (8, 5)), ((0.2, 0.6), (0.3, 0.4))),
+        (((10, 4), (3, 11)), ((0.5, 0.9), (0.5, 0.9))),
+        (((12, 3), (12, 3)), ((0.05, 0.1), (0.2, 0.2))),
+    ],
+)
+def test_every_sample_of_two_small_strata_together_is_covered(size, rate):
+    """Every table of counts that there can be, with its probability."""
+    size, rate = np.array(size), np.array(rate)
+    hits = np.array(list(product(*(range(n + 1) for n in size.ravel()))))
+    probability = stats.binom.pmf(hits, size.ravel(), rate.ravel()).prod(axis=1)
+    assert probability.sum() == pytest.approx(1)
+    hits = hits.reshape(-1, 2, 2)
+    rates = StandardisedRates.of(hits, np.broadcast_to(size, hits.shape))
+    weight = size.sum(axis=0) / size.sum()
+    true = weight @ (rate[1] - rate[0])
+    _, lower, upper = (end[:, 1, 0] for end in rates.differences())
+    assert probability[(lower <= true) & (true <= upper)].sum() > 0.93
+
+
+# Shares of the first places and of exposure: closed cases, and intervals that hold.
+
+ONE = np.zeros(6, np.intp)
+
+
+def test_ties_share_their_places():
+    score = np.array([3.0, 2, 2, 2, 1, 0])
+    assert top_weights(score, ONE, 2) == pytest.approx([1, 1 / 3, 1 / 3, 1 / 3, 0, 0])
+    assert top_weights(score, ONE, 0.5) == pytest.approx([1, 2 / 3, 2 / 3, 2 / 3, 0, 0])
+    discount = 1 / np.log2(np.arange(2, 8))
+    expected = [discount[0], *[discount[1:4].mean()] * 3, *discount[4:]]
+    assert exposure_weights(score, ONE) == pytest.approx(expected)
+
+
+def test_every_list_has_first_places():
+    lists = np.array([0, 1, 0, 1, 0, 1], np.intp)
+    score = np.array([1.0, 6, 2, 5, 3, 4])
+    assert top_weights(score, lists, 1).tolist() == [0, 1, 0, 0, 1, 0]
+    assert top_weights(score, lists, 0.1).tolist() == [0, 1, 0, 0, 1, 0]  # one at least
+    assert top_weights(score, lists, 9).tolist() == [1] * 6
+    assert exposure_weights(score, lists)[[1, 4]].tolist() == [1, 1]
+
+
+def test_the_first_places_are_a_sample_of_their_own():
+    generator = np.random.default_rng(0)
+    score, codes = generator.random(200), (generator.random(200) < 0.3).astype(np.intp)
+    weight = top_weights(score, np.zeros(200, np.intp), 40)
+    shares, rows, ratios, below = weighted_shares(weight, codes, 2)
+    expected = rate_limits(codes[np.argsort(-score)[:40]].sum(), 40)
+    assert [float(share[1]) for share in shares] == pytest.approx([float(e) for e in expected])
+    assert rows.value[1] == pytest.approx(codes.mean())
+    everyone = weighted_shares(np.ones(200), codes, 2)[2]
+    assert everyone.value == pytest.approx(1)
+    assert everyone.upper - everyone.lower == pytest.approx(0, abs=0.05)  # of the same rows
+
+
+def test_a_group_that_is_not_among_the_first_has_an_interval():
+    codes = np.r_[np.zeros(50), np.ones(10)].astype(np.intp)
+    weight = top_weights(np.arange(60, 0, -1.0), np.zeros(60, np.intp), 20)
+    shares, rows, ratios, below = weighted_shares(weight, codes, 2)
+    assert ratios.value[1] == ratios.lower[1] == 0
+    assert 0 < ratios.upper[1] < 2
+    assert below[1] > 0.8
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("rows", "share", "shift", "top"), [(60, 0.5, 0, 10), (500, 0.2, 0.7, 50)])
+def test_intervals_of_one_list_hold(rows, share, shift, top):
+    """The truth is what many such rankings have on average."""
+    generator, one = np.random.default_rng(rows), np.zeros(rows, np.intp)
+    result, values = [], []
+    for _ in range(300):
+        codes = (generator.random(rows) < share).astype(np.intp)
+        score = generator.normal(size=rows) - shift * codes
+        for weight in (top_weights(score, one, top), exposure_weights(score, one)):
+            shares, _, ratios, _ = weighted_shares(weight, codes, 2)
+            values.append(shares.value[1])
+            result.append([*shares[1:], *ratios[1:]])
+    truth = np.reshape(values, (300, 2)).mean(axis=0)
+    ends = np.reshape(result, (300, 2, 4, 2))[..., 1]
+    for k, at in enumerate((truth, truth / share)):
+        holds = (ends[..., 2 * k] <= at) & (at <= ends[..., 2 * k + 1])
+        assert holds.mean(axis=0).min() > 0.91  # 95 % less three standard errors
+
+
+@pytest.mark.thorough
+def test_intervals_of_many_lists_hold():
+    generator, lists = np.random.default_rng(1), np.repeat(np.arange(30), 15).astype(np.intp)
+    result, values = [], []
+    for _ in range(300):
+        chance = generator.beta(1.5, 3.5, 30)  # lists differ in who is in them
+        codes = (generator.random(450) < chance[lists]).astype(np.intp)
+        score = generator.normal(size=450) - 0.5 * codes
+        weight = top_weights(score, lists, 5)
+        shares, _, ratios, _ = weighted_shares(weight, codes, 2, lists=lists)
+        values.append((shares.value[1], codes.mean()))
+        result.append([*shares[1:], *ratios[1:]])
+    truth = np.mean(values, axis=0)
+    ends = np.array(result)[..., 1]
+    for k, at in enumerate((truth[0], truth[0] / truth[1])):
+        assert ((ends[:, 2 * k] <= at) & (at <= ends[:, 2 * k + 1])).mean() > 0.91
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("rows", [300, 1000])
+def test_a_small_groups_exposure_is_not_surely_unlike_its_rows(rows):
+    """Of ten groups alike one had an interval without 1 on half of the pages at 99.75 %."""
+    generator = np.random.default_rng(4)
+    missed = 0
+    for _ in range(100):
+        codes = generator.integers(0, 10, rows)
+        weight = exposure_weights(generator.random(rows), np.zeros(rows, np.intp))
+        ratios = weighted_shares(weight, codes, 10, level=0.9975)[2]
+        missed += int(((ratios.lower > 1) | (ratios.upper < 1)).any())
+    assert missed < 12
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("lists", [2, 3, 4, 6])
+def test_hardly_any_lists_say_hardly_anything(lists):
+    generator = np.random.default_rng(5)
+    missed = 0
+    for _ in range(150):
+        of, codes = np.repeat(np.arange(lists), 10), generator.integers(0, 3, 10 * lists)
+        weight = exposure_weights(generator.random(10 * lists), of)
+        ratios = weighted_shares(weight, codes, 3, lists=of, level=0.99)[2]
+        missed += int(((ratios.lower > 1) | (ratios.upper < 1)).any())
+    assert missed < 15

@@ -29,7 +29,7 @@ def exactly(y, n):
     alone = special.betaln(y + 0.5, n - y + 0.5) - special.betaln(0.5, 0.5)
     alone += np.log(pooled.EXCEPTION)
     either = np.logaddexp(like, alone)
-    log = either.sum(axis=1) + pooled.spread_prior(log_spread)
+    log = either.sum(axis=1) + pooled._spread_prior(log_spread)
     log += (np.log(special.expit(level)) + np.log(special.expit(-level))) / 2
     weights = np.exp(log - log.max())
     kept = weights > 1e-8

@@ -12,7 +12,7 @@ from fairbench.inference.repeats import (
     SAME,
     RunRates,
     Splits,
-    cross_fold_inflation,
+    _cross_fold_inflation,
     largest_mean_gap,
     mean_limits,
     mean_table_draws,
@@ -75,7 +75,7 @@ def test_rows_that_hold_outs_test_in_common_count_once():
     plain = 1 / splits + (1 - 1 / splits) * SHARE
     assert total * SHARE * rows == pytest.approx(plain, rel=0.01)
     own = Splits(REPEATS, splits, SHARE).variance(np.array(10.0))
-    crossed = cross_fold_inflation((1 - SHARE) ** 2)
+    crossed = _cross_fold_inflation((1 - SHARE) ** 2)
     assert own == pytest.approx(plain + (crossed - 1) * (1 - 1 / splits) * SHARE)
 
 

@@ -9,12 +9,12 @@ from fairbench.inference.gaps import distance_limits
 from fairbench.inference.scores import (
     Areas,
     Bins,
+    _debiased_error,
     area_limits,
     areas,
     calibration_limits,
     correlation_limits,
     coverage_area_limits,
-    debiased_error,
     explained_limits,
     explained_variance,
     plug_in,
@@ -91,7 +91,7 @@ def test_intervals_of_calibration_errors_cover_and_hold_what_is_printed(slope):
         limits = calibration_limits(bins)
         inside = (np.maximum(limits.lower, 0) <= truth) & (truth <= limits.upper)
         assert inside.mean() > 0.93
-        for value in (plug_in(bins), debiased_error(bins)):
+        for value in (plug_in(bins), _debiased_error(bins)):
             assert ((limits.lower <= value) & (value <= limits.upper)).all()
 
 
@@ -122,7 +122,7 @@ def test_calibrated_groups_of_unequal_sizes_do_not_differ_in_debiased_errors():
     small, large = (calibrated(draw, 1000, rows) for rows in (100, 2000))
     plain = (plug_in(small) - plug_in(large)).mean()
     assert plain > 0.07
-    assert abs((debiased_error(small) - debiased_error(large)).mean()) < plain / 2.5
+    assert abs((_debiased_error(small) - _debiased_error(large)).mean()) < plain / 2.5
 
 
 def test_shares_of_variance_cover_and_agree_with_scikit_learn():

@@ -19,7 +19,7 @@ from fairbench.inference.survey import (
     Design,
     Sampled,
     SurveyCounts,
-    clip_correlation,
+    _clip_correlation,
     effective_counts,
     effective_size,
     half_splits,
@@ -381,7 +381,9 @@ def test_relative_rho_makes_the_variance_ratio():
 
 
 def test_rhos_that_no_variance_allows_are_clipped():
-    np.testing.assert_allclose(clip_correlation(np.array([-3, 0.2, np.inf]), FOLDS), [-0.1, 0.2, 1])
+    np.testing.assert_allclose(
+        _clip_correlation(np.array([-3, 0.2, np.inf]), FOLDS), [-0.1, 0.2, 1]
+    )
     assert (shrinkage(np.array([-10.0, -1 / 9, 50]), FOLDS) > 0).all()
     assert relative_rho(0.0, FOLDS) == -1 / FOLDS
     assert mean_relative_shrinkage(1e9, FOLDS) == pytest.approx(np.log(10) / 9)  # rho in [0, 1]

@@ -48,7 +48,7 @@ from fairbench.components.papers.released_scores import partly_labelled
 from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError
 from fairbench.data.download import Archive
-from fairbench.inference.few_labels.calibration import BETA
+from fairbench.inference.few_labels import BETA
 from fairbench.metrics.registry import (
     BINARY,
     accuracy,

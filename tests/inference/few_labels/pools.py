@@ -4,7 +4,7 @@ import numpy as np
 from scipy.stats import norm
 
 from fairbench.components.papers.released_scores import partly_labelled
-from fairbench.inference.few_labels.pool import PartlyLabelled
+from fairbench.inference.few_labels import PartlyLabelled
 
 
 def pool(generator, *, rows=300, groups=2, score=None):

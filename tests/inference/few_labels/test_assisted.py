@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairbench.components.papers.few_labels.methods import prediction_powered
-from fairbench.inference.few_labels.pool import PartlyLabelled
+from fairbench.inference.few_labels import PartlyLabelled
 from fairbench.inference.rates import rate_limits
 from fairbench.inference.survey import LabelledRows
 from fairbench.metrics.registry import (

@@ -7,14 +7,14 @@ import pytest
 
 from fairbench.audits.kinds.binary import ALARMS
 from fairbench.components.papers.few_labels.methods import expected_l1_error
-from fairbench.inference.few_labels.calibration import (
+from fairbench.inference.few_labels import (
     BETA,
+    _chain_effective_size,
+    _effective_size,
+    _elliptical_slice,
+    _sigmoid,
+    _smooth_tail,
     calibration_p_values,
-    chain_effective_size,
-    effective_size,
-    elliptical_slice,
-    sigmoid,
-    smooth_tail,
 )
 
 
@@ -22,9 +22,9 @@ def drawn(generator, labels, slopes):
     """Draw scores, labels and groups; the log odds of a label are so many times the score's."""
     odds = generator.normal(0, 2.5, labels)
     group = np.resize(np.arange(len(slopes)), labels)
-    chance = sigmoid(np.array(slopes)[group] * odds)
+    chance = _sigmoid(np.array(slopes)[group] * odds)
     label = (generator.random(labels) < chance).astype(np.int64)
-    return sigmoid(odds.copy()), label, group
+    return _sigmoid(odds.copy()), label, group
 
 
 def smallest(slopes, labels, repeats):
@@ -87,9 +87,9 @@ def test_normal_likelihood_gives_the_conjugate_posterior():
         return -(((state - observed) / noise) ** 2).sum(axis=1) / 2
 
     start = generator.standard_normal((200, 2))
-    draws = elliptical_slice(log_likelihood, start, generator, warmup=50, keep=25, thin=8)
+    draws = _elliptical_slice(log_likelihood, start, generator, warmup=50, keep=25, thin=8)
     assert draws.shape == (25, 200, 2)
-    size = chain_effective_size(draws)
+    size = _chain_effective_size(draws)
     assert 1000 < size <= 5000
     variance = 1 / (1 + 1 / noise**2)
     mean = variance * observed / noise**2
@@ -111,7 +111,7 @@ def drawn_maps(draw, score, number):
     """Return beta calibrations of scores, (number, n), with parameters from a wide normal."""
     theta = draw.normal(0, [0.8, 0.8, 1.5], size=(number, BETA.size))
     slopes = np.column_stack([np.exp(theta[:, :-1]), theta[:, -1]])
-    return sigmoid(slopes @ BETA.features(score))
+    return _sigmoid(slopes @ BETA.features(score))
 
 
 def test_by_hand():
@@ -147,7 +147,7 @@ def test_the_difference_of_two_groups_is_off_by_at_most_the_sum_of_their_errors(
 @pytest.mark.parametrize("shape", [0.2, 0.5, 1.0])
 def test_shape_of_pareto_weights(shape):
     uniform = np.random.default_rng(0).random((50, 4000))
-    shapes = [smooth_tail(row**-shape)[1] for row in uniform]
+    shapes = [_smooth_tail(row**-shape)[1] for row in uniform]
     # The prior around 1/2 draws a tail of 190 towards it.
     assert np.mean(shapes) == pytest.approx((190 * shape + 5) / 200, abs=0.06)
 
@@ -155,19 +155,19 @@ def test_shape_of_pareto_weights(shape):
 def test_smoothing_keeps_the_body_and_the_order_and_steadies_the_mean():
     uniform = np.random.default_rng(1).random((200, 2000))
     raw = uniform**-0.6
-    means = [smooth_tail(row)[0].mean() for row in raw]
+    means = [_smooth_tail(row)[0].mean() for row in raw]
     assert np.std(means) < 0.9 * np.std(raw.mean(axis=1))
-    weights, _ = smooth_tail(raw[0])
+    weights, _ = _smooth_tail(raw[0])
     assert (weights != raw[0]).sum() <= 3 * np.sqrt(2000)
     np.testing.assert_array_equal(np.argsort(weights), np.argsort(raw[0]))
     assert weights.max() <= raw[0].max()
 
 
 def test_equal_weights_have_no_tail():
-    weights, shape = smooth_tail(np.full(100, 0.3))
+    weights, shape = _smooth_tail(np.full(100, 0.3))
     assert shape == -np.inf
-    assert effective_size(weights) == pytest.approx(100)
+    assert _effective_size(weights) == pytest.approx(100)
 
 
 def test_one_weight_is_one_draw():
-    assert effective_size(np.array([0.0, 2.0, 0.0])) == 1
+    assert _effective_size(np.array([0.0, 2.0, 0.0])) == 1

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from fairbench.components.papers.released_scores import partly_labelled
-from fairbench.inference.few_labels.calibration import BETA
-from fairbench.inference.few_labels.pool import bayesian_calibration
+from fairbench.inference.few_labels import BETA, bayesian_calibration
 from fairbench.metrics.registry import accuracy, false_positive_rate, true_positive_rate
 
 RATES = (accuracy, true_positive_rate, false_positive_rate)

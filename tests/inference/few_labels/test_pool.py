@@ -11,7 +11,7 @@ from scipy.stats import qmc
 from benchmarks.coverage.labels import (
     RATES,
     ROWS,
-    Audited,
+    audited,
     counts_alone,
     counts_assisted,
     drawn,
@@ -19,26 +19,24 @@ from benchmarks.coverage.labels import (
 )
 from fairbench.components.papers.released_scores import partly_labelled
 from fairbench.core.errors import UserError
-from fairbench.inference.few_labels.calibration import (
+from fairbench.inference.few_labels import (
     BETA,
     LLO,
-    SEPARATE,
-    Proposal,
-    ShownLabels,
-    kronecker,
-    log_likelihood,
-    sample,
-)
-from fairbench.inference.few_labels.pool import (
     NODES,
+    SEPARATE,
     Pool,
     PosteriorFamily,
+    _draw_positives,
+    _gauss_rule,
+    _kronecker,
+    _Proposal,
+    _shown_labels,
+    _ShownLabels,
     bayesian_calibration,
-    draw_positives,
-    gauss_rule,
+    log_likelihood,
     plug_in,
     plug_in_draws,
-    shown_labels,
+    sample,
 )
 from fairbench.inference.posterior import central_interval
 from fairbench.inference.rates import rate_limits
@@ -49,7 +47,7 @@ from tests.inference.few_labels.pools import labelled, pool, quadrature
 
 def test_gauss_rule_integrates_polynomials_of_its_degree():
     values = np.random.default_rng(0).normal(size=1000)
-    points, weights = gauss_rule(values, 6)
+    points, weights = _gauss_rule(values, 6)
     assert len(points) == 6
     for degree in range(12):
         scale = (np.abs(values) ** degree).sum()
@@ -59,7 +57,7 @@ def test_gauss_rule_integrates_polynomials_of_its_degree():
 
 @pytest.mark.parametrize("values", [[], [0.3], [1.0, 1.0, 1.0, 2.0]])
 def test_few_distinct_values_are_kept_as_they_are(values):
-    points, weights = gauss_rule(np.array(values), 3)
+    points, weights = _gauss_rule(np.array(values), 3)
     np.testing.assert_array_equal(np.repeat(points, weights.astype(int)), sorted(values))
 
 
@@ -85,7 +83,7 @@ def test_expected_counts_are_sums_over_rows(rows):
     design = BETA.design(table.score[shown], table.group[shown], 3)
     coefficients = BETA.flat_coefficients(theta)
     mean, variance, size = Pool.of(table, BETA).unlabelled(
-        coefficients, ShownLabels(design, np.zeros(0)), cell
+        coefficients, _ShownLabels(design, np.zeros(0)), cell
     )
     exact = expected(table, theta, shown)
     np.testing.assert_allclose(mean, exact[0], atol=1e-5 * rows)
@@ -98,7 +96,7 @@ def test_noise_has_the_moments_of_a_sum_of_unequal_coins(size):
     generator = np.random.default_rng(2)
     p = generator.beta(2, 1, size)
     mean, variance = p.sum(), (p * (1 - p)).sum()
-    draws = draw_positives(
+    draws = _draw_positives(
         np.full((40_000, 1), mean), np.full((40_000, 1), variance), np.array([size]), generator
     )
     assert abs(draws.mean() - mean) < 5 * np.sqrt(variance / 40_000)
@@ -109,7 +107,7 @@ def test_noise_has_the_moments_of_a_sum_of_unequal_coins(size):
 
 def test_cells_without_unlabelled_rows_have_no_noise():
     nothing = np.zeros((5, 1))
-    draws = draw_positives(nothing, nothing, np.zeros(1), np.random.default_rng(0))
+    draws = _draw_positives(nothing, nothing, np.zeros(1), np.random.default_rng(0))
     np.testing.assert_array_equal(draws, 0)
 
 
@@ -198,7 +196,7 @@ def test_one_group_agrees_with_quadrature(model, labels, slope):
 
 @pytest.mark.thorough
 def test_chains_agree_with_quadrature(monkeypatch):
-    monkeypatch.setattr("fairbench.inference.few_labels.calibration._SMALLEST_SHARE", 2.0)
+    monkeypatch.setattr("fairbench.inference.few_labels._SMALLEST_SHARE", 2.0)
     generator = np.random.default_rng(5)
     table = labelled(pool(generator, groups=1), np.array([[0.5, -1.0]]), generator, LLO)
     table = table.showing(np.arange(30))
@@ -291,7 +289,7 @@ def test_inverted_scores_are_drawn_without_chains():
     table = pool(generator, rows=400)
     label = (generator.random(400) > table.score).astype(float)
     design = BETA.design(table.score, table.group, 2)
-    drawn = sample(Proposal.of(BETA, 2, 2048, generator), ShownLabels(design, label), generator)
+    drawn = sample(_Proposal.of(BETA, 2, 2048, generator), _ShownLabels(design, label), generator)
     assert drawn.sampler == "importance"
     assert drawn.theta[:, 0].mean() < -1
 
@@ -299,7 +297,7 @@ def test_inverted_scores_are_drawn_without_chains():
 @pytest.mark.thorough
 @pytest.mark.parametrize(("columns", "rows"), [(3, 64), (7, 2048)])
 def test_multiples_of_irrational_numbers_fill_the_cube_more_evenly_than_chance(columns, rows):
-    fills = (kronecker, lambda width, count, generator: generator.random((count, width)))
+    fills = (_kronecker, lambda width, count, generator: generator.random((count, width)))
     result = [
         [qmc.discrepancy(fill(columns, rows, np.random.default_rng(seed))) for seed in range(9)]
         for fill in fills
@@ -336,7 +334,7 @@ def test_points_stand_for_as_many_rows_as_there_are():
     generator = np.random.default_rng(10)
     table = labelled(pool(generator, rows=500), np.zeros((2, 3)), generator, BETA)
     rows = np.arange(400)
-    labels, cell = shown_labels(table, rows, BETA, NODES)
+    labels, cell = _shown_labels(table, rows, BETA, NODES)
     assert len(labels.label) < 100
     counts = np.zeros((table.n_groups, 2, 2))
     np.add.at(
@@ -346,7 +344,7 @@ def test_points_stand_for_as_many_rows_as_there_are():
     )
     np.testing.assert_allclose(counts.reshape(-1, 4), table.counts(rows))
     coefficients = BETA.coefficients(generator.normal(0, 0.5, (20, 2, 3))).reshape(20, -1)
-    all_rows, _ = shown_labels(table, rows, BETA)
+    all_rows, _ = _shown_labels(table, rows, BETA)
     np.testing.assert_allclose(
         log_likelihood(coefficients, labels),
         log_likelihood(coefficients, all_rows),
@@ -381,7 +379,7 @@ def least_ratio(rate, labels):
 @pytest.mark.thorough
 @pytest.mark.parametrize("labels", [300, 1000, 2000])
 def test_widths_are_within_a_tenth_of_the_least(labels):
-    pools = drawn(Audited((0.6, 0.4), "calibrated", labels, False), 200, np.random.default_rng(1))
+    pools = drawn(audited((0.6, 0.4), "calibrated", labels, False), 200, np.random.default_rng(1))
     widths = []
     for successes, sizes in (counts_assisted(pools.data), counts_alone(pools.data)):
         limits = rate_limits(successes, sizes, level=0.95)

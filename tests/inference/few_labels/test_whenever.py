@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.coverage.labels import FAMILIES_ALONG as FAMILIES
-from benchmarks.coverage.labels import Run
+from benchmarks.coverage.labels import pool_of
 from benchmarks.coverage.simulate import count
 from fairbench.evaluation.groups import LabelledIntervals
 from fairbench.inference.survey import LabelledRows
@@ -36,8 +36,8 @@ def missed(run, construction):
 @pytest.mark.parametrize(
     "run",
     [
-        Run("one in twenty extreme, one side", "inverted"),
-        pytest.param(Run("Beta(1, 5) and Beta(5, 1)", "inverted"), marks=pytest.mark.slow),
+        pool_of("one in twenty extreme, one side", "inverted"),
+        pytest.param(pool_of("Beta(1, 5) and Beta(5, 1)", "inverted"), marks=pytest.mark.slow),
     ],
     ids=lambda run: run.name,
 )

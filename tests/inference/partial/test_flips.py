@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairbench.audits.direction import RATE_OF
-from fairbench.inference.partial import correct_counts, tipping_point
+from fairbench.inference.partial import _correct_counts, _tipping_point
 from fairbench.metrics.registry import FN, FP, TN, TP, base_rate
 from tests.inference.partial.linear import extremes
 
@@ -27,7 +27,7 @@ def by_linear_programme(rate, counts, wrong):
 
 
 def flip_bounds(rate, counts, wrong):
-    values = rate(correct_counts(counts, wrong))
+    values = rate(_correct_counts(counts, wrong))
     return np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
 
 
@@ -60,7 +60,7 @@ def test_no_wrong_labels_leave_the_rates_as_they_are():
 
 
 def test_no_label_is_made_up_and_none_is_lost():
-    tables = correct_counts([5.0, 3, 2, 10], 6, splits=5)
+    tables = _correct_counts([5.0, 3, 2, 10], 6, splits=5)
     assert tables.shape == (20, 4)
     assert tables.min() >= 0
     np.testing.assert_allclose(tables.sum(axis=1), 20)
@@ -72,8 +72,8 @@ def test_the_last_number_of_wrong_labels_is_found(power):
     def margin(wrong, last=37):
         return np.sign(last + 0.5 - wrong) * abs(last + 0.5 - wrong) ** power
 
-    assert tipping_point(margin, 100) == 37
-    assert tipping_point(lambda wrong: 1.0, 100) is None
-    assert tipping_point(lambda wrong: 0.0, 100) == -1
-    many = tipping_point(lambda wrong: margin(wrong, 370_000), 10**6)
+    assert _tipping_point(margin, 100) == 37
+    assert _tipping_point(lambda wrong: 1.0, 100) is None
+    assert _tipping_point(lambda wrong: 0.0, 100) == -1
+    many = _tipping_point(lambda wrong: margin(wrong, 370_000), 10**6)
     assert 370_000 * 0.98 <= many <= 370_000

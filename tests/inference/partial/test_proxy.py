@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from benchmarks.coverage.bounds import Proxies, proxy_rows, proxy_truth
+from benchmarks.coverage.bounds import proxy_rows, proxy_truth
 from fairbench.audits.direction import RATE_OF
 from fairbench.inference.partial import (
     ProxyRows,
-    cells_of_equal_probability,
+    _cells_of_equal_probability,
     gap_bounds,
 )
 from fairbench.metrics.registry import base_rate
@@ -116,7 +116,7 @@ def test_of_many_rows_the_ends_are_the_bounds():
     result = ProxyRows(
         group[z],
         cell,
-        cells_of_equal_probability(group[z], most=50),
+        _cells_of_equal_probability(group[z], most=50),
         generator.integers(0, 2, rows),
     ).bounds(RATE_OF["equal_opportunity"])
     lower, upper = proxy_bounds(group.T, kinds[:, 0], kinds[:, 1], weight)
@@ -129,7 +129,7 @@ def test_known_groups_leave_nothing_open():
     group, cell = generator.integers(0, 2, 3000), generator.integers(0, 4, 3000)
     share = np.stack([1.0 - group, group], axis=1)
     rows = ProxyRows(
-        share, cell, cells_of_equal_probability(share, most=50), generator.integers(0, 2, 3000)
+        share, cell, _cells_of_equal_probability(share, most=50), generator.integers(0, 2, 3000)
     )
     for rate in RATES.values():
         ends = rows.bounds(rate)
@@ -144,9 +144,8 @@ def test_known_groups_leave_nothing_open():
 @pytest.mark.parametrize("side", [1, -1, 0])
 def test_intervals_hold_the_truth_even_at_an_end(side):
     """The benchmark of coverage has more populations."""
-    population, draw = Proxies(300, side, 0), np.random.default_rng(6)
-    counts = proxy_truth(population)
-    samples = [proxy_rows(population, 300, draw)[0] for _ in range(60)]
+    draw, counts = np.random.default_rng(6), proxy_truth(side, 0)
+    samples = [proxy_rows(side, 0, 300, draw)[0] for _ in range(60)]
     for rate in RATES.values():
         hits = []
         for sample in samples:
@@ -157,8 +156,7 @@ def test_intervals_hold_the_truth_even_at_an_end(side):
 
 @pytest.mark.parametrize("side", [1, -1])
 def test_gaps_lie_in_their_intervals_too(side):
-    population, draw = Proxies(500, side, 10), np.random.default_rng(7)
-    value = base_rate(proxy_truth(population))
-    result = [gap_bounds(proxy_rows(population, 500, draw)[0].bounds(base_rate)) for _ in range(60)]
+    draw, value = np.random.default_rng(7), base_rate(proxy_truth(side, 10))
+    result = [gap_bounds(proxy_rows(side, 10, 500, draw)[0].bounds(base_rate)) for _ in range(60)]
     held = [low <= value[1] - value[0] <= high for low, high in (r["interval"] for r in result)]
     assert np.mean(held) > 0.92

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.coverage.bounds import Selection, draw_selection
+from benchmarks.coverage.bounds import draw_selection, selection
 from fairbench.audits.direction import RATE_OF
 from fairbench.inference.partial import NOTHING, RateBounds, SelectedLabels, gap_bounds
 from fairbench.inference.rates import rate_limits
@@ -111,8 +111,8 @@ def test_nothing_known_is_everything_possible():
     assert ends.interval() == (0, 1)
 
 
-SELECTIONS = [Selection(300, 1.0, 2.0, 1), Selection(1000, 0.5, 2.0, -1), Selection(200, 1, 3, 0)]
-SELECTIONS += [Selection(300, 0.7, NOTHING, side) for side in (1, -1)]
+SELECTIONS = [selection(300, 1.0, 2.0, 1), selection(1000, 0.5, 2.0, -1), selection(200, 1, 3, 0)]
+SELECTIONS += [selection(300, 0.7, NOTHING, side) for side in (1, -1)]
 
 
 @pytest.mark.parametrize("population", SELECTIONS, ids=lambda each: each.name)

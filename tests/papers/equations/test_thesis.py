@@ -101,8 +101,7 @@ def test_true_classes_are_added_to_the_prior_of_the_predicted_class():
         np.array([0, 1, 1]), np.array([0, 0, 1]), np.array([0.9, 0.8, 0.7]), ("a", "b")
     )
     posterior = confusion_posterior(scores, uninformative_prior(2, strength=1.0))
-    expected = [[(0.5 + 1) / 3, (0.5 + 1) / 3], [0.5 / 2, (0.5 + 1) / 2]]
-    assert posterior.mean == pytest.approx(np.array(expected))
+    assert posterior == pytest.approx(np.array([[0.5 + 1, 0.5 + 1], [0.5, 0.5 + 1]]))
 
 
 def test_the_cost_of_a_class_is_the_mean_price_of_its_true_classes():

@@ -1,24 +1,31 @@
-"""Hierarchical calibration of scores, from few labels (Ji et al. 2020).
+"""Group metrics of a classifier when few of its predictions have a label (Ji et al. 2020).
 
-The link, its features and priors (:class:`Calibration`); posterior draws of its parameters, by
-importance sampling or, where that cannot be trusted, by a slice sampler (:func:`sample`); and
-whether labels that come are those that calibration foresees (:func:`calibration_p_values`).
+Scores are calibrated hierarchically: the link, its features and priors (:class:`Calibration`), and
+posterior draws of its parameters, by importance sampling or, where that cannot be trusted, by a
+slice sampler (:func:`sample`). Whether labels that come are those that calibration foresees is
+tested by :func:`calibration_p_values`. The rows are a :class:`PartlyLabelled`; their confusion
+counts follow from scores taken at their word (:func:`plug_in`), from calibrated ones
+(:func:`bayesian_calibration`), or from many random completions of the missing labels
+(:func:`complete`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import chdtri, ndtri
+from scipy.linalg import eigh_tridiagonal
+from scipy.special import chdtri, logit, ndtri
 
-from fairbench.core.arrays import Codes, Floats
+from fairbench.core.arrays import Codes, Floats, Rows, rng
 from fairbench.core.errors import UserError, check_minimum
-from fairbench.inference.posterior import even_points
+from fairbench.inference.posterior import even_points, posterior_draws
+from fairbench.metrics.registry import binary_confusion
 
 CLIP = 0.01
 _CACHED = 1 << 14
@@ -114,7 +121,7 @@ class Calibration:
         return np.hstack([mean / mean_sd, spreads, groups.reshape(len(theta), -1)])
 
 
-def sigmoid(log_odds: Floats) -> Floats:
+def _sigmoid(log_odds: Floats) -> Floats:
     """Return probabilities from log odds under 700, which are overwritten.
 
     NumPy's exp is vectorised, unlike scipy's expit.
@@ -124,7 +131,7 @@ def sigmoid(log_odds: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class ShownLabels:
+class _ShownLabels:
     """What the likelihood of a calibration needs of the labelled rows.
 
     Attributes
@@ -139,14 +146,14 @@ class ShownLabels:
     weight: Floats | None = None
 
 
-def log_likelihood(coefficients: Floats, labels: ShownLabels) -> Floats:
+def log_likelihood(coefficients: Floats, labels: _ShownLabels) -> Floats:
     """Return the log likelihood of labels (L,) under every row of coefficients, (T, G D) -> (T,).
 
     The terms linear in the coefficients are summed over rows once.
     """
     label, weight = labels.label, labels.weight
     softplus = np.empty(len(coefficients))
-    for block in blocks(len(coefficients), len(label)):
+    for block in _blocks(len(coefficients), len(label)):
         odds = coefficients[block] @ labels.design
         np.exp(odds, out=odds)
         np.log1p(odds, out=odds)
@@ -155,7 +162,7 @@ def log_likelihood(coefficients: Floats, labels: ShownLabels) -> Floats:
     return np.asarray(coefficients @ (labels.design @ positives) - softplus)
 
 
-def blocks(draws: int, rows: int) -> Iterator[slice]:
+def _blocks(draws: int, rows: int) -> Iterator[slice]:
     """Yield ranges of draws small enough that draws x rows stay in the processor's cache."""
     step = max(1, _CACHED // max(1, rows))
     for start in range(0, draws, step):
@@ -189,7 +196,7 @@ def sobol(columns: int, rows: int, generator: np.random.Generator) -> Floats:
     return np.asarray(qmc.Sobol(columns, rng=generator).random(rows))
 
 
-def kronecker(columns: int, rows: int, generator: np.random.Generator) -> Floats:
+def _kronecker(columns: int, rows: int, generator: np.random.Generator) -> Floats:
     """Return (rows, columns) numbers that fill (0, 1) evenly: multiples of irrational numbers.
 
     Notes
@@ -201,7 +208,7 @@ def kronecker(columns: int, rows: int, generator: np.random.Generator) -> Floats
     return np.clip(even_points(rows, columns, generator.random(columns)), 1e-12, 1 - 1e-12)
 
 
-def modes(proposal: Proposal, labels: ShownLabels) -> tuple[Floats, Floats]:
+def _modes(proposal: _Proposal, labels: _ShownLabels) -> tuple[Floats, Floats]:
     """Return the posterior mode and precision at every node, by Fisher scoring.
 
     Returns
@@ -219,7 +226,7 @@ def modes(proposal: Proposal, labels: ShownLabels) -> tuple[Floats, Floats]:
     return theta, _local(proposal, theta, labels)[1]
 
 
-def _local(proposal: Proposal, theta: Floats, labels: ShownLabels) -> tuple[Floats, Floats]:
+def _local(proposal: _Proposal, theta: Floats, labels: _ShownLabels) -> tuple[Floats, Floats]:
     """Return gradient and curvature of the log posterior at (J, P) parameters.
 
     The curvature is the Fisher information, plus those terms of the observed information that are
@@ -230,7 +237,7 @@ def _local(proposal: Proposal, theta: Floats, labels: ShownLabels) -> tuple[Floa
     # The derivative of a coefficient: itself for a slope exp(theta), 1 for others.
     scale = np.ones_like(coefficients) if model.signed else coefficients.copy()
     scale[:, model.size - 1 :: model.size] = 1
-    probability = sigmoid(coefficients @ design)
+    probability = _sigmoid(coefficients @ design)
     variance = probability * (1 - probability)
     residual = labels.label - probability
     if weight is not None:
@@ -247,12 +254,12 @@ def _local(proposal: Proposal, theta: Floats, labels: ShownLabels) -> tuple[Floa
     return push - pull, proposal.precision + information
 
 
-def effective_size(weights: Floats) -> float:
+def _effective_size(weights: Floats) -> float:
     """Return the effective number of draws behind weights (T,), (sum w)^2 / sum w^2."""
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 
-def smooth_tail(weights: Floats) -> tuple[Floats, float]:
+def _smooth_tail(weights: Floats) -> tuple[Floats, float]:
     """Return importance weights (T,) with a smoothed tail, and the tail's Pareto shape k.
 
     The largest min(T / 5, 3 sqrt T) weights give way to quantiles of a generalised Pareto
@@ -296,7 +303,7 @@ _PROPOSAL_DEGREES = 7  # of the Student t that draws come from: tails heavier th
 
 
 @dataclass(frozen=True)
-class Proposal:
+class _Proposal:
     """The proposal distribution shared by all posteriors of one model and number of groups.
 
     The prior of all groups' parameters is taken at J values of the spreads, the nodes, with the
@@ -328,7 +335,7 @@ class Proposal:
         draws: int,
         generator: np.random.Generator,
         fill: Fill = sobol,
-    ) -> Proposal:
+    ) -> _Proposal:
         """Draw the shared even set, and place nodes evenly on the half-normal priors of spreads.
 
         Raises
@@ -373,7 +380,7 @@ class Proposal:
         """The logarithms (J,) of the determinants of the precisions."""
         return np.asarray(np.linalg.slogdet(self.precision)[1])
 
-    def refine(self, weights: Floats, generator: np.random.Generator) -> Proposal:
+    def refine(self, weights: Floats, generator: np.random.Generator) -> _Proposal:
         """Return the proposal with as many nodes where the weights (T,) of its draws are.
 
         They are Student t in the logarithms of spreads.
@@ -401,9 +408,9 @@ class Proposal:
         return np.asarray(self.nodes[positions // self.normal.shape[1]])
 
 
-def _propose(proposal: Proposal, labels: ShownLabels) -> tuple[Floats, Floats]:
+def _propose(proposal: _Proposal, labels: _ShownLabels) -> tuple[Floats, Floats]:
     """Return parameters (T, P) and their log weights (T,): posterior over proposal."""
-    mode, precision = modes(proposal, labels)
+    mode, precision = _modes(proposal, labels)
     factor = np.linalg.cholesky(precision)
     offset = np.matmul(proposal.normal * proposal.stretch, np.linalg.inv(factor))
     theta = mode[:, None, :] + offset
@@ -422,7 +429,7 @@ def _propose(proposal: Proposal, labels: ShownLabels) -> tuple[Floats, Floats]:
     return flat, likelihood + (log_prior - log_density).ravel()
 
 
-def resample(weights: Floats, draws: int, generator: np.random.Generator) -> NDArray[np.int64]:
+def _resample(weights: Floats, draws: int, generator: np.random.Generator) -> NDArray[np.int64]:
     """Return positions drawn in proportion to weights, systematically, in random order."""
     cumulative = np.cumsum(weights)
     levels = (np.arange(draws) + generator.random()) / draws * cumulative[-1]
@@ -433,7 +440,7 @@ def resample(weights: Floats, draws: int, generator: np.random.Generator) -> NDA
 # Posterior draws of calibration parameters: importance draws, or a slice sampler's at need.
 
 
-def elliptical_slice(
+def _elliptical_slice(
     log_likelihood: Callable[[Floats], Floats],
     state: Floats,
     generator: np.random.Generator,
@@ -463,7 +470,7 @@ def elliptical_slice(
     return np.stack(kept)
 
 
-def chain_effective_size(chains: Floats) -> float:
+def _chain_effective_size(chains: Floats) -> float:
     """Return the effective number of draws (K, C, P) of the worst parameter.
 
     From the variance of the chains' means, of which many chains give a good estimate.
@@ -506,7 +513,7 @@ _CHAINS, _WARMUP, _THIN = 128, 200, 20
 
 
 @dataclass(frozen=True)
-class Sample:
+class _Sample:
     """Equally weighted posterior draws of the parameters, (T, G D), with their effective size.
 
     Attributes
@@ -521,12 +528,12 @@ class Sample:
 
 
 def sample(
-    proposal: Proposal,
-    labels: ShownLabels,
+    proposal: _Proposal,
+    labels: _ShownLabels,
     generator: np.random.Generator,
     *,
     chains: bool = True,
-) -> Sample:
+) -> _Sample:
     """Draw the parameters given the labels that are shown.
 
     Importance draws count where the Pareto shape is at most 0.7 and the effective size a fifth of
@@ -538,12 +545,12 @@ def sample(
     """
     for _ in range(_ROUNDS):
         theta, log_weights = _propose(proposal, labels)
-        weights, shape = smooth_tail(np.exp(log_weights - log_weights.max()))
-        size = effective_size(weights)
-        kept = resample(weights, len(theta), generator)
+        weights, shape = _smooth_tail(np.exp(log_weights - log_weights.max()))
+        size = _effective_size(weights)
+        kept = _resample(weights, len(theta), generator)
         trusted = shape <= _LARGEST_SHAPE and size >= _SMALLEST_SHARE * len(theta)
         if trusted or not chains:
-            return Sample(theta[kept], size, "importance")
+            return _Sample(theta[kept], size, "importance")
         start, spread = theta[kept[:_CHAINS]], proposal.spread(kept[:_CHAINS])
         proposal = proposal.refine(weights, generator)
     # Chains on the prior's normals, which start from the last importance draws.
@@ -552,7 +559,7 @@ def sample(
     def parameters(z: Floats) -> Floats:
         return model.from_normals(z, n_groups).reshape(*z.shape[:-1], -1)
 
-    z = elliptical_slice(
+    z = _elliptical_slice(
         lambda z: log_likelihood(model.flat_coefficients(parameters(z)), labels),
         model.to_normals(start.reshape(len(start), n_groups, model.size), spread, generator),
         generator,
@@ -561,8 +568,8 @@ def sample(
         thin=_THIN,
     )
     chained = parameters(z)
-    size = chain_effective_size(chained)
-    return Sample(chained.reshape(draws, -1), size, "elliptical_slice")
+    size = _chain_effective_size(chained)
+    return _Sample(chained.reshape(draws, -1), size, "elliptical_slice")
 
 
 # Whether scores are calibrated alike everywhere: labels that are foreseen, and those that come.
@@ -602,7 +609,7 @@ def calibration_p_values(
     groups without a label.
     """
     draws = max(FEWEST_DRAWS, 1 << int(np.ceil(np.log2(100 * n_groups))))
-    proposal = Proposal.of(ALIKE, 2, draws, generator, kronecker)
+    proposal = _Proposal.of(ALIKE, 2, draws, generator, _kronecker)
     order = generator.permutation(len(score))
     values = np.full(n_groups, np.nan)
     cell = 2 * (group * (_GRID + 1) + np.round(score * _GRID).astype(np.intp)) + label
@@ -612,7 +619,7 @@ def calibration_p_values(
         # Draws of the calibration of a group that none of these labels is in.
         in_other = np.full(len(other_rows), _OTHER)
         design = ALIKE.design(score[other_rows], in_other, 2)
-        shown = ShownLabels(design, label[other_rows].astype(np.float64))
+        shown = _ShownLabels(design, label[other_rows].astype(np.float64))
         theta = sample(proposal, shown, generator, chains=False).theta
         coefficients = ALIKE.coefficients(theta.reshape(len(theta), 2, -1))[:, _ONE]
         values[g] = _p_value(counts[g], coefficients, generator)
@@ -636,7 +643,7 @@ def _p_value(counts: Codes, coefficients: Floats, generator: np.random.Generator
     present = np.flatnonzero(n_labels)
     score, sizes = present / _GRID, n_labels[present]
     features = ALIKE.features(score)
-    probability = sigmoid(coefficients @ features)
+    probability = _sigmoid(coefficients @ features)
     drawn = generator.binomial(sizes, probability) - probability.mean(axis=0) * sizes
     excess = counts[present, 1] - probability.mean(axis=0) * sizes
     # The positives, and how they rise with the score.
@@ -646,3 +653,471 @@ def _p_value(counts: Codes, coefficients: Floats, generator: np.random.Generator
     distance = np.einsum("ti,ij,tj->t", sums, inverse, sums)
     as_strange = distance[1:] >= distance[0] * (1 - 1e-9)
     return float((1 + as_strange.sum()) / (1 + len(as_strange)))
+
+
+@dataclass(frozen=True)
+class PartlyLabelled:
+    """A pool of rows with scores, decisions and groups; labels where they are known.
+
+    Attributes
+    ----------
+    score : (n,) probability of label 1 that the classifier gave, in [0, 1].
+    prediction : (n,) its decision, 0 or 1.
+    group : (n,) codes into `groups`, whose first entry is the reference of every difference.
+    label : (n,) 0 or 1, NaN where it is unknown.
+    """
+
+    score: Floats
+    prediction: Codes
+    group: Codes
+    label: Floats
+    groups: tuple[Hashable, ...]
+
+    @property
+    def n_groups(self) -> int:
+        """Return the number of groups."""
+        return len(self.groups)
+
+    @property
+    def labelled(self) -> Codes:
+        """Return the positions of the rows with a label."""
+        return np.flatnonzero(~np.isnan(self.label))
+
+    def counts(self, rows: Codes | None = None) -> Codes:
+        """Return the (G, 4) counts TN, FP, FN, TP of labelled rows, or of those among `rows`."""
+        rows = self.labelled if rows is None else rows
+        return binary_confusion(
+            self.label[rows], self.prediction[rows], self.group[rows], n_groups=self.n_groups
+        )
+
+    def sizes(self) -> Codes:
+        """Return the (G, 2) numbers of rows per group and prediction, labelled or not."""
+        cell = self.group * 2 + self.prediction
+        return np.bincount(cell, minlength=2 * self.n_groups).reshape(-1, 2).astype(np.int64)
+
+    def showing(self, rows: Codes) -> PartlyLabelled:
+        """Return the pool with the labels of `rows` alone; all other rows have none."""
+        label = np.full(len(self.label), np.nan)
+        label[rows] = self.label[rows]
+        return PartlyLabelled(self.score, self.prediction, self.group, label, self.groups)
+
+
+# Expected confusion counts of unlabelled rows, given how their scores are calibrated.
+
+
+def _gauss_rule(values: Floats, nodes: int) -> tuple[Floats, Floats]:
+    """Return points and weights that integrate polynomials up to degree 2 `nodes` - 1 exactly.
+
+    By the Lanczos process on diag(values), fully reorthogonalised (Golub, Meurant 2010, ch. 4).
+    Values with few distinct ones need fewer points; no values need none.
+
+    Parameters
+    ----------
+    values : (n,) numbers; a sum over f(values) becomes one over weights * f(points).
+
+    Returns
+    -------
+    points, weights : (k,) with k <= nodes; the weights sum to n.
+    """
+    distinct, counts = np.unique(values, return_counts=True)
+    if len(distinct) <= nodes:
+        return distinct, counts.astype(np.float64)
+    diagonal, off_diagonal = _lanczos(distinct, np.sqrt(counts / len(values)), nodes)
+    points, vectors = eigh_tridiagonal(diagonal, off_diagonal)
+    return points, len(values) * vectors[0] ** 2
+
+
+def _lanczos(values: Floats, start: Floats, nodes: int) -> tuple[Floats, Floats]:
+    """Return the diagonals of the Jacobi matrix of diag(values) and a unit vector."""
+    basis = np.zeros((nodes, len(values)))
+    basis[0] = start
+    diagonal, off_diagonal = np.zeros(nodes), np.zeros(nodes - 1)
+    for k in range(nodes):
+        following = values * basis[k]
+        diagonal[k] = following @ basis[k]
+        if k == nodes - 1:
+            break
+        for _ in range(2):
+            following -= basis[: k + 1].T @ (basis[: k + 1] @ following)
+        off_diagonal[k] = np.linalg.norm(following)
+        if off_diagonal[k] < 1e-10 * np.ptp(values):
+            return diagonal[: k + 1], off_diagonal[:k]
+        basis[k + 1] = following / off_diagonal[k]
+    return diagonal, off_diagonal
+
+
+def _points(score: Floats, kind: Codes, kinds: Codes, nodes: int) -> tuple[Floats, Floats, Codes]:
+    """Return scores that stand for the rows (n,) of each kind, with their weights and kinds."""
+    log_odds = logit(np.clip(score, CLIP, 1 - CLIP))
+    rules = [_gauss_rule(log_odds[kind == one], nodes) for one in kinds]
+    points, weights = (np.concatenate(part) for part in zip(*rules, strict=True))
+    return _sigmoid(points), weights, np.repeat(kinds, [len(p) for p, _ in rules])
+
+
+NODES = 12
+# Cells of fewer rows get binomial numbers of positives, larger ones normal.
+_SMALL = 100
+
+
+@dataclass(frozen=True)
+class Pool:
+    """All rows of a pool, labelled or not, by (group, prediction): C = 2 G cells.
+
+    Attributes
+    ----------
+    design : (G D, K) design matrix of the points that stand for the rows.
+    weights : (K, C) rows each point stands for, in the column of its cell.
+    sizes : (C,) rows of each cell.
+    """
+
+    design: Floats
+    weights: Floats
+    sizes: Floats
+
+    @classmethod
+    def of(cls, table: PartlyLabelled, model: Calibration, nodes: int = NODES) -> Pool:
+        """Replace the rows of every cell by at most `nodes` points of its log odds."""
+        cells = np.arange(2 * table.n_groups)
+        points, weights, cell = _points(
+            table.score, table.group * 2 + table.prediction, cells, nodes
+        )
+        design = model.design(points, cell // 2, table.n_groups)
+        spread = weights[:, None] * (cell[:, None] == cells)
+        return cls(design, spread, table.sizes().ravel().astype(np.float64))
+
+    def unlabelled(
+        self, coefficients: Floats, labels: _ShownLabels, cell: Codes
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return mean and variance of the number of positives among rows without a label.
+
+        All rows' sums, less those of the labelled ones.
+
+        Parameters
+        ----------
+        coefficients : (T, G D) calibration maps.
+        labels : the labelled rows, or points that stand for them.
+        cell : (L,) their cells.
+
+        Returns
+        -------
+        mean, variance : (T, C) sums of p and of p (1 - p).
+        size : (C,) rows summed over.
+        """
+        labelled = (cell[:, None] == np.arange(len(self.sizes))).astype(np.float64)
+        if labels.weight is not None:
+            labelled *= labels.weight[:, None]
+        size = np.rint(self.sizes - labelled.sum(axis=0))
+        design = np.hstack([self.design, labels.design])
+        weights = np.vstack([self.weights, -labelled])
+        mean, variance = np.empty((2, len(coefficients), len(size)))
+        for block in _blocks(len(coefficients), len(weights)):
+            p = _sigmoid(coefficients[block] @ design)
+            mean[block] = p @ weights
+            p -= p * p
+            variance[block] = p @ weights
+        return np.clip(mean, 0, size), np.maximum(variance, 0), size
+
+
+def _shown_labels(
+    table: PartlyLabelled, rows: Rows, model: Calibration, nodes: int | None = None
+) -> tuple[_ShownLabels, Codes]:
+    """Return what the labels of some rows say, and their cells of group and prediction (L,).
+
+    Parameters
+    ----------
+    nodes : points that stand for the rows of one cell and label, if it has more; None keeps every
+        row. With as many as a pool has, the likelihood of maps whose slopes are under 3 is off by
+        less than 0.01.
+    """
+    score, label = table.score[rows], table.label[rows]
+    cell = table.group[rows] * 2 + table.prediction[rows]
+    if nodes is None or not len(rows):
+        return _ShownLabels(model.design(score, cell // 2, table.n_groups), label), cell
+    kind = cell * 2 + label.astype(np.int64)
+    points, weights, kind = _points(score, kind, np.unique(kind), nodes)
+    design = model.design(points, kind // 4, table.n_groups)
+    return _ShownLabels(design, (kind % 2).astype(np.float64), weights), kind // 2
+
+
+def _draw_positives(
+    mean: Floats, variance: Floats, size: Floats, generator: np.random.Generator
+) -> Floats:
+    """Draw how many of a cell's unlabelled rows have label 1.
+
+    The number is a sum of Bernoulli variables of unequal probabilities; it is drawn as a normal
+    of its mean and variance, or, in small cells, as a binomial of its mean and the nearest
+    variance that one can have.
+
+    Parameters
+    ----------
+    mean, variance : (T, C) sums of p and of p (1 - p).
+    size : (C,) rows without a label.
+    """
+    noise = generator.standard_normal(mean.shape)
+    positives = mean + np.sqrt(variance) * noise
+    for cell in np.flatnonzero((size > 0) & (size < _SMALL)):
+        expected, spread = mean[:, cell], variance[:, cell]
+        share = np.clip(1 - spread / np.maximum(expected, 1e-300), 1e-12, 1)
+        trials = np.clip(np.rint(expected / share), np.ceil(expected), size[cell])
+        chance = np.clip(expected / np.maximum(trials, 1), 0, 1)
+        positives[:, cell] = generator.binomial(trials.astype(np.int64), chance)
+    return np.clip(positives, 0, size)
+
+
+def plug_in(table: PartlyLabelled) -> Floats:
+    """Return expected counts (G, 4) TN, FP, FN, TP; known labels are ignored.
+
+    Scores that are uncalibrated, let alone of the other class, are not noticed.
+    """
+    mean, _, size = _moments(table)
+    return _counts(mean, size)
+
+
+def plug_in_draws(
+    table: PartlyLabelled, generator: np.random.Generator, *, draws: int = 2048
+) -> Floats:
+    """Draw counts (T, G, 4) as labels scatter around scores that are true probabilities."""
+    mean, variance, size = _moments(table)
+    shape = (draws, mean.size)
+    means, variances = (np.broadcast_to(moment.ravel(), shape) for moment in (mean, variance))
+    positives = _draw_positives(means, variances, size.ravel(), generator)
+    return _counts(positives.reshape(draws, *mean.shape), size)
+
+
+def _moments(table: PartlyLabelled) -> tuple[Floats, Floats, Floats]:
+    """Return sums of p and p (1 - p), and rows, per group and prediction (G, 2)."""
+    cell = table.group * 2 + table.prediction
+    spread = table.score * (1 - table.score)
+    mean, variance = np.zeros((2, 2 * table.n_groups))
+    np.add.at(mean, cell, table.score)
+    np.add.at(variance, cell, spread)
+    return mean.reshape(-1, 2), variance.reshape(-1, 2), table.sizes().astype(np.float64)
+
+
+def _counts(positives: NDArray[Any], size: NDArray[Any]) -> NDArray[Any]:
+    return np.concatenate([size - positives, positives], axis=-1)
+
+
+# The posterior of confusion counts under hierarchical calibration of scores (Ji et al. 2020).
+
+
+@dataclass(frozen=True)
+class CalibrationPosterior:
+    """Equally weighted draws of the pool's counts.
+
+    Attributes
+    ----------
+    family : what posteriors of this pool share.
+    rows : the positions of the rows whose labels are shown.
+    counts : (T, G, 4) TN, FP, FN, TP of the whole pool; with pool noise what they may turn out to
+        be, without it what is expected of each calibration map.
+    parameters : the calibration parameters behind them, and how well they were drawn.
+    """
+
+    family: PosteriorFamily
+    rows: Rows
+    counts: Floats
+    parameters: _Sample
+
+    @property
+    def theta(self) -> Floats:
+        """Return the parameters as (T, G, D)."""
+        return self.parameters.theta.reshape(len(self.counts), self.family.table.n_groups, -1)
+
+    def with_slopes(self, factors: Floats, seed: int) -> Floats:
+        """Return the draws of counts if each group's slopes are multiplied by a factor (G,)."""
+        coefficients = self.family.proposal.model.coefficients(self.theta)
+        coefficients[..., :-1] *= factors[:, None]
+        flat = coefficients.reshape(len(coefficients), -1)
+        shown = self.family.shown(self.rows)
+        return self.family.counts(self.rows, shown, flat, rng(seed, "other slopes"))
+
+
+def bayesian_calibration(
+    table: PartlyLabelled,
+    generator: np.random.Generator,
+    *,
+    model: Calibration = BETA,
+    draws: int = 2048,
+    pool_noise: bool = True,
+) -> CalibrationPosterior:
+    """Return the posterior of the pool's counts given the labels there are, none included.
+
+    Parameters
+    ----------
+    draws : a power of two.
+    pool_noise : whether unlabelled labels scatter around their calibrated probability. False is
+        the paper's posterior, which is too narrow for the pool's own metrics.
+    """
+    family = PosteriorFamily.of(table, generator, model=model, draws=draws, pool_noise=pool_noise)
+    return family.posterior(table.labelled, generator)
+
+
+@dataclass(frozen=True)
+class PosteriorFamily:
+    """What the posteriors of one table share; only labels of rows that are shown are read.
+
+    Attributes
+    ----------
+    table : the rows.
+    pool : the points that stand for them.
+    proposal : the proposal distribution of the calibration parameters.
+    pool_noise : whether unlabelled labels scatter around their calibrated probability.
+    label_nodes : points that stand for the labelled rows of one cell and label; None keeps all.
+    """
+
+    table: PartlyLabelled
+    pool: Pool
+    proposal: _Proposal
+    pool_noise: bool
+    label_nodes: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        table: PartlyLabelled,
+        generator: np.random.Generator,
+        *,
+        model: Calibration = BETA,
+        draws: int = 2048,
+        pool_noise: bool = True,
+        label_nodes: int | None = None,
+    ) -> PosteriorFamily:
+        """Compute what no label changes.
+
+        Parameters
+        ----------
+        draws : a power of two.
+        label_nodes : as in :func:`_shown_labels`: from a few hundred labels on it takes a fraction
+            of the time.
+        """
+        pool = Pool.of(table, model)
+        proposal = _Proposal.of(model, table.n_groups, draws, generator)
+        return cls(table, pool, proposal, pool_noise, label_nodes)
+
+    def posterior(self, rows: Rows, generator: np.random.Generator) -> CalibrationPosterior:
+        """Return the posterior given the labels of `rows` alone."""
+        shown = self.shown(rows)
+        drawn = sample(self.proposal, shown[0], generator)
+        coefficients = self.proposal.model.flat_coefficients(drawn.theta)
+        counts = self.counts(rows, shown, coefficients, generator)
+        return CalibrationPosterior(self, rows, counts, drawn)
+
+    def shown(self, rows: Rows) -> tuple[_ShownLabels, Codes]:
+        """Return what the labels of some rows say, and their cells."""
+        return _shown_labels(self.table, rows, self.proposal.model, self.label_nodes)
+
+    def counts(
+        self,
+        rows: Rows,
+        shown: tuple[_ShownLabels, Codes],
+        coefficients: Floats,
+        generator: np.random.Generator,
+    ) -> Floats:
+        """Return the pool's counts (T, G, 4) if calibration has these coefficients (T, G D).
+
+        Parameters
+        ----------
+        rows : the positions of the rows whose labels are known, and are counted as they are.
+        shown : what these labels say.
+        coefficients : (T, G D) slopes and intercepts.
+        generator : draws.
+        """
+        positives, variance, size = self.pool.unlabelled(coefficients, *shown)
+        if self.pool_noise:
+            positives = _draw_positives(positives, variance, size, generator)
+        by_prediction = (len(positives), self.table.n_groups, 2)
+        of_unlabelled = _counts(
+            positives.reshape(by_prediction), np.broadcast_to(size.reshape(-1, 2), by_prediction)
+        )
+        return of_unlabelled + self.table.counts(rows)
+
+
+# Missing labels, filled in by many random draws so that intervals show how little is known.
+
+DRAWS = 2048
+# The cost of calibration grows with labels x groups; with more labels, those of the same group and
+# decision say nearly as much.
+MOST_CALIBRATED, MOST_BY_GROUP = 1000, 10_000
+_LARGE_POOL = 50_000
+
+
+def complete(
+    table: PartlyLabelled,
+    generator: np.random.Generator,
+    *,
+    has_score: bool,
+    model: Calibration = BETA,
+) -> tuple[Floats, CalibrationPosterior | None]:
+    """Return the counts of all rows, by the method that suits the number of labels.
+
+    Parameters
+    ----------
+    table : the rows, some of them labelled.
+    generator : draws.
+    has_score : whether there are scores.
+    model : the calibration model that is used where there are few labels; the papers' by default.
+
+    Returns
+    -------
+    counts : (T, G, 4) draws of TN, FP, FN, TP of all rows; T is 1 where they are known.
+    calibrated : the posterior they are of, where few labels and the scores, calibrated, give them.
+    """
+    rows = table.labelled
+    labelled_counts = table.counts().astype(np.float64)
+    if len(rows) == len(table.score):
+        return labelled_counts[None], None
+    if not len(rows):  # scores are taken for true probabilities
+        return plug_in_draws(table, generator, draws=DRAWS), None
+    few = len(rows) <= MOST_CALIBRATED and len(rows) * table.n_groups <= MOST_BY_GROUP
+    if not (has_score and few):
+        sizes = table.sizes().astype(np.float64)
+        return _draw_stratified(labelled_counts, sizes, generator), None
+    if len(table.score) > _LARGE_POOL:
+        # Of a pool's scores a quadrature is made; it is a hundred times faster over fewer.
+        table = replace(table, score=np.round(table.score, 4))
+    posterior = bayesian_calibration(table, generator, model=model, draws=DRAWS)
+    return posterior.counts, posterior
+
+
+def _draw_stratified(labelled: Floats, size: Floats, generator: np.random.Generator) -> Floats:
+    """Draw counts: the share of label 1 in every group and decision has a Beta posterior.
+
+    Its prior weighs two labels, divided as those of everyone with that decision: many groups of
+    few labels would else look further apart than they are.
+
+    Parameters
+    ----------
+    labelled : (G, 4) counts of labelled rows.
+    size : (G, 2) all rows by group and decision.
+    """
+    negative, positive = labelled[:, :2], labelled[:, 2:]
+    centre = (positive + 0.5).sum(axis=0) / (positive + negative + 1).sum(axis=0)
+    shape = (DRAWS, *size.shape)
+    share = generator.beta(positive + 2 * centre, negative + 2 * (1 - centre), shape)
+    unknown = np.rint(size - negative - positive).astype(np.int64)
+    positives = generator.binomial(unknown, share)
+    return _counts(positives, unknown) + labelled
+
+
+def union(cells: pd.Series, labels: pd.Series) -> Floats:
+    """Return whether each of G cells belongs to each of A groups, (A, G) of 0 and 1."""
+    members = np.zeros((len(labels.cat.categories), len(cells.cat.categories)))
+    members[labels.cat.codes, cells.cat.codes] = 1
+    return members
+
+
+def population_draws(
+    counts: Floats, union: Floats, draws: int, generator: np.random.Generator
+) -> Floats:
+    """Draw cell probabilities (T, A, 4) of the population that rows with these counts come from.
+
+    Parameters
+    ----------
+    counts : (T, G, 4) draws of counts, each followed by one draw of its own posterior; or
+        (1, G, 4) known ones, followed by `draws`.
+    """
+    merged = np.einsum("ag,tgc->tac", union, counts)
+    if len(merged) == 1:
+        return posterior_draws(merged[0], draws, generator)
+    return posterior_draws(merged, 1, generator)[0]

@@ -2,16 +2,32 @@
 
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import integrate, special, stats
 
+from fairbench.core.arrays import rng
 from fairbench.inference.selection import (
+    ALIKE,
+    BETTER,
+    OPEN,
+    WORSE,
     Candidates,
+    Pairs,
+    chance_of_better,
     choose,
     correction,
+    further_gain,
+    is_enough,
     joint_noise,
     larger_than,
+    least_gap,
     not_told_from_best,
+    outperforms,
+    posterior_draws,
+    ranking,
+    standings,
+    student_draws,
 )
+from tests.correlated import probability_better
 
 ONE = np.ones((1, 1))
 
@@ -217,3 +233,216 @@ def test_joint_noise_has_the_covariance_of_its_rows(rows):
     drawn = joint_noise(factor, draws=20_000, generator=np.random.default_rng(1)).reshape(-1, 4)
     flat = factor.reshape(rows, 4)
     np.testing.assert_allclose(np.cov(drawn.T), flat.T @ flat, atol=0.06 * rows)
+
+
+# Rankings with ties.
+
+
+def test_only_certain_differences_rank():
+    outperforms = np.array([[0, 0.99, 0.97], [0, 0, 0.5], [0, 0.2, 0]])
+    np.testing.assert_array_equal(ranking(outperforms), [1, 2, 2])
+    np.testing.assert_array_equal(ranking(outperforms, certainty=0.5), [1, 2, 3])
+    np.testing.assert_array_equal(ranking(outperforms, certainty=0.995), [1, 1, 1])
+
+
+def test_diagonal_is_not_looked_at():
+    np.testing.assert_array_equal(ranking(np.eye(3)), [1, 1, 1])
+
+
+# Every pair: verdicts on both sides of a pair, and what outperforms by known values.
+
+NAN = np.nan
+
+
+def test_verdicts_are_of_the_event_that_is_certain_enough():
+    better = np.array([[NAN, 0.95, 0.1], [0.0, NAN, 0.0], [0.3, 0.0, NAN]])
+    equivalent = np.array([[NAN, 0.0, 0.1], [0.0, NAN, 0.99], [0.1, 0.99, NAN]])
+    traded = np.zeros((3, 3))
+    result = Pairs(better, equivalent, traded).verdicts(0.95)
+    assert result[0, 1] == BETTER
+    assert result[1, 0] == WORSE
+    assert result[0, 2] == result[2, 0] == OPEN
+    assert result[1, 2] == result[2, 1] == ALIKE
+    assert (np.diag(result) == OPEN).all()
+    assert Pairs(better * 0, equivalent * 0, traded + 1).verdicts(0.95)[0, 1] == OPEN
+
+
+def test_known_values_outperform_beyond_the_rope_only():
+    values = np.array([[0.80, -0.1], [0.82, -0.105], [0.90, -0.3]])
+    result = outperforms(values, np.array([0.01, 0.01]))
+    expected = np.zeros((3, 3), bool)
+    expected[1, 0] = True  # two points more accurate, a gap that is larger by less than the rope
+    np.testing.assert_array_equal(result, expected)
+    assert not outperforms(values, np.array([1.0, 1.0])).any()
+
+
+# Probabilities of being best: closed form, calibration by simulation, ties and few splits.
+
+DRAWS = 40000
+
+
+def standing(values, test_share=0.2, rope=0.0):
+    return standings(values, test_share, rope=rope, draws=drawn_of(values))
+
+
+def drawn_of(values):
+    return student_draws(max(len(values), 2), DRAWS, rng(0, "test"))
+
+
+@pytest.mark.parametrize("splits", [2, 3, 10])
+@pytest.mark.parametrize("test_share", [0.0, 0.2, 0.5])
+def test_two_methods_have_the_correlated_t_test(splits, test_share):
+    values = np.random.default_rng(splits).normal(size=(splits, 2)) + [0.5, 0]
+    expected = probability_better(*values.T, test_share)
+    assert 0.02 < expected < 0.99
+    assert standing(values, test_share)[0][0] == pytest.approx(expected, abs=4 * 0.5 / 200)
+    near = probability_better(*values.T, test_share, rope=-0.1)
+    assert standing(values, test_share, rope=0.1)[1][0] == pytest.approx(near, abs=0.01)
+
+
+def test_every_difference_of_many_has_it_too():
+    values = np.random.default_rng(1).normal(size=(5, 8)) + np.linspace(0, 1, 8)
+    drawn = posterior_draws(values, 0.2, drawn_of(values))
+    for i, j in [(0, 1), (2, 7), (6, 3)]:
+        expected = probability_better(values[:, i], values[:, j], 0.2)
+        assert (drawn[:, i] > drawn[:, j]).mean() == pytest.approx(expected, abs=0.01)
+
+
+def test_without_overlap_it_is_the_paired_t_test():
+    from scipy import stats
+
+    first, second = np.random.default_rng(2).normal(size=(2, 9))
+    p = stats.ttest_rel(first, second, alternative="greater").pvalue
+    assert probability_better(first, second, 0.0) == pytest.approx(1 - p)
+
+
+def test_equal_methods_share_the_probability_and_are_near():
+    column = np.array([0.1, 0.4, 0.2])
+    best, near = standing(np.column_stack([column, column - 1, column]))
+    assert best.tolist() == [0.5, 0, 0.5]
+    assert near.tolist() == [1, 0, 1]
+
+
+def test_a_constant_difference_is_certain():
+    assert probability_better(np.array([2.0, 3.0]), np.array([1.0, 2.0]), 0.2) == 1
+    assert probability_better(np.array([2.0, 3.0]), np.array([1.0, 2.0]), 0.2, rope=1) == 0
+
+
+def test_one_split_says_nothing():
+    assert np.isnan(standing(np.array([[1.0, 2.0]]))).all()
+
+
+@pytest.mark.parametrize(("methods", "splits"), [(2, 3), (2, 10), (6, 10)])
+def test_in_independent_splits_equal_methods_are_best_equally_often(methods, splits):
+    generator = np.random.default_rng(0)
+    best = np.array(
+        [
+            standings(values, 0.0, rope=0, draws=student_draws(splits, 1000, generator))[0]
+            for values in generator.normal(size=(600, splits, methods))
+        ]
+    )
+    # The sd of a mean of 600 probabilities is at most 0.5 / sqrt(600) = 0.02.
+    assert best.mean(axis=0) == pytest.approx(np.full(methods, 1 / methods), abs=0.07)
+    sure = (best.max(axis=1) > 0.95).mean()
+    assert sure < 0.10 + 4 * np.sqrt(0.09 / 600)
+    if methods == 2:  # one of the two is in the upper twentieth in a tenth of all cases
+        assert sure > 0.10 - 4 * np.sqrt(0.09 / 600)
+
+
+def overlapping(generator, rows=100, splits=10, train=80):
+    """Return accuracies of nearest means on one feature or the other: equal in expectation."""
+    y = np.repeat([0, 1], rows // 2)
+    x = generator.normal(size=(rows, 2)) + 0.5 * y[:, None]
+    values = np.empty((splits, 2))
+    for values_of_split in values:
+        order = generator.permutation(rows)
+        fit, test = order[:train], order[train:]
+        low, high = x[fit][y[fit] == 0].mean(axis=0), x[fit][y[fit] == 1].mean(axis=0)
+        predicted = (x[test] > (low + high) / 2) == (high > low)
+        values_of_split[:] = (predicted == y[test][:, None]).mean(axis=0)
+    return values
+
+
+def test_in_overlapping_splits_the_correction_keeps_the_promise():
+    generator = np.random.default_rng(0)
+    measured = [overlapping(generator) for _ in range(600)]
+
+    def sure(test_share):
+        result = [probability_better(*values.T, test_share) for values in measured]
+        return (np.abs(np.array(result) - 0.5) > 0.45).mean()
+
+    # Nominally a tenth; without the correction more than three times as often.
+    assert sure(0.2) < 0.16
+    assert sure(0.0) > 0.3
+
+
+# What further search may gain: the bound against its own martingale, and what is chosen.
+
+
+@pytest.mark.parametrize("risk", [0.025, 0.05, 0.2])
+@pytest.mark.parametrize("tried", [1, 2, 7, 100])
+def test_at_the_bound_the_martingale_is_one_over_the_risk(tried, risk):
+    bound = float(chance_of_better(tried, risk=risk))
+    if bound < 1 - 1e-9:  # (1 - v)^-tried has no integral up to 1
+        value, _ = integrate.quad(lambda v: (1 - v) ** -tried, 0, bound)
+        assert value == pytest.approx(1 / risk, rel=1e-6)
+
+
+def test_the_bound_holds_at_all_numbers_of_draws_at_once_and_is_not_idle():
+    uniform = np.random.default_rng(0).random((4000, 300))
+    least = np.minimum.accumulate(uniform, axis=1)
+    bound = chance_of_better(np.arange(1, 301), risk=0.1)
+    missed = (least > bound).any(axis=1).mean()
+    assert 0.03 < missed < 0.1
+
+
+def test_the_bound_is_the_one_of_the_paper_and_falls():
+    tried = np.arange(2, 400)
+    bound = chance_of_better(tried, risk=0.05)
+    expected = 1 - ((tried - 1) / 0.05 + 1) ** (-1 / (tried - 1))
+    np.testing.assert_allclose(bound, expected)
+    assert (np.diff(bound) < 0).all()
+    assert chance_of_better(1, risk=0.05) == pytest.approx(1 - np.exp(-20))
+
+
+def test_the_gain_of_one_more_is_gap_times_chance_and_of_many_at_most_the_gap():
+    assert further_gain(0.2, 0.1) == pytest.approx(0.02)
+    assert further_gain(0.2, 0.1, more=2) == pytest.approx(0.2 * 0.19)
+    assert further_gain(0.2, 0.1, more=10_000) == pytest.approx(0.2)
+    assert further_gain(0.2, 1.0) == 0.2 and further_gain(0.2, 0.0, more=9) == 0
+
+
+def test_the_average_gain_of_one_more_draw_is_under_the_bound_that_stopped_the_search():
+    rng = np.random.default_rng(1)
+    missed = 0
+    for _ in range(400):
+        shape = rng.uniform(0.5, 4, 2)  # of the distribution of gaps
+        drawn = rng.beta(*shape, 200)
+        best = np.minimum.accumulate(drawn)
+        at = next((t for t in range(200) if is_enough(best[t], t + 1, worth=0.01, risk=0.05)), 199)
+        fresh = rng.beta(*shape, 4000)
+        bound = further_gain(best[at], chance_of_better(at + 1, risk=0.05))
+        missed += np.maximum(best[at] - fresh, 0).mean() > bound
+    assert missed <= 20
+
+
+def test_nothing_is_enough_before_a_draw_and_a_gap_of_nothing_is_after_one():
+    assert not is_enough(0.0, 0, worth=0.01, risk=0.05)
+    assert is_enough(0.0, 1, worth=0.01, risk=0.05)
+    assert not is_enough(0.5, 1, worth=0.01, risk=0.05)
+
+
+@pytest.mark.parametrize(
+    ("gaps", "errors", "chosen"),
+    [
+        ([0.2, 0.1, 0.05], [0.3, 0.3, 0.3], 2),
+        ([0.2, 0.1, 0.05], [0.3, 0.31, 0.32], 1),  # the last one errs too often
+        ([0.2, 0.2, 0.3], [0.3, 0.1, 0.1], 0),  # none has a smaller gap
+        ([0.2, 0.1, 0.1], [0.3, 0.3, 0.29], 2),  # of equal gaps, the less error
+        ([0.2, np.nan, 0.1], [0.3, np.nan, 0.3], 2),  # the second failed
+        ([0.2, np.nan], [0.3, np.nan], 0),
+        ([0.2], [0.3], 0),
+    ],
+)
+def test_the_smallest_gap_whose_error_is_allowed_is_chosen(gaps, errors, chosen):
+    assert least_gap(gaps, errors, within=0.01) == chosen

@@ -13,18 +13,24 @@ from fairbench.components.papers import PAPERS
 from fairbench.components.papers.active_assessment import assessment, figures, tables
 from fairbench.components.papers.active_assessment.assessment import (
     TEXT,
+    ArmPool,
     Curves,
     DirichletArms,
     Queues,
     ThresholdArms,
+    accuracy_error,
     as_coded,
     assess,
+    ece_error,
     lowest_quantiles,
     mean_reciprocal_rank,
+    mean_scores,
 )
 from fairbench.components.papers.black_box import estimation as black_box
 from fairbench.components.papers.black_box.estimation import (
     SUPERCLASSES,
+    ece_errors,
+    full_ece,
     human_costs,
     superclass_costs,
 )
@@ -32,7 +38,12 @@ from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import Effort
 from fairbench.data.columns import MulticlassScores
 from fairbench.inference.active import BetaArms, Lowest, bayesian_ucb_quantile, thompson
-from fairbench.inference.posterior import Beta, centred
+from fairbench.inference.posterior import (
+    Beta,
+    centred,
+    confusion_posterior,
+    uninformative_prior,
+)
 from fairbench.metrics.probability import reliability
 
 FOLDER = PAPERS / "active_assessment"
@@ -403,3 +414,101 @@ def test_nothing_left():
     assert (lowest(arms, np.random.default_rng(0)) == -1).all()
     mixed = BetaArms.of(centred([0.5, 0.9]), np.array([[0, 0], [0, 2]]), replications=2)
     assert lowest(mixed, np.random.default_rng(0)).tolist() == [-1, 1]
+
+
+def of_two_groups():
+    """Four rows of group 0 (three are right) and one of group 1, which is wrong."""
+    arm, right = np.array([0, 0, 0, 0, 1]), np.array([1, 1, 1, 0, 0])
+    return ArmPool("pool", arm, right, np.array([0.9, 0.8, 0.6, 0.7, 0.5]))
+
+
+def arms_of(successes, failures, rows=9):
+    """One replication of arms with these parameters."""
+    posterior = Beta(np.array([successes], float), np.array([failures], float))
+    return BetaArms(posterior, np.full(posterior.mean.shape, rows))
+
+
+def test_an_accuracy_is_the_share_of_right_predictions():
+    """(2.2): the share among the region's S rows."""
+    expected = [(1 + 1 + 1 + 0) / 4, 0 / 1]
+    assert of_two_groups().accuracy == pytest.approx(expected)
+
+
+def test_self_assessment_is_the_mean_score():
+    """(2.3): the mean score of the region's S rows."""
+    expected = [(0.9 + 0.8 + 0.6 + 0.7) / 4, 0.5]
+    assert of_two_groups().confidence == pytest.approx(expected)
+
+
+def test_true_classes_are_added_to_the_prior_of_the_predicted_class():
+    """(2.14), (2.15), with alpha_jk = N_0 / K of 2.4.1: here N_0 = 1 and K = 2."""
+    scores = MulticlassScores(
+        np.array([0, 1, 1]), np.array([0, 0, 1]), np.array([0.9, 0.8, 0.7]), ("a", "b")
+    )
+    posterior = confusion_posterior(scores, uninformative_prior(2, strength=1.0))
+    expected = [[(0.5 + 1) / 3, (0.5 + 1) / 3], [0.5 / 2, (0.5 + 1) / 2]]
+    assert posterior.mean == pytest.approx(np.array(expected))
+
+
+def test_the_informative_prior_of_a_class_is_the_mean_of_its_rows_probabilities():
+    """(2.17), and Beta(N_0 s_g, N_0 (1 - s_g)) of 2.4.2."""
+    probabilities = np.array([[0.9, 0.1], [0.7, 0.3], [0.4, 0.6]])
+    scores = MulticlassScores(
+        np.array([0, 1, 1]), np.array([0, 0, 1]), np.array([0.9, 0.7, 0.6]), ("a", "b"),
+        probabilities,
+    )  # fmt: skip
+    expected = [[(0.9 + 0.7) / 2, (0.1 + 0.3) / 2], [0.4, 0.6]]
+    assert mean_scores(scores) == pytest.approx(np.array(expected))
+    prior = centred(np.array([0.8]), 2.0)
+    assert (prior.successes[0], prior.failures[0]) == pytest.approx((2 * 0.8, 2 * (1 - 0.8)))
+
+
+def test_the_error_of_estimation_weighs_groups_by_their_rows():
+    """3.5.2: (sum over g of p_g (estimate - truth)^2)^(1/2), in points."""
+    pool = of_two_groups()
+    arms = arms_of([1, 1], [1, 3])  # estimates 1/2 and 1/4
+    expected = 100 * (4 / 5 * (1 / 2 - 3 / 4) ** 2 + 1 / 5 * (1 / 4 - 0) ** 2) ** 0.5
+    assert accuracy_error(pool, arms)[0] == pytest.approx(expected)
+
+
+def test_the_error_of_the_calibration_error_is_relative_to_that_of_all_labels():
+    """3.5.2: 100 |estimated ECE - ECE| / ECE, with posterior means of the bins' accuracies."""
+    pool = of_two_groups()  # accuracies 3/4 and 0, scores 0.75 and 0.5
+    arms = arms_of([1, 1], [1, 3])
+    truth = 4 / 5 * abs(3 / 4 - 0.75) + 1 / 5 * abs(0 - 0.5)
+    estimate = 4 / 5 * abs(1 / 2 - 0.75) + 1 / 5 * abs(1 / 4 - 0.5)
+    expected = 100 * abs(estimate - truth) / truth
+    assert ece_error(pool, arms)[0] == pytest.approx(expected)
+
+
+CLASSES = tuple(SUPERCLASSES.split())
+
+
+def test_superclasses_are_twenty_of_five_and_mistakes_across_them_are_dear():
+    assert len(set(CLASSES)) == 100
+    costs = superclass_costs(CLASSES)
+    assert ((costs == 1).sum(axis=0) == 4).all()
+    assert ((costs == 10).sum(axis=0) == 95).all()
+    shark, ray, rose = map(CLASSES.index, ("shark", "ray", "rose"))
+    assert (costs[shark, ray], costs[shark, rose], costs[shark, shark]) == (1, 10, 0)
+
+
+def test_taking_a_person_for_a_thing_is_dear_but_not_the_other_way_round():
+    costs = human_costs(CLASSES)
+    girl, boy, rose = map(CLASSES.index, ("girl", "boy", "rose"))
+    assert (costs[girl, rose], costs[rose, girl], costs[girl, boy]) == (10, 1, 1)
+    assert np.trace(costs) == 0
+
+
+def test_with_all_labels_the_frequentist_estimate_is_exact():
+    generator = np.random.default_rng(0)
+    score = generator.beta(4, 1.5, 2000)
+    prediction = generator.integers(3, size=2000)
+    wrong = generator.random(2000) > 0.8 * score
+    pool = MulticlassScores((prediction + wrong) % 3, prediction, score, ("a", "b", "c"))
+    few, every = ece_errors(pool, "simulated", (50, 2000), 20)
+    assert every.error[2] < 1e-12
+    assert every.error[:2].max() < 0.03 * full_ece(pool)
+    # The absolute value of noise is positive: the plain error of few labels is too large.
+    assert few.bias[2] > 0.02
+    assert few.error[0] < few.error[2]

@@ -9,7 +9,7 @@ from importlib import import_module
 import pytest
 
 from fairbench.cli.command import options_of, read
-from fairbench.components.papers import PAPERS, ROOT, NoOptions
+from fairbench.components.papers import PAPERS, ROOT, CrossValidations, NoOptions
 from fairbench.components.papers.black_box import estimation
 from fairbench.components.papers.few_labels import figures, tables
 from fairbench.components.papers.uncertainty_fairness import studies
@@ -89,6 +89,8 @@ def test_an_unknown_option_is_refused_in_a_line_that_names_the_valid_ones(
         (ground_truth.Options, "--cvs", "'--cvs' has no value: write cvs=NUMBER"),
         (ground_truth.Options, "cv=5", "unknown option 'cv': did you mean cvs?"),
         (ground_truth.Options, "jobs=0", "jobs is 0; it must be at least 1"),
+        (CrossValidations, "cvs=-3", "cvs is -3; it must be at least 1"),
+        (CrossValidations, "cvs=1.5", "cvs is '1.5'; it must be a whole number"),
         (NoOptions, "runs=5", "unexpected word 'runs=5': this command has no options"),
     ],
 )

@@ -1,5 +1,6 @@
 """The study of few labels: rates and summaries by hand, its numbers, and the labels it takes."""
 
+from math import exp, log
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,6 @@ import pytest
 from scipy import stats
 from sklearn.naive_bayes import GaussianNB
 
-from fairbench.cli.command import read
 from fairbench.components.datasets import adult as adult_file
 from fairbench.components.datasets import bank as bank_file
 from fairbench.components.papers import CONF, PAPERS
@@ -40,6 +40,8 @@ from fairbench.components.papers.few_labels.methods import (
     frequentist,
     intervals,
     label_orders,
+    measures,
+    number,
     prediction_powered,
     rate_name,
     true_difference,
@@ -48,7 +50,8 @@ from fairbench.components.papers.released_scores import partly_labelled
 from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError
 from fairbench.data.download import Archive
-from fairbench.inference.few_labels.calibration import BETA
+from fairbench.inference.few_labels.calibration import BETA, LLO, ShownLabels, log_likelihood
+from fairbench.inference.few_labels.pool import PosteriorFamily
 from fairbench.metrics.registry import (
     BINARY,
     accuracy,
@@ -318,16 +321,6 @@ def test_every_figure_is_drawn(one_pool, tmp_path):
         paths = draw_figure(paper, figure, CONF, tmp_path, Effort.FIRST)
         assert paths
         assert all(path.stat().st_size > 5000 for path in paths)
-
-
-def test_words_are_options():
-    options = read(figures.CurvesOptions, ["runs=5"])
-    assert options.runs == 5
-    assert read(tables.ErrorsOptions, ["csv=a=b"]).csv == Path("a=b")
-    with pytest.raises(UserError, match="whole number"):
-        read(figures.CurvesOptions, ["runs=few"])
-    with pytest.raises(UserError, match="did you mean"):
-        read(figures.CurvesOptions, ["runz=5"])
 
 
 def test_the_released_data_sets_are_described(one_pool, table):
@@ -614,3 +607,89 @@ def test_tuning_beats_both_extremes():
         prediction_powered(table, accuracy, power=power).error for power in (None, 1.0, 0.0)
     )
     assert (tuned <= np.minimum(full, none) * 1.001).all()
+
+
+def mapped(model, score, parameters):
+    """Return the calibrated score of parameters log a, log b and c."""
+    coefficients = model.coefficients(np.array([parameters], dtype=float))
+    return float(1 / (1 + np.exp(-coefficients @ model.features(np.array([score]))))[0, 0])
+
+
+def test_the_beta_prior_of_a_tpr_sees_positives_alone():
+    """Section 4.3: theta_g = P(decision 1 | y = 1, g)."""
+    counts = np.array([[5, 4, 1, 2]])  # 2 of 3 positives found
+    found = beta_parameters(counts, true_positive_rate, 1.0)
+    assert [float(part[0]) for part in found] == [1 + 2, 1 + 1]
+
+
+def test_a_groups_accuracy_is_of_labels_where_known_and_of_z_elsewhere():
+    """Equation 4.3, with scores that are calibrated: a = b = 1, c = 0."""
+    table = partly_labelled([0.9, 0.8, 0.3, 0.6], list("aaaa"), [0, 1, 0, 1])
+    family = PosteriorFamily.of(table, np.random.default_rng(0), draws=128, pool_noise=False)
+    rows, coefficients = np.array([0, 1]), np.array([[1.0, 1.0, 0.0]])
+    counts = family.counts(rows, family.shown(rows), coefficients, np.random.default_rng(0))
+    expected = (0 + 1 + (1 - 0.3) + 0.6) / 4  # labelled: one wrong, one right; then z of the others
+    assert accuracy(counts)[0, 0] == pytest.approx(expected)
+
+
+def test_beta_calibration_of_a_score():
+    """Equation 4.4: 1 / (1 + exp(-c - a log s + b log(1 - s))), a = 2, b = 1/2, c = 0.3."""
+    expected = 1 / (1 + exp(-0.3 - 2 * log(0.8) + 0.5 * log(1 - 0.8)))
+    assert mapped(BETA, 0.8, [log(2), log(0.5), 0.3]) == pytest.approx(expected)
+
+
+def test_beta_calibration_may_leave_scores_as_they_are_and_may_be_linear_in_the_log_odds():
+    """Equation 4.4: a = b = 1 and c = 0 is the identity; a = b is linear in the log odds."""
+    assert mapped(BETA, 0.8, [0, 0, 0]) == pytest.approx(0.8)
+    expected = 1 / (1 + exp(-0.3 - 2 * log(0.8 / 0.2)))
+    assert mapped(BETA, 0.8, [log(2), log(2), 0.3]) == pytest.approx(expected)
+    assert mapped(LLO, 0.8, [log(2), 0.3]) == pytest.approx(expected)
+
+
+def test_labels_are_bernoulli_of_the_calibrated_scores():
+    """Equation 4.5: f(0.8) for a label 1, 1 - f(0.3) for a label 0, f the identity."""
+    design = BETA.design(np.array([0.8, 0.3]), np.array([0, 0]), 1)
+    found = log_likelihood(np.array([[1.0, 1.0, 0.0]]), ShownLabels(design, np.array([1.0, 0.0])))
+    assert float(found[0]) == pytest.approx(log(0.8) + log(1 - 0.3))
+
+
+# Means, spreads and two groups as standard normals: mu_a, mu_b, mu_c; sigma; then each group.
+NORMALS = np.array([1.0, -2.0, 0.5, 1.0, 2.0, -1.0, 1.0, 0.0, -1.0, -2.0, 1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        pytest.param(0, (0.4 + 0.15 * 1, 0.4 + 0.15 * -2), id="4.6 and 4.9: log a"),
+        pytest.param(1, (0.4 * -2 + 0.30 * 0, 0.4 * -2 + 0.30 * 1), id="4.7 and 4.10: log b"),
+        pytest.param(2, (2 * 0.5 + 0.75 * -1, 2 * 0.5 + 0.75 * 2), id="4.8 and 4.11: c"),
+    ],
+)
+def test_a_groups_parameter_is_a_shared_mean_and_a_share_of_the_spread(place, expected):
+    """Equations 4.6 to 4.11: N(mu, sigma), mu of sd 0.4, 0.4, 2, sigma half-normal of .15, .75."""
+    theta = BETA.from_normals(NORMALS, 2)
+    assert theta[:, place] == pytest.approx(expected)
+
+
+def test_alpha_scales_both_widths_of_every_prior():
+    """Section 4.9.4: alpha = 3 gives N(0, 3 x 0.4) and a half-normal of 3 x 0.15."""
+    expected = 3 * 0.4 + 3 * 0.15 * 1
+    assert BETA.scaled(3).from_normals(NORMALS, 2)[0, 0] == pytest.approx(expected)
+
+
+def test_an_error_is_the_mean_distance_and_a_coverage_the_share_of_intervals():
+    """Sections 4.8.1 and 4.9.1, in points and percent: the truth is 0.10."""
+    said = measures(np.array([[0.12, 0.05, 0.2], [0.06, 0.0, 0.09]]), 0.10)
+    assert said["error"] == pytest.approx(100 * (0.02 + 0.04) / 2)
+    assert said["coverage"] == 100 * 1 / 2
+
+
+def test_a_printed_number_scatters_by_its_third_and_its_label_orders():
+    """Section 4.6 holds one third out: ours, of two, each with 4 orders of variance 8."""
+    # The variance over 4 orders is 6, of which the unbiased one is 6 x 4 / 3 = 8.
+    rows = pd.DataFrame({"error": [3.0, 9.0], "sd": [6**0.5] * 2, "defined": [4, 4]})
+    found = number(rows, coverage=False, runs=100)
+    split = 18 - 8 / 4  # the variance of 3 and 9 is 18, of which 2 are the orders'
+    assert found.mean == 6
+    assert found.sd == pytest.approx((split + 8 / 100) ** 0.5)
+    assert found.error == pytest.approx((split + 8 / 100 + 18 / 2) ** 0.5)

@@ -1,14 +1,16 @@
 """Uncertainty fairness: ratios of groups, verdicts, directions, capacity, sequences, ACS income."""
 
 import io
+import math
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from rich.console import Console
 
 from fairbench.cli.command import Results
-from fairbench.components.datasets import simulated_sequences
+from fairbench.components.datasets import kuzucu, simulated_sequences
 from fairbench.components.papers import PAPERS
 from fairbench.components.papers.engine.matching import Effort
 from fairbench.components.papers.uncertainty_fairness import figures, studies, tables
@@ -19,6 +21,8 @@ from fairbench.components.papers.uncertainty_fairness.tables import (
     NETWORKS,
     directions_seen,
     mean_series,
+    negative_log_likelihood,
+    of_groups,
     ratio_series,
     ratios,
 )
@@ -449,3 +453,51 @@ def test_test_rows_stay_and_training_rows_are_nested():
     for smaller, larger in zip(result[:3], result[1:4], strict=True):
         assert np.isin(smaller.train, larger.train).all()
     assert not np.isin(result[0].train, result[len(ACS_SIZES)].train).all()
+
+
+def test_uncertainty_fairness_is_the_ratio_of_the_groups_means():
+    """Equations (8) and (27): U(D, f, G=0) / U(D, f, G=1), each a mean over the group's rows."""
+    members = np.array([[0.5, 0.9, 0.8, 1.0]])
+    people = pd.DataFrame({"group": pd.Categorical(["0", "0", "1", "1"])})
+    rows = of_groups(members, np.array([1.0, 1.0, 1.0, 1.0]), people)
+    frame = pd.DataFrame([{"dataset": "sd1", "run": "0", "repeat": 0, **row} for row in rows])
+    first = (2 * 0.5 * 0.5 + 2 * 0.9 * 0.1) / 2
+    second = (2 * 0.8 * 0.2 + 2 * 1.0 * 0.0) / 2
+    found = ratios(frame, "sd1", "group", "aleatoric_uncertainty")
+    assert found.to_numpy() == pytest.approx([first / second])
+
+
+@pytest.mark.parametrize(
+    ("name", "group", "mean", "variance", "covariance"),
+    [("sd1", 1, 7, 15, 10), ("sd2", 0, 10, 100, 30), ("sd2", 1, 7, 5, 1), ("sd3", 0, 2, 7, 3)],
+)
+def test_the_synthetic_groups_are_normals_around_minus_and_plus_a_mean(
+    name, group, mean, variance, covariance
+):
+    """Equations (12) to (19), by their moments; (16) prints [5, 1; 5, 1], read as [5, 1; 1, 5]."""
+    normal = kuzucu.GROUPS[name][group]
+    assert (normal.mean, normal.variance, normal.covariance) == (mean, variance, covariance)
+    # On the line x1 = x2 = z, log P(1 | x) / P(0 | x) is 4 mean z / (variance + covariance).
+    odds = 4 * mean * 0.1 / (variance + covariance)
+    expected = 1 / (1 + math.exp(-odds))
+    assert normal.probability(np.array([[0.1, 0.1]])) == pytest.approx(expected)
+
+
+def test_the_square_of_group_0_of_sd1_lies_between_0_and_1_of_one_label():
+    """Equations (10) and (11): Beta(1/2, 1/2) has mean 1/2 and variance 1/8."""
+    points = kuzucu.BetaSquare(rising=True).draw(40_000, 1, np.random.default_rng(0))
+    assert points.mean() == pytest.approx(0.5 / (0.5 + 0.5), abs=0.01)
+    assert points.var() == pytest.approx(0.5 * 0.5 / ((0.5 + 0.5) ** 2 * (0.5 + 0.5 + 1)), abs=0.01)
+    assert points.min() >= 0 and points.max() <= 1
+
+
+def test_the_likelihood_is_the_mean_over_draws_of_minus_the_log_of_the_softmax():
+    """Equation (22), L_NLL, and the softmax twice of the cause: e^p over e^p and e^(1 - p)."""
+    scores = torch.tensor([[[0.0, math.log(3)]], [[0.0, 0.0]]])
+    label = torch.tensor([1])
+    expected = 0.5 * -math.log(3 / 4) + 0.5 * -math.log(1 / 2)
+    assert negative_log_likelihood(scores, label).item() == pytest.approx(expected)
+    first = math.exp(0.75) / (math.exp(0.75) + math.exp(0.25))
+    expected = 0.5 * -math.log(first) + 0.5 * -math.log(1 / 2)
+    twice = negative_log_likelihood(scores, label, twice=True).item()
+    assert twice == pytest.approx(expected, rel=1e-6)

@@ -22,8 +22,9 @@ from fairbench.components.algorithms.learners.linear_svm import LinearSVM
 from fairbench.components.algorithms.learners.logistic_regression import LogisticRegression
 from fairbench.components.algorithms.learners.svm import SVM
 from fairbench.components.datasets import german, simulated
-from fairbench.components.papers.uncertainty_matters import ground_truth
+from fairbench.components.papers.uncertainty_matters import ground_truth, readings
 from fairbench.components.papers.uncertainty_matters.ground_truth import ALGORITHMS, study
+from fairbench.components.papers.uncertainty_matters.readings import RHOS, measure
 from fairbench.components.papers.uncertainty_matters.solvers import (
     FOLDS,
     held_out_labels,
@@ -160,3 +161,20 @@ def test_all_algorithms_are_of_one_data_set():
     for given in studies:
         needed = given.intervention.capabilities.needs
         assert not needed or needed in given.learner.capabilities.gives
+
+
+def test_nothing_needs_to_be_run_for_any_of_the_13():
+    measured = measure()
+    assert list(measured.counts) == list(ALGORITHMS)
+    assert (measured.ratios["SVM"] == 1).all()
+    for name in ALGORITHMS:
+        assert measured.cvs(name) >= readings.FEW
+        worths = [np.asarray(measured.effective_fraction(name, rho)) for rho in RHOS]
+        assert all((worth > 0).all() and np.isfinite(worth).all() for worth in worths)
+
+
+def test_cross_validations_of_a_results_folder_are_taken_where_it_has_more(monkeypatch, tmp_path):
+    few, many = (np.ones((n, 2, 4), np.int64) for n in (readings.FEW - 1, readings.FEW + 1))
+    for result, expected in ((few, readings.FEW), (many, readings.FEW + 1)):
+        monkeypatch.setattr(readings.ground_truth, "load", lambda name, results, f=result: f)
+        assert len(readings.most_counts("LR", tmp_path)) == expected

@@ -94,13 +94,12 @@ def test_posterior_is_narrower_than_the_predictive_and_widens_with_rho():
 
 
 def test_events_count_practical_differences():
-    delta = np.array([[0.02, 0.02], [0.02, 0.0], [-0.02, 0.005], [0.0, 0.0], [0.02, -0.02]])
-    shares = events(np.vstack([delta, [np.nan, 0.0]]))
+    """Definition 3.1: on the edge of the region, 0.01 wide each way, two are equivalent."""
+    delta = [[0.02, 0.02], [0.02, 0], [-0.02, 0.005], [0, 0], [0.02, -0.02], [0.01, -0.01]]
+    shares = events(np.array([*delta, [np.nan, 0.0]]))
     accuracy, gap = OBJECTIVES
-    assert shares["A >> B"] == pytest.approx(0.4)
-    assert shares["B >> A"] == pytest.approx(0.2)
-    assert shares["A ~ B"] == pytest.approx(0.2)
-    assert shares[f"A {accuracy}, B {gap}"] == pytest.approx(0.2)
+    asked = ("A >> B", "B >> A", "A ~ B", f"A {accuracy}, B {gap}")
+    assert [shares[event] for event in asked] == pytest.approx([2 / 6, 1 / 6, 2 / 6, 1 / 6])
     assert sum(shares.values()) == pytest.approx(1)
 
 

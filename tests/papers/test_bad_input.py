@@ -41,14 +41,6 @@ def test_what_does_not_exist_is_one_line(words, run, line, tmp_path, capsys):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_study_that_does_not_exist_is_one_line(tmp_path):
-    done = warm.run(
-        ["-m", "papers.fairlyuncertain.ranking"], cwd=ROOT, timeout=60, environment={}, fresh=True
-    )
-    assert done.returncode != 0 and done.stderr.count("\n") == 1
-    assert "No module named papers.fairlyuncertain.ranking" in done.stderr
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """Return the folder that the wheel is unpacked in, beside which there is no folder of data."""

@@ -16,13 +16,6 @@ from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import Effort
 from fairbench.components.papers.engine.running import draw_figure
 from fairbench.components.papers.few_labels import figures, methods, tables
-from fairbench.components.papers.few_labels.figures import (
-    PUBLISHED,
-    Population,
-    by_normal,
-    by_simulation,
-    chance,
-)
 from fairbench.components.papers.few_labels.methods import (
     AS_PUBLISHED,
     POOL_NOISE,
@@ -174,10 +167,9 @@ def one_pool(table, monkeypatch):
         asked.append((attribute, flip))
         return table
 
-    for module in (methods, figures, figures):
+    for module in (methods, figures):
         monkeypatch.setattr(module, "third_of", third_of)
-    for module in (methods, tables):
-        monkeypatch.setattr(module, "released_pool", lambda key, *, as_released: table)
+    monkeypatch.setattr(methods, "released_pool", lambda key, *, as_released: table)
     yield asked
 
 
@@ -467,28 +459,30 @@ def test_naive_bayes_has_the_released_scores(dataset):
 
 
 def test_the_published_number_is_that_of_the_example():
-    assert by_normal(Population()) == pytest.approx(PUBLISHED, rel=0.03)
-    assert chance(Population(), PUBLISHED, rng(0, "test")) == pytest.approx(0.95, abs=0.01)
+    assert figures.by_normal(figures.Population()) == pytest.approx(figures.PUBLISHED, rel=0.03)
+    assert figures.chance(figures.Population(), figures.PUBLISHED, rng(0, "test")) == pytest.approx(
+        0.95, abs=0.01
+    )
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("margin", [0.02, 0.05])
 def test_closed_form_and_simulation_agree(margin):
-    population = Population(shares=(0.5, 0.5), base_rates=(0.3, 0.5), rates=(0.7, 0.6))
-    expected = by_normal(population, margin)
-    result = by_simulation(population, margin=margin, step=20)
+    population = figures.Population(shares=(0.5, 0.5), base_rates=(0.3, 0.5), rates=(0.7, 0.6))
+    expected = figures.by_normal(population, margin)
+    result = figures.by_simulation(population, margin=margin, step=20)
     assert result == pytest.approx(expected, rel=0.05)
-    assert chance(population, expected, rng(1, "test"), margin=margin) > 0.94
+    assert figures.chance(population, expected, rng(1, "test"), margin=margin) > 0.94
 
 
 def test_a_group_of_a_quarter_of_the_size_takes_four_times_the_rows():
-    even, uneven = (Population((1 - s, s), (1, 1), (1.0, 0.5)) for s in (0.4, 0.1))
-    assert by_normal(uneven) == pytest.approx(4 * by_normal(even), abs=4)
+    even, uneven = (figures.Population((1 - s, s), (1, 1), (1.0, 0.5)) for s in (0.4, 0.1))
+    assert figures.by_normal(uneven) == pytest.approx(4 * figures.by_normal(even), abs=4)
 
 
 def test_samples_without_positives_count_as_outside():
-    lonely = Population(shares=(1.0, 0.0))
-    assert chance(lonely, 100, np.random.default_rng(0)) == 0
+    lonely = figures.Population(shares=(1.0, 0.0))
+    assert figures.chance(lonely, 100, np.random.default_rng(0)) == 0
 
 
 ALL_RATES = [

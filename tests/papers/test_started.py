@@ -1,7 +1,7 @@
 """``fairbench paper W table=N run=true quick=true``, as a reader gives it: nothing is replaced.
 
-It is started in a clone and from the wheel in an empty folder, until it has stored a result: the
-first table of each paper, and in ``make test-slow`` every table and figure.
+It is started in a clone and from the wheel in an empty folder, until it has stored a result, by
+``make test-slow``: every table and figure.
 """
 
 import pytest
@@ -12,7 +12,6 @@ from tests.conformance import trees
 from tests.harness import ROOT
 
 PAPERS = papers_in(ROOT / "papers")
-WITH_TABLES = [name for name in PAPERS if (ROOT / "papers" / name / "published.csv").is_file()]
 SECONDS = 250
 
 
@@ -46,14 +45,6 @@ def started(place, *words):
     works = missing or done.returncode == 0 or stored(folder / "results") > before
     said = f"{' '.join(words)}: exit {done.returncode}, {done.stdout}{done.stderr}"
     return "" if works and "Traceback" not in done.stderr else said
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", WITH_TABLES)
-def test_the_first_table_of_a_paper_is_run(name, place):
-    table = next(iter(Paper.read(name, ROOT / "papers").tables))
-    told = started(place, name, f"table={table}")
-    assert not told, told
 
 
 @pytest.mark.slow

@@ -35,16 +35,7 @@ from fairbench.evaluation.table import COSTS
 from fairbench.metrics.registry import find
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import refuse_pack
-from fairbench_rank.approaches import (
-    ABOUT,
-    APPROACH,
-    approach_name,
-    approach_table,
-    epsilon_of,
-    fewest_tasks,
-    is_approaches,
-    read_approaches,
-)
+from fairbench_rank import approaches
 from fairbench_rank.approaches import TASK as TASK_COLUMNS
 
 METHOD, TASK, SPLIT, ITEM, FAMILY = "method", "task", "split", "item", "family"
@@ -1082,13 +1073,13 @@ def benchmark_scores(
     """
     refuse_pack(path)
     left_out = ""
-    if is_approaches(path):
-        wide = read_approaches(path)
+    if approaches.is_approaches(path):
+        wide = approaches.read_approaches(path)
     elif path.is_dir() and len(Catalogue(path)):
         counted, left_out = Catalogue(path).counted(())
         if not len(counted):
             raise UserError(f"{path} has no finished runs to rank; {left_out}".rstrip("; "))
-        wide = approach_table(list(counted))
+        wide = approaches.approach_table(list(counted))
     else:
         read = _read_files(path, items=items)
         return None if read is None else with_scores(read, scores)
@@ -1107,7 +1098,7 @@ def select_approaches_with_enough_tasks(table: BenchmarkTable) -> BenchmarkTable
     names = [score.name for score in table.scores]
     measured = table.frame[table.frame[names].notna().any(axis=1)]
     tasks = measured[TASK].nunique()
-    fewest = fewest_tasks(tasks)
+    fewest = approaches.fewest_tasks(tasks)
     has_score = measured[names].notna().groupby([measured[METHOD], measured[TASK]]).any()
     counts = has_score.groupby(METHOD).sum().min(axis=1)
     enough = counts.reindex(table.frame[METHOD].unique(), fill_value=0) >= fewest
@@ -1129,25 +1120,27 @@ def with_methods_and_tasks(wide: pd.DataFrame) -> pd.DataFrame:
     The columns ``method`` and ``task`` have the names that a ranking uses.
     """
     wide = wide[(wide["setting"] == "").to_numpy()]
-    wide = wide.sort_values([*TASK_COLUMNS, *APPROACH, "seed", "repeat"], kind="stable")
+    wide = wide.sort_values([*TASK_COLUMNS, *approaches.APPROACH, "seed", "repeat"], kind="stable")
     wide = wide.reset_index(drop=True)
-    code = wide.groupby([*APPROACH], sort=False).ngroup().to_numpy()
-    first = wide[~wide.duplicated([*APPROACH])]
-    names = np.array([approach_name(row) for row in first.to_dict("records")], dtype=object)
+    code = wide.groupby([*approaches.APPROACH], sort=False).ngroup().to_numpy()
+    first = wide[~wide.duplicated([*approaches.APPROACH])]
+    names = np.array(
+        [approaches.approach_name(row) for row in first.to_dict("records")], dtype=object
+    )
     return wide.assign(method=names[code], task=wide["dataset"].str.cat(wide["protect"], sep=", "))
 
 
 def approaches_as_methods(wide: pd.DataFrame) -> BenchmarkTable:
     """Return a table of approaches as a table of scores."""
     labelled = with_methods_and_tasks(wide)
-    names = [n for n in wide if n not in (*ABOUT, *COSTS)]
+    names = [n for n in wide if n not in (*approaches.ABOUT, *COSTS)]
     costs = [name for name in COSTS if name in wide]
     split = (
         labelled["seed"].astype(str).str.cat(labelled["repeat"].astype(int).astype(str), sep=".")
     )
     keys = {"method": labelled["method"], "task": labelled["task"], "split": split}
     frame = pd.DataFrame({**keys, "family": labelled["family"], **labelled[[*names, *costs]]})
-    scores = [Score(name, _direction(name), epsilon=epsilon_of(name)) for name in names]
+    scores = [Score(name, _direction(name), epsilon=approaches.epsilon_of(name)) for name in names]
     return BenchmarkTable(tidy(frame, RUNS), RUNS, tuple(scores), tuple(costs))
 
 

@@ -36,18 +36,7 @@ from fairbench.core.files import unsealed_json
 from fairbench.core.options import from_plain
 from fairbench.core.processes import JsonFile
 from fairbench.core.text import natural, quoted, shortened
-from fairbench.data.columns import (
-    ColumnRef,
-    check_score,
-    each_value,
-    labels_of,
-    labels_with_names,
-    name_rows_in_errors,
-    notes_on_decisions,
-    plain_pair,
-    scores_of,
-    spelled,
-)
+from fairbench.data import columns
 from fairbench.data.groups import MOST_GROUPS, cross_groups
 from fairbench.data.tables import check_columns
 from fairbench.evaluation.findings import CHANGED, DRIFTED, PASSED
@@ -103,20 +92,26 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
     check_columns(file, [*filter(None, (time, options.id))], list(map(str, frame.columns)))
     if time:
         frame = sort_by_period(frame, options.time, file)
-    with name_rows_in_errors(frame, options.id):
+    with columns.name_rows_in_errors(frame, options.id):
         label, label_names = _labels(frame, options, names)
-        score = scores_of(frame, ColumnRef(file, options.score)) if options.score else None
+        score = (
+            columns.scores_of(frame, columns.ColumnRef(file, options.score))
+            if options.score
+            else None
+        )
         if score is not None:
-            check_score(label, score, file, options.score)
-        direction = direction_of(label_names, spelled(options.favourable), options.decision)
+            columns.check_score(label, score, file, options.score)
+        direction = direction_of(label_names, columns.spelled(options.favourable), options.decision)
         decision = read_decisions(frame, audit_options, direction, score)
     check_said(direction, audit_options, cross_groups(frame, options.group[0]), decision)
     if column := options.prediction:
-        for sentence in notes_on_decisions(frame[column], column, label_names, direction.decisions):
+        for sentence in columns.notes_on_decisions(
+            frame[column], column, label_names, direction.decisions
+        ):
             note(sentence)
     columns_but_label = [name for name in audit_options.columns if name != options.target]
     if options.id:
-        ColumnRef(file, options.id).refuse_blank(frame[options.id], "an identifier")
+        columns.ColumnRef(file, options.id).refuse_blank(frame[options.id], "an identifier")
         columns_but_label.append(options.id)
     parts = (frame[name].astype(str) for name in columns_but_label)
     text = ["\x1f".join(row) for row in zip(*parts, strict=True)]
@@ -140,15 +135,15 @@ def _labels(
     """Return the labels, NaN where unknown, and what 0 and 1 are called."""
     file, decided = options.path.name, options.prediction
     text = frame[options.target] if options.target else pd.Series("", frame.index)
-    label_column = ColumnRef(file, options.target or "label")
-    present = {*map(spelled, text.unique())} - {""}
+    label_column = columns.ColumnRef(file, options.target or "label")
+    present = {*map(columns.spelled, text.unique())} - {""}
     # Decisions tell what labels do not yet.
-    if not names and decided and len(present) < 2 and not plain_pair(present):
+    if not names and decided and len(present) < 2 and not columns.plain_pair(present):
         positive = options.positive or options.decision.partition("/")[0]
-        _, names = labels_of(frame[decided], ColumnRef(file, decided), positive)
+        _, names = columns.labels_of(frame[decided], columns.ColumnRef(file, decided), positive)
     if not names:
-        return labels_of(text, label_column, options.positive)
-    return labels_with_names(text, label_column, names)
+        return columns.labels_of(text, label_column, options.positive)
+    return columns.labels_with_names(text, label_column, names)
 
 
 # Dates as the periods they lie in, and the order of periods.
@@ -204,7 +199,7 @@ def sort_by_period(frame: pd.DataFrame, time: str, file: str) -> pd.DataFrame:
     UserError : a row without a period, or with a date that is none.
     """
     name, unit = period_asked(time)
-    ColumnRef(file, name).refuse_blank(frame[name], "a period")
+    columns.ColumnRef(file, name).refuse_blank(frame[name], "a period")
     if unit:
         frame = frame.assign(**{name: periods_of(frame[name], unit, file)})
     ordered = sorted(frame[name].unique(), key=natural)
@@ -239,7 +234,7 @@ def keys_of(rows: pd.Series) -> pd.Series:
         plain = row.encode(errors="backslashreplace")
         return base64.b64encode(hashlib.blake2b(plain, digest_size=_KEY * 3 // 4).digest()).decode()
 
-    codes, keys = each_value(rows, key)
+    codes, keys = columns.each_value(rows, key)
     return pd.Series(np.array(keys, dtype=object)[codes], rows.index)
 
 

@@ -22,13 +22,7 @@ import numpy as np
 
 from fairbench.audits.question import Gating
 from fairbench.cli.command import EXPORTED, Command, Results, check_predictions, narrow_options
-from fairbench.cli.verbs.audit import (
-    GateFiles,
-    check_asked,
-    print_and_write,
-    settle,
-    with_policy,
-)
+from fairbench.cli.verbs import audit
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
 from fairbench.core.text import count
@@ -50,7 +44,7 @@ ALARM = 1
 
 
 @dataclass(frozen=True)
-class _Options(Results, GateFiles, Gating, WatchOptions):
+class _Options(Results, audit.GateFiles, Gating, WatchOptions):
     """What is watched, and where the state and the page are.
 
     Attributes
@@ -71,8 +65,8 @@ def watch(options: _Options) -> int:
     """Look at the file, keep what was found, print and write it; return the exit status."""
     from fairbench_watch.page import watch_document
 
-    options = with_policy(options, WatchGate)
-    check_asked(options)
+    options = audit.with_policy(options, WatchGate)
+    audit.check_asked(options)
     conditions = conditions_of(options.fail_if)
     if not options.state:
         raise UserError(
@@ -94,14 +88,14 @@ def watch(options: _Options) -> int:
     beside = options.results / "report" / f"watch-{file.path.stem}"
     folder = Path(options.out or beside)
     document = watch_document(state, before)
-    print_and_write(document, lambda: folder, "watch", more=f"; state: {options.state}")
+    audit.print_and_write(document, lambda: folder, "watch", more=f"; state: {options.state}")
     if not conditions:
         return ALARM if state.alarms else 0
     # It costs no more of the error rate: the intervals of all gaps hold together, at every look.
     attributes = list(state.groups)
     single = by_attribute(conditions, attributes, attributes)
     gate = Gate(tuple(_statement(one, state) for one in single), options.require)
-    status = settle(gate, options, state.options.path)
+    status = audit.settle(gate, options, state.options.path)
     return ALARM if state.alarms else status
 
 

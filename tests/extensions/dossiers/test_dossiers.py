@@ -24,18 +24,8 @@ from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.document.writing import FORMS
+from fairbench_dossiers import documents
 from fairbench_dossiers import documents as rulebook
-from fairbench_dossiers.documents import (
-    DECISIONS,
-    DOCUMENT,
-    FACT,
-    MEASURE,
-    SCORES,
-    names_told,
-    pack_names,
-    pack_of,
-    read_pack,
-)
 from fairbench_dossiers.verb import dossiers as functions
 from tests.harness import ROOT
 
@@ -138,7 +128,7 @@ def test_facts_are_all_asked_for(dossiers):
             question["key"] for question in dossier["asked"] if question["status"] == "missing"
         }
         asked = {question["key"] for question in dossier["asked"]}
-        assert missing == set(names_told(pack_of(kind).rules)) & asked
+        assert missing == set(documents.names_told(documents.pack_of(kind).rules)) & asked
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -349,7 +339,7 @@ SECOND = RULE.replace("2020-01-01", "2027-01-01").replace("Calculate", "Compute"
 
 
 def toy(rules=RULE, pack=PACK):
-    return read_pack(pack + rules)
+    return documents.read_pack(pack + rules)
 
 
 def is_typed(record):
@@ -376,14 +366,16 @@ def hold_together(first, second):
 
 def check_pack(name, text):
     """Check the pack that is in the file of that name."""
-    pack = read_pack(text)
+    pack = documents.read_pack(text)
     assert is_typed(pack), "a field of another type"
     assert pack.name == name, "another name than that of its file"
     assert pack.review_by >= pack.checked, "review_by is before checked"
     for rule in pack.rules:
         assert is_typed(rule), "a field of another type"
-        assert rule.asks in (MEASURE, FACT, DOCUMENT), "asks for something else"
-        assert rule.when in ("", SCORES, DECISIONS), "about something else"
+        assert rule.asks in (documents.MEASURE, documents.FACT, documents.DOCUMENT), (
+            "asks for something else"
+        )
+        assert rule.when in ("", documents.SCORES, documents.DECISIONS), "about something else"
         assert len(rule.quote.split()) <= LONGEST_QUOTE, "too long a quote"
         assert bool(rule.quote) == (rule.source is not None), "a quote needs its source"
         assert rule.ends is None or rule.ends > rule.effective, "ends before it is effective"
@@ -397,7 +389,7 @@ def check_pack(name, text):
         assert not hold_together(first, second), "two rules hold on the same day"
 
 
-@pytest.mark.parametrize("name", pack_names())
+@pytest.mark.parametrize("name", documents.pack_names())
 def test_every_pack_is_right(name):
     place = files(rulebook.__package__).joinpath("rules", f"{name}.toml")
     check_pack(name, place.read_text(encoding="utf-8"))
@@ -446,7 +438,7 @@ def test_the_version_of_a_rule_is_that_of_the_day():
 def test_what_does_not_apply_yet_is_not_said_to_be_in_force():
     assert toy().status_on(date(2019, 12, 31)) == "not yet in force"
     assert toy().status_on(date(2020, 1, 1)) == "in force"
-    assert pack_of("colorado").status_on(date(2022, 1, 1)) == "repealed"
+    assert documents.pack_of("colorado").status_on(date(2022, 1, 1)) == "repealed"
 
 
 def test_rules_that_have_all_ended_are_refused():
@@ -467,7 +459,7 @@ def test_what_is_not_sure_is_said():
 @pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_pack_past_its_date_says_so_on_the_first_page(folder, kind, monkeypatch, capsys):
-    late = pack_of(kind).review_by + timedelta(days=1)
+    late = documents.pack_of(kind).review_by + timedelta(days=1)
     for_one, page = shown(folder, kind, f"as_of={late.isoformat()}")
     assert any("may no longer hold" in warning for warning in for_one["rules"]["warnings"])
     assert "may no longer hold" in page
@@ -476,7 +468,7 @@ def test_a_pack_past_its_date_says_so_on_the_first_page(folder, kind, monkeypatc
     by_clock, page = shown(folder, kind)
     assert by_clock["rules"] == for_one["rules"] and "may no longer hold" in page
     monkeypatch.undo()
-    within, page = shown(folder, kind, f"as_of={pack_of(kind).checked.isoformat()}")
+    within, page = shown(folder, kind, f"as_of={documents.pack_of(kind).checked.isoformat()}")
     assert "may no longer hold" not in json.dumps(within) + page
 
 
@@ -485,7 +477,7 @@ def test_rules_that_are_not_verified_are_named_on_the_first_page(folder, kind, c
     result, page = shown(folder, kind)
     printed = " ".join(capsys.readouterr().out.split())
     unread = [question for question in result["asked"] if not question["quote"]]
-    rules = pack_of(kind).on(rulebook.today())
+    rules = documents.pack_of(kind).on(rulebook.today())
     assert f"{sum(rule.verified for rule in rules)} of {len(rules)} items verified" in printed
     words = "could not be checked against a published text"
     assert bool(unread) == (words in page)
@@ -497,7 +489,7 @@ def test_rules_that_are_not_verified_are_named_on_the_first_page(folder, kind, c
 def test_every_measure_is_answered(folder, kind):
     result = made(folder, kind)
     for question in result["asked"]:
-        if question["asks"] == MEASURE:
+        if question["asks"] == documents.MEASURE:
             assert question["answer"], question["key"]
         assert question["what"] in json.dumps(result, ensure_ascii=False)
 
@@ -513,8 +505,8 @@ def test_other_forms_of_a_day_are_refused_in_a_line(capsys, text, words):
 def test_the_list_names_every_pack_and_says_what_was_repealed(capsys):
     assert main(["dossier", "list", "as_of=2026-11-23"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    for name in pack_names():
-        pack = pack_of(name)
+    for name in documents.pack_names():
+        pack = documents.pack_of(name)
         assert name in printed and pack.jurisdiction in printed
         assert pack.about in printed
     assert "SB 24-205 was repealed and replaced by SB 26-189" in printed

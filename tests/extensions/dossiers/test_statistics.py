@@ -10,12 +10,7 @@ from scipy import stats
 
 from fairbench.inference.gaps import StandardisedRates, ratios_to_group
 from fairbench.inference.rates import rate_limits
-from fairbench_dossiers.lending import (
-    adjusted_mean_differences,
-    among_best,
-    mean_differences,
-    odds_ratios,
-)
+from fairbench_dossiers import lending
 
 SOLAS = json.loads((Path(__file__).parent / "solas" / "answers.json").read_text())
 GROUPS = ("White", "Black", "Asian")
@@ -45,7 +40,7 @@ def test_ratios_of_rates_and_of_odds_equal_solas(case):
     granted, people = counts(codes, frame["granted"])
     ratios = ratios_to_group(rate_limits(granted, people), 0)[0]
     assert answers["air"] == by_group(ratios.value)
-    odds = odds_ratios((granted, granted[0]), (people, people[0]))
+    odds = lending.odds_ratios((granted, granted[0]), (people, people[0]))
     assert answers["odds_ratio"] == by_group(odds.value)
 
 
@@ -54,7 +49,7 @@ def test_ratios_among_the_best_equal_solas(case, side):
     frame, codes, answers = case
     expected = answers[f"air_of_best_{side}"]
     for share in {float(key.partition("|")[2]) for key in expected}:
-        best, _ = among_best(frame["score"].to_numpy(), share, high=side == "high")
+        best, _ = lending.among_best(frame["score"].to_numpy(), share, high=side == "high")
         chosen, people = counts(codes, best)
         rates = chosen / people
         of_share = {name: expected[f"{name}|{share}"] for name in GROUPS[1:]}
@@ -83,9 +78,9 @@ def test_ratios_in_and_over_segments_equal_solas(case):
 def test_mean_differences_equal_solas(case):
     frame, codes, answers = case
     for name in ("score", "apr"):
-        ours = mean_differences(frame[name].to_numpy(), codes, 0)
+        ours = lending.mean_differences(frame[name].to_numpy(), codes, 0)
         assert answers[f"smd_{name}"] == by_group(100 * ours.value)
-    left = mean_differences(frame["apr"].to_numpy(), codes, 0, factors(frame))
+    left = lending.mean_differences(frame["apr"].to_numpy(), codes, 0, factors(frame))
     assert answers["residual_smd_apr"] == by_group(100 * left.value)
 
 
@@ -101,14 +96,14 @@ def test_adjusted_differences_are_the_coefficients_of_a_regression(case):
         float
     )
     coefficients = np.linalg.solve(design.T @ design, design.T @ y)
-    ours = adjusted_mean_differences(y, codes, 0, factors(frame))
+    ours = lending.adjusted_mean_differences(y, codes, 0, factors(frame))
     np.testing.assert_allclose(ours.value[1:], coefficients[:2] / y.std(ddof=1), rtol=1e-8)
 
 
 def test_a_factor_that_tells_the_group_leaves_nothing_to_compare():
     draw = np.random.default_rng(0)
     codes, y = np.repeat([0, 1, 2], 40), draw.normal(size=120)
-    ours = adjusted_mean_differences(y, codes, 0, (codes == 1).astype(float)[:, None])
+    ours = lending.adjusted_mean_differences(y, codes, 0, (codes == 1).astype(float)[:, None])
     assert np.isnan([ours.value[1], ours.lower[1]]).all()
     assert np.isfinite([ours.value[2], ours.lower[2]]).all()
 
@@ -118,7 +113,7 @@ def test_units_of_prices_and_factors_do_not_matter():
     codes = draw.integers(0, 3, 300)
     x = draw.normal(size=(300, 2))
     y = x @ [1, 2] + 0.3 * codes + draw.normal(size=300)
-    for function in (adjusted_mean_differences, mean_differences):
+    for function in (lending.adjusted_mean_differences, lending.mean_differences):
         plain, other = function(y, codes, 0, x), function(1e4 * y - 7, codes, 0, 1e3 * x + 5)
         for one, two in zip(plain, other, strict=True):
             np.testing.assert_allclose(one, two, rtol=1e-6)
@@ -128,10 +123,10 @@ def test_intervals_of_means_need_20_rows_of_both_groups_and_hold_their_values():
     draw = np.random.default_rng(2)
     codes = np.repeat([0, 1, 2], [60, 19, 20])
     y = draw.exponential(size=99)
-    ours = mean_differences(y, codes, 0)
+    ours = lending.mean_differences(y, codes, 0)
     assert np.isnan(ours.lower[1]) and np.isfinite(ours.value[1])
     assert ours.lower[2] < ours.value[2] < ours.upper[2]
-    nothing = mean_differences(np.ones(99), codes, 0)
+    nothing = lending.mean_differences(np.ones(99), codes, 0)
     assert np.isnan(nothing.value[1:]).all()
 
 
@@ -139,7 +134,7 @@ def test_an_interval_of_plain_means_is_nearly_that_of_students_test():
     """Without skewness, of groups of one size and at a difference of 0."""
     draw = np.random.default_rng(3)
     codes, y = np.repeat([0, 1], 4000), draw.normal(size=8000)
-    ours = mean_differences(y, codes, 0)
+    ours = lending.mean_differences(y, codes, 0)
     student = stats.ttest_ind(y[codes == 1], y[codes == 0]).confidence_interval()
     width = (student.high - student.low) / y.std(ddof=1)
     assert ours.upper[1] - ours.lower[1] == pytest.approx(width, rel=0.02)
@@ -156,7 +151,7 @@ def test_an_interval_of_plain_means_is_nearly_that_of_students_test():
     ],
 )
 def test_odds_of_counts_of_zero_have_intervals(granted, people, value, lower, upper):
-    ours = [float(end) for end in odds_ratios(granted, people)]
+    ours = [float(end) for end in lending.odds_ratios(granted, people)]
     assert ours[0] == pytest.approx(value, nan_ok=True)
     assert not np.isnan(ours[1:]).any()
     assert lower is None or ours[1] == lower
@@ -164,8 +159,8 @@ def test_odds_of_counts_of_zero_have_intervals(granted, people, value, lower, up
 
 
 def test_odds_turn_round_with_the_groups_and_with_the_outcome():
-    one = odds_ratios((12, 30), (40, 50))
-    for other in (odds_ratios((30, 12), (50, 40)), odds_ratios((28, 20), (40, 50))):
+    one = lending.odds_ratios((12, 30), (40, 50))
+    for other in (lending.odds_ratios((30, 12), (50, 40)), lending.odds_ratios((28, 20), (40, 50))):
         np.testing.assert_allclose(1 / np.array(one), np.array(other)[[0, 2, 1]], rtol=1e-9)
 
 
@@ -175,25 +170,25 @@ def test_the_interval_of_odds_holds_by_enumeration():
         share = np.outer(
             stats.binom.pmf(np.arange(n + 1), n, p), stats.binom.pmf(range(m + 1), m, q)
         )
-        ours, truth = odds_ratios((x, y), (n, m)), p * (1 - q) / (q * (1 - p))
+        ours, truth = lending.odds_ratios((x, y), (n, m)), p * (1 - q) / (q * (1 - p))
         assert share[(ours.lower <= truth) & (truth <= ours.upper)].sum() > 0.93
 
 
 def test_the_best_have_the_cut_and_ties_are_all_in():
     score = np.array([1.0, 2.0, 2.0, 3.0])
-    assert among_best(score, 0.25, high=False)[0].tolist() == [True, False, False, False]
-    best, cut = among_best(score, 0.5, high=True)
+    assert lending.among_best(score, 0.25, high=False)[0].tolist() == [True, False, False, False]
+    best, cut = lending.among_best(score, 0.5, high=True)
     assert cut == 2 and best.tolist() == [False, True, True, True]
 
 
-@pytest.mark.parametrize("function", [mean_differences, adjusted_mean_differences])
+@pytest.mark.parametrize("function", [lending.mean_differences, lending.adjusted_mean_differences])
 def test_a_group_of_few_rows_may_have_the_rare_values_that_others_have(function):
     """Of 30 rows none is 1 in a fifth of samples, of a share of 5 %; the interval knows of them."""
     draw, held = np.random.default_rng(5), 0
     codes, truth = np.repeat([0, 1], [300, 30]), 0.0
     for _ in range(200):
         y = (draw.random(330) < 0.05).astype(float)
-        x = [draw.normal(size=(330, 1))] * (function is adjusted_mean_differences)
+        x = [draw.normal(size=(330, 1))] * (function is lending.adjusted_mean_differences)
         ours = function(y, codes, 0, *x)
         held += ours.lower[1] <= truth <= ours.upper[1]
     assert held >= 0.93 * 200

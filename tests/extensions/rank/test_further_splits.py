@@ -17,19 +17,9 @@ from benchmarks.resolving import OPTIONS, RACES, SimulatedRace, measured
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from fairbench.results.catalogue import Catalogue
+from fairbench_rank import resolve
 from fairbench_rank.new_tasks import least_half_width, variance_parts
 from fairbench_rank.ranking import WRONG, answers
-from fairbench_rank.resolve import (
-    SHRUNK,
-    TaskNoise,
-    is_out_of_reach,
-    noise_of_tasks,
-    rivals_of,
-    seconds_of,
-    seconds_of_text,
-    splits_of_round,
-    wrong_of_round,
-)
 from fairbench_rank.scores import read_scores
 from tests.harness import ROOT
 
@@ -52,48 +42,51 @@ def scores(splits=40, methods=5, seed=0, means=0.0, scales=SCALES, turned=False)
 
 
 def test_the_rounds_share_one_error_rate():
-    spent = sum(wrong_of_round(number) for number in range(1, 10_000))
+    spent = sum(resolve.wrong_of_round(number) for number in range(1, 10_000))
     assert spent == pytest.approx(WRONG, rel=1e-3) and spent < WRONG
 
 
 def test_noise_is_that_of_splits_around_means():
-    result = noise_of_tasks(scores(splits=400), OPTIONS, SECONDS)
+    result = resolve.noise_of_tasks(scores(splits=400), OPTIONS, SECONDS)
     assert [task.task for task in result] == ["t0", "t1", "t2", "t3"]
     assert [task.noise**0.5 for task in result] == pytest.approx(SCALES, rel=0.1)
     assert {task.weight for task in result} == {0.25} and {task.splits for task in result} == {400}
-    assert not noise_of_tasks(scores(splits=1), OPTIONS, SECONDS)
+    assert not resolve.noise_of_tasks(scores(splits=1), OPTIONS, SECONDS)
 
 
 def test_rounds_do_not_depend_on_who_is_ahead():
     """Neither shifted means nor deviations that are all turned round change a split."""
-    plain = noise_of_tasks(scores(), OPTIONS, SECONDS)
+    plain = resolve.noise_of_tasks(scores(), OPTIONS, SECONDS)
     means = np.random.default_rng(1).normal(size=(5, 4, 1))
     for other in (scores(means=means), scores(turned=True)):
-        moved = noise_of_tasks(other, OPTIONS, SECONDS)
+        moved = resolve.noise_of_tasks(other, OPTIONS, SECONDS)
         assert [task.noise for task in moved] == pytest.approx([task.noise for task in plain])
-        assert splits_of_round(moved, 5) == splits_of_round(plain, 5)
+        assert resolve.splits_of_round(moved, 5) == resolve.splits_of_round(plain, 5)
 
 
 def test_every_round_leaves_so_much_of_the_variance_at_the_least_cost():
-    tasks = noise_of_tasks(scores(splits=5), OPTIONS, SECONDS)
-    first = splits_of_round(tasks, 1)
+    tasks = resolve.noise_of_tasks(scores(splits=5), OPTIONS, SECONDS)
+    first = resolve.splits_of_round(tasks, 1)
     assert first == dict.fromkeys(SECONDS, 5)
     whole, before = sum(task.variance(5) for task in tasks), first
     for number in range(2, 9):
-        splits = splits_of_round(tasks, number)
+        splits = resolve.splits_of_round(tasks, number)
         left = sum(task.variance(splits[task.task]) for task in tasks)
-        assert left <= whole * SHRUNK ** (number - 1) * (1 + 1e-9)
+        assert left <= whole * resolve.SHRUNK ** (number - 1) * (1 + 1e-9)
         assert all(splits[name] >= before[name] for name in splits)
         before = splits
     assert before["t2"] > before["t1"] >= before["t3"] >= before["t0"] == 5
     own = {task.task: task.seconds * (before[task.task] - 5) for task in tasks}
-    assert seconds_of(tasks, first, before, 3) == pytest.approx(3 * sum(own.values()))
+    assert resolve.seconds_of(tasks, first, before, 3) == pytest.approx(3 * sum(own.values()))
 
 
 def test_a_task_without_noise_gets_no_split():
-    tasks = [TaskNoise("quiet", 3, 0.0, 0.5, 1.0), TaskNoise("loud", 3, 1.0, 0.5, 1.0)]
-    assert splits_of_round(tasks, 4)["quiet"] == 3
-    assert splits_of_round(tasks[:1], 4) == {"quiet": 3}
+    tasks = [
+        resolve.TaskNoise("quiet", 3, 0.0, 0.5, 1.0),
+        resolve.TaskNoise("loud", 3, 1.0, 0.5, 1.0),
+    ]
+    assert resolve.splits_of_round(tasks, 4)["quiet"] == 3
+    assert resolve.splits_of_round(tasks[:1], 4) == {"quiet": 3}
 
 
 def of_families(difference, between, splits, seed=0, noise=0.02, families=30):
@@ -128,10 +121,10 @@ def test_no_number_of_splits_makes_an_interval_narrower_than_the_bound():
 
 def test_what_families_differ_by_is_out_of_reach_and_what_splits_hide_is_not():
     answer, floor = of_families(0.002, 0.02, 20)
-    (plan,) = rivals_of(answer, answer.methods)
-    assert plan["floor"] == pytest.approx(floor) and is_out_of_reach(plan)
+    (plan,) = resolve.rivals_of(answer, answer.methods)
+    assert plan["floor"] == pytest.approx(floor) and resolve.is_out_of_reach(plan)
     _, floor = of_families(0.02, 0.001, 2, noise=0.05)
-    assert not is_out_of_reach({"difference": 0.02, "floor": floor})
+    assert not resolve.is_out_of_reach({"difference": 0.02, "floor": floor})
     assert plan["units_needed"] > 100
 
 
@@ -254,6 +247,6 @@ def test_one_run_is_no_sweep(tmp_path, capsys):
 
 
 def test_times_are_read():
-    assert seconds_of_text("1.5h") == 5400.0
+    assert resolve.seconds_of_text("1.5h") == 5400.0
     with pytest.raises(UserError, match="is no time"):
-        seconds_of_text("soon")
+        resolve.seconds_of_text("soon")

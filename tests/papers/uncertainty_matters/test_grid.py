@@ -8,7 +8,7 @@ import pytest
 from sklearn.svm import SVC
 
 from fairbench.components.papers.uncertainty_matters import grid
-from fairbench.components.papers.uncertainty_matters.solvers import training
+from fairbench.components.papers.uncertainty_matters.solvers import FOLDS, training
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +16,7 @@ def rows():
     draw = np.random.default_rng(0)
     X, groups = draw.normal(size=(200, 4)), draw.integers(0, 2, 200)
     y = (X[:, 0] + 0.7 * draw.normal(size=200) > 0.6).astype(float)
-    fold = np.stack([draw.permutation(200) % grid.FOLDS for _ in range(2)])
+    fold = np.stack([draw.permutation(200) % FOLDS for _ in range(2)])
     return grid.Divided(SimpleNamespace(), X, y, groups.astype(np.intp), fold, range(2))
 
 
@@ -37,7 +37,7 @@ def test_a_fold_has_the_machine_that_is_best_on_the_others(rows):
     right = rows.y > 0
     labels = np.stack([np.where(rows.fold == k, ~right, right) for k in (0, 1)])
     chosen = rows.chosen(labels)
-    assert chosen.shape == (2, grid.FOLDS)
+    assert chosen.shape == (2, FOLDS)
     assert (chosen[:, 0] == 0).all() and (chosen[:, 1] == 1).all()
 
 
@@ -79,7 +79,7 @@ def test_the_intercept_of_all_support_vectors_is_their_mean(rows):
     plain = machine.decision_function(Z)
     sign = 2 * rows.y[used][machine.support_] - 1
     expected = plain + np.mean(sign - plain[used][machine.support_])
-    margins = np.tile(plain, (2 * grid.FOLDS, 1))
+    margins = np.tile(plain, (2 * FOLDS, 1))
     np.testing.assert_allclose(rows._averaged(margins)[0], expected, atol=1e-3)
 
 

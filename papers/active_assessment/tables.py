@@ -543,18 +543,6 @@ _LONG = ("3.5", "3.6", "3.7")
 _PASSES = {"cifar100": 3, "svhn": 10}
 
 
-def accuracy_question(pool: ArmPool) -> Question:
-    """Return Table 3.2's: estimate the accuracy of every class."""
-    labels = 10 * len(pool.sizes) + _LATE
-    return Question("accuracy", estimation, {"rmse": accuracy_error}, labels)
-
-
-def ece_question() -> Question:
-    """Return Table 3.4's: estimate the ECE of ten bins."""
-    measures = {"published": published_ece_error, "ece": ece_error}
-    return Question("ece", estimation, measures, 110)
-
-
 def worst_question(m: int) -> Question:
     """Return Table 3.5's: find the m least accurate classes."""
     measures = {"mrr": reciprocal_rank(m)}
@@ -605,14 +593,19 @@ def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[
 
 
 def _accuracy(asked: Request) -> Iterator[dict[str, Any]]:
+    """Estimate the accuracy of every class."""
     pool = by_class(asked.dataset)
-    question = accuracy_question(pool)
+    labels = 10 * len(pool.sizes) + _LATE
+    question = Question("accuracy", estimation, {"rmse": accuracy_error}, labels)
     return _few_labels(asked, pool, question, {"": "rmse", CODE: "rmse"}, len(pool.sizes))
 
 
 def _ece(asked: Request) -> Iterator[dict[str, Any]]:
+    """Estimate the ECE of ten bins."""
+    errors = {"published": published_ece_error, "ece": ece_error}
+    question = Question("ece", estimation, errors, 110)
     measures = {"": "ece", CODE: "published"}
-    return _few_labels(asked, by_score(asked.dataset), ece_question(), measures, 10)
+    return _few_labels(asked, by_score(asked.dataset), question, measures, 10)
 
 
 def _few_labels(

@@ -160,13 +160,8 @@ class Options:
     runs: int = number_of_runs(200)
 
 
-@dataclass(frozen=True, eq=False)
-class EceErrors:
-    """Mean absolute error of each of `ESTIMATES` at a number of labels, over the runs."""
-
-    labels: int
-    error: NDArray[np.float64]
-    bias: NDArray[np.float64]
+# A number of labels, and over the runs the mean absolute error and the bias of each of `ESTIMATES`.
+EceErrors = tuple[int, NDArray[np.float64], NDArray[np.float64]]
 
 
 def full_ece(scores: MulticlassScores) -> float:
@@ -182,7 +177,7 @@ def ece_errors(
     for labels in numbers:
         estimates = [_estimates(each) for each in replications(scores, name, labels, runs)]
         off = np.array(estimates) - truth
-        yield EceErrors(labels, np.abs(off).mean(axis=0), off.mean(axis=0))
+        yield labels, np.abs(off).mean(axis=0), off.mean(axis=0)
 
 
 def _estimates(scores: MulticlassScores) -> tuple[float, ...]:
@@ -201,12 +196,12 @@ def print_errors(name: str, runs: int) -> None:
     print(f"{name}: {len(scores):,} rows, accuracy {scores.correct.mean():.4f}, ECE {truth:.4f}")
     print("mean absolute error of the ECE in percent of it (bias), by number of labels")
     print("labels  " + "  ".join(f"{estimate:>25}" for estimate in ESTIMATES))
-    for errors in ece_errors(scores, name, NUMBERS, runs):
+    for labels, errors, biases in ece_errors(scores, name, NUMBERS, runs):
         cells = (
             f"{100 * error / truth:15.1f} ({100 * bias / truth:+7.1f})"
-            for error, bias in zip(errors.error, errors.bias, strict=True)
+            for error, bias in zip(errors, biases, strict=True)
         )
-        print(f"{errors.labels:6d}  " + "  ".join(cells))
+        print(f"{labels:6d}  " + "  ".join(cells))
 
 
 def main(options: Options) -> None:
@@ -284,9 +279,9 @@ def error_figure(errors: Mapping[str, tuple[Sequence[EceErrors], float]]) -> Fig
     """Draw by how many percent estimates of the ECE are off on average, for each data set."""
     figure, axes = _panels(len(errors), width=4.6)
     for ax, (title, (found, truth)) in zip(axes[0], errors.items(), strict=True):
-        numbers = [each.labels for each in found]
+        numbers = [labels for labels, _, _ in found]
         for i, (estimate, colour) in enumerate(zip(ESTIMATES, _COLOURS, strict=True)):
-            off = [100 * each.bias[i] / truth for each in found]
+            off = [100 * bias[i] / truth for _, _, bias in found]
             ax.plot(numbers, off, "o-", ms=4, color=colour, label=estimate)
         ax.axhline(0, color=GREY, lw=0.6)
         ax.set(xscale="log", xlabel="labels", title=title)

@@ -373,27 +373,6 @@ def test_distribution_functions_follow_the_labels():
     assert (arms.unlabelled.sum(axis=1) == 20).all()
 
 
-def test_whole_runs_have_the_distribution_of_plain_runs():
-    """After 60 labels, the labels of each arm are distributed alike (two-sample tests)."""
-    pool = np.random.default_rng(3)
-    arm = np.repeat(np.arange(5), 40)
-    success = pool.random(200) < np.repeat([0.5, 0.6, 0.7, 0.8, 0.9], 40)
-    spent = []
-    for seed, fast in ((1, True), (2, False)):
-        generator = np.random.default_rng(seed)
-        queues = assessment.Queues.of(success, arm, generator, replications=2000)
-        plain = BetaArms.of(centred(np.full(5, 0.8)), [40] * 5, replications=2000)
-        arms = assessment.ThresholdArms.of(plain) if fast else plain
-        choose = {
-            True: lambda a, g=generator: a.lowest(g),
-            False: lambda a, g=generator: thompson(a, Lowest(), g),
-        }[fast]
-        assessment.assess(queues, arms, choose, observe=lambda a: None, rounds=60)
-        spent.append(40 - arms.unlabelled)
-    for g in range(5):
-        assert stats.ks_2samp(spent[0][:, g], spent[1][:, g]).pvalue > 1e-4
-
-
 def test_nothing_left():
     arms = BetaArms.of(centred([0.5, 0.5]), [0, 0], replications=3)
     assert (lowest(arms, np.random.default_rng(0)) == -1).all()
@@ -491,9 +470,9 @@ def test_with_all_labels_the_frequentist_estimate_is_exact():
     prediction = generator.integers(3, size=2000)
     wrong = generator.random(2000) > 0.8 * score
     pool = MulticlassScores((prediction + wrong) % 3, prediction, score, ("a", "b", "c"))
-    few, every = estimation.ece_errors(pool, "simulated", (50, 2000), 20)
-    assert every.error[2] < 1e-12
-    assert every.error[:2].max() < 0.03 * estimation.full_ece(pool)
+    (_, few, bias), (_, every, _) = estimation.ece_errors(pool, "simulated", (50, 2000), 20)
+    assert every[2] < 1e-12
+    assert every[:2].max() < 0.03 * estimation.full_ece(pool)
     # The absolute value of noise is positive: the plain error of few labels is too large.
-    assert few.bias[2] > 0.02
-    assert few.error[0] < few.error[2]
+    assert bias[2] > 0.02
+    assert few[0] < few[2]

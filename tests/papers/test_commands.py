@@ -2,7 +2,6 @@
 
 import inspect
 import runpy
-import subprocess
 import sys
 from importlib import import_module
 
@@ -104,13 +103,3 @@ def test_names_of_scores_may_stand_alone():
     assert read(estimation.Options, []).scores == ("cifar100", "svhn")
     result = read(estimation.Options, ["svhn", "runs=20"])
     assert (result.scores, result.runs) == (("svhn",), 20)
-
-
-@pytest.mark.thorough
-def test_help_is_what_a_process_prints():
-    name = "papers.fairlyuncertain.figures same_interval"
-    words = [sys.executable, "-m", *name.split(), "--help"]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"python -m {name} [OPTION=VALUE ...]\n\nTwo distributions")
-    assert "(default: 100000)" in done.stdout

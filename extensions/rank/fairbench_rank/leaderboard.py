@@ -208,7 +208,8 @@ def write_leaderboard(
     findings = replace(findings, notes=tuple(notes))
     document = page_of(board, findings, metric, list(runs.values()), command, further)
     names = write_document(document, out, "index", ("html", "json"))
-    write_bytes(out / TABLE, whole_table(board))
+    # One row per repeat; equal tables give equal bytes.
+    write_bytes(out / TABLE, gzip.compress(_csv(board.table), 6, mtime=0))
     write_bytes(out / APPROACHES, approaches_bytes(board.table))
     return out / names[0], short_of(document, findings, next(iter(board.gaps_from(metric)), ""))
 
@@ -1012,11 +1013,6 @@ def downloads(board: BoardTable, drawings: Mapping[str, str]) -> dict[str, str]:
     means = means[[*facts, *means.columns[: -len(facts)]]]
     pictures = {picture_file(name): svg for name, svg in drawings.items()}
     return {MEANS: _csv(means).decode(), **pictures}
-
-
-def whole_table(board: BoardTable) -> bytes:
-    """Return the table, one row per repeat, as compressed CSV; equal tables give equal bytes."""
-    return gzip.compress(_csv(board.table), 6, mtime=0)
 
 
 def _csv(table: pd.DataFrame) -> bytes:

@@ -382,9 +382,6 @@ def rank_table(
 
     ends_of, interval_column = _ends_column(decimals, left_out=1)
 
-    def interval_text(row: Mapping[str, Any]) -> Any:
-        return None if row["method"] == base else ends_of(row)
-
     def near_percent(row: Mapping[str, Any]) -> str:
         return near_in_words(answer, place[row["method"]], " or more", "")
 
@@ -394,7 +391,7 @@ def rank_table(
         (lambda row: "yes" if row["may_be_best"] else "", model.Column("may be best", left_out=2)),
         ("mean", model.Column(f"mean {answer.scores.score}", "number", decimals=decimals)),
         (difference, model.Column(f"minus the {named}", "signed", decimals=decimals, left_out=3)),
-        (interval_text, interval_column),
+        (lambda row: None if row["method"] == base else ends_of(row), interval_column),
     ]
     if not short:
         columns.append((lambda row: bar_of[row["method"]], model.Column("", "bar", page_only=True)))

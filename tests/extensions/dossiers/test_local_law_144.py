@@ -217,13 +217,6 @@ def test_no_ratio_has_a_reason(change, options, reason):
     assert all(reason in sentence for sentence in page["summary"]["found"])
 
 
-def test_all_selected_and_a_category_that_occurs_once():
-    frame = toy().assign(hired=1)
-    frame.loc[0, "race"] = "Native"
-    page = dossier(frame, {"prediction": "hired"})
-    assert {row["ratio"] for row in page["categories"]} == {1.0}
-
-
 def test_more_answers_can_mean_unknown():
     frame = toy()
     page = dossier(frame, {"prediction": "hired"}, unknown=["black"])

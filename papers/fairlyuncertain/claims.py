@@ -414,7 +414,7 @@ def parity_smoothing(chosen: Splits) -> None:
 DEPTHS = tuple(range(5, 16))
 
 
-def depth_errors(dataset: str, chosen: Splits) -> list[float]:
+def _depth_errors(dataset: str, chosen: Splits) -> list[float]:
     """Return the mean error over splits at each depth."""
     words = [f"dataset={dataset}", "method=binomial_nll", f"consistency.values={list(DEPTHS)}"]
     run = tables.job("fairlyuncertain/table1", chosen.results, words, chosen.repeats)
@@ -437,7 +437,7 @@ def depths(chosen: Splits) -> None:
     title = f"error at each depth, mean over {chosen.repeats} splits"
     table = table_of(title, "data set", *map(str, DEPTHS))
     for dataset in PROTECTED:
-        table.add_row(dataset, *(f"{error:.3f}" for error in depth_errors(dataset, chosen)))
+        table.add_row(dataset, *(f"{error:.3f}" for error in _depth_errors(dataset, chosen)))
     Console(width=110).print(table)
 
 

@@ -43,15 +43,15 @@ def published() -> pd.DataFrame:
     return rows[rows["table"].isin(ANSWERED)]
 
 
-def asked_of(row: dict[str, str]) -> methods.Asked:
+def _asked_of(row: dict[str, str]) -> methods.Asked:
     """Return the method, its scale, the number of labels and the rate of a published number."""
     scale = float(row["setting"].removeprefix("alpha=") or 1)  # of the widths of the priors
     return row["method"], scale, int(row["n_labelled"]), methods.rate_name(row["metric"])
 
 
-def asked_of_key(rows: pd.DataFrame, setting: methods.Setting) -> list[methods.Asked]:
+def _asked_of_key(rows: pd.DataFrame, setting: methods.Setting) -> list[methods.Asked]:
     """Return all that one data set, attribute and model is asked under a setting."""
-    asked = [asked_of(row) for row in rows.to_dict("records")]
+    asked = [_asked_of(row) for row in rows.to_dict("records")]
     if setting in (methods.TEXT, methods.RELEASED):
         labels = {labels for _, _, labels, _ in asked}
         asked += [
@@ -71,7 +71,7 @@ def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[
     for key, of_key in rows.groupby(methods.CONFIGURATION, sort=False):
         said = every[(every[methods.CONFIGURATION] == list(key)).all(axis=1)]
         for setting in methods.SETTINGS:
-            asked = asked_of_key(said, setting) if effort is Effort.WHOLE else None
+            asked = _asked_of_key(said, setting) if effort is Effort.WHOLE else None
             yield from _rates_of_key(tuple(key), of_key, asked, setting, results, effort)
 
 
@@ -83,7 +83,7 @@ def _rates_of_key(
     results: Path,
     effort: Effort,
 ) -> Iterator[dict[str, Any]]:
-    of_row = dict(zip(rows.index, map(asked_of, rows.to_dict("records")), strict=True))
+    of_row = dict(zip(rows.index, map(_asked_of, rows.to_dict("records")), strict=True))
     of_row = {p: a for p, a in of_row.items() if setting.concerns(key[0], a)}
     if not of_row:
         return
@@ -112,7 +112,7 @@ def rates(options: Results) -> None:
     # Priors so wide that they need chains come last: they take as long as all others.
     for wide, setting in product((False, True), methods.SETTINGS):
         for place, (key, of_key) in enumerate(keys, 1):
-            asked = [a for a in asked_of_key(of_key, setting) if (a[1] > methods.WIDE) == wide]
+            asked = [a for a in _asked_of_key(of_key, setting) if (a[1] > methods.WIDE) == wide]
             if any(setting.concerns(key[0], a) for a in asked):
                 frame = methods.study(setting, tuple(key), asked, options.results, Effort.WHOLE)
                 name = f"{setting.cause or 'text'}{', wide priors' if wide else ''}"
@@ -165,7 +165,7 @@ def _errors_of_key(
     if effort is Effort.FIRST:
         rows = rows.drop_duplicates("metric")
     # Very wide priors are of the tables alone, and take long.
-    asked = [a for a in asked_of_key(rows, setting) if a[1] == 1]
+    asked = [a for a in _asked_of_key(rows, setting) if a[1] == 1]
     frame = methods.study(setting, key, asked, results, effort)
     frame = frame[frame["method"].isin(list(METHODS)) & (frame["scale"] == 1)]
     said = []
@@ -288,7 +288,7 @@ def datasets() -> None:
 _THEIRS, _OURS = "published", "ours"
 
 
-def claim_numbers() -> pd.DataFrame:
+def _claim_numbers() -> pd.DataFrame:
     """Return a row per published number with ours of the record, missing where it has none."""
     paper = Paper.read("few_labels", PAPERS)
     keys = ["table", "metric", "n_labelled", "setting", "method", *methods.CONFIGURATION]
@@ -319,7 +319,7 @@ def claims() -> None:
 
     ``python -m papers.few_labels.tables claims``: ours are those of the record, ``verdicts.csv``.
     """
-    rows = claim_numbers()
+    rows = _claim_numbers()
     if rows[_OURS].isna().all():
         print("no record of ours yet: fairbench paper few_labels run=true record=true")
     for table, of_table in rows.groupby("table"):

@@ -68,7 +68,7 @@ def figure_2(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
 
 def figure_3(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
     """Yield the plane of two objectives with its events, and a comparison's region on it."""
-    yield "", plane_figure(_pair(0, effort), _draws(effort))
+    yield "", _plane_figure(_pair(0, effort), _draws(effort))
 
 
 def figure_10_1(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
@@ -176,7 +176,7 @@ def comparison_figure(compared: Sequence[Pair], draws: int) -> Figure:
     return figure
 
 
-def plane_figure(pair: Pair, draws: int) -> Figure:
+def _plane_figure(pair: Pair, draws: int) -> Figure:
     """Draw the region of practical equivalence, the events beside it, and one difference."""
     figure, (axes,) = _panels((8, 7))
     delta = pair.difference_draws(RHO_UP, furthest=False, draws=draws)

@@ -37,7 +37,7 @@ from fairbench.inference.selection import ranking
 from fairbench.inference.survey import variance_ratio
 
 
-def spread_rows(measured: readings.Measured) -> Iterator[dict[str, Any]]:
+def _spread_rows(measured: readings.Measured) -> Iterator[dict[str, Any]]:
     """Yield, by algorithm, the sds of both objectives over cross-validations and in posteriors."""
     for name, counts in measured.counts.items():
         truth = readings.values(counts)
@@ -66,7 +66,7 @@ def spreads(options: CrossValidations) -> None:
         for name, header in headers.items()
     }
     shown = table_of(title, "algorithm", *columns.values(), "r", collapse_padding=True)
-    for row in spread_rows(readings.measure(cvs=options.cvs)):
+    for row in _spread_rows(readings.measure(cvs=options.cvs)):
         cells = [f"{row[name]:.4f}" for name in columns]
         shown.add_row(readings.short(row["method"]), *cells, f"{row['r']:.2f}")
     Console(width=100).print(shown)
@@ -84,7 +84,7 @@ SHOWN = {
 
 
 @dataclass(frozen=True)
-class ConclusionsOptions:
+class _ConclusionsOptions:
     """How much is looked at."""
 
     cvs: int = number_of_cvs(200)
@@ -136,7 +136,7 @@ def probabilities(pair: Pair) -> dict[str, dict[str, float]]:
     }
 
 
-def conclusions(options: ConclusionsOptions) -> None:
+def conclusions(options: _ConclusionsOptions) -> None:
     """Print how far the conclusion of one cross-validation hangs on the partition.
 
     ``python -m papers.uncertainty_matters.studies conclusions [cvs=200]`` prints, of each

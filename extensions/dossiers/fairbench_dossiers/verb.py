@@ -46,7 +46,7 @@ def dossiers() -> Mapping[str, Callable[..., Document]]:
     }
 
 
-def write_dossier(kind: str, options: DossierOptions) -> None:
+def _write_dossier(kind: str, options: DossierOptions) -> None:
     """Print a dossier and write it, beside its file or where ``out=`` says.
 
     Raises
@@ -104,7 +104,7 @@ def _report_folder(options: DossierOptions, question: Options, kind: str) -> Pat
     return options.results / "report" / f"{kind}-{path.name}"
 
 
-def list_packs(options: RuleListOptions) -> None:
+def _list_packs(options: RuleListOptions) -> None:
     """Print every rule pack with its dates."""
     from fairbench.reporting.document.terminal import print_document
     from fairbench_dossiers.documents import day_of, list_of_packs
@@ -117,7 +117,7 @@ def _dossier(
 ) -> Command:
     """Return the command that writes a dossier; the examples are the words after its name."""
     lines = [f"fairbench dossier {kind} {words}".strip() for words in examples]
-    return Command(options, partial(write_dossier, kind), lines, sentence, holds)
+    return Command(options, partial(_write_dossier, kind), lines, sentence, holds)
 
 
 _OF_ANY_MODEL = "loans.csv target=repaid score=score group=[sex,race]"
@@ -156,7 +156,7 @@ COMMANDS = {
     **{kind: _dossier(kind, *about) for kind, about in _DOSSIERS.items()},
     "list": Command(
         RuleListOptions,
-        list_packs,
+        _list_packs,
         sentence="Every law and format there are rules of: dates, standing, how many are verified.",
         examples=("fairbench dossier list as_of=2027-12-02",),
     ),

@@ -74,7 +74,7 @@ MADE_FOR = "0.1"
 
 
 @dataclass(frozen=True)
-class LeaderboardOptions(Results):
+class _LeaderboardOptions(Results):
     """Of what the page is made, where it goes, and what it opens with.
 
     Attributes
@@ -92,7 +92,7 @@ class LeaderboardOptions(Results):
     purpose: tuple[str, ...] = purposes()
 
 
-def leaderboard(options: LeaderboardOptions) -> None:
+def leaderboard(options: _LeaderboardOptions) -> None:
     """Write the page, and print its summary and where it is.
 
     Raises
@@ -115,7 +115,7 @@ def leaderboard(options: LeaderboardOptions) -> None:
     print(path)
 
 
-def _command(options: LeaderboardOptions) -> str:
+def _command(options: _LeaderboardOptions) -> str:
     """Return the line that makes the page again."""
     words = ["fairbench", "leaderboard", f"results={options.results}"]
     for name, values in (("add", options.add), ("purpose", options.purpose)):
@@ -125,7 +125,7 @@ def _command(options: LeaderboardOptions) -> str:
 
 
 COMMAND = Command(
-    LeaderboardOptions,
+    _LeaderboardOptions,
     leaderboard,
     examples=(
         "fairbench leaderboard",
@@ -253,18 +253,18 @@ def page_of(
     further: Further | None = None,
 ) -> model.Document:
     """Return the page; the parameters are those of :func:`write_leaderboard`."""
-    style_of = styles_of(board)
+    style_of = _styles_of(board)
     gap = next(iter(board.gaps_from(metric)), "")
     points = sorted(findings.mean_frontiers, key=lambda point: point["gap_metric"] != gap)
-    picture = frontier_figure(points, style_of)
+    picture = _frontier_figure(points, style_of)
     lead: list[model.Block] = [picture, _frontier_table(points)] if picture else []
     document = model.Document(
         f"Leaderboard: {pluralise(len(findings.approaches), 'approach', 'approaches')} on "
         f"{pluralise(len(board.tasks), 'task', 'tasks')}",
         [
             ranks_section(findings, gap),
-            cost_section(findings, gap, style_of),
-            tasks_section(board),
+            _cost_section(findings, gap, style_of),
+            _tasks_section(board),
         ],
         lead=[*lead, model.Paragraph(NEXT)],
         tabs=True,
@@ -275,7 +275,7 @@ def page_of(
     if further:
         document = further(document, findings, runs)
     drawings = {figure.name: file_of(figure.drawings) for figure in document.figures if figure.svg}
-    origin = origin_section(board, runs, list(drawings), command)
+    origin = _origin_section(board, runs, list(drawings), command)
     sections = [*document.sections, origin]
     return replace(document, sections=sections, files=downloads(board, drawings))
 
@@ -368,7 +368,7 @@ _CORNERS = 24
 Point: TypeAlias = Mapping[str, Any]
 
 
-def frontier_figure(points: Sequence[Point], style_of: Styles) -> model.Figure | None:
+def _frontier_figure(points: Sequence[Point], style_of: Styles) -> model.Figure | None:
     """Return a panel for each gap: one line per intervention, from its weakest to its strongest."""
     gaps = list(dict.fromkeys(point["gap_metric"] for point in points))
     if not gaps:
@@ -470,7 +470,7 @@ def _frontier_table(points: Sequence[Point]) -> model.Details:
             ("gap", model.Column("gap, change", "estimate", decimals=4)),
             ("tasks", model.Column("tasks", "count")),
             ("families", model.Column("families", "count")),
-            (need_text, model.Column("group at prediction")),
+            (_need_text, model.Column("group at prediction")),
         ],
         by="",
         caption="change: the mean over families, both intervals of a row together at 95 %",
@@ -531,7 +531,7 @@ def _ranks_table(standing: MetricStandings, findings: Findings, **about: Any) ->
             ("tasks", model.Column("tasks", "count", left_out=1)),
             (cost, model.Column("cost", "number", 2, left_out=7)),
             (
-                lambda row: need_text(own[row["method"]]),
+                lambda row: _need_text(own[row["method"]]),
                 model.Column("group at prediction", left_out=8),
             ),
         ],
@@ -570,7 +570,7 @@ def _few_tasks(findings: Findings, few: Sequence[Mapping[str, Any]]) -> model.De
     )
 
 
-def cost_section(findings: Findings, gap: str, style_of: Styles) -> model.Section:
+def _cost_section(findings: Findings, gap: str, style_of: Styles) -> model.Section:
     """Return the section on cost: seconds of every approach, beside its error and one gap."""
     by_metric = {
         standing.metric: {row["method"]: row for row in standing.rows}
@@ -587,7 +587,7 @@ def cost_section(findings: Findings, gap: str, style_of: Styles) -> model.Sectio
         ("relative_cost", model.Column("cost", "number", decimals=2)),
         ("fit_seconds", model.Column("fit seconds", "number")),
         ("predict_seconds", model.Column("predict seconds", "number")),
-        (need_text, model.Column("group at prediction")),
+        (_need_text, model.Column("group at prediction")),
     ]
     caption = (
         "seconds of one processor for a split, medians over tasks; cost: over those of "
@@ -783,7 +783,7 @@ def tags_of(row: Mapping[str, Any]) -> model.Tags:
     return {**{part: str(row[part]) for part in PARTS}, "group": needs}
 
 
-def need_text(row: Mapping[str, Any]) -> str:
+def _need_text(row: Mapping[str, Any]) -> str:
     """Return whether somebody's group must be known to predict, in words."""
     return "needed" if row["group_at_prediction"] else "not needed"
 
@@ -791,7 +791,7 @@ def need_text(row: Mapping[str, Any]) -> str:
 # The tasks of the leaderboard, one by one: the facts, the picture and the table of each.
 
 
-def tasks_section(board: BoardTable) -> model.Section:
+def _tasks_section(board: BoardTable) -> model.Section:
     """Return the section of all tasks: their facts side by side, then each by itself."""
     text = (
         "A task is a data set with the attribute whose groups are compared. Data sets that share "
@@ -839,7 +839,7 @@ def _facts(board: BoardTable) -> model.Table:
 def _details(task: TaskMeans, board: BoardTable) -> model.Details:
     """Return a task with its facts, its figure, and the tables of its approaches."""
     rows = board.shown(task).sort_values(ERROR, kind="stable")
-    picture = task_figure(task, board)
+    picture = _task_figure(task, board)
     is_plain = rows["setting"] == ""
     approaches, relaxed = rows[is_plain], rows[~is_plain]
     blocks: list[model.Block] = [*([picture] if picture else []), _table(approaches, board)]
@@ -870,7 +870,7 @@ def _table(rows: pd.DataFrame, board: BoardTable) -> model.Table:
             for name in metrics
         ),
         (seconds, model.Column("CPU seconds", "number", decimals=2)),
-        (need_text, model.Column("group at prediction")),
+        (_need_text, model.Column("group at prediction")),
     ]
     caption = (
         "mean over the repeats, and its 95 % interval for these fits on new people (Nadeau and "
@@ -880,10 +880,10 @@ def _table(rows: pd.DataFrame, board: BoardTable) -> model.Table:
     return table_of(approaches, columns, by="", caption=caption, sortable=True, tags=tags)
 
 
-def task_figure(task: TaskMeans, board: BoardTable) -> model.Figure | None:
+def _task_figure(task: TaskMeans, board: BoardTable) -> model.Figure | None:
     """Return error against every gap: one point per approach, one style per intervention."""
     rows = board.shown(task)
-    style_of = styles_of(board)
+    style_of = _styles_of(board)
     points = {gap: list(_points(rows, gap, style_of)) for gap in board.gaps}
     panels = [
         Panel(shown, "error rate", gap_label(gap), from_zero="y")
@@ -929,7 +929,7 @@ def key_of(
     ]
 
 
-def styles_of(board: BoardTable) -> Styles:
+def _styles_of(board: BoardTable) -> Styles:
     """Return the colour and the shape of every intervention, the same in all pictures of a page.
 
     Approaches without an intervention are black.
@@ -947,7 +947,7 @@ TABLE, MEANS = "table.csv.gz", "means.csv"
 _DECIMALS = 6  # of numbers in files
 
 
-def origin_section(
+def _origin_section(
     board: BoardTable,
     runs: Sequence[Run],
     drawn: Sequence[str],
@@ -969,7 +969,7 @@ def origin_section(
         ),
         (model.Link("index.json", "index.json"), ": the findings of this page."),
     ]
-    pictures: list[model.Text] = [(model.Link(name, picture_file(name)),) for name in drawn]
+    pictures: list[model.Text] = [(model.Link(name, _picture_file(name)),) for name in drawn]
     blocks: list[model.Block] = [
         model.Paragraph(
             "The statistics rest on the files below alone: whoever doubts one can repeat it."
@@ -981,7 +981,7 @@ def origin_section(
     return model.Section("Download and origin", blocks, name="origin")
 
 
-def picture_file(name: str) -> str:
+def _picture_file(name: str) -> str:
     """Return a link to a picture's file beside the page."""
     return f"figures/{name}.svg"
 
@@ -1011,7 +1011,7 @@ def downloads(board: BoardTable, drawings: Mapping[str, str]) -> dict[str, str]:
         ignore_index=True,
     )
     means = means[[*facts, *means.columns[: -len(facts)]]]
-    pictures = {picture_file(name): svg for name, svg in drawings.items()}
+    pictures = {_picture_file(name): svg for name, svg in drawings.items()}
     return {MEANS: _csv(means).decode(), **pictures}
 
 

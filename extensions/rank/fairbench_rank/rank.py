@@ -168,7 +168,7 @@ def report_of(options: RankOptions, source: Any = None) -> RankReport:
         options = as_read(options, read)
     table = read_scores(options, source, read)
     rankings = tuple(answers(table, options))
-    return RankReport(rank_document(table, rankings, options), rankings)
+    return RankReport(_rank_document(table, rankings, options), rankings)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -246,7 +246,7 @@ class RankReport(DocumentReport):
         return by_score[score].difference(first, second)
 
 
-def rank_document(
+def _rank_document(
     table: ScoreTable, rankings: Sequence[Ranking], options: RankOptions
 ) -> model.Document:
     """Return the report on the rankings."""
@@ -427,7 +427,7 @@ def _decimals(answer: Ranking) -> int:
     return int(np.clip(np.ceil(1 - np.log10(answer.epsilon)), 0, 6))
 
 
-def ends_in_words(lower: float, upper: float, decimals: int) -> str:
+def _ends_in_words(lower: float, upper: float, decimals: int) -> str:
     """Return an interval in words; one end or both may be unknown."""
     if isfinite(lower) and isfinite(upper):
         return interval(lower, upper, decimals)
@@ -441,7 +441,7 @@ def ends_in_words(lower: float, upper: float, decimals: int) -> str:
 def _ends_column(decimals: int, **how: Any) -> tuple[Any, model.Column]:
     """Return the column of a row's interval."""
     column = model.Column("simultaneous 95 %", right=True, **how)
-    return lambda row: ends_in_words(row["lower"], row["upper"], decimals), column
+    return lambda row: _ends_in_words(row["lower"], row["upper"], decimals), column
 
 
 def _pair_table(answer: Ranking, rows: Sequence[Mapping[str, Any]]) -> model.Table:

@@ -204,7 +204,7 @@ class _Race:
             self._close(folder / "rounds.json", splits, fits, began)
         reason = self._go_on(folder / "rounds.json")
         answer, *_ = self._answer(self.rounds[-1].wrong)
-        document = resolving_document(answer, self.rounds, self.noise, reason)
+        document = _resolving_document(answer, self.rounds, self.noise, reason)
         print_and_write(document, lambda: folder, "resolve")
         return 0
 
@@ -474,7 +474,7 @@ def is_out_of_reach(plan: Mapping[str, Any]) -> bool:
 _SHOWN = 5  # approaches that a sentence names
 
 
-def resolving_document(
+def _resolving_document(
     answer: Ranking,
     rounds: Sequence[Round],
     noise: Sequence[TaskNoise],

@@ -227,7 +227,7 @@ _SURE = 3.0  # standard errors by which repeated rows must exceed what chance al
 _FEW = 5.0  # allowance for rows that might have occurred more often but did not
 
 
-def keys_of(rows: pd.Series) -> pd.Series:
+def _keys_of(rows: pd.Series) -> pd.Series:
     """Return the checksum of each row, 8 signs that stand for 48 bits."""
 
     def key(row: str) -> str:
@@ -324,7 +324,7 @@ def without_repeats(
     do with their labels, so that alarms are as seldom false with them as without.
     """
     tallies = read_tallies(state.seen)
-    key = keys_of(events["key"])
+    key = _keys_of(events["key"])
     counted = events["counted"]
     labelled = events["labelled"]
     new = ~key.isin(tallies.index[tallies["times"] > 0]) & ~key.where(counted).duplicated()
@@ -460,7 +460,7 @@ def quantities(state: WatchState) -> tuple[list[Quantity], list[Quantity]]:
 NewCounts: TypeAlias = tuple[pd.DataFrame, Mapping[str, NDArray[np.intp]], Floats]
 
 
-def count_events(state: WatchState, table: WatchedRows, events: pd.DataFrame) -> NewCounts:
+def _count_events(state: WatchState, table: WatchedRows, events: pd.DataFrame) -> NewCounts:
     """Return each event's increments to the sums of its groups, in the order of the events."""
     decision = events["decision"].to_numpy()
     labelled = events["labelled"].to_numpy(bool)
@@ -483,16 +483,16 @@ def count_events(state: WatchState, table: WatchedRows, events: pd.DataFrame) ->
 def sums_now(state: WatchState) -> dict[str, Floats]:
     """Return the sums of every attribute's groups (G, WIDTH) so far."""
     if state.marks:
-        return sums_at(state.marks[-1])
+        return _sums_at(state.marks[-1])
     return {name: np.zeros((len(groups), WIDTH)) for name, groups in state.groups.items()}
 
 
-def sums_at(mark: Milestone) -> dict[str, Floats]:
+def _sums_at(mark: Milestone) -> dict[str, Floats]:
     """Return the sums of every attribute's groups (G, WIDTH) at a mark."""
     return {name: np.array(sums, float) for name, sums in mark.counts.items()}
 
 
-def new_marks(state: WatchState, new: NewCounts, look: str) -> list[Milestone]:
+def _new_marks(state: WatchState, new: NewCounts, look: str) -> list[Milestone]:
     """Return the sums at the end of every period and at least every so many rows."""
     events, codes_by_name, increments = new
     sums = sums_now(state)
@@ -581,7 +581,7 @@ def _alarm(
     return dict(zip(ALARM, (kind, quantity.name, *when, *ends, before), strict=True))
 
 
-def find_alarms(state: WatchState, new: NewCounts, marks: Sequence[Milestone]) -> list[Alarm]:
+def _find_alarms(state: WatchState, new: NewCounts, marks: Sequence[Milestone]) -> list[Alarm]:
     """Return the alarms of what is new that were not given before.
 
     Every new mark is compared with every one before it.
@@ -645,7 +645,7 @@ def find_alarms(state: WatchState, new: NewCounts, marks: Sequence[Milestone]) -
     return sorted(alarms, key=itemgetter("row"))
 
 
-def with_limits(state: WatchState, marks: Sequence[Milestone]) -> list[Milestone]:
+def _with_limits(state: WatchState, marks: Sequence[Milestone]) -> list[Milestone]:
     """Return marks with the value and the interval of each gap, of all rows up to them."""
     gaps, _ = quantities(state)
     pairs = [
@@ -757,14 +757,14 @@ def with_events(
     events : the new rows and late labels, as :func:`without_repeats` returns them.
     look : the time of the look.
     """
-    new = count_events(state, table, events)
-    marks = new_marks(state, new, look)
+    new = _count_events(state, table, events)
+    marks = _new_marks(state, new, look)
     if not state.shares:
-        sums = sums_at(marks[-1])
+        sums = _sums_at(marks[-1])
         shares = [(gap.name, gap.share(sums[gap.attribute])) for gap in quantities(state)[0]]
         state = replace(state, shares={name: round(float(share), 6) for name, share in shares})
-    marks = with_limits(state, marks)
-    alarms = find_alarms(state, new, marks)
+    marks = _with_limits(state, marks)
+    alarms = _find_alarms(state, new, marks)
     return replace(state, marks=(*state.marks, *marks), alarms=(*state.alarms, *alarms))
 
 

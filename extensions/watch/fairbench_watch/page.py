@@ -108,7 +108,7 @@ def findings_of(state: WatchState, gaps: Sequence[Mapping[str, Any]]) -> list[Fi
     ----------
     gaps : the rows that :func:`gaps_now` returns.
     """
-    alarms = [alarm_finding(alarm, state) for alarm in state.alarms]
+    alarms = [_alarm_finding(alarm, state) for alarm in state.alarms]
     names = state.options.rate_names
     others = [
         Finding(
@@ -122,7 +122,7 @@ def findings_of(state: WatchState, gaps: Sequence[Mapping[str, Any]]) -> list[Fi
     return alarms + others
 
 
-def alarm_finding(alarm: Alarm, state: WatchState) -> Finding:
+def _alarm_finding(alarm: Alarm, state: WatchState) -> Finding:
     """Return what an alarm says."""
     when = f"row {count(alarm['row'])}" + (f", {alarm['period']}" if alarm["period"] else "")
     return Finding(
@@ -137,7 +137,7 @@ def _of_rows(since: int) -> str:
     return f"of the rows after row {count(since)}" if since else "of all rows so far"
 
 
-def rates_now(state: WatchState) -> Iterator[dict[str, Any]]:
+def _rates_now(state: WatchState) -> Iterator[dict[str, Any]]:
     """Yield every rate of every group, of all rows so far; all intervals hold together."""
     metrics = state.options.watched
     n_rates = sum(map(len, state.groups.values())) * len(metrics)
@@ -151,7 +151,7 @@ def rates_now(state: WatchState) -> Iterator[dict[str, Any]]:
                 yield {**which, "rows": float(size[index]), **dict(estimate)}
 
 
-def scores_now(state: WatchState) -> Iterator[dict[str, Any]]:
+def _scores_now(state: WatchState) -> Iterator[dict[str, Any]]:
     """Yield how far labels are from every group's scores, and the rows until a ``drift`` by 0.05.
 
     ``value`` is the mean of ``labels`` less their scores, with ``lower`` and ``upper``.
@@ -186,8 +186,8 @@ def watch_document(state: WatchState, before: WatchState | None) -> model.Docume
     before : the state before the last look, if there was one.
     """
     gaps = gaps_now(state)
-    rates = list(rates_now(state))
-    scores = list(scores_now(state))
+    rates = list(_rates_now(state))
+    scores = list(_scores_now(state))
     rows_before, labels_before = (before.rows, before.labels) if before else (0, 0)
     new = state.rows - rows_before, state.labels - labels_before
     findings = findings_of(state, gaps)
@@ -374,7 +374,7 @@ def _chart(gap: str, state: WatchState) -> str:
     marks = marks[:: max(1, len(marks) // _MOST_POINTS)] + marks[-1:]
     limits = np.array([mark.limits[gap] for mark in marks], float).reshape(-1, 3)
     alarms = [alarm for alarm in state.alarms if alarm["about"] == gap]
-    events = [(alarm["row"], sentence_of(alarm_finding(alarm, state))) for alarm in alarms]
+    events = [(alarm["row"], sentence_of(_alarm_finding(alarm, state))) for alarm in alarms]
     rows = [mark.row for mark in marks]
     return track(rows, limits, ("rows", "gap"), bound=state.options.epsilon, events=events)
 

@@ -65,7 +65,7 @@ def watch(options: _Options) -> int:
     """Look at the file, keep what was found, print and write it; return the exit status."""
     from fairbench_watch.page import watch_document
 
-    options = audit.with_policy(options, WatchGate)
+    options = audit.with_policy(options, _WatchGate)
     audit.check_asked(options)
     conditions = conditions_of(options.fail_if)
     if not options.state:
@@ -83,7 +83,7 @@ def watch(options: _Options) -> int:
         check_predictions(options.path, EXPORTED)
     if conditions:
         kept = file.read().options if file.exists() else narrow_options(options, WatchOptions)
-        check_watched(conditions, kept, options.require)
+        _check_watched(conditions, kept, options.require)
     before, state = look(file, options, options.given)
     beside = options.results / "report" / f"watch-{file.path.stem}"
     folder = Path(options.out or beside)
@@ -115,11 +115,11 @@ COMMAND = Command(
 
 
 @dataclass(frozen=True)
-class WatchGate(Gating, WatchOptions):
+class _WatchGate(Gating, WatchOptions):
     """What a policy may say of a watch."""
 
 
-def check_watched(conditions: Sequence[Condition], options: WatchOptions, require: str) -> None:
+def _check_watched(conditions: Sequence[Condition], options: WatchOptions, require: str) -> None:
     """Refuse conditions that no look could judge, before there is one.
 
     Raises

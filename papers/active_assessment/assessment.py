@@ -156,7 +156,7 @@ def _ratio(part: Floats, other: Floats) -> Floats:
     return ratio
 
 
-class LabelledArms(Protocol):
+class _LabelledArms(Protocol):
     """Arms that take labels."""
 
     @property
@@ -167,7 +167,7 @@ class LabelledArms(Protocol):
         """Count one label for each (replication, arm)."""
 
 
-AnyArms = TypeVar("AnyArms", bound=LabelledArms)
+AnyArms = TypeVar("AnyArms", bound=_LabelledArms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +196,7 @@ class Queues:
             queues[:, g, :size] = generator.permuted(tiled, axis=1)
         return Queues(queues, sizes)
 
-    def label(self, arms: LabelledArms, chosen: Codes) -> None:
+    def label(self, arms: _LabelledArms, chosen: Codes) -> None:
         """Give each replication's (R, m) chosen arms, all different, one label; skip -1."""
         replications, columns = np.nonzero(chosen >= 0)
         arm = chosen[replications, columns]

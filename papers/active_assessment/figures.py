@@ -16,21 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy import stats
 
-from fairbench.components.papers.active_assessment import tables
-from fairbench.components.papers.active_assessment.assessment import (
-    GOAL,
-    NO_PRIOR,
-    TEXT,
-    Curves,
-    Method,
-    Pool,
-    Question,
-    Queues,
-    assess,
-    by_class,
-    curves,
-    released,
-)
+from fairbench.components.papers.active_assessment import assessment, tables
 from fairbench.components.papers.black_box.estimation import (
     growing,
     reliability_figure,
@@ -43,11 +29,11 @@ from fairbench.inference.posterior import uniform
 from fairbench.reporting.charts import BLUE, COLOURS, GREY
 
 _STRATEGIES = tuple(
-    Method("uniform", strategy)
+    assessment.Method("uniform", strategy)
     for strategy in ("thompson", "epsilon_greedy", "bayesian_ucb_quantile")
 )
-_TOP_TWO = (Method("uniform", "thompson"), Method("uniform", "top_two"))
-_PRIORS = (Method("scores", "thompson"), Method("uniform", "thompson"))
+_TOP_TWO = (assessment.Method("uniform", "thompson"), assessment.Method("uniform", "top_two"))
+_PRIORS = (assessment.Method("scores", "thompson"), assessment.Method("uniform", "thompson"))
 _RATES = (0.8, 0.2)
 _SEEN = (0, 10, 100)
 _DRAWN = 500  # labels, of the demonstration's arms
@@ -57,13 +43,13 @@ Drawn = Iterator[tuple[str, Figure]]
 
 
 def _lines(
-    pool: Pool,
-    question: Question,
-    methods: Sequence[Method],
+    pool: assessment.Pool,
+    question: assessment.Question,
+    methods: Sequence[assessment.Method],
     results: Path,
     effort: Effort,
     replications: int = 0,
-) -> dict[Method, Curves]:
+) -> dict[assessment.Method, assessment.Curves]:
     """Return the curves of some methods; a quick look sees the first labels alone.
 
     By default they are of as many replications as a table's own, and fewer where none has them.
@@ -73,9 +59,9 @@ def _lines(
     asked = effort.choose(question, quick, question.within(effort))
     folder, lines = results / "report" / "active", {}
     for method in methods:
-        whole = 1000 if method in TEXT or method == NO_PRIOR else 200
+        whole = 1000 if method in assessment.TEXT or method == assessment.NO_PRIOR else 200
         runs = replications or effort.choose(whole, 10, 2)
-        lines[method] = curves(pool, asked, method, folder, replications=runs)
+        lines[method] = assessment.curves(pool, asked, method, folder, replications=runs)
     return lines
 
 
@@ -84,9 +70,9 @@ def _demonstrated(replications: int) -> list[tuple[Floats, Floats]]:
     generator = rng(0, "active", "demonstration")
     arm = np.repeat(np.arange(len(_RATES)), _DRAWN)
     success = generator.random(len(arm)) < np.array(_RATES)[arm]
-    queues = Queues.of(success, arm, generator, replications=replications)
+    queues = assessment.Queues.of(success, arm, generator, replications=replications)
     arms = BetaArms.of(uniform(len(_RATES)), queues.sizes, replications=replications)
-    return assess(
+    return assessment.assess(
         queues,
         arms,
         lambda held: thompson(held, Highest(), generator),
@@ -135,7 +121,7 @@ def figure_3_3(results: Path, effort: Effort) -> Drawn:
 
 def figure_3_5(results: Path, effort: Effort) -> Drawn:
     """Draw both cost matrices of CIFAR-100, classes in the order of their superclasses."""
-    classes = released(tables.COST_DATASET).classes
+    classes = assessment.released(tables.COST_DATASET).classes
     order = np.argsort(superclasses(classes), kind="stable")
     figure, axes = _panels(list(tables.COSTS))
     for ax, costs in zip(axes, tables.COSTS.values(), strict=True):
@@ -149,7 +135,7 @@ def figure_3_6(results: Path, effort: Effort) -> Drawn:
     """Draw the identification of the most costly classes under both cost matrices."""
     runs = effort.choose(tables.COST_RUNS, 2, 2)
     for kind in tables.COSTS:
-        pool, panels = tables.cost_pool(released(tables.COST_DATASET), kind), []
+        pool, panels = tables.cost_pool(assessment.released(tables.COST_DATASET), kind), []
         for m in tables.COST_TOP:
             asked = tables.cost_question(kind, m)
             lines = _lines(pool, asked, tables.COST_METHODS, results, effort, runs)
@@ -158,11 +144,11 @@ def figure_3_6(results: Path, effort: Effort) -> Drawn:
 
 
 def _least_accurate(
-    methods: Sequence[Method], results: Path, effort: Effort, *, tops: int = 2
+    methods: Sequence[assessment.Method], results: Path, effort: Effort, *, tops: int = 2
 ) -> Drawn:
     """Draw the identification of the least accurate class, and of the m least accurate ones."""
     for dataset, title in tables.DATASETS.items():
-        pool, panels = by_class(dataset), []
+        pool, panels = assessment.by_class(dataset), []
         for m in (1, tables.TOP[dataset])[:tops]:
             lines = _lines(pool, tables.worst_question(m), methods, results, effort)
             panels.append((f"{title}, {m} least accurate", lines))
@@ -188,19 +174,19 @@ def figure_3_10(results: Path, effort: Effort) -> Drawn:
     """Draw reliability diagrams with priors worth 10 and 100 labels a bin."""
     for strength in (10.0, 100.0):
         for dataset, title in tables.DATASETS.items():
-            pools = growing(released(dataset), dataset)
+            pools = growing(assessment.released(dataset), dataset)
             name = f"{title}, a prior worth {strength:g} labels"
             yield f"{dataset}_{strength:g}", reliability_figure(pools, name, strength=strength)
 
 
 def figure_3_11(results: Path, effort: Effort) -> Drawn:
     """Draw the identification of the least accurate classes under priors of several strengths."""
-    return _least_accurate((*_strengths(2.0, 10.0, 100.0), NO_PRIOR), results, effort)
+    return _least_accurate((*_strengths(2.0, 10.0, 100.0), assessment.NO_PRIOR), results, effort)
 
 
 def figure_3_12(results: Path, effort: Effort) -> Drawn:
     """Draw the identification of the least calibrated classes under priors of several strengths."""
-    methods = (*_strengths(2.0, 5.0, 10.0), Method("scores", "random", _FREQUENTIST))
+    methods = (*_strengths(2.0, 5.0, 10.0), assessment.Method("scores", "random", _FREQUENTIST))
     runs = effort.choose(100, 2, 2)
     for dataset, title in tables.DATASETS.items():
         pool, panels = tables.calibrated_pool(dataset), []
@@ -210,11 +196,11 @@ def figure_3_12(results: Path, effort: Effort) -> Drawn:
         yield dataset, _ranks(panels)
 
 
-def _strengths(*labels: float) -> Iterator[Method]:
-    return (Method("scores", "thompson", strength) for strength in labels)
+def _strengths(*labels: float) -> Iterator[assessment.Method]:
+    return (assessment.Method("scores", "thompson", strength) for strength in labels)
 
 
-def _ranks(panels: Sequence[tuple[str, Mapping[Method, Curves]]]) -> Figure:
+def _ranks(panels: Sequence[tuple[str, Mapping[assessment.Method, assessment.Curves]]]) -> Figure:
     figure, axes = _panels([title for title, _ in panels])
     for ax, (_, lines) in zip(axes, panels, strict=True):
         for (method, curve), colour in zip(lines.items(), COLOURS, strict=False):
@@ -222,7 +208,7 @@ def _ranks(panels: Sequence[tuple[str, Mapping[Method, Curves]]]) -> Figure:
             style = "--" if method.strategy.startswith("random") else "-"
             named: dict[str, Any] = {"color": colour, "label": method.name}
             ax.plot(curve.labels[bought], mean[bought], style, lw=1.4, **named)
-        ax.axhline(GOAL, color="black", lw=0.6)
+        ax.axhline(assessment.GOAL, color="black", lw=0.6)
         ax.set(xlabel="labels", xscale="log", ylim=(0, 1.02))
         ax.legend(frameon=False, fontsize=8)
     axes[0].set_ylabel("mean reciprocal rank")

@@ -224,7 +224,7 @@ def errors(
     return [seen[each] for each in PER_CLASS]
 
 
-def confusion_numbers(
+def _confusion_numbers(
     dataset: str, wanted: frozenset[str], effort: Effort
 ) -> Iterator[dict[str, Any]]:
     """Yield the errors of true labels, as the text has them, and those of the released code.
@@ -300,7 +300,7 @@ def calibrated_question(m: int) -> Question:
     )
 
 
-def published_question(m: int, strength: float = STRENGTH) -> Question:
+def _published_question(m: int, strength: float = STRENGTH) -> Question:
     """Return the question as the published code asks it, with a prior of that many labels."""
 
     def reward(pool: BinnedPool, arms: BinnedArms) -> LeastCalibrated:
@@ -349,7 +349,7 @@ def _largest(values: Floats, m: int) -> NDArray[np.int64]:
     return np.argsort(-values, kind="stable")[:m]
 
 
-def calibration_numbers(
+def _calibration_numbers(
     dataset: str, m: int, folder: Path, effort: Effort
 ) -> Iterator[dict[str, Any]]:
     """Yield the percent of the labels from which on the m classes are identified.
@@ -368,7 +368,7 @@ def calibration_numbers(
         found, several = [], method.strategy != "thompson"
         splits = effort.choose(SPLITS[dataset] if several else 1, 1, 1)
         for split in range(splits):
-            rows, asked = published_pool(dataset, split), published_question(m).within(effort)
+            rows, asked = published_pool(dataset, split), _published_question(m).within(effort)
             curve = curves(rows, asked, method, folder, replications=replications)
             labels, error = curve.reached("mrr", skipped=_SKIPPED)
             found.append(percent * min(labels + CALIBRATED_EVERY, len(rows.arm)))
@@ -453,7 +453,7 @@ def cost_question(kind: str, m: int, dear: float = DEAR) -> Question:
     )
 
 
-def random_question(*tops: int, plays: int = 1) -> Question:
+def _random_question(*tops: int, plays: int = 1) -> Question:
     """Return the questions of all costs at once, whose answers do not decide what is labelled."""
     measures = {
         f"{kind} {dear:g} {m}": _cost_rank(prices(kind, dear), m)
@@ -482,7 +482,7 @@ def class_costs(pool: OutcomePool, price: Floats) -> Floats:
     return np.bincount(pool.arm, weights=price[pool.outcome]) / pool.sizes
 
 
-def cost_numbers(
+def _cost_numbers(
     settings: frozenset[str], folder: Path, effort: Effort
 ) -> Iterator[dict[str, Any]]:
     """Yield the labels from which on the most costly classes are identified.
@@ -514,8 +514,8 @@ def cost_numbers(
             yield number(curve, "mrr", f"{PRIORS['scores']}_thompson", setting, cause)
             for prior, name in PRIORS.items():
                 for strategy, coded, whole in (
-                    ("random", "", random_question(*COST_TOP)),
-                    ("random_arm", CODE, random_question(m, plays=m)),
+                    ("random", "", _random_question(*COST_TOP)),
+                    ("random_arm", CODE, _random_question(m, plays=m)),
                 ):
                     method = Method(prior, strategy, COST_STRENGTH)
                     curve = curves(rows, whole.within(effort), method, folder, replications=runs)
@@ -544,18 +544,6 @@ _LONG = ("3.5", "3.6", "3.7")
 _PASSES = {"cifar100": 3, "svhn": 10}
 
 
-def accuracy_question(pool: ArmPool) -> Question:
-    """Return Table 3.2's: estimate the accuracy of every class."""
-    labels = 10 * len(pool.sizes) + _LATE
-    return Question("accuracy", estimation, {"rmse": accuracy_error}, labels)
-
-
-def ece_question() -> Question:
-    """Return Table 3.4's: estimate the ECE of ten bins."""
-    measures = {"published": published_ece_error, "ece": ece_error}
-    return Question("ece", estimation, measures, 110)
-
-
 def worst_question(m: int) -> Question:
     """Return Table 3.5's: find the m least accurate classes."""
     measures = {"mrr": reciprocal_rank(m)}
@@ -563,7 +551,7 @@ def worst_question(m: int) -> Question:
 
 
 @dataclass(frozen=True)
-class Request:
+class _Request:
     """What of a table is asked for: a data set's numbers by some methods, in some settings."""
 
     dataset: str
@@ -599,25 +587,30 @@ def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[
                 continue
             places = {(row.method, row.setting): row.Index for row in published.itertuples()}
             methods, settings = frozenset(published["method"]), frozenset(published["setting"])
-            for ours in _MAKERS[table](Request(dataset, methods, settings, folder, effort)):
+            for ours in _MAKERS[table](_Request(dataset, methods, settings, folder, effort)):
                 place = places.get((ours.pop("method"), ours.pop("setting")))
                 if place is not None:
                     yield {"row": place, **ours}
 
 
-def _accuracy(asked: Request) -> Iterator[dict[str, Any]]:
+def _accuracy(asked: _Request) -> Iterator[dict[str, Any]]:
+    """Estimate the accuracy of every class."""
     pool = by_class(asked.dataset)
-    question = accuracy_question(pool)
+    labels = 10 * len(pool.sizes) + _LATE
+    question = Question("accuracy", estimation, {"rmse": accuracy_error}, labels)
     return _few_labels(asked, pool, question, {"": "rmse", CODE: "rmse"}, len(pool.sizes))
 
 
-def _ece(asked: Request) -> Iterator[dict[str, Any]]:
+def _ece(asked: _Request) -> Iterator[dict[str, Any]]:
+    """Estimate the ECE of ten bins."""
+    errors = {"published": published_ece_error, "ece": ece_error}
+    question = Question("ece", estimation, errors, 110)
     measures = {"": "ece", CODE: "published"}
-    return _few_labels(asked, by_score(asked.dataset), ece_question(), measures, 10)
+    return _few_labels(asked, by_score(asked.dataset), question, measures, 10)
 
 
 def _few_labels(
-    asked: Request, pool: ArmPool, question: Question, measures: dict[str, str], arms: int
+    asked: _Request, pool: ArmPool, question: Question, measures: dict[str, str], arms: int
 ) -> Iterator[dict[str, Any]]:
     """Yield a measure at the stated numbers of labels, and the code's, which is read late."""
     for method, name in TEXT.items():
@@ -631,7 +624,7 @@ def _few_labels(
                 yield number(mean, sd, asked.replications, **of)
 
 
-def _worst(asked: Request) -> Iterator[dict[str, Any]]:
+def _worst(asked: _Request) -> Iterator[dict[str, Any]]:
     pool = by_class(asked.dataset)
     for m in (1, TOP[asked.dataset]):
         if f"top_m={m}" in asked.settings:
@@ -642,7 +635,7 @@ def _worst(asked: Request) -> Iterator[dict[str, Any]]:
 
 
 def _passages(
-    asked: Request, pool: ArmPool, question: Question, method: Method
+    asked: _Request, pool: ArmPool, question: Question, method: Method
 ) -> Iterator[dict[str, Any]]:
     """Yield the percent of the labels at which the mean passes its goal."""
     share, runs = 100 / len(pool.arm), asked.replications
@@ -658,14 +651,14 @@ def _passages(
     yield number(each.mean(), sd, len(each), cause=FEWER, error=error)
 
 
-def _least_calibrated(asked: Request) -> Iterator[dict[str, Any]]:
+def _least_calibrated(asked: _Request) -> Iterator[dict[str, Any]]:
     tops = {"top_1": 1, "top_m": TOP[asked.dataset]}
     for setting in sorted(asked.settings):
-        found = calibration_numbers(asked.dataset, tops[setting], asked.folder, asked.effort)
+        found = _calibration_numbers(asked.dataset, tops[setting], asked.folder, asked.effort)
         yield from ({"setting": setting, **each} for each in found)
 
 
-def _pairs(asked: Request) -> Iterator[dict[str, Any]]:
+def _pairs(asked: _Request) -> Iterator[dict[str, Any]]:
     """Yield the mean over all pairs, over passes through them: the printed number is of one."""
     pool, passes = by_superclass(asked.dataset), asked.effort.choose(_PASSES[asked.dataset], 1, 2)
     for method, name in TEXT.items():
@@ -679,14 +672,14 @@ def _pairs(asked: Request) -> Iterator[dict[str, Any]]:
                 yield number(needed.mean(), sd, passes, **of)
 
 
-_MAKERS: dict[str, Callable[[Request], Iterator[dict[str, Any]]]] = {
+_MAKERS: dict[str, Callable[[_Request], Iterator[dict[str, Any]]]] = {
     "3.2": _accuracy,
-    "3.3": lambda asked: confusion_numbers(asked.dataset, asked.methods, asked.effort),
+    "3.3": lambda asked: _confusion_numbers(asked.dataset, asked.methods, asked.effort),
     "3.4": _ece,
     "3.5": _worst,
     "3.6": _least_calibrated,
     "3.7": _pairs,
-    "3.8": lambda asked: cost_numbers(asked.settings, asked.folder, asked.effort),
+    "3.8": lambda asked: _cost_numbers(asked.settings, asked.folder, asked.effort),
 }
 
 
@@ -699,7 +692,7 @@ SURE, HALF, MARGIN = 0.95, 0.5, 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class GroupPool:
+class _GroupPool:
     """(n,) rows of a test fold: group, prediction, label, and the protected attribute's value."""
 
     name: str
@@ -723,7 +716,7 @@ class GroupPool:
         return rates
 
 
-def pool(dataset: str, results: Path) -> GroupPool:
+def pool(dataset: str, results: Path) -> _GroupPool:
     """Return the first test fold of the data set's finished baseline run.
 
     Raises
@@ -745,12 +738,12 @@ def pool(dataset: str, results: Path) -> GroupPool:
     inside = np.isin(names, kept.index)
     codes = np.searchsorted(kept.index.to_numpy(), names[inside])
     protected = sensitive[run.protect[0]].to_numpy(dtype=object)[inside]
-    return GroupPool(
+    return _GroupPool(
         dataset, tuple(kept.index), codes, protected, fold["prediction"][inside], label[inside]
     )
 
 
-def worst_found(pool: GroupPool, rate: Rate, strategy: str) -> tuple[Floats, Floats]:
+def worst_found(pool: _GroupPool, rate: Rate, strategy: str) -> tuple[Floats, Floats]:
     """Return numbers of labels, and the share of replications that name the worst group."""
     arm = 2 * pool.group + pool.prediction
     queues = Queues.of(pool.label, arm, rng(0, "fairness", pool.name), replications=REPLICATIONS)
@@ -772,7 +765,7 @@ def worst_found(pool: GroupPool, rate: Rate, strategy: str) -> tuple[Floats, Flo
     return _labels(len(seen), len(arm)), np.array(seen)
 
 
-def gap_answered(pool: GroupPool, strategy: str) -> tuple[Floats, Floats]:
+def _gap_answered(pool: _GroupPool, strategy: str) -> tuple[Floats, Floats]:
     """Return numbers of labels, and the share of replications that answer the gap, and rightly.
 
     The two groups of the protected attribute are given; any row of one answers. A replication
@@ -797,7 +790,7 @@ def gap_answered(pool: GroupPool, strategy: str) -> tuple[Floats, Floats]:
     return _labels(len(seen), len(arm)), np.array(seen)
 
 
-def extremes(pool: GroupPool) -> tuple[str, str, float]:
+def extremes(pool: _GroupPool) -> tuple[str, str, float]:
     """Return the protected groups of least and most accuracy, and by how much they differ."""
     right = pd.Series(pool.label == pool.prediction).groupby(pool.protected)
     accuracies = right.mean()[right.size() >= LARGE]
@@ -816,7 +809,7 @@ def reached(labels: Floats, share: Floats, goal: float) -> float:
     return float(labels[after]) if after < len(labels) else float("nan")
 
 
-def rows(pools: list[GroupPool], folder: Path) -> Iterator[dict[str, object]]:
+def rows(pools: list[_GroupPool], folder: Path) -> Iterator[dict[str, object]]:
     """Yield, for each data set, question and strategy, the labels that the answer takes.
 
     A worst group counts as found when 95 % of the replications name it, a gap as answered when
@@ -830,7 +823,7 @@ def rows(pools: list[GroupPool], folder: Path) -> Iterator[dict[str, object]]:
             figure.savefig(folder / f"{each.name}_{name.replace(' ', '_')}.png")
             needed = {strategy: reached(*curve, SURE) for strategy, curve in found.items()}
             yield {"dataset": each.name, "question": f"lowest {name}", "group": worst, **needed}
-        found = {strategy: gap_answered(each, strategy) for strategy in STRATEGIES}
+        found = {strategy: _gap_answered(each, strategy) for strategy in STRATEGIES}
         figure = _figure(found, f"{each.name}: is the gap over {MARGIN}?", "are sure, and right")
         figure.savefig(folder / f"{each.name}_gap.png")
         needed = {strategy: reached(*curve, HALF) for strategy, curve in found.items()}

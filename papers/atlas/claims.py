@@ -88,7 +88,7 @@ def any_holds(verdicts: Sequence[Verdicts]) -> str:
 
 
 @dataclass(frozen=True)
-class ClaimPart:
+class _ClaimPart:
     """One statement that a claim is made of, across data sets.
 
     Attributes
@@ -129,7 +129,7 @@ class ClaimPart:
         return self.verdict, self.alone
 
 
-def sign_in_words(part: ClaimPart, *, alone: bool = False) -> str:
+def sign_in_words(part: _ClaimPart, *, alone: bool = False) -> str:
     """Return whether a difference is ``above 0``, ``under`` its epsilon, or ``open``.
 
     Unlike the verdict of a part, these words do not depend on what the claim says.
@@ -164,10 +164,10 @@ class Claim:
     difference: str
     rule: str
     verdict: str
-    parts: tuple[ClaimPart, ...]
+    parts: tuple[_ClaimPart, ...]
     evidence: str = ""
     remarks: tuple[str, ...] = ()
-    fairest: tuple[ClaimPart, ...] = ()
+    fairest: tuple[_ClaimPart, ...] = ()
 
     @property
     def criterion(self) -> str:
@@ -175,18 +175,18 @@ class Claim:
         return f"The difference is {self.difference}. {self.rule}"
 
     @property
-    def deciding_parts(self) -> tuple[ClaimPart, ...]:
+    def deciding_parts(self) -> tuple[_ClaimPart, ...]:
         """Return the parts that were measured on enough tasks to decide the claim."""
-        return select_deciding(self.parts)
+        return _select_deciding(self.parts)
 
 
-def select_deciding(parts: Iterable[ClaimPart]) -> tuple[ClaimPart, ...]:
+def _select_deciding(parts: Iterable[_ClaimPart]) -> tuple[_ClaimPart, ...]:
     """Return the parts that were measured on enough tasks to decide a claim."""
     return tuple(part for part in parts if not part.few_tasks)
 
 
 @dataclass(frozen=True, eq=False)
-class ClaimSeries:
+class _ClaimSeries:
     """A difference in a metric that is part of a claim, (T tasks, R splits), and its rule."""
 
     label: str
@@ -195,7 +195,7 @@ class ClaimSeries:
     judge: Judge
 
 
-def judge_parts(values: ApproachValues, series: Sequence[ClaimSeries]) -> tuple[ClaimPart, ...]:
+def _judge_parts(values: ApproachValues, series: Sequence[_ClaimSeries]) -> tuple[_ClaimPart, ...]:
     """Return the parts of a claim, each with a verdict by its mean over families.
 
     The intervals of the parts that decide are simultaneous (Bonferroni). A part on few tasks
@@ -227,7 +227,7 @@ def judge_parts(values: ApproachValues, series: Sequence[ClaimSeries]) -> tuple[
         # The wider interval may reach epsilon where the narrower one does not: a contradiction.
         agrees = one.judge(all_lower, all_upper, epsilon) == alone
         parts.append(
-            ClaimPart(
+            _ClaimPart(
                 label=one.label,
                 metric=one.metric,
                 mean=mean,
@@ -248,12 +248,12 @@ def judge_parts(values: ApproachValues, series: Sequence[ClaimSeries]) -> tuple[
     return tuple(parts)
 
 
-def claim_of_all(
-    parts: tuple[ClaimPart, ...],
+def _claim_of_all(
+    parts: tuple[_ClaimPart, ...],
     *,
     measured: str,
     words: tuple[str, str],
-    decided_by: Sequence[ClaimPart] | None = None,
+    decided_by: Sequence[_ClaimPart] | None = None,
     **texts: Any,
 ) -> Claim:
     """Return a claim that holds if every part that decides it holds.
@@ -264,7 +264,7 @@ def claim_of_all(
     words : the word for a difference below 0, and that for one above.
     texts : the other fields of the claim.
     """
-    deciding = select_deciding(parts if decided_by is None else decided_by)
+    deciding = _select_deciding(parts if decided_by is None else decided_by)
     return Claim(
         verdict=all_hold([part.verdicts for part in deciding]),
         parts=parts,
@@ -273,7 +273,7 @@ def claim_of_all(
     )
 
 
-def _range_of(measured: str, words: tuple[str, str], parts: Sequence[ClaimPart]) -> str:
+def _range_of(measured: str, words: tuple[str, str], parts: Sequence[_ClaimPart]) -> str:
     """Return a sentence on the means of the parts that decide: each of two, or their range."""
     parts = [part for part in parts if part.mean == part.mean]
     if not parts:
@@ -360,12 +360,12 @@ def claims(
     recalibrated = _chosen(interventions, roles.recalibrations)
     others = [contrast for contrast in interventions if contrast not in recalibrated]
     all_claims = [
-        unprocessing_claim(values, margins, remarks, roles.thresholds),
-        *intervention_claims(plain, others),
-        ensemble_claim(plain, _chosen(methods, roles.bags)),
-        binomial_claim(plain, methods),
-        *abstention_claims(values),
-        recalibration_claim(plain, recalibrated),
+        _unprocessing_claim(values, margins, remarks, roles.thresholds),
+        *_intervention_claims(plain, others),
+        _ensemble_claim(plain, _chosen(methods, roles.bags)),
+        _binomial_claim(plain, methods),
+        *_abstention_claims(values),
+        _recalibration_claim(plain, recalibrated),
     ]
     return tuple(claim for claim in all_claims if claim.parts)
 
@@ -382,16 +382,16 @@ def _series(
     *,
     falls: bool = False,
     remark: str = "",
-) -> list[ClaimSeries]:
+) -> list[_ClaimSeries]:
     """Return by how much each contrast raises a metric, or by how much the metric falls."""
     differences = (-1 if falls else 1) * mean_differences(plain.metric(metric), compared)
     return [
-        ClaimSeries(f"{contrast.name}{remark}", metric, difference, judge)
+        _ClaimSeries(f"{contrast.name}{remark}", metric, difference, judge)
         for contrast, difference in zip(compared, differences, strict=True)
     ]
 
 
-def unprocessing_claim(
+def _unprocessing_claim(
     values: ApproachValues,
     margins: Sequence[MarginSeries],
     remarks: Sequence[str] = (),
@@ -406,16 +406,16 @@ def unprocessing_claim(
     """
     falls = falls_by_intervention(values, margins)
     series = [
-        ClaimSeries(f"{name}, at the same {label(gap)}", ERROR, fall, no_larger)
+        _ClaimSeries(f"{name}, at the same {label(gap)}", ERROR, fall, no_larger)
         for (name, gap), fall in falls.items()
     ]
-    parts = judge_parts(values, series)
+    parts = _judge_parts(values, series)
     fairest = tuple(
         part
-        for part in select_deciding(parts)
+        for part in _select_deciding(parts)
         if part.label.split()[0] in on_training_rows and part.mean == part.mean
     )
-    return claim_of_all(
+    return _claim_of_all(
         parts,
         name=UNPROCESSING,
         statement="Thresholds for each group on the unconstrained model, which need the group at "
@@ -451,7 +451,7 @@ def _validation_rows_remark(
     )
 
 
-def _training_rows_remark(fairest: Sequence[ClaimPart]) -> Iterator[str]:
+def _training_rows_remark(fairest: Sequence[_ClaimPart]) -> Iterator[str]:
     """Yield a remark on interventions that also choose thresholds, but on training rows."""
     if fairest:
         names = " and ".join(dict.fromkeys(part.label.split()[0] for part in fairest))
@@ -523,14 +523,16 @@ def _unlevel(path: Path) -> list[dict[str, Any]]:
     return entries
 
 
-def intervention_claims(plain: ApproachValues, compared: Sequence[Contrast]) -> tuple[Claim, Claim]:
+def _intervention_claims(
+    plain: ApproachValues, compared: Sequence[Contrast]
+) -> tuple[Claim, Claim]:
     """Return two claims: interventions help at equal error, and fairness costs accuracy."""
     series = _series(plain, compared, ERROR, larger)
     for gap in GAPS:
         series += _series(plain, compared, gap, larger, falls=True)
-    parts = judge_parts(plain, series)
-    deciding_parts = select_deciding(parts)
-    verdict = some_intervention_helps(deciding_parts)
+    parts = _judge_parts(plain, series)
+    deciding_parts = _select_deciding(parts)
+    verdict = _some_intervention_helps(deciding_parts)
     difference = (
         "the error with the intervention minus the error without it; for a gap, the gap without "
         "the intervention minus the gap with it"
@@ -568,7 +570,7 @@ def intervention_claims(plain: ApproachValues, compared: Sequence[Contrast]) -> 
     return helps, costly
 
 
-def some_intervention_helps(parts: Sequence[ClaimPart]) -> str:
+def _some_intervention_helps(parts: Sequence[_ClaimPart]) -> str:
     """Return the verdict on "some intervention lowers a gap and does not raise the error"."""
     part_of = {(part.label, part.metric): part for part in parts}
     both = []
@@ -584,7 +586,7 @@ def _and(one: str, other: str) -> str:
     return FAILS if FAILS in (one, other) else HOLDS if one == other == HOLDS else OPEN
 
 
-def _best_of(parts: Sequence[ClaimPart], conclusion: str) -> str:
+def _best_of(parts: Sequence[_ClaimPart], conclusion: str) -> str:
     """Return what was measured of the intervention that lowers a gap most, and what follows.
 
     It is the best of those that lower a gap and do not raise the error by simultaneous intervals;
@@ -625,7 +627,7 @@ def _best_of(parts: Sequence[ClaimPart], conclusion: str) -> str:
     )
 
 
-def ensemble_claim(plain: ApproachValues, compared: Sequence[Contrast]) -> Claim:
+def _ensemble_claim(plain: ApproachValues, compared: Sequence[Contrast]) -> Claim:
     """Return the claim that bags are worse calibrated than the binomial likelihood."""
     own_metrics = ("log_loss", "expected_calibration_error")
     series = []
@@ -633,8 +635,8 @@ def ensemble_claim(plain: ApproachValues, compared: Sequence[Contrast]) -> Claim
         read = "own probability" if name in own_metrics else "members' disagreement"
         by = "its" if name in own_metrics else "the"
         series += _series(plain, compared, name, larger, remark=f", by {by} {read}")
-    parts = judge_parts(plain, series)
-    return claim_of_all(
+    parts = _judge_parts(plain, series)
+    return _claim_of_all(
         parts,
         name="ensembles_are_uncalibrated",
         statement="Ensembles are worse calibrated than the binomial likelihood.",
@@ -651,10 +653,10 @@ def ensemble_claim(plain: ApproachValues, compared: Sequence[Contrast]) -> Claim
     )
 
 
-def binomial_claim(plain: ApproachValues, compared: Sequence[Contrast]) -> Claim:
+def _binomial_claim(plain: ApproachValues, compared: Sequence[Contrast]) -> Claim:
     """Return the claim that no method has a smaller log loss than the binomial likelihood."""
-    return claim_of_all(
-        judge_parts(plain, _series(plain, compared, "log_loss", no_larger, falls=True)),
+    return _claim_of_all(
+        _judge_parts(plain, _series(plain, compared, "log_loss", no_larger, falls=True)),
         name="binomial_nll_is_best",
         statement="No uncertainty method has a smaller log loss than the binomial likelihood.",
         source=_FAIRLY_UNCERTAIN,
@@ -665,19 +667,19 @@ def binomial_claim(plain: ApproachValues, compared: Sequence[Contrast]) -> Claim
     )
 
 
-def abstention_claims(values: ApproachValues) -> tuple[Claim, Claim]:
+def _abstention_claims(values: ApproachValues) -> tuple[Claim, Claim]:
     """Return two claims: withholding a fifth of the labels lowers the error, and the gaps."""
     is_unconstrained = values.table["intervention"] == NONE
     plain = values.only(is_unconstrained & values.table["setting"].isin(["", _WITHHELD]))
 
     def lowers(name: str, lowered: str, one: str, metrics: Sequence[str]) -> Claim:
         series = [
-            ClaimSeries(method, metric, fall, larger)
+            _ClaimSeries(method, metric, fall, larger)
             for metric in metrics
             for method, fall in _fall_by_method(plain, metric).items()
         ]
-        return claim_of_all(
-            judge_parts(plain, series),
+        return _claim_of_all(
+            _judge_parts(plain, series),
             name=name,
             statement=f"Withholding the least certain fifth of the labels lowers {lowered}, "
             "whichever method says what is certain.",
@@ -712,11 +714,11 @@ def _fall_by_method(values: ApproachValues, metric: str) -> dict[str, Floats]:
     return {name: finite_mean(np.stack(own)) for name, own in sorted(falls.items())}
 
 
-def recalibration_claim(plain: ApproachValues, compared: Sequence[Contrast]) -> Claim:
+def _recalibration_claim(plain: ApproachValues, compared: Sequence[Contrast]) -> Claim:
     """Return the claim that multicalibrating a model lowers no group's calibration error."""
     series = _series(plain, compared, "multicalibration_error", no_larger, falls=True)
-    return claim_of_all(
-        judge_parts(plain, series),
+    return _claim_of_all(
+        _judge_parts(plain, series),
         name="multicalibration_is_redundant",
         statement="Multicalibrating a fitted model lowers no group's calibration error.",
         source="Hansen, Devic, Nakkiran and Sharan 2024, When is multicalibration post-processing "

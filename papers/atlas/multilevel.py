@@ -39,7 +39,7 @@ _WARMING = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Multilevel:
+class _Multilevel:
     """The posterior of P differences.
 
     Attributes
@@ -96,7 +96,7 @@ class Multilevel:
 
 def fit(
     measured: MeasuredDifferences, *, generator: np.random.Generator, draws: int = 1000
-) -> Multilevel:
+) -> _Multilevel:
     """Draw from the posterior of the model.
 
     Parameters
@@ -110,7 +110,7 @@ def fit(
         _fit_block(_some_of(measured, slice(start, start + _BLOCK)), generator, draws)
         for start in starts
     ]
-    return Multilevel(
+    return _Multilevel(
         centres=np.concatenate([block.centres for block in blocks], axis=1),
         errors=np.concatenate([block.errors for block in blocks], axis=1),
         effects=np.concatenate([block.effects for block in blocks]),
@@ -129,7 +129,7 @@ _BLOCK = 250  # differences that are drawn side by side, which stay in a process
 
 def _fit_block(
     measured: MeasuredDifferences, generator: np.random.Generator, draws: int
-) -> Multilevel:
+) -> _Multilevel:
     """Draw from the posterior of one block of differences."""
     size = _sizes(measured)
     sampler = _Sampler(measured, size, generator)
@@ -142,7 +142,7 @@ def _fit_block(
             effects.append(sampler.effects)
     scale = size[:, None]
     effects_of_draws = np.stack(effects)
-    return Multilevel(
+    return _Multilevel(
         centres=np.stack(centres) * scale,
         errors=np.stack(errors) * scale,
         effects=np.where(measured.known, effects_of_draws.mean(axis=0) * scale, np.nan),

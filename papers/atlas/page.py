@@ -229,7 +229,7 @@ def size_sentence(by_size: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     )
 
 
-def counts_sentence(claim: Claim) -> str:
+def _counts_sentence(claim: Claim) -> str:
     """Return sentences on how many differences of a claim are above 0, too small, or open."""
     parts = claim.deciding_parts
     small = f"under {parts[0].epsilon:g}"
@@ -321,7 +321,7 @@ def _details(claim: Claim) -> Details:
     )
     blocks: list[Block] = [
         Paragraph(f"{claim.criterion} Source: {claim.source}"),
-        *([Paragraph(counts_sentence(claim))] if claim.deciding_parts else []),
+        *([Paragraph(_counts_sentence(claim))] if claim.deciding_parts else []),
         *([Items(claim.remarks)] if claim.remarks else []),
     ]
     if claim.fairest:
@@ -556,7 +556,7 @@ def main(options: Options) -> None:
     print(path)
     if options.docs:
         runs = [] if options.results.is_file() else list(Catalogue(options.results))
-        by_seed = tables_by_seed(runs) if runs else seeds_of(read_approaches(options.results))
+        by_seed = _tables_by_seed(runs) if runs else _seeds_of(read_approaches(options.results))
         found = with_claims(findings_of(by_seed[0]), remarks=_remarks(runs, by_seed[0]))
         write_text(Path(options.docs), docs_page(found, by_seed))
 
@@ -566,13 +566,13 @@ def _remarks(runs: Sequence[Run], table: pd.DataFrame) -> list[str]:
     return unequal_terms_remarks(runs) if runs else unequal_terms_of_table(table)
 
 
-def tables_by_seed(runs: Sequence[Run]) -> list[pd.DataFrame]:
+def _tables_by_seed(runs: Sequence[Run]) -> list[pd.DataFrame]:
     """Return the table of approaches of each seed, the one of most runs first."""
     seeds = [seed for seed, _ in Counter(run.seed for run in runs).most_common()]
     return [approach_table([run for run in runs if run.seed == seed], among=runs) for seed in seeds]
 
 
-def seeds_of(table: pd.DataFrame) -> list[pd.DataFrame]:
+def _seeds_of(table: pd.DataFrame) -> list[pd.DataFrame]:
     """Return the rows of each seed of a table, the seed of most runs first."""
     seeds = table.drop_duplicates("run")["seed"].value_counts(sort=True).index
     return [table[table["seed"] == seed].reset_index(drop=True) for seed in seeds]

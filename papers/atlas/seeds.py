@@ -27,7 +27,7 @@ LEVEL = 0.95
 
 
 @dataclass(frozen=True, eq=False)
-class SeedComparison:
+class _SeedComparison:
     """What two seeds say of the same differences from a reference.
 
     Attributes
@@ -62,7 +62,7 @@ class SeedComparison:
 
 def compared_seeds(
     first: pd.DataFrame, second: pd.DataFrame, metrics: Sequence[str] = METRICS
-) -> SeedComparison:
+) -> _SeedComparison:
     """Return what the tables of approaches of two seeds say of what both have."""
     place = reference_index(_plain(first))
     reference = _plain(first).names[place]
@@ -81,17 +81,17 @@ def compared_seeds(
         rows.append(_rows(values, metric, parts, both))
         dealt.append(differences[both])
         tasks.append(np.nonzero(both)[1])
-    return SeedComparison(
+    return _SeedComparison(
         first=own[0],
         second=own[1],
         repeats=(len(of_first), len(of_second)),
         reference=reference,
         table=pd.concat(rows, ignore_index=True),
-        dealt=dealt_shares(np.concatenate(dealt), np.concatenate(tasks), (of_first, of_second)),
+        dealt=_dealt_shares(np.concatenate(dealt), np.concatenate(tasks), (of_first, of_second)),
     )
 
 
-def dealt_shares(
+def _dealt_shares(
     differences: Floats, task: NDArray[np.intp], seeds: Sequence[NDArray[np.intp]], deals: int = 300
 ) -> Floats:
     """Return the shares that agree where splits are dealt to two seeds by chance, (deals,).
@@ -195,7 +195,7 @@ def chance_apart(apart: Floats, first: Sequence[Floats], second: Sequence[Floats
     return np.where(variance > 0, chance, exact)
 
 
-def lines_of(found: SeedComparison) -> Iterator[str]:
+def lines_of(found: _SeedComparison) -> Iterator[str]:
     """Yield what a comparison says, in sentences and tables."""
     table = found.table
     if table.empty:
@@ -215,7 +215,7 @@ def lines_of(found: SeedComparison) -> Iterator[str]:
     yield from _shares(found, "task", [(name, table["task"] == name) for name in tasks])
 
 
-def _told(found: SeedComparison) -> Iterator[str]:
+def _told(found: _SeedComparison) -> Iterator[str]:
     share, alone = found.share("corrected"), found.share("splits")
     as_expected = "that is so" if share >= LEVEL else "that is not so"
     low, high = np.quantile(found.dealt, [0.025, 0.975])
@@ -253,7 +253,7 @@ def _told(found: SeedComparison) -> Iterator[str]:
 
 
 def _shares(
-    found: SeedComparison, title: str, parts: Sequence[tuple[str, pd.Series]]
+    found: _SeedComparison, title: str, parts: Sequence[tuple[str, pd.Series]]
 ) -> Iterator[str]:
     yield f"| {title} | differences | agree | agree, by the splits alone | in the model's band |"
     yield "| --- | --- | --- | --- | --- |"

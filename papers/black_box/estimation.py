@@ -160,13 +160,8 @@ class Options:
     runs: int = number_of_runs(200)
 
 
-@dataclass(frozen=True, eq=False)
-class EceErrors:
-    """Mean absolute error of each of `ESTIMATES` at a number of labels, over the runs."""
-
-    labels: int
-    error: NDArray[np.float64]
-    bias: NDArray[np.float64]
+# A number of labels, and over the runs the mean absolute error and the bias of each of `ESTIMATES`.
+EceErrors = tuple[int, NDArray[np.float64], NDArray[np.float64]]
 
 
 def full_ece(scores: MulticlassScores) -> float:
@@ -182,7 +177,7 @@ def ece_errors(
     for labels in numbers:
         estimates = [_estimates(each) for each in replications(scores, name, labels, runs)]
         off = np.array(estimates) - truth
-        yield EceErrors(labels, np.abs(off).mean(axis=0), off.mean(axis=0))
+        yield labels, np.abs(off).mean(axis=0), off.mean(axis=0)
 
 
 def _estimates(scores: MulticlassScores) -> tuple[float, ...]:
@@ -194,25 +189,25 @@ def _estimates(scores: MulticlassScores) -> tuple[float, ...]:
     return float(mean), float(naive), plain.expected_calibration_error()
 
 
-def print_errors(name: str, runs: int) -> None:
+def _print_errors(name: str, runs: int) -> None:
     """Print the errors in percent of the ECE of all labels, and the biases."""
     scores = released_pool(name)
     truth = full_ece(scores)
     print(f"{name}: {len(scores):,} rows, accuracy {scores.correct.mean():.4f}, ECE {truth:.4f}")
     print("mean absolute error of the ECE in percent of it (bias), by number of labels")
     print("labels  " + "  ".join(f"{estimate:>25}" for estimate in ESTIMATES))
-    for errors in ece_errors(scores, name, NUMBERS, runs):
+    for labels, errors, biases in ece_errors(scores, name, NUMBERS, runs):
         cells = (
             f"{100 * error / truth:15.1f} ({100 * bias / truth:+7.1f})"
-            for error, bias in zip(errors.error, errors.bias, strict=True)
+            for error, bias in zip(errors, biases, strict=True)
         )
-        print(f"{errors.labels:6d}  " + "  ".join(cells))
+        print(f"{labels:6d}  " + "  ".join(cells))
 
 
 def main(options: Options) -> None:
     """Print the errors of the scores that are named."""
     for name in options.scores:
-        print_errors(name, options.runs)
+        _print_errors(name, options.runs)
 
 
 NAMES = {"cifar100": "CIFAR-100", "svhn": "SVHN"}
@@ -258,7 +253,7 @@ def _posterior_band(ax: Axes, diagram: ReliabilityDiagram) -> None:
     ax.plot(score, diagram.accuracy.mean[0][used], "o-", color=BLUE, ms=4, lw=1, label="posterior")
 
 
-def ece_figure(pools: Sequence[MulticlassScores], title: str, *, draws: int) -> Figure:
+def _ece_figure(pools: Sequence[MulticlassScores], title: str, *, draws: int) -> Figure:
     """Draw reliability diagrams, and the posteriors of the ECE under them, as labels grow."""
     figure, axes = _panels(len(pools), 2, sharey="row")
     truth = full_ece(pools[-1])
@@ -280,13 +275,13 @@ def ece_figure(pools: Sequence[MulticlassScores], title: str, *, draws: int) -> 
     return figure
 
 
-def error_figure(errors: Mapping[str, tuple[Sequence[EceErrors], float]]) -> Figure:
+def _error_figure(errors: Mapping[str, tuple[Sequence[EceErrors], float]]) -> Figure:
     """Draw by how many percent estimates of the ECE are off on average, for each data set."""
     figure, axes = _panels(len(errors), width=4.6)
     for ax, (title, (found, truth)) in zip(axes[0], errors.items(), strict=True):
-        numbers = [each.labels for each in found]
+        numbers = [labels for labels, _, _ in found]
         for i, (estimate, colour) in enumerate(zip(ESTIMATES, _COLOURS, strict=True)):
-            off = [100 * each.bias[i] / truth for each in found]
+            off = [100 * bias[i] / truth for _, _, bias in found]
             ax.plot(numbers, off, "o-", ms=4, color=colour, label=estimate)
         ax.axhline(0, color=GREY, lw=0.6)
         ax.set(xscale="log", xlabel="labels", title=title)
@@ -295,7 +290,7 @@ def error_figure(errors: Mapping[str, tuple[Sequence[EceErrors], float]]) -> Fig
     return figure
 
 
-def classes_figure(pool: MulticlassScores, title: str, *, draws: int) -> Figure:
+def _classes_figure(pool: MulticlassScores, title: str, *, draws: int) -> Figure:
     """Draw every predicted class's ECE against its accuracy, the m at both ends in colour."""
     accuracy, diagram = _accuracy_and_reliability(pool)
     error = diagram.expected_calibration_error()
@@ -317,7 +312,7 @@ def classes_figure(pool: MulticlassScores, title: str, *, draws: int) -> Figure:
     return figure
 
 
-def ranking_figure(pool: MulticlassScores, title: str, *, draws: int) -> Figure:
+def _ranking_figure(pool: MulticlassScores, title: str, *, draws: int) -> Figure:
     """Draw ranks of the classes by accuracy, and the probabilities of being at either end."""
     accuracy, _ = _accuracy_and_reliability(pool)
     drawn = accuracy.draws(draws, rng(0, "ranks", title))
@@ -339,7 +334,7 @@ def ranking_figure(pool: MulticlassScores, title: str, *, draws: int) -> Figure:
     return figure
 
 
-def confusion_figure(pools: Sequence[MulticlassScores], title: str) -> Figure:
+def _confusion_figure(pools: Sequence[MulticlassScores], title: str) -> Figure:
     """Draw estimates of the confusion matrix: frequentist, uninformative and scores' prior."""
     n = len(pools[0].classes)
     priors = {
@@ -380,7 +375,7 @@ def _arms(value: Floats, ends: Sequence[Floats]) -> Floats:
     return np.maximum(np.stack([value - lower, upper - value]), 0)
 
 
-def accuracies_figure(pool: MulticlassScores, title: str) -> Figure:
+def _accuracies_figure(pool: MulticlassScores, title: str) -> Figure:
     """Draw the posterior mean and 95 % interval of every class's accuracy, in their order."""
     accuracy, _ = _accuracy_and_reliability(pool)
     order = np.argsort(accuracy.mean)
@@ -396,7 +391,7 @@ def accuracies_figure(pool: MulticlassScores, title: str) -> Figure:
     return figure
 
 
-def difference_figure(pool: MulticlassScores, title: str, *, draws: int) -> Figure:
+def _difference_figure(pool: MulticlassScores, title: str, *, draws: int) -> Figure:
     """Draw the posterior of the difference of two groups' accuracies, for two pairs of groups."""
     pairs = group_pairs(pool)
     figure, axes = _panels(len(pairs), width=4.6)
@@ -498,12 +493,12 @@ def figure_2_1(results: Path, effort: Effort) -> _Drawn:
 
 def figure_2_2(results: Path, effort: Effort) -> _Drawn:
     """Draw the accuracies of the predicted classes of CIFAR-100."""
-    yield "", accuracies_figure(released_pool("cifar100"), NAMES["cifar100"])
+    yield "", _accuracies_figure(released_pool("cifar100"), NAMES["cifar100"])
 
 
 def figure_2_3(results: Path, effort: Effort) -> _Drawn:
     """Draw the ranks of CIFAR-100's classes, and which is the most or the least accurate."""
-    yield "", ranking_figure(released_pool("cifar100"), NAMES["cifar100"], draws=_draws(effort))
+    yield "", _ranking_figure(released_pool("cifar100"), NAMES["cifar100"], draws=_draws(effort))
 
 
 def figure_2_4(results: Path, effort: Effort) -> _Drawn:
@@ -514,7 +509,7 @@ def figure_2_4(results: Path, effort: Effort) -> _Drawn:
 def figure_2_5(results: Path, effort: Effort) -> _Drawn:
     """Draw CIFAR-100's reliability diagrams with the posteriors of the ECE."""
     pools = growing(released_pool("cifar100"), "cifar100")
-    yield "", ece_figure(pools, NAMES["cifar100"], draws=_draws(effort))
+    yield "", _ece_figure(pools, NAMES["cifar100"], draws=_draws(effort))
 
 
 def figure_2_6(results: Path, effort: Effort) -> _Drawn:
@@ -525,24 +520,24 @@ def figure_2_6(results: Path, effort: Effort) -> _Drawn:
         for name in NAMES
         for truth in [full_ece(released_pool(name))]
     }
-    yield "", error_figure(errors)
+    yield "", _error_figure(errors)
 
 
 def figure_2_7(results: Path, effort: Effort) -> _Drawn:
     """Draw every class's ECE against its accuracy."""
     draws = effort.choose(4000, 1000, 50)
-    yield from _each(lambda name, pool: classes_figure(pool, NAMES[name], draws=draws))
+    yield from _each(lambda name, pool: _classes_figure(pool, NAMES[name], draws=draws))
 
 
 def figure_2_8(results: Path, effort: Effort) -> _Drawn:
     """Draw the differences of two pairs of groups of CIFAR-100."""
-    yield "", difference_figure(released_pool("cifar100"), NAMES["cifar100"], draws=_draws(effort))
+    yield "", _difference_figure(released_pool("cifar100"), NAMES["cifar100"], draws=_draws(effort))
 
 
 def figure_2_9(results: Path, effort: Effort) -> _Drawn:
     """Draw estimates of CIFAR-100's confusion matrix at growing numbers of labels."""
     pools = growing(released_pool("cifar100"), "cifar100", (10, 100, 1000))
-    yield "", confusion_figure(pools, NAMES["cifar100"])
+    yield "", _confusion_figure(pools, NAMES["cifar100"])
 
 
 # The numbers: Table 2.1, and those of the text.
@@ -569,7 +564,7 @@ def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[
         scores = released_pool(name)
         found = sizes(scores)
         if name == "cifar100":
-            found |= {**self_assessment(scores), **classes(scores, draws), **differences(scores)}
+            found |= {**_self_assessment(scores), **classes(scores, draws), **differences(scores)}
         for row in printed.itertuples():
             ours, sd = found[str(row.metric), str(row.setting)]
             yield {"row": row.Index, "mean": ours, "sd": sd, "repeats": draws}
@@ -589,7 +584,7 @@ def sizes(scores: MulticlassScores) -> Found:
     }
 
 
-def self_assessment(scores: MulticlassScores) -> Found:
+def _self_assessment(scores: MulticlassScores) -> Found:
     """Return the accuracy, what the scores say of it, the ECE, and the share of high scores."""
     return {
         ("accuracy", ""): (float(scores.correct.mean()), 0.0),

@@ -407,14 +407,14 @@ COLUMNS = [*PLACE, "value", "sd", *_NUMBERS[:4], "verdict", "cause", _NUMBERS[4]
 OTHER_DATA = "other data"
 
 
-def record_path(paper: Paper) -> Path:
+def _record_path(paper: Paper) -> Path:
     """Return the path of a paper's record."""
     return paper.folder / "verdicts.csv"
 
 
 def recorded(paper: Paper) -> pd.DataFrame:
     """Return a paper's record with the columns `COLUMNS`; no rows if there is none yet."""
-    path = record_path(paper)
+    path = _record_path(paper)
     if not path.is_file():
         return pd.DataFrame(columns=COLUMNS)
     texts = dict.fromkeys([*PLACE, *_RECORDED_TEXTS], str)
@@ -459,7 +459,7 @@ def merge_record(new: pd.DataFrame, record: pd.DataFrame) -> pd.DataFrame:
 def write_record(paper: Paper, rows: pd.DataFrame) -> None:
     """Write a paper's record, numbers with six digits."""
     numeric = rows.astype(dict.fromkeys(_NUMBERS, float))
-    write_text(record_path(paper), numeric.to_csv(index=False, float_format="%.6g"))
+    write_text(_record_path(paper), numeric.to_csv(index=False, float_format="%.6g"))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """What is printed and written of the papers: ours, theirs, the difference and the verdict.
 
-`print_paper` prints tables, and `print_contents` every row of a work. `pages` makes
+`print_paper` prints tables, and `_print_contents` every row of a work. `pages` makes
 ``docs/papers.md``, which answers in brief for every work and counts its numbers, and a page for
 each work, ``docs/papers/NAME.md``, with a line for every row of its contents.
 """
@@ -98,7 +98,7 @@ def print_paper(paper: Paper, conf: Path, results: Path, table: str = "") -> Non
             print(f"One table: fairbench paper {paper.name} table={tables[0].table}")
 
 
-def print_contents(paper: Paper, answers: Sequence[RowAnswer]) -> None:
+def _print_contents(paper: Paper, answers: Sequence[RowAnswer]) -> None:
     """Print every row of a paper: its verdict, how many numbers agree, and what was seen."""
     printed = Table(title=paper.title or paper.name, title_justify="left", box=box.SIMPLE_HEAD)
     printed.add_column("row", overflow="fold", max_width=30)
@@ -519,7 +519,7 @@ def compare_with_record(papers: Sequence[Paper], options: PaperOptions, root: Pa
             print_changes(paper, changes(new, rows[paper.name]))
             rows[paper.name] = merge_record(new, rows[paper.name])
     for paper in papers:
-        print_contents(paper, list(row_answers(paper, rows[paper.name])))
+        _print_contents(paper, list(row_answers(paper, rows[paper.name])))
     if options.record:
         for paper in papers:
             if paper.tables:

@@ -234,7 +234,7 @@ class PaperPart:
 
 
 @dataclass(frozen=True)
-class Failure:
+class _Failure:
     """A part that could not be done, and why; a traceback where the fault is ours."""
 
     part: PaperPart
@@ -285,7 +285,7 @@ def study_parts(paper: Paper, results: Path, effort: Effort) -> Iterator[PaperPa
             continue
         if _takes_results(words):
             words.append(f"results={results.resolve()}")
-        path = study_path(paper, row, results, effort)
+        path = _study_path(paper, row, results, effort)
         made = path.read_text(encoding="utf-8") if path.is_file() else ""
         # A text that was made by the present code is not made again.
         if made.partition("\n")[0].strip() != _digest(paper, words):
@@ -302,7 +302,7 @@ def _takes_results(words: Sequence[str]) -> bool:
     return "results" in options_of_study(study).__dataclass_fields__
 
 
-def study_path(paper: Paper, row: Row, results: Path, effort: Effort) -> Path:
+def _study_path(paper: Paper, row: Row, results: Path, effort: Effort) -> Path:
     """Return the path of a study's text."""
     name = row.command.removeprefix("python -m ").replace(" ", "-").replace("/", "-")
     stem = "-".join(filter(None, [name, effort.value]))
@@ -330,7 +330,7 @@ def _digest(paper: Paper, words: Sequence[str]) -> str:
     return digest.hexdigest()
 
 
-def carry_out(parts: Sequence[PaperPart], results: Path, effort: Effort) -> list[Failure]:
+def carry_out(parts: Sequence[PaperPart], results: Path, effort: Effort) -> list[_Failure]:
     """Run parts one after the other, whatever happens to one, and return those that failed."""
     failures = []
     for number, part in enumerate(parts, 1):
@@ -343,7 +343,7 @@ def carry_out(parts: Sequence[PaperPart], results: Path, effort: Effort) -> list
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # one failing part must not end a night's run
-            failures.append(Failure(part, *failure(error)))
+            failures.append(_Failure(part, *failure(error)))
             print(f"  not done: {failures[-1].reason}", flush=True)
             print(failures[-1].trace, end="\n" * bool(failures[-1].trace), file=sys.stderr)
         _add_cost(results, part, effort, _cpu_seconds() - before)
@@ -369,7 +369,7 @@ def _add_cost(results: Path, part: PaperPart, effort: Effort, seconds: float) ->
     write_text(results / _COSTS, total.to_csv(index=False))
 
 
-def run_asked(papers: Sequence[Paper], options: PaperOptions, root: Path) -> list[Failure]:
+def run_asked(papers: Sequence[Paper], options: PaperOptions, root: Path) -> list[_Failure]:
     """Run what the options ask for, and say at the end what could not be done.
 
     Raises

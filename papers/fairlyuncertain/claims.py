@@ -22,14 +22,7 @@ from fairbench.cli.command import Results
 from fairbench.components.papers import CONF, PAPERS, Splits, composed, run_main, table_of
 from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import command, recorded, runs_needed
-from fairbench.components.papers.fairlyuncertain.tables import (
-    EXPERIMENT,
-    METRICS,
-    VALIDATION,
-    job,
-    reader,
-    tests,
-)
+from fairbench.components.papers.fairlyuncertain import tables
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.evaluation.predictions import Labelled
@@ -40,18 +33,13 @@ from fairbench.experiments.execute import carry_out
 from fairbench.inference.rates import Limits
 from fairbench.inference.repeats import REPEATS, mean_limits
 from fairbench.inference.repeats import Splits as Shared
-from fairbench.metrics.regression import (
-    crps_normal_rows,
-    distribution_parity,
-    normal_quantile,
-    uncertainty_aware_parity,
-)
+from fairbench.metrics import regression
 from fairbench.metrics.uncertainty import Spread, feature_shift, keep_weights, spread_diagram
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 from fairbench.results.tables import TEST
 
-EXPERIMENTS = {"test": EXPERIMENT, "validation": VALIDATION}
+EXPERIMENTS = {"test": tables.EXPERIMENT, "validation": tables.VALIDATION}
 WHOM_METHODS = ("random", "ensemble", "selective_ensemble", "self_consistency", "binomial_nll")
 CHOICE_METRICS = ("error_rate", "statistical_parity", "equalized_odds")
 
@@ -111,7 +99,7 @@ PROTECTED = {
 }
 RATE = 0.25
 TABLES = ("3", "8", "9", "10", "11", "12", "13")
-FAIRNESS = tuple(name for name in METRICS if name != "error_rate")
+FAIRNESS = tuple(name for name in tables.METRICS if name != "error_rate")
 
 
 def whom(chosen: Splits) -> None:
@@ -137,7 +125,7 @@ def whom(chosen: Splits) -> None:
 
 def _splits(experiment: str, dataset: str, method: str, chosen: Splits) -> list[Labelled]:
     words = [f"dataset={dataset}", f"method={method}"]
-    return list(tests(job(experiment, chosen.results, words, chosen.repeats)))
+    return list(tables.tests(tables.job(experiment, chosen.results, words, chosen.repeats)))
 
 
 def _kept(test: Labelled) -> Floats:
@@ -328,7 +316,7 @@ class Predictions(NamedTuple):
     def parity(self) -> float:
         """Return the UA-SP."""
         groups = self.groups()
-        return uncertainty_aware_parity([g.mean for g in groups], [g.sd for g in groups])
+        return regression.uncertainty_aware_parity([g.mean for g in groups], [g.sd for g in groups])
 
 
 def predictions(
@@ -351,11 +339,11 @@ def predictions(
 def measures(test: Predictions) -> list[float]:
     """Return UA-SP, parity of points, parity of labels, coverage, CRPS; NaN without sds."""
     groups = test.groups()
-    points = distribution_parity([group.mean for group in groups])
-    labels = distribution_parity([group.target for group in groups])
-    covered = np.abs(test.target - test.mean) <= normal_quantile(LEVEL) * test.sd
+    points = regression.distribution_parity([group.mean for group in groups])
+    labels = regression.distribution_parity([group.target for group in groups])
+    covered = np.abs(test.target - test.mean) <= regression.normal_quantile(LEVEL) * test.sd
     coverage = float(covered.mean()) if test.sd.any() else float("nan")
-    crps = float(crps_normal_rows(test.target, test.mean, test.sd).mean())
+    crps = float(regression.crps_normal_rows(test.target, test.mean, test.sd).mean())
     return [test.parity(), points, labels, coverage, crps]
 
 
@@ -426,11 +414,11 @@ def parity_smoothing(chosen: Splits) -> None:
 DEPTHS = tuple(range(5, 16))
 
 
-def depth_errors(dataset: str, chosen: Splits) -> list[float]:
+def _depth_errors(dataset: str, chosen: Splits) -> list[float]:
     """Return the mean error over splits at each depth."""
     words = [f"dataset={dataset}", "method=binomial_nll", f"consistency.values={list(DEPTHS)}"]
-    run = job("fairlyuncertain/table1", chosen.results, words, chosen.repeats)
-    read = reader(run)
+    run = tables.job("fairlyuncertain/table1", chosen.results, words, chosen.repeats)
+    read = tables.reader(run)
     found: dict[str, list[float]] = {}
     for cell in run.cells:
         if cell.variant:
@@ -449,7 +437,7 @@ def depths(chosen: Splits) -> None:
     title = f"error at each depth, mean over {chosen.repeats} splits"
     table = table_of(title, "data set", *map(str, DEPTHS))
     for dataset in PROTECTED:
-        table.add_row(dataset, *(f"{error:.3f}" for error in depth_errors(dataset, chosen)))
+        table.add_row(dataset, *(f"{error:.3f}" for error in _depth_errors(dataset, chosen)))
     Console(width=110).print(table)
 
 
@@ -472,7 +460,7 @@ def diagrams(chosen: Splits) -> None:
     title = f"{chosen.repeats} splits of five data sets: rank correlation; distance of five groups"
     table = table_of(title, "method", *map(str, GROUPS), "distance")
     for method in WHOM_METHODS[1:]:
-        of_sets = (_splits(EXPERIMENT, dataset, method, chosen) for dataset in PROTECTED)
+        of_sets = (_splits(tables.EXPERIMENT, dataset, method, chosen) for dataset in PROTECTED)
         splits = list(chain.from_iterable(of_sets))
         ranks = [
             np.nanmean([diagram(test, groups).rank_correlation() for test in splits])

@@ -48,7 +48,7 @@ class SameIntervalOptions:
     draws: int = option(100_000, "How many draws of each distribution.", least=2)
 
 
-class Summary(NamedTuple):
+class _Summary(NamedTuple):
     """A summary of a distribution: mean, limits of its interval, sd, and share near the mean."""
 
     mean: float
@@ -58,20 +58,20 @@ class Summary(NamedTuple):
     near: float
 
 
-def density_a(x: Floats) -> Floats:
+def _density_a(x: Floats) -> Floats:
     """Return A's density, not normalised: a narrow peak on a broad bell, the larger of the two."""
     peak, bell = 10 * np.exp(-(x**2) / (2 * 0.1)), np.exp(-(x**2) / (2 * 1.8**2))
     larger: Floats = np.maximum(peak, bell)
     return larger
 
 
-def density_b(x: Floats) -> Floats:
+def _density_b(x: Floats) -> Floats:
     """Return B's density, not normalised: a normal."""
     bell: Floats = np.exp(-(x**2) / (2 * 1.22**2))
     return bell
 
 
-DENSITIES = {"A": density_a, "B": density_b}
+DENSITIES = {"A": _density_a, "B": _density_b}
 
 
 def sample(name: str, draws: int) -> Floats:
@@ -83,11 +83,11 @@ def sample(name: str, draws: int) -> Floats:
     return values
 
 
-def summary(values: Floats) -> Summary:
+def summary(values: Floats) -> _Summary:
     """Return the summary of some draws."""
     lower, upper = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     near = float((np.abs(values - values.mean()) < NEAR).mean())
-    return Summary(
+    return _Summary(
         float(values.mean()), float(lower), float(upper), float(values.std(ddof=1)), near
     )
 
@@ -324,7 +324,7 @@ def figure_6(results: Path, effort: Effort) -> Iterator[Named]:
     """
     experiment = "fairlyuncertain/table4"
     for dataset, runs in planned(experiment, results, effort, methods=_NORMALS):
-        yield dataset, draw_groups([_outcomes(run) for run in runs], dataset)
+        yield dataset, _draw_groups([_outcomes(run) for run in runs], dataset)
 
 
 class Outcomes(NamedTuple):
@@ -346,7 +346,7 @@ def _outcomes(run: PlannedRun) -> Outcomes:
     return Outcomes(run.choices["method"], test.target, test.column("prediction"), sd, labels)
 
 
-def draw_groups(outcomes: Sequence[Outcomes], title: str) -> Figure:
+def _draw_groups(outcomes: Sequence[Outcomes], title: str) -> Figure:
     """Draw both groups' distribution functions: a panel for the labels, and one for each method."""
     first = outcomes[0]
     shown = [Outcomes("labels", first.target, first.target, None, first.group), *outcomes]

@@ -38,7 +38,7 @@ REPEATS = 10  # splits behind every printed number
 MANY = 40  # splits of ours, where those behind a printed number are one draw of many
 
 
-def repeats_of(effort: Effort, whole: int = REPEATS) -> int:
+def _repeats_of(effort: Effort, whole: int = REPEATS) -> int:
     """Return how many splits a computation of an effort has."""
     return effort.choose(whole, 2, 1)
 
@@ -100,7 +100,7 @@ _BAGS = ("ensemble", "selective_ensemble", "self_consistency")
 FEW = {"bank": _SINGLE, "compas": (*_SINGLE, *_BAGS), "german": (*_SINGLE, *_BAGS)}
 
 
-class Way(NamedTuple):
+class _Way(NamedTuple):
     """A way of abstaining: words of the job, what is kept, and the cause that it stands for.
 
     `objectives` are what the share is chosen by; by default the setting's. `splits` are how many.
@@ -120,18 +120,18 @@ def together(uncertainty: Floats, rates: Floats) -> Floats:
     return kept
 
 
-def ways(method: str, dataset: str) -> Iterator[Way]:
+def ways(method: str, dataset: str) -> Iterator[_Way]:
     """Yield the ways in which a method of the text abstains, the text's first."""
     words: tuple[str, ...] = (f"method={method}",)
     if method == "ensemble":
         words = (*words, "method.reading=majority")
-    yield Way(words, together)
-    yield Way(words, together, EVERY_METRIC, tuple(METRICS))
+    yield _Way(words, together)
+    yield _Way(words, together, EVERY_METRIC, tuple(METRICS))
     if method == "ensemble":
-        yield Way(words[:1], together, MEAN)
-    yield Way(words, keep_weights, SHARED)
+        yield _Way(words[:1], together, MEAN)
+    yield _Way(words, keep_weights, SHARED)
     if method in FEW.get(dataset, ()):
-        yield Way(words, together, SPLITS, splits=MANY)
+        yield _Way(words, together, SPLITS, splits=MANY)
 
 
 def abstention_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> pd.DataFrame:
@@ -140,7 +140,7 @@ def abstention_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> pd.
     for (dataset, method), part in rows.groupby(["dataset", "method"], sort=False):
         own = SAMPLES.get(str(dataset), str(dataset))
         for way in ways(str(method), own):
-            repeats = repeats_of(effort, way.splits)
+            repeats = _repeats_of(effort, way.splits)
             plain = tests(_job(own, ("method=baseline",), results, repeats))
             splits = list(zip(tests(_job(own, way.words, results, repeats)), plain, strict=True))
             for setting, of_setting in part.groupby("setting"):
@@ -235,7 +235,7 @@ _MAJORITY = "method.reading=majority"
 
 def likelihood_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> pd.DataFrame:
     """Return the text's numbers for published rows of likelihood, and those under a cause."""
-    repeats = repeats_of(effort)
+    repeats = _repeats_of(effort)
     found: list[dict[str, Any]] = []
     for (dataset, method), part in rows.groupby(["dataset", "method"], sort=False):
         own = [f"dataset={OWN.get(str(dataset), str(dataset))}"]
@@ -324,8 +324,8 @@ def intervention_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> p
         words = [f"dataset={own}", "method=baseline"]
         if method != "baseline":
             words += [f"intervention={method}", f"intervention.constraints={setting}"]
-        repeats = repeats_of(effort)
-        many = repeats_of(effort, FEWER.get(str(method), MANY))
+        repeats = _repeats_of(effort)
+        many = _repeats_of(effort, FEWER.get(str(method), MANY))
         run = job(_SWEEPS[str(method)], results, words, many)
         splits = [_values(test) for test in tests(run)]
         found += list(_rows(part, splits[:repeats], ""))
@@ -414,17 +414,17 @@ METHODS = {
 
 def broadcast_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> pd.DataFrame:
     """Return each method's NLL row by row, as the text has it, and what the code computes."""
-    repeats, found = repeats_of(effort), []
+    repeats, found = _repeats_of(effort), []
     for row, method in rows["method"].items():
         reference = METHODS[str(method)]
-        by_row, _ = nlls(str(method), results, repeats)
-        _, broadcast = nlls(reference, results, repeats)
+        by_row, _ = _nlls(str(method), results, repeats)
+        _, broadcast = _nlls(reference, results, repeats)
         for cause, values in (("", by_row), (BROADCAST, broadcast)):
             found.append({"row": row, **our_number(pd.Series(values), cause), "label": cause})
     return pd.DataFrame(found)
 
 
-def nlls(method: str, results: Path, repeats: int) -> tuple[list[float], list[float]]:
+def _nlls(method: str, results: Path, repeats: int) -> tuple[list[float], list[float]]:
     """Return the NLL of every repeat, row by row and broadcast; rows without an sd are left out."""
     words = ["dataset=communities", f"method={method}"]
     run = job("fairlyuncertain/table4", results, words, repeats)
@@ -457,7 +457,7 @@ def communities_broadcast(chosen: Splits) -> None:
     title = f"Communities, NLL: median over {chosen.repeats} splits (mean, sd)"
     table = table_of(title, "method", "published", "row by row", "broadcast")
     for name, method in METHODS.items():
-        values = nlls(method, chosen.results, chosen.repeats)
+        values = _nlls(method, chosen.results, chosen.repeats)
         row = published[published["method"] == name].iloc[0]
         cells = [f"{np.median(v):.3f} ({np.mean(v):.3f}, {np.std(v):.3f})" for v in values]
         table.add_row(name, f"{row['value']} ({row['sd']})", *cells)

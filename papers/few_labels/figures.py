@@ -221,7 +221,7 @@ class Curves:
         return pd.DataFrame(rows, columns=["pool", "method", "labels", "error", "coverage"])
 
 
-def curve_rows(name: str, table: PartlyLabelled, rate: Rate, runs: int) -> Curves:
+def _curve_rows(name: str, table: PartlyLabelled, rate: Rate, runs: int) -> Curves:
     """Compute all methods at all budgets that leave a third of the pool unlabelled."""
     budgets = [labels for labels in BUDGETS if labels <= 2 / 3 * len(table.score)]
     orders = label_orders(table, runs)
@@ -252,7 +252,7 @@ def curves(options: CurvesOptions) -> None:
     if options.run:
         pools = run_pools(options.run, options.group or None, options.results)
     frames = [
-        curve_rows(name, table, accuracy, options.runs).frame() for name, table in pools.items()
+        _curve_rows(name, table, accuracy, options.runs).frame() for name, table in pools.items()
     ]
     frame = pd.concat(frames)
     for name in ("error", "coverage"):
@@ -265,7 +265,7 @@ PAIRS = {("adult", "sex"): "0.99 (positive)", ("bank", "age"): "0.87 (within 0.0
 
 
 @dataclass(frozen=True)
-class ReportsOptions(Results):
+class _ReportsOptions(Results):
     """Over how many thirds and label orders."""
 
     quick: bool = option(False, "Two thirds and two label orders each, of Bank alone.")
@@ -302,7 +302,7 @@ def posterior_reports(
     return pd.DataFrame(rows)
 
 
-def reports(options: ReportsOptions) -> None:
+def reports(options: _ReportsOptions) -> None:
     """Print what a posterior of 20 labels reports: section 4.7, over thirds and labels.
 
     ``python -m papers.few_labels.figures reports [quick=true]``: by the perceptron, how sure

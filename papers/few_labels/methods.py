@@ -299,7 +299,7 @@ def true_difference(table: PartlyLabelled, rate: Rate) -> float:
 
 
 @dataclass(frozen=True)
-class RateEstimate:
+class _RateEstimate:
     """A rate of every group; NaN where it is undefined.
 
     Attributes
@@ -310,13 +310,13 @@ class RateEstimate:
     value: Floats
     error: Floats
 
-    def differences(self) -> RateEstimate:
+    def differences(self) -> _RateEstimate:
         """Return every other group minus the reference, (G - 1,)."""
         error = np.hypot(self.error[1:], self.error[0])
-        return RateEstimate(self.value[1:] - self.value[0], error)
+        return _RateEstimate(self.value[1:] - self.value[0], error)
 
 
-def frequentist(counts: Counts, rate: Rate) -> RateEstimate:
+def frequentist(counts: Counts, rate: Rate) -> _RateEstimate:
     """Estimate a rate of every group by that of its labelled rows.
 
     The variance is the delta method's for a ratio of multinomial sums, which is p (1 - p) / n for
@@ -330,7 +330,7 @@ def frequentist(counts: Counts, rate: Rate) -> RateEstimate:
     residual = np.array(rate.numerator) - value[:, None] * np.array(rate.denominator)
     with np.errstate(invalid="ignore", divide="ignore"):
         error = np.sqrt((counts * residual**2).sum(axis=-1)) / (counts @ np.array(rate.denominator))
-    return RateEstimate(value, error)
+    return _RateEstimate(value, error)
 
 
 def beta_parameters(counts: Counts, rate: Rate, prior: float = 1.0) -> tuple[Floats, Floats]:
@@ -371,7 +371,7 @@ _ROUNDS = 3
 
 def prediction_powered(
     table: PartlyLabelled, rate: Rate, *, power: float | None = None
-) -> RateEstimate:
+) -> _RateEstimate:
     """Estimate a rate of every group in the pool, labelled rows being a random sample of it.
 
     With m = numerator - rate * denominator of a row and f its expectation under the score, the
@@ -390,7 +390,7 @@ def prediction_powered(
     """
     estimates = [_estimate_group(table, rate, power, group) for group in range(table.n_groups)]
     value, error = np.array(estimates).T
-    return RateEstimate(value, error)
+    return _RateEstimate(value, error)
 
 
 def _estimate_group(
@@ -867,7 +867,7 @@ def measures(values: Floats, truth: float) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class Number:
+class _Number:
     """A number of ours, as a printed one of one third may scatter around it.
 
     Attributes
@@ -884,7 +884,7 @@ class Number:
     thirds: int
 
 
-def number(rows: pd.DataFrame, *, coverage: bool, runs: int) -> Number:
+def number(rows: pd.DataFrame, *, coverage: bool, runs: int) -> _Number:
     """Return the mean over thirds of one method's errors or coverages, and its errors.
 
     A third's number varies from third to third, and by its label orders, of which ours are fewer.
@@ -904,12 +904,12 @@ def number(rows: pd.DataFrame, *, coverage: bool, runs: int) -> Number:
         # Of an order's scatter, from few of them.
         variances = rows["sd"].to_numpy() ** 2 * orders / np.maximum(orders - 1, 1)
     if not len(values):
-        return Number(np.nan, np.nan, np.nan, np.nan, 0)
+        return _Number(np.nan, np.nan, np.nan, np.nan, 0)
     within, noise = variances.mean(), (variances / orders).mean()
     split = max(0.0, values.var(ddof=1) - noise) if len(values) > 1 else 0.0
     theirs = split + within / runs
     ours = (split + noise) / len(values)
-    return Number(
+    return _Number(
         mean=float(values.mean()),
         sd=float(np.sqrt(theirs)),
         error=float(np.sqrt(theirs + ours)),

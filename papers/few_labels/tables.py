@@ -20,26 +20,7 @@ from fairbench.components.papers import PAPERS, csv_file, run_main
 from fairbench.components.papers.engine import matching
 from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import Effort, recorded
-from fairbench.components.papers.few_labels.methods import (
-    CONFIGURATION,
-    CONFIGURATIONS,
-    HIERARCHY,
-    LABELS_ALONE,
-    RATES,
-    RELEASED,
-    SETTINGS,
-    TEXT,
-    WIDE,
-    Asked,
-    Key,
-    Setting,
-    everyone_else,
-    number,
-    people,
-    rate_name,
-    released_pool,
-    study,
-)
+from fairbench.components.papers.few_labels import methods
 from fairbench.core.arrays import Floats
 from fairbench.core.files import write_text
 from fairbench.core.options import option
@@ -53,7 +34,7 @@ COVERAGE = "coverage"
 RUNS, COVERAGE_RUNS = 100, 1000
 ANSWERED = ("4.2", "4.3", "4.4", "4.5", "4.6", "4.7", "B.1", "B.2", "B.3")
 # Of these every rate is looked at by every number of labels, which figures and claims show.
-_EVERY_RATE = (*LABELS_ALONE, HIERARCHY)
+_EVERY_RATE = (*methods.LABELS_ALONE, methods.HIERARCHY)
 
 
 def published() -> pd.DataFrame:
@@ -62,18 +43,20 @@ def published() -> pd.DataFrame:
     return rows[rows["table"].isin(ANSWERED)]
 
 
-def asked_of(row: dict[str, str]) -> Asked:
+def _asked_of(row: dict[str, str]) -> methods.Asked:
     """Return the method, its scale, the number of labels and the rate of a published number."""
     scale = float(row["setting"].removeprefix("alpha=") or 1)  # of the widths of the priors
-    return row["method"], scale, int(row["n_labelled"]), rate_name(row["metric"])
+    return row["method"], scale, int(row["n_labelled"]), methods.rate_name(row["metric"])
 
 
-def asked_of_key(rows: pd.DataFrame, setting: Setting) -> list[Asked]:
+def _asked_of_key(rows: pd.DataFrame, setting: methods.Setting) -> list[methods.Asked]:
     """Return all that one data set, attribute and model is asked under a setting."""
-    asked = [asked_of(row) for row in rows.to_dict("records")]
-    if setting in (TEXT, RELEASED):
+    asked = [_asked_of(row) for row in rows.to_dict("records")]
+    if setting in (methods.TEXT, methods.RELEASED):
         labels = {labels for _, _, labels, _ in asked}
-        asked += [(name, 1.0, n, rate) for name in _EVERY_RATE for n in labels for rate in RATES]
+        asked += [
+            (name, 1.0, n, rate) for name in _EVERY_RATE for n in labels for rate in methods.RATES
+        ]
     return asked
 
 
@@ -85,32 +68,34 @@ def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[
     rows : published numbers; the index is the place of each.
     """
     every = published() if effort is Effort.WHOLE else rows
-    for key, of_key in rows.groupby(CONFIGURATION, sort=False):
-        said = every[(every[CONFIGURATION] == list(key)).all(axis=1)]
-        for setting in SETTINGS:
-            asked = asked_of_key(said, setting) if effort is Effort.WHOLE else None
+    for key, of_key in rows.groupby(methods.CONFIGURATION, sort=False):
+        said = every[(every[methods.CONFIGURATION] == list(key)).all(axis=1)]
+        for setting in methods.SETTINGS:
+            asked = _asked_of_key(said, setting) if effort is Effort.WHOLE else None
             yield from _rates_of_key(tuple(key), of_key, asked, setting, results, effort)
 
 
 def _rates_of_key(
-    key: Key,
+    key: methods.Key,
     rows: pd.DataFrame,
-    asked: list[Asked] | None,
-    setting: Setting,
+    asked: list[methods.Asked] | None,
+    setting: methods.Setting,
     results: Path,
     effort: Effort,
 ) -> Iterator[dict[str, Any]]:
-    of_row = dict(zip(rows.index, map(asked_of, rows.to_dict("records")), strict=True))
+    of_row = dict(zip(rows.index, map(_asked_of, rows.to_dict("records")), strict=True))
     of_row = {p: a for p, a in of_row.items() if setting.concerns(key[0], a)}
     if not of_row:
         return
-    frame = study(setting, key, list(of_row.values()) if asked is None else asked, results, effort)
+    frame = methods.study(
+        setting, key, list(of_row.values()) if asked is None else asked, results, effort
+    )
     measured = dict(list(frame.groupby(["method", "scale", "labels", "rate"])))
     for place, asked_for in of_row.items():
         coverage = rows["metric"][place].startswith(COVERAGE)
         runs = COVERAGE_RUNS if coverage else RUNS
         of_asked = measured[asked_for]
-        found = number(of_asked, coverage=coverage, runs=runs)
+        found = methods.number(of_asked, coverage=coverage, runs=runs)
         repeats = int(of_asked["orders"].iloc[0]) if setting.released else found.thirds
         of = {"row": place, "label": setting.cause, "cause": setting.cause}
         yield matching.number(found.mean, found.sd, repeats, error=found.error, **of)
@@ -123,13 +108,13 @@ def rates(options: Results) -> None:
     was stopped, and keeps them in ``ours.csv``.
     """
     rows = published()
-    keys = list(rows.groupby(CONFIGURATION, sort=False))
+    keys = list(rows.groupby(methods.CONFIGURATION, sort=False))
     # Priors so wide that they need chains come last: they take as long as all others.
-    for wide, setting in product((False, True), SETTINGS):
+    for wide, setting in product((False, True), methods.SETTINGS):
         for place, (key, of_key) in enumerate(keys, 1):
-            asked = [a for a in asked_of_key(of_key, setting) if (a[1] > WIDE) == wide]
+            asked = [a for a in _asked_of_key(of_key, setting) if (a[1] > methods.WIDE) == wide]
             if any(setting.concerns(key[0], a) for a in asked):
-                frame = study(setting, tuple(key), asked, options.results, Effort.WHOLE)
+                frame = methods.study(setting, tuple(key), asked, options.results, Effort.WHOLE)
                 name = f"{setting.cause or 'text'}{', wide priors' if wide else ''}"
                 print(f"{name}, {place} of {len(keys)}: {' '.join(key)}, {len(frame)}", flush=True)
     every = pd.DataFrame(numbers(rows, options.results, Effort.WHOLE))
@@ -140,9 +125,9 @@ def rates(options: Results) -> None:
 METHODS = {
     "frequentist": "labels alone",
     "beta_binomial": "beta-binomial",
-    HIERARCHY: "calibration",
+    methods.HIERARCHY: "calibration",
 }
-_COLUMNS = [*CONFIGURATION, "labels", "rate", "method"]
+_COLUMNS = [*methods.CONFIGURATION, "labels", "rate", "method"]
 
 
 @dataclass(frozen=True)
@@ -155,7 +140,10 @@ class ErrorsOptions(Results):
 
 
 def third_errors(
-    keys: Sequence[Key], results: Path, effort: Effort, setting: Setting = TEXT
+    keys: Sequence[methods.Key],
+    results: Path,
+    effort: Effort,
+    setting: methods.Setting = methods.TEXT,
 ) -> pd.DataFrame:
     """Return a row per configuration, number of labels, rate and method.
 
@@ -169,18 +157,20 @@ def third_errors(
     return pd.concat(frames, ignore_index=True)
 
 
-def _errors_of_key(key: Key, results: Path, effort: Effort, setting: Setting) -> pd.DataFrame:
+def _errors_of_key(
+    key: methods.Key, results: Path, effort: Effort, setting: methods.Setting
+) -> pd.DataFrame:
     rows = published()
-    rows = rows[(rows[CONFIGURATION] == list(key)).all(axis=1)]
+    rows = rows[(rows[methods.CONFIGURATION] == list(key)).all(axis=1)]
     if effort is Effort.FIRST:
         rows = rows.drop_duplicates("metric")
     # Very wide priors are of the tables alone, and take long.
-    asked = [a for a in asked_of_key(rows, setting) if a[1] == 1]
-    frame = study(setting, key, asked, results, effort)
+    asked = [a for a in _asked_of_key(rows, setting) if a[1] == 1]
+    frame = methods.study(setting, key, asked, results, effort)
     frame = frame[frame["method"].isin(list(METHODS)) & (frame["scale"] == 1)]
     said = []
     for (method, labels, rate), of_thirds in frame.groupby(["method", "labels", "rate"]):
-        found = number(of_thirds, coverage=False, runs=RUNS)
+        found = methods.number(of_thirds, coverage=False, runs=RUNS)
         said.append(
             {
                 **dict(zip(_COLUMNS, (*key, labels, rate, METHODS[method]), strict=True)),
@@ -228,10 +218,10 @@ def errors(options: ErrorsOptions) -> None:
     beta-binomial model and calibration, for every data set, attribute and model, as the text has
     them; of what ``papers.few_labels.tables`` has computed, or else computed here.
     """
-    setting = RELEASED if options.scores == "released" else TEXT
-    keys, effort = CONFIGURATIONS, Effort.WHOLE
+    setting = methods.RELEASED if options.scores == "released" else methods.TEXT
+    keys, effort = methods.CONFIGURATIONS, Effort.WHOLE
     if options.quick:
-        keys, effort = CONFIGURATIONS[-1:], Effort.FIRST
+        keys, effort = methods.CONFIGURATIONS[-1:], Effort.FIRST
     frame = third_errors(keys, options.results, effort, setting)
     wide = side_by_side(frame)
     for rate, rows in wide.groupby("rate", sort=False):
@@ -257,7 +247,7 @@ def dataset_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterat
 
 def described(dataset: str, attribute: str, metric: str, thirds: int) -> Floats:
     """Return a number of Table 4.1 of each of some held-out thirds."""
-    whole = people(dataset)
+    whole = methods.people(dataset)
     held_out = [whole.held_out(third)[1] for third in range(thirds)]
     if metric == SIZE:
         return np.array([len(rows) for rows in held_out], dtype=np.float64)
@@ -268,9 +258,9 @@ def described(dataset: str, attribute: str, metric: str, thirds: int) -> Floats:
     return np.array([one[rows].mean() for rows in held_out])
 
 
-def released(key: Key) -> dict[str, object]:
+def released(key: methods.Key) -> dict[str, object]:
     """Return a configuration's sizes, shares in percent, and true differences in points."""
-    table = released_pool(key, as_released=True)
+    table = methods.released_pool(key, as_released=True)
     counts = table.counts()
     of_all = {"rows": len(table.score), "groups": table.n_groups, "reference": table.groups[0]}
     shares = {
@@ -279,10 +269,10 @@ def released(key: Key) -> dict[str, object]:
         "accuracy, %": 100 * accuracy(total(counts))[0],
     }
     gaps = {
-        f"difference of {name}": 100 * difference(rate, everyone_else(counts))[0]
-        for name, rate in RATES.items()
+        f"difference of {name}": 100 * difference(rate, methods.everyone_else(counts))[0]
+        for name, rate in methods.RATES.items()
     }
-    return {**dict(zip(CONFIGURATION, key, strict=True)), **of_all, **shares, **gaps}
+    return {**dict(zip(methods.CONFIGURATION, key, strict=True)), **of_all, **shares, **gaps}
 
 
 def datasets() -> None:
@@ -291,17 +281,17 @@ def datasets() -> None:
     ``python -m papers.few_labels.tables datasets`` prints a row per configuration of the released
     files: its sizes, shares and true differences.
     """
-    frame = pd.DataFrame([released(key) for key in CONFIGURATIONS])
+    frame = pd.DataFrame([released(key) for key in methods.CONFIGURATIONS])
     print(frame.round(1).to_string(index=False))
 
 
 _THEIRS, _OURS = "published", "ours"
 
 
-def claim_numbers() -> pd.DataFrame:
+def _claim_numbers() -> pd.DataFrame:
     """Return a row per published number with ours of the record, missing where it has none."""
     paper = Paper.read("few_labels", PAPERS)
-    keys = ["table", "metric", "n_labelled", "setting", "method", *CONFIGURATION]
+    keys = ["table", "metric", "n_labelled", "setting", "method", *methods.CONFIGURATION]
     printed = paper.rows[paper.rows["table"].isin(ANSWERED)]
     rows = printed[keys].assign(published=printed["value"].astype(float))
     return rows.merge(recorded(paper)[[*keys, _OURS]], on=keys, how="left").astype({_OURS: float})
@@ -318,7 +308,7 @@ def least(rows: pd.DataFrame, method: str) -> pd.Series:
     """Return in how many configurations a method errs least, of those that all methods have."""
     counts = {}
     for whose in (_THEIRS, _OURS):
-        wide = rows.pivot_table(whose, [*CONFIGURATION, "n_labelled"], "method").dropna()
+        wide = rows.pivot_table(whose, [*methods.CONFIGURATION, "n_labelled"], "method").dropna()
         if method in wide:
             counts[whose] = f"{int((wide[method] <= wide.min(axis=1)).sum())} of {len(wide)}"
     return pd.Series(counts, dtype=object)
@@ -329,7 +319,7 @@ def claims() -> None:
 
     ``python -m papers.few_labels.tables claims``: ours are those of the record, ``verdicts.csv``.
     """
-    rows = claim_numbers()
+    rows = _claim_numbers()
     if rows[_OURS].isna().all():
         print("no record of ours yet: fairbench paper few_labels run=true record=true")
     for table, of_table in rows.groupby("table"):

@@ -80,7 +80,7 @@ class PopulationOptions:
     )
 
 
-def of_populations(networks: str, seeds: int) -> pd.DataFrame:
+def _of_populations(networks: str, seeds: int) -> pd.DataFrame:
     """Return the rates and mean uncertainties of both groups, by set and population."""
     rows = [
         {"dataset": which, "run": seed, "repeat": 0, **row}
@@ -108,7 +108,7 @@ def _groups(networks: str, which: str, seed: int) -> Iterator[dict[str, object]]
     yield from of_groups(members, fresh.target.to_numpy(float), fresh.sensitive)
 
 
-def ratio_table(ours: pd.DataFrame, title: str) -> Table:
+def _ratio_table(ours: pd.DataFrame, title: str) -> Table:
     """Return the mean and the sd over populations of every ratio G0 / G1."""
     metrics = [*(rate.name for rate in RATES), "epistemic_uncertainty", "aleatoric_uncertainty"]
     table = table_of(title, "data set", *(name.replace("_", " ") for name in metrics))
@@ -130,9 +130,9 @@ def population(options: PopulationOptions) -> None:
     """
     console = Console(width=130)
     for networks in options.networks:
-        ours = of_populations(networks, options.seeds)
+        ours = _of_populations(networks, options.seeds)
         title = f"G0 / G1, mean (sd) over {options.seeds} populations: {networks}"
-        console.print(ratio_table(ours, title))
+        console.print(_ratio_table(ours, title))
         console.print(directions_seen(ours, f"Proposition 4.1: {networks}"))
 
 
@@ -147,13 +147,15 @@ PARTS = ("epistemic", "aleatoric")
 
 
 @dataclass(frozen=True)
-class EpistemicShrinksOptions(Results):
+class _EpistemicShrinksOptions(Results):
     """Where fits are kept, and of how many populations or draws they are."""
 
     seeds: int = number_of_seeds(10)
 
 
-def noisy_population(learner: str, sizes: tuple[int, int], seed: int, results: Path) -> list[float]:
+def _noisy_population(
+    learner: str, sizes: tuple[int, int], seed: int, results: Path
+) -> list[float]:
     """Return both groups' mean uncertainties, majority first, and the true aleatoric ones."""
     rows = round(sum(sizes) / TRAIN)
     options = [
@@ -186,7 +188,7 @@ def ratio(minority: NDArray[np.float64], majority: NDArray[np.float64]) -> str:
     return f"{middle:.2f} ({low:.2f} to {high:.2f})"
 
 
-def epistemic_shrinks(options: EpistemicShrinksOptions) -> None:
+def epistemic_shrinks(options: _EpistemicShrinksOptions) -> None:
     """Print whether more people of a minority lower its epistemic uncertainty alone.
 
     Epistemic uncertainty promises to fall with data, aleatoric not to (Kuzucu et al. 2024). On a
@@ -202,7 +204,7 @@ def epistemic_shrinks(options: EpistemicShrinksOptions) -> None:
     for learner in LEARNERS:
         shown = table_of(f"{learner}: means over {options.seeds} populations", *names)
         for sizes in SIZES:
-            found = np.array([noisy_population(learner, sizes, seed, results) for seed in seeds])
+            found = np.array([_noisy_population(learner, sizes, seed, results) for seed in seeds])
             epistemic, aleatoric, true = found[:, :2], found[:, 2:4], found[:, 4:]
             level = " ".join(f"{mean:.4f}" for mean in epistemic.mean(axis=0))
             ratios = (ratio(pair[:, 1], pair[:, 0]) for pair in (epistemic, aleatoric, true))
@@ -256,7 +258,7 @@ def uncertainties(learner: str, seeds: int, results: Path) -> NDArray[np.float64
     return np.array(found).reshape(seeds, len(ACS_SIZES), len(PARTS), len(GROUPS))
 
 
-def epistemic_shrinks_acs(options: EpistemicShrinksOptions) -> None:
+def epistemic_shrinks_acs(options: _EpistemicShrinksOptions) -> None:
     """Print whether more black people in training lower their epistemic uncertainty on ACS.
 
     ``python -m papers.uncertainty_fairness.studies epistemic_shrinks_acs [seeds=10]``: what

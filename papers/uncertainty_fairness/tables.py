@@ -387,7 +387,7 @@ def _of_groups(
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-def single_runs(
+def _single_runs(
     ours: pd.DataFrame, dataset: str, attribute: str, metric: str, group: str
 ) -> pd.Series:
     """Return a metric of a group in every run and repeat."""
@@ -399,7 +399,7 @@ def single_runs(
 
 def ratios(ours: pd.DataFrame, dataset: str, attribute: str, metric: str) -> pd.Series:
     """Return G0 / G1 in every run, NaN where the denominator is too small to divide by."""
-    top, bottom = (single_runs(ours, dataset, attribute, metric, g) for g in PAIRS[attribute])
+    top, bottom = (_single_runs(ours, dataset, attribute, metric, g) for g in PAIRS[attribute])
     floor = NEGLIGIBLE if metric in VARIANCES else RARE
     return top / bottom.where(bottom > floor)
 
@@ -438,7 +438,7 @@ def _number(published: pd.DataFrame, ours: pd.DataFrame, row: Any, name: str) ->
     """Return mean and sd over runs of one printed number, or why they cannot be compared."""
     key = (row.dataset, row.sensitive_attribute)
     if not row.metric.startswith("ratio"):
-        runs = single_runs(ours, *key, name, row.setting.removeprefix("group="))
+        runs = _single_runs(ours, *key, name, row.setting.removeprefix("group="))
     else:
         runs = ratios(ours, *key, name)
         if name in VARIANCES and _denominator(published, *key, name) < NEGLIGIBLE:
@@ -525,10 +525,10 @@ def members(options: Results) -> None:
     shown = table_of("COMPAS, mean (sd over splits)", "members", "accuracy, white", *heads)
     for experiment, label in EXPERIMENTS.items():
         ours = needed(experiment, options.results)
-        columns = [single_runs(ours, "compas", "race", "accuracy", "white")]
+        columns = [_single_runs(ours, "compas", "race", "accuracy", "white")]
         for part in PARTS:
             metric = f"{part}_uncertainty"
-            columns.append(single_runs(ours, "compas", "race", metric, "white"))
+            columns.append(_single_runs(ours, "compas", "race", metric, "white"))
             columns += [ratios(ours, "compas", name, metric) for name in MEMBER_ATTRIBUTES]
         shown.add_row(label, *(f"{runs.mean():.3g} ({runs.std():.1g})" for runs in columns))
     Console(width=130).print(shown)
@@ -563,7 +563,7 @@ def by_size(networks: str, results: Path) -> dict[int, pd.DataFrame]:
 def mean_series(sizes: BySize, attribute: str, group: str, metric: str) -> pd.DataFrame:
     """Return mean and sd over splits of a group's metric, a row for each size."""
     key = ("compas", attribute, metric, group)
-    every = {units: single_runs(ours, *key) for units, ours in sizes.items()}
+    every = {units: _single_runs(ours, *key) for units, ours in sizes.items()}
     return pd.DataFrame(every).agg(["mean", "std"]).T
 
 
@@ -573,7 +573,7 @@ def ratio_series(sizes: BySize, attribute: str, metric: str) -> pd.DataFrame:
     return pd.DataFrame(every).agg(["mean", "std"]).T
 
 
-def capacity_table(networks: str, sizes: BySize) -> Table:
+def _capacity_table(networks: str, sizes: BySize) -> Table:
     """Return the black group's metrics, and the ratios of the uncertainties, of each size."""
     shown = table_of(f"COMPAS, {networks}: mean (sd over splits)", "units")
     columns = []
@@ -599,7 +599,7 @@ def capacity(options: Results) -> None:
     uncertainty_fairness figure=6`` draws them.
     """
     for networks in NETWORKS:
-        Console(width=150).print(capacity_table(networks, by_size(networks, options.results)))
+        Console(width=150).print(_capacity_table(networks, by_size(networks, options.results)))
 
 
 TRAINED = "sd1_3_trained"
@@ -607,7 +607,7 @@ POINT = ("selection_rate", "true_positive_rate", "accuracy")
 
 
 @dataclass(frozen=True)
-class DirectionsOptions(Results):
+class _DirectionsOptions(Results):
     """How many networks are trained."""
 
     quick: bool = option(False, "Two networks of each set in place of twenty.")
@@ -640,7 +640,7 @@ def directions_seen(ours: pd.DataFrame, title: str) -> Table:
     return table
 
 
-def directions(options: DirectionsOptions) -> None:
+def directions(options: _DirectionsOptions) -> None:
     """Proposition 4.1 of Kuzucu et al. as probabilities: how often single runs show what it says.
 
     ``python -m papers.uncertainty_fairness.tables directions [quick=true]`` trains networks as the

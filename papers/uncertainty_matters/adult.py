@@ -24,15 +24,9 @@ from fairbench.components.algorithms.estimators.ferm import mean_difference
 from fairbench.components.algorithms.interventions.hardt import Hardt, from_labels
 from fairbench.components.papers import as_numbers, composed, run_main
 from fairbench.components.papers.engine.matching import Effort
+from fairbench.components.papers.uncertainty_matters import readings
 from fairbench.components.papers.uncertainty_matters.grid import standardised
 from fairbench.components.papers.uncertainty_matters.ground_truth import FOLDER
-from fairbench.components.papers.uncertainty_matters.readings import (
-    ALONE,
-    RIGHT,
-    TEXT,
-    Reading,
-    Setting,
-)
 from fairbench.components.papers.uncertainty_matters.tables import OF_ONE, read_published, scattered
 from fairbench.core.arrays import Floats, Mask, rng
 from fairbench.core.files import write_text
@@ -181,8 +175,8 @@ def answers(
             found = [_alone(margins(joint[pair])[pair.index(first)], text) for joint in by_part]
             yield {"row": place, "label": "", "cause": "", **scattered(found)}
             continue
-        setting = Setting(text["setting"], level=0.0)
-        for reading in (TEXT, ALONE, RIGHT):
+        setting = readings.Setting(text["setting"], level=0.0)
+        for reading in (readings.TEXT, readings.ALONE, readings.RIGHT):
             each = (_events(reading, joint[first, second], setting) for joint in by_part)
             front = {"row": place, "label": reading.label, "cause": reading.cause}
             yield {**front, **scattered([events[text["metric"]] for events in each])}
@@ -190,10 +184,12 @@ def answers(
 
 def _alone(counts: NDArray[np.int64], text: Mapping[str, str]) -> float:
     """Return a machine's accuracy, or its gap in size."""
-    return float(np.abs(TEXT.values(counts)[OF_ONE[text["metric"]]]))
+    return float(np.abs(readings.TEXT.values(counts)[OF_ONE[text["metric"]]]))
 
 
-def _events(reading: Reading, joint: NDArray[np.int64], setting: Setting) -> dict[str, float]:
+def _events(
+    reading: readings.Reading, joint: NDArray[np.int64], setting: readings.Setting
+) -> dict[str, float]:
     generator = rng(0, "uncertainty matters", "adult", int(reading.paired))
     if reading.paired:
         drawn = paired_draws(joint, DRAWS, generator)

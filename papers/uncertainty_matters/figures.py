@@ -18,16 +18,6 @@ from numpy.typing import NDArray
 from fairbench.components.papers.engine.matching import Effort
 from fairbench.components.papers.uncertainty_matters import adult, grid, readings
 from fairbench.components.papers.uncertainty_matters.ground_truth import ALGORITHMS
-from fairbench.components.papers.uncertainty_matters.readings import (
-    FOLDS,
-    LEVEL,
-    PAIRS,
-    ROPE,
-    TEXT,
-    Setting,
-    favourable,
-    short,
-)
 from fairbench.components.papers.uncertainty_matters.tables import Pair, pairs
 from fairbench.core.arrays import Floats, rng
 from fairbench.inference.comparing import Density, highest_density_region
@@ -36,7 +26,7 @@ from fairbench.inference.survey import mean_shrinkage, variance_ratio
 from fairbench.metrics.registry import accuracy, false_positive_rate, total, true_positive_rate
 from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, ORANGE
 
-RHO_UP = Setting("rho_rel_up")
+RHO_UP = readings.Setting("rho_rel_up")
 # What section 14.2 quotes of Donini et al. (2018): A - B, in accuracy and in fairness.
 QUOTED = {2: (0.71 - 0.61, 0.15 - 0.11), 3: (0.61 - 0.69, 0.05 - 0.15)}
 _SIZE: dict[str, Any] = {"fontsize": 13}
@@ -57,7 +47,7 @@ def _draws(effort: Effort) -> int:
 
 
 def _pair(place: int, effort: Effort) -> Pair:
-    return pairs(TEXT, effort.choose(None, None, 20))[" vs ".join(PAIRS[place])]
+    return pairs(readings.TEXT, effort.choose(None, None, 20))[" vs ".join(readings.PAIRS[place])]
 
 
 def figure_1(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
@@ -78,7 +68,7 @@ def figure_2(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
 
 def figure_3(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
     """Yield the plane of two objectives with its events, and a comparison's region on it."""
-    yield "", plane_figure(_pair(0, effort), _draws(effort))
+    yield "", _plane_figure(_pair(0, effort), _draws(effort))
 
 
 def figure_10_1(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
@@ -119,7 +109,7 @@ def figure_14_3(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
 
 def figure_15_1(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
     """Yield the rates of both age groups of German by algorithm."""
-    tables = {name: grid.counts(name)[0] * mean_shrinkage(FOLDS) for name in ALGORITHMS}
+    tables = {name: grid.counts(name)[0] * mean_shrinkage(readings.FOLDS) for name in ALGORITHMS}
     yield "", groups_figure(tables, ("age > 25", "age <= 25"), _draws(effort))
 
 
@@ -158,13 +148,13 @@ def instability_figure(counts: Mapping[str, NDArray[np.int64]], rates: Mapping[s
     figure, panels = _panels((8 * len(rates), 7), columns=len(rates))
     for axes, (gap, rate) in zip(panels, rates.items(), strict=True):
         for place, (name, tables) in enumerate(counts.items()):
-            good = favourable(tables)
+            good = readings.favourable(tables)
             first, second = (rate(good[:, g : g + 1]).ravel() for g in (0, 1))
             x = accuracy(total(good)).ravel()
             style: dict[str, Any] = {"markersize": 4, "alpha": 0.6}
             colour, marker = COLOURS[place % len(COLOURS)], "o^s"[place // len(COLOURS) % 3]
             gaps, style = np.abs(first - second), style | {"color": colour, "linestyle": "none"}
-            axes.plot(x, gaps, marker, label=short(name), **style)
+            axes.plot(x, gaps, marker, label=readings.short(name), **style)
         _labels(axes, f"German, {len(x)} cross-validations", "accuracy", f"gap in {gap}")
     return figure
 
@@ -178,7 +168,7 @@ def comparison_figure(compared: Sequence[Pair], draws: int) -> Figure:
         _points(truth, pair.delta, "black")
         _points(one, pair.delta[pair.nearest][None], "black")
         _region(posterior, pair.difference_draws(RHO_UP, furthest=False, draws=draws), BLUE, "")
-        names = " against ".join(map(short, pair.names))
+        names = " against ".join(map(readings.short, pair.names))
         for axes, title in ((truth, f"{len(pair.delta)} cross-validations"),
                             (one, "one of them"), (posterior, "its posterior")):  # fmt: skip
             _rope(axes)
@@ -186,7 +176,7 @@ def comparison_figure(compared: Sequence[Pair], draws: int) -> Figure:
     return figure
 
 
-def plane_figure(pair: Pair, draws: int) -> Figure:
+def _plane_figure(pair: Pair, draws: int) -> Figure:
     """Draw the region of practical equivalence, the events beside it, and one difference."""
     figure, (axes,) = _panels((8, 7))
     delta = pair.difference_draws(RHO_UP, furthest=False, draws=draws)
@@ -237,7 +227,7 @@ def partitions_figure(compared: Sequence[Pair]) -> Figure:
         ):
             axes.plot(*pair.delta[place], "D", color=colour, markersize=9, label=label)
         _rope(axes)
-        _labels(axes, " against ".join(map(short, pair.names)), _ACCURACY, _OPPORTUNITY)
+        _labels(axes, " against ".join(map(readings.short, pair.names)), _ACCURACY, _OPPORTUNITY)
     return figure
 
 
@@ -252,13 +242,13 @@ def cases_figure(drawn: Mapping[tuple[str, str], tuple[Floats, Floats]]) -> Figu
     for both, difference, (names, tables) in zip(
         panels[::2], panels[1::2], drawn.items(), strict=True
     ):
-        first, second = (TEXT.values(each) * [1, -1] for each in tables)
-        _region(both, first, BLUE, short(names[0]))
-        _region(both, second, ORANGE, short(names[1]))
+        first, second = (readings.TEXT.values(each) * [1, -1] for each in tables)
+        _region(both, first, BLUE, readings.short(names[0]))
+        _region(both, second, ORANGE, readings.short(names[1]))
         _labels(both, "posteriors", "accuracy", "gap in equal opportunity")
         _region(difference, (first - second) * [1, -1], GREEN, "A - B")
         _rope(difference)
-        title = f"A: {short(names[0])}, B: {short(names[1])}"
+        title = f"A: {readings.short(names[0])}, B: {readings.short(names[1])}"
         _labels(difference, title, _ACCURACY, _OPPORTUNITY)
     return figure
 
@@ -270,7 +260,7 @@ def quoted_figure(compared: Mapping[int, Pair]) -> Figure:
         _points(axes, pair.delta, ORANGE, f"{len(pair.delta)} cross-validations")
         axes.plot(*QUOTED[place], "D", color=BLUE, markersize=9, label="Donini et al. (2018)")
         _rope(axes)
-        _labels(axes, " against ".join(map(short, pair.names)), _ACCURACY, _OPPORTUNITY)
+        _labels(axes, " against ".join(map(readings.short, pair.names)), _ACCURACY, _OPPORTUNITY)
     return figure
 
 
@@ -289,18 +279,18 @@ def groups_figure(
     for axes in panels[len(tables) :]:
         axes.set_axis_off()
     for axes, (name, counts) in zip(panels, tables.items(), strict=False):
-        drawn = table_draws(favourable(counts), draws, rng(0, "groups figure", name))
+        drawn = table_draws(readings.favourable(counts), draws, rng(0, "groups figure", name))
         order = np.argsort(-np.asarray(counts).sum(axis=-1))
         for label, group, colour in zip(groups, order, (COLOURS[3], GREEN), strict=True):
             of = (true_positive_rate, false_positive_rate)
             rates = np.column_stack([rate(drawn[:, group : group + 1])[:, 0] for rate in of])
             _region(axes, rates, colour, label)
-        _labels(axes, short(name), "true positive rate", "false positive rate")
+        _labels(axes, readings.short(name), "true positive rate", "false positive rate")
     return figure
 
 
 def _rope(axes: Axes) -> None:
-    x, y = ROPE
+    x, y = readings.ROPE
     axes.add_patch(Rectangle((-x, -y), 2 * x, 2 * y, color=GREY, alpha=0.5, zorder=4))
     for end in (-1, 1):
         axes.axvline(end * x, color=GREY, linestyle=":", linewidth=1)
@@ -308,7 +298,7 @@ def _rope(axes: Axes) -> None:
 
 
 def _region(axes: Axes, draws: Floats, colour: str, label: str) -> None:
-    density = highest_density_region(draws[~np.isnan(draws).any(axis=1)], LEVEL).density
+    density = highest_density_region(draws[~np.isnan(draws).any(axis=1)], readings.LEVEL).density
     if density is not None:
         _contour(axes, density, colour)
     axes.plot([], [], color=colour, linewidth=2, label=label or None)

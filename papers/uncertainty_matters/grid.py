@@ -31,15 +31,6 @@ from fairbench.components.algorithms.interventions.reweighing import independenc
 from fairbench.components.papers import as_numbers, number_of_cvs, run_main
 from fairbench.components.papers.uncertainty_matters import ground_truth, solvers
 from fairbench.components.papers.uncertainty_matters.ground_truth import key_of, study
-from fairbench.components.papers.uncertainty_matters.solvers import (
-    FOLDS,
-    Array,
-    Rows,
-    composed_labels,
-    held_out,
-    partitions,
-    training,
-)
 from fairbench.core.arrays import Floats, Mask, rng
 from fairbench.core.options import option
 from fairbench.data.dataset import Dataset
@@ -147,7 +138,7 @@ class Divided:
     X: Floats
     y: Floats
     groups: NDArray[np.intp]
-    fold: Rows
+    fold: solvers.Rows
     repeats: Sequence[int]
 
     @classmethod
@@ -156,13 +147,13 @@ class Divided:
         part = study("SVM")
         groups = data.groups(part.protect).cat.codes.to_numpy(np.intp)
         X = np.asarray(data.features, float)
-        fold = partitions(data, repeats, part.seed)
+        fold = solvers.partitions(data, repeats, part.seed)
         return cls(data, X, data.target.to_numpy(float), groups, fold, repeats)
 
     def labels(self, name: str) -> dict[str, Mask]:
         """Return the held-out labels by algorithm, (S, B, n), in the order of `choices`."""
         given = np.stack(list(self._given(name)))
-        own = np.stack([held_out(each, self.fold) for each in given]) > 0
+        own = np.stack([solvers.held_out(each, self.fold) for each in given]) > 0
         picked = []
         for choice in selections(name):
             first, size = len(KERNEL) * choice.endswith(OWN), len(machines(name))
@@ -175,11 +166,11 @@ class Divided:
             found[algorithm] = np.stack(
                 [self._derived(each) for each in of_parts]
                 if algorithm.endswith("Hardt")
-                else [held_out(each, self.fold) > 0 for each in of_parts]
+                else [solvers.held_out(each, self.fold) > 0 for each in of_parts]
             )
         return found
 
-    def chosen(self, labels: Mask, *, fairest: bool = False) -> Rows:
+    def chosen(self, labels: Mask, *, fairest: bool = False) -> solvers.Rows:
         """Return the place of the machine that labels the other folds best, (B, K).
 
         Parameters
@@ -188,13 +179,13 @@ class Divided:
         fairest : of the machines within 90 % of the best accuracy the one with the smallest gap in
             opportunity, as Donini et al. (2018) validate.
         """
-        folds = [self.fold == k for k in range(FOLDS)]
+        folds = [self.fold == k for k in range(solvers.FOLDS)]
         right = labels == (self.y > 0)
         score = self._of_others([np.where(part, right, False).sum(axis=2) for part in folds])
         if fairest:
             gap = self._of_others([self._gap(labels, part) for part in folds])
             score = np.where(score >= NEARLY * score.max(axis=0), -gap, -np.inf)
-        place: Rows = score.argmax(axis=0)
+        place: solvers.Rows = score.argmax(axis=0)
         return place
 
     @staticmethod
@@ -216,9 +207,12 @@ class Divided:
         if name == "Zafar":
             part = replace(study(name), dataset=self.data)
             tested = np.stack(
-                [composed_labels(part, *each) for each in zip(self.repeats, self.fold, strict=True)]
+                [
+                    solvers.composed_labels(part, *each)
+                    for each in zip(self.repeats, self.fold, strict=True)
+                ]
             )
-            yield np.repeat(tested, FOLDS, axis=0)
+            yield np.repeat(tested, solvers.FOLDS, axis=0)
         elif name == "Disparate impact remover + LR":
             yield self._repaired_logistic()
         elif name.endswith("LR"):
@@ -241,7 +235,7 @@ class Divided:
         Those whose multiplier is at C miss their margin, which moves the mean.
         """
         sign = 2 * self.y - 1
-        support = training(self.fold) & (sign * margins <= 1 + SUPPORT)
+        support = solvers.training(self.fold) & (sign * margins <= 1 + SUPPORT)
         short = np.where(support, sign - margins, 0).sum(axis=1) / support.sum(axis=1)
         moved: Floats = margins + short[:, None]
         return moved
@@ -262,13 +256,13 @@ class Divided:
             return {"repair": solvers.Repair.of(self.X, self.groups)}
         if name != "FERM":
             return {}
-        compared, used = self.y == GOOD, training(self.fold)
+        compared, used = self.y == GOOD, solvers.training(self.fold)
         apart = [mean_difference(self.groups, compared & u, u.astype(float)) for u in used]
         return {"apart": np.stack(apart)}
 
     def _weights(self) -> Floats:
         groups = self.data.groups(study("SVM").protect)
-        used = training(self.fold)
+        used = solvers.training(self.fold)
         return np.stack([independence_weights(groups, self.y, u.astype(float)) for u in used])
 
     def _by_libsvm(
@@ -276,14 +270,14 @@ class Divided:
         C: float,
         gamma: float,
         *,
-        weight: Array | None = None,
+        weight: solvers.Array | None = None,
         repair: solvers.Repair | None = None,
-        apart: Array | None = None,
+        apart: solvers.Array | None = None,
     ) -> Floats:
         from sklearn.metrics.pairwise import rbf_kernel
         from sklearn.svm import SVC
 
-        found, used = [], training(self.fold)
+        found, used = [], solvers.training(self.fold)
         for part, u in enumerate(used):
             Z = standardised(self.X, u)
             Z = Z if repair is None else np.asarray(repair(Z, u), float)
@@ -300,7 +294,7 @@ class Divided:
         from sklearn.svm import SVC
 
         features = []
-        for u in training(self.fold):
+        for u in solvers.training(self.fold):
             Z = standardised(self.X, u)
             if fair:
                 weights = mean_difference(self.groups[u], self.y[u] == GOOD, np.ones(u.sum()))
@@ -310,7 +304,7 @@ class Divided:
             features.append(Z @ Z[u].T)
         for C in C_LINEAR:
             machine, found = SVC(C=C, kernel="precomputed"), []
-            for kernel, u in zip(features, training(self.fold), strict=True):
+            for kernel, u in zip(features, solvers.training(self.fold), strict=True):
                 found.append(machine.fit(kernel[u], self.y[u]).decision_function(kernel) > 0)
             yield np.stack(found)
 
@@ -319,7 +313,7 @@ class Divided:
 
         repair, found = solvers.Repair.of(self.X, self.groups), []
         learner = LogisticRegression(C=1.0, solver="newton-cholesky")
-        for u in training(self.fold):
+        for u in solvers.training(self.fold):
             Z = repair(standardised(self.X, u), u)
             found.append(learner.fit(Z[u], self.y[u]).predict(Z) > 0)
         return np.stack(found)
@@ -327,8 +321,8 @@ class Divided:
     def apart(self, name: str) -> Mask:
         """Return the labels by a rule derived from training rows that its machine has not seen."""
         given, asked = [], []
-        for part, used in enumerate(training(self.fold)):
-            cv, k = divmod(part, FOLDS)
+        for part, used in enumerate(solvers.training(self.fold)):
+            cv, k = divmod(part, solvers.FOLDS)
             rows = rng(0, "rule apart", self.repeats[cv], k).permutation(np.flatnonzero(used))
             seen = np.isin(np.arange(len(used)), rows[::2])
             asked.append(used & ~seen)
@@ -355,13 +349,13 @@ class Divided:
 
         `asked` are the rows (F, n) that it is derived from, the training rows by default.
         """
-        used = training(self.fold) if asked is None else asked
+        used = solvers.training(self.fold) if asked is None else asked
         rates = solvers.hardt_rates(labels, used, self.y, self.groups)
         positive = used @ self.y / used.sum(axis=1)
         chances = solvers.hardt_chances(rates, np.column_stack([1 - positive, positive]))
         found = np.empty(self.fold.shape, bool)
-        for part, test in enumerate(~training(self.fold)):
-            cv, k = divmod(part, FOLDS)
+        for part, test in enumerate(~solvers.training(self.fold)):
+            cv, k = divmod(part, solvers.FOLDS)
             draw = rng(0, "hardt", self.repeats[cv], k).random(int(test.sum()))
             found[cv, test] = (
                 draw < chances[part][self.groups[test], labels[part, test].astype(np.intp)]

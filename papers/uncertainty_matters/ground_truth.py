@@ -21,12 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.components.papers import ROOT, CrossValidations, composed, run_main, table_of
-from fairbench.components.papers.uncertainty_matters.solvers import (
-    FOLDS,
-    held_out_labels,
-    modules_read,
-    solved_here,
-)
+from fairbench.components.papers.uncertainty_matters import solvers
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.files import atomic
 from fairbench.core.fingerprint import code_digest
@@ -155,7 +150,7 @@ def _arguments(algorithm: str, cvs: int | None) -> str:
 def cell_id(algorithm: str, batch: int) -> str:
     """Return the id of a batch: a hash of the data, the components, the code and the batch."""
     overrides(algorithm)  # refuses the name of none
-    return digest([_identity(algorithm), FOLDS, BATCH, batch])
+    return digest([_identity(algorithm), solvers.FOLDS, BATCH, batch])
 
 
 _identities: dict[str, dict[str, object]] = {}
@@ -164,8 +159,8 @@ _identities: dict[str, dict[str, object]] = {}
 def _identity(algorithm: str) -> dict[str, object]:
     if algorithm not in _identities:
         identity = study(algorithm).identity()
-        if solved_here(study(algorithm)):
-            identity["code"] = code_digest(modules_read(study(algorithm)))
+        if solvers.solved_here(study(algorithm)):
+            identity["code"] = code_digest(solvers.modules_read(study(algorithm)))
         _identities[algorithm] = identity | {"study": code_of(FOLDER / "solvers.py")}
     return _identities[algorithm]
 
@@ -200,7 +195,7 @@ def counted(part: Study, cvs: Sequence[int]) -> Counts:
     target = part.dataset.target.to_numpy()
     groups = part.dataset.groups(part.protect)
     codes, n_groups = groups.cat.codes.to_numpy(), len(groups.cat.categories)
-    labels = held_out_labels(part, cvs)
+    labels = solvers.held_out_labels(part, cvs)
     return np.stack([binary_confusion(target, each, codes, n_groups=n_groups) for each in labels])
 
 

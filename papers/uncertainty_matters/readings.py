@@ -37,7 +37,7 @@ REFERENCE, ALL_HALVINGS, AT_A_TIME = "SVM", 60, 5
 
 
 @dataclass(frozen=True)
-class HalvesOptions:
+class _HalvesOptions:
     """How much is computed."""
 
     halvings: int = option(ALL_HALVINGS, "How many halvings of the data.", least=1)
@@ -67,7 +67,7 @@ def ratios(own: Floats, reference: Floats, at_a_time: int = AT_A_TIME) -> list[f
     return [float(variance_ratio(own[part], reference[part], pooled=True)) for part in parts]
 
 
-def halves(options: HalvesOptions) -> None:
+def halves(options: _HalvesOptions) -> None:
     """Print variances over half-splits with a cross-validation inside each half (section 10).
 
     ``python -m papers.uncertainty_matters.readings halves [halvings=60]`` prints the ratio r of an
@@ -96,7 +96,7 @@ Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class PackedOptions(Results):
+class _PackedOptions(Results):
     """How many cross-validations of what the reading that reproduces compares, and their place."""
 
     cvs: int = number_of_cvs(OTHERS)
@@ -196,7 +196,7 @@ def _content() -> dict[str, NDArray[Any]]:
         return {name: archive[name] for name in archive.files}
 
 
-def packed(options: PackedOptions) -> None:
+def packed(options: _PackedOptions) -> None:
     """Cross-validations of German with one-hot columns, packed into the checkout.
 
     ``python -m papers.uncertainty_matters.readings packed [cvs=10000]`` computes what the results

@@ -44,7 +44,7 @@ BATCH = 100  # replications whose draws are held at once
 
 
 @dataclass(frozen=True)
-class RhoCoverageOptions:
+class _RhoCoverageOptions:
     """How much is drawn."""
 
     data_sets: int = option(1000, "How many data sets of each size.", least=1)
@@ -99,7 +99,7 @@ def cross_validated(
 
 
 @dataclass(frozen=True)
-class Replication:
+class _Replication:
     """One data set: joint counts (G, 8), the ratio r of A to B, and Bayle et al.'s interval."""
 
     joint: NDArray[np.int64]
@@ -107,7 +107,7 @@ class Replication:
     bayle: tuple[float, float]
 
 
-def replicate(rows: int, index: int) -> Replication:
+def replicate(rows: int, index: int) -> _Replication:
     """Draw a data set, cross-validate both algorithms on it and on its halves."""
     data = Sample.draw(rows, rng(0, "coverage sample", index))
     halves = half_splits(rows, HALVINGS, rng(0, "coverage halves", index))
@@ -121,7 +121,7 @@ def replicate(rows: int, index: int) -> Replication:
     estimates = {name: _half_estimates(data, parts[1:], each[1:]) for name, each in read.items()}
     ratio = float(variance_ratio(estimates["A"], estimates["B"], pooled=True))
     hits = [(each == data.target).astype(float) for each in (first, second)]
-    return Replication(joint, ratio, bayle_interval(hits[0] - hits[1], read["A"][0][1]))
+    return _Replication(joint, ratio, bayle_interval(hits[0] - hits[1], read["A"][0][1]))
 
 
 def _half_estimates(
@@ -143,7 +143,7 @@ def bayle_interval(values: Floats, fold: Rows, level: float = 0.95) -> tuple[flo
     return float(values.mean() - half), float(values.mean() + half)
 
 
-def true_differences(rows: int, models: int = 400) -> Floats:
+def _true_differences(rows: int, models: int = 400) -> Floats:
     """Return the mean difference in every objective of models of (K - 1) / K of the rows."""
     population = Sample.draw(POPULATION, rng(0, "coverage population"))
     differences = np.empty((models, len(OBJECTIVES)))
@@ -213,7 +213,7 @@ def intervals(
     return ends
 
 
-def coverage_rows(replications: list[Replication], truth: Floats) -> Iterator[list[str]]:
+def _coverage_rows(replications: list[_Replication], truth: Floats) -> Iterator[list[str]]:
     """Yield the table's rows: coverage in percent and mean width for each objective."""
     joint = np.stack([each.joint for each in replications])
     ratios = np.array([each.ratio for each in replications])
@@ -234,7 +234,7 @@ def _cells(ends: Floats, truth: Floats) -> list[str]:
     return [f"{c:.1%} ({w:.3f})" for c, w in zip(covered.mean(axis=0), width, strict=True)]
 
 
-def implied_rhos(replications: list[Replication]) -> dict[str, float]:
+def _implied_rhos(replications: list[_Replication]) -> dict[str, float]:
     """Return the rho that each accuracy's variance over data sets amounts to."""
     joint = np.stack([each.joint for each in replications]).sum(axis=1)
     rows, implied = joint[0].sum(), {}
@@ -247,7 +247,7 @@ def implied_rhos(replications: list[Replication]) -> dict[str, float]:
 
 def show(rows: int, count: int) -> None:
     """Print the coverage of every choice over `count` fresh data sets of `rows` rows."""
-    truth = true_differences(rows)
+    truth = _true_differences(rows)
     replications = [replicate(rows, index) for index in range(count)]
     error = np.sqrt(0.95 * 0.05 / count)
     title = f"95 % intervals of A - B, {count} data sets of {rows} rows: coverage (mean width)"
@@ -255,14 +255,14 @@ def show(rows: int, count: int) -> None:
     headings = [f"{name.replace('_', ' ')}, true {value:.3f}" for name, value in named]
     table = table_of(title, "interval", *headings)
     table.caption = f"the standard error of a coverage of 95 % is {error:.1%}"
-    for row in coverage_rows(replications, truth):
+    for row in _coverage_rows(replications, truth):
         table.add_row(*row)
     Console(width=100).print(table)
-    rhos = ", ".join(f"{name} {rho:.3f}" for name, rho in implied_rhos(replications).items())
+    rhos = ", ".join(f"{name} {rho:.3f}" for name, rho in _implied_rhos(replications).items())
     print(f"rho that the accuracies' variance over data sets amounts to: {rhos}\n")
 
 
-def rho_coverage(options: RhoCoverageOptions) -> None:
+def rho_coverage(options: _RhoCoverageOptions) -> None:
     """How well K-fold posteriors cover an algorithm's true mean difference, over fresh data sets.
 
     Barrainkua et al. judge their choices of rho by repeated cross-validations of one data set,
@@ -283,7 +283,7 @@ UPSAMPLED_DRAWS, TEST_SETS = 1000, 2000
 
 
 @dataclass(frozen=True)
-class UpsamplingOptions:
+class _UpsamplingOptions:
     """How much is drawn."""
 
     test_sets: int = option(TEST_SETS, "How many test sets.", least=1)
@@ -386,7 +386,7 @@ def figure_15_3(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
     yield "", figure(population, found)
 
 
-def upsampling(options: UpsamplingOptions) -> None:
+def upsampling(options: _UpsamplingOptions) -> None:
     """Figure 15.3 of Uncertainty Matters: a test set whose small group is upsampled says too much.
 
     ``python -m papers.uncertainty_matters.simulated upsampling [test_sets=2000]`` copies rows of

@@ -23,20 +23,6 @@ from fairbench.comparison.runs import Settings
 from fairbench.components.papers import CrossValidations, number_of_cvs, run_main, table_of
 from fairbench.components.papers.uncertainty_matters import readings
 from fairbench.components.papers.uncertainty_matters.ground_truth import ALGORITHMS
-from fairbench.components.papers.uncertainty_matters.readings import (
-    ALONE,
-    FOLDS,
-    LEVEL,
-    OBJECTIVES,
-    RHOS,
-    ROPE,
-    TRUTH,
-    Measured,
-    Setting,
-    measure,
-    short,
-    values,
-)
 from fairbench.components.papers.uncertainty_matters.tables import Pair, pairs
 from fairbench.core.arrays import Floats, rng
 from fairbench.inference.comparing import (
@@ -51,10 +37,10 @@ from fairbench.inference.selection import ranking
 from fairbench.inference.survey import variance_ratio
 
 
-def spread_rows(measured: Measured) -> Iterator[dict[str, Any]]:
+def _spread_rows(measured: readings.Measured) -> Iterator[dict[str, Any]]:
     """Yield, by algorithm, the sds of both objectives over cross-validations and in posteriors."""
     for name, counts in measured.counts.items():
-        truth = values(counts)
+        truth = readings.values(counts)
         row: dict[str, Any] = {"method": name, "CVs": len(truth)}
         for i, objective in enumerate(("accuracy", "EO")):
             row[f"{objective} mean"] = truth[:, i].mean()
@@ -80,13 +66,13 @@ def spreads(options: CrossValidations) -> None:
         for name, header in headers.items()
     }
     shown = table_of(title, "algorithm", *columns.values(), "r", collapse_padding=True)
-    for row in spread_rows(measure(cvs=options.cvs)):
+    for row in _spread_rows(readings.measure(cvs=options.cvs)):
         cells = [f"{row[name]:.4f}" for name in columns]
-        shown.add_row(short(row["method"]), *cells, f"{row['r']:.2f}")
+        shown.add_row(readings.short(row["method"]), *cells, f"{row['r']:.2f}")
     Console(width=100).print(shown)
 
 
-SETTING = Setting("rho_rel_up", level=0.0)
+SETTING = readings.Setting("rho_rel_up", level=0.0)
 CONCLUSION_DRAWS = 2000
 SHOWN = {
     "p_a_outperforms_b": "A >> B",
@@ -98,7 +84,7 @@ SHOWN = {
 
 
 @dataclass(frozen=True)
-class ConclusionsOptions:
+class _ConclusionsOptions:
     """How much is looked at."""
 
     cvs: int = number_of_cvs(200)
@@ -142,13 +128,15 @@ def probabilities(pair: Pair) -> dict[str, dict[str, float]]:
     return {
         rho: {
             SHOWN[metric]: share
-            for metric, share in pair.probabilities(Setting(rho, level=0.0), furthest=False).items()
+            for metric, share in pair.probabilities(
+                readings.Setting(rho, level=0.0), furthest=False
+            ).items()
         }
-        for rho in (TRUTH, *RHOS)
+        for rho in (readings.TRUTH, *readings.RHOS)
     }
 
 
-def conclusions(options: ConclusionsOptions) -> None:
+def conclusions(options: _ConclusionsOptions) -> None:
     """Print how far the conclusion of one cross-validation hangs on the partition.
 
     ``python -m papers.uncertainty_matters.studies conclusions [cvs=200]`` prints, of each
@@ -158,23 +146,23 @@ def conclusions(options: ConclusionsOptions) -> None:
     under every rho. The last two comparisons are those of section 14.2.
     """
     cvs, console = options.cvs, Console(width=120)
-    compared = pairs(ALONE)
+    compared = pairs(readings.ALONE)
     headings = ("A against B", "estimates turn", "posteriors turn", "most posteriors", "mean")
     table = table_of(f"one of {cvs} cross-validations concludes", *headings)
     for pair in compared.values():
         found = conclusions_of(pair, cvs)
         turned = (f"{found.turned(each):.1%}" for each in (found.estimates, found.posteriors))
         most = Counter(found.posteriors).most_common(1)[0][0]
-        table.add_row(" against ".join(map(short, pair.names)), *turned, most, found.mean)
+        table.add_row(" against ".join(map(readings.short, pair.names)), *turned, most, found.mean)
     console.print(table)
     for pair in compared.values():
-        shown = table_of(" against ".join(map(short, pair.names)), "", *SHOWN.values())
+        shown = table_of(" against ".join(map(readings.short, pair.names)), "", *SHOWN.values())
         for rho, shares in probabilities(pair).items():
             shown.add_row(rho, *(f"{share:.2f}" for share in shares.values()))
         console.print(shown)
 
 
-A_ACCURATE, B_ACCURATE = event_names(OBJECTIVES)[3:]
+A_ACCURATE, B_ACCURATE = event_names(readings.OBJECTIVES)[3:]
 # Event -> the same with A and B exchanged.
 _TURNED = {
     A_BETTER: B_BETTER,
@@ -187,15 +175,15 @@ _TURNED = {
 _PRINTED = {A_BETTER: "better", A_ACCURATE: "accurate", PRACTICALLY_EQUAL: "equal"}
 
 
-def pair_rows(measured: Measured) -> pd.DataFrame:
+def pair_rows(measured: readings.Measured) -> pd.DataFrame:
     """Return rho, A, B and the probability of each event, a row an ordered pair.
 
     Probabilities are means over the cross-validations that give a posterior.
     """
-    return pd.DataFrame(row for rho in RHOS for row in _pairs_at(measured, rho))
+    return pd.DataFrame(row for rho in readings.RHOS for row in _pairs_at(measured, rho))
 
 
-def _pairs_at(measured: Measured, rho: str) -> Iterator[dict[str, Any]]:
+def _pairs_at(measured: readings.Measured, rho: str) -> Iterator[dict[str, Any]]:
     clouds = [(name, measured.cloud(name, rho)) for name in measured.counts]
     for i, (first, one) in enumerate(clouds):
         for second, other in clouds[i + 1 :]:
@@ -215,7 +203,7 @@ def matrix(rows: pd.DataFrame, names: Sequence[str], event: str) -> NDArray[np.f
 def print_pairs(rows: pd.DataFrame) -> None:
     """Print three lines an algorithm for each rho, in percent, and its rank."""
     console = Console(width=100)
-    accuracy, opportunity = ROPE
+    accuracy, opportunity = readings.ROPE
     console.print(
         f"every two of the algorithms; ropes {accuracy:g} (accuracy) and {opportunity:g} (equal "
         "opportunity difference)\npercent, row against column: better (>>), more accurate but less "
@@ -235,7 +223,7 @@ def _pair_table(rho: str, rows: pd.DataFrame) -> Table:
     for place in range(len(names)):
         table.add_column(str(place + 1), justify="right", no_wrap=True, min_width=3)
     for place, name in enumerate(names):
-        front = [f"{place + 1} {short(name)}", str(ranks[place])]
+        front = [f"{place + 1} {readings.short(name)}", str(ranks[place])]
         for label, shares in tables:
             table.add_row(*front, label, *map(_percent, shares[place]))
             front = ["", ""]
@@ -253,7 +241,7 @@ def every_pair(options: CrossValidations) -> None:
     equal opportunity is signed as there. No table of the paper has these numbers. ``python -m
     papers.uncertainty_matters.studies every_pair [cvs=200]``
     """
-    print_pairs(pair_rows(measure(cvs=options.cvs)))
+    print_pairs(pair_rows(readings.measure(cvs=options.cvs)))
 
 
 BANDWIDTH = 0.15
@@ -271,7 +259,7 @@ def truncated_draws(counts: Floats, draws: int, generator: np.random.Generator) 
 def fixed_bandwidth_region(draws: Floats, points: Floats) -> tuple[float, float]:
     """Return area of the public code's region of (T, 2) draws, and the share of `points` inside."""
     kernels = draws[:KERNELS]
-    threshold = np.quantile(_density(kernels, kernels), 1 - LEVEL)
+    threshold = np.quantile(_density(kernels, kernels), 1 - readings.LEVEL)
     low, high = kernels.min(axis=0) - BANDWIDTH, kernels.max(axis=0) + BANDWIDTH
     axes = [np.linspace(low[i], high[i], GRID) for i in range(2)]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
@@ -288,15 +276,15 @@ def _density(points: Floats, kernels: Floats) -> Floats:
 
 def fitted_region(draws: Floats, points: Floats) -> tuple[float, float]:
     """Return area, and the share of `points` inside, of the region with a fitted bandwidth."""
-    region = highest_density_region(draws, LEVEL)
+    region = highest_density_region(draws, readings.LEVEL)
     assert region.density is not None
     return region.size, float(region.density.holds(points).mean())
 
 
 def steps(counts: NDArray[np.int64], rho: str) -> Iterator[tuple[str, float, float, Floats]]:
     """Yield each step's name, area, share of the cross-validations inside, and sds of the draws."""
-    effective = counts[0] * float(Settings(rho=rho).shrinkage(FOLDS))
-    points = values(counts)
+    effective = counts[0] * float(Settings(rho=rho).shrinkage(readings.FOLDS))
+    points = readings.values(counts)
 
     def draw(step: str) -> Floats:
         generator = rng(0, "public code", step)
@@ -304,7 +292,7 @@ def steps(counts: NDArray[np.int64], rho: str) -> Iterator[tuple[str, float, flo
             tables = truncated_draws(effective, CODE_DRAWS, generator)
         else:
             tables = table_draws(effective, CODE_DRAWS, generator, predictive=step == "predictive")
-        found = values(tables)
+        found = readings.values(tables)
         return found[~np.isnan(found).any(axis=1)]
 
     regions: dict[str, Callable[[Floats, Floats], tuple[float, float]]] = {

@@ -9,7 +9,6 @@ from scipy.stats import binomtest, entropy
 
 from fairbench.components.algorithms.fitters.single import Single
 from fairbench.components.algorithms.interventions.none import NoIntervention
-from fairbench.components.algorithms.interventions.reweighing import independence_weights
 from fairbench.components.algorithms.learners.gaussian_nb import GaussianNB
 from fairbench.components.algorithms.learners.lightgbm import LightGBM
 from fairbench.components.algorithms.learners.logistic_regression import LogisticRegression
@@ -32,6 +31,7 @@ LEARNERS = [
     GaussianNB(),
     RandomForest(n_estimators=10),
     XGBoost(rounds=5),
+    LightGBM(rounds=5),
 ]
 
 
@@ -58,12 +58,6 @@ def test_a_class_that_no_training_row_has_gets_next_to_no_probability(make_datas
     np.testing.assert_allclose(score.sum(axis=1), 1, atol=1e-5)
     assert (score[:, 2] < 0.05).all()
     assert (score[:, :2].max(axis=1) > 0.3).all()
-
-
-def test_lightgbm_takes_classes_without_rows(make_dataset):
-    pytest.importorskip("fairgbm")
-    score = outputs_without_the_last_class(classes(make_dataset), LightGBM(rounds=5))
-    assert (score[:, 2] < 0.05).all()
 
 
 def test_training_rows_of_one_class_make_a_cell_invalid(make_dataset):
@@ -158,12 +152,3 @@ def test_two_classes_are_read_as_a_label(reading):
     two = method.read({"score": np.stack([1 - p, p], -1)}, Task.MULTICLASS, None)
     np.testing.assert_array_equal(two["prediction"], label["prediction"])
     np.testing.assert_allclose(two["uncertainty"], label["uncertainty"], atol=1e-12)
-
-
-def test_reweighing_makes_group_and_class_independent():
-    draw = np.random.default_rng(0)
-    group, y = pd.Series(draw.choice(list("ab"), 300)), draw.integers(4, size=300).astype(float)
-    weight = independence_weights(group, y, np.ones(300))
-    together = pd.crosstab(group, y, values=weight, aggfunc="sum", normalize=True).to_numpy()
-    apart = together.sum(axis=1, keepdims=True) * together.sum(axis=0)
-    np.testing.assert_allclose(together, apart)

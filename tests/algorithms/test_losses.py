@@ -1,114 +1,80 @@
-"""Losses of one score: gradients against finite differences, values against scikit-learn."""
+"""Losses: gradients against finite differences, values against scikit-learn and scipy, starts."""
 
 import numpy as np
 import pytest
 from scipy import stats
 from sklearn.metrics import log_loss, mean_squared_error
 
-from fairbench.components.algorithms.losses import Binomial, Softmax, SquaredError
+from fairbench.components.algorithms.losses import Binomial, NormalLoss, Softmax, SquaredError
 
-LOSSES = {loss.name: loss for loss in (Binomial(), SquaredError())}
-
-NAMES = ["binomial", "squared_error"]
 STEP = 1e-5
+BINOMIAL, SQUARED, SOFTMAX, NORMAL = Binomial(), SquaredError(), Softmax(4), NormalLoss()
+NORMALS = [NORMAL, NormalLoss("beta_nll"), NormalLoss("beta_nll", 0.8), NormalLoss("faithful_nll")]
+REFERENCES = [NormalLoss(f"{name}_nll_reference") for name in ("normal", "beta", "faithful")]
+of_one_score = pytest.mark.parametrize("loss", [BINOMIAL, SQUARED], ids=str)
+normal = pytest.mark.parametrize("loss", NORMALS, ids=str)
 
 
-def scored(n=50):
+def scored(loss, n=60, *, positive=False):
+    """Return labels or values of rows, and raw scores (n, k)."""
     draw = np.random.default_rng(0)
-    return draw.integers(2, size=n).astype(float), draw.normal(0, 3, (n, 1))
+    raw = draw.normal(0, 1.5, (n, loss.outputs))
+    y = draw.normal(0, 2, n) if loss.outputs == 2 else draw.integers(loss.classes or 2, size=n)
+    return y.astype(float), np.abs(raw) + 0.2 if positive else raw
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_gradient_is_the_derivative_of_the_value(name):
-    loss, (y, raw) = LOSSES[name], scored()
-    for k in range(loss.outputs):
-        step = np.zeros_like(raw)
-        step[:, k] = STEP
-        slope = (loss.value(y, raw + step) - loss.value(y, raw - step)) / (2 * STEP)
-        np.testing.assert_allclose(loss.gradient(y, raw)[:, k], slope, rtol=1e-6, atol=1e-9)
+def slopes(function, raw):
+    """Return the derivative of a function of raw scores by each of them."""
+    steps = STEP * np.eye(raw.shape[1])
+    return np.column_stack([(function(raw + s) - function(raw - s)) / (2 * STEP) for s in steps])
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_curvature_is_the_derivative_of_the_gradient(name):
-    loss, (y, raw) = LOSSES[name], scored()
-    slope = (loss.gradient(y, raw + STEP) - loss.gradient(y, raw - STEP)) / (2 * STEP)
-    np.testing.assert_allclose(loss.curvature(y, raw), slope, rtol=1e-6, atol=1e-9)
+@pytest.mark.parametrize("loss", [BINOMIAL, SQUARED, SOFTMAX, NORMAL], ids=str)
+def test_the_gradient_is_the_derivative_of_the_value(loss):
+    y, raw = scored(loss)
+    expected = slopes(lambda scores: loss.value(y, scores), raw)
+    np.testing.assert_allclose(loss.gradient(y, raw), expected, rtol=1e-6, atol=1e-7)
+
+
+@of_one_score
+def test_the_curvature_is_the_derivative_of_the_gradient(loss):
+    y, raw = scored(loss)
+    expected = slopes(lambda scores: loss.gradient(y, scores), raw)
+    np.testing.assert_allclose(loss.curvature(y, raw), expected, rtol=1e-6, atol=1e-9)
     assert (loss.curvature(y, raw) > 0).all()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_shapes_are_those_of_rows_and_of_raw_scores(name):
-    loss, (y, raw) = LOSSES[name], scored()
-    assert loss.name == name
-    assert loss.outputs == 1
-    assert loss.value(y, raw).shape == (50,)
-    for function in (loss.gradient, loss.curvature):
-        assert function(y, raw).shape == (50, 1)
-    assert loss.link(raw).shape == (50, 1)
-
-
-def test_binomial_is_the_log_loss_of_the_logistic_link():
-    loss, (y, raw) = LOSSES["binomial"], scored()
-    p = loss.link(raw)[:, 0]
-    np.testing.assert_allclose(p, stats.logistic.cdf(raw[:, 0]))
-    assert loss.value(y, raw).mean() == pytest.approx(log_loss(y, p))
-
-
-def test_squared_error_is_half_of_scikit_learns_and_its_link_the_identity():
-    loss, (y, raw) = LOSSES["squared_error"], scored()
-    assert 2 * loss.value(y, raw).mean() == pytest.approx(mean_squared_error(y, raw[:, 0]))
-    np.testing.assert_array_equal(loss.link(raw), raw)
+def test_values_are_those_of_scikit_learn_at_the_links():
+    for loss in (BINOMIAL, SOFTMAX):
+        y, raw = scored(loss)
+        assert loss.value(y, raw).mean() == pytest.approx(log_loss(y, loss.link(raw)))
+    y, raw = scored(BINOMIAL)
+    np.testing.assert_allclose(BINOMIAL.link(raw), stats.logistic.cdf(raw))
+    assert 2 * SQUARED.value(y, raw).mean() == pytest.approx(mean_squared_error(y, raw[:, 0]))
+    np.testing.assert_array_equal(SQUARED.link(raw), raw)
 
 
 def test_binomial_neither_overflows_nor_loses_a_certain_mistake():
-    loss, raw = LOSSES["binomial"], np.array([[800.0], [-800.0], [800.0], [-800.0]])
+    loss, raw = BINOMIAL, np.array([[800.0], [-800.0], [800.0], [-800.0]])
     y = np.array([1.0, 0.0, 0.0, 1.0])
     np.testing.assert_allclose(loss.value(y, raw), [0, 0, 800, 800], atol=1e-12)
     np.testing.assert_allclose(loss.gradient(y, raw)[:, 0], [0, 0, 1, -1], atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("name", "link"), [("binomial", lambda m: np.log(m / (1 - m))), ("squared_error", lambda m: m)]
-)
-def test_the_mean_of_the_labels_is_the_best_constant(name, link):
-    y, _ = scored()
-    best = np.full((50, 1), link(y.mean()))
-    assert LOSSES[name].gradient(y, best).sum() == pytest.approx(0, abs=1e-12)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_start_is_the_best_constant_with_and_without_weights(name):
-    loss, (y, _) = LOSSES[name], scored()
-    weight = np.arange(50.0)
-    for weights in (None, weight):
-        start = np.tile(loss.initial(y, weights), (50, 1))
+@of_one_score
+def test_the_start_is_the_best_constant_with_and_without_weights(loss):
+    y, _ = scored(loss)
+    for weights in (None, np.arange(60.0)):
+        start = np.tile(loss.initial(y, weights), (60, 1))
         slope = np.average(loss.gradient(y, start)[:, 0], weights=weights)
         assert slope == pytest.approx(0, abs=1e-12)
-
-
-def test_the_start_is_finite_where_all_labels_are_equal():
     for label in (0.0, 1.0):
-        assert np.isfinite(LOSSES["binomial"].initial(np.full(5, label))).all()
-
-
-def classes(n=40, c=4):
-    draw = np.random.default_rng(1)
-    return draw.integers(c, size=n).astype(float), draw.normal(0, 2, (n, c))
-
-
-def test_softmax_is_scikit_learns_log_loss_with_the_gradient_of_its_value():
-    (y, raw), loss = classes(), Softmax(4)
-    assert (loss.name, loss.outputs, loss.classes) == ("softmax", 4, 4)
-    assert loss.value(y, raw).mean() == pytest.approx(log_loss(y, loss.link(raw)))
-    for k in range(4):
-        step = STEP * (np.arange(4) == k)
-        slope = (loss.value(y, raw + step) - loss.value(y, raw - step)) / (2 * STEP)
-        np.testing.assert_allclose(loss.gradient(y, raw)[:, k], slope, rtol=1e-6, atol=1e-9)
+        assert np.isfinite(loss.initial(np.full(5, label))).all()
 
 
 def test_softmax_agrees_with_torch():
     torch = pytest.importorskip("torch")
-    (y, raw), loss = classes(), Softmax(4)
+    (y, raw), loss = scored(SOFTMAX), SOFTMAX
     scores = torch.tensor(raw, requires_grad=True)
     value = torch.nn.functional.cross_entropy(scores, torch.tensor(y, dtype=torch.long))
     value.backward()
@@ -116,17 +82,8 @@ def test_softmax_agrees_with_torch():
     np.testing.assert_allclose(loss.gradient(y, raw) / len(y), scores.grad.numpy(), atol=1e-12)
 
 
-def test_softmax_of_two_classes_is_binomial_in_the_difference_of_the_scores():
-    y, raw = classes(c=2)
-    two, one = Softmax(2), Binomial()
-    score = (raw[:, 1] - raw[:, 0])[:, None]
-    np.testing.assert_allclose(two.value(y, raw), one.value(y, score))
-    np.testing.assert_allclose(two.link(raw)[:, 1:], one.link(score))
-    np.testing.assert_allclose(two.gradient(y, raw)[:, 1:], one.gradient(y, score))
-
-
 def test_a_step_by_the_softmax_curvature_never_goes_too_far():
-    (y, raw), loss = classes(), Softmax(4)
+    (y, raw), loss = scored(SOFTMAX), SOFTMAX
     p = loss.link(raw)
     second = p[:, :, None] * (np.eye(4) - p[:, None, :])
     for row, bound in zip(second, loss.curvature(y, raw), strict=True):
@@ -136,7 +93,7 @@ def test_a_step_by_the_softmax_curvature_never_goes_too_far():
 
 
 def test_softmax_starts_at_the_shares_and_knows_classes_without_rows():
-    y, weight, loss = classes()[0], np.arange(40.0), Softmax(5)
+    y, weight, loss = scored(SOFTMAX)[0], np.arange(60.0), Softmax(5)
     for weights in (None, weight):
         start = loss.initial(y, weights)
         share = np.bincount(y.astype(int), weights, minlength=5)
@@ -145,3 +102,90 @@ def test_softmax_starts_at_the_shares_and_knows_classes_without_rows():
     certain = np.array([[800.0, 0, 0, 0, 0]])
     assert loss.value(np.array([1.0]), certain) == pytest.approx(800)
     assert (loss.curvature(np.array([1.0]), certain) > 0).all()
+
+
+@normal
+def test_the_value_is_the_likelihood_of_the_linked_distribution(loss):
+    y, raw = scored(loss)
+    mean, sd = loss.link(raw).T
+    np.testing.assert_allclose(loss.value(y, raw), -stats.norm.logpdf(y, mean, sd))
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.5, 1.0])
+def test_beta_weights_the_value_with_a_weight_held_fixed(beta):
+    y, raw = scored(NORMAL)
+    weight = np.exp(2 * beta * raw[:, 1])
+    expected = slopes(lambda scores: weight * NORMAL.value(y, scores), raw)
+    ours = NormalLoss("beta_nll", beta).gradient(y, raw)
+    np.testing.assert_allclose(ours, expected, rtol=1e-6, atol=1e-7)
+
+
+def test_the_faithful_field_has_squared_errors_mean_and_the_likelihoods_scale():
+    loss, (y, raw) = NormalLoss("faithful_nll"), scored(NORMAL)
+    expected = np.column_stack([raw[:, 0] - y, NORMAL.gradient(y, raw)[:, 1]])
+    np.testing.assert_allclose(loss.gradient(y, raw), expected)
+    np.testing.assert_array_equal(loss.curvature(y, raw), np.tile([1, 2], (60, 1)))
+    assert loss.scale_detached_from_trunk
+
+
+def test_the_curvature_is_the_expected_second_derivative():
+    loss, raw = NormalLoss(), np.array([[0.3, -0.7]])
+    mean, sd = loss.link(raw)[0]
+    draws = np.random.default_rng(0).normal(mean, sd, 400_000)
+    scores = np.tile(raw, (len(draws), 1))
+    gradients = loss.gradient(draws, scores)
+    expected = loss.curvature(draws[:1], raw)[0]
+    np.testing.assert_allclose((gradients**2).mean(axis=0), expected, rtol=0.01)
+    np.testing.assert_allclose(expected, [1 / sd**2, 2])
+
+
+@normal
+def test_extreme_scores_neither_overflow_nor_lose_their_curvature(loss):
+    raw = np.array([[0.0, 1e4], [0.0, -1e4], [1e6, 0.0]])
+    y = np.array([1.0, 1.0, -1e6])
+    for values in (loss.gradient(y, raw), loss.curvature(y, raw), loss.link(raw)):
+        assert np.isfinite(values.astype(np.float32)).all()
+    assert (loss.curvature(y, raw).astype(np.float32) > 0).all()
+    assert (loss.link(raw)[:, 1] > 0).all()
+
+
+@normal
+def test_the_start_is_the_mean_and_the_log_sd(loss):
+    y, weight = np.array([1.0, 2.0, 4.0]), np.array([2.0, 0.0, 1.0])
+    np.testing.assert_allclose(loss.initial(y), [y.mean(), np.log(y.std())])
+    repeated = np.array([1.0, 1.0, 4.0])
+    expected = [repeated.mean(), np.log(repeated.std())]
+    np.testing.assert_allclose(loss.initial(y, weight), expected)
+    assert np.isfinite(loss.initial(np.ones(3))).all()
+
+
+def test_the_reference_takes_two_sd_for_the_derivative_of_two_log_sd():
+    loss, (y, raw) = NormalLoss("normal_nll_reference"), scored(NORMAL, positive=True)
+    error, sd = raw[:, 0] - y, raw[:, 1]
+    np.testing.assert_allclose(loss.gradient(y, raw)[:, 0], error / sd**2)
+    np.testing.assert_allclose(loss.gradient(y, raw)[:, 1], 2 * sd - error**2 / sd**3)
+    np.testing.assert_allclose(loss.curvature(y, raw)[:, 1], 2 + 3 * error**2 / sd**4)
+    # Its scale balances where sd^4 = error^2 / 2: for small errors far above the error itself.
+    balanced = np.column_stack([y + 0.01, np.full(60, (0.01**2 / 2) ** 0.25)])
+    np.testing.assert_allclose(loss.gradient(y, balanced)[:, 1], 0, atol=1e-9)
+    assert balanced[0, 1] > 8 * 0.01
+
+
+def test_the_other_references_follow_from_the_first():
+    y, raw = scored(NORMAL, positive=True)
+    first, sd = NormalLoss("normal_nll_reference"), raw[:, 1:]
+    beta, faithful = NormalLoss("beta_nll_reference"), NormalLoss("faithful_nll_reference")
+    np.testing.assert_allclose(beta.gradient(y, raw), first.gradient(y, raw) * sd)
+    np.testing.assert_allclose(beta.curvature(y, raw), first.curvature(y, raw) * sd)
+    np.testing.assert_allclose(faithful.gradient(y, raw)[:, 0], raw[:, 0] - y)
+    np.testing.assert_allclose(faithful.gradient(y, raw)[:, 1], first.gradient(y, raw)[:, 1])
+    np.testing.assert_allclose(faithful.curvature(y, raw)[:, 0], 1)
+
+
+@pytest.mark.parametrize("loss", REFERENCES, ids=str)
+def test_references_start_at_a_half_and_keep_what_comes_out(loss):
+    np.testing.assert_array_equal(loss.initial(np.array([7.0, 9.0])), [0.5, 0.5])
+    raw = np.array([[1.0, -2.0], [1.0, 0.0]])
+    np.testing.assert_array_equal(loss.link(raw), raw)
+    assert np.isnan(loss.value(np.zeros(2), raw)).all()
+    assert loss.vector_leaves

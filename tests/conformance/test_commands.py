@@ -3,8 +3,8 @@
 Each is started as a process of its own, in a clone of the repository, and runs to its end or until
 it has stored a result. ``commands.yaml`` says what makes it small; nothing that it does is
 replaced. ``make test`` starts README's, ``make test-all`` also the longest of each kind, and
-``make test-slow`` all. One of each verb is started from the wheel in an empty folder, too; the
-first tables of papers are in ``tests/papers/test_started.py``.
+``make test-slow`` all. One of each verb is started from the wheel in an empty folder, too;
+tables and figures of papers are in ``tests/papers/test_started.py``.
 """
 
 import re

@@ -11,28 +11,18 @@ from scipy.special import betainc, betaln
 
 from fairbench.components.papers import PAPERS
 from fairbench.components.papers.active_assessment import assessment, figures, tables
-from fairbench.components.papers.active_assessment.assessment import (
-    TEXT,
-    Curves,
-    DirichletArms,
-    Queues,
-    ThresholdArms,
-    as_coded,
-    assess,
-    lowest_quantiles,
-    mean_reciprocal_rank,
-)
+from fairbench.components.papers.black_box import estimation
 from fairbench.components.papers.black_box import estimation as black_box
-from fairbench.components.papers.black_box.estimation import (
-    SUPERCLASSES,
-    human_costs,
-    superclass_costs,
-)
 from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import Effort
 from fairbench.data.columns import MulticlassScores
 from fairbench.inference.active import BetaArms, Lowest, bayesian_ucb_quantile, thompson
-from fairbench.inference.posterior import Beta, centred
+from fairbench.inference.posterior import (
+    Beta,
+    centred,
+    confusion_posterior,
+    uninformative_prior,
+)
 from fairbench.metrics.probability import reliability
 
 FOLDER = PAPERS / "active_assessment"
@@ -54,7 +44,7 @@ def simulated(classes, rows, seed=0):
 def released(monkeypatch):
     """Simulated predictions in place of the released ones."""
     files = {
-        "cifar100": simulated(sorted(SUPERCLASSES.split()), 2000),
+        "cifar100": simulated(sorted(estimation.SUPERCLASSES.split()), 2000),
         "svhn": simulated("0123456789", 600),
     }
     for module, name in ((assessment, "released_pool"), (black_box, "released_pool")):
@@ -66,7 +56,7 @@ def released(monkeypatch):
 
 def test_ranks_are_counted_without_the_other_extreme_arms():
     seen = np.array([[0.1, 0.2, 0.3, 0.4], [0.3, 0.1, 0.2, 0.05], [0.2, 0.2, 0.9, 0.8]])
-    rank = mean_reciprocal_rank(seen, np.array([0, 2]))
+    rank = assessment.mean_reciprocal_rank(seen, np.array([0, 2]))
     # Against the arms 1 and 3 alone: ranks 1 and 2; 3 and 3; a tie with one, and after both.
     np.testing.assert_allclose(rank, [(1 + 1 / 2) / 2, 1 / 3, (1 / 1.5 + 1 / 3) / 2])
 
@@ -113,7 +103,7 @@ def test_the_published_reward_takes_draws_for_counts():
     alpha = np.array([[2.0, 1, 0.5], [4, 1, 6]])
     theta = np.array([[[0.2, 0.5, 0.3], [0.6, 0.1, 0.3]]])
     share = np.array([0.3, 0.7])
-    reward = tables.published_fall(DirichletArms.of(alpha, [9, 9]), theta, share)
+    reward = tables.published_fall(assessment.DirichletArms.of(alpha, [9, 9]), theta, share)
     for arm in (0, 1):
         after = [
             stats.dirichlet(theta[0, arm] + np.eye(3)[j]).var().sum() * theta[0, arm, j]
@@ -147,7 +137,7 @@ def test_given_all_labels_the_least_calibrated_class_is_named(released):
 
 def test_classes_cost_what_their_rows_cost(released):
     scores = released["cifar100"]
-    costs = human_costs(scores.classes)
+    costs = estimation.human_costs(scores.classes)
     pool = tables.cost_pool(scores, "human")
     mean = tables.class_costs(pool, np.array([0.0, 1, 10]))
     paid = costs[scores.target, scores.prediction]
@@ -172,13 +162,15 @@ def test_classes_cost_what_their_rows_cost(released):
 
 def test_a_goal_is_reached_where_the_mean_first_passes_it():
     batches = np.array([[0.2, 0.4], [0.995, 0.999], [0.5, 0.5], [1, 1]])
-    curve = Curves(np.array([0.0, 100, 200, 300]), {"mrr": batches})
+    curve = assessment.Curves(np.array([0.0, 100, 200, 300]), {"mrr": batches})
     assert curve.reached("mrr")[0] == 100
     assert curve.reached("mrr", skipped=2)[0] == 300
-    below = Curves(curve.labels, {"mrr": batches / 2})
+    below = assessment.Curves(curve.labels, {"mrr": batches / 2})
     assert below.reached("mrr")[0] == 100  # 99 % of its highest mean
     # A batch alone, as a study of fewer runs, passes where its own mean does.
-    alone = Curves(curve.labels, {"mrr": np.array([[0.2, 0.995], [0.995, 0.5], [1, 1], [1, 1]])})
+    alone = assessment.Curves(
+        curve.labels, {"mrr": np.array([[0.2, 0.995], [0.995, 0.5], [1, 1], [1, 1]])}
+    )
     assert alone.reached_by_batch("mrr").tolist() == [100, 0]
 
 
@@ -234,7 +226,7 @@ def test_the_quantile_in_closed_form_chooses_as_that_of_draws():
     generator = np.random.default_rng(0)
     posterior = Beta(np.array([[9.0, 30, 2, 5]]), np.array([[3.0, 8, 1, 9]]))
     arms = BetaArms(posterior, np.array([[1, 1, 1, 0]]))
-    choose = lowest_quantiles(arms, generator, plays=2)
+    choose = assessment.lowest_quantiles(arms, generator, plays=2)
     drawn = bayesian_ucb_quantile(arms, Lowest(), generator, draws=20_000, plays=2)
     assert choose(arms).tolist() == drawn.tolist() == [[2, 0]]
     arms.record(np.array([0]), np.array([2]), np.array([1]))  # which leaves it without a row
@@ -253,18 +245,18 @@ def test_the_better_arm_is_chosen_more_and_more_often():
 
 
 def test_the_text_and_the_code_differ_in_the_uniform_prior(released):
-    text, *others = TEXT
+    text, *others = assessment.TEXT
     pool = assessment.by_class("svhn")
-    coded = as_coded(text)
-    assert [as_coded(method) for method in others] == others
+    coded = assessment.as_coded(text)
+    assert [assessment.as_coded(method) for method in others] == others
     assert pool.prior(text.prior, text.strength).successes.tolist() == [1] * 10
     assert pool.prior(coded.prior, coded.strength).strength.max() < 1e-5
 
 
 def test_with_equal_costs_both_matrices_are_the_same():
-    classes = tuple(SUPERCLASSES.split())
-    equal = human_costs(classes, 1.0)
-    np.testing.assert_array_equal(equal, superclass_costs(classes, 1.0))
+    classes = tuple(estimation.SUPERCLASSES.split())
+    equal = estimation.human_costs(classes, 1.0)
+    np.testing.assert_array_equal(equal, estimation.superclass_costs(classes, 1.0))
     np.testing.assert_array_equal(equal, 1 - np.eye(100))
     # The printed labels of that one question are more than a thousand apart.
     printed = Paper.read("active_assessment", PAPERS).published("3.8")
@@ -348,7 +340,7 @@ POSTERIORS = {
 
 
 def lowest(arms, generator):
-    return ThresholdArms.of(arms).lowest(generator)[:, 0]
+    return assessment.ThresholdArms.of(arms).lowest(generator)[:, 0]
 
 
 @pytest.mark.parametrize("name", POSTERIORS)
@@ -365,9 +357,13 @@ def test_choices_have_the_distribution_of_plain_draws(name):
 def test_distribution_functions_follow_the_labels():
     generator = np.random.default_rng(0)
     arm = np.repeat(np.arange(4), 30)
-    queues = Queues.of(generator.random(120) < 0.7, arm, generator, replications=5)
-    arms = ThresholdArms.of(BetaArms.of(centred([0.5, 0.7, 0.9, 0.99]), [30] * 4, replications=5))
-    assess(queues, arms, lambda a: a.lowest(generator), observe=lambda a: None, rounds=100)
+    queues = assessment.Queues.of(generator.random(120) < 0.7, arm, generator, replications=5)
+    arms = assessment.ThresholdArms.of(
+        BetaArms.of(centred([0.5, 0.7, 0.9, 0.99]), [30] * 4, replications=5)
+    )
+    assessment.assess(
+        queues, arms, lambda a: a.lowest(generator), observe=lambda a: None, rounds=100
+    )
     won, lost = arms.posterior.successes, arms.posterior.failures
     exact = betainc(won[:, None], lost[:, None], arms.thresholds[:, None])
     left = arms.unlabelled > 0
@@ -377,29 +373,105 @@ def test_distribution_functions_follow_the_labels():
     assert (arms.unlabelled.sum(axis=1) == 20).all()
 
 
-def test_whole_runs_have_the_distribution_of_plain_runs():
-    """After 60 labels, the labels of each arm are distributed alike (two-sample tests)."""
-    pool = np.random.default_rng(3)
-    arm = np.repeat(np.arange(5), 40)
-    success = pool.random(200) < np.repeat([0.5, 0.6, 0.7, 0.8, 0.9], 40)
-    spent = []
-    for seed, fast in ((1, True), (2, False)):
-        generator = np.random.default_rng(seed)
-        queues = Queues.of(success, arm, generator, replications=2000)
-        plain = BetaArms.of(centred(np.full(5, 0.8)), [40] * 5, replications=2000)
-        arms = ThresholdArms.of(plain) if fast else plain
-        choose = {
-            True: lambda a, g=generator: a.lowest(g),
-            False: lambda a, g=generator: thompson(a, Lowest(), g),
-        }[fast]
-        assess(queues, arms, choose, observe=lambda a: None, rounds=60)
-        spent.append(40 - arms.unlabelled)
-    for g in range(5):
-        assert stats.ks_2samp(spent[0][:, g], spent[1][:, g]).pvalue > 1e-4
-
-
 def test_nothing_left():
     arms = BetaArms.of(centred([0.5, 0.5]), [0, 0], replications=3)
     assert (lowest(arms, np.random.default_rng(0)) == -1).all()
     mixed = BetaArms.of(centred([0.5, 0.9]), np.array([[0, 0], [0, 2]]), replications=2)
     assert lowest(mixed, np.random.default_rng(0)).tolist() == [-1, 1]
+
+
+def of_two_groups():
+    """Four rows of group 0 (three are right) and one of group 1, which is wrong."""
+    arm, right = np.array([0, 0, 0, 0, 1]), np.array([1, 1, 1, 0, 0])
+    return assessment.ArmPool("pool", arm, right, np.array([0.9, 0.8, 0.6, 0.7, 0.5]))
+
+
+def arms_of(successes, failures, rows=9):
+    """One replication of arms with these parameters."""
+    posterior = Beta(np.array([successes], float), np.array([failures], float))
+    return BetaArms(posterior, np.full(posterior.mean.shape, rows))
+
+
+def test_an_accuracy_is_the_share_of_right_predictions():
+    """(2.2): the share among the region's S rows."""
+    expected = [(1 + 1 + 1 + 0) / 4, 0 / 1]
+    assert of_two_groups().accuracy == pytest.approx(expected)
+
+
+def test_self_assessment_is_the_mean_score():
+    """(2.3): the mean score of the region's S rows."""
+    expected = [(0.9 + 0.8 + 0.6 + 0.7) / 4, 0.5]
+    assert of_two_groups().confidence == pytest.approx(expected)
+
+
+def test_true_classes_are_added_to_the_prior_of_the_predicted_class():
+    """(2.14), (2.15), with alpha_jk = N_0 / K of 2.4.1: here N_0 = 1 and K = 2."""
+    scores = MulticlassScores(
+        np.array([0, 1, 1]), np.array([0, 0, 1]), np.array([0.9, 0.8, 0.7]), ("a", "b")
+    )
+    posterior = confusion_posterior(scores, uninformative_prior(2, strength=1.0))
+    assert posterior == pytest.approx(np.array([[0.5 + 1, 0.5 + 1], [0.5, 0.5 + 1]]))
+
+
+def test_the_informative_prior_of_a_class_is_the_mean_of_its_rows_probabilities():
+    """(2.17), and Beta(N_0 s_g, N_0 (1 - s_g)) of 2.4.2."""
+    probabilities = np.array([[0.9, 0.1], [0.7, 0.3], [0.4, 0.6]])
+    scores = MulticlassScores(
+        np.array([0, 1, 1]), np.array([0, 0, 1]), np.array([0.9, 0.7, 0.6]), ("a", "b"),
+        probabilities,
+    )  # fmt: skip
+    expected = [[(0.9 + 0.7) / 2, (0.1 + 0.3) / 2], [0.4, 0.6]]
+    assert assessment.mean_scores(scores) == pytest.approx(np.array(expected))
+    prior = centred(np.array([0.8]), 2.0)
+    assert (prior.successes[0], prior.failures[0]) == pytest.approx((2 * 0.8, 2 * (1 - 0.8)))
+
+
+def test_the_error_of_estimation_weighs_groups_by_their_rows():
+    """3.5.2: (sum over g of p_g (estimate - truth)^2)^(1/2), in points."""
+    pool = of_two_groups()
+    arms = arms_of([1, 1], [1, 3])  # estimates 1/2 and 1/4
+    expected = 100 * (4 / 5 * (1 / 2 - 3 / 4) ** 2 + 1 / 5 * (1 / 4 - 0) ** 2) ** 0.5
+    assert assessment.accuracy_error(pool, arms)[0] == pytest.approx(expected)
+
+
+def test_the_error_of_the_calibration_error_is_relative_to_that_of_all_labels():
+    """3.5.2: 100 |estimated ECE - ECE| / ECE, with posterior means of the bins' accuracies."""
+    pool = of_two_groups()  # accuracies 3/4 and 0, scores 0.75 and 0.5
+    arms = arms_of([1, 1], [1, 3])
+    truth = 4 / 5 * abs(3 / 4 - 0.75) + 1 / 5 * abs(0 - 0.5)
+    estimate = 4 / 5 * abs(1 / 2 - 0.75) + 1 / 5 * abs(1 / 4 - 0.5)
+    expected = 100 * abs(estimate - truth) / truth
+    assert assessment.ece_error(pool, arms)[0] == pytest.approx(expected)
+
+
+CLASSES = tuple(estimation.SUPERCLASSES.split())
+
+
+def test_superclasses_are_twenty_of_five_and_mistakes_across_them_are_dear():
+    assert len(set(CLASSES)) == 100
+    costs = estimation.superclass_costs(CLASSES)
+    assert ((costs == 1).sum(axis=0) == 4).all()
+    assert ((costs == 10).sum(axis=0) == 95).all()
+    shark, ray, rose = map(CLASSES.index, ("shark", "ray", "rose"))
+    assert (costs[shark, ray], costs[shark, rose], costs[shark, shark]) == (1, 10, 0)
+
+
+def test_taking_a_person_for_a_thing_is_dear_but_not_the_other_way_round():
+    costs = estimation.human_costs(CLASSES)
+    girl, boy, rose = map(CLASSES.index, ("girl", "boy", "rose"))
+    assert (costs[girl, rose], costs[rose, girl], costs[girl, boy]) == (10, 1, 1)
+    assert np.trace(costs) == 0
+
+
+def test_with_all_labels_the_frequentist_estimate_is_exact():
+    generator = np.random.default_rng(0)
+    score = generator.beta(4, 1.5, 2000)
+    prediction = generator.integers(3, size=2000)
+    wrong = generator.random(2000) > 0.8 * score
+    pool = MulticlassScores((prediction + wrong) % 3, prediction, score, ("a", "b", "c"))
+    (_, few, bias), (_, every, _) = estimation.ece_errors(pool, "simulated", (50, 2000), 20)
+    assert every[2] < 1e-12
+    assert every[:2].max() < 0.03 * estimation.full_ece(pool)
+    # The absolute value of noise is positive: the plain error of few labels is too large.
+    assert bias[2] > 0.02
+    assert few[0] < few[2]

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,9 +11,24 @@ import pytest
 from scipy import special
 from scipy.optimize import linprog
 
-from fairbench.components.papers.atlas.claims import any_holds, larger, no_larger, sign_in_words
+from fairbench.components.papers.atlas.claims import (
+    ClaimRoles,
+    any_holds,
+    fairest_differences,
+    larger,
+    no_larger,
+    sign_in_words,
+    unequal_terms_remarks,
+)
 from fairbench.components.papers.atlas.multilevel import explanations
-from fairbench.components.papers.atlas.page import docs_page, with_claims
+from fairbench.components.papers.atlas.page import (
+    add_claims,
+    claims_section,
+    docs_page,
+    evidence_text,
+    size_sentence,
+    with_claims,
+)
 from fairbench.components.papers.atlas.thresholds import (
     FAILS,
     HOLDS,
@@ -20,16 +36,28 @@ from fairbench.components.papers.atlas.thresholds import (
     all_hold,
     compare_with_thresholds,
     margin_series,
+    margins_by_size,
     mixture_at_gap,
 )
+from fairbench.core.text import interval, signed
+from fairbench.reporting.document.forms import to_markdown
+from fairbench.reporting.document.model import Document
+from fairbench.reporting.document.terminal import print_document, terminal
+from fairbench.reporting.document.writing import to_html
 from fairbench_rank.approaches import NEEDS_GROUP, ApproachValues
-from fairbench_rank.standings import RankedValues, findings_of
+from fairbench_rank.leaderboard import BoardTable, board_findings, page_of, short_of
+from fairbench_rank.standings import RankedValues, few_tasks_sentences, findings_of
 from tests.extensions.rank import generated_atlas
+
+
+def claimed(table, *metrics, draws=60, **options):
+    """Return the findings of a table, with the claims of the literature."""
+    return with_claims(findings_of(table, metrics=metrics), draws=draws, **options)
 
 
 @pytest.fixture(scope="module")
 def findings():
-    return with_claims(findings_of(generated_atlas.table(), metrics=("error_rate",)), draws=60)
+    return claimed(generated_atlas.table(), "error_rate")
 
 
 def verdict(findings, name):
@@ -103,7 +131,7 @@ def test_the_docs_have_every_claim_and_say_who_needs_the_group(findings):
 @pytest.mark.thorough
 def test_thresholds_lose_where_the_intervention_is_better():
     table = generated_atlas.table(worse=-0.03, noise=0.003)
-    result = with_claims(findings_of(table, metrics=()), draws=60)
+    result = claimed(table)
     assert verdict(result, "unprocessing_dominates") == FAILS
     assert {table_verdict["verdict"] for table_verdict in result.verdicts} == {FAILS}
     margins = [margin["margin"] for margin in result.margins]
@@ -179,3 +207,224 @@ def test_margins_hold_although_the_setting_was_chosen(worse):
         half = special.stdtrit(9, 0.975) * margins.std(ddof=1) * np.sqrt(0.1 + 0.25)
         held += abs(margins.mean() - worse) <= half
     assert held / 250 > 0.88
+
+
+@pytest.fixture(scope="module")
+def of_few():
+    return claimed(generated_atlas.with_few(generated_atlas.table()), "error_rate")
+
+
+@pytest.mark.thorough
+def test_it_is_part_of_claims_and_decides_none(findings, of_few):
+    before, after = ({claim.name: claim for claim in each.claims} for each in (findings, of_few))
+    assert [(name, claim.verdict) for name, claim in after.items()] == [
+        (name, claim.verdict) for name, claim in before.items()
+    ]
+    claim = after["unprocessing_dominates"]
+    parts = [part for part in claim.parts if part.label.startswith("reductions")]
+    assert claim.verdict == HOLDS
+    assert parts and {part.verdict for part in parts} - {HOLDS}
+    assert all(part.few_tasks and part.families == 4 for part in parts)
+    assert len(claim.deciding_parts) == len(claim.parts) - len(parts)
+    assert evidence_text(claim).endswith(
+        f" {len(parts)} differences, measured on few tasks, are not counted."
+    )
+
+
+def test_a_claim_of_few_tasks_alone_is_not_resolved():
+    table = generated_atlas.with_few(generated_atlas.table(learners=("logistic_regression",)))
+    alone = claimed(table[table["intervention"] != "reweighing"], draws=20)
+    (claim,) = (claim for claim in alone.claims if claim.name == "unprocessing_dominates")
+    assert claim.parts and not claim.deciding_parts
+    assert claim.verdict == OPEN
+    assert evidence_text(claim) == "nothing on enough tasks to tell"
+
+
+def test_the_docs_say_how_many_and_why(of_few):
+    (said,) = few_tasks_sentences(of_few)
+    text = docs_page(of_few)
+    assert said in text and "### Run on few tasks" in text
+    assert "| few tasks |" in text
+    assert not re.search(r"\b1 (are|hold|fail)\b", text)
+
+
+CLAIM = (
+    "Thresholds for each group on the unconstrained model, which need the group at prediction, do "
+    "no worse than any intervention."
+)
+
+
+def lowered(table, families, by, noise=0.0):
+    """Return a table in which the intervention's error is smaller on some families."""
+    inside = table["intervention"].ne("none") & table["family"].isin(families)
+    rough = np.where(table["repeat"] % 2, noise, -noise)  # of mean 0 over an even number of splits
+    return table.assign(error_rate=table["error_rate"] - np.where(inside, by + rough, 0))
+
+
+def printed(table):
+    """Return the verdicts of the claim on thresholds as docs and leaderboard print them."""
+    findings = claimed(table, draws=30)
+    docs = next(s for s in docs_page(findings).splitlines() if s.startswith(f"| {CLAIM}"))
+    board = to_markdown(Document("", [claims_section(findings)]))
+    (row,) = (line for line in board.splitlines() if CLAIM in line and "Cruz" in line)
+    return findings.claims[0], docs, row
+
+
+@pytest.mark.thorough
+def test_the_printed_verdict_changes_when_the_family_means_do():
+    table = generated_atlas.table(learners=("xgboost",), repeats=4)
+    families = sorted(set(table["family"]))
+    for changed, verdict in (
+        (table, HOLDS),
+        (lowered(table, families[:3], 0.05), OPEN),
+        (lowered(table, families, 0.03), FAILS),
+    ):
+        claim, docs, row = printed(changed)
+        assert claim.verdict == verdict
+        assert f"| {verdict} |" in docs and verdict in row
+
+
+def test_imprecise_families_count_as_much_as_precise_ones():
+    """On three of nine families thresholds err 0.1 more, in splits that differ by far more."""
+    table = generated_atlas.table(learners=("xgboost",), noise=0.002)
+    families = sorted(set(table["family"]))
+    rough = lowered(table, families[:3], 0.1, noise=0.3)
+    (claim, *_) = claimed(rough).claims
+    for part in claim.deciding_parts:
+        assert part.mean > 0.015
+        assert part.lower < part.mean < part.upper
+        assert part.all_lower <= part.lower and part.upper <= part.all_upper
+    assert claim.verdict == OPEN
+
+
+def test_a_wider_interval_never_says_the_opposite_of_a_narrower_one():
+    """Surely above 0 and under 0.01 by itself; all at once it might be as large."""
+    table = generated_atlas.table(learners=("xgboost",), noise=0.003)
+    rng = np.random.default_rng(0)
+    shift = dict(zip(sorted(set(table["family"])), 0.006 + 0.003 * rng.random(9), strict=True))
+    inside = table["intervention"].ne("none")
+    moved = table.assign(
+        error_rate=table["error_rate"] - np.where(inside, table["family"].map(shift), 0)
+    )
+    parts = [part for claim in claimed(moved, draws=20).claims for part in claim.parts]
+    assert all(part.verdict in (part.alone, OPEN) for part in parts)
+
+
+def test_the_size_of_the_data_is_told_apart():
+    table = generated_atlas.table(families=(1,) * 6 + (2,), learners=("xgboost",), noise=0.003)
+    sizes = dict(zip(sorted(set(table["dataset"])), [100, 300, 500, 1000, 2000, 5000, 9000, 9000],
+                     strict=True))  # fmt: skip
+    table = table.assign(rows=table["dataset"].map(sizes).astype(float))
+    small = sorted(
+        {f for f, rows in zip(table["family"], table["rows"], strict=True) if rows < 1001}
+    )
+    values = ApproachValues.of(lowered(table, small, 0.04))
+    series = margin_series(values)
+    result = margins_by_size(values, series)
+    few, many = result["classes"]
+    assert (few["tasks"], few["families"], few["positive"]) == (4, 4, 4)
+    assert (many["tasks"], many["families"]) == (4, 3)
+    assert few["lower"] < few["difference"] < few["upper"]
+    assert few["above"] == few["compared"] == 8
+    by_task = {
+        task: np.mean([-line.margins.mean() for line in series if line.task == task])
+        for task in range(len(values.tasks))
+    }
+    assert {(task["dataset"]): task["difference"] for task in result["tasks"]} == {
+        values.tasks["dataset"][task]: pytest.approx(mean) for task, mean in by_task.items()
+    }
+    assert few["difference"] == pytest.approx(np.mean([by_task[task] for task in range(4)]))
+    pair = (by_task[6] + by_task[7]) / 2
+    assert many["difference"] == pytest.approx(np.mean([by_task[4], by_task[5], pair]))
+    said = size_sentence(result)
+    assert f"{few['difference']:.3f} more" in said and "err more on 4 of 4 and on " in said
+
+
+def test_what_is_unlevel_is_said_of_runs_that_have_it(tmp_path):
+    path = tmp_path / "claims.yaml"
+    path.write_text(
+        "unlevel:\n  - {intervention: hardt, options: {objective: balanced}, says: It is so.}\n"
+    )
+
+    def run(**intervention):
+        return SimpleNamespace(config={"intervention": intervention})
+
+    balanced, other = run(name="hardt", objective="balanced"), run(name="hardt", objective="error")
+    assert unequal_terms_remarks([other, balanced], path) == ["It is so."]
+    assert unequal_terms_remarks([other, run(name="none")], path) == []
+
+
+def test_remarks_stand_beside_the_claim():
+    table = generated_atlas.table(learners=("xgboost",), repeats=4)
+    findings = claimed(table, draws=20, remarks=["The rule is another one."])
+    (claim, *_) = findings.claims
+    assert claim.remarks[0].startswith("The thresholds are chosen on validation rows")
+    assert "4 do not need it" in claim.remarks[0]
+    assert claim.remarks[1:] == ("The rule is another one.",)
+    assert "The rule is another one." in docs_page(findings)
+
+
+def test_thresholds_of_the_same_rows_are_set_beside_the_claim():
+    """The only intervention is taken for one that chooses thresholds, and needs the group."""
+    table = generated_atlas.table(learners=("xgboost",), repeats=4, worse=0.02)
+    table.loc[table["intervention"] != "none", "group_at_prediction"] = True
+    roles = ClaimRoles(likelihood="binomial_nll", thresholds=("reweighing",))
+    (claim, *_) = claimed(table, draws=20, roles=roles).claims
+    assert "0 do not need it" in claim.remarks[0]
+    first = claim.parts[0]
+    assert first.label == f"reweighing 0.25 ({NEEDS_GROUP}), at the same gap in equalized odds"
+    assert claim.remarks[1].startswith(
+        "The fairest comparison is with reweighing, which needs the group as well, but chooses its "
+        "thresholds on the training rows."
+    )
+    assert claim.fairest == claim.parts
+    heads, (row, *_) = fairest_differences(claim)
+    assert heads[:2] == ["compared with", "at the same gap in equalized odds"]
+    assert row[:2] == [
+        "reweighing 0.25", f"{signed(first.mean)} ({interval(first.lower, first.upper)})"
+    ]  # fmt: skip
+
+
+GAP = "equalized_odds"
+
+
+@pytest.fixture(scope="module")
+def told():
+    """A generated atlas whose interventions lower the gap and cost errors, and its findings."""
+    whole = generated_atlas.table(families=(1, 1, 1, 2), learners=("xgboost",), repeats=3)
+    left = ["log_loss", "multicalibration_error", "expected_calibration_error"]
+    left += ["statistical_parity"]
+    board = BoardTable(whole.drop(columns=left))
+    return board, with_claims(board_findings(board, GAP), draws=40)
+
+
+@pytest.fixture(scope="module")
+def document(told):
+    return page_of(*told, GAP, further=lambda page, *_: add_claims(page, told[1], GAP))
+
+
+def test_it_opens_with_the_answer_and_the_picture(document):
+    by_size, best, *_ = document.summary.found
+    asked = "At the same gap, thresholds for each group, which need the group at prediction, err"
+    assert by_size.startswith(asked) and "rows" in by_size
+    assert "error rate" in best
+    sized, frontier = document.lead[:2]
+    assert (sized.name, frontier.name) == ("by-size", "frontier")
+
+
+def test_the_sections_show_what_the_statistics_say(document, told):
+    page, findings = to_html(document), told[1]
+    assert [section.title for section in document.sections] == [
+        *("Ranks", "Claims", "Cost and benefit", "What explains it", "Data sets"),
+        "Download and origin",
+    ]
+    for claim in findings.claims:
+        assert claim.source in page and f">{claim.verdict}</span>" in page
+    drawn = [name for name in document.files if name.startswith("figures/")]
+    assert len(drawn) == len(set(drawn)) >= 6 + 2
+
+
+def test_the_terminal_counts_the_claims(document, told, capsys):
+    print_document(short_of(document, told[1], GAP), terminal(80))
+    printed = capsys.readouterr().out
+    assert "What is not resolved" in printed and "claims of the literature" in printed

@@ -2,14 +2,13 @@
 
 import inspect
 import runpy
-import subprocess
 import sys
 from importlib import import_module
 
 import pytest
 
 from fairbench.cli.command import options_of, read
-from fairbench.components.papers import PAPERS, ROOT, NoOptions
+from fairbench.components.papers import PAPERS, ROOT, CrossValidations, NoOptions
 from fairbench.components.papers.black_box import estimation
 from fairbench.components.papers.few_labels import figures, tables
 from fairbench.components.papers.uncertainty_fairness import studies
@@ -89,6 +88,8 @@ def test_an_unknown_option_is_refused_in_a_line_that_names_the_valid_ones(
         (ground_truth.Options, "--cvs", "'--cvs' has no value: write cvs=NUMBER"),
         (ground_truth.Options, "cv=5", "unknown option 'cv': did you mean cvs?"),
         (ground_truth.Options, "jobs=0", "jobs is 0; it must be at least 1"),
+        (CrossValidations, "cvs=-3", "cvs is -3; it must be at least 1"),
+        (CrossValidations, "cvs=1.5", "cvs is '1.5'; it must be a whole number"),
         (NoOptions, "runs=5", "unexpected word 'runs=5': this command has no options"),
     ],
 )
@@ -102,13 +103,3 @@ def test_names_of_scores_may_stand_alone():
     assert read(estimation.Options, []).scores == ("cifar100", "svhn")
     result = read(estimation.Options, ["svhn", "runs=20"])
     assert (result.scores, result.runs) == (("svhn",), 20)
-
-
-@pytest.mark.thorough
-def test_help_is_what_a_process_prints():
-    name = "papers.fairlyuncertain.figures same_interval"
-    words = [sys.executable, "-m", *name.split(), "--help"]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"python -m {name} [OPTION=VALUE ...]\n\nTwo distributions")
-    assert "(default: 100000)" in done.stdout

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import log
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,26 +12,20 @@ from scipy.integrate import quad
 from scipy.stats import wasserstein_distance
 
 from fairbench.cli.command import read
+from fairbench.components.algorithms.learners.xgboost import XGBoost
+from fairbench.components.algorithms.losses import Binomial
 from fairbench.components.papers import PAPERS, run_main
 from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import Effort
-from fairbench.components.papers.fairlyuncertain import claims, figures
+from fairbench.components.papers.fairlyuncertain import claims, figures, tables
 from fairbench.components.papers.fairlyuncertain.claims import paired, without
-from fairbench.components.papers.fairlyuncertain.figures import (
-    DENSITIES,
-    END,
-    PEOPLE,
-    RATE,
-    SameIntervalOptions,
-    draw_distributions,
-    draw_ranges,
-    same_interval,
-    sample,
-    summary,
-)
-from fairbench.components.papers.fairlyuncertain.tables import SPLITS, our_number, ways
 from fairbench.core.errors import UserError
+from fairbench.data.dataset import Task
+from fairbench.evaluation.predictions import Labelled
+from fairbench.evaluation.table import MetricTable, concatenate
+from fairbench.evaluation.uncertainties import evaluate_consistency
 from fairbench.experiments import pipeline
+from fairbench.metrics.probability import nll_of_sd
 
 
 @pytest.fixture(scope="module")
@@ -71,14 +67,14 @@ def test_best_rows_are_counted_by_metric():
 
 def test_of_other_splits_a_printed_mean_of_ten_scatters_as_ours():
     values = pd.Series([0.0, 2.0] * 20)
-    found = our_number(values, SPLITS)
+    found = tables.our_number(values, tables.SPLITS)
     assert found["mean"] == 1
     assert found["error"] == pytest.approx(values.std() * (1 / 10 + 1 / 40) ** 0.5)
-    assert our_number(values, "")["error"] != our_number(values, "")["error"]  # NaN
+    assert tables.our_number(values, "")["error"] != tables.our_number(values, "")["error"]  # NaN
 
 
 def test_the_first_way_of_abstaining_is_the_texts():
-    first, *others = ways("ensemble", "german")
+    first, *others = tables.ways("ensemble", "german")
     assert (first.cause, first.objectives, first.words[1]) == ("", (), "method.reading=majority")
     assert all(way.cause for way in others)
     causes = Paper.read("fairlyuncertain", PAPERS).causes
@@ -144,10 +140,10 @@ def test_of_many_people_equally_spaced_ranks_are_drawn():
     draw = np.random.default_rng(0)
     values = draw.random((5, 1000))
     values[2, 7] = np.nan
-    (axes,) = draw_ranges({"a_method": values}, "title").axes
+    (axes,) = figures.draw_ranges({"a_method": values}, "title").axes
     (lines,) = axes.collections
     segments = lines.get_segments()
-    assert len(segments) == PEOPLE
+    assert len(segments) == figures.PEOPLE
     others = np.delete(values, 7, axis=1)
     assert axes.get_title() == f"a method: {np.ptp(others, axis=0).mean():.3g}"
     order = np.argsort(others.std(axis=0))
@@ -171,7 +167,7 @@ def test_distances_of_features_are_those_that_the_run_measures(tmp_path):
     assert [axes.get_title() for axes in drawn.axes[1:]] == names
     metrics = measured("fairlyuncertain/figure5", tmp_path)
     for line, (method, table) in zip(distances.lines, metrics.items(), strict=True):
-        shifts = table[(table["metric"] == "feature_shift") & (table["rate"] == RATE)]
+        shifts = table[(table["metric"] == "feature_shift") & (table["rate"] == figures.RATE)]
         expected = shifts.set_index("feature")["value"].loc[names]
         np.testing.assert_allclose(line.get_xdata(), expected, err_msg=method)
 
@@ -182,7 +178,7 @@ def test_distributions_are_those_of_the_rows_kept():
         {"number": draw.normal(size=60), "kind": pd.Categorical(draw.choice(["x", "y"], 60))}
     )
     kept = {"half": (features["number"] > 0).to_numpy(float)}
-    drawn = draw_distributions(features, kept, "title")
+    drawn = figures.draw_distributions(features, kept, "title")
     number = drawn.axes[1 + [axes.get_title() for axes in drawn.axes[1:]].index("number")]
     everyone, half = number.lines
     area = np.abs(everyone.get_ydata() - half.get_ydata())[:-1] @ np.diff(everyone.get_xdata())
@@ -232,9 +228,11 @@ def test_commands_say_in_a_line_which_runs_to_make(
     assert line.endswith(f"make them with fairbench run -m experiment=fairlyuncertain/{experiment}")
 
 
-def integral(name, function, low=-END, high=END):
+def integral(name, function, low=-figures.END, high=figures.END):
     kinks = [point for point in (-0.69, 0.69) if low < point < high]
-    value, _ = quad(lambda x: function(x) * DENSITIES[name](np.array(x)), low, high, points=kinks)
+    value, _ = quad(
+        lambda x: function(x) * figures.DENSITIES[name](np.array(x)), low, high, points=kinks
+    )
     return value
 
 
@@ -249,14 +247,16 @@ def test_the_densities_have_the_printed_numbers(name, sd):
 @pytest.mark.parametrize("name", ["A", "B"])
 def test_draws_are_of_the_density(name):
     mass = integral(name, lambda x: 1)
-    values = sample(name, 2000)
-    below = np.array([integral(name, lambda x: 1, -END, v) / mass for v in np.sort(values)[::20]])
+    values = figures.sample(name, 2000)
+    below = np.array(
+        [integral(name, lambda x: 1, -figures.END, v) / mass for v in np.sort(values)[::20]]
+    )
     assert stats.kstest(below, "uniform").pvalue > 0.01
-    np.testing.assert_array_equal(values, sample(name, 2000))
+    np.testing.assert_array_equal(values, figures.sample(name, 2000))
 
 
 def test_a_summary_by_hand():
-    result = summary(np.array([-2.0, -0.1, 0.1, 2.0]))
+    result = figures.summary(np.array([-2.0, -0.1, 0.1, 2.0]))
     assert result.mean == 0
     assert result.near == 0.5
     assert result.sd == pytest.approx(np.sqrt(8.02 / 3))
@@ -264,10 +264,96 @@ def test_a_summary_by_hand():
 
 
 def test_the_command_prints_both(capsys):
-    same_interval(read(SameIntervalOptions, ["draws=50000"]))
+    figures.same_interval(read(figures.SameIntervalOptions, ["draws=50000"]))
     printed = capsys.readouterr().out
     assert "0, [-2.0, 2.0], 1.08" in printed
     a, b = (line for line in printed.splitlines() if line.startswith(("│ A", "│ B")))
     assert "1.0" in a.split("│")[4] and "1.2" in b.split("│")[4]
     with pytest.raises(UserError, match="draws is 1; it must be at least 2"):
-        read(SameIntervalOptions, ["draws=1"])
+        read(figures.SameIntervalOptions, ["draws=1"])
+
+
+def test_axiom_2_3_consistency_is_the_largest_sd_of_a_persons_uncertainties():
+    """Axiom 2.3 and Table 1: of people with (0.1, 0.3) and (0.2, 0.2) the sds are 0.1 and 0."""
+    table = MetricTable(frequentist=False, splits=(0,))
+    evaluate_consistency(table, {"5": np.array([0.1, 0.2]), "6": np.array([0.3, 0.2])})
+    rows = concatenate([table], [(0, 0, "")]).set_index("metric")
+    assert rows.loc["consistency_max_sd", "value"] == pytest.approx(max((0.3 - 0.1) / 2, 0))
+
+
+def test_the_probability_of_an_sd_lies_on_its_predictions_side():
+    """Appendix D: of 0.4, (1 -+ sqrt(1 - 4 * 0.16)) / 2 = (1 -+ 0.6) / 2."""
+    found = tables.probability_of_sd([0, 1], [0.4, 0.4])
+    np.testing.assert_allclose(found, [(1 - 0.6) / 2, (1 + 0.6) / 2])
+
+
+def test_the_likelihood_of_an_sd_clips_nothing():
+    """Appendix D.1: an sd of 0.4, wrong: -log 0.2. One of 0, wrong: without end; clipped 6.9."""
+    assert tables.unclipped_nll([0], [1], [0.4]).item() == pytest.approx(-log(0.2))
+    assert tables.unclipped_nll([0], [1], [0.0]).item() > 30
+    assert nll_of_sd([0], [1], [0.0]).item() == pytest.approx(-log(0.001))
+
+
+def test_the_calibration_error_is_of_right_labels():
+    """Appendix D.1: bins of 0.2 (half right) and 0.9 (all right), two people each.
+
+    (2 / 4) |0.5 - 0.2| + (2 / 4) |1 - 0.9|. No such error is above 1; Table 7 prints up to 1.79.
+    """
+    found = tables.error_of_labels([0, 1, 1, 1], [0, 0, 1, 1], [0.2, 0.2, 0.9, 0.9])
+    assert found == pytest.approx(0.5 * abs(0.5 - 0.2) + 0.5 * abs(1 - 0.9))
+    assert tables.error_of_labels([1, 1], [0, 0], [1.0, 1.0]) == 1
+
+
+def tree(gamma):
+    """Return the two leaves of a single tree: a start of 3/4, and one split between 0 and 1."""
+    learner = XGBoost(rounds=1, max_depth=1, learning_rate=1.0, min_child_weight=0.0, gamma=gamma)
+    X, y = np.array([[0.0], [0.0], [1.0], [1.0]]), np.array([0.0, 1.0, 1.0, 1.0])
+    model = learner.estimator(Binomial(), 0).fit(X, y)
+    p = model.predict_proba(np.array([[0.0], [1.0]]))[:, 1]
+    return np.log(p / (1 - p)) - log(0.75 / 0.25)
+
+
+def test_equation_1_a_leaf_is_minus_its_gradients_over_its_curvatures():
+    """Equation 1 and the binomial derivatives p - y and p (1 - p), with p = 3/4 and lambda = 1.
+
+    Left: -(0.75 - 0.25) / (2 * 0.1875 + 1); right: 2 * 0.25 / (2 * 0.1875 + 1).
+    """
+    raw = np.full((2, 1), log(3))
+    np.testing.assert_allclose(Binomial().gradient(np.array([0.0, 1.0]), raw)[:, 0], [0.75, -0.25])
+    np.testing.assert_allclose(Binomial().curvature(np.array([0.0, 1.0]), raw)[:, 0], [0.1875] * 2)
+    np.testing.assert_allclose(tree(0.0), [-0.5 / 1.375, 0.5 / 1.375], rtol=1e-4)
+
+
+def test_equation_2_xgboost_compares_gamma_with_twice_the_gain():
+    """Equation 2: the gain is (0.5^2 / 1.375 + 0.5^2 / 1.375 - 0) / 2 = 0.18.
+
+    The text's equation refuses this split from a gamma of 0.18 on, XGBoost from 0.36 on.
+    """
+    gain = 0.5 * (0.25 / 1.375 + 0.25 / 1.375 - 0)
+    assert tree(1.9 * gain).any()
+    assert not tree(2.1 * gain).round(6).any()
+
+
+def people(prediction, uncertainty):
+    groups = {"sex": pd.Series(pd.Categorical(["a", "b"] * 4, ["a", "b"]))}
+    predictions = pd.DataFrame({"prediction": prediction, "uncertainty": uncertainty})
+    return Labelled(np.array([0.0, 0, 0, 0, 1, 1, 1, 1]), predictions, groups, Task.BINARY)
+
+
+def test_the_share_left_out_has_the_least_normalised_sum():
+    """Section 5: leaving out the one wrong person, an eighth, ends error and gaps: 0 of 3.
+
+    Nobody left out: 1 + 1 + 1. From 13 % on the most uncertain of eight is left out.
+    """
+    wrong = people([0, 0, 0, 1, 1, 1, 1, 1], [0.1, 0.1, 0.1, 0.5, 0.1, 0.1, 0.1, 0.1])
+    every = ("error_rate", "statistical_parity", "equalized_odds")
+    found = tables.chosen_metrics(wrong, wrong, every, tables.together)
+    assert found["error_rate"] == 0
+    assert found["equalized_odds"] == 0
+    assert found[tables.INCLUDED] == pytest.approx(100 * 7 / 8)
+
+
+def test_people_of_one_uncertainty_are_kept_together():
+    """Section 5, Figure 5's flat lines: of (0.1, 0.3, 0.3, 0.3) up to three quarters keep all."""
+    kept = tables.together(np.array([0.1, 0.3, 0.3, 0.3]), tables.RATES)
+    assert (kept.sum(axis=1) == 4).all()

@@ -1,5 +1,6 @@
 """The study of few labels: rates and summaries by hand, its numbers, and the labels it takes."""
 
+from math import exp, log
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,6 @@ import pytest
 from scipy import stats
 from sklearn.naive_bayes import GaussianNB
 
-from fairbench.cli.command import read
 from fairbench.components.datasets import adult as adult_file
 from fairbench.components.datasets import bank as bank_file
 from fairbench.components.papers import CONF, PAPERS
@@ -16,13 +16,6 @@ from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import Effort
 from fairbench.components.papers.engine.running import draw_figure
 from fairbench.components.papers.few_labels import figures, methods, tables
-from fairbench.components.papers.few_labels.figures import (
-    PUBLISHED,
-    Population,
-    by_normal,
-    by_simulation,
-    chance,
-)
 from fairbench.components.papers.few_labels.methods import (
     AS_PUBLISHED,
     POOL_NOISE,
@@ -40,6 +33,8 @@ from fairbench.components.papers.few_labels.methods import (
     frequentist,
     intervals,
     label_orders,
+    measures,
+    number,
     prediction_powered,
     rate_name,
     true_difference,
@@ -48,7 +43,7 @@ from fairbench.components.papers.released_scores import partly_labelled
 from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError
 from fairbench.data.download import Archive
-from fairbench.inference.few_labels import BETA
+from fairbench.inference.few_labels import BETA, LLO, PosteriorFamily, _ShownLabels, log_likelihood
 from fairbench.metrics.registry import (
     BINARY,
     accuracy,
@@ -171,10 +166,9 @@ def one_pool(table, monkeypatch):
         asked.append((attribute, flip))
         return table
 
-    for module in (methods, figures, figures):
+    for module in (methods, figures):
         monkeypatch.setattr(module, "third_of", third_of)
-    for module in (methods, tables):
-        monkeypatch.setattr(module, "released_pool", lambda key, *, as_released: table)
+    monkeypatch.setattr(methods, "released_pool", lambda key, *, as_released: table)
     yield asked
 
 
@@ -318,16 +312,6 @@ def test_every_figure_is_drawn(one_pool, tmp_path):
         paths = draw_figure(paper, figure, CONF, tmp_path, Effort.FIRST)
         assert paths
         assert all(path.stat().st_size > 5000 for path in paths)
-
-
-def test_words_are_options():
-    options = read(figures.CurvesOptions, ["runs=5"])
-    assert options.runs == 5
-    assert read(tables.ErrorsOptions, ["csv=a=b"]).csv == Path("a=b")
-    with pytest.raises(UserError, match="whole number"):
-        read(figures.CurvesOptions, ["runs=few"])
-    with pytest.raises(UserError, match="did you mean"):
-        read(figures.CurvesOptions, ["runz=5"])
 
 
 def test_the_released_data_sets_are_described(one_pool, table):
@@ -474,28 +458,30 @@ def test_naive_bayes_has_the_released_scores(dataset):
 
 
 def test_the_published_number_is_that_of_the_example():
-    assert by_normal(Population()) == pytest.approx(PUBLISHED, rel=0.03)
-    assert chance(Population(), PUBLISHED, rng(0, "test")) == pytest.approx(0.95, abs=0.01)
+    assert figures.by_normal(figures.Population()) == pytest.approx(figures.PUBLISHED, rel=0.03)
+    assert figures.chance(figures.Population(), figures.PUBLISHED, rng(0, "test")) == pytest.approx(
+        0.95, abs=0.01
+    )
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("margin", [0.02, 0.05])
 def test_closed_form_and_simulation_agree(margin):
-    population = Population(shares=(0.5, 0.5), base_rates=(0.3, 0.5), rates=(0.7, 0.6))
-    expected = by_normal(population, margin)
-    result = by_simulation(population, margin=margin, step=20)
+    population = figures.Population(shares=(0.5, 0.5), base_rates=(0.3, 0.5), rates=(0.7, 0.6))
+    expected = figures.by_normal(population, margin)
+    result = figures.by_simulation(population, margin=margin, step=20)
     assert result == pytest.approx(expected, rel=0.05)
-    assert chance(population, expected, rng(1, "test"), margin=margin) > 0.94
+    assert figures.chance(population, expected, rng(1, "test"), margin=margin) > 0.94
 
 
 def test_a_group_of_a_quarter_of_the_size_takes_four_times_the_rows():
-    even, uneven = (Population((1 - s, s), (1, 1), (1.0, 0.5)) for s in (0.4, 0.1))
-    assert by_normal(uneven) == pytest.approx(4 * by_normal(even), abs=4)
+    even, uneven = (figures.Population((1 - s, s), (1, 1), (1.0, 0.5)) for s in (0.4, 0.1))
+    assert figures.by_normal(uneven) == pytest.approx(4 * figures.by_normal(even), abs=4)
 
 
 def test_samples_without_positives_count_as_outside():
-    lonely = Population(shares=(1.0, 0.0))
-    assert chance(lonely, 100, np.random.default_rng(0)) == 0
+    lonely = figures.Population(shares=(1.0, 0.0))
+    assert figures.chance(lonely, 100, np.random.default_rng(0)) == 0
 
 
 ALL_RATES = [
@@ -614,3 +600,89 @@ def test_tuning_beats_both_extremes():
         prediction_powered(table, accuracy, power=power).error for power in (None, 1.0, 0.0)
     )
     assert (tuned <= np.minimum(full, none) * 1.001).all()
+
+
+def mapped(model, score, parameters):
+    """Return the calibrated score of parameters log a, log b and c."""
+    coefficients = model.coefficients(np.array([parameters], dtype=float))
+    return float(1 / (1 + np.exp(-coefficients @ model.features(np.array([score]))))[0, 0])
+
+
+def test_the_beta_prior_of_a_tpr_sees_positives_alone():
+    """Section 4.3: theta_g = P(decision 1 | y = 1, g)."""
+    counts = np.array([[5, 4, 1, 2]])  # 2 of 3 positives found
+    found = beta_parameters(counts, true_positive_rate, 1.0)
+    assert [float(part[0]) for part in found] == [1 + 2, 1 + 1]
+
+
+def test_a_groups_accuracy_is_of_labels_where_known_and_of_z_elsewhere():
+    """Equation 4.3, with scores that are calibrated: a = b = 1, c = 0."""
+    table = partly_labelled([0.9, 0.8, 0.3, 0.6], list("aaaa"), [0, 1, 0, 1])
+    family = PosteriorFamily.of(table, np.random.default_rng(0), draws=128, pool_noise=False)
+    rows, coefficients = np.array([0, 1]), np.array([[1.0, 1.0, 0.0]])
+    counts = family.counts(rows, family.shown(rows), coefficients, np.random.default_rng(0))
+    expected = (0 + 1 + (1 - 0.3) + 0.6) / 4  # labelled: one wrong, one right; then z of the others
+    assert accuracy(counts)[0, 0] == pytest.approx(expected)
+
+
+def test_beta_calibration_of_a_score():
+    """Equation 4.4: 1 / (1 + exp(-c - a log s + b log(1 - s))), a = 2, b = 1/2, c = 0.3."""
+    expected = 1 / (1 + exp(-0.3 - 2 * log(0.8) + 0.5 * log(1 - 0.8)))
+    assert mapped(BETA, 0.8, [log(2), log(0.5), 0.3]) == pytest.approx(expected)
+
+
+def test_beta_calibration_may_leave_scores_as_they_are_and_may_be_linear_in_the_log_odds():
+    """Equation 4.4: a = b = 1 and c = 0 is the identity; a = b is linear in the log odds."""
+    assert mapped(BETA, 0.8, [0, 0, 0]) == pytest.approx(0.8)
+    expected = 1 / (1 + exp(-0.3 - 2 * log(0.8 / 0.2)))
+    assert mapped(BETA, 0.8, [log(2), log(2), 0.3]) == pytest.approx(expected)
+    assert mapped(LLO, 0.8, [log(2), 0.3]) == pytest.approx(expected)
+
+
+def test_labels_are_bernoulli_of_the_calibrated_scores():
+    """Equation 4.5: f(0.8) for a label 1, 1 - f(0.3) for a label 0, f the identity."""
+    design = BETA.design(np.array([0.8, 0.3]), np.array([0, 0]), 1)
+    found = log_likelihood(np.array([[1.0, 1.0, 0.0]]), _ShownLabels(design, np.array([1.0, 0.0])))
+    assert float(found[0]) == pytest.approx(log(0.8) + log(1 - 0.3))
+
+
+# Means, spreads and two groups as standard normals: mu_a, mu_b, mu_c; sigma; then each group.
+NORMALS = np.array([1.0, -2.0, 0.5, 1.0, 2.0, -1.0, 1.0, 0.0, -1.0, -2.0, 1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        pytest.param(0, (0.4 + 0.15 * 1, 0.4 + 0.15 * -2), id="4.6 and 4.9: log a"),
+        pytest.param(1, (0.4 * -2 + 0.30 * 0, 0.4 * -2 + 0.30 * 1), id="4.7 and 4.10: log b"),
+        pytest.param(2, (2 * 0.5 + 0.75 * -1, 2 * 0.5 + 0.75 * 2), id="4.8 and 4.11: c"),
+    ],
+)
+def test_a_groups_parameter_is_a_shared_mean_and_a_share_of_the_spread(place, expected):
+    """Equations 4.6 to 4.11: N(mu, sigma), mu of sd 0.4, 0.4, 2, sigma half-normal of .15, .75."""
+    theta = BETA.from_normals(NORMALS, 2)
+    assert theta[:, place] == pytest.approx(expected)
+
+
+def test_alpha_scales_both_widths_of_every_prior():
+    """Section 4.9.4: alpha = 3 gives N(0, 3 x 0.4) and a half-normal of 3 x 0.15."""
+    expected = 3 * 0.4 + 3 * 0.15 * 1
+    assert BETA.scaled(3).from_normals(NORMALS, 2)[0, 0] == pytest.approx(expected)
+
+
+def test_an_error_is_the_mean_distance_and_a_coverage_the_share_of_intervals():
+    """Sections 4.8.1 and 4.9.1, in points and percent: the truth is 0.10."""
+    said = measures(np.array([[0.12, 0.05, 0.2], [0.06, 0.0, 0.09]]), 0.10)
+    assert said["error"] == pytest.approx(100 * (0.02 + 0.04) / 2)
+    assert said["coverage"] == 100 * 1 / 2
+
+
+def test_a_printed_number_scatters_by_its_third_and_its_label_orders():
+    """Section 4.6 holds one third out: ours, of two, each with 4 orders of variance 8."""
+    # The variance over 4 orders is 6, of which the unbiased one is 6 x 4 / 3 = 8.
+    rows = pd.DataFrame({"error": [3.0, 9.0], "sd": [6**0.5] * 2, "defined": [4, 4]})
+    found = number(rows, coverage=False, runs=100)
+    split = 18 - 8 / 4  # the variance of 3 and 9 is 18, of which 2 are the orders'
+    assert found.mean == 6
+    assert found.sd == pytest.approx((split + 8 / 100) ** 0.5)
+    assert found.error == pytest.approx((split + 8 / 100 + 18 / 2) ** 0.5)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from fairbench.components.papers.engine import running
+from fairbench.components.papers.engine import matching, running
 from fairbench.components.papers.engine.mapping import (
     KEYS,
     Paper,
@@ -15,20 +15,7 @@ from fairbench.components.papers.engine.mapping import (
     rule_of,
     scoreboard,
 )
-from fairbench.components.papers.engine.matching import (
-    Effort,
-    compare,
-    computed_numbers,
-    is_computed,
-)
 from fairbench.components.papers.engine.pages import print_paper
-from fairbench.components.papers.engine.running import (
-    draw_figure,
-    figure_sweeps,
-    function_of,
-    run_computation,
-    sweeps,
-)
 from fairbench.core.errors import UserError
 from fairbench.reporting.figures import DRAWN
 from tests.harness import CONF, ROOT, options
@@ -94,7 +81,7 @@ def test_only_the_runs_own_overall_row_answers():
         summary(**own | {"mean": 9.0}, method="binomial_nll"),
         summary(**own | {"mean": 6.0}, dataset="bank"),
     ]
-    rows = compare(paper, "1", pd.DataFrame([*others, summary(**own)]))
+    rows = matching.compare(paper, "1", pd.DataFrame([*others, summary(**own)]))
     mine = rows.query(
         "dataset == 'adult' and metric == 'consistency_max_sd' and `our method` == 'ensemble'"
     )
@@ -106,7 +93,7 @@ def test_only_the_runs_own_overall_row_answers():
 
 def test_published_methods_can_have_several_answers():
     paper = Paper.read("fairlyuncertain", PAPERS)
-    rows = compare(paper, "2", pd.DataFrame([summary()]))
+    rows = matching.compare(paper, "2", pd.DataFrame([summary()]))
     methods = rows.loc[rows["published method"] == "normal_nll", "our method"]
     assert set(methods) == {"normal_nll_reference", "normal_nll"}
 
@@ -123,20 +110,11 @@ def test_interventions_are_found_by_what_was_chosen():
             summary(**adult, experiment="another", method="baseline", mean=0.3),
         ]
     )
-    compared = compare(paper, "10", rows).query("verdict != 'not run'")
+    compared = matching.compare(paper, "10", rows).query("verdict != 'not run'")
     found = compared.query("metric == 'equalized_odds'").set_index("our method")["ours"]
     assert found["threshold_optimizer equalized_odds"] == 1
     assert found["threshold_optimizer demographic_parity"] == 0.9
     assert found["baseline"] == 0.2
-
-
-def test_unknown_paper_and_table():
-    with pytest.raises(UserError, match="unknown paper 'fairly': did you mean fairlyuncertain"):
-        Paper.read("fairly", PAPERS)
-    with pytest.raises(UserError, match="has no figure '99' here; valid: 1, "):
-        draw_figure(Paper.read("fairlyuncertain", PAPERS), "99", CONF, PAPERS)
-    with pytest.raises(UserError, match="has no table '99' here; valid: 1, "):
-        Paper.read("fairlyuncertain", PAPERS).experiments("99")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -177,7 +155,7 @@ def test_mappings_name_what_exists(name):
     for experiment in named:
         assert (CONF / "experiment" / f"{experiment}.yaml").is_file()
     for one in [*paper.computations.values(), *paper.figures.values()]:
-        assert "draw" in one or callable(function_of(one["function"]))
+        assert "draw" in one or callable(running.function_of(one["function"]))
         assert one.get("draw", "spread") in DRAWN
 
 
@@ -209,10 +187,10 @@ def test_a_computation_is_stored_and_printed_beside_the_paper(tmp_path, monkeypa
     )
     monkeypatch.syspath_prepend(tmp_path)
     paper = Paper.read("tiny", tmp_path)
-    assert not is_computed(paper, "shares", "1", tmp_path)
-    run_computation(paper, "shares", "1", tmp_path, Effort.QUICK)
-    assert is_computed(paper, "shares", "1", tmp_path, Effort.QUICK)
-    assert list(computed_numbers(paper, "shares", "1", tmp_path)["mean"]) == [0.51, 0.9]
+    assert not matching.is_computed(paper, "shares", "1", tmp_path)
+    running.run_computation(paper, "shares", "1", tmp_path, matching.Effort.QUICK)
+    assert matching.is_computed(paper, "shares", "1", tmp_path, matching.Effort.QUICK)
+    assert list(matching.computed_numbers(paper, "shares", "1", tmp_path)["mean"]) == [0.51, 0.9]
     print_paper(paper, CONF, tmp_path, "1")
     printed = capsys.readouterr().out
     assert "0.51" in printed and "agrees" in printed and "corrected" in printed
@@ -235,7 +213,7 @@ def test_numbers_that_a_paper_keeps_are_printed_with_how_near_they_are(tmp_path,
         "row,mean,repeats,label,error\n0,0.6,1,,0.01\n0,0.5,1,b,0\n"
     )
     paper = Paper.read("tiny", tmp_path)
-    assert not is_computed(paper, "shares", "1", tmp_path)
+    assert not matching.is_computed(paper, "shares", "1", tmp_path)
     print_paper(paper, CONF, tmp_path)
     printed = capsys.readouterr().out
     assert "the answer that reproduces, 1 number: 0% within 0.05, 100% within 0.50" in printed
@@ -244,19 +222,23 @@ def test_numbers_that_a_paper_keeps_are_printed_with_how_near_they_are(tmp_path,
 
 def test_a_quick_look_is_of_small_data_and_few_repeats():
     paper = Paper.read("fairlyuncertain", PAPERS)
-    words = list(sweeps(paper, CONF, ["1"], Effort.QUICK))
+    words = list(running.sweeps(paper, CONF, ["1"], matching.Effort.QUICK))
     assert words == [["experiment=fairlyuncertain/table1", "split.repeats=2", "dataset=german"]]
-    named = [words[0] for words in sweeps(paper, CONF)]
+    named = [words[0] for words in running.sweeps(paper, CONF)]
     assert len(named) == len(set(named)) > 8
-    assert list(figure_sweeps(paper, CONF, ["3"])) == [["experiment=fairlyuncertain/figure3"]]
-    computed = sweeps(paper, CONF, ["8"])
+    assert list(running.figure_sweeps(paper, CONF, ["3"])) == [
+        ["experiment=fairlyuncertain/figure3"]
+    ]
+    computed = running.sweeps(paper, CONF, ["8"])
     assert ["experiment=fairlyuncertain/table8_13"] in list(computed)
 
 
 def test_a_quick_look_leaves_out_what_the_mapping_names_and_varies_less():
     paper = Paper.read("uncertainty_fairness", PAPERS)
-    quick = {words[0]: words[1:] for words in sweeps(paper, CONF, effort=Effort.QUICK)}
-    whole = {words[0] for words in sweeps(paper, CONF)}
+    quick = {
+        words[0]: words[1:] for words in running.sweeps(paper, CONF, effort=matching.Effort.QUICK)
+    }
+    whole = {words[0] for words in running.sweeps(paper, CONF)}
     left_out = {f"experiment={name}" for name in paper.quick["leave_out"]}
     assert left_out <= whole
     assert set(quick) == whole - left_out
@@ -268,11 +250,11 @@ def test_a_quick_look_leaves_out_what_the_mapping_names_and_varies_less():
 def test_a_figure_is_drawn_of_the_runs_that_are_there(tmp_path, monkeypatch):
     paper = Paper.read("fairlyuncertain", PAPERS)
     with pytest.raises(UserError, match="make them with fairbench run -m experiment=fairlyunc"):
-        draw_figure(paper, "3", CONF, tmp_path)
+        running.draw_figure(paper, "3", CONF, tmp_path)
     metrics = pd.DataFrame({"metric": ["spread"], "value": [1.0]})
     run = ({"dataset": "german", "method": "ensemble"}, None, metrics)
     monkeypatch.setattr(running, "runs_needed", lambda *asked: [run])
     monkeypatch.setitem(DRAWN, "spread", lambda rows: [(rows["method"].iloc[0], Figure((1, 1)))])
-    paths = draw_figure(paper, "3", CONF, tmp_path)
+    paths = running.draw_figure(paper, "3", CONF, tmp_path)
     assert paths == [tmp_path / "report/fairlyuncertain/figures/figure3_ensemble.png"]
     assert all(path.is_file() for path in paths)

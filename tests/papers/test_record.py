@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from fairbench.cli.main import main
+from fairbench.components.papers.engine import running
 from fairbench.components.papers.engine.mapping import (
     KEYS,
     Paper,
@@ -25,13 +26,6 @@ from fairbench.components.papers.engine.matching import (
     write_record,
 )
 from fairbench.components.papers.engine.pages import PAGE, pages, print_changes
-from fairbench.components.papers.engine.running import (
-    PaperPart,
-    carry_out,
-    costs,
-    run_study,
-    study_parts,
-)
 from fairbench.core.errors import UserError
 from tests.harness import ROOT
 
@@ -175,39 +169,39 @@ def test_what_fails_is_reported_and_the_rest_is_run(tmp_path, capsys):
 
     done = []
     every = [
-        PaperPart("tiny", "zero", lambda: [tmp_path / "figure1.png"]),
-        PaperPart("tiny", "one", refuse),
-        PaperPart("tiny", "two", lambda: 1 / 0),
-        PaperPart("tiny", "three", lambda: done.append(sum(i * i for i in range(10**6)))),
+        running.PaperPart("tiny", "zero", lambda: [tmp_path / "figure1.png"]),
+        running.PaperPart("tiny", "one", refuse),
+        running.PaperPart("tiny", "two", lambda: 1 / 0),
+        running.PaperPart("tiny", "three", lambda: done.append(sum(i * i for i in range(10**6)))),
     ]
     for _ in range(2):
-        failures = carry_out(every, tmp_path, Effort.WHOLE)
+        failures = running.carry_out(every, tmp_path, Effort.WHOLE)
     assert len(done) == 2
     assert [failure.reason for failure in failures][0] == "the file is not there"
     assert failures[0].trace == "" and "ZeroDivisionError" in failures[1].trace
     printed = capsys.readouterr().out
     assert "[4 of 4] tiny, three" in printed
     assert f"[1 of 4] tiny, zero\n  written: {tmp_path / 'figure1.png'}\n" in printed
-    spent = costs(tmp_path).set_index("part")["cpu_seconds"]
+    spent = running.costs(tmp_path).set_index("part")["cpu_seconds"]
     assert list(spent.index) == ["zero", "one", "two", "three"] and spent["three"] > 0
 
 
 def test_a_study_is_run_once_for_its_code(tiny, tmp_path):
     for expected in (1, 0):
-        studies = list(study_parts(tiny, tmp_path, Effort.WHOLE))
+        studies = list(running.study_parts(tiny, tmp_path, Effort.WHOLE))
         assert len(studies) == expected
-        assert carry_out(studies, tmp_path, Effort.WHOLE) == []
+        assert running.carry_out(studies, tmp_path, Effort.WHOLE) == []
     (path,) = (tmp_path / "report" / "tiny" / "studies").iterdir()
     assert path.read_text().splitlines()[1:] == ["3"]
-    assert list(study_parts(tiny, tmp_path, Effort.QUICK)) == []
+    assert list(running.study_parts(tiny, tmp_path, Effort.QUICK)) == []
     (tiny.folder / "study.py").write_text("x = 1\n")
-    assert len(list(study_parts(tiny, tmp_path, Effort.WHOLE))) == 1
+    assert len(list(running.study_parts(tiny, tmp_path, Effort.WHOLE))) == 1
 
 
 def test_a_study_that_fails_says_why(tiny, tmp_path):
     words = ["-c", "import sys; print('error: no runs', file=sys.stderr); sys.exit(2)"]
     with pytest.raises(UserError, match="^no runs$"):
-        run_study(tiny, words, tmp_path / "study.txt")
+        running.run_study(tiny, words, tmp_path / "study.txt")
     assert not (tmp_path / "study.txt").exists()
 
 

@@ -1,18 +1,23 @@
-"""``fairbench paper W table=N run=true quick=true``, as a reader gives it: nothing is replaced.
+"""``fairbench paper`` as a reader gives it, and where it is misspelt, has no data or was killed.
 
-It is started in a clone and from the wheel in an empty folder, until it has stored a result: the
-first table of each paper, and in ``make test-slow`` every table and figure.
+Every table and figure is started in a clone and from the wheel in an empty folder, until it has
+stored a result, by ``make test-slow``; nothing is replaced.
 """
 
+import hashlib
+import json
+import signal
+
+import pandas as pd
 import pytest
 
-from fairbench.components.papers.engine.mapping import Paper, papers_in
+from fairbench.cli.main import main
+from fairbench.components.papers.engine.mapping import Paper, papers_in, rule_of
 from tests import warm
 from tests.conformance import trees
 from tests.harness import ROOT
 
 PAPERS = papers_in(ROOT / "papers")
-WITH_TABLES = [name for name in PAPERS if (ROOT / "papers" / name / "published.csv").is_file()]
 SECONDS = 250
 
 
@@ -49,14 +54,6 @@ def started(place, *words):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", WITH_TABLES)
-def test_the_first_table_of_a_paper_is_run(name, place):
-    table = next(iter(Paper.read(name, ROOT / "papers").tables))
-    told = started(place, name, f"table={table}")
-    assert not told, told
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PAPERS)
 def test_every_table_and_figure_of_a_paper_is_run(name, place):
     paper = Paper.read(name, ROOT / "papers")
@@ -65,3 +62,104 @@ def test_every_table_and_figure_of_a_paper_is_run(name, place):
     told = list(filter(None, (started(place, name, word) for word in asked)))
     print(f"{name}: {len(asked) - len(told)} of {len(asked)} start")
     assert not told, f"{len(told)} of {len(asked)} do not start:\n" + "\n\n".join(told)
+
+
+FIRST = ["fairlyuncertain", "table=1", "run=true", "quick=true"]
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["fairlyuncertan"], "unknown paper 'fairlyuncertan': did you mean fairlyuncertain?"),
+        (["fairlyuncertain", "table=14"], "fairlyuncertain has no table '14' here; valid: 1, 7, "),
+        (["fairlyuncertain", "figure=99"], "fairlyuncertain has no figure '99' here; valid: 1, "),
+        (["black_box", "table=1"], "black_box has no table '1' here"),
+        (["fairlyuncertain", "study=rankings"], "unknown option 'study'"),
+        (["fairlyuncertain", "few_labels"], "unexpected word 'few_labels'"),
+        (["all", "table=1"], "all takes no table= and no figure=: name one paper"),
+        (["fairlyuncertain", "table=1", "quick=true"], "add run=true"),
+        ([], "no paper is named: fairbench paper NAME, of active_assessment, "),
+    ],
+)
+@pytest.mark.parametrize("run", [[], ["run=true"]], ids=["look", "run"])
+def test_what_does_not_exist_is_one_line(words, run, line, tmp_path, capsys):
+    given = [*words, *([] if "quick=true" in words else run)]
+    assert main(["paper", *given, f"results={tmp_path / 'results'}"]) == 2
+    said = capsys.readouterr()
+    assert said.err.startswith("error: ") and said.err.count("\n") == 1
+    assert line in said.err and said.out == ""
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Return the folder that the wheel is unpacked in, beside which there is no folder of data."""
+    return trees.wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("words", "file"),
+    [
+        (FIRST, "german/german.data"),
+        (["few_labels", "table=4.2", "run=true", "quick=true"], "adult/adult.data"),
+        (["fairlyuncertain", "figure=12", "run=true", "quick=true"], "german/german.data"),
+    ],
+    ids=["sweep", "computation", "figure"],
+)
+def test_without_data_and_network_the_file_is_named_and_what_still_runs(
+    words, file, site, tmp_path
+):
+    nowhere = dict.fromkeys(("HTTPS_PROXY", "https_proxy"), "http://127.0.0.1:9")
+    done = warm.run(
+        ["-m", "fairbench", "paper", *words], cwd=tmp_path, timeout=200, tree=site,
+        environment={**nowhere, "FAIRBENCH_DATA": "", "FAIRBENCH_CACHE": str(tmp_path / "cache")},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    (*_, last) = done.stderr.splitlines()
+    assert last.startswith("error: ")
+    assert f"fairbench paper {words[0]} run=true runs all that can be run without it" in last
+    told = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert any("the raw file" in line and file in line for line in told), told
+
+
+@pytest.mark.thorough
+def test_a_killed_run_goes_on_by_the_same_command(tmp_path):
+    if not trees.raw_files():
+        pytest.skip("no raw files here")
+    results = tmp_path / "results"
+
+    def more(before, **options):
+        """Give the command until it has stored more, and end it; return what is stored."""
+        done = warm.run(
+            ["-m", "fairbench", "paper", *FIRST], cwd=tmp_path, timeout=200, fresh=True,
+            environment={"FAIRBENCH_CACHE": str(tmp_path / "cache")},
+            until=lambda *_: stored(results) > before, **options,
+        )  # fmt: skip
+        assert "Traceback" not in done.stderr
+        now = stored(results)
+        assert now > before, done.stdout + done.stderr
+        return {path: path.stat().st_mtime_ns for path in now if path.is_file()}
+
+    first = more(set(), how=signal.SIGKILL)
+    second = more(stored(results))
+    assert first.items() <= second.items()
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["the same numbers", "other numbers"])
+def test_what_the_last_version_stored_is_shown_if_it_is_of_these_numbers(same, tmp_path, capsys):
+    paper = Paper.read("active_assessment", ROOT / "papers")
+    table = next(iter(paper.tables))
+    (name,) = paper.computed(table)
+    rows, rules = paper.published(table), paper.table(table)["rules"]
+    answered = [rule_of(rules, row).get("computation") for row in rows.to_dict("records")]
+    rows = rows[[computation == name for computation in answered]]
+    digest = hashlib.sha256(rows.to_csv().encode()).hexdigest() if same else "of others"
+    path = tmp_path / "papers" / paper.name / f"table{table}-{name}.csv"
+    path.parent.mkdir(parents=True)
+    # Without the columns that came later.
+    pd.DataFrame({"row": rows.index, "mean": 98.7, "sd": 1.0, "repeats": 1000}).to_csv(path)
+    path.with_suffix(".json").write_text(json.dumps({"published": digest}))
+    assert main(["paper", paper.name, f"table={table}", f"results={tmp_path}"]) == 0
+    assert ("98.7" in capsys.readouterr().out) is same

@@ -1,27 +1,20 @@
 """Uncertainty fairness: ratios of groups, verdicts, directions, capacity, sequences, ACS income."""
 
 import io
+import math
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from rich.console import Console
 
 from fairbench.cli.command import Results
-from fairbench.components.datasets import simulated_sequences
+from fairbench.components.datasets import kuzucu, simulated_sequences
 from fairbench.components.papers import PAPERS
 from fairbench.components.papers.engine.matching import Effort
 from fairbench.components.papers.uncertainty_fairness import figures, studies, tables
 from fairbench.components.papers.uncertainty_fairness.studies import ACS_SIZES, TEST, folds
-from fairbench.components.papers.uncertainty_fairness.tables import (
-    CAPACITY_METRICS,
-    METRICS,
-    NETWORKS,
-    directions_seen,
-    mean_series,
-    ratio_series,
-    ratios,
-)
 from fairbench.core.errors import UserError
 
 PUBLISHED = PAPERS / "uncertainty_fairness" / "published.csv"
@@ -31,13 +24,29 @@ COLUMNS = ["dataset", "run", "repeat", "metric", "attribute", "group", "value"]
 def three_runs(dataset, **given):
     """Return runs whose group 1 has 0.1 of everything, and group 0 the given ratios to it."""
     rows = []
-    for metric in sorted(set(METRICS.values())):
+    for metric in sorted(set(tables.METRICS.values())):
         for run, ratio in enumerate(np.broadcast_to(given.get(metric, 1.0), 3)):
             rows += [
                 (dataset, str(run), 0, metric, "group", group, 0.1 * value)
                 for group, value in (("1", 1.0), ("0", ratio))
             ]
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def of_adult():
+    runs = three_runs("adult").assign(attribute="sex")
+    return runs.replace({"group": {"0": "Female", "1": "Male"}})
+
+
+@pytest.fixture
+def answered(monkeypatch):
+    """Return a function of runs and printed numbers: what the runs answer to these."""
+
+    def answer(ours, rows):
+        monkeypatch.setattr(tables, "trained_values", lambda dataset, cause, effort: ours)
+        return pd.DataFrame(tables.numbers(rows, None, Effort.FIRST))
+
+    return answer
 
 
 def cells(table):
@@ -50,10 +59,12 @@ def cells(table):
 
 def test_a_ratio_is_of_the_same_run_and_undefined_over_next_to_nothing():
     ours = three_runs("sd1", epistemic_uncertainty=[1.0, 2.0, 3.0])
-    np.testing.assert_allclose(ratios(ours, "sd1", "group", "epistemic_uncertainty"), [1, 2, 3])
+    np.testing.assert_allclose(
+        tables.ratios(ours, "sd1", "group", "epistemic_uncertainty"), [1, 2, 3]
+    )
     tiny = ours["metric"].eq("epistemic_uncertainty") & ours["run"].eq("1")
     ours.loc[tiny, "value"] = 1e-8
-    result = ratios(ours, "sd1", "group", "epistemic_uncertainty").to_numpy()
+    result = tables.ratios(ours, "sd1", "group", "epistemic_uncertainty").to_numpy()
     np.testing.assert_allclose(result, [1, np.nan, 3])
 
 
@@ -65,7 +76,7 @@ def test_a_direction_counts_runs_that_show_both_of_its_parts():
             three_runs("sd3", selection_rate=0.5, predictive_uncertainty=[1.0, 1.0, np.nan]),
         ]
     )
-    counts = [row[2:5] for row in cells(directions_seen(ours, ""))]
+    counts = [row[2:5] for row in cells(tables.directions_seen(ours, ""))]
     assert counts == [
         ["2 of 3", "2 of 3", "1 of 3"],
         ["3 of 3", "2 of 3", "2 of 3"],
@@ -73,13 +84,9 @@ def test_a_direction_counts_runs_that_show_both_of_its_parts():
     ]
 
 
-def test_published_ratios_over_next_to_nothing_are_not_compared(monkeypatch):
-    ours = (
-        three_runs("adult").assign(attribute="sex").replace({"group": {"0": "Female", "1": "Male"}})
-    )
-    monkeypatch.setattr(tables, "trained_values", lambda dataset, cause, effort: ours)
+def test_published_ratios_over_next_to_nothing_are_not_compared(answered):
     compared = asked("5", "sex")
-    result = pd.DataFrame(tables.numbers(compared, None, Effort.FIRST))
+    result = answered(of_adult(), compared)
     rows = compared.drop(columns="sd").join(result[result["label"] == "text"].set_index("row"))
     rows = rows.set_index("metric")
     assert rows.loc["ratio_epistemic", "reason"] == "the printed ratio is over next to nothing"
@@ -90,7 +97,7 @@ def test_published_ratios_over_next_to_nothing_are_not_compared(monkeypatch):
 def asked(table, attribute):
     """Return the printed numbers of a table and attribute that runs are to answer."""
     rows = published().query("table == @table and sensitive_attribute == @attribute")
-    return rows[rows["metric"].isin(METRICS)]
+    return rows[rows["metric"].isin(tables.METRICS)]
 
 
 def published():
@@ -98,30 +105,26 @@ def published():
     return pd.read_csv(PUBLISHED, dtype=str, keep_default_na=False)
 
 
-def test_the_texts_formulas_come_first_and_what_the_tables_print_after(monkeypatch):
-    rates = {"true_positive_rate": 2.0, "false_negative_rate": [3.0, 4.0, 5.0]}
-    ours = three_runs("sd1", **rates)
-    monkeypatch.setattr(tables, "trained_values", lambda dataset, cause, effort: ours)
+def test_the_texts_formulas_come_first_and_what_the_tables_print_after(answered):
+    ours = three_runs("sd1", true_positive_rate=2.0, false_negative_rate=[3.0, 4.0, 5.0])
     rows = asked("1", "group").query("metric == 'ratio_equal_opportunity' and dataset == 'sd1'")
-    result = pd.DataFrame(tables.numbers(rows, None, Effort.FIRST))
+    result = answered(ours, rows)
     starts = ["starts near 0", "prior of sds", "softmax twice"]
     assert result["cause"].tolist() == ["", "true positive rates", *starts]
     np.testing.assert_allclose(result["mean"], [4, 2, 2, 2, 2])
     odds = asked("1", "group").query("metric == 'ratio_equalized_odds' and dataset == 'sd1'")
-    result = pd.DataFrame(tables.numbers(odds, None, Effort.FIRST))
+    result = answered(ours, odds)
     assert result["cause"].tolist() == ["", "equation (25) at y = 1", *starts]
     np.testing.assert_allclose(result["mean"], [1, 2, 1, 1, 1])
 
 
-def test_a_rule_without_a_network_has_rates_and_no_uncertainties(monkeypatch):
-    ours = (
-        three_runs("adult").assign(attribute="sex").replace({"group": {"0": "Female", "1": "Male"}})
-    )
-    monkeypatch.setattr(tables, "trained_values", lambda dataset, cause, effort: ours)
+def test_a_rule_without_a_network_has_rates_and_no_uncertainties(answered):
     rows = asked("5", "sex")
-    result = pd.DataFrame(tables.numbers(rows, None, Effort.FIRST))
+    result = answered(of_adult(), rows)
     of_rule = rows.loc[result.loc[result["cause"] == "capital gain or loss", "row"], "metric"]
-    assert set(of_rule) == {name for name in METRICS if METRICS[name] not in tables.VARIANCES}
+    assert set(of_rule) == {
+        name for name in tables.METRICS if tables.METRICS[name] not in tables.VARIANCES
+    }
 
 
 def printed_ratios():
@@ -300,7 +303,7 @@ def splits(ratio):
     """Return three splits whose second group has 0.1 of everything, the first `ratio` times it."""
     rows = [
         ("compas", "0", repeat, metric, attribute, group, 0.1 * times)
-        for metric in CAPACITY_METRICS
+        for metric in tables.CAPACITY_METRICS
         for attribute, pair in GROUPS.items()
         for repeat, of_first in enumerate(ratio)
         for group, times in zip(pair, (of_first, 1.0), strict=True)
@@ -313,16 +316,16 @@ SIZES = {25: splits([1.0, 1.0, 1.0]), 400: splits([1.0, 2.0, 3.0])}
 
 
 def test_series_are_over_splits_of_each_size():
-    series = ratio_series(SIZES, "sex", EPISTEMIC)
+    series = tables.ratio_series(SIZES, "sex", EPISTEMIC)
     np.testing.assert_allclose(series, [[1, 0], [2, 1]], atol=1e-12)
-    of_black = mean_series(SIZES, "race", "black", EPISTEMIC)
+    of_black = tables.mean_series(SIZES, "race", "black", EPISTEMIC)
     np.testing.assert_allclose(of_black, 0.1 * series, atol=1e-12)
 
 
 def test_the_figure_has_the_papers_three_panels_and_a_place_for_each_size():
     panels = figures.by_units(SIZES, "").axes
     assert [axes.get_title() for axes in panels] == [
-        name.replace("_", " ") for name in CAPACITY_METRICS
+        name.replace("_", " ") for name in tables.CAPACITY_METRICS
     ]
     for axes in panels:
         assert [label.get_text() for label in axes.get_xticklabels()] == ["25", "400"]
@@ -340,7 +343,7 @@ def test_sizes_are_told_apart_by_the_option_that_was_swept(monkeypatch):
         return runs
 
     monkeypatch.setattr(tables, "needed", needed)
-    for networks in NETWORKS:
+    for networks in tables.NETWORKS:
         sizes = tables.by_size(networks, None)
         assert {units: len(ours) for units, ours in sizes.items()} == {25: 36, 400: 36}
     option = "learner__initial_means"
@@ -449,3 +452,51 @@ def test_test_rows_stay_and_training_rows_are_nested():
     for smaller, larger in zip(result[:3], result[1:4], strict=True):
         assert np.isin(smaller.train, larger.train).all()
     assert not np.isin(result[0].train, result[len(ACS_SIZES)].train).all()
+
+
+def test_uncertainty_fairness_is_the_ratio_of_the_groups_means():
+    """Equations (8) and (27): U(D, f, G=0) / U(D, f, G=1), each a mean over the group's rows."""
+    members = np.array([[0.5, 0.9, 0.8, 1.0]])
+    people = pd.DataFrame({"group": pd.Categorical(["0", "0", "1", "1"])})
+    rows = tables.of_groups(members, np.array([1.0, 1.0, 1.0, 1.0]), people)
+    frame = pd.DataFrame([{"dataset": "sd1", "run": "0", "repeat": 0, **row} for row in rows])
+    first = (2 * 0.5 * 0.5 + 2 * 0.9 * 0.1) / 2
+    second = (2 * 0.8 * 0.2 + 2 * 1.0 * 0.0) / 2
+    found = tables.ratios(frame, "sd1", "group", "aleatoric_uncertainty")
+    assert found.to_numpy() == pytest.approx([first / second])
+
+
+@pytest.mark.parametrize(
+    ("name", "group", "mean", "variance", "covariance"),
+    [("sd1", 1, 7, 15, 10), ("sd2", 0, 10, 100, 30), ("sd2", 1, 7, 5, 1), ("sd3", 0, 2, 7, 3)],
+)
+def test_the_synthetic_groups_are_normals_around_minus_and_plus_a_mean(
+    name, group, mean, variance, covariance
+):
+    """Equations (12) to (19), by their moments; (16) prints [5, 1; 5, 1], read as [5, 1; 1, 5]."""
+    normal = kuzucu.GROUPS[name][group]
+    assert (normal.mean, normal.variance, normal.covariance) == (mean, variance, covariance)
+    # On the line x1 = x2 = z, log P(1 | x) / P(0 | x) is 4 mean z / (variance + covariance).
+    odds = 4 * mean * 0.1 / (variance + covariance)
+    expected = 1 / (1 + math.exp(-odds))
+    assert normal.probability(np.array([[0.1, 0.1]])) == pytest.approx(expected)
+
+
+def test_the_square_of_group_0_of_sd1_lies_between_0_and_1_of_one_label():
+    """Equations (10) and (11): Beta(1/2, 1/2) has mean 1/2 and variance 1/8."""
+    points = kuzucu.BetaSquare(rising=True).draw(40_000, 1, np.random.default_rng(0))
+    assert points.mean() == pytest.approx(0.5 / (0.5 + 0.5), abs=0.01)
+    assert points.var() == pytest.approx(0.5 * 0.5 / ((0.5 + 0.5) ** 2 * (0.5 + 0.5 + 1)), abs=0.01)
+    assert points.min() >= 0 and points.max() <= 1
+
+
+def test_the_likelihood_is_the_mean_over_draws_of_minus_the_log_of_the_softmax():
+    """Equation (22), L_NLL, and the softmax twice of the cause: e^p over e^p and e^(1 - p)."""
+    scores = torch.tensor([[[0.0, math.log(3)]], [[0.0, 0.0]]])
+    label = torch.tensor([1])
+    expected = 0.5 * -math.log(3 / 4) + 0.5 * -math.log(1 / 2)
+    assert tables.negative_log_likelihood(scores, label).item() == pytest.approx(expected)
+    first = math.exp(0.75) / (math.exp(0.75) + math.exp(0.25))
+    expected = 0.5 * -math.log(first) + 0.5 * -math.log(1 / 2)
+    twice = tables.negative_log_likelihood(scores, label, twice=True).item()
+    assert twice == pytest.approx(expected, rel=1e-6)

@@ -93,7 +93,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class RulePack:
+class _RulePack:
     """The rules of one law or format.
 
     Attributes
@@ -143,18 +143,18 @@ class RulePack:
         warnings = []
         if day > self.review_by:
             warnings.append(
-                f"These rules were checked on {written_day(self.checked)} and were to be checked "
-                f"again by {written_day(self.review_by)}: on {written_day(day)} they may no longer "
-                "hold."
+                f"These rules were checked on {_written_day(self.checked)} and were to be checked "
+                f"again by {_written_day(self.review_by)}: on {_written_day(day)} they may no "
+                "longer hold."
             )
         if day < self.version:
             warnings.append(
-                f"These rules are dated {written_day(self.version)}: those that held on "
-                f"{written_day(day)} may differ."
+                f"These rules are dated {_written_day(self.version)}: those that held on "
+                f"{_written_day(day)} may differ."
             )
         if later := sorted({rule.effective for rule in rules if rule.effective > day}):
             waiting = sum(rule.effective > day for rule in rules)
-            days = " and ".join(written_day(start) for start in later)
+            days = " and ".join(_written_day(start) for start in later)
             warnings.append(f"Before {days}, {waiting} of {len(rules)} rules do not apply.")
         return warnings
 
@@ -180,8 +180,8 @@ class RulePack:
         """Return whose rules these are, whether they are in force, and how many are verified."""
         return (
             f"{self.title} ({self.jurisdiction}); {self.status_on(day)}; text dated "
-            f"{written_day(self.version)}, checked on {written_day(self.checked)}; "
-            f"{self.verified(day)} items verified; rules as of {written_day(day)}. {self.about}"
+            f"{_written_day(self.version)}, checked on {_written_day(self.checked)}; "
+            f"{self.verified(day)} items verified; rules as of {_written_day(day)}. {self.about}"
         )
 
     def verified(self, day: date) -> str:
@@ -210,7 +210,7 @@ def day_of(text: str) -> date:
     raise UserError(f"as_of={text}: write a day as year-month-day, such as 2026-11-23")
 
 
-def written_day(day: date) -> str:
+def _written_day(day: date) -> str:
     """Return a day in words, such as 6 May 2023."""
     return f"{day.day} {day:%B %Y}"
 
@@ -221,7 +221,7 @@ def pack_names() -> list[str]:
 
 
 @cache
-def pack_of(name: str) -> RulePack:
+def pack_of(name: str) -> _RulePack:
     """Return a pack by its name.
 
     Raises
@@ -232,7 +232,7 @@ def pack_of(name: str) -> RulePack:
     return read_pack(_FOLDER.joinpath(f"{name}.toml").read_text(encoding="utf-8"))
 
 
-def read_pack(text: str) -> RulePack:
+def read_pack(text: str) -> _RulePack:
     """Return the pack that a TOML text of this project holds."""
     content = tomllib.loads(text)
     sources = {None: None, **content.get("sources", {})}
@@ -240,7 +240,7 @@ def read_pack(text: str) -> RulePack:
         Rule(**{**about, "source": sources[about.get("source")]})
         for about in content.get("rule", [])
     ]
-    return RulePack(**content["pack"], rules=tuple(rules))
+    return _RulePack(**content["pack"], rules=tuple(rules))
 
 
 def names_told(rules: Iterable[Rule]) -> list[str]:
@@ -424,7 +424,7 @@ def _questions_table(asked: Sequence[Mapping[str, Any]]) -> Table:
     """Return the table of what is asked for, by which rule, and the answers."""
 
     def cited(answer: Mapping[str, Any]) -> TableCell:
-        since = f"from {written_day(date.fromisoformat(answer['effective']))}"
+        since = f"from {_written_day(date.fromisoformat(answer['effective']))}"
         return TableCell(answer["citation"], note="" if answer["applies"] else since)
 
     def status(answer: Mapping[str, Any]) -> TableCell:
@@ -493,7 +493,7 @@ def list_of_packs(day: date) -> Document:
         said = [*pack.warnings(day), *pack.unverified(day)] if pack.rules else []
         about = f"{pack.title}. {pack.about}"
         sentences += [f"{pack.name}: {text}" for text in (about, *said)]
-    title = f"Rules of dossiers, as of {written_day(day)}"
+    title = f"Rules of dossiers, as of {_written_day(day)}"
     return Document(title, [Section("", [table]), Section("", [Items(sentences)])])
 
 

@@ -449,7 +449,7 @@ def _or_none(names: Iterable[str]) -> str:
 def _difference(category: Row, every: Sequence[Row]) -> dict[str, Any]:
     """Compare a group with the group of the highest rate, the largest of several, as the rule does.
 
-    ``share`` is of all people; ``deviations`` and ``chance`` are those of `difference_by_chance`;
+    ``share`` is of all people; ``deviations`` and ``chance`` are those of `_difference_by_chance`;
     ``turned_by`` and ``reversed_by`` those of `selections_that_turn`.
     """
     highest = max(every, key=lambda row: (row["group"] in row["most_selected"], row["rows"]))
@@ -458,7 +458,7 @@ def _difference(category: Row, every: Sequence[Row]) -> dict[str, Any]:
         round(highest["selected"]),
     )  # people, who are counted here
     rows = category["rows"], highest["rows"]
-    deviations, chance = difference_by_chance(selected, rows)
+    deviations, chance = _difference_by_chance(selected, rows)
     turned_by, reversed_by = selections_that_turn(selected, rows)
     return {
         "attribute": category["attribute"],
@@ -510,7 +510,7 @@ def _differences_section(differences: Sequence[Mapping[str, Any]]) -> Section:
     return Section("Differences, and whether chance or a few persons explain them", [table])
 
 
-def difference_by_chance(selected: tuple[int, int], rows: tuple[int, int]) -> tuple[float, float]:
+def _difference_by_chance(selected: tuple[int, int], rows: tuple[int, int]) -> tuple[float, float]:
     """Return by how many standard errors two rates differ, and how often chance does as much.
 
     Parameters

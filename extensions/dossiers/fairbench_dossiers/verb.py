@@ -44,7 +44,7 @@ def dossiers() -> Mapping[str, Callable[..., Document]]:
     }
 
 
-def write_dossier(kind: str, options: Asked) -> None:
+def _write_dossier(kind: str, options: Asked) -> None:
     """Print a dossier and write it, beside its file or where ``out=`` says.
 
     Raises
@@ -101,7 +101,7 @@ def _report_folder(options: Asked, question: Options, kind: str) -> Path:
     return options.results / "report" / f"{kind}-{path.name}"
 
 
-def list_packs(options: RuleListOptions) -> None:
+def _list_packs(options: RuleListOptions) -> None:
     """Print every rule pack with its dates."""
     from fairbench.reporting.document.terminal import print_document
     from fairbench_dossiers.documents import day_of, list_of_packs
@@ -125,7 +125,7 @@ def _dossier(kind: str, sentence: str, *examples: str, holds: bool = True) -> Co
     lines = [f"fairbench dossier {kind} {words}".strip() for words in examples]
     question, *own = _PARTS[kind]
     parts = (Predictions, *own[::-1], DossierOptions, question, Page, Results)
-    return Command(parts, partial(write_dossier, kind), lines, sentence, holds)
+    return Command(parts, partial(_write_dossier, kind), lines, sentence, holds)
 
 
 _OF_ANY_MODEL = "loans.csv target=repaid score=score group=[sex,race]"
@@ -159,7 +159,7 @@ COMMANDS = {
     **{kind: _dossier(kind, *about) for kind, about in _DOSSIERS.items()},
     "list": Command(
         RuleListOptions,
-        list_packs,
+        _list_packs,
         sentence="Every law and format there are rules of: dates, standing, how many are verified.",
         examples=("fairbench dossier list as_of=2027-12-02",),
     ),

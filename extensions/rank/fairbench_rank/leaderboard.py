@@ -35,24 +35,7 @@ from fairbench.inference.repeats import REPEATS, Splits, mean_limits
 from fairbench.metrics.registry import find, unknown_metric
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import COLOURS, Panel, Series, chart, file_of
-from fairbench.reporting.document.model import (
-    Block,
-    Column,
-    Commands,
-    Details,
-    Document,
-    ExecutiveSummary,
-    Figure,
-    Items,
-    Link,
-    PageFilter,
-    Paragraph,
-    Section,
-    Table,
-    TableCell,
-    Tags,
-    Text,
-)
+from fairbench.reporting.document import model
 from fairbench.reporting.document.writing import write_document
 from fairbench.reporting.group_tables import table_of
 from fairbench.results.catalogue import Catalogue
@@ -91,7 +74,7 @@ MADE_FOR = "0.1"
 
 
 @dataclass(frozen=True)
-class LeaderboardOptions(Results):
+class _LeaderboardOptions(Results):
     """Of what the page is made, where it goes, and what it opens with.
 
     Attributes
@@ -109,7 +92,7 @@ class LeaderboardOptions(Results):
     purpose: tuple[str, ...] = purposes()
 
 
-def leaderboard(options: LeaderboardOptions) -> None:
+def leaderboard(options: _LeaderboardOptions) -> None:
     """Write the page, and print its summary and where it is.
 
     Raises
@@ -132,7 +115,7 @@ def leaderboard(options: LeaderboardOptions) -> None:
     print(path)
 
 
-def _command(options: LeaderboardOptions) -> str:
+def _command(options: _LeaderboardOptions) -> str:
     """Return the line that makes the page again."""
     words = ["fairbench", "leaderboard", f"results={options.results}"]
     for name, values in (("add", options.add), ("purpose", options.purpose)):
@@ -142,7 +125,7 @@ def _command(options: LeaderboardOptions) -> str:
 
 
 COMMAND = Command(
-    LeaderboardOptions,
+    _LeaderboardOptions,
     leaderboard,
     examples=(
         "fairbench leaderboard",
@@ -162,7 +145,7 @@ NEXT = (
 )
 _LINES = 10  # of a ranking on a terminal
 # What adds to a page, given what it shows and the runs that it is of.
-Further: TypeAlias = Callable[[Document, Findings, Sequence[Run]], Document]
+Further: TypeAlias = Callable[[model.Document, Findings, Sequence[Run]], model.Document]
 
 
 def write_leaderboard(
@@ -173,7 +156,7 @@ def write_leaderboard(
     purposes: Sequence[str] = (),
     command: str = "",
     further: Further | None = None,
-) -> tuple[Path, Document]:
+) -> tuple[Path, model.Document]:
     """Write ``index.html`` of everything that results folders and tables of approaches have.
 
     Parameters
@@ -225,7 +208,8 @@ def write_leaderboard(
     findings = replace(findings, notes=tuple(notes))
     document = page_of(board, findings, metric, list(runs.values()), command, further)
     names = write_document(document, out, "index", ("html", "json"))
-    write_bytes(out / TABLE, whole_table(board))
+    # One row per repeat; equal tables give equal bytes.
+    write_bytes(out / TABLE, gzip.compress(_csv(board.table), 6, mtime=0))
     write_bytes(out / APPROACHES, approaches_bytes(board.table))
     return out / names[0], short_of(document, findings, next(iter(board.gaps_from(metric)), ""))
 
@@ -267,22 +251,22 @@ def page_of(
     runs: Sequence[Run] = (),
     command: str = "",
     further: Further | None = None,
-) -> Document:
+) -> model.Document:
     """Return the page; the parameters are those of :func:`write_leaderboard`."""
-    style_of = styles_of(board)
+    style_of = _styles_of(board)
     gap = next(iter(board.gaps_from(metric)), "")
     points = sorted(findings.mean_frontiers, key=lambda point: point["gap_metric"] != gap)
-    picture = frontier_figure(points, style_of)
-    lead: list[Block] = [picture, _frontier_table(points)] if picture else []
-    document = Document(
+    picture = _frontier_figure(points, style_of)
+    lead: list[model.Block] = [picture, _frontier_table(points)] if picture else []
+    document = model.Document(
         f"Leaderboard: {pluralise(len(findings.approaches), 'approach', 'approaches')} on "
         f"{pluralise(len(board.tasks), 'task', 'tasks')}",
         [
             ranks_section(findings, gap),
-            cost_section(findings, gap, style_of),
-            tasks_section(board),
+            _cost_section(findings, gap, style_of),
+            _tasks_section(board),
         ],
-        lead=[*lead, Paragraph(NEXT)],
+        lead=[*lead, model.Paragraph(NEXT)],
         tabs=True,
         summary=summary_of(findings, gap),
         filters=board.filters,
@@ -291,22 +275,22 @@ def page_of(
     if further:
         document = further(document, findings, runs)
     drawings = {figure.name: file_of(figure.drawings) for figure in document.figures if figure.svg}
-    origin = origin_section(board, runs, list(drawings), command)
+    origin = _origin_section(board, runs, list(drawings), command)
     sections = [*document.sections, origin]
     return replace(document, sections=sections, files=downloads(board, drawings))
 
 
-def short_of(document: Document, findings: Findings, gap: str) -> Document:
+def short_of(document: model.Document, findings: Findings, gap: str) -> model.Document:
     """Return the short form for a terminal: the best by the error rate and by a gap."""
     tables = [
         _ranks_table(standing, findings, most=_LINES, title=metric_label(standing.metric))
         for standing in findings.standings
         if standing.metric in (ERROR, gap)
     ]
-    return Document(document.title, [Section("", tables)], summary=document.summary)
+    return model.Document(document.title, [model.Section("", tables)], summary=document.summary)
 
 
-def summary_of(findings: Findings, gap: str) -> ExecutiveSummary:
+def summary_of(findings: Findings, gap: str) -> model.ExecutiveSummary:
     """Return the answer in plain words; `gap` is the metric that the page opens with."""
     by_name = {standing.metric: standing for standing in findings.standings}
     ranked = [by_name[name] for name in (ERROR, gap, "log_loss") if name in by_name]
@@ -330,7 +314,7 @@ def summary_of(findings: Findings, gap: str) -> ExecutiveSummary:
                 f"{least['fit_seconds']:.2g} seconds of one processor for a fit."
             )
     basis, unseen = _basis_sentences(findings), _open_sentences(findings, ranked)
-    return ExecutiveSummary(found, list(basis), list(unseen), titles=TITLES)
+    return model.ExecutiveSummary(found, list(basis), list(unseen), titles=TITLES)
 
 
 def _basis_sentences(findings: Findings) -> Iterator[str]:
@@ -384,7 +368,7 @@ _CORNERS = 24
 Point: TypeAlias = Mapping[str, Any]
 
 
-def frontier_figure(points: Sequence[Point], style_of: Styles) -> Figure | None:
+def _frontier_figure(points: Sequence[Point], style_of: Styles) -> model.Figure | None:
     """Return a panel for each gap: one line per intervention, from its weakest to its strongest."""
     gaps = list(dict.fromkeys(point["gap_metric"] for point in points))
     if not gaps:
@@ -409,7 +393,7 @@ def frontier_figure(points: Sequence[Point], style_of: Styles) -> Figure | None:
         "numbers."
     )
     title = "Error against gap across data sets"
-    return Figure(title, svg=svg, more=more, caption=caption, name="frontier")
+    return model.Figure(title, svg=svg, more=more, caption=caption, name="frontier")
 
 
 _AXES = (("x", "error"), ("y", "gap"))
@@ -452,7 +436,7 @@ def _point_name(point: Point) -> tuple[str, str]:
     return name, strength
 
 
-def _point_tags(point: Point) -> Tags:
+def _point_tags(point: Point) -> model.Tags:
     name = _point_name(point)[0]
     return {"intervention": NONE if name == THRESHOLDS else name}
 
@@ -474,32 +458,32 @@ def _hint(point: Point) -> str:
     return f"{name}: error {error}, gap {gap}, {point['tasks']} tasks"
 
 
-def _frontier_table(points: Sequence[Point]) -> Details:
+def _frontier_table(points: Sequence[Point]) -> model.Details:
     """Return the numbers of the picture."""
     table = table_of(
         points,
         [
-            (lambda point: _point_name(point)[0], Column("intervention")),
-            (lambda point: _point_name(point)[1], Column("strength")),
-            (lambda point: gap_label(point["gap_metric"]), Column("gap of")),
-            ("error", Column("error, change", "estimate", decimals=4)),
-            ("gap", Column("gap, change", "estimate", decimals=4)),
-            ("tasks", Column("tasks", "count")),
-            ("families", Column("families", "count")),
-            (need_text, Column("group at prediction")),
+            (lambda point: _point_name(point)[0], model.Column("intervention")),
+            (lambda point: _point_name(point)[1], model.Column("strength")),
+            (lambda point: gap_label(point["gap_metric"]), model.Column("gap of")),
+            ("error", model.Column("error, change", "estimate", decimals=4)),
+            ("gap", model.Column("gap, change", "estimate", decimals=4)),
+            ("tasks", model.Column("tasks", "count")),
+            ("families", model.Column("families", "count")),
+            (_need_text, model.Column("group at prediction")),
         ],
         by="",
         caption="change: the mean over families, both intervals of a row together at 95 %",
         sortable=True,
         tags=[{"metric": point["gap_metric"], **_point_tags(point)} for point in points],
     )
-    return Details("The numbers of the picture", [table])
+    return model.Details("The numbers of the picture", [table])
 
 
-def ranks_section(findings: Findings, first: str) -> Section:
+def ranks_section(findings: Findings, first: str) -> model.Section:
     """Return the ranking in every metric, that of `first` and of the error open."""
-    blocks: list[Block] = [
-        Items(
+    blocks: list[model.Block] = [
+        model.Items(
             [
                 "An approach is a learner with an intervention and an uncertainty method.",
                 "Compared is the mean over families, each of which counts alike; the tasks of a "
@@ -514,9 +498,9 @@ def ranks_section(findings: Findings, first: str) -> Section:
         metric = find(standing.metric)
         direction = metric.direction if metric else ""
         blocks.append(
-            Details(
+            model.Details(
                 metric_label(standing.metric),
-                [Items(standing.sentences), _ranks_table(standing, findings)],
+                [model.Items(standing.sentences), _ranks_table(standing, findings)],
                 remark=f"{direction}; {len(standing.answer.best)} may be the best",
                 name=f"ranks-{standing.metric}",
                 style="metric",
@@ -526,10 +510,12 @@ def ranks_section(findings: Findings, first: str) -> Section:
         )
     ranked = findings.standings
     few = [{"metric": standing.metric, **row} for standing in ranked for row in standing.few]
-    return Section("Ranks", [*blocks, *([_few_tasks(findings, few)] if few else [])], name="ranks")
+    return model.Section(
+        "Ranks", [*blocks, *([_few_tasks(findings, few)] if few else [])], name="ranks"
+    )
 
 
-def _ranks_table(standing: MetricStandings, findings: Findings, **about: Any) -> Table:
+def _ranks_table(standing: MetricStandings, findings: Findings, **about: Any) -> model.Table:
     """Return the ranking in one metric, with what each approach costs."""
     own = {row["name"]: row for row in findings.approaches}
 
@@ -542,26 +528,29 @@ def _ranks_table(standing: MetricStandings, findings: Findings, **about: Any) ->
         reference=standing.reference,
         noun="approach",
         more=[
-            ("tasks", Column("tasks", "count", left_out=1)),
-            (cost, Column("cost", "number", 2, left_out=7)),
-            (lambda row: need_text(own[row["method"]]), Column("group at prediction", left_out=8)),
+            ("tasks", model.Column("tasks", "count", left_out=1)),
+            (cost, model.Column("cost", "number", 2, left_out=7)),
+            (
+                lambda row: _need_text(own[row["method"]]),
+                model.Column("group at prediction", left_out=8),
+            ),
         ],
         tags=[tags_of(own[row["method"]]) for row in standing.rows],
         **{"most": 0, **about},
     )
 
 
-def _few_tasks(findings: Findings, few: Sequence[Mapping[str, Any]]) -> Details:
+def _few_tasks(findings: Findings, few: Sequence[Mapping[str, Any]]) -> model.Details:
     """Return the results of approaches that were run on too few tasks to be ranked."""
     own = {row["name"]: row for row in findings.approaches}
     table = table_of(
         few,
         [
-            (lambda row: metric_label(row["metric"]), Column("metric")),
-            ("approach", Column("approach")),
-            (("difference", "lower", "upper"), Column("difference", "estimate")),
-            ("tasks", Column("tasks", "count")),
-            ("families", Column("families", "count")),
+            (lambda row: metric_label(row["metric"]), model.Column("metric")),
+            ("approach", model.Column("approach")),
+            (("difference", "lower", "upper"), model.Column("difference", "estimate")),
+            ("tasks", model.Column("tasks", "count")),
+            ("families", model.Column("families", "count")),
         ],
         by="",
         caption=(
@@ -572,16 +561,16 @@ def _few_tasks(findings: Findings, few: Sequence[Mapping[str, Any]]) -> Details:
         sortable=True,
         tags=[{**tags_of(own[row["approach"]]), "metric": row["metric"]} for row in few],
     )
-    return Details(
+    return model.Details(
         "Run on few tasks",
-        [*map(Paragraph, few_tasks_sentences(findings)), table],
+        [*map(model.Paragraph, few_tasks_sentences(findings)), table],
         remark="not ranked",
         name="ranks-few-tasks",
         style="metric",
     )
 
 
-def cost_section(findings: Findings, gap: str, style_of: Styles) -> Section:
+def _cost_section(findings: Findings, gap: str, style_of: Styles) -> model.Section:
     """Return the section on cost: seconds of every approach, beside its error and one gap."""
     by_metric = {
         standing.metric: {row["method"]: row for row in standing.rows}
@@ -593,12 +582,12 @@ def cost_section(findings: Findings, gap: str, style_of: Styles) -> Section:
         key=lambda row: (isnan(row["relative_cost"]), row["relative_cost"], row["name"]),
     )
     columns: list[Any] = [
-        ("name", Column("approach")),
-        ("tasks", Column("tasks", "count")),
-        ("relative_cost", Column("cost", "number", decimals=2)),
-        ("fit_seconds", Column("fit seconds", "number")),
-        ("predict_seconds", Column("predict seconds", "number")),
-        (need_text, Column("group at prediction")),
+        ("name", model.Column("approach")),
+        ("tasks", model.Column("tasks", "count")),
+        ("relative_cost", model.Column("cost", "number", decimals=2)),
+        ("fit_seconds", model.Column("fit seconds", "number")),
+        ("predict_seconds", model.Column("predict seconds", "number")),
+        (_need_text, model.Column("group at prediction")),
     ]
     caption = (
         "seconds of one processor for a split, medians over tasks; cost: over those of "
@@ -611,14 +600,14 @@ def cost_section(findings: Findings, gap: str, style_of: Styles) -> Section:
         "group must be known when they are decided about, which law or data may forbid."
     )
     picture = _cost_figure(ordered, by_metric, style_of)
-    return Section("Cost and benefit", [Paragraph(text), picture, table], name="cost")
+    return model.Section("Cost and benefit", [model.Paragraph(text), picture, table], name="cost")
 
 
 def _cost_figure(
     approaches: Sequence[Mapping[str, Any]],
     by_metric: Mapping[str, Mapping[str, Mapping[str, Any]]],
     style_of: Styles,
-) -> Figure:
+) -> model.Figure:
     """Return a panel for each metric: the difference from the reference against the cost."""
     panels = []
     for metric, row_of in by_metric.items():
@@ -639,7 +628,9 @@ def _cost_figure(
         "Every point is an approach: its difference from the reference against its cost in powers "
         "of ten. Lower left is better. The pointer shows its name."
     )
-    return Figure("Benefit against cost", svg=svg, more=more, caption=caption, name="cost-figure")
+    return model.Figure(
+        "Benefit against cost", svg=svg, more=more, caption=caption, name="cost-figure"
+    )
 
 
 # The single tasks: the means of every approach over the repeats.
@@ -727,11 +718,11 @@ class BoardTable:
         return rows[plain | relaxed]
 
     @cached_property
-    def filters(self) -> list[PageFilter]:
+    def filters(self) -> list[model.PageFilter]:
         """The filters of the page: those with more than one value."""
         columns = {"family": "family of data", **{part: part for part in PARTS}}
         columns["method"] = "uncertainty method"
-        filters: list[PageFilter] = [
+        filters: list[model.PageFilter] = [
             (name, label, [(value, value) for value in sorted(self.table[name].unique())])
             for name, label in columns.items()
         ]
@@ -786,13 +777,13 @@ def gap_label(name: str) -> str:
     return label if "gap" in label else f"{label} gap"
 
 
-def tags_of(row: Mapping[str, Any]) -> Tags:
+def tags_of(row: Mapping[str, Any]) -> model.Tags:
     """Return the tags by which the page's filters find an approach."""
     needs = "yes" if row["group_at_prediction"] else "no"
     return {**{part: str(row[part]) for part in PARTS}, "group": needs}
 
 
-def need_text(row: Mapping[str, Any]) -> str:
+def _need_text(row: Mapping[str, Any]) -> str:
     """Return whether somebody's group must be known to predict, in words."""
     return "needed" if row["group_at_prediction"] else "not needed"
 
@@ -800,27 +791,27 @@ def need_text(row: Mapping[str, Any]) -> str:
 # The tasks of the leaderboard, one by one: the facts, the picture and the table of each.
 
 
-def tasks_section(board: BoardTable) -> Section:
+def _tasks_section(board: BoardTable) -> model.Section:
     """Return the section of all tasks: their facts side by side, then each by itself."""
     text = (
         "A task is a data set with the attribute whose groups are compared. Data sets that share "
         "their people or their source are of one family, and count as relatives, not as "
         "independent evidence."
     )
-    blocks: list[Block] = [Paragraph(text), _facts(board)]
+    blocks: list[model.Block] = [model.Paragraph(text), _facts(board)]
     blocks += [_details(task, board) for task in board.tasks]
-    return Section("Data sets", blocks, name="data-sets")
+    return model.Section("Data sets", blocks, name="data-sets")
 
 
-def _facts(board: BoardTable) -> Table:
+def _facts(board: BoardTable) -> model.Table:
     """Return the table of facts about the tasks."""
 
-    def fact(name: str, title: str, kind: Any = "count", **how: Any) -> tuple[Any, Column]:
+    def fact(name: str, title: str, kind: Any = "count", **how: Any) -> tuple[Any, model.Column]:
         def value(task: TaskMeans) -> float | None:
             found = task.first.get(name)
             return None if found is None or pd.isna(found) else float(found)
 
-        return value, Column(title, kind, **how)
+        return value, model.Column(title, kind, **how)
 
     def approaches(task: TaskMeans) -> int:
         return int(board.shown(task)["setting"].eq("").sum())
@@ -828,15 +819,15 @@ def _facts(board: BoardTable) -> Table:
     return table_of(
         board.tasks,
         [
-            (lambda task: TableCell(task.title, link=f"#{task.name}"), Column("task")),
-            (lambda task: task.first["family"], Column("family")),
+            (lambda task: model.TableCell(task.title, link=f"#{task.name}"), model.Column("task")),
+            (lambda task: task.first["family"], model.Column("family")),
             fact("rows", "rows"),
             fact("features", "features"),
             fact("positive_share", "base rate", "number", decimals=2),
             fact("smallest_group_share", "smallest group", "number", decimals=2),
             fact("groups", "groups"),
-            (approaches, Column("approaches", "count")),
-            ("repeats", Column("repeats", "count")),
+            (approaches, model.Column("approaches", "count")),
+            ("repeats", model.Column("repeats", "count")),
         ],
         by="",
         caption="base rate: the share of label 1; smallest group: its share of the rows",
@@ -845,23 +836,25 @@ def _facts(board: BoardTable) -> Table:
     )
 
 
-def _details(task: TaskMeans, board: BoardTable) -> Details:
+def _details(task: TaskMeans, board: BoardTable) -> model.Details:
     """Return a task with its facts, its figure, and the tables of its approaches."""
     rows = board.shown(task).sort_values(ERROR, kind="stable")
-    picture = task_figure(task, board)
+    picture = _task_figure(task, board)
     is_plain = rows["setting"] == ""
     approaches, relaxed = rows[is_plain], rows[~is_plain]
-    blocks: list[Block] = [*([picture] if picture else []), _table(approaches, board)]
+    blocks: list[model.Block] = [*([picture] if picture else []), _table(approaches, board)]
     if len(relaxed):
         title = f"The {len(relaxed)} with {THRESHOLDS}"
-        blocks.append(Details(title, [_table(relaxed, board)]))
+        blocks.append(model.Details(title, [_table(relaxed, board)]))
     several = "s" if task.repeats != 1 else ""
     remark = f"{len(approaches)} approaches, fitted on {task.repeats} split{several} each"
     tags = {"family": str(task.first["family"])}
-    return Details(task.title, blocks, remark=remark, name=task.name, style="metric", tags=tags)
+    return model.Details(
+        task.title, blocks, remark=remark, name=task.name, style="metric", tags=tags
+    )
 
 
-def _table(rows: pd.DataFrame, board: BoardTable) -> Table:
+def _table(rows: pd.DataFrame, board: BoardTable) -> model.Table:
     """Return the table of approaches on a task."""
     metrics = [name for name in _SHOWN if name in board.metrics and rows[name].notna().any()]
     approaches: list[dict[str, Any]] = rows.to_dict("records")
@@ -871,13 +864,13 @@ def _table(rows: pd.DataFrame, board: BoardTable) -> Table:
         return total if total == total else None
 
     columns: list[Any] = [
-        (approach_name, Column("approach")),
+        (approach_name, model.Column("approach")),
         *(
-            ((name, f"{name} lower", f"{name} upper"), Column(metric_label(name), "estimate"))
+            ((name, f"{name} lower", f"{name} upper"), model.Column(metric_label(name), "estimate"))
             for name in metrics
         ),
-        (seconds, Column("CPU seconds", "number", decimals=2)),
-        (need_text, Column("group at prediction")),
+        (seconds, model.Column("CPU seconds", "number", decimals=2)),
+        (_need_text, model.Column("group at prediction")),
     ]
     caption = (
         "mean over the repeats, and its 95 % interval for these fits on new people (Nadeau and "
@@ -887,10 +880,10 @@ def _table(rows: pd.DataFrame, board: BoardTable) -> Table:
     return table_of(approaches, columns, by="", caption=caption, sortable=True, tags=tags)
 
 
-def task_figure(task: TaskMeans, board: BoardTable) -> Figure | None:
+def _task_figure(task: TaskMeans, board: BoardTable) -> model.Figure | None:
     """Return error against every gap: one point per approach, one style per intervention."""
     rows = board.shown(task)
-    style_of = styles_of(board)
+    style_of = _styles_of(board)
     points = {gap: list(_points(rows, gap, style_of)) for gap in board.gaps}
     panels = [
         Panel(shown, "error rate", gap_label(gap), from_zero="y")
@@ -906,7 +899,7 @@ def task_figure(task: TaskMeans, board: BoardTable) -> Figure | None:
         "The pointer shows its name."
     )
     title = f"Error against gaps, {task.title}"
-    return Figure(title, svg=svg, more=more, caption=caption, name=f"task-{task.name}")
+    return model.Figure(title, svg=svg, more=more, caption=caption, name=f"task-{task.name}")
 
 
 def _points(rows: pd.DataFrame, gap: str, style_of: Styles) -> Iterator[Series]:
@@ -936,7 +929,7 @@ def key_of(
     ]
 
 
-def styles_of(board: BoardTable) -> Styles:
+def _styles_of(board: BoardTable) -> Styles:
     """Return the colour and the shape of every intervention, the same in all pictures of a page.
 
     Approaches without an intervention are black.
@@ -954,43 +947,46 @@ TABLE, MEANS = "table.csv.gz", "means.csv"
 _DECIMALS = 6  # of numbers in files
 
 
-def origin_section(
+def _origin_section(
     board: BoardTable,
     runs: Sequence[Run],
     drawn: Sequence[str],
     command: str,
-) -> Section:
+) -> model.Section:
     """Return the section on how the page was made, and what can be downloaded."""
     rows, several = count(len(board.table)), count(sum(len(task.rows) for task in board.tasks))
-    files: list[Text] = [
+    files: list[model.Text] = [
         (
-            Link(TABLE, TABLE),
+            model.Link(TABLE, TABLE),
             ", ",
-            Link(APPROACHES, APPROACHES),
+            model.Link(APPROACHES, APPROACHES),
             f": every task, approach and repeat, {rows} rows; add=[{APPROACHES}] shows these "
             "beside other runs.",
         ),
-        (Link(MEANS, MEANS), f": means over the repeats with their intervals, {several} rows."),
-        (Link("index.json", "index.json"), ": the findings of this page."),
+        (
+            model.Link(MEANS, MEANS),
+            f": means over the repeats with their intervals, {several} rows.",
+        ),
+        (model.Link("index.json", "index.json"), ": the findings of this page."),
     ]
-    pictures: list[Text] = [(Link(name, picture_file(name)),) for name in drawn]
-    blocks: list[Block] = [
-        Paragraph(
+    pictures: list[model.Text] = [(model.Link(name, _picture_file(name)),) for name in drawn]
+    blocks: list[model.Block] = [
+        model.Paragraph(
             "The statistics rest on the files below alone: whoever doubts one can repeat it."
         ),
-        Items(files),
-        Details(f"The {len(drawn)} pictures as SVG", [Items(pictures)]),
-        Section("How it was made", list(_making(board, runs, command))),
+        model.Items(files),
+        model.Details(f"The {len(drawn)} pictures as SVG", [model.Items(pictures)]),
+        model.Section("How it was made", list(_making(board, runs, command))),
     ]
-    return Section("Download and origin", blocks, name="origin")
+    return model.Section("Download and origin", blocks, name="origin")
 
 
-def picture_file(name: str) -> str:
+def _picture_file(name: str) -> str:
     """Return a link to a picture's file beside the page."""
     return f"figures/{name}.svg"
 
 
-def _making(board: BoardTable, runs: Sequence[Run], command: str) -> Iterator[Block]:
+def _making(board: BoardTable, runs: Sequence[Run], command: str) -> Iterator[model.Block]:
     """Yield what the fits cost, and the command that makes the page again."""
     used = set(board.table["run"])
     used_runs = [run for run in runs if run.id in used]
@@ -1000,11 +996,11 @@ def _making(board: BoardTable, runs: Sequence[Run], command: str) -> Iterator[Bl
     time = f"{hours:.1f} hours" if hours >= 2 else f"{count(60 * hours)} minutes"
     others = len(used) - len({run.id for run in used_runs})
     of_tables = f", and {count(others)} runs of tables" if others else ""
-    yield Paragraph(
+    yield model.Paragraph(
         f"{count(fits)} fits in {count(len(used_runs))} runs{of_tables}, {time} of one processor "
         f"in fitting and predicting. Written with fairbench {VERSION}."
     )
-    yield Commands([command])
+    yield model.Commands([command])
 
 
 def downloads(board: BoardTable, drawings: Mapping[str, str]) -> dict[str, str]:
@@ -1015,13 +1011,8 @@ def downloads(board: BoardTable, drawings: Mapping[str, str]) -> dict[str, str]:
         ignore_index=True,
     )
     means = means[[*facts, *means.columns[: -len(facts)]]]
-    pictures = {picture_file(name): svg for name, svg in drawings.items()}
+    pictures = {_picture_file(name): svg for name, svg in drawings.items()}
     return {MEANS: _csv(means).decode(), **pictures}
-
-
-def whole_table(board: BoardTable) -> bytes:
-    """Return the table, one row per repeat, as compressed CSV; equal tables give equal bytes."""
-    return gzip.compress(_csv(board.table), 6, mtime=0)
 
 
 def _csv(table: pd.DataFrame) -> bytes:

@@ -28,19 +28,7 @@ from fairbench.core.errors import UserError, check_choice
 from fairbench.core.options import refuse_former_names, typed_values
 from fairbench.core.text import count, csv_text, file_name, interval, shortened, two_digits
 from fairbench.reporting.charts import forest
-from fairbench.reporting.document.model import (
-    Block,
-    Column,
-    Details,
-    Document,
-    ExecutiveSummary,
-    Figure,
-    Paragraph,
-    Section,
-    Table,
-    Verdict,
-    made_from,
-)
+from fairbench.reporting.document import model
 from fairbench.reporting.document.writing import DocumentReport
 from fairbench.reporting.group_tables import bars, table_of
 from fairbench_rank.new_tasks import FEW, MOST_OF_FEW
@@ -169,7 +157,7 @@ def report_of(options: RankOptions, source: Any = None) -> RankReport:
         options = as_read(options, read)
     table = read_scores(options, source, read)
     rankings = tuple(answers(table, options))
-    return RankReport(rank_document(table, rankings, options), rankings)
+    return RankReport(_rank_document(table, rankings, options), rankings)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -247,30 +235,34 @@ class RankReport(DocumentReport):
         return by_score[score].difference(first, second)
 
 
-def rank_document(table: ScoreTable, rankings: Sequence[Ranking], options: RankOptions) -> Document:
+def _rank_document(
+    table: ScoreTable, rankings: Sequence[Ranking], options: RankOptions
+) -> model.Document:
     """Return the report on the rankings."""
     several = len(rankings) > 1
     summary = _summary(table, rankings, options)
-    sections: list[Section] = []
+    sections: list[model.Section] = []
     for answer in rankings:
         prefix = f"{answer.scores.score}: " if several else ""
         sections.append(
-            Section(f"{prefix}Ranks", [rank_table(answer, title=f"Ranks by {answer.scores.score}")])
+            model.Section(
+                f"{prefix}Ranks", [rank_table(answer, title=f"Ranks by {answer.scores.score}")]
+            )
         )
         if options.pair:
             pair = _pair_table(answer, [vars(answer.difference(*options.pair))])
-            sections.append(Section(f"{prefix}{' and '.join(options.pair)}", [pair]))
+            sections.append(model.Section(f"{prefix}{' and '.join(options.pair)}", [pair]))
         if answer.plans:
             sections.append(
-                Section(f"{prefix}What is not resolved", list(_open_questions(answer, table)))
+                model.Section(f"{prefix}What is not resolved", list(_open_questions(answer, table)))
             )
-        sections.append(Section(f"{prefix}Pairs", [_pairs(answer)]))
+        sections.append(model.Section(f"{prefix}Pairs", [_pairs(answer)]))
     files = {}
     for answer in rankings:
         if len(answer.paired.first) <= _MOST_PAIRS:
             name = f"pairs-{answer.scores.score}.csv" if several else "pairs.csv"
             files[file_name(name)] = csv_text(_pair_frame(answer))
-    return Document(
+    return model.Document(
         f"Ranking of {options.path.name}: {shape(table, options)}",
         sections,
         verdict=_verdict(table, summary),
@@ -279,22 +271,22 @@ def rank_document(table: ScoreTable, rankings: Sequence[Ranking], options: RankO
         data=_data(table, rankings, options),
         files=files,
         summary=summary,
-        made=made_from(options.path, options.seed),
+        made=model.made_from(options.path, options.seed),
     )
 
 
-def _verdict(table: ScoreTable, summary: ExecutiveSummary) -> Verdict | None:
+def _verdict(table: ScoreTable, summary: model.ExecutiveSummary) -> model.Verdict | None:
     """Return the warnings, with all findings if the first page has no room for them."""
     warning = " ".join(table.warnings)
     first_page = summary.shortened()
     if first_page.found == summary.found and first_page.still_open == summary.still_open:
-        return Verdict((), (), warning=warning) if warning else None
-    return Verdict(summary.found, summary.still_open, warning=warning)
+        return model.Verdict((), (), warning=warning) if warning else None
+    return model.Verdict(summary.found, summary.still_open, warning=warning)
 
 
 def _summary(
     table: ScoreTable, rankings: Sequence[Ranking], options: RankOptions
-) -> ExecutiveSummary:
+) -> model.ExecutiveSummary:
     """Return the first page: what was found, what is open, and what to do about it."""
     leading = rankings[0]
     several = len(rankings) > 1
@@ -309,7 +301,7 @@ def _summary(
         todo += [f"{prefix}{sentence}" for sentence in resolving_sentences(answer, _cells(table))]
     told_of_new = any(answer.new is not None for answer in rankings)
     words, unseen = "all scores" if several else "", map(unseen_in_words, rankings)
-    return ExecutiveSummary(
+    return model.ExecutiveSummary(
         findings,
         sure=[simultaneous_sentences(words, on_new_tasks=told_of_new, unseen=unseen)],
         todo=todo,
@@ -350,7 +342,7 @@ def rank_table(
     short: bool = False,
     more: Sequence[Any] = (),
     **about: Any,
-) -> Table:
+) -> model.Table:
     """Return the table of ranks; a short one, without caption and bars, is for a summary.
 
     Parameters
@@ -379,29 +371,26 @@ def rank_table(
 
     ends_of, interval_column = _ends_column(decimals, left_out=1)
 
-    def interval_text(row: Mapping[str, Any]) -> Any:
-        return None if row["method"] == base else ends_of(row)
-
     def near_percent(row: Mapping[str, Any]) -> str:
         return near_in_words(answer, place[row["method"]], " or more", "")
 
     columns: list[Any] = [
-        (rank_range, Column("rank", right=True)),
-        ("method", Column(noun, heads=True)),
-        (lambda row: "yes" if row["may_be_best"] else "", Column("may be best", left_out=2)),
-        ("mean", Column(f"mean {answer.scores.score}", "number", decimals=decimals)),
-        (difference, Column(f"minus the {named}", "signed", decimals=decimals, left_out=3)),
-        (interval_text, interval_column),
+        (rank_range, model.Column("rank", right=True)),
+        ("method", model.Column(noun, heads=True)),
+        (lambda row: "yes" if row["may_be_best"] else "", model.Column("may be best", left_out=2)),
+        ("mean", model.Column(f"mean {answer.scores.score}", "number", decimals=decimals)),
+        (difference, model.Column(f"minus the {named}", "signed", decimals=decimals, left_out=3)),
+        (lambda row: None if row["method"] == base else ends_of(row), interval_column),
     ]
     if not short:
-        columns.append((lambda row: bar_of[row["method"]], Column("", "bar", page_only=True)))
+        columns.append((lambda row: bar_of[row["method"]], model.Column("", "bar", page_only=True)))
     if answer.new is not None:
-        columns.append((near_percent, Column(f"% {near}", right=True)))
+        columns.append((near_percent, model.Column(f"% {near}", right=True)))
     if answer.new is not None and not short:
-        best = Column("% best", "number", decimals=0, left_out=5)
+        best = model.Column("% best", "number", decimals=0, left_out=5)
         columns.append((lambda row: 100 * row["best_on_new"], best))
     if len(np.unique(answer.ran)) > 1:
-        columns.append((units, Column(units, "count", left_out=4)))
+        columns.append((units, model.Column(units, "count", left_out=4)))
     caption = (
         f"rank: the ranks that each {noun} can have, simultaneously; minus the {named}: mean "
         f"difference from {shortened(base, 40)}"
@@ -427,7 +416,7 @@ def _decimals(answer: Ranking) -> int:
     return int(np.clip(np.ceil(1 - np.log10(answer.epsilon)), 0, 6))
 
 
-def ends_in_words(lower: float, upper: float, decimals: int) -> str:
+def _ends_in_words(lower: float, upper: float, decimals: int) -> str:
     """Return an interval in words; one end or both may be unknown."""
     if isfinite(lower) and isfinite(upper):
         return interval(lower, upper, decimals)
@@ -438,25 +427,25 @@ def ends_in_words(lower: float, upper: float, decimals: int) -> str:
     return "not known"
 
 
-def _ends_column(decimals: int, **how: Any) -> tuple[Any, Column]:
+def _ends_column(decimals: int, **how: Any) -> tuple[Any, model.Column]:
     """Return the column of a row's interval."""
-    column = Column("simultaneous 95 %", right=True, **how)
-    return lambda row: ends_in_words(row["lower"], row["upper"], decimals), column
+    column = model.Column("simultaneous 95 %", right=True, **how)
+    return lambda row: _ends_in_words(row["lower"], row["upper"], decimals), column
 
 
-def _pair_table(answer: Ranking, rows: Sequence[Mapping[str, Any]]) -> Table:
+def _pair_table(answer: Ranking, rows: Sequence[Mapping[str, Any]]) -> model.Table:
     """Return the table of differences of pairs of methods."""
     decimals = _decimals(answer)
     units = PLURALS[answer.unit]
     return table_of(
         rows,
         [
-            ("first", Column("first", heads=True)),
-            ("second", Column("second")),
-            ("value", Column("first - second", "signed", decimals=decimals)),
+            ("first", model.Column("first", heads=True)),
+            ("second", model.Column("second")),
+            ("value", model.Column("first - second", "signed", decimals=decimals)),
             _ends_column(decimals),
-            ("units", Column(units, "count", left_out=1)),
-            ("verdict", Column("the first is")),
+            ("units", model.Column(units, "count", left_out=1)),
+            ("verdict", model.Column("the first is")),
         ],
         by="",
         most=_MOST_ROWS,
@@ -464,7 +453,7 @@ def _pair_table(answer: Ranking, rows: Sequence[Mapping[str, Any]]) -> Table:
     )
 
 
-def _pairs(answer: Ranking) -> Details:
+def _pairs(answer: Ranking) -> model.Details:
     """Return a folded table of the first pairs, and the file that holds all pairs."""
     pairs = len(answer.paired.first)
     rows: list[dict[str, Any]] = answer.pairs[:_SHOWN_PAIRS].to_dict("records")
@@ -472,11 +461,11 @@ def _pairs(answer: Ranking) -> Details:
     if pairs > len(rows):
         where = "pairs.csv" if pairs <= _MOST_PAIRS else "Python, report.difference(A, B)"
         remark = f"The first {count(len(rows))} of {count(pairs)}; the others are in {where}."
-    note = [Paragraph(remark, "note")] if remark else []
-    return Details(f"All pairs ({count(pairs)})", [*note, _pair_table(answer, rows)])
+    note = [model.Paragraph(remark, "note")] if remark else []
+    return model.Details(f"All pairs ({count(pairs)})", [*note, _pair_table(answer, rows)])
 
 
-def _open_questions(answer: Ranking, table: ScoreTable) -> Iterator[Block]:
+def _open_questions(answer: Ranking, table: ScoreTable) -> Iterator[model.Block]:
     """Yield the table of what would resolve each open pair, and the number of rivals left out."""
     cells, decimals, units = _cells(table), _decimals(answer), PLURALS[answer.unit]
     has_noise, has_cost = (
@@ -496,21 +485,21 @@ def _open_questions(answer: Ranking, table: ScoreTable) -> Iterator[Block]:
         return f"{max(times, 1):.2g} times" if isfinite(times) else "no number"
 
     columns: list[Any] = [
-        ("first", Column("first", heads=True)),
-        ("second", Column("second", heads=True)),
-        ("difference", Column("first - second", "signed", decimals=decimals, left_out=4)),
+        ("first", model.Column("first", heads=True)),
+        ("second", model.Column("second", heads=True)),
+        ("difference", model.Column("first - second", "signed", decimals=decimals, left_out=4)),
         _ends_column(decimals, left_out=1),
-        ("units", Column(f"{units} now", "count", left_out=2)),
-        (units_needed, Column(f"{units} needed", right=True)),
+        ("units", model.Column(f"{units} now", "count", left_out=2)),
+        (units_needed, model.Column(f"{units} needed", right=True)),
     ]
     caption = (
         f"{units} needed: in all, to tell the two apart in four of five such benchmarks if they "
         f"truly differ by {answer.epsilon:g}, with all pairs compared"
     )
     if has_noise:
-        share = Column(f"% of {cells}", "number", decimals=0, left_out=3)
+        share = model.Column(f"% of {cells}", "number", decimals=0, left_out=3)
         columns += [
-            (times_as_many, Column(f"or {cells}", right=True)),
+            (times_as_many, model.Column(f"or {cells}", right=True)),
             (lambda plan: 100 * plan["noise"], share),
         ]
         caption += (
@@ -518,17 +507,17 @@ def _open_questions(answer: Ranking, table: ScoreTable) -> Iterator[Block]:
             "of the variance is their noise"
         )
     if has_cost:
-        columns.append(("cost", Column("cost", "count", left_out=1)))
+        columns.append(("cost", model.Column("cost", "count", left_out=1)))
         caption += "; cost: of what is missing, for all methods named here"
     several = len(answer.best) > 1
     title = "What would settle which is the best" if several else "What would tell neighbours apart"
     yield table_of(answer.plans, columns, by="", caption=caption, title=title)
     hidden = len(answer.best) - 1 - len(answer.plans)
     if hidden > 0:
-        yield Paragraph(f"{count(hidden)} more methods may be the best.", "note")
+        yield model.Paragraph(f"{count(hidden)} more methods may be the best.", "note")
 
 
-def _figure(answer: Ranking) -> Figure | None:
+def _figure(answer: Ranking) -> model.Figure | None:
     """Draw differences from the best-looking method."""
     rows = answer.rows()[1:_DRAWN]
     ends = [(row["lower"], row["upper"]) for row in rows]
@@ -549,7 +538,7 @@ def _figure(answer: Ranking) -> Figure | None:
         decimals=_decimals(answer),
     )  # fmt: skip
     caption = "95 % intervals of all pairs at once; shaded: what makes no difference"
-    return Figure(title, svg=svg, name="differences", caption=caption)
+    return model.Figure(title, svg=svg, name="differences", caption=caption)
 
 
 def _notes(table: ScoreTable, rankings: Sequence[Ranking], options: RankOptions) -> Iterator[str]:

@@ -284,7 +284,7 @@ def answers(
 
 
 @dataclass(frozen=True, eq=False)
-class UnitsOfMean:
+class _UnitsOfMean:
     """The levels of a mean: cells are averaged into groups, and groups into units.
 
     Attributes
@@ -303,24 +303,24 @@ class UnitsOfMean:
     name: str
 
 
-def units_of(table: ScoreTable, options: RankOptions) -> UnitsOfMean:
+def units_of(table: ScoreTable, options: RankOptions) -> _UnitsOfMean:
     """Return the units of a table: families, tasks or questions."""
     cells = np.arange(len(table.task))
     if options.about == THESE and table.questions and table.tasks:
-        return UnitsOfMean(cells, cells, True, table.task, "question")
+        return _UnitsOfMean(cells, cells, True, table.task, "question")
     name = "family" if table.families else "task" if table.tasks else "question"
     if table.families and not table.tasks and options.mean != TASKS:
         # Questions of a family without tasks: each family is a task of its questions.
         families = np.arange(len(table.families))
-        return UnitsOfMean(table.family[table.task], families, True, None, name)
-    return UnitsOfMean(table.task, table.family, options.mean != TASKS, None, name)
+        return _UnitsOfMean(table.family[table.task], families, True, None, name)
+    return _UnitsOfMean(table.task, table.family, options.mean != TASKS, None, name)
 
 
 def _rank_by(
     table: ScoreTable,
     scores: Scores,
     options: RankOptions,
-    units: UnitsOfMean,
+    units: _UnitsOfMean,
     error_rate: float,
 ) -> Ranking:
     """Return the ranking by one score, without plans, with family-wise error rate `error_rate`."""
@@ -343,12 +343,12 @@ def _rank_by(
     statements = simultaneous(paired, error_rate=error_rate, generator=generator, flips=flips)
     if binary:
         statements = replace(statements, limits=_binary_limits(values, paired, statements))
-    means, units_of_method = adjusted_means(
+    means, units_of_method = _adjusted_means(
         values, units.group, units.unit, alike=units.equal_weights
     )
     order = _best_first(means, units_of_method, statements.may_be_best)
     epsilon = scores.epsilon if options.epsilon is None else options.epsilon
-    epsilon = usual_epsilon(scores.values) if epsilon is None else epsilon
+    epsilon = _usual_epsilon(scores.values) if epsilon is None else epsilon
     new_task = None
     if units.name != "question":
         task_means = _task_means(values, units.group, len(units.unit))
@@ -431,7 +431,7 @@ def _binary_limits(values: Floats, paired: PairedUnits, statements: Simultaneous
     return agreeing(Limits(paired.means, *ends), statements.p_values <= statements.level)
 
 
-def usual_epsilon(values: Floats) -> float:
+def _usual_epsilon(values: Floats) -> float:
     """Return a negligible difference: 0.01 for shares, 1 for percentages, else by the spread."""
     finite = values[np.isfinite(values)]
     if finite.size and finite.min() >= 0 and finite.max() <= 1:
@@ -453,7 +453,7 @@ def _task_means(values: Floats, group: NDArray[np.intp], tasks: int) -> Floats:
         return sums / sum_by_unit(is_known.astype(float), group, tasks)
 
 
-def adjusted_means(
+def _adjusted_means(
     values: Floats, group: NDArray[np.intp], unit: NDArray[np.intp], *, alike: bool
 ) -> tuple[Floats, NDArray[np.int64]]:
     """Return each method's mean, adjusted for missing units, and the number of units it has.
@@ -485,7 +485,7 @@ def adjusted_means(
     return method_effects + float(unit_effects() @ unit_shares), ran
 
 
-def _with_plans(answer: Ranking, units: UnitsOfMean, most: int) -> Ranking:
+def _with_plans(answer: Ranking, units: _UnitsOfMean, most: int) -> Ranking:
     """Return a ranking with plans for the pairs that matter most.
 
     These are the leader and each rival that may be the best; or, if the best method is settled,
@@ -533,7 +533,7 @@ def _with_plans(answer: Ranking, units: UnitsOfMean, most: int) -> Ranking:
     return replace(answer, plans=plans)
 
 
-def _price(answer: Ranking, units: UnitsOfMean, places: list[int]) -> float:
+def _price(answer: Ranking, units: _UnitsOfMean, places: list[int]) -> float:
     """Return the cost of one further unit for these methods; NaN without costs."""
     if answer.scores.cost is None:
         return nan

@@ -26,21 +26,13 @@ from fairbench.cli.command import components_folder
 from fairbench.cli.jobs import Job, carry_out_jobs, protect_from_collection
 from fairbench.cli.output import print_line
 from fairbench.cli.run import run as run_words
-from fairbench.core import VERSION
+from fairbench.core import VERSION, files
 from fairbench.core.errors import UserError, unknown_name
-from fairbench.core.files import (
-    TEXT,
-    DamagedError,
-    make_folder,
-    read_bytes,
-    sealed_json,
-    unsealed_json,
-    write_text,
-)
 from fairbench.core.text import count, digest, percent, two_digits
 from fairbench.metrics.registry import declared, find
 from fairbench.reporting.document.model import Document, ExecutiveSummary
 from fairbench.results.runs import Run
+from fairbench_rank import sources
 from fairbench_rank.approaches import approach_table
 from fairbench_rank.ranking import (
     PLURALS,
@@ -58,12 +50,6 @@ from fairbench_rank.scores import (
     as_read,
     independent_tasks,
     read_scores,
-)
-from fairbench_rank.sources import (
-    approaches_as_methods,
-    select_approaches_with_enough_tasks,
-    with_methods_and_tasks,
-    with_scores,
 )
 
 if TYPE_CHECKING:
@@ -218,7 +204,7 @@ class _Race:
             self._close(folder / "rounds.json", splits, fits, began)
         reason = self._go_on(folder / "rounds.json")
         answer, *_ = self._answer(self.rounds[-1].wrong)
-        document = resolving_document(answer, self.rounds, self.noise, reason)
+        document = _resolving_document(answer, self.rounds, self.noise, reason)
         print_and_write(document, lambda: folder, "resolve")
         return 0
 
@@ -259,9 +245,9 @@ class _Race:
         best = [name for name in before if name in may_be_best] or list(before)
         seconds = time.monotonic() - began
         self.rounds.append(Round(number, wrong, splits, best, fits, seconds))
-        make_folder(record.parent)
+        files.make_folder(record.parent)
         content = {"noise": [*map(asdict, self.noise)], "rounds": [*map(asdict, self.rounds)]}
-        write_text(record, sealed_json(content))
+        files.write_text(record, files.sealed_json(content))
         return self.rounds[-1]
 
     @property
@@ -305,7 +291,7 @@ class _Race:
     @cached_property
     def _named(self) -> dict[int, tuple[str, str]]:
         """Each job's approach and task, as the ranking calls them."""
-        wide = with_methods_and_tasks(approach_table(list(self.first.values())))
+        wide = sources.with_methods_and_tasks(approach_table(list(self.first.values())))
         about = wide.drop_duplicates("run").set_index("run")[["method", "task"]]
         return {
             index: (str(about.at[run.id, "method"]), str(about.at[run.id, "task"]))
@@ -316,8 +302,8 @@ class _Race:
     def _answer(self, error_rate: float) -> tuple[Ranking, ScoreTable, RankOptions]:
         """Rank the approaches in all of their splits, with family-wise error rate `error_rate`."""
         wide = approach_table(list(self.longest.values()))
-        read = with_scores(approaches_as_methods(wide), [self.metric])
-        read = independent_tasks(select_approaches_with_enough_tasks(read))
+        read = sources.with_scores(sources.approaches_as_methods(wide), [self.metric])
+        read = independent_tasks(sources.select_approaches_with_enough_tasks(read))
         options = as_read(RankOptions(path=Path("experiment"), crashed=LEFT_OUT), read)
         table = read_scores(options, None, read)
         every = len(table.methods)
@@ -341,12 +327,12 @@ class _Race:
         UserError : the file is damaged.
         """
         try:
-            plain = unsealed_json(read_bytes(path, TEXT))
+            plain = files.unsealed_json(files.read_bytes(path, files.TEXT))
             self.noise = [TaskNoise(**values) for values in plain["noise"]]
             self.rounds = [Round(**values) for values in plain["rounds"]]
         except FileNotFoundError:
             pass
-        except (DamagedError, ValueError, TypeError, KeyError) as error:
+        except (files.DamagedError, ValueError, TypeError, KeyError) as error:
             raise UserError(
                 f"{path} is not as it was written: remove it, and rounds are counted anew from the "
                 "finished runs"
@@ -488,7 +474,7 @@ def is_out_of_reach(plan: Mapping[str, Any]) -> bool:
 _SHOWN = 5  # approaches that a sentence names
 
 
-def resolving_document(
+def _resolving_document(
     answer: Ranking,
     rounds: Sequence[Round],
     noise: Sequence[TaskNoise],

@@ -35,16 +35,7 @@ from fairbench.evaluation.table import COSTS
 from fairbench.metrics.registry import find
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import refuse_pack
-from fairbench_rank.approaches import (
-    ABOUT,
-    APPROACH,
-    approach_name,
-    approach_table,
-    epsilon_of,
-    fewest_tasks,
-    is_approaches,
-    read_approaches,
-)
+from fairbench_rank import approaches
 from fairbench_rank.approaches import TASK as TASK_COLUMNS
 
 METHOD, TASK, SPLIT, ITEM, FAMILY = "method", "task", "split", "item", "family"
@@ -215,7 +206,7 @@ def is_binary(values: pd.Series) -> bool:
     return bool(len(present)) and bool(present.isin([0, 1]).all())
 
 
-def distinct_names(
+def _distinct_names(
     names: Sequence[str], settings: Sequence[Mapping[str, Any]], among: Sequence[object]
 ) -> list[str]:
     """Return names, with settings appended to equal names that differ in them.
@@ -228,7 +219,7 @@ def distinct_names(
 
     Examples
     --------
-    >>> distinct_names(["gpt", "gpt", "phi"], [{"shots": 0}, {"shots": 5}, {"shots": 0}], "aaa")
+    >>> _distinct_names(["gpt", "gpt", "phi"], [{"shots": 0}, {"shots": 5}, {"shots": 0}], "aaa")
     ['gpt shots=0', 'gpt shots=5', 'phi']
     """
     of_name: dict[str, list[int]] = {}
@@ -379,7 +370,7 @@ _LOSSES = {"logloss", "rmse", "mse", "mae", "rmsle", "msle"}
 _GOOD = {"auc", "acc", "balacc", "f1", "pac", "r2", "auc_ovo", "auc_ovr"}
 
 
-def format_of_columns(path: Path) -> str:
+def _format_of_columns(path: Path) -> str:
     """Return the format of a table, by its columns; empty if they are of none.
 
     Raises
@@ -390,7 +381,7 @@ def format_of_columns(path: Path) -> str:
     return next((name for name, layout in _LAYOUTS.items() if layout.fits(names)), "")
 
 
-def read_frames(kind: str, paths: Mapping[Path, str]) -> BenchmarkTable:
+def _read_frames(kind: str, paths: Mapping[Path, str]) -> BenchmarkTable:
     """Return the scores of tables of one format together; each file has its name in messages.
 
     Raises
@@ -507,7 +498,7 @@ def _higher(result: pd.Series, metric: pd.Series, notes: list[str]) -> tuple[pd.
 _MOST_FILES = 100_000
 
 
-def files_under(path: Path) -> tuple[dict[Path, str], int]:
+def _files_under(path: Path) -> tuple[dict[Path, str], int]:
     """Return the file, or the files of the folder and of those in it; no link is followed.
 
     What begins with a point is left out.
@@ -545,7 +536,7 @@ def files_under(path: Path) -> tuple[dict[Path, str], int]:
     return {file: str(file.relative_to(path)) for file in files}, links
 
 
-def start_of(path: Path, size: int = 4096) -> bytes:
+def _start_of(path: Path, size: int = 4096) -> bytes:
     """Return the first bytes of a file."""
     with open(opened(path), "rb") as file:
         return file.read(size)
@@ -559,10 +550,10 @@ def read_json(path: Path, name: str) -> Any:
     UserError : it takes more memory than is allowed, or is not JSON.
     OSError : it cannot be read.
     """
-    return parse_json(read_bytes(path, most_memory()), name)
+    return _parse_json(read_bytes(path, most_memory()), name)
 
 
-def parse_json(content: bytes, name: str) -> Any:
+def _parse_json(content: bytes, name: str) -> Any:
     """Return the values of a text in JSON; `name` is that of messages."""
     check_json(content)
     try:
@@ -579,7 +570,7 @@ def parse_json(content: bytes, name: str) -> Any:
         raise DataError(f"{name} is not JSON: {str(error)[:100]}") from error
 
 
-def json_lines(path: Path, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _json_lines(path: Path, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the number of every line, and its values.
 
     Raises
@@ -590,11 +581,11 @@ def json_lines(path: Path, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
     check_memory(2 * len(content), name)
     for line_number, line in enumerate(content.split(b"\n"), 1):
         if line.strip():
-            values = parse_json(line, f"{name}, line {line_number},")
-            yield line_number, as_object(values, f"{name}, line {line_number},")
+            values = _parse_json(line, f"{name}, line {line_number},")
+            yield line_number, _as_object(values, f"{name}, line {line_number},")
 
 
-def as_object(values: Any, name: str) -> dict[str, Any]:
+def _as_object(values: Any, name: str) -> dict[str, Any]:
     """Return values, which must be an object; `name` says what was read, for messages."""
     if not isinstance(values, dict):
         raise DataError(f"{name} is not an object: it is no such log")
@@ -604,7 +595,7 @@ def as_object(values: Any, name: str) -> dict[str, Any]:
 def part_of(values: dict[str, Any], key: str, name: str) -> dict[str, Any]:
     """Return the object under a key; an empty one if there is none."""
     part = values.get(key)
-    return {} if part is None else as_object(part, f"'{key}' of {name}")
+    return {} if part is None else _as_object(part, f"'{key}' of {name}")
 
 
 def text_of(values: Mapping[str, Any], key: str) -> str:
@@ -673,7 +664,7 @@ class _Results:
         """The scores of every task; a group whose tasks have scores is left out."""
         scores, inner = self.part("results"), self.groups
         return {
-            task: as_object(task_scores, f"the results of task '{task}' in {self.name}")
+            task: _as_object(task_scores, f"the results of task '{task}' in {self.name}")
             for task, task_scores in scores.items()
             if not any(name in scores for name in inner.get(task, ()))
         }
@@ -728,19 +719,19 @@ class _Run:
         return "" if is_higher is None else "higher" if is_higher is True else "lower"
 
 
-def is_results(values: Mapping[str, Any]) -> bool:
+def _is_results(values: Mapping[str, Any]) -> bool:
     """Return whether an object in JSON is a results file."""
     return isinstance(values.get("results"), dict) and bool(
         {"configs", "versions", "config", "n-shot"} & {*values}
     )
 
 
-def is_sample(values: Mapping[str, Any]) -> bool:
+def _is_sample(values: Mapping[str, Any]) -> bool:
     """Return whether an object in JSON is a line of samples."""
     return {"doc", "target"} <= {*values} and bool({"resps", "filtered_resps"} & {*values})
 
 
-def read_lm_eval(
+def _read_lm_eval(
     results: Mapping[Path, str],
     samples: Mapping[Path, str],
     root: Path,
@@ -761,7 +752,7 @@ def read_lm_eval(
         were asked different documents under one id.
     """
     read = [
-        _Results(path, name, as_object(read_json(path, name), name))
+        _Results(path, name, _as_object(read_json(path, name), name))
         for path, name in results.items()
     ]
     groups: dict[str, list[str]] = {}
@@ -832,7 +823,7 @@ class _Scored:
 
 def _methods(runs: Sequence[_Run]) -> list[str]:
     """Return the method of each run; refuse two files of one method and task."""
-    methods = distinct_names(
+    methods = _distinct_names(
         [run.model for run in runs], [run.settings for run in runs], [run.task for run in runs]
     )
     seen: dict[tuple[str, str], str] = {}
@@ -880,7 +871,7 @@ def _read_samples(
     documents: dict[tuple[str, str], tuple[str, str]] = {}
     for method, run in zip(_methods(runs), runs, strict=True):
         row_of_item: dict[str, dict[Any, Any]] = {}
-        for line_number, line in json_lines(run.path, run.name):
+        for line_number, line in _json_lines(run.path, run.name):
             where = f"{run.name}, line {line_number}"
             item = line.get("doc_id")
             if isinstance(item, bool) or not isinstance(item, str | int):
@@ -988,9 +979,9 @@ def _format_of(path: Path, name: str, *, alone: bool) -> str:
     values: Any = None
     try:
         if path.suffix in (".jsonl", ".ndjson"):
-            line = start_of(path, 1 << 24).lstrip().partition(b"\n")[0]
+            line = _start_of(path, 1 << 24).lstrip().partition(b"\n")[0]
             if line.startswith(b"{"):
-                values = parse_json(line, f"{name}, line 1,")
+                values = _parse_json(line, f"{name}, line 1,")
         elif path.suffix == ".json":
             values = read_json(path, name)
     except OSError as error:
@@ -1003,21 +994,21 @@ def _format_of(path: Path, name: str, *, alone: bool) -> str:
     if path.suffix in LOGS:
         if not isinstance(values, dict):
             return OTHER
-        return RESULTS if is_results(values) else SAMPLES if is_sample(values) else OTHER
+        return RESULTS if _is_results(values) else SAMPLES if _is_sample(values) else OTHER
     suffixes = [suffix for suffix in path.suffixes if suffix not in _PACKED]
     if not alone and not {*suffixes[-1:]} & _TABLES:
         return OTHER
-    if start_of(path, len(_SQLITE)) == _SQLITE:
+    if _start_of(path, len(_SQLITE)) == _SQLITE:
         raise DataError(
             f"{name} is a database of SQLite; if it is MLflow's, mlflow.search_runs() gives a "
             "table of its runs"
         )
-    return format_of_columns(path) or TABLE
+    return _format_of_columns(path) or TABLE
 
 
 def _read_files(path: Path, *, items: bool | None) -> BenchmarkTable | None:
     """Return all scores of a file, or of the files of a folder, in one format of others."""
-    files, links = files_under(path)
+    files, links = _files_under(path)
     of_format: dict[str, dict[Path, str]] = {}
     for file, name in files.items():
         kind = _format_of(file, name, alone=path.is_file())
@@ -1044,10 +1035,10 @@ def _read_files(path: Path, *, items: bool | None) -> BenchmarkTable | None:
         )
         raise UserError(f"{path} holds results of several formats: {listed}; name a folder of one")
     if results or samples:
-        table = read_lm_eval(results, samples, path, items=items)
+        table = _read_lm_eval(results, samples, path, items=items)
     else:
         [(kind, paths)] = of_format.items()
-        table = read_frames(kind, paths)
+        table = _read_frames(kind, paths)
     notes = []
     if passed:
         more, are = (f" and {len(passed) - 1} more", "are") if len(passed) > 1 else ("", "is")
@@ -1082,13 +1073,13 @@ def benchmark_scores(
     """
     refuse_pack(path)
     left_out = ""
-    if is_approaches(path):
-        wide = read_approaches(path)
+    if approaches.is_approaches(path):
+        wide = approaches.read_approaches(path)
     elif path.is_dir() and len(Catalogue(path)):
         counted, left_out = Catalogue(path).counted(())
         if not len(counted):
             raise UserError(f"{path} has no finished runs to rank; {left_out}".rstrip("; "))
-        wide = approach_table(list(counted))
+        wide = approaches.approach_table(list(counted))
     else:
         read = _read_files(path, items=items)
         return None if read is None else with_scores(read, scores)
@@ -1107,7 +1098,7 @@ def select_approaches_with_enough_tasks(table: BenchmarkTable) -> BenchmarkTable
     names = [score.name for score in table.scores]
     measured = table.frame[table.frame[names].notna().any(axis=1)]
     tasks = measured[TASK].nunique()
-    fewest = fewest_tasks(tasks)
+    fewest = approaches.fewest_tasks(tasks)
     has_score = measured[names].notna().groupby([measured[METHOD], measured[TASK]]).any()
     counts = has_score.groupby(METHOD).sum().min(axis=1)
     enough = counts.reindex(table.frame[METHOD].unique(), fill_value=0) >= fewest
@@ -1129,25 +1120,27 @@ def with_methods_and_tasks(wide: pd.DataFrame) -> pd.DataFrame:
     The columns ``method`` and ``task`` have the names that a ranking uses.
     """
     wide = wide[(wide["setting"] == "").to_numpy()]
-    wide = wide.sort_values([*TASK_COLUMNS, *APPROACH, "seed", "repeat"], kind="stable")
+    wide = wide.sort_values([*TASK_COLUMNS, *approaches.APPROACH, "seed", "repeat"], kind="stable")
     wide = wide.reset_index(drop=True)
-    code = wide.groupby([*APPROACH], sort=False).ngroup().to_numpy()
-    first = wide[~wide.duplicated([*APPROACH])]
-    names = np.array([approach_name(row) for row in first.to_dict("records")], dtype=object)
+    code = wide.groupby([*approaches.APPROACH], sort=False).ngroup().to_numpy()
+    first = wide[~wide.duplicated([*approaches.APPROACH])]
+    names = np.array(
+        [approaches.approach_name(row) for row in first.to_dict("records")], dtype=object
+    )
     return wide.assign(method=names[code], task=wide["dataset"].str.cat(wide["protect"], sep=", "))
 
 
 def approaches_as_methods(wide: pd.DataFrame) -> BenchmarkTable:
     """Return a table of approaches as a table of scores."""
     labelled = with_methods_and_tasks(wide)
-    names = [n for n in wide if n not in (*ABOUT, *COSTS)]
+    names = [n for n in wide if n not in (*approaches.ABOUT, *COSTS)]
     costs = [name for name in COSTS if name in wide]
     split = (
         labelled["seed"].astype(str).str.cat(labelled["repeat"].astype(int).astype(str), sep=".")
     )
     keys = {"method": labelled["method"], "task": labelled["task"], "split": split}
     frame = pd.DataFrame({**keys, "family": labelled["family"], **labelled[[*names, *costs]]})
-    scores = [Score(name, _direction(name), epsilon=epsilon_of(name)) for name in names]
+    scores = [Score(name, _direction(name), epsilon=approaches.epsilon_of(name)) for name in names]
     return BenchmarkTable(tidy(frame, RUNS), RUNS, tuple(scores), tuple(costs))
 
 

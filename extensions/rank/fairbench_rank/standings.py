@@ -25,6 +25,7 @@ from fairbench.evaluation.table import COSTS
 from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import find, label
 from fairbench.reporting.document.forms import finite
+from fairbench_rank import ranking
 from fairbench_rank.approaches import (
     ERROR,
     FACTS,
@@ -39,20 +40,6 @@ from fairbench_rank.approaches import (
     finite_mean,
     mean_differences,
     mean_over_families,
-)
-from fairbench_rank.ranking import (
-    WRONG,
-    Ranking,
-    answers,
-    found_sentences,
-    fresh_sentences,
-    limits_of_cells,
-    near_in_words,
-    new_task_sentences,
-    open_sentences,
-    resolving_sentences,
-    simultaneous_sentences,
-    unseen_in_words,
 )
 from fairbench_rank.scores import HIGHER, LOWER, RankOptions, Scores, ScoreTable
 
@@ -140,7 +127,7 @@ class MetricStandings:
     """
 
     ranked: RankedValues
-    answer: Ranking
+    answer: ranking.Ranking
     few: Sequence[Mapping[str, Any]]
 
     @property
@@ -166,7 +153,7 @@ class MetricStandings:
         rows = self.answer.rows(self.reference)
         for place, (name, row) in enumerate(zip(self.answer.methods, rows, strict=True)):
             row["tasks"] = tasks[name]
-            row["near_percent"] = near_in_words(self.answer, place, " % or more", " %")
+            row["near_percent"] = ranking.near_in_words(self.answer, place, " % or more", " %")
             if name != self.reference:
                 row["families"] = self.answer.difference(name, self.reference).units
         return rows
@@ -176,27 +163,29 @@ class MetricStandings:
         """All sentences on the ranking; which approaches may be the best is stated once."""
         is_said = 1 < len(self.answer.best) < len(self.answer.methods)
         return [
-            *found_sentences(self.answer, _NOUN),
-            *fresh_sentences(self.answer, _NOUN),
-            *new_task_sentences(self.answer, "approach"),
-            *list(open_sentences(self.answer, _NOUN))[is_said:],
+            *ranking.found_sentences(self.answer, _NOUN),
+            *ranking.fresh_sentences(self.answer, _NOUN),
+            *ranking.new_task_sentences(self.answer, "approach"),
+            *list(ranking.open_sentences(self.answer, _NOUN))[is_said:],
             *self.resolving,
         ]
 
     @cached_property
     def resolving(self) -> list[str]:
         """Sentences on what would tell the best approaches apart."""
-        return list(limits_of_cells(self.answer)) or list(resolving_sentences(self.answer))
+        return list(ranking.limits_of_cells(self.answer)) or list(
+            ranking.resolving_sentences(self.answer)
+        )
 
     def plain(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         about = {"metric": self.metric, "label": label(self.metric), "reference": self.reference}
-        told = {"sentences": self.sentences, "unseen": unseen_in_words(self.answer)}
+        told = {"sentences": self.sentences, "unseen": ranking.unseen_in_words(self.answer)}
         return {**about, **self.answer.plain(), "ranks": self.rows, **told, "few": self.few}
 
 
 def standings_of(
-    ranked: RankedValues, *, error_rate: float = WRONG, seed: int = 0
+    ranked: RankedValues, *, error_rate: float = ranking.WRONG, seed: int = 0
 ) -> MetricStandings:
     """Return ranks and differences of each approach in one metric.
 
@@ -206,7 +195,7 @@ def standings_of(
     seed : the seed of the random sign flips.
     """
     options = RankOptions(epsilon=epsilon_of(ranked.metric), seed=seed)
-    (answer,) = answers(
+    (answer,) = ranking.answers(
         ranked.table(), options, error_rate=error_rate, most_planned=len(ranked.positions)
     )
     return MetricStandings(ranked, answer, list(_few_task_differences(ranked)))
@@ -345,7 +334,7 @@ def findings_of(
     index = reference_index(plain)
     measured = (RankedValues.of(plain, name, index) for name in metrics)
     ranked = [of_metric for of_metric in measured if of_metric is not None]
-    of_each = WRONG / max(len(ranked), 1)
+    of_each = ranking.WRONG / max(len(ranked), 1)
     return Findings(
         values=values,
         plain=plain,
@@ -469,8 +458,8 @@ def few_tasks_sentences(findings: Findings) -> Iterator[str]:
 def ranks_sentence(findings: Findings) -> str:
     """Return the sentence that ranks and differences of all metrics hold simultaneously."""
     metrics_text = "all metrics" if len(findings.standings) > 1 else ""
-    unseen = [unseen_in_words(standing.answer) for standing in findings.standings]
-    return simultaneous_sentences(metrics_text, on_new_tasks=True, unseen=unseen)
+    unseen = [ranking.unseen_in_words(standing.answer) for standing in findings.standings]
+    return ranking.simultaneous_sentences(metrics_text, on_new_tasks=True, unseen=unseen)
 
 
 def pluralise(number: int, one: str, several: str) -> str:

@@ -36,17 +36,7 @@ from fairbench.core.files import unsealed_json
 from fairbench.core.options import from_plain
 from fairbench.core.processes import JsonFile
 from fairbench.core.text import natural, quoted, shortened
-from fairbench.data.columns import (
-    ColumnRef,
-    check_score,
-    each_value,
-    labels_of,
-    name_rows_in_errors,
-    notes_on_decisions,
-    plain_pair,
-    scores_of,
-    spelled,
-)
+from fairbench.data import columns
 from fairbench.data.groups import CROSSED, MOST_GROUPS, cross_columns
 from fairbench.data.tables import check_columns
 from fairbench.evaluation.findings import CHANGED, DRIFTED, PASSED
@@ -102,21 +92,27 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
     check_columns(file, [*filter(None, (time, options.id))], list(map(str, frame.columns)))
     if time:
         frame = sort_by_period(frame, options.time, file)
-    with name_rows_in_errors(frame, options.id):
+    with columns.name_rows_in_errors(frame, options.id):
         label, label_names = _labels(frame, options, names)
-        score = scores_of(frame, ColumnRef(file, options.score)) if options.score else None
+        score = (
+            columns.scores_of(frame, columns.ColumnRef(file, options.score))
+            if options.score
+            else None
+        )
         if score is not None:
-            check_score(label, score, file, options.score)
-        direction = direction_of(label_names, spelled(options.favourable), options.decision)
+            columns.check_score(label, score, file, options.score)
+        direction = direction_of(label_names, columns.spelled(options.favourable), options.decision)
         decision = read_decisions(frame, audit_options, direction, score)
     by_name = {name: cross_columns(frame, name.split(CROSSED)) for name in options.group}
     check_said(direction, audit_options, by_name[options.group[0]], decision)
     if column := options.prediction:
-        for sentence in notes_on_decisions(frame[column], column, label_names, direction.decisions):
+        for sentence in columns.notes_on_decisions(
+            frame[column], column, label_names, direction.decisions
+        ):
             note(sentence)
     columns_but_label = [name for name in audit_options.columns if name != options.target]
     if options.id:
-        ColumnRef(file, options.id).refuse_blank(frame[options.id], "an identifier")
+        columns.ColumnRef(file, options.id).refuse_blank(frame[options.id], "an identifier")
         columns_but_label.append(options.id)
     parts = (frame[name].astype(str) for name in columns_but_label)
     text = ["\x1f".join(row) for row in zip(*parts, strict=True)]
@@ -139,13 +135,13 @@ def _labels(
     """Return the labels, NaN where unknown, and what 0 and 1 are called."""
     file, decided = options.path.name, options.prediction
     text = frame[options.target] if options.target else pd.Series("", frame.index)
-    label_column = ColumnRef(file, options.target or "label")
-    present = {*map(spelled, text.unique())} - {""}
+    label_column = columns.ColumnRef(file, options.target or "label")
+    present = {*map(columns.spelled, text.unique())} - {""}
     # Decisions tell what labels do not yet.
-    if not names and decided and len(present) < 2 and not plain_pair(present):
+    if not names and decided and len(present) < 2 and not columns.plain_pair(present):
         positive = options.positive or options.decision.partition("/")[0]
-        _, names = labels_of(frame[decided], ColumnRef(file, decided), positive)
-    return labels_of(text, label_column, options.positive, names)
+        _, names = columns.labels_of(frame[decided], columns.ColumnRef(file, decided), positive)
+    return columns.labels_of(text, label_column, options.positive, names)
 
 
 # Dates as the periods they lie in, and the order of periods.
@@ -201,7 +197,7 @@ def sort_by_period(frame: pd.DataFrame, time: str, file: str) -> pd.DataFrame:
     UserError : a row without a period, or with a date that is none.
     """
     name, unit = period_asked(time)
-    ColumnRef(file, name).refuse_blank(frame[name], "a period")
+    columns.ColumnRef(file, name).refuse_blank(frame[name], "a period")
     if unit:
         frame = frame.assign(**{name: periods_of(frame[name], unit, file)})
     ordered = sorted(frame[name].unique(), key=natural)
@@ -229,14 +225,14 @@ _SURE = 3.0  # standard errors by which repeated rows must exceed what chance al
 _FEW = 5.0  # allowance for rows that might have occurred more often but did not
 
 
-def keys_of(rows: pd.Series) -> pd.Series:
+def _keys_of(rows: pd.Series) -> pd.Series:
     """Return the checksum of each row, 8 signs that stand for 48 bits."""
 
     def key(row: str) -> str:
         plain = row.encode(errors="backslashreplace")
         return base64.b64encode(hashlib.blake2b(plain, digest_size=_KEY * 3 // 4).digest()).decode()
 
-    codes, keys = each_value(rows, key)
+    codes, keys = columns.each_value(rows, key)
     return pd.Series(np.array(keys, dtype=object)[codes], rows.index)
 
 
@@ -326,7 +322,7 @@ def without_repeats(
     do with their labels, so that alarms are as seldom false with them as without.
     """
     tallies = read_tallies(state.seen)
-    key = keys_of(events["key"])
+    key = _keys_of(events["key"])
     counted = events["counted"]
     labelled = events["labelled"]
     new = ~key.isin(tallies.index[tallies["times"] > 0]) & ~key.where(counted).duplicated()
@@ -462,7 +458,7 @@ def quantities(state: WatchState) -> tuple[list[Quantity], list[Quantity]]:
 NewCounts: TypeAlias = tuple[pd.DataFrame, Mapping[str, NDArray[np.intp]], Floats]
 
 
-def count_events(state: WatchState, table: WatchedRows, events: pd.DataFrame) -> NewCounts:
+def _count_events(state: WatchState, table: WatchedRows, events: pd.DataFrame) -> NewCounts:
     """Return each event's increments to the sums of its groups, in the order of the events."""
     decision = events["decision"].to_numpy()
     labelled = events["labelled"].to_numpy(bool)
@@ -485,16 +481,16 @@ def count_events(state: WatchState, table: WatchedRows, events: pd.DataFrame) ->
 def sums_now(state: WatchState) -> dict[str, Floats]:
     """Return the sums of every attribute's groups (G, WIDTH) so far."""
     if state.marks:
-        return sums_at(state.marks[-1])
+        return _sums_at(state.marks[-1])
     return {name: np.zeros((len(groups), WIDTH)) for name, groups in state.groups.items()}
 
 
-def sums_at(mark: Milestone) -> dict[str, Floats]:
+def _sums_at(mark: Milestone) -> dict[str, Floats]:
     """Return the sums of every attribute's groups (G, WIDTH) at a mark."""
     return {name: np.array(sums, float) for name, sums in mark.counts.items()}
 
 
-def new_marks(state: WatchState, new: NewCounts, look: str) -> list[Milestone]:
+def _new_marks(state: WatchState, new: NewCounts, look: str) -> list[Milestone]:
     """Return the sums at the end of every period and at least every so many rows."""
     events, codes_by_name, increments = new
     sums = sums_now(state)
@@ -583,7 +579,7 @@ def _alarm(
     return dict(zip(ALARM, (kind, quantity.name, *when, *ends, before), strict=True))
 
 
-def find_alarms(state: WatchState, new: NewCounts, marks: Sequence[Milestone]) -> list[Alarm]:
+def _find_alarms(state: WatchState, new: NewCounts, marks: Sequence[Milestone]) -> list[Alarm]:
     """Return the alarms of what is new that were not given before.
 
     Every new mark is compared with every one before it.
@@ -647,7 +643,7 @@ def find_alarms(state: WatchState, new: NewCounts, marks: Sequence[Milestone]) -
     return sorted(alarms, key=itemgetter("row"))
 
 
-def with_limits(state: WatchState, marks: Sequence[Milestone]) -> list[Milestone]:
+def _with_limits(state: WatchState, marks: Sequence[Milestone]) -> list[Milestone]:
     """Return marks with the value and the interval of each gap, of all rows up to them."""
     gaps, _ = quantities(state)
     pairs = [
@@ -759,14 +755,14 @@ def with_events(
     events : the new rows and late labels, as :func:`without_repeats` returns them.
     look : the time of the look.
     """
-    new = count_events(state, table, events)
-    marks = new_marks(state, new, look)
+    new = _count_events(state, table, events)
+    marks = _new_marks(state, new, look)
     if not state.shares:
-        sums = sums_at(marks[-1])
+        sums = _sums_at(marks[-1])
         shares = [(gap.name, gap.share(sums[gap.attribute])) for gap in quantities(state)[0]]
         state = replace(state, shares={name: round(float(share), 6) for name, share in shares})
-    marks = with_limits(state, marks)
-    alarms = find_alarms(state, new, marks)
+    marks = _with_limits(state, marks)
+    alarms = _find_alarms(state, new, marks)
     return replace(state, marks=(*state.marks, *marks), alarms=(*state.alarms, *alarms))
 
 

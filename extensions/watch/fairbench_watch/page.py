@@ -21,16 +21,7 @@ from fairbench.data.columns import spelled
 from fairbench.evaluation.findings import LARGE, OPEN, PASSED, SMALL, WATCHED, Finding
 from fairbench.inference.rates import rate_sequence
 from fairbench.reporting.charts import track
-from fairbench.reporting.document.model import (
-    Column,
-    Document,
-    Figure,
-    Gallery,
-    Section,
-    Table,
-    TableCell,
-    Verdict,
-)
+from fairbench.reporting.document import model
 from fairbench.reporting.group_tables import bars, table_of
 from fairbench_watch.alarms import BLOCK, FALSE_ALARMS, Quantity, quantities, rate_parts, sums_now
 from fairbench_watch.sequences import (
@@ -117,7 +108,7 @@ def findings_of(state: WatchState, gaps: Sequence[Mapping[str, Any]]) -> list[Fi
     ----------
     gaps : the rows that :func:`gaps_now` returns.
     """
-    alarms = [alarm_finding(alarm, state) for alarm in state.alarms]
+    alarms = [_alarm_finding(alarm, state) for alarm in state.alarms]
     names = state.options.rate_names
     others = [
         Finding(
@@ -131,7 +122,7 @@ def findings_of(state: WatchState, gaps: Sequence[Mapping[str, Any]]) -> list[Fi
     return alarms + others
 
 
-def alarm_finding(alarm: Alarm, state: WatchState) -> Finding:
+def _alarm_finding(alarm: Alarm, state: WatchState) -> Finding:
     """Return what an alarm says."""
     when = f"row {count(alarm['row'])}" + (f", {alarm['period']}" if alarm["period"] else "")
     return Finding(
@@ -146,7 +137,7 @@ def _of_rows(since: int) -> str:
     return f"of the rows after row {count(since)}" if since else "of all rows so far"
 
 
-def rates_now(state: WatchState) -> Iterator[dict[str, Any]]:
+def _rates_now(state: WatchState) -> Iterator[dict[str, Any]]:
     """Yield every rate of every group, of all rows so far; all intervals hold together."""
     metrics = state.options.watched
     n_rates = sum(map(len, state.groups.values())) * len(metrics)
@@ -160,7 +151,7 @@ def rates_now(state: WatchState) -> Iterator[dict[str, Any]]:
                 yield {**which, "rows": float(size[index]), **dict(estimate)}
 
 
-def scores_now(state: WatchState) -> Iterator[dict[str, Any]]:
+def _scores_now(state: WatchState) -> Iterator[dict[str, Any]]:
     """Yield how far labels are from every group's scores, and the rows until a ``drift`` by 0.05.
 
     ``value`` is the mean of ``labels`` less their scores, with ``lower`` and ``upper``.
@@ -186,7 +177,7 @@ _MOST_POINTS = 200
 _FAR = 1_000_000  # rows
 
 
-def watch_document(state: WatchState, before: WatchState | None) -> Document:
+def watch_document(state: WatchState, before: WatchState | None) -> model.Document:
     """Return what a watch knows by now.
 
     Parameters
@@ -195,8 +186,8 @@ def watch_document(state: WatchState, before: WatchState | None) -> Document:
     before : the state before the last look, if there was one.
     """
     gaps = gaps_now(state)
-    rates = list(rates_now(state))
-    scores = list(scores_now(state))
+    rates = list(_rates_now(state))
+    scores = list(_scores_now(state))
     rows_before, labels_before = (before.rows, before.labels) if before else (0, 0)
     new = state.rows - rows_before, state.labels - labels_before
     findings = findings_of(state, gaps)
@@ -208,15 +199,15 @@ def watch_document(state: WatchState, before: WatchState | None) -> Document:
     alarms = "1 alarm was given: it is the first sentence"
     if len(state.alarms) > 1:
         alarms = f"{count(len(state.alarms))} alarms were given: they are the first sentences"
-    return Document(
+    return model.Document(
         f"Watch of {state.options.path.name}",
         [
-            Section("Gaps, and how late an alarm may be", [_gap_table(gaps, state)]),
-            Section("History of gaps", [_history(gaps, state)]),
-            *([Section("Scores", [_score_table(scores)])] if scores else []),
-            Section("Rates by group", [_rate_table(rates, state.options.rate_names)]),
+            model.Section("Gaps, and how late an alarm may be", [_gap_table(gaps, state)]),
+            model.Section("History of gaps", [_history(gaps, state)]),
+            *([model.Section("Scores", [_score_table(scores)])] if scores else []),
+            model.Section("Rates by group", [_rate_table(rates, state.options.rate_names)]),
         ],
-        Verdict(
+        model.Verdict(
             can_be_concluded(findings),
             cannot_be_concluded(findings),
             list(_basis(state, new, len(gaps), len(scores))),
@@ -322,21 +313,24 @@ def _notes(state: WatchState) -> Iterator[str]:
         )
 
 
-def _gap_table(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> Table:
+def _gap_table(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> model.Table:
     """Return the table of the gaps that are watched, with what is known of each so far."""
     epsilon = state.options.epsilon
     drawn = bars([(gap["lower"], gap["value"], gap["upper"]) for gap in gaps], epsilon)
     return table_of(
         [{**gap, "bar": bar} for gap, bar in zip(gaps, drawn, strict=True)],
         [
-            ("gap", Column("gap")),
-            ("value", Column("so far", "signed")),
-            (("lower", "upper"), Column("at every look", "interval")),
-            ("bar", Column("", "bar")),
-            (lambda gap: TableCell(gap["verdict"], mark=gap["verdict"]), Column("verdict")),
-            (lambda gap: _rows(gap["first"]), Column("found in", right=True)),
-            (lambda gap: _rows(gap["next"]), Column("from now", right=True, left_out=1)),
-            (lambda gap: _rows(gap["change"]), Column("change", right=True, left_out=2)),
+            ("gap", model.Column("gap")),
+            ("value", model.Column("so far", "signed")),
+            (("lower", "upper"), model.Column("at every look", "interval")),
+            ("bar", model.Column("", "bar")),
+            (
+                lambda gap: model.TableCell(gap["verdict"], mark=gap["verdict"]),
+                model.Column("verdict"),
+            ),
+            (lambda gap: _rows(gap["first"]), model.Column("found in", right=True)),
+            (lambda gap: _rows(gap["next"]), model.Column("from now", right=True, left_out=1)),
+            (lambda gap: _rows(gap["change"]), model.Column("change", right=True, left_out=2)),
         ],
         caption=(
             "found in: how many rows an alarm takes on average, if the gap is "
@@ -363,12 +357,12 @@ def _rows(rows: float) -> str:
     return two_digits(rows)
 
 
-def _history(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> Gallery:
+def _history(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> model.Gallery:
     """Return the charts of all gaps, those with an alarm first."""
     alarmed = {alarm["about"] for alarm in state.alarms}
     ordered = sorted((gap["gap"] for gap in gaps), key=lambda name: name not in alarmed)
-    return Gallery(
-        [Figure(name, svg=_chart(name, state)) for name in ordered],
+    return model.Gallery(
+        [model.Figure(name, svg=_chart(name, state)) for name in ordered],
         "The gap of all rows so far with the interval that holds at every look; dashed: "
         f"{state.options.epsilon:g} either way; squares: rows at which an alarm was given.",
     )
@@ -380,21 +374,21 @@ def _chart(gap: str, state: WatchState) -> str:
     marks = marks[:: max(1, len(marks) // _MOST_POINTS)] + marks[-1:]
     limits = np.array([mark.limits[gap] for mark in marks], float).reshape(-1, 3)
     alarms = [alarm for alarm in state.alarms if alarm["about"] == gap]
-    events = [(alarm["row"], sentence_of(alarm_finding(alarm, state))) for alarm in alarms]
+    events = [(alarm["row"], sentence_of(_alarm_finding(alarm, state))) for alarm in alarms]
     rows = [mark.row for mark in marks]
     return track(rows, limits, ("rows", "gap"), bound=state.options.epsilon, events=events)
 
 
-def _score_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+def _score_table(rows: Sequence[Mapping[str, Any]]) -> model.Table:
     """Return the table of how far labels are from the scores of each group."""
     return table_of(
         rows,
         [
-            ("scores", Column("scores of")),
-            ("labels", Column("labels", "count")),
-            ("value", Column("label less score", "signed")),
-            (("lower", "upper"), Column("at every look", "interval")),
-            (lambda row: _rows(row["drift"]), Column("drift found in", right=True)),
+            ("scores", model.Column("scores of")),
+            ("labels", model.Column("labels", "count")),
+            ("value", model.Column("label less score", "signed")),
+            (("lower", "upper"), model.Column("at every look", "interval")),
+            (lambda row: _rows(row["drift"]), model.Column("drift found in", right=True)),
         ],
         caption="label less score: mean over labelled rows; 0 where scores are probabilities; "
         "drift found in: further rows of the file until an alarm if it moves by "
@@ -402,16 +396,16 @@ def _score_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     )
 
 
-def _rate_table(rates: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Table:
+def _rate_table(rates: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> model.Table:
     """Return the table of each rate of every group, of all rows so far."""
     return table_of(
         rates,
         [
-            (lambda rate: f"{rate['attribute']}: {rate['group']}", Column("group")),
-            (lambda rate: names[rate["metric"]], Column("rate")),
-            ("rows", Column("rows", "count")),
-            ("value", Column("so far", "number")),
-            (("lower", "upper"), Column("at every look", "interval")),
+            (lambda rate: f"{rate['attribute']}: {rate['group']}", model.Column("group")),
+            (lambda rate: names[rate["metric"]], model.Column("rate")),
+            ("rows", model.Column("rows", "count")),
+            ("value", model.Column("so far", "number")),
+            (("lower", "upper"), model.Column("at every look", "interval")),
         ],
         by="metric",
         most=60,

@@ -213,7 +213,7 @@ class WatchState:
     names: tuple[str, ...] = ()
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     shares: Mapping[str, float] = field(default_factory=dict)
-    periods: tuple[Period, ...] = ()
+    periods: tuple[_Period, ...] = ()
     marks: tuple[Milestone, ...] = ()
     alarms: tuple[Alarm, ...] = ()
     unwatched: Mapping[str, int] = field(default_factory=dict)
@@ -244,7 +244,7 @@ _BY_CHANCE = 1e-6
 
 
 @dataclass(frozen=True)
-class SeenRows:
+class _SeenRows:
     """Rows of one period that came in one look."""
 
     rows: int
@@ -254,11 +254,11 @@ class SeenRows:
 
 
 @dataclass(frozen=True)
-class Period:
+class _Period:
     """The rows seen of a period; without a column of time there is one, without a name."""
 
     name: str
-    parts: tuple[SeenRows, ...]
+    parts: tuple[_SeenRows, ...]
     labels: str  # a sign a row: 0, 1, or ? where it is not known yet
 
     def __post_init__(self) -> None:
@@ -279,8 +279,8 @@ def checksum(rows: Iterable[str]) -> str:
 
 
 def find_additions(
-    periods: Sequence[Period], rows: pd.DataFrame, file: str, look: str
-) -> tuple[list[int], list[int], tuple[Period, ...]]:
+    periods: Sequence[_Period], rows: pd.DataFrame, file: str, look: str
+) -> tuple[list[int], list[int], tuple[_Period, ...]]:
     """Find what was added to a file, and check that the rest is as it was seen.
 
     Parameters
@@ -306,7 +306,7 @@ def find_additions(
     late_labels: list[int] = []
     new_rows: list[int] = []
     for name, period_rows in rows.groupby("period", sort=False):
-        before = seen.get(name, Period(name, (), ""))
+        before = seen.get(name, _Period(name, (), ""))
         text = period_rows["text"].tolist()
         labels = "".join(period_rows["label"].map(_SIGNS).fillna(_NO_LABEL))
         where = f"{file}, period '{name}'" if name else file
@@ -330,13 +330,13 @@ def find_additions(
         parts = before.parts
         if new_text:
             digests = checksum(new_text), checksum(sorted(new_text))
-            parts = (*parts, SeenRows(len(new_text), *digests, look))
-        seen[name] = Period(name, parts, labels)
+            parts = (*parts, _SeenRows(len(new_text), *digests, look))
+        seen[name] = _Period(name, parts, labels)
     return late_labels, new_rows, tuple(seen[name] for name in sorted(seen, key=natural))
 
 
 def check_copies(
-    before: Sequence[Period], after: Sequence[Period], rows: pd.DataFrame, file: str
+    before: Sequence[_Period], after: Sequence[_Period], rows: pd.DataFrame, file: str
 ) -> None:
     """Refuse a new period that has the rows of one before it, in the same order.
 
@@ -369,7 +369,7 @@ def check_copies(
                 )
 
 
-def _check_rows(before: Period, text: Sequence[str], where: str) -> None:
+def _check_rows(before: _Period, text: Sequence[str], where: str) -> None:
     """Refuse rows that were seen and are changed now, in anything but their labels."""
     if len(text) < len(before.labels):
         raise UserError(
@@ -395,7 +395,7 @@ def _check_rows(before: Period, text: Sequence[str], where: str) -> None:
         )
 
 
-def _check_labels(before: Period, labels: str, where: str) -> None:
+def _check_labels(before: _Period, labels: str, where: str) -> None:
     """Refuse labels that differ from those that were known."""
     pairs = enumerate(zip(before.labels, labels, strict=False), start=1)
     changed = [(row, old, now) for row, (old, now) in pairs if old not in (_NO_LABEL, now)]

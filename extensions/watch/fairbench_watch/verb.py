@@ -22,13 +22,7 @@ import numpy as np
 
 from fairbench.audits.question import Gating
 from fairbench.cli.command import EXPORTED, Asked, Command, Page, Results, check_predictions
-from fairbench.cli.verbs.audit import (
-    GateFiles,
-    check_asked,
-    print_and_write,
-    settle,
-    with_policy,
-)
+from fairbench.cli.verbs import audit
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
 from fairbench.core.text import count
@@ -67,8 +61,8 @@ def watch(options: Asked) -> int:
     from fairbench_watch.page import watch_document
 
     check_forms(options.formats)
-    options = with_policy(options, WatchGate)
-    check_asked(options)
+    options = audit.with_policy(options, _WatchGate)
+    audit.check_asked(options)
     conditions = conditions_of(options.fail_if)
     if not options.state:
         raise UserError(
@@ -85,25 +79,25 @@ def watch(options: Asked) -> int:
         check_predictions(options.path, EXPORTED)
     if conditions:
         kept = file.read().options if file.exists() else options.taken_as(WatchOptions)
-        check_watched(conditions, kept, options.require)
+        _check_watched(conditions, kept, options.require)
     before, state = look(file, options, options.given)
     beside = options.results / "report" / f"watch-{file.path.stem}"
     folder = Path(options.out or beside)
     document = watch_document(state, before)
     more = f"; state: {options.state}"
-    print_and_write(document, lambda: folder, "watch", options.formats, more=more)
+    audit.print_and_write(document, lambda: folder, "watch", options.formats, more=more)
     if not conditions:
         return ALARM if state.alarms else 0
     # It costs no more of the error rate: the intervals of all gaps hold together, at every look.
     attributes = list(state.groups)
     single = by_attribute(conditions, attributes, attributes)
     gate = Gate(tuple(_statement(one, state) for one in single), options.require)
-    status = settle(gate, options, state.options.path)
+    status = audit.settle(gate, options, state.options.path)
     return ALARM if state.alarms else status
 
 
 COMMAND = Command(
-    (_State, WatchOptions, Gating, GateFiles, Page, Results),
+    (_State, WatchOptions, Gating, audit.GateFiles, Page, Results),
     watch,
     examples=(
         "fairbench watch loans.csv target=repaid score=score 'group=[sex,race]' state=watch.json",
@@ -118,11 +112,11 @@ COMMAND = Command(
 
 
 @dataclass(frozen=True)
-class WatchGate(Gating, WatchOptions):
+class _WatchGate(Gating, WatchOptions):
     """What a policy may say of a watch."""
 
 
-def check_watched(conditions: Sequence[Condition], options: WatchOptions, require: str) -> None:
+def _check_watched(conditions: Sequence[Condition], options: WatchOptions, require: str) -> None:
     """Refuse conditions that no look could judge, before there is one.
 
     Raises

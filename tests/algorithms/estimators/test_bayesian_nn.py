@@ -7,21 +7,19 @@ from scipy.stats import kstest, norm
 from sklearn.linear_model import LogisticRegression
 
 from fairbench.components.algorithms.learners.bayesian_nn import BayesianNN
-from fairbench.components.algorithms.losses import Binomial, NormalLoss, SquaredError
-from fairbench.core.errors import UserError
+from fairbench.components.algorithms.losses import Binomial
 from fairbench.metrics.uncertainty import variance_decomposition
+from tests.algorithms.estimators.test_networks import rows
 from tests.harness import Lazily
 
-LOSSES = [Binomial(), SquaredError(), NormalLoss()]
 torch = Lazily("torch")
 bayes = Lazily("fairbench.components.algorithms.estimators.weight_posterior")
 
 
-def fit(loss, rows, seed=0, weight=None, **options):
-    X, y = rows
-    y = (y > 0).astype(float) if loss.name == "binomial" else y
-    options = {"epochs": 5, "hidden": (8,), **options}
-    return BayesianNN(**options).estimator(loss, seed).fit(X, y, sample_weight=weight)
+def fitted(**options):
+    X, y = rows("bayesian_nn")
+    learner = BayesianNN(**{"epochs": 5, "hidden": (8,), **options})
+    return learner.estimator(Binomial(), 0).fit(X, (y > 0).astype(float)), X
 
 
 def posterior(mean, sd):
@@ -104,46 +102,25 @@ def test_means_start_standard_normal_or_within_the_bound_of_each_layer():
         assert 0.98 * bound < np.abs(layer[:-1]).max() <= bound
 
 
-def test_the_posterior_keeps_its_first_means_for_a_training_that_moves_nothing(rows):
-    sd = {name: np.std(still(rows, name)) for name in ("normal", "uniform")}
+def test_the_posterior_keeps_its_first_means_for_a_training_that_moves_nothing():
+    sd = {name: np.std(still(name)) for name in ("normal", "uniform")}
     assert sd["normal"] > 2 * sd["uniform"]
 
 
-def still(rows, means):
+def still(means):
     """Return the first layer's means after an epoch at a rate of nearly 0."""
     options = {"initial_means": means, "epochs": 1, "learning_rate": 1e-12, "hidden": (50,)}
-    return fit(Binomial(), rows, **options).posterior_.means[0].detach().numpy()
+    return fitted(**options)[0].posterior_.means[0].detach().numpy()
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-def test_the_same_seed_gives_the_same_bits_and_another_does_not(rows, loss):
-    state, threads = torch.get_rng_state(), torch.get_num_threads()
-    one = fit(loss, rows).predict_members(rows[0], 6, 3)
-    again = fit(loss, rows).predict_members(rows[0], 6, 3)
-    assert one.dtype == np.float64
-    assert one.shape == (6, 300, loss.outputs)
-    np.testing.assert_array_equal(one, again)
-    assert not np.array_equal(one, fit(loss, rows, seed=1).predict_members(rows[0], 6, 3))
-    assert torch.equal(torch.get_rng_state(), state)
-    assert torch.get_num_threads() == threads
-
-
-def test_rows_of_weight_zero_have_no_part(rows):
-    X, y = rows
-    weight = (np.arange(300) < 200).astype(float)
-    spoiled = np.where(weight == 0, -50 * y, y)
-    one = fit(NormalLoss(), (X, spoiled), weight=weight).predict_distribution(X)
-    np.testing.assert_array_equal(
-        one, fit(NormalLoss(), (X[:200], y[:200])).predict_distribution(X)
-    )
-
-
-def test_without_spread_of_the_weights_nothing_is_epistemic(rows):
-    model = fit(Binomial(), rows)
+def test_without_spread_of_the_weights_nothing_is_epistemic():
+    model, X = fitted()
     with torch.no_grad():
         for rho in model.posterior_.rhos:
             rho.fill_(-100)
-    aleatoric, epistemic = variance_decomposition(model.predict_members(rows[0], 10, 0)[..., 0])
+    members = model.predict_members(X, 10, 0)
+    assert members.shape == (10, len(X), 1)
+    aleatoric, epistemic = variance_decomposition(members[..., 0])
     assert (epistemic == 0).all()
     assert (aleatoric > 0).all()
 
@@ -175,22 +152,3 @@ def test_the_posterior_of_a_logistic_regression_is_laplaces(monkeypatch):
     # A factorised posterior has the conditional standard deviations, 1 / sqrt(precision).
     np.testing.assert_allclose(mean, mode, atol=0.05)
     np.testing.assert_allclose(sd, 1 / np.sqrt(precision), rtol=0.15)
-
-
-def test_values_are_fitted_in_whatever_unit(rows):
-    X, y = rows
-    one = fit(NormalLoss(), rows).predict_distribution(X)
-    other = fit(NormalLoss(), (X, 1e4 * y + 1e6)).predict_distribution(X)
-    np.testing.assert_allclose(other[:, 0], 1e4 * one[:, 0] + 1e6, rtol=1e-3)
-    np.testing.assert_allclose(other[:, 1], 1e4 * one[:, 1], rtol=1e-2)
-
-
-def test_settings_that_cannot_be_trained_are_refused():
-    with pytest.raises(UserError, match="^learner.prior_narrow is 0"):
-        BayesianNN(prior_narrow=0.0)
-    with pytest.raises(UserError, match="initial_means 'normall'.*did you mean normal"):
-        BayesianNN(initial_means="normall")
-    with pytest.raises(UserError, match="^learner.likelihood_weight is 0"):
-        BayesianNN(likelihood_weight=0.0)
-    with pytest.raises(UserError, match="^learner.prior_share is 1"):
-        BayesianNN(prior_share=1.0)

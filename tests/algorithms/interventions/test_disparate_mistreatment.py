@@ -4,11 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairbench.components.algorithms.estimators import disparate_mistreatment
 from fairbench.components.algorithms.estimators.convex_concave import step
-from fairbench.components.algorithms.estimators.disparate_mistreatment import (
-    covariance_shares,
-    whitened,
-)
 from fairbench.components.algorithms.interventions.disparate_mistreatment import (
     DisparateMistreatment,
 )
@@ -120,8 +117,8 @@ def test_a_step_equals_cvxpy(unfair):
     at = plain(few).estimator.coefficients_
     side = np.sign(covariance(plain(few), few, [1]))
     ones, group = np.ones(300), (few.groups == "b").to_numpy().astype(float)
-    problem, whitener = whitened(few.X, few.y, ones, at, C=1.0)
-    share = side * covariance_shares(group, ones * (few.y == 1))
+    problem, whitener = disparate_mistreatment.whitened(few.X, few.y, ones, at, C=1.0)
+    share = side * disparate_mistreatment.covariance_shares(group, ones * (few.y == 1))
     start = whitener @ at
     ours = np.linalg.solve(whitener, step(problem, [problem.room(share, 0.01, start)], start))
     np.testing.assert_allclose(ours, by_cvxpy(few, at, 0.01, side), atol=5e-3)

@@ -106,7 +106,7 @@ def fitted(intervention, n=20_000, **options):
     return model.fit(X, y, sensitive_features=groups), X, groups
 
 
-def error_of(model, among="groups"):
+def error_of(model):
     X, _, groups, true = population(20_000, 1)
     score = model.outputs(X, sensitive_features=groups, random_state=0)["score"]
     return np.abs(score - true).mean()
@@ -122,15 +122,9 @@ def test_patches_come_nearer_to_the_truth_of_every_group_and_a_plain_calibration
     assert model.diagnostics["patches"] > 4
 
 
-def test_rows_held_out_are_not_fitted_and_the_same_seed_gives_the_same():
-    model, X, groups = fitted(Multicalibration, n=400)
+def test_rows_held_out_are_not_fitted():
+    model, *_ = fitted(Multicalibration, n=400)
     assert (model.estimator.weight == 0).sum() == pytest.approx(100, abs=1)
-    again, *_ = fitted(Multicalibration, n=400)
-    first, second = (
-        model.outputs(X, sensitive_features=groups, random_state=0)["score"]
-        for model in (model, again)
-    )
-    np.testing.assert_array_equal(first, second)
     all_rows, *_ = fitted(Multicalibration, n=400, held_out=0)
     assert all_rows.estimator.weight is None
 
@@ -161,12 +155,5 @@ def test_impossible_options_are_refused(options, named):
 
 def test_mcgrad_finds_the_truth_of_every_group():
     pytest.importorskip("mcgrad")
-    model, X, groups = fitted(MCGrad, n=8000)
-    X_new, *_, true = population(20_000, 1)
-    assert error_of(model) < 0.5 * np.abs(X_new[:, 0] - true).mean()
-    again, *_ = fitted(MCGrad, n=8000)
-    first, second = (
-        model.outputs(X, sensitive_features=groups, random_state=0)["score"]
-        for model in (model, again)
-    )
-    np.testing.assert_array_equal(first, second)
+    X, *_, true = population(20_000, 1)
+    assert error_of(fitted(MCGrad, n=8000)[0]) < 0.5 * np.abs(X[:, 0] - true).mean()

@@ -162,18 +162,6 @@ def test_a_frame_of_any_layout_is_binned_once(intervention, encoding, monkeypatc
     assert made[0] is train.X
 
 
-def test_labels_have_equal_rates_on_training_rows_in_expectation():
-    train, _ = rows(n=900, base_rate_gap=3.0)
-    model = train.fit(classified(ExponentiatedGradient()))
-    rate = model.fitted._pmf_predict(Rows.of(train.X))[:, 1]
-    plain = XGBoost(rounds=5, **TREES).estimator(Binomial(), 0).fit(train.X, train.y)
-    groups = train.groups.to_numpy()
-    rates = [pd.Series(p).groupby(groups).mean() for p in (rate, plain.predict(train.X))]
-    assert np.ptp(rates[1]) > 0.3
-    # Each group within the bound of everyone, up to the gap of the search.
-    assert np.ptp(rates[0]) < 2 * (0.01 + 2 * model.fitted.best_gap_)
-
-
 @pytest.mark.thorough
 def test_a_problem_met_again_is_not_fitted_again(monkeypatch):
     """Trees that fit perfectly are fair by equalized odds, so that no refit differs."""

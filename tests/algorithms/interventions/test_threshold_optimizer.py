@@ -1,4 +1,4 @@
-"""The threshold optimiser equals fairlearn around the plain estimator, and closes the gap."""
+"""The threshold optimiser equals fairlearn around the plain estimator."""
 
 import fairlearn.postprocessing
 import numpy as np
@@ -53,21 +53,6 @@ def test_the_layout_of_the_frame_does_not_matter(encoding):
 
     # Bins and splits are those of the dense matrix, up to rows at a threshold.
     assert np.mean(predictions(encoding) != predictions(Encoding.STANDARD)) < 0.1
-
-
-def gap(prediction, of):
-    rates = [prediction[of.groups == name].mean() for name in of.groups.cat.categories]
-    return max(rates) - min(rates)
-
-
-@pytest.mark.thorough
-def test_selection_rates_are_equal_on_training_rows_in_expectation():
-    train, _ = rows(base_rate_gap=2.0)
-    model = train.fit(ThresholdOptimizer().wrap(LogisticRegression().estimator(Binomial(), 0), 0))
-    mean = np.mean([train.outputs(model, seed)["prediction"] for seed in range(200)], axis=0)
-    assert gap(model.estimator.predict(train.X), train) > 0.2
-    # The smallest group has about 125 rows, few of which are drawn: sd < 0.5 / sqrt(125 * 200).
-    assert gap(mean, train) < 0.02
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from fairbench.components.algorithms.methods.thresholded import Thresholded
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
 from fairbench.evaluation.predictions import read_predictions
-from fairbench.metrics.probability import average_ranks
 
 BINARY, REGRESSION = Task.BINARY, Task.REGRESSION
 METHODS = [
@@ -172,23 +171,6 @@ def test_votes_come_from_bare_predictions_too(method):
     assert of_labels.equals(of_scores[of_labels.columns])
 
 
-def test_the_two_vote_readings_order_rows_alike():
-    raw = {"score": random_members(k=10)}
-    selective, consistency = (
-        average_ranks(read(method, raw)["uncertainty"])
-        for method in (Ensemble(reading="sign_test"), Ensemble(reading="disagreement"))
-    )
-    np.testing.assert_array_equal(selective, consistency)
-    assert len(np.unique(selective)) > 3
-
-
-@pytest.mark.parametrize("method", [Ensemble(), *VOTES], ids=str)
-def test_a_bags_reading_does_not_depend_on_the_order_of_its_members(method):
-    members = random_members()
-    shuffled = members[:, np.random.default_rng(1).permutation(7)]
-    np.testing.assert_allclose(read(method, {"score": members}), read(method, {"score": shuffled}))
-
-
 def test_the_majoritys_label_has_the_uncertainty_of_the_mean():
     raw = {"score": [[0.45, 0.45, 0.9]]}
     voted, mean = read(Ensemble(reading="majority"), raw), read(Ensemble(), raw)
@@ -197,25 +179,7 @@ def test_the_majoritys_label_has_the_uncertainty_of_the_mean():
     assert "score" not in voted
 
 
-def test_members_that_agree_leave_no_uncertainty_but_the_p_values():
-    raw = {"score": np.full((3, 10), 0.9)}
-    assert read(Ensemble(), raw)["uncertainty"].tolist() == pytest.approx([0, 0, 0], abs=1e-12)
-    assert read(Ensemble(reading="disagreement"), raw)["uncertainty"].tolist() == [0, 0, 0]
-    assert read(Ensemble(reading="sign_test"), raw)["uncertainty"].tolist() == pytest.approx(
-        [2 / 1024] * 3
-    )
-
-
 # --- what all have in common
-
-
-@pytest.mark.parametrize("method", METHODS, ids=str)
-def test_a_reading_leaves_raw_outputs_as_they_were_and_repeats_itself(method):
-    bag = hasattr(method, "members")
-    raw = {"score": random_members() if bag else random_members()[:, 0]}
-    before = raw["score"].copy()
-    assert read(method, raw).equals(read(method, raw))
-    np.testing.assert_array_equal(raw["score"], before)
 
 
 def test_methods_of_labels_are_for_binary_targets():

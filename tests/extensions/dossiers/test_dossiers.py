@@ -4,8 +4,11 @@ import io
 import json
 import re
 from collections import defaultdict
-from dataclasses import replace
-from datetime import date
+from dataclasses import fields, replace
+from datetime import date, timedelta
+from html import unescape
+from importlib.resources import files
+from itertools import combinations
 from pathlib import Path
 
 import docx
@@ -18,9 +21,11 @@ from scipy import stats
 
 from fairbench.audits.question import Options
 from fairbench.cli.main import main
+from fairbench.core.errors import UserError
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.document.writing import FORMS
-from fairbench_dossiers.documents import names_told, pack_of
+from fairbench_dossiers import documents
+from fairbench_dossiers import documents as rulebook
 from fairbench_dossiers.verb import dossiers as functions
 from tests.harness import ROOT
 
@@ -84,10 +89,17 @@ WORDS = {
 
 def made(folder, kind, *words, formats="[json]"):
     """Write a dossier and return its JSON."""
-    out = folder / f"{kind}{'-'.join(words)}".replace("/", "")
     asked = [f"{folder / 'candidates.csv'}", *WORDS[kind], *words]
+    out = folder / f"{kind}{'-'.join(words)}".replace("/", "")
     assert main(["dossier", kind, *asked, f"out={out}", f"formats={formats}"]) == 0
     return json.loads((out / f"{kind}.json").read_text())
+
+
+def shown(folder, kind, *words):
+    """Write a dossier and return its JSON and the words of its first page."""
+    result = made(folder, kind, *words, formats="[json,html]")
+    html = (folder / f"{kind}{'-'.join(words)}" / f"{kind}.html").read_text()
+    return result, re.sub(r"<[^>]+>", "", html.partition('id="asked"')[0])
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +128,7 @@ def test_facts_are_all_asked_for(dossiers):
             question["key"] for question in dossier["asked"] if question["status"] == "missing"
         }
         asked = {question["key"] for question in dossier["asked"]}
-        assert missing == set(names_told(pack_of(kind).rules)) & asked
+        assert missing == set(documents.names_told(documents.pack_of(kind).rules)) & asked
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -137,52 +149,12 @@ def test_the_search_for_claims_finds_them():
         assert CLAIMS.search(claim)
 
 
-def rows_of(dossier, attribute):
-    return {
-        category["group"]: category
-        for category in dossier["categories"]
-        if category["attribute"] == attribute
-    }
-
-
-def test_rates_and_ratios_of_ll144_are_those_of_the_counts(dossiers):
-    result = dossiers["ll144"]
-    sex = rows_of(result, "sex")
-    men, women = (200 + 45 + 5 + 5) / 575, (120 + 26 + 2) / 438
-    assert sex["Male"]["rows"] == 575 and sex["Female"]["rows"] == 438
-    assert sex["Male"]["rate"] == pytest.approx(men)
-    assert sex["Female"]["ratio"] == pytest.approx(women / men)
-    assert sex["Female"]["ours"]["lower"] < women / men < sex["Female"]["ours"]["upper"]
-    both = rows_of(result, "sex x race")
-    assert both["Female x Black"]["ratio"] == pytest.approx((26 / 130) / (200 / 400))
-    assert result["unknown"] == {"sex": 12, "race": 15, "sex x race": 27}
-
-
 def test_categories_of_under_two_percent_are_kept_or_left_out_and_named(folder, dossiers):
     assert not dossiers["ll144"]["left_out"]
-    assert rows_of(dossiers["ll144"], "race")["Native"]["ratio"] == pytest.approx(
-        7 / 18 / (326 / 712)
-    )
-    out = made(folder, "ll144", "keep_small=false")
-    assert "exclusion_reason" in {question["key"] for question in out["asked"]}
-    left = {(e["attribute"], e["category"]): e for e in out["left_out"]}
-    assert set(left) == {("race", "Native"), *(("sex x race", f"{s} x Native") for s in
-                         ("Male", "Female"))}  # fmt: skip
-    assert left["race", "Native"]["people"] == 18
-    assert left["race", "Native"]["rate"] == pytest.approx(7 / 18)
-
-
-def test_a_tool_that_scores_is_measured_above_the_median(folder):
-    words = ["score=score", "sex=sex", "race=race"]
-    out = folder / "scoring"
-    path = folder / "candidates.csv"
-    assert main(["dossier", "ll144", str(path), *words, f"out={out}"]) == 0
-    result, frame = json.loads((out / "ll144.json").read_text()), candidates()
-    assert result["rate"] == "scoring rate"
-    assert result["median"] == frame["score"].median()
-    above = frame["score"] > frame["score"].median()
-    men = above[frame["sex"] == "Male"].mean()
-    assert rows_of(result, "sex")["Male"]["rate"] == pytest.approx(men)
+    left = made(folder, "ll144", "keep_small=false")["left_out"]
+    assert [(entry["attribute"], entry["category"]) for entry in left] == [
+        ("race", "Native"), ("sex x race", "Male x Native"), ("sex x race", "Female x Native"),
+    ]  # fmt: skip
 
 
 def test_scores_of_any_scale_will_do(folder):
@@ -335,3 +307,198 @@ def test_a_terminal_drops_no_name_of_a_group_and_cuts_no_count(folder, capsys, w
     assert len(men) == 5 and men in table.split()
     for word in " ".join([*names, *races]).split():
         assert word in table.split()
+
+
+LONGEST_QUOTE = 40  # words
+PACK = """
+[pack]
+name = "toy"
+title = "A toy"
+jurisdiction = "Nowhere"
+version = 2020-01-01
+checked = 2026-01-01
+review_by = 2026-06-01
+status = "in force"
+about = "A sentence."
+[sources.text]
+title = "The text"
+address = "https://example.org"
+text_date = 2020-01-01
+"""
+RULE = """
+[[rule]]
+key = "rate"
+asks = "measure"
+what = "the rate"
+citation = "1(a)"
+quote = "Calculate the rate."
+source = "text"
+effective = 2020-01-01
+"""
+SECOND = RULE.replace("2020-01-01", "2027-01-01").replace("Calculate", "Compute")
+
+
+def toy(rules=RULE, pack=PACK):
+    return documents.read_pack(pack + rules)
+
+
+def is_typed(record):
+    """Say whether each field is a text that is not empty or a date, as it is declared."""
+    given = [
+        (field, getattr(record, field.name))
+        for field in fields(record)
+        if field.name not in ("source", "rules") and getattr(record, field.name) != field.default
+    ]
+    return all(
+        # A date with a time of day is a date for Python, and is none here.
+        type(value) is (date if str(field.type).startswith("date") else str) and value != ""
+        for field, value in given
+    )
+
+
+def hold_together(first, second):
+    """Say whether both are the same question on some day."""
+    alike = first.when == second.when or not (first.when and second.when)
+    first, second = sorted((first, second), key=lambda rule: rule.effective)
+    meet = first.ends is None or second.effective < first.ends
+    return first.key == second.key and alike and meet
+
+
+def check_pack(name, text):
+    """Check the pack that is in the file of that name."""
+    pack = documents.read_pack(text)
+    assert is_typed(pack), "a field of another type"
+    assert pack.name == name, "another name than that of its file"
+    assert pack.review_by >= pack.checked, "review_by is before checked"
+    for rule in pack.rules:
+        assert is_typed(rule), "a field of another type"
+        assert rule.asks in (documents.MEASURE, documents.FACT, documents.DOCUMENT), (
+            "asks for something else"
+        )
+        assert rule.when in ("", documents.SCORES, documents.DECISIONS), "about something else"
+        assert len(rule.quote.split()) <= LONGEST_QUOTE, "too long a quote"
+        assert bool(rule.quote) == (rule.source is not None), "a quote needs its source"
+        assert rule.ends is None or rule.ends > rule.effective, "ends before it is effective"
+        if rule.source:
+            kinds = {"title": str, "address": str, "text_date": date}
+            assert {name: type(part) for name, part in rule.source.items()} == kinds
+            assert all(rule.source.values()), "a field is empty"
+            assert rule.source["address"].startswith("http"), "no address"
+            assert rule.source["text_date"] <= pack.checked, "later than the day it was read"
+    for first, second in combinations(pack.rules, 2):
+        assert not hold_together(first, second), "two rules hold on the same day"
+
+
+@pytest.mark.parametrize("name", documents.pack_names())
+def test_every_pack_is_right(name):
+    place = files(rulebook.__package__).joinpath("rules", f"{name}.toml")
+    check_pack(name, place.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (PACK + RULE.replace('"text"', '"texts"'), "texts"),
+        (PACK + RULE + "fine = 500", "fine"),
+        (PACK + RULE.replace('citation = "1(a)"', ""), "citation"),
+        ("[pack" + RULE, "Expected"),
+    ],
+)
+def test_a_pack_that_says_what_none_can_say_is_refused(text, fault):
+    with pytest.raises((TypeError, KeyError, ValueError), match=fault):
+        documents.read_pack(text)
+
+
+def test_the_version_of_a_rule_is_that_of_the_day():
+    pack = toy(RULE + "ends = 2027-01-01\n" + SECOND)
+    for day, words in [
+        (date(2019, 1, 1), "Calculate"),  # the next that will be
+        (date(2026, 12, 31), "Calculate"),
+        (date(2027, 1, 1), "Compute"),
+    ]:
+        (rule,) = pack.on(day)
+        assert rule.quote.startswith(words)
+
+
+def test_what_does_not_apply_yet_is_not_said_to_be_in_force():
+    assert toy().status_on(date(2019, 12, 31)) == "not yet in force"
+    assert toy().status_on(date(2020, 1, 1)) == "in force"
+    assert documents.pack_of("colorado").status_on(date(2022, 1, 1)) == "repealed"
+
+
+def test_rules_that_have_all_ended_are_refused():
+    with pytest.raises(UserError, match="toy: A toy: in force"):
+        toy(RULE + "ends = 2021-01-01").on(date(2022, 1, 1))
+
+
+def test_what_is_not_sure_is_said():
+    pack = toy(RULE.replace('quote = "Calculate the rate."\nsource = "text"\n', ""))
+    (said,) = pack.unverified(date(2026, 6, 1))
+    assert said.startswith("1 of 1 item could not be checked against a published text: ")
+    assert said.endswith(" (1(a)).") and not toy().unverified(date(2026, 6, 1))
+    assert "may no longer hold" in toy().warnings(date(2026, 6, 2))[0]
+    assert not toy().warnings(date(2026, 6, 1))
+    assert "Before 1 January 2020" in toy().warnings(date(2019, 1, 1))[-1]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_pack_past_its_date_says_so_on_the_first_page(folder, kind, monkeypatch, capsys):
+    late = documents.pack_of(kind).review_by + timedelta(days=1)
+    for_one, page = shown(folder, kind, f"as_of={late.isoformat()}")
+    assert any("may no longer hold" in warning for warning in for_one["rules"]["warnings"])
+    assert "may no longer hold" in page
+    assert "may no longer hold" in " ".join(capsys.readouterr().out.split())
+    monkeypatch.setattr(rulebook, "today", lambda: late)
+    by_clock, page = shown(folder, kind)
+    assert by_clock["rules"] == for_one["rules"] and "may no longer hold" in page
+    monkeypatch.undo()
+    within, page = shown(folder, kind, f"as_of={documents.pack_of(kind).checked.isoformat()}")
+    assert "may no longer hold" not in json.dumps(within) + page
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rules_that_are_not_verified_are_named_on_the_first_page(folder, kind, capsys):
+    result, page = shown(folder, kind)
+    printed = " ".join(capsys.readouterr().out.split())
+    unread = [question for question in result["asked"] if not question["quote"]]
+    rules = documents.pack_of(kind).on(rulebook.today())
+    assert f"{sum(rule.verified for rule in rules)} of {len(rules)} items verified" in printed
+    words = "could not be checked against a published text"
+    assert bool(unread) == (words in page)
+    for question in unread:
+        assert f"{question['what']} ({question['citation']})" in unescape(page)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_measure_is_answered(folder, kind):
+    result = made(folder, kind)
+    for question in result["asked"]:
+        if question["asks"] == documents.MEASURE:
+            assert question["answer"], question["key"]
+        assert question["what"] in json.dumps(result, ensure_ascii=False)
+
+
+@pytest.mark.parametrize("text", ["23.11.2026", "2026-11", "20261123", "2026-02-30", "today"])
+@pytest.mark.parametrize("words", [["list"], ["four-fifths", "nobody.csv"]])
+def test_other_forms_of_a_day_are_refused_in_a_line(capsys, text, words):
+    assert main(["dossier", *words, f"as_of={text}"]) == 2
+    error = capsys.readouterr().err
+    assert f"as_of={text}" in error and "2026-11-23" in error and error.count("\n") == 1
+
+
+def test_the_list_names_every_pack_and_says_what_was_repealed(capsys):
+    assert main(["dossier", "list", "as_of=2026-11-23"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    for name in documents.pack_names():
+        pack = documents.pack_of(name)
+        assert name in printed and pack.jurisdiction in printed
+        assert pack.about in printed
+    assert "SB 24-205 was repealed and replaced by SB 26-189" in printed
+    assert "as of 23 November 2026" in printed
+
+
+def test_a_repealed_law_is_said_to_be_one(capsys):
+    assert main(["dossier", "colorado"]) == 2
+    error = capsys.readouterr().err
+    assert "SB 26-189" in error and "repealed" in error and error.count("\n") == 1

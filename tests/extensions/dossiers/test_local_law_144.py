@@ -19,7 +19,7 @@ import pytest
 from fairbench.audits.question import Options
 from fairbench.core.errors import UserError
 from fairbench.reporting.document.forms import to_json
-from fairbench_dossiers.selection import ll144
+from fairbench_dossiers.selection import is_under, ll144, selections_that_turn, unknown_of
 
 DAY = date(2026, 11, 26)
 UNKNOWN = ["", "N/A", "Decline To Self Identify", "I do not wish to answer", "Prefer not to answer"]
@@ -217,13 +217,6 @@ def test_no_ratio_has_a_reason(change, options, reason):
     assert all(reason in sentence for sentence in page["summary"]["found"])
 
 
-def test_all_selected_and_a_category_that_occurs_once():
-    frame = toy().assign(hired=1)
-    frame.loc[0, "race"] = "Native"
-    page = dossier(frame, {"prediction": "hired"})
-    assert {row["ratio"] for row in page["categories"]} == {1.0}
-
-
 def test_more_answers_can_mean_unknown():
     frame = toy()
     page = dossier(frame, {"prediction": "hired"}, unknown=["black"])
@@ -237,3 +230,58 @@ def test_one_category_alone_is_refused():
     with pytest.raises(UserError, match="race: fewer than two categories"):
         dossier(toy().assign(race=np.where(toy()["sex"] == "Male", "White", "N/A")),
                 {"prediction": "hired"})  # fmt: skip
+
+
+def turned(selected, rows, persons):
+    """Return whether a ratio is under four fifths once so many persons are other ones."""
+    (first, second), (one, other) = selected, rows
+    return 5 * (first + persons) * other < 4 * (second - persons) * one
+
+
+def test_how_many_persons_turn_a_ratio_is_what_trying_them_all_says():
+    """Of every table of up to 12 people each: none fewer does, and one different person each."""
+    some = set()
+    for one, other in [(1, 1), (3, 12), (7, 5), (12, 12), (12, 3)]:
+        for first in range(one + 1):
+            for second in range(other + 1):
+                selected, rows = (first, second), (one, other)
+                under = turned(selected, rows, 0)
+                assert is_under(selected, rows) == under
+                step = 1 if under else -1
+                tried = [
+                    k
+                    for k in range(1, 13)
+                    if 0 <= first + step * k <= one and 0 <= second - step * k <= other
+                ]
+                turns = [k for k in tried if turned(selected, rows, step * k) != under]
+                reverses = [k for k in tried if under and (first + k) * other > (second - k) * one]
+                expected = tuple(min(numbers, default=None) for numbers in (turns, reverses))
+                assert selections_that_turn(selected, rows) == expected
+                some.add(tuple(number is None for number in expected))
+    assert len(some) >= 3
+
+
+def test_exactly_four_fifths_is_not_under():
+    assert not is_under((48, 60), (100, 100))
+    assert not is_under((4, 5), (10, 10)) and is_under((3, 5), (10, 10))
+    assert selections_that_turn((48, 60), (100, 100)) == (1, None)
+
+
+def test_what_was_taken_for_unknown_is_said_with_its_number():
+    race = pd.Series(["White", "N/A", "Other", "Declined", "N/A", "X"], dtype="category")
+    result = unknown_of({"race": race}, ["other"])
+    assert result.known["race"].tolist() == [True, False, False, False, False, True]
+    assert result.answers == {"race": {"N/A": 2, "Other": 1, "Declined": 1}}
+    (sentence,) = result.sentences
+    assert "'N/A' (2), 'Other' (1), 'Declined' (1)" in sentence and result.surprising
+
+
+def test_blanks_alone_are_no_surprise():
+    race = pd.Series(["White", "unknown", "Black"], dtype="category")
+    assert not unknown_of({"race": race}, []).surprising
+
+
+def test_an_answer_that_nobody_gave_is_refused():
+    race = pd.Series(["White", "Black"], dtype="category")
+    with pytest.raises(UserError, match="did you mean White"):
+        unknown_of({"race": race}, ["Whit"])

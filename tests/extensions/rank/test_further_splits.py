@@ -1,25 +1,27 @@
 """Rounds of further splits: what they are laid out by, and that the best is seldom dropped."""
 
+import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from functools import partial
+from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from benchmarks.resolving import OPTIONS, RACES, SimulatedRace, measured
+from fairbench.cli.main import main
+from fairbench.core.errors import UserError
+from fairbench.results.catalogue import Catalogue
+from fairbench_rank import resolve
 from fairbench_rank.new_tasks import least_half_width, variance_parts
 from fairbench_rank.ranking import WRONG, answers
-from fairbench_rank.resolve import (
-    SHRUNK,
-    TaskNoise,
-    is_out_of_reach,
-    noise_of_tasks,
-    rivals_of,
-    seconds_of,
-    splits_of_round,
-    wrong_of_round,
-)
 from fairbench_rank.scores import read_scores
+from tests.harness import ROOT
 
 SCALES = np.array([0.01, 0.05, 0.2, 0.05])
 SECONDS = {"t0": 1.0, "t1": 1.0, "t2": 1.0, "t3": 10.0}
@@ -40,48 +42,51 @@ def scores(splits=40, methods=5, seed=0, means=0.0, scales=SCALES, turned=False)
 
 
 def test_the_rounds_share_one_error_rate():
-    spent = sum(wrong_of_round(number) for number in range(1, 10_000))
+    spent = sum(resolve.wrong_of_round(number) for number in range(1, 10_000))
     assert spent == pytest.approx(WRONG, rel=1e-3) and spent < WRONG
 
 
 def test_noise_is_that_of_splits_around_means():
-    result = noise_of_tasks(scores(splits=400), OPTIONS, SECONDS)
+    result = resolve.noise_of_tasks(scores(splits=400), OPTIONS, SECONDS)
     assert [task.task for task in result] == ["t0", "t1", "t2", "t3"]
     assert [task.noise**0.5 for task in result] == pytest.approx(SCALES, rel=0.1)
     assert {task.weight for task in result} == {0.25} and {task.splits for task in result} == {400}
-    assert not noise_of_tasks(scores(splits=1), OPTIONS, SECONDS)
+    assert not resolve.noise_of_tasks(scores(splits=1), OPTIONS, SECONDS)
 
 
 def test_rounds_do_not_depend_on_who_is_ahead():
     """Neither shifted means nor deviations that are all turned round change a split."""
-    plain = noise_of_tasks(scores(), OPTIONS, SECONDS)
+    plain = resolve.noise_of_tasks(scores(), OPTIONS, SECONDS)
     means = np.random.default_rng(1).normal(size=(5, 4, 1))
     for other in (scores(means=means), scores(turned=True)):
-        moved = noise_of_tasks(other, OPTIONS, SECONDS)
+        moved = resolve.noise_of_tasks(other, OPTIONS, SECONDS)
         assert [task.noise for task in moved] == pytest.approx([task.noise for task in plain])
-        assert splits_of_round(moved, 5) == splits_of_round(plain, 5)
+        assert resolve.splits_of_round(moved, 5) == resolve.splits_of_round(plain, 5)
 
 
 def test_every_round_leaves_so_much_of_the_variance_at_the_least_cost():
-    tasks = noise_of_tasks(scores(splits=5), OPTIONS, SECONDS)
-    first = splits_of_round(tasks, 1)
+    tasks = resolve.noise_of_tasks(scores(splits=5), OPTIONS, SECONDS)
+    first = resolve.splits_of_round(tasks, 1)
     assert first == dict.fromkeys(SECONDS, 5)
     whole, before = sum(task.variance(5) for task in tasks), first
     for number in range(2, 9):
-        splits = splits_of_round(tasks, number)
+        splits = resolve.splits_of_round(tasks, number)
         left = sum(task.variance(splits[task.task]) for task in tasks)
-        assert left <= whole * SHRUNK ** (number - 1) * (1 + 1e-9)
+        assert left <= whole * resolve.SHRUNK ** (number - 1) * (1 + 1e-9)
         assert all(splits[name] >= before[name] for name in splits)
         before = splits
     assert before["t2"] > before["t1"] >= before["t3"] >= before["t0"] == 5
     own = {task.task: task.seconds * (before[task.task] - 5) for task in tasks}
-    assert seconds_of(tasks, first, before, 3) == pytest.approx(3 * sum(own.values()))
+    assert resolve.seconds_of(tasks, first, before, 3) == pytest.approx(3 * sum(own.values()))
 
 
 def test_a_task_without_noise_gets_no_split():
-    tasks = [TaskNoise("quiet", 3, 0.0, 0.5, 1.0), TaskNoise("loud", 3, 1.0, 0.5, 1.0)]
-    assert splits_of_round(tasks, 4)["quiet"] == 3
-    assert splits_of_round(tasks[:1], 4) == {"quiet": 3}
+    tasks = [
+        resolve.TaskNoise("quiet", 3, 0.0, 0.5, 1.0),
+        resolve.TaskNoise("loud", 3, 1.0, 0.5, 1.0),
+    ]
+    assert resolve.splits_of_round(tasks, 4)["quiet"] == 3
+    assert resolve.splits_of_round(tasks[:1], 4) == {"quiet": 3}
 
 
 def of_families(difference, between, splits, seed=0, noise=0.02, families=30):
@@ -116,10 +121,10 @@ def test_no_number_of_splits_makes_an_interval_narrower_than_the_bound():
 
 def test_what_families_differ_by_is_out_of_reach_and_what_splits_hide_is_not():
     answer, floor = of_families(0.002, 0.02, 20)
-    (plan,) = rivals_of(answer, answer.methods)
-    assert plan["floor"] == pytest.approx(floor) and is_out_of_reach(plan)
+    (plan,) = resolve.rivals_of(answer, answer.methods)
+    assert plan["floor"] == pytest.approx(floor) and resolve.is_out_of_reach(plan)
     _, floor = of_families(0.02, 0.001, 2, noise=0.05)
-    assert not is_out_of_reach({"difference": 0.02, "floor": floor})
+    assert not resolve.is_out_of_reach({"difference": 0.02, "floor": floor})
     assert plan["units_needed"] > 100
 
 
@@ -140,3 +145,108 @@ def test_a_far_better_method_is_soon_alone():
 def test_the_best_is_dropped_in_one_race_of_twenty_at_most(race):
     dropped, *_ = measured(race, 200)
     assert dropped <= 0.05 + 2 * (0.05 * 0.95 / 200) ** 0.5
+
+
+SWEEP = (
+    "dataset.n_samples=120,140,160,180,200,220", "learner=gaussian_nb,logistic_regression",
+    "method=baseline", "split.repeats=2", "figures=false", "tracking=none",
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def ticking(monkeypatch):
+    """Have half a second go by whenever the time is asked for, however slow the machine."""
+    clock = SimpleNamespace(monotonic=partial(next, count(step=0.5)))
+    monkeypatch.setattr("fairbench_rank.resolve.time", clock)
+
+
+def resolved(folder, capsys, *more):
+    """Run the sweep with a budget; return its exit status, what it printed, and its record."""
+    status = main(["resolve", "error_rate", "budget=5s", *SWEEP, f"results={folder}", *more])
+    printed = capsys.readouterr()
+    (record,) = folder.glob("resolve/*/rounds.json")
+    return status, printed.out, json.loads(record.read_text())
+
+
+@pytest.mark.thorough
+def test_rounds_add_splits_and_the_page_says_what_they_bought(tmp_path, capsys):
+    status, printed, record = resolved(tmp_path, capsys)
+    assert status == 0
+    rounds = record["rounds"]
+    assert [entry["number"] for entry in rounds] == list(range(1, len(rounds) + 1))
+    assert "approaches may have the least error_rate on average over tasks" in printed
+    (page,) = tmp_path.glob("resolve/*/resolve.json")
+    told = json.loads(page.read_text())
+    assert [entry["splits"] for entry in told["rounds"]] == [entry["splits"] for entry in rounds]
+    assert told["reason"] in ("budget", "bound", "resolved")
+    longest = {}
+    for stored in Catalogue(tmp_path):
+        repeats = int(stored.config["split"]["repeats"])
+        task = f"simulated n_samples={stored.config['dataset']['n_samples']}, group"
+        longest[task] = max(longest.get(task, 0), repeats)
+    assert {task: longest[task] for task in rounds[-1]["splits"]} == rounds[-1]["splits"]
+    before = len(rounds)
+    again = resolved(tmp_path, capsys, "resume=true")[2]["rounds"]
+    assert again[:before] == rounds  # no round is made twice
+
+
+@pytest.mark.thorough
+def test_a_record_that_is_damaged_is_refused(tmp_path, capsys):
+    resolved(tmp_path, capsys)
+    (record,) = tmp_path.glob("resolve/*/rounds.json")
+    record.write_text(record.read_text().replace('"fits"', '"fit"'))
+    assert main(["resolve", "error_rate", "budget=5s", *SWEEP, f"results={tmp_path}"]) == 2
+    assert "rounds.json is not as it was written: remove it" in capsys.readouterr().err
+
+
+@pytest.mark.thorough
+def test_what_is_killed_goes_on(tmp_path, capsys):
+    words = ["resolve", "error_rate", "budget=60s", *SWEEP, f"results={tmp_path}"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fairbench", *words], cwd=ROOT, text=True, stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    for line in process.stdout:
+        if line.startswith("round 2"):
+            break
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    cells = {path.name for path in tmp_path.glob("cells/*/*")}
+    status, _, record = resolved(tmp_path, capsys)
+    assert status == 0 and len(record["rounds"]) >= 2
+    assert cells <= {path.name for path in tmp_path.glob("cells/*/*")}
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["error_rate"], "budget= is missing: fairbench resolve error_rate budget=2h"),
+        (["budget=2h"], "no metric is named"),
+        (["error_rate", "budget=2"], "budget=2 is no time: write 90s, 30m, 2h or 1d"),
+        (["error_rate", "budget=0h"], "budget=0h is no time"),
+        (["error_rate", "budget=-1h"], "budget=-1h is no time"),
+        (["eror_rate", "budget=1m"], "did you mean error_rate"),
+        (["selection_rate", "budget=1m"], "neither higher nor lower values"),
+        (["error_rate", "budget=1m", "plan=true"], "plan=true plans an experiment"),
+        (["error_rate", "budget=1m", "split=test_file"], ""),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_bad_input_is_refused_in_a_line(words, line, tmp_path, capsys):
+    assert main(["resolve", *words, *SWEEP[:3], f"results={tmp_path}"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ") and len(error.splitlines()) == 1 and line in error
+    assert not (tmp_path / "cells").exists()
+
+
+def test_one_run_is_no_sweep(tmp_path, capsys):
+    words = ["error_rate", "method=baseline", "budget=1m", f"results={tmp_path}"]
+    assert main(["resolve", *words]) == 2
+    assert "compares the runs of a sweep, and this is one run" in capsys.readouterr().err
+
+
+def test_times_are_read():
+    assert resolve.seconds_of_text("1.5h") == 5400.0
+    with pytest.raises(UserError, match="is no time"):
+        resolve.seconds_of_text("soon")

@@ -18,17 +18,8 @@ from fairbench.reporting.document.terminal import print_document, terminal
 from fairbench.reporting.document.writing import to_html
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import read_environment, seal_run
+from fairbench_rank import leaderboard
 from fairbench_rank.approaches import approaches_bytes, approaches_together, read_approaches
-from fairbench_rank.leaderboard import (
-    BoardTable,
-    TaskMeans,
-    board_findings,
-    comparable_board,
-    page_of,
-    short_of,
-    summary_of,
-    write_leaderboard,
-)
 from fairbench_rank.sources import benchmark_scores
 from tests.extensions.rank.generated_atlas import table
 from tests.reporting.page_runs import copy, finish
@@ -72,7 +63,7 @@ def results(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def board(results, tmp_path_factory):
-    return write_leaderboard([results], tmp_path_factory.mktemp("board"))
+    return leaderboard.write_leaderboard([results], tmp_path_factory.mktemp("board"))
 
 
 @pytest.fixture(scope="module")
@@ -142,14 +133,14 @@ def test_wrong_words_are_refused_in_a_line(words, sentence, results, tmp_path):
 
 def test_folders_that_say_nothing_are_refused(results, tmp_path):
     with pytest.raises(UserError, match="no finished run"):
-        write_leaderboard([tmp_path], tmp_path / "out")
+        leaderboard.write_leaderboard([tmp_path], tmp_path / "out")
     one = tmp_path / "one" / "runs"
     one.mkdir(parents=True)
     for kind in APPROACHES:
         run = id_of(results, 0, kind)
         shutil.copytree(results / "runs" / run, one / run)
     with pytest.raises(UserError, match="needs several tasks"):
-        write_leaderboard([one.parent], tmp_path / "out")
+        leaderboard.write_leaderboard([one.parent], tmp_path / "out")
 
 
 def test_a_place_that_is_a_file_is_refused_before_anything_is_computed(results, tmp_path):
@@ -167,7 +158,7 @@ def test_a_run_of_the_same_name_that_other_code_fitted_is_left_out_and_the_page_
     path = tmp_path / "runs" / id_of(results, 0, "b") / "cells.txt"
     path.write_text(path.read_text().translate(str.maketrans("012345", "123450")))
     seal_run(path.parent, read_environment(path.parent))
-    sure = write_leaderboard([results, tmp_path], tmp_path / "out")[1].summary.sure
+    sure = leaderboard.write_leaderboard([results, tmp_path], tmp_path / "out")[1].summary.sure
     (note,) = (sentence for sentence in sure if "later folder" in sentence)
     assert note.startswith("1 run of a later folder is left out, such as simulated, ")
     assert "needs another name" in note
@@ -175,7 +166,10 @@ def test_a_run_of_the_same_name_that_other_code_fitted_is_left_out_and_the_page_
 
 def test_names_of_any_length_and_signs_are_files_of_their_own():
     titles = ["a b", "a/b", "a-b", "<b>a b", "x" * 300, "y" * 300, "数据" * 300, "数" * 599]
-    names = [TaskMeans({"dataset": title, "protect": "sex"}, None, 3).name for title in titles]
+    names = [
+        leaderboard.TaskMeans({"dataset": title, "protect": "sex"}, None, 3).name
+        for title in titles
+    ]
     assert len(set(names)) == len(titles)
     assert max(len(f"task-{name}.svg".encode()) for name in names) <= 255
     assert names[0] == "a-b-by-sex"
@@ -186,8 +180,8 @@ def small(whole, **kept):
     """Return the findings of a part of a table."""
     for name, values in kept.items():
         whole = whole[whole[name].isin(values)]
-    board = comparable_board(whole.reset_index(drop=True), "here", "")
-    return board_findings(board), board.gaps[0]
+    board = leaderboard.comparable_board(whole.reset_index(drop=True), "here", "")
+    return leaderboard.board_findings(board), board.gaps[0]
 
 
 @pytest.mark.parametrize(
@@ -203,7 +197,7 @@ def test_what_is_not_ranked_is_said_with_the_reason(kept, why):
     whole = table(families=(1, 1, 1, 1), learners=("xgboost",), repeats=2)
     whole = whole[whole["setting"] == ""]
     findings, gap = small(whole, **kept)
-    said = summary_of(findings, gap).unseen
+    said = leaderboard.summary_of(findings, gap).unseen
     assert bool(findings.standings) == (not why)
     assert [sentence for sentence in said if sentence.startswith("Nothing is ranked")] == [
         sentence for sentence in said if why and why in sentence
@@ -215,11 +209,11 @@ def test_tasks_whose_target_is_a_number_are_no_part_of_the_page():
     numbers = whole["dataset"] == "data 00"
     gone = ["error_rate", *(name for name in ("statistical_parity", "equalized_odds"))]
     whole.loc[numbers, gone] = np.nan
-    assert [task.title for task in comparable_board(whole, "here", "").tasks] == [
+    assert [task.title for task in leaderboard.comparable_board(whole, "here", "").tasks] == [
         f"data 0{n} by sex" for n in (1, 2, 3)
     ]
     with pytest.raises(UserError, match="tasks whose target is a number have none"):
-        comparable_board(whole[numbers], "here", "")
+        leaderboard.comparable_board(whole[numbers], "here", "")
 
 
 @pytest.fixture(scope="module")
@@ -228,13 +222,13 @@ def told():
     whole = table(families=(1, 1, 1, 2), learners=("xgboost",), repeats=3)
     left = ["log_loss", "multicalibration_error", "expected_calibration_error"]
     left += ["statistical_parity"]
-    board = BoardTable(whole.drop(columns=left))
-    return board, board_findings(board, "equalized_odds")
+    board = leaderboard.BoardTable(whole.drop(columns=left))
+    return board, leaderboard.board_findings(board, "equalized_odds")
 
 
 @pytest.fixture(scope="module")
 def document(told):
-    return page_of(*told, "equalized_odds", command="fairbench leaderboard")
+    return leaderboard.page_of(*told, "equalized_odds", command="fairbench leaderboard")
 
 
 @pytest.mark.thorough
@@ -268,7 +262,7 @@ def test_the_sections_show_what_the_statistics_say(document, told):
 
 @pytest.mark.thorough
 def test_the_other_forms_and_the_terminal_have_the_answer(document, told, capsys):
-    print_document(short_of(document, told[1], "equalized_odds"), terminal(80))
+    print_document(leaderboard.short_of(document, told[1], "equalized_odds"), terminal(80))
     printed = capsys.readouterr().out
     assert "What is not resolved" in printed
     assert max(map(len, printed.splitlines())) <= 80
@@ -277,7 +271,7 @@ def test_the_other_forms_and_the_terminal_have_the_answer(document, told, capsys
 
 def test_the_table_of_a_page_makes_the_same_page(board, results, tmp_path):
     written = board[0].parent / "approaches.parquet"
-    again = write_leaderboard([written], tmp_path / "again")
+    again = leaderboard.write_leaderboard([written], tmp_path / "again")
     assert read_approaches(written).equals(read_approaches(again[0].parent / written.name))
     one, other = (
         json.loads((page[0].parent / "index.json").read_text())["standings"]

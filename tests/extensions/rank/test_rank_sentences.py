@@ -3,16 +3,7 @@
 import numpy as np
 import pytest
 
-from fairbench_rank.ranking import (
-    answers,
-    first_names,
-    fresh_sentences,
-    join_words,
-    limits_of_cells,
-    resolving_sentences,
-    simultaneous_sentences,
-    unseen_in_words,
-)
+from fairbench_rank import ranking
 from fairbench_rank.scores import RankOptions, Scores, ScoreTable
 
 FAMILIES, SPLITS, METHODS = 12, 5, 6
@@ -35,11 +26,11 @@ def answer(between, noise, *, holes=False):
         questions=0,
         scores=(Scores("auc", "higher", 0.8 + values.reshape(METHODS, -1), None),),
     )
-    return answers(table, RankOptions(epsilon=0.01))[0]
+    return ranking.answers(table, RankOptions(epsilon=0.01))[0]
 
 
 def test_no_number_of_splits_resolves_what_varies_between_families():
-    few, share = limits_of_cells(answer(0.05, 0.001))
+    few, share = ranking.limits_of_cells(answer(0.05, 0.001))
     assert few.startswith("By these estimates, no number of splits of the same tasks would tell ")
     assert few.endswith(" from any of its 5 rivals if their true difference is 0.01.")
     assert share.startswith("For half of the rivals, >99 % or more of the variance of the paired ")
@@ -55,32 +46,34 @@ def test_splits_resolve_their_own_noise():
     noisy = answer(0.0, 0.05)
     assert len(noisy.best) > 1
     assert max(plan["times_as_many"] for plan in noisy.plans) < np.inf
-    assert list(limits_of_cells(noisy)) == []
-    assert "times as many splits of each task" in " ".join(resolving_sentences(noisy))
+    assert list(ranking.limits_of_cells(noisy)) == []
+    assert "times as many splits of each task" in " ".join(ranking.resolving_sentences(noisy))
 
 
 def test_names_that_hold_commas_are_divided_by_semicolons():
-    assert join_words(["a", "b", "c"]) == "a, b and c" and join_words(["a"]) == "a"
-    assert join_words(["a, x", "b", "c"], "or") == "a, x; b; or c"
-    assert first_names([f"{letter}, x" for letter in "abcdefgh"]).endswith("; f, x and 2 more")
+    assert ranking.join_words(["a", "b", "c"]) == "a, b and c" and ranking.join_words(["a"]) == "a"
+    assert ranking.join_words(["a, x", "b", "c"], "or") == "a, x; b; or c"
+    assert ranking.first_names([f"{letter}, x" for letter in "abcdefgh"]).endswith(
+        "; f, x and 2 more"
+    )
 
 
 def test_a_winner_among_those_that_ran_everywhere_is_said_to_be_one():
-    (whole,), (part,) = (fresh_sentences(answer(0.0, 0.05, holes=h)) for h in (False, True))
+    (whole,), (part,) = (ranking.fresh_sentences(answer(0.0, 0.05, holes=h)) for h in (False, True))
     assert "disagree on which mean is best" in whole
     assert "which mean of the 5 methods that were run everywhere is best" in part
 
 
 def test_several_scores_are_named():
-    assert "all differences of all metrics are valid" in simultaneous_sentences(
+    assert "all differences of all metrics are valid" in ranking.simultaneous_sentences(
         "all metrics", on_new_tasks=False
     )
-    assert "Probabilities" not in simultaneous_sentences(on_new_tasks=False)
+    assert "Probabilities" not in ranking.simultaneous_sentences(on_new_tasks=False)
 
 
 def test_what_is_too_rare_to_be_seen_is_left_out_in_words():
     ranked = answer(0.0, 0.05)
-    exact, said = unseen_in_words(ranked)
+    exact, said = ranking.unseen_in_words(ranked)
     share = float(said.partition("fewer than ")[2].partition(" %")[0]) / 100
     # A failure on so many tasks is seen by each of the methods at once, with half of the 5 %.
     unseen = len(ranked.methods) * (1 - share) ** ranked.units
@@ -88,4 +81,4 @@ def test_what_is_too_rare_to_be_seen_is_left_out_in_words():
     assert f"{ranked.units} families may show none of it" in said
     assert exact <= share < exact + 0.001
     some = [(exact, said), (0.0, ""), (exact / 2, "less")]
-    assert simultaneous_sentences(on_new_tasks=False, unseen=some).endswith(f" {said}")
+    assert ranking.simultaneous_sentences(on_new_tasks=False, unseen=some).endswith(f" {said}")

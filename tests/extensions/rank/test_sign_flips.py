@@ -4,23 +4,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairbench_rank.sign_flips import (
-    FEWEST,
-    as_normal,
-    as_student,
-    fewest_units,
-    paired_units,
-    simultaneous,
-    unseen_share,
-)
+from fairbench_rank import sign_flips
 
 
 def judged(values, *, seed=0, flips=499, unit=None, **options):
     places = np.arange(values.shape[1])
     unit = places if unit is None else unit
     generator = np.random.default_rng(seed)
-    paired = paired_units(values, places, unit, generator=generator, **options)
-    return paired, simultaneous(paired, generator=generator, flips=flips)
+    paired = sign_flips.paired_units(values, places, unit, generator=generator, **options)
+    return paired, sign_flips.simultaneous(paired, generator=generator, flips=flips)
 
 
 def test_differences_are_those_of_a_paired_t_test():
@@ -42,7 +34,7 @@ def test_holes_change_nothing_of_pairs_without_them(equal_unit_weights):
     part[4, :30] = random.normal(size=30)
     generator = np.random.default_rng(0)
     full, holed = (
-        paired_units(
+        sign_flips.paired_units(
             values, group, np.unique(unit, return_inverse=True)[1],
             equal_unit_weights=equal_unit_weights, generator=generator,
         )
@@ -63,8 +55,10 @@ def test_splits_of_a_task_count_once_and_families_alike():
     values = np.array([[1.0, 1, 5, 5, 5, 5], [0.0] * 6])
     group, unit = np.array([0, 0, 1, 1, 1, 2]), np.array([0, 1, 1])
     generator = np.random.default_rng(0)
-    by_family = paired_units(values, group, unit, generator=generator)
-    by_task = paired_units(values, group, unit, equal_unit_weights=False, generator=generator)
+    by_family = sign_flips.paired_units(values, group, unit, generator=generator)
+    by_task = sign_flips.paired_units(
+        values, group, unit, equal_unit_weights=False, generator=generator
+    )
     assert by_family.means[0] == pytest.approx(3) and by_task.means[0] == pytest.approx(11 / 3)
 
 
@@ -122,17 +116,19 @@ def test_what_is_told_apart_and_nothing_else_has_an_interval_on_one_side():
 
 
 def test_fewest_units_are_those_with_which_a_flip_is_rare_enough():
-    assert fewest_units(0.025) == 7 and 2.0 ** -(7 - 1) <= 0.025 < 2.0 ** -(6 - 1)
-    assert FEWEST == 3
+    assert sign_flips.fewest_units(0.025) == 7 and 2.0 ** -(7 - 1) <= 0.025 < 2.0 ** -(6 - 1)
+    assert sign_flips.FEWEST == 3
 
 
 def test_normal_quantiles_and_students_turn_into_each_other():
     freedom = np.array([2.0, 5, 50])
-    assert as_student(2.5, freedom) == pytest.approx(
-        as_student(float(as_normal(as_student(2.5, 5.0), 5.0)), freedom)
+    assert sign_flips.as_student(2.5, freedom) == pytest.approx(
+        sign_flips.as_student(
+            float(sign_flips.as_normal(sign_flips.as_student(2.5, 5.0), 5.0)), freedom
+        )
     )
     exact = stats.norm.isf(stats.t.sf(4.0, 20))
-    assert float(as_normal(np.array(4.0), 20.0)) == pytest.approx(exact, abs=0.01)
+    assert float(sign_flips.as_normal(np.array(4.0), 20.0)) == pytest.approx(exact, abs=0.01)
 
 
 def test_strata_count_alike_and_what_they_differ_by_is_no_error():
@@ -140,7 +136,7 @@ def test_strata_count_alike_and_what_they_differ_by_is_no_error():
     strata = np.repeat([0, 1], [400, 100])
     values = random.normal(size=(2, 500)) + np.array([[0], [1]]) * (strata == 1) * 5
     places = np.arange(500)
-    paired = paired_units(values, places, places, strata=strata, generator=random)
+    paired = sign_flips.paired_units(values, places, places, strata=strata, generator=random)
     gap = values[0] - values[1]
     of_strata = [gap[strata == stratum] for stratum in (0, 1)]
     assert paired.means[0] == pytest.approx(np.mean([gaps.mean() for gaps in of_strata]))
@@ -182,7 +178,7 @@ def test_of_many_equally_good_methods_none_is_seldom_said_not_to_be_the_best(met
 def test_a_failure_is_said_to_be_seen_only_where_it_is(methods):
     """Where all but one method fail on so few units, any two are told apart in 5 % of tables."""
     random, units = np.random.default_rng(8), 20
-    share = unseen_share(units, methods, 0.05)
+    share = sign_flips.unseen_share(units, methods, 0.05)
     wrong = unseen = 0
     for _ in range(100):
         failed = random.random((methods, units)) < share

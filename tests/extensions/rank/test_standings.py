@@ -1,14 +1,39 @@
 """Ranks of approaches on many tasks, on generated tables whose truth is known."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import fairbench
+from fairbench.components.papers.atlas.multilevel import fit
+from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError
-from fairbench_rank.approaches import ApproachValues
-from fairbench_rank.standings import RankedValues, findings_of, standings_of
+from fairbench_rank.approaches import (
+    ApproachValues,
+    MeasuredDifferences,
+    family_means,
+    mean_over_families,
+)
+from fairbench_rank.leaderboard import ranks_section, summary_of
+from fairbench_rank.ranking import answers
+from fairbench_rank.scores import RankOptions, as_read, read_scores
+from fairbench_rank.sources import (
+    approaches_as_methods,
+    select_approaches_with_enough_tasks,
+    with_scores,
+)
+from fairbench_rank.standings import (
+    RankedValues,
+    family_mean_interval,
+    few_tasks_sentences,
+    findings_of,
+    standings_of,
+)
 from tests.extensions.rank import generated_atlas
+from tests.extensions.rank.generated_atlas import FEW, with_few
 
 
 @pytest.fixture(scope="module")
@@ -134,3 +159,181 @@ def test_gaps_of_points_are_within_their_bands(findings):
     for point in findings.mean_frontiers:
         for value, lower, upper in (point["error"], point["gap"]):
             assert lower <= value <= upper
+
+
+# Approaches that were run on few tasks are shown, not ranked.
+
+
+@pytest.fixture(scope="module")
+def of_few():
+    return findings_of(with_few(generated_atlas.table()), metrics=("error_rate",))
+
+
+def test_an_approach_on_few_tasks_changes_no_rank(findings, of_few):
+    (without,), (ranked,) = (report.to_dict()["standings"] for report in (findings, of_few))
+    assert ranked["few"] and ranked | {"few": []} == without
+    assert [row["name"] for row in of_few.few] == [FEW]
+    assert (of_few.fewest_tasks, findings.few) == (5, [])
+    assert {point["intervention"] for point in of_few.mean_frontiers} == {
+        point["intervention"] for point in findings.mean_frontiers
+    }
+
+
+def test_it_is_ranked_on_half_of_the_tasks():
+    tasks = [f"data {task:02}" for task in range(5)]
+    table = with_few(generated_atlas.table(learners=("logistic_regression",)), tasks)
+    result = findings_of(table, metrics=("error_rate",))
+    assert result.few == [] and result.standings[0].few == []
+    assert FEW in {standing["method"] for standing in result.standings[0].rows}
+
+
+def test_it_is_shown_with_its_own_difference(of_few):
+    (few,) = of_few.standings[0].few
+    assert (few["approach"], few["tasks"], few["families"]) == (FEW, 4, 4)
+    assert few["lower"] < few["difference"] < few["upper"] < 0
+
+
+def test_the_pages_and_the_terminal_say_how_many_and_why(of_few):
+    (said,) = few_tasks_sentences(of_few)
+    assert said.startswith("1 of the 15 approaches is not ranked: it was run on fewer than 5 of ")
+    assert said in summary_of(of_few, "statistical_parity").sure
+    last = ranks_section(of_few, "statistical_parity").blocks[-1]
+    assert last.name == "ranks-few-tasks"
+
+
+def measured(values, family, share=0.2):
+    """Return differences of approaches by their values in splits, (count, tasks, splits)."""
+    splits = np.full(values.shape[:2], float(values.shape[2]))
+    shares, family = np.full(values.shape[1], share), np.asarray(family)
+    return MeasuredDifferences(values.mean(2), values.var(2, ddof=1), splits, shares, family)
+
+
+def test_one_task_has_the_corrected_t_interval():
+    values = np.random.default_rng(0).standard_normal((1, 1, 7))
+    mean, lower, upper = (end[0] for end in family_mean_interval(measured(values, [0], 0.2)))
+    half = stats.t.ppf(0.975, 6) * values.std(ddof=1) * np.sqrt(1 / 7 + 0.25)
+    assert mean == pytest.approx(values.mean())
+    assert [lower, upper] == pytest.approx([values.mean() - half, values.mean() + half])
+
+
+@pytest.mark.parametrize(
+    ("family", "least", "most"), [([0, 1, 2], 0.935, 0.97), ([0, 0, 0], 0.95, 1)]
+)
+def test_intervals_of_these_families_hold(family, least, most):
+    """Overlapping splits of three tasks; relatives are taken to go together, which is careful."""
+    draw, share = np.random.default_rng(3), 0.2
+    truth = draw.standard_normal((2000, 3, 1))
+    noise = np.sqrt(share) * draw.standard_normal((2000, 3, 1))
+    noise = noise + np.sqrt(1 - share) * draw.standard_normal((2000, 3, 10))
+    result = measured(truth + np.array([0.5, 1, 2])[:, None] * noise, family, share)
+    _, lower, upper = family_mean_interval(result)
+    exact = truth[..., 0].mean(axis=1)
+    assert least < np.mean((lower <= exact) & (exact <= upper)) <= most
+
+
+def test_runs_are_ranked_as_on_the_page_of_the_atlas(of_few):
+    """One metric alone has all of the error rate in both, and so the very same answer."""
+    (page,) = of_few.standings
+    scores = with_scores(approaches_as_methods(with_few(generated_atlas.table())), ["error_rate"])
+    read = select_approaches_with_enough_tasks(scores)
+    options = as_read(RankOptions(path=Path("runs")), read)
+    (answer,) = answers(read_scores(options, read=read), options)
+    assert read.notes[-1] == (
+        "1 of 15 approaches is left out, as in the leaderboard: it has the score on fewer than 5 "
+        "of the 10 tasks, half of them"
+    )
+    assert answer.methods == tuple(standing["method"] for standing in page.rows)
+    assert (answer.best, answer.epsilon) == (page.answer.best, page.answer.epsilon)
+    own = zip(answer.first_rank, answer.last_rank, strict=True)
+    assert [*own] == [(standing["first_rank"], standing["last_rank"]) for standing in page.rows]
+    np.testing.assert_allclose(answer.means, [standing["mean"] for standing in page.rows])
+    np.testing.assert_allclose(
+        answer.new.near, [standing["near_best_on_new"] for standing in page.rows]
+    )
+
+
+# Plain means over families: what is averaged, and how often the intervals hold.
+
+FAMILY = np.array([0, 0, 0, 1, 2, 2, 3])
+SIZES = (1,) * 12 + (2,) * 4 + (3, 3, 4, 6)  # data sets of each of twenty families
+
+
+def of_means(means, variances=1.0):
+    """Return differences on the seven tasks of four families, by their means in five splits."""
+    variances, splits = np.broadcast_to(variances, means.shape), np.full(means.shape, 5.0)
+    return MeasuredDifferences(means, variances, splits, np.full(7, 0.2), FAMILY)
+
+
+def growing_with_noise(count, draw, *, spread=0.3, growing=1.0):
+    """Return differences of mean 0 in ten overlapping splits, larger where the noise is."""
+    family, share, splits = np.repeat(np.arange(len(SIZES)), SIZES), 0.2, 10
+    tasks = len(family)
+    of_families = draw.standard_normal((count, len(SIZES)))[:, family]
+    truth = np.sqrt(0.5) * (of_families + draw.standard_normal((count, tasks)))
+    of_size = draw.standard_normal((count, tasks, 1))
+    of_splits = np.sqrt(1 - share) * draw.standard_normal((count, tasks, splits))
+    of_splits += np.sqrt(share) * draw.standard_normal((count, tasks, 1))
+    values = spread * truth[:, :, None] + growing * of_size + np.exp(of_size) * of_splits
+    return measured(values, family, share)
+
+
+def test_tasks_are_averaged_within_families_and_families_equally():
+    values = rng(0, "means").standard_normal((3, 7))
+    values[1, :3] = np.nan
+    result = family_means(of_means(values))
+    for row, of in zip(values, result, strict=True):
+        for family in range(4):
+            own = row[family == FAMILY]
+            own = own[np.isfinite(own)]
+            expected = own.mean() if len(own) else np.nan
+            assert of[family] == pytest.approx(expected, nan_ok=True)
+    assert mean_over_families(result).value == pytest.approx(np.nanmean(result, axis=1))
+
+
+def test_precision_has_no_weight():
+    values = rng(0, "precision").standard_normal((1, 7))
+    precise = np.array([[1e-9, 1, 1, 1, 1, 1, 1e-9]])
+    one, other = (family_means(of_means(values, errors)) for errors in (1.0, precise))
+    assert np.array_equal(one, other)
+
+
+def test_two_families_are_too_few():
+    result = mean_over_families(np.array([[0.1, 0.2, np.nan, np.nan]]))
+    assert np.isnan(result).all()
+
+
+def test_the_interval_is_no_narrower_than_student_and_turns_with_the_sign():
+    values = rng(0, "skewed").lognormal(size=(50, 20))
+    result, turned = mean_over_families(values), mean_over_families(-values)
+    student = stats.ttest_1samp(values, 0, axis=1).confidence_interval(0.95)
+    assert (result.lower <= student.low + 1e-12).all()
+    assert (result.upper >= student.high - 1e-12).all()
+    assert (result.upper > student.high + 1e-6).any()
+    assert turned.lower == pytest.approx(-result.upper)
+    wider = mean_over_families(values, level=1 - 0.05 / 42)
+    assert (wider.lower < result.lower).all() and (wider.upper > result.upper).all()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("population", "mean"),
+    [
+        (lambda draw: draw.standard_normal((1500, 20)), 0.0),
+        (lambda draw: draw.standard_t(3, (1500, 20)), 0.0),
+        (lambda draw: draw.standard_exponential((1500, 20)), 1.0),
+        (lambda draw: draw.lognormal(size=(1500, 20)), np.exp(0.5)),
+    ],
+)
+def test_intervals_of_twenty_families_hold(population, mean):
+    result = mean_over_families(population(rng(0, "families")))
+    assert np.mean((result.lower <= mean) & (mean <= result.upper)) >= 0.93
+
+
+@pytest.mark.thorough
+def test_they_hold_where_effects_grow_with_the_noise_and_the_model_does_not():
+    """The mean over families is 0; the model weighs by precision, and is sure of another one."""
+    of_size = growing_with_noise(150, rng(0, "growing"))
+    plain = mean_over_families(family_means(of_size))
+    lower, upper = fit(of_size, generator=rng(0, "model"), draws=150).interval()
+    assert np.mean((plain.lower <= 0) & (plain.upper >= 0)) >= 0.93
+    assert np.mean((lower <= 0) & (upper >= 0)) < 0.7

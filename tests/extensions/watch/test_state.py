@@ -1,100 +1,294 @@
-"""The state of a watch: plain JSON, sealed, and whole after a kill at any moment."""
+"""The state of a watch after kills, rows that come twice, and how seldom an alarm is false."""
 
 import json
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from benchmarks.watch import alarms_of, boundary, delay, false_alarms, twice
+from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError
 from fairbench.core.files import sealed_json
-from fairbench_watch.alarms import WatchFile, look
+from fairbench_watch.alarms import WatchFile, beyond_chance, look, risks
+from fairbench_watch.page import gaps_now, repeats_sentence
+from fairbench_watch.sequences import FROM_START, log_evidence_needed
 from fairbench_watch.state import WatchOptions
 from tests.audits.tables import predictions
 from tests.harness import ROOT
 
-# Looks at the first 100, 101, ... rows of a file, and says so after each.
-WATCHER = """
-import sys
-from pathlib import Path
-from fairbench_watch.alarms import look
-from fairbench_watch.alarms import WatchFile
-folder = Path(sys.argv[1])
-lines = (folder / "all.csv").read_text().splitlines(keepends=True)
-file = WatchFile(folder / "s.json")
-for rows in range(file.read().rows + 1, len(lines)):
-    (folder / "p.csv").write_text("".join(lines[: rows + 1]))
-    state = look(file, file.read().options, set())[1]
-    print(state.rows, flush=True)
-"""
+
+def frame(rows, *, seed=0):
+    """Return predictions with identifiers and scores of many digits."""
+    result = predictions(rows, seed=seed)[["sex", "score", "label"]]
+    return result.assign(person=[f"p{seed}-{row}" for row in range(rows)])
 
 
 @pytest.fixture
-def begun(tmp_path):
-    """Return the state of a file's first 100 rows; the whole file is beside it."""
-    frame = predictions(3000)[["sex", "score", "label"]]
-    frame.to_csv(tmp_path / "all.csv", index=False)
-    frame[:100].to_csv(tmp_path / "p.csv", index=False)
-    file = WatchFile(tmp_path / "s.json")
-    options = WatchOptions(
-        path=tmp_path / "p.csv", group=("sex",), target="label", score="score",
-        metrics=("statistical_parity",),
-    )  # fmt: skip
-    look(file, options, set())
-    return file
+def watch(tmp_path):
+    """Return a function that writes a table and looks at it, with or without identifiers."""
+
+    def once(table, name="s", **chosen):
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+        options = WatchOptions(
+            path=tmp_path / f"{name}.csv", group=("sex",), target="label", score="score", **chosen
+        )
+        file = WatchFile(tmp_path / f"{name}.json")
+        look(file, options, set())
+        return file.read()
+
+    return once
 
 
-def test_what_is_written_is_read(begun):
-    state = begun.read()
-    assert state.rows == 100
-    assert WatchFile(begun.path).read() == state
-    values = json.loads(begun.path.read_text())
-    assert values["options"]["path"] == "p.csv"
+def counts(state):
+    return np.array(state.marks[-1].counts["sex"]).round(9).tolist()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("chosen", [{"id": "person"}, {}], ids=["identifiers", "alike"])
+@pytest.mark.parametrize("order", ["adjacent", "again", "shuffled"])
+def test_rows_that_come_twice_are_counted_once(watch, chosen, order):
+    table = frame(400)
+    places = {
+        "adjacent": np.repeat(np.arange(400), 2),
+        "again": np.tile(np.arange(400), 2),
+        "shuffled": np.random.default_rng(0).permutation(np.repeat(np.arange(400), 2)),
+    }[order]
+    whole = watch(table, "whole", **chosen)
+    doubled = watch(table.iloc[places], "doubled", **chosen)
+    assert whole.repeats == 0
+    assert (doubled.repeats, doubled.rows) == (400, 800)
+    assert counts(doubled) == counts(whole)
+    assert doubled.marks[-1].labels == 400
+    assert "Repeats: 400 rows" in repeats_sentence(doubled)
+
+
+def test_repeats_of_a_later_look_are_no_news(watch):
+    table = frame(300)
+    first = watch(table, id="person")
+    again = watch(pd.concat([table, table]), id="person")
+    assert (again.repeats, again.rows, again.marks) == (300, 600, first.marks)
+    more = watch(pd.concat([table, table, frame(50, seed=1)]), id="person")
+    assert (more.repeats, more.marks[-1].row, more.marks[-1].labels) == (300, 650, 350)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("chosen", [{"id": "person"}, {}], ids=["identifiers", "alike"])
+def test_the_label_of_a_repeat_counts_where_the_first_had_none(watch, chosen):
+    table = frame(300).astype({"label": str})
+    early = table.assign(label="")
+    watch(early, **chosen)
+    state = watch(pd.concat([early, table]), **chosen)
+    assert state.marks[-1].labels == 300
+    late = watch(pd.concat([table, table]), **chosen)
+    assert counts(late) == counts(state) == counts(watch(table, "whole", **chosen))
+
+
+def test_people_who_are_alike_by_chance_are_all_counted(watch):
+    table = frame(1500)
+    state = watch(table.assign(score=table["score"].round(2)))
+    assert (state.repeats, state.once) == (0, False)
+    assert "taken to be of different people" in repeats_sentence(state)
+
+
+def test_what_is_written_is_read(watch, tmp_path):
+    state = watch(frame(100))
+    assert state.rows == 100 and WatchFile(tmp_path / "s.json").read() == state
+    values = json.loads((tmp_path / "s.json").read_text())
+    assert values["options"]["path"] == "s.csv"
     assert set(values["periods"][0]["labels"]) == {"0", "1"}
 
 
 FAULTS = {
-    "schema": ({"schema": 9}, "its schema is 9"),
-    "option": ({"options": {"colour": "red", "path": ""}}, "colour"),
-    "labels": ({"periods": [{"name": "", "parts": [], "labels": "01"}]}, "not one label a row"),
+    "its schema is 9": lambda content: {"schema": 9},
+    "colour": lambda content: {"options": {"colour": "red", "path": ""}},
+    "not one label a row": lambda content: {"periods": [{"name": "", "parts": [], "labels": "01"}]},
+    "is cut off": lambda content: {"seen": content["seen"][:-3]},
 }
 
 
-@pytest.mark.parametrize(("edit", "sentence"), FAULTS.values(), ids=FAULTS)
-def test_a_file_that_is_no_state_is_refused(edit, sentence, begun):
-    content = json.loads(begun.path.read_text())
-    begun.path.write_text(sealed_json({**content, **edit}))
+@pytest.mark.parametrize("sentence", FAULTS)
+def test_a_file_that_is_no_state_is_refused(sentence, watch, tmp_path):
+    watch(frame(100))
+    file = WatchFile(tmp_path / "s.json")
+    content = json.loads(file.path.read_text())
+    file.path.write_text(sealed_json({**content, **FAULTS[sentence](content)}))
     with pytest.raises(UserError, match=sentence):
-        begun.read()
+        file.read()
 
 
 @pytest.mark.parametrize("content", ["", "{}", "\x00", '{"schema": 1'])
-def test_damage_is_named(content, begun):
-    begun.path.write_text(content)
+def test_damage_is_named(content, tmp_path):
+    (tmp_path / "s.json").write_text(content)
     with pytest.raises(UserError, match="or is damaged"):
-        begun.read()
+        WatchFile(tmp_path / "s.json").read()
+
+
+def test_a_blank_identifier_is_refused(watch):
+    with pytest.raises(UserError, match="identifier"):
+        watch(frame(100).assign(person=""), id="person")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("named", [True, False], ids=["identifiers", "alike"])
+def test_a_doubled_stream_gives_no_more_false_alarms_than_promised(named):
+    """Gaps are 0.05 to the hair: each watch says what it says of rows that come once."""
+    alarms, naive = 0, 0
+    for i in range(10):
+        rows = boundary(rng(0, "doubled", i), 6000)
+        doubled = twice(rows, adjacent=bool(i % 2))
+        once, given = alarms_of(rows), alarms_of(doubled, named=named)
+        assert [(alarm["kind"], alarm["about"]) for alarm in given] == [
+            (alarm["kind"], alarm["about"]) for alarm in once
+        ]
+        alarms += bool(given)
+        naive += bool(alarms_of(replace(doubled, rows=doubled.rows.assign(key=""))))
+    assert alarms <= 1
+    assert naive >= 1  # 10 of 100: what counting both would bring
+
+
+# Looks at ever more rows of a file, and says so after each.
+WATCHER = """
+import sys
+from pathlib import Path
+from fairbench_watch.alarms import WatchFile, look
+folder = Path(sys.argv[1])
+lines = (folder / "all.csv").read_text().splitlines(keepends=True)
+file = WatchFile(folder / "s.json")
+for rows in range(file.read().rows + 1, len(lines)):
+    (folder / "s.csv").write_text("".join(lines[: rows + 1]))
+    print(look(file, file.read().options, set())[1].rows, flush=True)
+"""
 
 
 @pytest.mark.thorough
-def test_no_kill_loses_a_look(begun):
+def test_no_kill_loses_a_look_or_counts_a_row_twice(watch, tmp_path):
     """Watchers are killed at random moments: what was said is there, and the next one goes on."""
-    generator, said, folder = np.random.default_rng(0), 100, begun.path.parent
+    table = pd.concat([frame(600), frame(600)[::-1], frame(300, seed=1)])
+    table.to_csv(tmp_path / "all.csv", index=False)
+    watch(table[:100], id="person")
+    generator, said, file = np.random.default_rng(0), 100, WatchFile(tmp_path / "s.json")
     for _ in range(4):
-        command = [sys.executable, "-c", WATCHER, str(folder)]
+        command = [sys.executable, "-c", WATCHER, str(tmp_path)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as running:
             lines = [running.stdout.readline()]
             time.sleep(generator.uniform(0, 0.3))
             running.send_signal(signal.SIGKILL)
             lines += running.stdout.readlines()
         whole = [int(line) for line in lines if line.endswith("\n")]
-        assert whole[0] == said + 1 or whole[0] == said + 2
-        said = begun.read().rows
+        assert said + 1 <= whole[0] <= said + 2
+        said = file.read().rows
         assert whole[-1] <= said <= whole[-1] + 1
-    marks = begun.read().marks
-    assert [mark.row for mark in marks] == [100, *range(101, said + 1)]
-    (folder / "p.csv").write_bytes((folder / "all.csv").read_bytes())
-    assert look(begun, begun.read().options, set())[1].rows == 3000
-    assert not list(folder.glob(".s.json*tmp"))
+    assert [mark.row for mark in file.read().marks] == [*range(100, min(said, 600) + 1)]
+    state = watch(table, id="person")
+    assert (state.repeats, state.rows) == (600, 1500)
+    assert not list(tmp_path.glob(".s.json*tmp"))
+    once = watch(pd.concat([frame(600), frame(300, seed=1)]), "whole", id="person")
+    assert counts(state) == counts(once)
+
+
+# Rows that are alike by chance are not taken for repeats, nor repeats for chance.
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kinds", [30, 1000, 30_000, 10**7])
+@pytest.mark.parametrize("spread", [0.0, 2.0])
+def test_chance_is_not_taken_for_repeats_and_repeats_not_for_chance(kinds, spread):
+    """Looked at after each of 60 batches, of kinds of rows that are alike or unlike in number."""
+    draw, result = np.random.default_rng(kinds), 0
+    for _ in range(5):
+        chance = np.exp(spread * draw.standard_normal(kinds))
+        rows = draw.choice(kinds, 3000, p=chance / chance.sum())
+        result += any(
+            beyond_chance(np.unique(rows[:stop], return_counts=True)[1])
+            for stop in range(50, 3001, 50)
+        )
+        if kinds >= 1000 and not spread:
+            assert beyond_chance(np.unique(np.tile(rows[:1000], 2), return_counts=True)[1])
+    assert result <= 1
+
+
+def test_what_may_go_wrong_adds_up_to_five_percent():
+    of_gap, of_scores = risks(7, 4)
+    assert 7 * of_gap + 4 * of_scores == pytest.approx(0.05)
+    assert 7 * risks(7, 0)[0] == pytest.approx(0.05)
+    shares = 2 / np.exp(log_evidence_needed(1.0, np.arange(1000)))
+    assert shares[0] == pytest.approx(FROM_START)
+    assert shares.sum() == pytest.approx(1, abs=1e-3)
+    assert shares.sum() < 1
+
+
+@pytest.mark.thorough
+def test_false_alarms_are_rare_where_gaps_are_epsilon_to_the_hair():
+    assert sum(false_alarm > 0 for false_alarm in false_alarms(10, rows=8000)) <= 2
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_at_most_five_percent_of_watches_ever_give_a_false_alarm():
+    """Three gaps of 0.05 to the hair and four scores: 100,000 rows, looked at after each."""
+    result = false_alarms(60)
+    assert sum(alarms > 0 for alarms in result) <= 6  # 3 expected at the most; P(> 6) < 0.04
+
+
+def test_large_gaps_are_found():
+    table = boundary(np.random.default_rng(0), 4000)
+    kinds = {(alarm["kind"], alarm["about"]) for alarm in alarms_of(table, epsilon=0.001)}
+    assert kinds == {("passed", "group: B less A, selection rate")} or len(kinds) > 1
+
+
+@pytest.mark.thorough
+def test_a_gap_is_found_in_time_and_as_late_as_is_said():
+    mean, said, fixed = delay((0.3, 0.4), 0.5, 0.05, 5, 200)
+    assert mean < 1.5 * fixed
+    assert said == pytest.approx(mean, rel=0.2)
+
+
+@pytest.mark.thorough
+def test_it_does_not_matter_when_is_looked(tmp_path):
+    """The alarm about all rows so far is at the same row after one look as after thirty."""
+    frame = predictions(1500)[["sex", "score", "label"]]
+    frame["score"] = np.where(frame["sex"] == "Female", frame["score"] / 2, frame["score"])
+    options = WatchOptions(
+        path=tmp_path / "p.csv", group=("sex",), target="label", score="score",
+        metrics=("statistical_parity",),
+    )  # fmt: skip
+    result = []
+    for name, stops in (("once", [1500]), ("often", range(750, 1501, 50))):
+        file = WatchFile(tmp_path / f"{name}.json")
+        for stop in stops:
+            frame[:stop].to_csv(options.path, index=False)
+            state = look(file, options, set())[1]
+        result.append(state)
+    first = [[e for e in watch.alarms if e["kind"] == "passed"][0] for watch in result]
+    assert first[0]["since"] == first[1]["since"] == 0
+    assert abs(first[0]["row"] - first[1]["row"]) < 20  # the first group's share is that of a look
+    counts = [watch.marks[-1].counts for watch in result]
+    assert json.dumps(counts[0]) == json.dumps(counts[1])
+
+
+def test_how_late_an_alarm_may_be_shrinks_with_fewer_gaps(tmp_path):
+    predictions(1500)[["sex", "score", "label"]].to_csv(tmp_path / "p.csv", index=False)
+    rows = []
+    for number, metrics in enumerate(((), ("statistical_parity",))):
+        options = WatchOptions(
+            path=tmp_path / "p.csv", group=("sex",), target="label", score="score", metrics=metrics
+        )
+        state = look(WatchFile(tmp_path / f"{number}.json"), options, set())[1]
+        rows.append(gaps_now(state)[0])
+    assert rows[1]["first"] < rows[0]["first"] < rows[0]["next"] < np.inf
+
+
+def test_a_gap_that_cannot_grow_is_never_found(tmp_path):
+    """Decisions that differ as far as they can: no rate is 0.05 further away."""
+    frame = predictions(400)[["sex"]]
+    frame["yes"] = (frame["sex"] == "Male").astype(int)
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    options = WatchOptions(path=tmp_path / "p.csv", group=("sex",), prediction="yes")
+    (gap,) = gaps_now(look(WatchFile(tmp_path / "s.json"), options, set())[1])
+    assert (abs(gap["value"]), gap["change"]) == (1.0, np.inf)

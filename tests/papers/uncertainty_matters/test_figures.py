@@ -7,19 +7,7 @@ from fairbench.components.papers import PAPERS
 from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import Effort
 from fairbench.components.papers.engine.running import function_of
-from fairbench.components.papers.uncertainty_matters import grid
-from fairbench.components.papers.uncertainty_matters.figures import (
-    QUOTED,
-    cases_figure,
-    comparison_figure,
-    groups_figure,
-    instability_figure,
-    partitions_figure,
-    predicted_good,
-    quoted_figure,
-    ratio_figure,
-    right_if_predicted,
-)
+from fairbench.components.papers.uncertainty_matters import figures, grid
 from fairbench.components.papers.uncertainty_matters.ground_truth import ALGORITHMS
 from fairbench.components.papers.uncertainty_matters.readings import ALONE
 from fairbench.components.papers.uncertainty_matters.tables import Pair
@@ -54,8 +42,8 @@ def areas(axes):
 
 
 def test_a_point_a_cross_validation(counts):
-    rates = {"equal opportunity": true_positive_rate, "demographic parity": predicted_good}
-    figure = instability_figure({"SVM": counts, "FERM": counts}, rates)
+    rates = {"equal opportunity": true_positive_rate, "demographic parity": figures.predicted_good}
+    figure = figures.instability_figure({"SVM": counts, "FERM": counts}, rates)
     opportunity, parity = figure.axes
     assert [len(line.get_xdata()) for line in opportunity.lines] == [7, 7]
     right = (400 + 60 + 80 + 30) / 750
@@ -67,26 +55,26 @@ def test_a_point_a_cross_validation(counts):
 
 def test_rates_of_predicted_rows():
     tables = np.array([[10.0, 20, 30, 60]])  # TN, FP, FN, TP
-    assert predicted_good(tables) == pytest.approx((20 + 60) / 120)
-    assert right_if_predicted(tables) == pytest.approx(60 / 80)
+    assert figures.predicted_good(tables) == pytest.approx((20 + 60) / 120)
+    assert figures.right_if_predicted(tables) == pytest.approx(60 / 80)
 
 
 def test_a_comparison_has_all_partitions_one_and_its_posterior(pair):
-    truth, one, posterior = comparison_figure([pair], 2000).axes
+    truth, one, posterior = figures.comparison_figure([pair], 2000).axes
     assert len(truth.lines[0].get_xdata()) == 7
     assert len(one.lines[0].get_xdata()) == 1
     assert areas(posterior)[0] > 0
 
 
 def test_both_partitions_are_marked(pair):
-    (axes,) = partitions_figure([pair]).axes
+    (axes,) = figures.partitions_figure([pair]).axes
     marked = [line for line in axes.lines if line.get_marker() == "D"]
     places = [(line.get_xdata()[0], line.get_ydata()[0]) for line in marked]
     assert places == [tuple(pair.delta[pair.nearest]), tuple(pair.delta[pair.furthest])]
 
 
 def test_the_quoted_difference_is_that_of_the_text(pair):
-    figure = quoted_figure(dict.fromkeys(QUOTED, pair))
+    figure = figures.quoted_figure(dict.fromkeys(figures.QUOTED, pair))
     marked = [line for axes in figure.axes for line in axes.lines if line.get_marker() == "D"]
     assert [line.get_xdata()[0] for line in marked] == pytest.approx([0.10, -0.08])
     assert [line.get_ydata()[0] for line in marked] == pytest.approx([0.04, -0.10])
@@ -97,14 +85,14 @@ def test_a_case_has_both_posteriors_and_their_difference(counts):
         table_draws(table, 2000, np.random.default_rng(seed))
         for seed, table in enumerate((counts[0], counts[6]))
     )
-    both, difference = cases_figure({NAMES: draws}).axes
+    both, difference = figures.cases_figure({NAMES: draws}).axes
     assert len(areas(both)) == 2 and len(areas(difference)) == 1
     assert areas(difference)[0] > max(areas(both))
 
 
 def test_a_ratio_of_one_algorithm_stands_at_its_variance():
     reference = np.random.default_rng(0).normal(0.7, 0.01, size=(12, 2, 2, 2))
-    (axes,) = ratio_figure(0.7 + 2 * (reference - 0.7), reference).axes
+    (axes,) = figures.ratio_figure(0.7 + 2 * (reference - 0.7), reference).axes
     lines = [line for line in axes.lines if len(line.get_xdata()) == 12]
     assert len(lines) == 4
     for line in lines:
@@ -113,7 +101,7 @@ def test_a_ratio_of_one_algorithm_stands_at_its_variance():
 
 def test_the_smaller_group_has_the_wider_region():
     tables = {name: grid.counts(name)[0] * 0.7 for name in ALGORITHMS}
-    figure = groups_figure(tables, ("age > 25", "age <= 25"), 2000)
+    figure = figures.groups_figure(tables, ("age > 25", "age <= 25"), 2000)
     for axes in figure.axes[: len(tables)]:
         larger, smaller = areas(axes)
         assert smaller > larger, axes.get_title()

@@ -22,13 +22,9 @@ from fairbench.components.algorithms.learners.linear_svm import LinearSVM
 from fairbench.components.algorithms.learners.logistic_regression import LogisticRegression
 from fairbench.components.algorithms.learners.svm import SVM
 from fairbench.components.datasets import german, simulated
-from fairbench.components.papers.uncertainty_matters import ground_truth
+from fairbench.components.papers.uncertainty_matters import ground_truth, readings, solvers
 from fairbench.components.papers.uncertainty_matters.ground_truth import ALGORITHMS, study
-from fairbench.components.papers.uncertainty_matters.solvers import (
-    FOLDS,
-    held_out_labels,
-    partitions,
-)
+from fairbench.components.papers.uncertainty_matters.readings import RHOS, measure
 from fairbench.core.errors import UserError
 from fairbench.data.download import Archive
 from fairbench.data.features import onehot
@@ -54,7 +50,7 @@ def study_of(population, learner, intervention):
 def cell_by_cell(study, repeats):
     """Return labels as a run of split=kfold gives them, (B, n)."""
     labels = np.empty((len(repeats), len(study.dataset)), bool)
-    for fold in KFold(FOLDS, repeats[-1] + 1).folds(study.dataset, study.seed):
+    for fold in KFold(solvers.FOLDS, repeats[-1] + 1).folds(study.dataset, study.seed):
         if fold.repeat in repeats:
             columns, _ = compute(study, fold)
             output = columns["score" if "score" in columns else "prediction"]
@@ -63,8 +59,8 @@ def cell_by_cell(study, repeats):
 
 
 def test_partitions_are_those_of_stratified_folds(population):
-    mine = partitions(population, [0, 3], 0)
-    for fold in KFold(FOLDS, 4).folds(population, 0):
+    mine = solvers.partitions(population, [0, 3], 0)
+    for fold in KFold(solvers.FOLDS, 4).folds(population, 0):
         if fold.repeat in (0, 3):
             (rows,) = np.nonzero(mine[[0, 3].index(fold.repeat)] == fold.fold)
             np.testing.assert_array_equal(rows, fold.test)
@@ -83,7 +79,7 @@ def every_pair():
 @pytest.mark.parametrize(("learner", "intervention"), list(every_pair()))
 def test_labels_are_those_of_a_run(population, learner, intervention):
     one = study_of(population, learner, intervention)
-    mine = held_out_labels(one, [1])
+    mine = solvers.held_out_labels(one, [1])
     assert 0.1 < mine.mean() < 0.9
     np.testing.assert_array_equal(mine, cell_by_cell(one, [1]))
 
@@ -105,7 +101,7 @@ def test_batches_are_kept_and_read_in_order(small):
     assert ground_truth.ensure("LR", 1, results)
     counts = ground_truth.load("LR", 3, results)
     groups = study.dataset.groups("group").cat.codes
-    for own, labels in zip(counts, held_out_labels(study, range(3)), strict=True):
+    for own, labels in zip(counts, solvers.held_out_labels(study, range(3)), strict=True):
         expected = binary_confusion(study.dataset.target, labels, groups, n_groups=2)
         np.testing.assert_array_equal(own, expected)
     assert len(ground_truth.load("LR", results=results)) == 4
@@ -160,3 +156,20 @@ def test_all_algorithms_are_of_one_data_set():
     for given in studies:
         needed = given.intervention.capabilities.needs
         assert not needed or needed in given.learner.capabilities.gives
+
+
+def test_nothing_needs_to_be_run_for_any_of_the_13():
+    measured = measure()
+    assert list(measured.counts) == list(ALGORITHMS)
+    assert (measured.ratios["SVM"] == 1).all()
+    for name in ALGORITHMS:
+        assert measured.cvs(name) >= readings.FEW
+        worths = [np.asarray(measured.effective_fraction(name, rho)) for rho in RHOS]
+        assert all((worth > 0).all() and np.isfinite(worth).all() for worth in worths)
+
+
+def test_cross_validations_of_a_results_folder_are_taken_where_it_has_more(monkeypatch, tmp_path):
+    few, many = (np.ones((n, 2, 4), np.int64) for n in (readings.FEW - 1, readings.FEW + 1))
+    for result, expected in ((few, readings.FEW), (many, readings.FEW + 1)):
+        monkeypatch.setattr(readings.ground_truth, "load", lambda name, results, f=result: f)
+        assert len(readings.most_counts("LR", tmp_path)) == expected

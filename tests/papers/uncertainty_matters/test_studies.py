@@ -3,28 +3,11 @@
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.linear_model import LogisticRegression
 
-from fairbench.components.papers.uncertainty_matters import studies
+from fairbench.components.papers.uncertainty_matters import simulated, studies
 from fairbench.components.papers.uncertainty_matters.ground_truth import ALGORITHMS
 from fairbench.components.papers.uncertainty_matters.readings import ALONE, RHOS, TRUTH, Measured
-from fairbench.components.papers.uncertainty_matters.studies import (
-    A_ACCURATE,
-    A_BETTER,
-    B_ACCURATE,
-    BANDWIDTH,
-    SAMPLES,
-    Conclusions,
-    conclusions_of,
-    equal_ratios,
-    fitted_region,
-    fixed_bandwidth_region,
-    matrix,
-    pair_rows,
-    print_pairs,
-    probabilities,
-    steps,
-    truncated_draws,
-)
 from fairbench.components.papers.uncertainty_matters.tables import Pair
 
 NAMES = ("Linear SVM + Hardt", "FERM")
@@ -43,21 +26,21 @@ def pair_of(moved, scale=1):
 
 
 def test_a_share_of_the_estimates_turns():
-    result = Conclusions(["A >> B"] * 3 + ["A ~ B"], ["A >> B"] * 4, "A >> B")
+    result = studies.Conclusions(["A >> B"] * 3 + ["A ~ B"], ["A >> B"] * 4, "A >> B")
     assert result.turned(result.estimates) == pytest.approx(0.25)
     assert result.turned(result.posteriors) == 0
 
 
 def test_with_many_rows_posteriors_conclude_what_estimates_do():
-    result = conclusions_of(pair_of([60, 60, -60, 0], scale=200), cvs=9, draws=300)
+    result = studies.conclusions_of(pair_of([60, 60, -60, 0], scale=200), cvs=9, draws=300)
     assert list(result.estimates) == ["A >> B", "A >> B", "B >> A", "A ~ B"]
     assert list(result.posteriors) == list(result.estimates)
     assert result.mean == "A >> B"
-    assert len(conclusions_of(pair_of([60, 60, -60]), cvs=2, draws=100).estimates) == 2
+    assert len(studies.conclusions_of(pair_of([60, 60, -60]), cvs=2, draws=100).estimates) == 2
 
 
 def test_events_sum_to_one_under_every_rho():
-    shares = probabilities(pair_of([60, 55, 65]))
+    shares = studies.probabilities(pair_of([60, 55, 65]))
     assert list(shares) == [TRUTH, *RHOS]
     for events in shares.values():
         assert sum(events.values()) == pytest.approx(1)
@@ -76,25 +59,32 @@ def rows():
     tables = {"LR": EVEN, "SVM": UNFAIR, "FERM": ACCURATE}
     counts = {name: np.array([table] * 2) for name, table in tables.items()}
     ratios = dict.fromkeys(counts, np.ones((2, 2, 1)))
-    return pair_rows(Measured(counts, ratios, posteriors=2, draws=2000))
+    return studies.pair_rows(Measured(counts, ratios, posteriors=2, draws=2000))
 
 
 def test_events_of_a_pair_sum_to_1_and_turn_with_it(rows):
     shares = rows.drop(columns=["rho", "A", "B"])
     np.testing.assert_allclose(shares.sum(axis=1), 1)
     turned = rows.rename(
-        columns={"A": "B", "B": "A", A_ACCURATE: B_ACCURATE, B_ACCURATE: A_ACCURATE}
+        columns={
+            "A": "B",
+            "B": "A",
+            studies.A_ACCURATE: studies.B_ACCURATE,
+            studies.B_ACCURATE: studies.A_ACCURATE,
+        }
     )
     both = rows.merge(turned, on=["rho", "A", "B"], validate="one_to_one")
     assert len(both) == len(rows)
-    np.testing.assert_array_equal(both[f"{A_ACCURATE}_x"], both[f"{A_ACCURATE}_y"])
+    np.testing.assert_array_equal(both[f"{studies.A_ACCURATE}_x"], both[f"{studies.A_ACCURATE}_y"])
     np.testing.assert_array_equal(both["A ~ B_x"], both["A ~ B_y"])
 
 
 def test_the_fairer_of_two_as_accurate_is_better(rows):
     names = ["LR", "SVM", "FERM"]
     mine = rows[rows["rho"] == "rho=1/K"]
-    better, accurate = (matrix(mine, names, event) for event in (A_BETTER, A_ACCURATE))
+    better, accurate = (
+        studies.matrix(mine, names, event) for event in (studies.A_BETTER, studies.A_ACCURATE)
+    )
     assert better[0, 1] == pytest.approx(1, abs=0.01)
     assert better[1, 0] == pytest.approx(0, abs=0.01)
     assert accurate[2, 0] == pytest.approx(1, abs=0.01)
@@ -110,7 +100,7 @@ def test_every_rho_has_all_algorithms(rows):
 def test_all_13_print_in_a_hundred_columns(capsys):
     counts = {name: np.array([EVEN]) // 100 for name in ALGORITHMS}
     ratios = dict.fromkeys(counts, np.ones((1, 2, 1)))
-    print_pairs(pair_rows(Measured(counts, ratios=ratios, posteriors=1, draws=200)))
+    studies.print_pairs(studies.pair_rows(Measured(counts, ratios=ratios, posteriors=1, draws=200)))
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 100
     assert not any("…" in line for line in lines)
@@ -131,19 +121,19 @@ def test_a_fixed_bandwidth_makes_a_circle_of_a_narrow_cloud():
     """Density of sds (0.01, 0.05) under a kernel of 0.15: an ellipse of axes 0.150 and 0.158."""
     draws = np.random.default_rng(0).normal(0, [0.01, 0.05], size=(6000, 2))
     points = np.array([[0.0, 0.0], [0.09, 0.0], [0.0, 0.2]])
-    area, inside = fixed_bandwidth_region(draws, points)
-    smooth = np.hypot([0.01, 0.05], BANDWIDTH)
+    area, inside = studies.fixed_bandwidth_region(draws, points)
+    smooth = np.hypot([0.01, 0.05], studies.BANDWIDTH)
     scaled = np.quantile(((draws / smooth) ** 2).sum(axis=1), 0.95)
     assert area == pytest.approx(np.pi * scaled * smooth.prod(), rel=0.08)
     assert inside == pytest.approx(2 / 3)  # 0.09 is nine sds of the first objective away
-    fitted, held = fitted_region(draws, points)
+    fitted, held = studies.fitted_region(draws, points)
     assert fitted == pytest.approx(np.pi * stats.chi2.ppf(0.95, 2) * 0.01 * 0.05, rel=0.1)
     assert held == pytest.approx(1 / 3)
 
 
 def test_fractions_of_rows_are_cut_off():
     counts = np.array([[10.4, 0.3, 2.2, 4.9], [1.3, 1.3, 1.3, 1.3]])
-    tables = truncated_draws(counts, 500, np.random.default_rng(1))
+    tables = studies.truncated_draws(counts, 500, np.random.default_rng(1))
     np.testing.assert_array_equal(tables.sum(axis=-1), np.tile([17, 5], (500, 1)))
 
 
@@ -151,7 +141,7 @@ def test_fractions_of_rows_are_cut_off():
 def test_each_step_widens_the_draws(monkeypatch):
     monkeypatch.setattr(studies, "KERNELS", 500)
     counts = np.tile([[400, 60, 80, 60], [80, 20, 20, 30]], (5, 1, 1))
-    areas = {name: area for name, area, _, _ in steps(counts, "1/K")}
+    areas = {name: area for name, area, _, _ in studies.steps(counts, "1/K")}
     assert len(areas) == 6
     ratio = areas["predictive, fitted bandwidth"] / areas["posterior, fitted bandwidth"]
     assert ratio == pytest.approx(2, rel=0.1)
@@ -160,13 +150,79 @@ def test_each_step_widens_the_draws(monkeypatch):
 
 def test_mean_ratio_of_many_halvings_has_the_mean_of_its_f_distribution():
     """Four independent F(J, J) ratios: their mean is J / (J - 2), their variance a fourth."""
-    ratios = equal_ratios(20, 0.0, np.random.default_rng(0))
+    ratios = studies.equal_ratios(20, 0.0, np.random.default_rng(0))
     law = stats.f(20, 20)
     assert law.mean() == pytest.approx(20 / 18)
-    assert abs(ratios.mean() - law.mean()) < 5 * law.std() / np.sqrt(4 * SAMPLES)
+    assert abs(ratios.mean() - law.mean()) < 5 * law.std() / np.sqrt(4 * studies.SAMPLES)
 
 
 def test_correlated_estimates_have_less_noise_and_the_same_ones_none():
-    spread = [equal_ratios(5, c, np.random.default_rng(1)).std() for c in (0.0, 0.8, 1.0)]
+    spread = [studies.equal_ratios(5, c, np.random.default_rng(1)).std() for c in (0.0, 0.8, 1.0)]
     assert spread[0] > 1.5 * spread[1]
     assert spread[2] < 1e-12
+
+
+def test_batched_fits_are_scikit_learns():
+    data = simulated.Sample.draw(300, np.random.default_rng(0))
+    used = np.random.default_rng(1).random((3, 300)) < 0.6
+    model = LogisticRegression(fit_intercept=False, tol=1e-10, max_iter=500)
+    for mine, rows in zip(simulated.fit(data.X, data.target, used), used, strict=True):
+        expected = model.fit(data.X[rows], data.target[rows]).coef_[0]
+        np.testing.assert_allclose(mine, expected, atol=1e-5)
+
+
+def test_every_row_is_predicted_by_a_model_that_did_not_see_it():
+    data = simulated.Sample.draw(200, np.random.default_rng(2))
+    part = np.arange(0, 200, 2)
+    ((predicted, fold),) = simulated.cross_validated(
+        data, [part], slice(None), np.random.default_rng(3)
+    )
+    assert np.bincount(fold).tolist() == [10] * simulated.FOLDS
+    for k in (0, simulated.FOLDS - 1):
+        used = np.zeros((1, 200), bool)
+        used[0, part[fold != k]] = True
+        beta = simulated.fit(data.X, data.target, used)[0]
+        held_out = part[fold == k]
+        np.testing.assert_array_equal(predicted[fold == k], data.X[held_out] @ beta > 0)
+
+
+def test_bayle_interval_covers_a_mean_of_independent_values():
+    draw, covered = np.random.default_rng(4), 0
+    fold = np.arange(200) % simulated.FOLDS
+    for _ in range(500):
+        low, high = simulated.bayle_interval(draw.normal(1, 2, size=200), fold)
+        covered += low <= 1 <= high
+    assert abs(covered / 500 - 0.95) < 5 * np.sqrt(0.95 * 0.05 / 500)
+
+
+def test_replications_count_every_row_and_are_reproducible():
+    one, other = simulated.replicate(100, 3), simulated.replicate(100, 3)
+    assert one.joint.sum() == 100
+    assert one.ratio > 0
+    np.testing.assert_array_equal(one.joint, other.joint)
+    assert one.bayle == other.bayle
+
+
+def test_intervals_hold_the_truth_until_rows_are_copied():
+    population = simulated.Population()
+    as_it_is, copied = (simulated.coverage(population, factor, 600) for factor in (1, 4))
+    # Five standard errors of a share of 600 are 0.045 at 95 %.
+    assert as_it_is[0] > 0.90
+    assert copied[0] < 0.80
+    assert copied[1] < 0.7 * as_it_is[1]
+
+
+def test_copies_keep_the_share_in_the_mean():
+    result = np.full(4000, 15)
+    copied = simulated.upsampled(result, 20, 5, np.random.default_rng(0))
+    assert abs(copied.mean() / 100 - 0.75) < 0.005
+    assert copied.min() >= 15 and copied.max() <= 15 + 80
+    np.testing.assert_array_equal(
+        simulated.upsampled(result, 20, 1, np.random.default_rng(0)), result
+    )
+
+
+def test_the_figure_shows_both():
+    left, right = simulated.figure(simulated.Population(), {1: (0.95, 0.3), 4: (0.7, 0.2)}).axes
+    assert [text.get_text() for text in left.get_legend().get_texts()][-1] == "true gap"
+    assert right.get_ylim()[1] == 100

@@ -17,7 +17,7 @@ from fairbench.core.errors import UserError, check_minimum, check_share
 from fairbench.core.text import MISSING
 from fairbench.data.columns import text_of
 from fairbench.data.in_memory import as_array, by_text
-from fairbench.evaluation.table import NAN, POOLED, WORST, MetricTable, Statuses, Where, values_of
+from fairbench.evaluation.table import NAN, POOLED, WORST, MetricTable, Statuses, values_of
 from fairbench.inference.gaps import GroupLimits, probability_below, surest_gap
 from fairbench.inference.pooled import (
     Generators,
@@ -122,12 +122,12 @@ class PooledGroups:
         statuses = _statuses(list(SHOWN), posterior, sizes)
         valued = statuses.has_value
         names = [rate.name for rate in SHOWN]
-        where = Where(self.attribute, tuple(self.groups))
+        where = self.attribute, self.groups
         table.add(
             names,
             np.where(valued, posterior.mean, NAN),
             sizes,
-            where,
+            *where,
             statistic=POOLED,
             interval=posterior.interval(table.level),
             status=statuses,
@@ -137,7 +137,7 @@ class PooledGroups:
         )
         certain = Statuses.where(valued, Statuses.ok(shape), statuses)
         value = np.where(valued, worst, NAN)
-        table.add(names, value, sizes, where, statistic=WORST, status=certain)
+        table.add(names, value, sizes, *where, statistic=WORST, status=certain)
 
 
 def _statuses(rates: Sequence[registry.Rate], posterior: Pooled, sizes: Codes) -> Statuses:

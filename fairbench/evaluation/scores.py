@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fairbench.core.arrays import Codes, Floats
 from fairbench.evaluation import metric_batches
 from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
-from fairbench.evaluation.table import DEBIASED, NAN, VALUE, MetricTable, Setting, Statuses, Where
+from fairbench.evaluation.table import DEBIASED, NAN, VALUE, MetricTable, Setting, Statuses
 from fairbench.inference import scores
 from fairbench.inference.means import Level, around, at_levels, loss_limits
 from fairbench.inference.rates import Limits, rate_limits, weighted_sum_limits
@@ -321,7 +321,7 @@ def _add_multicalibration(
         (_MULTICALIBRATION,) * 2,
         value[..., None],
         np.where(has_value, least, size.max(axis=1))[:, None],
-        Where(groups.attribute),
+        groups.attribute,
         interval=(ends[0][:, None], ends[1][:, None]),
         needed=_why_clustered(0),
         statistic=(VALUE, DEBIASED),
@@ -562,11 +562,12 @@ def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> metric_batches.Clo
             order=all_groups.order if ordered else None,
         )
     rarer = np.minimum(areas.positives, areas.negatives)
-    return metric_batches.ClosedForm(
-        value=areas.area,
-        limits=lambda level: scores.area_limits(areas, level=level),
-        lacking=all_groups.too_rare(scores.RARE_ROWS, rarer, 1),
-        totals=areas.totals,
+    too_rare = all_groups.too_rare(scores.RARE_ROWS, rarer, 1)
+    return (
+        areas.area,
+        lambda level: scores.area_limits(areas, level=level),
+        too_rare,
+        areas.totals,
     )
 
 

@@ -190,31 +190,8 @@ NAN = float("nan")
 Texts = NDArray[np.object_]
 
 
-class Where(NamedTuple):
-    """Whom values are about: some groups of an attribute, an attribute, or everyone.
-
-    The attribute of everyone is empty; of what is not about a group, so is the one name.
-    """
-
-    attribute: str = ""
-    names: tuple[str, ...] = ("",)
-
-
-class Status(NamedTuple):
-    """Whether a value can be relied on: one of `STATUSES`, and why it cannot."""
-
-    kind: str = "ok"
-    reason: str = ""
-
-
-EVERYONE, NO_SETTING, OK = Where(), Setting(), Status()
+NO_SETTING = Setting()
 _CODES = {kind: code for code, kind in enumerate(STATUSES)}
-_OK, _INSUFFICIENT, _UNDEFINED, _INVALID = range(len(STATUSES))
-
-
-def undefined(reason: str) -> Status:
-    """Return the status of a value that does not exist for these rows."""
-    return Status("undefined", reason)
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,17 +208,9 @@ class Statuses:
     reason: Texts
 
     @classmethod
-    def of(cls, status: Status | Statuses, shape: tuple[int, ...]) -> Statuses:
-        """Return new arrays of a shape, from one status or from statuses that broadcast to it."""
-        if isinstance(status, Statuses):
-            return status.apply(lambda array: np.broadcast_to(array, shape).copy())
-        kind = np.full(shape, _CODES[status.kind], np.int8)
-        return cls(kind, np.full(shape, status.reason, object))
-
-    @classmethod
-    def ok(cls, shape: tuple[int, ...]) -> Statuses:
-        """Return statuses of values that can all be relied on."""
-        return cls.of(OK, shape)
+    def ok(cls, shape: tuple[int, ...] = (1, 1, 1), kind: str = "ok", reason: str = "") -> Statuses:
+        """Return statuses of values that can all be relied on, or all have another status."""
+        return cls(np.full(shape, _CODES[kind], np.int8), np.full(shape, reason, object))
 
     @classmethod
     def stacked(cls, several: Sequence[Statuses]) -> Statuses:
@@ -266,20 +235,19 @@ class Statuses:
         """Return the statuses that a function makes of each array, such as another shape."""
         return Statuses(*map(function, self))
 
+    def copy(self, shape: tuple[int, ...]) -> Statuses:
+        """Return new arrays of a shape that these broadcast to."""
+        return self.apply(lambda array: np.broadcast_to(array, shape).copy())
+
     @property
     def is_ok(self) -> Mask:
         """Where nothing is wrong."""
-        return np.asarray(self.kind == _OK)
+        return np.asarray(self.kind == _CODES["ok"])
 
     @property
     def has_value(self) -> Mask:
         """Where there is a value, whatever it rests on."""
-        return np.asarray(self.kind <= _INSUFFICIENT)
-
-    def put(self, index: Any, status: Status) -> None:
-        """Change the statuses at an index, as NumPy indexes arrays, to one, in place."""
-        self.kind[index] = _CODES[status.kind]
-        self.reason[index] = status.reason
+        return np.asarray(self.kind <= _CODES["insufficient"])
 
     def flag(self, where: Mask, kind: str, why: str | Callable[..., str]) -> None:
         """Change the statuses where a mask is true, in place.
@@ -288,17 +256,13 @@ class Statuses:
         ----------
         why : the reason; or a function that returns it for one status, from its index on each axis.
         """
-        # A single status without axes has the index ().
-        flagged = np.nonzero(where) if self.kind.ndim else ()
-        if not np.any(where):
-            return
+        flagged = np.nonzero(np.broadcast_to(where, self.kind.shape))
         self.kind[flagged] = _CODES[kind]
         if isinstance(why, str):
             self.reason[flagged] = why
         else:
-            indices = zip(*(axis.tolist() for axis in flagged), strict=True) if flagged else [()]
-            texts = _texts([why(*index) for index in indices])
-            self.reason[flagged] = texts if flagged else texts[0]
+            indices = zip(*(axis.tolist() for axis in flagged), strict=True)
+            self.reason[flagged] = _texts([why(*index) for index in indices])
 
 
 def of_pairs(statuses: Statuses, size: NDArray[np.int64] | None = None) -> Statuses:
@@ -418,12 +382,13 @@ class MetricTable:
         metrics: str | Sequence[str],
         value: ArrayLike,
         n: ArrayLike,
-        where: Where = EVERYONE,
+        attribute: str = "",
+        groups: Sequence[str] = ("",),
         *,
         statistic: str | Sequence[str] = VALUE,
         setting: Setting | Sequence[Setting] = NO_SETTING,
         interval: tuple[ArrayLike, ArrayLike] = (NAN, NAN),
-        status: Status | Statuses = OK,
+        status: Statuses | None = None,
         bounded: bool = False,
         lacking: str = "",
         needed: str | Callable[..., str] | None = None,
@@ -437,9 +402,10 @@ class MetricTable:
         metrics, statistic, setting : one, or one of each of M.
         value : the values; (M, S, G) arrays here and below may be anything that broadcasts.
         n : how many rows each value rests on.
-        where : whom the values are about.
+        attribute : the attribute whose groups the values are about; empty of everyone.
+        groups : the names of these groups; one that is empty of what is not about a group.
         interval : the lower and the upper limits.
-        status : whether each value can be relied on.
+        status : whether each value can be relied on; all by default.
         bounded : whether the interval holds where there is no value, too: over a rate of 0 there
             is no ratio, but one that it exceeds.
         lacking : why a value with the status ok has no interval; by default, the metric's own
@@ -455,14 +421,14 @@ class MetricTable:
             return
         statistics = (statistic,) * len(names) if isinstance(statistic, str) else tuple(statistic)
         settings = (setting,) * len(names) if isinstance(setting, Setting) else tuple(setting)
-        shape = len(names), len(self.splits), len(where.names)
+        shape = len(names), len(self.splits), len(groups)
         if needed is not None and not self.frequentist:
             interval = NAN, NAN
         values, lower, upper = (
             np.broadcast_to(np.asarray(array, np.float64), shape) for array in (value, *interval)
         )
         n_rows = np.broadcast_to(np.asarray(n, np.int64), shape)
-        statuses = Statuses.of(status, shape)
+        statuses = (status or Statuses.ok()).copy(shape)
         if needed is not None and self.frequentist:
             plain = statuses.is_ok & (statuses.reason == "")
             statuses.flag(np.isnan(lower) & plain, "insufficient", needed)
@@ -493,8 +459,8 @@ class MetricTable:
                 metrics=names,
                 statistics=statistics,
                 settings=settings,
-                attribute=where.attribute,
-                groups=where.names,
+                attribute=attribute,
+                groups=tuple(groups),
                 splits=np.array(self.splits),
                 limits=Limits(values, lower, upper),
                 n=n_rows,
@@ -517,7 +483,7 @@ class MetricTable:
         blocks = []
         for block in self.blocks:
             nothing = np.full(block.n.shape, NAN)
-            status = Statuses.of(undefined(reason), block.n.shape)
+            status = Statuses.ok(block.n.shape, "undefined", reason)
             blocks.append(replace(block, limits=Limits(nothing, nothing, nothing), status=status))
         return replace(self, blocks=blocks)
 
@@ -544,7 +510,7 @@ def _unweighted_block(block: Block, design: Design) -> Block:
     Of weighted rows these are the values, of clustered ones the intervals.
     """
     value, lower, upper = block.limits
-    status = Statuses.of(block.status, value.shape)
+    status = block.status.copy(value.shape)
     if design.weighted:
         has_value = status.has_value
         value = np.where(has_value, NAN, value)
@@ -659,10 +625,3 @@ def _empty(dtype: str, length: int) -> Any:
 def no_rows(group: str) -> str:
     """Return the status of a metric of no rows."""
     return f"no rows in group '{group}'" if group else "no rows"
-
-
-def invalid_rows(bad: Mask, what: str) -> Status:
-    """Return the status of a metric that some rows are invalid for; ok where none is."""
-    if not bad.any():
-        return OK
-    return Status("invalid", f"{what} invalid in {int(bad.sum())} of {len(bad)} rows")

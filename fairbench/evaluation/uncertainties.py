@@ -11,15 +11,13 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats, Mask
 from fairbench.data.dataset import Task
-from fairbench.evaluation.predictions import Groups, Labelled
+from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
 from fairbench.evaluation.table import (
     NAN,
     OUTSIDE_BAND,
     MetricTable,
     Setting,
     Statuses,
-    Where,
-    invalid_rows,
     no_rows,
     of_pairs,
 )
@@ -82,14 +80,12 @@ def evaluate_uncertainties(
     measures = [f"{name}_uncertainty" for name in given]
     values = np.stack(list(given.values()))
     # Measures that are not finite everywhere in a split are undefined there.
-    reasons = Statuses.ok((len(given), data.splits))
-    bad = ~np.isfinite(values)
-    for s in range(data.splits if bad.any() else 0):
-        for i, name in enumerate(given):
-            reasons.put((i, s), invalid_rows(bad[i, data.split == s], name))
+    reasons = Statuses.stacked(
+        [data.statuses(~np.isfinite(column), name) for name, column in given.items()]
+    )[..., 0]
     # The variance (S,) below which a group's mean variance is no denominator.
     if data.task is Task.REGRESSION:
-        spread = np.array([part.target.std() for part in data.each_split()])
+        spread = np.array([data.target[rows].std() for rows in data.slices])
         floor = (negligible_sd * spread) ** 2
     else:
         floor = np.full(data.splits, 2 * negligible_sd**2)
@@ -129,7 +125,7 @@ def _add_measures(
     def add(form: str, limits: rates.Limits, reasons: Statuses, **options: Any) -> None:
         """Add the means of the measures (no form), or what compares them with the reference's."""
         size, names = np.broadcast_to(groups.size, limits.value.shape), groups.names
-        status, n = Statuses.of(reasons[..., None], size.shape), size
+        status, n = reasons[..., None].copy(size.shape), size
         was_ok = status.is_ok
 
         def few_rows(i: int, s: int, g: int) -> str:
@@ -152,7 +148,7 @@ def _add_measures(
         status.flag(without_value & (n != 1), "undefined", lambda *at: status.reason[at])
         table.add(
             *([f"{measure}{form}" for measure in measures], value, n),
-            Where(groups.attribute, names),
+            *(groups.attribute, names),
             status=status,
             **{"interval": [np.where(n > 1, end, NAN) for end in limits[1:]], **options},
         )
@@ -164,7 +160,7 @@ def _add_measures(
     add("_difference", differences, reasons)
     # What the paper calls F, and the probability that it is further from 1 than is fair.
     reference = means.value[..., 0]
-    ratio_reasons = Statuses.of(reasons, reference.shape)
+    ratio_reasons = reasons.copy(reference.shape)
 
     def near_zero(i: int, s: int) -> str:
         mean = f"{measures[i]} of group '{groups.names[0]}' is {reference[i, s]:.2g}"
@@ -235,8 +231,8 @@ def evaluate_consistency(
         n = values.shape[1]
         setting = Setting(variants=len(values))
         bad = np.asarray(~np.isfinite(values).all(axis=0))
-        status = invalid_rows(bad, "uncertainty")
-        if status.reason:
+        status = AllGroups.of(n, {}).statuses(bad, "uncertainty")
+        if bad.any():
             values = np.full_like(values, NAN)
         sd = values.std(axis=0)
         whole = sd.max(), sd.mean(), np.ptp(values, axis=0).mean()
@@ -319,7 +315,8 @@ def _add_fairness(
             (metric,) * len(value),
             value[..., cells],
             n[..., cells],
-            Where(groups.attribute, names),
+            groups.attribute,
+            names,
             setting=[Setting(outcome=outcome or None, k=k) for k in range(1, len(value) + 1)],
             interval=(lower[..., cells], upper[..., cells]),
             status=status,

@@ -26,7 +26,7 @@ from fairbench.evaluation.groups import (
     by_pattern,
     gaps_of_rates,
 )
-from fairbench.evaluation.many_groups import PooledGroups
+from fairbench.evaluation.many_groups import SHOWN, add_pooled
 from fairbench.evaluation.metric_batches import add_estimates, declared_batches
 from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
 from fairbench.evaluation.table import (
@@ -255,8 +255,7 @@ class Evaluator:
             ]
             draws = draws_of_splits[0] if counts.ndim == 2 else np.stack(draws_of_splits, axis=1)
             return GroupCounts(name, names, counts, PosteriorIntervals(counts, draws, self.level))
-        pooled = PooledGroups(name, names, counts, self.draws, generators)
-        return GroupCounts(name, names, counts, intervals, pooled)
+        return GroupCounts(name, names, counts, intervals, self.draws, generators)
 
     def add_counts(self, table: MetricTable, counts: GroupCounts, generators: Generators) -> None:
         """Add per-group rates, differences and ratios to the reference, and gaps."""
@@ -264,8 +263,9 @@ class Evaluator:
         if len(counts.groups) > 1:
             _add_pairs(table, counts, self.ratio_band)
             _add_gaps(table, counts, generators, self.epsilon)
-            if counts.pooled is not None and len(counts.groups) > 2:
-                counts.pooled.add_to(table, counts.sizes)
+            if counts.draws and len(counts.groups) > 2:
+                sizes = counts.sizes(list(SHOWN))
+                add_pooled(table, counts.attribute, counts.groups, counts.pooled, sizes)
 
     def _add_label_metrics(
         self, table: MetricTable, data: Labelled, generators: Generators

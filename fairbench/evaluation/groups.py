@@ -7,7 +7,7 @@ differences of many rows alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import ClassVar, NamedTuple
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Floats, Mask
-from fairbench.evaluation.many_groups import PooledGroups
+from fairbench.evaluation.many_groups import posteriors_of, probability_gap_below_of
 from fairbench.evaluation.table import Statuses, of_gaps, without
 from fairbench.inference.gaps import (
     GroupLimits,
@@ -25,6 +25,7 @@ from fairbench.inference.gaps import (
     simultaneous_levels,
     smallest_ratio,
 )
+from fairbench.inference.pooled import Generators, Pooled
 from fairbench.inference.posterior import central_interval
 from fairbench.inference.rates import (
     Limits,
@@ -571,14 +572,22 @@ class GroupCounts:
     counts : (..., G, 4); the axes before the groups are those of samples, such as splits, of which
         there may be none.
     intervals : makes the intervals of rates and of what compares them.
-    pooled : the joint estimates of all groups' rates; None unless they are asked for.
+    draws, generators : how many draws the joint estimates of all groups' rates have, and what makes
+        those of each split; 0 where there are no such estimates.
     """
 
     attribute: str
     groups: list[str]
     counts: Counts
     intervals: GroupIntervals
-    pooled: PooledGroups | None = None
+    draws: int = 0
+    generators: Generators = ()
+
+    @cached_property
+    def pooled(self) -> Mapping[str, Pooled]:
+        """The joint estimates of all groups' rates, by name."""
+        about = self.attribute, self.groups, self.counts
+        return posteriors_of(*about, self.draws, self.generators)
 
     def sizes(self, rates: Sequence[Rate]) -> NDArray[np.int64]:
         """Return how many rows (R, ..., G) each rate rests on in each group."""
@@ -590,10 +599,12 @@ class GroupCounts:
 
     def probability_gap_below(self, metric: Metric, among: Mask, epsilon: float) -> Floats:
         """Return the probability (...) that a gap between groups (..., G) is under epsilon."""
-        source = self.intervals if self.pooled is None else self.pooled
 
         def of_groups(groups: list[int], samples: Mask) -> Floats:
-            below = source.probability_gap_below(metric, epsilon, groups)
+            if self.draws:
+                below = probability_gap_below_of(self.pooled, metric, epsilon, groups)
+            else:
+                below = self.intervals.probability_gap_below(metric, epsilon, groups)
             return np.reshape(below, samples.shape)[samples]
 
         return by_pattern(among, of_groups)

@@ -8,7 +8,6 @@ from scipy import stats
 from sklearn.calibration import calibration_curve
 
 from fairbench.metrics.probability import (
-    average_ranks,
     bins_of_mass,
     log_loss_rows,
     mean_over_ties,
@@ -133,12 +132,6 @@ def values_with_ties(seed, n=80):
     a = draw.normal(size=n)
     b = 0.5 * a + draw.normal(size=n)
     return (np.round(a), np.round(b)) if seed % 2 else (a, b)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_average_ranks_match_scipy(seed):
-    a, _ = values_with_ties(seed)
-    np.testing.assert_allclose(average_ranks(a), stats.rankdata(a, method="average"))
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binomtest, rankdata
 
 from fairbench.components.algorithms.methods.baseline import Baseline
 from fairbench.components.algorithms.methods.binomial_nll import BinomialNLL
@@ -14,7 +14,6 @@ from fairbench.components.algorithms.methods.thresholded import Thresholded
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
 from fairbench.evaluation.predictions import read_predictions
-from fairbench.metrics.probability import average_ranks
 
 BINARY, REGRESSION = Task.BINARY, Task.REGRESSION
 METHODS = [
@@ -175,7 +174,7 @@ def test_votes_come_from_bare_predictions_too(method):
 def test_the_two_vote_readings_order_rows_alike():
     raw = {"score": random_members(k=10)}
     selective, consistency = (
-        average_ranks(read(method, raw)["uncertainty"])
+        rankdata(read(method, raw)["uncertainty"])
         for method in (Ensemble(reading="sign_test"), Ensemble(reading="disagreement"))
     )
     np.testing.assert_array_equal(selective, consistency)

@@ -142,17 +142,6 @@ class Evaluator:
             check_minimum(f"evaluator.{name}", getattr(self, name), at_least, whole=True)
         check_minimum("evaluator.spread_groups", min(self.spread_groups, default=1), 1)
 
-    def evaluate(
-        self,
-        data: Labelled,
-        generator: np.random.Generator,
-        *,
-        validation: Labelled | None = None,
-        protect: str = "",
-    ) -> pd.DataFrame:
-        """Return the metrics of one table of predictions, as :func:`evaluate` returns them."""
-        return self.table(data, [generator], validation=validation, protect=protect).frame()
-
     def table(
         self,
         data: Labelled,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -290,34 +289,39 @@ def _add_fairness(
 ) -> None:
     """Add the mean fairness of each group's rows of each outcome, from that of rows (k, n)."""
     moments = Moments.of_groups(fairness, groups.codes, groups.cells)
-    value = groups.shaped(moments.mean)
     if table.frequentist:
         limits = loss_limits(moments, level=table.level, least=0.0, most=1.0)
-        lower, upper = groups.shaped(limits.lower), groups.shaped(limits.upper)
     else:
         half = rates.quantile(table.level) * moments.sd / np.sqrt(np.maximum(moments.size, 1))
-        lower = groups.shaped(moments.mean - half)
-        upper = groups.shaped(moments.mean + half)
-    n = np.broadcast_to(groups.size, value.shape)
-    for i, outcome in enumerate(outcomes):
-        cells = slice(i, None, len(outcomes))
-        names = groups.names[cells]
-        status = Statuses.ok(value[..., cells].shape)
-        rows = n[..., cells]
-        if table.frequentist:
-            why = partial(lambda rows, *at: f"n={rows[at]}, an interval needs {ROWS}", rows)
-            status.flag(rows < ROWS, "insufficient", why)
-        unknown = np.isnan(value[..., cells])
-        status.flag(unknown, "undefined", lambda k, *_: f"nobody has {k + 1} neighbours")
-        empty = [f"no {outcome} in group '{name}'" if outcome else no_rows(name) for name in names]
-        status.flag(rows == 0, "undefined", partial(lambda empty, *at: empty[at[-1]], empty))
-        table.add(
-            (metric,) * len(value),
-            value[..., cells],
-            n[..., cells],
-            groups.attribute,
-            names,
-            setting=[Setting(outcome=outcome or None, k=k) for k in range(1, len(value) + 1)],
-            interval=(lower[..., cells], upper[..., cells]),
-            status=status,
-        )
+        limits = rates.Limits(moments.mean, moments.mean - half, moments.mean + half)
+    names = groups.names[:: len(outcomes)]
+    settings = [
+        Setting(outcome=outcome or None, k=k)
+        for outcome in outcomes
+        for k in range(1, len(fairness) + 1)
+    ]
+
+    def by_outcome(values: NDArray[Any]) -> NDArray[Any]:
+        """Return values (k, S G O) of cells as (O k, S, G)."""
+        cells = np.broadcast_to(values, moments.mean.shape)
+        shaped = cells.reshape(-1, groups.splits, len(names), len(outcomes))
+        return np.moveaxis(shaped, -1, 0).reshape(len(settings), groups.splits, len(names))
+
+    value, lower, upper, n = map(by_outcome, (moments.mean, *limits[1:], groups.size.ravel()))
+    status = Statuses.ok(value.shape)
+    if table.frequentist:
+        status.flag(n < ROWS, "insufficient", lambda *at: f"n={n[at]}, an interval needs {ROWS}")
+
+    def empty(m: int, _: int, g: int) -> str:
+        outcome = settings[m].outcome
+        return f"no {outcome} in group '{names[g]}'" if outcome else no_rows(names[g])
+
+    status.flag(
+        np.isnan(value), "undefined", lambda m, *_: f"nobody has {settings[m].k} neighbours"
+    )
+    status.flag(n == 0, "undefined", empty)
+    about = n, groups.attribute, names
+    names_of_rows = [metric] * len(settings)
+    table.add(
+        names_of_rows, value, *about, setting=settings, interval=(lower, upper), status=status
+    )

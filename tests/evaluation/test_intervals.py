@@ -73,7 +73,7 @@ def test_the_columns_read_are_those_a_reading_may_return():
     columns |= {f"upper_{100 * level:g}": [1.0, 6.0] for level in levels}
     table = read_predictions({"prediction": [0, 5.5], **columns}, Task.REGRESSION, "m")
     data = labelled([0.0, 0.0], task=Task.REGRESSION, **{name: table[name] for name in table})
-    result = by_place(Evaluator().evaluate(data, rng(0, "posterior")))
+    result = by_place(Evaluator().table(data, [rng(0, "posterior")]))
     for level in levels:
         assert result["coverage", "", f"level={level:g}"].value == 0.5
         assert result["interval_width", "", f"level={level:g}"].value == 1.5
@@ -129,7 +129,7 @@ def test_an_impossible_prediction_is_counted_and_never_a_number(bad):
 def test_an_impossible_uncertainty_has_no_spread_diagram():
     columns = {"prediction": MEAN, "uncertainty": [1, np.nan, -2, 1]}
     data = labelled(Y, "aabb", task=Task.REGRESSION, **columns)
-    result = by_place(Evaluator(spread_groups=(2,)).evaluate(data, rng(0, "posterior")))
+    result = by_place(Evaluator(spread_groups=(2,)).table(data, [rng(0, "posterior")]))
     spread = {key: row.status for key, row in result.items() if key[0].startswith("spread")}
     status = "invalid: uncertainty invalid in 2 of 4 rows"
     assert spread == {

@@ -322,7 +322,7 @@ def test_an_evaluation_has_the_sets_of_a_binary_task():
     sets = {"set_0_90": [1.0] * 20 + [0.0] * 20, "set_1_90": [1.0] * 40}
     ones, score = [1.0] * 40, [0.6] * 40
     data = labelled([0.0, 1.0] * 20, "ab" * 20, prediction=ones, score=score, **sets)
-    metrics = Evaluator().evaluate(data, rng(0, "test"))
+    metrics = Evaluator().table(data, [rng(0, "test")]).frame()
     result = metrics[metrics["level"] == 0.9].set_index(["metric", "group"])["value"]
     assert result["coverage", ""] == pytest.approx(0.75)
     assert result["set_size", ""] == pytest.approx(1.5)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -238,11 +238,8 @@ class Evaluator:
                 counts = counts.reshape(groups.splits, len(groups), 4)
             intervals = CountIntervals(counts, NO_DRAWS, self.level)
         if self.interval == posterior.DIRICHLET:
-            draws_of_splits = [
-                posterior.posterior_draws(of_split, self.draws, generator, alpha=self.alpha)
-                for of_split, generator in zip(_by_split(counts), generators, strict=True)
-            ]
-            draws = draws_of_splits[0] if counts.ndim == 2 else np.stack(draws_of_splits, axis=1)
+            draw = partial(posterior.posterior_draws, draws=self.draws, alpha=self.alpha)
+            draws = _drawn(draw, counts, generators)
             return GroupCounts(name, names, counts, PosteriorIntervals(counts, draws, self.level))
         return GroupCounts(name, names, counts, intervals, self.draws, generators)
 
@@ -446,7 +443,10 @@ def _add_gaps(
     among, interval, values, size, statuses = _gaps(counts, metrics, table.minimum)
     # Draw these before the posteriors of `counts.probability_gap_below`: both use the same
     # generators, whose order has to stay.
-    resampled = _resample(counts.counts, generators) if len(counts.groups) > 2 else None
+    resampled = None
+    if len(counts.groups) > 2:
+        draw = partial(posterior.resampled_counts, draws=RESAMPLES)
+        resampled = _drawn(draw, counts.counts, generators)
     bounded = counts.intervals.bounded
     add(metrics, values, size, statuses, interval=interval[:2], bounded=bounded)
     # Further statistics are of gaps alone, not of ratios.
@@ -485,21 +485,17 @@ def _add_gaps(
         add_of_gaps(PAIRS_THAT_DIFFER, apart, statuses, is_row=is_row)
 
 
-def _by_split(counts: Counts) -> Counts:
-    """Return the counts (S, G, 4) of every split, from those of one (G, 4) or of several."""
-    return counts.reshape(-1, *counts.shape[-2:])
-
-
-def _resample(counts: Counts, generators: Generators) -> Counts:
-    """Return parametric resamples (T, ..., G, 4) of counts, each split's by its own generator."""
-    resamples_of_splits = [
-        posterior.resampled_counts(of_split, RESAMPLES, generator)
-        for of_split, generator in zip(_by_split(counts), generators, strict=True)
+def _drawn(draw: Callable[..., Counts], counts: Counts, generators: Generators) -> Counts:
+    """Return draws (T, ..., G, 4) from counts, each split's by its own generator."""
+    splits = counts.reshape(-1, *counts.shape[-2:])
+    draws_of_splits = [
+        draw(of_split, generator=generator)
+        for of_split, generator in zip(splits, generators, strict=True)
     ]
     if counts.ndim == 2:
-        return resamples_of_splits[0]
+        return draws_of_splits[0]
     # The cells come first in memory, so that sums over them add whole arrays.
-    cells_first = [np.moveaxis(resamples, -1, 0) for resamples in resamples_of_splits]
+    cells_first = [np.moveaxis(draws, -1, 0) for draws in draws_of_splits]
     return np.moveaxis(np.stack(cells_first, axis=2), 0, -1)
 
 

@@ -54,7 +54,7 @@ Metrics = Sequence[Metric]
 
 
 @lru_cache(maxsize=1)
-def _counted_rates() -> tuple[Rate, ...]:
+def counted_rates() -> tuple[Rate, ...]:
     """Return the distinct rates that metrics of counts are computed from."""
     metrics = metrics_of(BINARY, "rate", "difference", "ratio", "widest").values()
     return tuple(dict.fromkeys(rate for metric in metrics for rate in metric.rates))
@@ -165,7 +165,7 @@ class CountIntervals(_Counted):
     asked : the rates that intervals may be wanted of.
     """
 
-    asked: Sequence[Rate] = field(default_factory=_counted_rates)
+    asked: Sequence[Rate] = field(default_factory=counted_rates)
     bounded: ClassVar[bool] = True
 
     @cached_property
@@ -256,7 +256,7 @@ class CountIntervals(_Counted):
         """Return both limits (M, G - 1) of differences from the reference, or of ratios to it."""
         pairs = self._against_reference(metrics)
         is_ratio = _column_like([metric.interval == "ratio" for metric in metrics], pairs[0].value)
-        limits = _where(is_ratio > 0, ratio_limits(*pairs), difference_limits(*pairs))
+        limits = ratio_limits(*pairs).where(is_ratio > 0, difference_limits(*pairs))
         return _blank_undefined(limits, pairs[0].value + pairs[1].value)
 
     def outside(self, metrics: Metrics, band: float) -> Floats:
@@ -332,11 +332,6 @@ class CountIntervals(_Counted):
 def _column_like(values: ArrayLike, like: Floats) -> Floats:
     """Return numbers (R,) in a shape that broadcasts with an array (R, ...)."""
     return np.reshape(values, (-1, *(1,) * (like.ndim - 1)))
-
-
-def _where(condition: Mask, limits: Limits, others: Limits) -> Limits:
-    """Return limits where a condition holds, others elsewhere."""
-    return Limits(*(np.where(condition, *ends) for ends in zip(limits, others, strict=True)))
 
 
 def _blank_undefined(limits: Limits, value: Floats) -> LimitPair:
@@ -468,7 +463,7 @@ class LabelledIntervals(CountIntervals):
         cls, labels: LabelledRows, counts: Counts, level: float, generator: np.random.Generator
     ) -> LabelledIntervals:
         """Return the intervals of labelled rows with these counts (G, 4)."""
-        rates = _counted_rates()
+        rates = counted_rates()
         worth = (*labels.effective_counts(rates), labels.rows_of(rates))
         return cls(counts, NO_DRAWS, level, worth=worth, generator=generator, labels=labels)
 
@@ -485,7 +480,7 @@ class LabelledIntervals(CountIntervals):
         without_labels = np.array([[needs_no_label(rate)] for rate in rates])
         fixed = rate_limits(successes, sizes, level=levels)
         lasting = sequence_limits(successes, sizes, level=levels)
-        return _where(without_labels, fixed, lasting)
+        return fixed.where(without_labels, lasting)
 
     def correlation(self, rate: Rate) -> Floats | float:
         """Return the correlations (G, G) of a rate's errors in two groups.

@@ -542,11 +542,13 @@ def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> metric_batches.Clo
     target, score = arrays
     # Where rows come in the order of their scores, split by split, so do those of every group.
     everyone = all_groups.attributes[0].codes
-    later = (score[1:] >= score[:-1]) | (everyone[1:] > everyone[:-1])
-    ordered = bool(later.all())
-    if all_groups.design is None and ordered:
+    ordered = ((score[1:] >= score[:-1]) | (everyone[1:] > everyone[:-1])).all()
+    if all_groups.design is None:
         of_attributes = [
-            scores.areas(target, score, groups.codes, groups.cells, order=groups.order)
+            scores.areas(
+                *(target, score, groups.codes, groups.cells),
+                order=groups.order if ordered else None,
+            )
             for groups in all_groups.attributes
         ]
         names = ("area", "positives", "negatives", "variance")
@@ -554,10 +556,7 @@ def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> metric_batches.Clo
         areas = scores.Areas(*parts)
     else:
         areas = scores.areas(
-            all_groups.rows(target),
-            all_groups.rows(score),
-            all_groups.codes,
-            len(all_groups),
+            *(all_groups.rows(target), all_groups.rows(score), all_groups.codes, len(all_groups)),
             design=all_groups.repeated,
             order=all_groups.order if ordered else None,
         )

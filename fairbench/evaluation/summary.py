@@ -68,15 +68,20 @@ def estimate(summary: pd.DataFrame, metric: str, protect: str) -> Estimate:
 
     A metric with several settings, such as rates of abstention, counts as none.
     """
+    rows = _rows_of(summary, metric, protect)
+    if len(rows) != 1:
+        return _UNKNOWN
+    mean, lower, upper = map(float, rows[["mean", "lower", "upper"]].iloc[0])
+    return mean, lower, upper
+
+
+def _rows_of(summary: pd.DataFrame, metric: str, protect: str) -> pd.DataFrame:
+    """Return the rows of a metric of everyone, or of all groups of `protect` together."""
     summary = tables.values_of(summary)
     rows = summary[(summary["metric"] == metric) & (summary["variant"] == "")]
     rows = rows[(rows["group"] == "") & rows["attribute"].isin(["", protect])]
     rows = rows[rows["attribute"] == rows["attribute"].min()]  # everyone's, if there is one
-    rows = rows[(rows["binning"] != "mass") & rows["outcome"].isna()]
-    if len(rows) != 1:
-        return _UNKNOWN
-    row = rows.iloc[0]
-    return float(row["mean"]), float(row["lower"]), float(row["upper"])
+    return rows[(rows["binning"] != "mass") & rows["outcome"].isna()]
 
 
 def debiased_gaps(rows: pd.DataFrame, summary: pd.DataFrame) -> Floats:
@@ -100,9 +105,7 @@ def debiased_gaps(rows: pd.DataFrame, summary: pd.DataFrame) -> Floats:
 
 def debiased_headline_gap(summary: pd.DataFrame, protect: str) -> float:
     """Return the debiased headline gap of a run; NaN between two groups."""
-    rows = tables.values_of(summary)
-    rows = rows[(rows["metric"] == HEADLINES[task_of(summary)]["gap"]) & (rows["variant"] == "")]
-    rows = rows[(rows["group"] == "") & (rows["attribute"] == protect) & rows["outcome"].isna()]
+    rows = _rows_of(summary, HEADLINES[task_of(summary)]["gap"], protect)
     return float(debiased_gaps(rows, summary)[0]) if len(rows) == 1 else _UNKNOWN[0]
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -176,25 +176,22 @@ def _add_group_rates(
     size = groups.size
     with np.errstate(invalid="ignore"):
         share = 1 - left / size
-    error = registry.error_rate(counts)
-    names = groups.names
-    where = groups.attribute, names
-    status = Statuses.ok(error.shape)
-    nobody_kept = np.isnan(error)
-    status.flag(
-        nobody_kept, "undefined", lambda *index: f"no rows kept in group '{names[index[-1]]}'"
-    )
-    add = partial(table.add, setting=settings, lacking=lacking)
-    count = len(settings)
+
+    def add(
+        name: str, value: Floats, n: NDArray[np.int64], limits: LimitPair, why: Callable[[str], str]
+    ) -> None:
+        """Add a metric at every rate, undefined in a group for a reason."""
+        status = Statuses.ok(value.shape)
+        status.flag(np.isnan(value), "undefined", lambda *at: why(groups.names[at[-1]]))
+        names = [f"{prefix}_{name}"] * len(settings)
+        about: Any = {"setting": settings, "lacking": lacking, "interval": limits, "status": status}
+        table.add(names, value, n, groups.attribute, groups.names, **about)
+
     limits = _share_limits(wrong, left, level)
-    name = (f"{prefix}_error_rate",) * count
-    add(name, error, _whole_rows(left), *where, interval=limits, status=status)
-    status = Statuses.ok(error.shape)
-    empty = np.broadcast_to(size == 0, error.shape)
-    status.flag(empty, "undefined", lambda *index: no_rows(names[index[-1]]))
+    error = registry.error_rate(counts)
+    add("error_rate", error, _whole_rows(left), limits, "no rows kept in group '{}'".format)
     limits = _share_limits(size - left, np.broadcast_to(size, left.shape), level)
-    name = (f"{prefix}_rate",) * count
-    add(name, share, size, *where, interval=limits, status=status)
+    add("rate", share, size, limits, no_rows)
 
 
 @dataclass(frozen=True, eq=False)

@@ -71,7 +71,7 @@ def posteriors_of(
     posteriors = pool_rates(
         *(np.reshape(array, (len(rates), -1, len(groups))) for array in (successes, sizes)),
         generators,
-        attributes=parts_of(attribute, groups),
+        attributes=_parts_of(attribute, groups),
         draws=min(draws, DRAWS),
     )
     by_rate = {name: posteriors.take(r) for r, name in enumerate(rates)}
@@ -140,7 +140,7 @@ def _statuses(rates: Sequence[registry.Rate], posterior: Pooled, sizes: Codes) -
     return statuses
 
 
-def parts_of(attribute: str, groups: Sequence[str]) -> Codes | None:
+def _parts_of(attribute: str, groups: Sequence[str]) -> Codes | None:
     """Return codes (G, K) of the K values that each group combines; None for one attribute."""
     n_attributes = len(attribute.split(_JOINT))
     values = [group.split(_JOINT) for group in groups]
@@ -442,7 +442,7 @@ def estimates_of_rates(
         successes[:, None],
         sizes[:, None],
         [generator],
-        attributes=parts_of(attribute, groups),
+        attributes=_parts_of(attribute, groups),
         draws=DRAWS,
     )
     p_values = differs_from_rest(successes, sizes)

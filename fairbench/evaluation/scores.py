@@ -60,7 +60,7 @@ def interval_batches(
     yield metric_batches.mean_batch(width, of_width, all_groups, statuses=statuses, least=0.0)
 
 
-def set_batches(
+def _set_batches(
     target: Floats, columns: Columns, levels: Sequence[float], all_groups: AllGroups, position: int
 ) -> Iterator[metric_batches.Batch]:
     """Yield coverage of sets of labels, the share of empty ones, and their mean size.
@@ -87,7 +87,7 @@ def evaluate_sets(table: MetricTable, data: Labelled, levels: Sequence[float]) -
     counted = data.with_weight()
     all_groups = AllGroups.of_labelled(counted)
     columns = {str(name): counted.column(name) for name in counted.predictions}
-    batches = list(set_batches(counted.target, columns, levels, all_groups, 0))
+    batches = list(_set_batches(counted.target, columns, levels, all_groups, 0))
     metric_batches.add_estimates(table, all_groups, batches)
 
 
@@ -282,7 +282,7 @@ def evaluate_scores(
             if not groups.attribute:
                 _add_diagram(table, target, columns["score"], groups, design, bins)
 
-    batches += set_batches(target, columns, levels, all_groups, after + 1)
+    batches += _set_batches(target, columns, levels, all_groups, after + 1)
     metric_batches.add_estimates(table, all_groups, batches, after_each=add_calibration)
 
 
@@ -307,7 +307,7 @@ def _add_multicalibration(
     arrays = (bins.size, bins.positives, bins.score, bins.share)
     of_groups: Any = (array if array is None else array[1, cells] for array in arrays)
     diagrams = scores.Bins(*of_groups)
-    limits = largest_calibration_error(diagrams, among, level=table.level)
+    limits = _largest_calibration_error(diagrams, among, level=table.level)
     plain = np.where(among, scores.plug_in(diagrams), -np.inf).max(axis=1)
     value = np.where(has_value, np.stack([plain, np.maximum(limits.value, 0.0)]), NAN)
     ends = np.where(has_value, np.clip(np.stack(limits[1:]), 0.0, 1.0), NAN)
@@ -374,7 +374,7 @@ def in_order(score: Floats, split: Codes, splits: int) -> Codes:
     return np.lexsort((score, split))
 
 
-def largest_calibration_error(
+def _largest_calibration_error(
     bins: scores.Bins, among: NDArray[np.bool_] | None = None, *, level: float = 0.95
 ) -> Limits:
     """Return the largest debiased calibration error of several groups (..., G, B), with limits.

@@ -6,7 +6,6 @@ log loss and the gap of a task.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -212,19 +211,16 @@ def _within_intervals(
     lower, upper : (C,) the limits of each mean's interval.
     """
     statistic = keys["statistic"].to_numpy(object)
-    probabilities = np.flatnonzero(statistic == tables.BELOW_EPSILON)
-    if not len(probabilities):
-        return mean
     gap_keys = keys.drop(columns=["statistic", "_setting"])
     gap = gap_keys.groupby(list(gap_keys), sort=False, observed=True).ngroup().to_numpy()
-    value_row = np.full(gap.max() + 1, -1)
+    counts_pairs = np.isin(gap, gap[statistic == tables.PAIRS_THAT_DIFFER])
+    probabilities = np.flatnonzero((statistic == tables.BELOW_EPSILON) & counts_pairs)
+    if not len(probabilities):
+        return mean
     values = np.flatnonzero(statistic == tables.VALUE)
-    value_row[gap[values]] = values
-    counts_pairs = np.zeros(gap.max() + 1, bool)
-    counts_pairs[gap[statistic == tables.PAIRS_THAT_DIFFER]] = True
-    probabilities = probabilities[counts_pairs[gap[probabilities]]]
+    value_row = dict(zip(gap[values], values, strict=True))
+    gap_values = [value_row[g] for g in gap[probabilities]]
     epsilon = settings["epsilon"].to_numpy(float)[keys["_setting"].to_numpy()[probabilities]]
-    gap_values = value_row[gap[probabilities]]
     bounded = mean.copy()
     bounded[probabilities] = probability_below(
         mean[probabilities], lower[gap_values], upper[gap_values], epsilon, level=level
@@ -239,22 +235,18 @@ def _statuses(metrics: pd.DataFrame, cell: Cells, n_cells: int) -> pd.DataFrame:
     ----------
     cell : (n,) the row of the summary, below `n_cells`, that each row of `metrics` is part of.
     """
-    flagged = np.flatnonzero((metrics["status"] != "ok").to_numpy(bool))
-    flagged_cells = cell[flagged].tolist()
-    kinds = list(metrics["status"].to_numpy(object)[flagged])
-    reasons = metrics["reason"].to_numpy(object)[flagged]
-    counts = Counter(zip(flagged_cells, kinds, reasons, strict=True))
     rank = {kind: code for code, kind in enumerate(tables.STATUSES)}
+    kind = metrics["status"].astype(object).map(rank).to_numpy(np.int8)
+    flagged = pd.DataFrame({"cell": cell, "kind": kind, "why": metrics["reason"].astype(object)})
+    counts = flagged[kind > 0].value_counts().reset_index()
     # The most frequent status; ties go to the first in the order of `STATUSES`.
-    most_frequent: dict[int, tuple[int, int, str]] = {}
-    for (i, kind, why), count in counts.items():
-        candidate = (-count, rank[kind], why)
-        most_frequent[i] = min(most_frequent.get(i, candidate), candidate)
-    total, flags = (np.bincount(array, minlength=n_cells) for array in (cell, cell[flagged]))
+    counts = counts.sort_values(["count", "kind", "why"], ascending=[False, True, True])
+    counts = counts.drop_duplicates("cell")
+    total, flags = (np.bincount(array, minlength=n_cells) for array in (cell, cell[kind > 0]))
     code = np.zeros(n_cells, np.int8)
     reason = np.full(n_cells, "", object)
-    for i, (_, kind_code, why) in most_frequent.items():
-        code[i] = kind_code
+    code[counts["cell"]] = counts["kind"]
+    for i, why in zip(counts["cell"], counts["why"], strict=True):
         reason[i] = f"{why} ({flags[i]} of {total[i]})"
     statuses = pd.Categorical.from_codes(code, list(tables.STATUSES))
     return pd.DataFrame({"status": statuses, "reason": pd.array(reason, dtype="str")})

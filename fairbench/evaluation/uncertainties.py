@@ -92,7 +92,7 @@ def evaluate_uncertainties(
         means = GroupMeans.of(values.T, groups.codes, groups.cells).shaped(groups.splits)
         level = table.level
         if table.frequentist:
-            estimates = skewed_means(values, groups, level, ratio_band)
+            estimates = _skewed_means(values, groups, level, ratio_band)
         else:
             of_papers = [rates.Limits(means.mean, *means.interval(level))]
             of_papers += [rates.Limits(*means.difference(level)), rates.Limits(*means.ratio(level))]
@@ -173,7 +173,7 @@ def _add_measures(
     add("_ratio", outside, ratio_reasons, **about)
 
 
-def skewed_means(values: Floats, groups: Groups, level: float, band: float) -> list[rates.Limits]:
+def _skewed_means(values: Floats, groups: Groups, level: float, band: float) -> list[rates.Limits]:
     """Return means of measures (V, n), with intervals that skewed measures leave whole.
 
     `GroupMeans` takes the logarithms of means to be normal: the intervals of 50 rows cover 85 to

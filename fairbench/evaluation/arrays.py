@@ -162,7 +162,7 @@ def _columns_of(
         otherwise = f"none of the classes {listed}"
     elif task is Task.BINARY and (names := _label_names(given, positive)):
         otherwise = f"not {quoted(names[0])} or {quoted(names[1])}"
-    columns = {}
+    columns: dict[str, Floats] = {}
     for name, values in given.items():
         if names and name in labels:
             columns[name] = _codes(name, values, names, otherwise)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Floats, Mask
 from fairbench.evaluation.many_groups import posteriors_of, probability_gap_below_of
-from fairbench.evaluation.table import Statuses, of_gaps, without
+from fairbench.evaluation.table import Statuses, in_group, of_gaps, without
 from fairbench.inference.gaps import (
     GroupLimits,
     largest_gap,
@@ -621,16 +621,11 @@ class GroupCounts:
         size = np.stack([sizes.min(axis=0) for sizes in of_rates])
         status = Statuses.ok(size.shape)
 
-        def of_group(*at: int) -> str:
-            name = self.groups[at[-1]]
-            return f" in group '{name}'" if name else ""
-
         def none(*at: int) -> str:
             rate = metrics[at[0]].rates[int(weakest[at[0]][at[1:]])]
-            return str(rate.empty) + of_group(*at)
+            return rate.empty + in_group(self.groups[at[-1]])
 
-        few = (size > 0) & (size < minimum)
-        status.flag(few, "insufficient", lambda *at: f"n={size[at]}{of_group(*at)}")
+        status.flag_few(size, minimum, self.groups)
         status.flag(size == 0, "undefined", none)
         return size, status
 

@@ -25,6 +25,7 @@ from fairbench.evaluation.table import (
     MetricTable,
     Setting,
     Statuses,
+    in_group,
     of_gaps,
     of_pairs,
     without,
@@ -197,18 +198,14 @@ def _estimates(table: MetricTable, all_groups: AllGroups, batch: Batch) -> _Esti
     has_interval = ~np.isnan(limits.lower)
     # The statuses of values that are to have an interval.
     statuses = batch.statuses.copy(has_interval.shape)
-    fine = statuses.is_ok
-    few = all_groups.size < table.minimum
-    statuses.flag(
-        fine & few, "insufficient", lambda k, c: f"n={all_groups.size[c]}{all_groups.in_words(c)}"
-    )
+    statuses.flag_few(all_groups.size, table.minimum, all_groups.names)
 
     def why(k: int, c: int) -> str:
         infinite = np.isinf(batch.value[k, c])
         reason = "no interval of an infinite mean" if infinite else batch.lacking[k](c)
-        return reason + all_groups.in_words(c)
+        return reason + in_group(all_groups.names[c])
 
-    statuses.flag(fine & ~few & ~has_interval, "insufficient", why)
+    statuses.flag(statuses.is_ok & ~has_interval, "insufficient", why)
     levels = _levels(table.level, all_groups, batch.labels, statuses.has_value & has_interval)
     correlation: list[Floats | None] = [None] * len(batch.labels)
     if batch.totals is not None and all_groups.sample is not None:

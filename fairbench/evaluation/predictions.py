@@ -478,10 +478,6 @@ class AllGroups:
         """The group of each cell by name, empty of everyone."""
         return [name for groups in self.attributes for name in groups.names * groups.splits]
 
-    def in_words(self, c: int) -> str:
-        """Return ``in group 'a'`` with a space before it, nothing of everyone."""
-        return f" in group '{self.names[c]}'" if self.names[c] else ""
-
     def too_few(self, least: int) -> Why:
         """Return a function that tells why a cell of too few rows has no interval."""
         if self.sample is None:

@@ -377,8 +377,7 @@ class SomeLabels:
                     settled = rng(seed, "settled", name)
                     given = counts.counts, evaluator.draws, settled
                     draws = posterior_draws(*given, alpha=evaluator.alpha)
-                    intervals = replace(counts.intervals, draws=draws)
-                    counts = replace(counts, intervals=intervals)
+                    counts = replace(counts, intervals=replace(counts.intervals, draws=draws))
             else:
                 labels_generator = rng(seed, "labels", name)
                 counts = self.labelled_counts(name, groups, labels_generator, evaluator.level)

@@ -264,6 +264,12 @@ class Statuses:
             indices = zip(*(axis.tolist() for axis in flagged), strict=True)
             self.reason[flagged] = _texts([why(*index) for index in indices])
 
+    def flag_few(self, size: NDArray[np.int64], minimum: int, names: Sequence[str]) -> None:
+        """Flag values of groups (..., G) that rest on fewer rows, if nothing else is wrong."""
+        n = np.broadcast_to(size, self.kind.shape)
+        few = self.is_ok & (n < minimum)
+        self.flag(few, "insufficient", lambda *at: f"n={n[at]}{in_group(names[at[-1]])}")
+
 
 def of_pairs(statuses: Statuses, size: NDArray[np.int64] | None = None) -> Statuses:
     """Return the statuses (..., G - 1) of comparisons of every other group with the first.
@@ -528,15 +534,6 @@ def _unweighted_block(block: Block, design: Design) -> Block:
     return replace(block, limits=Limits(value, no_limits, no_limits.copy()), status=status)
 
 
-_NONE = np.zeros((0, 1, 0))
-_NOTHING = Block(
-    *((), (), (), "", ()),
-    splits=np.zeros(1, np.intp),
-    limits=Limits(_NONE, _NONE, _NONE),
-    n=_NONE.astype(np.int64),
-    status=Statuses.ok(_NONE.shape),
-)
-
 Split: TypeAlias = "tuple[int, int, str]"  # a repeat, a fold and a variant
 
 
@@ -563,7 +560,10 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
     of_group = []
     of_split = []
     is_row = []
-    blocks = blocks or [_NOTHING]
+    if not blocks:
+        nothing = MetricTable()
+        nothing.add("", 0.0, 0, is_row=np.zeros(1, bool))
+        blocks = nothing.blocks
     for block in blocks:
         shape = block.n.shape
         described = zip(block.metrics, block.statistics, block.settings, strict=True)
@@ -584,7 +584,7 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
         return np.concatenate([array.ravel() for array in values])[order]
 
     row_subject = np.concatenate(of_subject)[order]
-    metric, statistic, attribute, settings = zip(*subjects, strict=True) if subjects else [()] * 4
+    metric, statistic, attribute, settings = zip(*subjects, strict=True)
     statistics = np.array([STATISTICS.index(name) for name in statistic], np.int8)
     status = column(block.status.kind for block in blocks)
     limits = {name: [getattr(block.limits, name) for block in blocks] for name in Limits._fields}
@@ -622,6 +622,11 @@ def _empty(dtype: str, length: int) -> Any:
     return pd.arrays.IntegerArray(none, none > 0) if dtype == "Int64" else NAN * none
 
 
+def in_group(name: str) -> str:
+    """Return ``in group 'a'`` with a space before it, nothing of everyone."""
+    return f" in group '{name}'" if name else ""
+
+
 def no_rows(group: str) -> str:
     """Return the status of a metric of no rows."""
-    return f"no rows in group '{group}'" if group else "no rows"
+    return f"no rows{in_group(group)}"

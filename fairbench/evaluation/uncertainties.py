@@ -125,14 +125,8 @@ def _add_measures(
         """Add the means of the measures (no form), or what compares them with the reference's."""
         size, names = np.broadcast_to(groups.size, limits.value.shape), groups.names
         status, n = reasons[..., None].copy(size.shape), size
-        was_ok = status.is_ok
-
-        def few_rows(i: int, s: int, g: int) -> str:
-            where = f" in group '{groups.names[g]}'" if groups.names[g] else ""
-            return f"n={size[i, s, g]}{where}"
-
-        status.flag(was_ok & (size < table.minimum), "insufficient", few_rows)
-        nobody = was_ok & (size == 0)
+        nobody = status.is_ok & (size == 0)
+        status.flag_few(size, table.minimum, names)
         status.flag(nobody, "undefined", lambda *at: no_rows(groups.names[at[-1]]))
         if form:  # what compares groups has nothing to add about the reference, the first of them
             status, n = of_pairs(status, size), np.minimum(size[..., :1], size[..., 1:])

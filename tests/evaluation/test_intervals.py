@@ -138,22 +138,6 @@ def test_an_impossible_uncertainty_has_no_spread_diagram():
     }
 
 
-def test_true_intervals_cover_each_group_as_often_as_they_say():
-    draw, n = np.random.default_rng(0), 20_000
-    group = draw.choice(["a", "b"], n, p=[0.8, 0.2])
-    mean, sd = draw.normal(0, 3, n), np.where(group == "b", 3, 1) * draw.uniform(0.5, 1, n)
-    y = draw.normal(mean, sd)
-    honest = rows_of(y=y, groups=group, prediction=mean, sd=sd)
-    pooled = rows_of(y=y, groups=group, prediction=mean, sd=np.full(n, sd.mean()))
-    for level in LEVELS:
-        for g in ("", "a", "b"):
-            row = honest["coverage", g, f"level={level:g}"]
-            assert abs(row.value - level) < 5 * np.sqrt(level * (1 - level) / row.n)
-            assert row.lower < row.value < row.upper
-        # One width for all covers the noisy group too seldom.
-        assert pooled["coverage", "b", f"level={level:g}"].value < level - 0.1
-
-
 # Intervals of rates of some labels hold, and are no wider than those of the labels alone.
 
 BALANCED_ACCURACY = metrics_of(BINARY)["balanced_accuracy"]

@@ -264,12 +264,6 @@ def test_parts_of_three_classes_sum_to_those_of_the_mean(decompose):
     np.testing.assert_allclose(decompose(members).predictive, of_mean.sum(axis=-1))
 
 
-def test_a_hand_computed_case():
-    """P = 0.2, 0.6: aleatoric 2 (0.16 + 0.24) / 2, epistemic 2 * 0.2^2."""
-    parts = variance_decomposition([[0.2], [0.6]])
-    np.testing.assert_allclose([parts.aleatoric[0], parts.epistemic[0]], [0.4, 0.08])
-
-
 # Means of groups and their ratios: coverage, closed forms, and means of 0.
 
 LEVEL = 0.95
@@ -358,29 +352,12 @@ def test_neighbourhoods_are_those_of_loops_over_rows(kind):
     np.testing.assert_allclose(result, naive(features, values, 20), atol=1e-12)
 
 
-def test_the_order_of_rows_on_one_point_does_not_matter():
-    draw = np.random.default_rng(0)
-    features, values = 2.0 ** draw.integers(8, size=(60, 1)), draw.random(60)
-    order = draw.permutation(60)
-    result, shuffled = (
-        individual_fairness(values[rows], Neighbours.of(features[rows], 7))
-        for rows in (np.arange(60), order)
-    )
-    np.testing.assert_allclose(result[order], shuffled)
-
-
 @pytest.mark.parametrize("features", [[[0], [1], [5]], [[2], [2], [2]], [[2], [2], [5]]])
 def test_more_neighbours_than_there_are_rows_is_undefined(features):
     values = np.array([0.1, 0.2, 0.6])
     result = individual_fairness(values, Neighbours.of(features, 4))
     np.testing.assert_array_equal(np.isnan(result), [[False, False, True, True]] * 3)
     np.testing.assert_allclose(result[:, 1], [1 - 0.3, 1 - 0.15, 1 - 0.45])
-
-
-def test_equal_values_are_fair_and_a_single_row_has_no_neighbour():
-    features = np.random.default_rng(0).random((30, 2))
-    assert (individual_fairness(np.full(30, 0.3), Neighbours.of(features, 5)) == 1).all()
-    assert np.isnan(individual_fairness(np.array([1.0]), Neighbours.of([[0.0]], 2))).all()
 
 
 def test_minus_zero_is_zero():

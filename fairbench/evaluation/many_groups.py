@@ -68,8 +68,10 @@ def posteriors_of(
     gaps = registry.metrics_of(registry.BINARY, "widest").values()
     rates = {rate.name: rate for metric in gaps if metric.is_gap for rate in metric.rates}
     successes, sizes = registry.shares_of(list(rates.values()), counts)
+    shape = len(rates), -1, len(groups)
     posteriors = pool_rates(
-        *(np.reshape(array, (len(rates), -1, len(groups))) for array in (successes, sizes)),
+        successes.reshape(shape),
+        sizes.reshape(shape),
         generators,
         attributes=_parts_of(attribute, groups),
         draws=min(draws, DRAWS),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,7 @@ from fairbench.evaluation.table import (
     MetricTable,
     Setting,
     Statuses,
-    Where,
-    invalid_rows,
     no_rows,
-    undefined,
 )
 from fairbench.inference.rates import rate_limits
 from fairbench.inference.scores import coverage_area_limits
@@ -77,7 +74,7 @@ def evaluate_abstention(
         same = chooser is test
         ordered = tested if same else _RowsByUncertainty.of(chooser, attribute)
         chosen = _best_rates(ordered, candidates, objectives)
-        table.add(CHOSEN_RATE, chosen[:, None], chooser.sizes, Where(attribute))
+        table.add(CHOSEN_RATE, chosen[:, None], chooser.sizes, attribute)
         gaps = list(registry.metrics_of(registry.BINARY, "widest"))
         about: Any = {"gaps": gaps, "lacking": CHOSEN_HERE * same}
         _add_curves(table, tested, chosen[None], ABSTAINED, [NO_SETTING], **about)
@@ -154,7 +151,7 @@ def _add_curves(
         [f"{prefix}_{name}" for name in metrics for _ in settings],
         flat(value),
         flat(_whole_rows(kept)),
-        Where(ordered.groups.attribute),
+        ordered.groups.attribute,
         setting=list(settings) * len(metrics),
         interval=(flat(lower), flat(upper)),
         status=status,
@@ -179,25 +176,22 @@ def _add_group_rates(
     size = groups.size
     with np.errstate(invalid="ignore"):
         share = 1 - left / size
-    error = registry.error_rate(counts)
-    names = groups.names
-    where = Where(groups.attribute, names)
-    status = Statuses.ok(error.shape)
-    nobody_kept = np.isnan(error)
-    status.flag(
-        nobody_kept, "undefined", lambda *index: f"no rows kept in group '{names[index[-1]]}'"
-    )
-    add = partial(table.add, setting=settings, lacking=lacking)
-    count = len(settings)
+
+    def add(
+        name: str, value: Floats, n: NDArray[np.int64], limits: LimitPair, why: Callable[[str], str]
+    ) -> None:
+        """Add a metric at every rate, undefined in a group for a reason."""
+        status = Statuses.ok(value.shape)
+        status.flag(np.isnan(value), "undefined", lambda *at: why(groups.names[at[-1]]))
+        names = [f"{prefix}_{name}"] * len(settings)
+        about: Any = {"setting": settings, "lacking": lacking, "interval": limits, "status": status}
+        table.add(names, value, n, groups.attribute, groups.names, **about)
+
     limits = _share_limits(wrong, left, level)
-    name = (f"{prefix}_error_rate",) * count
-    add(name, error, _whole_rows(left), where, interval=limits, status=status)
-    status = Statuses.ok(error.shape)
-    empty = np.broadcast_to(size == 0, error.shape)
-    status.flag(empty, "undefined", lambda *index: no_rows(names[index[-1]]))
+    error = registry.error_rate(counts)
+    add("error_rate", error, _whole_rows(left), limits, "no rows kept in group '{}'".format)
     limits = _share_limits(size - left, np.broadcast_to(size, left.shape), level)
-    name = (f"{prefix}_rate",) * count
-    add(name, share, size, where, interval=limits, status=status)
+    add("rate", share, size, limits, no_rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,21 +320,17 @@ def evaluate_feature_shift(table: MetricTable, data: Labelled, rates: Sequence[f
     shape = len(rates), 1 + len(names), data.splits
     values = np.full(shape, NAN)
     rows = np.zeros(shape, np.int64)
-    statuses = Statuses.ok(shape)
-    for s, part in enumerate(data.each_split()):
-        assert part.features is not None
-        uncertainty = part.column("uncertainty")
-        kept = np.stack([keep_weights(uncertainty, rate) for rate in rates])
+    uncertainty = data.column("uncertainty")
+    statuses = data.statuses(~np.isfinite(uncertainty), "uncertainty")[:, 0].copy(shape)
+    for s, of_split in enumerate(data.slices):
+        kept = keep_weights(uncertainty[of_split], rates)
         rows[..., s] = np.round(kept.sum(axis=1, keepdims=True)).astype(np.int64)
-        invalid = invalid_rows(~np.isfinite(uncertainty), "uncertainty")
-        if invalid.reason:
-            statuses.put((..., s), invalid)
-            continue
-        shifts = feature_shift(part.features, kept)
-        values[:, 1:, s] = shifts
-        for k, shift in enumerate(shifts):
-            defined = shift[~np.isnan(shift)]
-            values[k, 0, s] = defined.mean() if len(defined) else NAN
+        if statuses.is_ok[0, 0, s]:
+            shifts = feature_shift(data.features.iloc[of_split], kept)
+            values[:, 1:, s] = shifts
+            for k, shift in enumerate(shifts):
+                defined = shift[~np.isnan(shift)]
+                values[k, 0, s] = defined.mean() if len(defined) else NAN
     missing = np.isnan(values) & statuses.is_ok
     statuses.flag(missing, "undefined", "no value among the rows kept")
     settings = [Setting(rate=rate, feature=feature) for rate in rates for feature in (None, *names)]
@@ -381,8 +371,23 @@ def evaluate_group_thresholds(
     missing = attribute not in data.groups or "score" not in data.predictions
     if validation is None or missing or not relaxations:
         return
-    test = _ScoredGroups(data, data.coded[attribute])
-    held_out = _ScoredGroups(validation, validation.coded[attribute])
+    groups = data.coded[attribute]
+    tested_on, chosen_on = (
+        list(
+            zip(*map(part.coded[attribute].split, (part.target, part.column("score"))), strict=True)
+        )
+        for part in (data, validation)
+    )
+    # Rows (S, G, 4) of the groups by label, in the cells TN and FN.
+    label_counts = [
+        registry.binary_confusion(
+            part.target,
+            np.zeros(len(part)),
+            part.coded[attribute].codes,
+            n_groups=groups.cells,
+        ).reshape(data.splits, len(groups), 4)
+        for part in (data, validation)
+    ]
 
     @cache
     def thresholds(split: int) -> tuple[list[RocHull], list[Floats]]:
@@ -390,24 +395,20 @@ def evaluate_group_thresholds(
 
         They are those of the validation rows, with the counts (V, 4) of the test rows at them.
         """
-        hulls = [RocHull.of(*of_group) for of_group in held_out.of_split(split)]
-        tested = zip(hulls, test.of_split(split), strict=True)
+        cells = slice(split * len(groups), (split + 1) * len(groups))
+        hulls = [RocHull.of(*of_group) for of_group in chosen_on[cells]]
+        tested = zip(hulls, tested_on[cells], strict=True)
         return hulls, [hull.counts_of(*of_group) for hull, of_group in tested]
 
     constraints = [registry.metrics_of(registry.BINARY, "widest")[name] for name in CONSTRAINTS]
     shape = len(constraints), len(relaxations), len(_MEASURES), data.splits
     values = np.full(shape, NAN)
     statuses = Statuses.ok(shape)
+    lacking = [_missing_labels(metric, label_counts, groups.names) for metric in constraints]
+    flagged = np.array(lacking)[:, None, None] != ""
+    statuses.flag(flagged, "undefined", lambda c, *at: lacking[c][at[-1]])
     for c, metric in enumerate(constraints):
-        defined = []
-        for split in range(data.splits):
-            reason = test.missing_label(metric, split) or held_out.missing_label(
-                metric, split, " of the validation rows"
-            )
-            if not reason:
-                defined.append(split)
-                continue
-            statuses.put((c, ..., split), undefined(reason))
+        defined = [split for split, reason in enumerate(lacking[c]) if not reason]
         hulls_of_splits = [thresholds(split)[0] for split in defined]
         of_splits = least_error(hulls_of_splits, metric.rates, relaxations)
         for split, weights in zip(defined, of_splits, strict=True):
@@ -425,60 +426,39 @@ def evaluate_group_thresholds(
         for _ in _MEASURES
     ]
     # (constraints, measures, S), as `values` without the relaxations.
-    fewest = [
-        [data.sizes[:, 0], test.fewest(metric), validation.sizes[:, 0]] for metric in constraints
+    of_groups = [
+        np.min([rate.size(label_counts[0]) for rate in metric.rates], axis=(0, -1))
+        for metric in constraints
     ]
+    fewest = [[data.sizes[:, 0], rows, validation.sizes[:, 0]] for rows in of_groups]
     flat = len(settings), data.splits, 1
     names = [f"postprocessed_{measure}" for measure in _MEASURES]
     table.add(
         names * (len(constraints) * len(relaxations)),
         values.reshape(flat),
         data.sizes,
-        Where(attribute),
+        attribute,
         setting=settings,
         status=statuses.apply(lambda array: array.reshape(flat)),
         fewest=np.broadcast_to(np.expand_dims(fewest, 1), shape).reshape(flat),
     )
 
 
-@dataclass(frozen=True)
-class _ScoredGroups:
-    """Labels and scores of the groups of one attribute, split by split."""
+def _missing_labels(
+    metric: registry.Metric, label_counts: Sequence[registry.Counts], names: Sequence[str]
+) -> list[str]:
+    """Return which label a group lacks that a metric's rates rest on, in each split, if any.
 
-    data: Labelled
-    groups: Groups
-
-    @cached_property
-    def _labels_and_scores(self) -> list[tuple[Floats, Floats]]:
-        """The labels and the scores (n,) of each group, for all splits one after the other."""
-        columns = self.data.target, self.data.column("score")
-        return list(zip(*map(self.groups.split, columns), strict=True))
-
-    def of_split(self, split: int) -> list[tuple[Floats, Floats]]:
-        """Return the labels and the scores (n,) of each group in one split."""
-        groups = len(self.groups)
-        return self._labels_and_scores[split * groups : (split + 1) * groups]
-
-    @cached_property
-    def _label_counts(self) -> registry.Counts:
-        """How many rows (S, G, 4) of each group have which label, in the cells TN and FN."""
-        counts = registry.binary_confusion(
-            self.data.target,
-            np.zeros(len(self.data)),
-            self.groups.codes,
-            n_groups=self.groups.cells,
-        )
-        return counts.reshape(self.groups.splits, len(self.groups), 4)
-
-    def fewest(self, metric: registry.Metric) -> NDArray[np.int64]:
-        """Return the fewest rows (S,) of any group that one of a metric's rates rests on."""
-        sizes = [rate.size(self._label_counts) for rate in metric.rates]
-        return np.asarray(np.min(sizes, axis=(0, -1)), np.int64)
-
-    def missing_label(self, metric: registry.Metric, split: int, whose: str = "") -> str:
-        """Return which label a group of a split lacks that the metric's rates rest on, if any."""
-        for rate in metric.rates:
-            sizes = rate.size(self._label_counts[split])
-            if not sizes.all():
-                return f"{rate.empty} in group '{self.groups.names[int(sizes.argmin())]}'{whose}"
-        return ""
+    Parameters
+    ----------
+    label_counts : counts (S, G, 4) of the test rows, and of the validation rows.
+    """
+    reasons = [""] * len(label_counts[0])
+    # The first that is lacking is named: what is looked at later stands.
+    for counts, whose in zip(label_counts[::-1], (" of the validation rows", ""), strict=True):
+        for rate in metric.rates[::-1]:
+            for split, sizes in enumerate(rate.size(counts)):
+                if not sizes.all():
+                    group = names[int(sizes.argmin())]
+                    reasons[split] = f"{rate.empty} in group '{group}'{whose}"
+    return reasons

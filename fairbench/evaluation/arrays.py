@@ -132,70 +132,69 @@ def _check_index(
         )
 
 
-def _labels_and_columns(
-    given: Mapping[str, Any], task: Task, positive: object = None
-) -> tuple[Floats, dict[str, Floats]]:
-    """Return the target and the other columns as numbers, labels as 0 and 1.
-
-    Parameters
-    ----------
-    given : name -> values: ``target``, ``prediction``, ``score`` and others.
-    positive : which label counts as 1; needed if the labels do not tell.
-
-    Raises
-    ------
-    UserError : if a value is not a number, or there are more than two labels, or two labels that do
-        not tell which of them counts as 1.
-    """
-    given = {name: values for name, values in given.items() if name not in _NOT_NUMBERS}
-    names = _label_names(given, positive) if task is Task.BINARY else None
-    sort = _in_order if _are_numbers(in_memory.as_array(given["target"])) else sorted
-    labels = ("target", "prediction")
-    columns = {
-        name: _codes(name, values, names)
-        if names and name in labels
-        else _numbers(name, _positive_scores(values, names, sort) if name == "score" else values)
-        for name, values in given.items()
-    }
-    return columns.pop("target"), columns
-
-
-def _classes_and_columns(
-    given: Mapping[str, Any], classes: Sequence[object] | None = None
+def _columns_of(
+    given: Mapping[str, Any], task: Task, positive: object, classes: Sequence[object] | None
 ) -> tuple[tuple[str, ...], Floats, dict[str, Floats]]:
-    """Return the names of the classes, the codes of the target, and the other columns as numbers.
+    """Return the names of several classes, the target, and the other columns as numbers.
+
+    Labels become 0 and 1, or the codes of several classes.
 
     Parameters
     ----------
-    given : name -> values: ``target``, ``prediction``, ``score`` (n, C) and others.
+    given : name -> values: ``target``, ``prediction``, ``score``, of several classes (n, C), and
+        others.
+    positive : which of two labels counts as 1; needed if the labels do not tell.
     classes : all classes in their order; by default those that occur, in the order of their
         numbers or of the alphabet.
 
     Raises
     ------
-    UserError : fewer than two classes, one given twice, a label that is none of them, or scores
-        that are not one for each.
+    UserError : if a value is not a number; there are more than two labels, or two labels that do
+        not tell which of them counts as 1; there are fewer than two classes, or one is given twice;
+        a label is none of them; or scores are not one for each.
     """
     given = {name: values for name, values in given.items() if name not in _NOT_NUMBERS}
-    labels = {name: _labels(name, given.pop(name)) for name in ("target", "prediction")}
-    present = {text for texts in labels.values() for text in texts}
-    names = _in_order(present - {""}) if classes is None else tuple(map(_spelling, classes))
+    labels = ("target", "prediction")
+    names: tuple[str, ...] | None = None
+    if task is Task.MULTICLASS:
+        names = _class_names([given[name] for name in labels], classes)
+        listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        otherwise = f"none of the classes {listed}"
+    elif task is Task.BINARY and (names := _label_names(given, positive)):
+        otherwise = f"not {quoted(names[0])} or {quoted(names[1])}"
+    columns: dict[str, Floats] = {}
+    for name, values in given.items():
+        if names and name in labels:
+            columns[name] = _codes(name, values, names, otherwise)
+        elif name == "score" and names and task is Task.MULTICLASS:
+            columns |= _class_scores(values, names)
+        elif name == "score":
+            sort = _in_order if _are_numbers(in_memory.as_array(given["target"])) else sorted
+            columns[name] = _numbers(name, _positive_scores(values, names, sort))
+        else:
+            columns[name] = _numbers(name, values)
+    of_classes = names if names and task is Task.MULTICLASS else ()
+    return of_classes, columns.pop("target"), columns
+
+
+def _class_names(labels: Sequence[Any], classes: Sequence[object] | None) -> tuple[str, ...]:
+    """Return the names of several classes: those given, or those among the labels."""
+    if classes is None:
+        names = _in_order({text for values in labels for text in _spellings(values)[1]} - {""})
+    else:
+        names = tuple(map(_spelling, classes))
     if len(names) < 2 or len(set(names)) < len(names):
         listed = ", ".join(map(quoted, names))
         raise UserError(f"classes are {listed or 'none'}: several classes are two or more, once")
-    codes = {name: _class_codes(name, texts, names) for name, texts in labels.items()}
-    columns = {"prediction": codes["prediction"]}
-    if "score" in given:
-        columns |= _class_scores(given.pop("score"), names)
-    columns |= {name: _numbers(name, values) for name, values in given.items()}
-    return names, codes["target"], columns
+    return names
 
 
-def _labels(name: str, values: Any) -> list[str]:
-    array = _one_dimensional(name, in_memory.as_array(values))
-    codes, distinct = pd.factorize(pd.Series(array), use_na_sentinel=False)
-    spellings = [_spelling(label) for label in distinct]
-    return [spellings[code] for code in codes]
+def _spellings(values: Any) -> tuple[NDArray[np.intp], list[str]]:
+    """Return the codes (n,) of labels, and how each that is coded is spelt."""
+    codes, distinct = pd.factorize(
+        pd.Series(np.ravel(in_memory.as_array(values))), use_na_sentinel=False
+    )
+    return codes, [_spelling(label) for label in distinct]
 
 
 def _in_order(names: set[str]) -> tuple[str, ...]:
@@ -206,17 +205,20 @@ def _in_order(names: set[str]) -> tuple[str, ...]:
         return tuple(sorted(names))
 
 
-def _class_codes(name: str, texts: Sequence[str], names: Sequence[str]) -> Floats:
-    """Return the index of each label among the names of the classes."""
-    code = {label: float(k) for k, label in enumerate(names)}
-    codes = np.array([code.get(text, np.nan) for text in texts])
-    if np.isnan(codes).any():
-        row = int(np.flatnonzero(np.isnan(codes))[0])
-        listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-        raise UserError(
-            f"{name} is {quoted(texts[row])} in row {row}, none of the classes {listed}"
-        )
-    return codes
+def _codes(name: str, values: Any, names: Sequence[str], otherwise: str) -> Floats:
+    """Return labels as their positions among the names.
+
+    Parameters
+    ----------
+    otherwise : what a label is that has no such name.
+    """
+    codes, texts = _spellings(values)
+    position = {label: float(k) for k, label in enumerate(names)}
+    coded: Floats = np.array([position.get(text, np.nan) for text in texts])[codes]
+    if np.isnan(coded).any():
+        row = int(np.flatnonzero(np.isnan(coded))[0])
+        raise UserError(f"{name} is {quoted(texts[codes[row]])} in row {row}, {otherwise}")
+    return coded
 
 
 def _class_scores(score: Any, names: Sequence[str]) -> dict[str, Floats]:
@@ -238,11 +240,9 @@ _NOT_NUMBERS = ("sample_weight", "clusters")
 
 def _label_names(given: Mapping[str, Any], positive: object) -> tuple[str, str] | None:
     """Return the labels that are 0 and 1; None where they are numbers 0 and 1 as they are."""
-    target = in_memory.as_array(given["target"])
-    if positive is None and _are_numbers(target):
+    if positive is None and _are_numbers(in_memory.as_array(given["target"])):
         return None
-    codes, distinct = pd.factorize(pd.Series(target.ravel()), use_na_sentinel=False)
-    texts = [_spelling(label) for label in distinct]
+    codes, texts = _spellings(given["target"])
     labels = sorted({*texts} - {""})
     label_1 = _spelling(positive) if positive is not None else ""
     if len(labels) > 2 or "" in texts:
@@ -273,24 +273,8 @@ def _spelling(value: object) -> str:
     return spelled(str(value))
 
 
-def _codes(name: str, values: Any, names: tuple[str, str]) -> Floats:
-    """Return labels as 0 and 1, given the names of both."""
-    array = _one_dimensional(name, in_memory.as_array(values))
-    codes, distinct = pd.factorize(pd.Series(array), use_na_sentinel=False)
-    meaning = dict(zip(names, (0.0, 1.0), strict=True))
-    code_of_distinct = [meaning.get(_spelling(label), np.nan) for label in distinct]
-    coded: Floats = np.array(code_of_distinct)[codes]
-    if np.isnan(coded).any():
-        row = int(np.flatnonzero(np.isnan(coded))[0])
-        raise UserError(
-            f"{name} is {quoted(array[row])} in row {row}, not {quoted(names[0])} or "
-            f"{quoted(names[1])}"
-        )
-    return coded
-
-
 def _positive_scores(
-    score: Any, names: tuple[str, str] | None, sort: Callable[[set[str]], Sequence[str]]
+    score: Any, names: Sequence[str] | None, sort: Callable[[set[str]], Sequence[str]]
 ) -> Any:
     """Return the probabilities of label 1, also where those of both labels are given.
 
@@ -532,11 +516,7 @@ def _read_arrays(
     evaluator: Evaluator,
 ) -> Labelled:
     """Return checked predictions with their labels, and groups by their attributes (n, A)."""
-    names: tuple[str, ...] = ()
-    if task is Task.MULTICLASS:
-        names, y, columns = _classes_and_columns(arrays, classes)
-    else:
-        y, columns = _labels_and_columns(arrays, task, positive)
+    names, y, columns = _columns_of(arrays, task, positive, classes)
     valid = np.isin(y, (0, 1)) if task is Task.BINARY else np.isfinite(y)
     if not valid.all():
         expected = "0 or 1" if task is Task.BINARY else "a number"

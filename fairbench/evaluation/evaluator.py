@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,13 +19,14 @@ from fairbench.evaluation import abstention, regression, scores, uncertainties
 from fairbench.evaluation.groups import (
     NO_DRAWS,
     CountIntervals,
+    GapInterval,
     GroupCounts,
     PosteriorIntervals,
     SurveyIntervals,
     by_pattern,
     gaps_of_rates,
 )
-from fairbench.evaluation.many_groups import PooledGroups
+from fairbench.evaluation.many_groups import SHOWN, add_pooled
 from fairbench.evaluation.metric_batches import add_estimates, declared_batches
 from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
 from fairbench.evaluation.table import (
@@ -37,14 +38,11 @@ from fairbench.evaluation.table import (
     MetricTable,
     Setting,
     Statuses,
-    Where,
-    invalid_rows,
     of_pairs,
 )
 from fairbench.inference import posterior
 from fairbench.inference.gaps import probability_below
 from fairbench.inference.pooled import Generators
-from fairbench.inference.rates import Limits
 from fairbench.inference.survey import Design, SurveyCounts
 from fairbench.metrics import registry
 from fairbench.metrics.group import FORMS, average_gaps, debiased, group_weighted
@@ -144,17 +142,6 @@ class Evaluator:
             check_minimum(f"evaluator.{name}", getattr(self, name), at_least, whole=True)
         check_minimum("evaluator.spread_groups", min(self.spread_groups, default=1), 1)
 
-    def evaluate(
-        self,
-        data: Labelled,
-        generator: np.random.Generator,
-        *,
-        validation: Labelled | None = None,
-        protect: str = "",
-    ) -> pd.DataFrame:
-        """Return the metrics of one table of predictions, as :func:`evaluate` returns them."""
-        return self.table(data, [generator], validation=validation, protect=protect).frame()
-
     def table(
         self,
         data: Labelled,
@@ -251,14 +238,10 @@ class Evaluator:
                 counts = counts.reshape(groups.splits, len(groups), 4)
             intervals = CountIntervals(counts, NO_DRAWS, self.level)
         if self.interval == posterior.DIRICHLET:
-            draws_of_splits = [
-                posterior.posterior_draws(of_split, self.draws, generator, alpha=self.alpha)
-                for of_split, generator in zip(_by_split(counts), generators, strict=True)
-            ]
-            draws = draws_of_splits[0] if counts.ndim == 2 else np.stack(draws_of_splits, axis=1)
+            draw = partial(posterior.posterior_draws, draws=self.draws, alpha=self.alpha)
+            draws = _drawn(draw, counts, generators)
             return GroupCounts(name, names, counts, PosteriorIntervals(counts, draws, self.level))
-        pooled = PooledGroups(name, names, counts, self.draws, generators)
-        return GroupCounts(name, names, counts, intervals, pooled)
+        return GroupCounts(name, names, counts, intervals, self.draws, generators)
 
     def add_counts(self, table: MetricTable, counts: GroupCounts, generators: Generators) -> None:
         """Add per-group rates, differences and ratios to the reference, and gaps."""
@@ -266,8 +249,9 @@ class Evaluator:
         if len(counts.groups) > 1:
             _add_pairs(table, counts, self.ratio_band)
             _add_gaps(table, counts, generators, self.epsilon)
-            if counts.pooled is not None and len(counts.groups) > 2:
-                counts.pooled.add_to(table, counts.sizes)
+            if counts.draws and len(counts.groups) > 2:
+                sizes = counts.sizes(list(SHOWN))
+                add_pooled(table, counts.attribute, counts.groups, counts.pooled, sizes)
 
     def _add_label_metrics(
         self, table: MetricTable, data: Labelled, generators: Generators
@@ -344,14 +328,10 @@ def _add_spread_diagram(table: MetricTable, data: Labelled, residual: Floats, bi
     totals = np.full((2, data.splits, 1), NAN)
     points = np.full((2, bins, data.splits), NAN)
     size = np.zeros((bins, data.splits), np.int64)
-    status = Statuses.ok(totals.shape)
-    for s in range(data.splits):
-        in_split = data.split == s
-        invalid = invalid_rows(bad[in_split], "uncertainty")
-        if invalid.reason:
-            status.put((slice(None), s), invalid)
-            continue
-        spread = spread_diagram(residual[in_split], uncertainty[in_split], bins)
+    status = data.statuses(bad, "uncertainty").copy(totals.shape)
+    for s in np.flatnonzero(status.is_ok[0]):
+        rows = data.slices[s]
+        spread = spread_diagram(residual[rows], uncertainty[rows], bins)
         count = len(spread.size)
         totals[:, s, 0] = spread.error(), spread.rank_correlation()
         size[:count, s] = spread.size
@@ -378,13 +358,13 @@ def _add_rates(table: MetricTable, counts: GroupCounts) -> None:
     metrics = list(metrics_of(BINARY, "rate").values())
     size, statuses = counts.statuses(metrics, table.minimum)
     values = [metric(counts.intervals.counts_of(metric)) for metric in metrics]
-    where, limits = Where(counts.attribute, tuple(counts.groups)), counts.intervals.rates(metrics)
-    _add(table, where, metrics, values, size, statuses, interval=limits)
+    limits = counts.intervals.rates(metrics)
+    _add(table, (counts.attribute, counts.groups), metrics, values, size, statuses, interval=limits)
 
 
 def _add(
     table: MetricTable,
-    where: Where,
+    where: tuple[str, Sequence[str]],
     metrics: Sequence[Metric],
     values: Floats | Sequence[Floats],
     sizes: NDArray[np.int64],
@@ -397,17 +377,18 @@ def _add(
 
     Parameters
     ----------
+    where : the attribute, and the names of the groups.
     interval : both limits, (M, ..., G) each; NaN without any.
     options : further arguments of :meth:`MetricTable.add`.
     """
-    shape = len(metrics), len(table.splits), len(where.names)
+    shape = len(metrics), len(table.splits), len(where[1])
     if interval is not None:
         options["interval"] = [np.reshape(end, shape) for end in interval]
     table.add(
         [metric.name for metric in metrics],
         np.reshape(np.asarray(values), shape),
         np.reshape(sizes, shape),
-        where,
+        *where,
         status=statuses.apply(lambda array: np.reshape(array, shape)),
         **options,
     )
@@ -416,7 +397,7 @@ def _add(
 def _add_pairs(table: MetricTable, counts: GroupCounts, band: float) -> None:
     """Add the differences of rates from the reference's, and the ratios to it."""
     metrics = list(metrics_of(BINARY, "difference", "ratio").values())
-    add = partial(_add, table, Where(counts.attribute, tuple(counts.groups[1:])))
+    add = partial(_add, table, (counts.attribute, counts.groups[1:]))
     intervals = counts.intervals
     size, statuses = counts.statuses(metrics, table.minimum)
     statuses = of_pairs(statuses, size)
@@ -436,19 +417,36 @@ def _add_pairs(table: MetricTable, counts: GroupCounts, band: float) -> None:
     add(ratios, outside, size[at], statuses[at], **about)
 
 
+def _gaps(
+    counts: GroupCounts, metrics: Sequence[Metric], minimum: int
+) -> tuple[Mask, GapInterval, Floats, NDArray[np.int64], Statuses]:
+    """Return largest gaps, or smallest ratios, among the groups (M, ..., G) that have the rates.
+
+    Where fewer than two have them, nothing has a value.
+
+    Returns
+    -------
+    The groups, the intervals, and what `gaps_of_rates` returns.
+    """
+    among = counts.intervals.compared(metrics)
+    among[among.sum(axis=-1) < 2] = True
+    interval = counts.intervals.gaps(metrics, among, unseen=counts.unseen(among))
+    return among, interval, *gaps_of_rates(counts, metrics, among, minimum)
+
+
 def _add_gaps(
     table: MetricTable, counts: GroupCounts, generators: Generators, epsilon: float
 ) -> None:
     """Add the largest gaps and smallest ratios, and the further statistics of the gaps."""
     metrics = list(metrics_of(BINARY, "widest").values())
-    add = partial(_add, table, Where(counts.attribute))
-    among = counts.intervals.compared(metrics)
-    among[among.sum(axis=-1) < 2] = True
-    interval = counts.intervals.gaps(metrics, among, unseen=counts.unseen(among))
+    add = partial(_add, table, (counts.attribute, [""]))
+    among, interval, values, size, statuses = _gaps(counts, metrics, table.minimum)
     # Draw these before the posteriors of `counts.probability_gap_below`: both use the same
     # generators, whose order has to stay.
-    resampled = _resample(counts.counts, generators) if len(counts.groups) > 2 else None
-    values, size, statuses = gaps_of_rates(counts, metrics, among, table.minimum)
+    resampled = None
+    if len(counts.groups) > 2:
+        draw = partial(posterior.resampled_counts, draws=RESAMPLES)
+        resampled = _drawn(draw, counts.counts, generators)
     bounded = counts.intervals.bounded
     add(metrics, values, size, statuses, interval=interval[:2], bounded=bounded)
     # Further statistics are of gaps alone, not of ratios.
@@ -476,7 +474,7 @@ def _add_gaps(
         corrected = np.stack(
             [by_pattern(among, partial(without_noise, gap)) for gap, among in gaps]
         )
-        flagged = Statuses.of(statuses, values.shape)
+        flagged = statuses.copy(values.shape)
         without_value = np.isnan(corrected) & flagged.has_value
         flagged.flag(without_value, "undefined", "no resample has the rates of every group")
         add_of_gaps(DEBIASED, corrected, flagged)
@@ -487,21 +485,17 @@ def _add_gaps(
         add_of_gaps(PAIRS_THAT_DIFFER, apart, statuses, is_row=is_row)
 
 
-def _by_split(counts: Counts) -> Counts:
-    """Return the counts (S, G, 4) of every split, from those of one (G, 4) or of several."""
-    return counts.reshape(-1, *counts.shape[-2:])
-
-
-def _resample(counts: Counts, generators: Generators) -> Counts:
-    """Return parametric resamples (T, ..., G, 4) of counts, each split's by its own generator."""
-    resamples_of_splits = [
-        posterior.resampled_counts(of_split, RESAMPLES, generator)
-        for of_split, generator in zip(_by_split(counts), generators, strict=True)
+def _drawn(draw: Callable[..., Counts], counts: Counts, generators: Generators) -> Counts:
+    """Return draws (T, ..., G, 4) from counts, each split's by its own generator."""
+    splits = counts.reshape(-1, *counts.shape[-2:])
+    draws_of_splits = [
+        draw(of_split, generator=generator)
+        for of_split, generator in zip(splits, generators, strict=True)
     ]
     if counts.ndim == 2:
-        return resamples_of_splits[0]
+        return draws_of_splits[0]
     # The cells come first in memory, so that sums over them add whole arrays.
-    cells_first = [np.moveaxis(resamples, -1, 0) for resamples in resamples_of_splits]
+    cells_first = [np.moveaxis(draws, -1, 0) for draws in draws_of_splits]
     return np.moveaxis(np.stack(cells_first, axis=2), 0, -1)
 
 
@@ -571,9 +565,6 @@ def _is_of(name: str, metrics: Sequence[str]) -> bool:
     return any(name == metric or name.startswith(f"{metric}_") for metric in metrics)
 
 
-_Gap = tuple[Limits, NDArray[np.int64], Statuses]  # in every split, (S,) each; with the rows
-
-
 def _add_averages(
     table: MetricTable,
     data: Labelled,
@@ -587,74 +578,63 @@ def _add_averages(
     gap is negative, however noisy. Its upper limit is the average of their pointwise upper limits:
     the error of an average is at most the average error, and the largest gap is that of one class.
     """
+    widest = metrics_of(BINARY, "widest")
+    metrics = [widest[name] for name in _GAPS]
 
-    def count(label: Labelled, level: float) -> GroupCounts:
+    def count(label: Labelled, level: float = table.level) -> GroupCounts:
         """Return the counts of a label, drawn as if nothing had been drawn before."""
         hard = label.column("prediction")
         drawn = deepcopy(generators)
         at_level = replace(evaluator, level=level)
         return at_level.count(groups, label.target, hard, drawn, design=data.design)
 
-    def gap_of(counts: GroupCounts, name: str) -> _Gap:
-        return _gap(counts, name, table.minimum)
+    def gaps_of(
+        counts: GroupCounts, metrics: Sequence[Metric] = metrics
+    ) -> tuple[Floats, NDArray[np.int64], Statuses]:
+        """Return gaps with both limits (3, M, S), their rows (M, S), and their statuses."""
+        _, interval, values, sizes, statuses = _gaps(counts, metrics, table.minimum)
+        shape = len(metrics), len(table.splits)
+        limits = np.reshape([values, interval.lower, interval.upper], (3, *shape))
+        return limits, sizes.reshape(shape), statuses.apply(lambda array: array.reshape(shape))
 
-    def add(name: str, limits: Limits, n: NDArray[np.int64], status: Statuses) -> None:
-        value, lower, upper = limits.apply(lambda array: array[:, None])
-        about = (n[:, None], Where(groups.attribute))
+    def add(name: str, limits: Floats, n: NDArray[np.int64], status: Statuses) -> None:
+        value, lower, upper = limits[..., None]
+        about = n[:, None], groups.attribute
         table.add(name, value, *about, interval=(lower, upper), status=status[:, None])
 
     labels = [_as_label(data, k) for k in range(len(data.classes))]
-    counts_of_classes = [count(label, table.level) for label in labels]
+    counts_of_classes = [count(label) for label in labels]
+    of_classes, sizes, statuses = zip(*map(gaps_of, counts_of_classes), strict=True)
+    limits = np.stack(of_classes)  # (C, 3, M, S)
     # Bonferroni's correction, so that the intervals of all classes hold at once.
     wider_level = 1 - (1 - table.level) / len(labels)
-    wider_counts = [count(label, wider_level) for label in labels]
-    for name in _GAPS:
-        metric = metrics_of(BINARY, "widest")[name]
-        gaps = [gap_of(counts, name) for counts in counts_of_classes]
-        wider_gaps = [gap_of(counts, name) for counts in wider_counts]
+    limits[:, 1] = [gaps_of(count(label, wider_level))[0][1] for label in labels]
+    no_gap = np.isnan(limits[:, 0])
+    fewest = np.where(no_gap, np.iinfo(np.int64).max, sizes).min(axis=0)
+    n_rows = np.where(no_gap.all(axis=0), 0, fewest)
+    for m, metric in enumerate(metrics):
         totals = [
             registry.total(counts.intervals.counts_of(metric)) for counts in counts_of_classes
         ]
         shares = np.array([np.reshape(registry.base_rate(counts), (1, -1)) for counts in totals])
-        limits = np.array(
-            [
-                [gap.value, wider.lower, gap.upper]
-                for (gap, *_), (wider, *_) in zip(gaps, wider_gaps, strict=True)
-            ]
-        )
-        no_gap = np.isnan(limits[:, 0])
-        sizes = np.where(no_gap, np.iinfo(np.int64).max, np.stack([n for _, n, _ in gaps]))
-        n = np.where(no_gap.all(axis=0), 0, sizes.min(axis=0))
-        status = _status([statuses for *_, statuses in gaps], no_gap.all(axis=0), data.classes)
+        of_metric = [of_class[m] for of_class in statuses]
+        status = _status(of_metric, no_gap[:, m].all(axis=0), data.classes)
         for form in FORMS:
-            add(f"{name}_{form}", Limits(*average_gaps(form, limits, shares)), n, status)
+            averages = average_gaps(form, limits[:, :, m], shares)
+            add(f"{metric.name}_{form}", averages, n_rows[m], status)
     # The parity whose classes are weighted within each group has no interval. It rests on all rows
     # of the groups, as each class's selection rate does.
-    metric = metrics_of(BINARY, "widest")["statistical_parity"]
-    first = counts_of_classes[0]
-    tables = np.stack([counts.intervals.counts_of(metric) for counts in counts_of_classes])
-    among = first.intervals.compared([metric])[0]
+    parity = _GAPS.index("statistical_parity")
+    tables = np.stack([c.intervals.counts_of(metrics[parity]) for c in counts_of_classes])
+    among = counts_of_classes[0].intervals.compared([metrics[parity]])[0]
     sums = np.where(among, group_weighted(tables), NAN)
-    widest = np.fmax.reduce(sums, axis=-1) - np.fmin.reduce(sums, axis=-1)
-    value = np.ravel(np.where(among.sum(axis=-1) < 2, NAN, widest))
-    none = np.full(len(value), NAN)
-    _, rows, status = gap_of(first, metric.name)
-    add("statistical_parity_group_weighted", Limits(value, none, none), rows, status)
-    right = count(_right_as_label(data), table.level)
-    add("equal_opportunity_micro", *gap_of(right, "accuracy_gap"))
-
-
-def _gap(counts: GroupCounts, name: str, minimum: int) -> _Gap:
-    """Return a gap among the groups that have its rate."""
-    metric = metrics_of(BINARY, "widest")[name]
-    among = counts.intervals.compared([metric])[0]
-    few = among.sum(axis=-1) < 2
-    among[few] = True
-    value, sizes, statuses = gaps_of_rates(counts, [metric], among[None], minimum)
-    unseen = counts.unseen(among)
-    gap = counts.intervals.gaps([metric], among[None], unseen=unseen[None])
-    limits = (np.ravel(np.where(few, NAN, end)) for end in (value, gap.lower, gap.upper))
-    return Limits(*limits), np.ravel(sizes), statuses.apply(np.ravel)
+    value = np.fmax.reduce(sums, axis=-1) - np.fmin.reduce(sums, axis=-1)
+    of_groups = np.full((3, len(table.splits)), NAN)
+    of_groups[0] = np.where(among.sum(axis=-1) < 2, NAN, value)
+    name = "statistical_parity_group_weighted"
+    add(name, of_groups, sizes[0][parity], statuses[0][parity])
+    micro, rows, status = gaps_of(count(_right_as_label(data)), [widest["accuracy_gap"]])
+    add("equal_opportunity_micro", micro[:, 0], rows[0], status[0])
 
 
 def _status(of_classes: Sequence[Statuses], no_value: Mask, classes: Sequence[str]) -> Statuses:

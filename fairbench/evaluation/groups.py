@@ -7,7 +7,7 @@ differences of many rows alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import ClassVar, NamedTuple
@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Floats, Mask
-from fairbench.evaluation.many_groups import PooledGroups
-from fairbench.evaluation.table import Statuses, of_gaps, without
+from fairbench.evaluation.many_groups import posteriors_of, probability_gap_below_of
+from fairbench.evaluation.table import Statuses, in_group, of_gaps, without
 from fairbench.inference.gaps import (
     GroupLimits,
     largest_gap,
@@ -25,6 +25,7 @@ from fairbench.inference.gaps import (
     simultaneous_levels,
     smallest_ratio,
 )
+from fairbench.inference.pooled import Generators, Pooled
 from fairbench.inference.posterior import central_interval
 from fairbench.inference.rates import (
     Limits,
@@ -53,7 +54,7 @@ Metrics = Sequence[Metric]
 
 
 @lru_cache(maxsize=1)
-def _counted_rates() -> tuple[Rate, ...]:
+def counted_rates() -> tuple[Rate, ...]:
     """Return the distinct rates that metrics of counts are computed from."""
     metrics = metrics_of(BINARY, "rate", "difference", "ratio", "widest").values()
     return tuple(dict.fromkeys(rate for metric in metrics for rate in metric.rates))
@@ -164,7 +165,7 @@ class CountIntervals(_Counted):
     asked : the rates that intervals may be wanted of.
     """
 
-    asked: Sequence[Rate] = field(default_factory=_counted_rates)
+    asked: Sequence[Rate] = field(default_factory=counted_rates)
     bounded: ClassVar[bool] = True
 
     @cached_property
@@ -255,7 +256,7 @@ class CountIntervals(_Counted):
         """Return both limits (M, G - 1) of differences from the reference, or of ratios to it."""
         pairs = self._against_reference(metrics)
         is_ratio = _column_like([metric.interval == "ratio" for metric in metrics], pairs[0].value)
-        limits = _where(is_ratio > 0, ratio_limits(*pairs), difference_limits(*pairs))
+        limits = ratio_limits(*pairs).where(is_ratio > 0, difference_limits(*pairs))
         return _blank_undefined(limits, pairs[0].value + pairs[1].value)
 
     def outside(self, metrics: Metrics, band: float) -> Floats:
@@ -331,11 +332,6 @@ class CountIntervals(_Counted):
 def _column_like(values: ArrayLike, like: Floats) -> Floats:
     """Return numbers (R,) in a shape that broadcasts with an array (R, ...)."""
     return np.reshape(values, (-1, *(1,) * (like.ndim - 1)))
-
-
-def _where(condition: Mask, limits: Limits, others: Limits) -> Limits:
-    """Return limits where a condition holds, others elsewhere."""
-    return Limits(*(np.where(condition, *ends) for ends in zip(limits, others, strict=True)))
 
 
 def _blank_undefined(limits: Limits, value: Floats) -> LimitPair:
@@ -467,7 +463,7 @@ class LabelledIntervals(CountIntervals):
         cls, labels: LabelledRows, counts: Counts, level: float, generator: np.random.Generator
     ) -> LabelledIntervals:
         """Return the intervals of labelled rows with these counts (G, 4)."""
-        rates = _counted_rates()
+        rates = counted_rates()
         worth = (*labels.effective_counts(rates), labels.rows_of(rates))
         return cls(counts, NO_DRAWS, level, worth=worth, generator=generator, labels=labels)
 
@@ -484,7 +480,7 @@ class LabelledIntervals(CountIntervals):
         without_labels = np.array([[needs_no_label(rate)] for rate in rates])
         fixed = rate_limits(successes, sizes, level=levels)
         lasting = sequence_limits(successes, sizes, level=levels)
-        return _where(without_labels, fixed, lasting)
+        return fixed.where(without_labels, lasting)
 
     def correlation(self, rate: Rate) -> Floats | float:
         """Return the correlations (G, G) of a rate's errors in two groups.
@@ -571,14 +567,22 @@ class GroupCounts:
     counts : (..., G, 4); the axes before the groups are those of samples, such as splits, of which
         there may be none.
     intervals : makes the intervals of rates and of what compares them.
-    pooled : the joint estimates of all groups' rates; None unless they are asked for.
+    draws, generators : how many draws the joint estimates of all groups' rates have, and what makes
+        those of each split; 0 where there are no such estimates.
     """
 
     attribute: str
     groups: list[str]
     counts: Counts
     intervals: GroupIntervals
-    pooled: PooledGroups | None = None
+    draws: int = 0
+    generators: Generators = ()
+
+    @cached_property
+    def pooled(self) -> Mapping[str, Pooled]:
+        """The joint estimates of all groups' rates, by name."""
+        about = self.attribute, self.groups, self.counts
+        return posteriors_of(*about, self.draws, self.generators)
 
     def sizes(self, rates: Sequence[Rate]) -> NDArray[np.int64]:
         """Return how many rows (R, ..., G) each rate rests on in each group."""
@@ -590,10 +594,12 @@ class GroupCounts:
 
     def probability_gap_below(self, metric: Metric, among: Mask, epsilon: float) -> Floats:
         """Return the probability (...) that a gap between groups (..., G) is under epsilon."""
-        source = self.intervals if self.pooled is None else self.pooled
 
         def of_groups(groups: list[int], samples: Mask) -> Floats:
-            below = source.probability_gap_below(metric, epsilon, groups)
+            if self.draws:
+                below = probability_gap_below_of(self.pooled, metric, epsilon, groups)
+            else:
+                below = self.intervals.probability_gap_below(metric, epsilon, groups)
             return np.reshape(below, samples.shape)[samples]
 
         return by_pattern(among, of_groups)
@@ -615,16 +621,11 @@ class GroupCounts:
         size = np.stack([sizes.min(axis=0) for sizes in of_rates])
         status = Statuses.ok(size.shape)
 
-        def of_group(*at: int) -> str:
-            name = self.groups[at[-1]]
-            return f" in group '{name}'" if name else ""
-
         def none(*at: int) -> str:
             rate = metrics[at[0]].rates[int(weakest[at[0]][at[1:]])]
-            return str(rate.empty) + of_group(*at)
+            return rate.empty + in_group(self.groups[at[-1]])
 
-        few = (size > 0) & (size < minimum)
-        status.flag(few, "insufficient", lambda *at: f"n={size[at]}{of_group(*at)}")
+        status.flag_few(size, minimum, self.groups)
         status.flag(size == 0, "undefined", none)
         return size, status
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any
 
@@ -17,7 +15,7 @@ from fairbench.core.errors import UserError, check_minimum, check_share
 from fairbench.core.text import MISSING
 from fairbench.data.columns import text_of
 from fairbench.data.in_memory import as_array, by_text
-from fairbench.evaluation.table import NAN, POOLED, WORST, MetricTable, Statuses, Where, values_of
+from fairbench.evaluation.table import NAN, POOLED, WORST, MetricTable, Statuses, values_of
 from fairbench.inference.gaps import GroupLimits, probability_below, surest_gap
 from fairbench.inference.pooled import (
     Generators,
@@ -48,13 +46,18 @@ CLASS = " of "  # between the name of a rate and that of a class
 _WHOLE = 1e-6  # how far a count may be from a whole number
 
 
-@dataclass(frozen=True, eq=False)
-class PooledGroups:
-    """The posteriors of the rates of one attribute's groups, jointly over all groups for each rate.
+def posteriors_of(
+    attribute: str,
+    groups: Sequence[str],
+    counts: registry.Counts,
+    draws: int,
+    generators: Generators,
+) -> Mapping[str, Pooled]:
+    """Return the posteriors of the rates of all gaps, and of the error rate, by name.
 
-    They are made when one is first asked for, of all rates at once.
+    Each is of one attribute's groups jointly, in S splits.
 
-    Attributes
+    Parameters
     ----------
     attribute : the attribute's name; that of a combination joins the names of several.
     groups : (G,) the names of the groups; those of a combination join one name of each attribute.
@@ -62,82 +65,62 @@ class PooledGroups:
     draws : how many posterior draws there are.
     generators : one for the draws of each split.
     """
+    gaps = registry.metrics_of(registry.BINARY, "widest").values()
+    rates = {rate.name: rate for metric in gaps if metric.is_gap for rate in metric.rates}
+    successes, sizes = registry.shares_of(list(rates.values()), counts)
+    shape = len(rates), -1, len(groups)
+    posteriors = pool_rates(
+        successes.reshape(shape),
+        sizes.reshape(shape),
+        generators,
+        attributes=_parts_of(attribute, groups),
+        draws=min(draws, DRAWS),
+    )
+    by_rate = {name: posteriors.take(r) for r, name in enumerate(rates)}
+    return by_rate | {registry.error_rate.name: by_rate[registry.accuracy.name].complement}
 
-    attribute: str
-    groups: Sequence[str]
-    counts: registry.Counts
-    draws: int
-    generators: Generators
 
-    @cached_property
-    def _posteriors(self) -> dict[str, Pooled]:
-        """The posteriors of the rates of all gaps, and of the error rate, by name."""
-        gaps = [
-            metric.rates
-            for metric in registry.metrics_of(registry.BINARY, "widest").values()
-            if metric.is_gap
-        ]
-        rates = {rate.name: rate for rates in gaps for rate in rates}
-        successes, sizes = registry.shares_of(list(rates.values()), self.counts)
-        if self.counts.ndim == 2:
-            successes, sizes = successes[:, None], sizes[:, None]
-        posteriors = pool_rates(
-            successes,
-            sizes,
-            self.generators,
-            attributes=parts_of(self.attribute, self.groups),
-            draws=min(self.draws, DRAWS),
-        )
-        by_rate = {name: posteriors.take(r) for r, name in enumerate(rates)}
-        return by_rate | {registry.error_rate.name: by_rate[registry.accuracy.name].complement}
+def probability_gap_below_of(
+    posteriors: Mapping[str, Pooled], metric: registry.Metric, epsilon: float, among: Sequence[int]
+) -> Floats:
+    """Return the probability (S,) that no two of some groups are `epsilon` apart in a gap."""
+    gaps = []
+    for rate in metric.rates:
+        success, failure = rate.weights
+        share = posteriors[rate.name].draws[..., list(among)]
+        if success != failure:
+            share = success * share / (success * share + failure * (1 - share))
+        gaps.append(np.ptp(share, axis=-1))
+    return np.asarray((np.max(gaps, axis=0) < epsilon).mean(axis=-1))
 
-    def of(self, rate: registry.Rate) -> Pooled:
-        """Return the posterior of one rate in S splits."""
-        return self._posteriors[rate.name]
 
-    def probability_gap_below(
-        self, metric: registry.Metric, epsilon: float, among: Sequence[int]
-    ) -> Floats:
-        """Return the probability (S,) that no two of these groups are `epsilon` apart."""
-        gaps = []
-        for rate in metric.rates:
-            success, failure = rate.weights
-            share = self.of(rate).draws[..., list(among)]
-            if success != failure:
-                share = success * share / (success * share + failure * (1 - share))
-            gaps.append(share.max(axis=-1) - share.min(axis=-1))
-        return np.asarray((np.max(gaps, axis=0) < epsilon).mean(axis=-1))
+def add_pooled(
+    table: MetricTable,
+    attribute: str,
+    groups: Sequence[str],
+    posteriors: Mapping[str, Pooled],
+    sizes: Codes,
+) -> None:
+    """Add each group's pooled rates, and its probability to be the worst, to the table.
 
-    def add_to(self, table: MetricTable, rows: Callable[[Sequence[registry.Rate]], Codes]) -> None:
-        """Add each group's pooled rates, and its probability to be the worst, to the table.
-
-        Parameters
-        ----------
-        rows : returns how many rows (R, ..., G) each of several rates rests on in each group.
-        """
-        posterior = Pooled.stacked([self.of(rate) for rate in SHOWN])
-        largest = np.array(list(SHOWN.values()))
-        shape = len(SHOWN), len(table.splits), len(self.groups)
-        sizes = np.reshape(rows(list(SHOWN)), shape)
-        statuses = _statuses(list(SHOWN), posterior, sizes)
-        valued = statuses.has_value
-        names = [rate.name for rate in SHOWN]
-        where = Where(self.attribute, tuple(self.groups))
-        table.add(
-            names,
-            np.where(valued, posterior.mean, NAN),
-            sizes,
-            where,
-            statistic=POOLED,
-            interval=posterior.interval(table.level),
-            status=statuses,
-        )
-        worst = np.where(
-            largest[:, None, None], posterior.worst(largest=True), posterior.worst(largest=False)
-        )
-        certain = Statuses.where(valued, Statuses.ok(shape), statuses)
-        value = np.where(valued, worst, NAN)
-        table.add(names, value, sizes, where, statistic=WORST, status=certain)
+    Parameters
+    ----------
+    sizes : how many rows (R, ..., G) each of the rates `SHOWN` rests on in each group.
+    """
+    posterior = Pooled.stacked([posteriors[rate.name] for rate in SHOWN])
+    largest = np.array(list(SHOWN.values()))[:, None, None]
+    sizes = np.reshape(sizes, posterior.mean.shape)
+    statuses = _statuses(list(SHOWN), posterior, sizes)
+    valued = statuses.has_value
+    about = sizes, attribute, groups
+    names = [rate.name for rate in SHOWN]
+    mean = np.where(valued, posterior.mean, NAN)
+    interval = posterior.interval(table.level)
+    table.add(names, mean, *about, statistic=POOLED, interval=interval, status=statuses)
+    worst = np.where(largest, posterior.worst(largest=True), posterior.worst(largest=False))
+    certain = Statuses.where(valued, Statuses.ok(sizes.shape), statuses)
+    value = np.where(valued, worst, NAN)
+    table.add(names, value, *about, statistic=WORST, status=certain)
 
 
 def _statuses(rates: Sequence[registry.Rate], posterior: Pooled, sizes: Codes) -> Statuses:
@@ -159,7 +142,7 @@ def _statuses(rates: Sequence[registry.Rate], posterior: Pooled, sizes: Codes) -
     return statuses
 
 
-def parts_of(attribute: str, groups: Sequence[str]) -> Codes | None:
+def _parts_of(attribute: str, groups: Sequence[str]) -> Codes | None:
     """Return codes (G, K) of the K values that each group combines; None for one attribute."""
     n_attributes = len(attribute.split(_JOINT))
     values = [group.split(_JOINT) for group in groups]
@@ -461,7 +444,7 @@ def estimates_of_rates(
         successes[:, None],
         sizes[:, None],
         [generator],
-        attributes=parts_of(attribute, groups),
+        attributes=_parts_of(attribute, groups),
         draws=DRAWS,
     )
     p_values = differs_from_rest(successes, sizes)

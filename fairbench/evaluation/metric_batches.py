@@ -25,7 +25,7 @@ from fairbench.evaluation.table import (
     MetricTable,
     Setting,
     Statuses,
-    Where,
+    in_group,
     of_gaps,
     of_pairs,
     without,
@@ -197,19 +197,15 @@ def _estimates(table: MetricTable, all_groups: AllGroups, batch: Batch) -> _Esti
     limits = batch.limits(table.level)
     has_interval = ~np.isnan(limits.lower)
     # The statuses of values that are to have an interval.
-    statuses = Statuses.of(batch.statuses, has_interval.shape)
-    fine = statuses.is_ok
-    few = all_groups.size < table.minimum
-    statuses.flag(
-        fine & few, "insufficient", lambda k, c: f"n={all_groups.size[c]}{all_groups.in_words(c)}"
-    )
+    statuses = batch.statuses.copy(has_interval.shape)
+    statuses.flag_few(all_groups.size, table.minimum, all_groups.names)
 
     def why(k: int, c: int) -> str:
         infinite = np.isinf(batch.value[k, c])
         reason = "no interval of an infinite mean" if infinite else batch.lacking[k](c)
-        return reason + all_groups.in_words(c)
+        return reason + in_group(all_groups.names[c])
 
-    statuses.flag(fine & ~few & ~has_interval, "insufficient", why)
+    statuses.flag(statuses.is_ok & ~has_interval, "insufficient", why)
     levels = _levels(table.level, all_groups, batch.labels, statuses.has_value & has_interval)
     correlation: list[Floats | None] = [None] * len(batch.labels)
     if batch.totals is not None and all_groups.sample is not None:
@@ -250,7 +246,7 @@ def _add_groups(table: MetricTable, groups: Groups, estimates: _Estimates) -> No
     if table.frequentist:
         lower, upper = np.maximum(lower, least), np.minimum(upper, most)
     estimates.add_to(
-        *(table, "", np.maximum(value, least), groups.size, Where(groups.attribute, groups.names)),
+        *(table, "", np.maximum(value, least), groups.size, groups.attribute, groups.names),
         interval=(lower, upper),
         status=estimates.printed_statuses,
     )
@@ -271,7 +267,8 @@ def _add_differences(table: MetricTable, groups: Groups, estimates: _Estimates) 
         "_difference",
         np.where(statuses.has_value, limits.value, NAN),
         np.minimum(groups.size[:, others], groups.size[:, reference]),
-        Where(groups.attribute, groups.names[1:]),
+        groups.attribute,
+        groups.names[1:],
         interval=(np.maximum(limits.lower, -largest), np.minimum(limits.upper, largest)),
         status=statuses,
     )
@@ -304,7 +301,7 @@ def _add_gaps(table: MetricTable, groups: Groups, estimates: _Estimates) -> None
         "_gap",
         value[..., None],
         np.where(valued.any(axis=-1), fewest, 0)[..., None],
-        Where(groups.attribute),
+        groups.attribute,
         interval=(lower, np.minimum(upper, estimates.largest_distance)),
         status=status[..., None],
     )
@@ -318,23 +315,9 @@ def _range(values: Floats, among: Mask) -> Floats:
         return np.where(among.sum(axis=-1) > 1, high - low, NAN)
 
 
-class ClosedForm(NamedTuple):
-    """A metric that is not a mean of losses, in all cells.
-
-    Attributes
-    ----------
-    value : (C,) its values.
-    limits : a function that returns the limits (C,) at a level.
-    lacking : tells why a cell has no interval.
-    totals : (P,) sums of linearised scores, as those of a batch.
-    """
-
-    value: Floats
-    limits: LimitsAt
-    lacking: Why
-    totals: Floats | None
-
-
+# A metric that is not a mean of losses, in all cells: its values (C,), the limits (C,) at a level,
+# why a cell has no interval, and sums (P,) of linearised scores, as those of a batch.
+ClosedForm = tuple[Floats, LimitsAt, Why, Floats | None]
 Kinds = Mapping[Interval, Callable[[Sequence[Floats], AllGroups], ClosedForm]]
 
 
@@ -412,8 +395,8 @@ def _mean_batch_of(inputs: Sequence[_Inputs], all_groups: AllGroups, *, heavy: b
 def _closed_batch(inputs: _Inputs, kinds: Kinds, all_groups: AllGroups) -> Batch:
     """Return a metric that is not a mean as a batch of its own."""
     metric, label, arrays, status = inputs
-    closed = kinds[metric.interval](arrays, all_groups)
-    value = np.where(status.is_ok, closed.value, np.nan)[None]
+    value, limits, lacking, totals = kinds[metric.interval](arrays, all_groups)
+    value = np.where(status.is_ok, value, np.nan)[None]
     status.flag(
         status.is_ok & np.isnan(value[0]),
         "undefined",
@@ -423,9 +406,9 @@ def _closed_batch(inputs: _Inputs, kinds: Kinds, all_groups: AllGroups) -> Batch
         labels=[label],
         value=value,
         statuses=status[None],
-        lacking=[closed.lacking],
-        limits=lambda level: around(value, closed.limits(level).apply(np.atleast_2d)),
-        totals=None if closed.totals is None else closed.totals[None],
+        lacking=[lacking],
+        limits=lambda level: around(value, limits(level).apply(np.atleast_2d)),
+        totals=None if totals is None else totals[None],
     )
 
 

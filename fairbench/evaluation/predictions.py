@@ -186,17 +186,15 @@ class Labelled:
         """How many splits there are."""
         return max(len(self.rows), 1)
 
-    @cached_property
+    @property
     def split(self) -> Codes:
         """The split (n,) of each row, from 0."""
-        if self.splits == 1:
-            return np.zeros(len(self), np.intp)
-        return np.repeat(np.arange(self.splits), self.rows)
+        return self.everyone.codes
 
-    @cached_property
+    @property
     def sizes(self) -> NDArray[np.int64]:
         """The number of rows (S, 1) of each split."""
-        return np.array([[size] for size in self.rows or (len(self),)], np.int64)
+        return self.everyone.size
 
     @cached_property
     def slices(self) -> list[slice]:
@@ -204,12 +202,11 @@ class Labelled:
         stops = np.cumsum(self.sizes).tolist()
         return list(map(slice, [0, *stops[:-1]], stops))
 
-    def of_split(self, split: int) -> Labelled:
-        """Return the rows of one split."""
-        return self if self.splits == 1 else self._take(self.slices[split])
-
-    def _take(self, rows: slice | Codes) -> Labelled:
-        """Return some of the rows as one split."""
+    def with_weight(self) -> Labelled:
+        """Return the rows with a weight above 0; all rows if there are no weights."""
+        if self.design is None or self.design.weight.all():
+            return self
+        rows = np.flatnonzero(self.design.weight > 0)
         tables: Any = {
             name: table.iloc[rows]
             for name in ("predictions", "truth", "features")
@@ -221,19 +218,13 @@ class Labelled:
             target=self.target[rows],
             groups={name: labels.iloc[rows] for name, labels in self.groups.items()},
             encoded=None if self.encoded is None else self.encoded[rows],
-            design=None if self.design is None else self.design.take(np.arange(len(self))[rows]),
+            design=self.design.take(rows),
             rows=(),
         )
 
-    def each_split(self) -> Iterator[Labelled]:
-        """Yield the rows of every split."""
-        return (self.of_split(split) for split in range(self.splits))
-
-    def with_weight(self) -> Labelled:
-        """Return the rows with a weight above 0; all rows if there are no weights."""
-        if self.design is None or self.design.weight.all():
-            return self
-        return self._take(np.flatnonzero(self.design.weight > 0))
+    def statuses(self, bad: NDArray[np.bool_], what: str) -> Statuses:
+        """Return the status (S, 1) of each split; invalid where rows (n,) are `bad`."""
+        return AllGroups((self.everyone,)).statuses(bad, what)[:, None]
 
     @cached_property
     def everyone(self) -> Groups:
@@ -305,9 +296,8 @@ class Groups:
     @classmethod
     def everyone(cls, count: int, rows: Sequence[int] = ()) -> Groups:
         """Return all `count` rows as one group in every split."""
-        if len(rows) > 1:
-            return cls("", ("",), np.repeat(np.arange(len(rows)), rows), len(rows))
-        return cls("", ("",), np.zeros(count, np.intp))
+        rows = rows or (count,)
+        return cls("", ("",), np.repeat(np.arange(len(rows)), rows), len(rows))
 
     def __len__(self) -> int:
         """Return the number of groups, G."""
@@ -487,10 +477,6 @@ class AllGroups:
     def names(self) -> list[str]:
         """The group of each cell by name, empty of everyone."""
         return [name for groups in self.attributes for name in groups.names * groups.splits]
-
-    def in_words(self, c: int) -> str:
-        """Return ``in group 'a'`` with a space before it, nothing of everyone."""
-        return f" in group '{self.names[c]}'" if self.names[c] else ""
 
     def too_few(self, least: int) -> Why:
         """Return a function that tells why a cell of too few rows has no interval."""

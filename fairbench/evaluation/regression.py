@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,18 +14,20 @@ from fairbench.evaluation.predictions import FEW_MAKE_THE_MEAN, AllGroups, Group
 from fairbench.evaluation.scores import interval_batches, rate_batch
 from fairbench.evaluation.table import (
     NAN,
-    OK,
     MetricTable,
-    Status,
     Statuses,
-    Where,
-    invalid_rows,
     no_rows,
-    undefined,
 )
 from fairbench.inference import scores
 from fairbench.inference.gaps import distance_limits
-from fairbench.inference.means import Level, Moments, divide_by_scale, root_limits, tail_index
+from fairbench.inference.means import (
+    Level,
+    Moments,
+    around,
+    divide_by_scale,
+    root_limits,
+    tail_index,
+)
 from fairbench.inference.rates import Limits
 from fairbench.metrics import regression
 from fairbench.metrics.probability import spearman
@@ -79,54 +80,50 @@ _PARITIES = ("statistical_parity", "label_parity", "uncertainty_aware_statistica
 
 
 def _add_parities(table: MetricTable, data: Labelled, attribute: str) -> None:
-    """Add the parities of one attribute, of every split."""
-    values, lower, upper = np.full((3, len(_PARITIES), data.splits, 1), NAN)
-    statuses = Statuses.ok(values.shape)
-    for s, of_split in enumerate(data.each_split()):
-        groups = of_split.coded[attribute]
-        sizes = groups.size[0]
-        for i, (status, distances, has_limits) in enumerate(_distances(of_split, groups)):
-            statuses.put((i, s), status)
-            if status == OK:
-                limits = distance_limits(distances, sizes, level=table.level, known=has_limits)
-                values[i, s, 0], lower[i, s, 0], upper[i, s, 0] = limits
-    table.add(
-        _PARITIES,
-        values,
-        data.sizes,
-        Where(attribute),
-        interval=(lower, upper),
-        needed="",
-        status=statuses,
-        fewest=data.coded[attribute].size.min(axis=1)[:, None],
-    )
-
-
-def _distances(data: Labelled, groups: Groups) -> Iterator[tuple[Status, Floats, bool]]:
-    """Yield whether each parity can be computed, distances (G, G), and whether each is known.
+    """Add the parities of one attribute, of every split.
 
     Predictions with an uncertainty are normals, those without are points. The functions of groups
     of normals are means of their rows', which vary less than those of points.
     """
-    empty = groups.size[0] == 0
-    status = undefined(no_rows(groups.names[int(empty.argmax())])) if empty.any() else OK
-    if len(groups) == 1:
-        status = undefined("only one group")
-    nothing = np.zeros((len(groups), len(groups)))
-    mean = data.column("prediction")
-    for values in (mean, data.target):
-        reason = status if status != OK else invalid_rows(~np.isfinite(values), "prediction")
-        distances = nothing
-        if reason == OK:
-            distances = regression.distribution_distances(groups.split(values))
-        yield reason, distances, True
+    groups = data.coded[attribute]
     name = _sd_column(data)
-    sd = data.column(name) if name else np.zeros(len(data))
-    reason = status if status != OK else invalid_rows(~regression.is_normal(mean, sd), "sd")
-    parity = NAN
-    if reason == OK:
-        parity = regression.uncertainty_aware_parity(groups.split(mean), groups.split(sd))
-    yield reason, np.full_like(nothing, parity), len(groups) == 2
+    mean, sd = data.column("prediction"), data.column(name) if name else np.zeros(len(data))
+    statuses = Statuses.stacked(
+        [
+            data.statuses(~np.isfinite(mean), "prediction"),
+            data.statuses(~np.isfinite(data.target), "prediction"),
+            data.statuses(~regression.is_normal(mean, sd), "sd"),
+        ]
+    )
+    empty = groups.size == 0
+    statuses.flag(
+        empty.any(axis=1)[:, None],
+        "undefined",
+        lambda _, s, __: no_rows(groups.names[int(empty[s].argmax())]),
+    )
+    statuses.flag(np.array(len(groups) == 1), "undefined", "only one group")
+    means, targets, sds = map(groups.split, (mean, data.target, sd))
+    values, lower, upper = np.full((3, len(_PARITIES), data.splits, 1), NAN)
+    for i, s, _ in np.argwhere(statuses.is_ok):
+        of_split = slice(s * len(groups), (s + 1) * len(groups))
+        if _PARITIES[i] == "uncertainty_aware_statistical_parity":
+            parity = regression.uncertainty_aware_parity(means[of_split], sds[of_split])
+            distances, known = np.full((len(groups),) * 2, parity), len(groups) == 2
+        else:
+            samples = targets if _PARITIES[i] == "label_parity" else means
+            distances, known = regression.distribution_distances(samples[of_split]), True
+        limits = distance_limits(distances, groups.size[s], level=table.level, known=known)
+        values[i, s], lower[i, s], upper[i, s] = limits
+    table.add(
+        _PARITIES,
+        values,
+        data.sizes,
+        attribute,
+        interval=(lower, upper),
+        needed="",
+        status=statuses,
+        fewest=groups.size.min(axis=1)[:, None],
+    )
 
 
 def _sd_column(data: Labelled) -> str | None:
@@ -174,7 +171,7 @@ def _root_mean(arrays: Sequence[Floats], all_groups: AllGroups) -> metric_batche
         with np.errstate(over="ignore"):
             return Limits(*(2 * scale * limit for limit in root))
 
-    return metric_batches.ClosedForm(value, limits, all_groups.too_heavy(tails), totals)
+    return value, limits, all_groups.too_heavy(tails), totals
 
 
 def _explained_variance(
@@ -187,11 +184,12 @@ def _explained_variance(
     explained = scores.explained_variance(
         target, prediction, all_groups.codes, len(all_groups), sample=all_groups.sample
     )
-    return metric_batches.ClosedForm(
-        value=1 - explained.left,
-        limits=lambda level: scores.explained_limits(explained, level=level),
-        lacking=all_groups.too_heavy(explained.tails.max(axis=0)),
-        totals=explained.totals,
+    too_heavy = all_groups.too_heavy(explained.tails.max(axis=0))
+    return (
+        1 - explained.left,
+        lambda level: scores.explained_limits(explained, level=level),
+        too_heavy,
+        explained.totals,
     )
 
 
@@ -235,26 +233,23 @@ def evaluate_against_truth(table: MetricTable, data: Labelled) -> None:
 
 def _add_rank_correlation(table: MetricTable, data: Labelled, values: Floats, sd: Floats) -> None:
     """Add the rank correlation of uncertainties with the true standard deviations."""
-    bad = ~(np.isfinite(values) & (values >= 0))
+    statuses = data.statuses(~(np.isfinite(values) & (values >= 0)), "uncertainty")
     correlation = np.full((data.splits, 1), NAN)
-    statuses = Statuses.ok((data.splits, 1))
-    n = np.bincount(data.split, minlength=data.splits)[:, None]
-    for s in range(data.splits):
-        rows = data.split == s
-        status = invalid_rows(bad[rows], "uncertainty")
-        if status == OK:
-            correlation[s] = spearman(values[rows], sd[rows])
-            if np.isnan(correlation[s, 0]):
-                constant = "true sd" if np.ptp(values[rows]) else "uncertainty"
-                status = undefined(f"the {constant} is constant")
-        statuses.put(s, status)
-    limits = scores.correlation_limits(correlation, n, level=table.level)
+    for s in np.flatnonzero(statuses.is_ok):
+        rows = data.slices[s]
+        correlation[s] = spearman(values[rows], sd[rows])
+
+    def constant(s: int, _: int) -> str:
+        return f"the {'true sd' if np.ptp(values[data.slices[s]]) else 'uncertainty'} is constant"
+
+    statuses.flag(np.isnan(correlation) & statuses.is_ok, "undefined", constant)
+    limits = scores.correlation_limits(correlation, data.sizes, level=table.level)
     table.add(
         "truth_rank_correlation",
         correlation,
-        n,
-        interval=(limits.lower, limits.upper),
-        needed=lambda _, s, __: f"n={n[s, 0]}, an interval needs {scores.RANK_ROWS}",
+        data.sizes,
+        interval=limits[1:],
+        needed=lambda _, s, __: f"n={data.sizes[s, 0]}, an interval needs {scores.RANK_ROWS}",
         status=statuses,
     )
 
@@ -269,30 +264,26 @@ def _add_rmse(
     column: str,
 ) -> None:
     """Add the root mean squared error of estimates (n,); a split with `bad` rows has none."""
-    statuses = Statuses.ok((data.splits, 1))
-    wrong = np.bincount(data.split, bad, data.splits).astype(int)
-    n = np.bincount(data.split, minlength=data.splits)
-    statuses.flag(
-        (wrong > 0)[:, None],
-        "invalid",
-        lambda s, _: f"{column} invalid in {wrong[s]} of {n[s]} rows",
-    )
+    statuses = data.statuses(bad, column)
     squares = np.where(bad, 0.0, estimate - truth) ** 2
     moments = Moments.of_groups(squares, data.split, data.splits)
     index = tail_index(squares, data.split, data.splits)
     value = np.sqrt(moments.mean)
-    limits = root_limits(moments, index, level=table.level)
-    lower, upper = np.minimum(limits.lower, value), np.maximum(limits.upper, value)
+    limits = around(value, root_limits(moments, index, level=table.level))
+    value, lower, upper = limits.apply(lambda limit: limit[:, None])
+
+    def needed(_: int, s: int, __: int) -> str:
+        n = data.sizes[s, 0]
+        if n < regression.ERROR_ROWS:
+            return f"n={n}, an interval needs {regression.ERROR_ROWS}"
+        return FEW_MAKE_THE_MEAN.format(n)
+
     table.add(
         name,
-        np.where(wrong > 0, NAN, value)[:, None],
-        n[:, None],
-        interval=(lower[:, None], upper[:, None]),
-        needed=lambda _, s, __: (
-            f"n={n[s]}, an interval needs {regression.ERROR_ROWS}"
-            if n[s] < regression.ERROR_ROWS
-            else FEW_MAKE_THE_MEAN.format(n[s])
-        ),
+        np.where(statuses.has_value, value, NAN),
+        data.sizes,
+        interval=(lower, upper),
+        needed=needed,
         status=statuses,
     )
 
@@ -300,26 +291,20 @@ def _add_rmse(
 # Evaluates what is cut off the groups' sequences, and what is filled up.
 
 
-class FrameCounts(NamedTuple):
-    """How long the sequences of n rows are in M modalities.
-
-    Attributes
-    ----------
-    lengths : (n, M) frames of each row.
-    limits : (M,) how many frames of a row are read, or (n, M) if that differs by split.
-    """
-
-    lengths: NDArray[np.int64]
-    limits: NDArray[np.int64]
-
-
-def evaluate_truncation(table: MetricTable, data: Labelled, frames: FrameCounts) -> None:
+def evaluate_truncation(
+    table: MetricTable, data: Labelled, lengths: NDArray[np.int64], limits: NDArray[np.int64]
+) -> None:
     """Add the share of rows that is truncated, and those of frames cut off and filled up.
 
     Of everyone and of each group, with intervals and what compares the groups.
+
+    Parameters
+    ----------
+    lengths : (n, M) frames of each row in M modalities.
+    limits : (M,) how many frames of a row are read, or (n, M) if that differs by split.
     """
     all_groups = AllGroups.of_labelled(data)
-    arguments = (data.target, *frames)
+    arguments = data.target, lengths, limits
     names = "truncated_rows", "truncated_frames", "padded_frames"
     truncated, *shares = (metrics_of(BINARY)[name](*arguments) for name in names)
     labels = [

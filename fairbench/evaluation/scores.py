@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fairbench.core.arrays import Codes, Floats
 from fairbench.evaluation import metric_batches
 from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
-from fairbench.evaluation.table import DEBIASED, NAN, VALUE, MetricTable, Setting, Statuses, Where
+from fairbench.evaluation.table import DEBIASED, NAN, VALUE, MetricTable, Setting, Statuses
 from fairbench.inference import scores
 from fairbench.inference.means import Level, around, at_levels, loss_limits
 from fairbench.inference.rates import Limits, rate_limits, weighted_sum_limits
@@ -60,7 +60,7 @@ def interval_batches(
     yield metric_batches.mean_batch(width, of_width, all_groups, statuses=statuses, least=0.0)
 
 
-def set_batches(
+def _set_batches(
     target: Floats, columns: Columns, levels: Sequence[float], all_groups: AllGroups, position: int
 ) -> Iterator[metric_batches.Batch]:
     """Yield coverage of sets of labels, the share of empty ones, and their mean size.
@@ -87,7 +87,7 @@ def evaluate_sets(table: MetricTable, data: Labelled, levels: Sequence[float]) -
     counted = data.with_weight()
     all_groups = AllGroups.of_labelled(counted)
     columns = {str(name): counted.column(name) for name in counted.predictions}
-    batches = list(set_batches(counted.target, columns, levels, all_groups, 0))
+    batches = list(_set_batches(counted.target, columns, levels, all_groups, 0))
     metric_batches.add_estimates(table, all_groups, batches)
 
 
@@ -282,7 +282,7 @@ def evaluate_scores(
             if not groups.attribute:
                 _add_diagram(table, target, columns["score"], groups, design, bins)
 
-    batches += set_batches(target, columns, levels, all_groups, after + 1)
+    batches += _set_batches(target, columns, levels, all_groups, after + 1)
     metric_batches.add_estimates(table, all_groups, batches, after_each=add_calibration)
 
 
@@ -307,7 +307,7 @@ def _add_multicalibration(
     arrays = (bins.size, bins.positives, bins.score, bins.share)
     of_groups: Any = (array if array is None else array[1, cells] for array in arrays)
     diagrams = scores.Bins(*of_groups)
-    limits = largest_calibration_error(diagrams, among, level=table.level)
+    limits = _largest_calibration_error(diagrams, among, level=table.level)
     plain = np.where(among, scores.plug_in(diagrams), -np.inf).max(axis=1)
     value = np.where(has_value, np.stack([plain, np.maximum(limits.value, 0.0)]), NAN)
     ends = np.where(has_value, np.clip(np.stack(limits[1:]), 0.0, 1.0), NAN)
@@ -321,7 +321,7 @@ def _add_multicalibration(
         (_MULTICALIBRATION,) * 2,
         value[..., None],
         np.where(has_value, least, size.max(axis=1))[:, None],
-        Where(groups.attribute),
+        groups.attribute,
         interval=(ends[0][:, None], ends[1][:, None]),
         needed=_why_clustered(0),
         statistic=(VALUE, DEBIASED),
@@ -374,7 +374,7 @@ def in_order(score: Floats, split: Codes, splits: int) -> Codes:
     return np.lexsort((score, split))
 
 
-def largest_calibration_error(
+def _largest_calibration_error(
     bins: scores.Bins, among: NDArray[np.bool_] | None = None, *, level: float = 0.95
 ) -> Limits:
     """Return the largest debiased calibration error of several groups (..., G, B), with limits.
@@ -542,11 +542,13 @@ def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> metric_batches.Clo
     target, score = arrays
     # Where rows come in the order of their scores, split by split, so do those of every group.
     everyone = all_groups.attributes[0].codes
-    later = (score[1:] >= score[:-1]) | (everyone[1:] > everyone[:-1])
-    ordered = bool(later.all())
-    if all_groups.design is None and ordered:
+    ordered = ((score[1:] >= score[:-1]) | (everyone[1:] > everyone[:-1])).all()
+    if all_groups.design is None:
         of_attributes = [
-            scores.areas(target, score, groups.codes, groups.cells, order=groups.order)
+            scores.areas(
+                *(target, score, groups.codes, groups.cells),
+                order=groups.order if ordered else None,
+            )
             for groups in all_groups.attributes
         ]
         names = ("area", "positives", "negatives", "variance")
@@ -554,19 +556,17 @@ def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> metric_batches.Clo
         areas = scores.Areas(*parts)
     else:
         areas = scores.areas(
-            all_groups.rows(target),
-            all_groups.rows(score),
-            all_groups.codes,
-            len(all_groups),
+            *(all_groups.rows(target), all_groups.rows(score), all_groups.codes, len(all_groups)),
             design=all_groups.repeated,
             order=all_groups.order if ordered else None,
         )
     rarer = np.minimum(areas.positives, areas.negatives)
-    return metric_batches.ClosedForm(
-        value=areas.area,
-        limits=lambda level: scores.area_limits(areas, level=level),
-        lacking=all_groups.too_rare(scores.RARE_ROWS, rarer, 1),
-        totals=areas.totals,
+    too_rare = all_groups.too_rare(scores.RARE_ROWS, rarer, 1)
+    return (
+        areas.area,
+        lambda level: scores.area_limits(areas, level=level),
+        too_rare,
+        areas.totals,
     )
 
 

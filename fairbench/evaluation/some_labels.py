@@ -73,9 +73,10 @@ def add_weighted_scores(
                     [*losses, "roc_auc", _CALIBRATION, _CALIBRATION],
                     tables.NAN,
                     0,
-                    tables.Where(attribute, (str(name),)),
+                    attribute,
+                    [str(name)],
                     setting=[*[tables.NO_SETTING] * (len(losses) + 1), *calibrations],
-                    status=tables.undefined(tables.no_rows(str(name))),
+                    status=tables.Statuses.ok(kind="undefined", reason=tables.no_rows(str(name))),
                 )
                 continue
             (sizes,) = strata_sizes(np.zeros_like(rows), arms[rows])
@@ -105,7 +106,7 @@ def _values_of_block(block: tables.Block) -> tables.Block:
     is_calibration = np.array([name == _CALIBRATION for name in block.metrics])[:, None, None]
     value, *ends = block.limits
     lower, upper = (np.where(is_calibration, tables.NAN, end) for end in ends)
-    status = tables.Statuses.of(block.status, value.shape)
+    status = block.status.copy(value.shape)
     of_calibration = np.broadcast_to(is_calibration, value.shape) & status.is_ok
     status.reason[of_calibration] = tables.without_interval(_CALIBRATION)
     return replace(block, limits=Limits(value, lower, upper), status=status)
@@ -370,22 +371,18 @@ class SomeLabels:
                 counts = evaluator.count(
                     *(coded, self.label, hard, [generator]), design=design, times=self.times
                 )
+                if frequentist:
+                    # Posterior draws, from which probabilities are estimated.
+                    settled = rng(seed, "settled", name)
+                    given = counts.counts, evaluator.draws, settled
+                    draws = posterior_draws(*given, alpha=evaluator.alpha)
+                    counts = replace(counts, intervals=replace(counts.intervals, draws=draws))
             else:
                 labels_generator = rng(seed, "labels", name)
                 counts = self.labelled_counts(name, groups, labels_generator, evaluator.level)
             if not counts_alone:
                 evaluator.add_counts(table, counts, [generator])
             all_counts.append(counts)
-        if all_labelled:
-            # Posterior draws, from which probabilities are estimated.
-            for i, counts in enumerate(all_counts):
-                if isinstance(counts.intervals, CountIntervals):
-                    settled = rng(seed, "settled", counts.attribute)
-                    given = counts.counts, evaluator.draws, settled
-                    draws = posterior_draws(*given, alpha=evaluator.alpha)
-                    all_counts[i] = replace(
-                        counts, intervals=replace(counts.intervals, draws=draws)
-                    )
         if not counts_alone and self.score is not None and not np.isnan(self.label).all():
             # Of the labels that are known: the same, whatever completes the others.
             of_scores = replace(table, frequentist=evaluator.interval == FREQUENTIST)

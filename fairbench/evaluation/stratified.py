@@ -24,6 +24,7 @@ from fairbench.data.dataset import check_combinable, combine
 from fairbench.data.groups import CROSSED, in_order
 from fairbench.evaluation import table as tables
 from fairbench.evaluation.evaluator import Evaluator
+from fairbench.evaluation.groups import counted_rates
 from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.inference.gaps import (
     StandardisedRates,
@@ -93,20 +94,19 @@ class Stratified:
         counts = counts.reshape(len(groups), len(levels), 4)
         return cls(groups.attribute, groups.names, str(strata.name), levels, counts)
 
-    @cached_property
-    def _standardised(self) -> dict[registry.Rate, StandardisedRates]:
-        return {}
-
     def rows(self, rate: registry.Rate) -> NDArray[np.int64]:
         """Return the number of rows (G, K) in a rate's denominator."""
         return registry.shares_of([rate], self.counts)[1][0].astype(np.int64)
 
     def standardised(self, rate: registry.Rate) -> StandardisedRates:
         """Return the standardised rates of all pairs of groups."""
-        if rate not in self._standardised:
-            successes, sizes = registry.shares_of([rate], self.counts)
-            self._standardised[rate] = StandardisedRates.of(successes[0], sizes[0])
         return self._standardised[rate]
+
+    @cached_property
+    def _standardised(self) -> Mapping[registry.Rate, StandardisedRates]:
+        rates = counted_rates()
+        shares = registry.shares_of(rates, self.counts)
+        return dict(zip(rates, map(StandardisedRates.of, *shares), strict=True))
 
     def left_out(self, rate: registry.Rate, pairs: Mask) -> list[str]:
         """Return the strata that have rows, but not of both groups of each of the pairs (G, G)."""
@@ -247,7 +247,8 @@ def _add_standardised(table: tables.MetricTable, counted: Stratified) -> None:
             metric.name,
             limits.value,
             n_rows,
-            tables.Where(counted.attribute, names),
+            counted.attribute,
+            names,
             statistic=tables.STANDARDISED,
             setting=tables.Setting(within=counted.within),
             interval=limits[1:],

@@ -6,7 +6,6 @@ log loss and the gap of a task.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -68,15 +67,20 @@ def estimate(summary: pd.DataFrame, metric: str, protect: str) -> Estimate:
 
     A metric with several settings, such as rates of abstention, counts as none.
     """
+    rows = _rows_of(summary, metric, protect)
+    if len(rows) != 1:
+        return _UNKNOWN
+    mean, lower, upper = map(float, rows[["mean", "lower", "upper"]].iloc[0])
+    return mean, lower, upper
+
+
+def _rows_of(summary: pd.DataFrame, metric: str, protect: str) -> pd.DataFrame:
+    """Return the rows of a metric of everyone, or of all groups of `protect` together."""
     summary = tables.values_of(summary)
     rows = summary[(summary["metric"] == metric) & (summary["variant"] == "")]
     rows = rows[(rows["group"] == "") & rows["attribute"].isin(["", protect])]
     rows = rows[rows["attribute"] == rows["attribute"].min()]  # everyone's, if there is one
-    rows = rows[(rows["binning"] != "mass") & rows["outcome"].isna()]
-    if len(rows) != 1:
-        return _UNKNOWN
-    row = rows.iloc[0]
-    return float(row["mean"]), float(row["lower"]), float(row["upper"])
+    return rows[(rows["binning"] != "mass") & rows["outcome"].isna()]
 
 
 def debiased_gaps(rows: pd.DataFrame, summary: pd.DataFrame) -> Floats:
@@ -100,9 +104,7 @@ def debiased_gaps(rows: pd.DataFrame, summary: pd.DataFrame) -> Floats:
 
 def debiased_headline_gap(summary: pd.DataFrame, protect: str) -> float:
     """Return the debiased headline gap of a run; NaN between two groups."""
-    rows = tables.values_of(summary)
-    rows = rows[(rows["metric"] == HEADLINES[task_of(summary)]["gap"]) & (rows["variant"] == "")]
-    rows = rows[(rows["group"] == "") & (rows["attribute"] == protect) & rows["outcome"].isna()]
+    rows = _rows_of(summary, HEADLINES[task_of(summary)]["gap"], protect)
     return float(debiased_gaps(rows, summary)[0]) if len(rows) == 1 else _UNKNOWN[0]
 
 
@@ -209,19 +211,16 @@ def _within_intervals(
     lower, upper : (C,) the limits of each mean's interval.
     """
     statistic = keys["statistic"].to_numpy(object)
-    probabilities = np.flatnonzero(statistic == tables.BELOW_EPSILON)
-    if not len(probabilities):
-        return mean
     gap_keys = keys.drop(columns=["statistic", "_setting"])
     gap = gap_keys.groupby(list(gap_keys), sort=False, observed=True).ngroup().to_numpy()
-    value_row = np.full(gap.max() + 1, -1)
+    counts_pairs = np.isin(gap, gap[statistic == tables.PAIRS_THAT_DIFFER])
+    probabilities = np.flatnonzero((statistic == tables.BELOW_EPSILON) & counts_pairs)
+    if not len(probabilities):
+        return mean
     values = np.flatnonzero(statistic == tables.VALUE)
-    value_row[gap[values]] = values
-    counts_pairs = np.zeros(gap.max() + 1, bool)
-    counts_pairs[gap[statistic == tables.PAIRS_THAT_DIFFER]] = True
-    probabilities = probabilities[counts_pairs[gap[probabilities]]]
+    value_row = dict(zip(gap[values], values, strict=True))
+    gap_values = [value_row[g] for g in gap[probabilities]]
     epsilon = settings["epsilon"].to_numpy(float)[keys["_setting"].to_numpy()[probabilities]]
-    gap_values = value_row[gap[probabilities]]
     bounded = mean.copy()
     bounded[probabilities] = probability_below(
         mean[probabilities], lower[gap_values], upper[gap_values], epsilon, level=level
@@ -236,22 +235,18 @@ def _statuses(metrics: pd.DataFrame, cell: Cells, n_cells: int) -> pd.DataFrame:
     ----------
     cell : (n,) the row of the summary, below `n_cells`, that each row of `metrics` is part of.
     """
-    flagged = np.flatnonzero((metrics["status"] != "ok").to_numpy(bool))
-    flagged_cells = cell[flagged].tolist()
-    kinds = list(metrics["status"].to_numpy(object)[flagged])
-    reasons = metrics["reason"].to_numpy(object)[flagged]
-    counts = Counter(zip(flagged_cells, kinds, reasons, strict=True))
     rank = {kind: code for code, kind in enumerate(tables.STATUSES)}
+    kind = metrics["status"].astype(object).map(rank).to_numpy(np.int8)
+    flagged = pd.DataFrame({"cell": cell, "kind": kind, "why": metrics["reason"].astype(object)})
+    counts = flagged[kind > 0].value_counts().reset_index()
     # The most frequent status; ties go to the first in the order of `STATUSES`.
-    most_frequent: dict[int, tuple[int, int, str]] = {}
-    for (i, kind, why), count in counts.items():
-        candidate = (-count, rank[kind], why)
-        most_frequent[i] = min(most_frequent.get(i, candidate), candidate)
-    total, flags = (np.bincount(array, minlength=n_cells) for array in (cell, cell[flagged]))
+    counts = counts.sort_values(["count", "kind", "why"], ascending=[False, True, True])
+    counts = counts.drop_duplicates("cell")
+    total, flags = (np.bincount(array, minlength=n_cells) for array in (cell, cell[kind > 0]))
     code = np.zeros(n_cells, np.int8)
     reason = np.full(n_cells, "", object)
-    for i, (_, kind_code, why) in most_frequent.items():
-        code[i] = kind_code
+    code[counts["cell"]] = counts["kind"]
+    for i, why in zip(counts["cell"], counts["why"], strict=True):
         reason[i] = f"{why} ({flags[i]} of {total[i]})"
     statuses = pd.Categorical.from_codes(code, list(tables.STATUSES))
     return pd.DataFrame({"status": statuses, "reason": pd.array(reason, dtype="str")})

@@ -190,31 +190,8 @@ NAN = float("nan")
 Texts = NDArray[np.object_]
 
 
-class Where(NamedTuple):
-    """Whom values are about: some groups of an attribute, an attribute, or everyone.
-
-    The attribute of everyone is empty; of what is not about a group, so is the one name.
-    """
-
-    attribute: str = ""
-    names: tuple[str, ...] = ("",)
-
-
-class Status(NamedTuple):
-    """Whether a value can be relied on: one of `STATUSES`, and why it cannot."""
-
-    kind: str = "ok"
-    reason: str = ""
-
-
-EVERYONE, NO_SETTING, OK = Where(), Setting(), Status()
+NO_SETTING = Setting()
 _CODES = {kind: code for code, kind in enumerate(STATUSES)}
-_OK, _INSUFFICIENT, _UNDEFINED, _INVALID = range(len(STATUSES))
-
-
-def undefined(reason: str) -> Status:
-    """Return the status of a value that does not exist for these rows."""
-    return Status("undefined", reason)
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,17 +208,9 @@ class Statuses:
     reason: Texts
 
     @classmethod
-    def of(cls, status: Status | Statuses, shape: tuple[int, ...]) -> Statuses:
-        """Return new arrays of a shape, from one status or from statuses that broadcast to it."""
-        if isinstance(status, Statuses):
-            return status.apply(lambda array: np.broadcast_to(array, shape).copy())
-        kind = np.full(shape, _CODES[status.kind], np.int8)
-        return cls(kind, np.full(shape, status.reason, object))
-
-    @classmethod
-    def ok(cls, shape: tuple[int, ...]) -> Statuses:
-        """Return statuses of values that can all be relied on."""
-        return cls.of(OK, shape)
+    def ok(cls, shape: tuple[int, ...] = (1, 1, 1), kind: str = "ok", reason: str = "") -> Statuses:
+        """Return statuses of values that can all be relied on, or all have another status."""
+        return cls(np.full(shape, _CODES[kind], np.int8), np.full(shape, reason, object))
 
     @classmethod
     def stacked(cls, several: Sequence[Statuses]) -> Statuses:
@@ -266,20 +235,19 @@ class Statuses:
         """Return the statuses that a function makes of each array, such as another shape."""
         return Statuses(*map(function, self))
 
+    def copy(self, shape: tuple[int, ...]) -> Statuses:
+        """Return new arrays of a shape that these broadcast to."""
+        return self.apply(lambda array: np.broadcast_to(array, shape).copy())
+
     @property
     def is_ok(self) -> Mask:
         """Where nothing is wrong."""
-        return np.asarray(self.kind == _OK)
+        return np.asarray(self.kind == _CODES["ok"])
 
     @property
     def has_value(self) -> Mask:
         """Where there is a value, whatever it rests on."""
-        return np.asarray(self.kind <= _INSUFFICIENT)
-
-    def put(self, index: Any, status: Status) -> None:
-        """Change the statuses at an index, as NumPy indexes arrays, to one, in place."""
-        self.kind[index] = _CODES[status.kind]
-        self.reason[index] = status.reason
+        return np.asarray(self.kind <= _CODES["insufficient"])
 
     def flag(self, where: Mask, kind: str, why: str | Callable[..., str]) -> None:
         """Change the statuses where a mask is true, in place.
@@ -288,17 +256,19 @@ class Statuses:
         ----------
         why : the reason; or a function that returns it for one status, from its index on each axis.
         """
-        # A single status without axes has the index ().
-        flagged = np.nonzero(where) if self.kind.ndim else ()
-        if not np.any(where):
-            return
+        flagged = np.nonzero(np.broadcast_to(where, self.kind.shape))
         self.kind[flagged] = _CODES[kind]
         if isinstance(why, str):
             self.reason[flagged] = why
         else:
-            indices = zip(*(axis.tolist() for axis in flagged), strict=True) if flagged else [()]
-            texts = _texts([why(*index) for index in indices])
-            self.reason[flagged] = texts if flagged else texts[0]
+            indices = zip(*(axis.tolist() for axis in flagged), strict=True)
+            self.reason[flagged] = _texts([why(*index) for index in indices])
+
+    def flag_few(self, size: NDArray[np.int64], minimum: int, names: Sequence[str]) -> None:
+        """Flag values of groups (..., G) that rest on fewer rows, if nothing else is wrong."""
+        n = np.broadcast_to(size, self.kind.shape)
+        few = self.is_ok & (n < minimum)
+        self.flag(few, "insufficient", lambda *at: f"n={n[at]}{in_group(names[at[-1]])}")
 
 
 def of_pairs(statuses: Statuses, size: NDArray[np.int64] | None = None) -> Statuses:
@@ -418,12 +388,13 @@ class MetricTable:
         metrics: str | Sequence[str],
         value: ArrayLike,
         n: ArrayLike,
-        where: Where = EVERYONE,
+        attribute: str = "",
+        groups: Sequence[str] = ("",),
         *,
         statistic: str | Sequence[str] = VALUE,
         setting: Setting | Sequence[Setting] = NO_SETTING,
         interval: tuple[ArrayLike, ArrayLike] = (NAN, NAN),
-        status: Status | Statuses = OK,
+        status: Statuses | None = None,
         bounded: bool = False,
         lacking: str = "",
         needed: str | Callable[..., str] | None = None,
@@ -437,9 +408,10 @@ class MetricTable:
         metrics, statistic, setting : one, or one of each of M.
         value : the values; (M, S, G) arrays here and below may be anything that broadcasts.
         n : how many rows each value rests on.
-        where : whom the values are about.
+        attribute : the attribute whose groups the values are about; empty of everyone.
+        groups : the names of these groups; one that is empty of what is not about a group.
         interval : the lower and the upper limits.
-        status : whether each value can be relied on.
+        status : whether each value can be relied on; all by default.
         bounded : whether the interval holds where there is no value, too: over a rate of 0 there
             is no ratio, but one that it exceeds.
         lacking : why a value with the status ok has no interval; by default, the metric's own
@@ -455,14 +427,14 @@ class MetricTable:
             return
         statistics = (statistic,) * len(names) if isinstance(statistic, str) else tuple(statistic)
         settings = (setting,) * len(names) if isinstance(setting, Setting) else tuple(setting)
-        shape = len(names), len(self.splits), len(where.names)
+        shape = len(names), len(self.splits), len(groups)
         if needed is not None and not self.frequentist:
             interval = NAN, NAN
         values, lower, upper = (
             np.broadcast_to(np.asarray(array, np.float64), shape) for array in (value, *interval)
         )
         n_rows = np.broadcast_to(np.asarray(n, np.int64), shape)
-        statuses = Statuses.of(status, shape)
+        statuses = (status or Statuses.ok()).copy(shape)
         if needed is not None and self.frequentist:
             plain = statuses.is_ok & (statuses.reason == "")
             statuses.flag(np.isnan(lower) & plain, "insufficient", needed)
@@ -493,8 +465,8 @@ class MetricTable:
                 metrics=names,
                 statistics=statistics,
                 settings=settings,
-                attribute=where.attribute,
-                groups=where.names,
+                attribute=attribute,
+                groups=tuple(groups),
                 splits=np.array(self.splits),
                 limits=Limits(values, lower, upper),
                 n=n_rows,
@@ -517,7 +489,7 @@ class MetricTable:
         blocks = []
         for block in self.blocks:
             nothing = np.full(block.n.shape, NAN)
-            status = Statuses.of(undefined(reason), block.n.shape)
+            status = Statuses.ok(block.n.shape, "undefined", reason)
             blocks.append(replace(block, limits=Limits(nothing, nothing, nothing), status=status))
         return replace(self, blocks=blocks)
 
@@ -544,7 +516,7 @@ def _unweighted_block(block: Block, design: Design) -> Block:
     Of weighted rows these are the values, of clustered ones the intervals.
     """
     value, lower, upper = block.limits
-    status = Statuses.of(block.status, value.shape)
+    status = block.status.copy(value.shape)
     if design.weighted:
         has_value = status.has_value
         value = np.where(has_value, NAN, value)
@@ -561,15 +533,6 @@ def _unweighted_block(block: Block, design: Design) -> Block:
     no_limits = np.full(value.shape, NAN)
     return replace(block, limits=Limits(value, no_limits, no_limits.copy()), status=status)
 
-
-_NONE = np.zeros((0, 1, 0))
-_NOTHING = Block(
-    *((), (), (), "", ()),
-    splits=np.zeros(1, np.intp),
-    limits=Limits(_NONE, _NONE, _NONE),
-    n=_NONE.astype(np.int64),
-    status=Statuses.ok(_NONE.shape),
-)
 
 Split: TypeAlias = "tuple[int, int, str]"  # a repeat, a fold and a variant
 
@@ -597,7 +560,10 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
     of_group = []
     of_split = []
     is_row = []
-    blocks = blocks or [_NOTHING]
+    if not blocks:
+        nothing = MetricTable()
+        nothing.add("", 0.0, 0, is_row=np.zeros(1, bool))
+        blocks = nothing.blocks
     for block in blocks:
         shape = block.n.shape
         described = zip(block.metrics, block.statistics, block.settings, strict=True)
@@ -618,7 +584,7 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
         return np.concatenate([array.ravel() for array in values])[order]
 
     row_subject = np.concatenate(of_subject)[order]
-    metric, statistic, attribute, settings = zip(*subjects, strict=True) if subjects else [()] * 4
+    metric, statistic, attribute, settings = zip(*subjects, strict=True)
     statistics = np.array([STATISTICS.index(name) for name in statistic], np.int8)
     status = column(block.status.kind for block in blocks)
     limits = {name: [getattr(block.limits, name) for block in blocks] for name in Limits._fields}
@@ -656,13 +622,11 @@ def _empty(dtype: str, length: int) -> Any:
     return pd.arrays.IntegerArray(none, none > 0) if dtype == "Int64" else NAN * none
 
 
+def in_group(name: str) -> str:
+    """Return ``in group 'a'`` with a space before it, nothing of everyone."""
+    return f" in group '{name}'" if name else ""
+
+
 def no_rows(group: str) -> str:
     """Return the status of a metric of no rows."""
-    return f"no rows in group '{group}'" if group else "no rows"
-
-
-def invalid_rows(bad: Mask, what: str) -> Status:
-    """Return the status of a metric that some rows are invalid for; ok where none is."""
-    if not bad.any():
-        return OK
-    return Status("invalid", f"{what} invalid in {int(bad.sum())} of {len(bad)} rows")
+    return f"no rows{in_group(group)}"

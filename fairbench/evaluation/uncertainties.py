@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,15 +10,13 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats, Mask
 from fairbench.data.dataset import Task
-from fairbench.evaluation.predictions import Groups, Labelled
+from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
 from fairbench.evaluation.table import (
     NAN,
     OUTSIDE_BAND,
     MetricTable,
     Setting,
     Statuses,
-    Where,
-    invalid_rows,
     no_rows,
     of_pairs,
 )
@@ -82,14 +79,12 @@ def evaluate_uncertainties(
     measures = [f"{name}_uncertainty" for name in given]
     values = np.stack(list(given.values()))
     # Measures that are not finite everywhere in a split are undefined there.
-    reasons = Statuses.ok((len(given), data.splits))
-    bad = ~np.isfinite(values)
-    for s in range(data.splits if bad.any() else 0):
-        for i, name in enumerate(given):
-            reasons.put((i, s), invalid_rows(bad[i, data.split == s], name))
+    reasons = Statuses.stacked(
+        [data.statuses(~np.isfinite(column), name) for name, column in given.items()]
+    )[..., 0]
     # The variance (S,) below which a group's mean variance is no denominator.
     if data.task is Task.REGRESSION:
-        spread = np.array([part.target.std() for part in data.each_split()])
+        spread = np.array([data.target[rows].std() for rows in data.slices])
         floor = (negligible_sd * spread) ** 2
     else:
         floor = np.full(data.splits, 2 * negligible_sd**2)
@@ -97,7 +92,7 @@ def evaluate_uncertainties(
         means = GroupMeans.of(values.T, groups.codes, groups.cells).shaped(groups.splits)
         level = table.level
         if table.frequentist:
-            estimates = skewed_means(values, groups, level, ratio_band)
+            estimates = _skewed_means(values, groups, level, ratio_band)
         else:
             of_papers = [rates.Limits(means.mean, *means.interval(level))]
             of_papers += [rates.Limits(*means.difference(level)), rates.Limits(*means.ratio(level))]
@@ -129,15 +124,9 @@ def _add_measures(
     def add(form: str, limits: rates.Limits, reasons: Statuses, **options: Any) -> None:
         """Add the means of the measures (no form), or what compares them with the reference's."""
         size, names = np.broadcast_to(groups.size, limits.value.shape), groups.names
-        status, n = Statuses.of(reasons[..., None], size.shape), size
-        was_ok = status.is_ok
-
-        def few_rows(i: int, s: int, g: int) -> str:
-            where = f" in group '{groups.names[g]}'" if groups.names[g] else ""
-            return f"n={size[i, s, g]}{where}"
-
-        status.flag(was_ok & (size < table.minimum), "insufficient", few_rows)
-        nobody = was_ok & (size == 0)
+        status, n = reasons[..., None].copy(size.shape), size
+        nobody = status.is_ok & (size == 0)
+        status.flag_few(size, table.minimum, names)
         status.flag(nobody, "undefined", lambda *at: no_rows(groups.names[at[-1]]))
         if form:  # what compares groups has nothing to add about the reference, the first of them
             status, n = of_pairs(status, size), np.minimum(size[..., :1], size[..., 1:])
@@ -152,7 +141,7 @@ def _add_measures(
         status.flag(without_value & (n != 1), "undefined", lambda *at: status.reason[at])
         table.add(
             *([f"{measure}{form}" for measure in measures], value, n),
-            Where(groups.attribute, names),
+            *(groups.attribute, names),
             status=status,
             **{"interval": [np.where(n > 1, end, NAN) for end in limits[1:]], **options},
         )
@@ -164,7 +153,7 @@ def _add_measures(
     add("_difference", differences, reasons)
     # What the paper calls F, and the probability that it is further from 1 than is fair.
     reference = means.value[..., 0]
-    ratio_reasons = Statuses.of(reasons, reference.shape)
+    ratio_reasons = reasons.copy(reference.shape)
 
     def near_zero(i: int, s: int) -> str:
         mean = f"{measures[i]} of group '{groups.names[0]}' is {reference[i, s]:.2g}"
@@ -178,7 +167,7 @@ def _add_measures(
     add("_ratio", outside, ratio_reasons, **about)
 
 
-def skewed_means(values: Floats, groups: Groups, level: float, band: float) -> list[rates.Limits]:
+def _skewed_means(values: Floats, groups: Groups, level: float, band: float) -> list[rates.Limits]:
     """Return means of measures (V, n), with intervals that skewed measures leave whole.
 
     `GroupMeans` takes the logarithms of means to be normal: the intervals of 50 rows cover 85 to
@@ -235,8 +224,8 @@ def evaluate_consistency(
         n = values.shape[1]
         setting = Setting(variants=len(values))
         bad = np.asarray(~np.isfinite(values).all(axis=0))
-        status = invalid_rows(bad, "uncertainty")
-        if status.reason:
+        status = AllGroups.of(n, {}).statuses(bad, "uncertainty")
+        if bad.any():
             values = np.full_like(values, NAN)
         sd = values.std(axis=0)
         whole = sd.max(), sd.mean(), np.ptp(values, axis=0).mean()
@@ -294,33 +283,39 @@ def _add_fairness(
 ) -> None:
     """Add the mean fairness of each group's rows of each outcome, from that of rows (k, n)."""
     moments = Moments.of_groups(fairness, groups.codes, groups.cells)
-    value = groups.shaped(moments.mean)
     if table.frequentist:
         limits = loss_limits(moments, level=table.level, least=0.0, most=1.0)
-        lower, upper = groups.shaped(limits.lower), groups.shaped(limits.upper)
     else:
         half = rates.quantile(table.level) * moments.sd / np.sqrt(np.maximum(moments.size, 1))
-        lower = groups.shaped(moments.mean - half)
-        upper = groups.shaped(moments.mean + half)
-    n = np.broadcast_to(groups.size, value.shape)
-    for i, outcome in enumerate(outcomes):
-        cells = slice(i, None, len(outcomes))
-        names = groups.names[cells]
-        status = Statuses.ok(value[..., cells].shape)
-        rows = n[..., cells]
-        if table.frequentist:
-            why = partial(lambda rows, *at: f"n={rows[at]}, an interval needs {ROWS}", rows)
-            status.flag(rows < ROWS, "insufficient", why)
-        unknown = np.isnan(value[..., cells])
-        status.flag(unknown, "undefined", lambda k, *_: f"nobody has {k + 1} neighbours")
-        empty = [f"no {outcome} in group '{name}'" if outcome else no_rows(name) for name in names]
-        status.flag(rows == 0, "undefined", partial(lambda empty, *at: empty[at[-1]], empty))
-        table.add(
-            (metric,) * len(value),
-            value[..., cells],
-            n[..., cells],
-            Where(groups.attribute, names),
-            setting=[Setting(outcome=outcome or None, k=k) for k in range(1, len(value) + 1)],
-            interval=(lower[..., cells], upper[..., cells]),
-            status=status,
-        )
+        limits = rates.Limits(moments.mean, moments.mean - half, moments.mean + half)
+    names = groups.names[:: len(outcomes)]
+    settings = [
+        Setting(outcome=outcome or None, k=k)
+        for outcome in outcomes
+        for k in range(1, len(fairness) + 1)
+    ]
+
+    def by_outcome(values: NDArray[Any]) -> NDArray[Any]:
+        """Return values (k, S G O) of cells as (O k, S, G)."""
+        cells = np.broadcast_to(values, moments.mean.shape)
+        shaped = cells.reshape(-1, groups.splits, len(names), len(outcomes))
+        return np.moveaxis(shaped, -1, 0).reshape(len(settings), groups.splits, len(names))
+
+    value, lower, upper, n = map(by_outcome, (moments.mean, *limits[1:], groups.size.ravel()))
+    status = Statuses.ok(value.shape)
+    if table.frequentist:
+        status.flag(n < ROWS, "insufficient", lambda *at: f"n={n[at]}, an interval needs {ROWS}")
+
+    def empty(m: int, _: int, g: int) -> str:
+        outcome = settings[m].outcome
+        return f"no {outcome} in group '{names[g]}'" if outcome else no_rows(names[g])
+
+    status.flag(
+        np.isnan(value), "undefined", lambda m, *_: f"nobody has {settings[m].k} neighbours"
+    )
+    status.flag(n == 0, "undefined", empty)
+    about = n, groups.attribute, names
+    names_of_rows = [metric] * len(settings)
+    table.add(
+        names_of_rows, value, *about, setting=settings, interval=(lower, upper), status=status
+    )

@@ -33,7 +33,7 @@ from fairbench.data.groups import group_columns
 from fairbench.data.splits import Fold, Split
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.predictions import Labelled, read_predictions
-from fairbench.evaluation.regression import FrameCounts, evaluate_truncation
+from fairbench.evaluation.regression import evaluate_truncation
 from fairbench.evaluation.summary import summarise
 from fairbench.evaluation.table import COSTS, MetricTable, concatenate
 from fairbench.evaluation.uncertainties import evaluate_consistency
@@ -456,11 +456,9 @@ def _evaluate(run: PlannedRun, readings: Sequence[Reading], splits: Sequence[int
         chosen = features.select(encoding.modalities or features.names)
         limits = [encoding.limits(features.take(cell.fold.train)) for cell in cells]
         rows = [reading.rows for reading in readings]
-        frames = FrameCounts(
-            chosen.take(np.concatenate(rows)).lengths,
-            np.repeat(limits, [len(of_cell) for of_cell in rows], axis=0),
-        )
-        evaluate_truncation(table, test, frames)
+        lengths = chosen.take(np.concatenate(rows)).lengths
+        read = np.repeat(limits, [len(of_cell) for of_cell in rows], axis=0)
+        evaluate_truncation(table, test, lengths, read)
     invalid = readings[0].invalid
     return table.without_values(invalid) if invalid else table
 

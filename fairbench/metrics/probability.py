@@ -6,34 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Floats
 
 
-def average_ranks(values: ArrayLike) -> Floats:
-    """Return ranks 1 .. n, ties sharing their mean rank."""
-    block = tie_blocks(values)
-    size = np.bincount(block)
-    return (np.cumsum(size) - (size - 1) / 2)[block]
-
-
-def tie_blocks(values: ArrayLike) -> NDArray[np.int64]:
-    """Return, per row, which of the distinct values it has, numbered in increasing order.
-
-    The sort is stable, hence linear in rows that come sorted already.
-    """
-    array = np.asarray(values, float)
-    order = np.argsort(array, kind="stable")
-    ordered = array[order]
-    block = np.empty(len(array), np.int64)
-    block[order] = np.cumsum(np.append([0], ordered[1:] != ordered[:-1]))[: len(array)]
-    return block
-
-
 def mean_over_ties(key: ArrayLike, values: ArrayLike) -> Floats:
     """Return, per row, the mean of `values` over the rows with the same `key`."""
-    block = tie_blocks(key)
+    block = np.unique(np.asarray(key, float), return_inverse=True, equal_nan=False)[1]
     return (np.bincount(block, np.asarray(values, float)) / np.bincount(block))[block]
 
 
@@ -41,7 +22,7 @@ def spearman(a: ArrayLike, b: ArrayLike) -> float:
     """Return Spearman's rank correlation; NaN where either side is constant."""
     if np.ptp(np.asarray(a)) == 0 or np.ptp(np.asarray(b)) == 0:
         return float("nan")
-    return float(np.corrcoef(average_ranks(a), average_ranks(b))[0, 1])
+    return float(np.corrcoef(pd.Series(a).rank(), pd.Series(b).rank())[0, 1])
 
 
 def nll_of_sd(target: ArrayLike, prediction: ArrayLike, sd: ArrayLike) -> Floats:
@@ -190,7 +171,7 @@ def roc_auc(target: ArrayLike, score: ArrayLike) -> float:
     negatives = int((~y).sum())
     if not (positives and negatives):
         return float("nan")
-    rank_sum = average_ranks(score)[y].sum()
+    rank_sum = pd.Series(score).rank()[y].sum()
     return float((rank_sum - positives * (positives + 1) / 2) / (positives * negatives))
 
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from fairbench.core.arrays import Floats
-from fairbench.metrics.probability import mean_over_ties, spearman, tie_blocks
+from fairbench.metrics.probability import mean_over_ties, spearman
 from fairbench.metrics.regression import normal_quantile
 
 
@@ -95,8 +95,7 @@ def keep_weights(uncertainty: ArrayLike, rate: ArrayLike) -> Floats:
     """
     values = np.asarray(uncertainty, float)
     kept = rows_kept(len(values), np.asarray(rate, float)[..., None])
-    block = tie_blocks(values)
-    size = np.bincount(block)
+    _, block, size = np.unique(values, return_inverse=True, return_counts=True, equal_nan=False)
     before = np.cumsum(size) - size
     return np.clip((kept - before) / size, 0, 1)[..., block]
 

@@ -144,8 +144,8 @@ def permuted(labelled_rows, seed=9):
 
 
 def evaluated(test, validation, **options):
-    table = Evaluator(draws=100, **options).evaluate(
-        test, rng(0, "posterior"), validation=validation
+    table = Evaluator(draws=100, **options).table(
+        test, [rng(0, "posterior")], validation=validation
     )
     return by_place(table)
 
@@ -201,7 +201,7 @@ def test_the_protected_attribute_is_the_one_judged_by():
     rows = simulated(0)
     two = replace(rows, groups={"g": rows.groups["g"], "h": rows.groups["g"]})
     for protect, attribute in (("", "g"), ("h", "h")):
-        table = Evaluator(draws=100).evaluate(two, rng(0, "posterior"), protect=protect)
+        table = Evaluator(draws=100).table(two, [rng(0, "posterior")], protect=protect).frame()
         curves = table[table["metric"] == "abstention_error_rate"]
         assert set(curves["attribute"]) == {attribute}
 

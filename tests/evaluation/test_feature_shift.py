@@ -63,7 +63,7 @@ def test_without_features_uncertainty_or_rates_there_are_no_rows():
 
 def test_the_evaluator_adds_them_where_rates_are_given():
     def metrics(**options):
-        return set(Evaluator(draws=100, **options).evaluate(data(), rng(0, "x"))["metric"])
+        return set(Evaluator(draws=100, **options).table(data(), [rng(0, "x")]).frame()["metric"])
 
     assert metrics(feature_shift_rates=(0.5,)) - metrics() == {
         "feature_shift",

@@ -73,7 +73,7 @@ def test_without_scores_validation_rows_or_relaxations_there_are_no_rows():
 def test_the_evaluator_adds_them_where_relaxations_are_given():
     def metrics(**options):
         evaluator = Evaluator(draws=100, **options)
-        return set(evaluator.evaluate(PERFECT, rng(0, "x"), validation=PERFECT)["metric"])
+        return set(evaluator.table(PERFECT, [rng(0, "x")], validation=PERFECT).frame()["metric"])
 
     assert {
         name.removeprefix("postprocessed_") for name in metrics(relaxations=[0]) - metrics()

@@ -68,9 +68,9 @@ def test_missing_outcomes_groups_and_neighbours_are_said():
 
 
 def test_off_by_default_and_for_labels_only():
-    table = Evaluator().evaluate(data(), rng(0, "posterior"))
+    table = Evaluator().table(data(), [rng(0, "posterior")]).frame()
     assert not table["metric"].str.startswith("individual").any()
-    with_rows = Evaluator(neighbours=2).evaluate(data(), rng(0, "posterior"))
+    with_rows = Evaluator(neighbours=2).table(data(), [rng(0, "posterior")]).frame()
     extra = with_rows["metric"].str.startswith("individual")
     same = with_rows[~extra].reset_index(drop=True)
     pd.testing.assert_frame_equal(same, table, check_categorical=False)

@@ -73,7 +73,7 @@ def test_the_columns_read_are_those_a_reading_may_return():
     columns |= {f"upper_{100 * level:g}": [1.0, 6.0] for level in levels}
     table = read_predictions({"prediction": [0, 5.5], **columns}, Task.REGRESSION, "m")
     data = labelled([0.0, 0.0], task=Task.REGRESSION, **{name: table[name] for name in table})
-    result = by_place(Evaluator().evaluate(data, rng(0, "posterior")))
+    result = by_place(Evaluator().table(data, [rng(0, "posterior")]))
     for level in levels:
         assert result["coverage", "", f"level={level:g}"].value == 0.5
         assert result["interval_width", "", f"level={level:g}"].value == 1.5
@@ -129,29 +129,13 @@ def test_an_impossible_prediction_is_counted_and_never_a_number(bad):
 def test_an_impossible_uncertainty_has_no_spread_diagram():
     columns = {"prediction": MEAN, "uncertainty": [1, np.nan, -2, 1]}
     data = labelled(Y, "aabb", task=Task.REGRESSION, **columns)
-    result = by_place(Evaluator(spread_groups=(2,)).evaluate(data, rng(0, "posterior")))
+    result = by_place(Evaluator(spread_groups=(2,)).table(data, [rng(0, "posterior")]))
     spread = {key: row.status for key, row in result.items() if key[0].startswith("spread")}
     status = "invalid: uncertainty invalid in 2 of 4 rows"
     assert spread == {
         ("spread_error", "", "bins=2"): status,
         ("spread_rank_correlation", "", "bins=2"): status,
     }
-
-
-def test_true_intervals_cover_each_group_as_often_as_they_say():
-    draw, n = np.random.default_rng(0), 20_000
-    group = draw.choice(["a", "b"], n, p=[0.8, 0.2])
-    mean, sd = draw.normal(0, 3, n), np.where(group == "b", 3, 1) * draw.uniform(0.5, 1, n)
-    y = draw.normal(mean, sd)
-    honest = rows_of(y=y, groups=group, prediction=mean, sd=sd)
-    pooled = rows_of(y=y, groups=group, prediction=mean, sd=np.full(n, sd.mean()))
-    for level in LEVELS:
-        for g in ("", "a", "b"):
-            row = honest["coverage", g, f"level={level:g}"]
-            assert abs(row.value - level) < 5 * np.sqrt(level * (1 - level) / row.n)
-            assert row.lower < row.value < row.upper
-        # One width for all covers the noisy group too seldom.
-        assert pooled["coverage", "b", f"level={level:g}"].value < level - 0.1
 
 
 # Intervals of rates of some labels hold, and are no wider than those of the labels alone.

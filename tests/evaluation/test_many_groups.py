@@ -9,7 +9,7 @@ import fairbench
 from fairbench.core.errors import UserError
 from fairbench.evaluation.arrays import evaluate
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.many_groups import parts_of, unlike_everyone_else
+from fairbench.evaluation.many_groups import _parts_of, unlike_everyone_else
 from fairbench.evaluation.table import BELOW_EPSILON, POOLED, VALUE, WORST
 from fairbench.inference.pooled import differs_from_rest
 
@@ -89,9 +89,9 @@ def test_a_group_unlike_the_others_and_one_without_rows_say_so():
 
 def test_combinations_are_taken_apart_into_their_attributes():
     names = ["f x a", "f x b", "m x a"]
-    assert parts_of("sex x race", names).tolist() == [[0, 0], [0, 1], [1, 0]]
-    assert parts_of("race", list("abc")) is None
-    assert parts_of("sex x race", ["f x a", "unknown"]) is None
+    assert _parts_of("sex x race", names).tolist() == [[0, 0], [0, 1], [1, 0]]
+    assert _parts_of("race", list("abc")) is None
+    assert _parts_of("sex x race", ["f x a", "unknown"]) is None
 
 
 def test_a_table_of_counts():

@@ -14,7 +14,7 @@ from fairbench.core.arrays import rng
 from fairbench.evaluation.by_group import score_distributions
 from fairbench.evaluation.metric_batches import add_estimates
 from fairbench.evaluation.predictions import AllGroups
-from fairbench.evaluation.scores import interval_batches, largest_calibration_error, set_batches
+from fairbench.evaluation.scores import _largest_calibration_error, _set_batches, interval_batches
 from fairbench.evaluation.table import DEBIASED, MetricTable, values_of
 from fairbench.inference.scores import Bins
 from fairbench.inference.survey import Design
@@ -194,7 +194,7 @@ def test_the_interval_of_a_largest_calibration_error_covers(sizes, off):
         label = (draw.random(len(codes)) < score + off * (group == 1)).astype(float)
         cells = [bins_by_mass(score[group == g], label[group == g]) for g in range(len(sizes))]
         stacked = (np.stack(part) for part in zip(*cells, strict=True))
-        result = largest_calibration_error(Bins(*stacked))
+        result = _largest_calibration_error(Bins(*stacked))
         held.append(result.lower <= off <= result.upper)
     assert np.mean(held) > 0.93
 
@@ -236,7 +236,7 @@ def rows_of(sets, target, groups, design=None):
     labels = pd.Series(pd.Categorical(list(groups)))
     all_groups = AllGroups.of(len(target), {"g": labels}, design)
     table = MetricTable()
-    batches = list(set_batches(np.asarray(target, float), columns, (0.8, 0.9), all_groups, 0))
+    batches = list(_set_batches(np.asarray(target, float), columns, (0.8, 0.9), all_groups, 0))
     add_estimates(table, all_groups, batches)
     return by_place(table)
 
@@ -322,7 +322,7 @@ def test_an_evaluation_has_the_sets_of_a_binary_task():
     sets = {"set_0_90": [1.0] * 20 + [0.0] * 20, "set_1_90": [1.0] * 40}
     ones, score = [1.0] * 40, [0.6] * 40
     data = labelled([0.0, 1.0] * 20, "ab" * 20, prediction=ones, score=score, **sets)
-    metrics = Evaluator().evaluate(data, rng(0, "test"))
+    metrics = Evaluator().table(data, [rng(0, "test")]).frame()
     result = metrics[metrics["level"] == 0.9].set_index(["metric", "group"])["value"]
     assert result["coverage", ""] == pytest.approx(0.75)
     assert result["set_size", ""] == pytest.approx(1.5)

@@ -7,7 +7,7 @@ import pytest
 from fairbench.core.errors import IncompatibleError, UserError
 from fairbench.data.dataset import Task
 from fairbench.evaluation.predictions import Labelled
-from fairbench.evaluation.regression import FrameCounts, evaluate_truncation
+from fairbench.evaluation.regression import evaluate_truncation
 from fairbench.evaluation.table import MetricTable
 from fairbench.experiments import pipeline
 from fairbench.experiments.execute import carry_out
@@ -32,7 +32,7 @@ def test_groups_have_rates_with_intervals_and_differences():
     predictions = pd.DataFrame({"prediction": np.zeros(400)})
     data = Labelled(np.zeros(400), predictions, {"sex": group}, Task.BINARY)
     table = MetricTable()
-    evaluate_truncation(table, data, FrameCounts(lengths, np.array([15])))
+    evaluate_truncation(table, data, lengths, np.array([15]))
     rows = table.frame().set_index(["metric", "attribute", "group"]).sort_index()
     cut = lengths[:, 0] > 15
     for name, mine in (("A", group == "A"), ("B", group == "B")):
@@ -55,7 +55,7 @@ def test_shares_of_frames_never_have_limits_above_one():
     predictions = pd.DataFrame({"prediction": np.zeros(60)})
     data = Labelled(np.zeros(60), predictions, {"sex": groups}, Task.BINARY)
     table = MetricTable()
-    evaluate_truncation(table, data, FrameCounts(lengths, np.array([15])))
+    evaluate_truncation(table, data, lengths, np.array([15]))
     result = table.frame()
     assert (result["upper"] == 1).any()
     assert result["upper"].max() <= 1

@@ -95,9 +95,10 @@ def test_a_split_has_its_own_rows_again():
     joined = Labelled.joined(splits)
     assert joined.rows == (30, 50)
     assert list(np.bincount(joined.split)) == [30, 50]
-    for split, again in zip(splits, joined.each_split(), strict=True):
-        assert np.array_equal(split.target, again.target)
-        for name, groups in split.coded.items():
-            assert np.array_equal(groups.codes, again.coded[name].codes)
-        assert np.array_equal(split.encoded, again.encoded)
-        assert split.features.reset_index(drop=True).equals(again.features.reset_index(drop=True))
+    for split, rows in zip(splits, joined.slices, strict=True):
+        assert np.array_equal(split.target, joined.target[rows])
+        for name, labels in split.groups.items():
+            assert list(labels) == list(joined.groups[name][rows])
+        assert np.array_equal(split.encoded, joined.encoded[rows])
+        again = joined.features[rows].reset_index(drop=True)
+        assert split.features.reset_index(drop=True).equals(again)

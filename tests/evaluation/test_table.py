@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 from fairbench.evaluation.metric_batches import RowLabel, add_estimates, mean_batch
 from fairbench.evaluation.predictions import AllGroups
@@ -16,7 +15,6 @@ from fairbench.evaluation.table import (
     DEBIASED,
     KEYS,
     NAN,
-    OK,
     OUTSIDE_BAND,
     PAIRS_THAT_DIFFER,
     POOLED,
@@ -28,12 +26,9 @@ from fairbench.evaluation.table import (
     WORST,
     MetricTable,
     Setting,
-    Status,
     Statuses,
-    Where,
     concatenate,
     setting_text,
-    undefined,
     values_of,
     without_interval,
 )
@@ -52,7 +47,7 @@ def table_with(*rows, **options):
 def test_a_row_keeps_what_it_was_given():
     table = MetricTable()
     at = Setting(epsilon=0.1, bins=5, feature="age")
-    table.add("gap", 0.25, 7, Where("sex", ("F",)), setting=at, interval=(0.1, 0.4))
+    table.add("gap", 0.25, 7, "sex", ("F",), setting=at, interval=(0.1, 0.4))
     (result,) = table.frame().to_dict("records")
     assert tuple(result) == COLUMNS
     assert {name: value for name, value in result.items() if not pd.isna(value)} == {
@@ -65,7 +60,7 @@ def test_a_row_keeps_what_it_was_given():
 def test_a_metric_is_asked_for_among_values():
     table = MetricTable()
     for statistic in STATISTICS:
-        table.add("gap", 0.25, 7, Where("sex"), statistic=statistic)
+        table.add("gap", 0.25, 7, "sex", statistic=statistic)
     assert list(table.frame()["statistic"]) == list(STATISTICS)
     assert list(values_of(table.frame())["statistic"]) == [VALUE]
     plain = table.frame().astype({"statistic": str})  # as a summary that was read
@@ -118,7 +113,7 @@ def test_a_setting_is_read_in_words():
 def test_a_nan_is_undefined_and_has_no_interval():
     table = MetricTable()
     table.add("gap", NAN, 7, interval=(0.1, 0.4))
-    table.add("gap", NAN, 7, status=undefined("no positives"))
+    table.add("gap", NAN, 7, status=Statuses.ok(kind="undefined", reason="no positives"))
     frame = table.frame()
     assert list(frame["status"]) == ["undefined"] * 2
     assert list(frame["reason"]) == ["the value is not a number", "no positives"]
@@ -130,15 +125,6 @@ def mean_rows(losses, groups=None, **options):
     table, all_groups = MetricTable(**options), AllGroups.of(len(losses), groups or {})
     add_estimates(table, all_groups, [mean_batch(losses[None], [RowLabel("log_loss")], all_groups)])
     return table.frame().to_dict("records")
-
-
-@pytest.mark.parametrize("level", [0.95, 0.8])
-def test_a_mean_has_the_papers_normal_interval_of_its_level(level):
-    losses = np.random.default_rng(0).exponential(size=50)
-    (result,) = mean_rows(losses, level=level, frequentist=False)
-    lower, upper = stats.norm.interval(level, losses.mean(), stats.sem(losses))
-    assert (result["value"], result["n"]) == (pytest.approx(losses.mean()), 50)
-    assert (result["lower"], result["upper"]) == (pytest.approx(lower), pytest.approx(upper))
 
 
 @pytest.mark.parametrize("level", [0.95, 0.8])
@@ -203,16 +189,8 @@ def test_statuses_name_the_places_that_they_are_flagged_at():
     statuses = Statuses.ok((2, 3))
     statuses.flag(np.eye(2, 3, dtype=bool), "insufficient", lambda i, j: f"{i} and {j}")
     statuses.flag(np.zeros((2, 3), bool), "invalid", "nowhere")
-    assert one(statuses, 1, 1) == Status("insufficient", "1 and 1")
-    assert one(statuses, 0, 1) == OK
-    whole = Statuses.ok(())
-    whole.flag(np.array(True), "undefined", lambda: "all of it")
-    assert one(whole) == undefined("all of it")
-
-
-def one(statuses, *place):
-    """Return the status at one place."""
-    return Status(STATUSES[statuses.kind[place]], statuses.reason[place])
+    assert [STATUSES[kind] for kind in statuses.kind[:, 1]] == ["ok", "insufficient"]
+    assert list(statuses.reason[:, 1]) == ["", "1 and 1"]
 
 
 def test_a_gap_of_a_group_of_few_rows_is_flagged_and_keeps_the_rows_of_all():

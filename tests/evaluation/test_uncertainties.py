@@ -9,8 +9,8 @@ from fairbench.data.dataset import Task
 from fairbench.evaluation.predictions import Groups
 from fairbench.evaluation.table import OUTSIDE_BAND, VALUE, MetricTable
 from fairbench.evaluation.uncertainties import (
+    _skewed_means,
     evaluate_uncertainties,
-    skewed_means,
     variances,
 )
 from tests.evaluation.labelled import by_place, labelled
@@ -142,7 +142,7 @@ def test_means_of_skewed_uncertainties_and_their_comparisons_cover(measure, rows
     truth = sample(2_000_000).mean()
     values = sample((sum(rows), count)).T
     groups = Groups("g", ("a", "b"), np.repeat([0, 1], rows))
-    means, differences, ratios, _ = skewed_means(values, groups, 0.95, 0.2)
+    means, differences, ratios, _ = _skewed_means(values, groups, 0.95, 0.2)
     for (_, lower, upper), true in ((means, truth), (differences, 0), (ratios, 1)):
         lower, upper = lower[:, 0, 1], upper[:, 0, 1]
         assert ((lower <= true) & (true <= upper)).mean() > 0.93 - 3 * 0.008

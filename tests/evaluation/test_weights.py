@@ -8,7 +8,7 @@ from sklearn import metrics as sk
 import fairbench
 from fairbench import Evaluator
 from fairbench.core.errors import IncompatibleError, UserError
-from fairbench.evaluation.table import OUTSIDE_BAND, MetricTable, Status, undefined, values_of
+from fairbench.evaluation.table import OUTSIDE_BAND, MetricTable, Statuses, values_of
 from fairbench.experiments import pipeline
 from fairbench.experiments.execute import carry_out
 from fairbench.inference.survey import Design
@@ -193,8 +193,10 @@ def test_what_takes_no_weights_or_knows_no_clusters_says_so():
     rows = MetricTable()
     rows.add("spread_error", 0.2, 9)
     rows.add("nll", 0.4, 9, interval=(0.3, 0.5))
-    rows.add("nll", 0.4, 3, interval=(0.1, 0.9), status=Status("insufficient", "n=3"))
-    rows.add("nll", np.nan, 0, status=undefined("no rows"))
+    rows.add(
+        "nll", 0.4, 3, interval=(0.1, 0.9), status=Statuses.ok(kind="insufficient", reason="n=3")
+    )
+    rows.add("nll", np.nan, 0, status=Statuses.ok(kind="undefined", reason="no rows"))
     weighted, clustered = MetricTable(), MetricTable()
     weighted.add_unweighted(rows.blocks, Design.of(3, weight=[1, 2, 3]))
     clustered.add_unweighted(rows.blocks, Design.of(3, clusters=[1, 1, 3]))

@@ -7,10 +7,7 @@ from fairbench.inference.posterior import resampled_counts
 from fairbench.metrics import group as metrics
 from fairbench.metrics.registry import (
     BINARY,
-    accuracy,
-    false_positive_rate,
     metrics_of,
-    positive_predictive_value,
     selection_rate,
     true_positive_rate,
 )
@@ -56,22 +53,6 @@ def test_a_ratio_to_a_rate_of_zero_is_nan():
     assert np.isnan(GAPS["disparate_impact"](counts))
     assert np.isnan(GAPS["disparate_impact"](np.array([[9, 0, 1, 0]] * 3)))
     assert GAPS["disparate_impact"](counts[::-1]) == 0
-
-
-@pytest.mark.parametrize(
-    ("name", "rates"),
-    [
-        ("statistical_parity", {selection_rate}),
-        ("disparate_impact", {selection_rate}),
-        ("equal_opportunity", {true_positive_rate}),
-        ("false_positive_rate_gap", {false_positive_rate}),
-        ("equalized_odds", {true_positive_rate, false_positive_rate}),
-        ("predictive_parity", {positive_predictive_value}),
-        ("accuracy_gap", {accuracy}),
-    ],
-)
-def test_a_metric_names_the_rates_it_rests_on(name, rates):
-    assert set(GAPS[name].rates) == rates
 
 
 def test_debiased_subtracts_the_bootstrap_bias_and_stops_at_zero():

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from fairbench.metrics import registry as rates
 from fairbench.metrics.registry import BINARY, metrics_of
 
 BY_NAME = {
@@ -57,13 +56,3 @@ def test_a_rate_maps_over_leading_axes_and_does_not_depend_on_scale(name):
     np.testing.assert_allclose(values[4, 2], BY_NAME[name](counts[4, 2]))
     shares = counts / counts.sum(axis=-1, keepdims=True)
     np.testing.assert_allclose(BY_NAME[name](shares), values, rtol=1e-12)
-
-
-def test_complementary_rates_add_up_to_one():
-    counts = np.random.default_rng(2).integers(1, 50, size=(20, 4))
-    for one, other in (
-        (rates.accuracy, rates.error_rate),
-        (rates.true_positive_rate, rates.false_negative_rate),
-        (rates.true_negative_rate, rates.false_positive_rate),
-    ):
-        np.testing.assert_allclose(one(counts) + other(counts), 1)

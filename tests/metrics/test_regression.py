@@ -7,7 +7,6 @@ import itertools
 import numpy as np
 import pytest
 from scipy import integrate, stats
-from sklearn.metrics import r2_score as sklearn_r2
 
 from fairbench.metrics.regression import (
     crps_normal_rows,
@@ -20,14 +19,6 @@ from fairbench.metrics.regression import (
 )
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_r2_matches_scikit_learn(seed):
-    target, noise = np.random.default_rng(seed).normal(size=(2, 50))
-    for prediction in (target + noise, np.full(50, target.mean()), noise):
-        expected = sklearn_r2(target, prediction)
-        assert r2_score(target, prediction) == pytest.approx(expected, rel=1e-10, abs=1e-12)
-
-
 def test_r2_is_nan_where_the_target_is_constant():
     assert np.isnan(r2_score([2.0, 2.0], [1.0, 3.0]))
     assert np.isnan(r2_score([2.0], [2.0]))
@@ -38,31 +29,11 @@ def test_normal_nll_is_nan_only_where_the_sd_is_not_positive():
     np.testing.assert_allclose(losses, [np.nan, np.nan, np.log(2 * np.pi) / 2])
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("digits", [8, 0])
-def test_kolmogorov_smirnov_matches_scipy(seed, digits):
-    draw = np.random.default_rng(seed)
-    a = draw.normal(0, 1, 35).round(digits)
-    b = draw.normal(0.4, 1.5, 60).round(digits)
-    expected = stats.ks_2samp(a, b, method="asymp").statistic
-    assert kolmogorov_smirnov(a, b) == pytest.approx(expected, rel=1e-12)
-    assert kolmogorov_smirnov(b, a) == pytest.approx(expected, rel=1e-12)
-
-
 def test_kolmogorov_smirnov_of_equal_disjoint_and_empty_samples():
     assert kolmogorov_smirnov([1, 2, 2], [2, 1, 2]) == 0
     assert kolmogorov_smirnov([1, 2], [3, 4]) == 1
     assert np.isnan(kolmogorov_smirnov([], [1]))
     assert np.isnan(kolmogorov_smirnov([1], []))
-
-
-def test_distribution_parity_is_the_largest_distance_of_any_pair():
-    draw = np.random.default_rng(1)
-    # The most distant groups are neither the first nor next to each other.
-    samples = [draw.normal(mean, 1, 40) for mean in (0, 1.5, 0.2, -1.5)]
-    expected = max(stats.ks_2samp(a, b).statistic for a, b in itertools.combinations(samples, 2))
-    assert distribution_parity(samples) == pytest.approx(expected)
-    assert expected == pytest.approx(kolmogorov_smirnov(samples[1], samples[3]))
 
 
 def test_distribution_parity_needs_two_groups_with_rows():
@@ -89,32 +60,6 @@ def test_crps_of_the_mean_itself_and_limits_of_the_sd():
     assert centre == pytest.approx(2 * (np.sqrt(2) - 1) / np.sqrt(np.pi))
     # A normal of no width is a point: the absolute error.
     assert crps_normal_rows([3.0], [1.0], [1e-9])[0] == pytest.approx(2, rel=1e-6)
-
-
-def test_crps_is_the_energy_form_by_simulation():
-    draw, n = np.random.default_rng(0), 200_000
-    x, other = draw.normal(1, 2, (2, n))
-    terms = np.abs(x - 2.5) - np.abs(x - other) / 2
-    error = terms.std() / np.sqrt(n)
-    assert abs(crps_normal_rows([2.5], [1], [2])[0] - terms.mean()) < 6 * error
-
-
-def test_crps_scales_with_the_unit_and_is_symmetric():
-    y, mean = np.random.default_rng(1).normal(size=(2, 30))
-    sd = np.linspace(0.1, 3, 30)
-    scores = crps_normal_rows(y, mean, sd)
-    assert (scores > 0).all()
-    np.testing.assert_allclose(crps_normal_rows(7 * y, 7 * mean, 7 * sd), 7 * scores)
-    np.testing.assert_allclose(crps_normal_rows(-y, -mean, sd), scores)
-
-
-def test_crps_is_proper_on_average():
-    y = np.random.default_rng(2).normal(0, 1, 20_000)
-    right = crps_normal_rows(y, 0 * y, 1 + 0 * y)
-    for mean, sd in ((0, 0.6), (0, 1.7), (0.5, 1)):
-        wrong = crps_normal_rows(y, mean + 0 * y, sd + 0 * y)
-        gain = wrong - right
-        assert gain.mean() > 6 * gain.std() / np.sqrt(len(y))
 
 
 def test_crps_is_nan_only_where_the_sd_is_not_positive():

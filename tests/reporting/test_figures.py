@@ -26,7 +26,7 @@ def one_repeat(seed):
     )  # fmt: skip
     names = [f"feature {i}" for i in range(12)]
     features = pd.DataFrame(draw.normal(size=(n, 12)), columns=names)
-    table = EVALUATOR.evaluate(replace(data, features=features), rng(seed, "posterior"))
+    table = EVALUATOR.table(replace(data, features=features), [rng(seed, "posterior")]).frame()
     spread = MetricTable()
     uncertainty = {f"max_depth={i}": draw.random(50) for i in range(3)}
     uncertainty |= {f"replicate={i}": draw.random(50) / 4 for i in (1, 2)}

@@ -28,7 +28,7 @@ def evaluated(dataset, method, repeat):
     )  # fmt: skip
     names = [f"a feature with the rather long name {i}" for i in range(12)]
     features = pd.DataFrame(draw.normal(size=(n, 12)), columns=names)
-    table = EVALUATOR.evaluate(replace(rows, features=features), rng(repeat, "posterior"))
+    table = EVALUATOR.table(replace(rows, features=features), [rng(repeat, "posterior")]).frame()
     spread = MetricTable()
     variants = {f"max_depth={i}": draw.random(50) for i in range(3)}
     if method != "another":

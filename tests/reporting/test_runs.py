@@ -227,7 +227,7 @@ def test_a_run_of_sets_shows_their_coverage_and_size_by_group():
     sets = {"set_0_90": [1.0] * 30 + [0.0] * 10, "set_1_90": [1.0] * 40}
     ones, score = [1.0] * 40, [0.6] * 40
     data = labelled([0.0, 1.0] * 20, "ab" * 20, prediction=ones, score=score, **sets)
-    metrics = Evaluator().evaluate(data, np.random.default_rng(0)).assign(**COLUMNS)
+    metrics = Evaluator().table(data, [np.random.default_rng(0)]).frame().assign(**COLUMNS)
     lines = printed(metrics, protect="g")
     (at,) = [i for i, line in enumerate(lines) if line.startswith("sets that promise 90%")]
     rows = {line.split("  ")[0]: line.split() for line in lines[at + 3 : at + 6]}

@@ -21,7 +21,9 @@ def one_repeat(seed, members=True):
     data = labelled(
         target, draw.choice(["a", "b"], n), prediction=score > 0.5, score=score, **parts
     )
-    table = EVALUATOR.evaluate(replace(data, encoded=draw.random((n, 2))), rng(seed, "posterior"))
+    table = EVALUATOR.table(
+        replace(data, encoded=draw.random((n, 2))), [rng(seed, "posterior")]
+    ).frame()
     return table.assign(repeat=seed, fold=0, variant="")
 
 

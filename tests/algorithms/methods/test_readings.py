@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest, rankdata
+from scipy.stats import binomtest
 
 from fairbench.components.algorithms.methods.baseline import Baseline
 from fairbench.components.algorithms.methods.binomial_nll import BinomialNLL

@@ -7,13 +7,12 @@ predictions. Drawn are methods beside one another, and error against gaps betwee
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from itertools import product
 from math import fsum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,16 +28,14 @@ from fairbench.inference import selection
 from fairbench.inference.comparing import frontier, objective, point_table, points
 from fairbench.inference.selection import ALIKE, OPEN, WORSE
 from fairbench.metrics.registry import FN, FP, Metric, declared, find, label
-from fairbench.reporting.charts import COLOURS, GREY, Panel, Series, chart, tradeoff_chart
+from fairbench.reporting.charts import chart, key_of, tradeoff_chart
 from fairbench.reporting.comparisons import rank_of
 from fairbench.reporting.document import model as doc
 from fairbench.reporting.group_tables import sentence_of
+from fairbench.reporting.panels import OF_METHODS, method_styles
 from fairbench.reporting.runs import FITS, headline
 from fairbench.results.catalogue import Catalogue, add_differing_options
 from fairbench.results.runs import Run, read_metrics
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
 
 ARM = ("learner", "intervention", "method")
 _SHARED = ("split", "seed")
@@ -624,23 +621,13 @@ def _pair_cell(pairs: selection.Pairs, i: int, j: int, verdict: str) -> doc.Tabl
 MOST_DRAWN = 9  # methods in a figure: as many as there are different markers
 POINTS = 16  # runs in a trade-off: as many as fit into its key and its panel
 _RATES = ("false_positive_rate", "true_positive_rate")
-_SPREAD = ("spread_predicted", "spread_empirical")
-_COLOURS = 128  # of a PNG: a palette keeps the page small
-_KEPT = (
-    "abstention_error_rate",
-    "abstention_statistical_parity",
-    "abstention_equalized_odds",
-    "mean_feature_shift",
-)
-# The titles of figures, and the metrics without which there is nothing to draw.
+# The titles of figures of several methods.
 _FIGURES = {
-    "consistency": (
-        "How far each individual's uncertainty moves across variants", "consistency_sd",
-    ),
-    "spread": ("Residuals against predicted uncertainty", "spread_predicted"),
-    "abstention": ("Abstaining on the most uncertain", "abstention_error_rate"),
-    "parity": ("Uncertainty-aware parity", "uncertainty_aware_statistical_parity"),
-}  # fmt: skip
+    "spread": "Residuals against predicted uncertainty",
+    "abstention": "Abstaining on the most uncertain",
+    "consistency": "How far each individual's uncertainty moves across variants",
+    "parity": "Uncertainty-aware parity",
+}
 
 
 def figures_of(block: RunBlock) -> Iterator[doc.Figure]:
@@ -653,101 +640,21 @@ def figures_of(block: RunBlock) -> Iterator[doc.Figure]:
         note = sentence_of("runs", "tradeoff", points=POINTS)
         yield _figure(f"Error against fairness, {block.dataset} by {block.protect}", note, drawings)
     plain = _plain(block)
-    metrics = metrics[metrics["run"].isin(plain[:MOST_DRAWN])]
     undrawn = len(plain) - MOST_DRAWN
     note = f"{undrawn} further methods are in the tables alone" if undrawn > 0 else ""
-    defined = set(metrics["metric"][metrics["value"].notna()])
-    for name, draw in (("spread", _spread_charts), ("abstention", _abstention_charts)):
-        title, needed = _FIGURES[name]
-        if needed in defined:
-            yield _figure(title, note, draw(metrics))
-    for title, figure in _drawings(metrics, defined):
-        yield _figure(title, note, png=_png(figure))
+    metrics = metrics[metrics["run"].isin(plain[:MOST_DRAWN]) & metrics["value"].notna()]
+    metrics = metrics.astype(dict.fromkeys(("metric", "attribute", "group", "method"), str))
+    styles = method_styles(metrics["method"])
+    for kind, title in _FIGURES.items():
+        panels = [panel for _, panel in OF_METHODS[kind](metrics, styles)]
+        if panels:
+            yield _figure(title, note, chart(panels, key=key_of(panels)))
 
 
-def _figure(title: str, note: str, drawings: Sequence[str] = ("",), png: bytes = b"") -> doc.Figure:
+def _figure(title: str, note: str, drawings: Sequence[str]) -> doc.Figure:
     """Return drawings for a document, with their caption."""
     svg, *more = drawings
-    return doc.Figure(title, svg, png, f"{title}: {note}" if note else title, more=more)
-
-
-def _drawings(metrics: pd.DataFrame, defined: set[str]) -> Iterator[tuple[str, Drawing]]:
-    """Yield the figures that matplotlib draws: consistency boxes, parity, and feature shifts."""
-    names = [name for name in ("consistency", "parity") if _FIGURES[name][1] in defined]
-    shifts = metrics[metrics["metric"] == "feature_shift"]
-    if not names and shifts.empty:
-        return
-    from fairbench.reporting.figures import DRAWN
-
-    texts = dict.fromkeys(("run", "metric", "attribute", "group", "method"), str)
-    for name in names:
-        yield from ((_FIGURES[name][0], figure) for _, figure in DRAWN[name](metrics.astype(texts)))
-    for part, figure in DRAWN["abstention"](shifts.astype(texts)):
-        yield f"{_FIGURES['abstention'][0]}, {part.replace('_', ' ')}", figure
-
-
-def _method_styles(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return how each method looks in every chart."""
-    return {
-        name: {"colour": COLOURS[i % 8], "shape": i, "dashed": i} for i, name in enumerate(methods)
-    }
-
-
-def _spread_charts(metrics: pd.DataFrame) -> list[str]:
-    """Return the sd of residuals against mean uncertainty, for each number of groups of rows."""
-    points = metrics[metrics["metric"].isin(_SPREAD)]
-    styles = _method_styles(list(dict.fromkeys(points["method"])))
-    keys = ["bins", "method", "bin", "metric"]
-    means = points.groupby(keys, observed=True)["value"].mean().unstack()[list(_SPREAD)]
-    panels = []
-    for bins, of_bins in means.groupby(level="bins"):
-        methods = of_bins.index.get_level_values("method")
-        series = []
-        for method, style in styles.items():
-            x, y = of_bins[methods == method].to_numpy().T
-            series.append(Series(method, x, y, **style, lined=bins <= 30))
-        top = float(np.nanmax(of_bins.to_numpy()))
-        series.append(Series("calibrated", [0, top], [0, top], GREY, dashed=True, marked=False))
-        label = f"mean predicted uncertainty, {bins:.0f} groups of like uncertainty"
-        panels.append(Panel(series, label, "sd of target - prediction"))
-    return chart(panels, key=panels[0].series)
-
-
-def _abstention_charts(metrics: pd.DataFrame) -> list[str]:
-    """Return error and fairness of the rows kept, and the shift of their features, by rates."""
-    curves = metrics[metrics["rate"].notna() & metrics["feature"].isna() & (metrics["group"] == "")]
-    styles = _method_styles(list(dict.fromkeys(curves["method"])))
-    selected = curves[curves["metric"].isin(_KEPT)]
-    summary = selected.groupby(["metric", "method", "rate"], observed=True)["value"].agg(
-        ["mean", "std"]
-    )
-    # A share at which it is undefined has no point; one repeat has no spread.
-    summary = summary.dropna(subset="mean").fillna(0).reset_index()
-    panels = []
-    for name in _KEPT:
-        rows = summary[summary["metric"] == name]
-        curves_of = {method: rows[rows["method"] == method] for method in styles}
-        series = [
-            Series(method, curve["rate"], curve["mean"], **styles[method], band=curve["std"])
-            for method, curve in curves_of.items()
-            if len(curve)
-        ]
-        if series:
-            kept = f"{label(name.removeprefix('abstention_'))}, rows kept"
-            panels.append(Panel(series, "share abstained on", kept))
-    return chart(panels, key=panels[0].series)
-
-
-def _png(figure: Drawing) -> bytes:
-    """Return a drawing as a PNG of few colours."""
-    from PIL import Image
-
-    figure.canvas.draw()
-    pixels = np.asarray(figure.canvas.buffer_rgba())  # type: ignore[attr-defined]
-    buffer = io.BytesIO()
-    image = Image.fromarray(pixels).convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
-    image.save(buffer, "PNG")
-    return buffer.getvalue()
+    return doc.Figure(title, svg, caption=f"{title}: {note}" if note else title, more=more)
 
 
 def _with_labels(block: RunBlock) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from itertools import product
 from math import fsum
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -444,55 +444,33 @@ _SIGNS = {
 _HINTS = {ALIKE: "equivalent", OPEN: "undecided"}  # in place of the verdict
 
 
-@dataclass(frozen=True, eq=False)
-class ComparedRuns:
-    """Runs of a block whose predictions were compared, pair by pair, by accuracy and a gap.
-
-    Attributes
-    ----------
-    accuracy, gap_mean, gap, available : see `contenders`.
-    ids : the ids of the runs, in the order of `pairs`.
-    """
-
-    accuracy: Mapping[str, float]
-    gap_mean: Mapping[str, float]
-    gap: str
-    available: int
-    ids: Sequence[str]
-    pairs: selection.Pairs
-
-
 def _epsilons(gap: str) -> tuple[float, ...]:
     """Return the differences of accuracy and of a gap that make no difference in practice."""
     return tuple(objective(name).metric.epsilon for name in ("accuracy", gap))
 
 
-def contenders(
-    block: RunBlock,
-) -> tuple[dict[str, float], dict[str, float], str, int] | None:
+def contenders(block: RunBlock) -> tuple[dict[str, tuple[float, float]], str, int] | None:
     """Return the runs of a block to compare by accuracy and a gap between groups.
 
     Returns
     -------
-    Run -> mean accuracy over splits, and run -> mean gap, of at most `MOST` runs: those that fewest
+    Run -> its mean accuracy and mean gap over splits, of at most `MOST` runs: those that fewest
     outperform by them come first, of these the more accurate. The gap: equal opportunity, or
     statistical parity if that is undefined. How many runs could be compared. None if fewer than two
     can be.
     """
     errors = _means(block, "error_rate", "")
-    if len(errors) < _FEWEST:
-        return None
     gaps = {name: _means(block, name, block.protect) for name in GAPS}
     gap = next((name for name in GAPS if errors.keys() <= gaps[name].keys()), "")
-    if not gap:
+    if len(errors) < _FEWEST or not gap:
         return None
     ids = list(errors)
-    error, gap_mean = (np.array([of[id_] for id_ in ids]) for of in (errors, gaps[gap]))
-    values = np.stack([1 - error, -gap_mean], axis=1)
+    accuracy, gap_mean = (np.array([of[id_] for id_ in ids]) for of in (errors, gaps[gap]))
+    accuracy = 1 - accuracy
+    values = np.stack([accuracy, -gap_mean], axis=1)
     ranks = selection.ranking(selection.outperforms(values, np.array(_epsilons(gap))).astype(float))
-    order = np.lexsort((error, ranks))[:MOST]
-    accuracy, gap_of = ({ids[i]: of[i] for i in order} for of in (1 - error, gap_mean))
-    return accuracy, gap_of, gap, len(errors)
+    order = np.lexsort((-accuracy, ranks))[:MOST]
+    return {ids[i]: (accuracy[i], gap_mean[i]) for i in order}, gap, len(errors)
 
 
 def _means(block: RunBlock, metric: str, attribute: str) -> dict[str, float]:
@@ -506,23 +484,24 @@ def _means(block: RunBlock, metric: str, attribute: str) -> dict[str, float]:
     return {id_: mean for id_, mean in means.items() if mean == mean}
 
 
-def compare_block(block: RunBlock) -> tuple[ComparedRuns | None, Sequence[str]]:
-    """Compare a block's best runs; return also why some could not be read.
+def compare_block(block: RunBlock) -> tuple[doc.Section | None, Sequence[str]]:
+    """Return the section that compares a block's best runs, and why some could not be read.
 
     The probabilities are those of ``fairbench compare``, computed by the same function.
     """
     best = contenders(block)
     if best is None:
         return None, []
-    accuracy, _, gap, _ = best
-    runs, left_out = load_all([block.runs[id_] for id_ in accuracy])
+    means, gap, available = best
+    runs, left_out = load_all([block.runs[id_] for id_ in means])
     if len(runs) < _FEWEST:
         return None, left_out
     try:
         pairs = every_pair(runs, Settings(("accuracy", gap), _epsilons(gap), draws=DRAWS))
     except UserError as error:
         return None, [*left_out, str(error)]
-    return ComparedRuns(*best, [run.id for run in runs], pairs), left_out
+    rows = [(run.id, block.arms[run.id], *means[run.id]) for run in runs]
+    return _pairs_section(pairs, rows, gap, available), left_out
 
 
 def load_all(runs: Sequence[Run]) -> tuple[list[RunPredictions], list[str]]:
@@ -536,32 +515,33 @@ def load_all(runs: Sequence[Run]) -> tuple[list[RunPredictions], list[str]]:
     return loaded, left_out
 
 
-def pairs_section(compared: ComparedRuns, labels: Mapping[str, str]) -> doc.Section:
-    """Return the ranking with ties, how it is read, and the probability of every pair.
+# Of a run: its id, its name, its mean accuracy and its mean gap.
+_Compared: TypeAlias = tuple[str, str, float, float]
 
-    Parameters
-    ----------
-    labels : run -> its name.
-    """
-    accuracy_rope, gap_rope = _epsilons(compared.gap)
+
+def _pairs_section(
+    pairs: selection.Pairs, runs: Sequence[_Compared], gap: str, available: int
+) -> doc.Section:
+    """Return the ranking with ties, how it is read, and the probability of every pair."""
+    accuracy_rope, gap_rope = _epsilons(gap)
     share = f"{100 * CERTAIN:.0f} %"
-    values = {"shown": len(compared.ids), "available": compared.available}
-    few = values["shown"] < compared.available
+    values = {"shown": len(runs), "available": available}
+    few = len(runs) < available
     about = {
-        "gap": label(compared.gap),
+        "gap": label(gap),
         "rope": gap_rope,
         "share": share,
         "selection": sentence_of("runs", "selection", **values) if few else "",
     }
     command = (
-        f"fairbench compare runs=[{','.join(compared.ids)}] objectives=[accuracy,{compared.gap}] "
+        f"fairbench compare runs=[{','.join(id_ for id_, *_ in runs)}] objectives=[accuracy,{gap}] "
         f"rope=[{accuracy_rope},{gap_rope}] draws={DRAWS}"
     )
     told_marks = [doc.Mark(" ".join(told).strip(), f"pair {kind}") for kind, told in _SIGNS.items()]
     blocks: list[doc.Block] = [
         doc.Paragraph(sentence_of("runs", "pairs", **about)),
         doc.Paragraph(sentence_of("runs", "squares"), "note"),
-        _pairs_table(compared, labels),
+        _pairs_table(pairs, runs, gap),
         doc.Paragraph((f"With a probability of at least {share}:", *told_marks), "note key"),
         doc.Paragraph(sentence_of("runs", "posterior", draws=DRAWS), "note"),
         doc.Details(
@@ -571,9 +551,8 @@ def pairs_section(compared: ComparedRuns, labels: Mapping[str, str]) -> doc.Sect
     return doc.Section("Which one is better?", blocks)
 
 
-def _pairs_table(compared: ComparedRuns, labels: Mapping[str, str]) -> doc.Table:
+def _pairs_table(pairs: selection.Pairs, runs: Sequence[_Compared], gap: str) -> doc.Table:
     """Return the table of runs by rank, with a square for each pair."""
-    pairs, ids = compared.pairs, compared.ids
     ranks = selection.ranking(pairs.outperforms, CERTAIN)
     order = selection.in_order(ranks, pairs.outperforms).tolist()
     verdicts = pairs.verdicts(CERTAIN)
@@ -582,20 +561,15 @@ def _pairs_table(compared: ComparedRuns, labels: Mapping[str, str]) -> doc.Table
         doc.Column("", "count", heads=True),
         doc.Column("run"),
         doc.Column("accuracy", "number"),
-        doc.Column(label(compared.gap), "number"),
+        doc.Column(label(gap), "number"),
         *(doc.Column(str(place), "percent") for place in range(1, len(order) + 1)),
     ]
-    rows = [
-        [
-            rank_of(ranks, i),
-            place,
-            doc.TableCell(labels[ids[i]], link=f"#run-{ids[i]}"),
-            compared.accuracy[ids[i]],
-            compared.gap_mean[ids[i]],
-            *(_pair_cell(pairs, i, j, str(verdicts[i, j])) for j in order),
-        ]
-        for place, i in enumerate(order, start=1)
-    ]
+    rows = []
+    for place, i in enumerate(order, start=1):
+        id_, name, *means = runs[i]
+        squares = (_pair_cell(pairs, i, j, str(verdicts[i, j])) for j in order)
+        named = doc.TableCell(name, link=f"#run-{id_}")
+        rows.append([rank_of(ranks, i), place, named, *means, *squares])
     return doc.Table(columns, rows, style="pairs")
 
 

@@ -556,7 +556,7 @@ def _point(row: Mapping[str, Any], label: str) -> Series:
         **{look: row[look] for look in ("colour", "shape", "dashed")},
         filled=row["best"],
         lined=False,
-        outline=None if isnan(row["gap"]) else outline_of(row),
+        outline=None if isnan(row["gap"]) else _outline_of(row),
         label=label,
         hint=f"{name}: error {number(row['error'])}, gap {number(row['gap'])}",
     )
@@ -584,7 +584,7 @@ def _letters_text(letters: Sequence[str]) -> str:
     return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(run) for run in texts)
 
 
-def outline_of(row: Mapping[str, Any]) -> Floats:
+def _outline_of(row: Mapping[str, Any]) -> Floats:
     """Return the ellipse (48, 2) that holds 95 % of a normal of a row's error and gap."""
     covariance = row["covariance"]
     matrix = [[row["error_variance"], covariance], [covariance, row["gap_variance"]]]

@@ -44,7 +44,7 @@ _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _CROSS = 6  # the shape of a cross
 
 
-def consistency(metrics: pd.DataFrame, styles: Styles) -> Iterator[Named]:
+def _consistency_boxes(metrics: pd.DataFrame, styles: Styles) -> Iterator[Named]:
     """Yield how far individuals' uncertainties move across variants, a box for each method.
 
     Boxes run from the 25th to the 75th percentile of individuals, lines from the 5th to the 95th,
@@ -83,7 +83,7 @@ _SPREAD = ("spread_predicted", "spread_empirical")
 _MOST_LINED = 30  # points that a line connects
 
 
-def spread(metrics: pd.DataFrame, styles: Styles) -> Iterator[Named]:
+def _spread_diagrams(metrics: pd.DataFrame, styles: Styles) -> Iterator[Named]:
     """Yield the sd of residuals against mean uncertainty, a panel for each number of groups."""
     points = metrics[metrics["metric"].isin(_SPREAD)]
     means = points.groupby(["bins", "method", "bin", "metric"])["value"].mean().unstack()
@@ -114,7 +114,7 @@ _OBJECTIVES = ("error_rate", "statistical_parity", "equalized_odds")
 _ABSTAINED = "share abstained on"
 
 
-def abstention(metrics: pd.DataFrame, styles: Styles) -> Iterator[Named]:
+def _abstention_curves(metrics: pd.DataFrame, styles: Styles) -> Iterator[Named]:
     """Yield error and fairness of the rows kept, and the shift of their features, against rates."""
     curves = metrics[metrics["rate"].notna() & metrics["feature"].isna() & (metrics["group"] == "")]
     for metric in (*(f"abstention_{name}" for name in _OBJECTIVES), "mean_feature_shift"):
@@ -168,7 +168,7 @@ UA_SP = "uncertainty_aware_statistical_parity"
 _LEVEL = 0.9
 
 
-def parity(metrics: pd.DataFrame, styles: Styles) -> Iterator[Named]:
+def _parities(metrics: pd.DataFrame, styles: Styles) -> Iterator[Named]:
     """Yield each method's parity as normals and as points, with that of the labels as a line.
 
     Large sds lower the first without making anything fairer: before the name of a method are the
@@ -213,16 +213,16 @@ def parity(metrics: pd.DataFrame, styles: Styles) -> Iterator[Named]:
 
 # The figures of several methods: what yields the named panels of one data set.
 OF_METHODS: Mapping[str, Callable[[pd.DataFrame, Styles], Iterator[Named]]] = {
-    "consistency": consistency,
-    "spread": spread,
-    "abstention": abstention,
+    "consistency": _consistency_boxes,
+    "spread": _spread_diagrams,
+    "abstention": _abstention_curves,
     "group_errors": partial(
         _by_group, metric="abstention_error_rate", label="error rate, rows kept"
     ),
     "group_abstention": partial(
         _by_group, metric="abstention_rate", label="share of the group abstained on"
     ),
-    "parity": parity,
+    "parity": _parities,
 }
 
 

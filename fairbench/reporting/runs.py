@@ -126,13 +126,13 @@ def document_of(run: Run) -> doc.Document:
     """
     unlike = unlike_everyone_else(run.all_metrics())
     try:
-        meaning = labels_in_words(run.people())
+        meaning = _labels_in_words(run.people())
     except UserError:
         meaning = ""
     return run_document(run.summary(), run.name, run.protect, unlike, meaning=meaning)
 
 
-def labels_in_words(about: Dataset) -> str:
+def _labels_in_words(about: Dataset) -> str:
     """Return what the labels of a data set mean, and what a selection rate is a share of."""
     if about.task is Task.REGRESSION:
         return sentence_of("run", "target", name=about.target_name)
@@ -370,8 +370,10 @@ _FACTS = (
 )
 
 
-def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -> doc.Table:
-    """Return a row for each run, named by how it differs, sorted by data set and then by error.
+def runs_document(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -> doc.Document:
+    """Return the table of several runs as a document, sorted by data set and then by error.
+
+    A run is named by how it differs from the others.
 
     Parameters
     ----------
@@ -421,7 +423,8 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
     if _has_means_of_gaps(every):
         caption += "; a gap is the mean of all splits' gaps, not the gap of mean rates as in choose"
     rules = starts([row["data"] for row in rows]) - {0}
-    return table_of(rows, columns, caption=caption, rules=rules, most=most)
+    table = table_of(rows, columns, caption=caption, rules=rules, most=most)
+    return doc.Document(f"{len(runs)} runs of {runs.folder}", [doc.Section("", [table])])
 
 
 def _check(metrics: Sequence[str], of_runs: Iterable[pd.DataFrame]) -> None:
@@ -446,12 +449,6 @@ def _meanings(tasks: Iterable[str]) -> str:
         )
         parts.append(f"{_OF.get(task, '')}{', '.join(meanings)}")
     return "; ".join([*parts, ""])
-
-
-def runs_document(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -> doc.Document:
-    """Return the table of several runs as a document."""
-    title = f"{len(runs)} runs of {runs.folder}"
-    return doc.Document(title, [doc.Section("", [runs_table(runs, metrics, most=most)])])
 
 
 def tidy(runs: Catalogue, metrics: Sequence[str] = ()) -> pd.DataFrame:

@@ -16,10 +16,10 @@ from fairbench.reporting.document.writing import to_html
 from fairbench.reporting.page import tables as choice
 from fairbench.reporting.page.tables import (
     DRAWS,
+    _confusion_counts,
+    _contenders,
     blocks,
     compare_block,
-    confusion_counts,
-    contenders,
     read_blocks,
 )
 from fairbench.reporting.page.tables import test_share as share_of
@@ -109,8 +109,8 @@ def test_there_is_one_section_for_the_one_block_that_can_be_compared(page, of_bl
     assert "Which one is better?" in section
     assert "differences up to 0.01 do not matter" in section
     assert "gap in true positive rate" in section
-    assert contenders(of_blocks["simulated-2"]) is None
-    assert contenders(of_blocks["simulated_regression"]) is None
+    assert _contenders(of_blocks["simulated-2"]) is None
+    assert _contenders(of_blocks["simulated_regression"]) is None
 
 
 def test_few_are_compared_and_the_page_says_so(results, of_blocks, monkeypatch):
@@ -130,12 +130,12 @@ def test_the_first_are_those_that_fewest_outperform(of_blocks):
         for id_, value in zip(block.arms, values, strict=True):
             metrics.loc[(metrics["run"] == id_) & (metrics["metric"] == name), "value"] = value
     best, fair, third = block.arms
-    means, *_ = contenders(replace(block, metrics=metrics))
+    means, *_ = _contenders(replace(block, metrics=metrics))
     assert list(means) == [best, fair, third]  # the third is outperformed by the second
     lost = (metrics["metric"] == "equal_opportunity") & (metrics["run"] == fair)
     lost &= metrics["repeat"] == 1
     undefined = metrics.assign(value=metrics["value"].where(~lost))
-    assert contenders(replace(block, metrics=undefined))[1] == "statistical_parity"
+    assert _contenders(replace(block, metrics=undefined))[1] == "statistical_parity"
 
 
 def test_runs_that_cannot_be_read_are_left_out_with_the_reason(results, of_blocks):
@@ -156,7 +156,7 @@ def test_runs_that_cannot_be_read_are_left_out_with_the_reason(results, of_block
 def test_counts_from_metrics_are_those_of_the_predictions(results, of_blocks):
     block = of_blocks["simulated-1"]
     texts = dict.fromkeys(("metric", "attribute", "group"), str)
-    counts = dict(confusion_counts(block.metrics.astype(texts), block.protect))
+    counts = dict(_confusion_counts(block.metrics.astype(texts), block.protect))
     share = share_of(block.metrics)
     for id_ in block.arms:
         run = load_predictions(Run(results / "runs" / id_))
@@ -173,6 +173,6 @@ def test_a_run_without_predictions_has_no_counts(of_blocks):
     lost = next(iter(block.arms))
     invalid = (metrics["run"] == lost) & (metrics["repeat"] == 0)
     metrics["value"] = metrics["value"].where(~invalid)
-    result = dict(confusion_counts(metrics, block.protect))
+    result = dict(_confusion_counts(metrics, block.protect))
     assert lost not in result
     assert len(result) == len(block.runs) - 1

@@ -27,14 +27,14 @@ from fairbench.evaluation.table import values_of
 from fairbench.experiments.configuration import full_name
 from fairbench.experiments.execute import carry_out
 from fairbench.metrics.registry import label as metric_label
-from fairbench.reporting.charts import file_of, outline_of, png_of, tradeoff_chart
+from fairbench.reporting.charts import _outline_of, file_of, png_of, tradeoff_chart
 from fairbench.reporting.document.model import Paragraph, Table
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.runs import (
+    _labels_in_words,
     headline,
-    labels_in_words,
     run_document,
-    runs_table,
+    runs_document,
     tidy,
     tradeoff_document,
 )
@@ -141,7 +141,7 @@ def test_a_row_shows_mean_sd_interval_and_rows():
 def test_the_table_begins_with_what_labels_and_selected_mean(task, facts, expected):
     unknown = {"positive_label": "", "favourable": None, "classes": (), "ordered": False}
     about = SimpleNamespace(task=task, target_name="grade", **{**unknown, **facts})
-    meaning = labels_in_words(about)
+    meaning = _labels_in_words(about)
     assert meaning == expected
     document = run_document(summarise(metrics_of()), "a run", "sex", meaning=meaning)
     assert document.sections[0].blocks[0] == Paragraph(expected)
@@ -518,7 +518,7 @@ def test_what_is_not_there_is_refused(swept, capsys, words, message):
 
 
 def test_rows_are_ordered_by_error_within_a_data_set(runs):
-    table = runs_table(runs)
+    (table,) = runs_document(runs).tables
     errors = [row[2] for row in table.rows]
     assert errors == sorted(errors)
     assert not table.rules
@@ -695,7 +695,7 @@ def test_an_ellipse_holds_95_percent_of_its_normal():
     row = rows("equalized_odds").iloc[0]
     covariance = [[row.error_variance, row.covariance], [row.covariance, row.gap_variance]]
     draws = np.random.default_rng(0).multivariate_normal([row.error, row.gap], covariance, 20000)
-    inside = Path(outline_of(row)).contains_points(draws)
+    inside = Path(_outline_of(row)).contains_points(draws)
     assert inside.mean() == pytest.approx(0.95, abs=0.007)
 
 

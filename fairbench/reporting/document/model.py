@@ -36,11 +36,10 @@ Kind: TypeAlias = Literal[
 Align: TypeAlias = Literal["left", "right"]
 
 
-@dataclass(frozen=True)
-class Code:
+class Code(str):
     """A piece of text that is typed or printed as it is."""
 
-    text: str
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class Mark:
     style: str = ""
 
 
-Inline: TypeAlias = str | Code | Link | Mark
+Inline: TypeAlias = str | Link | Mark  # a str may be a Code
 Text: TypeAlias = str | tuple[Inline, ...]
 Tags: TypeAlias = Mapping[str, str]  # name of a filter -> value of the tagged element
 
@@ -222,7 +221,7 @@ class Commands:
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """A picture, as SVG text or the bytes of a PNG; its title says what there is to see.
+    """A picture as SVG text; its title says what there is to see.
 
     Attributes
     ----------
@@ -232,7 +231,6 @@ class Figure:
 
     title: str
     svg: str = ""
-    png: bytes = b""
     caption: Text = ""
     style: str = ""
     more: Sequence[str] = ()

@@ -449,7 +449,7 @@ def _epsilons(gap: str) -> tuple[float, ...]:
     return tuple(objective(name).metric.epsilon for name in ("accuracy", gap))
 
 
-def contenders(block: RunBlock) -> tuple[dict[str, tuple[float, float]], str, int] | None:
+def _contenders(block: RunBlock) -> tuple[dict[str, tuple[float, float]], str, int] | None:
     """Return the runs of a block to compare by accuracy and a gap between groups.
 
     Returns
@@ -489,7 +489,7 @@ def compare_block(block: RunBlock) -> tuple[doc.Section | None, Sequence[str]]:
 
     The probabilities are those of ``fairbench compare``, computed by the same function.
     """
-    best = contenders(block)
+    best = _contenders(block)
     if best is None:
         return None, []
     means, gap, available = best
@@ -656,7 +656,7 @@ def tradeoff(block: RunBlock, metrics: pd.DataFrame) -> list[str]:
     metrics : the block's.
     """
     arms = metrics[metrics["run"].isin(block.arms)]
-    counts = dict(confusion_counts(arms, block.protect))
+    counts = dict(_confusion_counts(arms, block.protect))
     if len(counts) < _FEWEST:
         return []
     errors = {id_: float(of[..., [FP, FN]].sum() / of.sum()) for id_, of in counts.items()}
@@ -693,7 +693,7 @@ def _frontier(block: RunBlock, metrics: pd.DataFrame) -> tuple[pd.DataFrame, str
     return curve, f"{base['learner']}, {base['method']}".replace("_", " ")
 
 
-def confusion_counts(metrics: pd.DataFrame, protect: str) -> Iterator[tuple[str, Floats]]:
+def _confusion_counts(metrics: pd.DataFrame, protect: str) -> Iterator[tuple[str, Floats]]:
     """Yield each run and its counts (R, K, G, 4) of R repeats, K folds and the groups of `protect`.
 
     A run without predictions in some split, or of a regression, is left out.

@@ -68,7 +68,8 @@ def _uncertainties(summary: pd.DataFrame, protect: str) -> Iterator[doc.Table]:
     chosen = (summary["variant"] == "") & (summary["attribute"] == protect)
     rows = summary[chosen & (summary["group"] != "") & summary["outcome"].isna()]
     metric, statistic = rows["metric"], rows["statistic"]
-    level = _level_of(rows, _COVERAGE)
+    # Sets have a table of their own.
+    level = nan if (metric == "set_size").any() else _level_of(rows, _COVERAGE)
     shown = metric.isin(_UNCERTAINTIES) & (statistic == long_table.VALUE)
     # Chance adds more to the calibration error of a smaller group.
     shown |= (metric == _CALIBRATION) & (statistic == DEBIASED) & (rows["binning"] == "width")

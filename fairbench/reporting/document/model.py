@@ -499,12 +499,6 @@ class Document:
         return [*made_terms[:1], *(self.summary.audited if self.summary else []), *made_terms[1:]]
 
     @property
-    def blocks(self) -> Iterator[Block]:
-        """Every block, those inside others too."""
-        yield from _inside(self.lead)
-        yield from _inside(self.sections)
-
-    @property
     def on_paper(self) -> Document:
         """The document with everything unfolded."""
         sections = [cast(Section, _unfolded(section)) for section in self.sections]
@@ -513,25 +507,31 @@ class Document:
     @property
     def tables(self) -> list[Table]:
         """Every table, in the order of the sections."""
-        return [block for block in self.blocks if isinstance(block, Table)]
+        blocks = inside([*self.lead, *self.sections], self.title)
+        return [block for _, block in blocks if isinstance(block, Table)]
 
     @property
     def figures(self) -> list[Figure]:
         """Every figure, in the order of the sections."""
-        return [block for block in self.blocks if isinstance(block, Figure)]
+        blocks = inside([*self.lead, *self.sections], self.title)
+        return [block for _, block in blocks if isinstance(block, Figure)]
 
 
 def _listed(title: str, sentences: Sequence[str]) -> Section:
     return Section(title, [Items(sentences, nothing="Nothing.")])
 
 
-def _inside(blocks: Sequence[Block]) -> Iterator[Block]:
+def inside(blocks: Sequence[Block], title: str) -> Iterator[tuple[str, Block]]:
+    """Yield every block, those inside others too, each after the title of what holds it."""
     for block in blocks:
-        yield block
-        if isinstance(block, Section | Details):
-            yield from _inside(block.blocks)
-        elif isinstance(block, Gallery):
-            yield from block.figures
+        yield title, block
+        match block:
+            case Section():
+                yield from inside(block.blocks, block.title or title)
+            case Details():
+                yield from inside(block.blocks, plain(block.summary))
+            case Gallery():
+                yield from inside(block.figures, title)
 
 
 def _unfolded(block: Block) -> Block:

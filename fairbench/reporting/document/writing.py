@@ -451,22 +451,12 @@ _PARTS = {
 def _titled_tables(document: doc.Document) -> dict[str, doc.Table]:
     """Return the tables by their titles, or by the titles of their sections."""
     titled: dict[str, doc.Table] = {}
-    for title, table in _tables(document.sections, document.title):
-        title = one_line(title)
-        again = sum(name.partition(" (")[0] == title for name in titled)
-        titled[f"{title} ({again + 1})" if again else title] = table
-    return titled
-
-
-def _tables(blocks: Sequence[doc.Block], title: str) -> Iterator[tuple[str, doc.Table]]:
-    """Yield the tables of blocks, each with its own title or that of its section."""
-    for block in blocks:
+    for of_section, block in doc.inside(document.sections, document.title):
         if isinstance(block, doc.Table):
-            yield block.title or title, block
-        elif isinstance(block, doc.Section):
-            yield from _tables(block.blocks, block.title or title)
-        elif isinstance(block, doc.Details):
-            yield from _tables(block.blocks, doc.plain(block.summary))
+            title = one_line(block.title or of_section)
+            again = sum(name.partition(" (")[0] == title for name in titled)
+            titled[f"{title} ({again + 1})" if again else title] = block
+    return titled
 
 
 def _table_frame(table: doc.Table) -> pd.DataFrame:

@@ -20,7 +20,7 @@ from fairbench.reporting.page.tables import (
     _contenders,
     blocks,
     compare_block,
-    read_blocks,
+    read,
 )
 from fairbench.reporting.page.tables import test_share as share_of
 from fairbench.reporting.page.write import write_report
@@ -47,11 +47,7 @@ def results(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def of_blocks(results):
-    return {
-        block.name: block
-        for together in read_blocks(blocks(Catalogue(results)))
-        for block in together
-    }
+    return {block.name: read(block) for block in blocks(Catalogue(results))}
 
 
 def compared(block, results):

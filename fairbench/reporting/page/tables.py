@@ -49,8 +49,8 @@ class RunBlock:
     ----------
     name : the data set, numbered if it has several blocks; files are named by it.
     title : the data set, and what distinguishes its blocks.
-    metrics : the long table of values, with the column ``run``; empty until it is read, as a page
-        of many runs does not keep it.
+    metrics : the long table of values, with the column ``run``; empty until `read`, as a page of
+        many runs does not keep it.
     debiased : the same of gaps less what chance adds to them.
     """
 
@@ -127,34 +127,13 @@ def blocks(catalogue: Catalogue) -> list[RunBlock]:
     return all_blocks
 
 
-_TOGETHER = 40  # runs read at once, to limit memory; a single block may have more
-
-
-def read_blocks(run_blocks: Sequence[RunBlock]) -> Iterator[list[RunBlock]]:
-    """Yield the blocks with their metrics; blocks of few runs are read several at a time."""
-    batch: list[RunBlock] = []
-    for block in run_blocks:
-        if batch and sum(len(member.runs) for member in [*batch, block]) > _TOGETHER:
-            yield _read(batch)
-            batch = []
-        batch.append(block)
-    if batch:
-        yield _read(batch)
-
-
-def _read(batch: Sequence[RunBlock]) -> list[RunBlock]:
-    """Read the metrics of some blocks: numbers as floats, which are quick to select."""
-    every_row = read_metrics([run for block in batch for run in block.runs.values()])
+def read(block: RunBlock) -> RunBlock:
+    """Return a block with its metrics: numbers as floats, which are quick to select."""
+    every_row = read_metrics([*block.runs.values()])
     metrics = long_table.values_of(every_row)
     metrics = metrics.astype(dict.fromkeys(metrics.select_dtypes("Int64"), float))
     debiased = every_row[(every_row["statistic"] == long_table.DEBIASED).to_numpy(bool)]
-
-    def of(rows: pd.DataFrame, block: RunBlock) -> pd.DataFrame:
-        return rows[rows["run"].isin(list(block.runs))].reset_index(drop=True)
-
-    return [
-        replace(block, metrics=of(metrics, block), debiased=of(debiased, block)) for block in batch
-    ]
+    return replace(block, metrics=metrics.reset_index(drop=True), debiased=debiased)
 
 
 def _titles(firsts: Sequence[Run]) -> list[str]:
@@ -241,25 +220,11 @@ class RankedRuns:
         return [row["label"] for row in self.rows if row["standing"] == standing]
 
 
-def metric_tables(batch: Sequence[RunBlock]) -> list[list[RankedRuns]]:
-    """Return the headline metrics of blocks: overall, gaps, groups, costs of the fits.
-
-    Many blocks are summed up at once: most of the time would go into single calls otherwise.
-    """
-    tables: dict[int, list[RankedRuns]] = {}
-    for protect in dict.fromkeys(block.protect for block in batch):
-        positions = [i for i, block in enumerate(batch) if block.protect == protect]
-        tables_of_blocks = _tables([batch[i] for i in positions], protect)
-        tables.update(zip(positions, tables_of_blocks, strict=True))
-    return [tables[i] for i in range(len(batch))]
-
-
-def _tables(batch: Sequence[RunBlock], protect: str) -> Iterator[list[RankedRuns]]:
-    """Yield the headline metrics of each of several blocks of one protected attribute."""
-    metrics = pd.concat([block.metrics for block in batch], ignore_index=True)
-    chosen = metrics["metric"].isin(_metrics_to_summarise()) & metrics["attribute"].isin(
-        ["", protect]
-    )
+def metric_tables(block: RunBlock) -> list[RankedRuns]:
+    """Return the headline metrics of a block: overall, gaps, groups, costs of the fits."""
+    metrics, protect = block.metrics, block.protect
+    chosen = metrics["metric"].isin(_metrics_to_summarise())
+    chosen &= metrics["attribute"].isin(["", protect])
     metrics = metrics[chosen].reset_index(drop=True)
     metrics = metrics.assign(setting=long_table.setting_text(metrics))
     summary = summarise(metrics, per=["run"])
@@ -268,37 +233,32 @@ def _tables(batch: Sequence[RunBlock], protect: str) -> Iterator[list[RankedRuns
         setting=long_table.setting_text(summaries),
         status=list(map(long_table.status_text, summaries["status"], summaries["reason"])),
     )
-    debiased = pd.concat([block.debiased for block in batch])
-    means = debiased.groupby([*_CHANCE_KEYS], observed=True, dropna=False)["value"].mean()
+    means = block.debiased.groupby([*_CHANCE_KEYS], observed=True, dropna=False)["value"].mean()
     summaries[long_table.DEBIASED] = debiased_gaps(summaries, means.reset_index(name="mean"))
     values, is_present = _values_by_split(metrics, summaries)
     rows = summaries[[*_SHOWN, "status"]].to_dict("records")
     keys = list(zip(*(summaries[name].astype(str).tolist() for name in _KEYS), strict=True))
-    rows_of_run: dict[str, list[int]] = {}
-    for index, row in enumerate(rows):
-        rows_of_run.setdefault(str(row["run"]), []).append(index)
-    for block in batch:
-        rows_of_key: dict[tuple[str, ...], list[int]] = {}
-        for index in sorted(index for run in block.runs for index in rows_of_run.get(run, ())):
-            rows_of_key.setdefault(keys[index], []).append(index)
-        share = test_share(block.metrics)
-        # What a table's name for files says of it: an attribute where one group is meant.
-        texts = {
-            key: "-".join(filter(None, (key[0], key[1] if key[2] else "", *key[2:])))
-            for key in rows_of_key
-        }
-        names_of_texts = told_apart(texts.values(), _spelled)
-        yield [
-            _ranked_runs(
-                key,
-                names_of_texts[texts[key]],
-                [rows[i] for i in indices],
-                values[indices][:, is_present[indices].any(axis=0)].T,
-                block,
-                share,
-            )
-            for key, indices in rows_of_key.items()
-        ]
+    rows_of_key: dict[tuple[str, ...], list[int]] = {}
+    for index, key in enumerate(keys):
+        rows_of_key.setdefault(key, []).append(index)
+    share = test_share(block.metrics)
+    # What a table's name for files says of it: an attribute where one group is meant.
+    texts = {
+        key: "-".join(filter(None, (key[0], key[1] if key[2] else "", *key[2:])))
+        for key in rows_of_key
+    }
+    names_of_texts = told_apart(texts.values(), _spelled)
+    return [
+        _ranked_runs(
+            key,
+            names_of_texts[texts[key]],
+            [rows[i] for i in indices],
+            values[indices][:, is_present[indices].any(axis=0)].T,
+            block,
+            share,
+        )
+        for key, indices in rows_of_key.items()
+    ]
 
 
 def _spelled(text: str) -> str:

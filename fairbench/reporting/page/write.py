@@ -428,19 +428,17 @@ def write_report(
     source = cache(partial(provenance, presets=presets))
     run_blocks = measuring.blocks(collection)
     console = Console(stderr=True)
-    measured = (
-        pair
-        for batch in measuring.read_blocks(run_blocks)
-        for pair in zip(batch, measuring.metric_tables(batch), strict=True)
-    )
     shown = track(
-        zip(run_blocks, measured, strict=True), "data sets and splits", len(run_blocks),
-        console=console, transient=True, disable=not console.is_terminal,
+        run_blocks, "data sets and splits", console=console, transient=True,
+        disable=not console.is_terminal,
     )  # fmt: skip
-    for block, (measured_block, tables) in shown:  # the page keeps the block without its metrics
-        compared, unread = measuring.compare_block(measured_block) if pairs else (None, [])
+    for block in shown:
+        measured = measuring.read(block)
+        compared, unread = measuring.compare_block(measured) if pairs else (None, [])
         left_out += unread
-        figures = list(measuring.figures_of(measured_block))
+        figures = list(measuring.figures_of(measured))
+        tables = measuring.metric_tables(measured)
+        # The page keeps the block without its metrics.
         pages.append(_PageBlock(block, tables, figures, compared, source))
         _write_tables(pages[-1], folder / block.name)
     summary = _runs_summary(pages, left_out)

@@ -163,15 +163,14 @@ def _figure_of(
     titles : those of the panels, if not their own.
     columns : how many panels are side by side, on one scale; 0 for as many as have room.
     """
-    shared = "row" if columns else False
-    named = len(panels[0].names) > 0
+    named, alone = len(panels[0].names) > 0, not columns
     marks = max(sum(np.size(series.y) for series in panel.series) for panel in panels)
     columns = min(columns or (2 if named else 3), len(panels))
     rows = -(-len(panels) // columns)
     width = 9.6 / columns if columns > 1 else 7.2 if named else 4.8
     height = max(0.32 * len(panels[0].names), 0.16 * marks) + 1 if named else min(width, 3.2)
     figure = _new_figure(width * columns, height * rows + 0.4, layout="constrained")
-    grid = figure.subplots(rows, columns, squeeze=False, sharey=shared)
+    grid = figure.subplots(rows, columns, squeeze=False, sharey=False if alone else "row")
     for axes, panel, heading in zip(
         grid.flat, panels, titles or [panel.title for panel in panels], strict=False
     ):

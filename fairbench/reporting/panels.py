@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
-from fairbench.core.arrays import Floats
 from fairbench.core.text import fixed
 from fairbench.evaluation.many_groups import CLASS, with_class
 from fairbench.metrics.registry import label as metric_label
@@ -90,11 +90,11 @@ def _spread_diagrams(metrics: pd.DataFrame, styles: Styles) -> Iterator[Named]:
     for bins, of_bins in means.groupby(level="bins"):
         methods = of_bins.index.get_level_values("method")
         sides = of_bins[list(_SPREAD)].to_numpy()
-        series = [
-            Series(method, *sides[methods == method].T, **style, lined=bins <= _MOST_LINED)
-            for method, style in styles.items()
-            if method in methods
-        ]
+        series = []
+        for method, style in styles.items():
+            if method in methods:
+                x, y = sides[methods == method].T
+                series.append(Series(method, x, y, **style, lined=bins <= _MOST_LINED))
         label = f"mean predicted uncertainty, of {bins:.0f} groups of like uncertainty"
         yield f"groups{bins:.0f}", _diagonal(series, label, _RESIDUALS, float(np.nanmax(sides)))
 
@@ -269,11 +269,11 @@ def _largest(rows: pd.DataFrame) -> tuple[list[str], str]:
     return list(sizes.index[largest]), f"the {MOST_GROUPS} largest of {len(sizes)} groups"
 
 
-def _middles(rows: pd.DataFrame, g: int, name: str, places: Floats, names: list[str]) -> Series:
+def _middles(rows: pd.DataFrame, g: int, name: str, places: ArrayLike, names: list[str]) -> Series:
     """Return medians over repeats of the g-th group with their intervals, a row for each name."""
     of = rows.groupby("metric")[["value", "lower", "upper"]].median().reindex(names)
-    looks = {"colour": COLOURS[g % len(COLOURS)], "shape": g, "filled": True, "lined": False}
-    return Series(name, of["value"], places, **looks, ends=of[["lower", "upper"]].to_numpy())
+    ends, colour = of[["lower", "upper"]].to_numpy(), COLOURS[g % len(COLOURS)]
+    return Series(name, of["value"], places, colour, g, filled=True, lined=False, ends=ends)
 
 
 def group_rates(
@@ -333,7 +333,7 @@ def _uncertainties(metrics: pd.DataFrame, protect: str) -> Iterator[Panel]:
         name = f"{part}_uncertainty"
         if name in set(of_attribute["metric"]):
             series = [
-                _middles(rows, g, "", np.array([g]), [name])
+                _middles(rows, g, "", [g], [name])
                 for g, group in enumerate(groups)
                 for rows in [of_attribute[of_attribute["group"] == group]]
             ]

@@ -88,7 +88,7 @@ def _markdown_block(block: doc.Block, level: int) -> Iterator[str]:
         case doc.Paragraph():
             yield markdown_paragraph(doc.plain(block.text))
         case doc.Items():
-            yield "\n".join(f"- {markdown_paragraph(doc.plain(item))}" for item in block.shown)
+            yield "\n".join(f"- {markdown_paragraph(doc.plain(item))}" for item in block.items)
         case doc.Definitions():
             yield "\n".join(
                 f"- {markdown_strong(t)}: {markdown(doc.plain(x))}" for t, x in block.items
@@ -155,7 +155,7 @@ def _latex_block(block: doc.Block, level: int) -> Iterator[str]:
         case doc.Paragraph():
             yield _tex(block.text)
         case doc.Items():
-            lines = [rf"\item {_tex(item)}" for item in block.shown]
+            lines = [rf"\item {_tex(item)}" for item in block.items]
             if lines:
                 yield "\n".join([r"\begin{itemize}", *lines, r"\end{itemize}"])
         case doc.Definitions():
@@ -397,7 +397,7 @@ def _word_block(file: Any, block: doc.Block, level: int) -> None:
         case doc.Paragraph():
             _paragraph(file, doc.plain(block.text), bold=block.style == "warning")
         case doc.Items():
-            for item in block.shown:
+            for item in block.items:
                 _paragraph(file, doc.plain(item), style="List Bullet")
         case doc.Definitions():
             for term, text in block.items:

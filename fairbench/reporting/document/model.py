@@ -194,15 +194,9 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Items:
-    """A list of sentences; `nothing` is shown instead if it is empty."""
+    """A list of sentences."""
 
     items: Sequence[Text]
-    nothing: str = ""
-
-    @property
-    def shown(self) -> Sequence[Text]:
-        """The sentences, or what is shown in their place."""
-        return self.items or ([self.nothing] if self.nothing else [])
 
 
 @dataclass(frozen=True)
@@ -518,7 +512,7 @@ class Document:
 
 
 def _listed(title: str, sentences: Sequence[str]) -> Section:
-    return Section(title, [Items(sentences, nothing="Nothing.")])
+    return Section(title, [Items(sentences or ["Nothing."])])
 
 
 def inside(blocks: Sequence[Block], title: str) -> Iterator[tuple[str, Block]]:

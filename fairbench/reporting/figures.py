@@ -98,7 +98,7 @@ def intervals_figure(rows: pd.DataFrame, epsilon: float, label: str) -> Figure:
     rows : a frame with the columns title, value, lower and upper.
     label : the label of the axis.
     """
-    ends = rows[["lower", "upper"]].to_numpy()
+    ends = rows[["lower", "upper"]].to_numpy(float)
     looks: dict[str, Any] = {"filled": True, "lined": False, "ends": ends}
     series = Series("95 % interval", rows["value"], np.arange(len(rows)), BLUE, **looks)
     panel = Panel([series], label, "", from_zero="", names=[*rows["title"]])

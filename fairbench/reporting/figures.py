@@ -174,7 +174,7 @@ def _figure_of(
     for axes, panel, heading in zip(
         grid.flat, panels, titles or [panel.title for panel in panels], strict=False
     ):
-        _render(axes, panel)
+        _render(axes, panel, 48 if columns == 1 else 28)
         axes.set_title(short(heading, 40), fontsize="medium")
     for axes in grid.flat[len(panels) :]:
         axes.remove()
@@ -191,8 +191,8 @@ def _figure_of(
     return figure
 
 
-def _render(axes: Axes, panel: Panel) -> None:
-    """Draw a panel's series, and set its axes."""
+def _render(axes: Axes, panel: Panel, letters: int) -> None:
+    """Draw a panel's series, and set its axes; names of rows have so many letters at most."""
     for series in panel.series:
         colour, x, y = series.colour, np.asarray(series.x, float), np.asarray(series.y, float)
         looks: dict[str, Any] = {
@@ -214,7 +214,9 @@ def _render(axes: Axes, panel: Panel) -> None:
     axes.set_axisbelow(True)
     axes.grid(axis="x" if len(panel.names) else "both", alpha=0.3)
     if len(panel.names):
-        axes.set_yticks(range(len(panel.names)), [short(str(name)) for name in panel.names])
+        axes.set_yticks(
+            range(len(panel.names)), [short(str(name), letters) for name in panel.names]
+        )
     for axis, limit in (("x", axes.set_xlim), ("y", axes.set_ylim)):
         if (span := panel.span(axis)) is not None:
             limit(*span)

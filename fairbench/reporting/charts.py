@@ -32,9 +32,10 @@ COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", GREY, "black")
 *_RUNS, _BLACK = COLOURS
 
 NAN = float("nan")
-WIDTH, HEIGHT = 300, 200  # of a panel's frame
+_WIDTH, _HEIGHT = 300, 200  # of a panel's frame
 _LEFT, _TOP, _RIGHT, _BOTTOM = 58, 24, 16, 44
-PANEL = _LEFT + WIDTH + _RIGHT  # of a panel with its axes
+_NAMES = 152  # in place of the left, of a panel whose rows have names
+PANEL = _LEFT + _WIDTH + _RIGHT  # of a panel with its axes
 _ROW = 16  # of the key
 _KEY_WIDTH = 54  # letters
 _ESTIMATE = 30  # of a name and its interval
@@ -65,6 +66,7 @@ class Series:
     dashed : the number of the kind of dashes, 0 for none; outlines have them too.
     band : the distance of a shaded band to either side of y, (n,), or below and above, (2, n).
     outline : a closed curve around the points, (m, 2).
+    ends : where a level line through each point begins and ends, (n, 2).
     label : letters beside the first point.
     hint : the text that the pointer shows.
     tags : tags by which a page filters.
@@ -81,6 +83,7 @@ class Series:
     marked: bool = True
     band: ArrayLike | None = None
     outline: Floats | None = None
+    ends: Floats | None = None
     label: str = ""
     hint: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
@@ -94,6 +97,7 @@ class Panel:
     ----------
     from_zero : the axes that begin at 0.
     spans : the limits of an axis, ``x`` or ``y``, if not all that is drawn must fit.
+    names : the names of the rows at y = 0, 1 and so on, the first on top, in place of numbers.
     """
 
     series: Sequence[Series]
@@ -102,6 +106,19 @@ class Panel:
     title: str = ""
     from_zero: str = "xy"
     spans: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    names: Sequence[str] = ()
+
+    def span(self, axis: str) -> tuple[float, float] | None:
+        """Return the limits of an axis that are given, if they are."""
+        if axis == "y" and len(self.names):
+            return len(self.names) - 0.5, -0.5
+        return self.spans.get(axis)
+
+
+def key_of(panels: Sequence[Panel]) -> list[Series]:
+    """Return the first series of each name, for a key of several panels."""
+    first = {one.name: one for panel in reversed(panels) for one in reversed(panel.series)}
+    return [one for name, one in reversed(first.items()) if name]
 
 
 def chart(panels: Sequence[Panel], *, key: Sequence[Series] = ()) -> list[str]:
@@ -109,11 +126,8 @@ def chart(panels: Sequence[Panel], *, key: Sequence[Series] = ()) -> list[str]:
 
     Each is as wide as a phone: a page sets as many side by side as there is room for.
     """
-    height = _TOP + HEIGHT + _BOTTOM
-    shifted_group = f'<g transform="translate({_LEFT} {_TOP})">'
-    drawings = [
-        _svg_drawing(f"{shifted_group}{''.join(_panel(panel))}</g>", height) for panel in panels
-    ]
+    height = _TOP + _HEIGHT + _BOTTOM
+    drawings = [_svg_drawing("".join(_panel(panel)), height) for panel in panels]
     if key:
         parts = []
         top = 12
@@ -302,15 +316,17 @@ def _ticks(scale: _Scale) -> list[float]:
 
 def _scale(panel: Panel, axis: str, size: float) -> _Scale:
     """Return the scale of an axis: its given span, or one that all finite values fit on."""
-    if axis in panel.spans:
-        return (*panel.spans[axis], size)
+    if (span := panel.span(axis)) is not None:
+        return (*span, size)
     arrays = [np.zeros(int(axis in panel.from_zero))]
     for series in panel.series:
         values = np.asarray(series.x if axis == "x" else series.y, float)
-        below, above = (np.zeros(1),) * 2 if axis == "x" else _reach(series)
+        below, above = (np.zeros(1),) * 2 if axis == "x" else reach_of(series)
         arrays += [values - below, values + above]
         if series.outline is not None:
             arrays.append(series.outline[:, "xy".index(axis)])
+        if series.ends is not None and axis == "x":
+            arrays.append(series.ends)
     shown = np.concatenate([np.ravel(ends) for ends in arrays])
     shown = shown[np.isfinite(shown)]
     low, high = (float(shown.min()), float(shown.max())) if len(shown) else (0.0, 1.0)
@@ -322,23 +338,30 @@ def _scale(panel: Panel, axis: str, size: float) -> _Scale:
 
 def _panel(panel: Panel) -> Iterator[str]:
     """Yield the SVG of a panel: frame, grid, labels, and its series clipped to the frame."""
-    x, y = _scale(panel, "x", WIDTH), _scale(panel, "y", HEIGHT)
-    yield f'<rect class="frame" width="{WIDTH}" height="{HEIGHT}"/>'
+    left = _NAMES if len(panel.names) else _LEFT
+    width = PANEL - left - _RIGHT
+    x, y = _scale(panel, "x", width), _scale(panel, "y", _HEIGHT)
+    ticks = {tick: f"{tick:g}" for tick in ([] if len(panel.names) else _ticks(y))}
+    ticks |= {place: _shorten_name(str(name), 26) for place, name in enumerate(panel.names)}
+    yield f'<g transform="translate({left} {_TOP})">'
+    yield f'<rect class="frame" width="{width}" height="{_HEIGHT}"/>'
     for tick, position in zip(_ticks(x), _place(x, _ticks(x)), strict=True):
-        yield f'<line class="grid" x1="{position:.1f}" x2="{position:.1f}" y2="{HEIGHT}"/>'
-        yield f'<text x="{position:.1f}" y="{HEIGHT + 14}" text-anchor="middle">{tick:g}</text>'
-    for tick, position in zip(_ticks(y), HEIGHT - _place(y, _ticks(y)), strict=True):
-        yield f'<line class="grid" x2="{WIDTH}" y1="{position:.1f}" y2="{position:.1f}"/>'
-        yield f'<text x="-5" y="{position + 4:.1f}" text-anchor="end">{tick:g}</text>'
-    middle = f'x="{WIDTH / 2}" text-anchor="middle"'
-    yield f'<text {middle} y="{HEIGHT + 32}">{escape(panel.x_label)}</text>'
+        yield f'<line class="grid" x1="{position:.1f}" x2="{position:.1f}" y2="{_HEIGHT}"/>'
+        yield f'<text x="{position:.1f}" y="{_HEIGHT + 14}" text-anchor="middle">{tick:g}</text>'
+    for text, position in zip(ticks.values(), _HEIGHT - _place(y, [*ticks]), strict=True):
+        yield f'<line class="grid" x2="{width}" y1="{position:.1f}" y2="{position:.1f}"/>'
+        yield f'<text x="-5" y="{position + 4:.1f}" text-anchor="end">{escape(text)}</text>'
+    middle = f'x="{width / 2:g}" text-anchor="middle"'
+    under = f'x="{PANEL / 2 - left:g}" text-anchor="middle"' if len(panel.names) else middle
+    for row, line in enumerate(wrap(panel.x_label, _KEY_WIDTH)):
+        yield f'<text {under} y="{_HEIGHT + 28 + 12 * row}">{escape(line)}</text>'
     yield f'<text {middle} y="-8" class="title">{escape(panel.title)}</text>'
-    turned = f'transform="translate(-42 {HEIGHT / 2}) rotate(-90)" text-anchor="middle"'
+    turned = f'transform="translate({16 - left} {_HEIGHT / 2}) rotate(-90)" text-anchor="middle"'
     yield f"<text {turned}>{escape(panel.y_label)}</text>"
-    yield f'<svg width="{WIDTH}" height="{HEIGHT}">'  # clips what lies outside the frame
+    yield f'<svg width="{width}" height="{_HEIGHT}">'  # clips what lies outside the frame
     for series in panel.series:
         yield _group("".join(_series(series, x, y)), series)
-    yield "</svg>"
+    yield "</svg></g>"
 
 
 def _group(content: str, series: Series) -> str:
@@ -347,7 +370,7 @@ def _group(content: str, series: Series) -> str:
     return f"<g{tags}>{content}</g>" if tags else content
 
 
-def _reach(series: Series) -> tuple[Floats, Floats]:
+def reach_of(series: Series) -> tuple[Floats, Floats]:
     """Return how far a band reaches below and above the line."""
     band = np.asarray(0.0 if series.band is None else series.band, float)
     below, above = np.broadcast_to(band, (2, *np.shape(series.y)))
@@ -357,18 +380,20 @@ def _reach(series: Series) -> tuple[Floats, Floats]:
 def _series(series: Series, x: _Scale, y: _Scale) -> Iterator[str]:
     """Yield the SVG of a series: outline, band, line, markers and label."""
     across = _place(x, series.x)
-    up = HEIGHT - _place(y, series.y)
+    up = _HEIGHT - _place(y, series.y)
     colour = f'stroke="{series.colour}"'
     if series.outline is not None:
-        path = _path(_place(x, series.outline[:, 0]), HEIGHT - _place(y, series.outline[:, 1]))
+        path = _path(_place(x, series.outline[:, 0]), _HEIGHT - _place(y, series.outline[:, 1]))
         opacity = 0.9 if series.filled else 0.3
         yield f'<path d="{path}z" fill="none" {colour}{_dash(series)} opacity="{opacity}"/>'
     if series.band is not None:
-        below, above = (reach / (y[1] - y[0]) * HEIGHT for reach in _reach(series))
+        below, above = (reach / (y[1] - y[0]) * _HEIGHT for reach in reach_of(series))
         path = _path(np.r_[across, across[::-1]], np.r_[up - above, (up + below)[::-1]])
         yield f'<path d="{path}z" fill="{series.colour}" opacity=".12"/>'
     if series.lined:
         yield f'<path d="{_path(across, up)}" fill="none" {colour}{_dash(series)}/>'
+    for (start, end), top in zip([] if series.ends is None else series.ends, up, strict=False):
+        yield f'<path d="{_path(_place(x, [start, end]), np.array([top, top]))}" {colour}/>'
     if series.marked:
         hint = f"<title>{escape(series.hint or series.name)}</title>"
         for left, top in zip(across, up, strict=True):
@@ -531,7 +556,7 @@ def _point(row: Mapping[str, Any], label: str) -> Series:
         **{look: row[look] for look in ("colour", "shape", "dashed")},
         filled=row["best"],
         lined=False,
-        outline=None if isnan(row["gap"]) else outline_of(row),
+        outline=None if isnan(row["gap"]) else _outline_of(row),
         label=label,
         hint=f"{name}: error {number(row['error'])}, gap {number(row['gap'])}",
     )
@@ -559,7 +584,7 @@ def _letters_text(letters: Sequence[str]) -> str:
     return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(run) for run in texts)
 
 
-def outline_of(row: Mapping[str, Any]) -> Floats:
+def _outline_of(row: Mapping[str, Any]) -> Floats:
     """Return the ellipse (48, 2) that holds 95 % of a normal of a row's error and gap."""
     covariance = row["covariance"]
     matrix = [[row["error_variance"], covariance], [covariance, row["gap_variance"]]]

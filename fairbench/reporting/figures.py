@@ -1,7 +1,7 @@
-"""The figures of runs, audits and methods, drawn from tables alone.
+"""The figures of runs, audits and methods as matplotlib draws them; nothing has pyplot's state.
 
-First those of one run or audit, then those of several methods in one panel, with a panel for each
-data set, and last the difference of two runs. Nothing has pyplot's global state.
+What they show is decided in :mod:`fairbench.reporting.panels`: `figures` and `draw_figures` are of
+one run, `DRAWN` of several methods. Those of an audit and of the difference of two runs are here.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from io import BytesIO
-from itertools import cycle
-from math import ceil
 from pathlib import Path
 from textwrap import fill
 from typing import Any, TypeAlias
@@ -23,41 +21,114 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
-from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Polygon, Rectangle
 
 from fairbench.core.arrays import Floats
-from fairbench.core.text import fixed, mathtext, visible
-from fairbench.evaluation.many_groups import CLASS, with_class
+from fairbench.core.text import mathtext, visible
 from fairbench.evaluation.table import values_of, without_classes
 from fairbench.inference.comparing import Comparison, Density, Region, event_name
 from fairbench.metrics.registry import label as metric_label
-from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, ORANGE
+from fairbench.reporting import panels as shown
+from fairbench.reporting.charts import BLUE, GREEN, GREY, ORANGE, Panel, Series, reach_of
 
-MARKERS = "os^DvPX*<"
-SHIFT_LABEL = "shift of the rows kept, in sd (numbers) or share (categories)"
-TOP_FEATURES = 10
-MOST_GROUPS = 60  # in one figure
-_ACROSS = 4  # small diagrams in a row
-_BOX_LABELS = {"consistency": "across variants", "noise": "across draws alone"}
-_FOUND = "true_positive_rate"
-_RATES = ("selection_rate", "true_positive_rate", "false_positive_rate", "error_rate")
+Named: TypeAlias = tuple[str, Figure]
+_MARKERS = "os^DvPX*<"
+_LINES = ("-", "--", ":", "-.", (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
+_LETTERS_PER_INCH = 10
+_OUTCOMES = len(shown.OUTCOMES)
 
 
-def figures(metrics: pd.DataFrame, title: str, protect: str) -> Iterator[tuple[str, Figure]]:
+def figures(metrics: pd.DataFrame, title: str, protect: str) -> Iterator[Named]:
     """Yield (name, figure) for every figure that the metrics of the run's own variant allow."""
     every = values_of(metrics[metrics["variant"] == ""])
     metrics = without_classes(every)
-    for name, needed, draw in _OF_A_RUN:
-        rows = every if draw is group_rates_figure else metrics
+    for name, (needed, panels_of) in shown.OF_A_RUN.items():
+        rows = every if panels_of is shown.group_rates else metrics
         if needed in set(rows["metric"]):
-            yield name, draw(rows, mathtext(title), protect)
+            columns = _OUTCOMES if panels_of is shown.individual_fairness else 0
+            yield name, _figure_of([*panels_of(rows, protect)], title, columns=columns)
 
 
 def draw_figures(metrics: pd.DataFrame, title: str, protect: str, folder: Path) -> None:
     """Draw every figure of a run into a folder, as PNG files."""
     for name, figure in figures(metrics, title, protect):
         figure.savefig(folder / f"{name}.png", format="png")
+
+
+def _of_methods(metrics: pd.DataFrame, kind: str) -> Iterator[Named]:
+    """Yield (name, figure) of several methods, with a panel for each data set."""
+    styles = shown.method_styles(metrics["method"])
+    panels = {
+        (name, dataset): panel
+        for dataset, rows in metrics.groupby("dataset", sort=False, observed=True)
+        for name, panel in shown.OF_METHODS[kind](rows, styles)
+    }
+    for name in dict.fromkeys(name for name, _ in panels):
+        of_name = {dataset: panel for (of, dataset), panel in panels.items() if of == name}
+        titles = [
+            ", ".join(filter(None, (str(dataset), panel.title)))
+            for dataset, panel in of_name.items()
+        ]
+        with rc_context({"font.size": 12}):
+            figure = _figure_of([*of_name.values()], titles=titles)
+        yield name, figure
+
+
+# The figures of several methods, which yield (name, figure), by what they show.
+DRAWN: Mapping[str, Callable[[pd.DataFrame], Iterator[Named]]] = {
+    kind: partial(_of_methods, kind=kind) for kind in shown.OF_METHODS
+}
+
+
+def individual_fairness_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
+    """Draw individual fairness against the number of neighbours, by group and outcome."""
+    return _figure_of([*shown.individual_fairness(metrics, protect)], title, columns=_OUTCOMES)
+
+
+def group_rates_figure(metrics: pd.DataFrame, title: str, protect: str, *, label: str) -> Figure:
+    """Draw the rates of each group of `protect` with their intervals; `label` is of the axis."""
+    return _figure_of([*shown.group_rates(metrics, protect, label)], title)
+
+
+def intervals_figure(rows: pd.DataFrame, epsilon: float, label: str) -> Figure:
+    """Draw intervals one below the other; the region of practical equivalence is shaded.
+
+    Parameters
+    ----------
+    rows : a frame with the columns title, value, lower and upper.
+    label : the label of the axis.
+    """
+    ends = rows[["lower", "upper"]].to_numpy(float)
+    looks: dict[str, Any] = {"filled": True, "lined": False, "ends": ends}
+    series = Series("95 % interval", rows["value"], np.arange(len(rows)), BLUE, **looks)
+    panel = Panel([series], label, "", from_zero="", names=[*rows["title"]])
+    figure = _figure_of([panel], legend=False)
+    axes = figure.axes[0]
+    axes.axvspan(-epsilon, epsilon, color="#dcebf5", label=f"less than {epsilon:g}", zorder=0)
+    axes.axvline(0, color=GREY, linewidth=0.8, zorder=0)
+    _legend(figure)
+    return figure
+
+
+def group_reliability_figure(groups: Mapping[str, pd.DataFrame]) -> Figure:
+    """Draw the share of positives among rows of similar scores, a small diagram each group.
+
+    Parameters
+    ----------
+    groups : name -> its bins, with the columns score, share, lower and upper.
+    """
+    panels = []
+    for name, bins in groups.items():
+        band = np.array([bins["share"] - bins["lower"], bins["upper"] - bins["share"]], float)
+        looks: dict[str, Any] = {"filled": True, "lined": False, "band": band}
+        series = [
+            Series("", [0, 1], [0, 1], GREY, dashed=1, marked=False),
+            Series("", bins["score"], bins["share"], BLUE, **looks),
+        ]
+        spans = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
+        label = "share of positives, with 95 % interval"
+        panels.append(Panel(series, "mean score", label, name, spans=spans))
+    return _figure_of(panels, columns=4)
 
 
 class _DrawnFigure(Figure):
@@ -77,209 +148,92 @@ def _new_figure(width: float, height: float, *, layout: Any = None) -> Figure:
     return figure
 
 
-def _new(width: float = 4.8, height: float = 4.2) -> tuple[Figure, Axes]:
-    """Return a figure with fixed margins: fitting them takes as long as all the drawing."""
-    figure = _new_figure(width, height)
-    figure.subplots_adjust(left=0.14, right=0.96, bottom=0.13, top=0.92)
-    return figure, figure.add_subplot()
-
-
-def _binned_figure(
-    points: pd.DataFrame, title: str, labels: tuple[str, str], top: float | None = None
+def _figure_of(
+    panels: Sequence[Panel],
+    title: str = "",
+    *,
+    titles: Sequence[str] = (),
+    columns: int = 0,
+    legend: bool = True,
 ) -> Figure:
-    """Draw a metric of bins of rows, y, against another, x; `top` is where both axes end."""
-    end = top or float(np.nanmax(points[["x", "y"]].to_numpy())) * 1.05
-    figure, axes = _new()
-    axes.plot([0, end], [0, end], color=GREY, linestyle="--", linewidth=1, label="calibrated")
-    axes.plot(
-        points["x"], points["y"], "o", color=BLUE, alpha=0.2, markersize=3, label="one repeat"
-    )
-    mean = points.groupby("bin", sort=False)[["x", "y"]].mean().sort_values("x")
-    axes.plot(mean["x"], mean["y"], "o-", color=ORANGE, markersize=5, label="mean of repeats")
-    axes.set(xlabel=labels[0], ylabel=labels[1], title=title, xlim=(0, top), ylim=(0, top))
-    axes.legend(frameon=False)
-    return figure
-
-
-def reliability_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
-    """Draw observed share of positives against mean predicted probability, per bin."""
-    labels = "mean predicted probability", "share of positives"
-    points = _paired(metrics, "reliability_mean_score", "reliability_base_rate")
-    return _binned_figure(points, title, labels, 1)
-
-
-def _spread_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
-    """Draw the sd of the residuals against mean predicted uncertainty, per group of rows."""
-    labels = "mean predicted uncertainty", "sd of target - prediction"
-    points = _paired(metrics, "spread_predicted", "spread_empirical")
-    return _binned_figure(points[points["bins"] == points["bins"].iloc[0]], title, labels)
-
-
-def _paired(metrics: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
-    keys = ["repeat", "fold", "variant", "bins", "bin"]
-    sides = [metrics[metrics["metric"] == name].set_index(keys)["value"] for name in (x, y)]
-    return pd.DataFrame({"x": sides[0], "y": sides[1]}).reset_index()
-
-
-_LIMITS = ["value", "lower", "upper"]
-
-
-def _intervals(axes: Axes, rows: pd.DataFrame, places: Any, g: int, **style: Any) -> None:
-    """Draw values with their intervals at some places of the vertical axis, for the g-th group."""
-    low = np.maximum(rows["value"] - rows["lower"], 0)
-    high = np.maximum(rows["upper"] - rows["value"], 0)
-    colour = COLOURS[g % len(COLOURS)]
-    axes.errorbar(rows["value"], places, xerr=[low, high], capsize=3, color=colour, **style)
-
-
-_OF_REPEATS = "rate, with 95 % interval of one repeat (medians over repeats)"
-
-
-def group_rates_figure(
-    metrics: pd.DataFrame, title: str, protect: str, *, label: str = _OF_REPEATS
-) -> Figure:
-    """Draw the rates of each group of `protect` with their intervals; `label` is of the axis.
-
-    Of several classes it is the error rate and the true positive rate of each class.
-    """
-    rates = metrics[(metrics["attribute"] == protect) & (metrics["group"] != "")]
-    rates = rates.assign(metric=with_class(rates).astype(str))
-    class_rates = [name for name in rates["metric"].unique() if name.startswith(f"{_FOUND}{CLASS}")]
-    shown_rates = ["error_rate", *class_rates] if class_rates else list(_RATES)
-    groups, title = _groups_and_title(rates, title)
-    figure, axes = _new(7.2, 1.6 + 0.32 * len(groups) * len(shown_rates) / 2)
-    figure.set_layout_engine("constrained")  # the groups' names may be of any length
-    step = 0.8 / len(groups)
-    for g, group in enumerate(groups):
-        rows = rates[rates["group"] == group].groupby("metric")[_LIMITS].median()
-        y = np.arange(len(shown_rates)) + (g - (len(groups) - 1) / 2) * step
-        marker = MARKERS[g % len(MARKERS)]
-        looks = {"fmt": marker, "markersize": 5, "label": short(group)}
-        _intervals(axes, rows.reindex(shown_rates), y, g, **looks)
-    _name_rows(axes, [short(name.replace("_", " "), 40) for name in shown_rates])
-    axes.set(xlabel=label, title=title, xlim=(0, 1))
-    axes.legend(title=short(protect), frameon=False, bbox_to_anchor=(1.01, 1), loc="upper left")
-    return figure
-
-
-def _name_rows(axes: Axes, names: Sequence[str], *, bins: int = 0) -> None:
-    """Name the rows of a picture, the first on top, on a grid that begins at 0.
+    """Return panels as a figure: a label that all have stands once, and so does their key.
 
     Parameters
     ----------
-    bins : the most parts of an axis that begins at 0; 0 where its limits are the caller's.
+    titles : those of the panels, if not their own.
+    columns : how many panels are side by side, on one scale; 0 for as many as have room.
     """
-    axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(len(names) - 0.5, -0.5)
+    named, alone = len(panels[0].names) > 0, not columns
+    marks = max(sum(np.size(series.y) for series in panel.series) for panel in panels)
+    columns = min(columns or (2 if named else 3), len(panels))
+    rows = -(-len(panels) // columns)
+    width = 9.6 / columns if columns > 1 else 7.2 if named else 4.8
+    height = max(0.32 * len(panels[0].names), 0.16 * marks) + 1 if named else min(width, 3.2)
+    figure = _new_figure(width * columns, height * rows + 0.4, layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False, sharey=False if alone else "row")
+    for axes, panel, heading in zip(
+        grid.flat, panels, titles or [panel.title for panel in panels], strict=False
+    ):
+        _render(axes, panel, 48 if columns == 1 else 28)
+        axes.set_title(short(heading, 40), fontsize="medium")
+    for axes in grid.flat[len(panels) :]:
+        axes.remove()
+    for axis, write in (("x", figure.supxlabel), ("y", figure.supylabel)):
+        labels = [getattr(panel, f"{axis}_label") for panel in panels]
+        if len(set(labels)) == 1:
+            size = figure.get_figwidth() if axis == "x" else figure.get_figheight()
+            write(fill(labels[0], int(size * _LETTERS_PER_INCH)), fontsize="medium")
+        else:
+            for axes, label in zip(figure.axes, labels, strict=True):
+                axes.set(**{f"{axis}label": fill(label, int(10 * width))})
+    if legend:
+        _legend(figure, title)
+    return figure
+
+
+def _render(axes: Axes, panel: Panel, letters: int) -> None:
+    """Draw a panel's series, and set its axes; names of rows have so many letters at most."""
+    for series in panel.series:
+        colour, x, y = series.colour, np.asarray(series.x, float), np.asarray(series.y, float)
+        looks: dict[str, Any] = {
+            "color": colour,
+            "linestyle": _LINES[int(series.dashed) % len(_LINES)] if series.lined else "",
+            "marker": _MARKERS[series.shape % len(_MARKERS)] if series.marked else "",
+            "markerfacecolor": colour if series.filled else "none",
+        }
+        axes.plot(x, y, **looks, markersize=5, label=short(series.name.replace("_", " "), 40))
+        below, above = reach_of(series)
+        if series.band is not None and series.lined:
+            axes.fill_between(x, y - below, y + above, color=colour, alpha=0.15, linewidth=0)
+        elif series.band is not None:
+            axes.vlines(x, y - below, y + above, color=colour)
+        if series.ends is not None:
+            axes.hlines(y, *series.ends.T, color=colour)
+        if series.outline is not None:
+            axes.add_patch(Polygon(series.outline, fill=False, edgecolor=colour))
     axes.set_axisbelow(True)
-    axes.grid(axis="x", alpha=0.3)
-    if bins:
-        axes.set_xlim(0, None)
-        axes.locator_params(axis="x", nbins=bins)
+    axes.grid(axis="x" if len(panel.names) else "both", alpha=0.3)
+    if len(panel.names):
+        axes.set_yticks(
+            range(len(panel.names)), [short(str(name), letters) for name in panel.names]
+        )
+    for axis, limit in (("x", axes.set_xlim), ("y", axes.set_ylim)):
+        if (span := panel.span(axis)) is not None:
+            limit(*span)
+        elif axis in panel.from_zero:
+            limit(0, None)
 
 
-def intervals_figure(rows: pd.DataFrame, epsilon: float, label: str) -> Figure:
-    """Draw intervals one below the other; the region of practical equivalence is shaded.
-
-    Parameters
-    ----------
-    rows : a frame with the columns title, value, lower and upper.
-    label : the label of the axis.
-    """
-    figure = _new_figure(7.0, 1.2 + 0.3 * len(rows), layout="constrained")
-    axes = figure.add_subplot()
-    places = np.arange(len(rows))
-    axes.axvspan(-epsilon, epsilon, color="#dcebf5", label=f"less than {epsilon:g}")
-    axes.axvline(0, color=GREY, linewidth=0.8)
-    axes.hlines(
-        places, rows["lower"], rows["upper"], color=BLUE, linewidth=2, label="95 % interval"
-    )
-    axes.plot(rows["value"], places, "o", color=BLUE, markersize=5)
-    _name_rows(axes, [short(title, 48) for title in rows["title"]])
-    axes.set_xlabel(label)
-    figure.legend(frameon=False, loc="outside lower right", ncols=2)
-    return figure
-
-
-def group_reliability_figure(groups: Mapping[str, pd.DataFrame]) -> Figure:
-    """Draw the share of positives among rows of similar scores, a small diagram each group.
-
-    Parameters
-    ----------
-    groups : name -> its bins, with the columns score, share, lower and upper.
-    """
-    across = min(len(groups), _ACROSS)
-    down = -(-len(groups) // across)
-    figure = _new_figure(2.4 * across + 0.4, 2.4 * down + 0.4, layout="constrained")
-    panels = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
-    for axes in panels.flat[len(groups) :]:
-        axes.set_axis_off()
-    for axes, (name, bins) in zip(panels.flat, groups.items(), strict=False):
-        axes.plot([0, 1], [0, 1], "--", color=GREY, linewidth=0.8)
-        axes.vlines(bins["score"], bins["lower"], bins["upper"], color=BLUE, linewidth=1.5)
-        axes.plot(bins["score"], bins["share"], "o", color=BLUE, markersize=4)
-        axes.set(xlim=(0, 1), ylim=(0, 1))
-        axes.set_title(short(name), fontsize="small")
-    figure.supxlabel("mean score", fontsize="medium")
-    figure.supylabel("share of positives, with 95 % interval", fontsize="medium")
-    return figure
-
-
-def _groups_and_title(metrics: pd.DataFrame, title: str) -> tuple[list[str], str]:
-    """Return the largest groups, as many as fit, and a title that tells so."""
-    sizes = metrics.groupby("group", sort=False, observed=True)["n"].max()
-    if len(sizes) <= MOST_GROUPS:
-        return list(sizes.index), title
-    largest = sizes.index.isin(sizes.nlargest(MOST_GROUPS).index)
-    return list(sizes.index[largest]), f"{title}: the {MOST_GROUPS} largest of {len(sizes)} groups"
-
-
-def _abstention_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
-    """Draw error and fairness of the rows kept, and each group's abstention, against the rate."""
-    curves = metrics[(metrics["attribute"] == protect) & metrics["rate"].notna()]
-    figure = _new_figure(9, 4)
-    figure.subplots_adjust(left=0.09, right=0.98, bottom=0.13, top=0.9, wspace=0.22)
-    left, right = figure.subplots(1, 2)
-    overall = curves[curves["group"] == ""]
-    for name, colour, marker in zip(_OBJECTIVES, COLOURS, "os^", strict=False):
-        curve = overall[overall["metric"] == f"abstention_{name}"].groupby("rate")["value"]
-        label = name.replace("_", " ")
-        _band(left, curve, color=colour, marker=marker, markersize=4, label=label)
-    rates = curves[(curves["group"] != "") & (curves["metric"] == "abstention_rate")]
-    rates_by_group = rates.groupby("group", sort=False, observed=True)
-    for (group, rows), colour in zip(rates_by_group, cycle(COLOURS), strict=False):
-        curve = rows.groupby("rate")["value"]
-        _band(right, curve, color=colour, marker="o", markersize=4, label=short(str(group)))
-    left.set(ylabel="of the rows kept (mean, sd over repeats)", ylim=(0, None))
-    right.set(ylabel=f"share abstained on, by {short(protect)}")
-    for axes in (left, right):
-        axes.set_xlabel("share abstained on")
-        axes.legend(frameon=False)
-    figure.suptitle(title)
-    return figure
-
-
-def _feature_shift_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
-    """Draw the features that abstention moves most, at the highest rate of abstention."""
-    shifts = _feature_shifts(metrics)
-    rate = shifts["rate"].max()
-    by_feature = shifts[shifts["rate"] == rate].groupby("feature", sort=False)["value"]
-    shift = by_feature.agg(mean="mean", sd="std").fillna({"sd": 0}).nlargest(TOP_FEATURES, "mean")
-    figure, axes = _new(6.4, 1.3 + 0.32 * len(shift))
-    figure.set_layout_engine("constrained")  # the features' names may be of any length
-    places = range(len(shift))
-    axes.barh(
-        places, shift["mean"], xerr=shift["sd"], color=BLUE, ecolor="black", capsize=3, height=0.6
-    )
-    _name_rows(axes, [short(name) for name in shift.index], bins=5)
-    axes.set(xlabel=f"{SHIFT_LABEL}\nabstaining on {rate:.0%} (mean, sd over repeats)", title=title)
-    return figure
-
-
-def _feature_shifts(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of feature shift."""
-    rows = metrics[metrics["metric"] == "feature_shift"]
-    return rows.assign(feature=rows["feature"].astype(str))
+def _legend(figure: Figure, title: str = "") -> None:
+    """Draw a title and one legend for all panels of a figure."""
+    handle_by_label: dict[str, Artist] = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handle_by_label.setdefault(label, handle)
+    handles, labels = list(handle_by_label.values()), list(handle_by_label)
+    about: dict[str, Any] = {"title": mathtext(title), "title_fontsize": "large", "frameon": False}
+    columns = 3 if len(figure.axes) > 1 else 2
+    figure.legend(handles, labels, loc="outside upper center", ncols=columns, **about)
 
 
 def short(name: str, length: int = 28) -> str:
@@ -298,382 +252,6 @@ def short(name: str, length: int = 28) -> str:
 def _font_has(sign: str) -> bool:
     """Return whether the font of the figures has a sign."""
     return sign.isascii() or bool(get_font(findfont(FontProperties())).get_char_index(ord(sign)))
-
-
-def _consistency_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
-    """Draw the distribution over individuals of the sd across variants, and the noise's beside it.
-
-    Boxes run from the 25th to the 75th percentile, whiskers from the 5th to the 95th, crosses mark
-    the maximum; all are means over repeats.
-    """
-    figure, axes = _new()
-    found = {label: _quantile_box(metrics, name) for name, label in _BOX_LABELS.items()}
-    boxes = [{**box, "label": label} for label, box in found.items() if box is not None]
-    axes.bxp(boxes, flierprops={"marker": "x"}, medianprops={"color": ORANGE})
-    axes.set(ylabel="sd of an individual's uncertainty", title=title, ylim=(0, None))
-    return figure
-
-
-def _quantile_box(metrics: pd.DataFrame, name: str) -> dict[str, Any] | None:
-    """Return the box of ``consistency`` or ``noise``, means over repeats; None without one."""
-    rows = metrics[metrics["metric"] == f"{name}_sd"]
-    if rows["value"].notna().sum() == 0:
-        return None
-    q = rows.groupby("quantile")["value"].mean()
-    top = metrics.loc[metrics["metric"] == f"{name}_max_sd", "value"].mean()
-    box = {"whislo": q[0.05], "q1": q[0.25], "med": q[0.5], "q3": q[0.75], "whishi": q[0.95]}
-    return {**box, "fliers": [top]}
-
-
-def _band(axes: Axes, curve: Any, *, color: str, **style: Any) -> None:
-    """Draw the mean over repeats with a band of one sd either way."""
-    mean, sd = curve.mean(), curve.std().fillna(0)
-    axes.plot(mean.index, mean, color=color, **style)
-    axes.fill_between(mean.index, mean - sd, mean + sd, color=color, alpha=0.15, linewidth=0)
-
-
-PARTS = ("aleatoric", "epistemic", "predictive")
-FEWEST = 10  # means of fewer rows are not drawn
-OUTCOMES = {
-    "TP": "true positives",
-    "FP": "false positives",
-    "TN": "true negatives",
-    "FN": "false negatives",
-}
-
-
-def _uncertainties_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
-    """Draw the mean uncertainties of each group of `protect`, with the intervals of one repeat."""
-    of_attribute = metrics[(metrics["attribute"] == protect) & (metrics["group"] != "")]
-    parts = [part for part in PARTS if f"{part}_uncertainty" in set(of_attribute["metric"])]
-    groups, title = _groups_and_title(of_attribute, title)
-    size = 1.2 + 2.6 * len(parts), 1.4 + 0.35 * len(groups)
-    figure = _new_figure(*size, layout="constrained")
-    for axes, part in zip(figure.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
-        rows = of_attribute[of_attribute["metric"] == f"{part}_uncertainty"].groupby(
-            "group", sort=False
-        )
-        middle = rows[_LIMITS].median()
-        for g, group in enumerate(groups):
-            _intervals(axes, middle.reindex([group]), [g], g, fmt="o")
-        _name_rows(axes, [short(group) if part == parts[0] else "" for group in groups], bins=4)
-        axes.set_xlabel(part)
-    figure.supxlabel("variance, with 95 % interval of one repeat (medians over repeats)")
-    figure.suptitle(title)
-    return figure
-
-
-def individual_fairness_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
-    """Draw individual fairness against the number of neighbours, by group and outcome.
-
-    A row of panels for what is compared, a column for each outcome; means over repeats, with a
-    band of one sd. An outcome that fewer than `FEWEST` rows of a group have is left out.
-    """
-    rows = metrics[(metrics["attribute"] == protect) & metrics["outcome"].notna()]
-    rows = rows[rows["n"] >= FEWEST]
-    names = [f"individual_fairness_{part}" for part in ("prediction", *PARTS)]
-    names = [name for name in names if name in set(rows["metric"])]
-    groups = dict.fromkeys(rows["group"])
-    looks = list(zip(groups, cycle(COLOURS), cycle(LINES), strict=False))
-    figure = _new_figure(2.4 * len(OUTCOMES), 0.8 + 1.9 * len(names), layout="constrained")
-    grid = figure.subplots(len(names), len(OUTCOMES), sharex=True, sharey="row", squeeze=False)
-    for panels, name in zip(grid, names, strict=True):
-        for axes, outcome in zip(panels, OUTCOMES, strict=True):
-            chosen = rows[(rows["metric"] == name) & (rows["outcome"] == outcome)]
-            for group, colour, line in looks:
-                of_group = chosen[chosen["group"] == group]
-                if len(of_group):
-                    curve = of_group.groupby("k")["value"]
-                    _band(axes, curve, color=colour, linestyle=line, label=short(group))
-            axes.grid(alpha=0.3)
-        panels[0].set_ylabel(name.removeprefix("individual_fairness_"))
-    for axes, words in zip(grid[0], OUTCOMES.values(), strict=True):
-        axes.set_title(words, fontsize="medium")
-    lines = {line.get_label(): line for axes in grid[0] for line in axes.lines}
-    figure.legend(
-        lines.values(), lines, title=short(protect), frameon=False, loc="outside right upper"
-    )
-    figure.supxlabel("neighbours (mean, sd over repeats)")
-    figure.suptitle(title)
-    return figure
-
-
-# The figures of a run: name, metric that it needs, and what draws it.
-_OF_A_RUN = (
-    ("reliability", "reliability_mean_score", reliability_figure),
-    ("spread", "spread_predicted", _spread_figure),
-    ("group_rates", "selection_rate", group_rates_figure),
-    ("abstention", "abstention_error_rate", _abstention_figure),
-    ("feature_shift", "feature_shift", _feature_shift_figure),
-    ("consistency", "consistency_sd", _consistency_figure),
-    ("uncertainties", "predictive_uncertainty", _uncertainties_figure),
-    ("individual_fairness", "individual_fairness_prediction", individual_fairness_figure),
-)
-LINES = ("-", "--", ":", "-.", (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
-
-
-Named: TypeAlias = tuple[str, Figure]
-_LETTERS_PER_INCH = 10
-_OBJECTIVES = ("error_rate", "statistical_parity", "equalized_odds")
-
-
-# How a method looks in every panel; two that coincide can both be seen, as markers are hollow.
-Style: TypeAlias = Mapping[str, Any]
-Draw: TypeAlias = Callable[[Axes, pd.DataFrame, Mapping[str, Style]], None]
-
-
-def consistency(metrics: pd.DataFrame) -> Iterator[Named]:
-    """Draw how far individuals' uncertainties move across variants, a box for each method.
-
-    Boxes run from the 25th to the 75th percentile of individuals, whiskers from the 5th to the
-    95th, crosses mark the maximum; grey are the same for fits that differ in their draws alone.
-    """
-    draws = " (grey: draws alone)" if "noise_sd" in set(metrics["metric"]) else ""
-    label = f"sd of an individual's uncertainty across variants{draws}"
-    height = 0.9 + 0.38 * metrics["method"].nunique()
-    yield "", _panels(metrics, _boxes, label, columns=2, height=height, key=False)
-
-
-def spread(metrics: pd.DataFrame) -> Iterator[Named]:
-    """Draw the sd of residuals against mean uncertainty, a figure for each number of groups."""
-    points = metrics[metrics["metric"].isin(["spread_predicted", "spread_empirical"])]
-    for bins, bin_points in points.groupby("bins"):
-        label = f"mean predicted uncertainty, of {bins} groups of like uncertainty"
-        yield f"groups{bins}", _panels(bin_points, _diagram, label, "sd of target - prediction")
-
-
-def abstention(metrics: pd.DataFrame) -> Iterator[Named]:
-    """Draw error and fairness of the rows kept, and the shift of their features, against rates."""
-    curves = metrics[metrics["rate"].notna() & metrics["feature"].isna()]
-    names = {f"abstention_{name}": name.replace("_", " ") for name in _OBJECTIVES}
-    names["mean_feature_shift"] = "mean feature shift"
-    for metric, label in names.items():
-        rows = curves[(curves["metric"] == metric) & (curves["group"] == "")]
-        if len(rows):
-            figure = _panels(rows, _method_curves, "share abstained on", f"{label}, rows kept")
-            yield metric.removeprefix("abstention_"), figure
-    for rate, rows in _feature_shifts(metrics).groupby("rate"):
-        label = f"{SHIFT_LABEL}, abstaining on {rate:.0%}"
-        figure = _panels(rows, _dots, label, columns=2, height=3.6)
-        yield f"feature_shift_rate{rate:g}", figure
-
-
-def _by_group(metrics: pd.DataFrame, metric: str, label: str) -> Iterator[Named]:
-    """Draw a metric of groups at every rate of abstention, a line for each method and group."""
-    rows = metrics[(metrics["metric"] == metric) & metrics["rate"].notna()]
-    rows = rows[rows["group"] != ""]
-    if len(rows):
-        yield "", _panels(rows, _group_curves, "share abstained on, of everyone", label, columns=2)
-
-
-# The error on each group's kept rows, and the share abstained on in each group, against the share
-# abstained on overall.
-group_errors = partial(_by_group, metric="abstention_error_rate", label="error rate, rows kept")
-group_abstention = partial(
-    _by_group, metric="abstention_rate", label="share of the group abstained on"
-)
-
-
-def _panels(
-    metrics: pd.DataFrame,
-    draw: Draw,
-    x_label: str,
-    y_label: str = "",
-    *,
-    columns: int = 3,
-    height: float = 3.2,
-    width: float = 0.0,
-    sharey: bool = False,
-    key: bool = True,
-) -> Figure:
-    """Return a figure with a panel for each data set, and the same style of a method in all.
-
-    Parameters
-    ----------
-    x_label, y_label : of all panels.
-    height, width : of a panel, in inches; as wide as fits on a page by default.
-    key : whether there is a legend of all panels.
-    """
-    methods = list(dict.fromkeys(metrics["method"]))
-    styles = {
-        name: {
-            "color": COLOURS[i % 8],
-            "marker": MARKERS[i % 9],
-            "linestyle": ("-", "--")[i % 2],
-            "markerfacecolor": "none",
-        }
-        for i, name in enumerate(methods)
-    }
-    datasets = list(dict.fromkeys(metrics["dataset"]))
-    columns = min(columns, len(datasets))
-    rows = ceil(len(datasets) / columns)
-    width = width or 9.6 / max(columns, 2)
-    with rc_context({"font.size": 12}):
-        figure = _new_figure(width * columns, height * rows, layout="constrained")
-        grid = figure.subplots(rows, columns, squeeze=False, sharey=sharey)
-        for axes, name in zip(grid.flat, datasets, strict=False):
-            axes.set_title(mathtext(name))
-            draw(axes, metrics[metrics["dataset"] == name], styles)
-        for axes in grid.flat[len(datasets) :]:
-            axes.remove()
-    figure.supxlabel(fill(x_label, int(figure.get_figwidth() * _LETTERS_PER_INCH)))
-    if y_label:
-        figure.supylabel(y_label)
-    if key:
-        _legend(figure)
-    return figure
-
-
-def _legend(figure: Figure) -> None:
-    """Draw one legend for all panels of a figure."""
-    handle_by_label: dict[str, Artist] = {}
-    for axes in figure.axes:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            handle_by_label.setdefault(label.replace("_", " "), handle)
-    columns = 3 if len(figure.axes) > 1 else 2
-    handles = list(handle_by_label.values())
-    figure.legend(
-        handles, list(handle_by_label), loc="outside upper center", ncols=columns, frameon=False
-    )
-
-
-def _boxes(axes: Axes, metrics: pd.DataFrame, styles: Mapping[str, Style]) -> None:
-    """Draw, for each method, boxes of individuals' uncertainties across variants, and of noise."""
-    for name, shift, width in (("noise", 0.25, 0.15), ("consistency", -0.1, 0.4)):
-        for position, (method, style) in enumerate(styles.items()):
-            box = _quantile_box(metrics[metrics["method"] == method], name)
-            if box is None:
-                continue
-            colour = GREY if name == "noise" else style["color"]
-            line = {"color": colour, "linewidth": 1.5}
-            axes.bxp(
-                [box], positions=[position + shift], widths=width, orientation="horizontal",
-                manage_ticks=False, boxprops=line, whiskerprops=line, capprops=line,
-                medianprops=line, flierprops={"marker": "x", "markeredgecolor": colour},
-            )  # fmt: skip
-    _name_rows(axes, [name.replace("_", " ") for name in styles], bins=5)
-
-
-def _diagram(axes: Axes, points: pd.DataFrame, styles: Mapping[str, Style]) -> None:
-    """Draw the sd of residuals against predicted uncertainty, a curve for each method."""
-    top = 0.0
-    many_bins = points["bins"].iloc[0] > 30
-    for method, style in styles.items():
-        means = points[points["method"] == method].groupby(["bin", "metric"])["value"].mean()
-        if means.empty:
-            continue
-        many = {"linestyle": "", "alpha": 0.6} if many_bins else {}
-        x, y = (means.unstack()[f"spread_{side}"] for side in ("predicted", "empirical"))
-        top = float(np.nanmax([top, x.max(), y.max()]))
-        axes.plot(
-            x, y, **{**style, **many}, linewidth=1,
-            markersize=3 if many_bins else 5, label=mathtext(method),
-        )  # fmt: skip
-    axes.plot([0, top], [0, top], color=GREY, linestyle="--", linewidth=1, label="calibrated")
-    axes.set(xlim=(0, None), ylim=(0, None))
-
-
-def _method_curves(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Style]) -> None:
-    """Draw each method's mean over repeats, with a band of one standard deviation."""
-    for method, style in styles.items():
-        curve: Any = rows[rows["method"] == method].groupby("rate")["value"]
-        label = mathtext(method)
-        _band(axes, curve, **style, markersize=5, label=label)
-    axes.set_ylim(0, None)
-
-
-def _group_curves(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Style]) -> None:
-    """Draw curves against the rate of abstention: a line style a group, a colour a method."""
-    lines = dict(zip(dict.fromkeys(rows["group"]), cycle(LINES), strict=False))
-    for group, line in lines.items():
-        group_rows = rows[rows["group"] == group]
-        for method, style in styles.items():
-            means = group_rows[group_rows["method"] == method].groupby("rate")["value"].mean()
-            looks = {**style, "linestyle": line, "markersize": 4}
-            axes.plot(means.index, means, **looks, label=mathtext(method))
-    handles = [Line2D([], [], color="black", linestyle=line) for line in lines.values()]
-    axes.legend(handles, [short(str(group), 22) for group in lines], fontsize=9, frameon=False)
-    axes.set_ylim(0, None)
-
-
-def _dots(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Style]) -> None:
-    """Draw the features that abstention moves most, a dot for each method."""
-    means = rows.groupby(["feature", "method"], sort=False)["value"].mean().unstack()
-    means = means.loc[means.max(axis=1).nlargest(TOP_FEATURES).index]
-    for method, style in styles.items():
-        if method in means:
-            looks = {**style, "linestyle": ""}
-            axes.plot(means[method], range(len(means)), **looks, label=mathtext(method))
-    _name_rows(axes, [short(str(name), 22) for name in means.index], bins=5)
-
-
-UA_SP = "uncertainty_aware_statistical_parity"
-_LEVEL = 0.9
-_COLUMNS = {"coverage": "in 90 %\ninterval", "crps": "CRPS"}
-
-
-def parity(metrics: pd.DataFrame) -> Iterator[tuple[str, Figure]]:
-    """Draw each method's parity as normals and as points, with that of the labels as a line.
-
-    Large sds lower the first without making anything fairer: the share of targets that the 90 %
-    intervals cover and the continuous ranked probability score are printed beside it. Means over
-    repeats, bars and band one sd either way; groups are those of each data set's first attribute.
-    """
-    if UA_SP not in set(metrics["metric"]):
-        return
-    height = 1.2 + 0.28 * metrics["method"].nunique()
-    label = "largest Kolmogorov-Smirnov distance between groups"
-    yield "", _panels(metrics, _panel, label, columns=2, height=height, width=6.4, sharey=True)
-
-
-def _panel(axes: Axes, metrics: pd.DataFrame, styles: Mapping[str, Style]) -> None:
-    """Draw the parity of each method's predictions, as points and as normals."""
-    methods = list(styles)
-    attribute = str(metrics.loc[metrics["metric"] == "label_parity", "attribute"].iloc[0])
-    name = axes.get_title()
-    axes.set_title("")
-    axes.set_title(f"{name}, by {mathtext(attribute)}", loc="left")
-    overall = metrics[(metrics["attribute"] == attribute) & (metrics["group"] == "")]
-    labels = overall.loc[overall["metric"] == "label_parity", "value"]
-    axes.axvline(labels.mean(), color=ORANGE, label="labels")
-    band = labels.mean() + np.array([-1, 1]) * labels.std(ddof=0)
-    axes.axvspan(*band, color=ORANGE, alpha=0.15, linewidth=0)
-    for metric, label, colour, marker, shift in (
-        ("statistical_parity", "predictions as points", GREY, "o", 0.13),
-        (UA_SP, "predictions as normals (UA-SP)", BLUE, "D", -0.13),
-    ):
-        values = overall[overall["metric"] == metric].groupby("method")["value"]
-        mean, sd = values.mean().reindex(methods), values.std().fillna(0).reindex(methods)
-        axes.errorbar(
-            mean, np.arange(len(methods)) + shift, xerr=sd, fmt=marker, color=colour, capsize=2,
-            markerfacecolor="none" if colour == GREY else colour, markersize=5, label=label,
-        )  # fmt: skip
-    _print_scores(axes, metrics, methods)
-    _name_rows(axes, [name.replace("_", " ") for name in methods])
-    axes.set_xlim(-0.02 * axes.get_xlim()[1], None)
-
-
-def _print_scores(axes: Axes, metrics: pd.DataFrame, methods: list[str]) -> None:
-    """Print overall coverage and score to the right of each method."""
-    everyone = metrics[(metrics["attribute"] == "") & metrics["level"].isin([np.nan, _LEVEL])]
-    means = everyone.groupby(["method", "metric"])["value"].mean().unstack().reindex(methods)
-    for i, (metric, name) in enumerate(_COLUMNS.items()):
-        x = 1.13 + 0.14 * i
-        where = axes.get_yaxis_transform()
-        axes.text(x, -0.75, name, transform=where, ha="right", va="bottom", fontsize=9)
-        for y, value in enumerate(means.get(metric, pd.Series(np.nan, methods))):
-            text = "-" if np.isnan(value) else fixed(value)
-            axes.text(x, y, text, transform=where, ha="right", va="center", fontsize=9)
-
-
-DRAWN: Mapping[str, Callable[[pd.DataFrame], Iterator[Named]]] = {
-    "consistency": consistency,
-    "spread": spread,
-    "abstention": abstention,
-    "group_errors": group_errors,
-    "group_abstention": group_abstention,
-    "parity": parity,
-}
 
 
 # The picture of two runs' difference.

@@ -123,7 +123,7 @@ def _sentence(statement: Statement) -> str:
 _MARKS = {FAILS: "large", PASSES: "small", OPEN: "open"}  # the styles of verdicts on pages
 
 
-def gate_table(gate: Gate) -> Table:
+def _gate_table(gate: Gate) -> Table:
     """Return a gate's statements as a table."""
     rows = [
         {
@@ -138,7 +138,7 @@ def gate_table(gate: Gate) -> Table:
 
 def with_gate(document: Document, gate: Gate) -> Document:
     """Return the report of an audit with the gate's verdict before all else, and in its data."""
-    section = Section(f"Gate: {gate.outcome}", [gate_table(gate)], "gate")
+    section = Section(f"Gate: {gate.outcome}", [_gate_table(gate)], "gate")
     data = {**document.data, "gate": gate.data}
     summary = document.summary
     if summary is not None:

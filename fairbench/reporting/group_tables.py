@@ -163,16 +163,17 @@ def named_table(
 
     Parameters
     ----------
-    without : the fields whose columns are left out.
+    without : the fields, or the estimates, whose columns are left out.
     rules : see :class:`Table`.
     values : what the title, the caption and the headings name.
     """
     about = _filled(declared_in("reporting", "tables.toml")[page][name], values)
-    columns = [
-        (tuple(of) if isinstance(of, list) else of, Column(**said))
-        for said in about.pop("columns")
-        if (of := said.pop("of")) not in without
-    ]
+    columns = []
+    for said in about.pop("columns"):
+        of = said.pop("of")
+        first = of[0] if isinstance(of, list) else of
+        if first.partition(".")[0] not in without:
+            columns.append((tuple(of) if isinstance(of, list) else of, Column(**said)))
     return table_of(rows, columns, rules=rules, **about)
 
 

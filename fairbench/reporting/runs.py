@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.errors import UserError, did_you_mean
-from fairbench.core.text import count
+from fairbench.core.text import count, number
 from fairbench.data.dataset import Dataset, Task
 from fairbench.evaluation import summary as summaries
 from fairbench.evaluation import table as long_table
@@ -28,6 +28,7 @@ from fairbench.reporting.group_tables import (
     named_table,
     rows_of,
     sentence_of,
+    sentences_of,
     starts,
     status_of,
     table_of,
@@ -42,14 +43,46 @@ _LEVEL = 0.9  # the level that is shown; if it was not run, the nearest one
 def _set_tables(summary: pd.DataFrame, protect: str) -> Iterator[doc.Table]:
     """Yield the table of coverage and size of label sets, for everyone and each group."""
     rows = _of_people(summary, protect)
-    levels = rows.loc[rows["metric"] == "set_size", "level"]
-    if not len(levels):
-        return
-    level = float(levels.iloc[(levels - _LEVEL).abs().argmin()])
+    level = _level_of(rows, "set_size")
     rows = rows[(rows["level"] == level) & ((rows["group"] != "") | (rows["attribute"] == ""))]
     of_groups = [row for row in rows_of(rows, ["group"]) if "set_size" in row]
     shown = [{**row, "who": row["group"] or "everyone"} for row in of_groups]
-    yield named_table("run", "sets", shown, level=level)
+    if shown:
+        yield named_table("run", "sets", shown, level=level)
+
+
+def _level_of(rows: pd.DataFrame, metric: str) -> float:
+    """Return the level of a metric that is shown, the nearest to the usual one; NaN without any."""
+    levels = rows.loc[rows["metric"] == metric, "level"]
+    return float(levels.iloc[(levels - _LEVEL).abs().argmin()]) if len(levels) else nan
+
+
+_UNCERTAINTY, _CALIBRATION, _COVERAGE = (
+    "predictive_uncertainty", "expected_calibration_error", "coverage",
+)  # fmt: skip
+_UNCERTAINTIES = (_UNCERTAINTY, "epistemic_uncertainty", f"{_UNCERTAINTY}_ratio")
+
+
+def _uncertainties(summary: pd.DataFrame, protect: str) -> Iterator[doc.Table]:
+    """Yield the table of each group's uncertainty, its ratio to the first's, and calibration."""
+    chosen = (summary["variant"] == "") & (summary["attribute"] == protect)
+    rows = summary[chosen & (summary["group"] != "") & summary["outcome"].isna()]
+    metric, statistic = rows["metric"], rows["statistic"]
+    # Sets have a table of their own.
+    level = nan if (metric == "set_size").any() else _level_of(rows, _COVERAGE)
+    shown = metric.isin(_UNCERTAINTIES) & (statistic == long_table.VALUE)
+    # Chance adds more to the calibration error of a smaller group.
+    shown |= (metric == _CALIBRATION) & (statistic == DEBIASED) & (rows["binning"] == "width")
+    shown |= (metric == _COVERAGE) & (statistic == long_table.VALUE) & (rows["level"] == level)
+    groups = [row for row in rows_of(rows[shown], ["group"]) if _UNCERTAINTY in row]
+    if groups:
+        there = {name for row in groups for name in row}
+        parts = {name: name in there for name in (*_UNCERTAINTIES, _CALIBRATION, _COVERAGE)}
+        values = {"reference": groups[0]["group"], "level": level, "protect": protect}
+        without = [name for name, is_there in parts.items() if not is_there]
+        caption = "; ".join(sentences_of("uncertainties", parts, **values))
+        table = [{**row, "status": status_of(row[_UNCERTAINTY])} for row in groups]
+        yield named_table("run", "uncertainties", table, without=without, caption=caption, **values)
 
 
 def _of_people(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
@@ -94,13 +127,13 @@ def document_of(run: Run) -> doc.Document:
     """
     unlike = unlike_everyone_else(run.all_metrics())
     try:
-        meaning = labels_in_words(run.people())
+        meaning = _labels_in_words(run.people())
     except UserError:
         meaning = ""
     return run_document(run.summary(), run.name, run.protect, unlike, meaning=meaning)
 
 
-def labels_in_words(about: Dataset) -> str:
+def _labels_in_words(about: Dataset) -> str:
     """Return what the labels of a data set mean, and what a selection rate is a share of."""
     if about.task is Task.REGRESSION:
         return sentence_of("run", "target", name=about.target_name)
@@ -150,7 +183,7 @@ def run_document(
     )
     blocks: list[doc.Block] = [doc.Paragraph(meaning)] if meaning else []
     blocks.append(table)
-    for tables in (_classes, _set_tables, _pooled_groups_table):
+    for tables in (_uncertainties, _classes, _set_tables, _pooled_groups_table):
         blocks += tables(summary, protect)
     if unlike is not None and len(unlike):
         blocks.append(_unlike(unlike))
@@ -179,8 +212,11 @@ def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[doc.Ta
         if POOLED in row
     ]
     if rows:
-        rules = starts([row["label"] for row in rows]) - {0}
-        yield named_table("run", "pooled", rows, rules=rules, protect=protect)
+        labels = [row["label"] for row in rows]
+        pooled = pd.Series([row[POOLED]["mean"] for row in rows]).groupby(labels, sort=False)
+        gaps = [f"{label} {number(gap)}" for label, gap in (pooled.max() - pooled.min()).items()]
+        values = {"protect": protect, "gaps": ", ".join(gaps)}
+        yield named_table("run", "pooled", rows, rules=starts(labels) - {0}, **values)
 
 
 _MOST_UNLIKE = 8  # groups that are shown
@@ -335,8 +371,10 @@ _FACTS = (
 )
 
 
-def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -> doc.Table:
-    """Return a row for each run, named by how it differs, sorted by data set and then by error.
+def runs_document(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -> doc.Document:
+    """Return the table of several runs as a document, sorted by data set and then by error.
+
+    A run is named by how it differs from the others.
 
     Parameters
     ----------
@@ -386,7 +424,8 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
     if _has_means_of_gaps(every):
         caption += "; a gap is the mean of all splits' gaps, not the gap of mean rates as in choose"
     rules = starts([row["data"] for row in rows]) - {0}
-    return table_of(rows, columns, caption=caption, rules=rules, most=most)
+    table = table_of(rows, columns, caption=caption, rules=rules, most=most)
+    return doc.Document(f"{len(runs)} runs of {runs.folder}", [doc.Section("", [table])])
 
 
 def _check(metrics: Sequence[str], of_runs: Iterable[pd.DataFrame]) -> None:
@@ -411,12 +450,6 @@ def _meanings(tasks: Iterable[str]) -> str:
         )
         parts.append(f"{_OF.get(task, '')}{', '.join(meanings)}")
     return "; ".join([*parts, ""])
-
-
-def runs_document(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -> doc.Document:
-    """Return the table of several runs as a document."""
-    title = f"{len(runs)} runs of {runs.folder}"
-    return doc.Document(title, [doc.Section("", [runs_table(runs, metrics, most=most)])])
 
 
 def tidy(runs: Catalogue, metrics: Sequence[str] = ()) -> pd.DataFrame:

@@ -32,7 +32,8 @@ from fairbench.experiments.configuration import Presets
 from fairbench.experiments.pipeline import PlannedRun
 from fairbench.metrics.uncertainty import feature_shift, keep_weights
 from fairbench.reporting.charts import BLUE, COLOURS, GREY
-from fairbench.reporting.figures import SHIFT_LABEL, short
+from fairbench.reporting.figures import short
+from fairbench.reporting.panels import SHIFT_LABEL
 
 END = 4.0  # both densities are drawn on [-4, 4]
 LEVEL = 0.9  # of the interval that is drawn; [-2, 2] holds nine tenths of either

@@ -13,7 +13,8 @@ from fairbench.reporting.charts import COLOURS, Panel, Series, chart
 from fairbench.reporting.document.model import Document
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.document.writing import to_html
-from fairbench.reporting.page.tables import MOST_DRAWN, _method_styles
+from fairbench.reporting.page.tables import MOST_DRAWN
+from fairbench.reporting.panels import method_styles
 from tests.audits.tables import parse, predictions
 
 # Machado, Oliveira and Fernandes 2009, full severity, of linear RGB.
@@ -71,7 +72,7 @@ def looks(svg):
 
 
 def test_in_black_and_white_no_two_methods_look_alike():
-    styles = _method_styles([f"m{i}" for i in range(MOST_DRAWN)])
+    styles = method_styles([f"m{i}" for i in range(MOST_DRAWN)])
     series = [Series(name, [0, 1], [0, 1], **style) for name, style in styles.items()]
     *_, key = chart([Panel(series, "x", "y")], key=series)
     result = looks(key)

@@ -4,12 +4,10 @@ import io
 import re
 
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib.image import imread
 
 from fairbench.reporting.charts import forest, png_of
-from fairbench.reporting.page.tables import _abstention_charts
 
 
 def dark(image):
@@ -69,15 +67,3 @@ def test_a_forest_shades_its_band_and_names_its_end():
     assert float(width) == pytest.approx((374 - 12) / 4)
     assert ">0.1</text>" in svg
     assert "<rect" not in forest("t", [[("sex", 0.1, 0.05, 0.2)]], span=(0, 1))
-
-
-def test_a_share_at_which_a_metric_is_undefined_has_no_point():
-    rates = (0.0, 0.25, 0.5)
-    rows = [
-        {"metric": "abstention_error_rate", "method": "ensemble", "rate": rate, "value": value}
-        for rate, value in zip(rates, (0.2, 0.1, np.nan), strict=True)
-    ]
-    curves = pd.DataFrame(rows).assign(feature=None, group="")
-    drawn = _abstention_charts(curves)
-    assert drawn == _abstention_charts(curves.dropna(subset="value"))
-    assert drawn != _abstention_charts(curves.fillna({"value": 0}))

@@ -1,69 +1,43 @@
-"""Figures of a run: labelled axes, and points that are the metrics'."""
-
-from dataclasses import replace
+"""Figures of panels: matplotlib draws every series, and what has no room is cut."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench import Evaluator
-from fairbench.core.arrays import rng
-from fairbench.evaluation.table import MetricTable
-from fairbench.evaluation.uncertainties import evaluate_consistency
-from fairbench.reporting.figures import figures
-from tests.evaluation.labelled import labelled
+from fairbench.reporting.charts import chart, key_of
+from fairbench.reporting.figures import DRAWN, figures
+from fairbench.reporting.panels import OF_METHODS, method_styles
+from tests.reporting.test_panels import METHODS, evaluated
 
-EVALUATOR = Evaluator(draws=100, bins=4, spread_groups=(3, 5), feature_shift_rates=(0.1, 0.5))
 TITLE = "simulated, xgboost"
-
-
-def one_repeat(seed):
-    draw, n = np.random.default_rng(seed), 200
-    score = draw.random(n)
-    data = labelled(
-        draw.random(n) < score, draw.choice(["a", "b"], n),
-        prediction=score > 0.5, score=score, uncertainty=np.sqrt(score * (1 - score)),
-    )  # fmt: skip
-    names = [f"feature {i}" for i in range(12)]
-    features = pd.DataFrame(draw.normal(size=(n, 12)), columns=names)
-    table = EVALUATOR.table(replace(data, features=features), [rng(seed, "posterior")]).frame()
-    spread = MetricTable()
-    uncertainty = {f"max_depth={i}": draw.random(50) for i in range(3)}
-    uncertainty |= {f"replicate={i}": draw.random(50) / 4 for i in (1, 2)}
-    evaluate_consistency(spread, uncertainty)
-    return pd.concat([table, spread.frame()]).assign(repeat=seed, fold=0, variant="")
 
 
 @pytest.fixture(scope="module")
 def metrics():
-    return pd.concat([one_repeat(seed) for seed in range(3)], ignore_index=True)
+    """Return the metrics of two methods on a data set, and of three on another."""
+    one = pd.concat([evaluated(method, repeat) for method in METHODS for repeat in (0, 1)])
+    first = one[one["method"] != "third"].assign(dataset="first")
+    return pd.concat([first, one.assign(dataset="second")], ignore_index=True)
 
 
 @pytest.fixture(scope="module")
 def drawn(metrics):
-    return dict(figures(metrics, TITLE, "g"))
+    own = metrics[(metrics["method"] == "third") & (metrics["dataset"] == "second")]
+    return dict(figures(own, TITLE, "g"))
 
 
-def line(axes, label):
-    (result,) = [line for line in axes.lines if line.get_label() == label]
-    return np.array(result.get_xdata()), np.array(result.get_ydata())
+@pytest.fixture(scope="module")
+def of_methods(metrics):
+    return {
+        f"{kind}:{name}": figure for kind, draw in DRAWN.items() for name, figure in draw(metrics)
+    }
 
 
-def values(metrics, name, **where):
-    rows = metrics[metrics["metric"] == name]
-    for column, value in where.items():
-        rows = rows[rows[column] == value]
-    return rows
-
-
-def test_every_figure_the_metrics_allow_is_drawn(drawn):
+def test_every_figure_the_metrics_allow_is_drawn(metrics, drawn):
     assert list(drawn) == [
         "reliability", "spread", "group_rates", "abstention", "feature_shift", "consistency",
-        "uncertainties",
+        "uncertainties", "individual_fairness",
     ]  # fmt: skip
-
-
-def test_figures_of_fewer_metrics_are_fewer(metrics):
     few = metrics[metrics["metric"].isin(["selection_rate", "error_rate"])]
     assert [name for name, _ in figures(few, TITLE, "g")] == ["group_rates"]
     assert list(figures(metrics[metrics["metric"] == "nll"], TITLE, "g")) == []
@@ -71,101 +45,73 @@ def test_figures_of_fewer_metrics_are_fewer(metrics):
 
 def test_axes_are_labelled_and_figures_titled(drawn):
     for name, figure in drawn.items():
-        titles = [axes.get_title() for axes in figure.axes]
-        assert TITLE in [*titles, figure.get_suptitle()], name
+        (legend,) = figure.legends
+        assert legend.get_title().get_text() == TITLE, name
         for axes in figure.axes:
-            ticks = [tick.get_text() for tick in axes.get_xticklabels()]
-            assert axes.get_xlabel() or any(ticks), name
-            named = axes.get_ylabel() or axes.get_yticklabels()[0].get_text()
-            assert named, name
+            assert axes.get_xlabel() or figure.get_supxlabel(), name
+            named = axes.get_ylabel() or figure.get_supylabel()
+            assert named or axes.get_yticklabels()[0].get_text(), name
         figure.canvas.draw()
 
 
-@pytest.mark.parametrize(
-    ("figure", "x", "y", "bins"),
-    [
-        ("reliability", "reliability_mean_score", "reliability_base_rate", 4),
-        ("spread", "spread_predicted", "spread_empirical", 3),
-    ],
-)
-def test_points_are_the_metrics_and_their_means_over_repeats(metrics, drawn, figure, x, y, bins):
-    (axes,) = drawn[figure].axes
-    sides = [values(metrics, name) for name in (x, y)]
-    sides = [rows[rows["bins"] == bins] for rows in sides]
-    points = set(zip(*(rows["value"] for rows in sides), strict=True))
-    assert set(zip(*line(axes, "one repeat"), strict=True)) == points
-    means = [rows.groupby("bin")["value"].mean().to_numpy() for rows in sides]
-    order = np.argsort(means[0])
-    for result, expected in zip(line(axes, "mean of repeats"), means, strict=True):
-        np.testing.assert_allclose(result, expected[order])
+@pytest.mark.thorough
+def test_every_figure_of_methods_has_a_panel_for_each_data_set(of_methods):
+    assert list(of_methods) == [
+        "consistency:", "spread:groups3", "spread:groups40", "abstention:error_rate",
+        "abstention:statistical_parity", "abstention:equalized_odds",
+        "abstention:mean_feature_shift", "abstention:feature_shift_rate0.2",
+        "abstention:feature_shift_rate0.5", "group_errors:", "group_abstention:",
+    ]  # fmt: skip
+    for name, figure in of_methods.items():
+        assert [axes.get_title() for axes in figure.axes] == ["first", "second"], name
 
 
-def test_group_rates_are_medians_over_repeats_with_their_intervals(metrics, drawn):
-    (axes,) = drawn["group_rates"].axes
-    names = ("selection_rate", "true_positive_rate", "false_positive_rate", "error_rate")
-    assert [tick.get_text() for tick in axes.get_yticklabels()] == [
-        name.replace("_", " ") for name in names
-    ]
-    assert [container.get_label() for container in axes.containers] == ["a", "b"]
-    for container, group in zip(axes.containers, "ab", strict=True):
-        rows = [values(metrics, name, group=group, attribute="g") for name in names]
-        np.testing.assert_allclose(
-            container.lines[0].get_xdata().astype(float), [row["value"].median() for row in rows]
-        )
-        (bars,) = container.lines[2]
-        for segment, row in zip(bars.get_segments(), rows, strict=True):
-            ends = row[["lower", "upper"]].median()
-            np.testing.assert_allclose(segment[:, 0], ends)
+def test_the_legend_names_methods_that_only_some_panels_have(of_methods):
+    for name in ("spread:groups3", "abstention:error_rate", "abstention:feature_shift_rate0.5"):
+        (legend,) = of_methods[name].legends
+        labels = {text.get_text() for text in legend.get_texts()} - {"calibrated"}
+        assert labels == {"one method", "another", "third"}
 
 
-def test_abstention_curves_are_means_over_repeats(metrics, drawn):
-    left, right = drawn["abstention"].axes
-    rates = list(EVALUATOR.abstention_rates)
-    for axes, label, metric, group in (
-        (left, "error rate", "abstention_error_rate", ""),
-        (left, "statistical parity", "abstention_statistical_parity", ""),
-        (left, "equalized odds", "abstention_equalized_odds", ""),
-        (right, "a", "abstention_rate", "a"),
-        (right, "b", "abstention_rate", "b"),
-    ):
-        x, y = line(axes, label)
-        np.testing.assert_allclose(x, rates)
-        rows = values(metrics, metric, group=group)
-        expected = [rows[rows["rate"] == rate]["value"].mean() for rate in rates]
-        np.testing.assert_allclose(y, expected)
+def test_what_a_panel_has_is_drawn_by_matplotlib_and_as_svg(metrics, of_methods):
+    second = metrics[metrics["dataset"] == "second"]
+    for kind in ("abstention", "spread", "consistency"):
+        for name, panel in OF_METHODS[kind](second, method_styles(METHODS)):
+            axes = of_methods[f"{kind}:{name}"].axes[-1]
+            for line, one in zip(axes.lines, panel.series, strict=True):
+                np.testing.assert_array_equal(line.get_xydata().T, [one.x, one.y])
+                assert (line.get_linestyle() == "None") == (not one.lined)
+            bands = [one for one in panel.series if one.band is not None]
+            boxes = [one for one in panel.series if one.outline is not None]
+            assert (len(axes.collections), len(axes.patches)) == (len(bands), len(boxes))
+            drawing, *keys = chart([panel], key=key_of([panel]))
+            marks = sum(np.isfinite(np.array(one.x)).sum() for one in panel.series if one.marked)
+            assert drawing.count("<title>") == marks
+            assert drawing.count('opacity=".12"') == len(bands)
+            for word in {one.name.replace("_", " ") for one in panel.series}:
+                assert word in "".join(keys)
+            labels = [text.get_text() for text in axes.get_yticklabels()]
+            if len(panel.names):
+                assert labels[0].split("…")[0] in panel.names[0]
+                assert max(map(len, labels)) <= 28
 
 
-def test_boxes_of_consistency_and_noise_are_the_quantiles(metrics, drawn):
-    (axes,) = drawn["consistency"].axes
-    labels = [tick.get_text() for tick in axes.get_xticklabels()]
-    assert labels == ["across variants", "across draws alone"]
-    medians = [line for line in axes.lines if line.get_color() == "#D55E00"]
-    crosses = [line for line in axes.lines if line.get_marker() == "x"]
-    for name, median, cross in zip(("consistency", "noise"), medians, crosses, strict=True):
-        sds = values(metrics, f"{name}_sd")
-        half = sds[sds["quantile"] == 0.5]["value"].mean()
-        np.testing.assert_allclose(median.get_ydata(), half)
-        top = values(metrics, f"{name}_max_sd")["value"].mean()
-        np.testing.assert_allclose(cross.get_ydata(), [top])
-
-
-def test_bars_are_the_ten_features_that_move_most_at_the_highest_rate(metrics, drawn):
-    (axes,) = drawn["feature_shift"].axes
-    rows = values(metrics, "feature_shift")
-    rows = rows[rows["rate"] == 0.5]
-    means = rows.groupby("feature", observed=True)["value"].mean()
-    expected = means.sort_values(ascending=False)[:10]
-    assert [tick.get_text() for tick in axes.get_yticklabels()] == list(expected.index)
-    np.testing.assert_allclose([bar.get_width() for bar in axes.patches], expected)
+@pytest.mark.thorough
+def test_labels_fit_a_single_panel(metrics):
+    for kind, draw in DRAWN.items():
+        for name, figure in draw(metrics[metrics["dataset"] == "first"]):
+            figure.canvas.draw()
+            label = figure.texts[0].get_window_extent()
+            assert label.x0 >= 0, (kind, name)
+            assert label.x1 <= figure.bbox.x1, (kind, name)
 
 
 def test_variants_are_not_drawn(metrics, drawn):
-    varied = metrics.assign(value=metrics["value"] / 2, variant="max_depth=5")
-    both = pd.concat([varied, metrics], ignore_index=True)
-    again = dict(figures(both, TITLE, "g"))
+    own = metrics[(metrics["method"] == "third") & (metrics["dataset"] == "second")]
+    varied = own.assign(value=own["value"] / 2, variant="max_depth=5")
+    again = dict(figures(pd.concat([varied, own], ignore_index=True), TITLE, "g"))
     assert list(again) == list(drawn)
     for name, figure in drawn.items():
         for axes, other in zip(figure.axes, again[name].axes, strict=True):
-            assert len(axes.lines) == len(other.lines)
             for one, two in zip(axes.lines, other.lines, strict=True):
                 np.testing.assert_array_equal(one.get_xydata(), two.get_xydata())

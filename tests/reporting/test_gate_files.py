@@ -11,7 +11,8 @@ import pytest
 import fairbench
 from fairbench.core import VERSION
 from fairbench.core.text import visible
-from fairbench.reporting.gate_files import gate_table, to_junit, to_sarif
+from fairbench.reporting.document.model import Document
+from fairbench.reporting.gate_files import to_junit, to_sarif, with_gate
 
 # What the schema of SARIF 2.1.0 (OASIS, 27 March 2020) requires of the parts that are written.
 TEXT = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}}
@@ -148,6 +149,6 @@ def test_where_a_pass_is_required_what_is_open_is_a_failure_in_every_form(gate):
 
 
 def test_the_table_of_a_page_has_every_statement(gate):
-    table = gate_table(gate)
+    (table,) = with_gate(Document("an audit", []), gate).tables
     verdicts = [row[5].value for row in table.rows]
     assert verdicts == ["fails", "open", "passes"]

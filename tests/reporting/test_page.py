@@ -14,7 +14,7 @@ from fairbench.components.papers.engine.matching import paper_tables
 from fairbench.core.errors import UserError
 from fairbench.evaluation.summary import summarise
 from fairbench.experiments.configuration import IDENTITY, Presets, identity_of, options_of
-from fairbench.reporting.page.tables import UNRANKED, blocks, metric_tables, read_blocks
+from fairbench.reporting.page.tables import UNRANKED, blocks, metric_tables, read
 from fairbench.reporting.page.write import write_report
 from fairbench.results.catalogue import Catalogue
 from tests.correlated import probability_better
@@ -65,12 +65,11 @@ def block(results):
 
 
 def measured_blocks(results):
-    return [block for together in read_blocks(blocks(Catalogue(results))) for block in together]
+    return [read(block) for block in blocks(Catalogue(results))]
 
 
 def tables_of(block):
-    (tables,) = metric_tables([block])
-    return {table.key: table for table in tables}
+    return {table.key: table for table in metric_tables(block)}
 
 
 class Reader(HTMLParser):

@@ -16,12 +16,11 @@ from fairbench.reporting.document.writing import to_html
 from fairbench.reporting.page import tables as choice
 from fairbench.reporting.page.tables import (
     DRAWS,
+    _confusion_counts,
+    _contenders,
     blocks,
     compare_block,
-    confusion_counts,
-    contenders,
-    pairs_section,
-    read_blocks,
+    read,
 )
 from fairbench.reporting.page.tables import test_share as share_of
 from fairbench.reporting.page.write import write_report
@@ -48,19 +47,14 @@ def results(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def of_blocks(results):
-    return {
-        block.name: block
-        for together in read_blocks(blocks(Catalogue(results)))
-        for block in together
-    }
+    return {block.name: read(block) for block in blocks(Catalogue(results))}
 
 
 def compared(block, results):
     """Return the comparison of a block, its table, and what was left out."""
-    result, left_out = compare_block(block)
-    section = pairs_section(result, block.arms)
+    section, left_out = compare_block(block)
     (table,) = Document("", [section]).tables
-    return result, table, left_out
+    return section, table, left_out
 
 
 @pytest.fixture(scope="module")
@@ -72,12 +66,12 @@ def page(results):
 
 @pytest.mark.thorough
 def test_pairs_and_ranks_are_those_of_the_stored_runs_compared(results, of_blocks):
-    result, table, left_out = compared(of_blocks["simulated-1"], results)
+    _, table, left_out = compared(of_blocks["simulated-1"], results)
     assert not left_out
-    assert len(table.rows) == result.available == 3
+    assert len(table.rows) == 3
     ids = [row[2].link.removeprefix("#run-") for row in table.rows]
     runs = [load_predictions(Run(results / "runs" / id_)) for id_ in ids]
-    settings = Settings(("accuracy", result.gap), (0.01, 0.01), draws=DRAWS)
+    settings = Settings(("accuracy", "equal_opportunity"), (0.01, 0.01), draws=DRAWS)
     expected = every_pair(runs, settings).outperforms
     shown = np.array([[c.value for c in row[5:]] for row in table.rows], float)
     # Draws differ with the order of a pair: eight standard errors of a probability of one half.
@@ -111,16 +105,16 @@ def test_there_is_one_section_for_the_one_block_that_can_be_compared(page, of_bl
     assert "Which one is better?" in section
     assert "differences up to 0.01 do not matter" in section
     assert "gap in true positive rate" in section
-    assert contenders(of_blocks["simulated-2"]) is None
-    assert contenders(of_blocks["simulated_regression"]) is None
+    assert _contenders(of_blocks["simulated-2"]) is None
+    assert _contenders(of_blocks["simulated_regression"]) is None
 
 
 def test_few_are_compared_and_the_page_says_so(results, of_blocks, monkeypatch):
     monkeypatch.setattr(choice, "MOST", 2)
     block = of_blocks["simulated-1"]
-    result, table, _ = compared(block, results)
-    assert (len(table.rows), result.available) == (2, 3)
-    text = to_html(Document("", [pairs_section(result, block.arms)]))
+    section, table, _ = compared(block, results)
+    assert len(table.rows) == 2
+    text = to_html(Document("", [section]))
     assert "Shown are the 2 of 3 runs" in text
 
 
@@ -132,12 +126,12 @@ def test_the_first_are_those_that_fewest_outperform(of_blocks):
         for id_, value in zip(block.arms, values, strict=True):
             metrics.loc[(metrics["run"] == id_) & (metrics["metric"] == name), "value"] = value
     best, fair, third = block.arms
-    accuracy, *_ = contenders(replace(block, metrics=metrics))
-    assert list(accuracy) == [best, fair, third]  # the third is outperformed by the second
+    means, *_ = _contenders(replace(block, metrics=metrics))
+    assert list(means) == [best, fair, third]  # the third is outperformed by the second
     lost = (metrics["metric"] == "equal_opportunity") & (metrics["run"] == fair)
     lost &= metrics["repeat"] == 1
     undefined = metrics.assign(value=metrics["value"].where(~lost))
-    assert contenders(replace(block, metrics=undefined))[2] == "statistical_parity"
+    assert _contenders(replace(block, metrics=undefined))[1] == "statistical_parity"
 
 
 def test_runs_that_cannot_be_read_are_left_out_with_the_reason(results, of_blocks):
@@ -147,10 +141,10 @@ def test_runs_that_cannot_be_read_are_left_out_with_the_reason(results, of_block
     content = path.read_bytes()
     try:
         path.write_bytes(b"damaged")
-        result, table, (reason,) = compared(block, results)
+        _, table, (reason,) = compared(block, results)
     finally:
         path.write_bytes(content)
-    assert lost not in result.ids
+    assert lost not in {row[2].link.removeprefix("#run-") for row in table.rows}
     assert len(table.rows) == 2
     assert f"{lost}/predictions.parquet is missing or damaged" in reason
 
@@ -158,7 +152,7 @@ def test_runs_that_cannot_be_read_are_left_out_with_the_reason(results, of_block
 def test_counts_from_metrics_are_those_of_the_predictions(results, of_blocks):
     block = of_blocks["simulated-1"]
     texts = dict.fromkeys(("metric", "attribute", "group"), str)
-    counts = dict(confusion_counts(block.metrics.astype(texts), block.protect))
+    counts = dict(_confusion_counts(block.metrics.astype(texts), block.protect))
     share = share_of(block.metrics)
     for id_ in block.arms:
         run = load_predictions(Run(results / "runs" / id_))
@@ -173,6 +167,6 @@ def test_a_run_without_predictions_has_no_counts(of_blocks):
     lost = next(iter(block.arms))
     invalid = (metrics["run"] == lost) & (metrics["repeat"] == 0)
     metrics["value"] = metrics["value"].where(~invalid)
-    result = dict(confusion_counts(metrics, block.protect))
+    result = dict(_confusion_counts(metrics, block.protect))
     assert lost not in result
     assert len(result) == len(block.runs) - 1

@@ -27,14 +27,14 @@ from fairbench.evaluation.table import values_of
 from fairbench.experiments.configuration import full_name
 from fairbench.experiments.execute import carry_out
 from fairbench.metrics.registry import label as metric_label
-from fairbench.reporting.charts import file_of, outline_of, png_of, tradeoff_chart
+from fairbench.reporting.charts import _outline_of, file_of, png_of, tradeoff_chart
 from fairbench.reporting.document.model import Paragraph, Table
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.runs import (
+    _labels_in_words,
     headline,
-    labels_in_words,
     run_document,
-    runs_table,
+    runs_document,
     tidy,
     tradeoff_document,
 )
@@ -141,7 +141,7 @@ def test_a_row_shows_mean_sd_interval_and_rows():
 def test_the_table_begins_with_what_labels_and_selected_mean(task, facts, expected):
     unknown = {"positive_label": "", "favourable": None, "classes": (), "ordered": False}
     about = SimpleNamespace(task=task, target_name="grade", **{**unknown, **facts})
-    meaning = labels_in_words(about)
+    meaning = _labels_in_words(about)
     assert meaning == expected
     document = run_document(summarise(metrics_of()), "a run", "sex", meaning=meaning)
     assert document.sections[0].blocks[0] == Paragraph(expected)
@@ -283,6 +283,52 @@ def test_every_cell_of_the_classes_is_that_of_its_title():
             assert cell == row.mean
 
 
+def evaluated_by_sex(task, n=400):
+    """Return the summary of predictions that are twice as uncertain of one group as of another."""
+    draw = np.random.default_rng(0)
+    women = draw.random(n) < 0.5
+    if task == "regression":
+        sd = np.where(women, 2.0, 1.0) * draw.uniform(0.95, 1.05, n)
+        given = {"target": draw.normal(0, sd), "prediction": np.zeros(n), "sd": sd}
+    else:
+        score = np.where(women, 0.5, 0.25) * draw.uniform(0.95, 1.05, n)
+        given = {"target": draw.random(n) < score, "prediction": score > 0.4, "score": score}
+    labels = np.where(women, "women", "men")
+    metrics = evaluate(**given, task=task, sensitive_features={"sex": labels})
+    return summarise(metrics.assign(**COLUMNS))
+
+
+@pytest.mark.parametrize(
+    ("task", "uncertainty", "calibration", "statistic"),
+    [
+        ("binary", {"men": 0.375, "women": 0.5}, "expected_calibration_error", "debiased"),
+        ("regression", {"men": 1, "women": 4}, "coverage", "value"),
+    ],
+)
+def test_a_run_shows_how_uncertain_it_is_of_each_group_and_how_well_calibrated(
+    task, uncertainty, calibration, statistic
+):
+    summary = evaluated_by_sex(task)
+    table = table_of(run_document(summary, "a run", "sex"), "uncertainty of each group of sex")
+    titles = [column.title for column in table.columns]
+    shown = calibration.removeprefix("expected_").replace("_", " ")
+    assert titles == [
+        *("group", "uncertainty", "95 % interval", "ratio", "95 % interval"),
+        *(shown, "95 % interval", "rows", "status"),
+    ]
+    own = summary[(summary["metric"] == calibration) & (summary["statistic"] == statistic)]
+    own = own[(own["level"].fillna(0.9) == 0.9) & (own["binning"] != "mass")]
+    for group, value, ends, ratio, of_ratio, error, of_error, rows, status in table.rows:
+        assert value == pytest.approx(uncertainty[group], rel=0.02)
+        assert ends[0] <= value <= ends[1]
+        (expected,) = own[(own["group"] == group)].itertuples()
+        assert (error, *of_error) == (expected.mean, expected.lower, expected.upper)
+        assert (rows, status) == (expected.n, "")
+        assert (ratio is None) == (of_ratio is None) == (group == "men")
+    assert table.rows[1][3] == pytest.approx(uncertainty["women"] / uncertainty["men"], rel=0.02)
+    assert "ratio: over the uncertainty of men" in table.caption
+
+
 def test_of_many_groups_unlike_everyone_else_the_surest_are_shown():
     unlike = pd.DataFrame(
         {
@@ -335,6 +381,10 @@ def test_what_chance_adds_to_a_gap_of_many_groups_stands_beside_it():
     assert gap[2] > 0.2 and gap[3] < 0.6 * gap[2]
     assert {row[3] for row in table.rows if not row[0].startswith("gap")} == {None}
     assert "debiased: the gap less what chance adds" in table.caption
+    pooled = table_of(document, "groups of sex, estimated together").caption
+    rates = dict(re.findall(r"(selection rate|error rate) (\d\.\d{3})", pooled))
+    assert set(rates) == {"selection rate", "error rate"}
+    assert float(rates["selection rate"]) < 0.5 * gap[3]
     two = run_document(summarise(metrics_of()), "alike", "sex").tables[0]
     assert "debiased" not in [column.title for column in two.columns]
 
@@ -468,7 +518,7 @@ def test_what_is_not_there_is_refused(swept, capsys, words, message):
 
 
 def test_rows_are_ordered_by_error_within_a_data_set(runs):
-    table = runs_table(runs)
+    (table,) = runs_document(runs).tables
     errors = [row[2] for row in table.rows]
     assert errors == sorted(errors)
     assert not table.rules
@@ -645,7 +695,7 @@ def test_an_ellipse_holds_95_percent_of_its_normal():
     row = rows("equalized_odds").iloc[0]
     covariance = [[row.error_variance, row.covariance], [row.covariance, row.gap_variance]]
     draws = np.random.default_rng(0).multivariate_normal([row.error, row.gap], covariance, 20000)
-    inside = Path(outline_of(row)).contains_points(draws)
+    inside = Path(_outline_of(row)).contains_points(draws)
     assert inside.mean() == pytest.approx(0.95, abs=0.007)
 
 

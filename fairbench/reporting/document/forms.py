@@ -88,7 +88,7 @@ def _markdown_block(block: doc.Block, level: int) -> Iterator[str]:
         case doc.Paragraph():
             yield markdown_paragraph(doc.plain(block.text))
         case doc.Items():
-            yield "\n".join(f"- {markdown_paragraph(doc.plain(item))}" for item in block.shown)
+            yield "\n".join(f"- {markdown_paragraph(doc.plain(item))}" for item in block.items)
         case doc.Definitions():
             yield "\n".join(
                 f"- {markdown_strong(t)}: {markdown(doc.plain(x))}" for t, x in block.items
@@ -155,7 +155,7 @@ def _latex_block(block: doc.Block, level: int) -> Iterator[str]:
         case doc.Paragraph():
             yield _tex(block.text)
         case doc.Items():
-            lines = [rf"\item {_tex(item)}" for item in block.shown]
+            lines = [rf"\item {_tex(item)}" for item in block.items]
             if lines:
                 yield "\n".join([r"\begin{itemize}", *lines, r"\end{itemize}"])
         case doc.Definitions():
@@ -300,7 +300,7 @@ def _json_value(value: Any) -> Any:
 _WIDE = 90  # letters in a row; wider tables get landscape pages
 _MARGIN, _SMALL, _TINY = 1.8, 8.0, 6.5  # centimetres, points, points
 _WIDEST, _LETTER = 34, 0.2  # letters of a column, centimetres
-_PICTURE, _DRAWING, _GAP, _HIGHEST = 15.0, 8.4, 0.6, 12.5  # centimetres
+_DRAWING, _GAP, _HIGHEST = 8.4, 0.6, 12.5  # centimetres
 
 
 def to_word(document: doc.Document) -> bytes:
@@ -397,7 +397,7 @@ def _word_block(file: Any, block: doc.Block, level: int) -> None:
         case doc.Paragraph():
             _paragraph(file, doc.plain(block.text), bold=block.style == "warning")
         case doc.Items():
-            for item in block.shown:
+            for item in block.items:
                 _paragraph(file, doc.plain(item), style="List Bullet")
         case doc.Definitions():
             for term, text in block.items:
@@ -420,7 +420,7 @@ def _figure(file: Any, figure: doc.Figure) -> None:
         return
     text_run = file.add_paragraph().add_run()
     for picture in pictures:
-        _picture(text_run, figure, picture, _PICTURE if figure.png else _DRAWING)
+        _picture(text_run, figure, picture, _DRAWING)
     _paragraph(file, f"Figure: {caption}", style="Caption")
 
 
@@ -443,7 +443,7 @@ def _gallery(file: Any, figures: Sequence[doc.Figure]) -> None:
 def _pictures(figure: doc.Figure) -> list[bytes]:
     """Return the pictures of a figure; none if its drawings cannot be drawn on this machine."""
     try:
-        return [figure.png] if figure.png else [png_of(drawing) for drawing in figure.drawings]
+        return [png_of(drawing) for drawing in figure.drawings]
     except ValueError:
         return []
 

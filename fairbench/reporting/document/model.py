@@ -36,11 +36,10 @@ Kind: TypeAlias = Literal[
 Align: TypeAlias = Literal["left", "right"]
 
 
-@dataclass(frozen=True)
-class Code:
+class Code(str):
     """A piece of text that is typed or printed as it is."""
 
-    text: str
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class Mark:
     style: str = ""
 
 
-Inline: TypeAlias = str | Code | Link | Mark
+Inline: TypeAlias = str | Link | Mark  # a str may be a Code
 Text: TypeAlias = str | tuple[Inline, ...]
 Tags: TypeAlias = Mapping[str, str]  # name of a filter -> value of the tagged element
 
@@ -195,15 +194,9 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Items:
-    """A list of sentences; `nothing` is shown instead if it is empty."""
+    """A list of sentences."""
 
     items: Sequence[Text]
-    nothing: str = ""
-
-    @property
-    def shown(self) -> Sequence[Text]:
-        """The sentences, or what is shown in their place."""
-        return self.items or ([self.nothing] if self.nothing else [])
 
 
 @dataclass(frozen=True)
@@ -222,7 +215,7 @@ class Commands:
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """A picture, as SVG text or the bytes of a PNG; its title says what there is to see.
+    """A picture as SVG text; its title says what there is to see.
 
     Attributes
     ----------
@@ -232,7 +225,6 @@ class Figure:
 
     title: str
     svg: str = ""
-    png: bytes = b""
     caption: Text = ""
     style: str = ""
     more: Sequence[str] = ()
@@ -501,12 +493,6 @@ class Document:
         return [*made_terms[:1], *(self.summary.audited if self.summary else []), *made_terms[1:]]
 
     @property
-    def blocks(self) -> Iterator[Block]:
-        """Every block, those inside others too."""
-        yield from _inside(self.lead)
-        yield from _inside(self.sections)
-
-    @property
     def on_paper(self) -> Document:
         """The document with everything unfolded."""
         sections = [cast(Section, _unfolded(section)) for section in self.sections]
@@ -515,25 +501,31 @@ class Document:
     @property
     def tables(self) -> list[Table]:
         """Every table, in the order of the sections."""
-        return [block for block in self.blocks if isinstance(block, Table)]
+        blocks = inside([*self.lead, *self.sections], self.title)
+        return [block for _, block in blocks if isinstance(block, Table)]
 
     @property
     def figures(self) -> list[Figure]:
         """Every figure, in the order of the sections."""
-        return [block for block in self.blocks if isinstance(block, Figure)]
+        blocks = inside([*self.lead, *self.sections], self.title)
+        return [block for _, block in blocks if isinstance(block, Figure)]
 
 
 def _listed(title: str, sentences: Sequence[str]) -> Section:
-    return Section(title, [Items(sentences, nothing="Nothing.")])
+    return Section(title, [Items(sentences or ["Nothing."])])
 
 
-def _inside(blocks: Sequence[Block]) -> Iterator[Block]:
+def inside(blocks: Sequence[Block], title: str) -> Iterator[tuple[str, Block]]:
+    """Yield every block, those inside others too, each after the title of what holds it."""
     for block in blocks:
-        yield block
-        if isinstance(block, Section | Details):
-            yield from _inside(block.blocks)
-        elif isinstance(block, Gallery):
-            yield from block.figures
+        yield title, block
+        match block:
+            case Section():
+                yield from inside(block.blocks, block.title or title)
+            case Details():
+                yield from inside(block.blocks, plain(block.summary))
+            case Gallery():
+                yield from inside(block.figures, title)
 
 
 def _unfolded(block: Block) -> Block:

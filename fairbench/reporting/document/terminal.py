@@ -152,7 +152,7 @@ def _print_block(console: Console, block: doc.Block) -> None:
             style = {"note": "dim", "warning": "bold red"}.get(block.style, "")
             console.print(shown_text(doc.plain(block.text), style=style))
         case doc.Items():
-            for item in block.shown:
+            for item in block.items:
                 console.print(shown_text(f"- {doc.plain(item)}"))
         case doc.Definitions():
             for term, text in block.items:

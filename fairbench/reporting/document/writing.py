@@ -67,7 +67,7 @@ def _letter_size(document: doc.Document) -> str:
 
 def _policy(script: str) -> str:
     """Return the page's security policy: it may run its own script, and load nothing."""
-    digest = _base64(hashlib.sha256(script.encode()).digest())
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     allowed = {
         "default-src": "'none'",
         "img-src": "data:",
@@ -90,7 +90,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    pages.filters |= {"inline": inline, "table": table, "base64": _base64, "svg": Markup}
+    pages.filters |= {"inline": inline, "table": table, "svg": Markup}
     pages.filters["tagged"] = _tag_attributes
     pages.tests |= {"kind": lambda block, name: type(block).__name__ == name}
     return pages
@@ -99,10 +99,6 @@ def _environment() -> Environment:
 def _source(name: str) -> Markup:
     pages = _environment()
     return Markup(pages.loader.get_source(pages, name)[0])  # type: ignore[union-attr]
-
-
-def _base64(content: bytes) -> str:
-    return base64.b64encode(content).decode()
 
 
 def inline(text: doc.Text) -> Markup:
@@ -116,7 +112,7 @@ def _piece(piece: doc.Inline) -> Markup:
     """Return a piece of a text as HTML."""
     match piece:
         case doc.Code():
-            return Markup("<code>{}</code>").format(escape(piece.text))
+            return Markup("<code>{}</code>").format(escape(str(piece)))
         case doc.Mark():
             return Markup('<span class="mark {}">{}</span>').format(piece.style, escape(piece.text))
         case doc.Link():
@@ -455,22 +451,12 @@ _PARTS = {
 def _titled_tables(document: doc.Document) -> dict[str, doc.Table]:
     """Return the tables by their titles, or by the titles of their sections."""
     titled: dict[str, doc.Table] = {}
-    for title, table in _tables(document.sections, document.title):
-        title = one_line(title)
-        again = sum(name.partition(" (")[0] == title for name in titled)
-        titled[f"{title} ({again + 1})" if again else title] = table
-    return titled
-
-
-def _tables(blocks: Sequence[doc.Block], title: str) -> Iterator[tuple[str, doc.Table]]:
-    """Yield the tables of blocks, each with its own title or that of its section."""
-    for block in blocks:
+    for of_section, block in doc.inside(document.sections, document.title):
         if isinstance(block, doc.Table):
-            yield block.title or title, block
-        elif isinstance(block, doc.Section):
-            yield from _tables(block.blocks, block.title or title)
-        elif isinstance(block, doc.Details):
-            yield from _tables(block.blocks, doc.plain(block.summary))
+            title = one_line(block.title or of_section)
+            again = sum(name.partition(" (")[0] == title for name in titled)
+            titled[f"{title} ({again + 1})" if again else title] = block
+    return titled
 
 
 def _table_frame(table: doc.Table) -> pd.DataFrame:

@@ -7,13 +7,12 @@ predictions. Drawn are methods beside one another, and error against gaps betwee
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from itertools import product
 from math import fsum
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -29,16 +28,14 @@ from fairbench.inference import selection
 from fairbench.inference.comparing import frontier, objective, point_table, points
 from fairbench.inference.selection import ALIKE, OPEN, WORSE
 from fairbench.metrics.registry import FN, FP, Metric, declared, find, label
-from fairbench.reporting.charts import COLOURS, GREY, Panel, Series, chart, tradeoff_chart
+from fairbench.reporting.charts import chart, key_of, tradeoff_chart
 from fairbench.reporting.comparisons import rank_of
 from fairbench.reporting.document import model as doc
 from fairbench.reporting.group_tables import sentence_of
+from fairbench.reporting.panels import OF_METHODS, method_styles
 from fairbench.reporting.runs import FITS, headline
 from fairbench.results.catalogue import Catalogue, add_differing_options
 from fairbench.results.runs import Run, read_metrics
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
 
 ARM = ("learner", "intervention", "method")
 _SHARED = ("split", "seed")
@@ -52,8 +49,8 @@ class RunBlock:
     ----------
     name : the data set, numbered if it has several blocks; files are named by it.
     title : the data set, and what distinguishes its blocks.
-    metrics : the long table of values, with the column ``run``; empty until it is read, as a page
-        of many runs does not keep it.
+    metrics : the long table of values, with the column ``run``; empty until `read`, as a page of
+        many runs does not keep it.
     debiased : the same of gaps less what chance adds to them.
     """
 
@@ -130,34 +127,13 @@ def blocks(catalogue: Catalogue) -> list[RunBlock]:
     return all_blocks
 
 
-_TOGETHER = 40  # runs read at once, to limit memory; a single block may have more
-
-
-def read_blocks(run_blocks: Sequence[RunBlock]) -> Iterator[list[RunBlock]]:
-    """Yield the blocks with their metrics; blocks of few runs are read several at a time."""
-    batch: list[RunBlock] = []
-    for block in run_blocks:
-        if batch and sum(len(member.runs) for member in [*batch, block]) > _TOGETHER:
-            yield _read(batch)
-            batch = []
-        batch.append(block)
-    if batch:
-        yield _read(batch)
-
-
-def _read(batch: Sequence[RunBlock]) -> list[RunBlock]:
-    """Read the metrics of some blocks: numbers as floats, which are quick to select."""
-    every_row = read_metrics([run for block in batch for run in block.runs.values()])
+def read(block: RunBlock) -> RunBlock:
+    """Return a block with its metrics: numbers as floats, which are quick to select."""
+    every_row = read_metrics([*block.runs.values()])
     metrics = long_table.values_of(every_row)
     metrics = metrics.astype(dict.fromkeys(metrics.select_dtypes("Int64"), float))
     debiased = every_row[(every_row["statistic"] == long_table.DEBIASED).to_numpy(bool)]
-
-    def of(rows: pd.DataFrame, block: RunBlock) -> pd.DataFrame:
-        return rows[rows["run"].isin(list(block.runs))].reset_index(drop=True)
-
-    return [
-        replace(block, metrics=of(metrics, block), debiased=of(debiased, block)) for block in batch
-    ]
+    return replace(block, metrics=metrics.reset_index(drop=True), debiased=debiased)
 
 
 def _titles(firsts: Sequence[Run]) -> list[str]:
@@ -244,25 +220,11 @@ class RankedRuns:
         return [row["label"] for row in self.rows if row["standing"] == standing]
 
 
-def metric_tables(batch: Sequence[RunBlock]) -> list[list[RankedRuns]]:
-    """Return the headline metrics of blocks: overall, gaps, groups, costs of the fits.
-
-    Many blocks are summed up at once: most of the time would go into single calls otherwise.
-    """
-    tables: dict[int, list[RankedRuns]] = {}
-    for protect in dict.fromkeys(block.protect for block in batch):
-        positions = [i for i, block in enumerate(batch) if block.protect == protect]
-        tables_of_blocks = _tables([batch[i] for i in positions], protect)
-        tables.update(zip(positions, tables_of_blocks, strict=True))
-    return [tables[i] for i in range(len(batch))]
-
-
-def _tables(batch: Sequence[RunBlock], protect: str) -> Iterator[list[RankedRuns]]:
-    """Yield the headline metrics of each of several blocks of one protected attribute."""
-    metrics = pd.concat([block.metrics for block in batch], ignore_index=True)
-    chosen = metrics["metric"].isin(_metrics_to_summarise()) & metrics["attribute"].isin(
-        ["", protect]
-    )
+def metric_tables(block: RunBlock) -> list[RankedRuns]:
+    """Return the headline metrics of a block: overall, gaps, groups, costs of the fits."""
+    metrics, protect = block.metrics, block.protect
+    chosen = metrics["metric"].isin(_metrics_to_summarise())
+    chosen &= metrics["attribute"].isin(["", protect])
     metrics = metrics[chosen].reset_index(drop=True)
     metrics = metrics.assign(setting=long_table.setting_text(metrics))
     summary = summarise(metrics, per=["run"])
@@ -271,37 +233,32 @@ def _tables(batch: Sequence[RunBlock], protect: str) -> Iterator[list[RankedRuns
         setting=long_table.setting_text(summaries),
         status=list(map(long_table.status_text, summaries["status"], summaries["reason"])),
     )
-    debiased = pd.concat([block.debiased for block in batch])
-    means = debiased.groupby([*_CHANCE_KEYS], observed=True, dropna=False)["value"].mean()
+    means = block.debiased.groupby([*_CHANCE_KEYS], observed=True, dropna=False)["value"].mean()
     summaries[long_table.DEBIASED] = debiased_gaps(summaries, means.reset_index(name="mean"))
     values, is_present = _values_by_split(metrics, summaries)
     rows = summaries[[*_SHOWN, "status"]].to_dict("records")
     keys = list(zip(*(summaries[name].astype(str).tolist() for name in _KEYS), strict=True))
-    rows_of_run: dict[str, list[int]] = {}
-    for index, row in enumerate(rows):
-        rows_of_run.setdefault(str(row["run"]), []).append(index)
-    for block in batch:
-        rows_of_key: dict[tuple[str, ...], list[int]] = {}
-        for index in sorted(index for run in block.runs for index in rows_of_run.get(run, ())):
-            rows_of_key.setdefault(keys[index], []).append(index)
-        share = test_share(block.metrics)
-        # What a table's name for files says of it: an attribute where one group is meant.
-        texts = {
-            key: "-".join(filter(None, (key[0], key[1] if key[2] else "", *key[2:])))
-            for key in rows_of_key
-        }
-        names_of_texts = told_apart(texts.values(), _spelled)
-        yield [
-            _ranked_runs(
-                key,
-                names_of_texts[texts[key]],
-                [rows[i] for i in indices],
-                values[indices][:, is_present[indices].any(axis=0)].T,
-                block,
-                share,
-            )
-            for key, indices in rows_of_key.items()
-        ]
+    rows_of_key: dict[tuple[str, ...], list[int]] = {}
+    for index, key in enumerate(keys):
+        rows_of_key.setdefault(key, []).append(index)
+    share = test_share(block.metrics)
+    # What a table's name for files says of it: an attribute where one group is meant.
+    texts = {
+        key: "-".join(filter(None, (key[0], key[1] if key[2] else "", *key[2:])))
+        for key in rows_of_key
+    }
+    names_of_texts = told_apart(texts.values(), _spelled)
+    return [
+        _ranked_runs(
+            key,
+            names_of_texts[texts[key]],
+            [rows[i] for i in indices],
+            values[indices][:, is_present[indices].any(axis=0)].T,
+            block,
+            share,
+        )
+        for key, indices in rows_of_key.items()
+    ]
 
 
 def _spelled(text: str) -> str:
@@ -447,55 +404,33 @@ _SIGNS = {
 _HINTS = {ALIKE: "equivalent", OPEN: "undecided"}  # in place of the verdict
 
 
-@dataclass(frozen=True, eq=False)
-class ComparedRuns:
-    """Runs of a block whose predictions were compared, pair by pair, by accuracy and a gap.
-
-    Attributes
-    ----------
-    accuracy, gap_mean, gap, available : see `contenders`.
-    ids : the ids of the runs, in the order of `pairs`.
-    """
-
-    accuracy: Mapping[str, float]
-    gap_mean: Mapping[str, float]
-    gap: str
-    available: int
-    ids: Sequence[str]
-    pairs: selection.Pairs
-
-
 def _epsilons(gap: str) -> tuple[float, ...]:
     """Return the differences of accuracy and of a gap that make no difference in practice."""
     return tuple(objective(name).metric.epsilon for name in ("accuracy", gap))
 
 
-def contenders(
-    block: RunBlock,
-) -> tuple[dict[str, float], dict[str, float], str, int] | None:
+def _contenders(block: RunBlock) -> tuple[dict[str, tuple[float, float]], str, int] | None:
     """Return the runs of a block to compare by accuracy and a gap between groups.
 
     Returns
     -------
-    Run -> mean accuracy over splits, and run -> mean gap, of at most `MOST` runs: those that fewest
+    Run -> its mean accuracy and mean gap over splits, of at most `MOST` runs: those that fewest
     outperform by them come first, of these the more accurate. The gap: equal opportunity, or
     statistical parity if that is undefined. How many runs could be compared. None if fewer than two
     can be.
     """
     errors = _means(block, "error_rate", "")
-    if len(errors) < _FEWEST:
-        return None
     gaps = {name: _means(block, name, block.protect) for name in GAPS}
     gap = next((name for name in GAPS if errors.keys() <= gaps[name].keys()), "")
-    if not gap:
+    if len(errors) < _FEWEST or not gap:
         return None
     ids = list(errors)
-    error, gap_mean = (np.array([of[id_] for id_ in ids]) for of in (errors, gaps[gap]))
-    values = np.stack([1 - error, -gap_mean], axis=1)
+    accuracy, gap_mean = (np.array([of[id_] for id_ in ids]) for of in (errors, gaps[gap]))
+    accuracy = 1 - accuracy
+    values = np.stack([accuracy, -gap_mean], axis=1)
     ranks = selection.ranking(selection.outperforms(values, np.array(_epsilons(gap))).astype(float))
-    order = np.lexsort((error, ranks))[:MOST]
-    accuracy, gap_of = ({ids[i]: of[i] for i in order} for of in (1 - error, gap_mean))
-    return accuracy, gap_of, gap, len(errors)
+    order = np.lexsort((-accuracy, ranks))[:MOST]
+    return {ids[i]: (accuracy[i], gap_mean[i]) for i in order}, gap, len(errors)
 
 
 def _means(block: RunBlock, metric: str, attribute: str) -> dict[str, float]:
@@ -509,23 +444,24 @@ def _means(block: RunBlock, metric: str, attribute: str) -> dict[str, float]:
     return {id_: mean for id_, mean in means.items() if mean == mean}
 
 
-def compare_block(block: RunBlock) -> tuple[ComparedRuns | None, Sequence[str]]:
-    """Compare a block's best runs; return also why some could not be read.
+def compare_block(block: RunBlock) -> tuple[doc.Section | None, Sequence[str]]:
+    """Return the section that compares a block's best runs, and why some could not be read.
 
     The probabilities are those of ``fairbench compare``, computed by the same function.
     """
-    best = contenders(block)
+    best = _contenders(block)
     if best is None:
         return None, []
-    accuracy, _, gap, _ = best
-    runs, left_out = load_all([block.runs[id_] for id_ in accuracy])
+    means, gap, available = best
+    runs, left_out = load_all([block.runs[id_] for id_ in means])
     if len(runs) < _FEWEST:
         return None, left_out
     try:
         pairs = every_pair(runs, Settings(("accuracy", gap), _epsilons(gap), draws=DRAWS))
     except UserError as error:
         return None, [*left_out, str(error)]
-    return ComparedRuns(*best, [run.id for run in runs], pairs), left_out
+    rows = [(run.id, block.arms[run.id], *means[run.id]) for run in runs]
+    return _pairs_section(pairs, rows, gap, available), left_out
 
 
 def load_all(runs: Sequence[Run]) -> tuple[list[RunPredictions], list[str]]:
@@ -539,32 +475,33 @@ def load_all(runs: Sequence[Run]) -> tuple[list[RunPredictions], list[str]]:
     return loaded, left_out
 
 
-def pairs_section(compared: ComparedRuns, labels: Mapping[str, str]) -> doc.Section:
-    """Return the ranking with ties, how it is read, and the probability of every pair.
+# Of a run: its id, its name, its mean accuracy and its mean gap.
+_Compared: TypeAlias = tuple[str, str, float, float]
 
-    Parameters
-    ----------
-    labels : run -> its name.
-    """
-    accuracy_rope, gap_rope = _epsilons(compared.gap)
+
+def _pairs_section(
+    pairs: selection.Pairs, runs: Sequence[_Compared], gap: str, available: int
+) -> doc.Section:
+    """Return the ranking with ties, how it is read, and the probability of every pair."""
+    accuracy_rope, gap_rope = _epsilons(gap)
     share = f"{100 * CERTAIN:.0f} %"
-    values = {"shown": len(compared.ids), "available": compared.available}
-    few = values["shown"] < compared.available
+    values = {"shown": len(runs), "available": available}
+    few = len(runs) < available
     about = {
-        "gap": label(compared.gap),
+        "gap": label(gap),
         "rope": gap_rope,
         "share": share,
         "selection": sentence_of("runs", "selection", **values) if few else "",
     }
     command = (
-        f"fairbench compare runs=[{','.join(compared.ids)}] objectives=[accuracy,{compared.gap}] "
+        f"fairbench compare runs=[{','.join(id_ for id_, *_ in runs)}] objectives=[accuracy,{gap}] "
         f"rope=[{accuracy_rope},{gap_rope}] draws={DRAWS}"
     )
     told_marks = [doc.Mark(" ".join(told).strip(), f"pair {kind}") for kind, told in _SIGNS.items()]
     blocks: list[doc.Block] = [
         doc.Paragraph(sentence_of("runs", "pairs", **about)),
         doc.Paragraph(sentence_of("runs", "squares"), "note"),
-        _pairs_table(compared, labels),
+        _pairs_table(pairs, runs, gap),
         doc.Paragraph((f"With a probability of at least {share}:", *told_marks), "note key"),
         doc.Paragraph(sentence_of("runs", "posterior", draws=DRAWS), "note"),
         doc.Details(
@@ -574,9 +511,8 @@ def pairs_section(compared: ComparedRuns, labels: Mapping[str, str]) -> doc.Sect
     return doc.Section("Which one is better?", blocks)
 
 
-def _pairs_table(compared: ComparedRuns, labels: Mapping[str, str]) -> doc.Table:
+def _pairs_table(pairs: selection.Pairs, runs: Sequence[_Compared], gap: str) -> doc.Table:
     """Return the table of runs by rank, with a square for each pair."""
-    pairs, ids = compared.pairs, compared.ids
     ranks = selection.ranking(pairs.outperforms, CERTAIN)
     order = selection.in_order(ranks, pairs.outperforms).tolist()
     verdicts = pairs.verdicts(CERTAIN)
@@ -585,20 +521,15 @@ def _pairs_table(compared: ComparedRuns, labels: Mapping[str, str]) -> doc.Table
         doc.Column("", "count", heads=True),
         doc.Column("run"),
         doc.Column("accuracy", "number"),
-        doc.Column(label(compared.gap), "number"),
+        doc.Column(label(gap), "number"),
         *(doc.Column(str(place), "percent") for place in range(1, len(order) + 1)),
     ]
-    rows = [
-        [
-            rank_of(ranks, i),
-            place,
-            doc.TableCell(labels[ids[i]], link=f"#run-{ids[i]}"),
-            compared.accuracy[ids[i]],
-            compared.gap_mean[ids[i]],
-            *(_pair_cell(pairs, i, j, str(verdicts[i, j])) for j in order),
-        ]
-        for place, i in enumerate(order, start=1)
-    ]
+    rows = []
+    for place, i in enumerate(order, start=1):
+        id_, name, *means = runs[i]
+        squares = (_pair_cell(pairs, i, j, str(verdicts[i, j])) for j in order)
+        named = doc.TableCell(name, link=f"#run-{id_}")
+        rows.append([rank_of(ranks, i), place, named, *means, *squares])
     return doc.Table(columns, rows, style="pairs")
 
 
@@ -624,23 +555,13 @@ def _pair_cell(pairs: selection.Pairs, i: int, j: int, verdict: str) -> doc.Tabl
 MOST_DRAWN = 9  # methods in a figure: as many as there are different markers
 POINTS = 16  # runs in a trade-off: as many as fit into its key and its panel
 _RATES = ("false_positive_rate", "true_positive_rate")
-_SPREAD = ("spread_predicted", "spread_empirical")
-_COLOURS = 128  # of a PNG: a palette keeps the page small
-_KEPT = (
-    "abstention_error_rate",
-    "abstention_statistical_parity",
-    "abstention_equalized_odds",
-    "mean_feature_shift",
-)
-# The titles of figures, and the metrics without which there is nothing to draw.
+# The titles of figures of several methods.
 _FIGURES = {
-    "consistency": (
-        "How far each individual's uncertainty moves across variants", "consistency_sd",
-    ),
-    "spread": ("Residuals against predicted uncertainty", "spread_predicted"),
-    "abstention": ("Abstaining on the most uncertain", "abstention_error_rate"),
-    "parity": ("Uncertainty-aware parity", "uncertainty_aware_statistical_parity"),
-}  # fmt: skip
+    "spread": "Residuals against predicted uncertainty",
+    "abstention": "Abstaining on the most uncertain",
+    "consistency": "How far each individual's uncertainty moves across variants",
+    "parity": "Uncertainty-aware parity",
+}
 
 
 def figures_of(block: RunBlock) -> Iterator[doc.Figure]:
@@ -653,101 +574,21 @@ def figures_of(block: RunBlock) -> Iterator[doc.Figure]:
         note = sentence_of("runs", "tradeoff", points=POINTS)
         yield _figure(f"Error against fairness, {block.dataset} by {block.protect}", note, drawings)
     plain = _plain(block)
-    metrics = metrics[metrics["run"].isin(plain[:MOST_DRAWN])]
     undrawn = len(plain) - MOST_DRAWN
     note = f"{undrawn} further methods are in the tables alone" if undrawn > 0 else ""
-    defined = set(metrics["metric"][metrics["value"].notna()])
-    for name, draw in (("spread", _spread_charts), ("abstention", _abstention_charts)):
-        title, needed = _FIGURES[name]
-        if needed in defined:
-            yield _figure(title, note, draw(metrics))
-    for title, figure in _drawings(metrics, defined):
-        yield _figure(title, note, png=_png(figure))
+    metrics = metrics[metrics["run"].isin(plain[:MOST_DRAWN]) & metrics["value"].notna()]
+    metrics = metrics.astype(dict.fromkeys(("metric", "attribute", "group", "method"), str))
+    styles = method_styles(metrics["method"])
+    for kind, title in _FIGURES.items():
+        panels = [panel for _, panel in OF_METHODS[kind](metrics, styles)]
+        if panels:
+            yield _figure(title, note, chart(panels, key=key_of(panels)))
 
 
-def _figure(title: str, note: str, drawings: Sequence[str] = ("",), png: bytes = b"") -> doc.Figure:
+def _figure(title: str, note: str, drawings: Sequence[str]) -> doc.Figure:
     """Return drawings for a document, with their caption."""
     svg, *more = drawings
-    return doc.Figure(title, svg, png, f"{title}: {note}" if note else title, more=more)
-
-
-def _drawings(metrics: pd.DataFrame, defined: set[str]) -> Iterator[tuple[str, Drawing]]:
-    """Yield the figures that matplotlib draws: consistency boxes, parity, and feature shifts."""
-    names = [name for name in ("consistency", "parity") if _FIGURES[name][1] in defined]
-    shifts = metrics[metrics["metric"] == "feature_shift"]
-    if not names and shifts.empty:
-        return
-    from fairbench.reporting.figures import DRAWN
-
-    texts = dict.fromkeys(("run", "metric", "attribute", "group", "method"), str)
-    for name in names:
-        yield from ((_FIGURES[name][0], figure) for _, figure in DRAWN[name](metrics.astype(texts)))
-    for part, figure in DRAWN["abstention"](shifts.astype(texts)):
-        yield f"{_FIGURES['abstention'][0]}, {part.replace('_', ' ')}", figure
-
-
-def _method_styles(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return how each method looks in every chart."""
-    return {
-        name: {"colour": COLOURS[i % 8], "shape": i, "dashed": i} for i, name in enumerate(methods)
-    }
-
-
-def _spread_charts(metrics: pd.DataFrame) -> list[str]:
-    """Return the sd of residuals against mean uncertainty, for each number of groups of rows."""
-    points = metrics[metrics["metric"].isin(_SPREAD)]
-    styles = _method_styles(list(dict.fromkeys(points["method"])))
-    keys = ["bins", "method", "bin", "metric"]
-    means = points.groupby(keys, observed=True)["value"].mean().unstack()[list(_SPREAD)]
-    panels = []
-    for bins, of_bins in means.groupby(level="bins"):
-        methods = of_bins.index.get_level_values("method")
-        series = []
-        for method, style in styles.items():
-            x, y = of_bins[methods == method].to_numpy().T
-            series.append(Series(method, x, y, **style, lined=bins <= 30))
-        top = float(np.nanmax(of_bins.to_numpy()))
-        series.append(Series("calibrated", [0, top], [0, top], GREY, dashed=True, marked=False))
-        label = f"mean predicted uncertainty, {bins:.0f} groups of like uncertainty"
-        panels.append(Panel(series, label, "sd of target - prediction"))
-    return chart(panels, key=panels[0].series)
-
-
-def _abstention_charts(metrics: pd.DataFrame) -> list[str]:
-    """Return error and fairness of the rows kept, and the shift of their features, by rates."""
-    curves = metrics[metrics["rate"].notna() & metrics["feature"].isna() & (metrics["group"] == "")]
-    styles = _method_styles(list(dict.fromkeys(curves["method"])))
-    selected = curves[curves["metric"].isin(_KEPT)]
-    summary = selected.groupby(["metric", "method", "rate"], observed=True)["value"].agg(
-        ["mean", "std"]
-    )
-    # A share at which it is undefined has no point; one repeat has no spread.
-    summary = summary.dropna(subset="mean").fillna(0).reset_index()
-    panels = []
-    for name in _KEPT:
-        rows = summary[summary["metric"] == name]
-        curves_of = {method: rows[rows["method"] == method] for method in styles}
-        series = [
-            Series(method, curve["rate"], curve["mean"], **styles[method], band=curve["std"])
-            for method, curve in curves_of.items()
-            if len(curve)
-        ]
-        if series:
-            kept = f"{label(name.removeprefix('abstention_'))}, rows kept"
-            panels.append(Panel(series, "share abstained on", kept))
-    return chart(panels, key=panels[0].series)
-
-
-def _png(figure: Drawing) -> bytes:
-    """Return a drawing as a PNG of few colours."""
-    from PIL import Image
-
-    figure.canvas.draw()
-    pixels = np.asarray(figure.canvas.buffer_rgba())  # type: ignore[attr-defined]
-    buffer = io.BytesIO()
-    image = Image.fromarray(pixels).convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
-    image.save(buffer, "PNG")
-    return buffer.getvalue()
+    return doc.Figure(title, svg, caption=f"{title}: {note}" if note else title, more=more)
 
 
 def _with_labels(block: RunBlock) -> pd.DataFrame:
@@ -775,7 +616,7 @@ def tradeoff(block: RunBlock, metrics: pd.DataFrame) -> list[str]:
     metrics : the block's.
     """
     arms = metrics[metrics["run"].isin(block.arms)]
-    counts = dict(confusion_counts(arms, block.protect))
+    counts = dict(_confusion_counts(arms, block.protect))
     if len(counts) < _FEWEST:
         return []
     errors = {id_: float(of[..., [FP, FN]].sum() / of.sum()) for id_, of in counts.items()}
@@ -812,7 +653,7 @@ def _frontier(block: RunBlock, metrics: pd.DataFrame) -> tuple[pd.DataFrame, str
     return curve, f"{base['learner']}, {base['method']}".replace("_", " ")
 
 
-def confusion_counts(metrics: pd.DataFrame, protect: str) -> Iterator[tuple[str, Floats]]:
+def _confusion_counts(metrics: pd.DataFrame, protect: str) -> Iterator[tuple[str, Floats]]:
     """Yield each run and its counts (R, K, G, 4) of R repeats, K folds and the groups of `protect`.
 
     A run without predictions in some split, or of a regression, is left out.

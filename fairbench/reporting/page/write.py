@@ -6,8 +6,6 @@ of comparable runs.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -60,7 +58,7 @@ class _PageBlock:
     block: RunBlock
     tables: Sequence[RankedRuns]
     figures: Sequence[doc.Figure]
-    compared: measuring.ComparedRuns | None
+    compared: doc.Section | None
     source: Callable[[tuple[Run, ...]], dict[str, Any]]
 
     @property
@@ -125,7 +123,7 @@ def _block_section(page: _PageBlock) -> doc.Section:
         blocks.append(doc.Section("Figures", [*page.figures, _source_details(page.origin())]))
     blocks += _at_a_glance(page)
     if page.compared is not None:
-        blocks.append(measuring.pairs_section(page.compared, block.arms))
+        blocks.append(page.compared)
     alone = [table for table in page.tables if not table.group]
     details = [
         *(_metric(page, table, is_open=not i) for i, table in enumerate(alone)),
@@ -430,19 +428,17 @@ def write_report(
     source = cache(partial(provenance, presets=presets))
     run_blocks = measuring.blocks(collection)
     console = Console(stderr=True)
-    measured = (
-        pair
-        for batch in measuring.read_blocks(run_blocks)
-        for pair in zip(batch, measuring.metric_tables(batch), strict=True)
-    )
     shown = track(
-        zip(run_blocks, measured, strict=True), "data sets and splits", len(run_blocks),
-        console=console, transient=True, disable=not console.is_terminal,
+        run_blocks, "data sets and splits", console=console, transient=True,
+        disable=not console.is_terminal,
     )  # fmt: skip
-    for block, (measured_block, tables) in shown:  # the page keeps the block without its metrics
-        compared, unread = measuring.compare_block(measured_block) if pairs else (None, [])
+    for block in shown:
+        measured = measuring.read(block)
+        compared, unread = measuring.compare_block(measured) if pairs else (None, [])
         left_out += unread
-        figures = list(measuring.figures_of(measured_block))
+        figures = list(measuring.figures_of(measured))
+        tables = measuring.metric_tables(measured)
+        # The page keeps the block without its metrics.
         pages.append(_PageBlock(block, tables, figures, compared, source))
         _write_tables(pages[-1], folder / block.name)
     summary = _runs_summary(pages, left_out)
@@ -474,43 +470,20 @@ def _page_document(
 
 def _write_tables(page: _PageBlock, folder: Path) -> None:
     """Write ``<metric>.md``, ``.tex`` and ``.csv``, each with its sources in a comment."""
-    tables = [table for table in page.tables if not table.group]
-    for table, text in zip(tables, _csv_texts(tables), strict=True):
+    for table in [table for table in page.tables if not table.group]:
         notes = list(_notes(table, page.origin(table.rows)))
         printed_table = _metric_table_of(table, on_page=False)
         comment = "".join(map(formats.latex_comment, notes))
+        paragraphs = "\n\n".join(map(formats.markdown, notes))
         texts = {
-            "md": markdown_table(printed_table)
-            + "\n"
-            + "\n\n".join(map(formats.markdown, notes))
-            + "\n",
+            "md": f"{markdown_table(printed_table)}\n{paragraphs}\n",
             "tex": comment + latex_table(printed_table),
-            "csv": text,
+            "csv": formats.csv_text(pd.DataFrame(table.rows, columns=_CSV)),
         }
         for kind, content in texts.items():
             # Derived files are written again by the same command: they need not outlive a power
             # cut.
             write_text(folder / f"{table.key}.{kind}", content, lasting=False)
-
-
-def _csv_texts(tables: Sequence[RankedRuns]) -> Iterator[str]:
-    """Yield each table as `csv_text` writes one; the texts of all are made safe at once."""
-    safe = formats.spreadsheet_safe(
-        pd.DataFrame([row for t in tables for row in t.rows], columns=_CSV)
-    )
-    rows = zip(*(safe[name].tolist() for name in _CSV), strict=True)
-    for table in tables:
-        cells = [["" if cell != cell else cell for cell in next(rows)] for _ in table.rows]
-        returns = any("\r" in cell for row in cells for cell in row if isinstance(cell, str))
-        buffer = io.StringIO()
-        # A carriage return would end a row unless all texts are in quotation marks.
-        written = csv.writer(
-            buffer,
-            lineterminator="\n",
-            quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL,
-        )
-        written.writerows([_CSV, *cells])
-        yield buffer.getvalue()
 
 
 def _notes(table: RankedRuns, source: Mapping[str, Any]) -> Iterator[str]:

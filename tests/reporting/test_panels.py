@@ -1,0 +1,276 @@
+"""What figures show: labelled axes, and points that are the metrics', of one run and of methods."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbench import Evaluator, evaluate
+from fairbench.core.arrays import rng
+from fairbench.evaluation.table import MetricTable
+from fairbench.evaluation.uncertainties import evaluate_consistency
+from fairbench.reporting.panels import FEWEST, OF_A_RUN, OF_METHODS, OUTCOMES, UA_SP, method_styles
+from tests.evaluation.labelled import labelled
+
+OPTIONS = {"draws": 100, "bins": 4, "spread_groups": (3, 40), "neighbours": 4}
+EVALUATOR = Evaluator(**OPTIONS, abstention_rates=(0.0, 0.5), feature_shift_rates=(0.2, 0.5))
+METHODS = ("one_method", "another", "third")
+
+
+def evaluated(method, repeat, members=True):
+    draw, n = np.random.default_rng([len(method), repeat]), 120
+    score = draw.random(n)
+    parts = {"aleatoric": score / 4, "epistemic": score**2 / 9} if members else {}
+    rows = labelled(
+        draw.random(n) < score, draw.choice(["a", "b"], n),
+        prediction=score > 0.5, score=score, uncertainty=draw.random(n), **parts,
+    )  # fmt: skip
+    names = [f"a feature with the rather long name {i}" for i in range(12)]
+    features = pd.DataFrame(draw.normal(size=(n, 12)), columns=names)
+    rows = replace(rows, features=features, encoded=draw.random((n, 2)))
+    table = EVALUATOR.table(rows, [rng(repeat, "posterior")]).frame()
+    spread = MetricTable()
+    variants = {f"max_depth={i}": draw.random(50) for i in range(3)}
+    if method != "another":
+        variants |= {f"replicate={i}": draw.random(50) / 4 for i in (1, 2)}
+    evaluate_consistency(spread, variants)
+    keys = {"repeat": repeat, "fold": 0, "variant": "", "dataset": "one set", "method": method}
+    return pd.concat([table, spread.frame()]).assign(**keys)
+
+
+@pytest.fixture(scope="module")
+def metrics():
+    parts = [evaluated(method, repeat) for method in METHODS for repeat in (0, 1)]
+    return pd.concat(parts, ignore_index=True)
+
+
+@pytest.fixture(scope="module")
+def own(metrics):
+    """Return the metrics of one run."""
+    return metrics[metrics["method"] == "third"]
+
+
+def of_run(metrics, name):
+    return list(OF_A_RUN[name][1](metrics, "g"))
+
+
+def of_methods(metrics, kind):
+    return dict(OF_METHODS[kind](metrics, method_styles(METHODS)))
+
+
+def series(panel, name):
+    (result,) = [one for one in panel.series if one.name == name]
+    return result
+
+
+def values(metrics, metric, **where):
+    rows = metrics[metrics["metric"] == metric]
+    for column, value in where.items():
+        rows = rows[rows[column] == value]
+    return rows
+
+
+def mean(metrics, metric, **where):
+    return values(metrics, metric, **where)["value"].mean()
+
+
+def test_every_panel_has_labelled_axes(metrics, own):
+    panels = [panel for name in OF_A_RUN for panel in of_run(own, name)]
+    for kind in set(OF_METHODS) - {"parity"}:
+        panels += of_methods(metrics, kind).values()
+    for panel in panels:
+        assert panel.x_label, panel
+        assert panel.y_label or len(panel.names), panel
+
+
+@pytest.mark.parametrize(
+    ("figure", "x", "y", "bins"),
+    [
+        ("reliability", "reliability_mean_score", "reliability_base_rate", 4),
+        ("spread", "spread_predicted", "spread_empirical", 3),
+    ],
+)
+def test_points_of_a_run_are_the_metrics_and_their_means_over_repeats(own, figure, x, y, bins):
+    (panel,) = of_run(own, figure)
+    sides = [values(own, name, bins=bins) for name in (x, y)]
+    points = set(zip(*(rows["value"] for rows in sides), strict=True))
+    repeats, means = series(panel, "one repeat"), series(panel, "mean of repeats")
+    assert set(zip(repeats.x, repeats.y, strict=True)) == points
+    expected = [rows.groupby("bin")["value"].mean().to_numpy() for rows in sides]
+    order = np.argsort(expected[0])
+    for result, side in zip((means.x, means.y), expected, strict=True):
+        np.testing.assert_allclose(result, side[order])
+
+
+def test_group_rates_are_medians_over_repeats_with_their_intervals(own):
+    (panel,) = of_run(own, "group_rates")
+    names = ("selection_rate", "true_positive_rate", "false_positive_rate", "error_rate")
+    assert panel.names == [name.replace("_", " ") for name in names]
+    assert [one.name for one in panel.series] == ["a", "b"]
+    for one in panel.series:
+        rows = [values(own, name, group=one.name, attribute="g") for name in names]
+        np.testing.assert_allclose(one.x, [row["value"].median() for row in rows])
+        ends = [row[["lower", "upper"]].median() for row in rows]
+        np.testing.assert_allclose(one.ends, ends)
+
+
+def test_abstention_curves_of_a_run_are_means_over_repeats(own):
+    overall, groups = of_run(own, "abstention")
+    for panel, name, metric, group in (
+        (overall, "error_rate", "abstention_error_rate", ""),
+        (overall, "statistical_parity", "abstention_statistical_parity", ""),
+        (overall, "equalized_odds", "abstention_equalized_odds", ""),
+        (groups, "a", "abstention_rate", "a"),
+        (groups, "b", "abstention_rate", "b"),
+    ):
+        curve = series(panel, name)
+        assert list(curve.x) == [0.0, 0.5]
+        of = [values(own, metric, group=group, rate=rate)["value"] for rate in curve.x]
+        np.testing.assert_allclose(curve.y, [rows.mean() for rows in of])
+        np.testing.assert_allclose(curve.band, [rows.std() for rows in of])
+
+
+def test_the_features_that_move_most_are_drawn_in_order_with_their_sd(own, metrics):
+    (panel,) = of_run(own, "feature_shift")
+    by_feature = values(own, "feature_shift", rate=0.5).groupby("feature", observed=True)["value"]
+    expected = by_feature.mean().sort_values(ascending=False)[:10]
+    (dots,) = panel.series
+    assert list(panel.names) == list(expected.index)
+    np.testing.assert_allclose(dots.x, expected)
+    np.testing.assert_allclose(np.ptp(dots.ends, axis=1), 2 * by_feature.std()[expected.index])
+    shifts = of_methods(metrics, "abstention")["feature_shift_rate0.5"]
+    x = np.stack([series(shifts, method).x for method in METHODS])
+    assert x.shape == (3, 10)
+    assert (np.diff(x.max(axis=0)) <= 0).all()
+    rows = values(metrics, "feature_shift", rate=0.5)
+    assert x.max() == pytest.approx(rows.groupby(["method", "feature"])["value"].mean().max())
+
+
+def test_boxes_of_variants_and_of_draws_alone_are_the_quantiles(metrics, own):
+    panel = of_methods(metrics, "consistency")[""]
+    assert panel.names == ["one method", "another", "third"]
+    crosses = [float(one.x[0]) for one in panel.series if one.shape]
+    assert len(crosses) == 5  # three methods, two of which have replicates
+    kinds = ("consistency", "noise")
+    expected = [mean(metrics, f"{kind}_max_sd", method=name) for kind in kinds for name in METHODS]
+    np.testing.assert_allclose(sorted(crosses), sorted(e for e in expected if e == e))
+    (one,) = of_run(own, "consistency")
+    boxes = [each for each in one.series if each.outline is not None]
+    for kind, box in zip(reversed(kinds), boxes, strict=True):
+        first, half, third = (mean(own, f"{kind}_sd", quantile=q) for q in (0.25, 0.5, 0.75))
+        np.testing.assert_allclose([*box.x, box.outline[0, 0], box.outline[1, 0]],
+                                   [half, first, third])  # fmt: skip
+
+
+def test_uncertainties_have_a_panel_for_every_part_with_a_point_for_every_group(own):
+    panels = of_run(own, "uncertainties")
+    parts = [panel.x_label.split()[0] for panel in panels]
+    assert parts == ["aleatoric", "epistemic", "predictive"]
+    for part, panel in zip(parts, panels, strict=True):
+        assert panel.names == ["a", "b"]
+        for one, group in zip(panel.series, "ab", strict=True):
+            rows = values(own, f"{part}_uncertainty", group=group)
+            assert list(one.x) == [rows["value"].median()]
+    single = evaluated("third", 0, members=False)
+    assert len(of_run(single, "uncertainties")) == 1
+
+
+def test_individual_fairness_has_a_panel_for_every_measure_and_outcome(own):
+    panels = of_run(own, "individual_fairness")
+    measures = ["prediction", "aleatoric", "epistemic", "predictive"]
+    assert [(panel.y_label, panel.title) for panel in panels] == [
+        (measure, words) for measure in measures for words in OUTCOMES.values()
+    ]
+    curve = series(panels[2 * 4 + list(OUTCOMES).index("FN")], "a")
+    where, enough = {"group": "a", "outcome": "FN"}, own[own["n"] >= FEWEST]
+    name = "individual_fairness_epistemic"
+    np.testing.assert_allclose(curve.y, [mean(enough, name, **where, k=k) for k in (1, 2, 3, 4)])
+
+
+def test_a_method_looks_alike_in_every_panel_and_like_no_other(metrics):
+    looks = {
+        (one.name, one.colour, one.shape)
+        for kind in ("spread", "abstention")
+        for panel in of_methods(metrics[metrics["method"] != "one_method"], kind).values()
+        for one in panel.series
+        if one.name in METHODS
+    }
+    looks |= {(m, one["colour"], one["shape"]) for m, one in method_styles(METHODS).items()}
+    assert len(looks) == len({look[1:] for look in looks}) == 3
+
+
+def test_curves_of_groups_are_means_over_repeats(metrics):
+    for kind, metric in (("group_errors", "error_rate"), ("group_abstention", "rate")):
+        panel = of_methods(metrics, kind)[""]
+        dashes = {series(panel, group).dashed: group for group in "ab"}
+        assert len(dashes) == 2
+        curves = [one for one in panel.series if one.name == "third"]
+        assert {dashes[curve.dashed] for curve in curves} == {"a", "b"}
+        for curve in curves:
+            where = {"method": "third", "group": dashes[curve.dashed]}
+            expected = [mean(metrics, f"abstention_{metric}", rate=r, **where) for r in (0.0, 0.5)]
+            np.testing.assert_allclose(curve.y, expected)
+
+
+def test_spreads_are_means_over_repeats_and_many_points_have_no_line(metrics):
+    few, many = of_methods(metrics, "spread").values()
+    result = series(few, "another")
+    for i in range(3):
+        sides = [
+            mean(metrics, f"spread_{side}", method="another", bins=3, bin=i)
+            for side in ("predicted", "empirical")
+        ]
+        np.testing.assert_allclose([result.x[i], result.y[i]], sides)
+    assert result.lined
+    assert not series(many, "another").lined
+
+
+def test_a_share_at_which_a_metric_is_undefined_has_no_point(metrics):
+    lost = (metrics["metric"] == "abstention_error_rate") & (metrics["rate"] == 0.5)
+    undefined = metrics.assign(value=metrics["value"].where(~lost))
+    curve = series(of_methods(undefined, "abstention")["error_rate"], "third")
+    assert list(curve.x) == [0.0]
+
+
+# Uncertainty-aware parity.
+
+
+def of_numbers(method, repeat, **uncertainty):
+    draw = np.random.default_rng(repeat)
+    group, other = draw.choice(["a", "b"], (2, 200))
+    predicted = draw.normal(group == "b", 1)
+    groups = pd.DataFrame({"group": group, "other": other})
+    table = evaluate(
+        predicted + draw.normal(0, 0.5, 200), predicted,
+        sensitive_features=groups, task="regression", **uncertainty,
+    )  # fmt: skip
+    return table.assign(repeat=repeat, fold=0, variant="", method=method)
+
+
+def test_parities_stand_beside_those_of_the_labels_with_coverage_and_score():
+    sds = {
+        "plain_model": {},
+        "calibrated": {"sd": np.full(200, 0.5)},
+        "vague": {"sd": np.full(200, 50.0)},
+    }
+    parts = [of_numbers(name, repeat, **sd) for name, sd in sds.items() for repeat in (0, 1)]
+    metrics = pd.concat(parts, ignore_index=True)
+    styles = method_styles(sds)
+    ((_, panel),) = OF_METHODS["parity"](metrics, styles)
+    assert panel.title == "by group"
+    for name, metric in (
+        ("predictions as normals (UA-SP)", UA_SP),
+        ("predictions as points", "statistical_parity"),
+    ):
+        expected = [mean(metrics, metric, method=of, attribute="group") for of in sds]
+        np.testing.assert_allclose(series(panel, name).x, expected)
+    labels = mean(metrics, "label_parity", attribute="group")
+    np.testing.assert_allclose(series(panel, "labels").x, labels)
+    assert panel.names[0] == "-, -: plain model"
+    for name, text in list(zip(sds, panel.names, strict=True))[1:]:
+        everyone = {"method": name, "attribute": ""}
+        coverage = mean(metrics, "coverage", level=0.9, **everyone)
+        assert text == f"{coverage:.2f}, {mean(metrics, 'crps', **everyone):.2f}: {name}"
+    without = metrics[metrics["metric"] != UA_SP]
+    assert list(OF_METHODS["parity"](without, styles)) == []

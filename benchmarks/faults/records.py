@@ -564,7 +564,7 @@ KINDS = (
         "results/sweeps/*/*.json",
         4,
         _open_json,
-        (lambda at, run: read_sweeps(at.results, ["method"]),),
+        (lambda at, run: read_sweeps(at.results),),
         (),
         ("report",),
     ),

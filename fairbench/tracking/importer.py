@@ -33,7 +33,6 @@ from fairbench.core import files
 from fairbench.core.errors import UserError, warn
 from fairbench.core.processes import BusyError, Progress, in_time, locked
 from fairbench.core.text import digest, visible
-from fairbench.experiments.configuration import IDENTITY
 from fairbench.reporting.charts import COLOURS
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run, damaged_files
@@ -586,7 +585,7 @@ def sync(results: str = "results", uri: str = "", experiment: str = "") -> int:
     """Log every finished run under `results` that is not logged yet."""
     tracking = Tracking(uri or None, experiment or Tracking.experiment, 60, inf)
     try:
-        logged = tracking.sync(list(Catalogue(Path(results))), read_sweeps(Path(results), IDENTITY))
+        logged = tracking.sync(list(Catalogue(Path(results))), read_sweeps(Path(results)))
     except TrackingError as error:
         print(f"not synchronised: {visible(str(error))}")
         return 1
@@ -669,4 +668,4 @@ def comparison(site: str, runs: Sequence[str], experiment: str) -> str:
 
 def latest_sweep(results: Path) -> Sweep:
     """Return the latest sweep that finished any run; one without a name or a run if none did."""
-    return next(reversed(read_sweeps(results, IDENTITY)), Sweep("", ()))
+    return next(reversed(read_sweeps(results)), Sweep("", ()))

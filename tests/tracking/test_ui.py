@@ -1,18 +1,16 @@
 """Links of the UI, to the latest sweep that finished anything; ports that cannot be served at."""
 
-import json
 import socket
 
 import pytest
 
+from fairbench.results.upkeep import keep_sweep
 from fairbench.tracking.importer import comparison, latest_sweep, ui
 
 
 def sweep(results, name, *outcomes):
-    folder = results / "sweeps" / name
-    folder.mkdir(parents=True)
     rows = [{"status": status, "run": run_id} for status, run_id in outcomes]
-    (folder / "outcomes.json").write_text(json.dumps(rows))
+    keep_sweep(results / "sweeps" / name, "seed=0", rows)
 
 
 def test_the_latest_sweep_with_finished_runs_is_found(tmp_path):

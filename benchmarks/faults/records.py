@@ -383,7 +383,6 @@ class Place(commands.Place):
             "place": {"a": "b"},
             "stamp": [1],
             "runs": {self.runs[0]: ["a", "b", "c"]},
-            "earlier": {},
         }
         (self.results / NOTE).write_text(sealed_json(note))
         figures = self.results / "runs" / self.runs[0] / "figures"
@@ -573,7 +572,7 @@ KINDS = (
         f"results/{NOTE}",
         2,
         _json_file,
-        (lambda at, run: read_note(at.results, {"a": "b"}),),
+        (lambda at, run: read_note(at.results, {"a": "b"}, (1,)),),
     ),
     Kind(
         "study",

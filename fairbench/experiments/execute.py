@@ -428,7 +428,8 @@ def _in_parallel(
     try:
         while True:
             while len(busy) < n_jobs and (unit := next(source, None)) is not None:
-                busy.append(_Worker.give_unit(unit))
+                busy.append(_idle.pop() if _idle else _Worker())
+                busy[-1].give(unit)
             if not busy:
                 return
             for worker in _ended(busy, minutes):
@@ -452,34 +453,22 @@ def _ended(busy: Sequence[_Worker], minutes: float | None) -> list[_Worker]:
     return [worker for worker in busy if worker.pipe in ready or worker.late(minutes)]
 
 
-@dataclass(eq=False)
 class _Worker:
     """A process that carries out one unit after the other."""
 
-    pipe: connection.Connection
-    process: Any
-    unit: WorkUnit
-    since: float = 0.0
-
-    @classmethod
-    def give_unit(cls, unit: WorkUnit) -> _Worker:
-        """Send a unit to an idle worker, or to a new one, and return that worker."""
-        worker = _idle.pop() if _idle else cls._start(unit)
-        worker.unit = unit
-        worker.since = time.monotonic()
-        with suppress(OSError):  # it was killed while it was idle
-            worker.pipe.send((work, unit))
-        return worker
-
-    @classmethod
-    def _start(cls, unit: WorkUnit) -> _Worker:
-        """Start a worker process; it waits for what is sent to it."""
+    def __init__(self) -> None:
+        """Start the process; it waits for what is sent to it."""
         context = multiprocessing.get_context("spawn")
-        pipe, other = context.Pipe()
-        process = context.Process(target=serve, args=(other, os.getpid()), daemon=True)
-        process.start()
+        self.pipe, other = context.Pipe()
+        self.process = context.Process(target=serve, args=(other, os.getpid()), daemon=True)
+        self.process.start()
         other.close()
-        return cls(pipe, process, unit)
+
+    def give(self, unit: WorkUnit) -> None:
+        """Send it a unit."""
+        self.unit, self.since = unit, time.monotonic()
+        with suppress(OSError):  # it was killed while it was idle
+            self.pipe.send((work, unit))
 
     def late(self, minutes: float | None) -> bool:
         """Return whether its unit has taken `minutes` or longer."""

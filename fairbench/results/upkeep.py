@@ -27,7 +27,7 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, TypeAlias
 
 from fairbench.core import files
 from fairbench.core.errors import UserError, warn
@@ -43,19 +43,10 @@ _EXPERIMENT = "experiment"
 _LONGEST = 400
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """A sweep that has ended.
-
-    Attributes
-    ----------
-    name : the words that define its runs: after ``fairbench run -m`` they repeat it. Two
-        sweeps of one name are one sweep, given twice.
-    runs : the ids of the distinct runs that it finished, in its order.
-    """
-
-    name: str
-    runs: tuple[str, ...]
+# A sweep that has ended: its name, the words that define its runs (after ``fairbench run -m`` they
+# repeat it; two of one name are one sweep, given twice), and the ids of the distinct runs that it
+# finished, in its order.
+Sweep: TypeAlias = tuple[str, tuple[str, ...]]
 
 
 def sweep_name(words: Sequence[str], parts: Sequence[str]) -> str:
@@ -108,14 +99,14 @@ def read_sweeps(results: Path) -> list[Sweep]:
                 sweeps.append(_read_sweep(folder))
             except (OSError, ValueError, KeyError, TypeError):
                 warn(f"{folder} is left out: {_OUTCOMES} or {_NAME} in it cannot be read")
-    return [sweep for sweep in sweeps if sweep.runs]
+    return [(name, runs) for name, runs in sweeps if runs]
 
 
 def _read_sweep(folder: Path) -> Sweep:
     """Return the sweep of a folder."""
     outcomes = json.loads(files.read_bytes(folder / _OUTCOMES, files.TEXT))
     runs = dict.fromkeys(str(row["run"]) for row in outcomes if row["status"] == "finished")
-    return Sweep(str(json.loads(files.read_bytes(folder / _NAME))["name"]), tuple(runs))
+    return str(json.loads(files.read_bytes(folder / _NAME))["name"]), tuple(runs)
 
 
 DAY = 24.0

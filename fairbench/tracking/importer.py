@@ -154,9 +154,9 @@ _FILES = ("config.yaml", "metrics.parquet", "summary.csv", "environment.json", "
 def _sweeps_of_runs(sweeps: Iterable[Sweep]) -> dict[str, list[tuple[str, int]]]:
     """Return run id -> the names of its sweeps, and its places in them."""
     sweeps_of_run: dict[str, list[tuple[str, int]]] = {}
-    for sweep in sweeps:
-        for place, run in enumerate(sweep.runs if sweep.name else ()):
-            sweeps_of_run.setdefault(run, []).append((sweep.name, place))
+    for name, runs in sweeps:
+        for place, run in enumerate(runs if name else ()):
+            sweeps_of_run.setdefault(run, []).append((name, place))
     return sweeps_of_run
 
 
@@ -547,28 +547,28 @@ def links(tracking: Tracking, site: str, results: Path) -> list[str]:
     ------
     TrackingError : MLflow is down, or does not get on.
     """
-    sweep = latest_sweep(results)
+    sweep, swept = next(reversed(read_sweeps(results)), ("", ()))
 
     def found(client: MlflowClient) -> tuple[str, dict[str, list[Entry]]]:
         """Set the columns of the page of runs; return the experiment and its logged runs."""
         experiment = experiment_id(client, tracking.experiment)
         metric_columns = _set_view(client, experiment)
-        if sweep.name:
-            view = entries.view(metric_columns, sweep.name)
+        if sweep:
+            view = entries.view(metric_columns, sweep)
             client.set_experiment_tag(experiment, entries.view_tag(entries.SWEEP_VIEW), view)
-        return experiment, logged_entries(client, experiment, sweep.runs)
+        return experiment, logged_entries(client, experiment, swept)
 
     experiment, logged = tracking.ask(found)
     runs = f"{site}/#/experiments/{experiment}/runs?viewStateShareKey="
     lines = [f"runs: {runs}{entries.VIEW}"]
-    of_sweep = [logged[run][0] for run in sweep.runs if run in logged]
+    of_sweep = [logged[run][0] for run in swept if run in logged]
     if len(of_sweep) > 1:
         shown = [entry.id for entry in of_sweep[:_COMPARED]]
         address = comparison(site, shown, experiment)
-        counts = f"{len(shown)} of {len(sweep.runs)} runs compared"
+        counts = f"{len(shown)} of {len(swept)} runs compared"
         lines.append(f"the latest sweep, {counts}: {address}")
-        mark = entries.sweep_mark(sweep.name)
-        if sweep.name and all(mark in entry.sweeps for entry in of_sweep):
+        mark = entries.sweep_mark(sweep)
+        if sweep and all(mark in entry.sweeps for entry in of_sweep):
             charts = f"{runs}{entries.SWEEP_VIEW}&compareRunsMode=CHART"
             lines.append(f"the latest sweep in charts: {charts}")
     return lines
@@ -579,8 +579,3 @@ def comparison(site: str, runs: Sequence[str], experiment: str) -> str:
     parts = {"runs": list(runs), "experiments": [experiment]}
     plain = {name: json.dumps(ids, separators=(",", ":")) for name, ids in parts.items()}
     return f"{site}/#/compare-runs?{urlencode(plain)}"
-
-
-def latest_sweep(results: Path) -> Sweep:
-    """Return the latest sweep that finished any run; one without a name or a run if none did."""
-    return next(reversed(read_sweeps(results)), Sweep("", ()))

@@ -15,7 +15,7 @@ from benchmarks.stored import configured, copied
 from fairbench.core.processes import locked
 from fairbench.evaluation.summary import summarise
 from fairbench.results.runs import Run, seal_run
-from fairbench.results.upkeep import Sweep, keep_sweep
+from fairbench.results.upkeep import keep_sweep
 from fairbench.tracking.database import is_damaged, local
 from fairbench.tracking.entries import (
     COLOUR,
@@ -337,7 +337,7 @@ def test_what_is_there_is_not_asked_for_until_the_database_is_written(
         patched.setattr("fairbench.tracking.importer.Tracking.ask", unasked)
         assert tracking.sync([own]) == logged
         with pytest.raises(AssertionError, match="asked"):
-            tracking.sync([own], [Sweep("seed=0", (own.id,))])
+            tracking.sync([own], [("seed=0", (own.id,))])
     client, _, _ = client_and_runs(tmp_path)
     client.set_tag(logged[own.id], "owner", "Ada")
     with monkeypatch.context() as patched:
@@ -393,7 +393,7 @@ def test_curves_are_logged_step_by_step(tmp_path, folder):
 
 
 def test_a_run_is_of_several_sweeps_and_each_is_noted_once(tmp_path, own, tracking):
-    first, second = Sweep("seed=0,1", ("other", own.id)), Sweep("seed=0", (own.id,))
+    first, second = ("seed=0,1", ("other", own.id)), ("seed=0", (own.id,))
     (logged,) = tracking.sync([own], [first]).values()
     for sweeps in ([], [first], [second], [second, first], [first, first, second]):
         # The run's own folder notes the sweeps as well: a new one is asked about, an old one not.
@@ -444,7 +444,7 @@ def test_what_is_killed_while_it_is_logged_is_there_once_after_the_next_sync(
 ):
     from mlflow.tracking import MlflowClient
 
-    sweeps = [Sweep("seed=0", (folder.id,))]
+    sweeps = [("seed=0", (folder.id,))]
     with monkeypatch.context() as patched:
         if broken == "half of log_batch":
             killed_in_a_batch(patched)

@@ -3,7 +3,7 @@
 import pytest
 
 from fairbench.experiments.configuration import IDENTITY
-from fairbench.results.upkeep import Sweep, keep_sweep, read_sweeps, sweep_name
+from fairbench.results.upkeep import keep_sweep, read_sweeps, sweep_name
 
 DONE = [
     {"job": "seed=1 dataset=adult", "status": "finished", "run": "a", "message": ""},
@@ -35,7 +35,7 @@ def test_what_was_kept_is_read_the_oldest_first(tmp_path):
     keep_sweep(tmp_path / "sweeps" / "2026-01-03", "none finished", DONE[2:])
     (tmp_path / "sweeps" / "2026-01-04").mkdir()  # killed
     assert read_sweeps(tmp_path) == [
-        Sweep("seed=1", ("a", "b")), Sweep("dataset=adult,german", ("b", "a")),
+        ("seed=1", ("a", "b")), ("dataset=adult,german", ("b", "a")),
     ]  # fmt: skip
     assert read_sweeps(tmp_path / "nowhere") == []
 
@@ -45,5 +45,5 @@ def test_a_damaged_list_is_left_out_and_named(tmp_path, capsys, content):
     keep_sweep(tmp_path / "sweeps" / "one", "seed=1", DONE)
     keep_sweep(tmp_path / "sweeps" / "two", "seed=2", DONE)
     (tmp_path / "sweeps" / "one" / "outcomes.json").write_text(content)
-    assert [sweep.name for sweep in read_sweeps(tmp_path)] == ["seed=2"]
+    assert [name for name, _ in read_sweeps(tmp_path)] == ["seed=2"]
     assert "one is left out" in capsys.readouterr().err

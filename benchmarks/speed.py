@@ -34,7 +34,7 @@ from fairbench.core.errors import DataError
 from fairbench.core.files import sealed_json
 from fairbench.data.dataset import Task
 from fairbench.data.features import onehot
-from fairbench.experiments.execute import Execution, InProcessExecutor, carry_out, plan_run
+from fairbench.experiments.execute import Execution, carry_out, in_process, plan_run
 from fairbench.experiments.pipeline import PlannedRun
 from fairbench.results.runs import LAST
 from fairbench.tracking.importer import Tracking
@@ -127,7 +127,7 @@ def _grid(name: str, task: Task, results: Path) -> list[PlannedRun]:
         f"results={results}",
     ]
     plans = [plan_run(config) for config in configurations(*words)]
-    runs = [end.checked().prepared for end in Execution(plans, InProcessExecutor()).carry_out()]
+    runs = [end.checked().prepared for end in Execution(plans, in_process).carry_out()]
     Tracking(uri=f"sqlite:///{results}/mlflow.db").sync([run.folder for run in runs])
     return runs
 

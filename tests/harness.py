@@ -67,6 +67,17 @@ def options(group: str) -> list[str]:
     return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
 
 
+def listed(group: str) -> list[str]:
+    """Return the choices of a group that a page of the repository lists, and so none of one's own.
+
+    What a contributor adds has to work; how it is worded and imported is theirs until they hand it
+    in, with the pages that a command writes.
+    """
+    page = ROOT / "docs" / f"{'datasets' if group == 'dataset' else 'choices'}.md"
+    text = page.read_text(encoding="utf-8")
+    return [name for name in options(group) if f"`{name}`" in text]
+
+
 def configuration(*overrides: str, results: Path | str = "results") -> DictConfig:
     """Compose a configuration as run.py would."""
     GlobalHydra.instance().clear()

@@ -383,7 +383,6 @@ class Place(commands.Place):
             "place": {"a": "b"},
             "stamp": [1],
             "runs": {self.runs[0]: ["a", "b", "c"]},
-            "earlier": {},
         }
         (self.results / NOTE).write_text(sealed_json(note))
         figures = self.results / "runs" / self.runs[0] / "figures"
@@ -475,8 +474,8 @@ READ: Mapping[str, tuple[Read, ...]] = {
     "people": (lambda at, run: _run(at, run).people(),),
     "cell": (lambda at, run: [Store(at.results).read(cell) for cell in _run(at, run).cells()],),
     "list of figures": (lambda at, run: damaged_figures(_run(at, run)),),
-    "outcomes of a sweep": (lambda at, run: read_sweeps(at.results, ["method"]),),
-    "note of MLflow": (lambda at, run: read_note(at.results, {"a": "b"}),),
+    "outcomes of a sweep": (lambda at, run: read_sweeps(at.results),),
+    "note of MLflow": (lambda at, run: read_note(at.results, {"a": "b"}, (1,)),),
     "study": (
         lambda at, run: begin_study(_study(at), {"learner.C": "interval(1,2)"}, again=False),
     ),

@@ -34,7 +34,7 @@ from fairbench.reporting.runs import runs_document
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import refuse_pack, run_name
 from fairbench.results.runs import Run
-from fairbench.results.upkeep import Sweep, keep_sweep, sweep_name
+from fairbench.results.upkeep import keep_sweep, sweep_name
 
 if TYPE_CHECKING:
     from fairbench.cli.command_line import CommandLine
@@ -323,7 +323,7 @@ def log_runs(runs: Sequence[Plan], config: Any, sweep: str = "") -> str:
     tracking = Tracking(config["uri"], config["experiment"])
     folders = [Run(run.store.run_path(run.id)) for run in runs]
     try:
-        sweeps = [Sweep(sweep, tuple(run.id for run in runs))]
+        sweeps = [(sweep, tuple(run.id for run in runs))]
         logged = tracking.sync(folders, sweeps, ask=False)
     except TrackingError as error:
         later = tracking.later(folders[0].results)

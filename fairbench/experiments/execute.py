@@ -1,7 +1,7 @@
 """Carries out planned runs: a missing cell is computed once, even if several runs share it.
 
 A `Plan` is a run that was checked: its configuration, and the ids of its cells. `Execution` takes
-the union of the missing cells of all plans, hands them to an :class:`Executor`, and has each run
+the union of the missing cells of all plans, hands them to an `Executor`, and has each run
 evaluated as soon as its own cells are there. A `WorkUnit` is one cell or one evaluation; it holds
 the plan of its run alone, and so is small enough to be sent to any worker, which prepares the run
 itself. `carry_out` does all of this for one run. Last are the executors: this process, workers of
@@ -20,10 +20,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import chain
 from multiprocessing import connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fairbench.core.errors import UserError, refused
 from fairbench.core.files import names_in, naming, remove
@@ -145,19 +146,13 @@ class UnitResult:
         return self
 
 
-class Executor(Protocol):
-    """Carries out work units, in this process or elsewhere, in any order."""
-
-    def run(self, units: Iterable[WorkUnit]) -> Iterator[UnitResult]:
-        """Yield the result of each unit as it ends."""
+# Carries out work units, in this process or elsewhere, in any order; yields each result as it ends.
+Executor: TypeAlias = "Callable[[Iterable[WorkUnit]], Iterator[UnitResult]]"
 
 
-class InProcessExecutor:
-    """Carries out work units in this process."""
-
-    def run(self, units: Iterable[WorkUnit]) -> Iterator[UnitResult]:
-        """Carry out one unit after the other."""
-        return map(work, units)
+def in_process(units: Iterable[WorkUnit]) -> Iterator[UnitResult]:
+    """Carry out one unit after the other in this process."""
+    return map(work, units)
 
 
 def plan_run(cfg: DictConfig | Config) -> Plan:
@@ -239,7 +234,7 @@ class Execution:
         for plan in self.distinct:
             self._evaluate_if_ready(plan)
         while self.evaluations or self.missing:
-            for result in self.executor.run(self._take_waiting()):
+            for result in self.executor(self._take_waiting()):
                 if result.busy:
                     busy_units.append(replace(result.unit, wait=True))
                 else:
@@ -315,7 +310,7 @@ def carry_out(
     IncompatibleError : a combination that cannot work.
     RuntimeError : a component failed; the message holds its traceback.
     """
-    (end,) = Execution([plan_run(cfg)], executor or InProcessExecutor(), draw).carry_out()
+    (end,) = Execution([plan_run(cfg)], executor or in_process, draw).carry_out()
     return end.checked()
 
 
@@ -400,90 +395,80 @@ def processes(n_jobs: int, minutes: float | None = None) -> Executor:
     from joblib import cpu_count
 
     wanted = min(n_jobs, cpu_count()) if n_jobs > 0 else cpu_count()
-    return Workers(wanted, minutes) if wanted > 1 or minutes else InProcessExecutor()
+    if wanted == 1 and not minutes:
+        return in_process
+    return partial(on_workers, n_jobs=wanted, minutes=minutes)
 
 
-@dataclass(frozen=True)
-class Workers:
-    """Worker processes of this machine; what kills one of them leaves the others at work.
+def on_workers(
+    units: Iterable[WorkUnit], n_jobs: int, minutes: float | None = None
+) -> Iterator[UnitResult]:
+    """Carry out units on worker processes, taking the next one only when a worker is free.
 
-    Attributes
+    What kills one of them leaves the others at work.
+
+    Parameters
     ----------
     minutes : the minutes that one unit may take; after them its process is killed.
     """
-
-    n_jobs: int
-    minutes: float | None = None
-
-    def run(self, units: Iterable[WorkUnit]) -> Iterator[UnitResult]:
-        """Carry out the units in parallel, taking the next one only when a worker is free."""
-        lost: list[WorkUnit] = []
-        yield from self._run_in_parallel(units, self.n_jobs, lost)
-        for unit in lost:  # alone: it may have taken more memory than there was for several
-            lost_again: list[WorkUnit] = []
-            yield from self._run_in_parallel([unit], 1, lost_again)
-            yield from (UnitResult(unit, error=KILLED) for unit in lost_again)
-
-    def _run_in_parallel(
-        self, units: Iterable[WorkUnit], n_jobs: int, lost: list[WorkUnit]
-    ) -> Iterator[UnitResult]:
-        """Yield the results of units, and add to `lost` those whose workers were killed."""
-        source = iter(units)
-        busy = list[_Worker]()
-        try:
-            while True:
-                while len(busy) < n_jobs and (unit := next(source, None)) is not None:
-                    busy.append(_Worker.give_unit(unit))
-                if not busy:
-                    return
-                for worker in self._wait_for_end(busy):
-                    busy.remove(worker)
-                    if result := worker.outcome(self.minutes):
-                        yield result
-                    else:
-                        lost.append(worker.unit)
-        finally:
-            for worker in busy:
-                worker.kill()
-
-    def _wait_for_end(self, busy: Sequence[_Worker]) -> list[_Worker]:
-        """Wait until some workers have ended their units or run out of time; return these."""
-        seconds_left = None
-        if self.minutes is not None:
-            ends = min(worker.since for worker in busy) + 60 * self.minutes
-            seconds_left = max(0.0, ends - time.monotonic())
-        ready = connection.wait([worker.pipe for worker in busy], seconds_left)
-        return [worker for worker in busy if worker.pipe in ready or worker.late(self.minutes)]
+    lost: list[WorkUnit] = []
+    yield from _in_parallel(units, n_jobs, minutes, lost)
+    for unit in lost:  # alone: it may have taken more memory than there was for several
+        lost_again: list[WorkUnit] = []
+        yield from _in_parallel([unit], 1, minutes, lost_again)
+        yield from (UnitResult(unit, error=KILLED) for unit in lost_again)
 
 
-@dataclass(eq=False)
+def _in_parallel(
+    units: Iterable[WorkUnit], n_jobs: int, minutes: float | None, lost: list[WorkUnit]
+) -> Iterator[UnitResult]:
+    """Yield the results of units, and add to `lost` those whose workers were killed."""
+    source = iter(units)
+    busy = list[_Worker]()
+    try:
+        while True:
+            while len(busy) < n_jobs and (unit := next(source, None)) is not None:
+                busy.append(_idle.pop() if _idle else _Worker())
+                busy[-1].give(unit)
+            if not busy:
+                return
+            for worker in _ended(busy, minutes):
+                busy.remove(worker)
+                if result := worker.outcome(minutes):
+                    yield result
+                else:
+                    lost.append(worker.unit)
+    finally:
+        for worker in busy:
+            worker.kill()
+
+
+def _ended(busy: Sequence[_Worker], minutes: float | None) -> list[_Worker]:
+    """Wait until some workers have ended their units or run out of time; return these."""
+    seconds_left = None
+    if minutes is not None:
+        ends = min(worker.since for worker in busy) + 60 * minutes
+        seconds_left = max(0.0, ends - time.monotonic())
+    ready = connection.wait([worker.pipe for worker in busy], seconds_left)
+    return [worker for worker in busy if worker.pipe in ready or worker.late(minutes)]
+
+
 class _Worker:
     """A process that carries out one unit after the other."""
 
-    pipe: connection.Connection
-    process: Any
-    unit: WorkUnit
-    since: float = 0.0
-
-    @classmethod
-    def give_unit(cls, unit: WorkUnit) -> _Worker:
-        """Send a unit to an idle worker, or to a new one, and return that worker."""
-        worker = _idle.pop() if _idle else cls._start(unit)
-        worker.unit = unit
-        worker.since = time.monotonic()
-        with suppress(OSError):  # it was killed while it was idle
-            worker.pipe.send((work, unit))
-        return worker
-
-    @classmethod
-    def _start(cls, unit: WorkUnit) -> _Worker:
-        """Start a worker process; it waits for what is sent to it."""
+    def __init__(self) -> None:
+        """Start the process; it waits for what is sent to it."""
         context = multiprocessing.get_context("spawn")
-        pipe, other = context.Pipe()
-        process = context.Process(target=serve, args=(other, os.getpid()), daemon=True)
-        process.start()
+        self.pipe, other = context.Pipe()
+        self.process = context.Process(target=serve, args=(other, os.getpid()), daemon=True)
+        self.process.start()
         other.close()
-        return cls(pipe, process, unit)
+
+    def give(self, unit: WorkUnit) -> None:
+        """Send it a unit."""
+        self.unit, self.since = unit, time.monotonic()
+        with suppress(OSError):  # it was killed while it was idle
+            self.pipe.send((work, unit))
 
     def late(self, minutes: float | None) -> bool:
         """Return whether its unit has taken `minutes` or longer."""
@@ -535,7 +520,7 @@ class Submitit:
     minutes: float | None = None
     wait_s: float = field(default=1.0)  # between two checks of the jobs
 
-    def run(self, units: Iterable[WorkUnit]) -> Iterator[UnitResult]:
+    def __call__(self, units: Iterable[WorkUnit]) -> Iterator[UnitResult]:
         """Submit all units; yield the result of each once its cell is stored or its job has ended.
 
         Raises
@@ -682,7 +667,7 @@ def _work_all(
     with ExitStack() as held:
         for root in {unit.plan.store.root for unit in units}:
             held.enter_context(using(root))
-        return list(processes(n_jobs, minutes).run(units))
+        return list(processes(n_jobs, minutes)(units))
 
 
 def _is_stored(unit: WorkUnit) -> bool:

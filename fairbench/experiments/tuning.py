@@ -576,7 +576,7 @@ class Search:
             WorkUnit(planned, cell.id) for cell in cells if refit or not planned.store.has(cell.id)
         ]
         while missing:
-            results = list(self.executor.run(missing))
+            results = list(self.executor(missing))
             self.fitted += sum(result.computed for result in results)
             if errors := [result.error for result in results if result.error]:
                 raise UserError(errors[0])
@@ -705,7 +705,7 @@ class DrawnSearch(Search):
                 planned = plan_run(self.compose(self._candidate(number)))
                 missing = [cell for cell in planned.cells if not planned.store.has(cell)]
                 units += [WorkUnit(planned, cell) for cell in missing]
-        self.fitted += sum(result.computed for result in self.executor.run(units))
+        self.fitted += sum(result.computed for result in self.executor(units))
 
     def _candidate(self, number: int) -> Values:
         """Return the candidate of a number, drawn independently of all others."""

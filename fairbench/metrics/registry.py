@@ -213,8 +213,14 @@ def _metric_of(row: Mapping[str, str]) -> Metric:
 def _check_rates(metric: Metric, file: str) -> None:
     """Refuse a metric of counts that is something else than its interval is made of.
 
-    An interval is made of the metric's rates, and would be another quantity's.
+    An interval is made of the metric's rates, and would be another quantity's. A metric without
+    one would be left out without a word, unless a module adds its rows.
     """
+    if metric.interval == "none" and not metric.special:
+        raise ValueError(
+            f"{metric.name} in {file}: nothing computes a metric with interval='none', unless a "
+            "module of fairbench.evaluation adds its rows, which special=True says"
+        )
     if metric.task != BINARY or not metric.rates:
         return
     counts = np.array([[40, 7, 11, 30], [25, 12, 3, 60], [9, 2, 8, 5]], np.float64)  # three groups

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from fairbench.core.errors import UserError
-from fairbench.core.files import UNREADABLE, DamagedError, is_file, opened
+from fairbench.core.files import UNREADABLE, DamagedError, opened
 
 Check: TypeAlias = Callable[[Any], bool]
 
@@ -304,14 +304,8 @@ def refuse_pack(folder: Path) -> None:
 
     Raises
     ------
-    UserError : it is one, of this version or of the last, which was a folder.
+    UserError : it is one.
     """
-    if is_file(folder / "pack.json"):
-        raise UserError(
-            f"{folder} is a pack of the last version, which is not read any longer: unpack it with "
-            f"the fairbench that made it (fairbench store unpack {folder} out=FOLDER), and name "
-            "that folder"
-        )
     try:
         with open(opened(folder), "rb") as file:
             is_packed = _PACKED.match(file.read(40))

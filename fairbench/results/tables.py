@@ -2,8 +2,6 @@
 
 A checksum shows that a table is what somebody stored, and not that it was this project. What is
 asked here is what every reader of these tables relies on: each column once, of texts or of numbers.
-Metrics were once called after the statistic too, such as ``equalized_odds_below``; the column
-``statistic`` says so now, and :func:`upgraded` takes these names apart, as nothing else does.
 
 The rows of a split's folds are the same for every run of that split and are stored once; a run's
 own file has the predictions alone, in the order of those rows. Every bit of both is kept. Labels
@@ -19,7 +17,6 @@ import json
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -178,7 +175,6 @@ def checked_metrics(table: pa.Table, *, own: bool = False) -> pa.Table:
     """
     if own:
         table = table.filter(compute.equal(table["variant"].cast(pa.string()), ""))
-    table = upgraded(table)
     check_metrics(table)
     return table
 
@@ -206,74 +202,9 @@ def summary_in(content: bytes) -> pd.DataFrame:
     DamagedError : it has another content.
     """
     summary = read_csv(io.BytesIO(content), SUMMARY_TEXTS)
-    if "statistic" not in summary:
-        summary = upgraded(pa.Table.from_pandas(summary, preserve_index=False)).to_pandas()
     _check_summary(summary)
     texts = [name for name in ("feature", "outcome") if name in summary]
     return summary.assign(**{name: summary[name].where(summary[name] != "") for name in texts})
-
-
-_RATES = ("selection_rate", "error_rate", "true_positive_rate", "false_positive_rate")
-_CALIBRATION = (
-    *("expected_calibration_error", "multicalibration_error", "classwise_calibration_error"),
-)
-_MEASURES = (
-    *("aleatoric", "epistemic", "predictive"),
-    *("entropy_aleatoric", "entropy_epistemic", "entropy_predictive"),
-)
-
-
-def upgraded(table: pa.Table) -> pa.Table:
-    """Return a table of metrics, or a summary, with the column ``statistic``.
-
-    One that has it is returned as it is, as is one that is no table of metrics.
-    """
-    names = table.column_names
-    if "statistic" in names or "metric" not in names:
-        return table
-    kind = table["metric"].type
-    column = table["metric"].cast(pa.string()).combine_chunks().dictionary_encode()
-    known = _earlier_names()
-    parts = [known.get(name, (name, long.VALUE)) for name in column.dictionary.to_pylist()]
-    metrics, statistics = (
-        pa.array([part[place] for part in parts], pa.string()).take(column.indices)
-        for place in (0, 1)
-    )
-    coded = metrics.dictionary_encode() if pa.types.is_dictionary(kind) else metrics
-    if "status" not in names or pa.types.is_dictionary(table["status"].type):
-        every = pa.array(long.STATISTICS, pa.string())
-        codes = compute.index_in(statistics, value_set=every)
-        statistics = pa.DictionaryArray.from_arrays(codes, every)
-    index = names.index("metric")
-    table = table.set_column(index, table.schema.field(index), coded.cast(kind))
-    return table.add_column(index + 1, "statistic", statistics)
-
-
-@lru_cache(maxsize=1)
-def _earlier_names() -> Mapping[str, tuple[str, str]]:
-    """Return the metric and the statistic that each name of the last version stood for."""
-    names = {f"{metric}{end}": (metric, statistic) for metric, end, statistic in _earlier_endings()}
-    undeclared = {name: parts for name, parts in names.items() if registry.find(name) is None}
-    # Groups were always compared by their debiased errors; their names said nothing of it.
-    compared = [f"{error}_{by}" for error in _CALIBRATION for by in ("difference", "gap")]
-    return MappingProxyType(undeclared | {name: (name, long.DEBIASED) for name in compared})
-
-
-def _earlier_endings() -> Iterator[tuple[str, str, str]]:
-    """Yield each metric whose names had an ending, the ending, and the statistic it stood for."""
-    for metric in registry.metrics_of(registry.BINARY, "widest").values():
-        if metric.is_gap:
-            yield metric.name, "_below", long.BELOW_EPSILON
-            yield metric.name, "_debiased", long.DEBIASED
-            yield metric.name, "_pairs", long.PAIRS_THAT_DIFFER
-    for rate in _RATES:
-        yield rate, "_pooled", long.POOLED
-        yield rate, "_worst", long.WORST
-    for error in _CALIBRATION:
-        yield error, "_debiased", long.DEBIASED
-    ratios = [metric.name for metric in registry.metrics_of(registry.BINARY, "ratio").values()]
-    for ratio in (*ratios, *(f"{measure}_uncertainty_ratio" for measure in _MEASURES)):
-        yield ratio, "_outside_band", long.OUTSIDE_BAND
 
 
 # What runs predict, about which rows, and whose.

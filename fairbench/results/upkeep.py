@@ -27,14 +27,14 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, TypeAlias
 
 from fairbench.core import files
 from fairbench.core.errors import UserError, warn
 from fairbench.core.processes import working
 from fairbench.core.text import digest
 from fairbench.results import tables
-from fairbench.results.record import FILES, Parts, checked, is_id, refuse_pack
+from fairbench.results.record import FILES, Parts, checked, is_id
 from fairbench.results.runs import FIGURES, LAST, Run, Store, is_of_figures, read_environment
 
 _OUTCOMES = "outcomes.json"  # how each job ended
@@ -43,19 +43,10 @@ _EXPERIMENT = "experiment"
 _LONGEST = 400
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """A sweep that has ended.
-
-    Attributes
-    ----------
-    name : the words that define its runs: after ``fairbench run -m`` they repeat it. Two
-        sweeps of one name are one sweep, given twice.
-    runs : the ids of the distinct runs that it finished, in its order.
-    """
-
-    name: str
-    runs: tuple[str, ...]
+# A sweep that has ended: its name, the words that define its runs (after ``fairbench run -m`` they
+# repeat it; two of one name are one sweep, given twice), and the ids of the distinct runs that it
+# finished, in its order.
+Sweep: TypeAlias = tuple[str, tuple[str, ...]]
 
 
 def sweep_name(words: Sequence[str], parts: Sequence[str]) -> str:
@@ -95,47 +86,27 @@ def keep_sweep(folder: Path, name: str, outcomes: Sequence[Mapping[str, Any]]) -
     files.write_text(folder / _OUTCOMES, json.dumps(outcomes, indent=1))
 
 
-def read_sweeps(results: Path, parts: Sequence[str]) -> list[Sweep]:
+def read_sweeps(results: Path) -> list[Sweep]:
     """Return the sweeps of a results folder that finished any run, the oldest first.
 
     A sweep that was killed has left no outcomes; the same command again leaves those of all runs.
-
-    Parameters
-    ----------
-    parts : the same parameter as of :func:`sweep_name`.
     """
     sweeps = []
     parent = results / "sweeps"
     for folder in (parent / name for name in files.names_in(parent)[1]):
         if files.is_file(folder / _OUTCOMES):
             try:
-                sweeps.append(_read_sweep(folder, parts))
+                sweeps.append(_read_sweep(folder))
             except (OSError, ValueError, KeyError, TypeError):
                 warn(f"{folder} is left out: {_OUTCOMES} or {_NAME} in it cannot be read")
-    return [sweep for sweep in sweeps if sweep.runs]
+    return [(name, runs) for name, runs in sweeps if runs]
 
 
-def _read_sweep(folder: Path, parts: Sequence[str]) -> Sweep:
-    """Return the sweep of a folder; older folders have the words of jobs instead of a name."""
+def _read_sweep(folder: Path) -> Sweep:
+    """Return the sweep of a folder."""
     outcomes = json.loads(files.read_bytes(folder / _OUTCOMES, files.TEXT))
     runs = dict.fromkeys(str(row["run"]) for row in outcomes if row["status"] == "finished")
-    if files.is_file(folder / _NAME):
-        name = str(json.loads(files.read_bytes(folder / _NAME))["name"])
-    else:
-        name = _name_of_jobs((str(row.get("job", "")) for row in outcomes), parts)
-    return Sweep(name, tuple(runs))
-
-
-def _name_of_jobs(jobs: Iterable[str], parts: Sequence[str]) -> str:
-    """Return the name of a sweep whose jobs alone were kept: its preset, or all values."""
-    values: dict[str, dict[str, None]] = {}
-    for job in jobs:
-        for word in shlex.split(job):
-            option, _, value = word.partition("=")
-            values.setdefault(option, {})[value] = None
-    shown = {_EXPERIMENT: values[_EXPERIMENT]} if _EXPERIMENT in values else values
-    words = [f"{option}={','.join(of_option)}" for option, of_option in shown.items()]
-    return sweep_name(words, parts)
+    return str(json.loads(files.read_bytes(folder / _NAME))["name"]), tuple(runs)
 
 
 DAY = 24.0
@@ -479,8 +450,6 @@ def unpack(file: Path, results: Path) -> tuple[int, int]:
     UserError : the file is no whole pack, or the folder has another run of the same id. Nothing is
         written then.
     """
-    if file.is_dir():
-        refuse_pack(file)  # of the last version
     with _reading(file):
         handle = files.opened(file)
     with open(handle, "rb") as stream:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 RUN, FINGERPRINT, BEGUN = "fairbench.run_id", "fairbench.fingerprint", "fairbench.logged_at"
-# The version of what is logged of a run: an entry of another one is completed by the next sync.
+# The version of what is logged of a run: an entry of another one is replaced by the next sync.
 VERSION_TAG, VERSION = "fairbench.version", "2"
 # Which sweeps a run is of. A run can be of several, and would have one parent alone; and MLflow
 # shows children below their parent only as long as nothing is filtered, nor ordered by a metric.

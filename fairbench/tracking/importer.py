@@ -3,7 +3,7 @@
 MLflow only shows what the files in the results folder hold. The UI opens with links to the runs
 and to the latest sweep, compared.
 
-A results folder has notes on the runs that a local database has. The note is a sealed
+A results folder has a note on the runs that a local database has. The note is a sealed
 cache, which may be removed at any time: without it MLflow is asked, whose import takes seconds, and
 whose every answer brings whole runs. It knows the database by its inode, size and times: while
 these are as they were when MLflow was last asked, so is what it said. Who changes a run by another
@@ -22,7 +22,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from math import inf, isinf
 from pathlib import Path
@@ -33,7 +33,6 @@ from fairbench.core import files
 from fairbench.core.errors import UserError, warn
 from fairbench.core.processes import BusyError, Progress, in_time, locked
 from fairbench.core.text import digest, visible
-from fairbench.experiments.configuration import IDENTITY
 from fairbench.reporting.charts import COLOURS
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run, damaged_files
@@ -43,7 +42,6 @@ from fairbench.tracking.database import SCHEME, Stamp, exclusive, local, quiet, 
 from fairbench.tracking.entries import FINGERPRINT, RUN, SWEEP, VERSION, LoggedMetric, with_sweeps
 
 if TYPE_CHECKING:
-    from mlflow.entities import Run as MlflowRun
     from mlflow.tracking import MlflowClient
 
 
@@ -108,90 +106,40 @@ class Entry(NamedTuple):
     id : the id that MLflow gave it.
     sweeps : the tag with the names of its sweeps.
     begun : when logging began.
-    version : the version of the format in which it was logged.
     """
 
     fingerprint: str
     id: str
     sweeps: str = ""
     begun: int = 0
-    version: str = VERSION
 
 
-@dataclass(frozen=True)
-class Note:
-    """Which runs are in a database.
-
-    Attributes
-    ----------
-    stamp : the stamp of the database when the note was written.
-    runs : run id -> the note on it, for runs that were in the database then, each once and whole.
-    earlier : run id -> the note on it, for runs that were in the database at some earlier time.
-    """
-
-    stamp: Stamp = ()
-    runs: Mapping[str, Entry] = field(default_factory=dict)
-    earlier: Mapping[str, Entry] = field(default_factory=dict)
-
-    def of(self, stamp: Stamp, *, unchanged: bool = False) -> Mapping[str, Entry]:
-        """Return the noted runs of a database that has this stamp by now.
-
-        One that was made anew is another file, or smaller.
-
-        Parameters
-        ----------
-        unchanged : whether only those that are surely there, as they were logged.
-        """
-        if unchanged:
-            return self.runs if stamp and stamp == self.stamp else {}
-        same_file = stamp[:1] == self.stamp[:1] and stamp[1:2] >= self.stamp[1:2]
-        return {**self.earlier, **self.runs} if stamp and same_file else {}
-
-    def with_logged(
-        self, runs: Mapping[str, Entry], before: Stamp, after: Stamp, *, certain: bool
-    ) -> Note:
-        """Return the note when `runs` have been logged.
-
-        Parameters
-        ----------
-        before, after : the stamps of the database before and after that.
-        certain : whether stamps on its disk tell every change.
-        """
-        noted = {**self.of(before), **runs}
-        sure = {**self.of(before, unchanged=True), **runs} if certain else {}
-        return Note(after, sure, {id_: run for id_, run in noted.items() if id_ not in sure})
-
-
-def read_note(results: Path, place: Mapping[str, str]) -> Note:
-    """Return the note of a results folder on a database; an empty one if there is none.
+def read_note(results: Path, place: Mapping[str, str], now: Stamp) -> dict[str, Entry]:
+    """Return which runs a results folder notes to be in a database, each once and whole.
 
     Parameters
     ----------
     place : the database, the experiment, and the version of what is logged.
+    now : the stamp of the database; of one that was written since the note, nothing is noted.
     """
     try:
         content = files.unsealed_json(files.read_bytes(results / NOTE, files.TEXT))
-        if content["place"] != dict(place):
-            return Note()
-        runs, earlier = (
-            {
-                str(id_): Entry(str(run[0]), str(run[1]), str(run[2]))
-                for id_, run in content[name].items()
-            }
-            for name in ("runs", "earlier")
-        )
-        return Note(tuple(content["stamp"]), runs, earlier)
+        if not now or (content["place"], tuple(content["stamp"])) != (dict(place), now):
+            return {}
+        return {
+            str(id_): Entry(str(run[0]), str(run[1]), str(run[2]))
+            for id_, run in content["runs"].items()
+        }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return Note()
+        return {}
 
 
-def write_note(results: Path, place: Mapping[str, str], note: Note) -> None:
-    """Write what a results folder notes of a database."""
-    runs = {
-        name: {id_: run[:3] for id_, run in noted.items()}
-        for name, noted in (("runs", note.runs), ("earlier", note.earlier))
-    }
-    files.write_cache(results / NOTE, {"place": place, "stamp": note.stamp, **runs}, lasting=False)
+def write_note(
+    results: Path, place: Mapping[str, str], now: Stamp, runs: Mapping[str, Entry]
+) -> None:
+    """Write which runs are in a database; the parameters are those of :func:`read_note`."""
+    noted = {id_: run[:3] for id_, run in runs.items()}
+    files.write_cache(results / NOTE, {"place": place, "stamp": now, "runs": noted}, lasting=False)
 
 
 _SILENCE = 60.0  # seconds after which a silent other sync is no longer waited for
@@ -206,9 +154,9 @@ _FILES = ("config.yaml", "metrics.parquet", "summary.csv", "environment.json", "
 def _sweeps_of_runs(sweeps: Iterable[Sweep]) -> dict[str, list[tuple[str, int]]]:
     """Return run id -> the names of its sweeps, and its places in them."""
     sweeps_of_run: dict[str, list[tuple[str, int]]] = {}
-    for sweep in sweeps:
-        for place, run in enumerate(sweep.runs if sweep.name else ()):
-            sweeps_of_run.setdefault(run, []).append((sweep.name, place))
+    for name, runs in sweeps:
+        for place, run in enumerate(runs if name else ()):
+            sweeps_of_run.setdefault(run, []).append((name, place))
     return sweeps_of_run
 
 
@@ -248,13 +196,13 @@ class Tracking:
         """Log the finished runs among `folders` that are not logged; return run id -> MLflow id.
 
         Logging a run twice logs it once; a run whose metrics were recomputed, or whose logging was
-        cut short, has its entry replaced. An entry of an earlier version is completed.
+        cut short, has its entry replaced, as has one of another version.
 
         Parameters
         ----------
         sweeps : the sweeps with whose names their runs are tagged; tags of other sweeps stay.
-        ask : whether to ask MLflow, whose import takes seconds, even where a run's own folder says
-            that it is in this database.
+        ask : whether files of runs that the note has, and all of a large local database, are read
+            to see whether they are damaged.
 
         Raises
         ------
@@ -265,7 +213,7 @@ class Tracking:
         if ask:
             runs = list(filter(_is_whole, runs))
         swept = _sweeps_of_runs(sweeps)
-        if (noted := self._read_note(runs, swept, unchanged=ask)) is not None:
+        if (noted := self._noted(runs, swept)) is not None:
             return noted
         if not ask:
             runs = list(filter(_is_whole, runs))
@@ -351,24 +299,13 @@ class Tracking:
             _set_view(client, experiment, names)
         return logged, before, settle(file) if file else ()
 
-    def _read_note(
-        self, runs: Sequence[Run], swept: _Swept, *, unchanged: bool
-    ) -> dict[str, str] | None:
-        """Return run id -> MLflow id if all are noted to be in this database, with their sweeps.
-
-        Parameters
-        ----------
-        unchanged : whether a note counts only if the database has not been written since.
-        """
+    def _noted(self, runs: Sequence[Run], swept: _Swept) -> dict[str, str] | None:
+        """Return run id -> MLflow id if all are noted to be in this database, with their sweeps."""
         if not (file := _database(self.address)):
             return None
-        place = self._place(file)
-        now = stamp(file)
-        noted = {
-            run_id: entry
-            for results in {folder.results for folder in runs}
-            for run_id, entry in read_note(results, place).of(now, unchanged=unchanged).items()
-        }
+        noted: dict[str, Entry] = {}
+        for results in {folder.results for folder in runs}:
+            noted |= read_note(results, self._place(file), stamp(file))
         for folder in runs:
             entry = noted.get(folder.id, Entry("", ""))
             sweeps = with_sweeps(entry.sweeps, [name for name, _ in swept.get(folder.id, [])])
@@ -379,20 +316,19 @@ class Tracking:
     def _note(
         self, runs: Sequence[Run], logged: Mapping[str, Entry], before: Stamp, after: Stamp
     ) -> None:
-        """Note in the results folders that runs are in this database; of a server nothing is."""
-        if not (file := _database(self.address)):
+        """Note in the results folders that runs are in this database, which was written so.
+
+        Nothing is noted of a server, or on a disk whose stamps do not tell every change.
+        """
+        if not (file := _database(self.address)) or not local(file):
             return
-        place = self._place(file)
         for results in {folder.results for folder in runs}:
-            of_folder = {
-                folder.id: logged[folder.id]._replace(fingerprint=folder.environment["fingerprint"])
-                for folder in runs
-                if folder.results == results
-            }
-            note = read_note(results, place)
-            write_note(
-                results, place, note.with_logged(of_folder, before, after, certain=local(file))
-            )
+            noted = read_note(results, self._place(file), before)
+            for folder in runs:
+                if folder.results == results:
+                    fingerprint = folder.environment["fingerprint"]
+                    noted[folder.id] = logged[folder.id]._replace(fingerprint=fingerprint)
+            write_note(results, self._place(file), after, noted)
 
     def _place(self, file: Path) -> dict[str, str]:
         return {"database": str(file), "experiment": self.experiment, "version": VERSION}
@@ -453,16 +389,15 @@ def logged_entries(
     entries_of_run: dict[str, list[Entry]] = {}
     for run in (run for text in filters for run in _search(client, experiment, text)):
         run_tags = run.data.tags
-        whole = run.info.status == "FINISHED" and run_tags.get(_CONTENT) == _content(
-            run.data.metrics, run.data.params, run.info.artifact_uri
-        )
+        content = _content(run.data.metrics, run.data.params, run.info.artifact_uri)
+        logged_as = run_tags.get(entries.VERSION_TAG), run_tags.get(_CONTENT)
+        whole = run.info.status == "FINISHED" and logged_as == (VERSION, content)
         begun = run_tags.get(entries.BEGUN, "")
         entry = Entry(
             run_tags.get(FINGERPRINT, "") if whole else "",
             str(run.info.run_id),
             run_tags.get(SWEEP, ""),
             int(begun) if begun.isdecimal() else run.info.start_time,
-            run_tags.get(entries.VERSION_TAG, ""),
         )
         entries_of_run.setdefault(run_tags.get(RUN, ""), []).append(entry)
     return entries_of_run
@@ -506,24 +441,17 @@ def _log_once(
     current = [e for e in ordered if e.fingerprint == folder.environment["fingerprint"]]
     before = next((entry.sweeps for entry in (*current, *ordered) if entry.sweeps), "")
     sweeps = with_sweeps(before, [name for name, _ in swept])
-    points: list[LoggedMetric] = []
-    if not current or current[0].version != VERSION:
-        points = entries.logged_metrics(folder)
-        names.update(point.name for point in points)
     if current:
         kept = current[0]
-        if kept.version != VERSION:  # people's tags and name stay
-            run = client.get_run(kept.id)
-            lacking = [point for point in points if point.name not in run.data.metrics]
-            # One that is cut short is no longer as it was logged, and is replaced by the next sync.
-            _log_batch(client, run, lacking, {})
         if kept.sweeps != sweeps:
             client.set_tag(kept.id, SWEEP, sweeps)
     else:
+        points = entries.logged_metrics(folder)
+        names.update(point.name for point in points)
         run_tags = {SWEEP: sweeps} if sweeps else {}
         if swept:  # MLflow draws colours at random, and often the same ones
             run_tags[entries.COLOUR] = COLOURS[swept[0][1] % len(COLOURS)]
-        kept = Entry("", _log(client, experiment, folder, points, run_tags), sweeps)
+        kept = Entry("", _log(client, experiment, folder, points, run_tags))
     for entry in ordered:
         if entry.id != kept.id:
             client.delete_run(entry.id)
@@ -537,9 +465,17 @@ def _log(
     points: Sequence[LoggedMetric],
     further: Mapping[str, str],
 ) -> str:
-    """Log a run in MLflow, files and metrics and all; return the id that it has there."""
+    """Log a run in MLflow, files and metrics and all; return the id that it has there.
+
+    Metrics and parameters go in batches of as many as MLflow takes. The digest of all comes last,
+    as MLflow writes the tags of a batch: an entry without it, or with another's, is a half one, and
+    is logged again.
+    """
+    from mlflow.entities import Metric, Param, RunTag
+
     began, ended = entries.times(folder)
-    run_tags = {**entries.tags(folder), entries.BEGUN: str(int(1000 * time.time())), **further}
+    now = int(1000 * time.time())
+    run_tags = {**entries.tags(folder), entries.BEGUN: str(now), **further}
     run = client.create_run(experiment, began, run_tags, entries.shown_name(folder))
     run_id = str(run.info.run_id)
     client.log_inputs(run_id, [entries.data_set(folder)])
@@ -549,44 +485,22 @@ def _log(
             client.log_artifact(run_id, str(path), subfolder)
     # Before metrics are logged: to change the status, MLflow reads all metrics of the run.
     client.set_terminated(run_id, end_time=ended)
-    _log_batch(client, run, points, dict(entries.parameters(folder)))
-    return run_id
-
-
-def _log_batch(
-    client: MlflowClient,
-    run: MlflowRun,
-    points: Sequence[LoggedMetric],
-    options: Mapping[str, str],
-) -> None:
-    """Log metrics and parameters in one go, or in several where MLflow takes no more.
-
-    The tags come last, as MLflow writes those of a batch: an entry whose digest is missing, or
-    of something else, is a half one, and is logged again.
-
-    Parameters
-    ----------
-    run : the entry with what it has so far, which counts for its digest.
-    """
-    from mlflow.entities import Metric, Param, RunTag
-
-    run_id, now = run.info.run_id, int(time.time() * 1000)
-    values = {**run.data.metrics, **entries.latest_values(points)}
-    content = _content(values, {**run.data.params, **options}, run.info.artifact_uri)
-    tags = {_CONTENT: content, entries.VERSION_TAG: VERSION}
+    options = dict(entries.parameters(folder))
+    content = _content(entries.latest_values(points), options, run.info.artifact_uri)
     metrics = [Metric(point.name, point.value, now, point.step) for point in points]
     params = [Param(name, value) for name, value in options.items()]
     while len(metrics) > _METRICS or len(params) > _PARAMETERS:
         client.log_batch(run_id, metrics[:_METRICS], params[:_PARAMETERS])
         del metrics[:_METRICS], params[:_PARAMETERS]
-    client.log_batch(run_id, metrics, params, [RunTag(*tag) for tag in tags.items()])
+    client.log_batch(run_id, metrics, params, [RunTag(_CONTENT, content)])
+    return run_id
 
 
 def sync(results: str = "results", uri: str = "", experiment: str = "") -> int:
     """Log every finished run under `results` that is not logged yet."""
     tracking = Tracking(uri or None, experiment or Tracking.experiment, 60, inf)
     try:
-        logged = tracking.sync(list(Catalogue(Path(results))), read_sweeps(Path(results), IDENTITY))
+        logged = tracking.sync(list(Catalogue(Path(results))), read_sweeps(Path(results)))
     except TrackingError as error:
         print(f"not synchronised: {visible(str(error))}")
         return 1
@@ -633,28 +547,28 @@ def links(tracking: Tracking, site: str, results: Path) -> list[str]:
     ------
     TrackingError : MLflow is down, or does not get on.
     """
-    sweep = latest_sweep(results)
+    sweep, swept = next(reversed(read_sweeps(results)), ("", ()))
 
     def found(client: MlflowClient) -> tuple[str, dict[str, list[Entry]]]:
         """Set the columns of the page of runs; return the experiment and its logged runs."""
         experiment = experiment_id(client, tracking.experiment)
         metric_columns = _set_view(client, experiment)
-        if sweep.name:
-            view = entries.view(metric_columns, sweep.name)
+        if sweep:
+            view = entries.view(metric_columns, sweep)
             client.set_experiment_tag(experiment, entries.view_tag(entries.SWEEP_VIEW), view)
-        return experiment, logged_entries(client, experiment, sweep.runs)
+        return experiment, logged_entries(client, experiment, swept)
 
     experiment, logged = tracking.ask(found)
     runs = f"{site}/#/experiments/{experiment}/runs?viewStateShareKey="
     lines = [f"runs: {runs}{entries.VIEW}"]
-    of_sweep = [logged[run][0] for run in sweep.runs if run in logged]
+    of_sweep = [logged[run][0] for run in swept if run in logged]
     if len(of_sweep) > 1:
         shown = [entry.id for entry in of_sweep[:_COMPARED]]
         address = comparison(site, shown, experiment)
-        counts = f"{len(shown)} of {len(sweep.runs)} runs compared"
+        counts = f"{len(shown)} of {len(swept)} runs compared"
         lines.append(f"the latest sweep, {counts}: {address}")
-        mark = entries.sweep_mark(sweep.name)
-        if sweep.name and all(mark in entry.sweeps for entry in of_sweep):
+        mark = entries.sweep_mark(sweep)
+        if sweep and all(mark in entry.sweeps for entry in of_sweep):
             charts = f"{runs}{entries.SWEEP_VIEW}&compareRunsMode=CHART"
             lines.append(f"the latest sweep in charts: {charts}")
     return lines
@@ -665,8 +579,3 @@ def comparison(site: str, runs: Sequence[str], experiment: str) -> str:
     parts = {"runs": list(runs), "experiments": [experiment]}
     plain = {name: json.dumps(ids, separators=(",", ":")) for name, ids in parts.items()}
     return f"{site}/#/compare-runs?{urlencode(plain)}"
-
-
-def latest_sweep(results: Path) -> Sweep:
-    """Return the latest sweep that finished any run; one without a name or a run if none did."""
-    return next(reversed(read_sweeps(results, IDENTITY)), Sweep("", ()))

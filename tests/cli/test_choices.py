@@ -6,24 +6,25 @@ from fairbench.cli import command as choices
 from fairbench.cli import run_help
 from fairbench.cli.main import main
 from fairbench.components.datasets import german
-from tests.harness import ROOT, archive_with
+from tests.harness import ROOT, archive_with, listed, options
 
 EXPLAINED = [group for group in choices.GROUPS if group != "dataset"]
 
 
 @pytest.mark.parametrize("group", EXPLAINED)
 def test_the_file_of_every_choice_begins_with_a_sentence(group):
-    for name, sentence in choices.sentences(group):
+    for name in listed(group):
+        sentence = choices.sentence(group, name)
         assert sentence[:1].isupper() or sentence.startswith("fairlearn"), name
         assert sentence.endswith("."), name
 
 
 @pytest.mark.thorough
 def test_the_page_of_choices_is_made_from_the_files():
-    page = (ROOT / "docs/choices.md").read_text(encoding="utf-8")
-    assert page == choices.page(), (
-        "write it anew: python -m fairbench.cli.command > docs/choices.md"
-    )
+    page = (ROOT / "docs/choices.md").read_text(encoding="utf-8").splitlines()
+    own = {f"| `{name}` |" for group in EXPLAINED for name in {*options(group)} - {*listed(group)}}
+    made = [line for line in choices.page().splitlines() if not line.startswith(tuple(own))]
+    assert page == made, "write it anew: python -m fairbench.cli.command > docs/choices.md"
 
 
 def test_the_help_of_a_run_says_what_each_learner_intervention_and_method_is(capsys):
@@ -38,7 +39,7 @@ def test_the_help_of_a_run_says_what_each_learner_intervention_and_method_is(cap
 
 @pytest.mark.parametrize("group", choices.GROUPS)
 def test_every_option_of_a_choice_is_explained_by_a_whole_phrase(group):
-    for choice in choices.names(group):
+    for choice in listed(group):
         for option, meaning in run_help.option_meanings(group, choice).items():
             where = f"{group}={choice}: {option}"
             assert len(meaning.split()) > 1, where

@@ -72,11 +72,6 @@ CASES = {
         "error: method=binomial_nll needs a binary target or one of several classes, and "
         "dataset=diabetes is a regression: use method=",
     ),
-    "learner and task": (
-        ["dataset=diabetes", "method=baseline", "learner=logistic_regression"],
-        "error: learner=logistic_regression needs a binary target or one of several classes, and "
-        "dataset=diabetes is a regression: use learner=",
-    ),
     "attribute": (
         ["protect=race"],
         "error: unknown sensitive attribute of simulated 'race'; valid: group\n",

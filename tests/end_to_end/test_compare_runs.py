@@ -20,7 +20,6 @@ from fairbench.evaluation.table import values_of
 from fairbench.experiments.execute import carry_out
 from fairbench.metrics.registry import binary_confusion
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.runs import Run
 from tests.correlated import probability_better
 from tests.harness import configuration, fairbench
 from tests.reporting import page_runs
@@ -146,17 +145,6 @@ def test_runs_on_other_rows_need_unpaired_posteriors(results):
 def test_runs_that_cannot_be_compared_are_refused(results, names, words):
     with pytest.raises(UserError, match=words):
         compare_pair(*(load(results, name) for name in names), Settings(paired=False))
-
-
-def test_runs_are_found_by_id_prefix_or_name(results):
-    folder, ids = results
-    assert Catalogue(folder).one(ids["lr"][:8]).path.name == ids["lr"]
-    name = Run(folder / "runs" / ids["folds_lr"]).environment["name"]
-    with pytest.raises(UserError, match=f"'{name}' means 3 runs: .*; name one by its id"):
-        Catalogue(folder).one(name)
-    with pytest.raises(UserError, match="unknown run 'zzz' in"):
-        Catalogue(folder).one("zzz")
-    assert len(Catalogue(folder)) == len(RUNS)
 
 
 def test_command_prints_events_and_writes_table_and_figure(results):

@@ -6,7 +6,7 @@ import pytest
 
 from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
-from fairbench.experiments.execute import Execution, InProcessExecutor, carry_out, plan_run
+from fairbench.experiments.execute import Execution, carry_out, in_process, plan_run
 from fairbench.results.catalogue import Catalogue, listed_runs
 from fairbench.results.runs import Run, Store, read_environment, seal_run
 from fairbench.results.upkeep import note_begun
@@ -97,7 +97,7 @@ def test_what_is_asked_for_as_a_study_becomes_one_and_fits_nothing(tmp_path):
         planned = plan_run(configuration(*words, f"purpose={purpose}", results=tmp_path))
         for path in (tmp_path / "cells").rglob("*.parquet"):
             path.unlink()  # which a finished run does without
-        (end,) = Execution([planned], InProcessExecutor()).carry_out()
+        (end,) = Execution([planned], in_process).carry_out()
         assert end.computed == 0 and not end.error
         assert Run(demo.path).purpose == becomes
         assert listed_runs(tmp_path)[0].purpose == becomes

@@ -1,7 +1,6 @@
 """One run, as a user starts it."""
 
 import json
-import shutil
 import signal
 import subprocess
 import sys
@@ -10,7 +9,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from tests.harness import ROOT, command, comparable, ran, run_folder, run_py
+from tests.harness import ROOT, command, ran, run_folder, run_py
 
 # A shell's background jobs ignore interrupts, and their children with them.
 HEED_INTERRUPTS = """
@@ -51,41 +50,6 @@ def test_run_folder_is_whole(finished):
     figures = {path.name for path in (folder / "figures").iterdir()}
     expected = ("abstention", "group_rates", "reliability", "spread", "uncertainties")
     assert figures == {*(f"{name}.png" for name in expected), "manifest.json"}
-
-
-def test_second_time_nothing_is_fitted(finished, tmp_path):
-    cwd = tmp_path / "copy"
-    shutil.copytree(finished[0], cwd)
-    cells = {path: path.stat().st_mtime_ns for path in (cwd / "results/cells").rglob("*.parquet")}
-    done = run_py(*SMALL, cwd=cwd)
-    assert "nothing to fit: all 3 cells were in the store" in done.stdout
-    assert {path: path.stat().st_mtime_ns for path in cells} == cells
-
-
-@pytest.mark.thorough
-def test_corrupt_cell_is_set_aside_and_computed_again(finished, tmp_path):
-    cwd = tmp_path / "copy"
-    shutil.copytree(finished[0], cwd)
-    folder = run_folder(cwd / "results")
-    before = pd.read_parquet(folder / "metrics.parquet")
-    (folder / "environment.json").unlink()
-    cell = sorted((cwd / "results/cells").rglob("*.parquet"))[0]
-    content = bytearray(cell.read_bytes())
-    content[len(content) // 3] ^= 0xFF
-    cell.write_bytes(bytes(content))
-    done = run_py(*SMALL, "tracking=none", cwd=cwd)
-    assert done.stdout.splitlines()[-1].startswith("fitted 1 of 3 cells")
-    assert list(cell.parent.glob(f"{cell.name}.damaged-*"))
-    after = pd.read_parquet(folder / "metrics.parquet")
-    pd.testing.assert_frame_equal(comparable(before), comparable(after))
-
-
-@pytest.mark.thorough
-def test_workers_change_nothing(finished, tmp_path):
-    ran(*SMALL, "n_jobs=2", "tracking=none", cwd=tmp_path)
-    one, two = (run_folder(cwd / "results") for cwd in (finished[0], tmp_path))
-    tables = [pd.read_parquet(folder / "metrics.parquet") for folder in (one, two)]
-    pd.testing.assert_frame_equal(comparable(tables[0]), comparable(tables[1]))
 
 
 def run_and_list_modules(*arguments, cwd):

@@ -50,20 +50,19 @@ def test_readings_share_one_bag(undisturbed):
     assert not set(cells["ensemble"]) & set(cells["binomial_nll"])
 
 
-@pytest.mark.thorough
-def test_new_reading_of_a_finished_bag_fits_nothing(undisturbed, tmp_path):
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(("method=selective_ensemble",), marks=pytest.mark.thorough, id="reading"),
+        pytest.param(("method=ensemble", "evaluator.bins=7"), id="metric"),
+    ],
+)
+def test_what_is_new_of_a_finished_bag_fits_nothing(undisturbed, tmp_path, words):
     cwd = tmp_path / "copy"
     shutil.copytree(undisturbed[0], cwd)
-    done = run_py(*SWEEP[1:2], *SWEEP[3:], "method=selective_ensemble", cwd=cwd)
+    done = run_py(*SWEEP[1:2], *SWEEP[3:], *words, cwd=cwd)
     assert "nothing to fit: all 4 cells were in the store" in done.stdout
     assert cells_of(cwd) == cells_of(undisturbed[0])
-
-
-def test_new_metric_of_a_finished_run_fits_nothing(undisturbed, tmp_path):
-    cwd = tmp_path / "copy"
-    shutil.copytree(undisturbed[0], cwd)
-    done = run_py(*SWEEP[1:2], *SWEEP[3:], "method=ensemble", "evaluator.bins=7", cwd=cwd)
-    assert "nothing to fit: all 4 cells were in the store" in done.stdout
 
 
 @pytest.mark.parametrize(

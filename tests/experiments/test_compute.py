@@ -231,17 +231,6 @@ def test_a_cell_is_computed_once_and_again_when_told_to(store, seen):
     assert len(seen) == 6
 
 
-def test_a_corrupt_cell_is_computed_again(store):
-    own = study()
-    (cell,) = cells_of(own, folds_of(own, repeats=1))
-    ensure(cell, store)
-    before = store.read(cell.id).columns
-    store.cell_path(cell.id).write_bytes(b"nothing")
-    assert ensure(cell, store)
-    for name, values in store.read(cell.id).columns.items():
-        np.testing.assert_array_equal(values, before[name])
-
-
 # Evaluating stored cells: impossible outputs are kept for the methods that declare them.
 
 

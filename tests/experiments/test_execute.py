@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -20,14 +21,14 @@ from fairbench.core.errors import UserError
 from fairbench.experiments.execute import (
     KILLED,
     Execution,
-    InProcessExecutor,
     Plan,
     Submitit,
     UnitResult,
-    Workers,
     WorkUnit,
     carry_out,
     executor,
+    in_process,
+    on_workers,
     plan_run,
     prepared,
     prices_of,
@@ -73,31 +74,30 @@ def carried_out_once(plans, name, where):
 
 @pytest.mark.thorough
 def test_runs_that_share_a_bag_fit_it_once(plans):
-    carried_out_once(plans, "here", InProcessExecutor())
+    carried_out_once(plans, "here", in_process)
 
 
 @pytest.mark.thorough
 def test_workers_fit_a_shared_bag_once_and_find_the_same(plans):
     here, beside = (
         carried_out_once(plans, name, where)
-        for name, where in (("here", InProcessExecutor()), ("workers", Workers(2)))
+        for name, where in (("here", in_process), ("workers", partial(on_workers, n_jobs=2)))
     )
     for one, other in zip(here, beside, strict=True):
         pd.testing.assert_frame_equal(one, other, check_exact=True)
 
 
 def test_cells_of_a_sweep_that_was_killed_are_no_garbage(plans):
-    class Killed(InProcessExecutor):
-        def run(self, units):
-            yield next(super().run(units))
-            raise KeyboardInterrupt
+    def killed(units):
+        yield next(in_process(units))
+        raise KeyboardInterrupt
 
     runs = plans("r", "ensemble")
     with pytest.raises(KeyboardInterrupt):
-        Execution(runs, Killed()).carry_out()
+        Execution(runs, killed).carry_out()
     assert len(list(runs[0].store.root.glob("cells/*/*.parquet"))) == 1
     assert garbage(runs[0].store, 0) == []
-    (end,) = Execution(plans("r", "ensemble"), InProcessExecutor()).carry_out()
+    (end,) = Execution(plans("r", "ensemble"), in_process).carry_out()
     assert end.computed == 1
     assert not list((runs[0].store.root / "begun").iterdir())
 
@@ -108,7 +108,7 @@ class Scripted:
     def __init__(self, **first):
         self.first, self.units = first, []
 
-    def run(self, units):
+    def __call__(self, units):
         for unit in units:
             self.units.append(unit)
             if unit.cell and self.first:
@@ -126,7 +126,7 @@ def test_a_cell_that_fails_fails_the_runs_that_need_it_and_no_others(plans):
     assert [end.error for end in ends] == ["boom"] * 3 + [""]
     assert sorted(ended) == sorted(run.name for run in runs)
     # The other cell of the bag was kept: the same plans go on with the one that failed.
-    ends = Execution(plans("r", *READINGS), InProcessExecutor()).carry_out()
+    ends = Execution(plans("r", *READINGS), in_process).carry_out()
     assert [end.computed for end in ends] == [1, 0, 0]
 
 
@@ -140,7 +140,7 @@ def test_a_cell_that_another_process_computes_comes_last(plans):
             stored.append([run.store.has(cell) for cell in run.cells])
             elsewhere.close()
 
-        (end,) = Execution([run], InProcessExecutor(), on_cell=done).carry_out()
+        (end,) = Execution([run], in_process, on_cell=done).carry_out()
     assert stored == [[False, True], [True, True]]
     assert (end.computed, end.error) == (2, "")
 
@@ -193,7 +193,7 @@ def test_killed_worker_loses_its_own_unit_only(plans):
         WorkUnit(other),
         WorkUnit(last),
     ]
-    done = {finished.unit.plan.id: finished.error for finished in Workers(2).run(units)}
+    done = {finished.unit.plan.id: finished.error for finished in on_workers(units, 2)}
     assert done == {run.id: "" for run in (good, other, last)} | {bad.id: KILLED}
 
 
@@ -206,10 +206,9 @@ def test_a_unit_that_takes_too_long_is_ended_and_the_others_are_kept(plans):
         WorkUnit(good, good.cells[0]),
     ]
     started = time.monotonic()
-    workers = Workers(2, minutes=0.2)
     done = {
         (finished.unit.plan.id, finished.unit.cell): finished.error
-        for finished in workers.run(units)
+        for finished in on_workers(units, 2, minutes=0.2)
     }
     assert time.monotonic() - started < 30
     said = "took longer than 0.2 minutes (timeout_min): finished cells are kept"
@@ -218,12 +217,12 @@ def test_a_unit_that_takes_too_long_is_ended_and_the_others_are_kept(plans):
 
 def test_a_damaged_cell_is_computed_again_when_its_run_is_evaluated(plans):
     (run,) = plans("r", "ensemble")
-    Execution([run], InProcessExecutor()).carry_out()
+    Execution([run], in_process).carry_out()
     before = metrics(run)
     run.store.cell_path(run.cells[0]).write_bytes(b"nothing")
     (prepared(run).folder.path / "environment.json").unlink()
     (again,) = plans("r", "ensemble")
-    (end,) = Execution([again], InProcessExecutor()).carry_out()
+    (end,) = Execution([again], in_process).carry_out()
     assert end.computed == 1
     pd.testing.assert_frame_equal(metrics(again), before)
 
@@ -276,11 +275,11 @@ def alive(pid):
 @pytest.mark.thorough
 def test_no_worker_is_left_by_a_sweep_that_is_killed(tmp_path):
     command = (
-        "import time; from fairbench.experiments.execute import Workers\n"
+        "import time; from fairbench.experiments.execute import on_workers\n"
         "class Task:\n"
         "    def __reduce__(self):\n"
         "        return time.sleep, (60,)\n"
-        "list(Workers(2).run([Task(), Task()]))"
+        "list(on_workers([Task(), Task()], 2))"
     )
     process = subprocess.Popen([sys.executable, "-c", command], cwd=ROOT, start_new_session=True)
     try:

@@ -335,21 +335,12 @@ def test_a_kill_leaves_no_run_that_is_not_whole(folder, packed, tmp_path):
                 ["leaderboard", "results={mine}", "add=[{pack}]"],
             )
         ),
-        *(
-            (words, "old is a pack of the last version, which is not read any longer")
-            for words in (
-                ["store", "unpack", "{old}", "out=new"], ["store", "ls", "results={old}"],
-                ["rank", "{old}"],
-            )
-        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )  # fmt: skip
 def test_bad_input_is_refused_in_one_line(folder, packed, words, said):
-    places = {name: folder.with_name(name) for name in ("mine", "old", "text")}
+    places = {name: folder.with_name(name) for name in ("mine", "text")}
     places |= {"pack": packed, "text": folder.with_name("README")}
-    places["old"].mkdir()
-    (places["old"] / "pack.json").write_text("{}")
     places["text"].write_text("mine")
     assert said in refused(*(word.format(**places) for word in words))
     assert not (folder.parent / "new").exists()

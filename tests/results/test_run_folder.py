@@ -122,9 +122,6 @@ def test_a_run_whose_record_is_damaged_is_left_out_and_named(folder, capsys):
 
 def test_a_strangers_folder_names_no_other_path(folder):
     known = folder.environment
-    for name in ("rows", "data"):
-        seal_run(folder.path, known | {name: "../../home"})
-        assert Run(folder.path).environment == {}
     (folder.path / "cells.txt").write_text("../../home")
     seal_run(folder.path, known)
     with pytest.raises(UserError, match=r"cells\.txt is missing or damaged"):
@@ -134,8 +131,11 @@ def test_a_strangers_folder_names_no_other_path(folder):
 @pytest.mark.parametrize(
     "changed",
     [
-        {"config": []}, {"choices": {"dataset": 1}}, {"name": "\x1b[31m"}, {"seed": "0"},
+        {"config": []}, {"config": "os.system"}, {"name": "\x1b[31m"}, {"seed": "0 results=/"},
         {"versions": None}, {"data_sha256": []}, {"protect": None}, {"files": {"../x": ""}},
+        {"rows": "../../etc/passwd"}, {"data": "/etc/passwd"}, {"choices": {"dataset": ["a"]}},
+        {"choices": RECORD["choices"] | {"learner": "../../../../stranger"}},
+        {"choices": RECORD["choices"] | {"intervention._target_": "os.system"}},
     ],
 )  # fmt: skip
 def test_a_record_of_another_shape_is_that_of_no_finished_run(folder, changed):
@@ -153,6 +153,9 @@ def test_a_record_of_another_shape_is_that_of_no_finished_run(folder, changed):
         {"learner": "../x"}, {"learner._target_": "os.system"}, {"learner.rate": "${oc.env:HOME}"},
         {"learner.deep": [{"_target_": "os.system"}]}, {"seed": -1},
         {"learner.rate": 2**63}, {"protect": ["???"]}, {"more": {"name": "x"}},
+        {"learner": "baseline hydra.run.dir=/"}, {"dataset.${oc.env:HOME}": 1}, {"protect": 0},
+        {"protect": ["${oc.env:HOME}"]}, {"learner.rate": list(range(20_000))},
+        {"learner.rate": [[[[[[[[1]]]]]]]]},
     ],
 )  # fmt: skip
 def test_a_configuration_that_is_more_than_data_is_that_of_no_run(folder, changed):

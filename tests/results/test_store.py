@@ -15,7 +15,6 @@ from fairbench.core import files as written
 from fairbench.core.errors import UserError
 from fairbench.core.files import (
     atomic,
-    sealed,
     sealed_json,
     unsealed_json,
     write_files,
@@ -55,17 +54,6 @@ def test_what_was_written_is_read_with_its_types_and_notes(store):
         assert cell.columns[name].dtype == values.dtype
         np.testing.assert_array_equal(cell.columns[name], values)
     assert files(store) == {f"{ID}.parquet"}
-
-
-def test_a_cell_of_an_earlier_version_is_read(store):
-    store.write(ID, COLUMNS, NOTES)
-    path = store.cell_path(ID)
-    table = pq.read_table(path)
-    blank = {**table.schema.metadata, b"seal": b"fairbench-sha256:" + b"0" * 64}
-    pq.write_table(table.replace_schema_metadata(blank), path, compression="zstd")
-    path.write_bytes(sealed(path.read_bytes()))
-    assert store.read(ID).notes == NOTES
-    np.testing.assert_array_equal(store.read(ID).columns["score"], COLUMNS["score"])
 
 
 # --- atomic

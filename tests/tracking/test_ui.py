@@ -1,28 +1,10 @@
-"""Links of the UI, to the latest sweep that finished anything; ports that cannot be served at."""
+"""Links of the UI; ports that cannot be served at."""
 
-import json
 import socket
 
 import pytest
 
-from fairbench.tracking.importer import comparison, latest_sweep, ui
-
-
-def sweep(results, name, *outcomes):
-    folder = results / "sweeps" / name
-    folder.mkdir(parents=True)
-    rows = [{"status": status, "run": run_id} for status, run_id in outcomes]
-    (folder / "outcomes.json").write_text(json.dumps(rows))
-
-
-def test_the_latest_sweep_with_finished_runs_is_found(tmp_path):
-    assert latest_sweep(tmp_path).runs == ()
-    sweep(tmp_path, "2026-01-01_09-00-00_1", ("finished", "old"))
-    many = [("finished", f"run{number}") for number in range(12)]
-    sweep(tmp_path, "2026-01-02_09-00-00_1", *many, ("failed", ""), ("finished", "run0"))
-    sweep(tmp_path, "2026-01-03_09-00-00_1", ("failed", ""), ("skipped", ""))
-    (tmp_path / "sweeps" / "2026-01-04_09-00-00_1" / "0").mkdir(parents=True)
-    assert latest_sweep(tmp_path).runs == tuple(f"run{number}" for number in range(12))
+from fairbench.tracking.importer import comparison, ui
 
 
 def test_a_comparison_is_an_address_that_a_browser_takes():

@@ -40,7 +40,7 @@ from fairbench.metrics.registry import find
 from fairbench.results.catalogue import contents, differing_options, file_content
 from fairbench.results.record import reading
 from fairbench.results.runs import Run
-from fairbench.results.tables import METRICS, check_columns, check_metrics, check_plain, upgraded
+from fairbench.results.tables import METRICS, check_columns, check_metrics, check_plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -342,7 +342,7 @@ def _values(run: Run) -> pa.Table:
     from pyarrow import compute
 
     with reading(run.path / "metrics.parquet"):
-        table = upgraded(run.read_parquet("metrics", _TEXTS, (*_READ, *_LEFT_OUT_COLUMNS)))
+        table = run.read_parquet("metrics", _TEXTS, (*_READ, *_LEFT_OUT_COLUMNS))
         check_metrics(table, [name for name in METRICS if name in _READ])
     present = set(table.column_names)
     is_kept = compute.is_in(table["attribute"].cast(pa.string()), pa.array(["", run.protect]))

@@ -357,7 +357,7 @@ def _section(archive: Archive, tasks: Sequence[DatasetEntry]) -> str:
         lines += [*(f"- `{entry.name}`: {entry.title}" for entry in tasks), ""]
     if rows:
         lines += [*_table(_COLUMNS, rows), ""]
-        lines += [*_table(["dataset", "attribute", "group", "rows", "rate"], groups), ""]
+        lines += [*_table(["dataset", "attribute", "groups: rows (rate)"], groups), ""]
     lines += [note + "\n" for note in notes]
     said = {
         "Source": datasheet.source,
@@ -365,12 +365,13 @@ def _section(archive: Archive, tasks: Sequence[DatasetEntry]) -> str:
         "In the papers, and here": datasheet.paper_differences,
         "Known problems": datasheet.criticism,
     }
-    raw_files = [
-        f"- `{file.path}`, sha256 `{file.sha256 or 'not recorded'}`"
+    files_of = [
+        f"`{file.path}` (sha256 `{file.sha256 or 'not recorded'}`)"
         for file in sources_of(tasks[0].module)
     ]
-    lines.append("\n\n".join(f"**{title}.** {text}" for title, text in said.items()))
-    lines += ["", "**Files.**", "", *raw_files] if raw_files else []
+    if files_of:
+        said["Files"] = "; ".join(files_of)
+    lines += [f"- **{title}.** {text}" for title, text in said.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -414,14 +415,15 @@ def _width(data: Dataset) -> str:
 
 
 def _groups(name: str, data: Dataset) -> list[list[str]]:
-    """Return a table row for each group: data set, attribute, group, number of rows, rate."""
+    """Return a table row for each attribute: data set, attribute, and its groups."""
     rows = []
     for attribute in data.sensitive:
         groups = data.groups(str(attribute))
+        cells = []
         for label in groups.cat.categories:
             members = data.target[(groups == label).to_numpy()]
-            rate = _rate(data, members)
-            rows.append([f"`{name}`", str(attribute), str(label), str(len(members)), rate])
+            cells.append(f"{label}: {len(members)} ({_rate(data, members)})")
+        rows.append([f"`{name}`", str(attribute), "; ".join(cells)])
     return rows
 
 

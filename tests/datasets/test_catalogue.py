@@ -41,7 +41,7 @@ def test_every_task_is_on_the_page(written):
 
 def test_figures_are_the_loaders(written):
     assert "| `german` | 10 | 31 | credit risk | bad risk | 0.3000 | 0 |" in written
-    assert "| `german` | age | age >= 25 | 7 | 0.2857 |" in written
+    assert "| `german` | age | age >= 25: 7 (0.2857)" in written
 
 
 def test_a_favourable_class_is_named(written):
@@ -62,7 +62,7 @@ def test_every_data_set_has_a_title_of_its_own(written):
 def test_every_file_is_on_the_page_with_its_checksum(written):
     for entry in catalogue.entries(CONF):
         for source in catalogue.sources_of(entry.module):
-            assert f"- `{source.path}`, sha256 `{source.sha256 or 'not recorded'}`" in written
+            assert f"`{source.path}` (sha256 `{source.sha256 or 'not recorded'}`)" in written
 
 
 def test_a_missing_file_is_said_without_naming_folders(tmp_path):

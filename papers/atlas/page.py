@@ -96,6 +96,7 @@ from fairbench_rank.standings import (
 
 _ENDS = ("difference", "lower", "upper")
 _OWN = Path(__file__).with_name(APPROACHES)
+_ROWS_SHOWN = 15  # of a table, in the documentation
 _ABOUT = """Do claims of the literature on fairness interventions and on uncertainty hold across
 data sets? This page tests them on many data sets at once. `python -m papers.atlas.page
 docs=docs/atlas.md` writes this page. [Run the atlas](howto/atlas.md) says how the runs were made,
@@ -523,8 +524,23 @@ def docs_page(findings: AtlasFindings, by_seed: Sequence[pd.DataFrame] = ()) -> 
         for seed in (compared_seeds(by_seed[0], other) for other in by_seed[1:])
     ]
     lines = rest.partition("\n### Not resolved")[0].split("\n")
-    lines = [line for line in lines if not line.startswith("(The figure")]
+    lines = [line for line in _first_rows(lines) if not line.startswith("(The figure")]
     return "\n\n".join([title, _ABOUT, "\n".join([*lines, *seeds]).strip()]) + "\n"
+
+
+def _first_rows(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of a page in Markdown with no more than the first rows of every table."""
+    rows = 0
+    for line in [*lines, ""]:
+        if line.startswith("|"):
+            rows += 1
+            if rows <= 2 + _ROWS_SHOWN:  # its heading has two lines
+                yield line
+            continue
+        if (left := rows - 2 - _ROWS_SHOWN) > 0:
+            yield f"\n({pluralise(left, 'more row', 'more rows')}: `python -m papers.atlas.page` has them.)"
+        rows = 0
+        yield line
 
 
 @dataclass(frozen=True)

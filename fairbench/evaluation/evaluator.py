@@ -239,7 +239,7 @@ class Evaluator:
             intervals = CountIntervals(counts, NO_DRAWS, self.level)
         if self.interval == posterior.DIRICHLET:
             draw = partial(posterior.posterior_draws, draws=self.draws, alpha=self.alpha)
-            draws = _drawn(draw, counts, generators)
+            draws = _draws_of_splits(draw, counts, generators)
             return GroupCounts(name, names, counts, PosteriorIntervals(counts, draws, self.level))
         return GroupCounts(name, names, counts, intervals, self.draws, generators)
 
@@ -446,7 +446,7 @@ def _add_gaps(
     resampled = None
     if len(counts.groups) > 2:
         draw = partial(posterior.resampled_counts, draws=RESAMPLES)
-        resampled = _drawn(draw, counts.counts, generators)
+        resampled = _draws_of_splits(draw, counts.counts, generators)
     bounded = counts.intervals.bounded
     add(metrics, values, size, statuses, interval=interval[:2], bounded=bounded)
     # Further statistics are of gaps alone, not of ratios.
@@ -485,7 +485,7 @@ def _add_gaps(
         add_of_gaps(PAIRS_THAT_DIFFER, apart, statuses, is_row=is_row)
 
 
-def _drawn(draw: Callable[..., Counts], counts: Counts, generators: Generators) -> Counts:
+def _draws_of_splits(draw: Callable[..., Counts], counts: Counts, generators: Generators) -> Counts:
     """Return draws (T, ..., G, 4) from counts, each split's by its own generator."""
     splits = counts.reshape(-1, *counts.shape[-2:])
     draws_of_splits = [

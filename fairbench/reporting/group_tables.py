@@ -163,7 +163,7 @@ def named_table(
 
     Parameters
     ----------
-    without : the fields, or the estimates, whose columns are left out.
+    without : the fields, or the estimates or single parts of them, whose columns are left out.
     rules : see :class:`Table`.
     values : what the title, the caption and the headings name.
     """
@@ -172,7 +172,7 @@ def named_table(
     for said in about.pop("columns"):
         of = said.pop("of")
         first = of[0] if isinstance(of, list) else of
-        if first.partition(".")[0] not in without:
+        if not {first, first.partition(".")[0]} & {*without}:
             columns.append((tuple(of) if isinstance(of, list) else of, Column(**said)))
     return table_of(rows, columns, rules=rules, **about)
 

@@ -538,7 +538,8 @@ def _first_rows(lines: Sequence[str]) -> Iterator[str]:
                 yield line
             continue
         if (left := rows - 2 - _ROWS_SHOWN) > 0:
-            yield f"\n({pluralise(left, 'more row', 'more rows')}: `python -m papers.atlas.page` has them.)"
+            more = pluralise(left, "more row", "more rows")
+            yield f"\n({more}: `python -m papers.atlas.page` has them.)"
         rows = 0
         yield line
 

@@ -83,7 +83,8 @@ def _answers(tree: Path, selection: Selection, say: Callable[[str], None]) -> An
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="fairbench-golden-") as folder:
         evaluate = evaluate_in_process(tree)
-        answers = collect(commands_of(tree), evaluate, Path(folder), selection, say)
+        with commands_of(tree) as ask:
+            answers = collect(ask, evaluate, Path(folder), selection, say)
     say(f"asked in {time.perf_counter() - started:.0f} s")
     if tree != ROOT and (failed := failures(answers)):
         raise GoldenError(f"the frozen tree cannot be asked: {'; '.join(failed)}")

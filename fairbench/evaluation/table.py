@@ -448,7 +448,7 @@ class MetricTable:
             whose = "" if fewest is None else " in the smallest group"
             of_values = np.array([name in (VALUE, DEBIASED) for name in statistics])[:, None, None]
             few = of_values & (least < self.minimum) & statuses.is_ok & (statuses.reason == "")
-            statuses.flag(few, "insufficient", lambda *index: f"n={least[index]}{whose}")
+            statuses.flag(few, "insufficient", lambda *index: f"n={least[index]:g}{whose}")
             # The width of an interval of a mean comes from how much the rows vary. If they do not,
             # a width of 0 would claim that the mean is known exactly: there is none, and a reason.
             if (width_zero := lower == upper).any():

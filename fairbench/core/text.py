@@ -363,7 +363,10 @@ _LATEX = str.maketrans({
 
 def latex(text: str) -> str:
     """Return a text in which what LaTeX takes for commands or ligatures is escaped."""
-    return visible(text).translate(_LATEX).replace("--", "-{-}").replace("''", "'{'}")
+    escaped = visible(text).translate(_LATEX)
+    for sign in "-',":
+        escaped = escaped.replace(2 * sign, f"{sign}{{{sign}}}")
+    return escaped
 
 
 def latex_comment(text: str) -> str:

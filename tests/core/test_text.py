@@ -173,6 +173,7 @@ def typeset(source):
     return shown
 
 
+@example(text="a,,b--c''d---")
 @of_texts
 def test_tex_sets_the_text_alone(text):
     assert typeset(escaping.latex(text)) == visible(text)

@@ -120,7 +120,7 @@ faults: $(STAMP) ## a stranger's folder: kinds of names, files that unfold, odd 
 	@for kind in names bombs records values texts; do $(BIN)/python -m benchmarks.faults $$kind || exit 1; done
 
 coverage: $(STAMP) ## how often every interval holds the truth: writes docs/coverage.md (half an hour)
-	@$(BIN)/python -m benchmarks.coverage write=docs/coverage.md $(ARGS)
+	@$(BIN)/python -m benchmarks.coverage workers=2 write=docs/coverage.md $(ARGS)
 
 statements: $(STAMP) ## how often a page says anything that is wrong: writes docs/statements.md (an hour or two)
 	@$(BIN)/python -m benchmarks.statements workers=2 write=docs/statements.md $(ARGS)

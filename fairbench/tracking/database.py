@@ -108,7 +108,7 @@ def is_damaged(path: Path, seconds: float, *, whole: bool = False) -> bool:
             for (name,) in database.execute(_TABLES).fetchall():
                 # Every row, as sqlite's check does not look whether a text is one.
                 deque(database.execute(f'SELECT * FROM "{name}"'), maxlen=0)
-            return bool(integrity != ("ok",))
+            return integrity != ("ok",) or _lacks_columns(path)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         # Python's own errors, of bytes that are not valid text, have no error code.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
@@ -120,6 +120,22 @@ def is_damaged(path: Path, seconds: float, *, whole: bool = False) -> bool:
 
 
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
+_COLUMNS = (
+    "SELECT tables.name, columns.name FROM sqlite_master AS tables, "
+    "pragma_table_info(tables.name) AS columns WHERE tables.type = 'table'"
+)
+
+
+def _lacks_columns(path: Path) -> bool:
+    """Return whether a database lacks tables or columns that one of its version has."""
+    if not template().is_file():
+        return False
+    versions, columns = [], []
+    for file in (template(), path):
+        with contextlib.closing(sqlite3.connect(file, timeout=1)) as database:
+            versions.append(database.execute("SELECT version_num FROM alembic_version").fetchall())
+            columns.append(set(database.execute(_COLUMNS)))
+    return versions[0] == versions[1] and not columns[0] <= columns[1]
 
 
 def stamp(path: Path) -> Stamp:

@@ -78,6 +78,8 @@ def run(
     fresh |= bool(environment.keys() - READ_WHEN_USED or os.environ.get("FAIRBENCH_FRESH"))
     with TemporaryDirectory() as folder:
         printed = [Path(folder) / name for name in ("stdout", "stderr")]
+        for path in printed:
+            path.touch()  # there before a slow start makes it
         start = _start if fresh else _fork
         pid, status_of = start(words, cwd, environment, tree, printed, timeout)
         end = time.monotonic() + timeout

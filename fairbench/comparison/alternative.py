@@ -367,16 +367,12 @@ def alternative_among_runs(
     order = list(dict.fromkeys([first, *others]))
     if len(order) < 2:
         raise UserError("without_group=true leaves no run beside the model in use: leave it out")
-    tried = [
-        {
-            "what": stored[i].id,
-            "label": f"{names[stored[i].id]} ({stored[i].id})",
-            **dict(zip(("gap", "error"), values[i].tolist(), strict=True)),
-            **{"group_at_prediction": needs_group[i], "family": "", "seconds": np.nan},
-            "reason": "",
-        }
-        for i in order
-    ]
+    tried = []
+    for i in order:
+        label, (gap, error) = f"{names[stored[i].id]} ({stored[i].id})", values[i].tolist()
+        known = {"what": stored[i].id, "label": label, "gap": gap, "error": error}
+        known |= {"group_at_prediction": needs_group[i], "family": ""}
+        tried.append({**known, "seconds": np.nan, "reason": ""})
     chosen_index = selection.least_gap(*values[order].T, within=within)
     return _judged(
         shared,

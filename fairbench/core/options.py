@@ -109,7 +109,11 @@ def broken_rules(options: Any) -> Iterator[tuple[str, str]]:
     With it comes the first option that it needs, or the one that it excludes. An option is given
     where its value is not the default.
     """
-    given = {each.name for each in fields(options) if getattr(options, each.name) != each.default}
+    given = {
+        declared.name
+        for declared in fields(options)
+        if getattr(options, declared.name) != declared.default
+    }
     for declared in fields(options):
         if declared.name in given:
             needs = declared.metadata.get("needs", ())

@@ -783,7 +783,9 @@ def _help_page(
         parts.append("Arguments\n" + table(rows))
     sections: dict[str, list[tuple[str, str]]] = {}
     untitled: list[tuple[str, str]] = []
-    for named in (option for option in options if not option.argument):
+    for named in options:
+        if named.argument:
+            continue
         rows = sections.setdefault(named.title, []) if named.title else untitled
         meaning = explained(named, _default_shown(named))
         rows.append((f"{named.name}={_value_shown(named)}", meaning))

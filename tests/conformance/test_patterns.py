@@ -224,7 +224,7 @@ def test_no_pattern_takes_long_on_a_hundred_thousand_letters_of_its_worst_text()
 @pytest.mark.parametrize("use, text", [
     ("search", "(a+)+$"), ("fullmatch", "(a|aa)+"), ("fullmatch", r"(\w+\s?)*x"),
     ("fullmatch", r"\s*(.*?)\s*<"), ("fullmatch", r"\d+\.?\d*"), ("search", "<b>.*?</b>"),
-    ("search", r"<a [^>]*x"), ("fullmatch", "((no|no way)( (or )?(no|way|no way))*)?"),
+    ("search", r"<[^>]*x"), ("fullmatch", "((no|no way)( (or )?(no|way|no way))*)?"),
 ])  # fmt: skip
 def test_a_pattern_that_takes_long_is_found(use, text):
     assert worst(use, re.compile(text, re.DOTALL))[0] >= SECONDS

@@ -17,15 +17,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.comparison.alternative import compare_models, gap_named
-from fairbench.comparison.choice import SharedRows
 from fairbench.core.arrays import Floats, rng
-from fairbench.inference.selection import (
-    chance_of_better,
-    further_gain,
-    is_enough,
-    least_gap,
-)
+from fairbench_search.alternative import compare_models, gap_named
+from fairbench_search.choice import SharedRows
+from fairbench_search.gains import chance_of_better, further_gain, is_enough, least_gap
 
 LEVEL, RISK = 0.95, 0.025
 TRULY = 20_000  # people of whom the truth is taken

@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample, Setting
-from fairbench.audits.labelling.questions import LEAST_SHARE
 from fairbench.core.arrays import Floats
 from fairbench.evaluation.groups import LabelledIntervals
-from fairbench.inference.active import BetaArms, Lowest, choose
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from fairbench.inference.posterior import centred
 from fairbench.inference.rates import (
@@ -41,6 +39,8 @@ from fairbench.metrics.registry import (
     metrics_of,
     true_positive_rate,
 )
+from fairbench_label.active import BetaArms, Lowest, choose
+from fairbench_label.questions import LEAST_SHARE
 
 Codes = NDArray[np.int64]
 ROWS, GRID, BLOCK = 4000, 2001, 50

@@ -20,14 +20,6 @@ from scipy.stats import qmc
 
 from benchmarks.coverage.counts import thinned
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample, Setting
-from fairbench.comparison.choice import (
-    Bound,
-    Choice,
-    Shared,
-    SharedRows,
-    choose_among,
-    minimised_metric,
-)
 from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.inference.gaps import GroupLimits, largest_gap
@@ -45,8 +37,17 @@ from fairbench.inference.repeats import (
     no_narrower,
 )
 from fairbench.inference.scores import area_limits, areas
-from fairbench.inference.selection import Candidates, choose, correction, inflation
+from fairbench.inference.verdicts import inflation
 from fairbench.metrics.registry import BINARY, accuracy, binary_confusion, metrics_of, total
+from fairbench_search.choice import (
+    Bound,
+    Choice,
+    Shared,
+    SharedRows,
+    choose_among,
+    minimised_metric,
+)
+from fairbench_search.corrected import Candidates, choose, correction
 
 Labels = NDArray[np.int64]
 # Of features (N, D), labels (N,), rows trained on (S, N) and new people (M, D): scores (S, M).

@@ -23,7 +23,6 @@ import numpy as np
 
 from benchmarks.faults import commands
 from benchmarks.measure import configuration, show
-from fairbench.audits.labelling.session import Answer, State, StateFile
 from fairbench.audits.question import Options
 from fairbench.cli.jobs import draw_figures
 from fairbench.core.errors import UserError
@@ -34,6 +33,7 @@ from fairbench.results import tables
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import DRAWN, LAST, CorruptCellError, Run, Store, damaged_figures
 from fairbench.tracking.importer import NOTE
+from fairbench_label.session import Answer, State, StateFile
 
 RUN = ("dataset=simulated", "dataset.n_samples=120", "split.repeats=1", "method=baseline",
        "learner=logistic_regression")  # fmt: skip

@@ -490,7 +490,7 @@ WARM = (
     "fairbench.cli.main", "fairbench.cli.run", "fairbench.experiments.pipeline",
     "fairbench.reporting.figures", "fairbench.reporting.page.write", "fairbench.tracking.importer",
     "fairbench.cli.verbs.audit", "fairbench.cli.verbs.compare", "fairbench.cli.verbs.store",
-    "fairbench.audits.labelling.questions", "fairbench_watch.alarms",
+    "fairbench_label.questions", "fairbench_watch.alarms",
     "fairbench.components.datasets.simulated",
 )  # fmt: skip
 

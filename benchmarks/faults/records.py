@@ -39,23 +39,23 @@ from benchmarks.faults import commands
 from benchmarks.faults.commands import TooLongError, carried_out, in_forks, obeyed, too_long
 from benchmarks.measure import configuration, show
 from benchmarks.stored import configured, pack_of, run_of
-from fairbench.audits.labelling.session import StateFile
 from fairbench.core.errors import UserError
 from fairbench.core.files import parquet_bytes, sealed, sealed_json, unsealed_json
 from fairbench.experiments.execute import carry_out
-from fairbench.experiments.tuning import (
-    Dimension,
-    Family,
-    add_trial,
-    begin_study,
-    stored_trials,
-)
 from fairbench.results import catalogue, tables
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import Parts
 from fairbench.results.runs import DRAWN, LAST, CorruptCellError, Run, Store, damaged_figures
 from fairbench.results.upkeep import MANIFEST, read_sweeps, unpack
 from fairbench.tracking.importer import NOTE, read_note
+from fairbench_label.session import StateFile
+from fairbench_search.tuning import (
+    Dimension,
+    Family,
+    add_trial,
+    begin_study,
+    stored_trials,
+)
 from fairbench_watch.alarms import WatchFile
 
 Draw = np.random.Generator

@@ -32,12 +32,12 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.faults.commands import carried_out
-from fairbench.audits.labelling import session as answering
-from fairbench.audits.labelling.questions import next_rows, resume
-from fairbench.audits.labelling.session import Answer, StateFile, check_labels, store
 from fairbench.cli.main import main as fairbench
-from fairbench.cli.verbs.label import label_in_turn
 from fairbench.core.errors import UserError
+from fairbench_label import session as answering
+from fairbench_label.questions import next_rows, resume
+from fairbench_label.session import Answer, StateFile, check_labels, store
+from fairbench_label.verb import label_in_turn
 from fairbench_watch import alarms as look_module
 from fairbench_watch.alarms import WatchedRows, WatchFile, look, read_tallies, read_watched
 from fairbench_watch.state import WatchOptions, WatchState

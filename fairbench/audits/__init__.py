@@ -2,5 +2,5 @@
 
 `question` is what is asked and `table` what was read; `kinds` has one file for each kind of
 predictions; `findings` decides what is concluded, under one error rate, and `sentences` alone words
-it. `labelling` and `gate` build on these. Begin with `question`, then `kinds.binary`.
+it. `report` makes the page. Begin with `question`, then `kinds.binary`.
 """

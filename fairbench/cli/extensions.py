@@ -25,7 +25,8 @@ VERBS, FUNCTIONS = "fairbench.verbs", "fairbench.functions"
 # What the extensions of this repository add, and the folder of each.
 OURS = {
     VERBS: {
-        "dossier": "dossiers", "leaderboard": "rank", "rank": "rank", "resolve": "rank",
+        "alternative": "search", "choose": "search", "dossier": "dossiers", "label": "label",
+        "leaderboard": "rank", "rank": "rank", "resolve": "rank", "tune": "search",
         "watch": "watch",
     },
     FUNCTIONS: {"RankReport": "rank", "rank": "rank"},

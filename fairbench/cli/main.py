@@ -24,16 +24,16 @@ _FOLDER = Path(__file__).resolve().parent / "verbs"
 # The verbs of fairbench itself, under the titles of the help.
 EXTENSIONS = "Extensions"
 SECTIONS: Mapping[str, Sequence[str]] = {
-    "Audit predictions": ("alternative", "audit", "gate", "label"),
-    "Run and tune": ("data", "run", "tune"),
-    "Compare finished runs": ("choose", "compare", "paper", "report", "table", "tradeoff"),
+    "Audit predictions": ("audit", "gate"),
+    "Run": ("data", "run"),
+    "Compare finished runs": ("compare", "paper", "report", "table", "tradeoff"),
     "Results, MLflow and terms": ("explain", "store", "sync", "ui"),
     EXTENSIONS: (),
 }
 OWN_VERBS = {verb for verbs_of_it in SECTIONS.values() for verb in verbs_of_it}
 # Those that are a class in the file of another.
 _BESIDE = {
-    "gate": "audit", "choose": "compare", "table": "compare", "tradeoff": "compare", "ui": "sync",
+    "gate": "audit", "table": "compare", "tradeoff": "compare", "ui": "sync",
 }  # fmt: skip
 
 

@@ -104,11 +104,12 @@ def _run(arguments: Sequence[str], conf: Path, carry_out: CarryOut | None) -> in
         if carry_out:
             return carry_out(lines, locks)
         if lines[0].tuned:
-            from fairbench.cli.tuning import tune
+            from fairbench.cli.extensions import verb_module
 
             if len(lines) > 1:
                 raise UserError("a folder of sweeps cannot be tuned: name one experiment")
-            return tune(lines[0], locks)
+            status: int = verb_module("tune").tune(lines[0], locks)
+            return status
         return _sweep(lines, words, locks) if several else _single(lines[0], locks)
 
 

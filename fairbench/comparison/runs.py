@@ -30,7 +30,7 @@ from fairbench.data.dataset import Dataset, Task
 from fairbench.experiments.configuration import IDENTITY, Presets
 from fairbench.inference import comparing, posterior, survey
 from fairbench.inference.repeats import mean_table_draws, no_narrower
-from fairbench.inference.selection import Pairs, inflation
+from fairbench.inference.verdicts import Pairs, inflation
 from fairbench.metrics.registry import binary_confusion, find
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import reading

@@ -21,6 +21,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import cache, lru_cache
+from importlib import resources
 from math import isnan
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -316,8 +317,14 @@ def digest(content: Any, length: int = 20) -> str:
 
 @cache
 def declared_in(package: str, file: str = "sentences.toml") -> dict[str, Any]:
-    """Return what a TOML file of a package declares: the templates of its sentences, by name."""
-    path = Path(__file__).parents[1] / package / file
+    """Return what a TOML file of a package declares: the templates of its sentences, by name.
+
+    Parameters
+    ----------
+    package : the name of a package of fairbench, such as ``cli``, or of an extension.
+    """
+    own = Path(__file__).parents[1] / package
+    path = (own if own.is_dir() else resources.files(package)) / file
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 

@@ -28,7 +28,7 @@ from scipy import special
 from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import GroupLimits, pairs, simultaneous_level, smallest_ratio
 from fairbench.inference.rates import Limits, difference_limits, rate_limits, ratio_limits
-from fairbench.inference.selection import inflation, posterior_draws, student_draws
+from fairbench.inference.verdicts import inflation, posterior_draws, student_draws
 
 
 def mean_table_draws(

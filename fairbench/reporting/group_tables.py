@@ -38,9 +38,16 @@ class _Formatter(Formatter):
 _DECIMALS = 3  # of numbers in sentences
 
 
+def _declared(page: str, file: str) -> Mapping[str, Any]:
+    """Return what a file declares of a page; that of an extension is ``its_package:page``."""
+    package, _, name = page.rpartition(":")
+    declared: Mapping[str, Any] = declared_in(package or "reporting", file)[name]
+    return declared
+
+
 def template_of(page: str, name: str) -> str:
     """Return a sentence or a caption of a page, of ``sentences.toml``, with its braces."""
-    return str(declared_in("reporting")[page][name])
+    return str(_declared(page, "sentences.toml")[name])
 
 
 def sentence_of(page: str, name: str, /, **values: object) -> str:
@@ -167,7 +174,7 @@ def named_table(
     rules : see :class:`Table`.
     values : what the title, the caption and the headings name.
     """
-    about = _filled(declared_in("reporting", "tables.toml")[page][name], values)
+    about = _filled(_declared(page, "tables.toml")[name], values)
     columns = []
     for said in about.pop("columns"):
         of = said.pop("of")

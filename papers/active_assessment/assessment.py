@@ -24,14 +24,6 @@ from fairbench.components.papers.engine.matching import Effort
 from fairbench.core.arrays import Codes, Floats, rng
 from fairbench.core.files import atomic
 from fairbench.data.columns import MulticlassScores
-from fairbench.inference.active import (
-    BetaArms,
-    ComparisonReward,
-    Estimation,
-    Lowest,
-    Reward,
-    choose,
-)
 from fairbench.inference.posterior import (
     Beta,
     ReliabilityDiagram,
@@ -40,10 +32,18 @@ from fairbench.inference.posterior import (
     uniform,
 )
 from fairbench.metrics.probability import bins_of_width
+from fairbench_label.active import (
+    BetaArms,
+    ComparisonReward,
+    Estimation,
+    Lowest,
+    Reward,
+    choose,
+)
 
 # Arms of several outcomes or bins, rates of arms, and queues whose rows are labelled in turn.
 #
-# What a person's audit asks is in `fairbench.inference.active`; here is what studies of it need
+# What a person's audit asks is in `fairbench_label.active`; here is what studies of it need
 # beside that, batched over R replications in the same way.
 
 

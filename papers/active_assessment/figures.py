@@ -24,9 +24,9 @@ from fairbench.components.papers.black_box.estimation import (
 )
 from fairbench.components.papers.engine.matching import Effort
 from fairbench.core.arrays import Floats, rng
-from fairbench.inference.active import BetaArms, Highest, thompson
 from fairbench.inference.posterior import uniform
 from fairbench.reporting.charts import BLUE, COLOURS, GREY
+from fairbench_label.active import BetaArms, Highest, thompson
 
 _STRATEGIES = tuple(
     assessment.Method("uniform", strategy)

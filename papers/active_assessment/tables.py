@@ -70,7 +70,10 @@ from fairbench.components.papers.engine.matching import Effort, number
 from fairbench.core.arrays import Codes, Floats, rng
 from fairbench.core.errors import UserError
 from fairbench.data.columns import MulticlassScores
-from fairbench.inference.active import (
+from fairbench.inference.posterior import confusion_posterior, uniform, uninformative_prior
+from fairbench.reporting.charts import COLOURS
+from fairbench.results.catalogue import Catalogue
+from fairbench_label.active import (
     BetaArms,
     ComparisonReward,
     LeastCalibrated,
@@ -78,9 +81,6 @@ from fairbench.inference.active import (
     random_row,
     thompson,
 )
-from fairbench.inference.posterior import confusion_posterior, uniform, uninformative_prior
-from fairbench.reporting.charts import COLOURS
-from fairbench.results.catalogue import Catalogue
 
 # The confusion matrix from few labels: Table 3.3, as the text defines it and as its code counts.
 #

@@ -33,8 +33,8 @@ from fairbench.inference.comparing import (
     highest_density_region,
 )
 from fairbench.inference.posterior import posterior_draws, table_draws
-from fairbench.inference.selection import ranking
 from fairbench.inference.survey import variance_ratio
+from fairbench.inference.verdicts import ranking
 
 
 def _spread_rows(measured: readings.Measured) -> Iterator[dict[str, Any]]:

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from benchmarks.faults import states
-from fairbench.audits.labelling import session as answering
-from fairbench.audits.labelling.questions import go_on, resume
-from fairbench.audits.labelling.session import Answer, StateFile, store
 from fairbench.cli.main import main
 from fairbench.core import processes
 from fairbench.core.errors import UserError, warn
 from fairbench.core.processes import locked
+from fairbench_label import session as answering
+from fairbench_label.questions import go_on, resume
+from fairbench_label.session import Answer, StateFile, store
 from fairbench_watch import alarms as look_module
 from fairbench_watch.alarms import WatchFile, look
 from fairbench_watch.state import WatchOptions

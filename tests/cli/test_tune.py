@@ -9,8 +9,8 @@ import yaml
 
 from fairbench.cli.main import main
 from fairbench.cli.run import run
-from fairbench.evaluation.tuning_goals import TuningOptions
 from fairbench.results.catalogue import Catalogue
+from fairbench_search.goals import TuningOptions
 from tests.harness import CONF, ROOT
 
 SPACE = "learner.max_depth=interval(2,4)"

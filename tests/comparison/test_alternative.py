@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from benchmarks.alternative import coverage
-from fairbench.comparison.alternative import Alternative, compare_models, gap_named
-from fairbench.comparison.choice import SharedRows
 from fairbench.core.errors import UserError
-from fairbench.evaluation.tuning_goals import Tuning
-from fairbench.experiments.tuning import Dimension, DrawnSearch, Family, Trial
+from fairbench_search.alternative import Alternative, compare_models, gap_named
+from fairbench_search.choice import SharedRows
+from fairbench_search.goals import Tuning
+from fairbench_search.tuning import Dimension, DrawnSearch, Family, Trial
 
 PARITY = gap_named("statistical_parity")
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairbench.comparison.choice import (
+from fairbench_search.choice import (
     Shared,
     SharedRows,
     _estimates,

@@ -11,11 +11,12 @@ PACKAGE = ROOT / "fairbench"
 BEHIND = (
     *sorted((PACKAGE / "results").glob("*.py")),
     *(PACKAGE / "core" / f"{name}.py" for name in ("files", "processes")),
-    *(PACKAGE / "experiments" / f"{name}.py" for name in (
-        "execute", "pipeline", "tuning",
+    *(PACKAGE / "experiments" / f"{name}.py" for name in ("execute", "pipeline")),
+    PACKAGE / "audits" / "report.py",
+    *(ROOT / "extensions" / name for name in (
+        "label/fairbench_label/session.py", "search/fairbench_search/tuning.py",
+        "watch/fairbench_watch/state.py",
     )),
-    *(PACKAGE / "audits" / f"{name}.py" for name in ("report", "labelling/session")),
-    ROOT / "extensions" / "watch" / "fairbench_watch" / "state.py",
     *sorted((PACKAGE / "reporting" / "page").glob("*.py")),
     PACKAGE / "reporting" / "document" / "writing.py",
     PACKAGE / "tracking" / "importer.py",

@@ -32,10 +32,7 @@ ELSEWHERE = {
     "cli/jobs.py": "the command line",
     "cli/main.py": "the verbs",
     "cli/run_help.py": "conf",
-    "cli/verbs/alternative.py": "the command line, and conf/alternative.yaml",
-    "cli/verbs/compare.py": "the command line",
     "cli/verbs/paper.py": "nothing: it names the engine",
-    "cli/verbs/tune.py": "the command line",
     "comparison/runs.py": "conf/reference.yaml",
     "components/__init__.py": "a composed configuration",
     "core/fingerprint.py": "the names of modules",
@@ -43,8 +40,12 @@ ELSEWHERE = {
     "data/download.py": "conf",
     "experiments/build.py": "a composed configuration",
     "metrics/registry.py": "the modules of metrics",
+    "rank/fairbench_rank/leaderboard.py": "the command line",
     "results/catalogue.py": "the command line",
     "results/upkeep.py": "the command line",
+    "search/fairbench_search/alternative_verb.py": "the command line, and conf/alternative.yaml",
+    "search/fairbench_search/choose_verb.py": "the command line",
+    "search/fairbench_search/tune_verb.py": "the command line",
     "tracking/importer.py": "the command line",
 }
 
@@ -62,11 +63,12 @@ def makes(tree):
 
 @cache
 def modules():
-    """Return the modules of the library, but not components, by where they lie."""
+    """Return the modules of the library and extensions, not components, by where they lie."""
     return {
         name: ast.parse(path.read_text())
-        for path in sorted(PACKAGE.rglob("*.py"))
-        if not (name := path.relative_to(PACKAGE).as_posix()).startswith("components/")
+        for folder in (PACKAGE, ROOT / "extensions")
+        for path in sorted(folder.rglob("*.py"))
+        if not (name := path.relative_to(folder).as_posix()).startswith("components/")
         or name == "components/__init__.py"
     }
 

@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 
 from fairbench.cli.main import run_command
-from fairbench.comparison.choice import (
-    Bound,
-    SharedRows,
-    choose_among,
-    minimised_metric,
-    read_shared,
-)
 from fairbench.core.errors import UserError
 from fairbench.core.text import number
 from fairbench.evaluation.summary import headlines
 from fairbench.evaluation.table import values_of
 from fairbench.experiments.execute import carry_out
 from fairbench.results.catalogue import Catalogue
+from fairbench_search.choice import (
+    Bound,
+    SharedRows,
+    choose_among,
+    minimised_metric,
+    read_shared,
+)
 from tests.harness import configuration
 from tests.reporting import page_runs
 

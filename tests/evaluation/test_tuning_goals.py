@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from fairbench.core.errors import UserError
-from fairbench.evaluation.tuning_goals import Goal, GoalRows, goals, together
 from fairbench.metrics.registry import confusion, metrics_of
+from fairbench_search.goals import Goal, GoalRows, goals, together
 
 NAMES = ("error_rate", "accuracy", "f1_score", "balanced_accuracy", "brier_score", "log_loss",
          "statistical_parity", "equalized_odds", "predictive_parity")  # fmt: skip

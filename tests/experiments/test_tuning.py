@@ -8,10 +8,10 @@ import pytest
 from hydra.core.global_hydra import GlobalHydra
 
 from fairbench.cli.command_line import CommandLine, hydra_of
-from fairbench.cli.tuning import search_of
-from fairbench.comparison.alternative import tuned
 from fairbench.core.errors import UserError
 from fairbench.experiments.execute import prepared
+from fairbench_search.alternative import tuned
+from fairbench_search.tune_verb import search_of
 from tests.harness import CONF, quick
 
 SPACE = "learner.C=tag(log,interval(0.01,10))"

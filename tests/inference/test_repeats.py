@@ -18,7 +18,7 @@ from fairbench.inference.repeats import (
     mean_table_draws,
     no_narrower,
 )
-from fairbench.inference.selection import inflation
+from fairbench.inference.verdicts import inflation
 
 SHARE, DRAWS = 0.2, 40_000
 

@@ -5,28 +5,27 @@ import pytest
 from scipy import integrate, special, stats
 
 from fairbench.core.arrays import rng
-from fairbench.inference.selection import (
+from fairbench.inference.verdicts import (
     ALIKE,
     BETTER,
     OPEN,
     WORSE,
-    Candidates,
     Pairs,
-    chance_of_better,
-    choose,
-    correction,
-    further_gain,
-    is_enough,
-    joint_noise,
-    larger_than,
-    least_gap,
-    not_told_from_best,
     outperforms,
     posterior_draws,
     ranking,
     standings,
     student_draws,
 )
+from fairbench_search.corrected import (
+    Candidates,
+    choose,
+    correction,
+    joint_noise,
+    larger_than,
+    not_told_from_best,
+)
+from fairbench_search.gains import chance_of_better, further_gain, is_enough, least_gap
 from tests.correlated import probability_better
 
 ONE = np.ones((1, 1))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairbench.inference.selection import (
+from fairbench_search.gains import (
     GoalEstimate,
     JudgingRows,
     chosen_tails,

@@ -16,7 +16,6 @@ from fairbench.components.papers.black_box import estimation as black_box
 from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import Effort
 from fairbench.data.columns import MulticlassScores
-from fairbench.inference.active import BetaArms, Lowest, bayesian_ucb_quantile, thompson
 from fairbench.inference.posterior import (
     Beta,
     centred,
@@ -24,6 +23,7 @@ from fairbench.inference.posterior import (
     uninformative_prior,
 )
 from fairbench.metrics.probability import reliability
+from fairbench_label.active import BetaArms, Lowest, bayesian_ucb_quantile, thompson
 
 FOLDER = PAPERS / "active_assessment"
 

@@ -20,13 +20,13 @@ import pytest
 from mlflow.data.evaluation_dataset import EvaluationDataset
 
 import fairbench
-from fairbench.audits.labelling.questions import begin, next_rows
-from fairbench.audits.labelling.session import StateFile
 from fairbench.audits.question import Options
 from fairbench.components.datasets import table
 from fairbench.core.errors import UserError
 from fairbench.data.download import Archive
 from fairbench.tracking.model_evaluator import _evaluate
+from fairbench_label.questions import begin, next_rows
+from fairbench_label.session import StateFile
 from fairbench_watch.alarms import WatchFile, look
 from fairbench_watch.state import WatchOptions
 from tests.properties.test_one_table import write

@@ -10,7 +10,7 @@ import pytest
 from fairbench.cli.main import run_command
 from fairbench.comparison.runs import Settings, every_pair, load_predictions, run_points
 from fairbench.inference.comparing import points
-from fairbench.inference.selection import ranking
+from fairbench.inference.verdicts import ranking
 from fairbench.reporting.document.model import Document
 from fairbench.reporting.document.writing import to_html
 from fairbench.reporting.page import tables as choice

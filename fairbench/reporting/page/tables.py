@@ -24,9 +24,9 @@ from fairbench.core.errors import UserError
 from fairbench.core.text import digest, file_name, natural, percent, told_apart
 from fairbench.evaluation import table as long_table
 from fairbench.evaluation.summary import debiased_gaps, summarise
-from fairbench.inference import selection
+from fairbench.inference import verdicts
 from fairbench.inference.comparing import frontier, objective, point_table, points
-from fairbench.inference.selection import ALIKE, OPEN, WORSE
+from fairbench.inference.verdicts import ALIKE, OPEN, WORSE
 from fairbench.metrics.registry import FN, FP, Metric, declared, find, label
 from fairbench.reporting.charts import chart, key_of, tradeoff_chart
 from fairbench.reporting.comparisons import rank_of
@@ -368,7 +368,7 @@ def _rank_rows(
     if len(defined) and len(values) > 1:
         defined_values = values[:, defined]
         width = metric.negligible(defined_values)
-        best, near = selection.standings(
+        best, near = verdicts.standings(
             metric.larger_is_better(defined_values),
             share,
             rope=width,
@@ -381,9 +381,9 @@ def _rank_rows(
 
 
 @lru_cache(maxsize=8)
-def _draws(splits: int) -> selection.StudentDraws:
+def _draws(splits: int) -> verdicts.StudentDraws:
     """Return the draws for ranking runs, the same for all metrics with this number of splits."""
-    return selection.student_draws(splits, _DRAWS, rng(0, "standings"))
+    return verdicts.student_draws(splits, _DRAWS, rng(0, "standings"))
 
 
 # Pairwise comparisons of the runs of a block that have the best means.
@@ -395,7 +395,7 @@ _FEWEST = 2
 _TRADED = "traded"  # the style of an open pair of which each is surely better in one
 # The sign of a verdict in a square, and what it says.
 _SIGNS = {
-    selection.BETTER: ("≫", "outperforms"),
+    verdicts.BETTER: ("≫", "outperforms"),
     WORSE: ("≪", "is outperformed"),
     ALIKE: ("≈", "practically equivalent"),
     _TRADED: ("⇄", "each better in one"),
@@ -428,7 +428,7 @@ def _contenders(block: RunBlock) -> tuple[dict[str, tuple[float, float]], str, i
     accuracy, gap_mean = (np.array([of[id_] for id_ in ids]) for of in (errors, gaps[gap]))
     accuracy = 1 - accuracy
     values = np.stack([accuracy, -gap_mean], axis=1)
-    ranks = selection.ranking(selection.outperforms(values, np.array(_epsilons(gap))).astype(float))
+    ranks = verdicts.ranking(verdicts.outperforms(values, np.array(_epsilons(gap))).astype(float))
     order = np.lexsort((-accuracy, ranks))[:MOST]
     return {ids[i]: (accuracy[i], gap_mean[i]) for i in order}, gap, len(errors)
 
@@ -480,7 +480,7 @@ _Compared: TypeAlias = tuple[str, str, float, float]
 
 
 def _pairs_section(
-    pairs: selection.Pairs, runs: Sequence[_Compared], gap: str, available: int
+    pairs: verdicts.Pairs, runs: Sequence[_Compared], gap: str, available: int
 ) -> doc.Section:
     """Return the ranking with ties, how it is read, and the probability of every pair."""
     accuracy_rope, gap_rope = _epsilons(gap)
@@ -511,11 +511,11 @@ def _pairs_section(
     return doc.Section("Which one is better?", blocks)
 
 
-def _pairs_table(pairs: selection.Pairs, runs: Sequence[_Compared], gap: str) -> doc.Table:
+def _pairs_table(pairs: verdicts.Pairs, runs: Sequence[_Compared], gap: str) -> doc.Table:
     """Return the table of runs by rank, with a square for each pair."""
-    ranks = selection.ranking(pairs.outperforms, CERTAIN)
-    order = selection.in_order(ranks, pairs.outperforms).tolist()
-    verdicts = pairs.verdicts(CERTAIN)
+    ranks = verdicts.ranking(pairs.outperforms, CERTAIN)
+    order = verdicts.in_order(ranks, pairs.outperforms).tolist()
+    of_pairs = pairs.verdicts(CERTAIN)
     columns = [
         doc.Column("rank", right=True),
         doc.Column("", "count", heads=True),
@@ -527,13 +527,13 @@ def _pairs_table(pairs: selection.Pairs, runs: Sequence[_Compared], gap: str) ->
     rows = []
     for place, i in enumerate(order, start=1):
         id_, name, *means = runs[i]
-        squares = (_pair_cell(pairs, i, j, str(verdicts[i, j])) for j in order)
+        squares = (_pair_cell(pairs, i, j, str(of_pairs[i, j])) for j in order)
         named = doc.TableCell(name, link=f"#run-{id_}")
         rows.append([rank_of(ranks, i), place, named, *means, *squares])
     return doc.Table(columns, rows, style="pairs")
 
 
-def _pair_cell(pairs: selection.Pairs, i: int, j: int, verdict: str) -> doc.TableCell:
+def _pair_cell(pairs: verdicts.Pairs, i: int, j: int, verdict: str) -> doc.TableCell:
     """Return the cell of a pair of runs, with its verdict and probabilities."""
     if i == j:
         return doc.TableCell(None, style="pair same")

@@ -26,7 +26,7 @@ from fairbench.core.files import write_text
 from fairbench.evaluation.summary import DEBIASED_MEANS
 from fairbench.evaluation.table import DEBIASED
 from fairbench.experiments.configuration import Presets, provenance
-from fairbench.inference.selection import ALIKE, OPEN, WORSE
+from fairbench.inference.verdicts import ALIKE, OPEN, WORSE
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.document import model as doc
 from fairbench.reporting.document.forms import latex_table, markdown_table

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 
 from fairbench.audits.direction import Direction
-from fairbench.audits.labelling.questions import next_rows, question_of
-from fairbench.audits.labelling.session import Answer, Session, State
 from fairbench.audits.table import AuditTable
 from fairbench.data.dataset import combine
 from fairbench.data.groups import group_columns
+from fairbench_label.questions import next_rows, question_of
+from fairbench_label.session import Answer, Session, State
 from tests.audits.tables import parse
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from fairbench.audits.labelling.questions import resume
-from fairbench.audits.labelling.session import StateFile, check_labels, store
 from fairbench.cli.main import main
-from fairbench.cli.verbs.label import label_in_turn
+from fairbench_label.questions import resume
+from fairbench_label.session import StateFile, check_labels, store
+from fairbench_label.verb import label_in_turn
 from tests.audits.tables import predictions, written
 
 

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from fairbench.audits.assessment import assess
-from fairbench.audits.labelling.questions import (
+from fairbench.core.errors import UserError
+from fairbench.evaluation.findings import SMALL
+from fairbench_label.questions import (
     QUESTIONS,
     _askable,
     _metric_named,
@@ -14,8 +16,6 @@ from fairbench.audits.labelling.questions import (
     next_rows,
     question_of,
 )
-from fairbench.core.errors import UserError
-from fairbench.evaluation.findings import SMALL
 from tests.audits.labelling.sessions import answer, label_actively, pool, said, session
 
 

@@ -70,7 +70,7 @@ def test_group_intervals_hold_the_population(labels, scores, population):
 
 def test_without_a_least_share_they_do_not(population, monkeypatch):
     """What the least share is for: groups that began well by luck are dropped."""
-    monkeypatch.setattr("fairbench.audits.labelling.questions.LEAST_SHARE", 0.0)
+    monkeypatch.setattr("fairbench_label.questions.LEAST_SHARE", 0.0)
     accuracy, _ = population
     bias = [
         metrics.query("metric == 'accuracy' and attribute == ''")["value"].iloc[0]

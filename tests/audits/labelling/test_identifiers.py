@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 import fairbench
-from fairbench.audits.labelling.questions import resume
-from fairbench.audits.labelling.session import StateFile
 from fairbench.cli.main import main
-from fairbench.cli.verbs.label import label_in_turn
 from fairbench.core.errors import UserError
+from fairbench_label.questions import resume
+from fairbench_label.session import StateFile
+from fairbench_label.verb import label_in_turn
 from tests.audits.tables import predictions
 
 ROWS = 120

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairbench.audits.labelling.questions import ONE_AT_A_TIME, QUESTIONS, next_rows
-from fairbench.audits.labelling.session import Answer, Session
+from fairbench_label.questions import ONE_AT_A_TIME, QUESTIONS, next_rows
+from fairbench_label.session import Answer, Session
 from tests.audits.labelling.sessions import answer, label_actively, pool, session
 
 

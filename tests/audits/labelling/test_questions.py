@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from fairbench.audits.labelling.questions import QUESTIONS, question_of
 from fairbench.components.papers.black_box.estimation import probability_less
-from fairbench.inference.active import DRAWS, BetaArms, ComparisonReward, GroupPosterior, WidestGap
 from fairbench.inference.posterior import Beta
+from fairbench_label.active import DRAWS, BetaArms, ComparisonReward, GroupPosterior, WidestGap
+from fairbench_label.questions import QUESTIONS, question_of
 from tests.audits.labelling.sessions import label_actively, pool, session
 
 

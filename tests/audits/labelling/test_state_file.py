@@ -11,9 +11,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairbench.audits.labelling.session import Answer, State, StateFile
 from fairbench.core.errors import UserError
 from fairbench.core.files import sealed_json, unsealed_json
+from fairbench_label.session import Answer, State, StateFile
 from tests.audits.tables import parse
 from tests.harness import ROOT
 
@@ -22,8 +22,8 @@ ROWS = 10_000_000
 WRITER = """
 import sys
 from pathlib import Path
-from fairbench.audits.labelling.session import Answer
-from fairbench.audits.labelling.session import StateFile
+from fairbench_label.session import Answer
+from fairbench_label.session import StateFile
 file, first, step, number = Path(sys.argv[1]), *map(int, sys.argv[2:])
 for row in range(first, first + step * number, step):
     answer = Answer(row, str(row % 2), "")

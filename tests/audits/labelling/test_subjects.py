@@ -8,7 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audits.labelling.questions import (
+from fairbench.cli.main import main
+from fairbench.core.errors import UserError
+from fairbench.evaluation.findings import LEVEL
+from fairbench.metrics.regression import ERROR_ROWS
+from fairbench_label.questions import (
     QUESTIONS,
     _askable,
     _estimate_for_everyone,
@@ -17,11 +21,7 @@ from fairbench.audits.labelling.questions import (
     next_rows,
     question_of,
 )
-from fairbench.audits.labelling.session import PREDICTED, Answer, State, open_session
-from fairbench.cli.main import main
-from fairbench.core.errors import UserError
-from fairbench.evaluation.findings import LEVEL
-from fairbench.metrics.regression import ERROR_ROWS
+from fairbench_label.session import PREDICTED, Answer, State, open_session
 from tests.audits.labelling.sessions import said
 from tests.audits.tables import parse, written
 

@@ -12,8 +12,8 @@ from fairbench.components.papers.active_assessment.assessment import (
     false_positive_rate,
     true_positive_rate,
 )
-from fairbench.inference.active import STRATEGIES, BetaArms, choose
 from fairbench.inference.posterior import Beta, uniform
+from fairbench_label.active import STRATEGIES, BetaArms, choose
 
 RATES = [accuracy, true_positive_rate, false_positive_rate]
 

@@ -10,7 +10,8 @@ from fairbench.components.papers.active_assessment.assessment import (
     MostCostly,
     OutcomeEstimation,
 )
-from fairbench.inference.active import (
+from fairbench.inference.posterior import Beta
+from fairbench_label.active import (
     BetaArms,
     ComparisonReward,
     Estimation,
@@ -18,7 +19,6 @@ from fairbench.inference.active import (
     LeastCalibrated,
     Lowest,
 )
-from fairbench.inference.posterior import Beta
 
 POSTERIOR = Beta(np.array([0.5, 3.0, 40.0]), np.array([1.5, 0.3, 9.0]))
 ARMS = BetaArms.of(POSTERIOR, [9, 9, 9])

@@ -10,7 +10,8 @@ from fairbench.components.papers.active_assessment.assessment import (
     assess,
 )
 from fairbench.core.errors import UserError
-from fairbench.inference.active import (
+from fairbench.inference.posterior import Beta, centred, uniform
+from fairbench_label.active import (
     STRATEGIES,
     BetaArms,
     Estimation,
@@ -19,7 +20,6 @@ from fairbench.inference.active import (
     choose,
     next_arms,
 )
-from fairbench.inference.posterior import Beta, centred, uniform
 
 CERTAIN = Beta(np.array([900.0, 500, 700, 100]), np.array([100.0, 500, 300, 900]))
 

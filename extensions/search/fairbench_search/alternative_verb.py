@@ -35,24 +35,25 @@ from fairbench.cli.command import command
 from fairbench.cli.command_line import CommandLine, choices_in_brackets, hydra_of
 from fairbench.cli.jobs import figure_drawer, log_runs, protect_from_collection
 from fairbench.cli.output import print_line
-from fairbench.cli.tuning import dimension, showing, typed
 from fairbench.cli.verbs.audit import print_and_write
-from fairbench.comparison import alternative as comparison
-from fairbench.comparison.alternative import COMPONENTS, Alternative
 from fairbench.components import conf_folders
 from fairbench.core.errors import IncompatibleError, UserError, unknown_name
 from fairbench.core.options import hydra_word, option
 from fairbench.core.text import digest, said
 from fairbench.data.dataset import Task
-from fairbench.evaluation.tuning_goals import Tuning
 from fairbench.experiments.configuration import Presets, check_files_named
 from fairbench.experiments.execute import plan_run, prepared
-from fairbench.experiments.tuning import DrawnSearch, Family
 from fairbench.reporting.document.writing import check_forms
-from fairbench.reporting.searches import alternative_document
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import TUNING
+from fairbench_search import alternative as comparison
+from fairbench_search.alternative import COMPONENTS, Alternative
+from fairbench_search.goals import Tuning
+from fairbench_search.pages import alternative_document
+from fairbench_search.tune_verb import dimension, showing, typed
+from fairbench_search.tuning import DrawnSearch, Family
 
+MADE_FOR = "0.1"
 # One fit of each candidate; validation rows choose, and test rows play no part in the choice.
 USUAL = {
     "split": "tuning",
@@ -109,7 +110,7 @@ def _alternative(options: _AlternativeOptions) -> int:
     fairbench alternative stored=true dataset=adult in_use=3f2a error_margin=0.01
     """
     if options.ids and not options.stored:
-        raise UserError(said("cli", "not_stored", word=options.ids[0]))
+        raise UserError(said("fairbench_search", "not_stored", word=options.ids[0]))
     if not (options.words or options.stored):
         raise UserError("nothing to search is named, such as dataset=german")
     comparison.gap_named(options.minimise)
@@ -163,7 +164,11 @@ def _search_drawn(options: _AlternativeOptions) -> tuple[Alternative | None, Pat
         if search.default_plan.config["plan"]:
             families = "; ".join(f"{of.name} {of.options}".rstrip() for of in search.families)
             trials = search.tuning.trials
-            return None, folder, said("cli", "plan_of_search", trials=trials, families=families)
+            return (
+                None,
+                folder,
+                said("fairbench_search", "plan_of_search", trials=trials, families=families),
+            )
         words = ("gap ", "error ")
         search.show = showing(search, ("in use", "candidate"), comparison.candidate_name, words)
         drawer = figure_drawer(search.default_plan.config)
@@ -191,7 +196,7 @@ class _Request:
         texts["results"] = hydra_word(str(options.results))
         self.line = CommandLine(["hydra/sweeper=tune", *typed(texts)], conf, sweep=True)
         for name in self.line.spaces:
-            raise UserError(said("cli", "several_values", name=name, text=texts[name]))
+            raise UserError(said("fairbench_search", "several_values", name=name, text=texts[name]))
         self.fixed = self.line.jobs[0]
         # The model in use and the candidates, where the command does not name them.
         self._stated: Any = yaml.safe_load((conf / "alternative.yaml").read_text(encoding="utf-8"))
@@ -234,7 +239,9 @@ class _Request:
                 reason = reason or str(error)
                 continue
             if study.dataset.task is not Task.BINARY:
-                raise UserError(said("cli", "no_binary_target", name=study.dataset.name))
+                raise UserError(
+                    said("fairbench_search", "no_binary_target", name=study.dataset.name)
+                )
             fixed, space = self._space(choices, config)
             return Family(choices, fixed, space, study.group_at_prediction), ""
         return None, reason
@@ -285,7 +292,7 @@ class _Request:
                 }
                 raise unknown_name("option", name, available)
         if sum(family.count for family in families) < 2:
-            raise UserError(said("cli", "one_candidate", name=families[0].name))
+            raise UserError(said("fairbench_search", "one_candidate", name=families[0].name))
         options = self.options
         tuning = Tuning(
             objectives=(options.minimise, "error_rate"),
@@ -324,10 +331,10 @@ class _Request:
         if len(words) == 1 and not stated:
             stated = self._parts_of_run(words[0])
         elif len(stated) < len(words):
-            raise UserError(said("cli", "in_use_unclear", words=",".join(words)))
+            raise UserError(said("fairbench_search", "in_use_unclear", words=",".join(words)))
         for name, text in stated.items():
             if not _is_of_model(name):
-                raise UserError(said("cli", "not_of_model", name=name, text=text))
+                raise UserError(said("fairbench_search", "not_of_model", name=name, text=text))
             if self.line.parse(f"{name}={text}").is_sweep_override():
                 raise UserError(f"in_use: '{name}={text}' has several values: one is in use")
         chosen = {**self._stated["in_use"], **stated}
@@ -344,7 +351,9 @@ class _Request:
         data = str(self.line.compose(self.fixed)["hydra"]["runtime"]["choices"]["dataset"])
         if run.choices["dataset"] != data:
             of_run = run.choices["dataset"]
-            raise UserError(said("cli", "run_of_other_data", name=name, of_run=of_run, data=data))
+            raise UserError(
+                said("fairbench_search", "run_of_other_data", name=name, of_run=of_run, data=data)
+            )
         chosen = {group: run.choices[group] for group in COMPONENTS}
         presets = Presets(self.conf, tuple(conf_folders()))
         words = presets.overrides(run)  # only those that differ from the defaults

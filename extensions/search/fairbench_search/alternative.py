@@ -14,21 +14,22 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fairbench.comparison import choice
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.text import said
-from fairbench.evaluation.tuning_goals import Goal, GoalRows, Tuning, together
 from fairbench.experiments.execute import Execution, Plan, plan_run, prepared
 from fairbench.experiments.pipeline import PlannedRun
-from fairbench.experiments.tuning import DrawnSearch, Search, Trial, label_rows
-from fairbench.inference import selection
 from fairbench.inference.rates import rate_limits
-from fairbench.inference.selection import GoalEstimate, Tails, verdict_of
+from fairbench.inference.verdicts import verdict_of
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
 from fairbench.results.catalogue import Catalogue, comparable_sets
 from fairbench.results.record import TUNING
 from fairbench.results.runs import Run
 from fairbench.results.tables import TEST
+from fairbench_search import choice, gains
+from fairbench_search.corrected import Tails
+from fairbench_search.gains import GoalEstimate
+from fairbench_search.goals import Goal, GoalRows, Tuning, together
+from fairbench_search.tuning import DrawnSearch, Search, Trial, label_rows
 
 Estimate: TypeAlias = tuple[float, float, float]  # a value, and the limits of its interval
 # What is said of a candidate, a group or an objective, by names.
@@ -113,7 +114,7 @@ def _change(rows: choice.SharedRows, goal: Goal, level: float) -> Estimate:
     first, second = (_rows_of_model(rows, model_index) for model_index in (0, 1))
     in_use, chosen = goal.estimate(first), goal.estimate(second)
     judging, tails = first.judging_rows(), _uncorrected_tails(level)
-    lower, upper = selection.gain_limits(in_use, chosen, judging, tails)
+    lower, upper = gains.gain_limits(in_use, chosen, judging, tails)
     return chosen.value - in_use.value, max(-upper, -1.0), min(-lower, 1.0)
 
 
@@ -196,7 +197,7 @@ class Alternative:
         others = [tried for tried in self.tried[1:] if not tried["group_at_prediction"]]
         allowed = [self.in_use, *others]
         values = ([tried[name] for tried in allowed] for name in ("gap", "error"))
-        index = selection.least_gap(*values, within=self.within)
+        index = gains.least_gap(*values, within=self.within)
         return allowed[index] if index else None
 
     @property
@@ -211,7 +212,7 @@ class Alternative:
         gaps = {"seen": self.selected["gap"], "true": self.comparison.gaps[1][2]}
         return {
             more: {"chance": 1 - (1 - chance) ** more}
-            | {of: float(selection.further_gain(gaps[of], chance, more=more)) for of in gaps}
+            | {of: float(gains.further_gain(gaps[of], chance, more=more)) for of in gaps}
             for more in FURTHER * bool(self.search)
         }
 
@@ -350,9 +351,9 @@ def alternative_among_runs(
     shared = choice.read_shared(list({run.id: run for run in [*first_of_all, *runs]}.values()))
     choosing, stored = shared.choosing, shared.runs
     if choosing is None:
-        raise UserError(said("comparison", "no_validation"))
+        raise UserError(said("fairbench_search", "no_validation"))
     if (fits := len(shared.judging.counts)) > 1:
-        raise UserError(said("comparison", "several_fits", fits=fits))
+        raise UserError(said("fairbench_search", "several_fits", fits=fits))
     goals = Goal(metric), Goal(metrics_of(BINARY)["error_rate"])
     # Gap and error of every run on the validation rows.
     values = np.array(
@@ -373,7 +374,7 @@ def alternative_among_runs(
         known = {"what": stored[i].id, "label": label, "gap": gap, "error": error}
         known |= {"group_at_prediction": needs_group[i], "family": ""}
         tried.append({**known, "seconds": np.nan, "reason": ""})
-    chosen_index = selection.least_gap(*values[order].T, within=within)
+    chosen_index = gains.least_gap(*values[order].T, within=within)
     return _judged(
         shared,
         [first, order[chosen_index]],
@@ -384,7 +385,7 @@ def alternative_among_runs(
         chosen_index=chosen_index,
         within=within,
         chosen_by=len(choosing.row),
-        notes=[*shared.notes, *[said("comparison", "in_use_unnamed")] * (in_use is None)],
+        notes=[*shared.notes, *[said("fairbench_search", "in_use_unnamed")] * (in_use is None)],
     )
 
 
@@ -476,19 +477,19 @@ def _promise(
     tails_of_goals = _tails_of_goals(_distinct(trials), goals, tuning, test_rows)
     rows = _rows_of(trials[0]).judging_rows(test_rows)
     plain = _uncorrected_tails(tuning.level)
-    gains = []
+    found = []
     for goal, default, chosen, tails in zip(goals, *estimates, tails_of_goals, strict=True):
         of_gain, of_fresh, of_value = tails
         naive, corrected = (
-            _clip_to_range(goal, selection.value_limits(chosen, rows, beyond))
+            _clip_to_range(goal, gains.value_limits(chosen, rows, beyond))
             for beyond in (plain, of_value)
         )
         values = _values(goal, default, chosen)
-        expected = selection.gain_limits(default, chosen, rows, of_gain)
-        fresh = selection.gain_limits(default, chosen, rows, of_fresh, fresh=True)
+        expected = gains.gain_limits(default, chosen, rows, of_gain)
+        fresh = gains.gain_limits(default, chosen, rows, of_fresh, fresh=True)
         intervals = {"naive": naive, "corrected": corrected, "expected": expected, "fresh": fresh}
-        gains.append({"goal": goal, **values, **intervals})
-    return TuningResult(trials, position, tuning.level, test_rows, gains)
+        found.append({"goal": goal, **values, **intervals})
+    return TuningResult(trials, position, tuning.level, test_rows, found)
 
 
 def _values(goal: Goal, default: GoalEstimate, chosen: GoalEstimate) -> dict[str, float]:
@@ -531,10 +532,10 @@ def _tails_of_goals(
     codes = np.unique(_rows_of(trials[0]).unit)
     # Which people and which fold each row is of, people as positions in `codes`.
     judging_rows = [
-        selection.JudgingRows(np.searchsorted(codes, rows.unit).astype(np.int64), rows.fold)
+        gains.JudgingRows(np.searchsorted(codes, rows.unit).astype(np.int64), rows.fold)
         for rows in map(_rows_of, trials)
     ]
-    noise = selection.stack_noise(estimates, judging_rows, len(codes))
+    noise = gains.stack_noise(estimates, judging_rows, len(codes))
     values, unseen, fresh = np.array(
         [
             [
@@ -545,7 +546,7 @@ def _tails_of_goals(
         ]
     ).transpose(2, 0, 1)
     weights = np.array(tuning.weights or [1.0] * len(goals))
-    return selection.chosen_tails(
+    return gains.chosen_tails(
         values[1:],
         values[0],
         noise=noise[1:],
@@ -569,15 +570,15 @@ def _with_test_results(
 ) -> TuningResult:
     """Return the result with the gain on the test rows of both finished runs."""
     test_rows = [_read_test_rows(run) for run in (default, chosen)]
-    gains = []
+    found = []
     for row in tuned.gains:
         pair: list[GoalEstimate] = [row["goal"].estimate(rows) for rows in test_rows]
         judging, tails = test_rows[0].judging_rows(), _uncorrected_tails(tuned.level)
-        limits = selection.gain_limits(pair[0], pair[1], judging, tails)
+        limits = gains.gain_limits(pair[0], pair[1], judging, tails)
         values = _values(row["goal"], pair[0], pair[1])
         tested = {f"test_{name}": value for name, value in values.items()}
-        gains.append({**row, **tested, "test_interval": limits})
-    return replace(tuned, gains=gains)
+        found.append({**row, **tested, "test_interval": limits})
+    return replace(tuned, gains=found)
 
 
 def _read_test_rows(run: PlannedRun) -> GoalRows:

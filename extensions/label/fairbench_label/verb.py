@@ -15,9 +15,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from fairbench.audits.labelling import questions
-from fairbench.audits.labelling import session as sessions
-from fairbench.audits.labelling.session import CANNOT_TELL, Session, StateFile
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_frame
 from fairbench.cli.command import EXPORTED, Asked, Page, Results, check_predictions, command
@@ -27,6 +24,11 @@ from fairbench.core.options import option
 from fairbench.core.text import said
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.document.writing import check_forms
+from fairbench_label import questions
+from fairbench_label import session as sessions
+from fairbench_label.session import CANNOT_TELL, Session, StateFile
+
+MADE_FOR = "0.1"
 
 Ask = Callable[[str], str]
 STOP = ("q", "quit", "exit")
@@ -85,7 +87,7 @@ def _ask_until_stored(file: StateFile, session: Session, row: int, ask: Ask) -> 
                 continue
             stored = stored_labels[row] or CANNOT_TELL
             values = {"row": row, "stored": stored, "text": text, "path": file.path}
-            print_line(said("cli", "label_stays", **values))
+            print_line(said("fairbench_label", "label_stays", **values))
         return True
 
 
@@ -212,7 +214,7 @@ def _label_next(options: Asked) -> None:
     if file.exists():
         session = questions.go_on(file, options, options.given, stated, options.by)
     elif options.path == Path():
-        raise UserError(said("cli", "no_state", path=file.path))
+        raise UserError(said("fairbench_label", "no_state", path=file.path))
     else:
         check_predictions(options.path, EXPORTED)
         for name in filter(partial(getattr, options), _OF_AUDITS):

@@ -1,4 +1,17 @@
-"""Tuning as a command line asks for it: its space, its progress, and the answer that is printed."""
+"""Tune options on validation rows, and say what that truly gains.
+
+Words such as dataset=german learner=xgboost choose what is tuned, as for a run. An option with an
+interval or several values is searched: "learner.max_depth=interval(2,8)",
+"learner.learning_rate=tag(log,interval(0.01,1))", learner.rounds=10,50,100. Quote them, or the
+shell reads the brackets.
+
+The split is split=tuning by default: one test part, and five draws of validation rows from the
+others. Trials are judged on the validation rows alone. What is chosen, and the untuned default, are
+then judged on the test rows, once, as ordinary runs. The best of many trials looks better than it
+is; what is printed is corrected for that. A trial is stopped when another is better in every
+objective by more than three standard errors on the rows that both have predicted. The same command
+goes on where it was stopped, with more trials= as well.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +19,68 @@ import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from fairbench.cli.command import read
+from fairbench.cli.command import Results, check_run_words, command, components_folder, read
 from fairbench.cli.command_line import CommandLine, value_at
 from fairbench.cli.jobs import figure_drawer, log_runs, protect_from_collection
 from fairbench.cli.output import print_as, print_line
-from fairbench.comparison.alternative import options_shown, tuned
+from fairbench.cli.run import run
 from fairbench.core.errors import UserError
-from fairbench.core.options import value_word
+from fairbench.core.options import hydra_word, option, value_word
 from fairbench.core.text import fixed, said
-from fairbench.evaluation.tuning_goals import TuningOptions
 from fairbench.experiments.execute import prepared
-from fairbench.experiments.tuning import Dimension, Family, Search, Trial
-from fairbench.reporting.searches import tuning_document
 from fairbench.results.record import TUNING
+from fairbench_search.alternative import options_shown, tuned
+from fairbench_search.goals import TuningOptions
+from fairbench_search.pages import tuning_document
+from fairbench_search.tuning import Dimension, Family, Search, Trial
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
+
+
+MADE_FOR = "0.1"
+
+
+@dataclass(frozen=True)
+class _TuneOptions(Results, TuningOptions):
+    """What is tuned, and how.
+
+    Attributes
+    ----------
+    words : What is run and what is tuned, as for fairbench run.
+    """
+
+    words: tuple[tuple[str, str], ...] = option(
+        (),
+        argument="NAME=VALUE",
+        pairs=lambda name: True,
+        needed="nothing to tune is named, such as dataset=german learner=xgboost "
+        "'learner.max_depth=interval(2,8)'",
+    )
+
+
+def _tune(options: _TuneOptions) -> int:
+    """Tune: the same as ``run.py -m hydra/sweeper=tune``.
+
+    Examples
+    --------
+    fairbench tune dataset=german learner=xgboost 'learner.max_depth=interval(2,8)'
+    fairbench tune dataset=german intervention=reweighing 'intervention.strength=0,0.5,1'
+    fairbench tune dataset=adult learner=lightgbm learner.rounds=20,50,100 cpu_seconds=600
+    """
+    root = components_folder()
+    tuning_options = tuple(TuningOptions.__dataclass_fields__)
+    check_run_words(dict(options.words), tuning_options, root / "conf")
+    texts = {
+        **{f"hydra.sweeper.{name}": hydra_word(getattr(options, name)) for name in tuning_options},
+        "results": hydra_word(str(options.results)),
+    }
+    words = [f"{name}={text}" for name, text in (*options.words, *texts.items())]
+    return run(["-m", "hydra/sweeper=tune", *words], root)
 
 
 def tune(line: CommandLine, locks: ExitStack) -> int:
@@ -33,7 +89,9 @@ def tune(line: CommandLine, locks: ExitStack) -> int:
     search.check()
     if search.default_plan.config["plan"]:
         cells = len(search.default_plan.cells)
-        print_line(said("cli", "plan_of_tuning", trials=search.tuning.trials, cells=cells))
+        print_line(
+            said("fairbench_search", "plan_of_tuning", trials=search.tuning.trials, cells=cells)
+        )
         return 0
     if options.format == "text":
         search.show = showing(search, ("untuned", "trial"), options_shown)
@@ -43,7 +101,7 @@ def tune(line: CommandLine, locks: ExitStack) -> int:
     if options.format == "text":
         logged = log_runs(runs, search.default_plan.config["tracking"])
         paths = {"default": default.folder.path, "best": best.folder.path}
-        print_line(said("cli", "end_of_tuning", search=search, logged=logged, **paths))
+        print_line(said("fairbench_search", "end_of_tuning", search=search, logged=logged, **paths))
     return 0
 
 
@@ -89,7 +147,7 @@ def dimension(space: Override, base: Mapping[str, Any]) -> Dimension:
     if not (isfinite(low) and isfinite(high)):
         raise UserError(f"'{name}={text}' is endless: an interval goes from a number to a number")
     if not low < high:
-        raise UserError(said("cli", "empty_interval", name=name, text=text))
+        raise UserError(said("fairbench_search", "empty_interval", name=name, text=text))
     log = "log" in (value.tags or set())
     if log and low <= 0:
         raise UserError(f"'{name}={text}' begins at {low:g}: a logarithm needs a number above 0")
@@ -137,3 +195,6 @@ def showing(
         print(f"  {name}: {told}", file=sys.stderr, flush=True)
 
     return show
+
+
+COMMAND = command(_tune)

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.options import check_declared, option
-from fairbench.inference.selection import GoalEstimate, JudgingRows
 from fairbench.metrics.registry import Metric, Rate, metrics_of, unknown_metric
+from fairbench_search.gains import GoalEstimate, JudgingRows
 
 _COLUMNS = {"prediction", "score", "uncertainty", "sd"}
 

@@ -22,15 +22,6 @@ from fairbench.audits import report
 from fairbench.audits.assessment import rows_of
 from fairbench.audits.gaps import FEWEST_LABELS
 from fairbench.audits.kinds import document_of_table
-from fairbench.audits.labelling.session import (
-    ACCURACY,
-    PREDICTED,
-    Session,
-    State,
-    StateFile,
-    check_same,
-    open_session,
-)
 from fairbench.audits.question import Options, check_unchanged
 from fairbench.audits.table import AuditTable
 from fairbench.core.arrays import Floats, Rows, rng
@@ -39,8 +30,6 @@ from fairbench.core.files import file_sha256
 from fairbench.core.text import interval, number
 from fairbench.evaluation import findings, some_labels
 from fairbench.evaluation.groups import GapInterval, LabelledIntervals
-from fairbench.inference import active
-from fairbench.inference.active import GroupPosterior
 from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_level
 from fairbench.inference.posterior import Beta, ranks
 from fairbench.inference.rates import Limits, candidates, found_limits, together
@@ -48,8 +37,19 @@ from fairbench.inference.survey import needs_no_label
 from fairbench.metrics.registry import BINARY, REGRESSION, Metric, metrics_of
 from fairbench.reporting.document import model
 from fairbench.reporting.group_tables import named_table, sentence_of
+from fairbench_label import active
+from fairbench_label.active import GroupPosterior
+from fairbench_label.session import (
+    ACCURACY,
+    PREDICTED,
+    Session,
+    State,
+    StateFile,
+    check_same,
+    open_session,
+)
 
-_said = partial(sentence_of, "labelling")
+_said = partial(sentence_of, "fairbench_label:labelling")
 REGRESSION_METRIC = "mae"
 _OF_CLASSES = ("accuracy", "error_rate", "brier_score")
 _SHARES = ("accuracy", "error_rate")  # rates in which every row of a group counts
@@ -717,7 +717,14 @@ def next_rows_document(
     else:
         first_row = session.answer_to(rows[0] + 1)
         blocks += [
-            named_table("labelling", "next", shown, without=without, id=identifier, metric=metric),
+            named_table(
+                "fairbench_label:labelling",
+                "next",
+                shown,
+                without=without,
+                id=identifier,
+                metric=metric,
+            ),
             model.Paragraph(" ".join(question.answer()["sentences"]), "note"),
             model.Commands([f"fairbench label ask state={state} {first_row}=LABEL"]),
         ]
@@ -759,7 +766,7 @@ def _metric_table(name: str, groups: pd.DataFrame) -> model.Table:
     """Return a table of a metric by group, with those of the columns that there are."""
     without = [name for name in ("size", "fixed", "whenever", "remark") if name not in groups]
     rows = groups.to_dict("records")
-    return named_table("labelling", "groups", rows, without=without, name=name)
+    return named_table("fairbench_label:labelling", "groups", rows, without=without, name=name)
 
 
 def report_document(session: Session) -> model.Document:

@@ -310,11 +310,13 @@ class Session:
         """Yield how many rows could not be labelled, and which were passed over."""
         unknown = sum(label == "" for label in self.state.labels.values())
         if unknown:
-            yield sentence_of("labelling", "cannot_tell", count=unknown)
+            yield sentence_of("fairbench_label:labelling", "cannot_tell", count=unknown)
         if len(passed := self.passed_over()):
             named = [self.answer_to(row + 1) for row in passed[:_MOST_ROWS]]
             rows = ", ".join([*named, *(["..."] if len(passed) > _MOST_ROWS else [])])
-            yield sentence_of("labelling", "passed_over", count=len(passed), rows=rows)
+            yield sentence_of(
+                "fairbench_label:labelling", "passed_over", count=len(passed), rows=rows
+            )
 
     def passed_over(self) -> Rows:
         """Return the rows without an answer that come before an answered one of their group."""
@@ -340,9 +342,9 @@ def open_session(state: State, frame: pd.DataFrame | None = None) -> Session:
     """
     path = state.options.path
     if frame is None and path.is_file() and file_sha256(path) != state.sha256:
-        raise UserError(sentence_of("labelling", "file_changed", path=path))
+        raise UserError(sentence_of("fairbench_label:labelling", "file_changed", path=path))
     if state.options.leave_out:
-        raise UserError(sentence_of("labelling", "leave_out"))
+        raise UserError(sentence_of("fairbench_label:labelling", "leave_out"))
     frame = read_frame(state.options) if frame is None else frame
     column = state.options.id
     with columns.name_rows_in_errors(frame, column):

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairbench.comparison import alternative
-from fairbench.comparison.alternative import Alternative, TuningResult, value_text
 from fairbench.core import VERSION
 from fairbench.core.text import count, counted, csv_text
 from fairbench.experiments.execute import prepared
-from fairbench.experiments.tuning import Search
 from fairbench.inference.comparing import is_dominated
-from fairbench.inference.selection import BETTER, OPEN, verdict_of
+from fairbench.inference.verdicts import BETTER, OPEN, verdict_of
 from fairbench.reporting.document import model as doc
 from fairbench.reporting.group_tables import named_table, sentence_of
+from fairbench_search import alternative
+from fairbench_search.alternative import Alternative, TuningResult, value_text
+from fairbench_search.tuning import Search
 
 SOURCE = (
     "Hays, Laufer, Barocas and Raghavan, “Statistical Guarantees in the Search for Less "
@@ -182,7 +182,9 @@ def _flips(answer: Alternative) -> doc.Table:
     """Return the table of decisions that change."""
     rows = [{**flip, "who": flip["group"] or "everyone"} for flip in answer.comparison.flips]
     rules = frozenset({len(rows) - 1})
-    return named_table("alternative", "flips", rows, rules=rules, label=answer.label)
+    return named_table(
+        "fairbench_search:alternative", "flips", rows, rules=rules, label=answer.label
+    )
 
 
 def _bounds_table(answer: Alternative) -> doc.Table:
@@ -191,7 +193,9 @@ def _bounds_table(answer: Alternative) -> doc.Table:
         {"more": more, **{of: (0.0, bound[of]) for of in ("chance", "seen", "true")}}
         for more, bound in answer.bounds.items()
     ]
-    return named_table("alternative", "bounds", rows, level=answer.comparison.level)
+    return named_table(
+        "fairbench_search:alternative", "bounds", rows, level=answer.comparison.level
+    )
 
 
 def _search_blocks(answer: Alternative) -> Iterator[doc.Table]:
@@ -206,14 +210,14 @@ def _search_blocks(answer: Alternative) -> Iterator[doc.Table]:
         needed = "yes" if family.group_at_prediction else "no"
         about = {"drawn": len(drawn), "smallest": smallest, "needed": needed}
         rows.append({**family.choices, **about})
-    yield named_table("alternative", "drawn", rows)
+    yield named_table("fairbench_search:alternative", "drawn", rows)
     options = {
         (family.choices[name.partition(".")[0]], name.partition(".")[2], text): None
         for family in search.families
         for name, text in family.stated.items()
     }
     columns = [doc.Column(title) for title in ("component", "option", "is drawn from")]
-    caption = sentence_of("alternative", "options_caption")
+    caption = sentence_of("fairbench_search:alternative", "options_caption")
     yield doc.Table(columns, list(options), "options", caption)
     if search.left_out:
         columns = [doc.Column("combination"), doc.Column("why it is not drawn")]
@@ -257,7 +261,9 @@ def _candidates_table(answer: Alternative) -> doc.Table:
     rows = [{**tried, **log} for tried, log in zip(answer.tried, _log(answer), strict=True)]
     without = [] if any(row["reason"] for row in rows) else ["reason"]
     rows.sort(key=order)
-    return named_table("alternative", "tried", rows, without=without, gap=_name(answer))
+    return named_table(
+        "fairbench_search:alternative", "tried", rows, without=without, gap=_name(answer)
+    )
 
 
 def _data(answer: Alternative) -> dict[str, Any]:
@@ -345,15 +351,19 @@ def _promise(row: alternative.Row, answer: TuningResult) -> str:
     if verdict == OPEN and verdict_of(*row["expected"]) == BETTER:
         verdict = "promised"
     verb = "larger" if row["goal"].sign < 0 else "smaller"
-    said = sentence_of("tuning", verdict)
-    return sentence_of("tuning", "promise", row=row, answer=answer, verb=verb, verdict=said)
+    said = sentence_of("fairbench_search:tuning", verdict)
+    return sentence_of(
+        "fairbench_search:tuning", "promise", row=row, answer=answer, verb=verb, verdict=said
+    )
 
 
 def _gain_tables(answer: TuningResult) -> Iterator[doc.Table]:
     """Yield what validation promises and what test rows show; and the values themselves."""
     rows = [{**row, "label": row["goal"].label} for row in answer.gains]
-    yield named_table("tuning", "gains", rows, level=answer.level, test_rows=answer.test_rows)
-    yield named_table("tuning", "values", rows)
+    yield named_table(
+        "fairbench_search:tuning", "gains", rows, level=answer.level, test_rows=answer.test_rows
+    )
+    yield named_table("fairbench_search:tuning", "values", rows)
 
 
 def _trials(answer: TuningResult, search: Search) -> doc.Table:
@@ -390,10 +400,10 @@ def _trials(answer: TuningResult, search: Search) -> doc.Table:
 
 def _notes(answer: TuningResult, search: Search) -> Iterator[str]:
     """Yield notes on the repeats, the CPU time and an early end of the search."""
-    yield sentence_of("tuning", "repeats", repeats=len(search.default_plan.cells))
+    yield sentence_of("fairbench_search:tuning", "repeats", repeats=len(search.default_plan.cells))
     wished = search.tuning.cpu_seconds
     if wished is not None:
         spent = sum(trial.seconds for trial in answer.trials)
-        yield sentence_of("tuning", "spent", spent=spent, wished=wished)
+        yield sentence_of("fairbench_search:tuning", "spent", spent=spent, wished=wished)
     if search.tried_all and len(search.trials) < search.tuning.trials:
-        yield sentence_of("tuning", "ended")
+        yield sentence_of("fairbench_search:tuning", "ended")

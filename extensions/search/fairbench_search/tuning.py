@@ -26,15 +26,15 @@ from fairbench.core.processes import BusyError, failure, locked
 from fairbench.core.text import digest, shortened
 from fairbench.data.dataset import Dataset
 from fairbench.evaluation.table import COSTS
-from fairbench.evaluation.tuning_goals import Goal, GoalRows, Tuning, goals, together
 from fairbench.experiments.configuration import Config
 from fairbench.experiments.contracts import Cell
 from fairbench.experiments.execute import Executor, Plan, WorkUnit, plan_run, prepared
 from fairbench.experiments.pipeline import PlannedRun, ensure, read_cell
-from fairbench.inference.selection import GoalEstimate, chance_of_better, is_enough, least_gap
 from fairbench.results.runs import CorruptCellError, StoredCell
 from fairbench.results.tables import VALIDATION
 from fairbench.results.upkeep import note_begun
+from fairbench_search.gains import GoalEstimate, chance_of_better, is_enough, least_gap
+from fairbench_search.goals import Goal, GoalRows, Tuning, goals, together
 
 # The trials of a tuning study, and the files in which they are kept.
 #
@@ -604,7 +604,7 @@ class Search:
 # A search whose candidates are drawn: independently, from one distribution that is stated.
 #
 # Tuning proposes what looks promising after the trials so far. Here no draw depends on another,
-# which is what the bound on further gain rests on (`inference/selection.py`). All
+# which is what the bound on further gain rests on (`gains`). All
 # else is tuning's: cells that are fitted once whoever asks, validation rows that judge alone, and
 # a study in the results folder, with which the same command goes on after a kill.
 

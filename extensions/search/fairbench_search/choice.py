@@ -1,7 +1,7 @@
 """The choice of the fairest of many finished runs, with intervals that account for the choice.
 
 A run that is chosen because its gap is the smallest has a gap that looks smaller than it is. Its
-intervals are corrected for the choice (`inference/selection.py`), unless it was chosen on
+intervals are corrected for the choice (`corrected`), unless it was chosen on
 other rows than it is judged on. Its interval by itself is that of a run's own table
 (:mod:`fairbench.inference.repeats`); the corrected one is the same at another level.
 """
@@ -25,7 +25,7 @@ from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.files import sha256
 from fairbench.core.text import said
-from fairbench.inference import selection
+from fairbench.inference import verdicts
 from fairbench.inference.repeats import (
     FOLDS,
     ONE,
@@ -40,6 +40,7 @@ from fairbench.metrics.registry import BINARY, Metric, Rate, metrics_of
 from fairbench.results.catalogue import Catalogue, comparable_sets, flat
 from fairbench.results.runs import Run
 from fairbench.results.tables import TEST, VALIDATION
+from fairbench_search import corrected as correcting
 
 LowerAndUpper = tuple[float, float]
 # A metric of one run: the ``metric``, its ``value``, and intervals by their names.
@@ -124,7 +125,7 @@ def minimised_metric(name: str) -> Metric:
     if registry.find(name) is None:
         raise registry.unknown_metric("metric to minimise", name, minimisable)
     valid = ", ".join(sorted(minimisable))
-    raise UserError(said("comparison", "not_minimised", name=name, valid=valid))
+    raise UserError(said("fairbench_search", "not_minimised", name=name, valid=valid))
 
 
 # Which runs can be compared for a choice, and the words that select such runs.
@@ -147,11 +148,11 @@ def _check_comparable(runs: Sequence[Run]) -> None:
     if len(comparable_sets(runs)) > 1:
         options = _differing_options(runs)
         raise CannotChooseError(
-            said("comparison", "not_comparable", runs=len(runs), options=options)
+            said("fairbench_search", "not_comparable", runs=len(runs), options=options)
         )
     if weighted := [run.id for run in runs if _is_weighted(run)]:
         count, first = len(weighted), weighted[0]
-        raise CannotChooseError(said("comparison", "weighted", count=count, first=first))
+        raise CannotChooseError(said("fairbench_search", "weighted", count=count, first=first))
 
 
 def _differing_options(runs: Sequence[Run]) -> str:
@@ -391,7 +392,7 @@ def shared_rows(runs: Sequence[Run]) -> Shared:
         if run not in complete
     ]
     if people.clusters is not None:
-        notes.append(said("comparison", "clusters"))
+        notes.append(said("fairbench_search", "clusters"))
     return Shared(
         runs=complete,
         judging=select_rows(is_test),
@@ -443,8 +444,8 @@ class Choice:
     def verdict(self, run: int) -> str:
         """Return how a run, by its position, compares with the chosen one: alike, open or worse."""
         if self.same[run]:
-            return selection.ALIKE
-        return selection.OPEN if self.near[run] else selection.WORSE
+            return verdicts.ALIKE
+        return verdicts.OPEN if self.near[run] else verdicts.WORSE
 
 
 # A rate of one group, by its code, or of everyone.
@@ -517,12 +518,12 @@ class _Estimates:
         return signs
 
     @cached_property
-    def candidates(self) -> selection.Candidates:
+    def candidates(self) -> correcting.Candidates:
         """The runs as candidates of the choice."""
         noise = self._noise()
         unbounded = len(self.parts) - self.n_objective - len(self.bounds)
         limits = [bound.sign * bound.limit for bound in self.bounds]
-        return selection.Candidates(
+        return correcting.Candidates(
             parts=self.rates[:, : self.n_objective],
             part_noise=noise[..., : self.n_objective],
             contrasts=self.contrasts,
@@ -537,7 +538,7 @@ class _Estimates:
         draws = _DRAWS if len(self.rates) <= _MANY else _DRAWS_OF_MANY
         generator = rng(0, "choice")
         factor = self._influences()
-        noise = selection.joint_noise(factor, draws=draws, generator=generator)
+        noise = correcting.joint_noise(factor, draws=draws, generator=generator)
         # Rates of 0 and 1 have errors, too, although these rows show no variance.
         spread = np.sqrt((factor**2).sum(axis=0))
         least = self._least_errors()
@@ -583,7 +584,7 @@ class _Estimates:
         )
         return RunRates(values, sizes, self.rows.splits, level, len(self.metric.rates))
 
-    def judge_run(self, run: int, **tails: Sequence[selection.Tails]) -> list[Judged]:
+    def judge_run(self, run: int, **tails: Sequence[correcting.Tails]) -> list[Judged]:
         """Return the objective and the other rates of one run, with an interval for each name.
 
         Parameters
@@ -604,7 +605,7 @@ class _Estimates:
             judged.append({"metric": metric, "value": float(self.rates[run, place]), **ends})
         return judged
 
-    def _objective_interval(self, run: int, tails: selection.Tails) -> LowerAndUpper:
+    def _objective_interval(self, run: int, tails: correcting.Tails) -> LowerAndUpper:
         """Return the interval of one run's objective."""
         if not self.metric.is_gap:
             return self._rate_interval(run, 0, tails)
@@ -621,7 +622,7 @@ class _Estimates:
         )
         return float(lower.lower), float(upper.upper)
 
-    def _rate_interval(self, run: int, column: int, tails: selection.Tails) -> LowerAndUpper:
+    def _rate_interval(self, run: int, column: int, tails: correcting.Tails) -> LowerAndUpper:
         """Return the interval of one rate of one run."""
         lower, upper = (
             self._rates_of_runs(run, column, level=1 - 2 * tail).limits() for tail in tails
@@ -646,14 +647,14 @@ def choose_among(
     test = _estimates(judging, metric, bounds, notes)
     rows = _estimates(choosing, metric, bounds, notes) if choosing else test
     candidates = rows.candidates
-    chosen_index = selection.choose(candidates)
+    chosen_index = correcting.choose(candidates)
     if chosen_index is None:
         raise _none_within(rows, bounds)
     plain = (1 - level) / 2, (1 - level) / 2
     naive = [plain] * (1 + len(bounds) + 1)
     corrected, joint = naive, plain
     if choosing is None:
-        corrected, simultaneous, _ = selection.correction(candidates, level=level)
+        corrected, simultaneous, _ = correcting.correction(candidates, level=level)
         joint = simultaneous, simultaneous
     return Choice(
         runs=read.runs,
@@ -663,8 +664,8 @@ def choose_among(
         objectives=candidates.objectives,
         values=rows.rates[:, rows.n_objective :],
         eligible=candidates.eligible,
-        near=selection.not_told_from_best(candidates, level=level),
-        larger=selection.larger_than(candidates, chosen_index, level=level),
+        near=correcting.not_told_from_best(candidates, level=level),
+        larger=correcting.larger_than(candidates, chosen_index, level=level),
         same=rows.rows.first_equal == rows.rows.first_equal[chosen_index],
         judged=test.judge_run(
             chosen_index, naive=naive, corrected=corrected, at_once=[joint] * len(naive)
@@ -721,7 +722,7 @@ def _estimates(
     for rate in metric.rates:
         if sum(of is rate for of, _ in present) < 1 + metric.is_gap:
             name = rate.name.replace("_", " ")
-            raise UserError(said("comparison", "few_groups", metric=metric, rate=name))
+            raise UserError(said("fairbench_search", "few_groups", metric=metric, rate=name))
     other_metrics = [bound.metric for bound in bounds]
     error_rate = metrics_of(BINARY)["error_rate"]
     other_metrics += [error_rate] if error_rate not in (*other_metrics, metric) else []

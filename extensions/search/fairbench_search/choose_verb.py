@@ -1,0 +1,119 @@
+"""Choose the fairest of many finished runs; its gap is corrected for the choice.
+
+The run with the smallest gap among the accurate ones was chosen for its luck as well: its gap
+looks smaller than it is, the more so the more runs there were. choose prints the gap and the
+error of the chosen run as they look and as they are corrected for the choice, and names the
+runs that cannot be told from the best.
+
+All runs must predict the same rows of one data set for the same groups. Demos and what was run
+while tuning are left out, unless purpose= or ids name them. Words such as dataset=adult,
+method=baseline,ensemble or learner.max_depth=6 select runs, as in "fairbench store ls";
+from=EXPERIMENT takes those of an experiment in conf/experiment. With one hold-out split that
+has validation rows (split.repeats=1 split.validation=0.2), the validation rows choose and the
+test rows judge, and nothing needs to be corrected. Over several hold-outs or folds, the means
+over all of them are compared. Every row counts as one: runs that weigh their rows are refused,
+and rows that belong together count as independent. A comparison needs quotes, or the shell
+takes < for a file.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from fairbench.cli import command as cli
+from fairbench.cli.command import command
+from fairbench.cli.output import print_as
+from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.options import option
+from fairbench.experiments.configuration import Presets
+from fairbench.results.catalogue import KEYS, Catalogue
+from fairbench_search import choice as choosing
+from fairbench_search.choice_page import choice_document
+
+MADE_FOR = "0.1"
+_FROM, _PURPOSE = "from", "purpose"
+
+
+@dataclass(frozen=True)
+class _ChooseOptions(cli.Selection):
+    """Among which runs is chosen, and by what.
+
+    Attributes
+    ----------
+    minimise : What is to be small: a gap between groups, or a rate better low.
+    where : What a run must keep to: rates compared by <=, <, >= or > with a number, in quotes.
+    level : How sure the intervals are.
+    format : How the result is printed.
+    """
+
+    minimise: str = option("equalized_odds", shown="METRIC")
+    where: tuple[str, ...] = option((), shown="'[RATE<=NUMBER,...]'")
+    level: float = option(0.95, share=True)
+    format: str = option("text", choices=("text", "json", "html", "markdown", "latex"))
+
+    def __post_init__(self) -> None:
+        """Refuse unknown keys, before any run is read."""
+        for name, text in self.keys:
+            if name.rstrip("<>") != name:
+                raise UserError(f"'{name}={text}' is a comparison: write where='{name}={text}'")
+            if name != _FROM and name not in KEYS and "." not in name:
+                available = ("minimise", "where", "level", "format", "results", _FROM, *KEYS)
+                raise unknown_name("option", name, available)
+
+
+def _choose(options: _ChooseOptions) -> None:
+    """Choose a run, and print what is known of it.
+
+    Raises
+    ------
+    UserError : none can be chosen; the message has a command that chooses, if any does.
+
+    Examples
+    --------
+    fairbench choose dataset=adult where='error_rate<=0.15' minimise=equalized_odds
+    fairbench choose from=fairlyuncertain/table8_13 dataset=german minimise=equalized_odds
+    fairbench choose 3f2a b71c 90cd where='[error_rate<=0.2,true_positive_rate>=0.6]'
+    """
+    metric = choosing.minimised_metric(options.minimise)
+    bounds = tuple(choosing.Bound.read(text) for text in options.where)
+    among = Catalogue(options.results)
+    for name in (text for key, text in options.keys if key == _FROM):
+        presets = Presets(cli.components_folder() / "conf")
+        among = among.only(presets.runs_of_all(name, among.runs))
+    catalogue = cli.counted_runs(among, [*options.ids, *_selection(options)])
+    try:
+        read = choosing.read_shared(list(catalogue))
+        choice = choosing.choose_among(read, metric, bounds, level=options.level)
+    except choosing.CannotChooseError as error:
+        raise UserError(f"{error}; {_instead(options, among, catalogue)}") from error
+    print_as(
+        choice_document(choice, catalogue.only(list(choice.runs)).label()),
+        options.format,
+    )
+
+
+def _selection(options: _ChooseOptions) -> list[str]:
+    return [f"{name}={text}" for name, text in options.keys if name != _FROM]
+
+
+def _instead(options: _ChooseOptions, among: Catalogue, catalogue: Catalogue) -> str:
+    """Return the command that chooses from the most of these runs that can be, or of all."""
+    if _PURPOSE not in dict(options.keys):
+        among = among.counted()[0]
+    chosen = choosing.works(catalogue.runs, list(among))
+    if len(chosen) < 2:
+        return f"no two finished runs of {options.results} can be; run another on the same splits"
+    words = _selection(options) if {run.id for run in chosen} <= {*catalogue.runs} else []
+    typed = [f"{_FROM}={text}" for name, text in options.keys if name == _FROM]
+    typed += [f"where=[{','.join(options.where)}]"] * bool(options.where)
+    defaults = vars(_ChooseOptions())
+    stated = {name: getattr(options, name) for name in ("minimise", "level", "results")}
+    typed += [f"{name}={value}" for name, value in stated.items() if value != defaults[name]]
+    line = shlex.join(
+        ["fairbench", "choose", *choosing.selection_words(chosen, among, words), *typed]
+    )
+    return f"{len(chosen)} runs can be chosen from: {line}"
+
+
+COMMAND = command(_choose)

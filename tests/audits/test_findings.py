@@ -81,13 +81,6 @@ def test_pairs_of_two_groups_take_the_whole_risk_and_of_more_half(groups, apart_
     assert (large.verdict, large.named, list(large.pairs)) == (LARGE, (1, 0), [(1, 0)])
 
 
-def test_a_large_gap_names_its_groups_first():
-    answer = _answer([200, 800, 500], 1000)
-    assert (answer.verdict, answer.named) == (LARGE, (1, 0))
-    assert answer.pairs[0] == (1, 0)
-    assert len(answer.pairs) == 3
-
-
 @pytest.mark.parametrize(
     ("groups", "answer", "freed"),
     [

@@ -24,7 +24,6 @@ from fairbench.evaluation.groups import (
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from fairbench.inference.posterior import posterior_draws
 from fairbench.inference.survey import LabelledRows
-from fairbench.metrics.registry import binary_confusion
 from fairbench.reporting.document.forms import to_markdown
 from tests.audits.tables import bounds_of, concluded, parse, predictions, shown_by, written
 
@@ -58,12 +57,6 @@ def result(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fairbench.audits.assessment.with_needed", lambda gaps, *_: gaps)
         return assess(read_audit_table(options), options)
-
-
-@pytest.mark.slow
-def test_of_few_labels_a_gap_lies_in_its_interval(result):
-    assert len(result.gaps) == 5
-    assert all(gap.lower <= gap.value <= gap.upper for gap in result.gaps)
 
 
 def test_what_groups_that_are_alike_would_show_is_the_range_of_their_noise():
@@ -202,42 +195,6 @@ def labelled(seed, rows=3000, labels=300):
     label = (generator.random(rows) < np.clip(score + 0.35 * group, 0, 1)).astype(np.int64)
     known = np.sort(generator.permutation(rows)[:labels])
     return LabelledRows(score, decision, group, 2, known, label[known])
-
-
-def of_labels(labels):
-    places = labels.rows
-    counts = binary_confusion(
-        labels.label, labels.decision[places], labels.group[places], n_groups=2
-    )
-    intervals = LabelledIntervals.of(labels, counts, 0.95, np.random.default_rng(0))
-    return GroupCounts("group", ["a", "b"], counts, intervals)
-
-
-@pytest.mark.thorough
-def test_where_scores_help_no_wrong_labels_undo_a_verdict_before_its_tipping_point():
-    """Which rows' labels are wrong is drawn at random, and from either end of the scores."""
-    generator, tried = np.random.default_rng(5), 0
-    for seed in range(3):
-        labels = labelled(seed)
-        result = gaps(of_labels(labels), 0.02)
-        for gap in result.values():
-            for name, share in gap.tipping.alone if gap.tipping else ():
-                mine = np.flatnonzero(labels.group[labels.rows] == "ab".index(name))
-                wrong = int(round(share * len(mine)))
-                for _ in range(40):
-                    label, hit = labels.label.copy(), generator.permutation(mine)
-                    cell = 2 * label[hit] + labels.decision[labels.rows[hit]]
-                    # Wrong labels do more where they are all of one kind.
-                    hit = hit[np.argsort(cell != generator.integers(4), kind="stable")][:wrong]
-                    label[hit] = 1 - label[hit]
-                    changed = LabelledRows(
-                        labels.score, labels.decision, labels.group, 2, labels.rows, label
-                    )
-                    known = changed.effective_counts([RATE_OF[gap.metric]])
-                    # Wrong rows between the two ends that are searched do a little more.
-                    assert verdicts_of(*known, 0.0199) == {gap.verdict}
-                    tried += 1
-    assert tried > 100
 
 
 def test_rows_of_one_group_are_worth_the_same_by_themselves():

@@ -48,14 +48,6 @@ def test_labels_of_the_selected_alone_are_refused_with_what_to_write(group):
     assert 0 < len(table.known) < len(frame)
 
 
-def test_labels_of_the_largest_scores_are_refused_though_decisions_are_others():
-    frame = people()
-    decided = np.random.default_rng(0).integers(2, size=len(frame))
-    kept = frame["score"] > frame["score"].median()
-    with pytest.raises(UserError, match="'score' is distributed otherwise in rows with a label"):
-        read(frame.assign(decided=decided), kept, "prediction=decided")
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.98])
 def test_labels_at_random_within_groups_are_taken(share):

@@ -98,14 +98,6 @@ def test_few_labels_leave_the_extremes_open(tmp_path):
     assert any("It is open which" in sentence for sentence in result["conclusions"]["cannot"])
 
 
-def test_many_predicted_classes_need_no_labels_of_many(tmp_path):
-    frame = classified(labels=0)
-    frame.loc[0, "predicted"] = "fox"
-    result = audited(frame, tmp_path, *TOP)
-    assert result["class_names"] == ["cat", "dog", "emu", "fox"]
-    assert result["labels"] == 0
-
-
 FAULTS = {
     "third label": (lambda f: f.replace({"predicted": {"emu": "dog"}}), TOP, "a label has two val"),
     "score": (lambda f: f.assign(score=1.5), TOP, "column 'score', row 1: '1.5' is not a prob"),

@@ -4,9 +4,7 @@ import re
 
 import pytest
 
-from fairbench.audits.direction import Direction
 from fairbench.audits.kinds import document_of
-from fairbench.audits.kinds.binary import _differ_somehow
 from fairbench.evaluation.findings import OPEN
 from fairbench.reporting.document.model import (
     Column,
@@ -15,7 +13,6 @@ from fairbench.reporting.document.model import (
     Paragraph,
     Section,
     Table,
-    TableCell,
     Verdict,
 )
 from fairbench.reporting.document.writing import to_html
@@ -67,21 +64,6 @@ def test_open_gaps_of_groups_that_differ_lead_to_the_pairs(document):
     assert ('href="#pairs"' in page) == ('id="pairs"' in page)
 
 
-class OfPairs:
-    verdict, signed, assumed, pairs = OPEN, False, False, (("a", "b"),)
-
-
-def test_only_pairs_that_surely_differ_make_groups_differ():
-    assert _differ_somehow(OfPairs)
-    bare = type("Bare", (OfPairs,), {"pairs": ()})
-    assert not _differ_somehow(bare)
-
-
-def test_a_rate_is_explained_in_words():
-    meaning = Direction(("no", "yes")).meaning("predictive_parity")
-    assert meaning == "of those with decision 'yes', the share who truly are 'yes'"
-
-
 TABLE = Table([Column("who"), Column("rate", "number"), Column("", "bar")], [["a", 0.5, None]])
 
 
@@ -110,8 +92,3 @@ def test_without_a_summary_the_verdict_stays_first():
     verdict = Verdict(["It can."], [])
     page = to_html(Document("t", [], verdict, lead=[Paragraph("the lead")]))
     assert page.index("It can.") < page.index("the lead")
-
-
-def test_a_cell_may_hold_a_link_after_its_value():
-    cell = TableCell("open", after=": see")
-    assert "open: see" in to_html(Document("t", [Section("", [Table([Column("a")], [[cell]])])]))

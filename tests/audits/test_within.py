@@ -1,23 +1,17 @@
 """Gaps among people of the same age band or department, in audits of two classes."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import fairbench
-from fairbench.audits.assessment import assess
 from fairbench.audits.direction import RATE_OF
-from fairbench.audits.kinds.binary import findings_of
-from fairbench.audits.question import Options
-from fairbench.audits.table import read_audit_table
 from fairbench.evaluation.findings import GAP, LARGE, NOT_MEASURED, OPEN, PAIR, SMALL
 from fairbench.inference.gaps import StandardisedRates
-from tests.audits.tables import audit, predictions, refusal, written
+from tests.audits.tables import audit, refusal, written
 
-SCORES = {"target": "label", "score": "score"}
 SAME_AGE = "on average among people of the same band of age"
 
 
@@ -109,41 +103,6 @@ def test_the_page_has_the_strata_with_weights_that_add_up_to_1():
     assert "40 and over" in html
 
 
-def test_every_figure_is_in_the_table_of_the_report():
-    frame = aged(800)
-    report = report_of(frame, within=["department"])
-    evaluated = fairbench.evaluate(
-        frame["label"].astype(int),
-        frame["decision"],
-        sensitive_features=frame["sex"],
-        within=frame["department"],
-    )
-    keys = ["metric", "statistic", "attribute", "group", "within", "stratum"]
-    within = report.table["within"].notna()
-    own = report.table[within].fillna({"stratum": ""}).set_index(keys)["value"].sort_index()
-    other = evaluated[evaluated["within"].notna()].astype({"stratum": object, "within": object})
-    other = other.fillna({"stratum": ""}).set_index(keys)["value"].sort_index()
-    assert len(own) == len(other)
-    # The reference of differences is the largest group here, and the first of the alphabet there.
-    rates = [key for key in own.index if "difference" not in key[0] and "ratio" not in key[0]]
-    rates = [key for key in rates if key[0] != "disparate_impact"]
-    np.testing.assert_allclose(own[rates].astype(float), other[rates], rtol=1e-12)
-
-
-def test_findings_are_those_of_the_whole_page_and_share_its_error_rate():
-    options = Options(
-        Path("p.csv"), group=("sex",), within=("age:40",), prediction="decision", target="label"
-    )
-    frame = aged(2000).astype(str)
-    frame["age"] = np.where(frame["age"].astype(int) < 40, "under 40", "40 and over")
-    table = read_audit_table(options, frame=frame)
-    quick = findings_of(assess(table, options, only_findings=True))
-    whole = findings_of(assess(table, options))
-    said = [(f.measure, f.scope, f.verdict, f.groups) for f in quick]
-    assert said == [(f.measure, f.scope, f.verdict, f.groups) for f in whole]
-    assert assess(table, options, only_findings=True).budget.questions == 10
-
-
 def test_rates_that_need_labels_are_of_the_rows_that_have_one():
     frame = aged(3000, labels=600)
     report = report_of(frame)
@@ -220,14 +179,6 @@ def test_columns_together_make_strata_and_the_command_takes_bands(tmp_path, caps
     assert strata[0] == "under 30 x law"
     assert len(strata) == 6
     assert data["options"]["within"] == ["age", "department"]
-
-
-def test_without_within_the_page_says_nothing_of_strata():
-    frame = predictions()
-    report = fairbench.audit(frame, groups="sex", **SCORES)
-    assert "within" not in report.document.data
-    assert "within" not in report.table
-    assert not any("same" in section.title for section in report.document.sections)
 
 
 @pytest.mark.parametrize(

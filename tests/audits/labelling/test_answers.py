@@ -10,7 +10,6 @@ from fairbench.audits.labelling.questions import (
     QUESTIONS,
     _askable,
     _metric_named,
-    measure,
     next_rows,
     question_of,
 )
@@ -63,14 +62,6 @@ def test_without_scores_and_without_labels_there_is_an_answer_too():
     begun = asked(session(table), metric="brier_score")
     assert np.isfinite(question_of(begun).known().draws).all()
     assert np.isnan(said(begun).groups["upper"][0])
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("equal_opportunity", "true_positive_rate"), ("accuracy_gap", "accuracy")],
-)
-def test_a_gap_is_asked_about_by_its_rate(labelled, name, expected):
-    assert _metric_named(name, labelled) == expected
 
 
 @pytest.mark.parametrize(
@@ -150,9 +141,3 @@ def test_the_report_s_own_intervals_fit_it_too(labelled):
     assert (wider > 1.05 * width).all()
     known = both[both["metric"] == "selection_rate"]
     np.testing.assert_array_equal(known["lower"], known["lower_w"])
-
-
-def test_a_measure_of_means_has_one_figure_a_group(labelled):
-    result = measure(asked(labelled, metric="log_loss"))
-    assert result.rows.sum() == 200
-    assert len(result.limits(0.95, anytime_valid=True).value) == 4

@@ -1,7 +1,5 @@
 """Which rows are next: the same for the same state, at random within a group, useful among them."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -27,18 +25,6 @@ def test_the_same_state_gives_the_same_rows_and_another_seed_others():
     first, again = (next_rows(begun, 4) for _ in range(2))
     np.testing.assert_array_equal(first, again)
     assert set(first) != set(next_rows(label_actively(session(table, seed=1), label, 10), 4))
-
-
-def test_rows_of_a_group_come_in_one_order_whatever_the_strategy():
-    table, label = pool()
-    orders = []
-    for strategy in ("thompson", "random_arm"):
-        begun = label_actively(session(table, strategy=strategy), label, 60)
-        rows = np.array([given.row - 1 for given in begun.state.answers])
-        orders.append([rows[begun.codes[rows] == arm][:5] for arm in range(4)])
-    for one, other in zip(*orders, strict=True):
-        shared = min(len(one), len(other))
-        np.testing.assert_array_equal(one[:shared], other[:shared])
 
 
 @pytest.mark.thorough
@@ -105,10 +91,3 @@ def test_the_least_accurate_group_gets_the_labels():
         shares.append((begun.codes[known] == worst).mean())
     # A random sample has 9 %, sampling groups alike 25 %.
     assert np.mean(shares) > 0.35
-
-
-def test_a_question_can_change_without_moving_the_order():
-    table, label = pool()
-    begun = label_actively(session(table), label, 20)
-    other = Session(replace(begun.state, question="each"), begun.table)
-    np.testing.assert_array_equal(begun.order, other.order)

@@ -71,18 +71,6 @@ def test_what_is_written_is_read(file):
     assert content["labels"][0] == {"row": 3, "label": "yes", "time": "2026-01-01T00:00:00+00:00"}
 
 
-def test_a_refused_change_leaves_the_file(file):
-    before = file.path.read_bytes()
-
-    def refuse(state):
-        raise UserError("no")
-
-    with pytest.raises(UserError):
-        file.change(refuse)
-    assert file.path.read_bytes() == before
-    assert file.change(lambda state: state) == file.read()
-
-
 def test_both_files_can_move(file, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -141,11 +129,6 @@ def test_a_half_file_is_refused(content, file):
     file.path.write_text(content)
     with pytest.raises(UserError, match="is not the state of an audit"):
         file.read()
-
-
-def test_a_missing_file_says_how_to_start(tmp_path):
-    with pytest.raises(UserError, match="start it with fairbench label next"):
-        StateFile(tmp_path / "none.json").read()
 
 
 def test_two_cannot_begin_one_file(file):

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from fairbench.audits.labelling.questions import (
-    QUESTIONS,
     _askable,
     _estimate_for_everyone,
     _group_figures,
@@ -17,7 +16,7 @@ from fairbench.audits.labelling.questions import (
     next_rows,
     question_of,
 )
-from fairbench.audits.labelling.session import PREDICTED, Answer, State, open_session
+from fairbench.audits.labelling.session import Answer, State, open_session
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from fairbench.evaluation.findings import LEVEL
@@ -85,17 +84,6 @@ def test_the_worst_group_of_several_classes_is_found():
     (worst,) = result.groups.query("group == 'north'").itertuples()
     assert worst.labels > 110
     assert worst.lower < 0.35 < worst.upper
-
-
-def test_without_groups_rows_are_chosen_among_predicted_classes():
-    frame, true = classified()
-    options = parse(["x.csv", "prediction=predicted", "score=confidence"])
-    session = labelled(options, frame, true, 60, by=PREDICTED)
-    assert session.names == list(CLASSES)
-    for question in QUESTIONS:
-        assert question_of(
-            replace(session, state=replace(session.state, question=question))
-        ).reward()
 
 
 def test_regression_is_asked_about_its_errors():

@@ -1,4 +1,4 @@
-"""Twelve spreadsheets of a bank, a court, a hospital and an employer, each with a wrong planted."""
+"""Ten spreadsheets of a bank, a court, a hospital and an employer, each with a wrong planted."""
 
 from __future__ import annotations
 
@@ -84,14 +84,6 @@ def _defendants() -> pd.DataFrame:
     again = draw.random(len(frame)) < _logistic(logit + 0.8)
     score = _logistic(logit + 0.8 + 1.1 * (frame["race"] == "Black"))
     return frame.assign(risk=score, two_year_recid=again.astype(int))
-
-
-def _patients() -> pd.DataFrame:
-    """Return patients with probabilities of a readmission, of rural ones too low."""
-    draw, frame, logit = _people(6000, 5, home={"urban": 0.7, "rural": 0.3})
-    back = draw.random(len(frame)) < _logistic(logit + 0.6)
-    score = _logistic(logit + 0.6 - 1.3 * (frame["home"] == "rural"))
-    return frame.assign(score=score, readmitted=np.where(back, "yes", "no"))
 
 
 def _referrals() -> pd.DataFrame:
@@ -180,20 +172,6 @@ _SHEETS = (
         asks=["'risk' may be bad", "favourable=0 reads", "favourable=1 turns it round"],
         answers=("favourable=0",),
         wronged=["Black"],
-    ),
-    Sheet(
-        "a court's scores of risk",
-        _defendants,
-        ("target=two_year_recid", "score=risk", "group=race", "favourable=0",
-         "decision=released/detained", "purpose=justice"),
-        ["Black"],
-    ),
-    Sheet(
-        "a hospital's scores of readmission",
-        _patients,
-        ("target=readmitted", "score=score", "group=home", "favourable=yes",
-         "decision=enrolled/not enrolled", "purpose=care"),
-        ["rural"],
     ),
     Sheet(
         "a hospital's referrals",

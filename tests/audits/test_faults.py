@@ -8,7 +8,6 @@ import pytest
 
 from fairbench.cli.main import main
 from tests.audits.tables import audit, predictions, refusal, written
-from tests.harness import fairbench
 
 USUAL = {"target": "label", "score": "score", "group": "[sex,race]"}
 
@@ -220,12 +219,6 @@ def test_too_many_combinations(tmp_path, capsys):
     assert "combinations in 600 rows; up to 300" in refusal(words(written(frame, tmp_path)), capsys)
 
 
-def test_missing_file_names_the_nearest(tmp_path):
-    written(predictions(60), tmp_path)
-    done = fairbench("audit", *words(tmp_path / "prediction.csv"), cwd=tmp_path, status=2)
-    assert "did you mean predictions.csv?" in done.stderr
-
-
 @pytest.mark.parametrize("command", [
     ["audit", "loop.csv"], ["gate", "loop.csv", "fail_if=impact_ratio<0.8"],
     ["audit", "predictions.csv", "policy=loop.csv"], ["watch", "loop.csv", "state=s", "time=week"],
@@ -243,7 +236,6 @@ def test_a_link_to_itself_is_no_file_and_stays(command, tmp_path, capsys, monkey
     assert os.readlink("loop.csv") == "loop.csv"
 
 
-@pytest.mark.thorough
 @pytest.mark.thorough
 def test_an_audit_stays_beside_its_file_and_never_over_another(tmp_path, capsys):
     path = written(predictions(200), tmp_path, "loans.csv")

@@ -139,12 +139,3 @@ def test_one_question_about_two_alike_groups_is_answered_wrongly_in_under_5_perc
 
     assert wrong(1 - ErrorBudget(1).risk) < 0.045
     assert wrong(0.95) > 0.06
-
-
-def test_no_gap_is_small_beside_a_limit_that_its_interval_crosses():
-    crossing = [[400, 390], [400, 385], [400, 398]]
-    for successes in crossing:
-        limits = GroupLimits.of(np.array(successes), np.full(2, 1000))
-        upper = float(GapInterval.of(limits).upper)
-        verdict = _answer(successes, 1000, risk=ErrorBudget(1).risk).verdict
-        assert (verdict == SMALL) == (upper < 0.05)

@@ -5,7 +5,6 @@ import json
 import re
 import shutil
 import subprocess
-import zipfile
 from dataclasses import replace
 
 import docx
@@ -178,22 +177,6 @@ def test_where_nothing_is_settled_the_first_page_says_so(document):
     summary = replace(document.summary, found=[], still_open=["It is open."])
     text = to_markdown(replace(document, summary=summary))
     assert text.index("Nothing is settled") < text.index("impact ratio") < text.index("It is open")
-
-
-@pytest.mark.thorough
-def test_every_figure_of_word_is_a_picture_that_says_what_it_shows(document):
-    content = to_word(document)
-    drawings = sum(len(figure.drawings) for figure in document.figures)
-    drawings += len(document.summary.chart.drawings)
-    with zipfile.ZipFile(io.BytesIO(content)) as file:
-        names = [name for name in file.namelist() if name.startswith("word/media/")]
-        text = file.read("word/document.xml").decode()
-    assert text.count("<pic:blipFill>") == drawings > 5
-    assert 5 < len(names) <= drawings  # the same picture is kept once
-    assert 'descr="selection rate"' in text
-    pages = docx.Document(io.BytesIO(content)).sections
-    assert len(pages) == 2
-    assert pages[0].page_height > pages[0].page_width
 
 
 def test_a_pdf_without_a_browser_is_refused_and_a_summary_is_a_page(

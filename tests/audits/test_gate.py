@@ -120,24 +120,6 @@ def test_an_audit_has_the_same_gate_and_leaves_it_half_of_its_error_rate():
     assert GatedOptions(prediction="hired", fail_if=(RATIO,)).require == "verdict"
 
 
-def test_findings_beside_a_gate_have_what_it_leaves_them():
-    from fairbench.audits.assessment import assess
-    from fairbench.audits.table import read_audit_table
-    from tests.audits.tables import parse
-
-    words = ["p.csv", "prediction=hired", "target=label", "group=sex"]
-    frame = decided(400, 0.5, 0.4).astype(str)
-    plain = parse(words)
-    gated = GatedOptions(
-        path=plain.path, prediction="hired", target="label", group=("sex",), fail_if=(RATIO,)
-    )
-    rates = [
-        assess(read_audit_table(options, frame), options, only_findings=True).budget.rate
-        for options in (plain, gated)
-    ]
-    assert rates == [0.05, 0.025]
-
-
 POLICY = """\
 # What the model card promises.
 predictions: hiring.csv
@@ -252,31 +234,9 @@ def test_a_watch_ends_as_its_conditions_do(tmp_path, capsys):
     assert "impact_ratio is not watched, but statistical_parity" in capsys.readouterr().err
 
 
-def test_a_watch_reads_a_policy_of_its_own_options(tmp_path, capsys):
-    policy = tmp_path / "watch.yaml"
-    text = "target: label\nprediction: hired\ngroup: [sex]\nepsilon: 0.9\n"
-    policy.write_text(f"{text}fail_if: statistical_parity>0.1\n")
-    path = written(decided(6000, 0.6, 0.4), tmp_path, "w.csv")
-    words = ["watch", str(path), f"state={tmp_path / 'w.json'}", f"out={tmp_path / 'page'}"]
-    assert main([*words, f"policy={policy}"]) == 1
-    assert "gate fails: the gap in selection rate by sex" in capsys.readouterr().out
-    assert main([*words, f"policy={policy}", "fail_if=statistical_parity>0.5"]) == 0
-    policy.write_text(f"{text}weight: w\n")
-    assert main([*words, f"policy={policy}"]) == 2
-    assert "unknown option in watch.yaml 'weight'" in capsys.readouterr().err
-
-
 def test_a_watch_with_a_condition_that_cannot_be_begins_no_state(tmp_path, capsys):
     frame = decided(200, 0.6, 0.4)
     for condition in ("impact_ratio<0.8", "race:statistical_parity>0.1", "statistical_parity<0.1"):
         assert watched(tmp_path, frame, f"fail_if={condition}") == 2
         assert not (tmp_path / "w.json").exists()
     assert capsys.readouterr().err.count("\n") == 3
-
-
-@pytest.mark.thorough
-def test_an_alarm_is_a_failure_whatever_a_condition_says(tmp_path):
-    path = written(decided(6000, 0.7, 0.3), tmp_path, "w.csv")
-    usual = ("target=label", "prediction=hired", "group=sex", "fail_if=statistical_parity>0.8")
-    place = (f"state={tmp_path / 'w.json'}", f"out={tmp_path / 'page'}")
-    assert main(["watch", str(path), *usual, *place]) == 1

@@ -266,28 +266,6 @@ def test_merged_rows_are_answered_like_all_rows(seed, monkeypatch):
         )
 
 
-def test_small_merged_groups_are_answered_like_all_their_rows():
-    draw = np.random.default_rng(0)
-    cell, code = draw.integers([[200], [3]], size=(2, 2000))
-    score = draw.integers(8, size=2000) / 8
-    rows = pd.DataFrame({"cell": cell, "code": code, "score": score})
-    for labelled in (rows["code"] > 0, rows["score"] > 0.4):
-        merged = rows.assign(labelled=labelled).value_counts().rename("times").reset_index()
-        refusals = []
-        for table in (merged, merged.loc[merged.index.repeat(merged["times"])].assign(times=1)):
-            refusals.append(
-                refused(
-                    table["labelled"].to_numpy(),
-                    table["cell"],
-                    classes=(table["code"].to_numpy(np.int64), list("xyz")),
-                    values={"'score'": table["score"].to_numpy()},
-                    times=table["times"].to_numpy(np.int64),
-                )
-            )
-        assert refusals[0] == refusals[1]
-        assert "over all groups" in refusals[0]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 5])
 @pytest.mark.parametrize("groups", [1, 3, 40])

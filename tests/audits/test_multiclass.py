@@ -83,21 +83,6 @@ def test_costs_follow_the_matrix_whatever_its_order(tmp_path):
     assert cost["dog"]["extreme"] > 0.99
 
 
-def test_hidden_labels_do_not_count_and_priors_show(tmp_path):
-    frame = classified().assign(known=False)
-    result = audited(frame, tmp_path, *TOP, "labelled=known", "prior=scores", "strength=20")
-    assert result["labels"] == 0
-    assert result["conclusions"]["warning"]
-    values = {part["name"]: part["accuracy"]["value"] for part in result["classes"]}
-    assert values == pytest.approx(dict(zip(CLASSES, SCORE, strict=True)))
-
-
-def test_few_labels_leave_the_extremes_open(tmp_path):
-    result = audited(classified(labels=12), tmp_path, *TOP)
-    assert result["labels"] == 12
-    assert any("It is open which" in sentence for sentence in result["conclusions"]["cannot"])
-
-
 FAULTS = {
     "third label": (lambda f: f.replace({"predicted": {"emu": "dog"}}), TOP, "a label has two val"),
     "score": (lambda f: f.assign(score=1.5), TOP, "column 'score', row 1: '1.5' is not a prob"),

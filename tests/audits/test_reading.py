@@ -9,7 +9,6 @@ from fairbench.evaluation.findings import OPEN
 from fairbench.reporting.document.model import (
     Column,
     Document,
-    ExecutiveSummary,
     Paragraph,
     Section,
     Table,
@@ -59,11 +58,6 @@ def test_a_gap_of_several_groups_has_no_probability_beside_its_interval(document
         assert (value is None) == (row[0] != "sex")
 
 
-def test_open_gaps_of_groups_that_differ_lead_to_the_pairs(document):
-    page = to_html(document)
-    assert ('href="#pairs"' in page) == ('id="pairs"' in page)
-
-
 TABLE = Table([Column("who"), Column("rate", "number"), Column("", "bar")], [["a", 0.5, None]])
 
 
@@ -71,15 +65,6 @@ def test_every_cell_says_on_a_phone_what_it_is():
     page = to_html(Document("t", [Section("s", [TABLE])]))
     assert re.findall(r'data-label="(\w+)"', page) == ["who", "rate"]
     assert "attr(data-label)" in page
-
-
-def test_a_page_needs_no_script():
-    tabs = Document(
-        "t", [Section("s", [TABLE], name="s")], tabs=True, summary=ExecutiveSummary(["x"])
-    )
-    page = to_html(tabs)
-    hidden = re.findall(r"([^{}\n]*){[^}]*display: none", page)
-    assert all(".js" in rule or "@media" not in page for rule in hidden if "section" in rule)
 
 
 def test_a_table_is_made_to_fit_the_paper():

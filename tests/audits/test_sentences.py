@@ -8,9 +8,7 @@ import pytest
 
 import fairbench
 from fairbench.audits.sentences import in_short, left_open, sentence_of, sentences_of, to_do
-from fairbench.core.text import listed
 from fairbench.evaluation.findings import (
-    COMPARISON,
     EXCESS,
     GAP,
     LARGE,
@@ -101,11 +99,6 @@ def test_a_summary_gives_the_rates_of_groups_that_differ_by_an_unknown_amount():
     ]
 
 
-def test_names_of_columns_are_written_as_they_are():
-    finding = Finding(COMPARISON, "", "accuracy", LARGE, ("score_a", "xgb_v2"), value=0.1)
-    assert sentence_of(finding).startswith("For everyone, xgb_v2 has a higher accuracy than score_")
-
-
 def test_that_groups_reach_four_fifths_is_said_where_no_gap_is_large():
     ratio = Finding(RATIO, "sex", "impact ratio", SMALL, ("women",), value=0.9, decided="selected")
     assert any("four fifths" in sentence for sentence in in_short([ratio, SMALL_GAP]))
@@ -146,12 +139,6 @@ def test_only_a_finding_says_that_scores_are_off():
     off = Finding(EXCESS, "sex", "scores", LARGE, ("men",), value=-0.1, lower=-0.2, upper=-0.05)
     assert "scores of men are too low on average" in sentence_of(off)
     assert not sentence_of(Finding(EXCESS, "sex", "scores", OPEN, ("men",), value=-0.1))
-
-
-def test_names_are_listed_as_a_sentence_has_them():
-    assert listed(["a", "b", "c"]) == "a, b and c"
-    assert listed(["a", "b", "c"], 1) == "a and 2 more"
-    assert listed([]) == ""
 
 
 @cache

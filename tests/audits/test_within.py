@@ -8,7 +8,7 @@ import pytest
 
 import fairbench
 from fairbench.audits.direction import RATE_OF
-from fairbench.evaluation.findings import GAP, LARGE, NOT_MEASURED, OPEN, PAIR, SMALL
+from fairbench.evaluation.findings import GAP, LARGE, NOT_MEASURED, PAIR, SMALL
 from fairbench.inference.gaps import StandardisedRates
 from tests.audits.tables import audit, refusal, written
 
@@ -125,14 +125,6 @@ def test_rates_that_need_labels_are_of_the_rows_that_have_one():
     assert ends == pytest.approx([float(end[1 - first, first]) for end in expected])
 
 
-def test_few_labels_call_nothing_small_and_no_labels_leave_decisions():
-    few = report_of(aged(30_000, labels=50))
-    assert by_verdict(few, SAME_AGE)["selection rate"] == SMALL
-    assert by_verdict(few, SAME_AGE)["accuracy"] in (OPEN, NOT_MEASURED)
-    none = report_of(aged(500, labels=0), target="")
-    assert set(by_verdict(none, SAME_AGE)) == {"selection rate"}
-
-
 def test_several_groups_are_compared_by_pairs_of_their_own_strata():
     draw = np.random.default_rng(0)
     frame = aged(9000)
@@ -184,38 +176,26 @@ def test_columns_together_make_strata_and_the_command_takes_bands(tmp_path, caps
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["within=[sex]"], "within= names 'sex', which group= names"),
-        (["within=[label]"], "within= names 'label', which target= names"),
-        (["within=[decision]"], "within= names 'decision', which prediction= names"),
-        (["within=[departmnt]"], "predictions.csv has no column 'departmnt'; did you mean "
-                                 "'department'?"),
-        (["within=[id]"], "'id' holds 1200 different values; a within column has 2 to 50"),
-        (["within=[same]"], "'same' holds 1 different values ('x'); a within column has 2 to 50"),
-        (["within=[age:40,30]"], "within=age:40,30: the limits of bands rise"),
-        (["within=[department,department]"], "within=[department,department] names a column twice"),
-        (["within=[department]", "weight=w"], "within= takes no weight=: leave one of them out"),
-        (["within=[department]", "cluster=id"], "within= takes no cluster=: leave one of them out"),
-        (["within=[department]", "interval=dirichlet"], "within= takes no interval=dirichlet"),
-        (["within=[department]", "prediction=guess", "target=price"],
-         "within= does not apply to an audit of predicted numbers, but to an audit of two classes"),
-        (["within=[p,q]"], "'p x q' makes 1,200 strata of 1,200 rows; groups are compared within "
-                           "up to 500: name fewer columns, or make bands of numbers"),
+        ("within=[sex]", "within= names 'sex', which group= names"),
+        ("within=[label]", "within= names 'label', which target= names"),
+        ("within=[departmnt]", "has no column 'departmnt'; did you mean 'department'?"),
+        ("within=[id]", "'id' holds 1200 different values; a within column has 2 to 50"),
+        ("within=[age:40,30]", "within=age:40,30: the limits of bands rise"),
+        ("within=[age,age]", "within=[age,age] names a column twice"),
+        ("within=[department] weight=age", "within= takes no weight=: leave one of them out"),
+        ("within=[department] cluster=id", "within= takes no cluster=: leave one of them out"),
+        ("within=[department] interval=dirichlet", "within= takes no interval=dirichlet"),
+        ("within=[department] prediction=guess target=price", "within= does not apply to an audit"),
+        ("within=[p,q]", "'p x q' makes 1,200 strata of 1,200 rows; groups are compared within"),
     ],
-)  # fmt: skip
+)
 def test_strata_that_cannot_be_are_refused_in_one_line(tmp_path, capsys, words, sentence):
-    draw = np.random.default_rng(1)
-    frame = aged(1200).assign(
-        id=[f"c{row}" for row in range(1200)],
-        same="x",
-        w=1.5,
-        price=draw.normal(9, 2, 1200).round(3),
-        guess=draw.normal(9, 2, 1200).round(3),
-        p=np.arange(1200) % 50,
-        q=np.arange(1200) // 24,
-    )
-    path = written(frame, tmp_path)
+    row = np.arange(1200)
+    frame = aged(1200).assign(id=[f"c{i}" for i in row], p=row % 50, q=row // 24)
+    numbers = np.random.default_rng(1).normal(9, 2, (2, 1200)).round(3)
+    path = written(frame.assign(price=numbers[0], guess=numbers[1]), tmp_path)
     given = {"target": "label", "prediction": "decision", "group": "sex"}
-    given |= dict(word.split("=", 1) for word in words)
+    given |= dict(word.split("=", 1) for word in words.split())
     assert sentence in refusal(
         [path, *(f"{name}={value}" for name, value in given.items())], capsys
     )

@@ -134,8 +134,3 @@ def test_a_word_that_only_sentences_have_leads_to_their_terms(capsys):
     first, *lines = capsys.readouterr().out.splitlines()
     assert first == "No term is called 'resample'; these sentences mention it:"
     assert "  bootstrap  A random resample" in "\n".join(lines)
-
-
-def test_a_metric_that_is_the_same_in_several_tasks_is_explained_once(capsys):
-    assert main(["explain", "spread error"]) == 0
-    assert capsys.readouterr().out.count("Its name is spread_error") == 1

@@ -146,19 +146,6 @@ def test_changed_predictions_are_refused(command, begun, table, capsys):
     )
 
 
-def test_predictions_can_be_elsewhere(begun, table, tmp_path, capsys):
-    moved = table.rename(tmp_path / "moved.csv")
-    assert "is not a file" in run(capsys, "next", f"state={begun}", status=2)
-    run(capsys, "next", moved, f"state={begun}")
-    assert "1 stored" in run(capsys, "ask", f"state={begun}", "17=1")
-
-
-def test_the_question_can_be_changed(begun, capsys):
-    assert "± " in run(capsys, "next", f"state={begun}", "question=each")
-    assert json.loads(begun.read_text())["question"] == "each"
-    assert "P(gap)" in run(capsys, "next", f"state={begun}", "question=gap", "strategy=thompson")
-
-
 def test_names_of_labels_are_learnt(tmp_path, state, capsys):
     """With positive=approved alone, the first other label names the negative one."""
     frame = predictions(100).drop(columns=["label", "is_labelled"])

@@ -95,14 +95,6 @@ def test_label_files_are_of_any_format(name, write, by, begun, tmp_path):
     assert labels(begun) == {7: "ja", 9: "nein"}
 
 
-def test_a_label_file_without_the_columns_is_refused(begun, tmp_path):
-    path = tmp_path / "new.csv"
-    ANSWERS.rename(columns={"customer": "who"}).to_csv(path, sep=";", index=False)
-    assert "columns customer or row and label are needed, not who, label" in begun(
-        "ask", f"labels={path}", status=2
-    )
-
-
 def people():
     frame = predictions(200)[["sex", "score", "label"]].astype({"score": object})
     return frame.assign(customer=[f"C-{row}" for row in range(1, 201)])

@@ -101,20 +101,6 @@ def test_regression_is_asked_about_its_errors():
     assert lower < value < upper
 
 
-@pytest.mark.parametrize("question", ["worst", "gap", "each"])
-@pytest.mark.parametrize("metric", ["mae", "rmse", "r2"])
-def test_every_question_of_a_regression_names_rows_that_wait(question, metric):
-    frame, true = numeric(300)
-    session = labelled(of_numbers(), frame, true, 40, metric="mae")
-    state = session.state
-    changed = replace(state, question=question, strategy="thompson", metric=metric)
-    asked = replace(session, state=changed)
-    rows = next_rows(asked, 5)
-    assert len(set(rows)) == 5
-    assert np.isnan(asked.table.label[rows]).all()
-    assert said(asked).sentences
-
-
 def test_a_mean_residual_is_neither_better_nor_worse():
     frame, _ = numeric(100)
     session = begun(of_numbers(), frame, by="place", metric="mean_residual")

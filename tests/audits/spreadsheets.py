@@ -1,4 +1,4 @@
-"""Ten spreadsheets of a bank, a court, a hospital and an employer, each with a wrong planted."""
+"""Eight spreadsheets of a bank, a court, a hospital and an employer, each with a wrong planted."""
 
 from __future__ import annotations
 
@@ -68,15 +68,6 @@ def _repayments() -> pd.DataFrame:
     return frame.assign(score=score, repaid=np.where(repaid, "yes", "no"))
 
 
-def _transfers() -> pd.DataFrame:
-    """Return transfers with probabilities of fraud, of one region too high."""
-    regions = {"North": 0.4, "South": 0.35, "East": 0.25}
-    draw, frame, logit = _people(6000, 3, region=regions)
-    fraud = draw.random(len(frame)) < _logistic(logit - 0.5)
-    score = _logistic(logit - 0.5 + 1.3 * (frame["region"] == "East"))
-    return frame.assign(fraud_score=score, is_fraud=fraud.astype(int))
-
-
 def _defendants() -> pd.DataFrame:
     """Return defendants with probabilities of a new offence, of one race too high."""
     races = {"White": 0.5, "Black": 0.35, "Hispanic": 0.15}
@@ -95,13 +86,6 @@ def _referrals() -> pd.DataFrame:
     return frame.assign(
         needed=np.where(needs, "yes", "no"), referred=np.where(referred, "yes", "no")
     )
-
-
-def _applicants() -> pd.DataFrame:
-    """Return who was hired; women are hired half as often."""
-    draw, frame, _ = _people(3000, 7, sex={"F": 0.4, "M": 0.6}, site={"A": 0.5, "B": 0.5})
-    hired = draw.random(len(frame)) < np.where(frame["sex"] == "F", 0.12, 0.3)
-    return frame.assign(hired=hired.astype(int))
 
 
 def _screened() -> pd.DataFrame:
@@ -159,13 +143,6 @@ _SHEETS = (
         ["female"],
     ),
     Sheet(
-        "scores of fraud",
-        _transfers,
-        ("target=is_fraud", "score=fraud_score", "group=region", "threshold=0.3", "favourable=0",
-         "decision=paid/blocked"),
-        ["East"],
-    ),
-    Sheet(
         "a court's scores of risk, and nothing said",
         _defendants,
         ("target=two_year_recid", "score=risk", "group=race"),
@@ -179,12 +156,6 @@ _SHEETS = (
         ("target=needed", "prediction=referred", "group=insured", "favourable=yes",
          "purpose=care"),
         ["none"],
-    ),
-    Sheet(
-        "an employer's hires",
-        _applicants,
-        ("prediction=hired", "group=[sex,site]", "favourable=1", "decision=hired/not hired"),
-        ["F"],
     ),
     Sheet(
         "an employer's rejections",

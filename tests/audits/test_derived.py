@@ -10,11 +10,11 @@ import pytest
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table, read_frame
 from fairbench.core.errors import UserError
-from fairbench.data.groups import are_quantities, bands_apart, in_order
+from fairbench.data.groups import are_quantities, in_order
 from fairbench_watch.alarms import periods_of, sort_by_period
 from fairbench_watch.page import skipped
 from fairbench_watch.state import spelling
-from tests.audits.tables import parse, predictions, written
+from tests.audits.tables import predictions
 
 AGES = [17, 25, 39.5, 40, 62, 90, None]
 
@@ -47,14 +47,6 @@ def test_quantiles_are_of_one_size():
     assert set(Counter(table["age"]).values()) <= {96, 100, 104}
 
 
-def test_words_of_a_command_line_and_of_python_are_the_same(tmp_path):
-    path = written(predictions(60).assign(age=40), tmp_path)
-    words = parse([str(path), "score=score", "group=[sex,age:25,40,62,race]"])
-    assert (words.group, words.cuts) == (("sex", "age", "race"), ("age:25,40,62",))
-    assert bands_apart(["age:25,40,62"]) == (("age",), ("age:25,40,62",))
-    assert bands_apart(["a:b", "40"]) == (("a:b", "40"), ())
-
-
 def test_rare_groups_are_pooled_or_left_out_and_named():
     race = ["a"] * 200 + ["b"] * 190 + ["c"] * 6 + ["d"] * 4
     frame = predictions(400).assign(race=race)
@@ -66,14 +58,6 @@ def test_rare_groups_are_pooled_or_left_out_and_named():
     assert "race: the 4 rows of 'd' are left out, as asked" in said.notes
     _, said = read(frame, group=("race",))
     assert any("2 groups, such as 'c', have fewer than 10 rows" in note for note in said.notes)
-
-
-@pytest.mark.parametrize("form", ["{:.2f}", "{:.2f} %", "{:.2f}%"])
-def test_percents_are_shares(form):
-    frame = predictions(60)
-    percents = frame.assign(score=[form.format(100 * score) for score in frame["score"]])
-    _, table = read(percents, scale="percent")
-    np.testing.assert_allclose(table.score, frame["score"], atol=5e-5 + 1e-12)
 
 
 PERIODS = {

@@ -203,19 +203,6 @@ def test_of_one_group_nothing_is_compared(kind):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kind", ["two classes", "numbers"])
-@pytest.mark.parametrize("more", [{"weight": "one"}, {"cluster": "row"}])
-def test_weights_of_one_and_clusters_of_one_change_no_verdict(kind, more):
-    make, options, _ = KINDS[kind]
-    frame = make(people(40)).drop(columns="odd").assign(one=1, row=lambda f: f.index)
-    plain, counted = (
-        of_groups(fairbench.audit(frame, groups="group", **options, **given))["verdict"].tolist()
-        for given in ({}, more)
-    )
-    assert plain == counted
-
-
-@pytest.mark.thorough
 @pytest.mark.parametrize("few", [1, 5, FEW, 25])
 def test_page_gate_and_evaluate_agree_on_one_file(few):
     frame = people(few).drop(columns="odd")
@@ -238,15 +225,6 @@ def test_page_gate_and_evaluate_agree_on_one_file(few):
         assert finding[ends].tolist() == pytest.approx(row[ends].tolist())
         assert finding["value"] == gate[metric]["value"] == row["value"]
         assert few > FEW or row["status"] == "insufficient"
-
-
-def test_whom_there_are_too_few_rows_of_is_named_on_both_pages():
-    report = asked("two classes", people())
-    (sentence,) = report.document.verdict.cannot
-    assert "selection rate (95 % interval" in sentence
-    assert "; there are too few rows of c" in sentence
-    unseen = " ".join(report.document.summary.unseen)
-    assert "c has too few rows to show that it is like the others in selection rate," in unseen
 
 
 def test_of_few_people_who_surely_differ_it_is_said():

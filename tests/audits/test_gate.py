@@ -64,17 +64,6 @@ def test_of_few_labels_nothing_is_cleared_and_of_more_it_is():
     assert unlabelled.outcome == "open"
 
 
-def test_weights_count_and_need_labels_as_in_an_audit():
-    frame = decided(4000, 0.5, 0.5).assign(weight=np.random.default_rng(2).random(4000) + 0.5)
-    plain, weighted = judge(frame), judge(frame, target="label", weight="weight")
-    assert weighted.outcome == "passes"
-    width = [one.statements[0].upper - one.statements[0].lower for one in (plain, weighted)]
-    assert plain.statements[0].value != weighted.statements[0].value and width[1] > width[0] * 0.99
-    some = frame.assign(label=frame["label"].where(frame.index < 3000, np.nan))
-    with pytest.raises(UserError, match="need a label in every row"):
-        judge(some, target="label", weight="weight")
-
-
 def test_impact_ratios_are_of_the_good_decision():
     """Everybody but few is refused: the ratio of refusals is near 1, that of the hired is not."""
     frame = decided(8000, 0.1, 0.05)

@@ -8,12 +8,10 @@ import pytest
 from benchmarks.plans import LEAST, MOST, MOST_OF_SEVERAL, populations, study
 from fairbench.audits.assessment import assess
 from fairbench.audits.direction import RATE_OF
-from fairbench.audits.gaps import _draws_at
 from fairbench.audits.kinds.binary import audit_of
 from fairbench.audits.labels_needed import (
     ALIKE,
     _other_rate,
-    _plan_risk,
     _planned_labels,
 )
 from fairbench.audits.question import PlanOptions
@@ -21,7 +19,7 @@ from fairbench.audits.report import document_of
 from fairbench.audits.table import read_audit_table
 from fairbench.core.errors import UserError
 from fairbench.core.text import two_digits
-from fairbench.evaluation.findings import ERROR_RATE, OPEN, answer_gap
+from fairbench.evaluation.findings import ERROR_RATE, OPEN
 from fairbench.inference.gaps import GroupLimits, SupposedRates, largest_gap, least_number
 from tests.audits.tables import concluded, parse, predictions, refusal, shown_by, written
 
@@ -119,17 +117,6 @@ def test_the_least_number():
     assert least_number(lambda n: 1.0, 0.8, 10, 5) is None
 
 
-def rates(*columns, draws=4000):
-    generator = np.random.default_rng(0)
-    return np.stack([generator.normal(mean, sd, draws) for mean, sd in columns], axis=1)
-
-
-def test_many_unknown_groups_are_open_not_large():
-    wide = answer_gap(_draws_at(rates(*[(0.5, 0.2)] * 10)), 0.05, 0.05)
-    assert wide.verdict == OPEN
-    assert not wide.pairs
-
-
 @pytest.mark.parametrize("size", [15, 40, 300, 20_000])
 def test_the_fast_limits_settle_what_the_exact_ones_settle(size):
     random = np.random.default_rng(0)
@@ -187,21 +174,6 @@ def test_a_simulation_needs_as_many_labels_within_ten_percent(shares, rate, equa
             for times in (0.9, 1.1)
         )
         assert fewer < 0.8 < more
-
-
-def test_of_a_rate_about_few_people_many_more_labels_are_needed():
-    all_, some = (
-        planned(
-            no_difference=False, equally=False, groups=(0.5, 0.5), rate=0.7, gap=0.1, among=among
-        )
-        for among in (1.0, 0.2)
-    )
-    assert some[1] == pytest.approx(5 * all_[1], rel=0.02)
-
-
-def test_the_risk_is_that_of_every_attribute_and_every_two():
-    assert _plan_risk(PlanOptions(attributes=1)) == pytest.approx(RISK)
-    assert _plan_risk(PlanOptions(attributes=3)) == pytest.approx(RISK / 6)
 
 
 def test_what_takes_too_many_labels_has_no_number():

@@ -8,7 +8,7 @@ import pytest
 
 from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
-from tests.audits.tables import predictions, written
+from tests.audits.tables import written
 
 CLASSES = np.array(["cat", "dog", "emu"])
 # P(right) of each predicted class, and the score that claims it.
@@ -107,13 +107,3 @@ def test_a_cost_matrix_without_a_class_is_refused(tmp_path):
     costs.write_text("true,cat,dog\ncat,0,1\ndog,1,0\n")
     with pytest.raises(UserError, match="0 columns of class 'emu', not 1"):
         audited(classified(60), tmp_path, *TOP, f"cost={costs}")
-
-
-def test_two_classes_are_audited_as_before(tmp_path):
-    result = audited(predictions(80), tmp_path, "target=label", "score=score", "group=sex")
-    assert "gaps" in result
-    with pytest.raises(
-        UserError,
-        match="cost= does not apply to an audit of two classes, but to an audit of several",
-    ):
-        audited(predictions(80), tmp_path, "target=label", "score=score", "group=sex", "cost=x")

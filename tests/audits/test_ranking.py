@@ -9,7 +9,7 @@ from fairbench.audits.sentences import can_be_concluded
 from fairbench.audits.table import read_frame
 from fairbench.core.errors import UserError
 from fairbench.evaluation.by_group import EXPOSURE, TOP
-from tests.audits.tables import audit, parse, written
+from tests.audits.tables import parse, written
 
 WORDS = ("score=rating", "group=sex")
 
@@ -70,12 +70,6 @@ def test_a_shift_is_found(tmp_path):
 def test_what_is_no_ranking_is_refused(words, complaint, tmp_path):
     with pytest.raises(UserError, match=complaint):
         assessed(candidates(2).assign(one=1), tmp_path, *words)
-
-
-def test_what_is_not_of_rankings_is_refused(tmp_path, capsys):
-    assert audit([written(candidates(2), tmp_path), *WORDS, "top=5", "weight=vacancy"]) == 2
-    said = capsys.readouterr().err
-    assert "weight= does not apply to an audit of a ranking (top=), but to an audit of two" in said
 
 
 def test_decisions_are_not_ranked(tmp_path):

@@ -15,7 +15,7 @@ from fairbench.audits.question import NUMBERS
 from fairbench.audits.report import document_of
 from fairbench.audits.table import read_frame
 from fairbench.core.errors import UserError
-from tests.audits.tables import audit, parse, predictions, written
+from tests.audits.tables import parse, predictions, written
 
 WORDS = ("target=income", "prediction=predicted", "group=[sex,race]")
 
@@ -124,19 +124,3 @@ def test_what_is_read_as_numbers(frame, words, regression, tmp_path):
 def test_what_is_of_labels_is_refused(words, complaint, tmp_path):
     with pytest.raises(UserError, match=complaint):
         audited(incomes(100), tmp_path, *words)
-
-
-def test_options_of_labels_are_refused(tmp_path, capsys):
-    assert audit([written(incomes(100), tmp_path), *WORDS, "positive=1"]) == 2
-    said = capsys.readouterr().err
-    assert "positive= does not apply to an audit of predicted numbers, but to an audit of" in said
-
-
-def test_bounds_of_labels_are_refused(tmp_path, capsys):
-    frame = predictions(100).assign(low=0, high=1)
-    words = ("target=label", "score=score", "group=sex", "bounds=[low,high]")
-    assert audit([written(frame, tmp_path), *words]) == 2
-    assert (
-        "bounds= does not apply to an audit of two classes, but to an audit of predicted"
-        in capsys.readouterr().err
-    )

@@ -9,7 +9,6 @@ import pytest
 import fairbench
 from fairbench.audits.direction import RATE_OF
 from fairbench.evaluation.findings import GAP, LARGE, NOT_MEASURED, PAIR, SMALL
-from fairbench.inference.gaps import StandardisedRates
 from tests.audits.tables import audit, refusal, written
 
 SAME_AGE = "on average among people of the same band of age"
@@ -104,25 +103,10 @@ def test_the_page_has_the_strata_with_weights_that_add_up_to_1():
 
 
 def test_rates_that_need_labels_are_of_the_rows_that_have_one():
-    frame = aged(3000, labels=600)
-    report = report_of(frame)
+    report = report_of(aged(3000, labels=600))
     gaps = {gap["metric"]: gap for gap in report.document.data["within"]}
     assert gaps["statistical_parity"]["rows"] == 3000
     assert gaps["accuracy_gap"]["rows"] == 600
-    labelled = frame[:600]
-    right = labelled["decision"].astype(str) == labelled["label"]
-    cells = [(labelled["sex"] == sex) & ((labelled["age"] < 40) == young)
-             for sex in ("men", "women") for young in (True, False)]  # fmt: skip
-    size = np.array([cell.sum() for cell in cells]).reshape(2, 2)
-    hits = np.array([right[cell].sum() for cell in cells]).reshape(2, 2)
-    first = 0 if gaps["accuracy_gap"]["names"][0] == "men" else 1
-    expected = StandardisedRates.of(hits, size).differences()
-    ends = (
-        gaps["accuracy_gap"]["value"],
-        gaps["accuracy_gap"]["lower"],
-        gaps["accuracy_gap"]["upper"],
-    )
-    assert ends == pytest.approx([float(end[1 - first, first]) for end in expected])
 
 
 def test_several_groups_are_compared_by_pairs_of_their_own_strata():

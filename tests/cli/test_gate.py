@@ -100,33 +100,28 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", PIPELINES)
-def test_the_command_ends_as_the_pipeline_should(name, folder, capsys):
-    number, outcome = list(PIPELINES).index(name), PIPELINES[name][0]
-    files = [f"junit={folder / 'gate.xml'}", f"sarif={folder / 'gate.sarif'}"]
-    assert main(["gate", f"policy={folder / f'p{number}.yaml'}", *files]) == STATUS[outcome]
+def test_the_command_and_the_script_of_the_action_end_as_the_pipeline_should(
+    name, folder, tmp_path, capsys
+):
+    outcome = PIPELINES[name][0]
+    policy = str(folder / f"p{list(PIPELINES).index(name)}.yaml")
+    files = [f"junit={tmp_path / 'gate.xml'}", f"sarif={tmp_path / 'gate.sarif'}"]
+    assert main(["gate", f"policy={policy}", *files]) == STATUS[outcome]
     (line,) = capsys.readouterr().out.splitlines()
-    assert (folder / "gate.xml").stat().st_mode & 0o077 == 0
     assert line.startswith("gate is open: " if outcome == "open" else f"gate {outcome}: ")
-    (run,) = json.loads((folder / "gate.sarif").read_text())["runs"]
+    assert (tmp_path / "gate.xml").stat().st_mode & 0o077 == 0
+    (run,) = json.loads((tmp_path / "gate.sarif").read_text())["runs"]
     assert run["invocations"][0]["exitCode"] == STATUS[outcome]
     kinds = {result["kind"] for result in run["results"]}
     assert (kinds == {"pass"}) == (outcome == "passes")
-
-
-@pytest.mark.parametrize("name", PIPELINES)
-def test_the_script_of_the_action_ends_as_the_pipeline_should(name, folder, tmp_path, capsys):
-    number, outcome = list(PIPELINES).index(name), PIPELINES[name][0]
-    environment = {
-        "INPUT_POLICY": str(folder / f"p{number}.yaml"),
-        "GITHUB_OUTPUT": str(tmp_path / "output"),
-        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
-    }
-    assert action.act(environment) == STATUS[outcome]
-    line, told = capsys.readouterr().out.splitlines()
+    output, summary = tmp_path / "output", tmp_path / "summary"
+    given = {"GITHUB_OUTPUT": str(output), "GITHUB_STEP_SUMMARY": str(summary)}
+    assert action.act({"INPUT_POLICY": policy, **given}) == STATUS[outcome]
     kind = "notice" if outcome == "passes" else "error"
-    assert told == f"::{kind} title=fairbench::{line.replace('%', '%25')}"
-    assert re.search(rf"(?m)^outcome<<(end_\w+)\n{outcome}\n\1$", (tmp_path / "output").read_text())
-    assert f"### fairbench: {outcome}" in (tmp_path / "summary").read_text()
+    told = f"::{kind} title=fairbench::{line.replace('%', '%25')}"
+    assert capsys.readouterr().out.splitlines() == [line, told]
+    assert re.search(rf"(?m)^outcome<<(end_\w+)\n{outcome}\n\1$", output.read_text())
+    assert f"### fairbench: {outcome}" in summary.read_text()
 
 
 IN_PYTEST = """

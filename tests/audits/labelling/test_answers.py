@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairbench.audits.assessment import assess
 from fairbench.audits.labelling.questions import (
     QUESTIONS,
     _askable,
@@ -14,8 +13,7 @@ from fairbench.audits.labelling.questions import (
     question_of,
 )
 from fairbench.core.errors import UserError
-from fairbench.evaluation.findings import SMALL
-from tests.audits.labelling.sessions import answer, label_actively, pool, said, session
+from tests.audits.labelling.sessions import label_actively, pool, said, session
 
 
 def asked(begun, **changes):
@@ -95,24 +93,6 @@ def test_groups_of_few_labels_are_named_and_settle_nothing(labelled):
                for sentence in result.sentences)  # fmt: skip
     if result.found[0] not in few:
         assert not result.settled
-
-
-@pytest.mark.thorough
-def test_no_gap_is_small_before_every_group_has_thirty_labels(monkeypatch):
-    monkeypatch.setattr("fairbench.audits.assessment.with_needed", lambda gaps, *_: gaps)
-    table, label = pool(1500, bias=0.0)
-    begun = session(table)
-    rare = np.flatnonzero(begun.codes == 3)
-    others = np.flatnonzero(begun.codes != 3)
-    for count, small in ((29, False), (30, True)):
-        done = answer(begun, np.concatenate([rare[:count], others]), label)
-        options = replace(done.state.options, epsilon=0.6)
-        gaps = assess(done.audited(), options).gaps
-        mine = [
-            gap for gap in gaps if gap.attribute == "sex x race" and gap.metric == "accuracy_gap"
-        ]
-        assert (mine[0].verdict == SMALL) is small
-        assert list(mine[0].short_of_labels) == ([] if small else ["Female x Black"])
 
 
 def test_intervals_fit_how_labelling_stops(labelled):

@@ -1,4 +1,4 @@
-"""Eight spreadsheets of a bank, a court, a hospital and an employer, each with a wrong planted."""
+"""Six spreadsheets of a bank, a court and a hospital, each with a wrong planted."""
 
 from __future__ import annotations
 
@@ -88,23 +88,6 @@ def _referrals() -> pd.DataFrame:
     )
 
 
-def _screened() -> pd.DataFrame:
-    """Return who was rejected at screening; people over 55 more often."""
-    draw, frame, _ = _people(3000, 8, age={"under 35": 0.4, "35 to 54": 0.4, "55 and over": 0.2})
-    rejected = draw.random(len(frame)) < np.where(frame["age"] == "55 and over", 0.75, 0.4)
-    return frame.assign(outcome=np.where(rejected, "rejected", "invited"))
-
-
-def _performers() -> pd.DataFrame:
-    """Return predicted performance, too low of older women alone."""
-    ages = {"under 50": 0.6, "50 and over": 0.4}
-    draw, frame, logit = _people(8000, 9, sex={"women": 0.5, "men": 0.5}, age=ages)
-    good = draw.random(len(frame)) < _logistic(logit + 1.4)
-    older = (frame["sex"] == "women") & (frame["age"] == "50 and over")
-    score = _logistic(logit + 1.4 - 1.8 * older)
-    return frame.assign(score=score, performs=good.astype(int))
-
-
 _LOANS = (
     "target=Ausfall",
     "score=PD",
@@ -156,18 +139,6 @@ _SHEETS = (
         ("target=needed", "prediction=referred", "group=insured", "favourable=yes",
          "purpose=care"),
         ["none"],
-    ),
-    Sheet(
-        "an employer's rejections",
-        _screened,
-        ("prediction=outcome", "group=age", "decision=invited/rejected"),
-        ["55 and over"],
-    ),
-    Sheet(
-        "an employer's predictions of performance",
-        _performers,
-        ("target=performs", "score=score", "group=[sex,age]", "favourable=1"),
-        ["women", "50 and over", "women x 50 and over"],
     ),
 )  # fmt: skip
 SHEETS = {sheet.name: sheet for sheet in _SHEETS}

@@ -162,12 +162,6 @@ def test_the_first_page_names_three_findings_and_where_the_others_are(document):
     assert text.index("finding 2") < text.index("What is open") < text.index("What was audited")
 
 
-def test_where_nothing_is_settled_the_first_page_says_so(document):
-    summary = replace(document.summary, found=[], still_open=["It is open."])
-    text = to_markdown(replace(document, summary=summary))
-    assert text.index("Nothing is settled") < text.index("impact ratio") < text.index("It is open")
-
-
 def test_a_pdf_without_a_browser_is_refused_and_a_summary_is_a_page(
     document, tmp_path, monkeypatch, capsys
 ):

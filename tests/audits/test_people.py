@@ -154,20 +154,6 @@ def test_a_week_that_comes_twice_under_another_name_is_not_counted_twice(watched
     assert look_at(alike.assign(week="week 9"), "alike.csv")[1].rows == 180
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("verb", [["watch"], ["label", "next"]], ids=" ".join)
-def test_the_same_command_goes_on_also_with_bands(verb, tmp_path, capsys):
-    path = written(rows(90).assign(age=np.tile([20, 35, 70], 30)), tmp_path)
-    words = [*verb, str(path), f"state={tmp_path / 's.json'}", f"results={tmp_path}"]
-    words += ["target=label", "score=score"]
-    assert main([*words, "group=[sex,age:30,50]"]) == 0
-    assert main([*words, "group=[sex,age:30,50]"]) == 0
-    capsys.readouterr()
-    for other in ("group=[sex,age:30,60]", "group=sex"):
-        assert main([*words, other]) == 2
-        assert "started with another group: leave group= out" in capsys.readouterr().err
-
-
 def test_a_week_that_is_missing_is_named_and_refused_when_it_comes(tmp_path, capsys):
     table = weeks("week 1", "week 2", "week 4")
     words = ["target=label", "score=score", "group=sex", "time=week"]

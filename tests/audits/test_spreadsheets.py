@@ -1,4 +1,4 @@
-"""The first page of eight spreadsheets names the wrong that was planted, or asks which way."""
+"""The first page of six spreadsheets names the wrong that was planted, or asks which way."""
 
 import json
 from dataclasses import replace

@@ -196,13 +196,11 @@ CASES = {
     "nothing": (["error_margin=0.01"], "nothing to search is named, such as dataset=german"),
     "gap": (["minimise=parity"], "unknown gap 'parity'"),
     "one": (["error_margin=1"], "error_margin is 1.0; it must be at least 0 and under 1"),
-    "no rows": (["split.validation=0"], "no validation rows to choose by: add split.validation="),
     "one candidate": (
         ["intervention=none", "method=baseline", "learner.C=1"],
         "there is one candidate alone, learner=logistic_regression",
     ),
     "several fits": (["split.repeats=3"], "3 fits of each candidate are asked for"),
-    "folds": (["split=kfold"], "rows that one repeat tests are validation rows of another"),
     "a run": (["3f2a"], "'3f2a' is no option: write name=value, or stored=true"),
     "two data sets": (["dataset=simulated,german"], "has several values"),
     "regression": (["dataset=simulated_regression"], "has no binary target"),

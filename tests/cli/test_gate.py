@@ -1,4 +1,4 @@
-"""Ten pipelines as somebody would write them, by the command, the action's script, and pytest."""
+"""Seven pipelines as somebody would write them, by the command, the action's script, and pytest."""
 
 import io
 import json
@@ -50,11 +50,6 @@ LABELLED = f"{DECIDED}target: repaid\nfavourable: 1\n"
 # name -> (what it ends in, the predictions, its policy)
 PIPELINES = {
     "hiring below four fifths": ("fails", UNFAIR, f"{USUAL}fail_if: impact_ratio<0.8\n"),
-    "errors of one sex": (
-        "fails",
-        loans(6000, granted=(0.5, 0.5), error=0.3),
-        f"{LABELLED}fail_if: accuracy<0.8\n",
-    ),
     "one of three": (
         "fails",
         UNFAIR,
@@ -66,11 +61,6 @@ PIPELINES = {
         "open",
         FAIR.assign(repaid=FAIR["repaid"].where(FAIR.index < 25)),
         f"{LABELLED}score: score\nfail_if: equal_opportunity>0.2\n",
-    ),
-    "a rare band of age": (
-        "open",
-        FAIR.assign(age=np.where(FAIR.index < 6, 90, FAIR["age"].clip(upper=70))),
-        f"{USUAL.replace('[sex]', '[age:25,40,80]')}fail_if: impact_ratio<0.8\n",
     ),
     "what was promised": ("passes", FAIR, f"{USUAL}fail_if: impact_ratio<0.8\n"),
     "a threshold of scores": (
@@ -85,13 +75,12 @@ PIPELINES = {
         f"{USUAL.replace('[sex]', '[age:25,40,80]')}leave_out: [age=80 and over]\n"
         "fail_if: impact_ratio<0.8\n",
     ),
-    "a strict one": ("passes", FAIR, f"{USUAL}require: pass\nfail_if: impact_ratio<0.85\n"),
 }
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Return a folder of ten pipelines, each with its predictions and its policy."""
+    """Return a folder of the pipelines, each with its predictions and its policy."""
     place = tmp_path_factory.mktemp("pipelines")
     for number, (_, frame, policy) in enumerate(PIPELINES.values()):
         frame.to_csv(place / f"p{number}.csv", index=False)
@@ -127,7 +116,7 @@ def test_the_command_and_the_script_of_the_action_end_as_the_pipeline_should(
 IN_PYTEST = """
 import pytest
 
-@pytest.mark.parametrize("number", range(10))
+@pytest.mark.parametrize("number", range(7))
 def test_pipeline(fairbench_gate, number):
     gate = fairbench_gate(policy=f"p{number}.yaml")
     assert gate and gate.exit_status == 0
@@ -153,7 +142,7 @@ def test_the_fixture_ends_as_the_pipelines_should(folder):
         assert failed == (outcome != "passes"), done.stdout
     assert "gate is open: these rows cannot tell" in done.stdout
     assert "the gate cannot be judged: fail_if=impact_ratio>0.8 would fail" in done.stdout
-    assert "7 failed, 4 passed" in done.stdout and "Traceback" not in done.stdout
+    assert "5 failed, 3 passed" in done.stdout and "Traceback" not in done.stdout
 
 
 def test_the_plug_in_costs_nothing_until_it_is_used_and_is_registered():

@@ -1,7 +1,5 @@
 """Rows by the customer's number (id=): shown, asked for, answered; label files of any format."""
 
-import gzip
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -78,11 +76,6 @@ ANSWERS = pd.DataFrame({"customer": ["C-1007", "C-1008", "C-1009"], "label": ["j
 FORMATS = {
     "semicolons": ("new.csv", lambda frame, path: frame.to_csv(path, sep=";", index=False)),
     "Excel": ("new.xlsx", lambda frame, path: frame.to_excel(path, index=False)),
-    "Parquet": ("new.parquet", lambda frame, path: frame.to_parquet(path)),
-    "packed": (
-        "new.csv.gz",
-        lambda frame, path: path.write_bytes(gzip.compress(frame.to_csv(index=False).encode())),
-    ),
 }
 
 

@@ -119,22 +119,18 @@ def test_key_figures_are_of_all_that_is_found_and_say_why_a_row_is_open():
     assert (within.rows[0][5].value, within.rows[0][5].after) == ("open", "")
 
 
-def test_a_page_can_be_made_again_from_itself(tmp_path, capsys):
+def test_a_page_can_be_made_again_from_itself(tmp_path):
     path = written(table(), tmp_path, "a b.csv")
-    line = ["audit", str(path), "target=label", "score=score", "group=[sex]", "seed=3"]
-    assert main(line) == 0
+    assert main(["audit", str(path), "target=label", "score=score", "group=[sex]", "seed=3"]) == 0
     record = json.loads((tmp_path / "a b-audit" / "audit.json").read_text())
     made = record["made"]
-    assert (
-        made["command"] == f"fairbench audit '{path}' target=label score=score 'group=[sex]' seed=3"
-    )
-    assert (made["file"], made["seed"], made["version"]) == ("a b.csv", 3, record["version"])
+    command = f"fairbench audit '{path}' target=label score=score 'group=[sex]' seed=3"
+    expected = (command, "a b.csv", 3, record["version"])
+    assert tuple(made[name] for name in ("command", "file", "seed", "version")) == expected
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", made["when"])
-    assert len(made["sha256"]) == 64
+    assert re.fullmatch("[0-9a-f]{64}", made["sha256"])
     page = (tmp_path / "a b-audit" / "audit.html").read_text()
-    assert made["sha256"][:16] in page
-    assert "group=[sex]&#39; seed=3" in page
-    capsys.readouterr()
+    assert made["sha256"][:16] in page and "group=[sex]&#39; seed=3" in page
 
 
 def test_a_report_in_python_names_its_call(monkeypatch):

@@ -18,7 +18,6 @@ from fairbench.audits.question import PlanOptions
 from fairbench.audits.report import document_of
 from fairbench.audits.table import read_audit_table
 from fairbench.core.errors import UserError
-from fairbench.core.text import two_digits
 from fairbench.evaluation.findings import ERROR_RATE, OPEN
 from fairbench.inference.gaps import GroupLimits, SupposedRates, largest_gap, least_number
 from tests.audits.tables import concluded, parse, predictions, refusal, shown_by, written
@@ -101,13 +100,6 @@ def test_what_takes_more_than_there_is_has_no_number_and_the_page_says_so(tmp_pa
     assert "would settle it" not in " ".join(concluded(result).cannot)
     (table,) = (table for table in document.tables if table.columns[2].title == "supposed")
     assert {row[-1] for row in table.rows} == {">200"}
-
-
-def test_the_page_advises_the_question_that_takes_the_fewest(tmp_path):
-    result = assessed(tmp_path, 250, "group=[sex]")
-    numbers = [n for named in needed(result).values() for n in named.values() if n]
-    (advice,) = (said for said in document_of(audit_of(result)).summary.todo if "fewest" in said)
-    assert f"about {two_digits(min(numbers))} " in advice.replace("more labels ", "")
 
 
 def test_the_least_number():

@@ -145,12 +145,6 @@ def test_a_space_that_was_tried_whole_ends_the_search_and_nothing_more_is_gained
 
 
 @pytest.mark.thorough
-def test_enough_ends_the_search_before_the_most_that_is_allowed(tmp_path):
-    _, page, log = asked(tmp_path, "worth=0.9", "trials=60")
-    assert page["search"]["ended"] == "worth" and len(log) == 2
-
-
-@pytest.mark.thorough
 def test_that_the_group_is_needed_is_said_and_can_be_left_out(tmp_path, capsys, refused):
     words = ("learner=logistic_regression", "intervention=threshold_optimizer", "error_margin=0.3")
     _, page, _ = asked(tmp_path / "with", *words)

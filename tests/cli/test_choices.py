@@ -61,11 +61,3 @@ def test_rows_target_and_groups_are_printed_or_said_to_be_unknown(
     monkeypatch.chdir(tmp_path)
     assert main(["data", name, f"search_path=[{tmp_path}]"]) == 0
     assert expected in " ".join(capsys.readouterr().out.split())
-
-
-def test_the_datasheet_of_a_data_set_is_printed_and_an_unknown_one_refused(capsys, refused):
-    assert main(["data", "german"]) == 0
-    printed = capsys.readouterr().out
-    assert "German credit" in printed and "licence" in printed
-    refused("data", "chek", message="did you mean check")
-    refused("data", "germn", message="unknown data set 'germn': did you mean german")

@@ -92,6 +92,8 @@ def test_every_verb_refuses_what_it_does_not_know(words, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["data", "chek"], "did you mean check"),
+        (["data", "germn"], "unknown data set 'germn': did you mean german"),
         (["reprot"], "unknown verb 'reprot': did you mean report"),
         (["store", "sl"], "unknown part of fairbench store 'sl': did you mean ls"),
         (["store"], "fairbench store needs to be told what: ls, show"),

@@ -1,5 +1,7 @@
 """Which rows are next: the same for the same state, at random within a group, useful among them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -19,12 +21,14 @@ def test_every_question_and_strategy_names_rows_that_wait(question, strategy):
     assert np.isnan(begun.table.label[rows]).all()
 
 
-def test_the_same_state_gives_the_same_rows_and_another_seed_others():
+def test_the_same_state_gives_the_same_rows_and_only_another_seed_another_order():
     table, label = pool()
     begun = label_actively(session(table), label, 10)
     first, again = (next_rows(begun, 4) for _ in range(2))
     np.testing.assert_array_equal(first, again)
     assert set(first) != set(next_rows(label_actively(session(table, seed=1), label, 10), 4))
+    other = Session(replace(begun.state, question="each", strategy="thompson"), begun.table)
+    np.testing.assert_array_equal(begun.order, other.order)
 
 
 @pytest.mark.thorough

@@ -66,6 +66,16 @@ def test_what_follows_if_scores_are_right_stands_beside_some_labels(labels, besi
     assert all(np.isfinite(gap.supposed).all() == beside for gap in result.gaps)
 
 
+def test_the_last_label_changes_nothing_much(tmp_path, without_simulation):
+    """Whatever the number of labels, the estimator is the same."""
+    widths = []
+    for known in (1999, 2000):
+        frame = predictions(2000, labels=known)
+        result = assessed(frame, tmp_path, "labelled=is_labelled", group="group=[sex]")
+        widths.append([gap.upper - gap.lower for gap in result.gaps])
+    np.testing.assert_allclose(*widths, rtol=0.03)
+
+
 def test_scores_that_are_wrong_in_one_group_deceive_no_verdict(tmp_path, without_simulation):
     """Labels of women are the other way round: that is found, and both intervals know it."""
     frame = predictions(4000, labels=300)
@@ -279,6 +289,12 @@ def test_nobody_is_compared_with_a_very_small_group(tmp_path):
         "By sex, Female (ratio 0.62) is selected less than four fifths as often as the group "
         "selected most often, of the groups of at least 10 rows and 2 % of all."
     ]
+
+
+def test_of_two_groups_a_very_small_one_is_compared_with(tmp_path):
+    result = ratios(people(men=(500, 200), women=(8, 8)), tmp_path, "group=sex")
+    assert {ratio["reference"] for ratio in result} == {"Female"}
+    assert attributes_with_small_groups(result) == set()
 
 
 def test_weights_count(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table, read_frame
 from fairbench.core.errors import UserError
-from fairbench.data.groups import are_quantities, in_order
+from fairbench.data.groups import are_quantities, bands_apart, in_order
 from fairbench_watch.alarms import periods_of, sort_by_period
 from fairbench_watch.page import skipped
 from fairbench_watch.state import spelling
@@ -45,6 +45,11 @@ def test_quantiles_are_of_one_size():
     frame = predictions(400).assign(age=np.arange(400) % 100)
     table, _ = read(frame, group=("age:quantiles(4)",))
     assert set(Counter(table["age"]).values()) <= {96, 100, 104}
+
+
+def test_bands_are_told_from_names_with_a_colon():
+    assert bands_apart(["age:25,40,62"]) == (("age",), ("age:25,40,62",))
+    assert bands_apart(["a:b", "40"]) == (("a:b", "40"), ())
 
 
 def test_rare_groups_are_pooled_or_left_out_and_named():

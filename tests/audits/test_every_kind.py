@@ -227,6 +227,15 @@ def test_page_gate_and_evaluate_agree_on_one_file(few):
         assert few > FEW or row["status"] == "insufficient"
 
 
+def test_whom_there_are_too_few_rows_of_is_named_on_both_pages():
+    report = asked("two classes", people())
+    (sentence,) = report.document.verdict.cannot
+    assert "selection rate (95 % interval" in sentence
+    assert "; there are too few rows of c" in sentence
+    unseen = " ".join(report.document.summary.unseen)
+    assert "c has too few rows to show that it is like the others in selection rate," in unseen
+
+
 def test_of_few_people_who_surely_differ_it_is_said():
     frame = people(9).drop(columns="odd")
     frame["d"] = np.where(frame["group"] == "c", 0, 1)

@@ -31,6 +31,12 @@ def _answer(successes, size, *, bound=0.05, risk=0.01):
     )
 
 
+def test_of_a_small_gap_nothing_more_is_said():
+    small = _answer([50_000, 51_000], 100_000)
+    assert (small.verdict, list(small.pairs)) == (SMALL, [])
+    assert _answer([50_000, 51_000], 100_000, bound=0.005).pairs == [(1, 0)]
+
+
 def test_of_two_groups_who_is_ahead_takes_the_whole_risk():
     """Of more groups, pairs are told apart at half of it, as they are said beside the gap."""
     for successes in ([400, 450, 470], [400, 480]):

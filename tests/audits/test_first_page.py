@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import subprocess
+import zipfile
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from fairbench.evaluation.findings import GAP, LARGE, OPEN, PAIR, RATIO, SMALL, Finding
 from fairbench.reporting.document import writing
-from fairbench.reporting.document.forms import to_markdown
+from fairbench.reporting.document.forms import to_latex, to_markdown, to_word
 from fairbench.reporting.document.model import as_cell
 from fairbench.reporting.document.terminal import (
     MOST_LINES,
@@ -156,6 +157,28 @@ def test_the_first_page_names_three_findings_and_where_the_others_are(document):
     assert "Rates by group" in rest
     assert "Rates by group" not in first
     assert text.index("finding 2") < text.index("What is open") < text.index("What was audited")
+
+
+def test_where_nothing_is_settled_the_first_page_says_so(document):
+    summary = replace(document.summary, found=[], still_open=["It is open."])
+    text = to_markdown(replace(document, summary=summary))
+    assert text.index("Nothing is settled") < text.index("impact ratio") < text.index("It is open")
+
+
+def test_what_holds_no_pictures_says_where_they_are(document):
+    for text in (to_markdown(document), to_latex(document)):
+        assert "The figure “selection rate” is on the HTML page" in text
+        assert "Figure:" not in text
+
+
+@pytest.mark.thorough
+def test_every_figure_of_word_is_a_picture_that_says_what_it_shows(document):
+    drawings = sum(len(figure.drawings) for figure in document.figures)
+    drawings += len(document.summary.chart.drawings)
+    with zipfile.ZipFile(io.BytesIO(to_word(document))) as file:
+        text = file.read("word/document.xml").decode()
+    assert text.count("<pic:blipFill>") == drawings > 5
+    assert 'descr="selection rate"' in text
 
 
 def test_a_pdf_without_a_browser_is_refused_and_a_summary_is_a_page(

@@ -2,14 +2,17 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import fairbench
+from fairbench.audits.assessment import assess
 from fairbench.audits.calls import policy_of
 from fairbench.audits.question import GatedOptions, Options
+from fairbench.audits.table import read_audit_table
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from tests.audits.tables import predictions, written
@@ -107,6 +110,15 @@ def test_an_audit_has_the_same_gate_and_leaves_it_half_of_its_error_rate():
     assert unsure.still_open[0].startswith("Gate is open: these rows cannot tell")
     assert not any("gate" in sentence.lower() for sentence in unsure.found)
     assert GatedOptions(prediction="hired", fail_if=(RATIO,)).require == "verdict"
+
+
+def test_findings_beside_a_gate_have_half_of_the_error_rate():
+    frame = decided(400, 0.5, 0.4).astype(str)
+    given = {"path": Path("p.csv"), "prediction": "hired", "target": "label", "group": ("sex",)}
+    gated = GatedOptions(**given, fail_if=(RATIO,))
+    for options, rate in ((Options(**given), 0.05), (gated, 0.025)):
+        table = read_audit_table(options, frame)
+        assert assess(table, options, only_findings=True).budget.rate == rate
 
 
 POLICY = """\
@@ -229,3 +241,25 @@ def test_a_watch_with_a_condition_that_cannot_be_begins_no_state(tmp_path, capsy
         assert watched(tmp_path, frame, f"fail_if={condition}") == 2
         assert not (tmp_path / "w.json").exists()
     assert capsys.readouterr().err.count("\n") == 3
+
+
+def test_a_watch_reads_a_policy_of_its_own_options(tmp_path, capsys):
+    policy = tmp_path / "watch.yaml"
+    text = "target: label\nprediction: hired\ngroup: [sex]\nepsilon: 0.9\n"
+    policy.write_text(f"{text}fail_if: statistical_parity>0.1\n")
+    path = written(decided(6000, 0.6, 0.4), tmp_path, "w.csv")
+    words = ["watch", str(path), f"state={tmp_path / 'w.json'}", f"out={tmp_path / 'page'}"]
+    assert main([*words, f"policy={policy}"]) == 1
+    assert "gate fails: the gap in selection rate by sex" in capsys.readouterr().out
+    assert main([*words, f"policy={policy}", "fail_if=statistical_parity>0.5"]) == 0
+    policy.write_text(f"{text}weight: w\n")
+    assert main([*words, f"policy={policy}"]) == 2
+    assert "unknown option in watch.yaml 'weight'" in capsys.readouterr().err
+
+
+@pytest.mark.thorough
+def test_an_alarm_is_a_failure_whatever_a_condition_says(tmp_path):
+    path = written(decided(6000, 0.7, 0.3), tmp_path, "w.csv")
+    usual = ("target=label", "prediction=hired", "group=sex", "fail_if=statistical_parity>0.8")
+    place = (f"state={tmp_path / 'w.json'}", f"out={tmp_path / 'page'}")
+    assert main(["watch", str(path), *usual, *place]) == 1

@@ -12,6 +12,7 @@ from fairbench.audits.kinds.binary import audit_of
 from fairbench.audits.labels_needed import (
     ALIKE,
     _other_rate,
+    _plan_risk,
     _planned_labels,
 )
 from fairbench.audits.question import PlanOptions
@@ -166,6 +167,21 @@ def test_a_simulation_needs_as_many_labels_within_ten_percent(shares, rate, equa
             for times in (0.9, 1.1)
         )
         assert fewer < 0.8 < more
+
+
+def test_of_a_rate_about_few_people_many_more_labels_are_needed():
+    all_, some = (
+        planned(
+            no_difference=False, equally=False, groups=(0.5, 0.5), rate=0.7, gap=0.1, among=among
+        )
+        for among in (1.0, 0.2)
+    )
+    assert some[1] == pytest.approx(5 * all_[1], rel=0.02)
+
+
+def test_the_risk_is_that_of_every_attribute_and_every_two():
+    assert _plan_risk(PlanOptions(attributes=1)) == pytest.approx(RISK)
+    assert _plan_risk(PlanOptions(attributes=3)) == pytest.approx(RISK / 6)
 
 
 def test_what_takes_too_many_labels_has_no_number():

@@ -54,6 +54,17 @@ def test_the_groups_that_stand_out_come_first_and_all_are_in_a_file(tmp_path, ca
     assert len(data["figures"]) == 600
 
 
+def test_rates_that_need_labels_are_of_the_rows_that_have_one(tmp_path, capsys):
+    frame = people(labelled=0.3)
+    assert audit(frame, tmp_path, "target=label") == 0
+    assert "chosen for labelling at random" in " ".join(capsys.readouterr().out.split())
+    table = pd.read_csv(tmp_path / "out" / "groups.csv")
+    rows = table.groupby("rate")["rows"].sum()
+    assert rows["selection_rate"] == 6000
+    assert rows["error_rate"] == (frame["label"] != "").sum()
+    assert rows["true_positive_rate"] + rows["false_positive_rate"] == (frame["label"] != "").sum()
+
+
 def test_one_column_of_many_groups_and_combinations_of_few(tmp_path):
     frame = people(rows=400).astype(str)
     frame["one"] = frame["a"] + frame["b"] + frame["c"]

@@ -9,6 +9,7 @@ from fairbench.evaluation.findings import OPEN
 from fairbench.reporting.document.model import (
     Column,
     Document,
+    ExecutiveSummary,
     Paragraph,
     Section,
     Table,
@@ -77,3 +78,17 @@ def test_without_a_summary_the_verdict_stays_first():
     verdict = Verdict(["It can."], [])
     page = to_html(Document("t", [], verdict, lead=[Paragraph("the lead")]))
     assert page.index("It can.") < page.index("the lead")
+
+
+def test_open_gaps_of_groups_that_differ_lead_to_the_pairs(document):
+    page = to_html(document)
+    assert ('href="#pairs"' in page) == ('id="pairs"' in page)
+
+
+def test_a_page_needs_no_script():
+    tabs = Document(
+        "t", [Section("s", [TABLE], name="s")], tabs=True, summary=ExecutiveSummary(["x"])
+    )
+    page = to_html(tabs)
+    hidden = re.findall(r"([^{}\n]*){[^}]*display: none", page)
+    assert all(".js" in rule or "@media" not in page for rule in hidden if "section" in rule)

@@ -50,6 +50,16 @@ def test_thresholds_select_a_tenth_more_each_and_todays_is_among_them(tmp_path):
         assert row.gap_lower <= row.gap <= row.gap_upper
 
 
+def test_the_favourable_decision_may_be_below_the_threshold(tmp_path):
+    _, _, above = thresholds(predictions(400), tmp_path)
+    table, options, below = thresholds(predictions(400), tmp_path, "favourable=0")
+    for one, other in zip(above[1].itertuples(), below[1].itertuples(), strict=True):
+        assert other.selected == pytest.approx(1 - one.selected)
+        assert other.gap == pytest.approx(one.gap)
+    (today,) = [row for row in below[1].itertuples() if row.current and row.attribute == "sex"]
+    assert today.ratio == pytest.approx(smallest_of_sex(table))
+
+
 def biased(rows, shift, seed=0):
     """Return scores of women that are lower by `shift`."""
     generator = np.random.default_rng(seed)

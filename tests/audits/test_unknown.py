@@ -124,6 +124,18 @@ def test_the_report_is_of_the_selected_and_says_what_follows_for_everyone(tmp_pa
     assert "What cannot be known" in (tmp_path / "out" / "audit.html").read_text()
 
 
+@pytest.mark.thorough
+def test_labels_of_those_who_were_not_selected_do_not_count(tmp_path, capsys):
+    shown, hidden = (partly_selected(600, keep=keep)[0] for keep in (True, False))
+    printed = []
+    for frame in (shown, hidden):
+        path = written(frame, tmp_path)
+        assert audit([path, *WORDS, f"out={tmp_path / 'out'}"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        printed.append([line for line in lines if not line.startswith(("File: ", "Made: "))])
+    assert printed[0] == printed[1]
+
+
 def test_a_group_of_which_nobody_was_selected_is_all_unknown(tmp_path, capsys):
     frame, _ = partly_selected(600)
     frame["hired"] &= frame["race"] != "Black"
@@ -185,6 +197,12 @@ def test_one_column_is_of_a_group_and_everybody_else(tmp_path):
     result = reported(frame.drop(columns="men"), tmp_path, "proxy=women")
     assert list(result["groups"]) == ["not women", "women"]
     assert sum(result["groups"].values()) == pytest.approx(500)
+
+
+def test_without_labels_there_are_selection_rates_alone(tmp_path):
+    result = reported(by_proxy(500)[0].assign(label=""), tmp_path, "proxy=[men,women]")
+    known = {gap["measure"] for gap in result["gaps"] if gap["lower"] is not None}
+    assert known == {"selection rate"}
 
 
 SELECTED = {"target": "label", "score": "score", "group": "sex", "selected": "hired"}

@@ -8,7 +8,7 @@ import pytest
 
 import fairbench
 from fairbench.audits.direction import RATE_OF
-from fairbench.evaluation.findings import GAP, LARGE, NOT_MEASURED, PAIR, SMALL
+from fairbench.evaluation.findings import GAP, LARGE, NOT_MEASURED, OPEN, PAIR, SMALL
 from tests.audits.tables import audit, refusal, written
 
 SAME_AGE = "on average among people of the same band of age"
@@ -194,3 +194,32 @@ def test_the_largest_difference_of_two_groups_beside_a_rare_one_has_no_sign():
             assert list(gap["left_out"]) == ["rare"]
             assert gap["value"] >= 0 and gap["lower"] >= 0
     assert SMALL not in by_verdict(report, SAME_AGE).values()
+
+
+def test_few_labels_call_nothing_small_and_no_labels_leave_decisions():
+    few = report_of(aged(30_000, labels=50))
+    assert by_verdict(few, SAME_AGE)["selection rate"] == SMALL
+    assert by_verdict(few, SAME_AGE)["accuracy"] in (OPEN, NOT_MEASURED)
+    none = report_of(aged(500, labels=0), target="")
+    assert set(by_verdict(none, SAME_AGE)) == {"selection rate"}
+
+
+def test_every_rate_is_what_evaluate_says_within_the_same_strata():
+    frame = aged(800)
+    table = report_of(frame, within=["department"]).table
+    evaluated = fairbench.evaluate(
+        frame["label"].astype(int),
+        frame["decision"],
+        sensitive_features=frame["sex"],
+        within=frame["department"],
+    )
+    keys = ["metric", "statistic", "attribute", "group", "within", "stratum"]
+    own, other = (
+        each[each["within"].notna()].astype({"stratum": object}).fillna({"stratum": ""})
+        .set_index(keys)["value"].sort_index()
+        for each in (table, evaluated)
+    )  # fmt: skip
+    assert len(own) == len(other)
+    # The reference of comparisons is the largest group here, and the first of the alphabet there.
+    rates = ~own.index.get_level_values("metric").str.contains("difference|ratio|disparate")
+    np.testing.assert_allclose(own[rates].astype(float), other[own.index[rates]], rtol=1e-12)

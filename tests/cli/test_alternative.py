@@ -186,6 +186,25 @@ def test_test_rows_that_have_judged_another_candidate_are_corrected_for(tmp_path
     assert other["candidates_judged"] == 2 + (other["runs"][-1] not in second["runs"])
 
 
+@pytest.mark.thorough
+def test_enough_ends_the_search_before_the_most_that_is_allowed(tmp_path):
+    _, page, log = asked(tmp_path, "worth=0.9", "trials=60")
+    assert page["search"]["ended"] == "worth" and len(log) == 2
+
+
+@pytest.mark.thorough
+def test_a_finished_run_can_be_the_model_in_use(tmp_path):
+    words = ["dataset.n_samples=240", "tracking=none", "figures=false", f"results={tmp_path}"]
+    apart = ["split=tuning", "split.repeats=1", "split.validation=0.25"]
+    assert main(["run", *words, *apart, "learner.max_depth=2"]) == 0  # xgboost, the usual learner
+    (run,) = Catalogue(tmp_path)
+    _, page, log = asked(tmp_path, f"in_use={run.id}", "trials=1")
+    assert page["runs"][0] == run.id
+    assert log[0]["what"] == (
+        "learner=xgboost intervention=none method=binomial_nll learner.max_depth=2"
+    )
+
+
 CASES = {
     "nothing": (["error_margin=0.01"], "nothing to search is named, such as dataset=german"),
     "gap": (["minimise=parity"], "unknown gap 'parity'"),

@@ -44,14 +44,20 @@ def without_hydra(config):
     return {name: part for name, part in config.items() if name != "hydra"}
 
 
+COMPOSED = {
+    "options": (8, "dataset=german,insurance", "method=ensemble,normal_nll", "learner.max_depth=4",
+                "experiment=fairlyuncertain/figure3", "seed=range(2)",
+                "hydra/launcher=submitit_slurm", "split.repeats=3", "learner=xgboost"),
+    "an experiment on another": (None, "experiment=atlas/4_reweighing", "dataset=german,adult",
+                                 "learner=lightgbm"),
+}  # fmt: skip
+
+
 @pytest.mark.thorough
-def test_jobs_are_composed_as_hydra_composes_them(hydra):
-    line = sweep(
-        "dataset=german,insurance", "method=ensemble,normal_nll", "learner.max_depth=4",
-        "experiment=fairlyuncertain/figure3", "seed=range(2)", "hydra/launcher=submitit_slurm",
-        "split.repeats=3", "learner=xgboost",
-    )  # fmt: skip
-    assert len(line.jobs) == 8
+@pytest.mark.parametrize(("jobs", "words"), [(n, words) for n, *words in COMPOSED.values()])
+def test_jobs_are_composed_as_hydra_composes_them(jobs, words, hydra):
+    line = sweep(*words)
+    assert jobs in (None, len(line.jobs))
     for job in (line.jobs[0], line.jobs[-1]):
         whole = compose("config", list(job), return_hydra_config=True)
         config = line.compose(job)

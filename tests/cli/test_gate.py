@@ -246,3 +246,12 @@ def test_files_of_a_verdict_need_a_condition_and_a_place(folder, tmp_path, capsy
     place = f"junit={tmp_path / 'file' / 'g.xml'}"
     assert main(["gate", f"policy={folder / 'p6.yaml'}", place]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_hook_of_pre_commit_runs_the_command():
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    assert hook["entry"] == "fairbench gate" and hook["args"] == ["policy=fairbench.yaml"]
+    assert hook["language"] == "python" and hook["pass_filenames"] is False
+    for name in ("fairbench.yaml", "data/predictions.csv", "p.parquet", "p.csv.gz"):
+        assert re.search(hook["files"], name), name
+    assert not re.search(hook["files"], "model.py")

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fairbench.audits.assessment import assess
 from fairbench.audits.labelling.questions import (
     QUESTIONS,
     _askable,
@@ -105,3 +106,27 @@ def test_intervals_fit_how_labelling_stops(labelled):
     for one, other in zip(forever.groups.itertuples(), there.groups.itertuples(), strict=True):
         assert (one.lower, one.upper) == one.whenever == other.whenever
         assert (other.lower, other.upper) == other.fixed == one.fixed
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("equal_opportunity", "true_positive_rate"), ("accuracy_gap", "accuracy")],
+)
+def test_a_gap_is_asked_about_by_its_rate(labelled, name, expected):
+    assert _metric_named(name, labelled) == expected
+
+
+@pytest.mark.thorough
+def test_the_report_s_own_intervals_fit_it_too(labelled):
+    table = asked(labelled, stop=len(labelled.state.labels)).audited()
+    options = labelled.state.options
+    once, always = (assess(people, options).metrics for people in (table, labelled.audited()))
+    both = once.join(always, rsuffix="_w")
+    assert (both["metric"] == both["metric_w"]).all()
+    rows = both[both["metric"].isin(["accuracy", "true_positive_rate", "brier_score"])]
+    rows = rows[rows["upper"].notna() & rows["upper_w"].notna()]
+    assert len(rows) > 20
+    width, wider = rows["upper"] - rows["lower"], rows["upper_w"] - rows["lower_w"]
+    assert (wider > 1.05 * width).all()
+    known = both[both["metric"] == "selection_rate"]
+    np.testing.assert_array_equal(known["lower"], known["lower_w"])

@@ -171,3 +171,10 @@ def test_report_has_the_labels_so_far(words, begun, tmp_path, capsys):
     assert "decided while labelling" in " ".join(page.split())
     content = json.loads((tmp_path / "r" / "audit.json").read_text())
     assert (content["labels"], content["options"]["epsilon"]) == (33, 0.2)
+
+
+def test_predictions_can_be_elsewhere(begun, table, tmp_path, capsys):
+    moved = table.rename(tmp_path / "moved.csv")
+    assert "is not a file" in run(capsys, "next", f"state={begun}", status=2)
+    run(capsys, "next", moved, f"state={begun}")
+    assert "1 stored" in run(capsys, "ask", f"state={begun}", "17=1")

@@ -88,6 +88,12 @@ def test_label_files_are_of_any_format(name, write, by, begun, tmp_path):
     assert labels(begun) == {7: "ja", 9: "nein"}
 
 
+def test_a_label_file_without_the_columns_is_refused(begun, tmp_path):
+    ANSWERS.rename(columns={"customer": "who"}).to_csv(tmp_path / "new.csv", index=False)
+    said = begun("ask", f"labels={tmp_path / 'new.csv'}", status=2)
+    assert "columns customer or row and label are needed, not who, label" in said
+
+
 def people():
     frame = predictions(200)[["sex", "score", "label"]].astype({"score": object})
     return frame.assign(customer=[f"C-{row}" for row in range(1, 201)])

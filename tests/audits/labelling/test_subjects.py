@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from fairbench.audits.labelling.questions import (
+    QUESTIONS,
     _askable,
     _estimate_for_everyone,
     _group_figures,
@@ -16,7 +17,7 @@ from fairbench.audits.labelling.questions import (
     next_rows,
     question_of,
 )
-from fairbench.audits.labelling.session import Answer, State, open_session
+from fairbench.audits.labelling.session import PREDICTED, Answer, State, open_session
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from fairbench.evaluation.findings import LEVEL
@@ -98,6 +99,25 @@ def test_regression_is_asked_about_its_errors():
     assert _estimate_for_everyone(session, measure(session, "rmse")) is None
     value, lower, upper = _estimate_for_everyone(session, residual)
     assert lower < value < upper
+
+
+def test_without_groups_rows_are_chosen_among_predicted_classes():
+    options = parse(["x.csv", "prediction=predicted", "score=confidence"])
+    session = labelled(options, *classified(), 60, by=PREDICTED)
+    assert session.names == list(CLASSES)
+    for question in QUESTIONS:
+        assert question_of(replace(session, state=replace(session.state, question=question)))
+
+
+@pytest.mark.parametrize("question", ["gap", "each"])
+@pytest.mark.parametrize("metric", ["mae", "rmse", "r2"])
+def test_every_question_of_a_regression_names_rows_that_wait(question, metric):
+    session = labelled(of_numbers(), *numeric(300), 40, metric="mae")
+    state = replace(session.state, question=question, strategy="thompson", metric=metric)
+    asked = replace(session, state=state)
+    rows = next_rows(asked, 5)
+    assert len(set(rows)) == 5 and np.isnan(asked.table.label[rows]).all()
+    assert said(asked).sentences
 
 
 def test_a_mean_residual_is_neither_better_nor_worse():

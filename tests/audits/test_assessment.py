@@ -251,7 +251,7 @@ def test_the_default_is_the_four_fifths_rules_group(tmp_path):
     said = sentences_of(impact_findings([male, female], [male, female], "selected"))
     assert said == [
         "By sex, Female (ratio 0.62) is selected less than four fifths as often as the group "
-        "selected most often.",
+        "selected most often."
     ]
 
 

@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from fairbench.audits.direction import (
-    _score_area,
-    _sounds_adverse,
-    direction_of,
-    runs_against,
-)
+from fairbench.audits.direction import _score_area, _sounds_adverse, direction_of, runs_against
 from fairbench.core.errors import UserError
 
 

@@ -21,11 +21,7 @@ from fairbench.evaluation.findings import GAP, LARGE, OPEN, PAIR, RATIO, SMALL, 
 from fairbench.reporting.document import writing
 from fairbench.reporting.document.forms import to_latex, to_markdown, to_word
 from fairbench.reporting.document.model import as_cell
-from fairbench.reporting.document.terminal import (
-    MOST_LINES,
-    print_document,
-    terminal,
-)
+from fairbench.reporting.document.terminal import MOST_LINES, print_document, terminal
 from fairbench.reporting.document.writing import check_forms, to_pdf
 from tests.audits.tables import parse, predictions, written
 from tests.harness import quick

@@ -9,12 +9,7 @@ from benchmarks.plans import LEAST, MOST, MOST_OF_SEVERAL, populations, study
 from fairbench.audits.assessment import assess
 from fairbench.audits.direction import RATE_OF
 from fairbench.audits.kinds.binary import audit_of
-from fairbench.audits.labels_needed import (
-    ALIKE,
-    _other_rate,
-    _plan_risk,
-    _planned_labels,
-)
+from fairbench.audits.labels_needed import ALIKE, _other_rate, _plan_risk, _planned_labels
 from fairbench.audits.question import PlanOptions
 from fairbench.audits.report import document_of
 from fairbench.audits.table import read_audit_table

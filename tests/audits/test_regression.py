@@ -6,11 +6,7 @@ import pytest
 
 import fairbench
 from fairbench.audits.kinds import kind_of
-from fairbench.audits.kinds.numbers import (
-    _evaluate_numbers,
-    _read_numbers,
-    audit_numbers,
-)
+from fairbench.audits.kinds.numbers import _evaluate_numbers, _read_numbers, audit_numbers
 from fairbench.audits.question import NUMBERS
 from fairbench.audits.report import document_of
 from fairbench.audits.table import read_frame

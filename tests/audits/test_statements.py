@@ -9,14 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.statements.kinds import populations
-from benchmarks.statements.simulate import (
-    Result,
-    Truth,
-    is_wrong,
-    of_findings,
-    of_page,
-    simulate,
-)
+from benchmarks.statements.simulate import Result, Truth, is_wrong, of_findings, of_page, simulate
 from fairbench.audits.kinds import document_of
 from fairbench.audits.table import read_frame
 from fairbench.evaluation.findings import (

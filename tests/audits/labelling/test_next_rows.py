@@ -81,17 +81,3 @@ def test_rows_passed_over_are_noticed_and_come_first():
     mended = answer(skipping, [first, second], label)
     assert not len(mended.passed_over())
     assert mended.audited().sampling.notes == ()
-
-
-@pytest.mark.slow
-def test_the_least_accurate_group_gets_the_labels():
-    """Four groups, one of 9 % of the rows that is wrong 1.5 times as often as others."""
-    shares = []
-    for seed in range(6):
-        table, label = pool(4000, bias=0.4, seed=seed)
-        begun = label_actively(session(table, seed=seed), label, 150)
-        known = begun.table.known
-        worst = begun.names.index("Female x Black")
-        shares.append((begun.codes[known] == worst).mean())
-    # A random sample has 9 %, sampling groups alike 25 %.
-    assert np.mean(shares) > 0.35

@@ -82,6 +82,15 @@ def test_the_nearest_threshold_that_meets_a_constraint_is_found_and_judged(tmp_p
     assert asked["accuracy"][1] < asked["accuracy"][0] < asked["accuracy"][2]
 
 
+def test_todays_threshold_stays_where_it_meets_the_constraint(tmp_path):
+    words = ("score=score", "target=label", "group=sex")
+    frame = biased(2000, 0)
+    _, _, result = thresholds(frame, tmp_path, "constraint=selection_rate:0.2", words=words)
+    assert result[2]["threshold"] == 0.5
+    assert result[2]["changed"] == 0
+    assert result[2]["judged"][0]["holds"] is True
+
+
 @pytest.mark.thorough
 def test_what_judges_a_threshold_was_not_used_to_choose_it(tmp_path):
     """Among a hundred thresholds one always looks fair: the other rows see through it."""

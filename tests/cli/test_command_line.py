@@ -88,6 +88,18 @@ def test_a_preset_sweeps_and_the_command_line_has_the_last_word(hydra):
     ]
 
 
+def test_settings_of_a_sweep(hydra):
+    own = ("hydra.sweep.dir=${results}/here", "hydra.sweeper.max_batch_size=1",
+           "hydra/launcher=submitit_slurm")  # fmt: skip
+    line = sweep("results=r", "n_jobs=3", "seed=1,2", *own)
+    assert line.of_hydra("sweep.dir") == "r/here"
+    assert line.of_hydra("sweeper.max_batch_size") == 1
+    launcher = line.of_hydra("launcher")
+    assert (launcher["executor"], launcher["cpus_per_task"]) == ("slurm", 3)
+    assert line.hydra == own
+    assert sweep("seed=1,2").of_hydra("launcher").keys() <= {"_target_"}
+
+
 def test_an_option_whose_value_is_a_mapping_is_set_as_a_whole(hydra):
     words = ["dataset=table", "dataset.privileged={sex: f}", "dataset.path=my file.csv"]
     line = CommandLine(words, CONF, sweep=False)

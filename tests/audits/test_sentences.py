@@ -8,6 +8,7 @@ import pytest
 
 import fairbench
 from fairbench.audits.sentences import in_short, left_open, sentence_of, sentences_of, to_do
+from fairbench.core.text import listed
 from fairbench.evaluation.findings import (
     EXCESS,
     GAP,
@@ -139,6 +140,12 @@ def test_only_a_finding_says_that_scores_are_off():
     off = Finding(EXCESS, "sex", "scores", LARGE, ("men",), value=-0.1, lower=-0.2, upper=-0.05)
     assert "scores of men are too low on average" in sentence_of(off)
     assert not sentence_of(Finding(EXCESS, "sex", "scores", OPEN, ("men",), value=-0.1))
+
+
+def test_names_are_listed_as_a_sentence_has_them():
+    assert listed(["a", "b", "c"]) == "a, b and c"
+    assert listed(["a", "b", "c"], 1) == "a and 2 more"
+    assert listed([]) == ""
 
 
 @cache

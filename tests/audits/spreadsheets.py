@@ -1,4 +1,4 @@
-"""Twelve spreadsheets of a bank, a court, a hospital and an employer, each with a wrong planted."""
+"""Six spreadsheets of a bank, a court and a hospital, each with a wrong planted."""
 
 from __future__ import annotations
 
@@ -68,15 +68,6 @@ def _repayments() -> pd.DataFrame:
     return frame.assign(score=score, repaid=np.where(repaid, "yes", "no"))
 
 
-def _transfers() -> pd.DataFrame:
-    """Return transfers with probabilities of fraud, of one region too high."""
-    regions = {"North": 0.4, "South": 0.35, "East": 0.25}
-    draw, frame, logit = _people(6000, 3, region=regions)
-    fraud = draw.random(len(frame)) < _logistic(logit - 0.5)
-    score = _logistic(logit - 0.5 + 1.3 * (frame["region"] == "East"))
-    return frame.assign(fraud_score=score, is_fraud=fraud.astype(int))
-
-
 def _defendants() -> pd.DataFrame:
     """Return defendants with probabilities of a new offence, of one race too high."""
     races = {"White": 0.5, "Black": 0.35, "Hispanic": 0.15}
@@ -84,14 +75,6 @@ def _defendants() -> pd.DataFrame:
     again = draw.random(len(frame)) < _logistic(logit + 0.8)
     score = _logistic(logit + 0.8 + 1.1 * (frame["race"] == "Black"))
     return frame.assign(risk=score, two_year_recid=again.astype(int))
-
-
-def _patients() -> pd.DataFrame:
-    """Return patients with probabilities of a readmission, of rural ones too low."""
-    draw, frame, logit = _people(6000, 5, home={"urban": 0.7, "rural": 0.3})
-    back = draw.random(len(frame)) < _logistic(logit + 0.6)
-    score = _logistic(logit + 0.6 - 1.3 * (frame["home"] == "rural"))
-    return frame.assign(score=score, readmitted=np.where(back, "yes", "no"))
 
 
 def _referrals() -> pd.DataFrame:
@@ -103,30 +86,6 @@ def _referrals() -> pd.DataFrame:
     return frame.assign(
         needed=np.where(needs, "yes", "no"), referred=np.where(referred, "yes", "no")
     )
-
-
-def _applicants() -> pd.DataFrame:
-    """Return who was hired; women are hired half as often."""
-    draw, frame, _ = _people(3000, 7, sex={"F": 0.4, "M": 0.6}, site={"A": 0.5, "B": 0.5})
-    hired = draw.random(len(frame)) < np.where(frame["sex"] == "F", 0.12, 0.3)
-    return frame.assign(hired=hired.astype(int))
-
-
-def _screened() -> pd.DataFrame:
-    """Return who was rejected at screening; people over 55 more often."""
-    draw, frame, _ = _people(3000, 8, age={"under 35": 0.4, "35 to 54": 0.4, "55 and over": 0.2})
-    rejected = draw.random(len(frame)) < np.where(frame["age"] == "55 and over", 0.75, 0.4)
-    return frame.assign(outcome=np.where(rejected, "rejected", "invited"))
-
-
-def _performers() -> pd.DataFrame:
-    """Return predicted performance, too low of older women alone."""
-    ages = {"under 50": 0.6, "50 and over": 0.4}
-    draw, frame, logit = _people(8000, 9, sex={"women": 0.5, "men": 0.5}, age=ages)
-    good = draw.random(len(frame)) < _logistic(logit + 1.4)
-    older = (frame["sex"] == "women") & (frame["age"] == "50 and over")
-    score = _logistic(logit + 1.4 - 1.8 * older)
-    return frame.assign(score=score, performs=good.astype(int))
 
 
 _LOANS = (
@@ -167,13 +126,6 @@ _SHEETS = (
         ["female"],
     ),
     Sheet(
-        "scores of fraud",
-        _transfers,
-        ("target=is_fraud", "score=fraud_score", "group=region", "threshold=0.3", "favourable=0",
-         "decision=paid/blocked"),
-        ["East"],
-    ),
-    Sheet(
         "a court's scores of risk, and nothing said",
         _defendants,
         ("target=two_year_recid", "score=risk", "group=race"),
@@ -182,43 +134,11 @@ _SHEETS = (
         wronged=["Black"],
     ),
     Sheet(
-        "a court's scores of risk",
-        _defendants,
-        ("target=two_year_recid", "score=risk", "group=race", "favourable=0",
-         "decision=released/detained", "purpose=justice"),
-        ["Black"],
-    ),
-    Sheet(
-        "a hospital's scores of readmission",
-        _patients,
-        ("target=readmitted", "score=score", "group=home", "favourable=yes",
-         "decision=enrolled/not enrolled", "purpose=care"),
-        ["rural"],
-    ),
-    Sheet(
         "a hospital's referrals",
         _referrals,
         ("target=needed", "prediction=referred", "group=insured", "favourable=yes",
          "purpose=care"),
         ["none"],
-    ),
-    Sheet(
-        "an employer's hires",
-        _applicants,
-        ("prediction=hired", "group=[sex,site]", "favourable=1", "decision=hired/not hired"),
-        ["F"],
-    ),
-    Sheet(
-        "an employer's rejections",
-        _screened,
-        ("prediction=outcome", "group=age", "decision=invited/rejected"),
-        ["55 and over"],
-    ),
-    Sheet(
-        "an employer's predictions of performance",
-        _performers,
-        ("target=performs", "score=score", "group=[sex,age]", "favourable=1"),
-        ["women", "50 and over", "women x 50 and over"],
     ),
 )  # fmt: skip
 SHEETS = {sheet.name: sheet for sheet in _SHEETS}

@@ -11,12 +11,6 @@ from tests.audits.tables import parse
 KINDS = kinds()
 
 
-def test_there_are_sixty_files_of_twenty_kinds():
-    assert len(KINDS) >= 60
-    assert len({kind.kind for kind in KINDS}) >= 20
-    assert len({kind.name for kind in KINDS}) == len(KINDS)
-
-
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
     path = tmp_path_factory.mktemp("plain") / "plain.csv"

@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from fairbench.audits.direction import (
-    Direction,
-    _score_area,
-    _sounds_adverse,
-    direction_of,
-    runs_against,
-)
+from fairbench.audits.direction import _score_area, _sounds_adverse, direction_of, runs_against
 from fairbench.core.errors import UserError
 
 
@@ -56,13 +50,6 @@ def test_rates_in_the_fields_terms_are_explained(favourable, decided):
     assert f"false positive rate (of those with '0', the share {decided})" in explained
     assert f"precision (of those {decided}, the share with '1')" in explained
     assert ("selection rate" in explained) == (decided == "selected")
-
-
-def test_without_a_word_rates_keep_the_fields_terms():
-    assert Direction(("0", "1")).rate_names["equal_opportunity"] == "true positive rate"
-    assert Direction(("0", "1")).granted == "selected"
-    assert Direction(("no", "yes"), 0).granted == "predicted 'no'"
-    assert Direction(("no", "yes")).as_predictions().granted == "predicted 'yes'"
 
 
 def test_decisions_with_the_labels_names_say_which_label_is_good():

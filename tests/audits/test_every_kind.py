@@ -203,19 +203,6 @@ def test_of_one_group_nothing_is_compared(kind):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kind", ["two classes", "numbers"])
-@pytest.mark.parametrize("more", [{"weight": "one"}, {"cluster": "row"}])
-def test_weights_of_one_and_clusters_of_one_change_no_verdict(kind, more):
-    make, options, _ = KINDS[kind]
-    frame = make(people(40)).drop(columns="odd").assign(one=1, row=lambda f: f.index)
-    plain, counted = (
-        of_groups(fairbench.audit(frame, groups="group", **options, **given))["verdict"].tolist()
-        for given in ({}, more)
-    )
-    assert plain == counted
-
-
-@pytest.mark.thorough
 @pytest.mark.parametrize("few", [1, 5, FEW, 25])
 def test_page_gate_and_evaluate_agree_on_one_file(few):
     frame = people(few).drop(columns="odd")

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
-import pandas as pd
 import pytest
 
-from fairbench.audits.assessment import assess
 from fairbench.audits.direction import RATE_OF
 from fairbench.audits.gaps import _draws_at, gaps_of, with_tipping
-from fairbench.audits.kinds.binary import _percent, audit_of
-from fairbench.audits.report import document_of
-from fairbench.audits.table import read_audit_table
+from fairbench.audits.kinds.binary import _percent
 from fairbench.evaluation.findings import LARGE, OPEN, SMALL, answer_gap
 from fairbench.evaluation.groups import (
     CountIntervals,
@@ -24,9 +18,7 @@ from fairbench.evaluation.groups import (
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from fairbench.inference.posterior import posterior_draws
 from fairbench.inference.survey import LabelledRows
-from fairbench.metrics.registry import binary_confusion
-from fairbench.reporting.document.forms import to_markdown
-from tests.audits.tables import bounds_of, concluded, parse, predictions, shown_by, written
+from tests.audits.tables import bounds_of
 
 GROUPS = 10
 # The mean range of ten standard normal values (Tippett 1925).
@@ -41,31 +33,6 @@ def alike(rows, generator):
     return GroupCounts("group", names, counts, PosteriorIntervals(counts, draws, 0.95))
 
 
-def ten_groups(rows=1000, labels=100, seed=0):
-    """Return predictions whose scores are true probabilities, whatever the group."""
-    generator = np.random.default_rng(seed)
-    score = generator.beta(1, 1.5, rows)
-    label = (generator.random(rows) < score).astype(int)
-    shown = np.isin(np.arange(rows), generator.permutation(rows)[:labels])
-    group = [f"g{i % GROUPS}" for i in range(rows)]
-    return pd.DataFrame({"group": group, "score": score, "label": label, "shown": shown})
-
-
-@pytest.fixture(scope="module")
-def result(tmp_path_factory):
-    path = written(ten_groups(), tmp_path_factory.mktemp("many"))
-    options = parse([str(path), "target=label", "score=score", "group=group", "labelled=shown"])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairbench.audits.assessment.with_needed", lambda gaps, *_: gaps)
-        return assess(read_audit_table(options), options)
-
-
-@pytest.mark.slow
-def test_of_few_labels_a_gap_lies_in_its_interval(result):
-    assert len(result.gaps) == 5
-    assert all(gap.lower <= gap.value <= gap.upper for gap in result.gaps)
-
-
 def test_what_groups_that_are_alike_would_show_is_the_range_of_their_noise():
     counted = alike(4000, np.random.default_rng(1))
     (gap,) = (
@@ -77,15 +44,6 @@ def test_what_groups_that_are_alike_would_show_is_the_range_of_their_noise():
     sd = np.sqrt(share * (1 - share) / 4000).mean()
     # The sd of a range of ten is 0.8 of theirs, and 1000 are averaged.
     assert gap.noise == pytest.approx(MEAN_RANGE * sd, abs=5 * 0.8 * sd / np.sqrt(1000))
-
-
-def test_the_report_says_that_many_groups_are_far_apart_by_noise(result):
-    conclusions = concluded(result)
-    printed = to_markdown(document_of(audit_of(result)))
-    gap = next(gap for gap in result.gaps if gap.metric == "accuracy_gap")
-    assert f"{gap.value:.3f}" in printed
-    (note,) = (note for note in conclusions.notes if "if every group had the same rate" in note)
-    assert f"{gap.noise:.3f} in accuracy" in note
 
 
 def test_the_gap_of_two_groups_is_signed_and_has_no_noise_to_tell_apart():
@@ -204,42 +162,6 @@ def labelled(seed, rows=3000, labels=300):
     return LabelledRows(score, decision, group, 2, known, label[known])
 
 
-def of_labels(labels):
-    places = labels.rows
-    counts = binary_confusion(
-        labels.label, labels.decision[places], labels.group[places], n_groups=2
-    )
-    intervals = LabelledIntervals.of(labels, counts, 0.95, np.random.default_rng(0))
-    return GroupCounts("group", ["a", "b"], counts, intervals)
-
-
-@pytest.mark.thorough
-def test_where_scores_help_no_wrong_labels_undo_a_verdict_before_its_tipping_point():
-    """Which rows' labels are wrong is drawn at random, and from either end of the scores."""
-    generator, tried = np.random.default_rng(5), 0
-    for seed in range(3):
-        labels = labelled(seed)
-        result = gaps(of_labels(labels), 0.02)
-        for gap in result.values():
-            for name, share in gap.tipping.alone if gap.tipping else ():
-                mine = np.flatnonzero(labels.group[labels.rows] == "ab".index(name))
-                wrong = int(round(share * len(mine)))
-                for _ in range(40):
-                    label, hit = labels.label.copy(), generator.permutation(mine)
-                    cell = 2 * label[hit] + labels.decision[labels.rows[hit]]
-                    # Wrong labels do more where they are all of one kind.
-                    hit = hit[np.argsort(cell != generator.integers(4), kind="stable")][:wrong]
-                    label[hit] = 1 - label[hit]
-                    changed = LabelledRows(
-                        labels.score, labels.decision, labels.group, 2, labels.rows, label
-                    )
-                    known = changed.effective_counts([RATE_OF[gap.metric]])
-                    # Wrong rows between the two ends that are searched do a little more.
-                    assert verdicts_of(*known, 0.0199) == {gap.verdict}
-                    tried += 1
-    assert tried > 100
-
-
 def test_rows_of_one_group_are_worth_the_same_by_themselves():
     labels = labelled(3)
     rates = [LabelledIntervals.of(labels, np.zeros((2, 4)), 0.95, None).asked][0]
@@ -256,15 +178,3 @@ def test_rows_of_one_group_are_worth_the_same_by_themselves():
 )
 def test_shares_are_never_rounded_up(share, text):
     assert _percent(share) == text
-
-
-def test_the_report_says_which_labels_a_verdict_hangs_on(tmp_path, capsys):
-    path = written(predictions(3000, bias=0.4), tmp_path)
-    words = ["target=label", "score=score", "group=sex", f"out={tmp_path / 'out'}"]
-    printed = shown_by([path, *words], capsys)
-    assert "This holds unless more than " in printed
-    assert "% of the labels of Female are wrong, or more than " in printed
-    stored = json.loads((tmp_path / "out" / "audit.json").read_text())
-    tipping = {gap["metric"]: gap["tipping"] for gap in stored["gaps"]}
-    assert tipping["statistical_parity"] is None
-    assert 0 < tipping["accuracy_gap"]["together"] < tipping["accuracy_gap"]["alone"][0][1] < 0.5

@@ -6,12 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audits.assessment import assess, calibrations, rows_of
+from fairbench.audits.assessment import assess, calibrations
 from fairbench.audits.labels import GroupSampling
 from fairbench.audits.table import read_audit_table
-from fairbench.evaluation.some_labels import add_weighted_scores, one_group
+from fairbench.evaluation.some_labels import add_weighted_scores
 from fairbench.evaluation.table import MetricTable, setting_text, values_of
-from fairbench.metrics.registry import accuracy
 from tests.audits.tables import concluded, parse, predictions, written
 
 SCORES = ("log_loss", "brier_score", "roc_auc", "expected_calibration_error")
@@ -88,44 +87,22 @@ def test_the_papers_evaluation_has_normal_intervals_of_means_and_no_others():
     assert has_interval.sum() == 2 * 3
 
 
-@pytest.mark.parametrize(
-    "attribute", ["race", pytest.param("sex x race", marks=pytest.mark.thorough)]
-)
-def test_excess_of_scores_is_that_of_the_pool(attribute, tmp_path):
+def test_excess_of_scores_is_that_of_the_pool(tmp_path):
     """Races are mixtures of the sexes; the intervals of their excess hold the pool's."""
     held = total = 0
     for seed in range(30):
         frame = unequal(4000, seed)
         table, _ = chosen_table(frame, tmp_path, "sex")
         excess = pd.Series(frame["score"] - frame["label"])
-        truth = excess.groupby(table.groups[attribute].to_numpy()).mean()
+        truth = excess.groupby(table.groups["race"].to_numpy()).mean()
         for calibration in calibrations(table):
-            if calibration["attribute"] == attribute and calibration["labels"] >= 20:
+            if calibration["attribute"] == "race" and calibration["labels"] >= 20:
                 mean = truth[calibration["group"]]
                 held += int(calibration["lower"] <= mean <= calibration["upper"])
                 total += 1
     assert total > 80
     # One in twenty may miss, and the pool is finite: 4 standard errors.
     assert held / total >= 0.95 - 4 * np.sqrt(0.05 * 0.95 / total)
-
-
-@pytest.mark.thorough
-def test_overall_rates_follow_rows_not_labels(tmp_path):
-    """With ten times the labels, men count no more than their share of rows."""
-    ours, plain, held = [], [], 0
-    for seed in range(20):
-        frame = unequal(4000, seed)
-        table, _ = chosen_table(frame, tmp_path, "sex")
-        right = (frame["score"] > 0.5) == frame["label"]
-        everyone = one_group(len(table))
-        counted = rows_of(table).labelled_counts("", everyone, np.random.default_rng(0), 0.95)
-        result = counted.intervals.limits([accuracy])
-        held += int(result.lower.item() <= right.mean() <= result.upper.item())
-        ours.append(result.value.item() - right.mean())
-        plain.append(right[frame["is_labelled"]].mean() - right.mean())
-    assert held >= 17
-    assert abs(np.mean(ours)) < 4 * np.std(ours) / np.sqrt(20)
-    assert abs(np.mean(plain)) > 4 * np.std(plain) / np.sqrt(20)
 
 
 def test_it_says_how_rows_were_chosen(tmp_path):

@@ -5,20 +5,13 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import special
 
-from fairbench.audits.direction import Direction
-from fairbench.audits.kinds.unknown import audit_many
-from fairbench.audits.question import Options
-from fairbench.audits.table import AuditTable
 from fairbench.cli.main import main
 from fairbench.data.groups import has_many_groups
 from fairbench.evaluation.findings import OPEN
 from fairbench.evaluation.many_groups import BEYOND, WITHIN
 from tests.audits import tables
 from tests.audits.tables import written
-
-EPSILON = 0.05
 
 
 def people(rows=6000, *, labelled=1.0, odd=0.5, seed=0):
@@ -72,13 +65,6 @@ def test_rates_that_need_labels_are_of_the_rows_that_have_one(tmp_path, capsys):
     assert rows["true_positive_rate"] + rows["false_positive_rate"] == (frame["label"] != "").sum()
 
 
-def test_without_labels_decisions_alone_are_compared(tmp_path, capsys):
-    assert audit(people(), tmp_path) == 0
-    assert "Without labels nothing is said of errors" in " ".join(capsys.readouterr().out.split())
-    table = pd.read_csv(tmp_path / "out" / "groups.csv")
-    assert set(table["rate"]) == {"selection_rate"}
-
-
 def test_one_column_of_many_groups_and_combinations_of_few(tmp_path):
     frame = people(rows=400).astype(str)
     frame["one"] = frame["a"] + frame["b"] + frame["c"]
@@ -103,54 +89,3 @@ def test_what_cannot_be_estimated_together_is_refused(tmp_path, capsys, words, m
     path = written(frame, tmp_path)
     assert main(["audit", str(path), "target=label", "prediction=prediction", *words]) == 2
     assert message in capsys.readouterr().err
-
-
-def test_labels_of_groups_are_text_on_the_page(tmp_path):
-    frame = people().replace({"a": {"a1": "<script>alert(1)</script>[red]"}})
-    assert audit(frame, tmp_path, "target=label") == 0
-    assert "<script>alert" not in (tmp_path / "out" / "audit.html").read_text()
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(("base", "main_effect", "own"), [(-0.4, 0.3, 0.2), (-2.5, 0.2, 0.0)])
-def test_what_is_said_of_groups_is_rarely_wrong(base, main_effect, own):
-    generator = np.random.default_rng(5)
-    wrong = said = 0
-    covered, gaps = [], []
-    for _ in range(12):
-        parts = np.array(np.unravel_index(np.arange(150), (6, 5, 5))).T
-        logits = base + sum(
-            generator.normal(0, main_effect, k)[parts[:, i]] for i, k in enumerate((6, 5, 5))
-        )
-        rates = special.expit(logits + generator.normal(0, own, 150))
-        sizes = generator.multinomial(8000, generator.dirichlet(np.full(150, 2.0)))
-        result = audit_many(*of_rates(parts, rates, sizes, generator))
-        table = pd.DataFrame(result.figures)
-        by_name = dict(zip(map(name, parts), zip(rates, sizes, strict=True), strict=True))
-        truth, size = np.array([by_name[group] for group in table["group"]]).T
-        near = np.abs(truth - truth @ size / size.sum()) < EPSILON
-        verdict = table["verdict"].to_numpy()
-        said += np.isin(verdict, (WITHIN, BEYOND)).sum()
-        wrong += ((verdict == WITHIN) & ~near).sum() + ((verdict == BEYOND) & near).sum()
-        covered.append((table["lower"] <= truth) & (truth <= table["upper"]))
-        enough = truth[size >= 10]
-        lower, upper = result.data["rates"][0]["interval"]
-        gaps.append(lower <= np.ptp(enough) <= upper)
-    assert said > 200
-    assert wrong < 0.05 * said
-    assert 0.92 < np.concatenate(covered).mean() < 0.995
-    assert all(gaps)
-
-
-def name(part):
-    return " x ".join(map(str, part))
-
-
-def of_rates(parts, rates, sizes, generator):
-    """Return a table without labels, whose groups are selected at these rates."""
-    codes = np.repeat(np.arange(len(sizes)), sizes)
-    prediction = (generator.random(len(codes)) < rates[codes]).astype(np.int64)
-    cells = pd.Series(pd.Categorical([name(part) for part in parts[codes]]))
-    unknown = np.full(len(codes), np.nan)
-    table = AuditTable(None, prediction, unknown, {}, cells, Direction(("0", "1")))
-    return table, Options(prediction="p", group=("a", "b", "c"), epsilon=EPSILON)

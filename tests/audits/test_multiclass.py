@@ -8,7 +8,7 @@ import pytest
 
 from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
-from tests.audits.tables import predictions, written
+from tests.audits.tables import written
 
 CLASSES = np.array(["cat", "dog", "emu"])
 # P(right) of each predicted class, and the score that claims it.
@@ -83,29 +83,6 @@ def test_costs_follow_the_matrix_whatever_its_order(tmp_path):
     assert cost["dog"]["extreme"] > 0.99
 
 
-def test_hidden_labels_do_not_count_and_priors_show(tmp_path):
-    frame = classified().assign(known=False)
-    result = audited(frame, tmp_path, *TOP, "labelled=known", "prior=scores", "strength=20")
-    assert result["labels"] == 0
-    assert result["conclusions"]["warning"]
-    values = {part["name"]: part["accuracy"]["value"] for part in result["classes"]}
-    assert values == pytest.approx(dict(zip(CLASSES, SCORE, strict=True)))
-
-
-def test_few_labels_leave_the_extremes_open(tmp_path):
-    result = audited(classified(labels=12), tmp_path, *TOP)
-    assert result["labels"] == 12
-    assert any("It is open which" in sentence for sentence in result["conclusions"]["cannot"])
-
-
-def test_many_predicted_classes_need_no_labels_of_many(tmp_path):
-    frame = classified(labels=0)
-    frame.loc[0, "predicted"] = "fox"
-    result = audited(frame, tmp_path, *TOP)
-    assert result["class_names"] == ["cat", "dog", "emu", "fox"]
-    assert result["labels"] == 0
-
-
 FAULTS = {
     "third label": (lambda f: f.replace({"predicted": {"emu": "dog"}}), TOP, "a label has two val"),
     "score": (lambda f: f.assign(score=1.5), TOP, "column 'score', row 1: '1.5' is not a prob"),
@@ -130,13 +107,3 @@ def test_a_cost_matrix_without_a_class_is_refused(tmp_path):
     costs.write_text("true,cat,dog\ncat,0,1\ndog,1,0\n")
     with pytest.raises(UserError, match="0 columns of class 'emu', not 1"):
         audited(classified(60), tmp_path, *TOP, f"cost={costs}")
-
-
-def test_two_classes_are_audited_as_before(tmp_path):
-    result = audited(predictions(80), tmp_path, "target=label", "score=score", "group=sex")
-    assert "gaps" in result
-    with pytest.raises(
-        UserError,
-        match="cost= does not apply to an audit of two classes, but to an audit of several",
-    ):
-        audited(predictions(80), tmp_path, "target=label", "score=score", "group=sex", "cost=x")

@@ -1,16 +1,13 @@
 """Two scores of one file compared: ``fairbench audit ... score=a against=b``."""
 
 import json
-from html import unescape
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from fairbench.audits.kinds.pair import _verdict, compare_tables
 from fairbench.audits.table import read_audit_table
-from fairbench.cli.main import main
-from fairbench.evaluation.findings import LARGE, OPEN, SMALL
+from fairbench.evaluation.findings import OPEN, SMALL
 from tests.audits.tables import audit, parse, predictions, refusal, shown_by, written
 
 
@@ -52,24 +49,6 @@ def test_few_labels_know_less_and_do_not_contradict(tmp_path):
             assert row.upper - row.lower > all_[key].upper - all_[key].lower
             assert row.lower < all_[key].upper
             assert row.upper > all_[key].lower
-
-
-def test_the_command_prints_and_keeps_it(tmp_path, capsys):
-    path = written(pair(400, labels=50), tmp_path)
-    words = ["target=label", "score=score", "against=other", "group=[sex,race]"]
-    out = f"out={tmp_path / 'out'}"
-    assert main(["audit", str(path), *words, "labelled=is_labelled", out]) == 0
-    said = capsys.readouterr().out
-    assert max(map(len, said.splitlines()[:-1])) <= 100
-    content = json.loads((tmp_path / "out" / "pair.json").read_text())
-    assert content["labels"] == 50
-    assert {row["attribute"] for row in content["comparison"]} == {"", "sex", "race", "sex x race"}
-    page = (tmp_path / "out" / "pair.html").read_text()
-    assert "other against score on the 400 rows" in page
-    for sentences in (content["conclusions"]["can"], content["conclusions"]["cannot"]):
-        for sentence in sentences:
-            assert sentence in unescape(page)
-    assert page.count("<svg") == len(content["comparison"]) + 1  # and the first page's
 
 
 def test_verdicts_are_those_of_the_intervals(tmp_path):
@@ -120,26 +99,3 @@ def test_without_labels_only_decisions_are_concluded_on(tmp_path, capsys):
 def test_faults(words, sentence, tmp_path, capsys):
     path = written(pair(60), tmp_path)
     assert sentence in refusal([str(path), "target=label", "group=sex", *words], capsys)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("n_groups", "labels"), [(2, 100), (10, 400)])
-def test_no_gap_is_called_smaller_where_there_is_none(n_groups, labels, tmp_path):
-    """Ten groups alike, one score much noisier, which widens its gaps: 40 pools of 5 gaps each."""
-    wrong = 0
-    for seed in range(40):
-        draw = np.random.default_rng([n_groups, seed])
-        odds = draw.normal(0, 1.5, 400)
-        frame = pd.DataFrame(
-            {
-                "sex": [f"g{i}" for i in draw.integers(n_groups, size=400)],
-                "label": (draw.random(400) < 1 / (1 + np.exp(-2 * odds))).astype(int),
-                "is_labelled": draw.permutation(400) < labels,
-                "score": 1 / (1 + np.exp(-odds)),
-                "other": 1 / (1 + np.exp(-odds - draw.normal(0, 3, 400))),
-            }
-        )
-        rows = compared(frame, tmp_path).values()
-        wrong += any(row.verdict == LARGE for row in rows if row.attribute)
-    # Two of forty are expected at 5 %, with a standard error of 1.4.
-    assert wrong <= 2 + 3 * 1.4

@@ -1,6 +1,5 @@
 """Several people and one state: nothing is counted twice or lost, and each is told in a line."""
 
-import contextlib
 import os
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,9 +10,7 @@ import pytest
 
 from benchmarks.faults import states
 from fairbench.cli.main import main
-from fairbench.core import processes
 from fairbench.core.errors import UserError, warn
-from fairbench.core.processes import locked
 from fairbench_label import session as answering
 from fairbench_label.questions import go_on, resume
 from fairbench_label.session import Answer, StateFile, store
@@ -60,95 +57,10 @@ def weeks(*names, each=60):
     return rows(each * len(names)).assign(week=np.repeat(names, each))
 
 
-def linked(file, tmp_path):
-    """Return the same file by a link in another person's folder."""
-    link = tmp_path / "other" / "mine.json"
-    link.parent.mkdir()
-    link.symlink_to(file.path)
-    return type(file)(link)
-
-
-def test_labels_given_by_a_link_reach_the_shared_state(shared, tmp_path):
-    link = linked(shared, tmp_path)
-    session = resume(link, Path())  # finds the predictions beside the shared file
-    store(link, session, {3: "1"})
-    assert link.path.is_symlink()
-    assert shared.read().labels == {3: "1"}
-    assert resume(shared, Path()).state.labels == {3: "1"}
-    assert [path.name for path in link.path.parent.iterdir()] == ["mine.json"]
-
-
-def test_a_watch_goes_on_by_a_link(watched, tmp_path):
-    file, look_at = watched
-    look_at(rows(300)[:200])
-    link = linked(file, tmp_path)
-    rows(300).to_csv(tmp_path / "p.csv", index=False)
-    assert look(link, link.read().options, set())[1].rows == 300
-    assert link.path.is_symlink()
-    assert look(file, file.read().options, set())[1].rows == 300
-
-
-def test_what_is_no_file_is_not_replaced_by_one(shared, tmp_path):
-    os.mkfifo(tmp_path / "pipe.json")
-    pipe = StateFile(tmp_path / "pipe.json")
-    with pytest.raises(UserError, match=r"is not the state of an audit: it is no regular file$"):
-        pipe.read()
-    with pytest.raises(UserError, match="it is no regular file"):
-        pipe.create(shared.read())
-    assert pipe.path.is_fifo()
-    (tmp_path / "round.json").symlink_to(tmp_path / "round.json")
-    with pytest.raises(UserError, match="a link that leads back to itself"):
-        StateFile(tmp_path / "round.json").read()
-
-
 def test_a_hard_link_is_warned_of(shared, tmp_path, capsys):
     os.link(shared.path, tmp_path / "hard.json")
     store(shared, resume(shared, Path()), {3: "1"})
     assert "other names, which are hard links" in capsys.readouterr().err
-
-
-def test_who_may_read_a_shared_state_still_may_after_a_change(shared, capsys):
-    shared.path.chmod(0o660)
-    before = os.umask(0o077)
-    try:
-        store(shared, resume(shared, Path()), {3: "1"})
-    finally:
-        os.umask(before)
-    assert shared.path.stat().st_mode & 0o777 == 0o660
-    assert "may be read by others" in capsys.readouterr().err
-
-
-def test_who_finds_a_state_held_is_told_by_whom(shared, monkeypatch, capsys):
-    monkeypatch.setattr(processes, "_QUIET", 0.05)
-    monkeypatch.setattr(processes, "_LOUD", 0.1)
-    before, session = shared.path.read_bytes(), resume(shared, Path())
-    lock, sentence = shared.path.with_name(".audit.json.lock"), r"held by process \d+ .* changed;"
-    with locked(lock), pytest.raises(UserError, match=sentence):
-        store(shared, session, {3: "1"})
-    assert shared.path.read_bytes() == before
-    assert "is held by process" in (said := capsys.readouterr().err)
-    assert said.endswith("waiting for it\n")
-
-
-def test_who_waits_goes_on_once_a_state_is_free(shared, monkeypatch):
-    monkeypatch.setattr(processes, "_QUIET", 0.05)
-    session, said = resume(shared, Path()), []
-    with contextlib.ExitStack() as held:
-        held.enter_context(locked(shared.path.with_name(".audit.json.lock")))
-        monkeypatch.setattr(processes, "note", lambda line: (said.append(line), held.close()))
-        store(shared, session, {3: "1"})
-    assert len(said) == 1
-    assert shared.read().labels == {3: "1"}
-
-
-def test_only_halves_of_the_same_state_are_removed(shared):
-    of_this = shared.path.with_name(".audit.json.host.12.0123abcd.tmp")
-    of_another = shared.path.with_name(".audit.json.old.host.12.0123abcd.tmp")
-    for path in (of_this, of_another):
-        path.touch()
-    store(shared, resume(shared, Path()), {3: "1"})
-    assert not of_this.exists()
-    assert of_another.exists()
 
 
 def test_a_state_is_swapped_only_if_it_is_what_it_was(shared):
@@ -240,28 +152,6 @@ def test_a_week_that_comes_twice_under_another_name_is_not_counted_twice(watched
     assert look_at(alike, "alike.csv")[1].rows == 120
     # All rows of week 9 are of one kind, as those of week 8: that is no sign of a copy.
     assert look_at(alike.assign(week="week 9"), "alike.csv")[1].rows == 180
-
-
-def test_people_with_identifiers_are_counted_once_in_a_week_that_comes_twice(watched):
-    _, look_at = watched
-    week = weeks("week 7").assign(person=range(60))
-    look_at(week, time="week", id="person")
-    state = look_at(week.assign(week="week 8"), "copy.csv")[1]
-    assert (state.rows, state.repeats) == (120, 60)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("verb", [["watch"], ["label", "next"]], ids=" ".join)
-def test_the_same_command_goes_on_also_with_bands(verb, tmp_path, capsys):
-    path = written(rows(90).assign(age=np.tile([20, 35, 70], 30)), tmp_path)
-    words = [*verb, str(path), f"state={tmp_path / 's.json'}", f"results={tmp_path}"]
-    words += ["target=label", "score=score"]
-    assert main([*words, "group=[sex,age:30,50]"]) == 0
-    assert main([*words, "group=[sex,age:30,50]"]) == 0
-    capsys.readouterr()
-    for other in ("group=[sex,age:30,60]", "group=sex"):
-        assert main([*words, other]) == 2
-        assert "started with another group: leave group= out" in capsys.readouterr().err
 
 
 def test_a_week_that_is_missing_is_named_and_refused_when_it_comes(tmp_path, capsys):

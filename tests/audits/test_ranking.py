@@ -1,7 +1,5 @@
 """The audit of a ranking: counted by hand, and found where it is unfair."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +9,7 @@ from fairbench.audits.sentences import can_be_concluded
 from fairbench.audits.table import read_frame
 from fairbench.core.errors import UserError
 from fairbench.evaluation.by_group import EXPOSURE, TOP
-from tests.audits.tables import audit, parse, written
+from tests.audits.tables import parse, written
 
 WORDS = ("score=rating", "group=sex")
 
@@ -61,15 +59,6 @@ def test_a_shift_is_found(tmp_path):
     assert any("Female gets less than its share" in sentence for sentence in said)
 
 
-@pytest.mark.thorough
-def test_without_one_hardly_anything_is_called_unfair(tmp_path):
-    called = 0
-    for seed in range(12):
-        assessment = assessed(candidates(seed=seed), tmp_path, "top=5", "lists=vacancy")
-        called += places(assessment)["surely"].any()
-    assert called <= 2
-
-
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
@@ -83,25 +72,8 @@ def test_what_is_no_ranking_is_refused(words, complaint, tmp_path):
         assessed(candidates(2).assign(one=1), tmp_path, *words)
 
 
-def test_what_is_not_of_rankings_is_refused(tmp_path, capsys):
-    assert audit([written(candidates(2), tmp_path), *WORDS, "top=5", "weight=vacancy"]) == 2
-    said = capsys.readouterr().err
-    assert "weight= does not apply to an audit of a ranking (top=), but to an audit of two" in said
-
-
 def test_decisions_are_not_ranked(tmp_path):
     options = parse([str(written(candidates(2), tmp_path)), "prediction=vacancy", "group=sex",
                      "top=3"])  # fmt: skip
     with pytest.raises(UserError, match="name their column by score="):
         audit_ranking(options, read_frame(options))
-
-
-def test_the_report_is_printed_and_written(tmp_path, capsys):
-    words = [written(candidates(), tmp_path), *WORDS, "top=5", "lists=vacancy", f"out={tmp_path}"]
-    assert audit(words) == 0
-    printed = capsys.readouterr().out
-    for title in ("Among the first 5 of each list", "Exposure", "Scores by group"):
-        assert title in printed
-    content = json.loads((tmp_path / "audit.json").read_text())
-    assert {row["kind"] for row in content["ranking"]} == {TOP, EXPOSURE}
-    assert '<svg class="chart"' in (tmp_path / "audit.html").read_text()

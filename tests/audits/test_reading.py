@@ -4,10 +4,7 @@ import re
 
 import pytest
 
-from fairbench.audits.direction import Direction
 from fairbench.audits.kinds import document_of
-from fairbench.audits.kinds.binary import _differ_somehow
-from fairbench.evaluation.findings import OPEN
 from fairbench.reporting.document.model import (
     Column,
     Document,
@@ -15,7 +12,6 @@ from fairbench.reporting.document.model import (
     Paragraph,
     Section,
     Table,
-    TableCell,
     Verdict,
 )
 from fairbench.reporting.document.writing import to_html
@@ -40,46 +36,12 @@ def test_a_page_opens_with_the_summary_then_pictures_then_tables(document):
     assert places == sorted(places)
 
 
-def test_nothing_that_is_open_is_called_settled(document):
-    result = " ".join(document.summary.found)
-    assert "the precision is" in result and "surely more than 5" in result
-    for gap in document.data["gaps"]:
-        if gap["verdict"] == OPEN and gap["attribute"] == "sex":
-            sentences = [
-                sentence for sentence in document.summary.found if sentence.startswith("By sex,")
-            ]
-            name = gap["metric"]
-            assert not any(
-                name in sentence and "no two groups" in sentence for sentence in sentences
-            )
-
-
 def test_a_gap_of_several_groups_has_no_probability_beside_its_interval(document):
     (table,) = [table for table in document.tables if "verdict" in [c.title for c in table.columns]]
     titles = [column.title for column in table.columns]
     for row in table.rows:
         value = row[titles.index("P(<0.05)")]
         assert (value is None) == (row[0] != "sex")
-
-
-def test_open_gaps_of_groups_that_differ_lead_to_the_pairs(document):
-    page = to_html(document)
-    assert ('href="#pairs"' in page) == ('id="pairs"' in page)
-
-
-class OfPairs:
-    verdict, signed, assumed, pairs = OPEN, False, False, (("a", "b"),)
-
-
-def test_only_pairs_that_surely_differ_make_groups_differ():
-    assert _differ_somehow(OfPairs)
-    bare = type("Bare", (OfPairs,), {"pairs": ()})
-    assert not _differ_somehow(bare)
-
-
-def test_a_rate_is_explained_in_words():
-    meaning = Direction(("no", "yes")).meaning("predictive_parity")
-    assert meaning == "of those with decision 'yes', the share who truly are 'yes'"
 
 
 TABLE = Table([Column("who"), Column("rate", "number"), Column("", "bar")], [["a", 0.5, None]])
@@ -89,15 +51,6 @@ def test_every_cell_says_on_a_phone_what_it_is():
     page = to_html(Document("t", [Section("s", [TABLE])]))
     assert re.findall(r'data-label="(\w+)"', page) == ["who", "rate"]
     assert "attr(data-label)" in page
-
-
-def test_a_page_needs_no_script():
-    tabs = Document(
-        "t", [Section("s", [TABLE], name="s")], tabs=True, summary=ExecutiveSummary(["x"])
-    )
-    page = to_html(tabs)
-    hidden = re.findall(r"([^{}\n]*){[^}]*display: none", page)
-    assert all(".js" in rule or "@media" not in page for rule in hidden if "section" in rule)
 
 
 def test_a_table_is_made_to_fit_the_paper():
@@ -112,6 +65,15 @@ def test_without_a_summary_the_verdict_stays_first():
     assert page.index("It can.") < page.index("the lead")
 
 
-def test_a_cell_may_hold_a_link_after_its_value():
-    cell = TableCell("open", after=": see")
-    assert "open: see" in to_html(Document("t", [Section("", [Table([Column("a")], [[cell]])])]))
+def test_open_gaps_of_groups_that_differ_lead_to_the_pairs(document):
+    page = to_html(document)
+    assert ('href="#pairs"' in page) == ('id="pairs"' in page)
+
+
+def test_a_page_needs_no_script():
+    tabs = Document(
+        "t", [Section("s", [TABLE], name="s")], tabs=True, summary=ExecutiveSummary(["x"])
+    )
+    page = to_html(tabs)
+    hidden = re.findall(r"([^{}\n]*){[^}]*display: none", page)
+    assert all(".js" in rule or "@media" not in page for rule in hidden if "section" in rule)

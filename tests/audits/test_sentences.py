@@ -10,7 +10,6 @@ import fairbench
 from fairbench.audits.sentences import in_short, left_open, sentence_of, sentences_of, to_do
 from fairbench.core.text import listed
 from fairbench.evaluation.findings import (
-    COMPARISON,
     EXCESS,
     GAP,
     LARGE,
@@ -99,11 +98,6 @@ def test_a_summary_gives_the_rates_of_groups_that_differ_by_an_unknown_amount():
         "By sex, groups differ in selection rate, but by how much is open: that of men (40.0 %) is "
         "higher than that of women (34.0 %) and others (30.0 %)."
     ]
-
-
-def test_names_of_columns_are_written_as_they_are():
-    finding = Finding(COMPARISON, "", "accuracy", LARGE, ("score_a", "xgb_v2"), value=0.1)
-    assert sentence_of(finding).startswith("For everyone, xgb_v2 has a higher accuracy than score_")
 
 
 def test_that_groups_reach_four_fifths_is_said_where_no_gap_is_large():

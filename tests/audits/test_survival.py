@@ -52,20 +52,6 @@ def test_a_noisy_group_is_found_and_named():
     assert set(report.table["metric"]) == {"concordance", "Brier score at the horizon"}
 
 
-@pytest.mark.thorough
-def test_the_interval_of_a_concordance_covers():
-    """Of 300 intervals at 95 %, 270 or fewer would hold the truth once in five thousand studies."""
-    everyone = patients(8000, seed=99)
-    columns = ("months", "died", "risk")
-    truth = concordance(*(everyone[name].to_numpy() for name in columns))[0]
-    held = 0
-    for seed in range(300):
-        frame = patients(150, seed=1000 + seed)
-        share, error = concordance(*(frame[name].to_numpy() for name in columns))
-        held += abs(share - truth) < 1.96 * error + 0.003
-    assert held > 270
-
-
 def test_a_group_of_few_events_is_not_measured():
     frame = patients(100)
     frame.loc[frame["ward"] == "w1", "died"] = False

@@ -60,15 +60,6 @@ def test_the_favourable_decision_may_be_below_the_threshold(tmp_path):
     assert today.ratio == pytest.approx(smallest_of_sex(table))
 
 
-def test_weights_of_one_change_no_estimate(tmp_path):
-    frame = predictions(300).assign(weight=1, cluster=np.arange(300) // 2)
-    _, _, plain = thresholds(frame, tmp_path)
-    _, _, weighted = thresholds(frame, tmp_path, "weight=weight", "cluster=cluster")
-    for one, other in zip(plain[1].itertuples(), weighted[1].itertuples(), strict=True):
-        assert other.ratio == pytest.approx(one.ratio)
-        assert other.gap_lower <= other.gap <= other.gap_upper
-
-
 def biased(rows, shift, seed=0):
     """Return scores of women that are lower by `shift`."""
     generator = np.random.default_rng(seed)

@@ -1,23 +1,16 @@
 """Gaps among people of the same age band or department, in audits of two classes."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import fairbench
-from fairbench.audits.assessment import assess
 from fairbench.audits.direction import RATE_OF
-from fairbench.audits.kinds.binary import findings_of
-from fairbench.audits.question import Options
-from fairbench.audits.table import read_audit_table
 from fairbench.evaluation.findings import GAP, LARGE, NOT_MEASURED, OPEN, PAIR, SMALL
-from fairbench.inference.gaps import StandardisedRates
-from tests.audits.tables import audit, predictions, refusal, written
+from tests.audits.tables import audit, refusal, written
 
-SCORES = {"target": "label", "score": "score"}
 SAME_AGE = "on average among people of the same band of age"
 
 
@@ -109,69 +102,11 @@ def test_the_page_has_the_strata_with_weights_that_add_up_to_1():
     assert "40 and over" in html
 
 
-def test_every_figure_is_in_the_table_of_the_report():
-    frame = aged(800)
-    report = report_of(frame, within=["department"])
-    evaluated = fairbench.evaluate(
-        frame["label"].astype(int),
-        frame["decision"],
-        sensitive_features=frame["sex"],
-        within=frame["department"],
-    )
-    keys = ["metric", "statistic", "attribute", "group", "within", "stratum"]
-    within = report.table["within"].notna()
-    own = report.table[within].fillna({"stratum": ""}).set_index(keys)["value"].sort_index()
-    other = evaluated[evaluated["within"].notna()].astype({"stratum": object, "within": object})
-    other = other.fillna({"stratum": ""}).set_index(keys)["value"].sort_index()
-    assert len(own) == len(other)
-    # The reference of differences is the largest group here, and the first of the alphabet there.
-    rates = [key for key in own.index if "difference" not in key[0] and "ratio" not in key[0]]
-    rates = [key for key in rates if key[0] != "disparate_impact"]
-    np.testing.assert_allclose(own[rates].astype(float), other[rates], rtol=1e-12)
-
-
-def test_findings_are_those_of_the_whole_page_and_share_its_error_rate():
-    options = Options(
-        Path("p.csv"), group=("sex",), within=("age:40",), prediction="decision", target="label"
-    )
-    frame = aged(2000).astype(str)
-    frame["age"] = np.where(frame["age"].astype(int) < 40, "under 40", "40 and over")
-    table = read_audit_table(options, frame=frame)
-    quick = findings_of(assess(table, options, only_findings=True))
-    whole = findings_of(assess(table, options))
-    said = [(f.measure, f.scope, f.verdict, f.groups) for f in quick]
-    assert said == [(f.measure, f.scope, f.verdict, f.groups) for f in whole]
-    assert assess(table, options, only_findings=True).budget.questions == 10
-
-
 def test_rates_that_need_labels_are_of_the_rows_that_have_one():
-    frame = aged(3000, labels=600)
-    report = report_of(frame)
+    report = report_of(aged(3000, labels=600))
     gaps = {gap["metric"]: gap for gap in report.document.data["within"]}
     assert gaps["statistical_parity"]["rows"] == 3000
     assert gaps["accuracy_gap"]["rows"] == 600
-    labelled = frame[:600]
-    right = labelled["decision"].astype(str) == labelled["label"]
-    cells = [(labelled["sex"] == sex) & ((labelled["age"] < 40) == young)
-             for sex in ("men", "women") for young in (True, False)]  # fmt: skip
-    size = np.array([cell.sum() for cell in cells]).reshape(2, 2)
-    hits = np.array([right[cell].sum() for cell in cells]).reshape(2, 2)
-    first = 0 if gaps["accuracy_gap"]["names"][0] == "men" else 1
-    expected = StandardisedRates.of(hits, size).differences()
-    ends = (
-        gaps["accuracy_gap"]["value"],
-        gaps["accuracy_gap"]["lower"],
-        gaps["accuracy_gap"]["upper"],
-    )
-    assert ends == pytest.approx([float(end[1 - first, first]) for end in expected])
-
-
-def test_few_labels_call_nothing_small_and_no_labels_leave_decisions():
-    few = report_of(aged(30_000, labels=50))
-    assert by_verdict(few, SAME_AGE)["selection rate"] == SMALL
-    assert by_verdict(few, SAME_AGE)["accuracy"] in (OPEN, NOT_MEASURED)
-    none = report_of(aged(500, labels=0), target="")
-    assert set(by_verdict(none, SAME_AGE)) == {"selection rate"}
 
 
 def test_several_groups_are_compared_by_pairs_of_their_own_strata():
@@ -222,49 +157,29 @@ def test_columns_together_make_strata_and_the_command_takes_bands(tmp_path, caps
     assert data["options"]["within"] == ["age", "department"]
 
 
-def test_without_within_the_page_says_nothing_of_strata():
-    frame = predictions()
-    report = fairbench.audit(frame, groups="sex", **SCORES)
-    assert "within" not in report.document.data
-    assert "within" not in report.table
-    assert not any("same" in section.title for section in report.document.sections)
-
-
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["within=[sex]"], "within= names 'sex', which group= names"),
-        (["within=[label]"], "within= names 'label', which target= names"),
-        (["within=[decision]"], "within= names 'decision', which prediction= names"),
-        (["within=[departmnt]"], "predictions.csv has no column 'departmnt'; did you mean "
-                                 "'department'?"),
-        (["within=[id]"], "'id' holds 1200 different values; a within column has 2 to 50"),
-        (["within=[same]"], "'same' holds 1 different values ('x'); a within column has 2 to 50"),
-        (["within=[age:40,30]"], "within=age:40,30: the limits of bands rise"),
-        (["within=[department,department]"], "within=[department,department] names a column twice"),
-        (["within=[department]", "weight=w"], "within= takes no weight=: leave one of them out"),
-        (["within=[department]", "cluster=id"], "within= takes no cluster=: leave one of them out"),
-        (["within=[department]", "interval=dirichlet"], "within= takes no interval=dirichlet"),
-        (["within=[department]", "prediction=guess", "target=price"],
-         "within= does not apply to an audit of predicted numbers, but to an audit of two classes"),
-        (["within=[p,q]"], "'p x q' makes 1,200 strata of 1,200 rows; groups are compared within "
-                           "up to 500: name fewer columns, or make bands of numbers"),
+        ("within=[sex]", "within= names 'sex', which group= names"),
+        ("within=[label]", "within= names 'label', which target= names"),
+        ("within=[departmnt]", "has no column 'departmnt'; did you mean 'department'?"),
+        ("within=[id]", "'id' holds 1200 different values; a within column has 2 to 50"),
+        ("within=[age:40,30]", "within=age:40,30: the limits of bands rise"),
+        ("within=[age,age]", "within=[age,age] names a column twice"),
+        ("within=[department] weight=age", "within= takes no weight=: leave one of them out"),
+        ("within=[department] cluster=id", "within= takes no cluster=: leave one of them out"),
+        ("within=[department] interval=dirichlet", "within= takes no interval=dirichlet"),
+        ("within=[department] prediction=guess target=price", "within= does not apply to an audit"),
+        ("within=[p,q]", "'p x q' makes 1,200 strata of 1,200 rows; groups are compared within"),
     ],
-)  # fmt: skip
+)
 def test_strata_that_cannot_be_are_refused_in_one_line(tmp_path, capsys, words, sentence):
-    draw = np.random.default_rng(1)
-    frame = aged(1200).assign(
-        id=[f"c{row}" for row in range(1200)],
-        same="x",
-        w=1.5,
-        price=draw.normal(9, 2, 1200).round(3),
-        guess=draw.normal(9, 2, 1200).round(3),
-        p=np.arange(1200) % 50,
-        q=np.arange(1200) // 24,
-    )
-    path = written(frame, tmp_path)
+    row = np.arange(1200)
+    frame = aged(1200).assign(id=[f"c{i}" for i in row], p=row % 50, q=row // 24)
+    numbers = np.random.default_rng(1).normal(9, 2, (2, 1200)).round(3)
+    path = written(frame.assign(price=numbers[0], guess=numbers[1]), tmp_path)
     given = {"target": "label", "prediction": "decision", "group": "sex"}
-    given |= dict(word.split("=", 1) for word in words)
+    given |= dict(word.split("=", 1) for word in words.split())
     assert sentence in refusal(
         [path, *(f"{name}={value}" for name, value in given.items())], capsys
     )
@@ -279,3 +194,32 @@ def test_the_largest_difference_of_two_groups_beside_a_rare_one_has_no_sign():
             assert list(gap["left_out"]) == ["rare"]
             assert gap["value"] >= 0 and gap["lower"] >= 0
     assert SMALL not in by_verdict(report, SAME_AGE).values()
+
+
+def test_few_labels_call_nothing_small_and_no_labels_leave_decisions():
+    few = report_of(aged(30_000, labels=50))
+    assert by_verdict(few, SAME_AGE)["selection rate"] == SMALL
+    assert by_verdict(few, SAME_AGE)["accuracy"] in (OPEN, NOT_MEASURED)
+    none = report_of(aged(500, labels=0), target="")
+    assert set(by_verdict(none, SAME_AGE)) == {"selection rate"}
+
+
+def test_every_rate_is_what_evaluate_says_within_the_same_strata():
+    frame = aged(800)
+    table = report_of(frame, within=["department"]).table
+    evaluated = fairbench.evaluate(
+        frame["label"].astype(int),
+        frame["decision"],
+        sensitive_features=frame["sex"],
+        within=frame["department"],
+    )
+    keys = ["metric", "statistic", "attribute", "group", "within", "stratum"]
+    own, other = (
+        each[each["within"].notna()].astype({"stratum": object}).fillna({"stratum": ""})
+        .set_index(keys)["value"].sort_index()
+        for each in (table, evaluated)
+    )  # fmt: skip
+    assert len(own) == len(other)
+    # The reference of comparisons is the largest group here, and the first of the alphabet there.
+    rates = ~own.index.get_level_values("metric").str.contains("difference|ratio|disparate")
+    np.testing.assert_allclose(own[rates].astype(float), other[own.index[rates]], rtol=1e-12)

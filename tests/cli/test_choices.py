@@ -5,8 +5,7 @@ import pytest
 from fairbench.cli import command as choices
 from fairbench.cli import run_help
 from fairbench.cli.main import main
-from fairbench.components.datasets import german
-from tests.harness import ROOT, archive_with, listed, options
+from tests.harness import ROOT, listed, options
 
 EXPLAINED = [group for group in choices.GROUPS if group != "dataset"]
 
@@ -46,14 +45,6 @@ def test_every_option_of_a_choice_is_explained_by_a_whole_phrase(group):
             assert meaning.split()[0] not in ("or", "of", "such", "at"), f"{where}: {meaning}"
 
 
-def test_the_help_of_a_run_names_a_few_data_sets_and_counts_the_others(capsys):
-    assert main(["run", "--help"]) == 0
-    printed = capsys.readouterr().out
-    assert "      german, adult, compas, " in printed
-    assert f"table, and {len(choices.names('dataset')) - 7} more\n" in printed
-    assert "twins_under2000g" not in printed
-
-
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -70,20 +61,3 @@ def test_rows_target_and_groups_are_printed_or_said_to_be_unknown(
     monkeypatch.chdir(tmp_path)
     assert main(["data", name, f"search_path=[{tmp_path}]"]) == 0
     assert expected in " ".join(capsys.readouterr().out.split())
-
-
-@pytest.mark.data
-def test_a_data_set_has_its_rows_target_and_groups(capsys):
-    archive_with(german.GERMAN)
-    assert main(["data", "german"]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
-    assert "rows 1,000 target credit risk; label 1: bad risk, 30.0 % of the rows;" in printed
-    assert "age (age >= 25: 851, age < 25: 149); sex (male: 690, female: 310)" in printed
-
-
-def test_the_datasheet_of_a_data_set_is_printed_and_an_unknown_one_refused(capsys, refused):
-    assert main(["data", "german"]) == 0
-    printed = capsys.readouterr().out
-    assert "German credit" in printed and "licence" in printed
-    refused("data", "chek", message="did you mean check")
-    refused("data", "germn", message="unknown data set 'germn': did you mean german")

@@ -1,4 +1,4 @@
-"""Ten pipelines as somebody would write them, by the command, the action's script, and pytest."""
+"""Seven pipelines as somebody would write them, by the command, the action's script, and pytest."""
 
 import io
 import json
@@ -14,7 +14,6 @@ import pandas as pd
 import pytest
 import yaml
 
-from fairbench.audits.question import GatedOptions
 from fairbench.cli.main import main
 from fairbench.cli.verbs import audit as action
 from tests.harness import ROOT
@@ -51,11 +50,6 @@ LABELLED = f"{DECIDED}target: repaid\nfavourable: 1\n"
 # name -> (what it ends in, the predictions, its policy)
 PIPELINES = {
     "hiring below four fifths": ("fails", UNFAIR, f"{USUAL}fail_if: impact_ratio<0.8\n"),
-    "errors of one sex": (
-        "fails",
-        loans(6000, granted=(0.5, 0.5), error=0.3),
-        f"{LABELLED}fail_if: accuracy<0.8\n",
-    ),
     "one of three": (
         "fails",
         UNFAIR,
@@ -67,11 +61,6 @@ PIPELINES = {
         "open",
         FAIR.assign(repaid=FAIR["repaid"].where(FAIR.index < 25)),
         f"{LABELLED}score: score\nfail_if: equal_opportunity>0.2\n",
-    ),
-    "a rare band of age": (
-        "open",
-        FAIR.assign(age=np.where(FAIR.index < 6, 90, FAIR["age"].clip(upper=70))),
-        f"{USUAL.replace('[sex]', '[age:25,40,80]')}fail_if: impact_ratio<0.8\n",
     ),
     "what was promised": ("passes", FAIR, f"{USUAL}fail_if: impact_ratio<0.8\n"),
     "a threshold of scores": (
@@ -86,13 +75,12 @@ PIPELINES = {
         f"{USUAL.replace('[sex]', '[age:25,40,80]')}leave_out: [age=80 and over]\n"
         "fail_if: impact_ratio<0.8\n",
     ),
-    "a strict one": ("passes", FAIR, f"{USUAL}require: pass\nfail_if: impact_ratio<0.85\n"),
 }
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Return a folder of ten pipelines, each with its predictions and its policy."""
+    """Return a folder of the pipelines, each with its predictions and its policy."""
     place = tmp_path_factory.mktemp("pipelines")
     for number, (_, frame, policy) in enumerate(PIPELINES.values()):
         frame.to_csv(place / f"p{number}.csv", index=False)
@@ -100,45 +88,35 @@ def folder(tmp_path_factory):
     return place
 
 
-def test_there_are_three_that_fail_three_that_are_open_and_four_that_pass():
-    ends = [outcome for outcome, *_ in PIPELINES.values()]
-    assert [ends.count(outcome) for outcome in STATUS] == [4, 3, 3]
-
-
 @pytest.mark.parametrize("name", PIPELINES)
-def test_the_command_ends_as_the_pipeline_should(name, folder, capsys):
-    number, outcome = list(PIPELINES).index(name), PIPELINES[name][0]
-    files = [f"junit={folder / 'gate.xml'}", f"sarif={folder / 'gate.sarif'}"]
-    assert main(["gate", f"policy={folder / f'p{number}.yaml'}", *files]) == STATUS[outcome]
+def test_the_command_and_the_script_of_the_action_end_as_the_pipeline_should(
+    name, folder, tmp_path, capsys
+):
+    outcome = PIPELINES[name][0]
+    policy = str(folder / f"p{list(PIPELINES).index(name)}.yaml")
+    files = [f"junit={tmp_path / 'gate.xml'}", f"sarif={tmp_path / 'gate.sarif'}"]
+    assert main(["gate", f"policy={policy}", *files]) == STATUS[outcome]
     (line,) = capsys.readouterr().out.splitlines()
-    assert (folder / "gate.xml").stat().st_mode & 0o077 == 0
     assert line.startswith("gate is open: " if outcome == "open" else f"gate {outcome}: ")
-    (run,) = json.loads((folder / "gate.sarif").read_text())["runs"]
+    assert (tmp_path / "gate.xml").stat().st_mode & 0o077 == 0
+    (run,) = json.loads((tmp_path / "gate.sarif").read_text())["runs"]
     assert run["invocations"][0]["exitCode"] == STATUS[outcome]
     kinds = {result["kind"] for result in run["results"]}
     assert (kinds == {"pass"}) == (outcome == "passes")
-
-
-@pytest.mark.parametrize("name", PIPELINES)
-def test_the_script_of_the_action_ends_as_the_pipeline_should(name, folder, tmp_path, capsys):
-    number, outcome = list(PIPELINES).index(name), PIPELINES[name][0]
-    environment = {
-        "INPUT_POLICY": str(folder / f"p{number}.yaml"),
-        "GITHUB_OUTPUT": str(tmp_path / "output"),
-        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
-    }
-    assert action.act(environment) == STATUS[outcome]
-    line, told = capsys.readouterr().out.splitlines()
+    output, summary = tmp_path / "output", tmp_path / "summary"
+    given = {"GITHUB_OUTPUT": str(output), "GITHUB_STEP_SUMMARY": str(summary)}
+    assert action.act({"INPUT_POLICY": policy, **given}) == STATUS[outcome]
     kind = "notice" if outcome == "passes" else "error"
-    assert told == f"::{kind} title=fairbench::{line.replace('%', '%25')}"
-    assert re.search(rf"(?m)^outcome<<(end_\w+)\n{outcome}\n\1$", (tmp_path / "output").read_text())
-    assert f"### fairbench: {outcome}" in (tmp_path / "summary").read_text()
+    told = f"::{kind} title=fairbench::{line.replace('%', '%25')}"
+    assert capsys.readouterr().out.splitlines() == [line, told]
+    assert re.search(rf"(?m)^outcome<<(end_\w+)\n{outcome}\n\1$", output.read_text())
+    assert f"### fairbench: {outcome}" in summary.read_text()
 
 
 IN_PYTEST = """
 import pytest
 
-@pytest.mark.parametrize("number", range(10))
+@pytest.mark.parametrize("number", range(7))
 def test_pipeline(fairbench_gate, number):
     gate = fairbench_gate(policy=f"p{number}.yaml")
     assert gate and gate.exit_status == 0
@@ -164,7 +142,7 @@ def test_the_fixture_ends_as_the_pipelines_should(folder):
         assert failed == (outcome != "passes"), done.stdout
     assert "gate is open: these rows cannot tell" in done.stdout
     assert "the gate cannot be judged: fail_if=impact_ratio>0.8 would fail" in done.stdout
-    assert "7 failed, 4 passed" in done.stdout and "Traceback" not in done.stdout
+    assert "5 failed, 3 passed" in done.stdout and "Traceback" not in done.stdout
 
 
 def test_the_plug_in_costs_nothing_until_it_is_used_and_is_registered():
@@ -254,15 +232,6 @@ def test_what_a_column_is_called_ends_no_output_and_begins_no_command(tmp_path, 
     assert value[1] == "fails"
 
 
-def test_the_hook_of_pre_commit_runs_the_command():
-    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
-    assert hook["entry"] == "fairbench gate" and hook["args"] == ["policy=fairbench.yaml"]
-    assert hook["language"] == "python" and hook["pass_filenames"] is False
-    for name in ("fairbench.yaml", "data/predictions.csv", "p.parquet", "p.csv.gz"):
-        assert re.search(hook["files"], name), name
-    assert not re.search(hook["files"], "model.py")
-
-
 def test_files_of_a_verdict_need_a_condition_and_a_place(folder, tmp_path, capsys):
     path = str(folder / "p0.csv")
     assert main(["audit", path, "prediction=decision", f"junit={tmp_path / 'g.xml'}"]) == 2
@@ -279,8 +248,10 @@ def test_files_of_a_verdict_need_a_condition_and_a_place(folder, tmp_path, capsy
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_policy_may_give_every_option_of_a_gate_but_files():
-    from fairbench.audits.calls import _OF_A_COMMAND
-
-    fields = set(GatedOptions.__dataclass_fields__)
-    assert {"fail_if", "require", "group", "favourable", "rare"} <= fields - {*_OF_A_COMMAND}
+def test_the_hook_of_pre_commit_runs_the_command():
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    assert hook["entry"] == "fairbench gate" and hook["args"] == ["policy=fairbench.yaml"]
+    assert hook["language"] == "python" and hook["pass_filenames"] is False
+    for name in ("fairbench.yaml", "data/predictions.csv", "p.parquet", "p.csv.gz"):
+        assert re.search(hook["files"], name), name
+    assert not re.search(hook["files"], "model.py")

@@ -41,8 +41,6 @@ def test_a_run_comes_back_finished_and_shows_itself(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["dataset=adlt"], "unknown dataset 'adlt': did you mean adult"),
-        (["sed=1"], "unknown option 'sed'"),
         (["method=baseline,ensemble"], "names several values"),
         ("dataset=adult", "words is a text: give a list"),
         (["dataset=simulated", "plan=true"], "plan=true returns no run"),

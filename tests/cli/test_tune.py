@@ -89,7 +89,6 @@ CASES = {
     "not whole": (["learner.rounds=interval(1.5,4)"], "learner.rounds is a whole number"),
     "logarithm": (["learner.gamma=tag(log,interval(0,1))"], "a logarithm needs a number above 0"),
     "option": (["learner.max_dept=interval(2,4)"], "unknown option 'learner.max_dept': did you"),
-    "own option": (["trails=3"], "unknown option 'trails': did you mean trials"),
     "no trials": (["trials=0"], "trials is 0; it must be at least 1"),
     "no seconds": (["cpu_seconds=0"], "cpu_seconds is 0; it must be above 0"),
     "weights": (["weights=1,2"], "weights= has 2 and objectives= 1"),
@@ -122,11 +121,8 @@ def test_an_option_that_another_split_has_is_refused_in_words(tmp_path, refused)
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("trials=nan", "trials is 'nan'; it must be a whole number"),
         ("trials=2.5", "trials is '2.5'; it must be a whole number"),
-        ("level=abc", "level is 'abc'; it must be a number"),
         ("level=2", "level is 2.0; it must be between 0 and 1"),
-        ("cpu_seconds=nan", "cpu_seconds is 'nan'; it must be a number"),
         ("weights=[nan]", "weights is 'nan'; it must be a number"),
         ("objectives=[eror_rate]", "unknown objective to tune for 'eror_rate'"),
         ("format=pdf", "unknown format 'pdf'; valid: html, json"),

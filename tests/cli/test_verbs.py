@@ -32,11 +32,6 @@ COMMANDS = dict(commands())
 WITH_RESULTS = [words for words, command in COMMANDS.items() if "results" in command.declared]
 
 
-def test_the_verbs_are_those_of_the_design():
-    asked = {"run", "report", "compare", "choose", "tradeoff", "table", "paper", "audit", "label"}
-    assert {*asked, "store", "data", "ui", "sync"} <= set(verbs())
-
-
 def explained(capsys, *words):
     """Return the help that words ask for."""
     assert main([*words]) == 0
@@ -97,18 +92,18 @@ def test_every_verb_refuses_what_it_does_not_know(words, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["data", "chek"], "did you mean check"),
+        (["data", "germn"], "unknown data set 'germn': did you mean german"),
         (["reprot"], "unknown verb 'reprot': did you mean report"),
         (["store", "sl"], "unknown part of fairbench store 'sl': did you mean ls"),
         (["store"], "fairbench store needs to be told what: ls, show"),
         (["label", "README.md"], "to do with README.md: next, ask, report; such as fairbench"),
-        (["store", "README.md"], "unknown part of fairbench store 'README.md'; valid: evaluate"),
-        (["audit", "README.md", "datset=german"], "'datset': dataset= is an option of fairbench"),
+        (["audit"], "nothing to audit: give a file"),
         (["audit", "README.md", "dataset=german"], "dataset= is an option of fairbench run, not"),
         (["gate"], "nothing to judge: give a file of predictions, such as fairbench gate"),
         (["gate", "3f2a"], "if it is a finished run, give fairbench audit 3f2a 'fail_if="),
         (["gate", "READ.md"], "READ.md is not a file; did you mean README.md?"),
         (["watch", "README.md"], "no state file is named, in which the watch is kept: give state="),
-        (["watch", "3f2a", "state=none.json"], "give fairbench store export 3f2a run.csv, and"),
         (["label", "next", "README.md"], "no state file is named, in which labels are kept: give "),
         (["label", "next", "3f2a", "state=none.json"], "give fairbench store export 3f2a run.csv"),
         (["results=x"], "no verb is given"),
@@ -122,10 +117,7 @@ def test_every_verb_refuses_what_it_does_not_know(words, capsys):
         (["ui", "port=http"], "port is 'http'; it must be a whole number"),
         (["audit", "my", "file.csv"], "a value with a space needs quotes"),
         (["audit", "abc", "results=nowhere"], "abc is not a file, and"),
-        (["audit", "missing.csv", "target=y"], "missing.csv is not a file"),
         (["audit", "README.md", "prior=unifrm"], "unknown prior 'unifrm': did you mean uniform"),
-        (["audit", "x.csv", "epsilon=nan"], "epsilon is 'nan'; it must be a number"),
-        (["alternative", "within=0.1"], "within= is called error_margin= here"),
         (["compare", "reference=3f2a"], "reference= is called reference_run= here"),
         (["rank", "scores.csv", "within=0.1"], "within= is called epsilon= here"),
         (["compare", "runs=[a,b"], "cannot be read: a list is written [a,b]"),
@@ -146,13 +138,6 @@ def test_help_works_without_what_runs_need():
     )  # of `run`, help is Hydra's own
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.thorough
-def test_a_paper_of_which_nothing_was_run_says_so(tmp_path, capsys):
-    for words in (["fairlyuncertain"], ["fairlyuncertain", "table=1"]):
-        assert main(["paper", *words, f"results={tmp_path}"]) == 0
-        assert "not run" in capsys.readouterr().out
 
 
 @dataclass(frozen=True)
@@ -227,13 +212,3 @@ def test_verbs_are_listed_by_what_they_are_for():
     listed = [re.findall(r"(?m)^  (\S+)  +\S", block) for block in blocks]
     assert sorted(sum(listed, [])) == verbs() and "watch" in listed[-1]
     assert {path.stem for path in (ROOT / "fairbench/cli/verbs").glob("[a-z]*.py")} <= {*verbs()}
-
-
-def test_help_explains_what_is_usual_and_names_the_rest(capsys):
-    first, whole = (explained(capsys, "audit", "--help", *more) for more in ([], ["all"]))
-    assert "fairbench audit --help all explains 39 further options." in first
-    assert "further options" not in whole
-    known = COMMANDS["audit",].declared
-    assert known["group"].sentence.partition(". ")[0] in first
-    assert not set(known["rare"].sentence.split()) <= set(first.split())
-    assert set(known["rare"].sentence.split()) <= set(whole.split())

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.golden import frozen
-from benchmarks.golden.cases import ARRAYS, COMMITTED, REFUSALS, RUNS, Selection
+from benchmarks.golden.cases import ARRAYS, COMMITTED, REFUSALS, Selection
 from benchmarks.golden.collect import collect
 from benchmarks.golden.compare import (
     comparable,
@@ -69,14 +69,6 @@ def test_refusals_were_refused_for_their_cause():
     arrays = read_committed("arrays")
     for case in ARRAYS:
         assert (arrays[case.name] == {"refused": True, "missing": []}) == bool(case.cause)
-
-
-def test_names_of_runs_mean_one_run():
-    """Runs are found by the beginning of their name, and numbers of a printed text are compared."""
-    for case in RUNS:
-        assert not any(character.isdigit() for character in case.name)
-        others = [run.name for run in RUNS if run is not case]
-        assert not any(other.startswith(case.name) for other in others)
 
 
 @pytest.mark.parametrize(

@@ -62,13 +62,6 @@ def test_the_row_is_shown_without_what_would_sway(file, capsys):
     assert "score" not in out
 
 
-@pytest.mark.thorough
-def test_all_rows_can_be_answered(file, capsys):
-    prompts = sitting(file, *"01" * 20)
-    assert len(prompts) == 40
-    assert "No row is left to label: 40 of 40" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("mine", ["1", "0"])
 def test_another_person_who_was_quicker_is_kept(mine, file, capsys):
     def other(prompt):

@@ -7,16 +7,14 @@ import pytest
 
 from fairbench.audits.assessment import assess
 from fairbench.core.errors import UserError
-from fairbench.evaluation.findings import SMALL
 from fairbench_label.questions import (
     QUESTIONS,
     _askable,
     _metric_named,
-    measure,
     next_rows,
     question_of,
 )
-from tests.audits.labelling.sessions import answer, label_actively, pool, said, session
+from tests.audits.labelling.sessions import label_actively, pool, said, session
 
 
 def asked(begun, **changes):
@@ -66,14 +64,6 @@ def test_without_scores_and_without_labels_there_is_an_answer_too():
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
-    [("equal_opportunity", "true_positive_rate"), ("accuracy_gap", "accuracy")],
-)
-def test_a_gap_is_asked_about_by_its_rate(labelled, name, expected):
-    assert _metric_named(name, labelled) == expected
-
-
-@pytest.mark.parametrize(
     ("name", "sentence"),
     [
         ("equalized_odds", "is of true_positive_rate and false_positive_rate"),
@@ -106,24 +96,6 @@ def test_groups_of_few_labels_are_named_and_settle_nothing(labelled):
         assert not result.settled
 
 
-@pytest.mark.thorough
-def test_no_gap_is_small_before_every_group_has_thirty_labels(monkeypatch):
-    monkeypatch.setattr("fairbench.audits.assessment.with_needed", lambda gaps, *_: gaps)
-    table, label = pool(1500, bias=0.0)
-    begun = session(table)
-    rare = np.flatnonzero(begun.codes == 3)
-    others = np.flatnonzero(begun.codes != 3)
-    for count, small in ((29, False), (30, True)):
-        done = answer(begun, np.concatenate([rare[:count], others]), label)
-        options = replace(done.state.options, epsilon=0.6)
-        gaps = assess(done.audited(), options).gaps
-        mine = [
-            gap for gap in gaps if gap.attribute == "sex x race" and gap.metric == "accuracy_gap"
-        ]
-        assert (mine[0].verdict == SMALL) is small
-        assert list(mine[0].short_of_labels) == ([] if small else ["Female x Black"])
-
-
 def test_intervals_fit_how_labelling_stops(labelled):
     labels = len(labelled.state.labels)
     forever, there = said(labelled), said(asked(labelled, stop=labels))
@@ -134,6 +106,14 @@ def test_intervals_fit_how_labelling_stops(labelled):
     for one, other in zip(forever.groups.itertuples(), there.groups.itertuples(), strict=True):
         assert (one.lower, one.upper) == one.whenever == other.whenever
         assert (other.lower, other.upper) == other.fixed == one.fixed
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("equal_opportunity", "true_positive_rate"), ("accuracy_gap", "accuracy")],
+)
+def test_a_gap_is_asked_about_by_its_rate(labelled, name, expected):
+    assert _metric_named(name, labelled) == expected
 
 
 @pytest.mark.thorough
@@ -150,9 +130,3 @@ def test_the_report_s_own_intervals_fit_it_too(labelled):
     assert (wider > 1.05 * width).all()
     known = both[both["metric"] == "selection_rate"]
     np.testing.assert_array_equal(known["lower"], known["lower_w"])
-
-
-def test_a_measure_of_means_has_one_figure_a_group(labelled):
-    result = measure(asked(labelled, metric="log_loss"))
-    assert result.rows.sum() == 200
-    assert len(result.limits(0.95, anytime_valid=True).value) == 4

@@ -66,14 +66,3 @@ def test_group_intervals_hold_the_population(labels, scores, population):
     # All nine together; their number varies less than were they one.
     assert np.mean(held) > 0.95 - 3 * np.sqrt(0.95 * 0.05 / STUDIES / 3)
     assert not briers or np.sum(briers) >= 49
-
-
-def test_without_a_least_share_they_do_not(population, monkeypatch):
-    """What the least share is for: groups that began well by luck are dropped."""
-    monkeypatch.setattr("fairbench_label.questions.LEAST_SHARE", 0.0)
-    accuracy, _ = population
-    bias = [
-        metrics.query("metric == 'accuracy' and attribute == ''")["value"].iloc[0]
-        for metrics in studied(500, 4, scores=False, strategy="thompson")
-    ] - accuracy["", ""]
-    assert np.mean(bias) > 4 * np.std(bias) / np.sqrt(STUDIES)

@@ -6,7 +6,7 @@ import pytest
 from fairbench.components.papers.black_box.estimation import probability_less
 from fairbench.inference.posterior import Beta
 from fairbench_label.active import DRAWS, BetaArms, ComparisonReward, GroupPosterior, WidestGap
-from fairbench_label.questions import QUESTIONS, question_of
+from fairbench_label.questions import question_of
 from tests.audits.labelling.sessions import label_actively, pool, session
 
 
@@ -62,14 +62,6 @@ def test_one_label_more_changes_one_group_slightly():
     # The same uniforms: every draw moves the same way.
     assert (after[:, 2] > knowledge.draws[:, 2]).all()
     np.testing.assert_allclose(knowledge.draws.mean(axis=0), knowledge.posterior.mean, atol=0.02)
-
-
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_sentences_fit_the_terminal(question):
-    knowledge = known(3, 7, 2, 5)
-    asked = question_of(session(pool(500)[0], question=question))
-    assert len(asked.why(knowledge, 1)) <= 50
-    assert "probability" in asked.now(knowledge) or "±" in asked.now(knowledge)
 
 
 def test_knowledge_is_the_score_s_word_worth_two_labels_and_the_labels():

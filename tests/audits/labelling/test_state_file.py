@@ -2,13 +2,10 @@
 
 import contextlib
 import json
-import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from fairbench.core.errors import UserError
@@ -71,25 +68,6 @@ def test_what_is_written_is_read(file):
     assert content["labels"][0] == {"row": 3, "label": "yes", "time": "2026-01-01T00:00:00+00:00"}
 
 
-def test_a_refused_change_leaves_the_file(file):
-    before = file.path.read_bytes()
-
-    def refuse(state):
-        raise UserError("no")
-
-    with pytest.raises(UserError):
-        file.change(refuse)
-    assert file.path.read_bytes() == before
-    assert file.change(lambda state: state) == file.read()
-
-
-def test_both_files_can_move(file, tmp_path):
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    moved = StateFile(file.path.rename(elsewhere / "audit.json"))
-    assert moved.read().options.path.resolve() == elsewhere / "p.csv"
-
-
 def edited(**changes):
     def edit(content):
         return content | changes
@@ -143,11 +121,6 @@ def test_a_half_file_is_refused(content, file):
         file.read()
 
 
-def test_a_missing_file_says_how_to_start(tmp_path):
-    with pytest.raises(UserError, match="start it with fairbench label next"):
-        StateFile(tmp_path / "none.json").read()
-
-
 def test_two_cannot_begin_one_file(file):
     with pytest.raises(UserError, match="was started by another process"):
         file.create(file.read())
@@ -159,27 +132,3 @@ def test_people_who_label_at_the_same_time_lose_nothing(file, write):
     assert [process.wait(timeout=120) for process in processes] == [0] * 4
     assert set(file.read().labels) == set(range(1, 101))
     assert len(file.read().answers) == 100
-
-
-@pytest.mark.slow
-def test_no_kill_loses_a_label(file, write):
-    """Forty writers in fours, each killed at a random time: all that was said is there."""
-    generator, acknowledged = np.random.default_rng(0), set()
-    for wave in range(10):
-        first = 1 + wave * 1_000_000
-        running = [write(first + i, 4, 200_000) for i in range(4)]
-        for process in running:
-            acknowledged.add(int(process.stdout.readline()))  # it has begun
-        for process in running:
-            time.sleep(generator.uniform(0, 0.1))
-            process.send_signal(signal.SIGKILL)
-        acknowledged |= {int(row) for child in running for row in child.stdout}
-        assert [process.wait(timeout=60) for process in running] == [-signal.SIGKILL] * 4
-        labels = file.read().labels
-        assert acknowledged <= set(labels)
-        # At most one label each was stored and not said so any more.
-        assert len(labels) <= len(acknowledged) + 4 * (wave + 1)
-        assert all(label == str(row % 2) for row, label in labels.items())
-    file.change(lambda state: state.with_answers((Answer(ROWS, "1", ""),)))
-    left = {path.name for path in file.path.parent.iterdir()}
-    assert left == {"audit.json"}

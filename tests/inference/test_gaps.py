@@ -35,7 +35,6 @@ from fairbench.inference.gaps import (
     wider_level,
 )
 from fairbench.inference.rates import (
-    Limits,
     difference_limits,
     probability_ratio_below,
     rate_limits,
@@ -77,60 +76,31 @@ def test_the_range_of_normals_is_the_studentised_range_of_scipy(groups, level):
 
 
 @pytest.mark.parametrize(("sizes", "rates"), POPULATIONS)
-def test_the_largest_gap_is_covered(sizes, rates):
-    gap = largest_gap(GroupLimits.of(counts_of(sizes, rates), sizes))
-    truth = max(rates) - min(rates)
-    assert ((gap.lower <= truth) & (truth <= gap.upper)).mean() > LEAST
-    assert ((gap.lower <= gap.value) & (gap.value <= gap.upper)).all()
-
-
-@pytest.mark.parametrize(("sizes", "rates"), POPULATIONS)
-def test_the_smallest_ratio_is_covered(sizes, rates):
-    result = smallest_ratio(GroupLimits.of(counts_of(sizes, rates), sizes))
-    truth = min(rates) / max(rates)
-    assert ((result.lower <= truth) & (truth <= result.upper)).mean() > LEAST
-    known = ~np.isnan(result.value)
-    assert ((result.lower <= result.value) & (result.value <= result.upper))[known].all()
-
-
-@pytest.mark.parametrize(("sizes", "rates"), POPULATIONS)
-def test_the_larger_of_two_gaps_is_covered(sizes, rates):
-    other = rates[::-1]
-    gap = largest_gap(
-        GroupLimits.of(counts_of(sizes, rates), sizes, rates=2),
-        GroupLimits.of(counts_of(sizes, other, seed=1), sizes, rates=2),
-    )
-    truth = max(rates) - min(rates)
-    assert ((gap.lower <= truth) & (truth <= gap.upper)).mean() > LEAST
+def test_the_largest_gap_the_larger_of_two_and_the_smallest_ratio_are_covered(sizes, rates):
+    """So that a posterior that is always wrong is seldom sure of what is not so."""
+    counts, truth = counts_of(sizes, rates), max(rates) - min(rates)
+    limits, twice = (GroupLimits.of(counts, sizes, rates=number) for number in (1, 2))
+    gap = largest_gap(limits)
+    other = GroupLimits.of(counts_of(sizes, rates[::-1], seed=1), sizes, rates=2)
+    ratio = smallest_ratio(limits)
+    for result, true in (
+        (gap, truth),
+        (largest_gap(twice, other), truth),
+        (ratio, min(rates) / max(rates)),
+    ):
+        assert ((result.lower <= true) & (true <= result.upper)).mean() > LEAST
+        known = ~np.isnan(result.value)
+        assert ((result.lower <= result.value) & (result.value <= result.upper))[known].all()
+    under = probability_below(0.0, gap.lower, gap.upper, truth + 1e-9)
+    over = probability_below(1.0, gap.lower, gap.upper, truth - 1e-9)
+    assert (under < 0.05).mean() < 1 - LEAST
+    assert (over > 0.95).mean() < 0.05
 
 
 def test_among_equal_groups_no_pair_is_named_more_often_than_allowed():
     sizes = [200] * 10
     named = leads(GroupLimits.of(counts_of(sizes, [0.3] * 10), sizes)) > 0
     assert named.any(axis=(-2, -1)).mean() < 0.07
-
-
-def test_more_true_pairs_are_named_than_with_bonferroni():
-    """Newcombe's intervals (Wilson limits) at 1 - 0.05 / pairs, a pair at a time."""
-    sizes, rates = [300] * 8, np.linspace(0.2, 0.4, 8)
-    counts = counts_of(sizes, rates)
-    named = (leads(GroupLimits.of(counts, sizes)) > 0).sum()
-    z = stats.norm.ppf(1 - 0.05 / 28 / 2)
-    p = counts / 300
-    centre, reach = p + z**2 / 600, z * np.sqrt(p * (1 - p) / 300 + z**2 / 4 / 300**2)
-    low, high = ((centre + sign * reach) / (1 + z**2 / 300) for sign in (-1, 1))
-    d = p[:, :, None] - p[:, None]
-    lower = d - np.sqrt((p - low)[:, :, None] ** 2 + (high - p)[:, None] ** 2)
-    assert named >= (lower > 0).sum()
-
-
-def test_two_groups_fold_the_signed_difference():
-    one, other = rate_limits(30, 100), rate_limits(50, 100)
-    signed = difference_limits(one, other)
-    gap = largest_gap(GroupLimits.of([30, 50], [100, 100]))
-    assert gap.value == pytest.approx(0.2)
-    assert gap.lower == pytest.approx(-signed.upper)
-    assert gap.upper == pytest.approx(-signed.lower)
 
 
 def test_two_groups_never_reach_beyond_their_own_signed_difference():
@@ -183,16 +153,6 @@ def test_a_group_of_no_rows_may_have_any_rate():
     assert np.isnan(largest_gap(GroupLimits.of([3], [9]))).all()
 
 
-def test_the_gap_of_all_is_covered_where_the_group_that_differs_may_have_no_rows():
-    draw = np.random.default_rng(4)
-    rates = np.array([0.6, 0.6, 0.6, 0.2])
-    rows = draw.binomial([5000, 500, 50, 5], 0.2, (REPLICATIONS, 4))
-    counts = draw.binomial(rows, rates)
-    gap = largest_gap(GroupLimits.of(counts, rows))
-    assert (rows[:, 3] == 0).mean() > 0.3
-    assert ((gap.lower <= 0.4) & (gap.upper >= 0.4)).mean() > LEAST
-
-
 def test_a_probability_says_nothing_that_the_interval_does_not():
     lower, upper = np.array([0.0, 0.06, 0.0, np.nan]), np.array([0.1, 0.2, 0.04, np.nan])
     none = probability_below(np.zeros(4), lower, upper, 0.05)
@@ -206,44 +166,14 @@ def test_a_probability_says_nothing_that_the_interval_does_not():
     np.testing.assert_allclose(probability_below(1.0, 0, 1, 0.05, level=0.3), 0.5)
 
 
-@pytest.mark.parametrize(("sizes", "rates"), POPULATIONS)
-def test_whatever_the_posterior_it_is_seldom_wrong_where_it_is_sure(sizes, rates):
-    """A posterior that is always wrong, about just more and just less than the true gap."""
-    gap = largest_gap(GroupLimits.of(counts_of(sizes, rates), sizes))
-    truth = max(rates) - min(rates)
-    under = probability_below(0.0, gap.lower, gap.upper, truth + 1e-9)
-    over = probability_below(1.0, gap.lower, gap.upper, truth - 1e-9)
-    assert (under < 0.05).mean() < 1 - LEAST
-    assert (over > 0.95).mean() < 0.05
-
-
-def test_two_groups_need_no_wider_limits_and_two_rates_do():
-    assert simultaneous_level(0.95, 2) == 0.95
-    assert simultaneous_level(0.95, 2, 2) == 0.975
-    assert simultaneous_level(0.95, 10) > simultaneous_level(0.95, 5) > 0.95
-
-
 @pytest.mark.parametrize(("groups", "tabled"), [(3, 3.314), (5, 3.858), (10, 4.474), (20, 5.012)])
 def test_levels_of_all_pairs_are_those_of_the_table_of_the_studentised_range(groups, tabled):
     """Harter (1960), "Tables of range and studentized range": 95 %, infinite freedom."""
     expected = 2 * stats.norm.cdf(tabled / np.sqrt(2)) - 1
     assert simultaneous_level(0.95, groups) == pytest.approx(expected, abs=3e-5)
-
-
-def test_an_unknown_group_leaves_the_others_gap_standing():
-    gap = largest_gap(GroupLimits.of([500, 200], [1000, 1000]))
-    with_one_row = largest_gap(GroupLimits.of([500, 200, 1], [1000, 1000, 1]))
-    assert with_one_row.lower > 0.9 * gap.lower
-
-
-def test_normal_estimates_fold_alike():
-    draw = np.random.default_rng(0)
-    truth, error = np.array([1.0, 1.0, 1.3]), np.array([0.1, 0.2, 0.1])
-    values = truth + error * draw.normal(size=(REPLICATIONS, 3))
-    quantiles = (stats.norm.ppf((1 + level) / 2) for level in (0.95, simultaneous_level(0.95, 3)))
-    limits = (Limits(values, values - q * error, values + q * error) for q in quantiles)
-    gap = largest_gap(GroupLimits(*limits))
-    assert ((gap.lower <= 0.3) & (gap.upper >= 0.3)).mean() > LEAST
+    # Two groups need no wider limits, and two rates do.
+    assert simultaneous_level(0.95, 2) == 0.95
+    assert simultaneous_level(0.95, 2, 2) == 0.975
 
 
 def test_the_surest_gap_of_many_groups_is_the_largest_gap(monkeypatch):
@@ -258,19 +188,12 @@ def test_the_surest_gap_of_many_groups_is_the_largest_gap(monkeypatch):
         assert wide[high, low] == wide.max()
 
 
-@pytest.mark.parametrize(
-    ("function", "arguments"),
-    [
-        (_range_quantile, (0.95, 1)),
-        (_range_quantile, (1.0, 3)),
-        (simultaneous_level, (1.0, 3)),
-        (simultaneous_level, (0.95, 3, 0)),
-        (simultaneous_level, (float("nan"), 3)),
-    ],
-)
-def test_a_level_or_a_number_of_groups_that_cannot_be_is_refused(function, arguments):
-    with pytest.raises(ValueError, match="no (studentised range|level)"):
-        function(*arguments)
+@pytest.mark.parametrize(("level", "groups", "rates"), [(1.0, 3, 1), (np.nan, 3, 1), (0.95, 3, 0)])
+def test_a_level_or_a_number_of_groups_that_cannot_be_is_refused(level, groups, rates):
+    with pytest.raises(ValueError, match="no level"):
+        simultaneous_level(level, groups, rates)
+    with pytest.raises(ValueError, match="no studentised range"):
+        _range_quantile(level, groups * rates or 1)
 
 
 @pytest.mark.parametrize(
@@ -282,16 +205,11 @@ def test_the_gap_of_noise_is_that_of_groups_alike(sizes, rate):
     result = gap_of_noise(rate_limits(rate * sizes, sizes))
     # Limits of few rows are wider than normal ones, by up to a fifteenth here.
     assert result == pytest.approx(np.ptp(drawn, axis=1).mean(), rel=0.07)
-
-
-def test_a_signed_difference_has_no_gap_of_noise():
-    assert np.isnan(gap_of_noise(rate_limits([30, 40], [100, 100])))
+    # A difference of two is signed.
     assert np.isnan(gap_of_noise(rate_limits([30, 40, 0], [100, 100, 0])))
 
 
 # Impact ratios: intervals that hold, and a probability that is as sure as it says.
-
-REPLICATIONS_IMPACT = 4000
 
 
 def to_highest(selected, sizes, highest=None):
@@ -350,7 +268,7 @@ def test_of_two_groups_the_lower_is_compared_as_if_the_higher_had_been_named():
 def test_ratios_to_the_highest_rate_hold_whichever_is_the_highest(sizes, rates):
     generator, truth = np.random.default_rng(len(sizes)), np.array(rates) / max(rates)
     ratios, below, reference = to_highest(
-        generator.binomial(sizes, rates, (REPLICATIONS_IMPACT, len(sizes))), sizes
+        generator.binomial(sizes, rates, (4000, len(sizes))), sizes
     )
     value, lower, upper = ratios
     assert ((lower <= value) & (value <= upper)).all()
@@ -363,20 +281,16 @@ def test_ratios_to_the_highest_rate_hold_whichever_is_the_highest(sizes, rates):
     assert cleared[truth < 0.8].max(initial=0) < 0.065
 
 
-def test_nobody_is_compared_with_a_group_left_out():
+def test_nobody_is_compared_with_a_group_left_out_nor_known_where_nobody_is_selected():
     highest = np.array([True, True, False])
     ratios, below, reference = to_highest([40, 50, 9], np.array([100, 100, 10]), highest)
     assert reference == 1
     assert ratios.value[2] == pytest.approx(0.9 / 0.5)
     assert ratios.upper[2] > 1.8
     assert ratios.upper[:2].max() == 1
-
-
-def test_where_nobody_is_selected_the_ratio_is_not_known():
     ratios, below, reference = to_highest([0, 0], np.array([50, 60]))
     assert np.isnan(ratios.value).all()
-    assert ratios.lower.tolist() == [0, 0]
-    assert ratios.upper.tolist() == [1, 1]
+    assert (ratios.lower.tolist(), ratios.upper.tolist()) == ([0, 0], [1, 1])
     assert below == pytest.approx(0.5)
 
 
@@ -398,35 +312,24 @@ RATES = (accuracy, true_positive_rate, positive_predictive_value)
 
 
 def decided(right, other_right, sizes, generator, *, shared=0.5):
-    """Return labels, both classifiers' decisions and groups; each is right with its probability."""
-    columns = []
-    for group, (one, other, size) in enumerate(zip(right, other_right, sizes, strict=True)):
-        label = generator.integers(0, 2, size)
-        common = np.sqrt(shared) * generator.normal(size=size)
-        decisions = [
-            np.where(
-                common + np.sqrt(1 - shared) * generator.normal(size=size) < ndtri(chance),
-                label,
-                1 - label,
-            )
-            for chance in (one, other)
-        ]
-        columns.append(np.stack([label, *decisions, np.full(size, group)]))
-    return np.concatenate(columns, axis=1)
+    """Return counts of cells of two classifiers, and columns: labels, both decisions, groups."""
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    label, noise = generator.integers(0, 2, len(group)), generator.normal(size=(3, len(group)))
+    score = np.sqrt(shared) * noise[0] + np.sqrt(1 - shared) * noise[1:]
+    is_right = score < ndtri(np.array([right, other_right])[:, group])
+    columns = label, *np.where(is_right, label, 1 - label), group
+    return cells_of(*columns, groups=len(sizes)), columns
 
 
-def counted(rows, groups):
-    return cells_of(*rows, groups=groups)
-
-
-def test_rates_and_differences_are_those_of_the_confusion_counts():
-    rows = decided((0.8, 0.7), (0.75, 0.9), (200, 100), np.random.default_rng(0))
-    label, first, second, group = rows
-    cells = counted(rows, 2)
-    assert cells.shape == (2, CELLS)
+@pytest.mark.parametrize("groups", [2, 3])
+def test_rates_and_differences_are_those_of_the_confusion_counts(groups):
+    right, other_right, sizes = (0.8, 0.7, 0.6), (0.75, 0.9, 0.7), (200, 100, 90)
+    parts = (column[:groups] for column in (right, other_right, sizes))
+    cells, (label, first, second, group) = decided(*parts, np.random.default_rng(0))
+    assert cells.shape == (groups, CELLS)
     for rate in RATES:
         one, other = (
-            rate(binary_confusion(label, decision, group, n_groups=2))
+            rate(binary_confusion(label, decision, group, n_groups=groups))
             for decision in (first, second)
         )
         both = rates_of(cells, rate, level=0.95)
@@ -441,30 +344,21 @@ def test_rates_and_differences_are_those_of_the_confusion_counts():
 def test_what_both_have_in_common_cancels():
     generator = np.random.default_rng(1)
     alike, apart = (
-        gap_change(counted(decided((0.8, 0.6), (0.8, 0.6), (400, 400), generator, shared=s), 2),
-                   accuracy)
+        gap_change(decided((0.8, 0.6), (0.8, 0.6), (400, 400), generator, shared=s)[0], accuracy)
         for s in (0.95, 0.0)
-    )  # fmt: skip
+    )
     assert alike.upper - alike.lower < 0.6 * (apart.upper - apart.lower)
 
 
 @pytest.mark.parametrize(("rate", "reach"), [(accuracy, 0.1), (positive_predictive_value, 0.2)])
 def test_no_two_classifiers_are_taken_to_agree_for_ever(rate, reach):
-    rows = decided((0.8, 0.8), (0.8, 0.8), (30, 30), np.random.default_rng(2))
-    label, first, _, group = rows
+    _, (label, first, _, group) = decided(
+        (0.8,) * 2, (0.8,) * 2, (30, 30), np.random.default_rng(2)
+    )
     change = gap_change(cells_of(label, first, first, group, groups=2), rate)
     assert change.value == 0
     assert change.upper > reach
     assert change.lower < -reach
-
-
-def test_more_groups_never_change_more_than_each_of_them():
-    generator = np.random.default_rng(3)
-    for _ in range(20):
-        cells = counted(decided((0.8, 0.7, 0.6), (0.8, 0.7, 0.6), (90,) * 3, generator), 3)
-        for rate in RATES:
-            change = gap_change(cells, rate)
-            assert change.lower <= change.value <= change.upper
 
 
 @pytest.mark.slow
@@ -473,7 +367,6 @@ def test_more_groups_never_change_more_than_each_of_them():
     [
         ((0.8, 0.8), (0.8, 0.8), (300, 300)),
         ((0.8, 0.6), (0.7, 0.7), (200, 60)),
-        ((0.8, 0.7), (0.8, 0.8), (300, 300)),
         ((0.7, 0.8), (0.8, 0.7), (300, 300)),
         ((0.8, 0.7, 0.6), (0.7, 0.7, 0.7), (300, 300, 300)),
         ((0.8,) * 5, (0.8,) * 5, (100,) * 5),
@@ -485,8 +378,7 @@ def test_intervals_hold_the_change_of_the_largest_gap(right, other, sizes):
     truth = np.ptp(other) - np.ptp(right)
     held = 0
     for _ in range(500):
-        rows = decided(right, other, sizes, generator)
-        change = gap_change(counted(rows, len(sizes)), accuracy)
+        change = gap_change(decided(right, other, sizes, generator)[0], accuracy)
         held += change.lower <= truth <= change.upper
     assert held >= 450
 
@@ -513,9 +405,6 @@ def test_a_difference_is_the_weighted_mean_of_those_within_strata():
     assert rates.ratios().value[1, 0] == pytest.approx(rates.value[1, 0] / rates.value[0, 1])
     assert rates.covered[0, 1] == pytest.approx(150 / 175)
     assert rates.rows.tolist() == [[125, 100], [50, 50]]
-    # The weights of Mantel and Haenszel are others.
-    haenszel = np.array([40 * 30 / 70, 60 * 20 / 80])
-    assert rates.differences().value[1, 0] != pytest.approx(np.average(within, weights=haenszel))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -565,17 +454,6 @@ def test_of_many_rows_the_interval_is_the_normal_one():
     assert (upper - lower) / 2 == pytest.approx(half, rel=0.02)
 
 
-def test_a_reversal_within_strata_is_seen():
-    """Simpson: of everyone the second group's rate is the higher, in both strata the lower."""
-    size = np.array([[900, 100], [100, 900]])
-    hits = size * np.array([[0.3, 0.8], [0.2, 0.7]])
-    raw = hits.sum(axis=1) / size.sum(axis=1)
-    difference = StandardisedRates.of(hits, size).differences()
-    assert raw[1] - raw[0] > 0.25
-    assert difference.value[1, 0] == pytest.approx(-0.1)
-    assert difference.upper[1, 0] < 0
-
-
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("largest", [2, 5, 40])
 def test_no_interval_excludes_its_own_point(seed, largest):
@@ -590,16 +468,6 @@ def test_no_interval_excludes_its_own_point(seed, largest):
         assert (lower[there] <= value[there] + 1e-12).all()
         assert (value[there] <= upper[there] + 1e-12).all()
     assert not np.isnan(gap.lower)
-
-
-def test_the_order_of_strata_and_of_groups_does_not_matter():
-    hits, size = random_counts(3)
-    rates, turn = StandardisedRates.of(hits, size), np.array([2, 0, 3, 1])
-    other = StandardisedRates.of(hits[turn][:, ::-1], size[turn][:, ::-1])
-    for one, two in zip(rates.differences(), other.differences(), strict=True):
-        np.testing.assert_allclose(one[np.ix_(turn, turn)], two, atol=1e-12)
-    upside_down = rates.differences()
-    np.testing.assert_allclose(upside_down.lower, -upside_down.upper.T, atol=1e-12)
 
 
 def test_groups_that_share_no_stratum_are_not_compared():
@@ -663,8 +531,8 @@ def test_ties_share_their_places():
 def test_every_list_has_first_places():
     lists = np.array([0, 1, 0, 1, 0, 1], np.intp)
     score = np.array([1.0, 6, 2, 5, 3, 4])
-    assert top_weights(score, lists, 1).tolist() == [0, 1, 0, 0, 1, 0]
-    assert top_weights(score, lists, 0.1).tolist() == [0, 1, 0, 0, 1, 0]  # one at least
+    for top in (1, 0.1):  # one at least
+        assert top_weights(score, lists, top).tolist() == [0, 1, 0, 0, 1, 0]
     assert top_weights(score, lists, 9).tolist() == [1] * 6
     assert exposure_weights(score, lists)[[1, 4]].tolist() == [1, 1]
 
@@ -692,26 +560,6 @@ def test_a_group_that_is_not_among_the_first_has_an_interval():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("rows", "share", "shift", "top"), [(60, 0.5, 0, 10), (500, 0.2, 0.7, 50)])
-def test_intervals_of_one_list_hold(rows, share, shift, top):
-    """The truth is what many such rankings have on average."""
-    generator, one = np.random.default_rng(rows), np.zeros(rows, np.intp)
-    result, values = [], []
-    for _ in range(300):
-        codes = (generator.random(rows) < share).astype(np.intp)
-        score = generator.normal(size=rows) - shift * codes
-        for weight in (top_weights(score, one, top), exposure_weights(score, one)):
-            shares, _, ratios, _ = weighted_shares(weight, codes, 2)
-            values.append(shares.value[1])
-            result.append([*shares[1:], *ratios[1:]])
-    truth = np.reshape(values, (300, 2)).mean(axis=0)
-    ends = np.reshape(result, (300, 2, 4, 2))[..., 1]
-    for k, at in enumerate((truth, truth / share)):
-        holds = (ends[..., 2 * k] <= at) & (at <= ends[..., 2 * k + 1])
-        assert holds.mean(axis=0).min() > 0.91  # 95 % less three standard errors
-
-
-@pytest.mark.thorough
 def test_intervals_of_many_lists_hold():
     generator, lists = np.random.default_rng(1), np.repeat(np.arange(30), 15).astype(np.intp)
     result, values = [], []
@@ -730,27 +578,20 @@ def test_intervals_of_many_lists_hold():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("rows", [300, 1000])
-def test_a_small_groups_exposure_is_not_surely_unlike_its_rows(rows):
+@pytest.mark.parametrize(
+    ("groups", "rows", "lists", "level", "most"),
+    [(10, 300, 1, 0.9975, 12), (10, 1000, 1, 0.9975, 12)]
+    + [(3, 10 * lists, lists, 0.99, 10) for lists in (2, 3, 4, 6)],
+)
+def test_a_small_group_or_hardly_any_lists_have_no_exposure_surely_unlike_their_rows(
+    groups, rows, lists, level, most
+):
     """Of ten groups alike one had an interval without 1 on half of the pages at 99.75 %."""
-    generator = np.random.default_rng(4)
+    generator, of = np.random.default_rng(4), np.repeat(np.arange(lists), rows // lists)
     missed = 0
     for _ in range(100):
-        codes = generator.integers(0, 10, rows)
-        weight = exposure_weights(generator.random(rows), np.zeros(rows, np.intp))
-        ratios = weighted_shares(weight, codes, 10, level=0.9975)[2]
+        codes = generator.integers(0, groups, rows)
+        weight, drawn = exposure_weights(generator.random(rows), of), of if lists > 1 else None
+        ratios = weighted_shares(weight, codes, groups, lists=drawn, level=level)[2]
         missed += int(((ratios.lower > 1) | (ratios.upper < 1)).any())
-    assert missed < 12
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("lists", [2, 3, 4, 6])
-def test_hardly_any_lists_say_hardly_anything(lists):
-    generator = np.random.default_rng(5)
-    missed = 0
-    for _ in range(150):
-        of, codes = np.repeat(np.arange(lists), 10), generator.integers(0, 3, 10 * lists)
-        weight = exposure_weights(generator.random(10 * lists), of)
-        ratios = weighted_shares(weight, codes, 3, lists=of, level=0.99)[2]
-        missed += int(((ratios.lower > 1) | (ratios.upper < 1)).any())
-    assert missed < 15
+    assert missed < most

@@ -15,7 +15,6 @@ from fairbench.inference.means import (
     tail_index,
 )
 from fairbench.metrics.probability import brier_rows, log_loss_rows
-from fairbench.metrics.regression import ERROR_ROWS
 
 R = 2000
 LOSSES = {
@@ -35,10 +34,22 @@ LOSSES = {
         0.0,
     ),
 }
-SQUARES = {
-    "normal": (lambda draw, s: draw.standard_normal(s) ** 2, 1.0),
-    "exponential": (lambda draw, s: (draw.exponential(size=s) - 1) ** 2, 1.0),
-    "t5": (lambda draw, s: draw.standard_t(5, s) ** 2, 5 / 3),
+ROOTS = {
+    "normal": (lambda draw, s: draw.standard_normal(s), 1.0),
+    "exponential": (lambda draw, s: draw.exponential(size=s) - 1, 1.0),
+    "t5": (lambda draw, s: draw.standard_t(5, s), 5 / 3),
+    "lognormal": (lambda draw, s: draw.lognormal(0, 1.5, s), np.exp(4.5)),
+    "t2.2": (lambda draw, s: draw.standard_t(2.2, s), 11.0),
+    "nine tenths exact, lognormal": (
+        lambda draw, s: draw.lognormal(0, 1, s) * (draw.random(s) < 0.1),
+        0.1 * np.exp(2),
+    ),
+    "contaminated": (
+        lambda draw, s: (
+            draw.standard_normal(s) * draw.choice([1, 10, 20], s, p=[0.975, 0.02, 0.005])
+        ),
+        4.975,
+    ),
 }
 
 
@@ -61,14 +72,17 @@ def test_intervals_of_means_cover_skewed_and_heavy_tailed_losses(name, rows):
     assert covered(limits, truth) > 0.915  # at least 93.5 %, and three standard errors
 
 
-@pytest.mark.parametrize("name", SQUARES)
-def test_intervals_of_root_mean_squares_cover(name):
-    squares, truth = SQUARES[name]
-    values = squares(np.random.default_rng(2), (R, 400))
-    limits = root_limits(Moments.of(values), index_of(values))
+@pytest.mark.parametrize("rows", [400, 1000])
+@pytest.mark.parametrize("name", ROOTS)
+def test_root_mean_squares_cover_where_they_are_printed(name, rows):
+    errors, truth = ROOTS[name]
+    squares = errors(np.random.default_rng(8), (1000, rows)) ** 2
+    limits = root_limits(Moments.of(squares), index_of(squares))
     printed = np.isfinite(limits.lower)
-    assert printed.mean() > 0.9
-    assert covered(limits, np.sqrt(truth)) > 0.92 * printed.mean()
+    assert printed.mean() > 0.9 or name not in ("normal", "exponential", "t5")
+    if printed.sum() >= 80:
+        few = 3 * np.sqrt(0.95 * 0.05 / printed.sum())
+        assert covered(limits, np.sqrt(truth)) / printed.mean() > 0.945 - few
 
 
 def test_of_many_rows_the_interval_is_the_normal_one():
@@ -105,10 +119,14 @@ def test_few_rows_have_no_interval():
     assert np.isnan(root_limits(Moments.of(squares), index_of(squares)).upper).all()
 
 
-def test_losses_that_are_never_negative_have_no_negative_mean():
-    x = np.r_[np.zeros(29), 5.0]
-    limits = loss_limits(Moments.of(x), least=0.0)
-    assert 0 <= limits.lower < x.mean() < limits.upper
+def test_means_that_are_bounded_have_limits_within_the_bounds():
+    moments = Moments.of(np.append(np.ones(39), 0.9))
+    free, bounded = loss_limits(moments), loss_limits(moments, least=0.0, most=1.0)
+    assert free.upper > 1
+    assert bounded.upper == 1
+    assert bounded.lower == free.lower
+    never_negative = loss_limits(Moments.of(np.r_[np.zeros(29), 5.0]), least=0.0)
+    assert 0 <= never_negative.lower < 5 / 30 < never_negative.upper
 
 
 def test_a_constant_loss_is_known():
@@ -224,61 +242,6 @@ def test_what_rows_could_lose_is_that_of_the_ten_that_would_lose_most():
     np.testing.assert_allclose(result.least[0], np.mean(np.linspace(0, 0.225, 10) ** 2))
 
 
-HEAVY = {
-    "lognormal": (lambda draw, s: draw.lognormal(0, 1.5, s), np.exp(4.5)),
-    "t2.2": (lambda draw, s: draw.standard_t(2.2, s), 11.0),
-    "t2.5": (lambda draw, s: draw.standard_t(2.5, s), 5.0),
-    "nine tenths exact, lognormal": (
-        lambda draw, s: draw.lognormal(0, 1, s) * (draw.random(s) < 0.1),
-        0.1 * np.exp(2),
-    ),
-    "most exact": (lambda draw, s: draw.standard_normal(s) * (draw.random(s) < 0.2), 0.2),
-    "contaminated": (
-        lambda draw, s: (
-            draw.standard_normal(s) * draw.choice([1, 10, 20], s, p=[0.975, 0.02, 0.005])
-        ),
-        4.975,
-    ),
-}
-
-
-FAR = {
-    "lognormal(2)": (lambda draw, shape: draw.lognormal(0, 2, shape), np.exp(2)),
-    "Pareto(1.5)": (lambda draw, shape: draw.pareto(1.5, shape), 2.0),
-    "1 % are thirty times as large": (
-        lambda draw, shape: (
-            np.abs(draw.standard_normal(shape)) * np.where(draw.random(shape) < 0.01, 30, 1)
-        ),
-        1.29 * np.sqrt(2 / np.pi),
-    ),
-    "95 % are 0": (
-        lambda draw, shape: np.abs(draw.standard_normal(shape)) * (draw.random(shape) < 0.05),
-        0.05 * np.sqrt(2 / np.pi),
-    ),
-}
-
-
-@pytest.mark.parametrize("rows", [ERROR_ROWS, 1000])
-@pytest.mark.parametrize("name", FAR)
-def test_means_of_sizes_cover_where_a_few_rows_are_far_out(name, rows):
-    sizes, truth = FAR[name]
-    limits = loss_limits(Moments.of(sizes(np.random.default_rng(3), (R, rows))), least=0.0)
-    assert covered(limits, truth) > 0.915  # at least 93 %, and three standard errors
-
-
-@pytest.mark.parametrize("rows", [400, 1000])
-@pytest.mark.parametrize("name", HEAVY)
-def test_root_mean_squares_of_heavy_tails_cover_where_they_are_printed(name, rows):
-    errors, truth = HEAVY[name]
-    squares = errors(np.random.default_rng(8), (1000, rows)) ** 2
-    limits = root_limits(Moments.of(squares), index_of(squares))
-    printed = np.isfinite(limits.lower)
-    if printed.sum() >= 80:
-        held = (limits.lower <= np.sqrt(truth)) & (np.sqrt(truth) <= limits.upper)
-        few = 3 * np.sqrt(0.95 * 0.05 / printed.sum())
-        assert held[printed].mean() > 0.945 - few
-
-
 @pytest.mark.parametrize("rows", [400, 1000])
 def test_a_mean_that_a_few_rows_make_has_no_interval(rows):
     squares = np.random.default_rng(8).lognormal(0, 4, (500, rows))
@@ -317,11 +280,3 @@ def test_moments_of_many_rows_are_joined_from_parts(monkeypatch):
         expected = getattr(whole, name)
         np.testing.assert_allclose(getattr(parts, name), expected, rtol=1e-12, atol=1e-13)
         assert np.isnan(expected[..., 5]).all() == (name != "size")
-
-
-def test_means_that_are_bounded_have_limits_within_the_bounds():
-    moments = Moments.of_groups(np.append(np.ones(39), 0.9)[None], np.zeros(40, np.intp), 1)
-    free, bounded = loss_limits(moments), loss_limits(moments, least=0.0, most=1.0)
-    assert free.upper.item() > 1
-    assert bounded.upper.item() == 1
-    assert bounded.lower.item() == free.lower.item()

@@ -95,19 +95,6 @@ def test_intervals_of_calibration_errors_cover_and_hold_what_is_printed(slope):
             assert ((limits.lower <= value) & (value <= limits.upper)).all()
 
 
-@pytest.mark.parametrize(("base", "rows"), [(0.97, 30), (0.999, 3000), (0.999, 200)])
-@pytest.mark.parametrize("rare", [0.5, 0.97])
-def test_calibration_errors_of_labels_nearly_always_alike_cover(base, rows, rare):
-    """Labels of 1 have one score, those of 0 another, which may not have been seen."""
-    draw, repeats = np.random.default_rng(8), 600
-    ones = draw.binomial(rows, base, repeats)
-    size = np.stack([rows - ones, ones], axis=1).astype(float)
-    score = np.broadcast_to([rare, 0.7], size.shape)
-    limits = calibration_limits(Bins(size, np.stack([0 * ones, ones], axis=1), score))
-    truth = (1 - base) * rare + base * 0.3
-    assert ((limits.lower <= truth) & (truth <= limits.upper)).mean() > 0.93
-
-
 def test_intervals_of_calibrated_scores_are_narrower_than_bin_by_bin():
     bins = calibrated(np.random.default_rng(9), 400, 2000)
     limits = calibration_limits(bins)
@@ -173,35 +160,23 @@ def test_areas_under_risk_coverage_curves_cover(share):
     assert np.mean(inside) > 0.93
 
 
-def clustered_areas(sizes, *, nested, replications=400, seed=0):
-    """Return the areas of clusters whose scores are alike by 0.3, and their true value."""
-    draw = np.random.default_rng(seed)
+def clustered_areas(sizes, *, nested):
+    """Return the areas of clusters whose scores are alike by 0.3."""
+    draw, replications = np.random.default_rng(0), 20
     unit = np.repeat(np.arange(replications * len(sizes)), np.tile(sizes, replications))
     units = replications * len(sizes)
     label = draw.random(units)[unit] if nested else draw.random(len(unit))
     label = (label < 0.4).astype(float)
-    noise = np.sqrt(0.3) * draw.standard_normal(units)[unit]
-    score = label + noise + np.sqrt(0.7) * draw.standard_normal(len(unit))
+    score = label + np.sqrt(0.3) * draw.standard_normal(units)[unit]
+    score += np.sqrt(0.7) * draw.standard_normal(len(unit))
     design = Design.of(len(unit), clusters=unit)
-    result = areas(label, score, unit // len(sizes), replications, design=design)
-    return result, stats.norm.cdf(1 / np.sqrt(2))
-
-
-@pytest.mark.parametrize("nested", [False, True])
-@pytest.mark.parametrize("sizes", [[20] * 20, [80] * 5 + [8] * 15, [60] * 8 + [6] * 24])
-def test_areas_of_few_unequal_clusters_are_covered_where_they_are_printed(sizes, nested):
-    result, truth = clustered_areas(sizes, nested=nested)
-    limits = area_limits(result)
-    printed = ~np.isnan(limits.lower)
-    covered = ((limits.lower <= truth) & (truth <= limits.upper))[printed]
-    assert nested or printed.mean() > 0.9
-    assert covered.mean() > 0.93 - 3.3 * np.sqrt(0.93 * 0.07 / max(printed.sum(), 1))
+    return areas(label, score, unit // len(sizes), replications, design=design)
 
 
 def test_clusters_of_equal_size_leave_their_number_less_one_and_unequal_ones_fewer():
-    equal, _ = clustered_areas([20] * 20, nested=False, replications=20)
-    unequal, _ = clustered_areas([80] * 5 + [8] * 15, nested=False, replications=20)
-    one_label_each, _ = clustered_areas([20] * 20, nested=True, replications=20)
+    equal = clustered_areas([20] * 20, nested=False)
+    unequal = clustered_areas([80] * 5 + [8] * 15, nested=False)
+    one_label_each = clustered_areas([20] * 20, nested=True)
     kish = (5 * 80 + 15 * 8) ** 2 / (5 * 80**2 + 15 * 8**2)
     assert equal.units == pytest.approx(20)
     assert unequal.units == pytest.approx(kish)

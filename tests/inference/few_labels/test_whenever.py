@@ -5,9 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.coverage.labels import FAMILIES_ALONG as FAMILIES
-from benchmarks.coverage.labels import pool_of
-from benchmarks.coverage.simulate import count
 from fairbench.evaluation.groups import LabelledIntervals
 from fairbench.inference.survey import LabelledRows
 from fairbench.metrics.registry import (
@@ -17,42 +14,6 @@ from fairbench.metrics.registry import (
     metrics_of,
     true_positive_rate,
 )
-
-RUNS = 300
-
-
-def missed(run, construction):
-    """Return the share of runs in which some look missed, by metric."""
-    (family,) = FAMILIES
-    draw = np.random.default_rng(11)
-    sample = family.draw(run, RUNS, draw)
-    chosen = {candidate.name: candidate for candidate in family.constructions}[construction]
-    result = chosen.intervals(sample.data, draw)
-    cells = [count(("", name, "", ""), sample.truth[name], ends) for name, ends in result.items()]
-    return {cell.metric: 1 - cell.coverage for cell in cells}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "run",
-    [
-        pool_of("one in twenty extreme, one side", "inverted"),
-        pytest.param(pool_of("Beta(1, 5) and Beta(5, 1)", "inverted"), marks=pytest.mark.slow),
-    ],
-    ids=lambda run: run.name,
-)
-def test_one_run_in_twenty_misses_at_most(run):
-    """Of 300 runs, a share of 5 % is over 8.5 % by chance in one of 300 simulations.
-
-    The short battery of coverage has another kind of scores, the full one all of them.
-
-    Before scores' help was measured against the spread of all scores, 40 % missed for accuracy of
-    extreme scores; before errors that go together were joined, 10 to 20 % for balanced accuracy;
-    before distances of few rows were added, 7 to 10 % for differences of unlike groups.
-    """
-    shares = missed(run, "ours")
-    assert max(shares.values()) < 0.085, shares
-    assert np.mean(list(shares.values())) < 0.05
 
 
 def sparse(groups, rows, seed=0):

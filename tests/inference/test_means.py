@@ -184,44 +184,6 @@ def test_likelihoods_of_heavy_tailed_errors_are_covered(freedom, rows):
     assert np.isnan(heavy_limits(Moments.of(few), index_of(few)).lower).all()
 
 
-def hard(error):
-    """Draw labels and hard scores, of which a share is wrong."""
-
-    def sample(draw, shape):
-        label = draw.random(shape) < 0.5
-        return label * 1.0, (label ^ (draw.random(shape) < error)) * 1.0
-
-    return sample
-
-
-def votes(draw, shape):
-    """Draw labels and the shares of 20 trees that vote for 1."""
-    chance = stats.beta(0.5, 7 / 6).rvs(shape, random_state=draw)
-    label = (draw.random(shape) < 0.02 + 0.96 * chance) * 1.0
-    return label, draw.binomial(20, chance) / 20
-
-
-def rounded(draw, shape):
-    """Draw labels and scores that are rounded to tenths."""
-    chance = 1 / (1 + np.exp(0.85 - 1.2 * draw.standard_normal(shape)))
-    return (draw.random(shape) < chance) * 1.0, chance.round(1)
-
-
-@pytest.mark.parametrize(
-    ("sample", "rows"),
-    [(hard(0.005), 50), (hard(0.005), 150), (votes, 100), (votes, 300), (rounded, 300)],
-)
-@pytest.mark.parametrize("losses", [brier_rows, log_loss_rows])
-def test_mean_losses_of_scores_that_reach_0_or_1_cover(sample, rows, losses):
-    draw = np.random.default_rng(7)
-    truth = losses(*sample(draw, 1_000_000)).mean()
-    limits = outcome_limits(of_labels(*sample(draw, (500, rows)), losses), least=0.0)
-    printed = np.isfinite(limits.lower)
-    assert printed.mean() > 0.95
-    inside = (limits.lower <= truth) & (truth <= limits.upper)
-    assert inside[printed].mean() > 0.93
-
-
 def test_perfect_hard_scores_may_be_wrong_and_wrong_ones_right():
     label = np.repeat([[0.0, 1.0]], 20, axis=1)
     limits = outcome_limits(of_labels(label, label, brier_rows), least=0.0)

@@ -11,7 +11,6 @@ from scipy import integrate, stats
 from fairbench.metrics.regression import (
     crps_normal_rows,
     distribution_parity,
-    kolmogorov_smirnov,
     normal_nll_rows,
     normal_quantile,
     r2_score,
@@ -19,29 +18,24 @@ from fairbench.metrics.regression import (
 )
 
 
-def test_r2_is_nan_where_the_target_is_constant():
-    assert np.isnan(r2_score([2.0, 2.0], [1.0, 3.0]))
-    assert np.isnan(r2_score([2.0], [2.0]))
+@pytest.mark.parametrize(
+    "value",
+    [
+        r2_score([2.0, 2.0], [1.0, 3.0]),
+        r2_score([2.0], [2.0]),
+        *normal_nll_rows([1, 1], [1, 1], [0, -1]),
+        *crps_normal_rows([1] * 3, [1] * 3, [0, -1, np.nan]),
+        distribution_parity([[1.0, 2.0]]),
+        distribution_parity([[1.0, 2.0], []]),
+        uncertainty_aware_parity([[1.0]], [[1.0]]),
+        uncertainty_aware_parity([[1.0], []], [[1.0], []]),
+    ],
+)
+def test_a_constant_target_no_sd_or_less_than_two_groups_have_no_value(value):
+    assert np.isnan(value)
 
 
-def test_normal_nll_is_nan_only_where_the_sd_is_not_positive():
-    losses = normal_nll_rows([1, 1, 1], [1, 1, 1], [0, -1, 1])
-    np.testing.assert_allclose(losses, [np.nan, np.nan, np.log(2 * np.pi) / 2])
-
-
-def test_kolmogorov_smirnov_of_equal_disjoint_and_empty_samples():
-    assert kolmogorov_smirnov([1, 2, 2], [2, 1, 2]) == 0
-    assert kolmogorov_smirnov([1, 2], [3, 4]) == 1
-    assert np.isnan(kolmogorov_smirnov([], [1]))
-    assert np.isnan(kolmogorov_smirnov([1], []))
-
-
-def test_distribution_parity_needs_two_groups_with_rows():
-    assert np.isnan(distribution_parity([[1.0, 2.0]]))
-    assert np.isnan(distribution_parity([[1.0, 2.0], []]))
-
-
-# The continuous ranked probability score and intervals of normals: integrals, simulation.
+# The continuous ranked probability score and intervals of normals: integrals.
 
 CASES = [(0.0, 0.0, 1.0), (1.3, 0.2, 0.5), (-4.0, 1.0, 0.3), (2.0, 2.5, 7.0), (1e3, 998.0, 4.0)]
 
@@ -55,31 +49,10 @@ def test_crps_is_the_integral_of_the_squared_distance_of_the_distributions(y, me
     assert result == pytest.approx(below + above, rel=1e-6)
 
 
-def test_crps_of_the_mean_itself_and_limits_of_the_sd():
-    (centre,) = crps_normal_rows([3.0], [3.0], [2.0])
-    assert centre == pytest.approx(2 * (np.sqrt(2) - 1) / np.sqrt(np.pi))
-    # A normal of no width is a point: the absolute error.
-    assert crps_normal_rows([3.0], [1.0], [1e-9])[0] == pytest.approx(2, rel=1e-6)
-
-
-def test_crps_is_nan_only_where_the_sd_is_not_positive():
-    scores = crps_normal_rows([1] * 4, [1] * 4, [0, -1, np.nan, 1])
-    assert list(np.isnan(scores)) == [True, True, True, False]
-
-
 @pytest.mark.parametrize("level", [0.01, 0.5, 0.8, 0.9, 0.95, 0.999])
 def test_normal_quantile_holds_its_level(level):
     reach = normal_quantile(level)
     assert stats.norm.cdf(reach) - stats.norm.cdf(-reach) == pytest.approx(level, rel=1e-10)
-
-
-@pytest.mark.parametrize("level", [0.5, 0.8, 0.95])
-def test_true_intervals_cover_as_often_as_they_say(level):
-    draw, n = np.random.default_rng(3), 100_000
-    mean, sd = draw.normal(0, 5, n), draw.uniform(0.1, 4, n)
-    y = draw.normal(mean, sd)
-    covered = np.abs(y - mean) <= normal_quantile(level) * sd
-    assert abs(covered.mean() - level) < 5 * np.sqrt(level * (1 - level) / n)
 
 
 # Parity of normal mixtures, against closed forms and distribution functions on a dense grid.
@@ -161,21 +134,6 @@ def test_a_step_is_seen_from_its_left():
     assert result == pytest.approx(stats.norm.cdf(0.5), abs=1e-9)
 
 
-def test_large_sds_make_anything_look_fair():
-    means, sds = groups(0, scale=1, shifts=(0, 10))
-    assert distribution_parity(means) == 1
-    inflated = [
-        uncertainty_aware_parity(means, [k * np.ones_like(s) for s in sds]) for k in (1, 10, 1e4)
-    ]
-    assert inflated == sorted(inflated, reverse=True)
-    assert inflated[-1] < TOLERANCE
-
-
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -1e-3])
 def test_what_is_no_distribution_has_no_parity(bad):
     assert np.isnan(uncertainty_aware_parity([[0.0, 1.0], [2.0]], [[1.0, bad], [1.0]]))
-
-
-def test_it_needs_two_groups_with_rows():
-    assert np.isnan(uncertainty_aware_parity([[1.0]], [[1.0]]))
-    assert np.isnan(uncertainty_aware_parity([[1.0], []], [[1.0], []]))

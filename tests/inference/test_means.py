@@ -18,13 +18,10 @@ from fairbench.metrics.probability import brier_rows, log_loss_rows
 
 R = 2000
 LOSSES = {
-    "half normal": (lambda draw, s: np.abs(draw.standard_normal(s)), np.sqrt(2 / np.pi)),
     "exponential": (lambda draw, s: draw.exponential(size=s), 1.0),
-    "of exponential errors": (lambda draw, s: np.abs(draw.exponential(size=s) - 1), 2 / np.e),
     "lognormal": (lambda draw, s: draw.lognormal(size=s), np.exp(0.5)),
     "absolute t3": (lambda draw, s: np.abs(draw.standard_t(3, s)), 2 * np.sqrt(3) / np.pi),
     "t3": (lambda draw, s: draw.standard_t(3, s), 0.0),
-    "left-skewed": (lambda draw, s: -draw.exponential(size=s), -1.0),
     "one in a hundred thirty times as large": (
         lambda draw, s: draw.standard_normal(s) * draw.choice([1, 30], s, p=[0.99, 0.01]),
         0.0,

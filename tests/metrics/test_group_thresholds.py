@@ -7,17 +7,10 @@ from scipy.spatial import ConvexHull
 from sklearn.metrics import roc_curve
 
 from fairbench.evaluation.abstention import CONSTRAINTS
+from fairbench.metrics import registry
 from fairbench.metrics.group import RocHull, expected_counts, least_error
-from fairbench.metrics.registry import (
-    BINARY,
-    binary_confusion,
-    error_rate,
-    metrics_of,
-    selection_rate,
-    total,
-)
 
-GAPS = metrics_of(BINARY, "widest")
+GAPS = registry.metrics_of(registry.BINARY, "widest")
 
 RELAXATIONS = (0, 0.01, 0.05, 0.1, 0.3, 1)
 
@@ -41,7 +34,7 @@ def solved(hulls, rates, relaxations):
 
 
 def errors(counts):
-    return error_rate(total(counts))[..., 0]
+    return registry.error_rate(registry.total(counts))[..., 0]
 
 
 def test_the_hull_is_that_of_the_roc_curve():
@@ -55,7 +48,7 @@ def test_the_hull_is_that_of_the_roc_curve():
     expected = vertices[(vertices != [1, 0]).any(axis=1)]
     np.testing.assert_allclose(np.unique(result, axis=0), np.unique(expected, axis=0))
     for threshold, counts in zip(hull.thresholds, hull.counts, strict=True):
-        direct = binary_confusion(target, score > threshold, 0 * target, n_groups=1)[0]
+        direct = registry.binary_confusion(target, score > threshold, 0 * target, n_groups=1)[0]
         np.testing.assert_array_equal(counts, direct)
 
 
@@ -98,7 +91,9 @@ def test_other_rows_are_counted_at_the_same_thresholds():
     others = simulated(n=200, decimals=1)  # some at a threshold
     for g, hull in enumerate(hulls_of(target, score, group)):
         y, s = (column[others[2] == g] for column in others[:2])
-        direct = [binary_confusion(y, s > t, 0 * y, n_groups=1)[0] for t in hull.thresholds]
+        direct = [
+            registry.binary_confusion(y, s > t, 0 * y, n_groups=1)[0] for t in hull.thresholds
+        ]
         np.testing.assert_array_equal(hull.counts_of(y, s), direct)
         own = target[group == g], score[group == g]
         np.testing.assert_array_equal(hull.counts_of(*own), hull.counts)
@@ -107,7 +102,7 @@ def test_other_rows_are_counted_at_the_same_thresholds():
 def test_of_equal_errors_the_threshold_nearest_to_a_half_is_taken():
     target, score = np.array([0.0, 1, 0, 1]), np.array([0.1, 0.3, 0.4, 0.9])
     hulls = hulls_of(target, score, np.zeros(4, int))
-    (weights,) = least_error([hulls], (selection_rate,), [1])
+    (weights,) = least_error([hulls], (registry.selection_rate,), [1])
     np.testing.assert_allclose(hulls[0].thresholds, [-np.inf, 0.2, 0.65, np.inf])
     np.testing.assert_allclose(weights[0], [[0, 0, 1, 0]])
 
@@ -177,10 +172,10 @@ def test_thresholds_that_are_as_good_are_told_apart_by_the_constraint_alone():
     """Under 0.2 and under 0.8 the same rows are wrong, and both are as far from a half."""
     hull = RocHull.of(np.array([0.0, 1, 0, 1]), np.array([0.1, 0.3, 0.7, 0.9]))
     np.testing.assert_allclose(hull.thresholds, [-np.inf, 0.2, 0.8, np.inf])
-    assert errors(solved([hull], (selection_rate,), [1]))[0] == pytest.approx(0.25)
+    assert errors(solved([hull], (registry.selection_rate,), [1]))[0] == pytest.approx(0.25)
     # Both groups are perfect at a half, of rates 1/4 and 3/4: anything between costs 1.6 rows.
     few, many = np.array([0.0, 0, 0, 1]), np.array([0.0, 1, 1, 1])
     hulls = [RocHull.of(y, np.where(y, 0.9, 0.1)) for y in (few, many)]
-    counts = solved(hulls, (selection_rate,), [0.1, 0.1])
-    np.testing.assert_allclose(selection_rate(counts), [[0.65, 0.75]] * 2)
+    counts = solved(hulls, (registry.selection_rate,), [0.1, 0.1])
+    np.testing.assert_allclose(registry.selection_rate(counts), [[0.65, 0.75]] * 2)
     np.testing.assert_allclose(errors(counts), 1.6 / 8)

@@ -203,21 +203,16 @@ def as_options(options):
     return {"group": (options["groups"],), **rest}
 
 
-def takes(way, kind, *, weighted):
-    """Return whether a door is for a kind of table."""
-    if way == "run":
-        return kind not in ("some labels", "decisions")
-    if way == "mlflow":
-        return kind not in ("some labels", "decisions", "classes")
-    if way == "evaluate":
-        return kind not in ("some labels", "decisions")
-    if way == "gate":
-        return kind in ("scores", "decisions")
-    if way == "label":
-        return kind in ("scores", "some labels") and not weighted
-    if way == "watch":
-        return kind in ("scores", "some labels", "decisions") and not weighted
-    return True
+SCORED = ("scores", "some labels")
+OF_KINDS = {
+    "run": ("scores", "classes", "numbers"),
+    "mlflow": ("scores", "numbers"),
+    "evaluate": ("scores", "classes", "numbers"),
+    "gate": ("scores", "decisions"),
+    "label": SCORED,
+    "watch": (*SCORED, "decisions"),
+    "audit": KINDS,
+}
 
 
 OF_FILES = ("run", "label", "watch")
@@ -336,8 +331,8 @@ def taken_away(people: People) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def ways(people: People) -> list[str]:
-    weighted = "weight" in people.options
-    return [way for way in DOORS if takes(way, people.kind, weighted=weighted)]
+    unweighted = ("label", "watch") if "weight" in people.options else ()
+    return [way for way in DOORS if people.kind in OF_KINDS[way] and way not in unweighted]
 
 
 def through(way, frame, options, folder, form="csv", **keys):

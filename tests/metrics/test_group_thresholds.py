@@ -158,16 +158,6 @@ def test_no_thresholds_of_random_groups_are_better_than_the_programmes(metric):
             assert all(w[e].min() >= 0 and w[e].sum() == pytest.approx(1) for w in weights)
 
 
-def test_samples_are_solved_one_by_one_or_together():
-    """Though several programmes are one to the solver."""
-    samples = [hulls_of(*simulated(n=n, groups=2)) for n in (80, 200, 500)]
-    rates = GAPS["equalized_odds"].rates
-    for hulls, together in zip(samples, least_error(samples, rates, RELAXATIONS), strict=True):
-        (alone,) = least_error([hulls], rates, RELAXATIONS)
-        for ours, other in zip(together, alone, strict=True):
-            np.testing.assert_allclose(ours, other, rtol=0, atol=1e-12)
-
-
 def test_thresholds_that_are_as_good_are_told_apart_by_the_constraint_alone():
     """Under 0.2 and under 0.8 the same rows are wrong, and both are as far from a half."""
     hull = RocHull.of(np.array([0.0, 1, 0, 1]), np.array([0.1, 0.3, 0.7, 0.9]))

@@ -48,15 +48,6 @@ def test_the_bootstrap_is_fairlearns_resample_by_resample():
     np.testing.assert_allclose(ends, np.stack(frame.by_group_ci), atol=1e-12)
 
 
-def test_resampled_counts_have_the_bootstraps_distribution():
-    counts = made.Counts(np.array([[20, 15]]), np.array([60, 40]))
-    lower, upper = made.bootstrap(made.gap_of)(counts, np.random.default_rng(0))
-    draw = np.random.default_rng(1)
-    hits = np.stack([draw.binomial(n, p, 50_000) / n for n, p in ((60, 1 / 3), (40, 3 / 8))])
-    gap = np.abs(hits[0] - hits[1])
-    assert (lower.item(), upper.item()) == pytest.approx(np.quantile(gap, QUANTILES), abs=0.03)
-
-
 def test_wilson_limits_are_scipys():
     counts = made.Counts(np.array([[0, 3, 20]]), np.array([20, 50, 20]))
     lower, upper = made.wilson_limits(counts)[1:]

@@ -1,7 +1,6 @@
 """The page of coverage: its first tables are made of the sections, which are kept until anew."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,11 +9,9 @@ from benchmarks import rank
 from benchmarks.coverage.families import FAMILIES
 from benchmarks.coverage.page import (
     PROMISES,
-    RANKINGS,
     STATEMENTS,
     head,
     lowest_line,
-    overview,
     page,
     sections,
     sections_of,
@@ -22,7 +19,7 @@ from benchmarks.coverage.page import (
     write_sections,
 )
 from benchmarks.coverage.simulate import Cell
-from benchmarks.rank import Population, Tally, calibration
+from benchmarks.rank import Tally, calibration
 from fairbench.core.errors import UserError
 from fairbench.core.fingerprint import ROOT
 
@@ -55,16 +52,6 @@ def test_the_first_table_has_the_figures_of_the_cells():
     assert (last["measured"], last["lowest"], last["where"]) == (
         "95.0 % on average; no row failed", "95.0 %", "accuracy"
     )  # fmt: skip
-
-
-def test_the_overview_names_others_that_never_failed():
-    one, other, difference = tables_of(overview(sections(CELLS)))[0]
-    assert (one["interval of"], one["settings"], one["ours: failed"]) == ("Rates: one", "2", "0")
-    assert other["interval of"] == "Rates: other" and difference["ours: failed"] == "100.0 %"
-    assert one["others that never failed (width relative to ours)"] == "none"
-    kept = [replace(cell, below=0, above=0) for cell in CELLS]
-    row = tables_of(overview(sections(kept)))[0][0]
-    assert row["others that never failed (width relative to ours)"] == "Wald (0.50)"
 
 
 def test_settings_are_named_only_where_coverage_is_printed_as_under_the_level():
@@ -112,26 +99,6 @@ def test_the_page_is_what_its_sections_make_of_it():
     """Nobody has changed a number of the first tables by hand, nor left one behind."""
     text = (DOCS / "coverage.md").read_text()
     assert page(sections_of(text), (DOCS / STATEMENTS).read_text()) == text
-
-
-@pytest.mark.thorough
-def test_rankings_stand_in_the_first_table(tmp_path):
-    random = np.random.default_rng(0)
-    tallies = []
-    for methods in (2, 3):
-        population = Population(methods, 12, truth="near")
-        tally = Tally()
-        for _ in range(3):
-            tally.add(population, random)
-        tallies.append((population, tally))
-    path = Path(tmp_path / "coverage.md")
-    write_sections(path, {RANKINGS: rank.section(tallies)})
-    at_once, near = tables_of(path.read_text())[0]
-    held = sum(tally.page for _, tally in tallies)
-    assert at_once["simulated in"] == "2 settings, 6 benchmarks"
-    assert at_once["measured"] == f"{100 * held / 6:.1f} % of benchmarks; no setting failed"
-    assert " ranges of probabilities; plans in " in near["measured"]
-    assert "standard error" in near["lowest"]
 
 
 def test_calibration_has_standard_errors_of_benchmarks():

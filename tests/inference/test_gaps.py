@@ -8,34 +8,8 @@ from scipy import stats
 from scipy.special import ndtri
 
 from fairbench.inference import gaps
-from fairbench.inference.gaps import (
-    CELLS,
-    GroupLimits,
-    StandardisedRates,
-    _range_quantile,
-    cells_of,
-    difference,
-    exposure_weights,
-    gap_change,
-    gap_of_noise,
-    largest_difference,
-    largest_gap,
-    leads,
-    pairs,
-    probability_below,
-    rates_of,
-    ratios_to_group,
-    ratios_to_highest,
-    simultaneous_level,
-    smallest_ratio,
-    smallest_standardised_ratio,
-    surest_gap,
-    top_weights,
-    weighted_shares,
-    wider_level,
-)
+from fairbench.inference.gaps import pairs
 from fairbench.inference.rates import (
-    Limits,
     difference_limits,
     probability_ratio_below,
     rate_limits,
@@ -73,64 +47,35 @@ def counts_of(sizes, rates, seed=0):
 @pytest.mark.parametrize("groups", [3, 10, 200])
 def test_the_range_of_normals_is_the_studentised_range_of_scipy(groups, level):
     expected = stats.studentized_range.ppf(level, groups, np.inf)
-    assert _range_quantile(level, groups) == pytest.approx(expected, rel=1e-12)
+    assert gaps._range_quantile(level, groups) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(("sizes", "rates"), POPULATIONS)
-def test_the_largest_gap_is_covered(sizes, rates):
-    gap = largest_gap(GroupLimits.of(counts_of(sizes, rates), sizes))
-    truth = max(rates) - min(rates)
-    assert ((gap.lower <= truth) & (truth <= gap.upper)).mean() > LEAST
-    assert ((gap.lower <= gap.value) & (gap.value <= gap.upper)).all()
-
-
-@pytest.mark.parametrize(("sizes", "rates"), POPULATIONS)
-def test_the_smallest_ratio_is_covered(sizes, rates):
-    result = smallest_ratio(GroupLimits.of(counts_of(sizes, rates), sizes))
-    truth = min(rates) / max(rates)
-    assert ((result.lower <= truth) & (truth <= result.upper)).mean() > LEAST
-    known = ~np.isnan(result.value)
-    assert ((result.lower <= result.value) & (result.value <= result.upper))[known].all()
-
-
-@pytest.mark.parametrize(("sizes", "rates"), POPULATIONS)
-def test_the_larger_of_two_gaps_is_covered(sizes, rates):
-    other = rates[::-1]
-    gap = largest_gap(
-        GroupLimits.of(counts_of(sizes, rates), sizes, rates=2),
-        GroupLimits.of(counts_of(sizes, other, seed=1), sizes, rates=2),
-    )
-    truth = max(rates) - min(rates)
-    assert ((gap.lower <= truth) & (truth <= gap.upper)).mean() > LEAST
+def test_the_largest_gap_the_larger_of_two_and_the_smallest_ratio_are_covered(sizes, rates):
+    """So that a posterior that is always wrong is seldom sure of what is not so."""
+    counts, truth = counts_of(sizes, rates), max(rates) - min(rates)
+    limits, twice = (gaps.GroupLimits.of(counts, sizes, rates=number) for number in (1, 2))
+    gap = gaps.largest_gap(limits)
+    other = gaps.GroupLimits.of(counts_of(sizes, rates[::-1], seed=1), sizes, rates=2)
+    ratio = gaps.smallest_ratio(limits)
+    for result, true in (
+        (gap, truth),
+        (gaps.largest_gap(twice, other), truth),
+        (ratio, min(rates) / max(rates)),
+    ):
+        assert ((result.lower <= true) & (true <= result.upper)).mean() > LEAST
+        known = ~np.isnan(result.value)
+        assert ((result.lower <= result.value) & (result.value <= result.upper))[known].all()
+    under = gaps.probability_below(0.0, gap.lower, gap.upper, truth + 1e-9)
+    over = gaps.probability_below(1.0, gap.lower, gap.upper, truth - 1e-9)
+    assert (under < 0.05).mean() < 1 - LEAST
+    assert (over > 0.95).mean() < 0.05
 
 
 def test_among_equal_groups_no_pair_is_named_more_often_than_allowed():
     sizes = [200] * 10
-    named = leads(GroupLimits.of(counts_of(sizes, [0.3] * 10), sizes)) > 0
+    named = gaps.leads(gaps.GroupLimits.of(counts_of(sizes, [0.3] * 10), sizes)) > 0
     assert named.any(axis=(-2, -1)).mean() < 0.07
-
-
-def test_more_true_pairs_are_named_than_with_bonferroni():
-    """Newcombe's intervals (Wilson limits) at 1 - 0.05 / pairs, a pair at a time."""
-    sizes, rates = [300] * 8, np.linspace(0.2, 0.4, 8)
-    counts = counts_of(sizes, rates)
-    named = (leads(GroupLimits.of(counts, sizes)) > 0).sum()
-    z = stats.norm.ppf(1 - 0.05 / 28 / 2)
-    p = counts / 300
-    centre, reach = p + z**2 / 600, z * np.sqrt(p * (1 - p) / 300 + z**2 / 4 / 300**2)
-    low, high = ((centre + sign * reach) / (1 + z**2 / 300) for sign in (-1, 1))
-    d = p[:, :, None] - p[:, None]
-    lower = d - np.sqrt((p - low)[:, :, None] ** 2 + (high - p)[:, None] ** 2)
-    assert named >= (lower > 0).sum()
-
-
-def test_two_groups_fold_the_signed_difference():
-    one, other = rate_limits(30, 100), rate_limits(50, 100)
-    signed = difference_limits(one, other)
-    gap = largest_gap(GroupLimits.of([30, 50], [100, 100]))
-    assert gap.value == pytest.approx(0.2)
-    assert gap.lower == pytest.approx(-signed.upper)
-    assert gap.upper == pytest.approx(-signed.lower)
 
 
 def test_two_groups_never_reach_beyond_their_own_signed_difference():
@@ -139,7 +84,7 @@ def test_two_groups_never_reach_beyond_their_own_signed_difference():
     counts = draw.binomial(sizes, draw.uniform(0, 1, (500, 2)))
     limits = rate_limits(counts, sizes)
     signed = difference_limits(limits.take(0), limits.take(1))
-    gap = largest_gap(GroupLimits.of(counts, sizes))
+    gap = gaps.largest_gap(gaps.GroupLimits.of(counts, sizes))
     furthest = np.maximum(np.abs(signed.lower), np.abs(signed.upper))
     np.testing.assert_array_equal(gap.upper, furthest)
     np.testing.assert_array_equal(gap.lower, np.maximum(0, np.maximum(signed.lower, -signed.upper)))
@@ -147,7 +92,7 @@ def test_two_groups_never_reach_beyond_their_own_signed_difference():
 
 def test_a_tiny_group_is_not_compared_with_itself():
     """Of rates 0.5 and 0.5, the tiny group's own two ends are 1.4 times as far apart."""
-    gap = largest_gap(GroupLimits.of([2, 500, 510], [4, 1000, 1000]))
+    gap = gaps.largest_gap(gaps.GroupLimits.of([2, 500, 510], [4, 1000, 1000]))
     tiny = rate_limits(2, 4)
     assert gap.upper < 0.8 * np.sqrt(2) * (tiny.upper - tiny.value)
 
@@ -156,94 +101,54 @@ def test_a_tiny_group_is_not_compared_with_itself():
 def test_some_of_the_groups_are_compared_as_if_there_were_no_others(left_out):
     sizes, counts = np.array([40, 30, 50, 5]), np.array([[10, 20, 30, 4], [1, 2, 49, 0]])
     some = np.arange(4) != left_out
-    limits = GroupLimits.of(counts, sizes)
+    limits = gaps.GroupLimits.of(counts, sizes)
     single, together = limits.pointwise.take(some), limits.simultaneous.take(some)
-    expected = largest_gap(GroupLimits(single, together))
+    expected = gaps.largest_gap(gaps.GroupLimits(single, together))
     masked = limits.only(np.tile(some, (2, 1)))
-    np.testing.assert_array_equal(np.array(largest_gap(masked)), np.array(expected))
-    named = leads(masked) > 0
+    np.testing.assert_array_equal(np.array(gaps.largest_gap(masked)), np.array(expected))
+    named = gaps.leads(masked) > 0
     assert not named[:, left_out].any()
     np.testing.assert_array_equal(
-        named[:, some][..., some], leads(GroupLimits(single, together)) > 0
+        named[:, some][..., some], gaps.leads(gaps.GroupLimits(single, together)) > 0
     )
 
 
 def test_a_group_of_no_rows_may_have_any_rate():
     counts, sizes = np.array([300, 320, 0]), np.array([1000, 1000, 0])
-    seen = largest_gap(GroupLimits.of(counts[:2], sizes[:2]))
+    seen = gaps.largest_gap(gaps.GroupLimits.of(counts[:2], sizes[:2]))
     single = rate_limits(counts[:2], sizes[:2])
     for limits in (
-        GroupLimits.of(counts, sizes),
-        GroupLimits.of([300, 320, 5], [1000, 1000, 9]).only(sizes > 0, unseen=sizes == 0),
+        gaps.GroupLimits.of(counts, sizes),
+        gaps.GroupLimits.of([300, 320, 5], [1000, 1000, 9]).only(sizes > 0, unseen=sizes == 0),
     ):
-        gap = largest_gap(limits)
+        gap = gaps.largest_gap(limits)
         assert gap.value == seen.value
         assert gap.lower == 0
         assert gap.upper == max(single.upper.max(), 1 - single.lower.min())
-    assert np.isnan(largest_gap(GroupLimits.of([3], [9]))).all()
-
-
-def test_the_gap_of_all_is_covered_where_the_group_that_differs_may_have_no_rows():
-    draw = np.random.default_rng(4)
-    rates = np.array([0.6, 0.6, 0.6, 0.2])
-    rows = draw.binomial([5000, 500, 50, 5], 0.2, (REPLICATIONS, 4))
-    counts = draw.binomial(rows, rates)
-    gap = largest_gap(GroupLimits.of(counts, rows))
-    assert (rows[:, 3] == 0).mean() > 0.3
-    assert ((gap.lower <= 0.4) & (gap.upper >= 0.4)).mean() > LEAST
+    assert np.isnan(gaps.largest_gap(gaps.GroupLimits.of([3], [9]))).all()
 
 
 def test_a_probability_says_nothing_that_the_interval_does_not():
     lower, upper = np.array([0.0, 0.06, 0.0, np.nan]), np.array([0.1, 0.2, 0.04, np.nan])
-    none = probability_below(np.zeros(4), lower, upper, 0.05)
+    none = gaps.probability_below(np.zeros(4), lower, upper, 0.05)
     np.testing.assert_allclose(none, [0.05, 0, 0.95, 0.05])
-    certain = probability_below(np.ones(4), lower, upper, 0.05)
+    certain = gaps.probability_below(np.ones(4), lower, upper, 0.05)
     np.testing.assert_allclose(certain, [0.95, 0.05, 1, 0.95])
-    between = probability_below(np.full(4, 0.3), lower, upper, 0.05)
+    between = gaps.probability_below(np.full(4, 0.3), lower, upper, 0.05)
     np.testing.assert_allclose(between, [0.3, 0.05, 0.95, 0.3])
     assert not (none[[0, 3]] < 0.05).any()
     assert not (certain[[0, 3]] > 0.95).any()
-    np.testing.assert_allclose(probability_below(1.0, 0, 1, 0.05, level=0.3), 0.5)
-
-
-@pytest.mark.parametrize(("sizes", "rates"), POPULATIONS)
-def test_whatever_the_posterior_it_is_seldom_wrong_where_it_is_sure(sizes, rates):
-    """A posterior that is always wrong, about just more and just less than the true gap."""
-    gap = largest_gap(GroupLimits.of(counts_of(sizes, rates), sizes))
-    truth = max(rates) - min(rates)
-    under = probability_below(0.0, gap.lower, gap.upper, truth + 1e-9)
-    over = probability_below(1.0, gap.lower, gap.upper, truth - 1e-9)
-    assert (under < 0.05).mean() < 1 - LEAST
-    assert (over > 0.95).mean() < 0.05
-
-
-def test_two_groups_need_no_wider_limits_and_two_rates_do():
-    assert simultaneous_level(0.95, 2) == 0.95
-    assert simultaneous_level(0.95, 2, 2) == 0.975
-    assert simultaneous_level(0.95, 10) > simultaneous_level(0.95, 5) > 0.95
+    np.testing.assert_allclose(gaps.probability_below(1.0, 0, 1, 0.05, level=0.3), 0.5)
 
 
 @pytest.mark.parametrize(("groups", "tabled"), [(3, 3.314), (5, 3.858), (10, 4.474), (20, 5.012)])
 def test_levels_of_all_pairs_are_those_of_the_table_of_the_studentised_range(groups, tabled):
     """Harter (1960), "Tables of range and studentized range": 95 %, infinite freedom."""
     expected = 2 * stats.norm.cdf(tabled / np.sqrt(2)) - 1
-    assert simultaneous_level(0.95, groups) == pytest.approx(expected, abs=3e-5)
-
-
-def test_an_unknown_group_leaves_the_others_gap_standing():
-    gap = largest_gap(GroupLimits.of([500, 200], [1000, 1000]))
-    with_one_row = largest_gap(GroupLimits.of([500, 200, 1], [1000, 1000, 1]))
-    assert with_one_row.lower > 0.9 * gap.lower
-
-
-def test_normal_estimates_fold_alike():
-    draw = np.random.default_rng(0)
-    truth, error = np.array([1.0, 1.0, 1.3]), np.array([0.1, 0.2, 0.1])
-    values = truth + error * draw.normal(size=(REPLICATIONS, 3))
-    quantiles = (stats.norm.ppf((1 + level) / 2) for level in (0.95, simultaneous_level(0.95, 3)))
-    limits = (Limits(values, values - q * error, values + q * error) for q in quantiles)
-    gap = largest_gap(GroupLimits(*limits))
-    assert ((gap.lower <= 0.3) & (gap.upper >= 0.3)).mean() > LEAST
+    assert gaps.simultaneous_level(0.95, groups) == pytest.approx(expected, abs=3e-5)
+    # Two groups need no wider limits, and two rates do.
+    assert gaps.simultaneous_level(0.95, 2) == 0.95
+    assert gaps.simultaneous_level(0.95, 2, 2) == 0.975
 
 
 def test_the_surest_gap_of_many_groups_is_the_largest_gap(monkeypatch):
@@ -251,26 +156,19 @@ def test_the_surest_gap_of_many_groups_is_the_largest_gap(monkeypatch):
     generator = np.random.default_rng(3)
     for _ in range(20):
         sizes = generator.integers(1, 200, 37)
-        limits = GroupLimits.of(generator.binomial(sizes, generator.beta(3, 3, 37)), sizes)
-        result, low, high = surest_gap(limits)
-        np.testing.assert_allclose(np.array(result), np.array(largest_gap(limits)))
+        limits = gaps.GroupLimits.of(generator.binomial(sizes, generator.beta(3, 3, 37)), sizes)
+        result, low, high = gaps.surest_gap(limits)
+        np.testing.assert_allclose(np.array(result), np.array(gaps.largest_gap(limits)))
         wide = difference_limits(*pairs(limits.simultaneous)).lower
         assert wide[high, low] == wide.max()
 
 
-@pytest.mark.parametrize(
-    ("function", "arguments"),
-    [
-        (_range_quantile, (0.95, 1)),
-        (_range_quantile, (1.0, 3)),
-        (simultaneous_level, (1.0, 3)),
-        (simultaneous_level, (0.95, 3, 0)),
-        (simultaneous_level, (float("nan"), 3)),
-    ],
-)
-def test_a_level_or_a_number_of_groups_that_cannot_be_is_refused(function, arguments):
-    with pytest.raises(ValueError, match="no (studentised range|level)"):
-        function(*arguments)
+@pytest.mark.parametrize(("level", "groups", "rates"), [(1.0, 3, 1), (np.nan, 3, 1), (0.95, 3, 0)])
+def test_a_level_or_a_number_of_groups_that_cannot_be_is_refused(level, groups, rates):
+    with pytest.raises(ValueError, match="no level"):
+        gaps.simultaneous_level(level, groups, rates)
+    with pytest.raises(ValueError, match="no studentised range"):
+        gaps._range_quantile(level, groups * rates or 1)
 
 
 @pytest.mark.parametrize(
@@ -279,43 +177,25 @@ def test_a_level_or_a_number_of_groups_that_cannot_be_is_refused(function, argum
 def test_the_gap_of_noise_is_that_of_groups_alike(sizes, rate):
     sizes = np.array(sizes)
     drawn = counts_of(sizes, [rate] * len(sizes)) / sizes
-    result = gap_of_noise(rate_limits(rate * sizes, sizes))
+    result = gaps.gap_of_noise(rate_limits(rate * sizes, sizes))
     # Limits of few rows are wider than normal ones, by up to a fifteenth here.
     assert result == pytest.approx(np.ptp(drawn, axis=1).mean(), rel=0.07)
-
-
-def test_a_signed_difference_has_no_gap_of_noise():
-    assert np.isnan(gap_of_noise(rate_limits([30, 40], [100, 100])))
-    assert np.isnan(gap_of_noise(rate_limits([30, 40, 0], [100, 100, 0])))
+    # A difference of two is signed.
+    assert np.isnan(gaps.gap_of_noise(rate_limits([30, 40, 0], [100, 100, 0])))
 
 
 # Impact ratios: intervals that hold, and a probability that is as sure as it says.
 
-REPLICATIONS_IMPACT = 4000
-
 
 def to_highest(selected, sizes, highest=None):
     highest = np.ones(len(sizes), bool) if highest is None else highest
-    wider = rate_limits(selected, sizes, level=wider_level(0.95, highest))
-    return ratios_to_highest(rate_limits(selected, sizes), wider, highest)
-
-
-@pytest.mark.parametrize(
-    ("n", "m", "rate"), [(50, 50, 0.3), (200, 50, 0.5), (1000, 300, 0.05), (5000, 5000, 0.3)]
-)
-def test_at_four_fifths_it_is_sure_of_either_side_in_one_case_of_twenty(n, m, rate):
-    """The probability is uniform where the ratio is the bound, as a p-value's complement is."""
-    generator = np.random.default_rng(n + m)
-    x, y = generator.binomial(n, 0.8 * rate, 20_000), generator.binomial(m, rate, 20_000)
-    below = probability_ratio_below(rate_limits(x, n), rate_limits(y, m), 0.8)
-    for tail in (0.05, 0.1, 0.25):
-        assert (below >= 1 - tail).mean() == pytest.approx(tail, abs=0.02)
-        assert (below <= tail).mean() == pytest.approx(tail, abs=0.02)
+    wider = rate_limits(selected, sizes, level=gaps.wider_level(0.95, highest))
+    return gaps.ratios_to_highest(rate_limits(selected, sizes), wider, highest)
 
 
 def test_a_ratio_to_a_named_group_is_the_ratio_of_two_rates():
     rates = rate_limits([20, 30, 9], [100, 80, 60])
-    ratios, below = ratios_to_group(rates, 1)
+    ratios, below = gaps.ratios_to_group(rates, 1)
     expected = ratio_limits(rates.take(0), rates.take(1))
     assert [float(ratio[0]) for ratio in ratios] == pytest.approx([float(e) for e in expected])
     assert below[0] == pytest.approx(
@@ -328,7 +208,7 @@ def test_a_ratio_to_a_named_group_is_the_ratio_of_two_rates():
 def test_of_two_groups_the_lower_is_compared_as_if_the_higher_had_been_named():
     rates = rate_limits([20, 40], [100, 100])
     ratios, below, reference = to_highest([20, 40], [100, 100])
-    named, below_named = ratios_to_group(rates, 1)
+    named, below_named = gaps.ratios_to_group(rates, 1)
     assert reference == 1
     assert ratios.lower[0] == named.lower[0]
     assert ratios.upper[0] == named.upper[0]
@@ -350,7 +230,7 @@ def test_of_two_groups_the_lower_is_compared_as_if_the_higher_had_been_named():
 def test_ratios_to_the_highest_rate_hold_whichever_is_the_highest(sizes, rates):
     generator, truth = np.random.default_rng(len(sizes)), np.array(rates) / max(rates)
     ratios, below, reference = to_highest(
-        generator.binomial(sizes, rates, (REPLICATIONS_IMPACT, len(sizes))), sizes
+        generator.binomial(sizes, rates, (4000, len(sizes))), sizes
     )
     value, lower, upper = ratios
     assert ((lower <= value) & (value <= upper)).all()
@@ -363,20 +243,16 @@ def test_ratios_to_the_highest_rate_hold_whichever_is_the_highest(sizes, rates):
     assert cleared[truth < 0.8].max(initial=0) < 0.065
 
 
-def test_nobody_is_compared_with_a_group_left_out():
+def test_nobody_is_compared_with_a_group_left_out_nor_known_where_nobody_is_selected():
     highest = np.array([True, True, False])
     ratios, below, reference = to_highest([40, 50, 9], np.array([100, 100, 10]), highest)
     assert reference == 1
     assert ratios.value[2] == pytest.approx(0.9 / 0.5)
     assert ratios.upper[2] > 1.8
     assert ratios.upper[:2].max() == 1
-
-
-def test_where_nobody_is_selected_the_ratio_is_not_known():
     ratios, below, reference = to_highest([0, 0], np.array([50, 60]))
     assert np.isnan(ratios.value).all()
-    assert ratios.lower.tolist() == [0, 0]
-    assert ratios.upper.tolist() == [1, 1]
+    assert (ratios.lower.tolist(), ratios.upper.tolist()) == ([0, 0], [1, 1])
     assert below == pytest.approx(0.5)
 
 
@@ -387,7 +263,10 @@ def test_groups_that_share_clusters_are_compared_more_closely():
     design = Design.of(600, clusters=np.repeat(np.arange(300), 2))
     survey = SurveyCounts.of(selected, np.tile([0, 1], 300), design, groups=2)
     rates, shared = survey.limits(selection_rate), survey.correlation(selection_rate)
-    apart, together = ratios_to_group(rates, 1), ratios_to_group(rates, 1, correlation=shared)
+    apart, together = (
+        gaps.ratios_to_group(rates, 1),
+        gaps.ratios_to_group(rates, 1, correlation=shared),
+    )
     width = [float(impact.upper[0] - impact.lower[0]) for impact, _ in (apart, together)]
     assert width[1] < 0.6 * width[0]
 
@@ -398,42 +277,31 @@ RATES = (accuracy, true_positive_rate, positive_predictive_value)
 
 
 def decided(right, other_right, sizes, generator, *, shared=0.5):
-    """Return labels, both classifiers' decisions and groups; each is right with its probability."""
-    columns = []
-    for group, (one, other, size) in enumerate(zip(right, other_right, sizes, strict=True)):
-        label = generator.integers(0, 2, size)
-        common = np.sqrt(shared) * generator.normal(size=size)
-        decisions = [
-            np.where(
-                common + np.sqrt(1 - shared) * generator.normal(size=size) < ndtri(chance),
-                label,
-                1 - label,
-            )
-            for chance in (one, other)
-        ]
-        columns.append(np.stack([label, *decisions, np.full(size, group)]))
-    return np.concatenate(columns, axis=1)
+    """Return counts of cells of two classifiers, and columns: labels, both decisions, groups."""
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    label, noise = generator.integers(0, 2, len(group)), generator.normal(size=(3, len(group)))
+    score = np.sqrt(shared) * noise[0] + np.sqrt(1 - shared) * noise[1:]
+    is_right = score < ndtri(np.array([right, other_right])[:, group])
+    columns = label, *np.where(is_right, label, 1 - label), group
+    return gaps.cells_of(*columns, groups=len(sizes)), columns
 
 
-def counted(rows, groups):
-    return cells_of(*rows, groups=groups)
-
-
-def test_rates_and_differences_are_those_of_the_confusion_counts():
-    rows = decided((0.8, 0.7), (0.75, 0.9), (200, 100), np.random.default_rng(0))
-    label, first, second, group = rows
-    cells = counted(rows, 2)
-    assert cells.shape == (2, CELLS)
+@pytest.mark.parametrize("groups", [2, 3])
+def test_rates_and_differences_are_those_of_the_confusion_counts(groups):
+    right, other_right, sizes = (0.8, 0.7, 0.6), (0.75, 0.9, 0.7), (200, 100, 90)
+    parts = (column[:groups] for column in (right, other_right, sizes))
+    cells, (label, first, second, group) = decided(*parts, np.random.default_rng(0))
+    assert cells.shape == (groups, gaps.CELLS)
     for rate in RATES:
         one, other = (
-            rate(binary_confusion(label, decision, group, n_groups=2))
+            rate(binary_confusion(label, decision, group, n_groups=groups))
             for decision in (first, second)
         )
-        both = rates_of(cells, rate, level=0.95)
+        both = gaps.rates_of(cells, rate, level=0.95)
         np.testing.assert_allclose([limits.value for limits in both], [one, other])
-        change = difference(cells, rate, level=0.95)
+        change = gaps.difference(cells, rate, level=0.95)
         np.testing.assert_allclose(change.value, other - one)
-        gap = gap_change(cells, rate)
+        gap = gaps.gap_change(cells, rate)
         assert gap.value == pytest.approx(np.ptp(other) - np.ptp(one))
         assert gap.lower <= gap.value <= gap.upper
 
@@ -441,30 +309,23 @@ def test_rates_and_differences_are_those_of_the_confusion_counts():
 def test_what_both_have_in_common_cancels():
     generator = np.random.default_rng(1)
     alike, apart = (
-        gap_change(counted(decided((0.8, 0.6), (0.8, 0.6), (400, 400), generator, shared=s), 2),
-                   accuracy)
+        gaps.gap_change(
+            decided((0.8, 0.6), (0.8, 0.6), (400, 400), generator, shared=s)[0], accuracy
+        )
         for s in (0.95, 0.0)
-    )  # fmt: skip
+    )
     assert alike.upper - alike.lower < 0.6 * (apart.upper - apart.lower)
 
 
 @pytest.mark.parametrize(("rate", "reach"), [(accuracy, 0.1), (positive_predictive_value, 0.2)])
 def test_no_two_classifiers_are_taken_to_agree_for_ever(rate, reach):
-    rows = decided((0.8, 0.8), (0.8, 0.8), (30, 30), np.random.default_rng(2))
-    label, first, _, group = rows
-    change = gap_change(cells_of(label, first, first, group, groups=2), rate)
+    _, (label, first, _, group) = decided(
+        (0.8,) * 2, (0.8,) * 2, (30, 30), np.random.default_rng(2)
+    )
+    change = gaps.gap_change(gaps.cells_of(label, first, first, group, groups=2), rate)
     assert change.value == 0
     assert change.upper > reach
     assert change.lower < -reach
-
-
-def test_more_groups_never_change_more_than_each_of_them():
-    generator = np.random.default_rng(3)
-    for _ in range(20):
-        cells = counted(decided((0.8, 0.7, 0.6), (0.8, 0.7, 0.6), (90,) * 3, generator), 3)
-        for rate in RATES:
-            change = gap_change(cells, rate)
-            assert change.lower <= change.value <= change.upper
 
 
 @pytest.mark.slow
@@ -473,7 +334,6 @@ def test_more_groups_never_change_more_than_each_of_them():
     [
         ((0.8, 0.8), (0.8, 0.8), (300, 300)),
         ((0.8, 0.6), (0.7, 0.7), (200, 60)),
-        ((0.8, 0.7), (0.8, 0.8), (300, 300)),
         ((0.7, 0.8), (0.8, 0.7), (300, 300)),
         ((0.8, 0.7, 0.6), (0.7, 0.7, 0.7), (300, 300, 300)),
         ((0.8,) * 5, (0.8,) * 5, (100,) * 5),
@@ -485,8 +345,7 @@ def test_intervals_hold_the_change_of_the_largest_gap(right, other, sizes):
     truth = np.ptp(other) - np.ptp(right)
     held = 0
     for _ in range(500):
-        rows = decided(right, other, sizes, generator)
-        change = gap_change(counted(rows, len(sizes)), accuracy)
+        change = gaps.gap_change(decided(right, other, sizes, generator)[0], accuracy)
         held += change.lower <= truth <= change.upper
     assert held >= 450
 
@@ -507,21 +366,18 @@ def random_counts(seed, groups=4, strata=6, largest=40):
 def test_a_difference_is_the_weighted_mean_of_those_within_strata():
     weight = np.array([70, 80]) / 150
     within = HITS[1, :2] / SIZES[1, :2] - HITS[0, :2] / SIZES[0, :2]
-    rates = StandardisedRates.of(HITS, SIZES)
+    rates = gaps.StandardisedRates.of(HITS, SIZES)
     assert rates.differences().value[1, 0] == pytest.approx(weight @ within)
     assert rates.value[0, 1] == pytest.approx(weight @ (HITS[0, :2] / SIZES[0, :2]))
     assert rates.ratios().value[1, 0] == pytest.approx(rates.value[1, 0] / rates.value[0, 1])
     assert rates.covered[0, 1] == pytest.approx(150 / 175)
     assert rates.rows.tolist() == [[125, 100], [50, 50]]
-    # The weights of Mantel and Haenszel are others.
-    haenszel = np.array([40 * 30 / 70, 60 * 20 / 80])
-    assert rates.differences().value[1, 0] != pytest.approx(np.average(within, weights=haenszel))
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_every_pair_has_the_strata_that_both_groups_are_in(seed):
     hits, size = random_counts(seed)
-    rates = StandardisedRates.of(hits, size)
+    rates = gaps.StandardisedRates.of(hits, size)
     for one, other in product(range(4), range(4)):
         shared = [k for k in range(6) if size[one, k] and size[other, k]]
         people = sum(size[:, k].sum() for k in shared)
@@ -532,7 +388,7 @@ def test_every_pair_has_the_strata_that_both_groups_are_in(seed):
 
 def test_one_stratum_is_the_raw_comparison():
     hits, size = np.array([3, 10, 0, 15]), np.array([20, 30, 15, 15])
-    rates = StandardisedRates.of(hits[:, None], size[:, None])
+    rates = gaps.StandardisedRates.of(hits[:, None], size[:, None])
     raw = rate_limits(hits, size)
     for got, expected in zip(rates.limits().take(0), raw, strict=True):
         np.testing.assert_allclose(got, expected, atol=1e-12)
@@ -540,20 +396,20 @@ def test_one_stratum_is_the_raw_comparison():
         expected = of_two(raw.take(1), raw.take(0))
         for got, end in zip(getattr(rates, kind)(), expected, strict=True):
             assert got[1, 0] == pytest.approx(float(end), rel=1e-9)
-    limits = GroupLimits.of(hits, size)
-    gap, ahead = largest_difference([rates], [rates.compared()])
-    np.testing.assert_allclose(gap, largest_gap(limits), rtol=1e-9)
+    limits = gaps.GroupLimits.of(hits, size)
+    gap, ahead = gaps.largest_difference([rates], [rates.compared()])
+    np.testing.assert_allclose(gap, gaps.largest_gap(limits), rtol=1e-9)
     off = ~np.eye(4, dtype=bool)
-    np.testing.assert_allclose(ahead[off], leads(limits)[off], atol=1e-9)
-    smallest = smallest_standardised_ratio(rates, rates.compared())
-    np.testing.assert_allclose(smallest, smallest_ratio(limits), rtol=1e-9)
+    np.testing.assert_allclose(ahead[off], gaps.leads(limits)[off], atol=1e-9)
+    smallest = gaps.smallest_standardised_ratio(rates, rates.compared())
+    np.testing.assert_allclose(smallest, gaps.smallest_ratio(limits), rtol=1e-9)
 
 
 def test_of_many_rows_the_interval_is_the_normal_one():
     """Its variance is that of the cells and that of the strata's shares, by hand."""
     size = np.array([[4000, 9000, 6000], [8000, 3000, 5000]])
     p = np.array([[0.2, 0.5, 0.7], [0.25, 0.4, 0.75]])
-    rates = StandardisedRates.of(size * p, size)
+    rates = gaps.StandardisedRates.of(size * p, size)
     weight = size.sum(axis=0) / size.sum()
     within = p[1] - p[0]
     total = weight @ within
@@ -565,25 +421,14 @@ def test_of_many_rows_the_interval_is_the_normal_one():
     assert (upper - lower) / 2 == pytest.approx(half, rel=0.02)
 
 
-def test_a_reversal_within_strata_is_seen():
-    """Simpson: of everyone the second group's rate is the higher, in both strata the lower."""
-    size = np.array([[900, 100], [100, 900]])
-    hits = size * np.array([[0.3, 0.8], [0.2, 0.7]])
-    raw = hits.sum(axis=1) / size.sum(axis=1)
-    difference = StandardisedRates.of(hits, size).differences()
-    assert raw[1] - raw[0] > 0.25
-    assert difference.value[1, 0] == pytest.approx(-0.1)
-    assert difference.upper[1, 0] < 0
-
-
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("largest", [2, 5, 40])
 def test_no_interval_excludes_its_own_point(seed, largest):
     hits, size = random_counts(seed, groups=5, strata=9, largest=largest)
-    rates = StandardisedRates.of(hits, size)
+    rates = gaps.StandardisedRates.of(hits, size)
     among = rates.compared()
-    gap, _ = largest_difference([rates, rates], [among, among])
-    ratio = smallest_standardised_ratio(rates, among)
+    gap, _ = gaps.largest_difference([rates, rates], [among, among])
+    ratio = gaps.smallest_standardised_ratio(rates, among)
     for limits in (rates.limits(), rates.differences(), rates.ratios(), gap, ratio):
         value, lower, upper = (np.atleast_1d(end) for end in limits)
         there = ~np.isnan(value)
@@ -592,22 +437,12 @@ def test_no_interval_excludes_its_own_point(seed, largest):
     assert not np.isnan(gap.lower)
 
 
-def test_the_order_of_strata_and_of_groups_does_not_matter():
-    hits, size = random_counts(3)
-    rates, turn = StandardisedRates.of(hits, size), np.array([2, 0, 3, 1])
-    other = StandardisedRates.of(hits[turn][:, ::-1], size[turn][:, ::-1])
-    for one, two in zip(rates.differences(), other.differences(), strict=True):
-        np.testing.assert_allclose(one[np.ix_(turn, turn)], two, atol=1e-12)
-    upside_down = rates.differences()
-    np.testing.assert_allclose(upside_down.lower, -upside_down.upper.T, atol=1e-12)
-
-
 def test_groups_that_share_no_stratum_are_not_compared():
     hits, size = np.array([[3, 0], [0, 2]]), np.array([[10, 0], [0, 10]])
-    rates = StandardisedRates.of(hits, size)
+    rates = gaps.StandardisedRates.of(hits, size)
     assert not rates.compared().any()
     assert np.isnan(rates.value[0, 1])
-    gap, ahead = largest_difference([rates], [rates.compared()])
+    gap, ahead = gaps.largest_difference([rates], [rates.compared()])
     assert np.isnan([*gap, *ahead.ravel()]).all()
     assert rates.compared(11).sum() == 0
 
@@ -615,13 +450,13 @@ def test_groups_that_share_no_stratum_are_not_compared():
 def test_samples_are_taken_side_by_side():
     pairs = [random_counts(seed) for seed in range(3)]
     hits, size = (np.stack(counts) for counts in zip(*pairs, strict=True))
-    several = StandardisedRates.of(hits, size)
+    several = gaps.StandardisedRates.of(hits, size)
     among = several.compared(5)
-    gaps, _ = largest_difference([several], [among])
+    widest, _ = gaps.largest_difference([several], [among])
     for place, (one_hits, one_size) in enumerate(pairs):
-        rates = StandardisedRates.of(one_hits, one_size)
-        gap, _ = largest_difference([rates], [rates.compared(5)])
-        np.testing.assert_allclose(gap, [end[place] for end in gaps])
+        rates = gaps.StandardisedRates.of(one_hits, one_size)
+        gap, _ = gaps.largest_difference([rates], [rates.compared(5)])
+        np.testing.assert_allclose(gap, [end[place] for end in widest])
 
 
 @pytest.mark.parametrize(
@@ -639,7 +474,7 @@ def test_every_sample_of_two_small_strata_together_is_covered(size, rate):
     probability = stats.binom.pmf(hits, size.ravel(), rate.ravel()).prod(axis=1)
     assert probability.sum() == pytest.approx(1)
     hits = hits.reshape(-1, 2, 2)
-    rates = StandardisedRates.of(hits, np.broadcast_to(size, hits.shape))
+    rates = gaps.StandardisedRates.of(hits, np.broadcast_to(size, hits.shape))
     weight = size.sum(axis=0) / size.sum()
     true = weight @ (rate[1] - rate[0])
     _, lower, upper = (end[:, 1, 0] for end in rates.differences())
@@ -653,62 +488,42 @@ ONE = np.zeros(6, np.intp)
 
 def test_ties_share_their_places():
     score = np.array([3.0, 2, 2, 2, 1, 0])
-    assert top_weights(score, ONE, 2) == pytest.approx([1, 1 / 3, 1 / 3, 1 / 3, 0, 0])
-    assert top_weights(score, ONE, 0.5) == pytest.approx([1, 2 / 3, 2 / 3, 2 / 3, 0, 0])
+    assert gaps.top_weights(score, ONE, 2) == pytest.approx([1, 1 / 3, 1 / 3, 1 / 3, 0, 0])
+    assert gaps.top_weights(score, ONE, 0.5) == pytest.approx([1, 2 / 3, 2 / 3, 2 / 3, 0, 0])
     discount = 1 / np.log2(np.arange(2, 8))
     expected = [discount[0], *[discount[1:4].mean()] * 3, *discount[4:]]
-    assert exposure_weights(score, ONE) == pytest.approx(expected)
+    assert gaps.exposure_weights(score, ONE) == pytest.approx(expected)
 
 
 def test_every_list_has_first_places():
     lists = np.array([0, 1, 0, 1, 0, 1], np.intp)
     score = np.array([1.0, 6, 2, 5, 3, 4])
-    assert top_weights(score, lists, 1).tolist() == [0, 1, 0, 0, 1, 0]
-    assert top_weights(score, lists, 0.1).tolist() == [0, 1, 0, 0, 1, 0]  # one at least
-    assert top_weights(score, lists, 9).tolist() == [1] * 6
-    assert exposure_weights(score, lists)[[1, 4]].tolist() == [1, 1]
+    for top in (1, 0.1):  # one at least
+        assert gaps.top_weights(score, lists, top).tolist() == [0, 1, 0, 0, 1, 0]
+    assert gaps.top_weights(score, lists, 9).tolist() == [1] * 6
+    assert gaps.exposure_weights(score, lists)[[1, 4]].tolist() == [1, 1]
 
 
 def test_the_first_places_are_a_sample_of_their_own():
     generator = np.random.default_rng(0)
     score, codes = generator.random(200), (generator.random(200) < 0.3).astype(np.intp)
-    weight = top_weights(score, np.zeros(200, np.intp), 40)
-    shares, rows, ratios, below = weighted_shares(weight, codes, 2)
+    weight = gaps.top_weights(score, np.zeros(200, np.intp), 40)
+    shares, rows, ratios, below = gaps.weighted_shares(weight, codes, 2)
     expected = rate_limits(codes[np.argsort(-score)[:40]].sum(), 40)
     assert [float(share[1]) for share in shares] == pytest.approx([float(e) for e in expected])
     assert rows.value[1] == pytest.approx(codes.mean())
-    everyone = weighted_shares(np.ones(200), codes, 2)[2]
+    everyone = gaps.weighted_shares(np.ones(200), codes, 2)[2]
     assert everyone.value == pytest.approx(1)
     assert everyone.upper - everyone.lower == pytest.approx(0, abs=0.05)  # of the same rows
 
 
 def test_a_group_that_is_not_among_the_first_has_an_interval():
     codes = np.r_[np.zeros(50), np.ones(10)].astype(np.intp)
-    weight = top_weights(np.arange(60, 0, -1.0), np.zeros(60, np.intp), 20)
-    shares, rows, ratios, below = weighted_shares(weight, codes, 2)
+    weight = gaps.top_weights(np.arange(60, 0, -1.0), np.zeros(60, np.intp), 20)
+    shares, rows, ratios, below = gaps.weighted_shares(weight, codes, 2)
     assert ratios.value[1] == ratios.lower[1] == 0
     assert 0 < ratios.upper[1] < 2
     assert below[1] > 0.8
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(("rows", "share", "shift", "top"), [(60, 0.5, 0, 10), (500, 0.2, 0.7, 50)])
-def test_intervals_of_one_list_hold(rows, share, shift, top):
-    """The truth is what many such rankings have on average."""
-    generator, one = np.random.default_rng(rows), np.zeros(rows, np.intp)
-    result, values = [], []
-    for _ in range(300):
-        codes = (generator.random(rows) < share).astype(np.intp)
-        score = generator.normal(size=rows) - shift * codes
-        for weight in (top_weights(score, one, top), exposure_weights(score, one)):
-            shares, _, ratios, _ = weighted_shares(weight, codes, 2)
-            values.append(shares.value[1])
-            result.append([*shares[1:], *ratios[1:]])
-    truth = np.reshape(values, (300, 2)).mean(axis=0)
-    ends = np.reshape(result, (300, 2, 4, 2))[..., 1]
-    for k, at in enumerate((truth, truth / share)):
-        holds = (ends[..., 2 * k] <= at) & (at <= ends[..., 2 * k + 1])
-        assert holds.mean(axis=0).min() > 0.91  # 95 % less three standard errors
 
 
 @pytest.mark.thorough
@@ -719,8 +534,8 @@ def test_intervals_of_many_lists_hold():
         chance = generator.beta(1.5, 3.5, 30)  # lists differ in who is in them
         codes = (generator.random(450) < chance[lists]).astype(np.intp)
         score = generator.normal(size=450) - 0.5 * codes
-        weight = top_weights(score, lists, 5)
-        shares, _, ratios, _ = weighted_shares(weight, codes, 2, lists=lists)
+        weight = gaps.top_weights(score, lists, 5)
+        shares, _, ratios, _ = gaps.weighted_shares(weight, codes, 2, lists=lists)
         values.append((shares.value[1], codes.mean()))
         result.append([*shares[1:], *ratios[1:]])
     truth = np.mean(values, axis=0)
@@ -730,27 +545,20 @@ def test_intervals_of_many_lists_hold():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("rows", [300, 1000])
-def test_a_small_groups_exposure_is_not_surely_unlike_its_rows(rows):
+@pytest.mark.parametrize(
+    ("groups", "rows", "lists", "level", "most"),
+    [(10, 300, 1, 0.9975, 12), (10, 1000, 1, 0.9975, 12)]
+    + [(3, 10 * lists, lists, 0.99, 10) for lists in (2, 3, 4, 6)],
+)
+def test_a_small_group_or_hardly_any_lists_have_no_exposure_surely_unlike_their_rows(
+    groups, rows, lists, level, most
+):
     """Of ten groups alike one had an interval without 1 on half of the pages at 99.75 %."""
-    generator = np.random.default_rng(4)
+    generator, of = np.random.default_rng(4), np.repeat(np.arange(lists), rows // lists)
     missed = 0
     for _ in range(100):
-        codes = generator.integers(0, 10, rows)
-        weight = exposure_weights(generator.random(rows), np.zeros(rows, np.intp))
-        ratios = weighted_shares(weight, codes, 10, level=0.9975)[2]
+        codes = generator.integers(0, groups, rows)
+        weight, drawn = gaps.exposure_weights(generator.random(rows), of), of if lists > 1 else None
+        ratios = gaps.weighted_shares(weight, codes, groups, lists=drawn, level=level)[2]
         missed += int(((ratios.lower > 1) | (ratios.upper < 1)).any())
-    assert missed < 12
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("lists", [2, 3, 4, 6])
-def test_hardly_any_lists_say_hardly_anything(lists):
-    generator = np.random.default_rng(5)
-    missed = 0
-    for _ in range(150):
-        of, codes = np.repeat(np.arange(lists), 10), generator.integers(0, 3, 10 * lists)
-        weight = exposure_weights(generator.random(10 * lists), of)
-        ratios = weighted_shares(weight, codes, 3, lists=of, level=0.99)[2]
-        missed += int(((ratios.lower > 1) | (ratios.upper < 1)).any())
-    assert missed < 15
+    assert missed < most

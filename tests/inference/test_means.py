@@ -15,17 +15,13 @@ from fairbench.inference.means import (
     tail_index,
 )
 from fairbench.metrics.probability import brier_rows, log_loss_rows
-from fairbench.metrics.regression import ERROR_ROWS
 
 R = 2000
 LOSSES = {
-    "half normal": (lambda draw, s: np.abs(draw.standard_normal(s)), np.sqrt(2 / np.pi)),
     "exponential": (lambda draw, s: draw.exponential(size=s), 1.0),
-    "of exponential errors": (lambda draw, s: np.abs(draw.exponential(size=s) - 1), 2 / np.e),
     "lognormal": (lambda draw, s: draw.lognormal(size=s), np.exp(0.5)),
     "absolute t3": (lambda draw, s: np.abs(draw.standard_t(3, s)), 2 * np.sqrt(3) / np.pi),
     "t3": (lambda draw, s: draw.standard_t(3, s), 0.0),
-    "left-skewed": (lambda draw, s: -draw.exponential(size=s), -1.0),
     "one in a hundred thirty times as large": (
         lambda draw, s: draw.standard_normal(s) * draw.choice([1, 30], s, p=[0.99, 0.01]),
         0.0,
@@ -35,10 +31,22 @@ LOSSES = {
         0.0,
     ),
 }
-SQUARES = {
-    "normal": (lambda draw, s: draw.standard_normal(s) ** 2, 1.0),
-    "exponential": (lambda draw, s: (draw.exponential(size=s) - 1) ** 2, 1.0),
-    "t5": (lambda draw, s: draw.standard_t(5, s) ** 2, 5 / 3),
+ROOTS = {
+    "normal": (lambda draw, s: draw.standard_normal(s), 1.0),
+    "exponential": (lambda draw, s: draw.exponential(size=s) - 1, 1.0),
+    "t5": (lambda draw, s: draw.standard_t(5, s), 5 / 3),
+    "lognormal": (lambda draw, s: draw.lognormal(0, 1.5, s), np.exp(4.5)),
+    "t2.2": (lambda draw, s: draw.standard_t(2.2, s), 11.0),
+    "nine tenths exact, lognormal": (
+        lambda draw, s: draw.lognormal(0, 1, s) * (draw.random(s) < 0.1),
+        0.1 * np.exp(2),
+    ),
+    "contaminated": (
+        lambda draw, s: (
+            draw.standard_normal(s) * draw.choice([1, 10, 20], s, p=[0.975, 0.02, 0.005])
+        ),
+        4.975,
+    ),
 }
 
 
@@ -61,14 +69,17 @@ def test_intervals_of_means_cover_skewed_and_heavy_tailed_losses(name, rows):
     assert covered(limits, truth) > 0.915  # at least 93.5 %, and three standard errors
 
 
-@pytest.mark.parametrize("name", SQUARES)
-def test_intervals_of_root_mean_squares_cover(name):
-    squares, truth = SQUARES[name]
-    values = squares(np.random.default_rng(2), (R, 400))
-    limits = root_limits(Moments.of(values), index_of(values))
+@pytest.mark.parametrize("rows", [400, 1000])
+@pytest.mark.parametrize("name", ROOTS)
+def test_root_mean_squares_cover_where_they_are_printed(name, rows):
+    errors, truth = ROOTS[name]
+    squares = errors(np.random.default_rng(8), (1000, rows)) ** 2
+    limits = root_limits(Moments.of(squares), index_of(squares))
     printed = np.isfinite(limits.lower)
-    assert printed.mean() > 0.9
-    assert covered(limits, np.sqrt(truth)) > 0.92 * printed.mean()
+    assert printed.mean() > 0.9 or name not in ("normal", "exponential", "t5")
+    if printed.sum() >= 80:
+        few = 3 * np.sqrt(0.95 * 0.05 / printed.sum())
+        assert covered(limits, np.sqrt(truth)) / printed.mean() > 0.945 - few
 
 
 def test_of_many_rows_the_interval_is_the_normal_one():
@@ -105,10 +116,14 @@ def test_few_rows_have_no_interval():
     assert np.isnan(root_limits(Moments.of(squares), index_of(squares)).upper).all()
 
 
-def test_losses_that_are_never_negative_have_no_negative_mean():
-    x = np.r_[np.zeros(29), 5.0]
-    limits = loss_limits(Moments.of(x), least=0.0)
-    assert 0 <= limits.lower < x.mean() < limits.upper
+def test_means_that_are_bounded_have_limits_within_the_bounds():
+    moments = Moments.of(np.append(np.ones(39), 0.9))
+    free, bounded = loss_limits(moments), loss_limits(moments, least=0.0, most=1.0)
+    assert free.upper > 1
+    assert bounded.upper == 1
+    assert bounded.lower == free.lower
+    never_negative = loss_limits(Moments.of(np.r_[np.zeros(29), 5.0]), least=0.0)
+    assert 0 <= never_negative.lower < 5 / 30 < never_negative.upper
 
 
 def test_a_constant_loss_is_known():
@@ -166,44 +181,6 @@ def test_likelihoods_of_heavy_tailed_errors_are_covered(freedom, rows):
     assert np.isnan(heavy_limits(Moments.of(few), index_of(few)).lower).all()
 
 
-def hard(error):
-    """Draw labels and hard scores, of which a share is wrong."""
-
-    def sample(draw, shape):
-        label = draw.random(shape) < 0.5
-        return label * 1.0, (label ^ (draw.random(shape) < error)) * 1.0
-
-    return sample
-
-
-def votes(draw, shape):
-    """Draw labels and the shares of 20 trees that vote for 1."""
-    chance = stats.beta(0.5, 7 / 6).rvs(shape, random_state=draw)
-    label = (draw.random(shape) < 0.02 + 0.96 * chance) * 1.0
-    return label, draw.binomial(20, chance) / 20
-
-
-def rounded(draw, shape):
-    """Draw labels and scores that are rounded to tenths."""
-    chance = 1 / (1 + np.exp(0.85 - 1.2 * draw.standard_normal(shape)))
-    return (draw.random(shape) < chance) * 1.0, chance.round(1)
-
-
-@pytest.mark.parametrize(
-    ("sample", "rows"),
-    [(hard(0.005), 50), (hard(0.005), 150), (votes, 100), (votes, 300), (rounded, 300)],
-)
-@pytest.mark.parametrize("losses", [brier_rows, log_loss_rows])
-def test_mean_losses_of_scores_that_reach_0_or_1_cover(sample, rows, losses):
-    draw = np.random.default_rng(7)
-    truth = losses(*sample(draw, 1_000_000)).mean()
-    limits = outcome_limits(of_labels(*sample(draw, (500, rows)), losses), least=0.0)
-    printed = np.isfinite(limits.lower)
-    assert printed.mean() > 0.95
-    inside = (limits.lower <= truth) & (truth <= limits.upper)
-    assert inside[printed].mean() > 0.93
-
-
 def test_perfect_hard_scores_may_be_wrong_and_wrong_ones_right():
     label = np.repeat([[0.0, 1.0]], 20, axis=1)
     limits = outcome_limits(of_labels(label, label, brier_rows), least=0.0)
@@ -222,61 +199,6 @@ def test_what_rows_could_lose_is_that_of_the_ten_that_would_lose_most():
     far = np.mean(np.linspace(1, 0.775, 10) ** 2)
     np.testing.assert_allclose(result.most[0], far)
     np.testing.assert_allclose(result.least[0], np.mean(np.linspace(0, 0.225, 10) ** 2))
-
-
-HEAVY = {
-    "lognormal": (lambda draw, s: draw.lognormal(0, 1.5, s), np.exp(4.5)),
-    "t2.2": (lambda draw, s: draw.standard_t(2.2, s), 11.0),
-    "t2.5": (lambda draw, s: draw.standard_t(2.5, s), 5.0),
-    "nine tenths exact, lognormal": (
-        lambda draw, s: draw.lognormal(0, 1, s) * (draw.random(s) < 0.1),
-        0.1 * np.exp(2),
-    ),
-    "most exact": (lambda draw, s: draw.standard_normal(s) * (draw.random(s) < 0.2), 0.2),
-    "contaminated": (
-        lambda draw, s: (
-            draw.standard_normal(s) * draw.choice([1, 10, 20], s, p=[0.975, 0.02, 0.005])
-        ),
-        4.975,
-    ),
-}
-
-
-FAR = {
-    "lognormal(2)": (lambda draw, shape: draw.lognormal(0, 2, shape), np.exp(2)),
-    "Pareto(1.5)": (lambda draw, shape: draw.pareto(1.5, shape), 2.0),
-    "1 % are thirty times as large": (
-        lambda draw, shape: (
-            np.abs(draw.standard_normal(shape)) * np.where(draw.random(shape) < 0.01, 30, 1)
-        ),
-        1.29 * np.sqrt(2 / np.pi),
-    ),
-    "95 % are 0": (
-        lambda draw, shape: np.abs(draw.standard_normal(shape)) * (draw.random(shape) < 0.05),
-        0.05 * np.sqrt(2 / np.pi),
-    ),
-}
-
-
-@pytest.mark.parametrize("rows", [ERROR_ROWS, 1000])
-@pytest.mark.parametrize("name", FAR)
-def test_means_of_sizes_cover_where_a_few_rows_are_far_out(name, rows):
-    sizes, truth = FAR[name]
-    limits = loss_limits(Moments.of(sizes(np.random.default_rng(3), (R, rows))), least=0.0)
-    assert covered(limits, truth) > 0.915  # at least 93 %, and three standard errors
-
-
-@pytest.mark.parametrize("rows", [400, 1000])
-@pytest.mark.parametrize("name", HEAVY)
-def test_root_mean_squares_of_heavy_tails_cover_where_they_are_printed(name, rows):
-    errors, truth = HEAVY[name]
-    squares = errors(np.random.default_rng(8), (1000, rows)) ** 2
-    limits = root_limits(Moments.of(squares), index_of(squares))
-    printed = np.isfinite(limits.lower)
-    if printed.sum() >= 80:
-        held = (limits.lower <= np.sqrt(truth)) & (np.sqrt(truth) <= limits.upper)
-        few = 3 * np.sqrt(0.95 * 0.05 / printed.sum())
-        assert held[printed].mean() > 0.945 - few
 
 
 @pytest.mark.parametrize("rows", [400, 1000])
@@ -317,11 +239,3 @@ def test_moments_of_many_rows_are_joined_from_parts(monkeypatch):
         expected = getattr(whole, name)
         np.testing.assert_allclose(getattr(parts, name), expected, rtol=1e-12, atol=1e-13)
         assert np.isnan(expected[..., 5]).all() == (name != "size")
-
-
-def test_means_that_are_bounded_have_limits_within_the_bounds():
-    moments = Moments.of_groups(np.append(np.ones(39), 0.9)[None], np.zeros(40, np.intp), 1)
-    free, bounded = loss_limits(moments), loss_limits(moments, least=0.0, most=1.0)
-    assert free.upper.item() > 1
-    assert bounded.upper.item() == 1
-    assert bounded.lower.item() == free.lower.item()

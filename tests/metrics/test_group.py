@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+from sklearn.metrics import multilabel_confusion_matrix
 
 from fairbench.inference.posterior import resampled_counts
 from fairbench.metrics import group as metrics
 from fairbench.metrics.registry import (
     BINARY,
+    MULTICLASS,
+    confusion,
     metrics_of,
     selection_rate,
     true_positive_rate,
@@ -30,13 +33,23 @@ def test_equalized_odds_is_the_larger_gap_whichever_it_is():
     assert GAPS["equal_opportunity"](counts) == pytest.approx(0.2)
 
 
-@pytest.mark.parametrize("name", GAPS)
-def test_metrics_map_over_posterior_draws(name):
-    metric = GAPS[name]
-    draws = np.random.default_rng(0).dirichlet(np.ones(4), size=(7, 3))
+def test_each_class_against_the_rest_is_scikit_learns():
+    draw = np.random.default_rng(0)
+    target, prediction = draw.integers(4, size=(2, 900))
+    counts = confusion(target, prediction, draw.integers(2, size=900), n_groups=2, n_classes=4)
+    expected = multilabel_confusion_matrix(target, prediction).reshape(4, 4)
+    np.testing.assert_array_equal(metrics.one_vs_rest(counts).sum(axis=1), expected)
+
+
+@pytest.mark.parametrize(
+    ("metric", "cells"),
+    [(metric, (4,)) for metric in metrics_of(BINARY, "rate", "widest", "ratio").values()]
+    + [(metrics_of(MULTICLASS)["equal_opportunity_weighted"], (4, 4))],
+)
+def test_metrics_map_over_posterior_draws(metric, cells):
+    draws = np.random.default_rng(0).random((7, 3, *cells))
     values = metric(draws)
-    assert values.shape == (7,)
-    np.testing.assert_allclose(values, [float(metric(draw)) for draw in draws])
+    np.testing.assert_allclose(values, [metric(draw) for draw in draws])
 
 
 def test_a_gap_is_nan_if_one_group_has_no_rate():

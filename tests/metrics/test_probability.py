@@ -10,7 +10,6 @@ from sklearn.calibration import calibration_curve
 from fairbench.metrics.probability import (
     bins_of_mass,
     log_loss_rows,
-    mean_over_ties,
     nll_of_sd,
     reliability,
     roc_auc,
@@ -35,14 +34,10 @@ def test_log_loss_of_a_certain_mistake_is_finite_and_set_by_the_floor():
     [
         (1, 1, 0.4, 0.8),
         (0, 1, 0.4, 0.2),
-        (1, 0, 0.4, 0.2),
-        (0, 0, 0.4, 0.8),
         (1, 0.6, 0.4, 0.8),
         (1, 0.5, 0.4, 0.2),
-        (1, 1, 0.5, 0.5),
         (1, 1, 0.7, 0.5),
         (1, 1, 0.0, 0.999),
-        (0, 1, 0.0, 0.001),
         (0, 1, -0.3, 0.001),
     ],
 )
@@ -81,19 +76,13 @@ def test_equal_scores_are_in_one_bin_wherever_a_boundary_would_fall():
         assert diagram.expected_calibration_error() == pytest.approx((0.1 + 0.1 + 0.9) / 3)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_bins_of_equal_mass_do_not_depend_on_the_order_of_rows(weighted):
+def test_bins_of_equal_mass_do_not_depend_on_the_order_of_rows():
     draw = np.random.default_rng(5)
     score, codes = draw.integers(0, 9, 200) / 10, draw.integers(0, 3, 200)
-    weight = draw.choice([0.5, 1.0, 4.0], 200) if weighted else None
+    weight, order = draw.choice([0.5, 1.0, 4.0], 200), draw.permutation(200)
     bins = bins_of_mass(score, codes, 3, 6, weight=weight)
-    for group in range(3):
-        for value in np.unique(score):
-            assert len(set(bins[(codes == group) & (score == value)])) <= 1
-    order = draw.permutation(200)
-    shuffled = bins_of_mass(
-        score[order], codes[order], 3, 6, weight=weight[order] if weighted else None
-    )
+    assert len({*zip(codes, score, bins, strict=True)}) == len({*zip(codes, score, strict=True)})
+    shuffled = bins_of_mass(score[order], codes[order], 3, 6, weight=weight[order])
     np.testing.assert_array_equal(shuffled, bins[order])
 
 
@@ -106,37 +95,12 @@ def test_more_bins_of_equal_mass_than_rows_leave_empty_bins_out():
 # Ranks and what rests on them, against scipy and scikit-learn.
 
 
-def values_with_ties(seed, n=80):
-    """Return two related columns; few distinct values where the seed is odd."""
-    draw = np.random.default_rng(seed)
-    a = draw.normal(size=n)
-    b = 0.5 * a + draw.normal(size=n)
-    return (np.round(a), np.round(b)) if seed % 2 else (a, b)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_spearman_matches_scipy(seed):
-    a, b = values_with_ties(seed)
+@pytest.mark.parametrize("decimals", [0, 9])
+def test_spearman_matches_scipy_and_is_nan_where_a_side_is_constant(decimals):
+    a, b = np.random.default_rng(decimals).normal(size=(2, 80))
+    a, b = np.round(a, decimals), np.round(a + b, decimals)
     assert spearman(a, b) == pytest.approx(stats.spearmanr(a, b).statistic, rel=1e-12)
-
-
-def test_spearman_is_nan_where_a_side_is_constant():
-    assert np.isnan(spearman([1, 1, 1], [1, 2, 3]))
-    assert np.isnan(spearman([1, 2, 3], [0.5, 0.5, 0.5]))
-    assert spearman([1, 2, 3], [9, 8, 1]) == pytest.approx(-1)
-
-
-def test_mean_over_ties_is_the_mean_of_the_rows_with_the_same_key():
-    key, draw = [3, 1, 3, 2, 1, 3], np.random.default_rng(0)
-    values = draw.normal(size=6)
-    means = [stats.tmean(values[np.equal(key, k)]) for k in key]
-    np.testing.assert_allclose(mean_over_ties(key, values), means)
-
-
-def test_roc_auc_of_ties_alone_is_a_half_and_of_a_perfect_order_one():
-    assert roc_auc([0, 1, 1, 0], [0.3] * 4) == 0.5
-    assert roc_auc([0, 0, 1, 1], [0.1, 0.2, 0.3, 0.4]) == 1
-    assert roc_auc([1, 1, 0, 0], [0.1, 0.2, 0.3, 0.4]) == 0
+    assert np.isnan([spearman(a, 0 * b), spearman(0 * a, b)]).all()
 
 
 @pytest.mark.parametrize("target", [[0, 0, 0], [1, 1, 1], []])

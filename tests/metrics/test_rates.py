@@ -46,13 +46,3 @@ def test_a_rate_is_nan_exactly_where_its_denominator_is_empty(counts, undefined)
     table = np.array(counts)
     assert {name for name, rate in BY_NAME.items() if np.isnan(rate(table))} == undefined
     assert {name for name, rate in BY_NAME.items() if rate.size(table) == 0} == undefined
-
-
-@pytest.mark.parametrize("name", BY_NAME)
-def test_a_rate_maps_over_leading_axes_and_does_not_depend_on_scale(name):
-    counts = np.random.default_rng(1).integers(1, 50, size=(6, 3, 4))
-    values = BY_NAME[name](counts)
-    assert values.shape == (6, 3)
-    np.testing.assert_allclose(values[4, 2], BY_NAME[name](counts[4, 2]))
-    shares = counts / counts.sum(axis=-1, keepdims=True)
-    np.testing.assert_allclose(BY_NAME[name](shares), values, rtol=1e-12)

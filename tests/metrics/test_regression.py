@@ -8,40 +8,27 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from fairbench.metrics.regression import (
-    crps_normal_rows,
-    distribution_parity,
-    kolmogorov_smirnov,
-    normal_nll_rows,
-    normal_quantile,
-    r2_score,
-    uncertainty_aware_parity,
+from fairbench.metrics import regression
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        regression.r2_score([2.0, 2.0], [1.0, 3.0]),
+        regression.r2_score([2.0], [2.0]),
+        *regression.normal_nll_rows([1, 1], [1, 1], [0, -1]),
+        *regression.crps_normal_rows([1] * 3, [1] * 3, [0, -1, np.nan]),
+        regression.distribution_parity([[1.0, 2.0]]),
+        regression.distribution_parity([[1.0, 2.0], []]),
+        regression.uncertainty_aware_parity([[1.0]], [[1.0]]),
+        regression.uncertainty_aware_parity([[1.0], []], [[1.0], []]),
+    ],
 )
+def test_a_constant_target_no_sd_or_less_than_two_groups_have_no_value(value):
+    assert np.isnan(value)
 
 
-def test_r2_is_nan_where_the_target_is_constant():
-    assert np.isnan(r2_score([2.0, 2.0], [1.0, 3.0]))
-    assert np.isnan(r2_score([2.0], [2.0]))
-
-
-def test_normal_nll_is_nan_only_where_the_sd_is_not_positive():
-    losses = normal_nll_rows([1, 1, 1], [1, 1, 1], [0, -1, 1])
-    np.testing.assert_allclose(losses, [np.nan, np.nan, np.log(2 * np.pi) / 2])
-
-
-def test_kolmogorov_smirnov_of_equal_disjoint_and_empty_samples():
-    assert kolmogorov_smirnov([1, 2, 2], [2, 1, 2]) == 0
-    assert kolmogorov_smirnov([1, 2], [3, 4]) == 1
-    assert np.isnan(kolmogorov_smirnov([], [1]))
-    assert np.isnan(kolmogorov_smirnov([1], []))
-
-
-def test_distribution_parity_needs_two_groups_with_rows():
-    assert np.isnan(distribution_parity([[1.0, 2.0]]))
-    assert np.isnan(distribution_parity([[1.0, 2.0], []]))
-
-
-# The continuous ranked probability score and intervals of normals: integrals, simulation.
+# The continuous ranked probability score and intervals of normals: integrals.
 
 CASES = [(0.0, 0.0, 1.0), (1.3, 0.2, 0.5), (-4.0, 1.0, 0.3), (2.0, 2.5, 7.0), (1e3, 998.0, 4.0)]
 
@@ -51,35 +38,14 @@ def test_crps_is_the_integral_of_the_squared_distance_of_the_distributions(y, me
     low, high = min(y, mean - 12 * sd), max(y, mean + 12 * sd)
     below, _ = integrate.quad(lambda x: stats.norm.cdf(x, mean, sd) ** 2, low, y, limit=200)
     above, _ = integrate.quad(lambda x: stats.norm.sf(x, mean, sd) ** 2, y, high, limit=200)
-    (result,) = crps_normal_rows([y], [mean], [sd])
+    (result,) = regression.crps_normal_rows([y], [mean], [sd])
     assert result == pytest.approx(below + above, rel=1e-6)
-
-
-def test_crps_of_the_mean_itself_and_limits_of_the_sd():
-    (centre,) = crps_normal_rows([3.0], [3.0], [2.0])
-    assert centre == pytest.approx(2 * (np.sqrt(2) - 1) / np.sqrt(np.pi))
-    # A normal of no width is a point: the absolute error.
-    assert crps_normal_rows([3.0], [1.0], [1e-9])[0] == pytest.approx(2, rel=1e-6)
-
-
-def test_crps_is_nan_only_where_the_sd_is_not_positive():
-    scores = crps_normal_rows([1] * 4, [1] * 4, [0, -1, np.nan, 1])
-    assert list(np.isnan(scores)) == [True, True, True, False]
 
 
 @pytest.mark.parametrize("level", [0.01, 0.5, 0.8, 0.9, 0.95, 0.999])
 def test_normal_quantile_holds_its_level(level):
-    reach = normal_quantile(level)
+    reach = regression.normal_quantile(level)
     assert stats.norm.cdf(reach) - stats.norm.cdf(-reach) == pytest.approx(level, rel=1e-10)
-
-
-@pytest.mark.parametrize("level", [0.5, 0.8, 0.95])
-def test_true_intervals_cover_as_often_as_they_say(level):
-    draw, n = np.random.default_rng(3), 100_000
-    mean, sd = draw.normal(0, 5, n), draw.uniform(0.1, 4, n)
-    y = draw.normal(mean, sd)
-    covered = np.abs(y - mean) <= normal_quantile(level) * sd
-    assert abs(covered.mean() - level) < 5 * np.sqrt(level * (1 - level) / n)
 
 
 # Parity of normal mixtures, against closed forms and distribution functions on a dense grid.
@@ -111,7 +77,7 @@ def densely(means, sds, points=20_001):
 @pytest.mark.parametrize("sd", [1e-3, 1, 1e3])
 def test_two_normals_match_the_closed_form(distance, sd):
     expected = 2 * stats.norm.cdf(distance / 2) - 1
-    result = uncertainty_aware_parity([[5.0], [5 + distance * sd]], [[sd], [sd]])
+    result = regression.uncertainty_aware_parity([[5.0], [5 + distance * sd]], [[sd], [sd]])
     assert result <= expected + 1e-12
     assert result == pytest.approx(expected, abs=TOLERANCE)
 
@@ -121,9 +87,9 @@ def test_two_normals_match_the_closed_form(distance, sd):
 @pytest.mark.parametrize("scale", [0.05, 0.3, 2])
 def test_mixtures_are_within_the_tolerance_of_a_dense_grid(seed, scale):
     means, sds = groups(seed, scale=scale, shifts=(0, 1, 0.2))
-    result, expected = uncertainty_aware_parity(means, sds), densely(means, sds)
+    result, expected = regression.uncertainty_aware_parity(means, sds), densely(means, sds)
     assert result == pytest.approx(expected, abs=TOLERANCE)
-    finer = uncertainty_aware_parity(means, sds, tolerance=1e-6)
+    finer = regression.uncertainty_aware_parity(means, sds, tolerance=1e-6)
     assert 0 <= finer - result <= TOLERANCE
     assert finer >= expected - 1e-6
 
@@ -131,16 +97,16 @@ def test_mixtures_are_within_the_tolerance_of_a_dense_grid(seed, scale):
 def test_one_narrow_normal_among_wide_ones_is_not_missed():
     """Its step of one half is 1e-9 wide, and the grid's first points are of order 1 apart."""
     means, sds = [[0.0, 0.123], [0.0, 0.456]], [[1.0, 1e-9], [1.0, 1e-9]]
-    assert uncertainty_aware_parity(means, sds) == pytest.approx(0.5, abs=TOLERANCE)
+    assert regression.uncertainty_aware_parity(means, sds) == pytest.approx(0.5, abs=TOLERANCE)
 
 
 @pytest.mark.parametrize("digits", [8, 1])
 @pytest.mark.parametrize("seed", range(3))
 def test_without_sds_it_is_the_parity_of_the_points(seed, digits):
     means, sds = groups(seed, scale=1, shifts=(0, 0.7, -0.1), digits=digits)
-    exact = distribution_parity(means)
-    assert uncertainty_aware_parity(means, [0 * s for s in sds]) == exact
-    small = uncertainty_aware_parity(means, [np.full_like(s, 1e-9) for s in sds])
+    exact = regression.distribution_parity(means)
+    assert regression.uncertainty_aware_parity(means, [0 * s for s in sds]) == exact
+    small = regression.uncertainty_aware_parity(means, [np.full_like(s, 1e-9) for s in sds])
     assert small == pytest.approx(exact, abs=TOLERANCE)
 
 
@@ -149,33 +115,20 @@ def test_steps_among_normals_are_the_limit_of_narrow_normals(seed):
     means, sds = groups(seed, scale=0.3, digits=1)
     steps = [np.where(np.arange(len(s)) % 3, s, 0) for s in sds]
     narrow = [np.where(s > 0, s, 1e-9) for s in steps]
-    result = uncertainty_aware_parity(means, steps, tolerance=1e-6)
+    result = regression.uncertainty_aware_parity(means, steps, tolerance=1e-6)
     assert result == pytest.approx(
-        uncertainty_aware_parity(means, narrow, tolerance=1e-6), abs=2e-6
+        regression.uncertainty_aware_parity(means, narrow, tolerance=1e-6), abs=2e-6
     )
 
 
 def test_a_step_is_seen_from_its_left():
     """Just under 0 the distance is Phi(1 / 2), at 0 it is the smaller 1 - Phi(1 / 2)."""
-    result = uncertainty_aware_parity([[0.0], [-0.5, -0.5]], [[0.0], [1.0, 1.0]], tolerance=1e-9)
+    result = regression.uncertainty_aware_parity(
+        [[0.0], [-0.5, -0.5]], [[0.0], [1.0, 1.0]], tolerance=1e-9
+    )
     assert result == pytest.approx(stats.norm.cdf(0.5), abs=1e-9)
-
-
-def test_large_sds_make_anything_look_fair():
-    means, sds = groups(0, scale=1, shifts=(0, 10))
-    assert distribution_parity(means) == 1
-    inflated = [
-        uncertainty_aware_parity(means, [k * np.ones_like(s) for s in sds]) for k in (1, 10, 1e4)
-    ]
-    assert inflated == sorted(inflated, reverse=True)
-    assert inflated[-1] < TOLERANCE
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -1e-3])
 def test_what_is_no_distribution_has_no_parity(bad):
-    assert np.isnan(uncertainty_aware_parity([[0.0, 1.0], [2.0]], [[1.0, bad], [1.0]]))
-
-
-def test_it_needs_two_groups_with_rows():
-    assert np.isnan(uncertainty_aware_parity([[1.0]], [[1.0]]))
-    assert np.isnan(uncertainty_aware_parity([[1.0], []], [[1.0], []]))
+    assert np.isnan(regression.uncertainty_aware_parity([[0.0, 1.0], [2.0]], [[1.0, bad], [1.0]]))

@@ -158,14 +158,6 @@ def test_what_is_shorter_is_refused_in_any_type(name, form):
     assert said.endswith(f" has {N - 2} rows, the target {N}")
 
 
-def test_the_order_of_all_rows_changes_nothing():
-    order = DRAW.permutation(N)
-    same(
-        answer({name: values[order] for name, values in among("target").items()}),
-        answer(among("target")),
-    )
-
-
 @pytest.mark.parametrize("option", GROUPS)
 @pytest.mark.parametrize(
     ("features", "sentence"),

@@ -18,7 +18,6 @@ from fairbench.data.download import Archive
 FILES = ("csv", "tsv", "semicolon.csv", "xlsx", "parquet", "arrow")
 MISSING = ("", "NA", "N/A", "nan", "null", "None")
 STRANGE = ("?", "-", "13 %", "$12", "\u22121.5", "1'234", "n. a.", "12.5 kg")
-TOTALS = ("minority", "maximum", "Mittelschule", "mean", "Total", "Summe", "count", "Gesamt", "Min")
 REFUSED = "refused"
 MORE = 2  # forms of each table beside CSV and, for an audit, memory
 
@@ -151,16 +150,6 @@ def test_thousands_and_decimal_commas(seed, tmp_path):
     )
     for read in (loaded, audited):
         assert answers(commas, tmp_path, draw, read) == answers(frame, tmp_path, draw, read)
-
-
-def test_groups_may_be_called_as_totals_are(seed, tmp_path):
-    frame, draw = people(seed)
-    frame["label"] = frame["label"].where(frame.index < len(frame) - 3, "")
-    [before], _ = answers(frame, tmp_path, draw, audited)
-    names = dict(zip("fmd", draw.choice(TOTALS, 3, replace=False), strict=True))
-    after, refused = answers(frame.replace({"sex": names}), tmp_path, draw, audited)
-    assert not refused
-    assert after == [(*before[:2], [names[group] for group in before[2]])]
 
 
 def test_row_numbers_are_no_feature_and_a_repeated_column_can_be_left_out(seed, tmp_path, capsys):

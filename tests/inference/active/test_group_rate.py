@@ -6,14 +6,12 @@ from scipy import stats
 
 from fairbench.components.papers.active_assessment.assessment import (
     LowestRate,
-    Queues,
     accuracy,
-    assess,
     false_positive_rate,
     true_positive_rate,
 )
-from fairbench.inference.posterior import Beta, uniform
-from fairbench_label.active import STRATEGIES, BetaArms, choose
+from fairbench.inference.posterior import Beta
+from fairbench_label.active import BetaArms, choose
 
 RATES = [accuracy, true_positive_rate, false_positive_rate]
 
@@ -56,46 +54,3 @@ def test_the_arm_that_says_more_is_labelled_and_the_other_when_it_is_used_up():
     )
     assert set(chosen[:, 0]) == {0, 2}
     assert set(chosen[:, 1]) == {1, 3}
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_every_row_can_be_labelled(strategy):
-    """Also when a reward rules out all arms but one."""
-    generator = np.random.default_rng(0)
-    arm = np.repeat(np.arange(4), [3, 9, 30, 2])
-    queues = Queues.of(generator.random(44) < 0.5, arm, generator, replications=20)
-    arms = BetaArms.of(uniform(4), queues.sizes, replications=20)
-    reward = LowestRate(np.array([0.75, 2 / 32]), true_positive_rate)
-    assess(
-        queues,
-        arms,
-        lambda held: choose(strategy, held, reward, generator),
-        observe=lambda held: None,
-        rounds=44,
-    )
-    assert not arms.unlabelled.any()
-
-
-def test_the_lowest_true_positive_rate_is_found_sooner_than_at_random():
-    generator = np.random.default_rng(0)
-    group = np.repeat(np.arange(20), 160)
-    label = (generator.random(3200) < 0.3).astype(int)
-    hit = np.where(group == 0, 0.4, 0.7)[np.arange(3200)]
-    prediction = np.where(label == 1, generator.random(3200) < hit, generator.random(3200) < 0.1)
-    arm = 2 * group + prediction
-    reward = LowestRate(np.bincount(group, weights=prediction) / 160, true_positive_rate)
-    result = {}
-    for name in ("thompson", "random"):
-        draws = np.random.default_rng(1)
-        queues = Queues.of(label, arm, draws, replications=200)
-        arms = BetaArms.of(uniform(40), queues.sizes, replications=200)
-        assess(
-            queues,
-            arms,
-            lambda held, n=name, g=draws: choose(n, held, reward, g),
-            observe=lambda held: None,
-            rounds=400,
-        )
-        worst = reward.rates(arms.posterior.mean).argmin(axis=1)
-        result[name] = (worst == 0).mean()
-    assert result["thompson"] > result["random"] + 0.15

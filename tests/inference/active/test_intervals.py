@@ -61,14 +61,6 @@ def test_nothing_and_all_are_at_the_ends():
     assert 0 < limits.lower[2] < 1
 
 
-def test_it_costs_half_the_width_again():
-    rows = np.array([30.0, 100, 300])
-    lasting, once = sequence_limits(0.8 * rows, rows), rate_limits(0.8 * rows, rows)
-    ratio = (lasting.upper - lasting.lower) / (once.upper - once.lower)
-    assert (ratio > 1.4).all()
-    assert (ratio < 1.8).all()
-
-
 def test_a_lasting_mean_is_never_missed_in_the_long_run():
     """Normal means looked at after each of 30 to 1000 rows."""
     draw, rows = np.random.default_rng(0), np.arange(1, 1001)

@@ -44,13 +44,6 @@ def test_moments_are_those_of_the_reward_over_the_posterior(reward):
         assert sd[0, g] == pytest.approx(np.sqrt(second - first**2), rel=1e-3, abs=1e-9)
 
 
-def test_estimation_is_the_expected_fall_of_the_variance():
-    share = np.array([0.2, 0.3, 0.5])
-    mean = Estimation(share).moments(ARMS)[0][0]
-    closed = share * POSTERIOR.variance / (POSTERIOR.strength + 1)
-    np.testing.assert_allclose(mean, closed, rtol=1e-12)
-
-
 def test_cost_has_the_moments_of_dirichlet_draws():
     alpha = np.array([[2.0, 1, 0.5], [4, 1, 6]])
     reward = MostCostly(np.array([[0.0, 1, 10], [5, 0, 1]]))
@@ -112,10 +105,7 @@ def test_estimating_outcomes_pays_the_fall_of_their_summed_variance():
 
 PAIRS = [
     ((3.9, 0.1), (1.9, 0.1)),
-    ((1.94, 0.06), (1.92, 0.08)),
     ((45.0, 2.0), (3.0, 1.5)),
-    ((900.0, 100.0), (850.0, 150.0)),
-    ((1.0, 1.0), (1.0, 1.0)),
     ((0.5, 1.5), (0.4, 0.6)),
     ((21.98, 0.02), (10.9, 1.1)),
 ]
@@ -152,13 +142,3 @@ def test_comparison_against_a_finer_quadrature(first, second, margin):
             tolerance = 1.5e-3 if pair.min() < 0.05 else 4e-4
             exact = max(larger, smaller, 1 - larger - smaller) - best
             assert gain == pytest.approx(exact, abs=tolerance)
-
-
-def test_comparison_is_symmetric():
-    arms = BetaArms.of(Beta(np.array([8.0, 30]), np.array([2.0, 4])), [9, 9])
-    turned = BetaArms.of(Beta(np.array([30.0, 8]), np.array([4.0, 2])), [9, 9])
-    np.testing.assert_allclose(
-        ComparisonReward().moments(arms)[0],
-        ComparisonReward().moments(turned)[0][:, ::-1],
-        atol=1e-12,
-    )

@@ -14,7 +14,6 @@ from fairbench.inference.posterior import Beta, centred, uniform
 from fairbench_label.active import (
     STRATEGIES,
     BetaArms,
-    Estimation,
     Highest,
     Lowest,
     choose,
@@ -38,12 +37,6 @@ def test_only_arms_with_rows_are_chosen(strategy):
         assert set(chosen[1]) <= {2, -1}
         assert set(chosen[2]) <= {0, 2}
     assert {int(arm) for chosen in seen for arm in chosen[2]} == {0, 2}
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_same_seed_same_choice(strategy):
-    arms = BetaArms.of(uniform(20), [5] * 20, replications=30)
-    assert np.array_equal(draws(strategy, arms), draws(strategy, arms))
 
 
 def test_certain_posteriors_leave_no_choice():
@@ -132,28 +125,6 @@ def test_the_worst_arm_is_found_sooner_than_at_random(strategy):
         result[name] = (arms.posterior.mean.argmin(axis=1) == 0).mean()
     # Three standard errors of the difference of two shares of 200 are at most 0.15.
     assert result[strategy] > result["random"] + 0.15
-
-
-def test_estimation_beats_random_rows_where_small_arms_are_uncertain():
-    generator = np.random.default_rng(0)
-    arm = np.repeat([0, 1], [500, 500])
-    success = generator.random(1000) < np.where(arm == 0, 0.5, 0.99)
-    errors = {}
-    for name in ("thompson", "random"):
-        generator = np.random.default_rng(1)
-        queues = Queues.of(success, arm, generator, replications=500)
-        arms = BetaArms.of(centred([0.5, 0.97]), queues.sizes, replications=500)
-        reward = Estimation(np.array([0.5, 0.5]))
-        assess(
-            queues,
-            arms,
-            lambda a, n=name, g=generator, r=reward: choose(n, a, r, g),
-            observe=lambda a: None,
-            rounds=60,
-        )
-        truth = [success[arm == g].mean() for g in (0, 1)]
-        errors[name] = ((arms.posterior.mean - truth) ** 2).sum(axis=1).mean()
-    assert errors["thompson"] < 0.85 * errors["random"]
 
 
 def test_queues_give_every_label_once():

@@ -8,7 +8,6 @@ import pytest
 from fairbench.audits.kinds.binary import ALARMS
 from fairbench.components.papers.few_labels.methods import expected_l1_error
 from fairbench.inference.few_labels import (
-    BETA,
     _chain_effective_size,
     _effective_size,
     _elliptical_slice,
@@ -27,31 +26,16 @@ def drawn(generator, labels, slopes):
     return _sigmoid(odds.copy()), label, group
 
 
-def smallest(slopes, labels, repeats):
-    """Return the smallest p-value of each of many audits, times the groups."""
-    generator = np.random.default_rng(labels)
-    values = np.array(
-        [
-            calibration_p_values(*drawn(generator, labels, slopes), len(slopes), generator)
-            for _ in range(repeats)
-        ]
-    )
-    return values.min(axis=1) * len(slopes)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("groups", "labels"), [(2, 20), (2, 200), (5, 100)])
 def test_scores_calibrated_alike_raise_few_alarms(groups, labels):
     """Of 150 audits 4.5 are allowed; 12 are more than 3 standard errors too many."""
-    values = smallest([1.0] * groups, labels, 150)
-    assert (values < ALARMS).sum() < 12
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("groups", "labels"), [(2, 100), (4, 200)])
-def test_an_inverted_group_of_fifty_labels_is_named(groups, labels):
-    values = smallest([1.0] * (groups - 1) + [-1.0], labels, 60)
-    assert (values < ALARMS).mean() > 0.95
+    generator, slopes = np.random.default_rng(labels), [1.0] * groups
+    alarms = 0
+    for _ in range(150):
+        values = calibration_p_values(*drawn(generator, labels, slopes), groups, generator)
+        alarms += values.min() * groups < ALARMS
+    assert alarms < 12
 
 
 def test_an_inverted_group_is_told_from_the_others(seed=3):
@@ -102,43 +86,13 @@ def test_normal_likelihood_gives_the_conjugate_posterior():
 # How far an expected accuracy may lie from the true one: Ji (2020), Lemmas 4.5.1 and 4.5.2.
 
 
-def accuracy(score, probability):
-    """Return the accuracy that some probabilities of label 1 give the decisions score >= 1/2."""
-    return np.where(score >= 0.5, probability, 1 - probability).mean(axis=-1)
-
-
-def drawn_maps(draw, score, number):
-    """Return beta calibrations of scores, (number, n), with parameters from a wide normal."""
-    theta = draw.normal(0, [0.8, 0.8, 1.5], size=(number, BETA.size))
-    slopes = np.column_stack([np.exp(theta[:, :-1]), theta[:, -1]])
-    return _sigmoid(slopes @ BETA.features(score))
-
-
-def test_by_hand():
+def test_errors_of_calibrated_probabilities_by_hand():
     """Scores .2 and .8, calibrated to .3 and .6, truly .1 and .9: accuracy .65 in place of .9."""
-    score, mean, true = np.array([0.2, 0.8]), np.array([0.3, 0.6]), np.array([0.1, 0.9])
-    assert accuracy(score, mean) == pytest.approx((0.7 + 0.6) / 2)
-    assert accuracy(score, true) == pytest.approx((0.9 + 0.9) / 2)
+    mean, true = np.array([0.3, 0.6]), np.array([0.1, 0.9])
     # Both errors take accuracy away, so that the bound is met: (0.2 + 0.3) / 2 = 0.25.
     assert expected_l1_error(mean, true) == pytest.approx(0.25)
     # Where they go in opposite directions the bound is not met.
-    assert abs(accuracy(score, np.array([0.3, 1.0])) - 0.9) == pytest.approx(0.05)
     assert expected_l1_error(np.array([0.3, 1.0]), true) == pytest.approx(0.15)
-
-
-def test_the_difference_of_two_groups_is_off_by_at_most_the_sum_of_their_errors():
-    draw, ratios = np.random.default_rng(0), []
-    for _ in range(300):
-        off, bound = 0.0, 0.0
-        for sign in (1, -1):
-            score = draw.beta(*draw.uniform(0.5, 3, 2), size=200)
-            (true,) = drawn_maps(draw, score, 1)
-            posterior = drawn_maps(draw, score, 40)
-            off += sign * (accuracy(score, posterior).mean() - accuracy(score, true))
-            bound += expected_l1_error(posterior.mean(axis=0), true)
-        ratios.append(abs(off) / bound)
-    assert max(ratios) <= 1
-    assert max(ratios) > 0.8  # it is not a bound that nothing comes near
 
 
 # Pareto shape and effective size of importance weights with known tails.
@@ -163,11 +117,8 @@ def test_smoothing_keeps_the_body_and_the_order_and_steadies_the_mean():
     assert weights.max() <= raw[0].max()
 
 
-def test_equal_weights_have_no_tail():
+def test_equal_weights_have_no_tail_and_one_weight_is_one_draw():
     weights, shape = _smooth_tail(np.full(100, 0.3))
     assert shape == -np.inf
     assert _effective_size(weights) == pytest.approx(100)
-
-
-def test_one_weight_is_one_draw():
     assert _effective_size(np.array([0.0, 2.0, 0.0])) == 1

@@ -42,31 +42,6 @@ def test_bounds_are_a_linear_programmes(name):
         np.testing.assert_allclose(result, expected, atol=1e-6)
 
 
-def test_bounds_hold_whichever_labels_are_wrong():
-    generator = np.random.default_rng(2)
-    label, decision = generator.integers(0, 2, (2, 300))
-    truth = np.where(generator.random(300) < 0.1, 1 - label, label)
-    counts, right = (np.bincount(2 * labels + decision, minlength=4) for labels in (label, truth))
-    for rate in RATES.values():
-        lower, upper = flip_bounds(rate, counts, (truth != label).sum())
-        assert lower <= rate(right) <= upper
-
-
-def test_no_wrong_labels_leave_the_rates_as_they_are():
-    counts = np.array([[5, 3, 2, 10], [0, 4, 1, 1]])
-    for rate in RATES.values():
-        for end in flip_bounds(rate, counts, np.zeros(2)):
-            np.testing.assert_allclose(end, rate(counts))
-
-
-def test_no_label_is_made_up_and_none_is_lost():
-    tables = _correct_counts([5.0, 3, 2, 10], 6, splits=5)
-    assert tables.shape == (20, 4)
-    assert tables.min() >= 0
-    np.testing.assert_allclose(tables.sum(axis=1), 20)
-    np.testing.assert_allclose(tables[:, [FP, TP]].sum(axis=1), 13)  # decisions stay
-
-
 @pytest.mark.parametrize("power", [0.3, 1, 4])
 def test_the_last_number_of_wrong_labels_is_found(power):
     def margin(wrong, last=37):

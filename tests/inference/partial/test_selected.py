@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from benchmarks.coverage.bounds import draw_selection, selection
 from fairbench.audits.direction import RATE_OF
-from fairbench.inference.partial import NOTHING, RateBounds, SelectedLabels, gap_bounds
+from fairbench.inference.partial import NOTHING, SelectedLabels, gap_bounds
 from fairbench.inference.rates import rate_limits
 from fairbench.metrics.registry import base_rate
 from tests.inference.partial.linear import extremes
@@ -92,16 +91,6 @@ def test_of_complete_labels_of_the_selected_an_end_is_a_rate_of_so_many_rows():
     np.testing.assert_allclose(low.lower, exact.lower, atol=0.002)
 
 
-def test_larger_factors_allow_more_and_the_largest_all():
-    rows = some(np.random.default_rng(4), rows=500)
-    for rate in RATES.values():
-        ends = [rows.bounds(rate, odds=odds) for odds in (1, 2, 10, 1e9, NOTHING)]
-        for narrow, wide in zip(ends, ends[1:], strict=False):
-            assert (narrow.value[0] >= wide.value[0] - 1e-6).all()
-            assert (narrow.value[1] <= wide.value[1] + 1e-6).all()
-    np.testing.assert_allclose(*rows.bounds(base_rate, odds=1).value)
-
-
 def test_nothing_known_is_everything_possible():
     nothing = np.zeros((1, 2, 1))
     ends = SelectedLabels(nothing + 5, nothing, nothing, nothing).bounds(base_rate)
@@ -109,23 +98,3 @@ def test_nothing_known_is_everything_possible():
     ends = SelectedLabels(nothing, nothing, nothing, nothing).bounds(base_rate)
     assert np.isnan(ends.value[0])
     assert ends.interval() == (0, 1)
-
-
-SELECTIONS = [selection(300, 1.0, 2.0, 1), selection(1000, 0.5, 2.0, -1), selection(200, 1, 3, 0)]
-SELECTIONS += [selection(300, 0.7, NOTHING, side) for side in (1, -1)]
-
-
-@pytest.mark.parametrize("population", SELECTIONS, ids=lambda each: each.name)
-def test_intervals_hold_the_truth_even_at_an_end(population):
-    """The benchmark of coverage has many more populations."""
-    sample = draw_selection(population, 1000, np.random.default_rng(6))
-    _, rows = sample.data
-    for rate in (base_rate, *(RATE_OF[name] for name in ("equal_opportunity", "accuracy_gap"))):
-        lower, upper = rows.bounds(rate, odds=population.odds).interval()
-        truth = sample.truth[rate.name].ravel()
-        assert ((lower <= truth) & (truth <= upper)).mean() > 0.95
-
-
-def test_ends_of_some_groups_are_taken():
-    ends = RateBounds(*np.arange(12.0).reshape(2, 2, 3)).take([0, 2])
-    np.testing.assert_array_equal(ends.rows[1], [9, 11])

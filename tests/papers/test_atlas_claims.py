@@ -128,17 +128,6 @@ def test_the_docs_have_every_claim_and_say_who_needs_the_group(findings):
     assert f"| hardt ({NEEDS_GROUP}) |" in text
 
 
-@pytest.mark.thorough
-def test_thresholds_lose_where_the_intervention_is_better():
-    table = generated_atlas.table(worse=-0.03, noise=0.003)
-    result = claimed(table)
-    assert verdict(result, "unprocessing_dominates") == FAILS
-    assert {table_verdict["verdict"] for table_verdict in result.verdicts} == {FAILS}
-    margins = [margin["margin"] for margin in result.margins]
-    assert np.mean(margins) == pytest.approx(-0.03, abs=0.004)
-    assert verdict(result, "fairness_costs_accuracy") == FAILS
-
-
 def test_everything_goes_to_json_and_into_sentences(findings):
     text = json.dumps(findings.to_dict(), allow_nan=False)
     assert json.loads(text)["standings"][0]["metric"] == "error_rate"
@@ -352,16 +341,6 @@ def test_what_is_unlevel_is_said_of_runs_that_have_it(tmp_path):
     balanced, other = run(name="hardt", objective="balanced"), run(name="hardt", objective="error")
     assert unequal_terms_remarks([other, balanced], path) == ["It is so."]
     assert unequal_terms_remarks([other, run(name="none")], path) == []
-
-
-def test_remarks_stand_beside_the_claim():
-    table = generated_atlas.table(learners=("xgboost",), repeats=4)
-    findings = claimed(table, draws=20, remarks=["The rule is another one."])
-    (claim, *_) = findings.claims
-    assert claim.remarks[0].startswith("The thresholds are chosen on validation rows")
-    assert "4 do not need it" in claim.remarks[0]
-    assert claim.remarks[1:] == ("The rule is another one.",)
-    assert "The rule is another one." in docs_page(findings)
 
 
 def test_thresholds_of_the_same_rows_are_set_beside_the_claim():

@@ -59,13 +59,6 @@ BINARY = [
 ]
 
 
-@pytest.mark.parametrize("name", BINARY)
-def test_every_description_is_a_score_file(name):
-    file = made(yaml.safe_load((CONF / "scores" / f"{name}.yaml").read_text()))
-    assert isinstance(file, ScoreFile)
-    assert len(file.sha256) == 64
-
-
 @pytest.mark.data
 @pytest.mark.parametrize("name", BINARY)
 def test_released_files_are_what_they_are_said_to_be(name):

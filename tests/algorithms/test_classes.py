@@ -11,7 +11,7 @@ from fairbench.components.algorithms.interventions.none import NoIntervention
 from fairbench.components.algorithms.learners.xgboost import XGBoost
 from fairbench.components.algorithms.losses import Softmax
 from fairbench.data.dataset import Task
-from fairbench.data.splits import Fold, KFold
+from fairbench.data.splits import Fold
 from fairbench.experiments.compute import _flatten, compute, raw_outputs
 from fairbench.experiments.contracts import Study
 
@@ -30,13 +30,6 @@ def test_training_rows_of_one_class_make_a_cell_invalid(make_dataset):
     fold = Fold(0, 0, first, np.array([], np.intp), np.setdiff1d(rows, first))
     study = Study(data, XGBoost(), NoIntervention(), Single(), 0, ("sex",))
     assert compute(study, fold)[1]["invalid"] == f"only class 0 among {len(first)} training rows"
-
-
-def test_folds_deal_out_every_class_evenly(make_dataset):
-    data = classes(make_dataset)
-    for fold in KFold(4).folds(data, 0):
-        counts = data.target.iloc[fold.test].value_counts()
-        assert (abs(counts - data.target.value_counts() / 4) <= 1).all()
 
 
 def test_xgboost_minimises_the_softmax_loss_as_its_own_objective_does():

@@ -123,31 +123,6 @@ def test_values_equal_fairlearn_called_directly(loss, n_groups):
     )
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("intervention", [ExponentiatedGradient(max_iter=8), GridSearch()])
-@pytest.mark.parametrize("task", ["binary", "regression"])
-def test_whole_weights_are_repeated_rows(intervention, task):
-    train, test = rows(n=900, n_groups=2, task=task, base_rate_gap=2.0)
-    draw = np.random.default_rng(1)
-    weight = draw.poisson(1, len(train.y)).astype(float)
-    copies = np.repeat(np.arange(len(train.y)), weight.astype(int))
-    # Few values, so that the rows left out have none of their own, which would be a bin more.
-    X, X_test = np.round(train.X), np.round(test.X).clip(-2, 2)
-    X = X.clip(-2, 2)
-    make = classified if task == "binary" else regressed
-    of_weights = make(intervention).fit(
-        X, train.y, sensitive_features=train.groups, sample_weight=weight
-    )
-    of_copies = make(intervention).fit(
-        X[copies], train.y[copies], sensitive_features=train.groups.iloc[copies]
-    )
-    for name, values in of_weights.outputs(
-        X_test, sensitive_features=test.groups, random_state=3
-    ).items():
-        again = of_copies.outputs(X_test, sensitive_features=test.groups, random_state=3)[name]
-        np.testing.assert_allclose(values, again, rtol=1e-5)
-
-
 @pytest.mark.parametrize("encoding", [Encoding.ONEHOT, Encoding.NATIVE])
 @pytest.mark.parametrize("intervention", [ExponentiatedGradient(max_iter=2), GridSearch()])
 def test_a_frame_of_any_layout_is_binned_once(intervention, encoding, monkeypatch):

@@ -6,6 +6,10 @@ import pytest
 from fairbench.components.algorithms.interventions.disparate_mistreatment import (
     DisparateMistreatment,
 )
+from fairbench.components.algorithms.interventions.exponentiated_gradient import (
+    ExponentiatedGradient,
+)
+from fairbench.components.algorithms.interventions.grid_search import GridSearch
 from fairbench.components.algorithms.interventions.hardt import Hardt
 from fairbench.components.algorithms.interventions.none import NoIntervention
 from fairbench.components.algorithms.interventions.reweighing import Reweighing
@@ -15,6 +19,8 @@ from tests.algorithms.interventions.encoded import rows, wrapped
 
 INTERVENTIONS = [
     DisparateMistreatment(),
+    ExponentiatedGradient(max_iter=8),
+    GridSearch(),
     Hardt(),
     Hardt(derived_from="scores"),
     NoIntervention(),

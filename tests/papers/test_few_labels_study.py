@@ -15,27 +15,6 @@ from fairbench.components.papers import PAPERS
 from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import Effort
 from fairbench.components.papers.few_labels import figures, methods, tables
-from fairbench.components.papers.few_labels.methods import (
-    AS_PUBLISHED,
-    POOL_NOISE,
-    RATES,
-    SETTINGS,
-    TEXT,
-    Method,
-    Setting,
-    beta_binomial,
-    beta_parameters,
-    calibrated,
-    everyone_else,
-    faulty_counts,
-    frequentist,
-    intervals,
-    label_orders,
-    measures,
-    number,
-    prediction_powered,
-    true_difference,
-)
 from fairbench.components.papers.released_scores import partly_labelled
 from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError
@@ -62,44 +41,51 @@ def table():
 
 
 def test_a_member_of_every_group_comes_first(table):
-    for order in label_orders(table, 5):
+    for order in methods.label_orders(table, 5):
         assert sorted(order) == list(range(600))
         assert sorted(table.group[order[:3]]) == [0, 1, 2]
 
 
 def test_everyone_else_is_one_group(table):
-    counts = everyone_else(table.counts())
+    counts = methods.everyone_else(table.counts())
     others = table.group > 0
     right = table.prediction == table.label
     assert counts[1].sum() == others.sum()
     expected = right[others].mean() - right[~others].mean()
-    assert true_difference(table, accuracy) == pytest.approx(expected)
+    assert methods.true_difference(table, accuracy) == pytest.approx(expected)
 
 
 METHODS = ("frequentist", "beta_binomial", "beta_calibration", "prediction_powered")
 
 
 @pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("rate", RATES.values(), ids=RATES)
+@pytest.mark.parametrize("rate", methods.RATES.values(), ids=methods.RATES)
 def test_many_labels_find_the_truth(table, name, rate):
-    orders = [order[:550] for order in label_orders(table, 3)]
-    (values,) = intervals(table, orders, Method(name), [rate], rng(0, "test"))
+    orders = [order[:550] for order in methods.label_orders(table, 3)]
+    (values,) = methods.intervals(table, orders, methods.Method(name), [rate], rng(0, "test"))
     assert (values[:, 1] < values[:, 0]).all()
     assert (values[:, 0] < values[:, 2]).all()
     # TPRs of the others are averaged by size, as published, and not by positives.
     atol = 0.02 if rate is accuracy else 0.06
-    np.testing.assert_allclose(values[:, 0], true_difference(table, rate), atol=atol)
+    np.testing.assert_allclose(values[:, 0], methods.true_difference(table, rate), atol=atol)
 
 
 def test_pool_noise_widens_and_a_reading_alone_says_what_it_says_beside_others(table):
-    orders, method = [order[:100] for order in label_orders(table, 3)], Method("beta_calibration")
-    rates = list(RATES.values())
-    said = calibrated(table, orders, method, rates, rng(0, "x"), (AS_PUBLISHED, POOL_NOISE))
-    alone = intervals(table, orders, method, rates, rng(0, "x"))
-    np.testing.assert_array_equal(said[AS_PUBLISHED], alone)
+    orders, method = (
+        [order[:100] for order in methods.label_orders(table, 3)],
+        methods.Method("beta_calibration"),
+    )
+    rates = list(methods.RATES.values())
+    said = methods.calibrated(
+        table, orders, method, rates, rng(0, "x"), (methods.AS_PUBLISHED, methods.POOL_NOISE)
+    )
+    alone = methods.intervals(table, orders, method, rates, rng(0, "x"))
+    np.testing.assert_array_equal(said[methods.AS_PUBLISHED], alone)
     narrow, wide = (values[..., 2] - values[..., 1] for values in said.values())
     assert (wide > narrow).all()
-    np.testing.assert_allclose(said[POOL_NOISE][0, :, 0], said[AS_PUBLISHED][0, :, 0], atol=0.01)
+    np.testing.assert_allclose(
+        said[methods.POOL_NOISE][0, :, 0], said[methods.AS_PUBLISHED][0, :, 0], atol=0.01
+    )
 
 
 def test_faults_of_the_published_code_by_hand():
@@ -107,7 +93,7 @@ def test_faults_of_the_published_code_by_hand():
     table = partly_labelled([0.999, 0.3, 0.8, 0.2], list("aaab"), [1, 0, 1, 0], reference="a")
     a, b, c = 0.1, -0.5, 0.2
     theta = np.tile([a, b, c], (3, 2, 1))
-    counts = faulty_counts(table, np.array([2]), theta)
+    counts = methods.faulty_counts(table, np.array([2]), theta)
     odds = c + np.exp(a) * np.log([0.999, 0.3, 0.2]) - np.exp(c) * np.log([0.001, 0.7, 0.8])
     sure, no, other = 1 / (1 + np.exp(-odds))
     # The labelled row is a true positive of the first group.
@@ -159,34 +145,36 @@ def test_numbers_are_of_the_row_they_answer_and_the_first_is_the_texts(one_pool,
     }
     assert ours["mean"].between(0, 100).all()
     assert (ours["error"] > 0).all()
-    assert set(Paper.read("few_labels", PAPERS).causes) == {s.cause for s in SETTINGS} - {""}
+    assert set(Paper.read("few_labels", PAPERS).causes) == {s.cause for s in methods.SETTINGS} - {
+        ""
+    }
 
 
 def test_a_study_goes_on_where_it_was_stopped(one_pool, tmp_path):
     asked = [("frequentist", 1.0, 40, "accuracy")]
-    first = methods.study(TEXT, KEY, asked, tmp_path, Effort.FIRST)
+    first = methods.study(methods.TEXT, KEY, asked, tmp_path, Effort.FIRST)
     one_pool.clear()
-    again = methods.study(TEXT, KEY, asked, tmp_path, Effort.FIRST)
+    again = methods.study(methods.TEXT, KEY, asked, tmp_path, Effort.FIRST)
     assert not one_pool
     pd.testing.assert_frame_equal(first, again)
     more = [*asked, ("frequentist", 1.0, 100, "accuracy")]
-    assert len(methods.study(TEXT, KEY, more, tmp_path, Effort.FIRST)) == 2 * len(first)
+    assert len(methods.study(methods.TEXT, KEY, more, tmp_path, Effort.FIRST)) == 2 * len(first)
 
 
 def test_settings_change_what_they_say(one_pool, tmp_path):
-    assert SETTINGS[0] == TEXT == Setting()
-    cut, code = Setting("cut", cut=True), Setting("code", code=True)
+    assert methods.SETTINGS[0] == methods.TEXT == methods.Setting()
+    cut, code = methods.Setting("cut", cut=True), methods.Setting("code", code=True)
     cut.pools(("bank", "age", "mlp"), 1, tmp_path)
     code.pools(KEY, 1, tmp_path)
-    TEXT.pools(KEY, 1, tmp_path)
+    methods.TEXT.pools(KEY, 1, tmp_path)
     assert one_pool == [("released age", False), ("sex", True), ("sex", False)]
-    priors = [setting.method("beta_binomial", 1.0).prior for setting in (TEXT, code)]
+    priors = [setting.method("beta_binomial", 1.0).prior for setting in (methods.TEXT, code)]
     assert priors == [1.0, 0.5]
     assert code.concerns("adult", ("beta_calibration", 1.0, 10, "tpr"))
     assert not code.concerns("adult", ("beta_calibration", 1.0, 10, "accuracy"))
     assert not code.concerns("german", ("frequentist", 1.0, 10, "tpr"))
     wide = ("beta_calibration", 10.0, 10, "accuracy")
-    assert TEXT.concerns("adult", wide)
+    assert methods.TEXT.concerns("adult", wide)
     assert not methods.RELEASED.concerns("adult", wide)
 
 
@@ -194,7 +182,7 @@ def test_the_codes_faults_are_in_its_rates_alone(one_pool, table, tmp_path):
     asked = [("beta_calibration", 1.0, 100, rate) for rate in ("accuracy", "tpr")]
     plain, code = (
         methods.study(setting, KEY, asked, tmp_path, Effort.FIRST).set_index(["rate", "third"])
-        for setting in (TEXT, Setting("code", code=True))
+        for setting in (methods.TEXT, methods.Setting("code", code=True))
     )
     same = plain["error"] == code["error"]
     assert same["accuracy"].all()
@@ -213,7 +201,7 @@ def test_errors_by_number_of_labels(one_pool, table, tmp_path):
     frame = tables.third_errors([KEY], tmp_path, Effort.FIRST)
     place = {"rate": "fpr", "method": "labels alone"}
     row = frame[(frame[list(place)] == pd.Series(place)).all(axis=1)].iloc[0]
-    orders = [order[: row["labels"]] for order in label_orders(table, 2)]
+    orders = [order[: row["labels"]] for order in methods.label_orders(table, 2)]
     said = []
     for rows in orders:  # the FPRs of the labelled rows, by hand
         negatives = rows[table.label[rows] == 0]
@@ -221,7 +209,7 @@ def test_errors_by_number_of_labels(one_pool, table, tmp_path):
                     for g in range(3)]  # fmt: skip
         sizes = np.bincount(table.group)[1:]
         said.append(np.average(of_group[1:], weights=sizes) - of_group[0])
-    truth = true_difference(table, false_positive_rate)
+    truth = methods.true_difference(table, false_positive_rate)
     assert row["error"] == pytest.approx(100 * np.nanmean(np.abs(np.array(said) - truth)))
 
 
@@ -429,19 +417,21 @@ def made(generator, *, rows=3000, groups=2, theta=0.0):
 
 
 def test_frequentist_is_a_proportion_with_its_binomial_error():
-    estimate = frequentist(COUNTS, true_positive_rate)
+    estimate = methods.frequentist(COUNTS, true_positive_rate)
     np.testing.assert_allclose(estimate.value, [0.7, np.nan])
     np.testing.assert_allclose(estimate.error, [np.sqrt(0.7 * 0.3 / 30), np.nan])
     assert np.isnan(estimate.differences().value).all()
     # Errors of differences add in quadrature.
-    difference = frequentist(np.array([[3, 1, 2, 4], [5, 5, 5, 5]]), accuracy).differences()
+    difference = methods.frequentist(np.array([[3, 1, 2, 4], [5, 5, 5, 5]]), accuracy).differences()
     np.testing.assert_allclose(difference.value, [-0.2])
     np.testing.assert_allclose(difference.error, [np.sqrt(0.21 / 10 + 0.25 / 20)])
 
 
 @pytest.mark.parametrize("prior", [1.0, 0.5])
 def test_beta_binomial_has_beta_quantiles(prior):
-    draws = beta_binomial(COUNTS, accuracy, np.random.default_rng(0), prior=prior, draws=20_000)
+    draws = methods.beta_binomial(
+        COUNTS, accuracy, np.random.default_rng(0), prior=prior, draws=20_000
+    )
     for group, (right, wrong) in enumerate([(51, 21), (4, 0)]):
         for level in (0.025, 0.5, 0.9):
             cut = stats.beta.ppf(level, prior + right, prior + wrong)
@@ -450,15 +440,15 @@ def test_beta_binomial_has_beta_quantiles(prior):
 
 def test_beta_binomial_refuses_what_is_no_proportion():
     with pytest.raises(UserError, match="f1_score is no proportion"):
-        beta_parameters(COUNTS, f1_score)
+        methods.beta_parameters(COUNTS, f1_score)
 
 
 @pytest.mark.parametrize("rate", ALL_RATES, ids=lambda rate: rate.name)
 def test_without_power_labelled_rows_stand_alone(rate):
     generator = np.random.default_rng(1)
     table = made(generator).showing(generator.permutation(3000)[:300])
-    powered = prediction_powered(table, rate, power=0.0)
-    plain = frequentist(table.counts(), rate)
+    powered = methods.prediction_powered(table, rate, power=0.0)
+    plain = methods.frequentist(table.counts(), rate)
     np.testing.assert_allclose(powered.value, plain.value)
     sizes = np.bincount(table.group)
     labels = table.counts().sum(axis=1)
@@ -469,7 +459,7 @@ def test_without_power_labelled_rows_stand_alone(rate):
 def test_full_power_is_the_pools_mean_score_plus_the_labelled_residual():
     generator = np.random.default_rng(2)
     table = made(generator).showing(generator.permutation(3000)[:100])
-    powered = prediction_powered(table, accuracy, power=1.0)
+    powered = methods.prediction_powered(table, accuracy, power=1.0)
     right = np.where(table.prediction == 1, table.score, 1 - table.score)
     for group in range(2):
         rows = table.group == group
@@ -488,14 +478,14 @@ def test_perfect_scores_leave_no_error():
     full = partly_labelled(label, np.arange(500) % 2, label, prediction=np.arange(500) % 3 > 0)
     part = full.showing(generator.permutation(500)[:40])
     for power in (1.0, None):
-        powered = prediction_powered(part, true_positive_rate, power=power)
+        powered = methods.prediction_powered(part, true_positive_rate, power=power)
         np.testing.assert_allclose(powered.value, true_positive_rate(full.counts()), atol=1e-12)
         np.testing.assert_allclose(powered.error, 0, atol=1e-9)
 
 
 def test_groups_with_one_label_are_undefined():
     table = made(np.random.default_rng(4)).showing(np.array([0, 1, 2]))
-    estimate = prediction_powered(table, accuracy)
+    estimate = methods.prediction_powered(table, accuracy)
     assert np.isfinite(estimate.value[0])
     assert np.isnan(estimate.value[1])
 
@@ -511,7 +501,7 @@ def test_intervals_cover_the_pool_whatever_the_scores_are_worth(power, rate, the
     inside = 0
     for _ in range(replications):
         part = table.showing(generator.permutation(3000)[:300])
-        estimate = prediction_powered(part, rate, power=power).differences()
+        estimate = methods.prediction_powered(part, rate, power=power).differences()
         inside += abs(estimate.value[0] - (second - first)) < 1.96 * estimate.error[0]
     # Four standard errors of 500 replications are 4 %.
     assert 0.90 < inside / replications < 0.99
@@ -521,7 +511,7 @@ def test_tuning_beats_both_extremes():
     generator = np.random.default_rng(6)
     table = made(generator).showing(generator.permutation(3000)[:400])
     tuned, full, none = (
-        prediction_powered(table, accuracy, power=power).error for power in (None, 1.0, 0.0)
+        methods.prediction_powered(table, accuracy, power=power).error for power in (None, 1.0, 0.0)
     )
     assert (tuned <= np.minimum(full, none) * 1.001).all()
 
@@ -535,7 +525,7 @@ def mapped(model, score, parameters):
 def test_the_beta_prior_of_a_tpr_sees_positives_alone():
     """Section 4.3: theta_g = P(decision 1 | y = 1, g)."""
     counts = np.array([[5, 4, 1, 2]])  # 2 of 3 positives found
-    found = beta_parameters(counts, true_positive_rate, 1.0)
+    found = methods.beta_parameters(counts, true_positive_rate, 1.0)
     assert [float(part[0]) for part in found] == [1 + 2, 1 + 1]
 
 
@@ -596,7 +586,7 @@ def test_alpha_scales_both_widths_of_every_prior():
 
 def test_an_error_is_the_mean_distance_and_a_coverage_the_share_of_intervals():
     """Sections 4.8.1 and 4.9.1, in points and percent: the truth is 0.10."""
-    said = measures(np.array([[0.12, 0.05, 0.2], [0.06, 0.0, 0.09], [np.nan] * 3]), 0.10)
+    said = methods.measures(np.array([[0.12, 0.05, 0.2], [0.06, 0.0, 0.09], [np.nan] * 3]), 0.10)
     assert said["error"] == pytest.approx(100 * (0.02 + 0.04) / 2)
     # An order without an estimate counts for no error, and is not covered.
     assert (said["defined"], said["coverage"]) == (2, pytest.approx(100 * 1 / 3))
@@ -606,7 +596,7 @@ def test_a_printed_number_scatters_by_its_third_and_its_label_orders():
     """Section 4.6 holds one third out: ours, of two, each with 4 orders of variance 8."""
     # The variance over 4 orders is 6, of which the unbiased one is 6 x 4 / 3 = 8.
     rows = pd.DataFrame({"error": [3.0, 9.0], "sd": [6**0.5] * 2, "defined": [4, 4]})
-    found = number(rows, coverage=False, runs=100)
+    found = methods.number(rows, coverage=False, runs=100)
     split = 18 - 8 / 4  # the variance of 3 and 9 is 18, of which 2 are the orders'
     assert found.mean == 6
     assert found.sd == pytest.approx((split + 8 / 100) ** 0.5)

@@ -6,11 +6,9 @@ effort and few published rows. No number is looked at.
 """
 
 import os
-import subprocess
 import sys
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -24,7 +22,6 @@ from fairbench.components.papers.engine.matching import Effort
 from fairbench.components.papers.engine.pages import print_paper
 from fairbench.experiments import build
 from fairbench.experiments.configuration import REPEATS, Presets
-from tests.conformance import trees
 from tests.harness import CONF, ROOT
 from tests.papers import stand_ins
 
@@ -112,23 +109,3 @@ def test_every_table_and_figure_of_a_paper(name, results, monkeypatch, capsys):
     missing = [table for table in paper.tables if f"table {table}: " not in printed]
     assert not missing, f"{mapping}: tables {missing} are not printed"
     assert main(["paper", name, f"results={results}"]) == 0, mapping
-
-
-@pytest.mark.slow
-def test_all_papers_are_listed_and_recorded_in_the_checkout(tmp_path):
-    tree = trees.clone(tmp_path / "clone")
-    written = [Path("docs", "papers.md"), *(Path("docs", "papers", f"{name}.md") for name in NAMES)]
-    for path in written:
-        (tree / path).unlink()
-    for words in ([], ["record=true"]):
-        command = ["-m", "fairbench", "paper", "all", *words, f"results={tmp_path / 'results'}"]
-        done = subprocess.run(
-            [sys.executable, "-P", *command], cwd=tree, capture_output=True, text=True,
-            env={**os.environ, "PYTHONPATH": str(tree)},
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-    # Nothing was run, so that the pages are those of the records, which stay as they are.
-    records = [Path("papers", name, "verdicts.csv") for name in NAMES]
-    for path in [*written, *(path for path in records if (ROOT / path).is_file())]:
-        assert (tree / path).read_text() == (ROOT / path).read_text(), path
-    assert not (tree / "fairbench" / "components" / "docs").exists()

@@ -130,12 +130,6 @@ def test_ranges_are_those_that_the_run_measures(tmp_path, figure, experiment, va
         assert expected > 0
 
 
-def test_ranges_of_weight_decay_are_drawn(tmp_path):
-    for axes in only(figures.figure_13(tmp_path, Effort.FIRST)).axes:
-        (lines,) = axes.collections
-        assert len(lines.get_segments()) == 24
-
-
 def test_of_many_people_equally_spaced_ranks_are_drawn():
     draw = np.random.default_rng(0)
     values = draw.random((5, 1000))

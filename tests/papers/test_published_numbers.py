@@ -91,13 +91,6 @@ def test_only_the_runs_own_overall_row_answers():
     assert len(rows) == 40
 
 
-def test_published_methods_can_have_several_answers():
-    paper = Paper.read("fairlyuncertain", PAPERS)
-    rows = matching.compare(paper, "2", pd.DataFrame([summary()]))
-    methods = rows.loc[rows["published method"] == "normal_nll", "our method"]
-    assert set(methods) == {"normal_nll_reference", "normal_nll"}
-
-
 def test_interventions_are_found_by_what_was_chosen():
     paper = Paper.read("fairlyuncertain", PAPERS)
     adult = {"dataset": "adult", "attribute": "sex", "metric": "equalized_odds"}

@@ -136,23 +136,12 @@ def test_a_distance_is_in_printed_sds_or_in_the_papers_own_scatter():
     [
         ("{item: Table 1, place: p, what: x, absent: y}", "'Table 1' stands there twice"),
         ("{item: T, place: p, what: x, ours: o, table: '1'}", "table 1 stands there twice"),
-        (
-            "{item: Table 3, place: p, what: x, ours: o, table: '3'}",
-            "table 3 must stand both there and in mapping",
-        ),
+        ("{item: Table 3, place: p, what: x, ours: o, table: '3'}", "table 3 must stand both"),
         ("{item: Table 3, place: p, what: x}", "needs item, what, place, and one of table, figure"),
-        ("{item: A, what: x, absent: y}", "needs item, what, place, and one of"),
-        ("{item: A, place: p, what: x, code: a.b, absent: y}", "needs item, what, place, and one"),
         ("{item: A, place: p, what: x, code: a.b, verdict: holds}", "needs ours: what we run"),
-        (
-            "{item: A, place: p, what: x, ours: o, code: a.b, verdict: fine}",
-            "needs a verdict: does",
-        ),
+        ("{item: A, place: p, what: x, ours: o, code: a, verdict: fine}", "needs a verdict: does"),
         ("{item: A, place: p, what: x, absent: y, verdict: holds}", "takes no verdict"),
-        (
-            "{item: A, place: p, what: x, ours: o, code: a.b, verdict: holds, quick: a}",
-            "quick goes with a command",
-        ),
+        ("{item: A, place: p, what: x, ours: o, words: a, verdict: holds, quick: b}", "quick goes"),
         ("{item: A, place: p, what: x, absent: y, vredict: holds}", "did you mean verdict"),
     ],
 )

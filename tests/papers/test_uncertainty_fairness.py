@@ -334,26 +334,6 @@ def test_the_figure_has_the_papers_three_panels_and_a_place_for_each_size():
         np.testing.assert_allclose(lines["male"], [0.1, 0.1])
 
 
-def test_sizes_are_told_apart_by_the_option_that_was_swept(monkeypatch):
-    runs = pd.concat(frame.assign(**{"learner.hidden": f"[{n}]"}) for n, frame in SIZES.items())
-    asked = []
-
-    def needed(experiment, results, **chosen):
-        asked.append((experiment, chosen))
-        return runs
-
-    monkeypatch.setattr(tables, "needed", needed)
-    for networks in tables.NETWORKS:
-        sizes = tables.by_size(networks, None)
-        assert {units: len(ours) for units, ours in sizes.items()} == {25: 36, 400: 36}
-    option = "learner__initial_means"
-    assert asked == [
-        ("figure6", {option: "normal"}),
-        ("figure6", {option: "uniform"}),
-        ("figure6_trained", {}),
-    ]
-
-
 @pytest.mark.parametrize(
     ("figure", "experiment"),
     [("2", "compas"), ("4", "figure4"), ("5", "figure5"), ("6", "figure6")],
@@ -361,6 +341,8 @@ def test_sizes_are_told_apart_by_the_option_that_was_swept(monkeypatch):
 def test_a_figure_without_runs_says_which_command_makes_them(figure, experiment, tmp_path):
     with pytest.raises(UserError, match=f"-m experiment=uncertainty_fairness/{experiment}$"):
         list(getattr(figures, f"figure_{figure}")(tmp_path, Effort.FIRST))
+    with pytest.raises(UserError, match="-m experiment=uncertainty_fairness/sequences"):
+        studies.sequences(Results(tmp_path))
 
 
 def test_the_synthetic_sets_are_drawn_by_group_and_label(tmp_path):
@@ -431,11 +413,6 @@ def test_truncation_is_compared_within_populations():
     assert (cut["B"] / whole["B"]).between(1.9, 2.1).all() and len(cut) == 4
     fewer = found().query("metric == 'ideal' and seed + length != 18")
     assert len(studies._paired(fewer)[0]) == 3
-
-
-def test_it_says_what_to_run_where_nothing_was(tmp_path):
-    with pytest.raises(UserError, match="-m experiment=uncertainty_fairness/sequences"):
-        studies.sequences(Results(tmp_path))
 
 
 RACE = pd.Series(["White"] * 9000 + ["Black"] * 8000)

@@ -38,12 +38,6 @@ def test_what_fills_up_a_row_is_not_seen(rows, modalities):
     np.testing.assert_allclose(alone, together, atol=1e-5)
 
 
-def test_any_number_of_modalities_is_joined(rows):
-    X, y = rows
-    three = Sequences(("a", "b", "c"), (*X.parts, X.parts[0]))
-    assert np.isfinite(fit((three, y)).predict_proba(three)).all()
-
-
 def test_the_order_of_the_frames_is_seen(rows):
     X, y = rows
     model = fit(rows)

@@ -11,7 +11,7 @@ from fairbench.components.algorithms.estimators.tabular_columns import TabularCo
 from fairbench.components.algorithms.learners.ft_transformer import FTTransformer
 from fairbench.components.algorithms.learners.tabm import TabM
 from fairbench.components.algorithms.losses import Binomial, NormalLoss, SquaredError
-from tests.harness import TINY, Lazily, ran
+from tests.harness import Lazily
 
 torch = Lazily("torch")
 tabular_network = Lazily("fairbench.components.algorithms.estimators.tabular_network")
@@ -115,16 +115,3 @@ def test_numbers_are_ranks_whatever_their_tails_and_missing_ones_are_in_the_midd
     scores = [NormalDist().inv_cdf(share) for share in (0.3, 0.1, 0.7, 0.9, 0.9, 0.5)]
     np.testing.assert_allclose(matrix[:, 0], scores, atol=1e-6)
     np.testing.assert_array_equal(matrix[:, 1], 0)
-
-
-@pytest.mark.slow
-def test_two_workers_give_the_bits_of_one(tmp_path):
-    words = ("-m", "learner=tabm,ft_transformer", "learner.epochs=2", "split.repeats=2", *TINY[::2])
-    cells = []
-    for jobs in (1, 2):
-        ran(*words, f"n_jobs={jobs}", f"results=jobs{jobs}", cwd=tmp_path)
-        cells.append(sorted((tmp_path / f"jobs{jobs}" / "cells").rglob("*.parquet")))
-    assert len(cells[0]) == 4
-    for one, two in zip(*cells, strict=True):
-        assert one.name == two.name
-        pd.testing.assert_frame_equal(pd.read_parquet(one), pd.read_parquet(two), check_exact=True)

@@ -50,13 +50,6 @@ def test_thresholds_are_those_of_the_programme_with_an_imputed_score(seed):
     assert result == pytest.approx(bisected(scores, MEMBERS, own, level), abs=1e-6)
 
 
-@pytest.mark.thorough
-def test_scores_far_from_the_cut_may_be_left_out():
-    scores = drawn([900, 200, 30, 400, 90, 5])
-    result = covering_threshold(scores, MEMBERS, MEMBERS[1], 0.8)
-    assert result == pytest.approx(bisected(scores, MEMBERS, MEMBERS[1], 0.8))
-
-
 @pytest.mark.parametrize("level", [0.5, 0.9])
 def test_groups_that_do_not_overlap_have_the_order_statistics_of_their_own(level):
     scores, apart = drawn([19, 120, 4]), np.eye(3, dtype=bool)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from fairbench.components.algorithms.learners.logistic_regression import LogisticRegression
+from fairbench.components.algorithms.losses import Binomial
 from fairbench.components.datasets import simulated
 from fairbench.data.features import Encoder, Encoding, Frame
 
@@ -25,6 +27,10 @@ class Rows:
         """Return a model's outputs for these rows."""
         return model.outputs(self.X, sensitive_features=self.groups, random_state=seed)
 
+    def take(self, index):
+        """Return rows by their places, each as often as it is there."""
+        return Rows(self.X[index], self.y[index], self.groups.iloc[index])
+
 
 def rows(encoding=Encoding.STANDARD, n=1500, **options):
     """Return training and test rows of one population."""
@@ -40,3 +46,9 @@ def rows(encoding=Encoding.STANDARD, n=1500, **options):
         )
         for part in (train, test)
     )
+
+
+def wrapped(intervention, learner=None, seed=0):
+    """Return the unfitted model of an intervention around a learner of labels."""
+    learner = learner or LogisticRegression()
+    return intervention.wrap(learner.estimator(Binomial(), seed), seed)

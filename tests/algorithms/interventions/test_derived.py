@@ -1,16 +1,118 @@
-"""Predictors derived from an estimator: copies of rows, unseen groups, degenerate groups."""
+"""Predictors derived from an estimator equal fairlearn's and AIF360's; odd groups are met."""
 
+import warnings
+
+import fairlearn.postprocessing
 import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.components.algorithms.interventions.derived import Derived
-from fairbench.components.algorithms.interventions.hardt import Hardt
+from fairbench.components.algorithms.interventions.hardt import Hardt, equalised_odds
 from fairbench.components.algorithms.interventions.threshold_optimizer import ThresholdOptimizer
 from fairbench.components.algorithms.learners.logistic_regression import LogisticRegression
+from fairbench.components.algorithms.learners.xgboost import XGBoost
 from fairbench.components.algorithms.losses import Binomial
 from fairbench.core.errors import UserError
-from tests.algorithms.interventions.encoded import Rows, rows
+from tests.algorithms.interventions.encoded import Rows, rows, wrapped
+
+NAMES = {
+    "demographic_parity": "demographic_parity",
+    "equalized_odds": "equalized_odds",
+    "equal_opportunity": "true_positive_rate_parity",
+}
+
+
+@pytest.mark.parametrize("constraints", NAMES)
+@pytest.mark.parametrize("predict_method", ["auto", "predict"])
+@pytest.mark.parametrize("learner", [LogisticRegression(), XGBoost()], ids=["linear", "trees"])
+def test_thresholds_equal_fairlearn_called_directly(learner, predict_method, constraints):
+    train, test = rows()
+    theirs = fairlearn.postprocessing.ThresholdOptimizer(
+        estimator=learner.estimator(Binomial(), 0).fit(train.X, train.y),
+        constraints=NAMES[constraints],
+        predict_method=predict_method,
+        prefit=True,
+    ).fit(train.X, train.y, sensitive_features=train.groups.astype(str))
+    intervention = ThresholdOptimizer(constraints=constraints, predict_method=predict_method)
+    ours = train.fit(wrapped(intervention, learner))
+    np.testing.assert_array_equal(
+        test.outputs(ours, 7)["prediction"],
+        theirs.predict(test.X, sensitive_features=test.groups.astype(str), random_state=7),
+    )
+
+
+def random_rates(groups, seed=0):
+    positive = np.random.default_rng(seed).uniform(size=(groups, 2))
+    return np.stack([1 - positive, positive], axis=2)
+
+
+def aif360_chances(label, y, group):
+    datasets = pytest.importorskip("aif360.datasets")
+    postprocessing = pytest.importorskip("aif360.algorithms.postprocessing")
+
+    def dataset(labels):
+        return datasets.BinaryLabelDataset(
+            df=pd.DataFrame({"y": labels, "g": group.astype(float)}),
+            label_names=["y"],
+            protected_attribute_names=["g"],
+        )
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = postprocessing.EqOddsPostprocessing([{"g": 1}], [{"g": 0}]).fit(
+            dataset(y), dataset(label)
+        )
+    # Its variables are P(1 | 1) and P(1 | 0) of the privileged group, then of the other.
+    return fitted.model_params.x.reshape(2, 2)[:, ::-1]
+
+
+def test_chances_equal_aif360():
+    """Many rows, labelled better than chance and with unequal rates."""
+    draw = np.random.default_rng(3)
+    group = draw.integers(2, size=2000)
+    y = (draw.random(2000) < np.where(group, 0.3, 0.6)).astype(float)
+    chance = np.array([[0.1, 0.65], [0.3, 0.9]])[group, y.astype(int)]
+    label = (draw.random(2000) < chance).astype(float)
+    positive = [[label[(group == g) & (y == truth)].mean() for truth in (0, 1)] for g in (0, 1)]
+    ours = equalised_odds(np.stack([1 - np.array(positive), positive], axis=2), np.ones(2))
+    np.testing.assert_allclose(ours, aif360_chances(label, y, group), atol=1e-7)
+    assert np.abs(ours - [0, 1]).max() > 0.01
+
+
+@pytest.mark.parametrize("groups", [1, 2, 5])
+def test_derived_rates_are_equal_and_no_worse_than_chance(groups):
+    rates = random_rates(groups)
+    chances = equalised_odds(rates, np.ones(2))
+    assert ((chances >= 0) & (chances <= 1)).all()
+    false_positive, true_positive = np.einsum("gyh,gh->yg", rates, chances)
+    np.testing.assert_allclose(false_positive, false_positive[0], atol=1e-7)
+    np.testing.assert_allclose(true_positive, true_positive[0], atol=1e-7)
+    assert true_positive[0] >= false_positive[0]
+
+
+def test_perfect_labels_are_kept_and_costs_say_where_to_stop():
+    perfect = np.tile(np.eye(2), (3, 1, 1))
+    np.testing.assert_allclose(equalised_odds(perfect, np.ones(2)), [[0, 1]] * 3)
+    rates = random_rates(2, seed=1)
+    np.testing.assert_allclose(equalised_odds(rates, np.array([1, 0])), 0, atol=1e-9)
+    np.testing.assert_allclose(equalised_odds(rates, np.array([0, 1])), 1, atol=1e-9)
+
+
+def rate_gap(prediction, of):
+    cell = pd.Series(prediction).groupby([of.groups.to_numpy(), of.y]).mean().unstack()
+    return (cell.max() - cell.min()).max()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("source", ["labels", "scores"])
+def test_error_rates_are_equal_on_training_rows_in_expectation(source):
+    train, _ = rows(base_rate_gap=2.0)
+    model = train.fit(wrapped(Hardt(derived_from=source)))
+    mean = np.mean([train.outputs(model, seed)["prediction"] for seed in range(200)], axis=0)
+    assert rate_gap(model.estimator.predict(train.X), train) > 0.2
+    # The smallest cell has about 30 rows: sd under 0.5 / sqrt(30 * 200) = 0.007.
+    assert rate_gap(mean, train) < 0.04
+
 
 INTERVENTIONS = [
     Hardt(),
@@ -18,86 +120,24 @@ INTERVENTIONS = [
     ThresholdOptimizer(),
     ThresholdOptimizer(predict_method="predict", constraints="equal_opportunity"),
 ]
-each = pytest.mark.parametrize("intervention", INTERVENTIONS, ids=str)
 
 
-@pytest.fixture(scope="module")
-def train():
-    return rows()[0]
-
-
-def wrapped(intervention):
-    return intervention.wrap(LogisticRegression().estimator(Binomial(), 0), 0)
-
-
-@each
-def test_a_weight_is_a_number_of_copies(intervention, train):
-    n = len(train.y)
-    weight = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n)).astype(float)
-    kept = np.repeat(np.arange(n), weight.astype(int))
-    copies = Rows(train.X[kept], train.y[kept], train.groups.iloc[kept])
-    weighted, repeated = train.fit(wrapped(intervention), weight), copies.fit(wrapped(intervention))
-    one, other = (train.outputs(model)["prediction"] for model in (weighted, repeated))
-    # The estimators agree to their solver's tolerance, so a row at a threshold may differ.
-    assert np.mean(one != other) < 0.01
-    assert 0 < one.mean() < 1
-
-
-@each
-def test_draws_are_the_seeds(intervention, train):
+@pytest.mark.parametrize("intervention", INTERVENTIONS, ids=str)
+def test_draws_are_the_seeds_and_odd_groups_are_met(intervention):
+    train, _ = rows()
     model = train.fit(wrapped(intervention))
     outputs = [train.outputs(model, seed)["prediction"] for seed in (1, 1, 2)]
     np.testing.assert_array_equal(outputs[0], outputs[1])
     assert (outputs[0] != outputs[2]).any()
-    assert set(train.outputs(model)) == {"prediction"}
-
-
-@each
-def test_a_group_without_training_rows_keeps_the_estimators_labels(intervention, train):
-    model = train.fit(wrapped(intervention))
-    strangers = pd.Series(["stranger"] * len(train.y))
-    out = model.outputs(train.X, sensitive_features=strangers, random_state=0)["prediction"]
-    np.testing.assert_array_equal(out, model.estimator.predict(train.X))
-
-
-@each
-def test_one_row_can_be_predicted(intervention, train):
-    model = train.fit(wrapped(intervention))
-    one = Rows(train.X[:1], train.y[:1], train.groups.iloc[:1])
-    assert one.outputs(model)["prediction"].shape == (1,)
-
-
-@each
-def test_a_group_with_one_label_is_named(intervention, train):
+    assert train.take([0]).outputs(model)["prediction"].shape == (1,)
+    # A group without training rows keeps the estimator's labels.
+    strangers = Rows(train.X, train.y, pd.Series(["stranger"] * len(train.y)))
+    plain = model.estimator.predict(train.X)
+    np.testing.assert_array_equal(strangers.outputs(model)["prediction"], plain)
     rare = train.groups.cat.categories[-1]
     members = (train.groups == rare).to_numpy()
-    y = np.where(members, 1.0, train.y)
+    alike = Rows(train.X, np.where(members, 1.0, train.y), train.groups)
     with pytest.raises(UserError, match=f"{members.sum()} training rows of group '{rare}'.*1"):
-        Rows(train.X, y, train.groups).fit(wrapped(intervention))
-
-
-def test_weights_that_count_nothing_are_refused(train):
+        alike.fit(wrapped(intervention))
     with pytest.raises(UserError, match="count copies"):
-        train.fit(wrapped(Hardt()), np.full(len(train.y), 0.5))
-
-
-def test_the_rule_sees_each_copy_of_a_row():
-    seen = {}
-
-    def derive(output, y, groups):
-        seen.update(output=output, y=y, groups=groups)
-        return lambda output, groups, seed: output
-
-    class Echo:
-        def fit(self, X, y, sample_weight=None):
-            return self
-
-        def predict_proba(self, X):
-            return np.column_stack([1 - X[:, 0], X[:, 0]])
-
-    population = Rows(
-        np.array([[0.1], [0.2], [0.3], [0.9]]), np.array([0.0, 1, 1, 0]), pd.Series(list("abab"))
-    )
-    population.fit(Derived("any", Echo(), False, derive), np.array([1.0, 2, 3, 1]))
-    np.testing.assert_array_equal(seen["groups"], list("abbaaab"))
-    np.testing.assert_allclose(seen["output"], [0.1, 0.2, 0.2, 0.3, 0.3, 0.3, 0.9])
+        train.fit(wrapped(intervention), np.full(len(train.y), 0.5))

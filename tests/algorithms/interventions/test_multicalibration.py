@@ -143,16 +143,6 @@ def test_too_few_rows_to_hold_any_out_are_refused():
         model.fit(X, np.array([0.0, 0.0, 1.0]), sensitive_features=groups)
 
 
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [({"held_out": 1}, "held_out"), ({"tolerance": 0}, "tolerance"), ({"bins": 0}, "bins"),
-     ({"smallest": 0}, "smallest"), ({"among": "all"}, "among")],
-)  # fmt: skip
-def test_impossible_options_are_refused(options, named):
-    with pytest.raises(UserError, match=rf"intervention\.{named} "):
-        Multicalibration(**options)
-
-
 def test_mcgrad_finds_the_truth_of_every_group():
     pytest.importorskip("mcgrad")
     X, *_, true = population(20_000, 1)

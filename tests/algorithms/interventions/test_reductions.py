@@ -21,11 +21,11 @@ from fairbench.components.algorithms.interventions.grid_search import GridSearch
 from fairbench.components.algorithms.interventions.rows import OnRows, Rows
 from fairbench.components.algorithms.learners.logistic_regression import LogisticRegression
 from fairbench.components.algorithms.learners.xgboost import XGBoost
-from fairbench.components.algorithms.losses import Binomial, SquaredError
+from fairbench.components.algorithms.losses import SquaredError
 from fairbench.core.errors import UserError
 from fairbench.data.features import Encoding
 from fairbench.experiments.execute import carry_out
-from tests.algorithms.interventions.encoded import rows
+from tests.algorithms.interventions.encoded import rows, wrapped
 from tests.harness import TINY, configuration
 
 # As many bins as rows: fairlearn's estimator would place fewer by the weights of each refit.
@@ -49,7 +49,7 @@ LINEAR = pytest.param("logistic_regression", marks=pytest.mark.thorough)
 
 
 def classified(intervention, learner=CLASSIFIERS["xgboost"][0]):
-    return intervention.wrap(learner.estimator(Binomial(), 0), 0)
+    return wrapped(intervention, learner)
 
 
 def regressed(intervention):
@@ -121,31 +121,6 @@ def test_values_equal_fairlearn_called_directly(loss, n_groups):
     np.testing.assert_allclose(
         test.outputs(ours)["mean"], direct.predict(test.X), rtol=1e-5, atol=1e-6
     )
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("intervention", [ExponentiatedGradient(max_iter=8), GridSearch()])
-@pytest.mark.parametrize("task", ["binary", "regression"])
-def test_whole_weights_are_repeated_rows(intervention, task):
-    train, test = rows(n=900, n_groups=2, task=task, base_rate_gap=2.0)
-    draw = np.random.default_rng(1)
-    weight = draw.poisson(1, len(train.y)).astype(float)
-    copies = np.repeat(np.arange(len(train.y)), weight.astype(int))
-    # Few values, so that the rows left out have none of their own, which would be a bin more.
-    X, X_test = np.round(train.X), np.round(test.X).clip(-2, 2)
-    X = X.clip(-2, 2)
-    make = classified if task == "binary" else regressed
-    of_weights = make(intervention).fit(
-        X, train.y, sensitive_features=train.groups, sample_weight=weight
-    )
-    of_copies = make(intervention).fit(
-        X[copies], train.y[copies], sensitive_features=train.groups.iloc[copies]
-    )
-    for name, values in of_weights.outputs(
-        X_test, sensitive_features=test.groups, random_state=3
-    ).items():
-        again = of_copies.outputs(X_test, sensitive_features=test.groups, random_state=3)[name]
-        np.testing.assert_allclose(values, again, rtol=1e-5)
 
 
 @pytest.mark.parametrize("encoding", [Encoding.ONEHOT, Encoding.NATIVE])
@@ -220,21 +195,6 @@ def test_a_grid_too_small_for_its_groups_is_refused():
         train.fit(classified(GridSearch("equalized_odds")))
     with pytest.raises(UserError, match="training rows have one"):
         train.fit(classified(GridSearch()), (train.groups == train.groups.iloc[0]).to_numpy(float))
-
-
-@pytest.mark.parametrize(
-    ("intervention", "option", "value"),
-    [
-        (ExponentiatedGradient, "constraints", "parity"),
-        (ExponentiatedGradient, "eps", 0),
-        (GridSearch, "loss", "cubic"),
-        (GridSearch, "grid_size", 1),
-        (GridSearch, "constraint_weight", 1.1),
-    ],
-)
-def test_bad_options_are_refused(intervention, option, value):
-    with pytest.raises(UserError, match=f"intervention.{option}.*{value}"):
-        intervention(**{option: value})
 
 
 @pytest.mark.filterwarnings("ignore:overflow")

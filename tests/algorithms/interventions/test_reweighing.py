@@ -10,8 +10,7 @@ from fairbench.components.algorithms.interventions.reweighing import (
 )
 from fairbench.components.algorithms.learners.logistic_regression import LogisticRegression
 from fairbench.components.algorithms.losses import Binomial
-from fairbench.core.errors import UserError
-from tests.algorithms.interventions.encoded import rows
+from tests.algorithms.interventions.encoded import rows, wrapped
 
 
 @pytest.fixture
@@ -38,15 +37,6 @@ def test_group_and_class_become_independent(draws):
     assert reweighed.sum() == pytest.approx(weight.sum())
 
 
-def test_copies_weigh_as_much_as_their_number(draws):
-    groups, y, weight = draws
-    kept = np.repeat(np.arange(len(y)), weight.astype(int))
-    np.testing.assert_allclose(
-        independence_weights(groups, y, weight)[kept],
-        independence_weights(groups.iloc[kept], y[kept], np.ones(len(kept))),
-    )
-
-
 def test_rows_of_weight_zero_stay_out():
     groups, y = pd.Series(list("aabb")), np.array([0.0, 1, 0, 1])
     weights = independence_weights(groups, y, np.array([1.0, 1, 1, 0]))
@@ -70,27 +60,11 @@ def test_equals_aif360(draws):
     np.testing.assert_allclose(ours, theirs.instance_weights)
 
 
-def test_the_estimator_is_fitted_with_the_product():
+@pytest.mark.parametrize("strength", [0.0, 0.5, 1.0])
+def test_the_estimator_is_fitted_with_the_product_of_weights_to_a_power(strength):
     train, test = rows()
     weight = np.random.default_rng(1).integers(3, size=len(train.y)).astype(float)
-    model = Reweighing().wrap(LogisticRegression().estimator(Binomial(), 0), 0)
-    ours = test.outputs(train.fit(model, weight))["score"]
-    product = weight * independence_weights(train.groups, train.y, weight)
+    ours = test.outputs(train.fit(wrapped(Reweighing(strength)), weight))["score"]
+    product = weight * independence_weights(train.groups, train.y, weight) ** strength
     plain = LogisticRegression().estimator(Binomial(), 0).fit(train.X, train.y, product)
     np.testing.assert_array_equal(ours, plain.predict_proba(test.X)[:, 1])
-
-
-@pytest.mark.parametrize("strength", [0.0, 0.5, 1.0])
-def test_a_strength_is_a_power_of_the_weights(strength):
-    train, test = rows()
-    model = Reweighing(strength).wrap(LogisticRegression().estimator(Binomial(), 0), 0)
-    ours = test.outputs(train.fit(model, None))["score"]
-    ones = np.ones(len(train.y))
-    weight = independence_weights(train.groups, train.y, ones) ** strength
-    plain = LogisticRegression().estimator(Binomial(), 0).fit(train.X, train.y, weight)
-    np.testing.assert_array_equal(ours, plain.predict_proba(test.X)[:, 1])
-
-
-def test_a_strength_over_one_is_refused():
-    with pytest.raises(UserError, match=r"intervention\.strength is 1\.5"):
-        Reweighing(1.5)

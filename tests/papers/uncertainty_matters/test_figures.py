@@ -11,7 +11,6 @@ from fairbench.components.papers.uncertainty_matters import figures, grid
 from fairbench.components.papers.uncertainty_matters.ground_truth import ALGORITHMS
 from fairbench.components.papers.uncertainty_matters.readings import ALONE
 from fairbench.components.papers.uncertainty_matters.tables import Pair
-from fairbench.inference.posterior import table_draws
 from fairbench.metrics.registry import true_positive_rate
 
 PAPER = Paper.read("uncertainty_matters", PAPERS)
@@ -59,35 +58,11 @@ def test_rates_of_predicted_rows():
     assert figures.right_if_predicted(tables) == pytest.approx(60 / 80)
 
 
-def test_a_comparison_has_all_partitions_one_and_its_posterior(pair):
-    truth, one, posterior = figures.comparison_figure([pair], 2000).axes
-    assert len(truth.lines[0].get_xdata()) == 7
-    assert len(one.lines[0].get_xdata()) == 1
-    assert areas(posterior)[0] > 0
-
-
-def test_both_partitions_are_marked(pair):
-    (axes,) = figures.partitions_figure([pair]).axes
-    marked = [line for line in axes.lines if line.get_marker() == "D"]
-    places = [(line.get_xdata()[0], line.get_ydata()[0]) for line in marked]
-    assert places == [tuple(pair.delta[pair.nearest]), tuple(pair.delta[pair.furthest])]
-
-
 def test_the_quoted_difference_is_that_of_the_text(pair):
     figure = figures.quoted_figure(dict.fromkeys(figures.QUOTED, pair))
     marked = [line for axes in figure.axes for line in axes.lines if line.get_marker() == "D"]
     assert [line.get_xdata()[0] for line in marked] == pytest.approx([0.10, -0.08])
     assert [line.get_ydata()[0] for line in marked] == pytest.approx([0.04, -0.10])
-
-
-def test_a_case_has_both_posteriors_and_their_difference(counts):
-    draws = tuple(
-        table_draws(table, 2000, np.random.default_rng(seed))
-        for seed, table in enumerate((counts[0], counts[6]))
-    )
-    both, difference = figures.cases_figure({NAMES: draws}).axes
-    assert len(areas(both)) == 2 and len(areas(difference)) == 1
-    assert areas(difference)[0] > max(areas(both))
 
 
 def test_a_ratio_of_one_algorithm_stands_at_its_variance():

@@ -9,7 +9,6 @@ import pytest
 from sklearn.svm import SVC
 
 from fairbench.components.datasets import adult as dataset
-from fairbench.components.papers.engine.matching import Effort
 from fairbench.components.papers.uncertainty_matters import adult, grid
 from fairbench.components.papers.uncertainty_matters.readings import ALONE, RIGHT
 from fairbench.components.papers.uncertainty_matters.solvers import FOLDS, training
@@ -179,21 +178,6 @@ def test_every_published_number_has_an_answer(fitted):
     assert set(result["cause"]) == {"", ALONE.cause}
     assert result["mean"].between(0, 1).all()
     assert (result["label"] == RIGHT.label).sum() == 3
-
-
-def test_a_first_pass_sees_few_rows_of_either_file():
-    X = np.random.default_rng(1).normal(size=(400, 3))
-    group = pd.Series(pd.Categorical(np.where(X[:, 1] > 0, "Male", "Female")))
-    data = SimpleNamespace(
-        partition=np.where(np.arange(400) < 300, "train", "test"),
-        features=pd.DataFrame(X),
-        weight=np.ones(400),
-        target=pd.Series((X[:, 0] > 0).astype(int)),
-        groups=lambda name: group,
-    )
-    first, whole = (adult.machines(data, effort) for effort in (Effort.FIRST, Effort.WHOLE))
-    assert (len(first.used), len(first.y)) == (60, 120)
-    assert (len(whole.used), len(whole.y)) == (15, 115)
 
 
 def test_without_rich_rows_in_a_group_there_is_nothing_to_subtract(fitted, monkeypatch):

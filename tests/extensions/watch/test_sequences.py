@@ -103,13 +103,7 @@ def test_intervals_hold_at_every_look():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("rates", "share", "epsilon"),
-    [
-        *POPULATIONS[:2],
-        *(pytest.param(*population, marks=pytest.mark.slow) for population in POPULATIONS[2:]),
-    ],
-)
+@pytest.mark.parametrize(("rates", "share", "epsilon"), POPULATIONS)
 def test_a_gap_is_found_within_half_more_rows_than_a_fixed_test_needs(rates, share, epsilon):
     """The fixed test: two-sided 5 %, power 80 %, its level shared between as many gaps.
 

@@ -72,16 +72,6 @@ def test_a_file_that_grows_is_counted_on(look, state, tmp_path):
     assert content(state)["marks"][-1]["counts"] == whole
 
 
-def test_the_report_says_how_many_rows_came_again(look, tmp_path):
-    frame = rows(300).assign(person=range(300))
-    assert "no more rows are alike than chance brings about" in look(frame, *USUAL)
-    (tmp_path / "s.json").unlink()
-    out = look(pd.concat([frame, frame[:100]]), *USUAL, "id=person")
-    assert "Watched: 400 rows, 300 of them with a label" in out
-    assert "Repeats: 100 rows had an identifier (person) that was seen before" in out
-    assert json.loads((tmp_path / "page" / "watch.json").read_text())["repeats"] == 100
-
-
 @pytest.mark.thorough
 def test_a_gap_is_an_alarm_that_stays_and_every_sentence_of_the_page_words_a_finding(look, state):
     out = look(rows(6000, against=0.4), *USUAL, status=1)

@@ -33,7 +33,7 @@ def of_methods(metrics):
     }
 
 
-def test_every_figure_the_metrics_allow_is_drawn(metrics, drawn):
+def test_every_figure_the_metrics_allow_is_drawn_labelled_and_titled(metrics, drawn):
     assert list(drawn) == [
         "reliability", "spread", "group_rates", "abstention", "feature_shift", "consistency",
         "uncertainties", "individual_fairness",
@@ -41,9 +41,6 @@ def test_every_figure_the_metrics_allow_is_drawn(metrics, drawn):
     few = metrics[metrics["metric"].isin(["selection_rate", "error_rate"])]
     assert [name for name, _ in figures(few, TITLE, "g")] == ["group_rates"]
     assert list(figures(metrics[metrics["metric"] == "nll"], TITLE, "g")) == []
-
-
-def test_axes_are_labelled_and_figures_titled(drawn):
     for name, figure in drawn.items():
         (legend,) = figure.legends
         assert legend.get_title().get_text() == TITLE, name
@@ -55,7 +52,9 @@ def test_axes_are_labelled_and_figures_titled(drawn):
 
 
 @pytest.mark.thorough
-def test_every_figure_of_methods_has_a_panel_for_each_data_set(of_methods):
+def test_every_figure_of_methods_has_a_panel_for_each_data_set_and_its_labels_fit(
+    metrics, of_methods
+):
     assert list(of_methods) == [
         "consistency:", "spread:groups3", "spread:groups40", "abstention:error_rate",
         "abstention:statistical_parity", "abstention:equalized_odds",
@@ -64,13 +63,15 @@ def test_every_figure_of_methods_has_a_panel_for_each_data_set(of_methods):
     ]  # fmt: skip
     for name, figure in of_methods.items():
         assert [axes.get_title() for axes in figure.axes] == ["first", "second"], name
-
-
-def test_the_legend_names_methods_that_only_some_panels_have(of_methods):
     for name in ("spread:groups3", "abstention:error_rate", "abstention:feature_shift_rate0.5"):
-        (legend,) = of_methods[name].legends
+        (legend,) = of_methods[name].legends  # also of methods that only some panels have
         labels = {text.get_text() for text in legend.get_texts()} - {"calibrated"}
         assert labels == {"one method", "another", "third"}
+    for kind, draw in DRAWN.items():
+        for name, figure in draw(metrics[metrics["dataset"] == "first"]):
+            figure.canvas.draw()
+            label = figure.texts[0].get_window_extent()
+            assert label.x0 >= 0 and label.x1 <= figure.bbox.x1, (kind, name)
 
 
 def test_what_a_panel_has_is_drawn_by_matplotlib_and_as_svg(metrics, of_methods):
@@ -94,16 +95,6 @@ def test_what_a_panel_has_is_drawn_by_matplotlib_and_as_svg(metrics, of_methods)
             if len(panel.names):
                 assert labels[0].split("…")[0] in panel.names[0]
                 assert max(map(len, labels)) <= 28
-
-
-@pytest.mark.thorough
-def test_labels_fit_a_single_panel(metrics):
-    for kind, draw in DRAWN.items():
-        for name, figure in draw(metrics[metrics["dataset"] == "first"]):
-            figure.canvas.draw()
-            label = figure.texts[0].get_window_extent()
-            assert label.x0 >= 0, (kind, name)
-            assert label.x1 <= figure.bbox.x1, (kind, name)
 
 
 def test_variants_are_not_drawn(metrics, drawn):

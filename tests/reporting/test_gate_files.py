@@ -1,6 +1,7 @@
 """JUnit and SARIF: what other tools read of a gate, whatever its columns and groups are called."""
 
 import json
+from pathlib import Path
 from xml.etree import ElementTree
 
 import jsonschema
@@ -15,69 +16,7 @@ from fairbench.reporting.document.model import Document
 from fairbench.reporting.gate_files import to_junit, to_sarif, with_gate
 
 # What the schema of SARIF 2.1.0 (OASIS, 27 March 2020) requires of the parts that are written.
-TEXT = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}}
-RESULT = {
-    "required": ["message", "ruleId"],
-    "properties": {
-        "message": TEXT,
-        "ruleId": {"type": "string"},
-        "kind": {"enum": ["notApplicable", "pass", "fail", "review", "open", "informational"]},
-        "level": {"enum": ["none", "note", "warning", "error"]},
-        "ruleIndex": {"type": "integer", "minimum": 0},
-        "locations": {
-            "type": "array",
-            "items": {
-                "required": ["physicalLocation"],
-                "properties": {
-                    "physicalLocation": {
-                        "required": ["artifactLocation"],
-                        "properties": {
-                            "artifactLocation": {"required": ["uri"]},
-                            "region": {"properties": {"startLine": {"minimum": 1}}},
-                        },
-                    }
-                },
-            },
-        },
-        "partialFingerprints": {"additionalProperties": {"type": "string"}},
-        "properties": {"type": "object"},
-    },
-    "additionalProperties": False,
-}
-RULE = {
-    "required": ["id"],
-    "properties": {"id": {}, "name": {}, "shortDescription": TEXT},
-    "additionalProperties": False,
-}
-DRIVER = {
-    "required": ["name"],
-    "properties": {
-        "name": {},
-        "version": {},
-        "semanticVersion": {},
-        "rules": {"type": "array", "items": RULE, "uniqueItems": True},
-    },
-    "additionalProperties": False,
-}
-RUN = {
-    "required": ["tool"],
-    "properties": {
-        "tool": {"required": ["driver"], "properties": {"driver": DRIVER}},
-        "invocations": {"items": {"required": ["executionSuccessful"]}},
-        "results": {"type": "array", "items": RESULT},
-        "properties": {"type": "object"},
-    },
-    "additionalProperties": False,
-}
-SARIF = {
-    "required": ["version", "runs"],
-    "properties": {
-        "$schema": {"type": "string", "format": "uri"},
-        "version": {"enum": ["2.1.0"]},
-        "runs": {"type": "array", "items": RUN},
-    },
-    "additionalProperties": False,
-}
+SARIF = json.loads(Path(__file__).with_name("sarif_2.1.0.json").read_text())
 
 
 @pytest.fixture

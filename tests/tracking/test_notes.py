@@ -1,9 +1,11 @@
 """Notes of what MLflow has: what counts in which state of the database, and what is kept."""
 
+import socket
+
 import pytest
 
 from fairbench.tracking.database import stamp
-from fairbench.tracking.importer import NOTE, Entry, read_note, write_note
+from fairbench.tracking.importer import NOTE, Entry, comparison, read_note, ui, write_note
 
 STAMP = (1, 100, 5, 5)
 RUNS = {"a": Entry("f", "1", ""), "b": Entry("g", "2", "[seed=0]")}
@@ -44,3 +46,28 @@ def test_a_stamp_is_of_the_file_and_of_what_is_written_ahead(tmp_path):
     assert stamp(path) == alone
     ahead.write_bytes(b"y")
     assert stamp(path)[:4] == alone != stamp(path)
+
+
+# Links of the UI; ports that cannot be served at.
+
+
+def test_a_comparison_is_an_address_that_a_browser_takes():
+    address = comparison("http://127.0.0.1:5000", ["a", "b"], "1")
+    expected = "runs=%5B%22a%22%2C%22b%22%5D&experiments=%5B%221%22%5D"
+    assert address == f"http://127.0.0.1:5000/#/compare-runs?{expected}"
+
+
+def test_a_port_in_use_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert ui(port) == 2
+    assert f"error: port {port} is in use" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("port", ["", "http", "99999999"])
+def test_a_port_that_is_none_is_refused(port, capsys):
+    assert ui(port) == 2
+    assert f"error: '{port}' is no port" in capsys.readouterr().err

@@ -115,11 +115,6 @@ def test_what_is_told_apart_and_nothing_else_has_an_interval_on_one_side():
         assert ((held.limits.lower <= paired.means) & (paired.means <= held.limits.upper)).all()
 
 
-def test_fewest_units_are_those_with_which_a_flip_is_rare_enough():
-    assert sign_flips.fewest_units(0.025) == 7 and 2.0 ** -(7 - 1) <= 0.025 < 2.0 ** -(6 - 1)
-    assert sign_flips.FEWEST == 3
-
-
 def test_normal_quantiles_and_students_turn_into_each_other():
     freedom = np.array([2.0, 5, 50])
     assert sign_flips.as_student(2.5, freedom) == pytest.approx(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from benchmarks.watch import POPULATIONS, fixed_rows, streamed
+from benchmarks.watch import streamed
 from fairbench_watch import sequences as gaps
 from fairbench_watch.sequences import (
     Pair,
@@ -100,33 +100,6 @@ def test_intervals_hold_at_every_look():
         below = first_beyond(pair.swapped(), -0.05, needed)
         missed += above is not None or below is not None
     assert missed <= 0.05 * 300
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("rates", "share", "epsilon"),
-    [
-        *POPULATIONS[:2],
-        *(pytest.param(*population, marks=pytest.mark.slow) for population in POPULATIONS[2:]),
-    ],
-)
-def test_a_gap_is_found_within_half_more_rows_than_a_fixed_test_needs(rates, share, epsilon):
-    """The fixed test: two-sided 5 %, power 80 %, its level shared between as many gaps.
-
-    Of its 5 % a watch leaves 3.6 % to the gaps from the first row on.
-    """
-    generator = np.random.default_rng(0)
-    for number in (1, 10):
-        fixed = fixed_rows(rates, share, number)
-        needed, most = np.log(2 * number / 0.036), int(8 * fixed)
-        result = [
-            first_beyond(streamed(generator, rates, share, most), epsilon, needed)
-            for _ in range(200)
-        ]
-        mean = np.mean([most if stopped is None else stopped + 1 for stopped in result])
-        assert mean <= 1.5 * fixed
-        expected = rows_until_beyond(*rates, share, epsilon, needed)
-        assert expected == pytest.approx(mean, rel=0.2)
 
 
 def test_what_is_never_found_takes_forever():

@@ -133,11 +133,6 @@ def test_many_runs_are_found_as_few_are(cwd):
     assert logged_entries(client, experiment.experiment_id, ["another"]) == {}
 
 
-def test_a_local_database_is_written_ahead(cwd):
-    with contextlib.closing(sqlite3.connect(cwd / "mlflow.db")) as database:
-        assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-
-
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [("ext4", True), ("overlay", True), ("nfs4", False), ("fuse.sshfs", False), ("cifs", False)],
@@ -148,11 +143,6 @@ def test_a_disk_is_local_or_shared_by_its_mount(tmp_path, kind, expected):
     mounts.write_text(f"a / {other} rw 0 0\nb {tmp_path} {kind} rw 0 0\nc {tmp_path}/x {other}\n")
     assert local(tmp_path / "mlflow.db", mounts) is expected
     assert local(tmp_path / "mlflow.db", tmp_path / "none")
-
-
-def test_unfinished_run_is_not_logged(cwd, tmp_path):
-    folder = Run(tmp_path / "half")
-    assert Tracking(uri=f"sqlite:///{tmp_path / 'mlflow.db'}").sync([folder]) == {}
 
 
 @pytest.mark.thorough

@@ -21,7 +21,7 @@ from fairbench.experiments.execute import carry_out
 from fairbench.metrics.registry import binary_confusion
 from fairbench.results.catalogue import Catalogue
 from tests.correlated import probability_better
-from tests.harness import configuration, fairbench
+from tests.harness import configuration
 from tests.reporting import page_runs
 
 COMMON = ("dataset.n_samples=300", "method=baseline", "tracking=none")
@@ -105,54 +105,40 @@ def test_repeats_are_averaged_by_the_corrected_t_test(results):
     assert result.reach()[0] > 0.01
 
 
-def test_typical_repeats_are_compared_one_by_one(results):
-    typically = Settings(repeats="typical")
-    compared = compare_pair(*(load(results, name) for name in ("lr", "nb")), typically)
+def test_typical_repeats_are_compared_one_by_one_and_a_matrix_holds_both_directions(results):
+    runs = [load(results, name) for name in ("lr", "nb")]
+    compared = compare_pair(*runs, Settings(repeats="typical"))
     events = compared.events(compared.regions(0.95))
     assert len(events) == 3
     np.testing.assert_allclose(events.sum(axis=1), 1)
     assert typical_repeat(pd.DataFrame({"a": [0.1, 0.5, 0.9], "b": [0.9, 0.5, 0.1]})) == 1
-
-
-def test_same_comparison_twice_is_the_same(results):
-    runs = [load(results, name) for name in ("lr", "nb")]
-    one, other = (compare_pair(*runs, Settings()).events() for _ in range(2))
-    pd.testing.assert_frame_equal(one, other)
-
-
-def test_matrix_holds_both_directions(results):
-    runs = [load(results, name) for name in ("lr", "nb")]
     matrix = every_pair(runs, Settings()).outperforms
     events = compare_pair(*runs, Settings()).events().median()  # of one comparison
-    assert matrix[0, 1] == events["A >> B"]
-    assert matrix[1, 0] == events["B >> A"]
-
-
-def test_runs_on_other_rows_need_unpaired_posteriors(results):
-    runs = [load(results, name) for name in ("lr", "other_seed")]
-    with pytest.raises(UserError, match="different rows.*paired=false"):
-        compare_pair(*runs, Settings())
-    assert compare_pair(*runs, Settings(paired=False)).comparisons
+    assert (matrix[0, 1], matrix[1, 0]) == (events["A >> B"], events["B >> A"])
 
 
 @pytest.mark.parametrize(
-    ("names", "words"),
+    ("names", "paired", "words"),
     [
-        (("lr", "folds_nb"), "has 1 folds and .* 5"),
-        (("lr", "other_data"), "only runs of one data set"),
+        (("lr", "other_seed"), True, "different rows.*paired=false"),
+        (("lr", "folds_nb"), False, "has 1 folds and .* 5"),
+        (("lr", "other_data"), False, "only runs of one data set"),
     ],
 )
-def test_runs_that_cannot_be_compared_are_refused(results, names, words):
+def test_runs_that_cannot_be_compared_are_refused(results, names, paired, words):
     with pytest.raises(UserError, match=words):
-        compare_pair(*(load(results, name) for name in names), Settings(paired=False))
+        compare_pair(*(load(results, name) for name in names), Settings(paired=paired))
 
 
-def test_command_prints_events_and_writes_table_and_figure(results):
+def test_command_prints_the_answer_and_writes_details_table_and_figure(results, capsys):
     folder, ids = results
     words = (f"runs=[{ids['folds_lr']},{ids['folds_nb'][:8]}]", "rope=[0.01,0.02]")
-    done = fairbench("compare", *words, f"results={folder}", cwd=folder)
-    assert "A is better in accuracy, B in the gap in true positive rate" in done.stdout
-    assert "300 rows of the data, all of which are tested" in " ".join(done.stdout.split())
+    run_command(["compare", *words, f"results={folder}"])
+    printed = capsys.readouterr().out
+    assert "A is better in accuracy, B in the gap in true positive rate" in printed
+    assert "300 rows of the data, all of which are tested" in " ".join(printed.split())
+    assert "the region" not in printed and "independent rows" not in printed
+    assert ".html, " in printed.splitlines()[-1]
     stem = folder / "report" / "comparison" / f"{ids['folds_lr']}_{ids['folds_nb']}"
     page = stem.with_suffix(".html").read_text()
     assert "inside the region" in page
@@ -160,14 +146,6 @@ def test_command_prints_events_and_writes_table_and_figure(results):
     assert stem.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
     events = pd.read_csv(stem.with_suffix(".csv"), index_col="repeat")
     np.testing.assert_allclose(events.sum(axis=1), 1)
-
-
-def test_the_answer_comes_without_the_details(results, capsys):
-    folder, ids = results
-    run_command(["compare", ids["lr"], ids["nb"], f"results={folder}"])
-    printed = capsys.readouterr().out
-    assert "the region" not in printed and "independent rows" not in printed
-    assert ".html, " in printed.splitlines()[-1]
 
 
 @pytest.mark.parametrize("name", ["lr", "nb"])
@@ -182,13 +160,6 @@ def test_the_values_of_a_run_are_those_of_its_own_table(results, name):
     assert gap > 0
 
 
-def test_all_compares_every_group_of_runs_and_names_what_it_leaves_out(results, capsys):
-    run_command(["compare", "runs=all", f"results={results[0]}", "draws=500"])
-    printed = capsys.readouterr().out
-    assert printed.count("Probability that the run of the row outperforms") == 3
-    assert "rank" in printed
-
-
 def test_a_run_under_two_ids_is_compared_once(results, tmp_path, capsys):
     folder = shutil.copytree(results[0], tmp_path / "results")
     ids = results[1]
@@ -197,6 +168,7 @@ def test_a_run_under_two_ids_is_compared_once(results, tmp_path, capsys):
     first, second = sorted((path.name, again.name))
     run_command(["compare", "runs=all", f"results={folder}", "draws=500"])
     printed = capsys.readouterr().out
+    assert printed.count("Probability that the run of the row outperforms") == 3
     assert f"left out: run {second} is run {first} again" in printed
     assert printed.count(second) == 1
     with pytest.raises(UserError, match="there is nothing to compare"):
@@ -212,7 +184,6 @@ def test_a_run_under_two_ids_is_compared_once(results, tmp_path, capsys):
         (["runs=[{lr},{nb}]", "rope=[0.01]"], "rope is .* each of 2"),
         (["runs=[{lr},{nb}]", "rope=[a,b]"], "rope is 'a'; it must be a number"),
         (["runs=[{lr},{nb}]", "rho=half"], "rho is 'half'; valid"),
-        (["runs=[{lr},{nb}]", "repeats=all"], "repeats"),
         (["runs=[{lr},{nb}]", "predictive=true"], "needs repeats=typical"),
         (["runs=[{lr},{nb}]", "paired=maybe"], "it must be true or false"),
         (["runs=[{lr},{nb}]", "objectives=[acuracy,dp]"], "did you mean accuracy"),

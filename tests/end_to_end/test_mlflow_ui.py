@@ -7,16 +7,14 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 import urllib.request
-from pathlib import Path
 
 import pytest
 
 from fairbench.results.runs import Run
 from fairbench.tracking.entries import means_of, metric_values, opening_names
-from tests.harness import ROOT, ran
+from tests.harness import ROOT, ran, verb
 
 DOWN = "http://127.0.0.1:9"
 METHODS = ("ensemble", "binomial_nll")
@@ -30,10 +28,6 @@ pytestmark = [
 ]
 
 
-def tracking_command(*words):
-    return [sys.executable, "-m", "fairbench", *words]
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """Serve the UI of a synchronised sweep; return its results, what it printed and a profile."""
@@ -42,12 +36,12 @@ def site(tmp_path_factory):
     assert "MLflow: not logged" in done.stdout
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
     for _ in range(2):
-        subprocess.run(tracking_command("sync"), cwd=cwd, env=environment, check=True)
+        subprocess.run(verb("sync"), cwd=cwd, env=environment, check=True)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     server = subprocess.Popen(
-        tracking_command("ui", f"port={port}"), cwd=cwd, env=environment,
+        verb("ui", f"port={port}"), cwd=cwd, env=environment,
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True,
     )  # fmt: skip
     try:
@@ -103,16 +97,6 @@ def test_experiment_shows_each_run_once(site, tmp_path):
     assert shown.count(f"|[{SWEEP[2]} {SWEEP[1]} {SWEEP[0]}]|") == len(METHODS)
 
 
-def test_the_latest_sweep_is_drawn(site, tmp_path):
-    _, printed = site
-    assert printed[2].startswith("the latest sweep in charts: http://127.0.0.1:")
-    document = page(printed[2].split(" charts: ")[1], "abstention/equalized_odds", tmp_path)
-    shown = text(document)
-    assert "|2|matching runs|" in shown or "2 matching runs" in shown.replace("|", " ")
-    for chart in ("headline/error_rate", "parity/equalized_odds", "abstention/error_rate"):
-        assert f"|{chart}|" in shown
-
-
 def test_comparison_shows_parameters_and_metrics_of_both_runs(site, tmp_path):
     cwd, printed = site
     assert printed[1].startswith("the latest sweep, 2 of 2 runs compared: http://127.0.0.1:")
@@ -126,14 +110,3 @@ def test_comparison_shows_parameters_and_metrics_of_both_runs(site, tmp_path):
         run = Run(folder)
         accuracy = dict(metric_values(means_of(run.summary()), run.protect))["accuracy"]
         assert f"{accuracy:.3g}" in names_and_values
-
-
-def test_a_run_shows_its_metrics_and_a_figure(site, tmp_path):
-    cwd, printed = site
-    run = sorted(path.name for path in (cwd / "mlartifacts").iterdir())[0]
-    address = printed[0].removeprefix("runs: ").partition("?")[0] + f"/{run}"
-    assert re.search(r"\|error_rate\|0\.\d+\|", text(page(address, "error_rate", tmp_path)))
-    figure = "figures/abstention.png"
-    shown = page(f"{address}/artifacts/{figure}", f'alt="{figure}" src="blob:', tmp_path)
-    for name in ("config.yaml", "metrics.parquet", Path(figure).name):
-        assert f"|{name}|" in text(shown)

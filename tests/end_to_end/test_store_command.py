@@ -7,7 +7,6 @@ import subprocess
 import time
 
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 
 from fairbench.core.processes import using
@@ -115,28 +114,6 @@ def test_another_value_in_a_cell_that_is_whole_is_found(copied):
     said = store("verify", run.name, "cells=4", cwd=copied, status=1)
     assert "3 of 4 computed again are the same" in said
     assert f"differs: cell {cell}: 1 of " in said
-
-
-def test_a_corrupt_cell_is_found(copied):
-    run = run_folder(copied / "results")
-    path = Store(copied / "results").cell_path(Run(run).cells()[0])
-    table = pq.read_table(path)
-    pq.write_table(table.slice(1).replace_schema_metadata(table.schema.metadata), path)
-    said = store("verify", run.name, cwd=copied, status=1)
-    assert "the content is not what was written" in said
-
-
-@pytest.mark.thorough
-def test_garbage_goes_and_the_run_stays(copied):
-    run = run_folder(copied / "results")
-    assert "freed 0.00 MB" in store("gc", "hours=0", cwd=copied)
-    shutil.rmtree(run)
-    said = store("gc", "hours=0", "dry_run=true", cwd=copied)
-    assert "cell of no run" in said
-    assert "would free" in said
-    assert "freed 0.00 MB" in store("gc", cwd=copied)  # younger than a day
-    store("gc", "hours=0", cwd=copied)
-    assert not list((copied / "results" / "cells").rglob("*.parquet"))
 
 
 @pytest.mark.thorough

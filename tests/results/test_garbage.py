@@ -133,15 +133,18 @@ def test_what_is_not_fairbenchs_by_name_and_content_stays(store):
     assert not store.has(OLD)
 
 
-@pytest.mark.parametrize("what", ["link", "hard link", "pipe"])
+@pytest.mark.parametrize("what", ["link", "link to a folder", "hard link", "pipe"])
 def test_nothing_that_a_name_leads_to_goes(what, store, tmp_path):
     own, path = tmp_path / "own.parquet", store.cell_path(OLD)
+    if what == "link to a folder":
+        own, path = tmp_path / "own", path.parent
     path.rename(own)
     os.mkfifo(path) if what == "pipe" else (os.link if what == "hard link" else os.symlink)(
         own, path
     )
     remove(garbage(store, 0))
-    assert own.read_bytes()[:4] == b"PAR1"
+    (kept,) = own.iterdir() if own.is_dir() else (own,)
+    assert kept.read_bytes()[:4] == b"PAR1"
     assert os.path.lexists(path) == (what != "hard link")
 
 

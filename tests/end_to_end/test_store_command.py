@@ -133,5 +133,8 @@ def test_cells_that_a_resumed_run_has_found_survive_garbage_collection(copied):
         refused += done.returncode == 2 and f"process {process.pid} on" in done.stderr
     assert refused
     assert "nothing to fit: all 4 cells were in the store" in process.communicate()[0]
-    store("gc", "hours=0", cwd=copied)
+    assert "freed 0.00 MB" in store("gc", "hours=0", cwd=copied)
     assert {path: path.stat().st_ino for path in cells} == cells
+    shutil.rmtree(run_folder(copied / "results"))
+    assert "cell of no run" in store("gc", "hours=0", cwd=copied)
+    assert not any(path.exists() for path in cells)

@@ -1,6 +1,7 @@
 """Comparing finished runs, as ``fairbench compare runs=[A,B]`` does."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,9 @@ import pytest
 from fairbench.cli.main import run_command
 from fairbench.comparison.runs import (
     Settings,
+    VarianceRatios,
     compare_pair,
+    effective_sample_fraction,
     every_pair,
     load_predictions,
     observed_values,
@@ -18,13 +21,14 @@ from fairbench.comparison.runs import (
 from fairbench.core.errors import UserError
 from fairbench.evaluation.table import values_of
 from fairbench.experiments.execute import carry_out
+from fairbench.inference.survey import mean_relative_shrinkage
 from fairbench.metrics.registry import binary_confusion
 from fairbench.results.catalogue import Catalogue
 from tests.correlated import probability_better
-from tests.harness import configuration
+from tests.harness import CONF, configuration
 from tests.reporting import page_runs
 
-COMMON = ("dataset.n_samples=300", "method=baseline", "tracking=none")
+COMMON = ("dataset.n_samples=300", "method=baseline", "tracking=none", "figures=false")
 RUNS = {
     "folds_lr": ("split=kfold", "split.n_folds=5", "learner=logistic_regression"),
     "folds_nb": ("split=kfold", "split.n_folds=5", "learner=gaussian_nb"),
@@ -38,13 +42,18 @@ RUNS = {
 }  # fmt: skip
 
 
+def made(folder, runs):
+    """Carry out runs; return the results folder, and their ids."""
+    return folder, {
+        name: carry_out(configuration(*COMMON, *words, results=folder)).plan.id
+        for name, words in runs.items()
+    }
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     """Return a results folder with every run of RUNS, and their ids."""
-    folder, ids = tmp_path_factory.mktemp("compare") / "results", {}
-    for name, overrides in RUNS.items():
-        ids[name] = carry_out(configuration(*COMMON, *overrides, results=folder)).plan.id
-    return folder, ids
+    return made(tmp_path_factory.mktemp("compare") / "results", RUNS)
 
 
 def load(results, name):
@@ -214,3 +223,138 @@ def test_groups_are_those_asked_for(results):
         gaps.append(abs(rates[1] - rates[0]))
     # More is better: A's gap enters with a minus sign. The prior and |.| pull towards 0.
     assert abs(comparison.delta.mean() - (gaps[1] - gaps[0])) < comparison.delta.std()
+
+
+# Relative rhos from stored half-splits, as ``fairbench compare rho=relative`` has them.
+
+FOLDS, HALVES = ("split=kfold", "split.n_folds=5"), ("split=half_splits", "split.repeats=3")
+LR, NB = ("learner=logistic_regression", "learner.C=0.5"), ("learner=gaussian_nb",)
+SVM = ("learner=svm", "learner.folds=0")
+HALF_SPLITS = {
+    "lr": (*FOLDS, *LR), "nb": (*FOLDS, *NB), "half_lr": (*HALVES, *LR), "half_nb": (*HALVES, *NB),
+    "half_svm": (*HALVES, *SVM),
+}  # fmt: skip
+RELATIVE = Settings(rho="relative", paired=False)
+
+
+@pytest.fixture(scope="module")
+def halves(tmp_path_factory):
+    """Return a results folder with every run of HALF_SPLITS, and their ids."""
+    return made(tmp_path_factory.mktemp("relative") / "results", HALF_SPLITS)
+
+
+def ratios(halves, **options):
+    return VarianceRatios(CONF, Catalogue(halves[0]), replace(RELATIVE, **options))
+
+
+def by_hand(halves, name):
+    """Return accuracy's and TPR's (1 / 2J) sum (theta_j - theta_j^c)^2 of each group, (2, G)."""
+    stored = load(halves, name)
+    target = stored.people.target.to_numpy()
+    groups = stored.people.groups(stored.protect).cat.codes.to_numpy()
+    total = np.zeros((2, groups.max() + 1))
+    for pair in stored.repeats.values():
+        for g in range(groups.max() + 1):
+            hits, result = [], []
+            for half in pair:
+                mine = half["rows"][groups[half["rows"]] == g]
+                label = dict(zip(half["rows"], half["prediction"], strict=True))
+                hits.append(np.mean([label[row] == target[row] for row in mine]))
+                result.append(np.mean([label[row] for row in mine if target[row] == 1]))
+            total[:, g] += [(hits[0] - hits[1]) ** 2, (result[0] - result[1]) ** 2]
+    return total / (2 * len(stored.repeats))
+
+
+@pytest.mark.thorough
+def test_ratio_is_that_of_the_halves_by_hand(halves):
+    expected = by_hand(halves, "half_lr") / by_hand(halves, "half_svm")
+    run_ = load(halves, "lr")
+    np.testing.assert_allclose(ratios(halves).ratios_of_rates(run_), expected)
+    assert ratios(halves, rho_per="mean")(run_) == pytest.approx(expected.mean())
+    np.testing.assert_allclose(ratios(halves)(run_), expected.mean(axis=0)[:, None])
+
+
+def test_the_effective_sample_fraction_follows_the_ratio(halves):
+    """Variance inflation 1 + (K - 1) rho is r times the reference's 1 + (K - 1) / K."""
+    run_, result = load(halves, "nb"), ratios(halves)
+    r = np.clip(result(run_), (1 - 4 / 5) / 1.8, 5 / 1.8)  # rho within [-1/K, 1]
+    assert effective_sample_fraction(run_, RELATIVE, result) == pytest.approx(1 / (r * 1.8))
+    up = effective_sample_fraction(run_, replace(RELATIVE, rho="relative_up"), result)
+    assert up == pytest.approx(mean_relative_shrinkage(result(run_), 5))
+
+
+def test_each_run_is_drawn_at_its_own_fraction_unless_paired(halves):
+    runs = [load(halves, name) for name in ("lr", "nb")]
+    fractions = dict(zip((id(run_) for run_ in runs), (2.0, 0.5), strict=True))
+    sds = {}
+    for paired in (False, True):
+        settings = replace(RELATIVE, paired=paired, alpha=0.0, objectives=("accuracy",), rope=(0,))
+        for name, chosen in (
+            ("own", lambda run_: np.asarray(fractions[id(run_)])),
+            ("larger", lambda run_: np.asarray(2.0)),
+        ):
+            (comparison,) = compare_pair(*runs, settings, chosen).comparisons
+            sds[paired, name] = comparison.delta.std()
+    assert sds[True, "own"] == pytest.approx(sds[True, "larger"], rel=0.05)
+    assert sds[False, "own"] < 0.9 * sds[False, "larger"]
+
+
+def test_reference_itself_has_ratio_one(halves):
+    stored = load(halves, "half_svm")
+    np.testing.assert_allclose(ratios(halves).ratios_of_rates(stored), 1)
+
+
+def test_the_page_has_fractions_and_ratios(halves):
+    folder, ids = halves
+    words = [f"runs=[{ids['lr']},{ids['nb']}]", "rho=relative", "draws=500"]
+    page = folder / "report" / "comparison" / f"{ids['lr']}_{ids['nb']}.html"
+    run_command(["compare", *words, f"results={folder}"])
+    printed = " ".join(page.read_text().split())
+    assert "The rows of 5 pooled folds count as" in printed
+    assert "(run B, variance ratio" in printed
+    assert "pairs of rows as the smaller of the two" in printed
+    run_command(["compare", *words, "rho_per=group", "paired=false", f"results={folder}"])
+    (first, *others) = ratios(halves, rho_per="group")(load(halves, "lr")).ravel()
+    printed = " ".join(page.read_text().split())
+    assert f"variance ratio {first:.3f}/{others[0]:.3f}" in printed
+
+
+def test_missing_half_splits_are_named_with_the_command_that_makes_them(halves, tmp_path):
+    folder, ids = halves
+    copied = shutil.copytree(folder, tmp_path / "results")
+    for name in ("half_lr", "half_svm"):
+        shutil.rmtree(copied / "runs" / ids[name])
+    words = [f"runs=[{ids['lr']},{ids['nb']}]", "rho=relative_up", f"results={copied}"]
+    with pytest.raises(UserError) as refusal:
+        run_command(["compare", *words])
+    message = str(refusal.value)
+    assert f"those of run {ids['lr']}, the reference learner are not in" in message
+    assert ids["nb"] not in message
+    commands = [set(words.split()) for words in message.split("fairbench run ")[1:]]
+    common = {"dataset=simulated", "method=baseline", "dataset.n_samples=300", "split=half_splits"}
+    assert {*common, "learner=logistic_regression", "learner.C=0.5"} <= commands[0]
+    assert {*common, "learner=svm"} == commands[1]
+
+
+def test_two_references_must_be_told_apart(halves, tmp_path):
+    folder, ids = halves
+    copied = shutil.copytree(folder, tmp_path / "results")
+    (other,) = made(copied, {"other": (*HALVES, *SVM, "learner.C=3")})[1].values()
+    lr = load_predictions(Catalogue(copied).one(ids["lr"]))
+    with pytest.raises(UserError, match=f"several half-split runs of the reference: .*{other}"):
+        ratios((copied, ids))(lr)
+    named = ratios((copied, ids), reference_run=ids["half_svm"]).ratios_of_rates(lr)
+    np.testing.assert_allclose(named, ratios(halves).ratios_of_rates(load(halves, "lr")))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(["rho=relatively"], "valid: average, 1/K, relative, relative_up, or a number"),
+     (["rho_per=fold"], "unknown rho_per 'fold'"),
+     (["rho=relative", "reference_run=nothing"], "unknown run 'nothing' in")],
+)  # fmt: skip
+def test_words_that_mean_no_rho_are_refused(halves, words, message):
+    folder, ids = halves
+    with pytest.raises(UserError, match=message):
+        run_command(["compare", f"runs=[{ids['lr']},{ids['nb']}]", *words, f"results={folder}"])

@@ -9,7 +9,6 @@ import time
 import pandas as pd
 import pytest
 
-from fairbench.results.runs import Run
 from tests.harness import command, comparable, quick, ran, run_py, session
 
 SWEEP = (
@@ -43,16 +42,6 @@ def cells_of(cwd):
     """Return path -> time of writing of every stored cell."""
     files = (cwd / "results" / "cells").rglob("*.parquet")
     return {path.name: path.stat().st_mtime_ns for path in files}
-
-
-@pytest.mark.thorough
-def test_readings_share_one_bag(undisturbed):
-    cwd, done = undisturbed
-    assert "3 runs finished, 0 skipped, 0 failed; fitted 8 of 8 cells" in done.stdout
-    folders = [Run(path) for path in (cwd / "results" / "runs").iterdir()]
-    cells = {folder.environment["name"].split(", ")[-1]: folder.cells() for folder in folders}
-    assert cells["ensemble"] == cells["self_consistency"]
-    assert not set(cells["ensemble"]) & set(cells["binomial_nll"])
 
 
 def test_a_new_reading_of_a_finished_bag_by_other_metrics_fits_nothing(undisturbed, tmp_path):

@@ -1,6 +1,5 @@
 """Bad input gets one sentence on standard error, exit status 2, and no traceback."""
 
-import gzip
 import os
 
 import pytest
@@ -95,35 +94,6 @@ def test_a_name_that_is_no_utf_8_is_shown_escaped(tmp_path):
     refused = run_py(*TINY, f"results={odd.name}", cwd=tmp_path)
     assert refused.returncode == 2
     assert refused.stderr.startswith(f"error: 'results={shown}' was not understood")
-
-
-def test_data_missing_and_no_network(tmp_path):
-    unreachable = {"https_proxy": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9"}
-    done = run_py("dataset=german", "data.search_path=[nowhere]", cwd=tmp_path, **unreachable)
-    assert done.returncode == 2
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith("error: the raw file german/german.data is missing. It is in none of")
-    assert "no network" in last
-    assert not list(tmp_path.rglob("german.data"))
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("compressed", [False, True])
-def test_corrupted_file_is_refused_and_left(tmp_path, compressed):
-    content, folder = b"A11 6 A34\n", tmp_path / "raw" / "german"
-    folder.mkdir(parents=True)
-    file = folder / ("german.data.gz" if compressed else "german.data")
-    file.write_bytes(gzip.compress(content) if compressed else content)
-    done = run_py("dataset=german", "data.search_path=[raw]", cwd=tmp_path)
-    assert done.returncode == 2
-    assert f"error: raw/german/{file.name} has sha256 " in done.stderr
-    assert "expected b21f3d81db8071257d5ff1deaeba1fd4" in done.stderr
-    assert file.exists()
-    forced = run_py("dataset=german", "data.search_path=[raw]", "data.verify=false", cwd=tmp_path)
-    assert forced.returncode == 2
-    assert "error: german/german.data: row 1 has 3 fields separated by ' ', expected 21" in (
-        forced.stderr
-    )
 
 
 def ricci(rows):

@@ -15,7 +15,7 @@ from fairbench.core.errors import UserError
 from fairbench.core.files import sealed_json
 from fairbench.core.text import csv_text, read_csv
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.runs import Run, RunWriter, read_environment
+from fairbench.results.runs import Run, RunWriter, read_environment, seal_run
 from fairbench.results.tables import _rows, people_path, read_people, write_people
 from tests.studies import RECORD
 
@@ -95,6 +95,14 @@ def test_a_run_is_finished_while_all_its_files_are_whole(folder, capsys):
     assert "summary.csv is not as it was written: set aside as" in capsys.readouterr().err
     assert not writer.is_finished("x")
     assert not capsys.readouterr().err  # it is missing now, and said once
+
+
+def test_a_strangers_folder_names_no_other_path(folder):
+    known = folder.environment
+    (folder.path / "cells.txt").write_text("../../home")
+    seal_run(folder.path, known)
+    with pytest.raises(UserError, match=r"cells\.txt is missing or damaged"):
+        Run(folder.path).cells()
 
 
 @pytest.mark.parametrize("shared", ["data", "splits"])

@@ -1,5 +1,6 @@
 """What several tests need: composing runs in process, and running run.py as a user does."""
 
+import contextlib
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -129,3 +130,15 @@ def run_folder(results: Path) -> Path:
 def comparable(metrics: pd.DataFrame) -> pd.DataFrame:
     """Return metrics without the seconds, the one thing that may differ between equal runs."""
     return metrics[~metrics["metric"].isin(COSTS)].reset_index(drop=True)
+
+
+def session(number: int, word: str) -> list[str]:
+    """Return the processes of a session that run and have a word in their command lines."""
+    result = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, _, own = path.read_text().rpartition(")")[2].split()[:4]
+            words = (path.parent / "cmdline").read_text(errors="replace")
+            if own == str(number) and state != "Z" and word in words:
+                result.append(path.parent.name)
+    return result

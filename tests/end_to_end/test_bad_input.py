@@ -1,6 +1,5 @@
 """Bad input gets one sentence on standard error, exit status 2, and no traceback."""
 
-import gzip
 import os
 
 import pytest
@@ -8,100 +7,57 @@ import pytest
 from fairbench.results.runs import Run
 from tests.harness import TINY, fairbench, ran, run_py
 
-CASES = {
-    "unknown dataset": (
-        ["dataset=germn"],
-        "error: unknown dataset 'germn': did you mean german",
+CASES = [
+    ("-m dataset=simulated,germn", "unknown dataset 'germn': did you mean german"),
+    ("learner.max_dept=3", "unknown option 'learner.max_dept': did you mean learner.max_depth?\n"),
+    ("datset=adult", "unknown option 'datset': did you mean dataset?\n"),
+    ("learner.max_depth=deep", "learner.max_depth is 'deep'; it must be a whole number\n"),
+    ("split.train=1.5", "split.train is 1.5; it must be between 0 and 1\n"),
+    ("method=ensemble method.members=0", "method.members is 0; it must be at least 1\n"),
+    ("seed=abc", "seed is 'abc'; it must be a whole number\n"),
+    ("dataset.seed=-1", "dataset.seed is -1; it must be at least 0\n"),
+    (f"seed={2**63}", f"seed is {2**63}; it must be at most {2**63 - 1}\n"),
+    ("protect=false", "protect is 'False'; it must be the"),
+    ("protect=[0]", "protect is '[0]'; it must be the"),
+    ("protect={group:1}", "protect is \"{'group': 1}\"; it must be the"),
+    (
+        "-m seed=range(100000) plan=true",
+        "plan=true of 100,000 jobs would take long, as each is prepared: it takes up to 10,000; "
+        "plan a part of them, such as one seed, and multiply\n",
     ),
-    "unknown method": (
-        ["method=binomal_nll"],
-        "error: unknown method 'binomal_nll': did you mean binomial_nll",
+    (
+        "-m seed=range(100000000000)",
+        "a sweep has up to 1,000,000 jobs, and this one has 1,000,001 or more\n",
     ),
-    "unknown option": (
-        ["learner.max_dept=3"],
-        "error: unknown option 'learner.max_dept': did you mean learner.max_depth?\n",
-    ),
-    "unknown setting": (["sede=1"], "error: unknown option 'sede': did you mean seed?\n"),
-    "unknown group": (["datset=adult"], "error: unknown option 'datset': did you mean dataset?\n"),
-    "not a number": (
-        ["learner.max_depth=deep"],
-        "error: learner.max_depth is 'deep'; it must be a whole number\n",
-    ),
-    "not a fraction": (
-        ["split.train=1.5"],
-        "error: split.train is 1.5; it must be between 0 and 1\n",
-    ),
-    "no bag": (
-        ["method=ensemble", "method.members=0"],
-        "error: method.members is 0; it must be at least 1\n",
-    ),
-    "seed": (["seed=abc"], "error: seed is 'abc'; it must be a whole number\n"),
-    "negative seed": (["seed=-1"], "error: seed is -1; it must be at least 0\n"),
-    "seed beyond 64 bits": (
-        ["seed=9223372036854775808"],
-        "error: seed is 9223372036854775808; it must be at most 9223372036854775807\n",
-    ),
-    "negative seed of data": (
-        ["dataset.seed=-1"],
-        "error: dataset.seed is -1; it must be at least 0\n",
-    ),
-    **{
-        f"protect {given}": ([f"protect={given}"], f"error: protect is {shown}; it must be the")
-        for given, shown in {
-            "0": "'0'",
-            "1.5": "'1.5'",
-            "false": "'False'",
-            "[]": "'[]'",
-            "[0]": "'[0]'",
-            "[[group]]": "\"[['group']]\"",
-            "{group:1}": "\"{'group': 1}\"",
-        }.items()
-    },
-    "plan of many jobs": (
-        ["-m", "seed=range(100000)", "plan=true"],
-        "error: plan=true of 100,000 jobs would take long, as each is prepared: it takes up to "
-        "10,000; plan a part of them, such as one seed, and multiply\n",
-    ),
-    "very many jobs": (
-        ["-m", "seed=range(100000000000)"],
-        "error: a sweep has up to 1,000,000 jobs, and this one has 1,000,001 or more\n",
-    ),
-    "jobs": (["n_jobs=0"], "error: n_jobs is 0; it must be at least 1, or -1 for every core\n"),
-    "method and task": (
-        ["dataset=diabetes"],
-        "error: method=binomial_nll needs a binary target or one of several classes, and "
-        "dataset=diabetes is a regression: use method=",
-    ),
-    "attribute": (
-        ["protect=race"],
-        "error: unknown sensitive attribute of simulated 'race'; valid: group\n",
-    ),
-    "partition": (
-        ["split=predefined"],
-        "error: split=predefined needs a data set with its own test part; simulated has none: use "
+    ("-m split.train=2.0 method=baseline,ensemble", "all 2 jobs of this sweep: split.train is 2.0"),
+    ("n_jobs=0", "n_jobs is 0; it must be at least 1, or -1 for every core\n"),
+    ("dataset=diabetes", "method=binomial_nll needs a binary target or one of several classes, "),
+    ("protect=race", "unknown sensitive attribute of simulated 'race'; valid: group\n"),
+    (
+        "split=predefined",
+        "split=predefined needs a data set with its own test part; simulated has none: use "
         "split=holdout or split=kfold\n",
     ),
-    "own table unnamed": (
-        ["dataset=table"],
-        "error: dataset=table needs dataset.path=FILE dataset.target=COLUMN "
+    (
+        "dataset=table",
+        "dataset=table needs dataset.path=FILE dataset.target=COLUMN "
         "dataset.sensitive=[COLUMN,...]\n",
     ),
-    "data missing": (
-        ["dataset=adult", "data.search_path=[nowhere]", "data.download=false"],
-        "error: the raw file adult/adult.data is missing. It is in none of these folders: nowhere, "
+    (
+        "dataset=adult data.search_path=[nowhere] data.download=false",
+        "the raw file adult/adult.data is missing. It is in none of these folders: nowhere, "
         "data. It was not downloaded: downloading is off (data.download=false). Get it from "
         "https://archive.ics.uci.edu/dataset/2/adult, save it as FOLDER/adult/adult.data, and name "
         "that folder by data.search_path=[FOLDER] or by the environment variable FAIRBENCH_DATA\n",
     ),
-}
+]
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_is_refused_in_one_sentence(case, tmp_path):
-    overrides, message = CASES[case]
-    done = run_py(*overrides, cwd=tmp_path)
+@pytest.mark.parametrize(("words", "message"), CASES, ids=[case[0] for case in CASES])
+def test_is_refused_in_one_sentence(words, message, tmp_path):
+    done = run_py(*words.split(), cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr.startswith(message)
+    assert done.stderr.startswith(f"error: {message}")
     assert len(done.stderr.splitlines()) == 1
     assert "Traceback" not in done.stdout + done.stderr
     assert not (tmp_path / "results" / "cells").exists()
@@ -140,39 +96,6 @@ def test_a_name_that_is_no_utf_8_is_shown_escaped(tmp_path):
     assert refused.stderr.startswith(f"error: 'results={shown}' was not understood")
 
 
-def test_data_missing_and_no_network(tmp_path):
-    unreachable = {"https_proxy": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9"}
-    done = run_py("dataset=german", "data.search_path=[nowhere]", cwd=tmp_path, **unreachable)
-    assert done.returncode == 2
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith(
-        "error: the raw file german/german.data is missing. It is in none of these folders: "
-        "nowhere, data. It was not downloaded: "
-    )
-    assert "no network" in last
-    assert "https://archive.ics.uci.edu/dataset/144/" in last
-    assert not list(tmp_path.rglob("german.data"))
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("compressed", [False, True])
-def test_corrupted_file_is_refused_and_left(tmp_path, compressed):
-    content, folder = b"A11 6 A34\n", tmp_path / "raw" / "german"
-    folder.mkdir(parents=True)
-    file = folder / ("german.data.gz" if compressed else "german.data")
-    file.write_bytes(gzip.compress(content) if compressed else content)
-    done = run_py("dataset=german", "data.search_path=[raw]", cwd=tmp_path)
-    assert done.returncode == 2
-    assert f"error: raw/german/{file.name} has sha256 " in done.stderr
-    assert "expected b21f3d81db8071257d5ff1deaeba1fd4" in done.stderr
-    assert file.exists()
-    forced = run_py("dataset=german", "data.search_path=[raw]", "data.verify=false", cwd=tmp_path)
-    assert forced.returncode == 2
-    assert "error: german/german.data: row 1 has 3 fields separated by ' ', expected 21" in (
-        forced.stderr
-    )
-
-
 def ricci(rows):
     """Return a file of the data set's form, whose checksum is another."""
     lines = ["Position,Oral,Written,Race,Combine"]
@@ -197,13 +120,10 @@ def test_a_run_of_unverified_files_is_marked_wherever_it_is_shown(tmp_path):
     assert "dataset=ricci-unverified" in fairbench("store", "ls", cwd=tmp_path).stdout
     assert "0 finished runs" in fairbench("store", "ls", "dataset=ricci", cwd=tmp_path).stdout
     shown = fairbench("store", "show", run.name, cwd=tmp_path).stdout
-    assert "verified: false" in shown
     assert "not verified (data.verify=false)" in shown
     fairbench("report", cwd=tmp_path)
     page = (tmp_path / "results" / "report" / "index.html").read_text()
-    assert "ricci-unverified" in page
-    assert "run dataset=ricci " in page
-    assert "data.verify=false" in page
+    assert all(said in page for said in ("ricci-unverified", "data.verify=false"))
     again = fairbench("store", "verify", run.name, cwd=tmp_path, **place)
     assert "bit for bit" in again.stdout
 

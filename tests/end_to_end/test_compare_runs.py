@@ -1,6 +1,7 @@
 """Comparing finished runs, as ``fairbench compare runs=[A,B]`` does."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,9 @@ import pytest
 from fairbench.cli.main import run_command
 from fairbench.comparison.runs import (
     Settings,
+    VarianceRatios,
     compare_pair,
+    effective_sample_fraction,
     every_pair,
     load_predictions,
     observed_values,
@@ -18,13 +21,14 @@ from fairbench.comparison.runs import (
 from fairbench.core.errors import UserError
 from fairbench.evaluation.table import values_of
 from fairbench.experiments.execute import carry_out
+from fairbench.inference.survey import mean_relative_shrinkage
 from fairbench.metrics.registry import binary_confusion
 from fairbench.results.catalogue import Catalogue
 from tests.correlated import probability_better
-from tests.harness import configuration, fairbench
+from tests.harness import CONF, configuration
 from tests.reporting import page_runs
 
-COMMON = ("dataset.n_samples=300", "method=baseline", "tracking=none")
+COMMON = ("dataset.n_samples=300", "method=baseline", "tracking=none", "figures=false")
 RUNS = {
     "folds_lr": ("split=kfold", "split.n_folds=5", "learner=logistic_regression"),
     "folds_nb": ("split=kfold", "split.n_folds=5", "learner=gaussian_nb"),
@@ -38,13 +42,18 @@ RUNS = {
 }  # fmt: skip
 
 
+def made(folder, runs):
+    """Carry out runs; return the results folder, and their ids."""
+    return folder, {
+        name: carry_out(configuration(*COMMON, *words, results=folder)).plan.id
+        for name, words in runs.items()
+    }
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     """Return a results folder with every run of RUNS, and their ids."""
-    folder, ids = tmp_path_factory.mktemp("compare") / "results", {}
-    for name, overrides in RUNS.items():
-        ids[name] = carry_out(configuration(*COMMON, *overrides, results=folder)).plan.id
-    return folder, ids
+    return made(tmp_path_factory.mktemp("compare") / "results", RUNS)
 
 
 def load(results, name):
@@ -105,54 +114,40 @@ def test_repeats_are_averaged_by_the_corrected_t_test(results):
     assert result.reach()[0] > 0.01
 
 
-def test_typical_repeats_are_compared_one_by_one(results):
-    typically = Settings(repeats="typical")
-    compared = compare_pair(*(load(results, name) for name in ("lr", "nb")), typically)
+def test_typical_repeats_are_compared_one_by_one_and_a_matrix_holds_both_directions(results):
+    runs = [load(results, name) for name in ("lr", "nb")]
+    compared = compare_pair(*runs, Settings(repeats="typical"))
     events = compared.events(compared.regions(0.95))
     assert len(events) == 3
     np.testing.assert_allclose(events.sum(axis=1), 1)
     assert typical_repeat(pd.DataFrame({"a": [0.1, 0.5, 0.9], "b": [0.9, 0.5, 0.1]})) == 1
-
-
-def test_same_comparison_twice_is_the_same(results):
-    runs = [load(results, name) for name in ("lr", "nb")]
-    one, other = (compare_pair(*runs, Settings()).events() for _ in range(2))
-    pd.testing.assert_frame_equal(one, other)
-
-
-def test_matrix_holds_both_directions(results):
-    runs = [load(results, name) for name in ("lr", "nb")]
     matrix = every_pair(runs, Settings()).outperforms
     events = compare_pair(*runs, Settings()).events().median()  # of one comparison
-    assert matrix[0, 1] == events["A >> B"]
-    assert matrix[1, 0] == events["B >> A"]
-
-
-def test_runs_on_other_rows_need_unpaired_posteriors(results):
-    runs = [load(results, name) for name in ("lr", "other_seed")]
-    with pytest.raises(UserError, match="different rows.*paired=false"):
-        compare_pair(*runs, Settings())
-    assert compare_pair(*runs, Settings(paired=False)).comparisons
+    assert (matrix[0, 1], matrix[1, 0]) == (events["A >> B"], events["B >> A"])
 
 
 @pytest.mark.parametrize(
-    ("names", "words"),
+    ("names", "paired", "words"),
     [
-        (("lr", "folds_nb"), "has 1 folds and .* 5"),
-        (("lr", "other_data"), "only runs of one data set"),
+        (("lr", "other_seed"), True, "different rows.*paired=false"),
+        (("lr", "folds_nb"), False, "has 1 folds and .* 5"),
+        (("lr", "other_data"), False, "only runs of one data set"),
     ],
 )
-def test_runs_that_cannot_be_compared_are_refused(results, names, words):
+def test_runs_that_cannot_be_compared_are_refused(results, names, paired, words):
     with pytest.raises(UserError, match=words):
-        compare_pair(*(load(results, name) for name in names), Settings(paired=False))
+        compare_pair(*(load(results, name) for name in names), Settings(paired=paired))
 
 
-def test_command_prints_events_and_writes_table_and_figure(results):
+def test_command_prints_the_answer_and_writes_details_table_and_figure(results, capsys):
     folder, ids = results
     words = (f"runs=[{ids['folds_lr']},{ids['folds_nb'][:8]}]", "rope=[0.01,0.02]")
-    done = fairbench("compare", *words, f"results={folder}", cwd=folder)
-    assert "A is better in accuracy, B in the gap in true positive rate" in done.stdout
-    assert "300 rows of the data, all of which are tested" in " ".join(done.stdout.split())
+    run_command(["compare", *words, f"results={folder}"])
+    printed = capsys.readouterr().out
+    assert "A is better in accuracy, B in the gap in true positive rate" in printed
+    assert "300 rows of the data, all of which are tested" in " ".join(printed.split())
+    assert "the region" not in printed and "independent rows" not in printed
+    assert ".html, " in printed.splitlines()[-1]
     stem = folder / "report" / "comparison" / f"{ids['folds_lr']}_{ids['folds_nb']}"
     page = stem.with_suffix(".html").read_text()
     assert "inside the region" in page
@@ -160,14 +155,6 @@ def test_command_prints_events_and_writes_table_and_figure(results):
     assert stem.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
     events = pd.read_csv(stem.with_suffix(".csv"), index_col="repeat")
     np.testing.assert_allclose(events.sum(axis=1), 1)
-
-
-def test_the_answer_comes_without_the_details(results, capsys):
-    folder, ids = results
-    run_command(["compare", ids["lr"], ids["nb"], f"results={folder}"])
-    printed = capsys.readouterr().out
-    assert "the region" not in printed and "independent rows" not in printed
-    assert ".html, " in printed.splitlines()[-1]
 
 
 @pytest.mark.parametrize("name", ["lr", "nb"])
@@ -182,13 +169,6 @@ def test_the_values_of_a_run_are_those_of_its_own_table(results, name):
     assert gap > 0
 
 
-def test_all_compares_every_group_of_runs_and_names_what_it_leaves_out(results, capsys):
-    run_command(["compare", "runs=all", f"results={results[0]}", "draws=500"])
-    printed = capsys.readouterr().out
-    assert printed.count("Probability that the run of the row outperforms") == 3
-    assert "rank" in printed
-
-
 def test_a_run_under_two_ids_is_compared_once(results, tmp_path, capsys):
     folder = shutil.copytree(results[0], tmp_path / "results")
     ids = results[1]
@@ -197,6 +177,7 @@ def test_a_run_under_two_ids_is_compared_once(results, tmp_path, capsys):
     first, second = sorted((path.name, again.name))
     run_command(["compare", "runs=all", f"results={folder}", "draws=500"])
     printed = capsys.readouterr().out
+    assert printed.count("Probability that the run of the row outperforms") == 3
     assert f"left out: run {second} is run {first} again" in printed
     assert printed.count(second) == 1
     with pytest.raises(UserError, match="there is nothing to compare"):
@@ -212,7 +193,6 @@ def test_a_run_under_two_ids_is_compared_once(results, tmp_path, capsys):
         (["runs=[{lr},{nb}]", "rope=[0.01]"], "rope is .* each of 2"),
         (["runs=[{lr},{nb}]", "rope=[a,b]"], "rope is 'a'; it must be a number"),
         (["runs=[{lr},{nb}]", "rho=half"], "rho is 'half'; valid"),
-        (["runs=[{lr},{nb}]", "repeats=all"], "repeats"),
         (["runs=[{lr},{nb}]", "predictive=true"], "needs repeats=typical"),
         (["runs=[{lr},{nb}]", "paired=maybe"], "it must be true or false"),
         (["runs=[{lr},{nb}]", "objectives=[acuracy,dp]"], "did you mean accuracy"),
@@ -243,3 +223,138 @@ def test_groups_are_those_asked_for(results):
         gaps.append(abs(rates[1] - rates[0]))
     # More is better: A's gap enters with a minus sign. The prior and |.| pull towards 0.
     assert abs(comparison.delta.mean() - (gaps[1] - gaps[0])) < comparison.delta.std()
+
+
+# Relative rhos from stored half-splits, as ``fairbench compare rho=relative`` has them.
+
+FOLDS, HALVES = ("split=kfold", "split.n_folds=5"), ("split=half_splits", "split.repeats=3")
+LR, NB = ("learner=logistic_regression", "learner.C=0.5"), ("learner=gaussian_nb",)
+SVM = ("learner=svm", "learner.folds=0")
+HALF_SPLITS = {
+    "lr": (*FOLDS, *LR), "nb": (*FOLDS, *NB), "half_lr": (*HALVES, *LR), "half_nb": (*HALVES, *NB),
+    "half_svm": (*HALVES, *SVM),
+}  # fmt: skip
+RELATIVE = Settings(rho="relative", paired=False)
+
+
+@pytest.fixture(scope="module")
+def halves(tmp_path_factory):
+    """Return a results folder with every run of HALF_SPLITS, and their ids."""
+    return made(tmp_path_factory.mktemp("relative") / "results", HALF_SPLITS)
+
+
+def ratios(halves, **options):
+    return VarianceRatios(CONF, Catalogue(halves[0]), replace(RELATIVE, **options))
+
+
+def by_hand(halves, name):
+    """Return accuracy's and TPR's (1 / 2J) sum (theta_j - theta_j^c)^2 of each group, (2, G)."""
+    stored = load(halves, name)
+    target = stored.people.target.to_numpy()
+    groups = stored.people.groups(stored.protect).cat.codes.to_numpy()
+    total = np.zeros((2, groups.max() + 1))
+    for pair in stored.repeats.values():
+        for g in range(groups.max() + 1):
+            hits, result = [], []
+            for half in pair:
+                mine = half["rows"][groups[half["rows"]] == g]
+                label = dict(zip(half["rows"], half["prediction"], strict=True))
+                hits.append(np.mean([label[row] == target[row] for row in mine]))
+                result.append(np.mean([label[row] for row in mine if target[row] == 1]))
+            total[:, g] += [(hits[0] - hits[1]) ** 2, (result[0] - result[1]) ** 2]
+    return total / (2 * len(stored.repeats))
+
+
+@pytest.mark.thorough
+def test_ratio_is_that_of_the_halves_by_hand(halves):
+    expected = by_hand(halves, "half_lr") / by_hand(halves, "half_svm")
+    run_ = load(halves, "lr")
+    np.testing.assert_allclose(ratios(halves).ratios_of_rates(run_), expected)
+    assert ratios(halves, rho_per="mean")(run_) == pytest.approx(expected.mean())
+    np.testing.assert_allclose(ratios(halves)(run_), expected.mean(axis=0)[:, None])
+
+
+def test_the_effective_sample_fraction_follows_the_ratio(halves):
+    """Variance inflation 1 + (K - 1) rho is r times the reference's 1 + (K - 1) / K."""
+    run_, result = load(halves, "nb"), ratios(halves)
+    r = np.clip(result(run_), (1 - 4 / 5) / 1.8, 5 / 1.8)  # rho within [-1/K, 1]
+    assert effective_sample_fraction(run_, RELATIVE, result) == pytest.approx(1 / (r * 1.8))
+    up = effective_sample_fraction(run_, replace(RELATIVE, rho="relative_up"), result)
+    assert up == pytest.approx(mean_relative_shrinkage(result(run_), 5))
+
+
+def test_each_run_is_drawn_at_its_own_fraction_unless_paired(halves):
+    runs = [load(halves, name) for name in ("lr", "nb")]
+    fractions = dict(zip((id(run_) for run_ in runs), (2.0, 0.5), strict=True))
+    sds = {}
+    for paired in (False, True):
+        settings = replace(RELATIVE, paired=paired, alpha=0.0, objectives=("accuracy",), rope=(0,))
+        for name, chosen in (
+            ("own", lambda run_: np.asarray(fractions[id(run_)])),
+            ("larger", lambda run_: np.asarray(2.0)),
+        ):
+            (comparison,) = compare_pair(*runs, settings, chosen).comparisons
+            sds[paired, name] = comparison.delta.std()
+    assert sds[True, "own"] == pytest.approx(sds[True, "larger"], rel=0.05)
+    assert sds[False, "own"] < 0.9 * sds[False, "larger"]
+
+
+def test_reference_itself_has_ratio_one(halves):
+    stored = load(halves, "half_svm")
+    np.testing.assert_allclose(ratios(halves).ratios_of_rates(stored), 1)
+
+
+def test_the_page_has_fractions_and_ratios(halves):
+    folder, ids = halves
+    words = [f"runs=[{ids['lr']},{ids['nb']}]", "rho=relative", "draws=500"]
+    page = folder / "report" / "comparison" / f"{ids['lr']}_{ids['nb']}.html"
+    run_command(["compare", *words, f"results={folder}"])
+    printed = " ".join(page.read_text().split())
+    assert "The rows of 5 pooled folds count as" in printed
+    assert "(run B, variance ratio" in printed
+    assert "pairs of rows as the smaller of the two" in printed
+    run_command(["compare", *words, "rho_per=group", "paired=false", f"results={folder}"])
+    (first, *others) = ratios(halves, rho_per="group")(load(halves, "lr")).ravel()
+    printed = " ".join(page.read_text().split())
+    assert f"variance ratio {first:.3f}/{others[0]:.3f}" in printed
+
+
+def test_missing_half_splits_are_named_with_the_command_that_makes_them(halves, tmp_path):
+    folder, ids = halves
+    copied = shutil.copytree(folder, tmp_path / "results")
+    for name in ("half_lr", "half_svm"):
+        shutil.rmtree(copied / "runs" / ids[name])
+    words = [f"runs=[{ids['lr']},{ids['nb']}]", "rho=relative_up", f"results={copied}"]
+    with pytest.raises(UserError) as refusal:
+        run_command(["compare", *words])
+    message = str(refusal.value)
+    assert f"those of run {ids['lr']}, the reference learner are not in" in message
+    assert ids["nb"] not in message
+    commands = [set(words.split()) for words in message.split("fairbench run ")[1:]]
+    common = {"dataset=simulated", "method=baseline", "dataset.n_samples=300", "split=half_splits"}
+    assert {*common, "learner=logistic_regression", "learner.C=0.5"} <= commands[0]
+    assert {*common, "learner=svm"} == commands[1]
+
+
+def test_two_references_must_be_told_apart(halves, tmp_path):
+    folder, ids = halves
+    copied = shutil.copytree(folder, tmp_path / "results")
+    (other,) = made(copied, {"other": (*HALVES, *SVM, "learner.C=3")})[1].values()
+    lr = load_predictions(Catalogue(copied).one(ids["lr"]))
+    with pytest.raises(UserError, match=f"several half-split runs of the reference: .*{other}"):
+        ratios((copied, ids))(lr)
+    named = ratios((copied, ids), reference_run=ids["half_svm"]).ratios_of_rates(lr)
+    np.testing.assert_allclose(named, ratios(halves).ratios_of_rates(load(halves, "lr")))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(["rho=relatively"], "valid: average, 1/K, relative, relative_up, or a number"),
+     (["rho_per=fold"], "unknown rho_per 'fold'"),
+     (["rho=relative", "reference_run=nothing"], "unknown run 'nothing' in")],
+)  # fmt: skip
+def test_words_that_mean_no_rho_are_refused(halves, words, message):
+    folder, ids = halves
+    with pytest.raises(UserError, match=message):
+        run_command(["compare", f"runs=[{ids['lr']},{ids['nb']}]", *words, f"results={folder}"])

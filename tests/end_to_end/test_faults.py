@@ -35,21 +35,6 @@ def test_no_kind_of_name_leads_out_of_a_folder_or_stops_a_command():
     assert names.main(100)
 
 
-def test_what_goes_wrong_with_names_is_told(tmp_path, capsys):
-    case = names.Case("pipe", tmp_path, "store ls")
-    assert names.told([(case, [])], [])
-    assert not names.told([(case, []), (case, ["waits: 20 s"])], [])
-    assert "pipe                              2          0          0          0          1" in (
-        capsys.readouterr().out
-    )
-    own = {b"own": (1, b"mine"), b"folder/moved": (1, b"a")}
-    assert not list(names._changes(own, dict(own), named=False))
-    other = {**own, b"folder/moved": (1, b"b"), b"new": (1, b"")}
-    assert len(list(names._changes(own, other, named=False))) == 2
-    assert not list(names._changes(own, other, named=True))
-    assert list(names._changes(own, {}, named=True)) == ["changed outside: own"]
-
-
 def test_what_must_not_happen_is_told_from_what_is_counted():
     counts = {"kills of a worker": 3, "beside: store gc": 2, "sweeps": 1, "commands": 4}
     assert not kills.bad(counts)

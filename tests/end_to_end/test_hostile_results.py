@@ -173,15 +173,3 @@ def test_a_label_is_shown_and_not_obeyed(run, tmp_path):
     assert "\x1b" not in said + page
     assert LABEL[:25] not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;\\x1b[31m" in page
-
-
-@pytest.mark.thorough
-def test_garbage_is_not_collected_through_a_link(run, tmp_path):
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / f"{'ab' * 10}.parquet").write_bytes(b"somebody's")
-    (run.results / "cells" / "ab").unlink(missing_ok=True)
-    shutil.rmtree(run.results / "cells" / "ab", ignore_errors=True)
-    (run.results / "cells" / "ab").symlink_to(outside)
-    fairbench("store", "gc", "hours=0", cwd=tmp_path, PATH="")
-    assert [path.name for path in outside.iterdir()] == [f"{'ab' * 10}.parquet"]

@@ -14,16 +14,13 @@ from benchmarks.faults import tables
 from benchmarks.faults.browser import browser, browser_path
 from fairbench.audits.question import Options
 from fairbench.core.errors import UserError
-from fairbench.core.text import csv_text, label_notes, read_csv
+from fairbench.core.text import label_notes
 from tests import warm
 from tests.harness import Lazily
 
 audit_columns = Lazily("fairbench.audits.table")
 table = Lazily("fairbench.components.datasets.table")
 download = Lazily("fairbench.data.download")
-escaping = Lazily("fairbench.core.text")
-pandas = Lazily("pandas")
-
 HACK = tables.HACK
 LABELS = (
     "[unknown]", "[/red]", "\x1b[2Jred", "\u202egnirts", "a\u200bb", f"<script>{HACK}</script>",
@@ -33,10 +30,6 @@ LABELS = (
     "true", "01", "1", "1.0", "a,b", "a;b", 'say "a"', "_hidden", "l" * 3000, "everyone", "$",
     "&lt;b&gt;",
 )  # fmt: skip
-SAFE_LATEX = (
-    r"\\text(backslash|asciitilde|asciicircum|asciigrave|less|greater|bar)\{\}"
-    r"|\\[&%$#_{}]|\{[\[\]*]\}"
-)
 READ = (*tables.LABELS, *tables.HEADERS, *tables.ENCODINGS, *tables.FILES)
 
 
@@ -115,23 +108,6 @@ def test_a_browser_is_asked_what_would_run(tmp_path):
     assert not any("a script ran" in message for message in kept)
     assert any("said with its policy" in message for message in kept)
     assert "a script ran without a policy: hacked" in free
-
-
-def test_labels_in_latex_markdown_and_csv():
-    for label in LABELS:
-        bare = re.sub(SAFE_LATEX, "", escaping.latex(label))
-        assert not re.search(r"[\\&%$#_{}~^<>|\[\]*\n\r\t]|--", bare)
-    written = csv_text(pandas.DataFrame({"label": LABELS, "n": range(len(LABELS))}))
-    assert not re.search(r'(^|,)"?[=@\t\r]', written.replace("\r\n", "\n"), re.MULTILINE)
-
-
-def test_csv_is_read_back_as_it_was(tmp_path):
-    (tmp_path / "t.csv").write_text(
-        csv_text(pandas.DataFrame({"label": LABELS, "n": range(len(LABELS))})), newline=""
-    )
-    back = read_csv(tmp_path / "t.csv", ["label"])
-    assert tuple(back["label"]) == LABELS
-    assert back["n"].tolist() == list(range(len(LABELS)))
 
 
 def test_labels_that_look_alike_are_named():

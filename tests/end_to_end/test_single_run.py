@@ -92,12 +92,6 @@ def test_a_run_imports_only_what_it_uses(tmp_path):
     assert not loaded & {"mlflow", "torch", "jax", "fairlearn"}
 
 
-def test_plan_computes_nothing(tmp_path):
-    done = ran(*SMALL, "plan=true", cwd=tmp_path)
-    assert "3 cells to compute" in done.stdout
-    assert not (tmp_path / "results").exists()
-
-
 @pytest.mark.thorough
 def test_one_class_in_training_is_undefined_not_wrong(tmp_path):
     rows = ["x,y,g"] + [f"{i % 7},{int(i == 0)},{'ab'[i % 2]}" for i in range(60)]
@@ -110,25 +104,6 @@ def test_one_class_in_training_is_undefined_not_wrong(tmp_path):
     assert set(undefined["status"]) == {"undefined"}
     assert set(undefined["reason"]) == {"only class 0 among 48 training rows"}
     assert 0 < len(undefined) < 6
-
-
-@pytest.mark.thorough
-def test_your_own_table(tmp_path):
-    frame = pd.DataFrame(
-        {
-            "age": [20 + i % 40 for i in range(300)],
-            "job": [["clerk", "cook", None][i % 3] for i in range(300)],
-            "sex": [["f", "m"][i % 5 > 1] for i in range(300)],
-            "hired": [["no", "yes"][(i * 7 % 10) > 5] for i in range(300)],
-        }
-    )
-    frame.to_parquet(tmp_path / "people.parquet")
-    table = ("dataset=table", "dataset.path=people.parquet", "dataset.target=hired")
-    done = ran(
-        *table, "dataset.sensitive=[sex]", "dataset.positive=yes", "split.repeats=2",
-        "tracking=none", cwd=tmp_path,
-    )  # fmt: skip
-    assert "sex: m" in done.stdout
 
 
 @pytest.mark.thorough

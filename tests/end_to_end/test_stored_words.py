@@ -14,7 +14,7 @@ from fairbench.core.files import sealed_json, unsealed_json
 from fairbench.core.text import digest
 from fairbench.results.record import GROUPS, run_name
 from fairbench.results.runs import LAST
-from tests.harness import run_folder
+from tests.harness import quick, run_folder
 
 SMALL = ("dataset=simulated", "dataset.n_samples=120", "tracking=none")
 RUN = (*SMALL, "split.repeats=2", "learner=logistic_regression", "method=baseline")
@@ -75,18 +75,10 @@ def stored(place, **changes):
     return run
 
 
-LEFT_OUT = {
-    "a way out of conf": {"learner__name": "../../../../stranger"},
-    "a group that is a call": {"choices__intervention._target_": "os.system"},
-    "a variable": {"learner__C": "${oc.env:FAIRBENCH_TEST_SECRET}"},
-}
-
-
 @pytest.mark.thorough
-@pytest.mark.parametrize("attack", LEFT_OUT)
-def test_a_record_of_no_shape_is_left_out_and_named_whoever_reads_it(attack, place, capsys):
+def test_a_record_of_no_shape_is_left_out_and_named_whoever_reads_it(place, capsys):
     """Which are none is in tests/results/test_run_folder.py."""
-    run = stored(place, **LEFT_OUT[attack])
+    run = stored(place, learner__C="${oc.env:FAIRBENCH_TEST_SECRET}")
     for words in (["store", "ls"], ["report"], ["leaderboard"], ["table", run],
                   ["store", "verify", run], ["store", "evaluate", run], ["store", "show", run],
                   ["choose", "dataset=simulated"], ["audit", run],
@@ -95,23 +87,35 @@ def test_a_record_of_no_shape_is_left_out_and_named_whoever_reads_it(attack, pla
         assert f"results/runs: {run} (runs: 1), whose environment.json is damaged" in text
 
 
-UNKNOWN = {
-    "a component that is not installed": ({"learner__name": "strangers"}, "no component that is"),
-    "an option that is not declared": ({"learner__touched": "x"}, "has no option 'touched'"),
-    "a size that nobody means": ({"learner__max_iter": 10**9}, "learner.max_iter is too large"),
-    "a mapping in place of a list": ({"evaluator__choose_by": {}}, "is of another type"),
-    "a type that is not declared": ({"learner__C": "x' hydra.run.dir='/"}, "learner.C"),
-}
+VERIFY, EVALUATE = ["store", "verify"], ["store", "evaluate"]
+IN_USE = ["alternative", *SMALL, "in_use"]
+STORED = [
+    # What is not installed or declared makes no word.
+    ({"learner__name": "strangers"}, [IN_USE, VERIFY], "no component that is"),
+    ({"learner__touched": "x"}, [IN_USE, VERIFY], "has no option 'touched'"),
+    ({"learner__max_iter": 10**9}, [IN_USE, VERIFY], "learner.max_iter is too large"),
+    ({"evaluator__choose_by": {}}, [IN_USE, VERIFY], "is of another type"),
+    ({"learner__C": "x' hydra.run.dir='/"}, [IN_USE, VERIFY], "learner.C"),
+    ({"learner__tol": -1.0}, [VERIFY], "computed again: InvalidParameterError: The 'tol' param"),
+    # No more is built than is stored.
+    ({"split__repeats": 90_000}, [VERIFY, EVALUATE], "repeats=90000, and fewer cells stored: 2"),
+    (
+        {"consistency__vary": "learner.C", "consistency__values": [float(i) for i in range(9000)]},
+        [VERIFY, EVALUATE], "consistency.values=9000, and fewer cells stored: 2",
+    ),
+    ({"dataset__n_samples": 10**6}, [VERIFY, EVALUATE], "=1000000, and fewer rows stored: 120"),
+]  # fmt: skip
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("attack", UNKNOWN)
-def test_what_is_not_installed_or_declared_makes_no_word(attack, place, capsys):
-    changes, reason = UNKNOWN[attack]
+@pytest.mark.parametrize(
+    ("changes", "commands", "reason"), quick(STORED, STORED[5:], several=True), ids=str
+)
+def test_what_cannot_be_computed_again_is_said_in_a_line(changes, commands, reason, place, capsys):
     run = stored(place, **changes)
-    for words in (["alternative", *SMALL, f"in_use={run}"], ["store", "verify", run]):
+    for *words, last in commands:
+        words += [f"in_use={run}"] if last == "in_use" else [last, run]
         status, text = said(capsys, *words)
-        assert status == 2 and reason in text
+        assert status > 0 and reason in text
 
 
 def test_a_page_says_which_run_has_no_command(place, capsys):
@@ -126,7 +130,6 @@ TRIALS = {
     "a component": {"learner": "../../../../../../stranger"},
     "a call": {"learner._target_": "os.system"},
     "a word more": {"learner.C": "1.0 learner._target_=os.system"},
-    "a variable": {"learner.C": "${oc.env:FAIRBENCH_TEST_SECRET}"},
     "a value outside": {"learner.C": 1e9},
     "no value": {},
 }
@@ -143,33 +146,6 @@ def test_a_trial_outside_of_the_space_is_judged_again(attack, place, capsys):
     status, text = said(capsys, "tune", *TUNE)
     assert status == 0 and "trials from the damaged one on are judged again" in text
     assert json.loads(path.read_text().splitlines()[0])["values"].keys() == {"learner.C"}
-
-
-SIZES = {
-    "splits": ({"split__repeats": 90_000}, "split.repeats=90000, and fewer cells stored: 2"),
-    "fits": ({"consistency__replicates": 90_000}, "replicates=90000, and fewer cells stored: 2"),
-    "values": (
-        {"consistency__vary": "learner.C", "consistency__values": [float(i) for i in range(9000)]},
-        "consistency.values=9000, and fewer cells stored: 2",
-    ),
-    "rows": ({"dataset__n_samples": 1_000_000}, "n_samples=1000000, and fewer rows stored: 120"),
-}
-
-
-@pytest.mark.parametrize("what", SIZES)
-@pytest.mark.parametrize("verb", ["verify", "evaluate"])
-def test_no_more_is_built_than_is_stored(what, verb, place, capsys):
-    changes, reason = SIZES[what]
-    run = stored(place, **changes)
-    status, text = said(capsys, "store", verb, run)
-    assert status > 0 and reason in text
-
-
-def test_an_option_that_a_component_refuses_is_one_line(place, capsys):
-    run = stored(place, learner__tol=-1.0)
-    status, text = said(capsys, "store", "verify", run)
-    assert status > 0
-    assert f"run {run} cannot be computed again: InvalidParameterError: The 'tol' param" in text
 
 
 @pytest.mark.thorough

@@ -1,18 +1,15 @@
 """Sweeps: sharing, skipping, failing, being killed, and going on."""
 
-import contextlib
 import os
 import shutil
 import signal
 import subprocess
 import time
-from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from fairbench.results.runs import Run
-from tests.harness import command, comparable, ran, run_py
+from tests.harness import command, comparable, quick, ran, run_py, session
 
 SWEEP = (
     "-m", "dataset.n_samples=2000", "method=binomial_nll,ensemble,self_consistency",
@@ -34,40 +31,28 @@ def metrics_of(cwd):
     return {run.name: comparable(pd.read_parquet(run / "metrics.parquet")) for run in runs}
 
 
+def assert_same_metrics(undisturbed, cwd):
+    expected, result = metrics_of(undisturbed[0]), metrics_of(cwd)
+    assert set(expected) == set(result)
+    for run, metrics in expected.items():
+        pd.testing.assert_frame_equal(metrics, result[run])
+
+
 def cells_of(cwd):
     """Return path -> time of writing of every stored cell."""
     files = (cwd / "results" / "cells").rglob("*.parquet")
     return {path.name: path.stat().st_mtime_ns for path in files}
 
 
-@pytest.mark.thorough
-def test_readings_share_one_bag(undisturbed):
-    cwd, done = undisturbed
-    assert "3 runs finished, 0 skipped, 0 failed; fitted 8 of 8 cells" in done.stdout
-    folders = [Run(path) for path in (cwd / "results" / "runs").iterdir()]
-    cells = {folder.environment["name"].split(", ")[-1]: folder.cells() for folder in folders}
-    assert cells["ensemble"] == cells["self_consistency"]
-    assert not set(cells["ensemble"]) & set(cells["binomial_nll"])
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        pytest.param(("method=selective_ensemble",), marks=pytest.mark.thorough, id="reading"),
-        pytest.param(("method=ensemble", "evaluator.bins=7"), id="metric"),
-    ],
-)
-def test_what_is_new_of_a_finished_bag_fits_nothing(undisturbed, tmp_path, words):
-    cwd = tmp_path / "copy"
-    shutil.copytree(undisturbed[0], cwd)
+def test_a_new_reading_of_a_finished_bag_by_other_metrics_fits_nothing(undisturbed, tmp_path):
+    cwd = shutil.copytree(undisturbed[0], tmp_path / "copy")
+    words = ("method=selective_ensemble", "evaluator.bins=7")
     done = run_py(*SWEEP[1:2], *SWEEP[3:], *words, cwd=cwd)
     assert "nothing to fit: all 4 cells were in the store" in done.stdout
     assert cells_of(cwd) == cells_of(undisturbed[0])
 
 
-@pytest.mark.parametrize(
-    "launcher", ["basic", pytest.param("submitit_slurm", marks=pytest.mark.thorough)]
-)
+@pytest.mark.parametrize("launcher", quick(["basic", "submitit_slurm"], ["basic"]))
 def test_plan_of_a_sweep_counts_shared_cells_once_and_submits_nothing(tmp_path, launcher):
     done = ran(*SWEEP, "plan=true", f"hydra/launcher={launcher}", cwd=tmp_path)
     assert "8 cells to compute" in done.stdout
@@ -75,10 +60,7 @@ def test_plan_of_a_sweep_counts_shared_cells_once_and_submits_nothing(tmp_path, 
     assert not list(tmp_path.rglob(".submitit"))
 
 
-@pytest.mark.parametrize(
-    "moment",
-    [pytest.param(1, marks=pytest.mark.thorough), 3, pytest.param(6, marks=pytest.mark.thorough)],
-)
+@pytest.mark.parametrize("moment", quick([1, 3, 6], [3]))
 def test_killed_sweep_goes_on_where_it_was(undisturbed, tmp_path, moment):
     process = subprocess.Popen(
         command(*SWEEP), cwd=tmp_path, stdout=subprocess.DEVNULL, start_new_session=True
@@ -93,10 +75,7 @@ def test_killed_sweep_goes_on_where_it_was(undisturbed, tmp_path, moment):
     assert f"fitted {8 - len(kept)} of 8 cells" in done.stdout
     after = cells_of(tmp_path)
     assert {name: after[name] for name in kept} == kept
-    expected, result = metrics_of(undisturbed[0]), metrics_of(tmp_path)
-    assert set(expected) == set(result)
-    for run, metrics in expected.items():
-        pd.testing.assert_frame_equal(metrics, result[run])
+    assert_same_metrics(undisturbed, tmp_path)
 
 
 @pytest.mark.thorough
@@ -109,15 +88,11 @@ def test_two_processes_share_a_results_folder(undisturbed, tmp_path):
     assert [process.returncode for process in processes] == [0, 0]
     fitted = [int(text.rpartition("fitted ")[2].split()[0]) for text in printed]
     assert sum(fitted) == 8
-    result = metrics_of(tmp_path)
-    for run, metrics in metrics_of(undisturbed[0]).items():
-        pd.testing.assert_frame_equal(metrics, result[run])
+    assert_same_metrics(undisturbed, tmp_path)
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    "launcher", ["joblib", pytest.param("submitit_local", marks=pytest.mark.thorough)]
-)
+@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
 def test_launchers_from_another_directory(undisturbed, tmp_path, launcher):
     # A package of this name where the sweep is started does not hide the checkout's.
     (tmp_path / "datasets.py").write_text("raise RuntimeError('not this one')")
@@ -125,9 +100,7 @@ def test_launchers_from_another_directory(undisturbed, tmp_path, launcher):
     assert done.stderr.count("Warning") == 0
     # The bag that two of the runs share is fitted once, whoever computes it.
     assert "fitted 8 of 8 cells" in done.stdout
-    result = metrics_of(tmp_path)
-    for run, metrics in metrics_of(undisturbed[0]).items():
-        pd.testing.assert_frame_equal(metrics, result[run])
+    assert_same_metrics(undisturbed, tmp_path)
 
 
 @pytest.mark.thorough
@@ -159,30 +132,8 @@ def test_one_failed_job_does_not_lose_the_others(tmp_path):
     assert again.endswith("-m split.train=2.0 dataset.n_samples=200 split.repeats=1 tracking=none")
 
 
-def test_what_is_wrong_with_every_job_is_said_once(tmp_path):
-    done = run_py("-m", "split.train=2.0", "method=baseline,binomial_nll", cwd=tmp_path)
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: all 2 jobs of this sweep: split.train is 2.0; it must be")
-    assert done.stdout.count("split.train is 2.0") == 0
-    assert not (tmp_path / "results" / "runs").exists()
-
-
-def test_wrong_name_refuses_the_sweep_before_anything_runs(tmp_path):
-    done = run_py("-m", "dataset=simulated,germn", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "error: unknown dataset 'germn': did you mean german" in done.stderr
-    assert not (tmp_path / "results" / "runs").exists()
-
-
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    "launcher",
-    [
-        "basic",
-        pytest.param("joblib", marks=pytest.mark.thorough),
-        pytest.param("submitit_local", marks=pytest.mark.thorough),
-    ],
-)
+@pytest.mark.parametrize("launcher", ["basic", "joblib", "submitit_local"])
 def test_a_cell_that_takes_too_long_is_ended_and_its_job_named(tmp_path, launcher):
     words = ("dataset.n_samples=500", "split.repeats=1", "tracking=none", "figures=false")
     ran(*words, "learner.rounds=5", cwd=tmp_path)
@@ -217,28 +168,7 @@ def test_no_job_of_submitit_outlives_a_killed_command(tmp_path):
         time.sleep(0.1)
 
 
-@pytest.mark.slow
-def test_fifty_runs_leave_no_lock(tmp_path):
-    seeds = ",".join(map(str, range(50)))
-    words = ("dataset.n_samples=100", "split.repeats=1", "learner=gaussian_nb", "figures=false")
-    done = run_py("-m", *words, "tracking=none", f"seed={seeds}", "n_jobs=2", cwd=tmp_path)
-    assert "50 runs finished" in done.stdout
-    assert list((tmp_path / "results" / "locks").iterdir()) == []
-
-
 def cells_at_work(cwd):
     """Return the locks of cells."""
     names = {path.name for path in cwd.glob("results/locks/*.lock")}
     return {name for name in names if not name.startswith(("command-", "folder"))}
-
-
-def session(number, word):
-    """Return the processes of a session that have a word in their command lines."""
-    result = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            state, _, _, own = path.read_text().rpartition(")")[2].split()[:4]
-            words = (path.parent / "cmdline").read_text()
-            if own == str(number) and state != "Z" and word in words:
-                result.append(path.parent.name)
-    return result

@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-from tests.audits.tables import predictions, written
 from tests.conformance import readers, trees
 from tests.harness import ROOT
 
@@ -57,23 +56,6 @@ def test_it_holds_one_package_and_evaluates_arrays(site, python):
     assert "[pytest11]\nfairbench = fairbench.cli.pytest_plugin" in entry_points(site)
     code = "from importlib.util import find_spec; print(find_spec('algorithms'))"
     assert python("-P", "-c", code).stdout.strip() == "None"
-
-
-def test_it_explains_itself(python):
-    assert "of the people given 0.7" in " ".join(
-        python("-m", "fairbench", "explain", "calibration").stdout.split()
-    )
-    printed = python("-m", "fairbench", "run", "--help", "all").stdout
-    assert "learner.max_depth=6" in printed and "evaluator.draws=1000" in printed
-
-
-def test_it_audits_a_file(python, tmp_path):
-    written(predictions(60), tmp_path)
-    words = ("audit", "predictions.csv", "target=label", "score=score", "group=sex")
-    audited = python("-m", "fairbench", *words)
-    assert audited.returncode == 0, audited.stderr
-    assert "written: predictions-audit/audit.html, audit.json" in audited.stdout
-    assert (tmp_path / "predictions-audit" / "audit.html").is_file()
 
 
 def test_it_runs_in_an_empty_folder_and_finds_components_of_ones_own(python, site, tmp_path):

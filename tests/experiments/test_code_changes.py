@@ -10,6 +10,7 @@ import pytest
 from tests.harness import ROOT
 
 RUN = ("dataset.n_samples=200", "split.repeats=1", "tracking=none", "figures=false")
+TABLE = ("table", "all", "metrics=[false_omission_rate]")
 
 
 @pytest.fixture(scope="module")
@@ -24,14 +25,15 @@ def checkout(tmp_path_factory):
     return folder
 
 
-def run(folder):
-    environment = os.environ | {"PYTHONPATH": str(folder)}
-    command = [sys.executable, "run.py", *RUN]
+def run(folder, *words, status=0):
+    """Run a verb, or the command of the run itself; return what it printed."""
+    words = ("-m", "fairbench", *words) if words else ("run.py", *RUN)
     done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, env=environment, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+        [sys.executable, *words], cwd=folder, capture_output=True, text=True, timeout=120,
+        env=os.environ | {"PYTHONPATH": str(folder)},
+    )  # fmt: skip
+    assert done.returncode == status, done.stderr
+    return done.stdout + done.stderr
 
 
 def edit(folder, file, old, new):
@@ -65,23 +67,21 @@ def test_a_new_metric_is_evaluated_from_the_cells_of_finished_runs(checkout):
     """By one command for all runs, and by the command of a run given again; nothing is fitted."""
     metric = (ROOT / "docs/examples/metric/false_omission_rate.py").read_text()
     before = cells(checkout)
-    assert "0 evaluated again" in fairbench(checkout, "store", "evaluate")
+    assert "0 evaluated again" in run(checkout, "store", "evaluate")
     (checkout / "fairbench/metrics/false_omission_rate.py").write_text(metric)
-    printed = fairbench(checkout, "store", "evaluate", "dataset=simulated")
+    printed = run(checkout, "store", "evaluate", "dataset=simulated")
     assert "1 evaluated again from their cells, 0 as they would be; nothing was fitted" in printed
-    assert "false omission rate" in fairbench(
-        checkout, "table", "all", "metrics=[false_omission_rate]"
-    )
+    assert "false omission rate" in run(checkout, *TABLE)
     assert cells(checkout) == before
-    assert "0 evaluated again from their cells, 1 as" in fairbench(checkout, "store", "evaluate")
+    assert "0 evaluated again from their cells, 1 as" in run(checkout, "store", "evaluate")
     (checkout / "fairbench/metrics/false_omission_rate.py").unlink()
     assert "nothing to fit" in run(checkout)
-    assert "none of these runs has a metric 'false_omission_rate'" in fairbench(
-        checkout, "table", "all", "metrics=[false_omission_rate]", status=2
+    assert "none of these runs has a metric 'false_omission_rate'" in run(
+        checkout, *TABLE, status=2
     )
     # Cells of other code are not read for it: they would have to be fitted again.
     edit(checkout, "algorithms/losses.py", "return ", "return 1.0 * ")
-    printed = fairbench(checkout, "store", "evaluate", status=1)
+    printed = run(checkout, "store", "evaluate", status=1)
     assert "1 of 1 cells are not in the store; repeat its command" in printed
     assert cells(checkout) == before
 
@@ -89,17 +89,3 @@ def test_a_new_metric_is_evaluated_from_the_cells_of_finished_runs(checkout):
 def cells(folder):
     """Return when each cell was written."""
     return {path: path.stat().st_mtime_ns for path in folder.rglob("results/cells/*/*.parquet")}
-
-
-def fairbench(folder, *words, status=0):
-    environment = os.environ | {"PYTHONPATH": str(folder)}
-    done = subprocess.run(
-        [sys.executable, "-m", "fairbench", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        env=environment,
-        timeout=120,
-    )
-    assert done.returncode == status, done.stderr
-    return done.stdout + done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -107,23 +108,23 @@ def test_an_own_estimator_that_gives_too_little_is_refused_in_a_line(form, said)
         compute(own, fold)
 
 
-def test_only_training_rows_are_fitted(seen):
-    own = study(learner=Recorder())
-    (fold,) = folds_of(own, repeats=1)
-    compute(own, fold)
+def test_only_training_rows_are_fitted_with_draws_of_each_fold_s_own(seen, tmp_path):
+    own, store = study(learner=Recorder()), Store(tmp_path)
     target, data = own.dataset.target.to_numpy(), own.dataset
-    expected = Encoder(Encoding.ONEHOT).fit(data.features)
-    expected = expected.transform(data.take(fold.train).features).toarray()
-    for fit in seen:
-        np.testing.assert_array_equal(fit["y"], target[fold.train])
-        np.testing.assert_array_equal(fit["X"].toarray(), expected)
-
-
-def test_folds_have_draws_of_their_own(seen):
-    own = study(learner=Recorder())
-    for fold in folds_of(own):
-        compute(own, fold)
+    cells = cells_of(own, folds_of(own))
+    # Each is computed once, and again when told to.
+    assert [ensure(cell, store) for cell in (*cells, *cells)] == [True, True, False, False]
+    assert ensure(cells[0], store, recompute=True)
+    assert len(seen) == 9
     assert len({fit["seed"] for fit in seen}) == 6
+    for cell, fits in ((cells[0], seen[:3]), (cells[1], seen[3:6])):
+        train = cell.fold.train
+        expected = Encoder(Encoding.ONEHOT).fit(data.features)
+        expected = expected.transform(data.take(train).features).toarray()
+        for fit in fits:
+            np.testing.assert_array_equal(fit["y"], target[train])
+            np.testing.assert_array_equal(fit["X"].toarray(), expected)
+        assert len({id(fit["X"]) for fit in fits}) == 1
 
 
 @pytest.mark.parametrize("label", [0, 1])
@@ -165,30 +166,17 @@ def test_a_column_without_a_value_in_one_part_is_no_reason_to_refuse_the_fold(pa
 # --- one frame
 
 
-def test_studies_of_one_fold_share_one_frame():
+def dense(frame):
+    return frame.toarray() if hasattr(frame, "toarray") else np.asarray(frame)
+
+
+def test_studies_of_one_fold_share_one_frame_that_is_never_stale():
     own = study()
     (fold,) = folds_of(own, repeats=1)
     first = _encoded(own, fold)
     deeper = replace(own, learner=XGBoost(max_depth=9), fitter=Single(), replicate=3, seed=5)
     for other, again in ((own, fold), (deeper, fold), (own, replace(fold))):
-        second = _encoded(other, again)
-        assert second[0] is first[0]
-        assert second[1] is first[1]
-
-
-def test_members_are_all_fitted_to_that_one_frame(seen):
-    (fold,) = folds_of(study(), repeats=1)
-    for score in (0.2, 0.7):
-        compute(study(learner=Recorder(score)), fold)
-    assert len({id(fit["X"]) for fit in seen}) == 1
-
-
-def dense(frame):
-    return frame.toarray() if hasattr(frame, "toarray") else np.asarray(frame)
-
-
-def test_a_frame_is_never_stale():
-    own = study()
+        assert all(map(operator.is_, _encoded(other, again), first))
     folds = folds_of(own)
     doubled = own.dataset.features.copy()
     doubled["x0"] *= 2
@@ -214,23 +202,6 @@ def test_a_frame_is_never_stale():
             np.testing.assert_array_equal(dense(result), dense(expected))
 
 
-# --- processes
-
-
-@pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path)
-
-
-def test_a_cell_is_computed_once_and_again_when_told_to(store, seen):
-    own = study(learner=Recorder())
-    (cell,) = cells_of(own, folds_of(own, repeats=1))
-    assert [ensure(cell, store), ensure(cell, store)] == [True, False]
-    assert len(seen) == 3
-    assert ensure(cell, store, recompute=True)
-    assert len(seen) == 6
-
-
 # Evaluating stored cells: impossible outputs are kept for the methods that declare them.
 
 
@@ -249,24 +220,21 @@ def run_with_impossible_sds(method, results):
     return run
 
 
-def test_a_method_that_declares_them_has_undefined_rows_with_a_count(tmp_path):
+def test_impossible_outputs_are_undefined_rows_of_a_method_that_declares_them(tmp_path):
     metrics, _ = pipeline.evaluate_run(run_with_impossible_sds("normal_nll_reference", tmp_path))
-    everyone = metrics[metrics["attribute"] == ""]
+    everyone = metrics[metrics["attribute"] == ""].set_index("metric")
     for metric, what in (
         ("nll", "sd"), ("crps", "sd"), ("truth_rmse_sd", "sd"), ("coverage", "interval"),
         ("truth_rank_correlation", "uncertainty"), ("spread_error", "uncertainty"),
     ):  # fmt: skip
-        rows = everyone[everyone["metric"] == metric]
+        rows = everyone.loc[[metric]]
         assert set(rows["status"]) == {"invalid"}, metric
         assert set(rows["reason"]) == {f"{what} invalid in 2 of 40 rows"}, metric
         assert rows["value"].isna().all()
-    assert set(everyone[everyone["metric"] == "rmse"]["value"].isna()) == {False}
-
-
-def test_of_any_other_method_they_are_refused(tmp_path):
-    run = run_with_impossible_sds("normal_nll", tmp_path)
+    assert everyone.loc[["rmse"], "value"].notna().all()
+    of_another = run_with_impossible_sds("normal_nll", tmp_path)
     with pytest.raises(UserError, match="^method NormalNLL: column 'sd' is not finite in 1 of 40"):
-        pipeline.evaluate_run(run)
+        pipeline.evaluate_run(of_another)
 
 
 def test_neighbours_are_found_on_the_scale_of_the_training_rows(tmp_path):

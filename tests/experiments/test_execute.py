@@ -9,24 +9,21 @@ import subprocess
 import sys
 import time
 from functools import partial
-from pathlib import Path
 
 import pandas as pd
 import pytest
-from omegaconf import OmegaConf
 
 from fairbench.cli import jobs as summary
 from fairbench.components.algorithms.methods.ensemble import Ensemble
 from fairbench.core.errors import UserError
+from fairbench.core.files import token
 from fairbench.experiments.execute import (
     KILLED,
     Execution,
     Plan,
-    Submitit,
     UnitResult,
     WorkUnit,
     carry_out,
-    executor,
     in_process,
     on_workers,
     plan_run,
@@ -35,9 +32,10 @@ from fairbench.experiments.execute import (
     seconds_of_fit,
     work,
 )
+from fairbench.reporting.figures import draw_figures
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.upkeep import garbage
-from tests.harness import CONF, ROOT, TINY, comparable, configuration
+from tests.harness import ROOT, TINY, comparable, configuration, session
 
 READINGS = ("ensemble", "selective_ensemble", "self_consistency")
 
@@ -70,11 +68,6 @@ def carried_out_once(plans, name, where):
     again = Execution(plans(name, *READINGS), None)  # nothing is left that needs an executor
     assert [end.computed for end in again.carry_out()] == [0, 0, 0]
     return [metrics(run) for run in runs]
-
-
-@pytest.mark.thorough
-def test_runs_that_share_a_bag_fit_it_once(plans):
-    carried_out_once(plans, "here", in_process)
 
 
 @pytest.mark.thorough
@@ -143,14 +136,6 @@ def test_a_cell_that_another_process_computes_comes_last(plans):
         (end,) = Execution([run], in_process, on_cell=done).carry_out()
     assert stored == [[False, True], [True, True]]
     assert (end.computed, end.error) == (2, "")
-
-
-def test_one_run_is_carried_out_and_not_fitted_again(plans):
-    config = plans("r", "ensemble")[0].config
-    first, again = carry_out(config), carry_out(config)
-    assert (first.computed, again.computed) == (2, 0)
-    assert first.plan.id == again.plan.id == first.prepared.folder.path.name
-    assert metrics(first.plan).equals(metrics(again.plan))
 
 
 @pytest.mark.thorough
@@ -227,85 +212,28 @@ def test_a_damaged_cell_is_computed_again_when_its_run_is_evaluated(plans):
     pd.testing.assert_frame_equal(metrics(again), before)
 
 
-@pytest.mark.parametrize("name", ["submitit_local", "submitit_slurm"])
-def test_launcher_files_name_options_that_submitit_has(name, tmp_path):
-    options = OmegaConf.load(CONF / "hydra" / "launcher" / f"{name}.yaml")
-    options.submitit_folder = str(tmp_path)
-    config = OmegaConf.create({"n_jobs": 2, "launcher": options})
-    plain = OmegaConf.to_container(config.launcher, resolve=False)
-    plain["cpus_per_task"] = 2
-    made = executor({**plain, "executor": "local"}, 2)
-    assert isinstance(made, Submitit)
-    assert made.options["timeout_min"] > 0
-    made.submitter()  # submitit refuses names that it does not know
-
-
 # The second holds the interpreter as a library does that is being loaded: no thread gets on.
-@pytest.mark.parametrize("busy", ["time.sleep(60)", "ctypes.PyDLL(None).sleep(60)"])
-def test_worker_ends_with_the_process_that_started_it(busy, tmp_path):
-    worker = "import ctypes, sys, time; from fairbench.core.processes import end_with; "
-    worker += f"end_with(int(sys.argv[1])); open({str(tmp_path / 'on')!r}, 'w'); {busy}"
-    parent = (
-        "import os, subprocess, sys; "
-        f"words = [sys.executable, '-c', {worker!r}, str(os.getpid())]; "
-        "print(subprocess.Popen(words).pid, flush=True); sys.stdin.read()"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
-    )
-    with process:
-        pid = int(process.stdout.readline())
-        while not (tmp_path / "on").exists():
-            time.sleep(0.05)
-        process.kill()
-    deadline = time.monotonic() + 30
-    while alive(pid):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def alive(pid):
-    """Say whether a process runs; one that ended and that nobody waited for does not."""
-    try:
-        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-
-
+# The second holds the interpreter as a library does that is being loaded: no thread gets on.
 @pytest.mark.thorough
-def test_no_worker_is_left_by_a_sweep_that_is_killed(tmp_path):
+@pytest.mark.parametrize("busy", ["time.sleep(60)", "ctypes.PyDLL(None).sleep(60)"])
+def test_no_worker_is_left_by_a_sweep_that_is_killed(busy):
     command = (
-        "import time; from fairbench.experiments.execute import on_workers\n"
+        "import ctypes, time; from fairbench.experiments.execute import on_workers\n"
         "class Task:\n"
         "    def __reduce__(self):\n"
-        "        return time.sleep, (60,)\n"
+        f"        return exec, ('import ctypes, time; {busy}',)\n"
         "list(on_workers([Task(), Task()], 2))"
     )
     process = subprocess.Popen([sys.executable, "-c", command], cwd=ROOT, start_new_session=True)
-    try:
-        wait_for(lambda: len(workers_of(process.pid)) == 2, 30)
-        time.sleep(1)  # until they are ready
-    finally:
-        process.kill()
-        process.wait()
-    wait_for(lambda: not workers_of(process.pid), 5)
-
-
-def workers_of(session):
-    """Return the worker processes of a session that run."""
-    result = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            state, _, _, own = path.read_text().rpartition(")")[2].split()[:4]
-            words = (path.parent / "cmdline").read_bytes()
-            if own == str(session) and state != "Z" and b"multiprocessing.spawn" in words:
-                result.append(path.parent.name)
-    return result
-
-
-def wait_for(what, seconds):
-    deadline = time.monotonic() + seconds
-    while not what():
+    deadline = time.monotonic() + 60
+    while len(session(process.pid, "multiprocessing.spawn")) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    time.sleep(1)  # until they are ready
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 5
+    while session(process.pid, "multiprocessing.spawn"):
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
@@ -350,3 +278,51 @@ def test_a_plan_of_many_runs_is_a_price_list_and_names_a_pilot(paid, tmp_path, m
     assert "82 cells to compute; about" in printed
     assert "no earlier run tells what 41 of them cost" in printed
     assert "python run.py -m experiment=atlas split.repeats=1" in printed
+
+
+# What a run leaves behind, and when its figures are drawn.
+
+
+def test_figures_can_wait_and_are_then_drawn_without_fitting(tmp_path):
+    config = configuration(*TINY, results=tmp_path)
+    first = carry_out(config)
+    folder = first.prepared.folder
+    assert first.computed == 1
+    assert not folder.figures.exists()
+    assert carry_out(config, draw=draw_figures).computed == 0
+    drawn = {path.name for path in folder.figures.iterdir()}
+    assert "reliability.png" in drawn
+    assert not list(folder.path.glob(".figures*"))
+    times = [path.stat().st_mtime_ns for path in sorted(folder.figures.iterdir())]
+    carry_out(config)
+    assert [path.stat().st_mtime_ns for path in sorted(folder.figures.iterdir())] == times
+
+
+@pytest.mark.thorough
+def test_half_drawn_figures_of_a_killed_process_go_with_the_next_run(tmp_path):
+    config = configuration(*TINY, results=tmp_path)
+    folder = carry_out(config).prepared.folder
+    half, own = (folder.path / f".figures.{name}" for name in (f"{token()}.tmp", "own"))
+    for place in (half, own):
+        place.mkdir()
+        (place / "reliability.png").write_bytes(b"half")
+    carry_out(config, draw=draw_figures)
+    assert not half.exists()
+    assert own.exists()
+    (folder.figures / "thesis.docx").write_text("somebody's own")
+    carry_out(config, draw=draw_figures)
+    (aside,) = folder.path.glob("figures.damaged-*")
+    assert (aside / "thesis.docx").read_text() == "somebody's own"
+    assert (folder.figures / "reliability.png").exists()
+
+
+@pytest.mark.thorough
+def test_a_run_says_what_its_task_is(tmp_path):
+    words = ("dataset=simulated", "dataset.n_samples=200", "split.repeats=2")
+    run = carry_out(configuration(*TINY, *words, results=tmp_path)).prepared
+    data, task = run.dataset, run.folder.environment["task"]
+    shares = data.groups("group").value_counts(normalize=True)
+    assert task == {
+        "family": "simulated", "rows": 200, "features": 6 + 1, "groups": 2,
+        "positive_share": data.target.mean(), "smallest_group_share": shares.min(),
+    }  # fmt: skip

@@ -5,13 +5,18 @@ import json
 import pytest
 
 from fairbench.core.processes import failure
-from tests.harness import THOROUGH, fairbench, run_py
+from tests import warm
+from tests.harness import fairbench, quick, run_py, verb
 
 SMALL = ("dataset.n_samples=200", "split.repeats=1", "tracking=none", "figures=false")
-RAISE = '''
-"""Raises what a test asks for."""
+ODD = '''
+"""Components that raise what a test asks for."""
 
-import sys
+from dataclasses import dataclass
+
+from fairbench.components.algorithms.learners.gaussian_nb import GaussianNB
+from fairbench.components.algorithms.methods.baseline import Baseline
+from fairbench.components.datasets import simulated
 
 
 class Mute(Exception):
@@ -23,65 +28,38 @@ class Ended(BaseException):
     pass
 
 
+RAISED = {
+    "exit": SystemExit(0), "message": SystemExit("bye"), "ended": Ended("own"), "mute": Mute(),
+    "long": ValueError("x" * 5_000_000), "lines": ValueError("x\\n" * 500_000),
+    "signs": ValueError("\\x1b[31m\\u202eevil"),
+}
+
+
 def now(how):
-    if how == "exit":
-        sys.exit(0)
-    if how == "message":
-        sys.exit("bye")
-    if how == "ended":
-        raise Ended("own")
-    if how == "mute":
-        raise Mute
-    if how == "long":
-        raise ValueError("x" * 5_000_000)
-    if how == "lines":
-        raise ValueError("x\\n" * 500_000)
-    if how == "signs":
-        raise ValueError("\\x1b[31m\\u202eevil")
-'''
-LEARNER = '''
-"""A linear model that may fail where it is fitted."""
-
-from dataclasses import dataclass
-
-from fairbench.components.algorithms import raising
-from fairbench.components.algorithms.learners.gaussian_nb import GaussianNB
+    if how in RAISED:
+        raise RAISED[how]
 
 
 @dataclass(frozen=True)
-class Odd(GaussianNB):
+class Learner(GaussianNB):
     how: str = "none"
 
     def estimator(self, loss, seed):
-        raising.now(self.how)
+        now(self.how)
         return super().estimator(loss, seed)
-'''
-METHOD = '''
-"""A method that may fail where it reads outputs."""
-
-from dataclasses import dataclass
-
-from fairbench.components.algorithms import raising
-from fairbench.components.algorithms.methods.baseline import Baseline
 
 
 @dataclass(frozen=True)
-class Odd(Baseline):
+class Method(Baseline):
     how: str = "none"
 
     def read(self, raw, task, rng):
-        raising.now(self.how)
+        now(self.how)
         return super().read(raw, task, rng)
-'''
-DATASET = '''
-"""A data set that may fail where it is loaded."""
-
-from fairbench.components.algorithms import raising
-from fairbench.components.datasets import simulated
 
 
 def load(archive, *, n_samples: int = 200, how: str = "none"):
-    raising.now(how)
+    now(how)
     return simulated.load(archive, n_samples=n_samples)
 '''
 
@@ -91,15 +69,11 @@ def folder(tmp_path_factory):
     """Return a folder with a learner, a method and a data set, each of which may raise."""
     folder = tmp_path_factory.mktemp("own")
     files = {
-        "algorithms/raising.py": RAISE,
-        "algorithms/learners/odd_learner.py": LEARNER,
-        "conf/learner/odd.yaml": "_target_: algorithms.learners.odd_learner.Odd\nhow: none\n",
-        "algorithms/methods/odd_method.py": METHOD,
-        "conf/method/odd.yaml": "_target_: algorithms.methods.odd_method.Odd\nhow: none\n",
-        "datasets/odd_data.py": DATASET,
-        "conf/dataset/odd.yaml": "_target_: datasets.odd_data.load\nn_samples: 200\nhow: none\n",
+        f"conf/{group}/odd.yaml": f"_target_: algorithms.learners.odd.{name}\nhow: none\n"
+        for group, name in (("learner", "Learner"), ("method", "Method"))
     }
-    for name, text in files.items():
+    files["conf/dataset/odd.yaml"] = "_target_: datasets.odd.load\nn_samples: 200\nhow: none\n"
+    for name, text in {**files, "algorithms/learners/odd.py": ODD, "datasets/odd.py": ODD}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     return folder
@@ -111,88 +85,62 @@ EXECUTORS = {
     "joblib": ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2"),
     "local": ("hydra/launcher=submitit_local",),
 }
+SAID = {
+    "exit": "SystemExit: 0",
+    "message": "SystemExit: bye",
+    "ended": "Ended: own",
+    "mute": "Mute: (its text raises ValueError)",
+    "long": "ValueError: xxx",
+    "lines": "ValueError: x",
+    "signs": r"ValueError: \x1b[31m\u202eevil",
+}
+OFTEN = [
+    ("learner", "exit", "here"), ("learner", "exit", "workers"), ("method", "exit", "here"),
+    ("dataset", "exit", "here"),
+]  # fmt: skip
+RARE = [
+    ("learner", "exit", "joblib"), ("learner", "exit", "local"), ("learner", "message", "here"),
+    ("learner", "ended", "workers"), ("method", "exit", "workers"), ("dataset", "ended", "here"),
+    *((where, how, "here") for where in ("learner", "dataset") for how in list(SAID)[3:]),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("where", "how", "executor"),
-    [
-        ("learner", "exit", "here"),
-        ("learner", "exit", "workers"),
-        pytest.param("learner", "exit", "joblib", marks=THOROUGH),
-        pytest.param("learner", "exit", "local", marks=THOROUGH),
-        pytest.param("learner", "message", "here", marks=THOROUGH),
-        pytest.param("learner", "ended", "workers", marks=THOROUGH),
-        pytest.param("method", "exit", "workers", marks=THOROUGH),
-        ("method", "exit", "here"),
-        ("dataset", "exit", "here"),
-        pytest.param("dataset", "ended", "here", marks=THOROUGH),
-    ],
-)
-def test_what_would_end_the_process_is_a_failed_run(where, how, executor, folder, tmp_path):
-    results = tmp_path / "results"
-    part = ("dataset=odd",) if where == "dataset" else ("dataset=simulated",)
-    words = {"learner": "gaussian_nb", "method": "baseline", where: "odd"}
-    words.pop("dataset", None)
+@pytest.mark.parametrize(("where", "how", "executor"), quick(OFTEN + RARE, OFTEN, several=True))
+def test_what_would_end_the_process_or_is_endless_is_a_failed_run(
+    where, how, executor, folder, tmp_path
+):
+    words = {"dataset": "simulated", "learner": "gaussian_nb", "method": "baseline", where: "odd"}
     done = run_py(
-        "-m", *part, *(f"{name}={value}" for name, value in words.items()),
-        f"{where}.how=none,{how}", *SMALL, *EXECUTORS[executor], f"results={results}", cwd=folder,
+        "-m", *(f"{name}={value}" for name, value in words.items()), f"{where}.how=none,{how}",
+        *SMALL, *EXECUTORS[executor], f"results={tmp_path}", cwd=folder,
     )  # fmt: skip
     assert done.returncode == 1, done.stdout + done.stderr
     assert "1 runs finished, 0 skipped, 1 failed" in done.stdout
-    said = {"exit": "SystemExit: 0", "message": "SystemExit: bye", "ended": "Ended: own"}[how]
-    assert f"how={how}: {said}" in done.stdout
-    assert len(list((results / "runs").iterdir())) == 1
+    assert f"how={how}: {SAID[how]}" in done.stdout
+    assert len(list((tmp_path / "runs").iterdir())) == 1
+    (kept,) = tmp_path.rglob("outcomes.json")
+    (outcome,) = (job for job in json.loads(kept.read_text()) if job["status"] == "failed")
+    assert outcome["message"].startswith(SAID[how])
+    for text in (done.stdout, done.stderr, kept.read_text()):
+        assert len(text) < 50_000 and "\x1b" not in text and "\u202e" not in text
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("verb", "word"),
+    ("name", "words"),
     [
-        ("run", "learner=odd learner.how=exit"),
-        ("run", "method=odd method.how=exit"),
-        ("run", "dataset=odd dataset.how=exit"),
+        ("run", "learner=odd learner.how=exit tracking=none figures=false"),
+        ("run", "method=odd method.how=exit tracking=none figures=false"),
+        ("run", "dataset=odd dataset.how=exit tracking=none figures=false"),
         ("tune", "dataset=odd dataset.how=exit learner=xgboost learner.max_depth=2,3"),
     ],
 )
-def test_one_run_that_would_end_the_process_fails(verb, word, folder, tmp_path):
-    given = ("tracking=none", "figures=false", f"results={tmp_path}")
-    done = run_py(*word.split(), *given, cwd=folder) if verb == "run" else None
-    if verb == "tune":
-        done = run_verb("tune", *word.split(), f"results={tmp_path}", cwd=folder)
+def test_one_run_that_would_end_the_process_fails(name, words, folder, tmp_path):
+    command = verb(name, *words.split(), f"results={tmp_path}")[1:]
+    done = warm.run(command, cwd=folder, timeout=240, environment={})
     assert done.returncode == 1, done.stdout + done.stderr
     assert "error: SystemExit: 0" in done.stderr
     assert not (tmp_path / "runs").exists() or not list((tmp_path / "runs").iterdir())
-
-
-def run_verb(*words, cwd):
-    """Run a command that fails, with the traceback of a component."""
-    from tests import warm
-    from tests.harness import verb
-
-    return warm.run(verb(*words)[1:], cwd=cwd, timeout=240, environment={})
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("how", ["mute", "long", "lines", "signs"])
-@pytest.mark.parametrize("where", ["learner", "dataset"])
-def test_a_text_that_raises_or_is_endless_is_shown_and_kept_short(where, how, folder, tmp_path):
-    results = tmp_path / "results"
-    words = {"dataset": "simulated", "learner": "gaussian_nb"} | {where: "odd"}
-    done = run_py(
-        "-m", *(f"{name}={value}" for name, value in words.items()), f"{where}.how=none,{how}",
-        *SMALL, f"results={results}", cwd=folder,
-    )  # fmt: skip
-    assert done.returncode == 1 and "1 runs finished" in done.stdout, done.stdout + done.stderr
-    (kept,) = results.rglob("outcomes.json")
-    (outcome,) = (job for job in json.loads(kept.read_text()) if job["status"] == "failed")
-    expected = {
-        "mute": "Mute: (its text raises ValueError)",
-        "signs": r"ValueError: \x1b[31m\u202eevil",
-        "lines": "ValueError: x",
-    }
-    assert outcome["message"].startswith(expected.get(how, "ValueError: xxx"))
-    for text in (done.stdout, done.stderr, kept.read_text()):
-        assert len(text) < 50_000 and "\x1b" not in text and "\u202e" not in text
 
 
 def test_a_traceback_is_cut_in_the_middle_and_in_each_line():

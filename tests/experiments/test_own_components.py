@@ -83,8 +83,6 @@ def test_a_module_that_is_nowhere_is_named():
     ("name", "installed", "command"),
     [
         ("torch", True, "pip install 'fairbench-harness[networks]'"),
-        ("tabm", True, "pip install 'fairbench-harness[networks]'"),
-        ("hydra", True, "pip install 'fairbench-harness[benchmark]'"),
         ("rich.table", True, "pip install 'fairbench-harness[audit]'"),
         ("torch", False, "make setup"),
         ("mcgrad", False, "pip install '.[mcgrad]'"),
@@ -94,7 +92,6 @@ def test_what_is_missing_names_the_command_of_this_installation(
     name, installed, command, monkeypatch, tmp_path
 ):
     needed = ["rich>=13; extra == 'audit'", 'torch==2; extra == "networks"',
-              'tabm==0.0.3; extra == "networks"', 'hydra-core==1; extra == "benchmark"',
               'mcgrad==0.1; extra == "mcgrad"', "numpy>=2"]  # fmt: skip
     monkeypatch.setattr("fairbench.core.processes.requires", lambda name: needed)
     if installed:

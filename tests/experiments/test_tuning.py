@@ -86,65 +86,42 @@ def test_test_rows_have_no_say_in_what_is_tried_and_chosen(search, tmp_path):
 
 
 @pytest.mark.thorough
-def test_the_same_command_goes_on_and_fits_nothing_twice(search, tmp_path):
+@pytest.mark.parametrize("damaged_at", [None, 0.1, 0.4, 0.7])
+def test_a_search_goes_on_after_a_kill_or_damage_and_fits_nothing_twice(
+    search, tmp_path, damaged_at
+):
     whole = search(folder=tmp_path / "whole", trials=4)
     expected = found(whole.carry_out())
     begun = search(trials=2)
     begun.carry_out()
-    with (begun.folder / "trials.jsonl").open("a") as file:
-        file.write('{"values": {"learn')  # a kill in the middle of a line
-    again = search(trials=4)
-    assert found(again.carry_out()) == expected
-    assert begun.fitted + again.fitted == whole.fitted
-    once_more = search(trials=4)
-    assert found(once_more.carry_out()) == expected
-    assert once_more.fitted == 0
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("at", [0.1, 0.4, 0.7])
-def test_a_damaged_trial_and_those_after_it_are_judged_again(search, tmp_path, at):
-    expected = found(search(folder=tmp_path / "whole", trials=3).carry_out())
-    begun = search(trials=3)
-    begun.carry_out()
     path = begun.folder / "trials.jsonl"
     content = bytearray(path.read_bytes())
-    content[int(at * len(content))] ^= 4
+    if damaged_at is None:
+        content += b'{"values": {"learn'  # a kill in the middle of a line
+    else:
+        content[int(damaged_at * len(content))] ^= 4
     path.write_bytes(content)
-    again = search(trials=3)
-    assert found(again.carry_out()) == expected
-    assert again.fitted == 0
+    again, once_more = search(trials=4), search(trials=4)
+    assert found(again.carry_out()) == found(once_more.carry_out()) == expected
+    assert begun.fitted + again.fitted == whole.fitted
+    assert once_more.fitted == 0
 
 
 @pytest.mark.parametrize(
     "content", quick([b"", b"{}", b'{"space": {}}', b"\xff\xfe", b"[1]"], [b"{}"])
 )
-def test_a_study_whose_note_is_damaged_is_refused_and_can_begin_anew(search, content):
-    begun = search(trials=1)
+def test_a_study_that_is_damaged_or_of_another_space_is_refused_and_can_begin_anew(search, content):
+    begun, wider = search(trials=1), "learner.C=tag(log,interval(0.01,100))"
     begun.carry_out()
-    (begun.folder / "study.json").write_bytes(content)
-    with pytest.raises(UserError, match="is not as it was written: begin the study anew"):
-        search(trials=1).carry_out()
-    again = search(SPACE, "resume=false", trials=1)
-    again.carry_out()
-
-
-@pytest.mark.thorough
-def test_a_study_whose_space_has_changed_is_refused_and_another_may_stand_beside(search):
-    search(trials=1).carry_out()
-    wider = "learner.C=tag(log,interval(0.01,100))"
     with pytest.raises(UserError, match=r"was begun with learner.C=tag.*study=NAME"):
         search(wider, trials=1).carry_out()
     search(wider, "hydra.sweeper.study=wider", trials=1).carry_out()
-
-
-def test_a_search_ends_when_every_value_was_tried_or_its_seconds_are_spent(search, tmp_path):
-    few = search("learner.C=0.1,1", trials=50)
-    few.carry_out()
-    assert {trial.values["learner.C"] for trial in few.trials} == {"0.1", "1"}
-    spent = search(SPACE, "hydra.sweeper.cpu_seconds=1e-9", folder=tmp_path / "two")
+    (begun.folder / "study.json").write_bytes(content)
+    with pytest.raises(UserError, match="is not as it was written: begin the study anew"):
+        search(trials=1).carry_out()
+    search(SPACE, "resume=false", trials=1).carry_out()
     with pytest.raises(UserError, match="no trial was begun"):
-        tuned(spent)
+        tuned(search(SPACE, "hydra.sweeper.cpu_seconds=1e-9", "hydra.sweeper.study=short"))
 
 
 @pytest.mark.thorough

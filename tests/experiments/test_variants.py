@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairbench.components.algorithms.methods.baseline import Baseline
 from fairbench.components.algorithms.methods.ensemble import Ensemble
 from fairbench.core.errors import UserError
 from fairbench.experiments import pipeline
@@ -25,86 +24,48 @@ def variants_of(consistency, a_study=None, method=METHOD):
     return [Variant(*of) for of in consistency.variants(a_study or study(), method)]
 
 
-def test_a_variant_for_each_value_differs_in_that_alone():
-    own = study()
-    variants = variants_of(DEPTHS, own)
-    assert [variant.label for variant in variants] == ["max_depth=1", "max_depth=2", "max_depth=3"]
-    for variant, depth in zip(variants, (1, 2, 3), strict=True):
-        assert variant.study == replace(own, learner=replace(own.learner, max_depth=depth))
-        assert variant.method is METHOD
-
-
-def test_an_option_of_the_method_changes_the_fitter_and_the_reading():
-    own = study()
-    for variant, members in zip(
-        variants_of(Consistency("method.members", [2, 5]), own), (2, 5), strict=True
-    ):
-        assert variant.label == f"members={members}"
-        assert variant.method == Ensemble(members)
-        assert variant.study == replace(own, fitter=Ensemble(members).fitter)
-
-
-def test_replicates_differ_in_their_draws_alone():
-    own = study()
-    variants = variants_of(Consistency(replicates=3), own)
-    assert [variant.label for variant in variants] == ["replicate=1", "replicate=2", "replicate=3"]
-    assert [variant.study for variant in variants] == [replace(own, replicate=i) for i in (1, 2, 3)]
-
-
-def test_nothing_varied_gives_no_variant():
-    assert variants_of(Consistency()) == []
+def test_a_variant_differs_in_one_option_of_a_component_or_in_its_draws_alone():
+    own, values = study(), [1, 2, 3]
+    assert variants_of(Consistency(), own) == []
+    assert variants_of(DEPTHS, own) == [
+        (f"max_depth={d}", replace(own, learner=replace(own.learner, max_depth=d)), METHOD)
+        for d in values
+    ]
+    # An option of the method changes the fitter and the reading.
+    assert variants_of(Consistency("method.members", [2, 5]), own) == [
+        (f"members={m}", replace(own, fitter=Ensemble(m).fitter), Ensemble(m)) for m in (2, 5)
+    ]
+    assert variants_of(Consistency(replicates=3), own) == [
+        (f"replicate={i}", replace(own, replicate=i), METHOD) for i in values
+    ]
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("vary", "values", "message"),
     [
         (
-            {"vary": "learner.max_dept", "values": [1, 2]},
+            "learner.max_dept", [1, 2],
             "unknown option of the learner in consistency.vary 'max_dept': did you mean max_depth",
         ),
         (
-            {"vary": "learnr.max_depth", "values": [1, 2]},
+            "learnr.max_depth", [1, 2],
             "unknown component in consistency.vary 'learnr': did you mean learner? "
             "valid: intervention, learner, method",
         ),
-        (
-            {"vary": "method.member", "values": [1, 2]},
-            "unknown option of the method in consistency.vary 'member': did you mean members? "
-            "valid: members",
-        ),
-        (
-            {"vary": "max_depth", "values": [1, 2]},
-            "unknown component in consistency.vary 'max_depth'; ",
-        ),
-        ({"vary": "learner", "values": [1, 2]}, "unknown option of the learner in "),
-        (
-            {"vary": "learner.max_depth", "values": [1, "deep"]},
-            "learner.max_depth is 'deep'; it must be a whole number",
-        ),
-        (
-            {"vary": "learner.max_depth", "values": [1, -1]},
-            "learner.max_depth is -1; it must be at least 0",
-        ),
-        (
-            {"vary": "learner.max_depth"},
-            "consistency.vary and consistency.values go together, such as "
-            "consistency.vary=learner.max_depth consistency.values=[5,6,7,8]",
-        ),
-        ({"values": [1, 2]}, "consistency.vary and consistency.values go together"),
-        (
-            {"vary": "learner.max_depth", "values": [1]},
-            "consistency.values needs at least two values to compare",
-        ),
-        (
-            {"vary": "learner.max_depth", "values": [1, 2, 1]},
-            "consistency.values has a value twice",
-        ),
-        ({"replicates": -1}, "consistency.replicates is -1; it must be at least 0"),
+        ("method.member", [1, 2], "unknown option of the method in consistency.vary 'member': did"),
+        ("max_depth", [1, 2], "unknown component in consistency.vary 'max_depth'; "),
+        ("learner", [1, 2], "unknown option of the learner in "),
+        ("learner.max_depth", [1, "deep"], "learner.max_depth is 'deep'; it must be a whole numb"),
+        ("learner.max_depth", [1, -1], "learner.max_depth is -1; it must be at least 0"),
+        ("learner.max_depth", (), "consistency.vary and consistency.values go together, such as "),
+        (None, [1, 2], "consistency.vary and consistency.values go together"),
+        ("learner.max_depth", [1], "consistency.values needs at least two values to compare"),
+        ("learner.max_depth", [1, 2, 1], "consistency.values has a value twice"),
     ],
-)
-def test_what_cannot_be_varied_is_refused_in_one_sentence(options, message):
+)  # fmt: skip
+def test_what_cannot_be_varied_is_refused_in_one_sentence(vary, values, message):
     with pytest.raises(UserError) as refusal:
-        variants_of(Consistency(**options))
+        variants_of(Consistency(vary, values))
     assert str(refusal.value).startswith(message)
     assert "\n" not in str(refusal.value)
 
@@ -133,13 +94,10 @@ def draws_of(consistency, seen, method=METHOD, score=0.5):
 SCORES = Consistency("learner.score", [0.2, 0.4, 0.6])
 
 
-def test_values_share_their_bootstraps_and_seeds(seen):
+def test_values_share_their_bootstraps_and_seeds_and_so_do_members_of_larger_bags(seen):
     first, *others = draws_of(SCORES, seen).values()
     assert len(first) == len(set(first)) == 3
     assert others == [first, first]
-
-
-def test_members_shared_by_bags_of_different_size_are_the_same(seen):
     small, large = draws_of(Consistency("method.members", [2, 4]), seen).values()
     assert large[:2] == small
 
@@ -202,11 +160,20 @@ def stored_uncertainty(run, cell):
     return members.std(axis=1)
 
 
-def test_a_varied_run_fits_each_distinct_cell_once(varied):
+def test_a_varied_run_fits_each_distinct_cell_once_and_has_its_error_rate(varied):
     run = varied.prepared
     # The run's own, two more depths (one is its own) and two replicates, on two folds.
     assert len(run.cells) == 12
     assert len({cell.id for cell in run.cells}) == varied.computed == 10
+    target = run.dataset.target.to_numpy()
+    metrics = run.folder.all_metrics().query("metric == 'error_rate' and attribute == ''")
+    for cell in run.cells:
+        columns = run.store.read(cell.id).columns
+        test = columns["part"] == TEST
+        labels = raw_outputs(columns)["score"][test].mean(axis=1) > 0.5
+        rows = metrics.query("variant == @cell.variant and repeat == @cell.fold.repeat")
+        error = (labels != target[columns["row"][test]]).mean()
+        assert list(rows["value"]) == pytest.approx([error])
 
 
 @pytest.mark.parametrize("repeat", [0, 1])
@@ -241,25 +208,7 @@ def test_rows_of_consistency_and_noise_are_those_of_the_stored_cells(
         assert value > 0
 
 
-def test_each_variant_has_its_own_error_rate(varied):
-    run = varied.prepared
-    metrics, target = run.folder.all_metrics(), run.dataset.target.to_numpy()
-    for cell in run.cells:
-        columns = run.store.read(cell.id).columns
-        test = columns["part"] == TEST
-        labels = raw_outputs(columns)["score"][test].mean(axis=1) > 0.5
-        rows = metrics.query(
-            "metric == 'error_rate' and attribute == '' and variant == @cell.variant "
-            "and repeat == @cell.fold.repeat"
-        )
-        error = (labels != target[columns["row"][test]]).mean()
-        assert list(rows["value"]) == pytest.approx([error])
-
-
 def test_a_method_without_uncertainty_has_no_consistency(tmp_path):
-    cfg = configuration(
-        "method=baseline", "consistency.replicates=2", *TINY, results=tmp_path
-    )  # fmt: skip
-    run = carry_out(cfg).prepared
-    assert isinstance(run.method, Baseline)
+    words = ("method=baseline", "consistency.replicates=2")
+    run = carry_out(configuration(*words, *TINY, results=tmp_path)).prepared
     assert not run.folder.all_metrics()["metric"].str.startswith(("consist", "noise")).any()

@@ -31,96 +31,71 @@ def store(tmp_path):
     return store
 
 
-def age(path):
-    days_ago = time.time() - 3 * 86400
-    os.utime(path, (days_ago, days_ago))
+def age(path, days=3):
+    os.utime(path, (time.time() - days * 86400,) * 2)
 
 
-def leftovers(store):
-    """Leave what killed processes leave, and return it."""
-    (store.root / "locks").mkdir()
-    temporary = store.run_path("begun") / f".figures.{token()}.tmp"
-    temporary.mkdir()
-    (temporary / "half.png").write_bytes(b"1234")
-    files = [
-        store.cell_path(OLD).with_name(f".{OLD}.parquet.{token()}.tmp"),
-        store.cell_path(OLD).with_name(f"{OLD}.parquet.damaged-20260101-120000-0a1b"),
-        store.run_path("begun") / f".metrics.parquet.{token()}.tmp",
-        store.root / "sweeps" / "today" / f".outcomes.json.{token()}.tmp",
-    ]
-    files[-1].parent.mkdir(parents=True)
-    (store.root / "locks" / f"{BEGUN}.lock").touch()
-    for file in files:
-        file.write_bytes(b"half")
-    for each in [*files, temporary]:
-        age(each)
-    return {*files, temporary}
+def paths(store, hours=24):
+    return {file.path for file in garbage(store, hours)}
 
 
-def test_an_old_cell_of_no_run_goes_alone(store):
+def test_a_cell_of_no_run_goes_when_old_or_asked_to(store):
+    assert paths(store, 0) == {store.cell_path(cell) for cell in (OLD, NEW)}
     (result,) = garbage(store)
     assert (result.path, result.kind) == (store.cell_path(OLD), "cell of no run")
     assert result.bytes == store.cell_path(OLD).stat().st_size
     remove([result])
     assert [store.has(cell) for cell in (NEEDED, BEGUN, OLD, NEW)] == [True, True, False, True]
-    assert garbage(store) == []
+    assert garbage(store) == garbage(Store(store.root / "none")) == []
 
 
-def test_a_new_cell_of_no_run_goes_when_asked_to(store):
-    assert {file.path for file in garbage(store, 0)} == {
-        store.cell_path(cell) for cell in (OLD, NEW)
-    }
-
-
-def test_cells_of_runs_that_were_begun_stay_for_a_month(store):
+def test_cells_of_runs_that_were_begun_stay_for_a_month_and_no_note_of_those_that_ended(store):
     note = note_begun(store, ["b", "a"], [NEW, NEEDED])
     assert note == note_begun(store, ["a", "b"], [NEW, NEEDED])
-    assert [file.path for file in garbage(store, 0)] == [store.cell_path(OLD)]
-    for days, stays in ((29, True), (31, False)):
-        touched = time.time() - days * 86400
-        os.utime(note, (touched, touched))
-        assert (note not in {file.path for file in garbage(store, 0)}) == stays
-    result = {file.path for file in garbage(store, 0)}
-    assert result == {note, *(store.cell_path(cell) for cell in (OLD, NEW))}
-
-
-def test_a_note_of_runs_that_have_ended_goes(store):
-    note = note_begun(store, ["a"], [NEEDED])
-    assert note in {file.path for file in garbage(store, 0)}
+    old, new = map(store.cell_path, (OLD, NEW))
+    for days, expected in ((0, {old}), (29, {old}), (31, {note, old, new})):
+        age(note, days)
+        assert paths(store, 0) == expected
+    ended = note_begun(store, ["a"], [NEEDED])
+    assert paths(store, 0) == {note, ended, old, new}
 
 
 def test_leftovers_of_kills_go_when_old(store):
-    expected = leftovers(store)
-    garbage_files = garbage(store)
-    assert {file.path for file in garbage_files} == {*expected, store.cell_path(OLD)}
-    (figures,) = (file for file in garbage_files if file.kind == "half-drawn figures")
-    assert figures.bytes == 4
-    remove(garbage_files)
-    assert not any(path.exists() for path in expected)
-    assert (store.run_path("begun") / "cells.txt").exists()
+    begun = store.run_path("begun")
+    figures = begun / f".figures.{token()}.tmp"
+    figures.mkdir()
+    (figures / "half.png").write_bytes(b"1234")
+    left = [
+        store.cell_path(OLD).with_name(f".{OLD}.parquet.{token()}.tmp"),
+        store.cell_path(OLD).with_name(f"{OLD}.parquet.damaged-20260101-120000-0a1b"),
+        begun / f".metrics.parquet.{token()}.tmp",
+        store.root / "sweeps" / "today" / f".outcomes.json.{token()}.tmp",
+    ]
+    left[-1].parent.mkdir(parents=True)
+    for file in left:
+        file.write_bytes(b"half")
+    for path in (*left, figures):
+        age(path)
+    found = garbage(store)
+    assert {file.path for file in found} == {*left, figures, store.cell_path(OLD)}
+    assert [file.bytes for file in found if file.kind == "half-drawn figures"] == [4]
+    remove(found)
+    assert not any(path.exists() for path in (*left, figures))
+    assert (begun / "cells.txt").exists()
 
 
 def test_cells_and_their_locks_stay_while_one_is_being_computed(store):
+    locks = store.root / "locks"
+    locks.mkdir()
+    (locks / f"{BEGUN}.lock").touch()  # of a process that was killed
     with store.lock(OLD):
-        age(store.root / "locks" / f"{OLD}.lock")
+        age(locks / f"{OLD}.lock")
         assert working(store.root)
         assert garbage(store, 0) == []
+        assert [path.stem for path in locks.iterdir()] == [OLD]
     assert not working(store.root)
+    assert not list(locks.iterdir())
     assert len(garbage(store)) == 1
-
-
-def test_locks_of_killed_processes_go_and_others_stay(store):
-    leftovers(store)
-    with store.lock(OLD):
-        garbage(store)
-        assert [path.stem for path in (store.root / "locks").iterdir()] == [OLD]
-    assert not list((store.root / "locks").iterdir())
-
-
-def test_an_empty_folder_has_no_garbage(tmp_path):
-    store = Store(tmp_path / "none")
-    assert garbage(store) == []
-    assert not working(store.root)
 
 
 def test_rows_and_people_that_no_run_reads_go(store):
@@ -158,15 +133,18 @@ def test_what_is_not_fairbenchs_by_name_and_content_stays(store):
     assert not store.has(OLD)
 
 
-@pytest.mark.parametrize("what", ["link", "hard link", "pipe"])
+@pytest.mark.parametrize("what", ["link", "link to a folder", "hard link", "pipe"])
 def test_nothing_that_a_name_leads_to_goes(what, store, tmp_path):
     own, path = tmp_path / "own.parquet", store.cell_path(OLD)
+    if what == "link to a folder":
+        own, path = tmp_path / "own", path.parent
     path.rename(own)
     os.mkfifo(path) if what == "pipe" else (os.link if what == "hard link" else os.symlink)(
         own, path
     )
     remove(garbage(store, 0))
-    assert own.read_bytes()[:4] == b"PAR1"
+    (kept,) = own.iterdir() if own.is_dir() else (own,)
+    assert kept.read_bytes()[:4] == b"PAR1"
     assert os.path.lexists(path) == (what != "hard link")
 
 

@@ -83,57 +83,41 @@ def test_why_no_run_matches_is_said(results, words, sentence):
     assert sentence in Catalogue(results).why_none(words)
 
 
-def test_a_run_that_is_not_named_is_asked_for(results):
-    with pytest.raises(UserError, match="no run is named: give the beginning of its id"):
-        Catalogue(results).one("")
+@pytest.mark.parametrize(
+    ("find", "said"),
+    [
+        (lambda runs: runs.one(""), "no run is named: give the beginning of its id"),
+        (lambda runs: runs.one("a"), f"'a' means 2 runs: {A1} .*, {A2} "),
+        (lambda runs: runs.one("zz"), rf"unknown run .* in .*runs.* {A1} \(adult, .*\); {A2} \("),
+        (lambda runs: runs.one("/a"), "unknown run .* in .*runs"),
+        (lambda runs: runs.matching(["methd=a"]), "unknown key 'methd': did you mean method"),
+        (
+            lambda runs: runs.matching(["learner.max_dept=6"]),
+            "option 'learner.max_dept': did you mean learner.max_depth",
+        ),
+    ],
+)
+def test_words_that_mean_no_run_or_several_are_refused_with_the_nearest(results, find, said):
+    with pytest.raises(UserError, match=said):
+        find(Catalogue(results))
 
 
-def test_an_unknown_key_is_refused_with_the_nearest(results):
-    with pytest.raises(UserError, match="unknown key 'methd': did you mean method"):
-        Catalogue(results).matching(["methd=ensemble"])
-
-
-def test_an_option_that_no_run_has_is_refused_with_the_nearest(results):
-    with pytest.raises(
-        UserError, match="option 'learner.max_dept': did you mean learner.max_depth"
-    ):
-        Catalogue(results).matching(["learner.max_dept=6"])
-
-
-def test_what_all_runs_have_in_common_is_said_once(results):
+def test_what_runs_have_in_common_is_said_once_in_lines_of_a_hundred_characters(results):
     text = "\n".join(runs_lines(Catalogue(results)))
-    assert text.count("xgboost") == 1
+    assert text.count("xgboost") == text.count("binomial_nll") == 1
     assert "intervention=none" in text
-    assert text.count("binomial_nll") == 1
-
-
-def test_lines_fit_a_hundred_characters(results):
-    long = of_id("d4", {group: 40 * group[0] for group in GROUPS})
-    copied(results / "runs" / A1, long)
+    copied(results / "runs" / A1, of_id("d4", {group: 40 * group[0] for group in GROUPS}))
     lines = runs_lines(Catalogue(results))
     assert max(map(len, lines)) == 100
     assert all("…" in line for line in lines if line.startswith("d4"))
     assert sum(line.startswith(("a1", "a2", "b3", "d4")) for line in lines) == 4
 
 
-def test_one_run_is_found_by_the_beginning_of_its_id_or_its_name(results):
-    assert Catalogue(results).one("b").id == B3
-    assert Catalogue(results).one("german, xgboost, ensemble").id == B3
-    with pytest.raises(UserError, match=f"'a' means 2 runs: {A1} .*, {A2} "):
-        Catalogue(results).one("a")
-    with pytest.raises(UserError, match=rf"finished runs: {A1} \(adult, .*\); {A2} \("):
-        Catalogue(results).one("zz")
-    for word in ("zz", "/a"):
-        with pytest.raises(UserError, match="unknown run .* in .*runs"):
-            Catalogue(results).one(word)
-
-
-def test_runs_are_selected_by_keys_and_options(results):
+def test_runs_are_found_selected_and_labelled_by_what_differs(results):
     catalogue = Catalogue(results)
-    assert list(catalogue.select(dataset="adult").runs) == [A1, A2]
-    assert list(catalogue.select(dataset=["adult", "german"], method="ensemble").runs) == [
-        A1, B3,
-    ]  # fmt: skip
+    assert catalogue.one("b").id == catalogue.one("german, xgboost, ensemble").id == B3
+    some = catalogue.select(dataset=["adult", "german"], method="ensemble")
+    assert list(some.runs) == [A1, B3]
     assert list(catalogue.select(learner__max_depth=3).runs) == [B3]
     assert not catalogue.select(learner__max_depth="3").runs
     assert catalogue.label() == {
@@ -141,27 +125,18 @@ def test_runs_are_selected_by_keys_and_options(results):
         A2: "adult, binomial_nll, protect=sex, seed=0",
         B3: "german, ensemble, protect=sex, seed=7",
     }
-    assert list(catalogue.to_dataframe()["learner.max_depth"]) == [6, 6, 3]
+    # The attribute is named where it differs on one data set.
+    assert some.label() == {A1: "adult, seed=0", B3: "german, seed=7"}
+    assert labels([catalogue.runs[A2]]) == ["binomial_nll"]
     assert not catalogue.comparable()
 
 
-def test_a_label_has_the_attribute_only_where_it_differs_on_one_data_set(results):
-    runs = Catalogue(results).runs
-    assert labels([runs[A1], runs[B3]]) == ["adult, seed=0", "german, seed=7"]
-    assert labels([runs[A2], runs[B3]]) == [
-        "adult, binomial_nll, seed=0", "german, ensemble, seed=7",
-    ]  # fmt: skip
-    assert labels([runs[A2]]) == ["binomial_nll"]
-
-
-@pytest.mark.parametrize(("value", "cell"), [
-    (2**53 - 1, 2**53 - 1), (2**53, str(2**53)), (-(2**53), str(-(2**53))), (True, True),
-])  # fmt: skip
-def test_a_whole_number_that_floating_point_cannot_hold_is_a_text(results, value, cell):
-    run = sealed_record(results, {"learner.max_depth": value})
-    frame = Catalogue(results).to_dataframe().set_index("run")
-    assert frame.loc[run.id, "learner.max_depth"] == cell
-    assert type(frame.loc[run.id, "learner.max_depth"]) is type(cell) or isinstance(cell, int)
+def test_a_whole_number_that_floating_point_cannot_hold_is_a_text(results):
+    values = (2**53 - 1, 2**53, -(2**53), True)
+    runs = [sealed_record(results, {"learner.max_depth": value}).id for value in values]
+    column = Catalogue(results).to_dataframe().set_index("run")["learner.max_depth"]
+    assert list(column[runs]) == [2**53 - 1, str(2**53), str(-(2**53)), True]
+    assert list(column[[A1, A2, B3]]) == [6, 6, 3]
 
 
 @pytest.fixture
@@ -217,14 +192,8 @@ def test_the_index_of_a_folder_that_was_copied_is_not_used(indexed, read, tmp_pa
     assert set(read) == {A1, A2, B3, "cc05"}
 
 
-def test_a_damaged_index_is_not_used(indexed, read):
-    path = indexed / listing.INDEX
-    whole = path.read_bytes()
-    for content in (whole[:-40], whole.replace(b"adult", b"compa", 1), b"", b"{}", b"[]"):
-        path.write_bytes(content)
-        assert len(Catalogue(indexed)) == 3
-        assert len(read) == 4
-        read.clear()
+def replaced(old, new):
+    return lambda known: json.loads(json.dumps(known).replace(old, new))
 
 
 def forged(indexed, change):
@@ -233,16 +202,15 @@ def forged(indexed, change):
     path.write_text(sealed_json(change(unsealed_json(path.read_bytes()))))
 
 
-def replaced(old, new):
-    return lambda known: json.loads(json.dumps(known).replace(old, new))
-
-
-def test_a_run_is_never_used_as_an_index_says_but_as_its_record_does(indexed):
-    forged(indexed, replaced('"adult, xgboost, ensemble"', '"german, xgboost, ensemble"'))
-    run = Catalogue(indexed).runs[A1]
-    assert run.name == "german, xgboost, ensemble"
-    with pytest.raises(UserError, match=rf"{A1}/environment\.json is missing or damaged"):
-        run.config  # noqa: B018
+@pytest.mark.parametrize(
+    "damage",
+    [lambda all: all[:-40], lambda all: all.replace(b"adult", b"compa", 1), lambda all: b"{}"],
+)
+def test_a_damaged_index_is_not_used(indexed, read, damage):
+    path = indexed / listing.INDEX
+    path.write_bytes(damage(path.read_bytes()))
+    assert len(Catalogue(indexed)) == 3
+    assert len(read) == 4
 
 
 @pytest.mark.parametrize(
@@ -259,3 +227,11 @@ def test_an_index_that_is_not_well_formed_is_not_used(indexed, read, change):
     forged(indexed, change)
     assert Catalogue(indexed).runs[A1].name == "adult, xgboost, ensemble"
     assert A1 in read
+
+
+def test_a_run_is_never_used_as_an_index_says_but_as_its_record_does(indexed):
+    forged(indexed, replaced('"adult, xgboost, ensemble"', '"german, xgboost, ensemble"'))
+    run = Catalogue(indexed).runs[A1]
+    assert run.name == "german, xgboost, ensemble"
+    with pytest.raises(UserError, match=rf"{A1}/environment\.json is missing or damaged"):
+        run.config  # noqa: B018

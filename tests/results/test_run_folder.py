@@ -48,11 +48,9 @@ def folder(tmp_path, make_dataset):
     return Run(path)
 
 
-def test_what_was_written_is_read(folder, make_dataset):
+def test_what_was_written_is_read(folder):
     assert folder.config == yaml.safe_load(folder.content("config.yaml")) == CONFIG
-    assert folder.cells() == ["cell"]
     pd.testing.assert_frame_equal(folder.all_metrics(), METRICS)
-    assert list(Catalogue(folder.results).runs) == [RUN]
 
 
 def test_predictions_are_read_bit_for_bit_and_rows_and_copies_stored_once(folder):
@@ -77,17 +75,13 @@ def test_people_are_read_as_they_were_loaded_and_only_the_owner_may_read_them(fo
     assert not people.redistributable
 
 
+@pytest.mark.parametrize("change", [None, lambda content: content[:-2] + b"x" + content[-1:]])
 @pytest.mark.parametrize("name", READ)
-def test_a_missing_file_is_named(folder, name):
-    (folder.path / name).unlink()
-    with pytest.raises(UserError, match=rf"{RUN}/{name} is missing or damaged: repeat"):
-        READ[name](folder)
-
-
-@pytest.mark.parametrize("name", READ)
-def test_a_damaged_file_is_named(folder, name):
+def test_a_missing_or_damaged_file_is_named(folder, name, change):
     content = (folder.path / name).read_bytes()
-    (folder.path / name).write_bytes(content[:-2] + b"x" + content[-1:])
+    (folder.path / name).unlink()
+    if change:
+        (folder.path / name).write_bytes(change(content))
     with pytest.raises(UserError, match=rf"{RUN}/{name} is missing or damaged: repeat"):
         READ[name](Run(folder.path))
 
@@ -101,6 +95,14 @@ def test_a_run_is_finished_while_all_its_files_are_whole(folder, capsys):
     assert "summary.csv is not as it was written: set aside as" in capsys.readouterr().err
     assert not writer.is_finished("x")
     assert not capsys.readouterr().err  # it is missing now, and said once
+
+
+def test_a_strangers_folder_names_no_other_path(folder):
+    known = folder.environment
+    (folder.path / "cells.txt").write_text("../../home")
+    seal_run(folder.path, known)
+    with pytest.raises(UserError, match=r"cells\.txt is missing or damaged"):
+        Run(folder.path).cells()
 
 
 @pytest.mark.parametrize("shared", ["data", "splits"])
@@ -120,30 +122,21 @@ def test_a_run_whose_record_is_damaged_is_left_out_and_named(folder, capsys):
     assert not RunWriter(folder.path).is_finished("y")
 
 
-def test_a_strangers_folder_names_no_other_path(folder):
-    known = folder.environment
-    (folder.path / "cells.txt").write_text("../../home")
-    seal_run(folder.path, known)
-    with pytest.raises(UserError, match=r"cells\.txt is missing or damaged"):
-        Run(folder.path).cells()
-
-
 @pytest.mark.parametrize(
     "changed",
     [
-        {"config": []}, {"config": "os.system"}, {"name": "\x1b[31m"}, {"seed": "0 results=/"},
-        {"versions": None}, {"data_sha256": []}, {"protect": None}, {"files": {"../x": ""}},
+        {"config": "os.system"}, {"name": "\x1b[31m"}, {"seed": "0 results=/"}, {"versions": None},
+        {"data_sha256": []}, {"protect": None}, {"files": {"../x": ""}},
         {"rows": "../../etc/passwd"}, {"data": "/etc/passwd"}, {"choices": {"dataset": ["a"]}},
         {"choices": RECORD["choices"] | {"learner": "../../../../stranger"}},
         {"choices": RECORD["choices"] | {"intervention._target_": "os.system"}},
+        # The parts of a record that are not of one run.
+        {"choices": RECORD["choices"] | {"learner": "tree"}}, {"name": "tree"}, {"seed": 1},
+        {"choices": RECORD["choices"] | {"more": "tree"}}, {"config": RECORD["config"]},
     ],
 )  # fmt: skip
 def test_a_record_of_another_shape_is_that_of_no_finished_run(folder, changed):
-    known = folder.environment
-    path = folder.path / "environment.json"
-    path.write_text(sealed_json(known))
-    assert read_environment(folder.path) == known
-    path.write_text(sealed_json({**known, **changed}))
+    (folder.path / "environment.json").write_text(sealed_json({**folder.environment, **changed}))
     assert read_environment(folder.path) == {}
 
 
@@ -154,8 +147,7 @@ def test_a_record_of_another_shape_is_that_of_no_finished_run(folder, changed):
         {"learner.deep": [{"_target_": "os.system"}]}, {"seed": -1},
         {"learner.rate": 2**63}, {"protect": ["???"]}, {"more": {"name": "x"}},
         {"learner": "baseline hydra.run.dir=/"}, {"dataset.${oc.env:HOME}": 1}, {"protect": 0},
-        {"protect": ["${oc.env:HOME}"]}, {"learner.rate": list(range(20_000))},
-        {"learner.rate": [[[[[[[[1]]]]]]]]},
+        {"learner.rate": list(range(20_000))}, {"learner.rate": [[[[[[[[1]]]]]]]]},
     ],
 )  # fmt: skip
 def test_a_configuration_that_is_more_than_data_is_that_of_no_run(folder, changed):
@@ -169,18 +161,6 @@ def test_a_configuration_that_names_columns_is_read(folder):
         assert read_environment(copied(folder.path, record)) == record | {
             "files": folder.environment["files"]
         }
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"choices": RECORD["choices"] | {"learner": "tree"}}, {"name": "tree"}, {"seed": 1},
-        {"choices": RECORD["choices"] | {"more": "tree"}}, {"config": RECORD["config"]},
-    ],
-)  # fmt: skip
-def test_a_record_whose_parts_are_not_of_one_run_is_that_of_none(folder, changed):
-    seal_run(folder.path, folder.environment | changed)
-    assert read_environment(folder.path) == {}
 
 
 def test_people_of_another_data_set_are_refused_under_its_name(folder, make_dataset):
@@ -206,63 +186,37 @@ def test_weights_are_stored_beside_the_people_whom_an_earlier_run_stored_without
         assert (weight is None) if expected is None else (weight == expected).all()
 
 
-# The summary of a run as text: what is written value by value is what a CSV writer writes.
-
-LABELS = [
-    "",
-    "a",
-    "a,b",
-    'say "so"',
-    "two\nlines",
-    "=A1+1",
-    "'=quoted",
-    "-2",
-    "NA",
-    "nan",
-    "é ☃",
-    None,
-]
-NUMBERS = [0.0, -0.0, 1.0, -3.0, 1e-5, 1e-4, 0.1, 1e9, 1e16, np.inf, 5e-324, np.nan]
-COLUMNS = {
-    "label": LABELS,
-    "kind": pd.Categorical([*LABELS[:3], None] * 3),
-    "=number": NUMBERS,
-    "n": range(12),
-    "bins": pd.array([15, None, 2] * 4, "Int64"),
-    "nothing": np.nan,
-    "none": pd.Series([None] * 12, dtype=object),
-    "no kind": pd.Categorical([None] * 12, []),
-}
-
-
-@pytest.mark.parametrize("first", [LABELS[0], "\r"])
-@pytest.mark.parametrize("rows", [12, 1, 0])
-def test_all_kinds_of_columns_are_written_as_csv(rows, first):
-    table = pd.DataFrame(COLUMNS).assign(label=[first, *LABELS[1:]]).iloc[:rows]
-    again = read_csv(io.BytesIO(csv_text(table).encode()), ["label"])
+@pytest.mark.parametrize("first", ["", "\r"])
+@pytest.mark.parametrize("rows", [6, 0])
+def test_all_kinds_of_columns_are_written_as_csv_value_by_value(rows, first):
+    labels = [first, "a,b", 'say "so"', "two\nlines", "NA", None]
+    numbers = [0.1, -0.0, 5e-324, np.inf, 1e16, np.nan]
+    columns = {
+        "label": labels,
+        "kind": pd.Categorical([*labels[:2], None] * 2),
+        "=number": numbers,
+        "n": range(6),
+        "bins": pd.array([15, None, 2] * 2, "Int64"),
+        "none": pd.Series([None] * 6, dtype=object),
+        "no kind": pd.Categorical([None] * 6, []),
+    }
+    table = pd.DataFrame(columns).iloc[:rows]
+    text = csv_text(table)
+    again = read_csv(io.BytesIO(text.encode()), ["label"])
     assert list(again) == list(table)
     assert list(again["label"]) == list(table["label"].fillna(""))
-    for name in ("=number", "n", "bins", "nothing", "none", "no kind"):
+    for name in list(columns)[2:]:
         np.testing.assert_array_equal(
             again[name].astype(float), pd.to_numeric(table[name]).astype(float)
         )
+    quoted = "\r" in text.replace("\r\n", "")
+    assert text.startswith('"label","kind","\'=number"' if quoted else "label,kind,'=number")
 
 
-def test_texts_with_carriage_returns_are_all_in_quotation_marks():
-    table = pd.DataFrame(COLUMNS).assign(label=["\r", *LABELS[1:]])
-    text = csv_text(table)
-    assert text.startswith('"label","kind","\'=number","n"')
-    assert '"a,b"' in text and '"-2"' in text
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_every_number_is_written_with_all_its_digits(seed):
-    draw = np.random.default_rng(seed)
+def test_every_number_is_written_with_all_its_digits():
+    draw = np.random.default_rng(0)
     any_bits = draw.integers(0, 2**63, 20_000).view(np.float64)
-    shares = draw.integers(0, 1000, 20_000) / draw.integers(1, 1000, 20_000)
-    sizes = np.exp(draw.normal(0, 10, 20_000)) * draw.choice([-1, 1], 20_000)
-    for values in (any_bits, shares, sizes, draw.random(20_000).round(4)):
-        numbers = pd.DataFrame({"number": values, "text": "a"})
-        lines = csv_text(numbers).splitlines()[1:]
-        again = np.array([float(line.partition(",")[0] or "nan") for line in lines])
+    for values in (any_bits, draw.integers(0, 999, 9999) / 997, draw.random(9999).round(4)):
+        lines = csv_text(pd.DataFrame({"number": values, "text": "a"})).splitlines()[1:]
+        again = [float(line.partition(",")[0] or "nan") for line in lines]
         np.testing.assert_array_equal(again, values)

@@ -1,4 +1,4 @@
-"""The UI in a real browser, on a sweep that found no server and was synchronised afterwards."""
+"""Pages in a real browser: of MLflow, after a sweep was synchronised, and of audits."""
 
 import html
 import os
@@ -7,16 +7,17 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 import urllib.request
-from pathlib import Path
 
 import pytest
 
+from fairbench.audits.kinds import document_of
+from fairbench.reporting.document.writing import to_html
 from fairbench.results.runs import Run
 from fairbench.tracking.entries import means_of, metric_values, opening_names
-from tests.harness import ROOT, ran
+from tests.audits.tables import parse, predictions
+from tests.harness import ROOT, ran, verb
 
 DOWN = "http://127.0.0.1:9"
 METHODS = ("ensemble", "binomial_nll")
@@ -30,8 +31,10 @@ pytestmark = [
 ]
 
 
-def tracking_command(*words):
-    return [sys.executable, "-m", "fairbench", *words]
+def chromium(*words):
+    start = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+    done = subprocess.run([*start, *words], capture_output=True, timeout=120, check=True)
+    return done.stdout.decode()
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +45,12 @@ def site(tmp_path_factory):
     assert "MLflow: not logged" in done.stdout
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
     for _ in range(2):
-        subprocess.run(tracking_command("sync"), cwd=cwd, env=environment, check=True)
+        subprocess.run(verb("sync"), cwd=cwd, env=environment, check=True)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     server = subprocess.Popen(
-        tracking_command("ui", f"port={port}"), cwd=cwd, env=environment,
+        verb("ui", f"port={port}"), cwd=cwd, env=environment,
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True,
     )  # fmt: skip
     try:
@@ -74,12 +77,10 @@ def wait_for(address, seconds=90):
 def page(address, expected, profile):
     """Return the document a browser makes of a page, as soon as it contains what is expected."""
     for _ in range(3):
-        document = subprocess.run(
-            [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-             "--window-size=2600,4000", f"--user-data-dir={profile}",
-             "--virtual-time-budget=30000", "--dump-dom", address],
-            capture_output=True, text=True, timeout=120, check=True,
-        ).stdout  # fmt: skip
+        document = chromium(
+            "--window-size=2600,4000", f"--user-data-dir={profile}",
+            "--virtual-time-budget=30000", "--dump-dom", address,
+        )  # fmt: skip
         if expected in document:
             return document
     raise AssertionError(f"'{expected}' is not on {address}")
@@ -103,16 +104,6 @@ def test_experiment_shows_each_run_once(site, tmp_path):
     assert shown.count(f"|[{SWEEP[2]} {SWEEP[1]} {SWEEP[0]}]|") == len(METHODS)
 
 
-def test_the_latest_sweep_is_drawn(site, tmp_path):
-    _, printed = site
-    assert printed[2].startswith("the latest sweep in charts: http://127.0.0.1:")
-    document = page(printed[2].split(" charts: ")[1], "abstention/equalized_odds", tmp_path)
-    shown = text(document)
-    assert "|2|matching runs|" in shown or "2 matching runs" in shown.replace("|", " ")
-    for chart in ("headline/error_rate", "parity/equalized_odds", "abstention/error_rate"):
-        assert f"|{chart}|" in shown
-
-
 def test_comparison_shows_parameters_and_metrics_of_both_runs(site, tmp_path):
     cwd, printed = site
     assert printed[1].startswith("the latest sweep, 2 of 2 runs compared: http://127.0.0.1:")
@@ -128,12 +119,43 @@ def test_comparison_shows_parameters_and_metrics_of_both_runs(site, tmp_path):
         assert f"{accuracy:.3g}" in names_and_values
 
 
-def test_a_run_shows_its_metrics_and_a_figure(site, tmp_path):
-    cwd, printed = site
-    run = sorted(path.name for path in (cwd / "mlartifacts").iterdir())[0]
-    address = printed[0].removeprefix("runs: ").partition("?")[0] + f"/{run}"
-    assert re.search(r"\|error_rate\|0\.\d+\|", text(page(address, "error_rate", tmp_path)))
-    figure = "figures/abstention.png"
-    shown = page(f"{address}/artifacts/{figure}", f'alt="{figure}" src="blob:', tmp_path)
-    for name in ("config.yaml", "metrics.parquet", Path(figure).name):
-        assert f"|{name}|" in text(shown)
+# Pages of audits: nothing off the screen of a phone, no empty sheet of paper.
+
+OFF_SCREEN = """<script>addEventListener("load", () => {
+  const seen = [...document.querySelectorAll("body *")].filter(each => !each.closest("thead, svg"));
+  const off = seen.filter(each => each.getBoundingClientRect().right > innerWidth + 1);
+  document.title = `${innerWidth} wide, ${off.length} off`;
+});</script></body>"""
+# A headless window is at least 500 wide: a frame is as wide as it is told to be.
+FRAME = """<body style="margin:0"><iframe id="page" src="page.html" width="400" height="800"
+  style="border:0"></iframe><script>setTimeout(() => {
+  document.title = document.getElementById("page").contentDocument.title }, 1500)</script></body>"""
+
+
+@pytest.fixture(scope="module")
+def audited():
+    frame = predictions(800, bias=0.2).astype(str)
+    options = parse(["p.csv", "target=label", "score=score", "group=[sex,race]"])
+    return to_html(document_of(options, frame))
+
+
+def test_no_column_is_off_the_screen_of_a_phone(audited, tmp_path):
+    page = re.sub(r"<meta http-equiv[^>]*>", "", audited)
+    (tmp_path / "page.html").write_text(page.replace("</body>", OFF_SCREEN))
+    (tmp_path / "frame.html").write_text(FRAME)
+    result = chromium(
+        "--allow-file-access-from-files", "--virtual-time-budget=4000", "--dump-dom",
+        f"file://{tmp_path / 'frame.html'}",
+    )  # fmt: skip
+    assert "<title>400 wide, 0 off</title>" in result
+
+
+def test_it_prints_on_a_few_sheets_and_none_is_empty(audited, tmp_path):
+    (tmp_path / "page.html").write_text(audited)
+    paper = tmp_path / "page.pdf"
+    chromium("--no-pdf-header-footer", f"--print-to-pdf={paper}", f"file://{tmp_path}/page.html")
+    content = paper.read_bytes()
+    sheets = len(re.findall(rb"/Type\s*/Page\b", content))
+    assert 2 <= sheets <= 12
+    lengths = [int(length) for length in re.findall(rb"/Length (\d+)", content)]
+    assert len([length for length in lengths if length > 200]) >= sheets

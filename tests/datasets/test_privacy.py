@@ -23,19 +23,13 @@ loaders = pytest.mark.parametrize(
 def everything_said(data: Dataset) -> str:
     """Return every column name, label and value of a data set as one text."""
     pieces = []
-    for field in dataclasses.fields(data):
-        value = getattr(data, field.name)
-        if isinstance(value, pd.Series):
-            value = value.to_frame()
-        if isinstance(value, pd.DataFrame):
-            pieces += [str(column) for column in value]
-            for column in value:
-                kind = value[column].dtype
-                if isinstance(kind, pd.CategoricalDtype):
-                    pieces += map(str, kind.categories)
-                pieces += map(str, value[column].unique())
-        else:
+    for value in (getattr(data, field.name) for field in dataclasses.fields(data)):
+        if not isinstance(value, pd.Series | pd.DataFrame):
             pieces.append(repr(value))
+            continue
+        for name, column in pd.DataFrame(value).items():
+            labels = column.cat.categories if column.dtype == "category" else []
+            pieces += map(str, [name, *labels, *column.unique()])
     return "\n".join(pieces)
 
 

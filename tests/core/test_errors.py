@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import pytest
 
 from fairbench.core.errors import (
-    DataError,
-    IncompatibleError,
     UserError,
     check_minimum,
     check_share,
@@ -21,55 +20,40 @@ NAMES = ["adult", "german", "compas", "compas_violent", "diabetes"]
 
 
 @pytest.mark.parametrize(
-    ("name", "first"), [("adlt", "adult"), ("compass", "compas"), ("germn", "german")]
+    ("name", "names", "found"),
+    [
+        ("adlt", NAMES, ["adult"]),
+        ("compass", NAMES, ["compas"]),
+        ("xyzzy", NAMES, []),
+        ("sex", ["score", "label"], []),
+        ("sl", ["ls", "show"], ["ls"]),
+        ("adit", ["audit", "gate", "data"], ["audit"]),
+        # Of dotted names with one first part only the rest is compared.
+        ("learner.zzz", ["learner.gamma", "learner.rounds"], []),
+        ("learner.max_dept", ["learner.max_depth", "learner.rounds"], ["learner.max_depth"]),
+    ],
 )
-def test_the_nearest_name_comes_first(name, first):
-    assert nearest(name, NAMES)[0] == first
+def test_the_nearest_names_are_those_that_look_alike(name, names, found):
+    assert nearest(name, names) == found
 
 
-def test_names_that_look_like_nothing_have_no_nearest():
-    assert nearest("xyzzy", NAMES) == []
-    assert nearest("sex", ["score", "label"]) == []
-    assert nearest("sl", ["ls", "show"]) == ["ls"]
-    assert len(nearest("abcd", ["abce", "abcf", "abcg"], limit=2)) == 2
-    assert nearest("adit", ["audit", "gate", "data"]) == ["audit"]
+MANY = [*NAMES, "acs", "bank", "drug", "ricci"]
+LONG = [letter * 30 for letter in "abcdefghijklmn"]
 
 
-def test_of_dotted_names_with_one_first_part_only_the_rest_is_compared():
-    options = ["learner.gamma", "learner.max_depth", "learner.rounds"]
-    assert nearest("learner.zzz", options) == []
-    assert nearest("learner.max_dept", options) == ["learner.max_depth"]
-
-
-def test_of_many_names_all_are_listed_only_where_none_is_near():
-    many = [*NAMES, "acs", "bank", "drug", "ricci"]
-    assert (
-        str(unknown_name("dataset", "adlt", many)) == "unknown dataset 'adlt': did you mean adult?"
-    )
-    assert str(unknown_name("dataset", "xyzzy", many)).startswith(
-        "unknown dataset 'xyzzy'; valid: acs, adult, bank, "
-    )
-    names = [f"{letter * 30}" for letter in "abcdefghijklmn"]
-    listed = str(unknown_name("run", "xyzzy", names, listed_by="fairbench store ls"))
-    assert listed.endswith(" more; fairbench store ls lists them")
-
-
-def test_the_sentence_names_the_near_and_the_few_valid_names():
-    error = unknown_name("dataset", "adlt", reversed(NAMES))
-    assert str(error) == (
-        "unknown dataset 'adlt': did you mean adult? "
-        "valid: adult, compas, compas_violent, diabetes, german"
-    )
-    assert str(unknown_name("split", "zzz", ["kfold"])) == "unknown split 'zzz'; valid: kfold"
-
-
-@pytest.mark.parametrize("error", [DataError, IncompatibleError])
-def test_every_error_for_people_is_a_user_error(error):
-    assert issubclass(error, UserError)
-
-
-def test_where_there_is_no_name_at_all_the_sentence_says_so():
-    assert str(unknown_name("run", "3f2a", [])) == "unknown run '3f2a': there is none"
+@pytest.mark.parametrize(
+    ("name", "names", "sentence"),
+    [
+        ("adlt", NAMES[::-1], r": did you mean adult\? valid: adult, compas, compas_violent, dia"),
+        ("adlt", MANY, r": did you mean adult\?$"),
+        ("xyzzy", MANY, "; valid: acs, adult, bank, "),
+        ("xyzzy", LONG, " more; fairbench store ls lists them$"),
+        ("xyzzy", [], ": there is none$"),
+    ],
+)
+def test_the_sentence_names_the_near_or_else_the_valid_names(name, names, sentence):
+    said = str(unknown_name("dataset", name, names, listed_by="fairbench store ls"))
+    assert re.match(f"unknown dataset '{name}'.*{sentence}", said)
 
 
 # Checks of option values: what they let through, and the sentence they refuse with.
@@ -92,15 +76,11 @@ GOOD = [
 ]  # fmt: skip
 BAD = [
     ("depth", 0.5, "a whole number"),
-    ("depth", 1.0, "a whole number"),
     ("depth", True, "a whole number"),
     ("depth", "3", "a whole number"),
-    ("depth", None, "a whole number"),
     ("rate", "0.5", "a number"),
     ("rate", False, "a number"),
-    ("rate", [0.5], "a number"),
     ("fast", 1, "true or false"),
-    ("fast", "yes", "true or false"),
     ("name", 3, "a text"),
     ("limit", 1.5, "a whole number"),
 ]
@@ -122,42 +102,37 @@ def test_functions_have_options_too_and_top_level_settings_no_group():
     def load(archive, *, n: int = 3):
         """Load."""
 
-    check_types("dataset", load, {"n": 3})
-    with pytest.raises(UserError) as refusal:
+    with pytest.raises(UserError, match="^n is 'many'; it must be a whole number$"):
         check_types("", load, {"n": "many"})
-    assert str(refusal.value) == "n is 'many'; it must be a whole number"
 
 
-@pytest.mark.parametrize(("value", "minimum"), [(1, 1), (2.5, 1), (0, -3)])
-def test_a_value_at_the_minimum_passes(value, minimum):
-    check_minimum("x.y", value, minimum)
-
-
-def test_a_value_under_the_minimum_is_refused():
-    with pytest.raises(UserError) as refusal:
-        check_minimum("split.repeats", 0, 1)
-    assert str(refusal.value) == "split.repeats is 0; it must be at least 1"
-
-
-@pytest.mark.parametrize(
-    ("value", "zero"), [(0.5, False), (0.0, True), (0.999, True), (1e-9, False)]
-)
-def test_shares_pass(value, zero):
-    check_share("split.train", value, zero=zero)
+INSIDE, FROM_0 = "between 0 and 1", "at least 0 and under 1"
 
 
 @pytest.mark.parametrize(
     ("value", "zero", "within"),
     [
-        (0, False, "between 0 and 1"),
-        (1, False, "between 0 and 1"),
-        (-0.1, False, "between 0 and 1"),
-        (float("nan"), False, "between 0 and 1"),
-        (1, True, "at least 0 and under 1"),
-        (-0.1, True, "at least 0 and under 1"),
+        (0.5, False, ""),
+        (1e-9, False, ""),
+        (0.0, True, ""),
+        (0, False, INSIDE),
+        (1, False, INSIDE),
+        (-0.1, False, INSIDE),
+        (float("nan"), False, INSIDE),
+        (1, True, FROM_0),
+        (-0.1, True, FROM_0),
     ],
 )
 def test_what_is_no_share_is_refused(value, zero, within):
-    with pytest.raises(UserError) as refusal:
+    said = ""
+    try:
         check_share("split.train", value, zero=zero)
-    assert str(refusal.value) == f"split.train is {value}; it must be {within}"
+    except UserError as refusal:
+        said = str(refusal)
+    assert said == (f"split.train is {value}; it must be {within}" if within else "")
+
+
+def test_a_value_under_the_minimum_is_refused():
+    check_minimum("split.repeats", 1, 1)
+    with pytest.raises(UserError, match="^split.repeats is 0; it must be at least 1$"):
+        check_minimum("split.repeats", 0, 1)

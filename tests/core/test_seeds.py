@@ -1,7 +1,5 @@
 """Random generators: stable, keyed by purpose alone, independent of one another."""
 
-import itertools
-
 import numpy as np
 from scipy import stats
 
@@ -13,16 +11,10 @@ def test_streams_are_the_same_on_every_machine_and_in_every_version():
     np.testing.assert_array_equal(drawn, [3251520424, 3090825590, 3646162163])
 
 
-def test_a_stream_depends_on_neither_the_order_nor_the_number_of_other_draws():
-    alone = rng(5, "fit", "german", 1).random(4)
-    rng(5, "split", "german", 1).random(1000)
-    rng(5, "fit", "german", 0).random(7)
-    np.testing.assert_array_equal(rng(5, "fit", "german", 1).random(4), alone)
-
-
 def test_each_call_starts_its_stream_anew():
     first, second = rng(0, "fit"), rng(0, "fit")
     first.random(10)
+    rng(0, "split").random(7)
     assert second.random() == rng(0, "fit").random()
 
 
@@ -39,8 +31,7 @@ def test_every_part_of_the_key_matters():
         (0, "fit", "adult1", 2),
         (0, "fitadult", 1, 2),
     ]
-    draws = [rng(*key).integers(2**63) for key in keys]
-    assert all(a != b for a, b in itertools.combinations(draws, 2))
+    assert len({rng(*key).integers(2**63) for key in keys}) == len(keys)
 
 
 def test_first_draws_of_neighbouring_keys_are_independent_and_uniform():

@@ -2,14 +2,11 @@
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyarrow import parquet
 
 from fairbench.data.columns import spelled, to_numbers, unique_names
-from fairbench.data.tables import read_any_table
 
 
 @given(st.floats(allow_nan=False), st.sampled_from(["", "NA", "x", "1e5", "0.1"]))
@@ -19,11 +16,9 @@ def test_a_number_does_not_depend_on_the_other_rows(value, other):
     assert np.isnan(read[1]) == (other in ("", "NA", "x"))
 
 
-@pytest.mark.parametrize(
-    "text", ["1,5", "1_000", "0x1", "1e", "--1", "\u22121", "1 2", "nan", "true"]
-)
-def test_what_is_no_number(text):
-    assert np.isnan(to_numbers(pd.Series([text, "1"], dtype="str"))[0])
+def test_what_is_no_number():
+    texts = ["1,5", "1_000", "0x1", "1e", "--1", "\u22121", "1 2", "nan", "true"]
+    assert np.isnan(to_numbers(pd.Series(texts, dtype="str"))).all()
 
 
 @pytest.mark.parametrize(
@@ -57,16 +52,3 @@ def test_labels_are_one_label_if_they_are_one_number(first, second, same):
 )
 def test_no_column_takes_the_name_of_another(header, names):
     assert unique_names(header) == names
-
-
-def test_values_of_parquet_that_are_missing_are_empty(tmp_path):
-    columns = {
-        "a": pa.array([1.0, float("nan"), None]),
-        "b": pa.array([1, 2, None]).dictionary_encode(),
-        "c": pa.array([True, False, None]),
-    }
-    parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
-    texts = read_any_table(tmp_path / "t.parquet", list(columns))
-    assert texts.to_dict("list") == {
-        "a": ["1", "", ""], "b": ["1", "2", ""], "c": ["True", "False", ""]
-    }  # fmt: skip

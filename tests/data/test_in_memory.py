@@ -43,91 +43,84 @@ def test_a_table_is_read_as_its_file(made, tmp_path):
 def test_values_are_written_as_in_a_file():
     frame = pd.DataFrame({"a": [1.0, np.nan, 2.5], "b": [True, None, False], "c": [None, "", "x"]})
     texts = texts_of_table(frame, "frame")
-    assert texts.to_dict("list") == {
-        "a": ["1", "", "2.5"], "b": ["True", "", "False"], "c": ["", "", "x"]
-    }  # fmt: skip
+    assert texts.to_numpy().T.tolist() == [["1", "", "2.5"], ["True", "", "False"], ["", "", "x"]]
+
+
+PEOPLE = predictions(60)
+LARGE = 2**53
+COLUMNS = {
+    "label": [0, 1] * 60,
+    "score": [0, 1, 1] * 40,
+    "sex": [LARGE, LARGE, LARGE + 1, LARGE + 1, None, LARGE + 1] * 20,
+    "race": [-0.0, 0.0, 1.0, 1.0, 0.0, -0.0] * 20,
+}
 
 
 @pytest.mark.parametrize(
     ("source", "sentence"),
     [
         ([1, 2], "a list is no table: give a DataFrame"),
-        (predictions(60).drop(columns="sex"), "frame has no column 'sex': its columns are '"),
-        (predictions(60).iloc[:0], "no rows"),
-        (predictions(60).assign(sex=[["Male"]] * 60), "column 'sex' holds lists or records"),
-        (pd.concat([predictions(60), predictions(60)[["sex"]]], axis=1), "2 columns are named"),
+        (PEOPLE.drop(columns="sex"), "frame has no column 'sex': its columns are '"),
+        (PEOPLE.iloc[:0], "no rows"),
+        (PEOPLE.assign(sex=[["Male"]] * 60), "column 'sex' holds lists or records"),
+        (pd.concat([PEOPLE, PEOPLE[["sex"]]], axis=1), "2 columns are named"),
+        (pd.DataFrame(COLUMNS), "column 'sex' is the float 9007199254740992 in row 0"),
     ],
-    ids=["list", "column", "rows", "lists", "twice"],
+    ids=["list", "column", "rows", "lists", "twice", "floats that cannot tell ids apart"],
 )
 def test_what_is_no_table_is_refused_in_a_line(source, sentence):
     with pytest.raises(UserError, match=sentence):
         read_frame(ASKED, source=source)
 
 
-LARGE = 2**53
-SITES = [LARGE, LARGE, LARGE + 1, LARGE + 1, None, LARGE + 1] * 20
-SIGNED = [-0.0, 0.0, 1.0, 1.0, 0.0, -0.0] * 20
 FRAMES = {
-    "pandas": lambda columns: pd.DataFrame(columns | {"site": pd.array(SITES, "Int64")}),
-    "arrow-backed": lambda columns: pd.DataFrame(
-        columns | {"site": pd.array(SITES, "int64[pyarrow]")}
-    ),
-    "polars": pl.DataFrame,
-    "arrow": pa.table,
+    "pandas": lambda sex: pd.DataFrame(COLUMNS | {"sex": pd.array(sex, "Int64")}),
+    "arrow-backed": lambda sex: pd.DataFrame(COLUMNS | {"sex": pd.array(sex, "int64[pyarrow]")}),
+    "polars": lambda sex: pl.DataFrame(COLUMNS),
+    "arrow": lambda sex: pa.table(COLUMNS),
+    "file": None,
 }
 
 
 @pytest.mark.parametrize("made", FRAMES.values(), ids=FRAMES)
 def test_whole_numbers_stay_apart_and_zeros_together(made, tmp_path):
-    columns = {"y": [0, 1] * 60, "p": [0, 1, 1] * 40, "site": SITES, "signed": SIGNED}
-    asked = Options(path=Path("frame"), target="y", prediction="p", group=("site", "signed"))
-    file = tmp_path / "frame.parquet"
-    pq.write_table(pa.table(columns), file)
-    named = Options(path=file, target="y", prediction="p", group=("site", "signed"))
-    for table in (
-        read_audit_table(asked, frame=read_frame(asked, source=made(columns))),
-        read_audit_table(named),
-    ):
-        sizes = {name: table.groups[name].value_counts().to_dict() for name in asked.group}
-        assert sizes["site"] == {str(LARGE): 40, str(LARGE + 1): 60, "unknown": 20}
-        assert sizes["signed"] == {"0": 80, "1": 40}
+    path = tmp_path / "frame.parquet"
+    pq.write_table(pa.table(COLUMNS), path)
+    asked = Options(path=path, target="label", score="score", group=("sex", "race"))
+    source = made(COLUMNS["sex"]) if made else None
+    groups = read_audit_table(asked, frame=read_frame(asked, source=source)).groups
+    sizes = {str(LARGE): 40, str(LARGE + 1): 60, "unknown": 20}
+    assert groups["sex"].value_counts().to_dict() == sizes
+    assert groups["race"].value_counts().to_dict() == {"0": 80, "1": 40}
 
 
-def test_floats_that_cannot_tell_ids_apart_are_refused():
-    columns = {"y": [0, 1] * 60, "p": [0, 1, 1] * 40, "site": SITES}
-    asked = Options(path=Path("frame"), target="y", prediction="p", group=("site",))
-    with pytest.raises(UserError, match="column 'site' is the float 9007199254740992 in row 0"):
-        read_frame(asked, source=pd.DataFrame(columns))
+# Columns by value, beside a table.
+
+FRAME = pd.DataFrame({"y": [0, 1] * 60, "p": [0, 1, 1] * 40})
 
 
 @pytest.mark.parametrize("made", [pl.Series, pa.array, pd.array, list, np.ma.array])
 def test_a_column_by_value_without_an_index_is_paired_in_order(made):
-    frame = pd.DataFrame({"y": [0, 1] * 60, "p": [0, 1, 1] * 40})
-    shuffled = frame.set_axis(np.random.default_rng(0).permutation(120))
+    shuffled = FRAME.set_axis(np.random.default_rng(0).permutation(120))
     groups = ["a", "b", "b", "a", "a", "a"] * 20
-    for given in (
-        made(groups),
-        pl.DataFrame({"g": made(groups)}) if made is pl.Series else made(groups),
-    ):
+    for given in [made(groups)] + [pl.DataFrame({"g": groups})] * (made is pl.Series):
         table, names = with_columns(shuffled, "frame", {"groups": given})
         (name,) = names["groups"]
         assert table[name].tolist() == groups
 
 
 def test_masked_values_by_value_are_missing():
-    frame = pd.DataFrame({"y": [0, 1] * 60, "p": [0, 1, 1] * 40})
     masked = np.ma.array(["a", "b"] * 60, mask=[True] + [False] * 119)
-    table, _ = with_columns(frame, "frame", {"groups": masked})
+    table, _ = with_columns(FRAME, "frame", {"groups": masked})
     assert texts_of_table(table, "frame")["groups"].tolist() == ["", *["b", "a"] * 59, "b"]
 
 
 def test_a_series_beside_a_table_without_an_index_is_refused_in_another_order():
-    frame = pl.DataFrame({"y": [0, 1] * 60, "p": [0, 1, 1] * 40})
     groups = pd.Series(["a", "b"] * 60)
-    table, _ = with_columns(frame, "frame", {"groups": groups})
+    table, _ = with_columns(pl.from_pandas(FRAME), "frame", {"groups": groups})
     assert table["groups"].tolist() == groups.tolist()
     with pytest.raises(UserError, match="groups= is a Series"):
-        with_columns(frame, "frame", {"groups": groups.iloc[::-1]})
+        with_columns(pl.from_pandas(FRAME), "frame", {"groups": groups.iloc[::-1]})
 
 
 @pytest.mark.parametrize(
@@ -139,6 +132,5 @@ def test_a_series_beside_a_table_without_an_index_is_refused_in_another_order():
     ids=["columns", "keys"],
 )
 def test_two_columns_of_one_name_are_refused(groups):
-    frame = pd.DataFrame({"y": [0, 1] * 60, "p": [0, 1, 1] * 40})
     with pytest.raises(UserError, match="groups=: 2 columns are named"):
-        with_columns(frame, "frame", {"groups": groups})
+        with_columns(FRAME, "frame", {"groups": groups})

@@ -2,7 +2,10 @@
 
 import pytest
 
+from fairbench.components import imported
 from fairbench.data.download import Archive
+from tests.datasets.raw_desk import PARQUET
+from tests.datasets.raw_files import RAW
 
 
 @pytest.fixture
@@ -22,3 +25,18 @@ def save(tmp_path):
             file.write_bytes(content)
 
     return write
+
+
+@pytest.fixture
+def load(archive, save):
+    """Return a function that loads a task from its generated files, or from those it is given."""
+
+    def loaded(task, files=None, **options):
+        if task in PARQUET:
+            save(dict([PARQUET[task]()]) if files is None else files)
+            return imported(f"datasets.{task}").load(archive, **options)
+        raw = RAW[task]()
+        save(raw.files if files is None else files)
+        return raw.load(archive, **options)
+
+    return loaded

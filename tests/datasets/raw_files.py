@@ -7,7 +7,7 @@ import io
 import numpy as np
 
 from fairbench.components.datasets import dvlog
-from tests.datasets import raw_desk, raw_large, raw_papers, raw_schools, raw_survey
+from tests.datasets import raw_desk, raw_large, raw_papers, raw_schools
 from tests.datasets.raw_papers import SECRETS
 
 __all__ = ["RAW", "SECRETS"]
@@ -15,7 +15,7 @@ __all__ = ["RAW", "SECRETS"]
 # The functions of each module that make a task; two more kinds are private, or of one file alone.
 RAW = {
     name: make
-    for module in (raw_papers, raw_survey, raw_schools, raw_large, raw_desk)
+    for module in (raw_papers, raw_schools, raw_large, raw_desk)
     for name, make in vars(module).items()
     if getattr(make, "__module__", "") == module.__name__
     and not name.startswith("_")

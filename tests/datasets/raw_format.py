@@ -36,6 +36,12 @@ class Raw:
         """Return the path of the first file."""
         return next(iter(self.files))
 
+    def load(self, archive, **options):
+        """Return the data set that the task's loader makes of an archive."""
+        module, function = self.loader.split(".")
+        loader = getattr(imported(f"datasets.{module}"), function)
+        return loader(archive, **{**self.options, **options})
+
     def lines(self):
         """Return what comes before the table, and the table's lines."""
         lines = self.files[self.path].decode().replace("\r\n", "\n").split("\n")

@@ -27,15 +27,7 @@ def twins():
         f"twins/twin_pairs_{part}_3years_samesex.csv": table(columns).encode()
         for part, columns in (("T", weights), ("X", covariates), ("Y", deaths))
     }
-    return Raw(
-        loader="twins.load",
-        files=files,
-        rows=n - 1,
-        names=tuple(weights),
-        number="dbirwt_0",
-        target=None,
-        wide=False,
-    )
+    return Raw("twins.load", files, n - 1, tuple(weights), number="dbirwt_0", wide=False)
 
 
 TWINS = words(

@@ -27,20 +27,14 @@ def _adult_part(draw, n, period):
 def adult():
     """Commas and blanks, ``?`` for missing, a first line that is no row, labels with periods."""
     draw = np.random.default_rng(0)
-    return Raw(
-        loader="adult.load",
-        files={
-            "adult/adult.data": (_adult_part(draw, 12, "") + "\n").encode(),
-            "adult/adult.test": (
-                "|1x3 Cross validator\n" + _adult_part(draw, 6, ".") + "\n"
-            ).encode(),
-        },
-        rows=12,
-        names=ADULT,
-        number="hours-per-week",
-        target="income",
-        header=False,
-    )
+    train, test = _adult_part(draw, 12, ""), _adult_part(draw, 6, ".")
+    files = {
+        "adult/adult.data": f"{train}\n",
+        "adult/adult.test": f"|1x3 Cross validator\n{test}\n",
+    }
+    files = {path: text.encode() for path, text in files.items()}
+    about = {"number": "hours-per-week", "target": "income", "header": False}
+    return Raw("adult.load", files, 12, ADULT, **about)
 
 
 GERMAN = words(
@@ -102,14 +96,8 @@ def _compas(path, loader, names):
     rows[8]["c_charge_degree"] = "O"
     rows[9]["c_charge_desc"] = ""
     lines = [",".join(names), *(",".join(row[name] for name in names) for row in rows)]
-    return Raw(
-        loader=loader,
-        files={path: ("\n".join(lines) + "\n").encode()},
-        rows=5,
-        names=names,
-        number="age",
-        target="two_year_recid",
-    )
+    files = {path: ("\n".join(lines) + "\n").encode()}
+    return Raw(loader, files, 5, names, number="age", target="two_year_recid")
 
 
 def compas():

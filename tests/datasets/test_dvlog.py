@@ -35,59 +35,38 @@ def test_where_to_ask_is_said_when_there_are_no_files(archive):
     assert "sites.google.com/view/jeewoo-yoon/dataset" in str(refused.value)
 
 
-SPOILT = {
-    "a file that is missing": (
-        {"dvlog/3/3_visual.npy": None},
-        "^file 3/3_visual.npy not found beside dvlog/labels.csv, which names it; ask its authors",
-    ),
-    "a pickle": (
-        {"dvlog/3/3_visual.npy": npy(np.array([{"a": 1}]), allow_pickle=True)},
-        "3_visual.npy is no array of numbers: Object arrays cannot be loaded",
-    ),
-    "no array": ({"dvlog/3/3_visual.npy": b"<html>"}, "3_visual.npy is no array of numbers: "),
-    "an empty file": ({"dvlog/3/3_visual.npy": b""}, "3_visual.npy is no array of numbers: "),
-    "one dimension": (
-        {"dvlog/3/3_visual.npy": npy(np.ones(136))},
-        "3_visual.npy is no array of numbers, frames x 136$",
-    ),
-    "another width": (
-        {"dvlog/3/3_visual.npy": npy(np.ones((9, 25)))},
-        "3_visual.npy has 25 channels; visual frames have 136$",
-    ),
-    "no frames": (
-        {"dvlog/3/3_visual.npy": npy(np.ones((0, 136)))},
-        "^dvlog: visual of video 3 has no frames; a row has at least one$",
-    ),
-    "a missing value": (
-        {"dvlog/3/3_visual.npy": npy(np.full((9, 136), np.nan))},
-        "^dvlog: visual has a value that is missing or infinite in frame 0 of video 3$",
-    ),
-    "another label": (
-        {"dvlog/labels.csv": f"{HEAD}\n0,sad,1,f,train\n".encode()},
-        "labels.csv: column 'label', row 1: 'sad' is not one of depression, normal$",
-    ),
-    "another fold": (
-        {"dvlog/labels.csv": f"{HEAD}\n0,normal,1,f,dev\n".encode()},
-        "column 'fold', row 1: 'dev' is not one of test, train, valid$",
-    ),
-    "a place elsewhere": (
-        {"dvlog/labels.csv": f"{HEAD}\n../0,normal,1,f,train\n".encode()},
-        "^dvlog/labels.csv: index '../0' is no name of a folder$",
-    ),
-    "a column too few": (
-        {"dvlog/labels.csv": b"index,label,gender,fold\n0,normal,f,train\n"},
-        "duration",
-    ),
-}
+VIDEO, LABELS, NO_ARRAY = "dvlog/3/3_visual.npy", "dvlog/labels.csv", "is no array of numbers"
 
 
-@pytest.mark.parametrize("case", SPOILT)
-def test_a_spoilt_file_is_refused_in_one_line(case, archive, save, tmp_path):
-    changed, sentence = SPOILT[case]
+def labels(line, head=HEAD):
+    return f"{head}\n{line}\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "sentence"),
+    [
+        (
+            VIDEO,
+            None,
+            "^file 3/3_visual.npy not found beside dvlog/labels.csv, which names it; ask",
+        ),
+        (VIDEO, npy(np.array([{"a": 1}]), allow_pickle=True), f"{NO_ARRAY}: Object arrays cannot"),
+        (VIDEO, b"<html>", f"3_visual.npy {NO_ARRAY}: "),
+        (VIDEO, b"", f"3_visual.npy {NO_ARRAY}: "),
+        (VIDEO, npy(np.ones(136)), f"3_visual.npy {NO_ARRAY}, frames x 136$"),
+        (VIDEO, npy(np.ones((9, 25))), "3_visual.npy has 25 channels; visual frames have 136$"),
+        (VIDEO, npy(np.ones((0, 136))), "^dvlog: visual of video 3 has no frames; a row has at"),
+        (VIDEO, npy(np.full((9, 136), np.nan)), "missing or infinite in frame 0 of video 3$"),
+        (LABELS, labels("0,sad,1,f,train"), "row 1: 'sad' is not one of depression, normal$"),
+        (LABELS, labels("0,normal,1,f,dev"), "'fold', row 1: 'dev' is not one of test, train, val"),
+        (LABELS, labels("../0,normal,1,f,train"), "index '../0' is no name of a folder$"),
+        (LABELS, labels("0,normal,f,train", "index,label,gender,fold"), "duration"),
+    ],
+)
+def test_a_spoilt_file_is_refused_in_one_line(path, content, sentence, archive, save, tmp_path):
     save(files())
-    for path, content in changed.items():
-        (tmp_path / path).unlink()
-        save({} if content is None else {path: content})
+    (tmp_path / path).unlink()
+    save({} if content is None else {path: content})
     with pytest.raises(DataError, match=sentence) as refused:
         dvlog.load(archive)
     assert "\n" not in str(refused.value)

@@ -10,11 +10,13 @@ from fairbench.core.errors import UserError
 
 @pytest.mark.parametrize("which", ["sd1", "sd2", "sd3"])
 @pytest.mark.parametrize("n", [400, 320])
-def test_four_equal_cells(which, n, archive):
+def test_four_equal_cells_and_the_group_can_be_a_feature(which, n, archive):
     data = kuzucu.load(archive, which=which, n_samples=n)
     cells = data.target.groupby(data.sensitive["group"], observed=True).value_counts()
     assert cells.tolist() == [n // 4] * 4
     assert list(data.features) == ["x0", "x1"]
+    with_it = kuzucu.load(archive, which=which, n_samples=n, keep_sensitive=True)
+    assert (with_it.features["group_1"] == (data.sensitive["group"] == "1")).all()
 
 
 @pytest.mark.parametrize("which", ["sd1", "sd2", "sd3"])
@@ -56,11 +58,6 @@ def test_draws_are_repeatable_and_differ_by_seed(archive):
     one, same, other = (kuzucu.load(archive, which="sd3", seed=seed) for seed in (0, 0, 1))
     assert one.features.equals(same.features)
     assert not one.features.equals(other.features)
-
-
-def test_the_group_can_be_a_feature(archive):
-    data = kuzucu.load(archive, which="sd1", keep_sensitive=True)
-    assert (data.features["group_1"] == (data.sensitive["group"] == "1")).all()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benchmarks.pages import read_rows
 from benchmarks.statements.kinds import KINDS, populations
+from benchmarks.statements.page import TEXTS, parts, rows_of, write
 from benchmarks.statements.simulate import (
     Result,
     Truth,
@@ -16,7 +18,6 @@ from benchmarks.statements.simulate import (
     of_findings,
     of_page,
     simulate,
-    written,
 )
 from fairbench.audits.kinds import document_of
 from fairbench.audits.table import read_frame
@@ -57,7 +58,7 @@ def test_a_quick_look_at_a_population_of_every_kind():
     results = [simulate(setting, replications=2, pages=1) for setting in first.values()]
     assert not [result.amiss for result in results if result.amiss]
     assert sum(result.wrong for result in results) <= 2
-    assert all(result.name in written(results) for result in results)
+    assert all(f"| {kind} | 1 | 2 |" in parts(rows_of(results))["kinds"] for kind in KINDS)
 
 
 def _finding(about, verdict, groups=(), **more):
@@ -148,3 +149,16 @@ def test_a_population_fails_where_too_many_pages_are_surely_wrong():
     assert result(400, 24).unsettled  # 6 %, and its interval ends above 6.5 %
     assert not result(2000, 40).unsettled
     assert result(400, 0).interval[0] == 0
+
+
+def test_a_population_keeps_its_row_until_it_is_audited_again(tmp_path):
+    path, first, second = tmp_path / "statements.md", *list(populations("pair"))[:2]
+    found = {"there": 10, "found": 5}
+    write(path, [Result("pair", each.name, 150, 0, **found) for each in (second, first)])
+    write(path, [Result("pair", second.name, 4800, 300)])
+    rows = read_rows(path.with_suffix(".csv"), TEXTS)
+    assert rows["population"].tolist() == [first.name, second.name]
+    assert rows["wrong_pages"].tolist() == [0, 300]
+    text = path.read_text()
+    assert "| pair | 2 | 4,950 | 6.1 % | 1 | 0 | 6.2 % (5.0-7.7 %)" in text
+    assert f"- pair, {second.name}: failed, 6.2 % of 4,800 pages" in text

@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from benchmarks.faults.commands import carried_out, in_forks, obeyed
-from benchmarks.faults.records import HOSTILE, REMEMBERED, Place, remove, sealed_table
+from benchmarks.faults.records import HOSTILE, REMEMBERED, Place, sealed_table
 from benchmarks.measure import show
 from benchmarks.stored import configured, copied
 from fairbench.core.files import parquet_bytes
@@ -267,7 +267,7 @@ class Look:
                 yield f"{name}: {path.suffix}", structure(path) | _run(content)
         for pattern in ("t.*", "results/report", "of-*"):
             for left in self.place.root.glob(pattern):
-                remove(left)
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
 
     def at(self, text: str) -> None:
         """Make every surface, and note what differs from what a harmless text gives."""
@@ -292,7 +292,7 @@ def looked(whole: Path, number: int, worker: int, workers: int) -> Look:
     look = Look(Place(whole), usual)
     for seed in [-1, *range(worker, number, workers)]:
         with tempfile.TemporaryDirectory() as name:
-            look.place = Place(Path(shutil.copytree(whole, Path(name) / "place")), whole)
+            look.place = Place(Path(shutil.copytree(whole, Path(name) / "place")))
             for function in REMEMBERED:
                 function.cache_clear()
             text = PLAIN if seed < 0 else hostile_text(seed)
@@ -313,7 +313,6 @@ def main(number: int = 400) -> bool:
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
         place = Place(Path(name) / "place")
-        place.root.mkdir()
         place.make()
         looks = in_forks(partial(looked, place.root, number))
     total: Counter[tuple[str, str]] = sum((look.counts for look in looks), Counter())

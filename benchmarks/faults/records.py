@@ -40,7 +40,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.faults import commands
-from benchmarks.faults.commands import TooLongError, carried_out, in_forks, obeyed, too_long
+from benchmarks.faults.commands import (
+    LISTED,
+    TooLongError,
+    carried_out,
+    in_forks,
+    obeyed,
+    too_long,
+)
 from benchmarks.measure import ROOT, configuration, show
 from benchmarks.stored import configured, pack_of, run_of
 from fairbench.audits.labelling.session import StateFile
@@ -75,14 +82,12 @@ RUNS = (
 )
 SHARED = ("dataset=simulated", "dataset.n_samples=120", "split.repeats=2", "tracking=none")
 
-HOSTILE = (
-    "", " ", "\n", "\x00", "\x1b[31mred", "\u202egnirts", "\u200b", "\ud800", "a\u2028b",
-    "x" * 5000,
-    "../x", "../../outside/x", "/", "/etc/passwd", ".", "..", "nan", "true", "0", "-1", "1e999",
-    "${oc.env:HOME}", "{{ 7 * 7 }}", "[red]x[/red]", "[/]", "<script>alert(1)</script>",
-    "\\input{/etc/passwd}", "$x^$", "=1+1", "|a|b|", "0" * 64, "9999-99-99T99:99:99", "%s", "{0}",
-    "_target_", "\ufeff", "a\tb", "\U000e0041", "\x9b2J",
-)  # fmt: skip
+# In traps, AWAY is a folder beside the results with files of the stranger's, and UP the way to it
+# from the folder of a learner's configurations.
+_SECRET, _VARIABLE = "a-secret-of-the-environment", "FAIRBENCH_TEST_SECRET"
+_CANARY = "canary_of_a_stranger"  # a file, and a module whose import makes it
+HOSTILE: tuple[str, ...] = (*LISTED["signs"], "x" * 5000)
+TRAPS: tuple[object, ...] = (*LISTED["traps"], "decline race " * 20_000)
 NUMBERS = (
     0, 1, -1, 2, 0.5, -0.0, 1e308, float("nan"), float("inf"), -float("inf"), 2**31, 2**63,
     -(2**63),
@@ -92,19 +97,6 @@ PLAIN: tuple[object, ...] = (
     *(None, True, False, [], {}, [[]], {"": ""}, [None], {"a": {"b": {"c": [1]}}}, [1, "a", None]),
     list(range(20_000)),
 )
-_SECRET, _VARIABLE = "a-secret-of-the-environment", "FAIRBENCH_TEST_SECRET"
-_CANARY = "canary_of_a_stranger"  # a file, and a module whose import makes it
-# AWAY is a folder beside the results with files of the stranger's, and UP the way to it from the
-# folder of a learner's configurations.
-TRAPS: tuple[object, ...] = (
-    "UP/stranger", "../UP/stranger", "AWAY/stranger.yaml", "AWAY/somebody.csv", "AWAY/pipe",
-    "/dev/zero", "os.system", f"{_CANARY}.touch", {"_target_": f"{_CANARY}.touch", "_args_": ["x"]},
-    [{"_target_": f"{_CANARY}.touch"}], f"${{oc.env:{_VARIABLE}}}", f"x${{oc.env:{_VARIABLE}}}y",
-    "${learner}", "${oc.decode:'${oc.env:HOME}'}", "???", "a,b", "choice(a,b)", "range(1000000)",
-    f"x hydra.run.dir=AWAY learner._target_={_CANARY}.touch", "it's", "a\\'b", "--multirun",
-    "$(touch AWAY/touched); `touch AWAY/touched`", "~learner", "+learner._target_=os.system",
-    f"!!python/object/apply:{_CANARY}.touch []", "a\nb=c", "decline race " * 20_000,
-)  # fmt: skip
 
 
 def odd_value(draw: Draw) -> Any:

@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from benchmarks.faults.commands import carried_out, in_forks, obeyed
+from benchmarks.faults.commands import LISTED, carried_out, in_forks, obeyed
 from benchmarks.faults.records import HOSTILE, REMEMBERED, Place, sealed_table
 from benchmarks.measure import show
 from benchmarks.stored import configured, copied
@@ -40,24 +40,7 @@ from fairbench.results.runs import Run
 
 PLAIN, CANARY, COMPUTED = "plain", "what-a-variable-holds", "42042"
 TRACEBACK = "Traceback:"
-PARTS = (
-    *HOSTILE, "${oc.env:TEXT_CANARY}", "$TEXT_CANARY", "{{ 6 * 7007 }}", "{% raw %}",
-    "${{6*7007}}", "\\write18{id}",
-    "\n\\input{/etc/passwd}", "\n% \n\\end{document}", "}\\def\\x{", "$$x^2$$",
-    "--><img src=x onerror=alert(1)>",
-    "</td></tr></table>", "\" onmouseover=\"x", "javascript:alert(1)", "]]>", "</script>",
-    "&lt;b&gt;",
-    "=cmd|' /C calc'!A0", "+6*7007", "-6*7007", "@SUM(A1)", "\t=1", "\r=1", "\uff1d1",
-    "[link=http://x]a[/link]",
-    "[bold red]", "\\[red]", "[a](http://b)", "![a](http://b)", "`code`", "**a**", "# a", "- a",
-    "1. a", "---",
-    "> a", "| a | b |", "~~~", "```", "    a", "<http://a.b>", "http://a.b", "\x1b]0;title\x07",
-    "\x1b[2J\x1b[H",
-    "\x1b]8;;http://x\x07a\x1b]8;;\x07", "\x9b31m", "\x08\x08", "\x7f", "\u2066a\u2069",
-    "\u200f", "\u061c", "\u2029",
-    "\x85", "\x0c", "\ufff9", "%(a)s", "%n", "!!python/object:os.system", "&anchor", "*alias",
-    "'; DROP TABLE a; --",
-)  # fmt: skip
+PARTS: tuple[str, ...] = (*HOSTILE, *LISTED["markup"])
 HEADER = ("surface", "looked at", "interpreted")
 AUDIT = ("target=y", "score=s", "formats=[html,json,latex,markdown,word]")
 

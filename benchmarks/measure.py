@@ -80,12 +80,6 @@ def show(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) ->
     Console(width=100).print(table)
 
 
-def markdown(rows: Sequence[Sequence[str]], rule: Sequence[str] = ()) -> str:
-    """Return a table in Markdown, of a header and rows; all columns but the first to the right."""
-    rule = rule or ("---", *["--:"] * (len(rows[0]) - 1))
-    return "\n".join(f"| {' | '.join(row)} |" for row in (rows[0], rule, *rows[1:]))
-
-
 def exact_interval(successes: int, trials: int, certainty: float) -> tuple[float, float]:
     """Return the exact interval of a share, of Clopper and Pearson."""
     tail, rest = (1 - certainty) / 2, trials - successes

@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.rank`` prints a line for each population and what all of them come to.
 Options are written name=value: ``populations=100``, ``seconds=1200`` (of CPU, shared between the
-populations) and ``write=docs/coverage.md``, the page whose section on rankings is written.
+populations) and ``write=docs/coverage.md``, the page whose tables on rankings are written.
 
 The truth of each population is known: methods that are alike, tied at the top, near or far apart;
 tasks with normal, heavy and skewed effects, in families or not, measured in splits whose noise goes
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from benchmarks.coverage.page import RANKINGS, write_sections
-from benchmarks.measure import exact_interval, markdown
+from benchmarks.measure import ROOT, exact_interval
+from benchmarks.pages import fill, markdown
 from fairbench.cli.command import read
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
@@ -32,6 +32,7 @@ from fairbench_rank.new_tasks import MOST_OF_FEW, on_new_task, units_needed, usu
 from fairbench_rank.sign_flips import FEWEST, paired_units, simultaneous, unseen_share
 
 Codes = NDArray[np.intp]
+PAGE = ROOT / "docs" / "coverage.md"
 EPSILON = 0.01
 BINS = 10
 FLIPS = 499
@@ -402,36 +403,46 @@ CLAIMS = {
 }
 
 
-def section(tallies: Sequence[tuple[Population, Tally]]) -> str:
-    """Return what all populations come to: claims, probabilities on new tasks, and plans."""
-    return "\n\n".join(
-        [
-            f"Benchmarks are drawn at random in {len(tallies)} settings. A setting has 2 to 200 "
-            "methods. They are equally good, tied at the top, close together or far apart. There "
-            "are 3 to 300 tasks, with scores from 1 to 50 splits each, or 1 to 30 tasks with "
-            "questions that are answered right or wrong, up to 20,000 in all. Tasks may come in "
-            "families. Some settings have missing scores. The effect of a task on a method is "
-            "normal, heavy-tailed or skewed. In six settings methods also fail, on as few tasks as "
-            "statements are about, or on up to twice as many. A setting fails if a claim holds in "
-            f"surely under {100 * TARGET:.0f} % of its benchmarks. *lowest* is the setting in "
-            f"which it holds least often, of those with {ENOUGH} benchmarks or more.",
-            markdown(_claims(tallies)),
-            f"The next table compares the stated probability that a method is within {EPSILON:g} "
-            f"of the best on a new task with how often it was, on {_NEW_TASKS} new tasks. *too "
-            "high by* is in percentage points. All settings count equally, and so do the methods "
-            "of a benchmark. Standard errors treat the methods of a benchmark as dependent.",
-            markdown(_tenths(tallies)),
-            _capped(tallies),
-            "A plan says how many tasks (or families of tasks) are needed. The last table has the "
-            "number that is planned, divided by the number that is truly needed: the median of "
-            "each setting that has at least 7 tasks or families, and scores of finite variance.",
-            markdown(_plans(tallies)),
-            "What no task shows is left out. In these benchmarks, three methods have the same true "
-            f"mean, and the first loses {_FAILURE} times the usual spread on a share of tasks. The "
-            "table has the benchmarks in which any two are said to differ. *left out up to* is "
-            "what the page says: the share of tasks under which it makes no claim.",
-            markdown(_failures()),
-        ]
+def parts(tallies: Sequence[tuple[Population, Tally]]) -> dict[str, str]:
+    """Return what the page says of all populations: claims, new tasks, plans, and in short."""
+    claims, tenths, plans = _claims(tallies), _tenths(tallies), _plans(tallies)
+    return {
+        "rankings in short": markdown([SHORT, *_in_short(claims, tenths, plans)], ["---"] * 6),
+        "claims of rankings": markdown(claims),
+        "new tasks": f"{markdown(tenths)}\n\n{_capped(tallies)}",
+        "plans": markdown(plans),
+        "tasks left out": markdown(_failures()),
+    }
+
+
+SHORT = ("claims", "simulated in", "promised", "measured", "lowest", "where")
+
+
+def _in_short(
+    claims: Sequence[Sequence[str]], tenths: Sequence[Sequence[str]], plans: Sequence[Sequence[str]]
+) -> Iterator[Sequence[str]]:
+    """Yield what holds at once, and what is said of new tasks, from the tables of them."""
+    _, settings, runs, share, _, failed, lowest = claims[-1]
+    held, _, where = lowest.partition(": ")
+    yield (
+        "Ranks, all differences and which methods may be the best, together (`fairbench rank`)",
+        f"{settings} settings, {runs} benchmarks",
+        "95 % of benchmarks",
+        f"{share} of benchmarks; {failed} setting{'' if failed in ('no', '1') else 's'} failed",
+        held,
+        where,
+    )
+    off = [abs(float(row[1])) for row in tenths[1:]]
+    stated, points, error, of_all = tenths[1 + int(np.argmax(off))]
+    planned, right, *_ = plans[1]
+    yield (
+        "The probability of being near the best on a new task; plans of how many tasks are needed",
+        f"{runs} benchmarks; {planned} settings",
+        "probabilities are right within 3 points, plans within 20 %",
+        f"{sum(each <= 3 for each in off)} of {len(off)} ranges of probabilities; plans in {right} "
+        "of settings",
+        f"{points} points too high (standard error {error})",
+        f"stated probabilities of {stated}, {of_all} of all",
     )
 
 
@@ -540,7 +551,9 @@ class Options:
 
     populations: int = option(100, "How many populations there are.", least=1)
     seconds: float = option(1200.0, "Of CPU, shared between the populations.")
-    write: Path | None = option(None, "The page whose section is written; otherwise it is printed.")
+    write: Path | None = option(
+        None, "The page whose tables are written; otherwise they are printed."
+    )
 
 
 def main(words: Sequence[str]) -> int:
@@ -549,11 +562,11 @@ def main(words: Sequence[str]) -> int:
         options = read(Options, words)
         tallies = measure(options.populations, options.seconds)
         if options.write:
-            write_sections(options.write, {RANKINGS: section(tallies)})
+            fill(options.write, parts(tallies), words=PAGE)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print(f"written: {options.write}" if options.write else section(tallies))
+    print(f"written: {options.write}" if options.write else "\n\n".join(parts(tallies).values()))
     return int(
         any(fails(getattr(tally, name), tally.runs) for name in CLAIMS for _, tally in tallies)
     )

@@ -1,9 +1,10 @@
 """Measure how often the printed intervals hold the truth: ``python -m benchmarks.coverage``.
 
 Options are written name=value: ``short=true``, ``family=rates``, ``construction=ours``,
-``write=FILE``, ``workers=2`` and ``seed=0``. Results do not depend on the number of workers. Each
-family is written when it has been simulated, so that a kill loses no other: the page keeps what it
-has of others. ``family=none`` simulates nothing, and makes the page's first tables anew.
+``write=PAGE``, ``workers=2`` and ``seed=0``. Results do not depend on the number of workers. Each
+family is written when it has been simulated, so that a kill loses no other: it replaces its rows of
+the CSV file beside the page, and the page's tables are made of all rows that are there.
+``family=none`` simulates nothing, and makes them anew.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.coverage.families import FAMILIES
-from benchmarks.coverage.page import failures, sections, summary, write_sections
+from benchmarks.coverage.page import failures, rows_of, write
 from benchmarks.coverage.simulate import Cell, simulate
 from fairbench.cli.command import read
 from fairbench.core.errors import UserError, unknown_name
@@ -33,17 +34,15 @@ class Options:
     construction: str = option("", "The only construction that is simulated, such as ours.")
     workers: int = option(1, "How many families are simulated at the same time.", least=1)
     seed: int = option(0, "Of everything that is drawn.")
-    write: Path | None = option(
-        None, "The page whose sections are written; otherwise they are printed."
-    )
+    write: Path | None = option(None, "The page that is written; otherwise rows are printed.")
 
 
 def main(words: Sequence[str]) -> int:
     """Simulate what is asked for; return 1 if a cell of our own intervals failed."""
     try:
         options = read(Options, words)
-        if options.write and options.construction:
-            raise UserError("write= needs all constructions of a family: leave construction= out")
+        if options.write and (options.construction or options.short):
+            raise UserError("write= needs whole families: leave construction= and short= out")
         cells = run(options)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -51,7 +50,7 @@ def main(words: Sequence[str]) -> int:
     if options.write:
         print(f"written: {options.write}")
     else:
-        print(summary(cells))
+        print(rows_of(cells).drop(columns="next_lowest").to_string(index=False))
     failed = failures(cells)
     for cell in failed:
         print(f"failed: {cell.metric}, {cell.population}: {100 * cell.coverage:.1f} %")
@@ -74,10 +73,10 @@ def run(options: Options) -> list[Cell]:
             place = begun[done]
             found[place] = done.result()
             if options.write:
-                write_sections(options.write, sections(found[place], short=options.short))
+                write(options.write, rows_of(found[place]))
             print(f"{FAMILIES[place].title}: done", file=sys.stderr, flush=True)
     if options.write and not asked:
-        write_sections(options.write, {})
+        write(options.write, rows_of([]))
     return [cell for place in asked for cell in found[place]]
 
 

@@ -178,12 +178,6 @@ FAMILIES = (
     Family(
         "selected",
         "Labels of selected people only",
-        "There are two groups, in which only the people who were selected can have labels. Within "
-        "bands of scores, the odds of label 1 among the others differ from those among the "
-        "selected by at most an assumed factor, or by any amount (*anything*). Ours are intervals "
-        "for the bounds that follow from this assumption. The truth is at the largest or the "
-        "least value that it allows, or in between. *as if alike* assumes that the others are "
-        "like the selected.",
         _selections,
         draw_selection,
         (
@@ -195,9 +189,6 @@ FAMILIES = (
     Family(
         "proxies",
         "Groups known only as probabilities",
-        "Nobody's group is known, only how probable each group is for a person. Among people with "
-        "the same probability, decisions depend on the group as strongly as is possible (truth "
-        "the largest or the least), or not at all (truth between).",
         _proxies,
         _draw_proxies,
         (Construction("ours", _proxy_bounds),),

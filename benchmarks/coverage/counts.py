@@ -542,9 +542,7 @@ _OF_FORM = {
 }
 
 
-def _of_two(
-    form: str, title: str, words: str, width: Callable[[Floats], Floats] = np.asarray
-) -> Family:
+def _of_two(form: str, title: str, width: Callable[[Floats], Floats] = np.asarray) -> Family:
     """Return the family of differences or ratios (`form`) of the rates of two groups."""
     joined, of_rates, wald = _OF_FORM[form]
     constructions = (
@@ -556,7 +554,6 @@ def _of_two(
     return Family(
         f"{form}s",
         title,
-        words,
         partial(_populations, groups=(2,), few=60),
         partial(_draw_all, form, of_rates),
         constructions,
@@ -569,10 +566,6 @@ FAMILIES = (
     Family(
         "rates",
         "Rates",
-        "The interval is for one rate, such as a selection rate. Some rates are shares of "
-        "everyone (selection rate, accuracy), others of some rows (true positive rate, "
-        "precision). Only the earlier default treats the two differently: its prior adds more "
-        "pseudo-counts to a share of everyone.",
         _one_rates,
         _draw_rate,
         (
@@ -587,21 +580,15 @@ FAMILIES = (
     _of_two(
         "difference",
         "Differences of two groups",
-        "The interval is for the second group's rate minus the first group's.",
     ),
     _of_two(
         "ratio",
         "Ratios of two groups",
-        "The interval is for the second group's rate divided by the first group's. The upper end "
-        "of a ratio may be infinite, so widths are measured on the scale r / (1 + r).",
         width=bounded,
     ),
     Family(
         "gaps",
         "Largest gaps",
-        "The interval is for the largest difference in selection rate between any two of 2, 3, 4, "
-        "10 or 50 groups. Newcombe and Wald are applied to the two groups that lie furthest "
-        "apart, as if these had been chosen before the data were seen.",
         partial(_populations, groups=(2, 3, 4, 10, 50), few=120),
         partial(_draw_all, "largest gap", gap_of),
         (
@@ -615,9 +602,6 @@ FAMILIES = (
     Family(
         "fixed_rates",
         "Rates at which coverage jumps",
-        "The interval is for one rate, which has exactly the same value in all replications. The "
-        "values lie just beside the rates at which both ends of the modified Jeffreys interval "
-        "fail at once, or at which our intervals cover least.",
         _fixed_rates,
         _draw_fixed,
         (
@@ -630,10 +614,6 @@ FAMILIES = (
     Family(
         "gaps_with_tiny_groups",
         "Largest gaps with a group of five rows",
-        "The interval is for the largest gap over all groups. The group whose rate differs has "
-        "only five rows. Where the rate is of some rows only, such as a true positive rate, this "
-        "group may have none of them. Its rate may then be anything, and our interval allows for "
-        "that.",
         _tiny,
         _draw_tiny,
         (
@@ -644,8 +624,6 @@ FAMILIES = (
     Family(
         "smallest_ratios",
         "Smallest ratios",
-        "The interval is for the smallest selection rate of any group divided by the largest, for "
-        "2, 3, 4, 10 or 50 groups.",
         partial(_populations, groups=(2, 3, 4, 10, 50), few=120),
         partial(_draw_all, "smallest ratio", smallest_of),
         (
@@ -658,9 +636,6 @@ FAMILIES = (
     Family(
         "equalized_odds",
         "Equalized odds",
-        "The interval is for the larger of two gaps: the largest gap in true positive rates and "
-        "the largest gap in false positive rates. 30 % of the rows are positive. A group without "
-        "positives has no true positive rate, and no interval is printed then.",
         partial(_populations, groups=(2, 3, 4, 10, 50), few=80),
         _draw_odds,
         (

@@ -185,9 +185,6 @@ FAMILIES = (
     Family(
         "evaluate",
         "Whole evaluations",
-        "`fairbench.evaluate` is run on data from random settings, with one or two attributes, 2 "
-        "to 8 groups and 150 to 1500 rows. In a quarter of them the target is a number. Every row "
-        "of its table that has an interval is compared with the true value.",
         _everything,
         _draw,
         (
@@ -195,6 +192,5 @@ FAMILIES = (
             Construction(BEFORE, partial(_intervals, Evaluator(interval="dirichlet"))),
         ),
         replications=POPULATIONS,
-        one_row_each=True,
     ),
 )

@@ -325,15 +325,6 @@ FAMILIES = (
     Family(
         "few_labels",
         "Few labels",
-        f"A pool of {ROWS} rows has scores and decisions, and some of the rows have a label. The "
-        "scores are calibrated in all groups, or wrong in all groups, or wrong in one group "
-        "(*slopes*, *shifted* and *inverted* as under [Scores](#scores)). They have various "
-        "distributions, or are the same for all rows. In some settings a tenth of the labels is "
-        "wrong. *60 % : 40 %* are the shares of two groups. *active* means that half of the "
-        "labels are shared equally between the groups and the others go to the group whose "
-        "decisions were wrong most often. Our intervals rest on the labels; scores that predict "
-        "labels make them narrower, and scores that do not are hardly used. *labelled rows* are "
-        "intervals from the labelled rows alone.",
         _populations,
         drawn,
         (Construction("ours", _assisted), Construction("labelled rows", _alone)),
@@ -516,12 +507,6 @@ FAMILIES_ACTIVE = (
     Family(
         "active_labels",
         "Active labelling, number of labels fixed in advance",
-        f"A pool of {ROWS} rows is in groups of equal size. The group that gets the next "
-        "label is drawn at random, or depends on the labels so far (*top_two* and *thompson*). In "
-        "the latter case, a group that has less than half of an equal share of the labels comes "
-        "first. The number of labels is fixed in advance. *any stopping time*: intervals that "
-        "hold whenever labelling stops. *uncorrected*: ours without the correction for having "
-        "searched for the worst group. *labelled rows*: intervals from the labelled rows alone.",
         _said,
         _draw,
         (
@@ -534,11 +519,6 @@ FAMILIES_ACTIVE = (
     Family(
         "stopped_labels",
         "Active labelling, stopped by what the labels say",
-        "Labels are given as above, but their number depends on what they say. Somebody looks at "
-        "them after the first 30 and after every ten more, and stops when the group that looks "
-        "worst seems surely worse than all labels together, by an interval for a fixed number of "
-        "labels. Ours are intervals that hold whenever labelling stops; *fixed number* are those "
-        "for a number of labels fixed in advance.",
         _pleased,
         _draw,
         (Construction("ours", _ANY), Construction("fixed number", _FIXED), *_BESIDE),
@@ -686,11 +666,6 @@ FAMILIES_ALONG = (
     Family(
         "along_the_run",
         "Intervals looked at while labels arrive",
-        f"Up to {LABELS_ALONG} of the {ROWS_ALONG} rows of a pool get labels at random. Intervals "
-        "are computed after each of the first 30 labels, and then less and less often. A run "
-        "counts as a miss if the interval misses at any of its looks. Ours are intervals that hold "
-        "whenever labelling stops; they may miss in one run of twenty. *fixed number* are "
-        "intervals for a number of labels fixed in advance.",
         _populations_along,
         _draw_along,
         (
@@ -698,6 +673,5 @@ FAMILIES_ALONG = (
             Construction("fixed number", partial(along, anytime_valid=False), every=3),
         ),
         replications=1000,
-        one_row_each=True,
     ),
 )

@@ -217,9 +217,6 @@ FAMILIES = (
     Family(
         "odds_ratios",
         "Odds ratios",
-        "The interval is for the odds of one group divided by those of another. Woolf's interval "
-        "adds one half to all counts. Widths are measured on the scale v / (1 + |v|), as ratios "
-        "may be infinite.",
         _two_rates,
         _draw_odds,
         (Construction("ours", _odds_ours), Construction("Woolf", _odds_woolf)),
@@ -229,12 +226,6 @@ FAMILIES = (
     Family(
         "best_by_score",
         "Impact ratios among the best by score",
-        "The interval is for a group's share of people at or above a cutoff, divided by that of "
-        "another group. The shares are those of the population. The cutoff is chosen so that a "
-        "given share of the sample is at or above it. *0.5 in a group lower by 1 of spread 0.3, "
-        "the best 0.2* means: half of the people are in a group whose mean score is lower by 1 "
-        "and whose scores have a standard deviation of 0.3, and the best fifth of the sample is "
-        "selected. Widths are measured on the scale v / (1 + |v|), as ratios may be infinite.",
         _scored,
         _draw_scored,
         (Construction("ours", _best_ours), Construction("Wald", _best_wald)),
@@ -244,13 +235,6 @@ FAMILIES = (
     Family(
         "mean_differences",
         "Standardised mean differences",
-        "The interval is for the difference between a group's mean price and that of a reference "
-        "group, in standard deviations. *mean difference*: of the prices, over the standard "
-        "deviation of all prices. *residual mean difference*: of what a regression of the price "
-        "on a factor leaves unexplained, over the standard deviation of that. *adjusted mean "
-        "difference*: the group's coefficient in a regression that includes the factor, over the "
-        "standard deviation of all prices. The standard deviations and the groups' shares are "
-        "estimated too. Intervals are printed for groups of at least 20 rows.",
         _priced,
         _draw_priced,
         (Construction("ours", _means_ours), Construction("Hedges and Olkin", _means_hedges)),
@@ -378,11 +362,6 @@ FAMILIES_POOLED = (
     Family(
         "pooled",
         "Pooled rates",
-        "The rates of 10 or 50 groups are estimated together. The groups resemble each other as "
-        "the model assumes: *logits of spread 0.3 around 0.05* means that the logits of the "
-        "groups' rates have a standard deviation of 0.3 around that of 0.05. Pooled intervals "
-        "rely on this assumption, so they are always shown beside the intervals of each group "
-        "alone. Coverage is over all groups.",
         _populations,
         _draw,
         (Construction("ours", _ours), Construction("each group alone", _alone)),
@@ -391,11 +370,6 @@ FAMILIES_POOLED = (
     Family(
         "small_gaps",
         "Whether a gap is small",
-        "The probability P(gap < 0.05) is read as a statement. Below 5 %, it says that the gap is "
-        "larger than 0.05; above 95 %, that it is smaller; in between, it says nothing. So a miss "
-        "is a false statement, and an interval is narrow if something is said. Our probability "
-        "goes below 5 % or above 95 % only if the interval of the gap agrees; *posterior alone* "
-        "does not consult that interval.",
         _apart,
         _draw_apart,
         (Construction("ours", _below_ours), Construction("posterior alone", _below_posterior)),

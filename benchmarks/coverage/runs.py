@@ -419,13 +419,6 @@ FAMILIES = (
     Family(
         "runs",
         "Whole runs",
-        f"A learner is fitted again in each of {SPLITS} hold-outs or folds, and tested on the rows "
-        "that were left out. The true value is the average performance of these fitted models on "
-        "new people. *0.3 selected* is the share of people whom the learner selects. *one group "
-        "0.3 sd ahead* means that this group has better features, by 0.3 standard deviations, and "
-        "is selected more often. *medians* are the medians over the splits of each split's own "
-        "interval. *plain t* treats the splits as independent, and averages gaps without "
-        "correcting for chance.",
         _populations,
         _draw,
         (
@@ -580,11 +573,6 @@ FAMILIES_MANY = (
     Family(
         "learners",
         "Whole runs of many learners",
-        "Learners are fitted again in 5, 10 or 30 hold-outs (a fifth of the rows each) or in 5 or "
-        "10 stratified folds. They range from a constant to a tree that makes no error on its "
-        "training rows. The two labels are far apart, or there is nothing to learn. The true "
-        "value is the average performance of these fitted models on new people. *corrected t* is "
-        "Nadeau and Bengio's interval.",
         _populations_many,
         _draw_many,
         (Construction("ours", _ours), Construction("corrected t", _corrected)),
@@ -683,12 +671,6 @@ FAMILIES_COMPARED = (
     Family(
         "comparisons",
         "Two runs compared",
-        f"Two learners are fitted on the same {SPLITS} hold-outs. The intervals are for the "
-        "difference between their accuracies and between their gaps in the true positive rate. "
-        "The true value is that of these fitted models on new people. *the second worse by noise "
-        "0.5* means that noise with a standard deviation of 0.5 is added to the second learner's "
-        "features. *medians* are the medians over the hold-outs of the intervals of each "
-        "hold-out's posterior.",
         _learners,
         _draw_two,
         (Construction("ours", _averaged, 300), Construction("medians", _typical, 100)),
@@ -793,13 +775,6 @@ FAMILIES_CHOSEN = (
     Family(
         "chosen",
         "The fairest of many candidates",
-        "The candidate with the smallest estimated gap is chosen, among all or (*among the "
-        "accurate*) among those whose estimated error rate is within a limit. The true error rate "
-        "of every candidate is exactly at the limit. Gap and error rate are estimated on the same "
-        f"rows that were used to choose; their estimation errors are correlated by {TRADE_OFF:g}. "
-        "*50 of correlation 0.7, unfair by 2.5 errors* means: 50 candidates, whose estimation "
-        "errors are correlated by 0.7 from one to another, and whose true gaps are all 2.5 "
-        "standard errors. Widths are in standard errors. *as if not chosen* ignores the choice.",
         _populations_chosen,
         _draw_chosen,
         (
@@ -903,11 +878,6 @@ FAMILIES_CHOSEN_RUNS = (
     Family(
         "chosen_runs",
         "The fairest of many runs",
-        f"Each run fits a learner again in each of {SPLITS} hold-outs, on features that differ "
-        "from run to run. Of these runs, the one with the smallest mean gap in the selection rate "
-        "is chosen, among all or (*among the accurate*) among those whose error rate is at most "
-        "the true average. The true value is the performance on new people of the models that the "
-        "chosen run fitted. *as if not chosen* ignores the choice.",
         _populations_chosen_runs,
         _draw_chosen_runs,
         (

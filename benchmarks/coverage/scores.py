@@ -493,14 +493,6 @@ FAMILIES = (
     Family(
         "scores",
         "Scores",
-        "The intervals are for the AUC, losses and calibration error of a group's scores, and for "
-        "their differences from those of another group, whose scores are calibrated. The logits "
-        f"of the scores are normal with a standard deviation of {SPREAD:g}. The name of a setting "
-        "says how the scores of the group relate to its labels. *calibrated*: they are the "
-        "probabilities of label 1. *slope 0.5* and *slope 2*: the logits of these probabilities "
-        "vary half or twice as much as those of the scores. *shifted*: the scores are too low by "
-        f"{SHIFT:g} logits. *inverted*: high scores mean low probabilities. *steps*: the scores "
-        "are calibrated and take only five values.",
         _populations,
         _draw,
         (
@@ -513,11 +505,6 @@ FAMILIES = (
     Family(
         "areas_of_clusters",
         "AUC of clustered rows",
-        "The interval is for a group's AUC where the rows come in few clusters, of equal or very "
-        "unequal sizes. The rows of a cluster have both labels, or all have the same label (*a "
-        "label each*). *scores alike by 0.3* is the correlation of two scores in a cluster, and "
-        "*1 apart* the distance between the mean scores of the two labels. An interval is printed "
-        "only if the clusters with either label are worth at least 5 clusters of equal size.",
         _clustered,
         _draw_clustered,
         (
@@ -529,10 +516,6 @@ FAMILIES = (
     Family(
         "reaching_scores",
         "Scores of 0 or 1, and rare labels",
-        "The intervals are for the losses and calibration errors of two groups that are drawn "
-        "from the same distribution, and for the differences between the two. The scores are hard "
-        "(0 or 1) and some of them are wrong, or are shares of the votes of 20 trees, or are "
-        "rounded to tenths, or take one value or three, or nearly all labels are 1.",
         _laws,
         _draw_law,
         (
@@ -750,14 +733,6 @@ FAMILIES_ERRORS = (
     Family(
         "regression",
         "Regressions",
-        "The intervals are for the errors and likelihoods of a group's predictions, and for their "
-        "differences from those of another group. Every prediction comes with a claimed standard "
-        "deviation of 1. This is about right in the other group; in the group itself, the errors "
-        "have the sd that the setting names. *skewed* errors are exponential. *heavy-tailed* "
-        "errors have Student's t distribution with 3 degrees of freedom, *t(2.5)* errors with "
-        "2.5. *lognormal* errors (sigma 1.5, or as said) have either sign. *contaminated* errors "
-        "are normal, but 2 % are ten times and 0.5 % twenty times as large. *four fifths exact* "
-        "means that four of five errors are 0.",
         _populations_errors,
         _draw_errors,
         (

@@ -75,23 +75,20 @@ class Family:
     Attributes
     ----------
     name : of the option ``family=``.
-    title, sentence : what the report calls it, and says of it.
+    title : what the page calls it, which says in words what it is.
     populations : takes whether the run is short to what is simulated.
     draw : takes a population, a number of replications and a generator to a sample.
     replications : of a full run; a short one has a fifth of them, and a slow population a quarter.
     width : what widths are measured on, where a width itself may be infinite.
-    one_row_each : the report has one table of all metrics, rather than one for each.
     """
 
     name: str
     title: str
-    sentence: str
     populations: Callable[[bool], Iterable[Any]]
     draw: Callable[[Any, int, np.random.Generator], Sample]
     constructions: tuple[Construction, ...]
     replications: int = 1000
     width: Callable[[Floats], Floats] = np.asarray
-    one_row_each: bool = False
 
 
 @dataclass(frozen=True)

@@ -223,12 +223,6 @@ FAMILIES = (
     Family(
         "weights_and_clusters",
         "Weights and clusters",
-        "The rows have unequal weights, or come in clusters that contain rows of several groups. "
-        "*weights vary by 1* is the coefficient of variation of the weights; *outcome: times 2* "
-        "means that the weights of rows with the outcome are twice as large. The rate is the "
-        "first group's; differences are the last group's value minus the first group's. "
-        "*linearised t* is the interval that survey packages print. *Kish* uses Kish's effective "
-        "sample size and ignores clusters.",
         _populations,
         _draw,
         (
@@ -407,14 +401,6 @@ FAMILIES_STANDARDISED = (
     Family(
         "standardised",
         "Standardised differences",
-        "Groups are compared over the same mix of strata, such as age bands: one pair of groups, "
-        "or all pairs. A pair is compared over the strata in which both have rows, if each has at "
-        "least 10 rows there. The weights of the strata are estimated. *rate 0.3 by 0.25* means "
-        "that the rates of the strata range from 0.05 to 0.55; *alike* means that they are the "
-        "same. The last group is spread over the strata like the others (*spread alike*), mostly "
-        "over other strata than they are (*spread otherwise*), or *rare* everywhere. *MOVER over "
-        "strata* combines the intervals of the groups' rates in each stratum. Widths are measured "
-        "on the scale v / (1 + |v|), as ratios may be infinite.",
         _populations_standardised,
         _draw_standardised,
         (

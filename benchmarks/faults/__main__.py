@@ -20,7 +20,6 @@ FAULTS = (
     "states",
     "tables",
     "texts",
-    "values",
 )
 
 

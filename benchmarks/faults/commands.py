@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import multiprocessing
 import os
 import shutil
@@ -22,6 +23,8 @@ from fairbench.cli.main import main as fairbench
 Result = TypeVar("Result")
 RUN = ("dataset=simulated", "dataset.n_samples=300", "split.repeats=2", "method=baseline",
        "learner=logistic_regression")  # fmt: skip
+# Hostile texts by their kind, and labels of groups by what is odd about them.
+LISTED = json.loads(Path(__file__).with_name("hostile.json").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)

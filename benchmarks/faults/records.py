@@ -1,10 +1,12 @@
 """Records of odd shape, validly sealed: ``python -m benchmarks.faults records 100000``.
 
 A stranger who knows this project seals what they like. In each round one record of a results
-folder, of a pack or of a state is replaced by one of another shape, whose seals and checksums are
-right, and commands read it: a cheap one always, a costly one now and then. Each must end with an
-answer or be refused in one line; nothing is written outside the folder, no command waits, and no
-sign is printed that a terminal obeys.
+folder, of a pack or of a state is replaced by one of another shape or with hostile values, whose
+id, seals and checksums are right, and the library and commands read it: a cheap one now and then, a
+costly one seldom. Each must end with an answer or be refused in one line, in `SECONDS` and `BYTES`.
+Every file that is opened meanwhile, every program that starts and every module that is imported is
+noted: none may be the stranger's or somebody else's. Nothing is written outside the folder, no
+secret of the environment is printed or written, and no sign is printed that a terminal obeys.
 """
 
 from __future__ import annotations
@@ -14,15 +16,17 @@ import hashlib
 import io
 import json
 import os
+import resource
 import shutil
 import signal
+import sys
 import tempfile
 import time
 import traceback
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -36,8 +40,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.faults import commands
-from benchmarks.faults.commands import TooLongError, carried_out, in_forks, obeyed, too_long
-from benchmarks.measure import configuration, show
+from benchmarks.faults.commands import (
+    LISTED,
+    TooLongError,
+    carried_out,
+    in_forks,
+    obeyed,
+    too_long,
+)
+from benchmarks.measure import ROOT, configuration, show
 from benchmarks.stored import configured, pack_of, run_of
 from fairbench.core.errors import UserError
 from fairbench.core.files import parquet_bytes, sealed, sealed_json, unsealed_json
@@ -61,6 +72,7 @@ from fairbench_watch.alarms import WatchFile
 Draw = np.random.Generator
 HEADER = ("record", "number", "refused", "read", "commands", "of them costly", "wrong")
 SECONDS = 60  # that a command may take here, beside whatever else the machine does
+BYTES = 1_300_000_000  # of memory that it may take beside what the process has
 # What the study that is made here searched.
 _SEARCHED = Family({}, {}, (Dimension("learner.C", "interval(1,2)", low=1.0, high=2.0),))
 RUNS = (
@@ -70,39 +82,31 @@ RUNS = (
 )
 SHARED = ("dataset=simulated", "dataset.n_samples=120", "split.repeats=2", "tracking=none")
 
-HOSTILE = (
-    "", " ", "\n", "\x00", "\x1b[31mred", "\u202egnirts", "\u200b", "\ud800", "a\u2028b",
-    "x" * 5000,
-    "../x", "../../outside/x", "/", "/etc/passwd", ".", "..", "nan", "true", "0", "-1", "1e999",
-    "${oc.env:HOME}", "{{ 7 * 7 }}", "[red]x[/red]", "[/]", "<script>alert(1)</script>",
-    "\\input{/etc/passwd}", "$x^$", "=1+1", "|a|b|", "0" * 64, "9999-99-99T99:99:99", "%s", "{0}",
-    "_target_", "\ufeff", "a\tb", "\U000e0041", "\x9b2J",
-)  # fmt: skip
+# In traps, AWAY is a folder beside the results with files of the stranger's, and UP the way to it
+# from the folder of a learner's configurations.
+_SECRET, _VARIABLE = "a-secret-of-the-environment", "FAIRBENCH_TEST_SECRET"
+_CANARY = "canary_of_a_stranger"  # a file, and a module whose import makes it
+HOSTILE: tuple[str, ...] = (*LISTED["signs"], "x" * 5000)
+TRAPS: tuple[object, ...] = (*LISTED["traps"], "decline race " * 20_000)
 NUMBERS = (
     0, 1, -1, 2, 0.5, -0.0, 1e308, float("nan"), float("inf"), -float("inf"), 2**31, 2**63,
     -(2**63),
     2**64, 10**30, 10**400, 1e-320,
 )  # fmt: skip
 PLAIN: tuple[object, ...] = (
-    None,
-    True,
-    False,
-    [],
-    {},
-    [[]],
-    {"": ""},
-    [None],
-    {"a": {"b": {"c": [1]}}},
-    [1, "a", None],
+    *(None, True, False, [], {}, [[]], {"": ""}, [None], {"a": {"b": {"c": [1]}}}, [1, "a", None]),
+    list(range(20_000)),
 )
 
 
 def odd_value(draw: Draw) -> Any:
     """Return a value that nobody expects."""
     kind = draw.random()
-    if kind < 0.4:
+    if kind < 0.3:
         return HOSTILE[draw.integers(len(HOSTILE))]
-    if kind < 0.65:
+    if kind < 0.5:
+        return _led_away(deepcopy(TRAPS[draw.integers(len(TRAPS))]))
+    if kind < 0.7:
         return NUMBERS[draw.integers(len(NUMBERS))]
     if kind < 0.97:
         return deepcopy(PLAIN[draw.integers(len(PLAIN))])
@@ -110,6 +114,15 @@ def odd_value(draw: Draw) -> Any:
     for _ in range(int(draw.choice([20, 200, 900]))):
         deep = [deep] if draw.random() < 0.5 else {"a": deep}
     return deep
+
+
+def _led_away(value: Any) -> Any:
+    """Return a value whose paths lead to the stranger's folder, which this fork has."""
+    away = os.environ.get("AWAY", "/nowhere")
+    if isinstance(value, str):
+        up = os.path.relpath(away, ROOT / "conf" / "learner")
+        return value.replace("AWAY", away).replace("UP/", f"{up}/")
+    return value
 
 
 def odd_json(values: Any, draw: Draw) -> Any:
@@ -266,21 +279,15 @@ def _record_file(path: Path, draw: Draw) -> bytes:
     return _sealed_values(record)
 
 
-@contextlib.contextmanager
-def under_its_id(path: Path) -> Iterator[str]:
-    """Have a run's folder under the id of its record, if that has one; yield the name it has."""
+def under_its_id(path: Path) -> str:
+    """Have a run's folder under the id of its record, if that has one; return the name it has."""
     target = path.parent
     with contextlib.suppress(LookupError, TypeError, ValueError, RecursionError):
         target = target.with_name(run_of(unsealed_json(path.read_bytes())))
     if target.exists():
-        yield path.parent.name
-        return
+        return path.parent.name
     path.parent.rename(target)
-    try:
-        yield target.name
-    finally:
-        if target.exists():
-            target.rename(path.parent)
+    return target.name
 
 
 def _sealed_values(values: Any) -> bytes:
@@ -338,25 +345,9 @@ def _pack_file(path: Path, draw: Draw) -> bytes:
 class Place(commands.Place):
     """A folder that the commands are given in: results, a pack of them, and states."""
 
-    whole: Path | None = None  # what it is a copy of
-
-    def restore(self) -> None:
-        """Put back what a command removed, as collecting garbage may."""
-        if self.whole is None:
-            return
-        for path in self.whole.rglob("*"):
-            own = self.root / path.relative_to(self.whole)
-            if path.is_file() and not own.exists():
-                own.parent.mkdir(exist_ok=True, parents=True)
-                shutil.copy2(path, own)
-
-    @property
-    def runs(self) -> list[str]:
-        """The ids of the runs that it began with."""
-        return Place(self.whole).runs if self.whole else super().runs
-
     def make(self) -> None:
         """Make everything once."""
+        self.root.mkdir()
         for words in RUNS:
             carry_out(configuration(*SHARED, *words, f"results={self.results}"))
         draw = np.random.default_rng(0)
@@ -450,7 +441,9 @@ OF_RUNS = (
     "store verify RUN cells=0",
     "store pack out=made people=true", "store export RUN out.csv people=true", "audit RUN",
     "store gc dry_run=true",
-    "store gc hours=0", "leaderboard",
+    "store gc hours=0", "leaderboard", "store evaluate RUN", "store rm RUN dry_run=true",
+    "dossier model-card RUN",
+    "alternative dataset=simulated dataset.n_samples=120 in_use=RUN trials=2 tracking=none",
 )  # fmt: skip
 _USED = ("audit RUN", "compare A B", "choose dataset=simulated", "report")
 _ROWS = ("audit RUN", "compare A B", "store pack out=made", "report")
@@ -528,36 +521,114 @@ def _study(place: Place) -> Path:
     return folder
 
 
+class Watch:
+    """What is opened, started and imported meanwhile, as Python's audit events tell."""
+
+    def __init__(self, root: Path, away: Path) -> None:
+        packages = (sys.prefix, sys.base_prefix, str(ROOT), "/usr", str(Path.home() / ".cache"))
+        system = ("/proc", "/sys", "/dev/null", "/etc/mime.types", "/etc/localtime", "/etc/ssl")
+        self.own = (str(root), *packages, *system)
+        self.away, self.on, self.seen = str(away), False, list[str]()
+        sys.addaudithook(self._note)
+
+    def _note(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if not self.on:
+            return
+        if event == "open" and isinstance(arguments[0], str | bytes | os.PathLike):
+            path = os.fsdecode(os.fspath(arguments[0]))
+            below = not os.path.isabs(path) and ".." not in path.split("/")
+            above = f"{self.away}/".startswith(f"{path.rstrip('/')}/")  # a folder on the way
+            if not below and not above and not os.path.abspath(path).startswith(self.own):
+                self.seen.append(f"opens {path!r}")
+        elif event in ("os.system", "os.exec", "pty.spawn"):
+            self.seen.append(f"{event} {arguments[:1]!r}")
+        elif event == "subprocess.Popen" and "git" not in str(arguments[0]):
+            self.seen.append(f"starts {arguments[0]!r}")
+        elif event == "import" and _CANARY in str(arguments[0]):
+            self.seen.append(f"imports {arguments[0]!r}")
+
+
+class Copy:
+    """A copy of a folder, which is put back as it was after every round."""
+
+    def __init__(self, whole: Path, own: Path) -> None:
+        self.whole, self.own = whole, own
+        shutil.copytree(whole, own)
+        self.before = self._stamps()
+
+    def _stamps(self) -> dict[str, tuple[int, ...]]:
+        """Return what tells whether a file was changed, by its path."""
+        found: dict[str, tuple[int, ...]] = {}
+        for folder, _, names in os.walk(self.own):
+            for path in (os.path.join(folder, name) for name in names):
+                about = os.lstat(path)
+                found[os.path.relpath(path, self.own)] = (about.st_ino, about.st_ctime_ns)
+        return found
+
+    def changed(self) -> list[Path]:
+        """Return the files that are there and were not, or not so, before."""
+        return [self.own / name for name, stamp in self._stamps().items()
+                if self.before.get(name) != stamp]  # fmt: skip
+
+    def restore(self) -> None:
+        """Put back what was changed or removed, and remove what was made."""
+        for path in self.changed():
+            path.unlink()
+        for folder, _, _ in os.walk(self.own, topdown=False):
+            if not (self.whole / os.path.relpath(folder, self.own)).is_dir():
+                os.rmdir(folder)
+        for name in self.before:
+            if not os.path.lexists(self.own / name):
+                (self.own / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(self.whole / name, self.own / name)
+        self.before = self._stamps()
+        for function in REMEMBERED:
+            function.cache_clear()
+
+
+def fill(away: Path) -> None:
+    """Make the stranger's files: a component, a module, a pipe; and somebody's own."""
+    away.mkdir()
+    (away / "stranger.yaml").write_text(f"_target_: {_CANARY}.touch\npath: {away}/touched\n")
+    (away / "somebody.csv").write_text("y,s,sex\n1,0.5,f\n" * 50)
+    (away / f"{_CANARY}.py").write_text(
+        f"def touch(*given, **named): open({str(away / 'touched')!r}, 'w')\ntouch()\n"
+    )
+    os.mkfifo(away / "pipe")
+
+
 class Round:
     """One record of another shape, and what came of reading it."""
 
-    def __init__(self, place: Place, seed: int, costly: float) -> None:
-        self.place, self.seed, self.draw = place, seed, np.random.default_rng(seed)
+    def __init__(self, copy: Copy, watch: Watch, seed: int, costly: float) -> None:
+        self.copy, self.watch, self.place = copy, watch, Place(copy.own)
+        self.runs, self.seed, self.draw = self.place.runs, seed, np.random.default_rng(seed)
         shares = np.array([kind.share for kind in KINDS])
         self.kind = KINDS[self.draw.choice(len(KINDS), p=shares / shares.sum())]
         self.costly, self.counts, self.wrong = costly, Counter(number=1), list[str]()
 
     def carry_out(self) -> None:
-        """Put the record in its place, read it, and put back what was there."""
+        """Put the record in its place, and read it."""
         kind, place = self.kind, self.place
         if kind.name == "index.json":
-            path, before = place.results / catalogue.INDEX, None
-            content = _write_index(place, self.draw)
+            path, content = place.results / catalogue.INDEX, _write_index(place, self.draw)
         else:
             paths = sorted(place.root.glob(kind.pattern))
             path = paths[self.draw.integers(len(paths))]
-            before = path.read_bytes()
             content = self._made(path)
-        with replaced(place, path, content):
-            if path.name == LAST and self.draw.random() < 0.5:
-                with under_its_id(path) as run:
-                    self._read(run, was=path.parent.name)
-            else:
-                self._read(place.of(path))
-        if before is None:
-            path.unlink(missing_ok=True)
-        if self.counts["of them costly"]:
-            place.restore()
+        path.write_bytes(content)
+        listing = path.with_name(LAST)
+        if path.parent.parent.name == "runs" and path != listing:
+            known = unsealed_json(listing.read_bytes())
+            known["files"][path.name] = hashlib.sha256(content).hexdigest()
+            listing.write_text(sealed_json(known))
+        run, was = place.of(path), ""
+        if path == listing and self.draw.random() < 0.5:
+            run, was = under_its_id(path), path.parent.name
+        self._read(run, was)
+        if (Path(self.watch.away) / "touched").exists():
+            (Path(self.watch.away) / "touched").unlink()
+            self._wrong("all", "the stranger's code ran")
 
     def _made(self, path: Path) -> bytes:
         """Return a record of another shape; not every drawn one can be written."""
@@ -565,7 +636,7 @@ class Round:
             with contextlib.suppress(pa.ArrowException, ValueError, TypeError, OverflowError):
                 return self.kind.make(path, self.draw)
 
-    def _read(self, run: str, was: str = "") -> None:
+    def _read(self, run: str, was: str) -> None:
         """Have a run's record read, which may lie under another id than it was written with."""
         for read in READ.get(self.kind.name, ()):
             self._tried(f"{self.kind.name}", partial(read, self.place, run))
@@ -577,8 +648,8 @@ class Round:
             self.counts["of them costly"] += 1
         for line in words:
             self.counts["commands"] += 1
-            first, second = (run if name == was else name for name in self.place.runs[:2])
-            named = {"RUN": run, "A": first, "B": second}
+            first, second = (run if name == was else name for name in self.runs[:2])
+            named = {"RUN": run, "A": first, "B": second, "in_use=RUN": f"in_use={run}"}
             command = [named.get(word, word) for word in line.split()]
             self._tried(line, partial(self._given, command))
 
@@ -594,11 +665,19 @@ class Round:
             errors = [line for line in said.splitlines() if line.startswith("error: ")]
             if len(errors) != 1 or len(errors[0]) > LONGEST:
                 self._wrong(" ".join(words), f"refuses by {said[-300:]!r}")
-        if outside(self.place) != OUTSIDE:
+        if {path.name for path in self.place.root.parent.iterdir()} != BESIDE:
             self._wrong(" ".join(words), "wrote outside")
+        secret = _SECRET.encode()
+        if secret in said.encode(errors="replace") or any(
+            secret in path.read_bytes() for path in self.copy.changed()
+        ):
+            self._wrong(" ".join(words), "the secret is printed or written")
 
     def _tried(self, name: str, call: Callable[[], object]) -> None:
-        """Call what must answer or refuse, in time."""
+        """Call what must answer or refuse, in time and memory, of its own files."""
+        Path("/proc/self/clear_refs").write_text("5")  # the most counts from now on
+        size, self.watch.on = _bytes("VmRSS"), True
+        self.watch.seen.clear()
         signal.alarm(SECONDS)
         try:
             with contextlib.redirect_stderr(io.StringIO()):
@@ -614,75 +693,54 @@ class Round:
             self._wrong(name, f"{type(error).__name__} at {at}: {str(error)[:200]}")
         finally:
             signal.alarm(0)
+            self.watch.on = False
+        if (taken := _bytes("VmHWM") - size) > BYTES:
+            self._wrong(name, f"takes {taken / 1e9:.1f} GB")
+        for what in dict.fromkeys(self.watch.seen):
+            self._wrong(name, what)
 
     def _wrong(self, name: str, sentence: str) -> None:
         self.counts["wrong"] = 1
         self.wrong.append(f"record {self.seed}, {self.kind.name}, {name}: {sentence}")
 
 
+def _bytes(name: str) -> int:
+    """Return how many bytes the process takes now (VmRSS), or took at the most (VmHWM)."""
+    line = next(x for x in Path("/proc/self/status").read_text().splitlines() if name in x)
+    return int(line.split()[1]) * 1024
+
+
 LONGEST = 3000  # signs of a line that refuses
 CHEAP = 0.3  # of records, how many a command reads beside the readers of the library
-OUTSIDE = ("kept",)
-
-
-def outside(place: Place) -> tuple[str, ...]:
-    """Return the names beside the folder: who follows ``../`` writes there."""
-    names = {path.name for path in place.root.parent.iterdir()} - {place.root.name}
-    return tuple(sorted(names))
-
-
-@contextlib.contextmanager
-def replaced(place: Place, path: Path, content: bytes) -> Iterator[None]:
-    """Have a record replaced, the checksums of it with it; put back all that a command changed."""
-    before = {path: path.read_bytes()}
-    listing = path.with_name(LAST) if path.parent.parent.name == "runs" else path
-    if listing != path and listing.is_file():
-        before[listing] = listing.read_bytes()
-    path.write_bytes(content)
-    if listing in before and listing != path:
-        known = unsealed_json(before[listing])
-        known["files"][path.name] = hashlib.sha256(content).hexdigest()
-        listing.write_text(sealed_json(known))
-    try:
-        yield
-    finally:
-        for changed, was in before.items():
-            changed.write_bytes(was)
-        for made in MADE:
-            remove(place.root / made)
-        for aside in place.root.glob("results/*/**/*.damaged-*"):
-            remove(aside)
-        for function in REMEMBERED:
-            function.cache_clear()
-
-
-def remove(path: Path) -> None:
-    """Remove a file or a folder, if it is there."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
-# What the commands make in the folder they are given in.
-MADE = ["made", "results/report", "results/locks", "out.csv", "t.csv", "t.tex", "t.md", "m.db"]
+BESIDE = {"place", "away"}  # who follows ``../`` writes there
+# What remembers what was read of a folder.
 REMEMBERED: tuple[Any, ...] = (tables.read_people, tables._rows)
 
 
 def tried(
-    whole: Place, number: int, costly: float, worker: int, workers: int
+    whole: Path, number: int, costly: float, worker: int, workers: int
 ) -> Counter[tuple[str, str]]:
     """Try every so many-th record in a copy of the folder; count what came of each kind."""
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGALRM, too_long)
-    os.environ["FAIRBENCH_MAX_MEMORY"] = "2"
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     total = Counter[tuple[str, str]]()
     with tempfile.TemporaryDirectory() as name:
-        (Path(name) / "kept").mkdir()
-        place = Place(Path(shutil.copytree(whole.root, Path(name) / "place")), whole.root)
+        away, own = Path(name) / "away", Path(name) / "place"
+        fill(away)
+        sys.path.append(str(away))
+        told = {_VARIABLE: _SECRET, "FAIRBENCH_MAX_MEMORY": "1", "PATH": "", "AWAY": str(away)}
+        os.environ |= told
+        copy, watch = Copy(whole, own), Watch(own, away)
+        for line in _SYNCED:  # so that what is imported by then counts for none
+            first, second = Place(own).runs[:2]
+            named = {"RUN": first, "A": first, "B": second, "in_use=RUN": f"in_use={first}"}
+            carried_out([named.get(word, word) for word in line.split()], own)
+        copy.restore()
         for seed in range(worker, number, workers):
-            one = Round(place, seed, costly)
+            one = Round(copy, watch, seed, costly)
             one.carry_out()
+            copy.restore()
             total.update({(one.kind.name, what): n for what, n in one.counts.items()})
             for sentence in one.wrong:
                 print(sentence.encode(errors="backslashreplace").decode(), flush=True)
@@ -694,10 +752,11 @@ def main(number: int = 100_000, costly: int = 100) -> bool:
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
         whole = Place(Path(name) / "place")
-        whole.root.mkdir()
         with contextlib.redirect_stderr(io.StringIO()):
             whole.make()
-        total = sum(in_forks(partial(tried, whole, number, 1 / costly)), Counter[tuple[str, str]]())
+        total = sum(
+            in_forks(partial(tried, whole.root, number, 1 / costly)), Counter[tuple[str, str]]()
+        )
     rows: list[list[Any]] = [
         [kind.name, *(total[kind.name, column] for column in HEADER[1:])] for kind in KINDS
     ]

@@ -32,7 +32,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from benchmarks.faults.browser import Seen, browser, browser_path
-from benchmarks.faults.commands import obeyed
+from benchmarks.faults.commands import LISTED, obeyed
 from benchmarks.measure import ROOT, show
 from fairbench.core.text import csv_text, read_csv, visible
 from fairbench.data.groups import MOST_GROUPS
@@ -224,49 +224,11 @@ def _dictionary() -> Any:
 
 
 LABELS = (
-    labelled("square brackets", "[unknown]", "[/red]", "[bold]x[/bold]"),
-    labelled("escape sequences", "\x1b[31mred", "\x1b[2J\x1b[H", "\x9b31m", "\x07bell"),
-    labelled("writing turned round", "\u202egnirts", "\u2066a\u2069", "\u200fb", "abc"),
-    labelled("marks without width", "a\u200bb", "ab", "\ufeffab", "a\u00adb"),
-    labelled("script", f"<script>{HACK}</script>", "</script><script>alert(1)</script>", "<b>"),
-    labelled(
-        "markup",
-        f'"><img src=x onerror="{HACK}">',
-        f"'><svg/onload={HACK}>",
-        f"</table></body><body onload={HACK}>",
-        "<!-- ",
+    *(
+        labelled(name, *(label.replace("HACK", HACK) for label in labels))
+        for name, labels in LISTED["labels"].items()
     ),
-    labelled("markup that was escaped", "&lt;script&gt;", "&amp;", "&", "&#60;"),
-    labelled("places that are scripts", f"javascript:{HACK}", "data:text/html,<script>1</script>"),
-    labelled("style", "</style><style>*{display:none}</style>", "expression(alert(1))", "}"),
-    labelled("templates", "{{ 7*7 }}", "{% raw %}", "${jndi:ldap://x}", "${oc.env:HOME}", "%(x)s"),
-    labelled("formulas", "=cmd|' /C calc'!A0", "+1", "@x", "-2+3", "=1+1", "'=1"),
-    labelled("LaTeX", "\\input{/etc/passwd}", "$x_1^2$", "$", "50 %", "a & b", "~#{}"),
-    labelled("Markdown", "**a**", "| b |", "`c`", "[d](http://e)", "# f", "![](x)"),
-    labelled("emoji", "\U0001f600", "\U0001f469\u200d\U0001f52c", "\U0001f1e8\U0001f1ed"),
-    labelled("ends of lines", "a\nb", "a\r\nb", "a\rb", "a b"),
-    labelled("tabs and blanks", "a\tb", "a b", "a  b", "a\u00a0b", "a\u2003b"),
-    labelled("blanks around", "a", "a ", " a", "a\t"),
-    labelled("nothing but blanks", " ", "  ", "a"),
-    labelled("quotation marks", 'say "a"', "'b'", '"', '""', "`"),
-    labelled("case", "Male", "male", "MALE"),
-    labelled("normal forms", _ACCENT, _APART),
-    labelled("forms of one letter", "\ufb01ne", "fine", "\uff21", "A", "\u0410"),
-    labelled("names of nothing", "nan", "None", "NA", "null", "", "N/A"),
-    labelled("unknown and missing", "unknown", "", "a"),
-    labelled("truths", "True", "true", "TRUE", "False"),
-    labelled("numbers as texts", "01", "1", "1.0", "1e0", "+1"),
-    labelled("numbers that are none", "inf", "-inf", "1e999", "0x1"),
-    labelled("large numbers", "9007199254740993", "9007199254740992", "1" * 40),
     labelled("huge labels", _LONG + "a", _LONG + "b"),
-    labelled("combinations", "a x b", "a", "x", "b x c"),
-    labelled("commas and semicolons", "a,b", "a;b", "a", "b"),
-    labelled("names of this project", "everyone", "all", "ok", "group", "score", "ALL"),
-    labelled("paths", "../../etc/passwd", "/", "C:\\x", "~", "."),
-    labelled("other signs of no width", "\u3164", "\u2800", "\u115f", "a"),
-    labelled("accents without end", "a" + "\u0301" * 200, "a"),
-    labelled("letters of the right", "\u05d0\u05d1", "\u0627\u0628", "a"),
-    labelled("private and unused signs", "\ue000", "\U000e0041", "\ufffe", "a"),
     text("a byte of value 0", _changed("group", "a\0"), "holds a byte of value 0"),
     text("a byte of value 0 at an end", _changed("group", "a\0", 3), "holds a byte of value 0"),
 )

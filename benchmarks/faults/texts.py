@@ -30,8 +30,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from benchmarks.faults.commands import carried_out, in_forks, obeyed
-from benchmarks.faults.records import HOSTILE, REMEMBERED, Place, remove, sealed_table
+from benchmarks.faults.commands import LISTED, carried_out, in_forks, obeyed
+from benchmarks.faults.records import HOSTILE, REMEMBERED, Place, sealed_table
 from benchmarks.measure import show
 from benchmarks.stored import configured, copied
 from fairbench.core.files import parquet_bytes
@@ -40,24 +40,7 @@ from fairbench.results.runs import Run
 
 PLAIN, CANARY, COMPUTED = "plain", "what-a-variable-holds", "42042"
 TRACEBACK = "Traceback:"
-PARTS = (
-    *HOSTILE, "${oc.env:TEXT_CANARY}", "$TEXT_CANARY", "{{ 6 * 7007 }}", "{% raw %}",
-    "${{6*7007}}", "\\write18{id}",
-    "\n\\input{/etc/passwd}", "\n% \n\\end{document}", "}\\def\\x{", "$$x^2$$",
-    "--><img src=x onerror=alert(1)>",
-    "</td></tr></table>", "\" onmouseover=\"x", "javascript:alert(1)", "]]>", "</script>",
-    "&lt;b&gt;",
-    "=cmd|' /C calc'!A0", "+6*7007", "-6*7007", "@SUM(A1)", "\t=1", "\r=1", "\uff1d1",
-    "[link=http://x]a[/link]",
-    "[bold red]", "\\[red]", "[a](http://b)", "![a](http://b)", "`code`", "**a**", "# a", "- a",
-    "1. a", "---",
-    "> a", "| a | b |", "~~~", "```", "    a", "<http://a.b>", "http://a.b", "\x1b]0;title\x07",
-    "\x1b[2J\x1b[H",
-    "\x1b]8;;http://x\x07a\x1b]8;;\x07", "\x9b31m", "\x08\x08", "\x7f", "\u2066a\u2069",
-    "\u200f", "\u061c", "\u2029",
-    "\x85", "\x0c", "\ufff9", "%(a)s", "%n", "!!python/object:os.system", "&anchor", "*alias",
-    "'; DROP TABLE a; --",
-)  # fmt: skip
+PARTS: tuple[str, ...] = (*HOSTILE, *LISTED["markup"])
 HEADER = ("surface", "looked at", "interpreted")
 AUDIT = ("target=y", "score=s", "formats=[html,json,latex,markdown,word]")
 
@@ -267,7 +250,7 @@ class Look:
                 yield f"{name}: {path.suffix}", structure(path) | _run(content)
         for pattern in ("t.*", "results/report", "of-*"):
             for left in self.place.root.glob(pattern):
-                remove(left)
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
 
     def at(self, text: str) -> None:
         """Make every surface, and note what differs from what a harmless text gives."""
@@ -292,7 +275,7 @@ def looked(whole: Path, number: int, worker: int, workers: int) -> Look:
     look = Look(Place(whole), usual)
     for seed in [-1, *range(worker, number, workers)]:
         with tempfile.TemporaryDirectory() as name:
-            look.place = Place(Path(shutil.copytree(whole, Path(name) / "place")), whole)
+            look.place = Place(Path(shutil.copytree(whole, Path(name) / "place")))
             for function in REMEMBERED:
                 function.cache_clear()
             text = PLAIN if seed < 0 else hostile_text(seed)
@@ -313,7 +296,6 @@ def main(number: int = 400) -> bool:
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
         place = Place(Path(name) / "place")
-        place.root.mkdir()
         place.make()
         looks = in_forks(partial(looked, place.root, number))
     total: Counter[tuple[str, str]] = sum((look.counts for look in looks), Counter())

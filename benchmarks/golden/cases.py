@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
 
 
 @dataclass(frozen=True)
@@ -31,43 +32,15 @@ class TableCase:
     raw: str = ""
 
 
-def _compared(
-    name: str,
-    runs: tuple[str, ...],
-    *words: str,
-    results: str = "folds",
-    besides: tuple[str, ...] = (),
-    raw: str = "",
-) -> TableCase:
-    named = f"runs=[{','.join(runs)}]"
-    return TableCase(name, "compare", (named, *words), results, (*runs, *besides), raw)
-
-
-HELD = ("plain", "reweighed", "thresholds")
-TABLES = (
-    _compared("pooled folds", ("bayes", "linear")),
-    _compared("rho and rope", ("kernel", "linear"), "rho=1/K", "rope=[0.02,0.05]", "level=0.9",
-              "objectives=[balanced_accuracy,equalized_odds]", "paired=false"),
-    _compared("one objective", ("linear", "kernel"), "rho=0.1", "objectives=[accuracy]",
-              "rope=[0.01]", "predictive=true", "seed=1", "draws=2000"),
-    _compared("relative rho", ("kernel", "linear"), "rho=relative_up", "rho_per=group",
-              besides=("half_kernel", "half_linear")),
-    _compared("repeats", ("plain", "reweighed"), "alpha=0.5", results="holdout"),
-    _compared("ranked", HELD, "certainty=0.6", results="holdout"),
-    _compared("credit", ("credit", "ensemble"), results="german", raw="german/german.data"),
-    TableCase("all folds", "compare", ("runs=all",), "folds"),
-    TableCase("all held out", "tradeoff", ("dataset=simulated",), "holdout"),
-    TableCase("german", "tradeoff", ("dataset=german", "protect=age"), "german",
-              raw="german/german.data"),
-)  # fmt: skip
 # The trade-off of the committed runs alone: other runs of the folder would be in it too.
-COMMITTED_TRADEOFF = TableCase("held out", "tradeoff", ("dataset=simulated",), "holdout", HELD)
+COMMITTED_TRADEOFF = TableCase(
+    "held out", "tradeoff", ("dataset=simulated",), "holdout", ("plain", "reweighed", "thresholds")
+)
 
 
 # The arrays that ``fairbench.evaluate`` is asked about.
 
 ROWS = 160
-_NOTHING: dict[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -150,7 +123,6 @@ ARRAYS = (
 # The tables that are audited, and how.
 
 CLASSES = ("cat", "dog", "emu")
-GROUPS = "group=[sex,race]"
 
 
 @dataclass(frozen=True)
@@ -209,38 +181,7 @@ def _classified(rows: int) -> pd.DataFrame:
     )
 
 
-def _audit(name: str, *words: str, committed: bool = False) -> AuditCase:
-    return AuditCase(name, (("audit", (*words, "out=out")),), committed)
-
-
-AUDITS = (
-    _audit("all labels", "all.csv", "target=label", "score=score", GROUPS, committed=True),
-    _audit("few labels", "few.csv", "target=label", "score=score", "group=[sex]", committed=True),
-    _audit("two attributes", "few.csv", "target=label", "score=score", GROUPS, "epsilon=0.1"),
-    _audit("no labels", "few.csv", "score=score", "group=[sex]", "threshold=0.3", "seed=2"),
-    _audit("decisions", "words.csv", "target=label", "prediction=decision", "group=[race]",
-           "positive=yes", "favourable=no", "labelled=shown", committed=True),
-    _audit("pair", "all.csv", "target=label", "score=score", "against=other", GROUPS,
-           committed=True),
-    _audit("pair of few", "few.csv", "target=label", "score=score", "against=other", "group=[sex]"),
-    _audit("classes", "classes.csv", "target=truth", "prediction=predicted", "score=confidence",
-           "group=[sex]", committed=True),
-    _audit("probabilities", "classes.csv", "target=truth", "score=[p_cat,p_dog,p_emu]",
-           "cost=costs.csv", "prior=scores", "strength=5", committed=True),
-    AuditCase("labelling", (
-        ("next", ("few.csv", "state=state.json", "target=label", "score=score", GROUPS, "n=4")),
-        ("label", ("state=state.json", "2=1", "3=0", "4=?")),
-        ("label", ("state=state.json", "labels=answers.csv", "overwrite=true")),
-        ("next", ("state=state.json", "question=gap", "strategy=thompson", "part=1/2", "n=3")),
-        ("report", ("state=state.json", "out=out")),
-    )),
-)  # fmt: skip
-
-
 # What is refused: with which exit status, and which words the sentence must hold.
-#
-# The words are the cause: the wrong name and the nearest valid one, or the number and its bounds.
-# How the sentence goes is free.
 
 
 @dataclass(frozen=True)
@@ -254,65 +195,22 @@ class RefusalCase:
     status: int = 2
 
 
-def _run(name: str, *words: str, cause: tuple[str, ...]) -> RefusalCase:
-    return RefusalCase(name, "run", ("tracking=none", "figures=false", *words), cause)
-
-
-TABLE = ("all.csv", "target=label", "group=[sex,race]")
-REFUSALS = (
-    _run("data set", "dataset=germn", cause=("germn", "german")),
-    _run("method", "method=binomal_nll", cause=("binomal_nll", "binomial_nll")),
-    _run("option", "learner.max_dept=3", cause=("learner.max_dept", "learner.max_depth")),
-    _run("setting", "sede=1", cause=("sede", "seed")),
-    _run("number", "learner.max_depth=deep", cause=("learner.max_depth", "deep", "number")),
-    _run("share", "split.train=1.5", cause=("split.train", "1.5", "0", "1")),
-    _run("jobs", "n_jobs=0", cause=("n_jobs", "0", "1")),
-    _run("task", "dataset=simulated_regression", "method=binomial_nll",
-         cause=("binomial_nll", "regression", "binary")),
-    _run("loss", "learner=gaussian_nb", "method=normal_nll", "dataset=simulated_regression",
-         cause=("gaussian_nb",)),
-    _run("attribute", "protect=race", cause=("race", "group")),
-    _run("test part", "split=predefined", cause=("predefined", "simulated", "holdout")),
-    _run("raw file", "dataset=adult", "data.search_path=[nowhere]", "data.download=false",
-         cause=("adult/adult.data", "nowhere")),
-    RefusalCase("compare nothing", "compare", ("runs=[zzz,yyy]",), ("zzz",)),
-    RefusalCase("compare one", "compare", ("runs=[plain]", "results=holdout"), ("1", "two")),
-    RefusalCase("compare by", "compare",
-                ("runs=[plain,reweighed]", "results=holdout", "objectives=[acuracy]"),
-                ("acuracy", "accuracy")),
-    RefusalCase("compare rho", "compare",
-                ("runs=[plain,reweighed]", "results=holdout", "rho=much"), ("rho", "much")),
-    RefusalCase("compare option", "compare", ("runs=all", "leve=0.9"), ("leve", "level")),
-    RefusalCase("trade-off option", "tradeoff", ("dataset=simulated", "protec=group"),
-                ("protec", "protect")),
-    RefusalCase("trade-off of none", "tradeoff", ("dataset=german", "results=holdout"),
-                ("german", "two")),
-    RefusalCase("audit option", "audit", (*TABLE, "score=score", "epsilo=0.1"),
-                ("epsilo", "epsilon")),
-    RefusalCase("audit column", "audit", (*TABLE, "score=scor"), ("scor", "score", "all.csv")),
-    RefusalCase("audit file", "audit", ("al.csv", *TABLE[1:], "score=score"),
-                ("al.csv", "all.csv")),
-    RefusalCase("audit nothing", "audit", TABLE, ("score=", "prediction=")),
-    RefusalCase("audit epsilon", "audit", (*TABLE, "score=score", "epsilon=2"), ("epsilon", "2")),
-    RefusalCase("audit score", "audit", ("all.csv", "target=label", "score=row", "group=[sex]"),
-                ("all.csv", "row", "0", "1")),
-    RefusalCase("label nothing", "label", ("state=nowhere.json", "1=1"), ("nowhere.json",)),
-)  # fmt: skip
-
-
 # The runs: every learner, intervention and method at least once, over every kind of split.
 
-GERMAN = "german/german.data"
-GRADES = "law_school/law_school_gpa_reconstructed.csv"
-BAR = "law_school/bar_pass_prediction.csv"
 SMALL = ("dataset.n_samples=240", "dataset.n_features=4")
 NUMBERS = ("dataset=simulated_regression", *SMALL, "split.repeats=2")
 # The runs of one trade-off have their split in common; so have those of one comparison.
 HOLDOUT = ("split.repeats=2", "split.validation=0.2")
 FOLDS = ("split=kfold", "split.n_folds=3", "evaluator.bins=4")
 HALVES = (*SMALL, "split=half_splits", "split.repeats=1", "evaluator.bins=4")
-BAG = "method.members=3"
-QUICK_NETWORK = "learner.epochs=5"
+# What the words of a run begin with, and the folder of its results.
+BASES = {
+    "held": ((*SMALL, *HOLDOUT), "holdout"),
+    "folded": ((*SMALL, *FOLDS), "folds"),
+    "halves": (HALVES, "folds"),
+    "numbers": (NUMBERS, "others"),
+    "small": (SMALL, "others"),
+}
 
 
 @dataclass(frozen=True)
@@ -337,95 +235,28 @@ class RunCase:
     committed: bool = False
 
 
-def _held(name: str, *words: str, committed: bool = False) -> RunCase:
-    return RunCase(name, (*SMALL, *HOLDOUT, *words), "holdout", committed=committed)
+def _of_run(name: str, words: Sequence[str], base: str = "", **more: Any) -> RunCase:
+    first, results = BASES.get(base, ((), "others"))
+    return RunCase(name, (*first, *words), **{"results": results, **more})
 
 
-def _folded(name: str, *words: str, committed: bool = False) -> RunCase:
-    return RunCase(name, (*SMALL, *FOLDS, *words), "folds", committed=committed)
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
-def _number(name: str, *words: str, committed: bool = False) -> RunCase:
-    return RunCase(name, (*NUMBERS, *words), committed=committed)
+def _read(kind: str, of: Callable[..., Any]) -> tuple[Any, ...]:
+    """Return the cases of a kind, which a YAML file beside this one has by their names."""
+    return tuple(
+        of(name, **{key: _tuples(value) for key, value in known.items()})
+        for name, known in _WRITTEN[kind].items()
+    )
 
 
-TRADED = (
-    _held("plain", "learner=gaussian_nb", "method=baseline",
-          "evaluator.relaxations=[0,0.1,1]", committed=True),
-    _held("reweighed", "learner=gaussian_nb", "intervention=reweighing", "method=ensemble", BAG,
-          committed=True),
-    _held("thresholds", "learner=gaussian_nb", "intervention=threshold_optimizer",
-          "method=baseline", committed=True),
-    _held("grid", "learner=logistic_regression", "intervention=grid_search", "method=baseline"),
-    _held("gradient", "learner=logistic_regression", "intervention=exponentiated_gradient",
-          "intervention.max_iter=5", "method=baseline"),
-)  # fmt: skip
-
-COMPARED = (
-    _folded("bayes", "learner=gaussian_nb", "intervention=disparate_impact_remover",
-            "method=selective_ensemble", BAG, committed=True),
-    _folded("bound", "learner=linear_svm", "intervention=linear_ferm", "method=self_consistency",
-            BAG),
-    _folded("covariance", "learner=logistic_regression", "intervention=disparate_mistreatment",
-            "method=baseline"),
-    _folded("kernel", "learner=svm", "method=baseline", committed=True),
-    _folded("linear", "learner=logistic_regression", "method=baseline", committed=True),
-    _folded("mean", "learner=svm", "intervention=ferm", "method=baseline"),
-    RunCase("half_kernel", (*HALVES, "learner=svm", "method=baseline"), "folds", committed=True),
-    RunCase("half_linear", (*HALVES, "learner=logistic_regression", "method=baseline"),
-            "folds", committed=True),
-)  # fmt: skip
-
-OTHERS = (
-    RunCase("depths", (*SMALL, "split.repeats=1", "dataset.n_groups=3", "evaluator.bins=4",
-                       "learner=xgboost", "method=binomial_nll", "consistency=max_depth",
-                       "consistency.values=[2,4]", "consistency.replicates=1",
-                       "evaluator.neighbours=5", "evaluator.choose_on=test",
-                       "evaluator.feature_shift_rates=[0.1]"),
-            committed=True),
-    RunCase("boosted", (*SMALL, "split.repeats=2", "learner=lightgbm", "intervention=fairgbm",
-                        "method=conformal")),
-    RunCase("tuned", (*SMALL, "split=predefined", "dataset.shift=1", "learner=xgboost_tuned",
-                      "learner.depths=[1,3]", "learner.rounds=6", "method=marginal")),
-    RunCase("forest", (*SMALL, *FOLDS, "learner=random_forest", "learner.n_estimators=5",
-                       "intervention=hardt", "method=random"), committed=True),
-    RunCase("dropped", (*SMALL, "split.repeats=1", "learner=mlp", "learner.dropout=0.1",
-                        QUICK_NETWORK, "method=mc_dropout")),
-    RunCase("drawn", (*SMALL, "split.repeats=1", "learner=bayesian_nn", QUICK_NETWORK,
-                      "method=bayes_by_backprop")),
-    RunCase("network", (*SMALL, "split.repeats=1", "learner=sklearn_mlp", "learner.max_iter=400",
-                        "learner.learning_rate_init=0.1", "intervention=reweighing",
-                        "method=baseline")),
-    _number("normal", "method=normal_nll", committed=True),
-    _number("slow_normal", "method=normal_nll_reference"),
-    # Some of its standard deviations are below zero, so that most metrics are invalid.
-    _number("impossible", "learner.learning_rate=1", "method=normal_nll_reference"),
-    _number("beta", "method=beta_nll", "method.beta=0.25"),
-    _number("slow_beta", "method=beta_nll_reference"),
-    _number("faithful", "learner=xgboost_tuned", "learner.depths=[1,3]", "learner.rounds=6",
-            "method=faithful_nll"),
-    _number("slow_faithful", "method=faithful_nll_reference"),
-    _number("constant", "learner=random_forest", "learner.n_estimators=5", "method=constant_sd"),
-    _number("several", "learner=mlp", QUICK_NETWORK, "method=deep_ensemble", "method.members=2"),
-    _number("covered", "method=conformal", "method.scaled=true", "method.guarantee=group",
-            "intervention=disparate_impact_remover"),
-)  # fmt: skip
-
-REAL = (
-    RunCase("credit", ("dataset=german", *HOLDOUT, "learner=logistic_regression",
-                       "method=baseline", "evaluator.relaxations=[0,0.1,1]"), "german", GERMAN),
-    RunCase("ensemble", ("dataset=german", *HOLDOUT, "learner=xgboost", "method=ensemble", BAG),
-            "german", GERMAN),
-    RunCase("sexes", ("dataset=german", "split.repeats=1", "protect=[sex,age]", "evaluator.bins=4",
-                      "learner=gaussian_nb", "intervention=reweighing", "method=baseline"),
-            "german", GERMAN, committed=True),
-    RunCase("grades", ("dataset=law_school", "split.repeats=1", "method=normal_nll"), raw=GRADES,
-            committed=True),
-    RunCase("bar", ("dataset=law_school_bar", "split=kfold", "split.n_folds=2",
-                    "learner=logistic_regression", "method=binomial_nll"), raw=BAR),
-)  # fmt: skip
-
-RUNS = (*TRADED, *COMPARED, *OTHERS, *REAL)
+_WRITTEN = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+RUNS: tuple[RunCase, ...] = _read("runs", _of_run)
+TABLES: tuple[TableCase, ...] = _read("tables", TableCase)
+AUDITS: tuple[AuditCase, ...] = _read("audits", AuditCase)
+REFUSALS: tuple[RefusalCase, ...] = _read("refusals", RefusalCase)
 
 
 # Which cases are asked: all of them, or those whose answers are committed.

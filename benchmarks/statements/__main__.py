@@ -1,7 +1,9 @@
 """Audit populations of which the truth is known: ``python -m benchmarks.statements``.
 
 Options are written name=value: ``kind=pair``, ``only=alike``, ``replications=100``, ``short=true``,
-``write=FILE``, ``workers=2`` and ``seed=0``. Results do not depend on the number of workers.
+``write=PAGE``, ``workers=2`` and ``seed=0``. Results do not depend on the number of workers. Each
+population is written when it has been audited: it replaces its row of the CSV file beside the page,
+and the page's tables are made of all rows that are there.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from functools import cache, partial
 from pathlib import Path
 
 from benchmarks.statements.kinds import KINDS, populations
-from benchmarks.statements.simulate import PAGES, Population, Result, line, simulate, written
+from benchmarks.statements.page import line, rows_of, write
+from benchmarks.statements.simulate import PAGES, Population, Result, simulate
 from fairbench.cli.command import read
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import option
@@ -33,23 +36,23 @@ class Options:
     pages: int = option(PAGES, "How many of these pages are made in full.", least=0)
     workers: int = option(1, "How many populations are audited at the same time.", least=1)
     seed: int = option(0, "Of everything that is drawn.")
-    write: Path | None = option(None, "Where the table is written; otherwise it is printed.")
+    write: Path | None = option(None, "The page that is written; otherwise rows are printed.")
 
 
 def main(words: Sequence[str]) -> int:
     """Audit what is asked for; return 1 if pages are surely wrong too often, or amiss."""
     try:
         options = read(Options, words)
+        if options.write and (options.short or options.replications):
+            raise UserError("write= needs whole audits: leave short= and replications= out")
         results = run(options)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    text = written(results, short=options.short)
     if options.write:
-        options.write.write_text(text, encoding="utf-8")
         print(f"written: {options.write}")
     else:
-        print(text)
+        print(rows_of(results).to_string(index=False))
     for result in results:
         for said in result.amiss[:3]:
             print(f"amiss: {result.kind}, {result.name}: {said}")
@@ -71,6 +74,8 @@ def run(options: Options) -> list[Result]:
     with ProcessPoolExecutor(options.workers) as pool:
         for result in pool.map(partial(_result, options), asked):
             results.append(result)
+            if options.write:
+                write(options.write, [result])
             print(line(result), file=sys.stderr, flush=True)
     return results
 

@@ -8,8 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.statements.kinds import populations
-from benchmarks.statements.simulate import Result, Truth, is_wrong, of_findings, of_page, simulate
+from benchmarks.pages import read_rows
+from benchmarks.statements.kinds import KINDS, populations
+from benchmarks.statements.page import TEXTS, parts, rows_of, write
+from benchmarks.statements.simulate import (
+    Result,
+    Truth,
+    is_wrong,
+    of_findings,
+    of_page,
+    simulate,
+)
 from fairbench.audits.kinds import document_of
 from fairbench.audits.table import read_frame
 from fairbench.evaluation.findings import (
@@ -42,6 +51,16 @@ def test_at_most_one_page_of_twenty_is_wrong(key):
     assert not result.amiss
 
 
+@pytest.mark.thorough
+def test_a_quick_look_at_a_population_of_every_kind():
+    first = {kind: population for (kind, _), population in reversed(SHORT.items())}
+    assert set(first) == set(KINDS)
+    results = [simulate(setting, replications=2, pages=1) for setting in first.values()]
+    assert not [result.amiss for result in results if result.amiss]
+    assert sum(result.wrong for result in results) <= 2
+    assert all(f"| {kind} | 1 | 2 |" in parts(rows_of(results))["kinds"] for kind in KINDS)
+
+
 def _finding(about, verdict, groups=(), **more):
     return Finding(about, "sex", "rate", verdict, groups, **{"bound": 0.05, **more})
 
@@ -59,18 +78,23 @@ def _truth(about, values, **more):
         (_finding(GAP, LARGE, ("G0", "G2")), RATES, False),
         (_finding(GAP, LARGE, ("G2", "G0")), RATES, True),  # the other way round
         (_finding(GAP, LARGE, ("G0", "G1")), RATES, True),  # not by more than the bound
+        (_finding(GAP, LARGE), RATES, False),
         (_finding(GAP, LARGE, bound=0.2), RATES, True),
         (_finding(GAP, SMALL), RATES, True),
         (_finding(GAP, SMALL, bound=0.21), RATES, False),
         (_finding(GAP, SMALL), {"G0": 0.5, "G1": 0.45}, False),  # "by more than 0.05"
         (_finding(GAP, LARGE, ("G0", "G1")), {"G0": 0.5, "G1": 0.45}, True),
+        (_finding(GAP, SMALL), {"G0": 0.5, "G1": 0.4501}, False),
         (_finding(GAP, OPEN), RATES, False),
+        (_finding(GAP, SMALL, given="if the scores are right"), RATES, False),
         (_finding(PAIR, LARGE, ("G1", "G2")), RATES, False),
         (_finding(PAIR, LARGE, ("G2", "G1")), RATES, True),
+        (_finding(LOWEST, LARGE, ("G2",)), RATES, False),
         (_finding(LOWEST, LARGE, ("G1",)), RATES, True),
         (_finding(LOWEST, LARGE, ("G1",)), {"G1": 0.3, "G2": 0.3}, True),
         (_finding(RATIO, LARGE, ("G1",)), {"G1": 0.8}, True),
         (_finding(RATIO, SMALL, ("G1",)), {"G1": 0.8}, False),
+        (_finding(RATIO, LARGE, ("G1",)), {"G1": 0.7}, False),
         (_finding(EXCESS, LARGE, ("G1",), value=0.1), {"G1": 0.0}, True),
         (_finding(EXCESS, LARGE, ("G1",), value=0.1), {"G1": 0.01}, False),
         (_finding(EXCESS, LARGE, ("G1",), value=0.1), {"G1": -0.01}, True),
@@ -125,3 +149,16 @@ def test_a_population_fails_where_too_many_pages_are_surely_wrong():
     assert result(400, 24).unsettled  # 6 %, and its interval ends above 6.5 %
     assert not result(2000, 40).unsettled
     assert result(400, 0).interval[0] == 0
+
+
+def test_a_population_keeps_its_row_until_it_is_audited_again(tmp_path):
+    path, first, second = tmp_path / "statements.md", *list(populations("pair"))[:2]
+    found = {"there": 10, "found": 5}
+    write(path, [Result("pair", each.name, 150, 0, **found) for each in (second, first)])
+    write(path, [Result("pair", second.name, 4800, 300)])
+    rows = read_rows(path.with_suffix(".csv"), TEXTS)
+    assert rows["population"].tolist() == [first.name, second.name]
+    assert rows["wrong_pages"].tolist() == [0, 300]
+    text = path.read_text()
+    assert "| pair | 2 | 4,950 | 6.1 % | 1 | 0 | 6.2 % (5.0-7.7 %)" in text
+    assert f"- pair, {second.name}: failed, 6.2 % of 4,800 pages" in text

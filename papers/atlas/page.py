@@ -7,6 +7,7 @@ the table of approaches that lies beside this file; results= names another, or a
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib.util import find_spec
 
@@ -14,7 +15,7 @@ if find_spec("fairbench_rank") is None:
     sys.exit("error: the atlas needs the extension fairbench-rank: pip install extensions/rank")
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain
 from pathlib import Path
@@ -96,11 +97,11 @@ from fairbench_rank.standings import (
 
 _ENDS = ("difference", "lower", "upper")
 _OWN = Path(__file__).with_name(APPROACHES)
-_ROWS_SHOWN = 15  # of a table, in the documentation
+_ROWS_SHOWN = 5  # of a table, in the documentation
 _ABOUT = """Do claims of the literature on fairness interventions and on uncertainty hold across
 data sets? This page tests them on many data sets at once. `python -m papers.atlas.page
-docs=docs/atlas.md` writes this page. [Run the atlas](howto/atlas.md) says how the runs were made,
-and [how to read it](howto/atlas.md#how-to-read-the-page)."""
+docs=docs/atlas.md` writes it, with the first rows of each table. [Run the atlas](howto/atlas.md)
+says how the runs were made, and [how to read it](howto/atlas.md#how-to-read-the-page)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -497,7 +498,7 @@ def _explained(findings: AtlasFindings) -> Section:
 
 
 def docs_page(findings: AtlasFindings, by_seed: Sequence[pd.DataFrame] = ()) -> str:
-    """Return the page of the documentation, in Markdown: without figures and single tasks.
+    """Return the page of the documentation, in Markdown: no figures, and the first rows of tables.
 
     Parameters
     ----------
@@ -523,9 +524,19 @@ def docs_page(findings: AtlasFindings, by_seed: Sequence[pd.DataFrame] = ()) -> 
         + "\n".join(lines_of(seed))
         for seed in (compared_seeds(by_seed[0], other) for other in by_seed[1:])
     ]
-    lines = rest.partition("\n### Not resolved")[0].split("\n")
-    lines = [line for line in _first_rows(lines) if not line.startswith("(The figure")]
-    return "\n\n".join([title, _ABOUT, "\n".join([*lines, *seeds]).strip()]) + "\n"
+    lines = [*rest.partition("\n### Not resolved")[0].split("\n"), *"\n".join(seeds).split("\n")]
+    text = "\n".join(_first_rows([*_said_once(lines)])).strip()
+    return "\n\n".join([title, _ABOUT, re.sub(r"\n{3,}", "\n\n", text)]) + "\n"
+
+
+def _said_once(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of a page in Markdown without figures, and no sentence twice."""
+    said: set[str] = set()
+    for line in lines:
+        if not line.startswith("(The figure") and line not in said:
+            yield line
+        if line and not line.startswith("|"):
+            said.add(line)
 
 
 def _first_rows(lines: Sequence[str]) -> Iterator[str]:
@@ -539,7 +550,7 @@ def _first_rows(lines: Sequence[str]) -> Iterator[str]:
             continue
         if (left := rows - 2 - _ROWS_SHOWN) > 0:
             more = pluralise(left, "more row", "more rows")
-            yield f"\n({more}: `python -m papers.atlas.page` has them.)"
+            yield f"\n({more})"
         rows = 0
         yield line
 

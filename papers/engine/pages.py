@@ -2,7 +2,8 @@
 
 `print_paper` prints tables, and `_print_contents` every row of a work. `pages` makes
 ``docs/papers.md``, which answers in brief for every work and counts its numbers, and a page for
-each work, ``docs/papers/NAME.md``, with a line for every row of its contents.
+each work, ``docs/papers/NAME.md``, with a line for each row of its contents, but for what is
+implemented as the text has it.
 """
 
 from __future__ import annotations
@@ -304,9 +305,9 @@ def pages(papers: Sequence[Paper]) -> dict[Path, str]:
 _HEAD = """# The five works: what replicates
 
 fairbench implements five works. This page says of each what it claims, whether that replicates, and
-how many of its printed numbers agree with ours. Every work has a page of its own, with a line for
-each table, figure, definition, algorithm, data set, setting and claim of its text. The thesis has
-two pages, one for chapter 2 and one for chapter 3; its chapter 4 is the paper of 2020.
+how many of its printed numbers agree with ours. Every work has a page of its own, with each claim,
+table and figure of its text, and what else we do in another way. The thesis has two pages, one for
+chapter 2 and one for chapter 3; its chapter 4 is the paper of 2020.
 
 ## In brief
 
@@ -383,9 +384,16 @@ def _work(paper: Paper, rows: Sequence[RowAnswer]) -> Iterator[str]:
         yield from _rows("N", [(f"`{answer.row.figure}`", answer) for answer in figures])
     shown = {id(answer) for answer in (*tables, *figures)}
     others = [a for a in rows if id(a) not in shown and not a.row.is_claim]
+    plain = [a for a in others if a.verdict == "implemented" and not a.row.differs]
+    told = [a for a in others if a not in plain]
     if others:
         yield from ("## Definitions, algorithms, data sets and the rest", "")
-        yield from _rows("command or code", [(_answered_by(answer), answer) for answer in others])
+    if plain:
+        yield f"{len(plain)} are implemented as the text has them, and are not listed here;"
+        yield f"`papers/{paper.name}/contents.yaml` names the code of each."
+        yield ""
+    if told:
+        yield from _rows("command or code", [(_answered_by(answer), answer) for answer in told])
 
 
 def _claims(paper: Paper, claims: Sequence[RowAnswer]) -> Iterator[str]:
@@ -465,9 +473,12 @@ def _explained(paper: Paper, record: pd.DataFrame) -> Iterator[str]:
     unexplained = record[record["verdict"] == UNEXPLAINED]
     if len(unexplained):
         yield from ("### Unexplained", "")
-        headings = {**dict.fromkeys(("table", "data set", "metric"), "---"), "numbers": "--:"}
         places = unexplained.groupby(["table", "dataset", "metric"], sort=False).size()
-        yield from _table(headings, ([*map(str, each), str(n)] for each, n in places.items()))
+        cells: dict[str, list[str]] = {}
+        for (table, *place), count in places.items():
+            cells.setdefault(str(table), []).append(f"{' '.join(filter(None, place))} ({count})")
+        headings = dict.fromkeys(("table", "data set and metric (how many numbers)"), "---")
+        yield from _table(headings, ([table, "; ".join(told)] for table, told in cells.items()))
         yield ""
 
 

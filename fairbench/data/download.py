@@ -345,23 +345,22 @@ def page(archive: Archive, tasks: Sequence[DatasetEntry]) -> str:
     names = {m: [f"`{entry.name}`" for entry in tasks if entry.module is m] for m in modules}
     table = [*_table(_COLUMNS, figures), ""] if figures else []
     sections = chain.from_iterable(_section(module, names[module]) for module in modules)
-    return "\n".join([_HEAD.read_text("utf-8"), *table, *missing, "", *sections])
+    lines = [*table, *missing, "", "## Sources, licences and known problems", "", *sections]
+    return "\n".join([_HEAD.read_text("utf-8"), *lines, ""])
 
 
 def _section(module: ModuleType, names: Sequence[str]) -> list[str]:
-    """Return the section on one loader's data sets: what their files do not say."""
+    """Return what is to be known of one loader's data sets, as items of a list."""
     sheet: Datasheet = module.DATASHEET
     files_of = [
         f"`{file.path}` (sha256 `{file.sha256 or 'not recorded'}`)" for file in sources_of(module)
     ]
     said = [sheet.source, f"Licence: {sheet.licence}", f"Files: {'; '.join(files_of) or 'none'}"]
     return [
-        f"## {sheet.title}",
-        "",
-        f"- {', '.join(names)}. {' '.join(text.rstrip('.') + '.' for text in said)}",
-        f"- **In the papers, and here.** {sheet.paper_differences}",
-        f"- **Known problems.** {sheet.criticism}",
-        "",
+        f"- **{sheet.title}**: {', '.join(names)}. "
+        f"{' '.join(text.rstrip('.') + '.' for text in said)}",
+        f"  - *In the papers, and here.* {sheet.paper_differences}",
+        f"  - *Known problems.* {sheet.criticism}",
     ]
 
 

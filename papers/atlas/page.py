@@ -97,7 +97,7 @@ from fairbench_rank.standings import (
 
 _ENDS = ("difference", "lower", "upper")
 _OWN = Path(__file__).with_name(APPROACHES)
-_ROWS_SHOWN = 5  # of a table, in the documentation
+_ROWS_SHOWN = 8  # of a table, in the documentation
 _ABOUT = """Do claims of the literature on fairness interventions and on uncertainty hold across
 data sets? This page tests them on many data sets at once. `python -m papers.atlas.page
 docs=docs/atlas.md` writes it, with the first rows of each table. [Run the atlas](howto/atlas.md)
@@ -498,7 +498,7 @@ def _explained(findings: AtlasFindings) -> Section:
 
 
 def docs_page(findings: AtlasFindings, by_seed: Sequence[pd.DataFrame] = ()) -> str:
-    """Return the page of the documentation, in Markdown: no figures, and the first rows of tables.
+    """Return the page of the documentation, in Markdown: no figures, and first rows of tables.
 
     Parameters
     ----------
@@ -517,7 +517,7 @@ def docs_page(findings: AtlasFindings, by_seed: Sequence[pd.DataFrame] = ()) -> 
     summary = [
         Section(name, [Items(list(told))]) for name, told in document.summary.named_parts.values()
     ]
-    *sections, _, _ = document.sections
+    *sections, _, _ = map(_without_parts, document.sections)
     title, _, rest = to_markdown(Document("The atlas", [*summary, *sections])).partition("\n\n")
     seeds = [
         f"## Another seed: {seed.second}\n\nIts runs are no part of the answers on this page.\n\n"
@@ -527,6 +527,20 @@ def docs_page(findings: AtlasFindings, by_seed: Sequence[pd.DataFrame] = ()) -> 
     lines = [*rest.partition("\n### Not resolved")[0].split("\n"), *"\n".join(seeds).split("\n")]
     text = "\n".join(_first_rows([*_said_once(lines)])).strip()
     return "\n\n".join([title, _ABOUT, re.sub(r"\n{3,}", "\n\n", text)]) + "\n"
+
+
+def _without_parts(section: Section) -> Section:
+    """Return a section with no more of each claim than the remarks on it."""
+    kept: list[Block] = []
+    for block in section.blocks:
+        if isinstance(block, Details) and block.name.startswith(("claim-", "unprocessing")):
+            if block.name != "unprocessing-by-size":
+                remarks = [part for part in block.blocks if isinstance(part, Items)]
+                block = replace(block, blocks=remarks)
+            if not block.blocks:
+                continue
+        kept.append(block)
+    return replace(section, blocks=kept)
 
 
 def _said_once(lines: Iterable[str]) -> Iterator[str]:

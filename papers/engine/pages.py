@@ -2,8 +2,8 @@
 
 `print_paper` prints tables, and `_print_contents` every row of a work. `pages` makes
 ``docs/papers.md``, which answers in brief for every work and counts its numbers, and a page for
-each work, ``docs/papers/NAME.md``, with a line for each row of its contents, but for what is
-implemented as the text has it.
+each work, ``docs/papers/NAME.md``, with a line for each row of its contents but those
+of which the page says no more than that they are implemented.
 """
 
 from __future__ import annotations
@@ -306,8 +306,8 @@ _HEAD = """# The five works: what replicates
 
 fairbench implements five works. This page says of each what it claims, whether that replicates, and
 how many of its printed numbers agree with ours. Every work has a page of its own, with each claim,
-table and figure of its text, and what else we do in another way. The thesis has two pages, one for
-chapter 2 and one for chapter 3; its chapter 4 is the paper of 2020.
+table and figure of its text. The thesis has two pages, one for chapter 2 and one for chapter 3; its
+chapter 4 is the paper of 2020.
 
 ## In brief
 
@@ -384,13 +384,12 @@ def _work(paper: Paper, rows: Sequence[RowAnswer]) -> Iterator[str]:
         yield from _rows("N", [(f"`{answer.row.figure}`", answer) for answer in figures])
     shown = {id(answer) for answer in (*tables, *figures)}
     others = [a for a in rows if id(a) not in shown and not a.row.is_claim]
-    plain = [a for a in others if a.verdict == "implemented" and not a.row.differs]
-    told = [a for a in others if a not in plain]
+    told = [answer for answer in others if answer.verdict != "implemented"]
     if others:
         yield from ("## Definitions, algorithms, data sets and the rest", "")
-    if plain:
-        yield f"{len(plain)} are implemented as the text has them, and are not listed here;"
-        yield f"`papers/{paper.name}/contents.yaml` names the code of each."
+        more, name = len(others) - len(told), paper.name
+        yield f"{more} more are implemented; `papers/{name}/contents.yaml` names their code, and"
+        yield "what differs from the text ([the main differences](../deviations.md))."
         yield ""
     if told:
         yield from _rows("command or code", [(_answered_by(answer), answer) for answer in told])

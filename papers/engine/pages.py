@@ -381,7 +381,13 @@ def _work(paper: Paper, rows: Sequence[RowAnswer]) -> Iterator[str]:
     if figures:
         words = f"`fairbench paper {paper.name} figure=N run=true`"
         yield from ("## Figures", "", f"{words} runs what a figure needs and draws it.", "")
-        yield from _rows("N", [(f"`{answer.row.figure}`", answer) for answer in figures])
+        judged = [answer for answer in figures if answer.verdict != "drawn"]
+        drawn = [f"`{answer.row.figure}`" for answer in figures if answer not in judged]
+        if drawn:
+            yield "Drawn, with no printed number to compare (`contents.yaml` has what differs):"
+            yield from (f"{', '.join(drawn)}.", "")
+        if judged:
+            yield from _rows("N", [(f"`{answer.row.figure}`", answer) for answer in judged])
     shown = {id(answer) for answer in (*tables, *figures)}
     others = [a for a in rows if id(a) not in shown and not a.row.is_claim]
     told = [answer for answer in others if answer.verdict != "implemented"]

@@ -97,7 +97,7 @@ from fairbench_rank.standings import (
 
 _ENDS = ("difference", "lower", "upper")
 _OWN = Path(__file__).with_name(APPROACHES)
-_ROWS_SHOWN = 8  # of a table, in the documentation
+_ROWS_SHOWN = 5  # of a table, in the documentation
 _ABOUT = """Do claims of the literature on fairness interventions and on uncertainty hold across
 data sets? This page tests them on many data sets at once. `python -m papers.atlas.page
 docs=docs/atlas.md` writes it, with the first rows of each table. [Run the atlas](howto/atlas.md)
@@ -554,17 +554,21 @@ def _said_once(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _first_rows(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of a page in Markdown with no more than the first rows of every table."""
-    rows = 0
+    """Yield the lines of a page in Markdown with no more than the first rows of every table.
+
+    The table of claims is whole.
+    """
+    rows = shown = 0
     for line in [*lines, ""]:
         if line.startswith("|"):
+            if not rows:
+                shown = len(lines) if line.startswith("| claim |") else _ROWS_SHOWN
             rows += 1
-            if rows <= 2 + _ROWS_SHOWN:  # its heading has two lines
+            if rows <= 2 + shown:  # its heading has two lines
                 yield line
             continue
-        if (left := rows - 2 - _ROWS_SHOWN) > 0:
-            more = pluralise(left, "more row", "more rows")
-            yield f"\n({more})"
+        if (left := rows - 2 - shown) > 0:
+            yield f"\n({pluralise(left, 'more row', 'more rows')})"
         rows = 0
         yield line
 

@@ -371,8 +371,7 @@ def _work(paper: Paper, rows: Sequence[RowAnswer]) -> Iterator[str]:
     """Yield the lines of a work's page: claims, numbers, figures, then all else."""
     yield from (f"# {paper.title}", "")
     if paper.brief:
-        yield from (f"*It claims:* {paper.brief['claims']}", "")
-        yield from (f"*Does it replicate?* {paper.brief['found']}", "")
+        yield from ("[In brief](../papers.md): what it claims, and whether that replicates.", "")
     yield from _claims(paper, [answer for answer in rows if answer.row.is_claim])
     tables = [answer for answer in rows if answer.row.is_counted]
     figures = [answer for answer in rows if answer.row.kind == "figure" and not answer.row.is_claim]

@@ -524,7 +524,9 @@ def docs_page(findings: AtlasFindings, by_seed: Sequence[pd.DataFrame] = ()) -> 
         + "\n".join(lines_of(seed))
         for seed in (compared_seeds(by_seed[0], other) for other in by_seed[1:])
     ]
-    lines = [*rest.partition("\n### Not resolved")[0].split("\n"), *"\n".join(seeds).split("\n")]
+    rest = rest.partition("\n### Not resolved")[0]
+    rest = re.sub(r"(?ms)^### Run on few tasks\n.*?(?=^##)", "", rest)
+    lines = [*rest.split("\n"), *"\n".join(seeds).split("\n")]
     text = "\n".join(_first_rows([*_said_once(lines)])).strip()
     return "\n\n".join([title, _ABOUT, re.sub(r"\n{3,}", "\n\n", text)]) + "\n"
 

@@ -389,12 +389,12 @@ def _work(paper: Paper, rows: Sequence[RowAnswer]) -> Iterator[str]:
             yield from _rows("N", [(f"`{answer.row.figure}`", answer) for answer in judged])
     shown = {id(answer) for answer in (*tables, *figures)}
     others = [a for a in rows if id(a) not in shown and not a.row.is_claim]
-    told = [answer for answer in others if answer.verdict != "implemented"]
+    told = [answer for answer in others if answer.verdict not in ("implemented", CANNOT)]
     if others:
         yield from ("## Definitions, algorithms, data sets and the rest", "")
         more, name = len(others) - len(told), paper.name
-        yield f"{more} more are implemented; `papers/{name}/contents.yaml` names their code, and"
-        yield "what differs from the text ([the main differences](../deviations.md))."
+        yield f"{more} more are implemented, or cannot be had; `papers/{name}/contents.yaml` names the code"
+        yield "and the reason, and what differs from the text ([in brief](../deviations.md))."
         yield ""
     if told:
         yield from _rows("command or code", [(_answered_by(answer), answer) for answer in told])
@@ -402,11 +402,14 @@ def _work(paper: Paper, rows: Sequence[RowAnswer]) -> Iterator[str]:
 
 def _claims(paper: Paper, claims: Sequence[RowAnswer]) -> Iterator[str]:
     """Yield the claims as a list: what is claimed, the verdict, what we saw, by what."""
-    order = [*ROW_VERDICTS, *_NOT_JUDGED]
-    by_verdict = sorted(claims, key=lambda answer: order.index(answer.verdict))
+    order = [*ROW_VERDICTS, OTHER_DATA]
+    judged = [answer for answer in claims if answer.verdict in order]
     if claims:
         yield from ("## Claims", "")
-        yield from (_claim(paper, answer) for answer in by_verdict)
+        for answer in sorted(judged, key=lambda answer: order.index(answer.verdict)):
+            yield _claim(paper, answer)
+        if more := len(claims) - len(judged):
+            yield f"- {more} more cannot be judged; `papers/{paper.name}/contents.yaml` says why."
         yield ""
 
 

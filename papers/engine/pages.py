@@ -256,6 +256,8 @@ def _write(table: PaperTable, stem: Path, commands: Sequence[str]) -> None:
 # The pages.
 
 PAGE = Path("docs", "papers.md")
+# Verdicts on rows that do not say by themselves what they mean.
+_UNCLEAR = ("not resolved", "drawn", "not comparable", "substitute", "loader only")
 # Verdict on a printed number -> its heading, and what it means.
 _COUNTED = {
     AGREES: ("agree", "Ours, by the text's setting, agrees with the printed number."),
@@ -276,6 +278,8 @@ _NOT_JUDGED = {
     CANNOT: "What it takes was not published, or cannot be computed.",
 }
 
+_EXPLAINED = {**{name: ROW_VERDICTS[name] for name in _UNCLEAR}, **_NOT_JUDGED}
+
 
 def pages(papers: Sequence[Paper]) -> dict[Path, str]:
     """Return path -> text of every page, the one that opens them first."""
@@ -293,7 +297,7 @@ def pages(papers: Sequence[Paper]) -> dict[Path, str]:
         *(f"| {name} | {meaning} |" for name, meaning in _COUNTED.values()),
         "",
         *_ROWS,
-        *(f"| *{name}* | {meaning} |" for name, meaning in {**ROW_VERDICTS, **_NOT_JUDGED}.items()),
+        *(f"| *{name}* | {meaning} |" for name, meaning in _EXPLAINED.items()),
         "",
         *("```{toctree}", ":hidden:", "", *names, "```", ""),
     ]
@@ -335,7 +339,7 @@ judged as one of them.
 | a number | |
 | --- | --- |""".splitlines()
 
-_ROWS = """Every other verdict is our judgement:
+_ROWS = """Every other verdict is our judgement, and says what it means, but for:
 
 | verdict | what it means |
 | --- | --- |""".splitlines()
@@ -393,8 +397,8 @@ def _work(paper: Paper, rows: Sequence[RowAnswer]) -> Iterator[str]:
     if others:
         yield from ("## Definitions, algorithms, data sets and the rest", "")
         more, name = len(others) - len(told), paper.name
-        yield f"{more} more are implemented, or cannot be had; `papers/{name}/contents.yaml` names the code"
-        yield "and the reason, and what differs from the text ([in brief](../deviations.md))."
+        yield f"{more} more are implemented or cannot be had; `papers/{name}/contents.yaml` names code"
+        yield "and reason, and what differs from the text ([in brief](../deviations.md))."
         yield ""
     if told:
         yield from _rows("command or code", [(_answered_by(answer), answer) for answer in told])

@@ -396,9 +396,9 @@ def _work(paper: Paper, rows: Sequence[RowAnswer]) -> Iterator[str]:
     told = [answer for answer in others if answer.verdict not in ("implemented", CANNOT)]
     if others:
         yield from ("## Definitions, algorithms, data sets and the rest", "")
-        more, name = len(others) - len(told), paper.name
-        yield f"{more} more are implemented or cannot be had; `papers/{name}/contents.yaml` names code"
-        yield "and reason, and what differs from the text ([in brief](../deviations.md))."
+        where, more = f"`papers/{paper.name}/contents.yaml`", len(others) - len(told)
+        yield f"{more} more are implemented or cannot be had; {where} names code and reason,"
+        yield "and what differs from the text ([in brief](../deviations.md))."
         yield ""
     if told:
         yield from _rows("command or code", [(_answered_by(answer), answer) for answer in told])

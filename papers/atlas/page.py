@@ -532,13 +532,13 @@ def docs_page(findings: AtlasFindings, by_seed: Sequence[pd.DataFrame] = ()) -> 
 
 
 def _without_parts(section: Section) -> Section:
-    """Return a section with no more of each claim than the remarks on it."""
+    """Return a section with no more of each claim than the remarks on it, and of no task."""
     kept: list[Block] = []
     for block in section.blocks:
         if isinstance(block, Details) and block.name.startswith(("claim-", "unprocessing")):
-            if block.name != "unprocessing-by-size":
-                remarks = [part for part in block.blocks if isinstance(part, Items)]
-                block = replace(block, blocks=remarks)
+            of_size = block.name == "unprocessing-by-size"
+            remarks = [part for part in block.blocks if isinstance(part, Items)]
+            block = replace(block, blocks=block.blocks[:2] if of_size else remarks)
             if not block.blocks:
                 continue
         kept.append(block)

@@ -16,6 +16,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
@@ -270,8 +271,8 @@ _HEAD = Path(__file__).with_name("datasets.md")  # what the page says before its
 
 
 _COLUMNS = (
-    *("dataset", "rows", "columns", "target", "meaning of label 1", "rate"),
-    "label that is good for the person (blank: neither)",
+    *("dataset", "what it is", "rows", "columns", "target, and label 1", "rate"),
+    *("good label", "groups: rows (rate)"),
 )
 
 
@@ -334,45 +335,33 @@ def _sources(values: Iterable[Any]) -> Iterator[Source]:
 
 def page(archive: Archive, tasks: Sequence[DatasetEntry]) -> str:
     """Return the page that documents the data sets `tasks`, in Markdown."""
-    modules = dict.fromkeys(entry.module for entry in tasks)
-    by_module = [[entry for entry in tasks if entry.module is module] for module in modules]
-    sections = (_section(archive, of_module) for of_module in by_module)
-    return "\n".join([_HEAD.read_text("utf-8"), *sections])
-
-
-def _section(archive: Archive, tasks: Sequence[DatasetEntry]) -> str:
-    """Return the section on one loader's data sets: their figures, groups and documentation."""
-    datasheet = tasks[0].datasheet
-    rows, groups, notes = [], [], []
+    figures, missing = [], []
     for entry in tasks:
         try:
-            data = entry.load(archive)
+            figures.append(_summary(entry, entry.load(archive)))
         except UserError as error:
-            notes.append(f"There are no figures for `{entry.name}`: {_why(error)}.")
-            continue
-        rows.append(_summary(entry.name, data))
-        groups += _groups(entry.name, data)
-    lines = [f"## {datasheet.title}", ""]
-    if len(tasks) > 1:
-        lines += [*(f"- `{entry.name}`: {entry.title}" for entry in tasks), ""]
-    if rows:
-        lines += [*_table(_COLUMNS, rows), ""]
-        lines += [*_table(["dataset", "attribute", "groups: rows (rate)"], groups), ""]
-    lines += [note + "\n" for note in notes]
-    said = {
-        "Source": datasheet.source,
-        "Licence": datasheet.licence,
-        "In the papers, and here": datasheet.paper_differences,
-        "Known problems": datasheet.criticism,
-    }
+            missing.append(f"- There are no figures for `{entry.name}`: {_why(error)}.")
+    modules = dict.fromkeys(entry.module for entry in tasks)
+    names = {m: [f"`{entry.name}`" for entry in tasks if entry.module is m] for m in modules}
+    table = [*_table(_COLUMNS, figures), ""] if figures else []
+    sections = chain.from_iterable(_section(module, names[module]) for module in modules)
+    lines = [*table, *missing, "", "## Sources, licences and known problems", "", *sections]
+    return "\n".join([_HEAD.read_text("utf-8"), *lines, ""])
+
+
+def _section(module: ModuleType, names: Sequence[str]) -> list[str]:
+    """Return what is to be known of one loader's data sets, as items of a list."""
+    sheet: Datasheet = module.DATASHEET
     files_of = [
-        f"`{file.path}` (sha256 `{file.sha256 or 'not recorded'}`)"
-        for file in sources_of(tasks[0].module)
+        f"`{file.path}` (sha256 `{file.sha256 or 'not recorded'}`)" for file in sources_of(module)
     ]
-    if files_of:
-        said["Files"] = "; ".join(files_of)
-    lines += [f"- **{title}.** {text}" for title, text in said.items()]
-    return "\n".join(lines) + "\n"
+    said = [sheet.source, f"Licence: {sheet.licence}", f"Files: {'; '.join(files_of) or 'none'}"]
+    return [
+        f"- **{sheet.title}**: {', '.join(names)}. "
+        f"{' '.join(text.rstrip('.') + '.' for text in said)}",
+        f"  - *In the papers, and here.* {sheet.paper_differences}",
+        f"  - *Known problems.* {sheet.criticism}",
+    ]
 
 
 def _why(error: UserError) -> str:
@@ -382,14 +371,15 @@ def _why(error: UserError) -> str:
     return str(error)
 
 
-def _summary(name: str, data: Dataset) -> list[str]:
-    """Return a table row: rows, columns, target, labels, rate and favourable label."""
+def _summary(entry: DatasetEntry, data: Dataset) -> list[str]:
+    """Return a table row: rows, columns, target, labels, rate, favourable label and groups."""
     good = "" if data.favourable is None else str(data.favourable)
     if good and data.classes:
         good += f" ({data.classes[int(good)]})"
     label = data.positive_label or (" < " if data.ordered else ", ").join(data.classes)
-    facts = [str(len(data)), _width(data), data.target_name, label]
-    return [f"`{name}`", *facts, _rate(data, data.target), good]
+    target = ": ".join(filter(None, (data.target_name, label)))
+    facts = [entry.title, str(len(data)), _width(data), target, _rate(data, data.target), good]
+    return [f"`{entry.name}`", *facts, "<br>".join(_groups(data))]
 
 
 def _rate(data: Dataset, target: pd.Series) -> str:
@@ -414,17 +404,15 @@ def _width(data: Dataset) -> str:
     return str(len(onehot_names(data.features)))
 
 
-def _groups(name: str, data: Dataset) -> list[list[str]]:
-    """Return a table row for each attribute: data set, attribute, and its groups."""
-    rows = []
+def _groups(data: Dataset) -> Iterator[str]:
+    """Yield each attribute with its groups, their rows and their rates."""
     for attribute in data.sensitive:
         groups = data.groups(str(attribute))
         cells = []
         for label in groups.cat.categories:
             members = data.target[(groups == label).to_numpy()]
             cells.append(f"{label}: {len(members)} ({_rate(data, members)})")
-        rows.append([f"`{name}`", str(attribute), "; ".join(cells)])
-    return rows
+        yield f"**{attribute}** {'; '.join(cells)}"
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

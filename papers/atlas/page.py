@@ -7,6 +7,7 @@ the table of approaches that lies beside this file; results= names another, or a
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib.util import find_spec
 
@@ -14,7 +15,7 @@ if find_spec("fairbench_rank") is None:
     sys.exit("error: the atlas needs the extension fairbench-rank: pip install extensions/rank")
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain
 from pathlib import Path
@@ -96,11 +97,11 @@ from fairbench_rank.standings import (
 
 _ENDS = ("difference", "lower", "upper")
 _OWN = Path(__file__).with_name(APPROACHES)
-_ROWS_SHOWN = 15  # of a table, in the documentation
+_ROWS_SHOWN = 5  # of a table, in the documentation
 _ABOUT = """Do claims of the literature on fairness interventions and on uncertainty hold across
 data sets? This page tests them on many data sets at once. `python -m papers.atlas.page
-docs=docs/atlas.md` writes this page. [Run the atlas](howto/atlas.md) says how the runs were made,
-and [how to read it](howto/atlas.md#how-to-read-the-page)."""
+docs=docs/atlas.md` writes it, with the first rows of each table. [Run the atlas](howto/atlas.md)
+says how the runs were made, and [how to read it](howto/atlas.md#how-to-read-the-page)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -497,7 +498,7 @@ def _explained(findings: AtlasFindings) -> Section:
 
 
 def docs_page(findings: AtlasFindings, by_seed: Sequence[pd.DataFrame] = ()) -> str:
-    """Return the page of the documentation, in Markdown: without figures and single tasks.
+    """Return the page of the documentation, in Markdown: no figures, and first rows of tables.
 
     Parameters
     ----------
@@ -516,30 +517,60 @@ def docs_page(findings: AtlasFindings, by_seed: Sequence[pd.DataFrame] = ()) -> 
     summary = [
         Section(name, [Items(list(told))]) for name, told in document.summary.named_parts.values()
     ]
-    *sections, _, _ = document.sections
+    *sections, _, _ = map(_without_parts, document.sections)
     title, _, rest = to_markdown(Document("The atlas", [*summary, *sections])).partition("\n\n")
     seeds = [
         f"## Another seed: {seed.second}\n\nIts runs are no part of the answers on this page.\n\n"
         + "\n".join(lines_of(seed))
         for seed in (compared_seeds(by_seed[0], other) for other in by_seed[1:])
     ]
-    lines = rest.partition("\n### Not resolved")[0].split("\n")
-    lines = [line for line in _first_rows(lines) if not line.startswith("(The figure")]
-    return "\n\n".join([title, _ABOUT, "\n".join([*lines, *seeds]).strip()]) + "\n"
+    rest = rest.partition("\n### Not resolved")[0]
+    rest = re.sub(r"(?ms)^### Run on few tasks\n.*?(?=^##)", "", rest)
+    lines = [*rest.split("\n"), *"\n".join(seeds).split("\n")]
+    text = "\n".join(_first_rows([*_said_once(lines)])).strip()
+    return "\n\n".join([title, _ABOUT, re.sub(r"\n{3,}", "\n\n", text)]) + "\n"
+
+
+def _without_parts(section: Section) -> Section:
+    """Return a section with no more of each claim than the remarks on it, and of no task."""
+    kept: list[Block] = []
+    for block in section.blocks:
+        if isinstance(block, Details) and block.name.startswith(("claim-", "unprocessing")):
+            of_size = block.name == "unprocessing-by-size"
+            remarks = [part for part in block.blocks if isinstance(part, Items)]
+            block = replace(block, blocks=block.blocks[:2] if of_size else remarks)
+            if not block.blocks:
+                continue
+        kept.append(block)
+    return replace(section, blocks=kept)
+
+
+def _said_once(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of a page in Markdown without figures, and no sentence twice."""
+    said: set[str] = set()
+    for line in lines:
+        if not line.startswith("(The figure") and line not in said:
+            yield line
+        if line and not line.startswith("|"):
+            said.add(line)
 
 
 def _first_rows(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of a page in Markdown with no more than the first rows of every table."""
-    rows = 0
+    """Yield the lines of a page in Markdown with no more than the first rows of every table.
+
+    The table of claims is whole.
+    """
+    rows = shown = 0
     for line in [*lines, ""]:
         if line.startswith("|"):
+            if not rows:
+                shown = len(lines) if line.startswith("| claim |") else _ROWS_SHOWN
             rows += 1
-            if rows <= 2 + _ROWS_SHOWN:  # its heading has two lines
+            if rows <= 2 + shown:  # its heading has two lines
                 yield line
             continue
-        if (left := rows - 2 - _ROWS_SHOWN) > 0:
-            more = pluralise(left, "more row", "more rows")
-            yield f"\n({more}: `python -m papers.atlas.page` has them.)"
+        if (left := rows - 2 - shown) > 0:
+            yield f"\n({pluralise(left, 'more row', 'more rows')})"
         rows = 0
         yield line
 

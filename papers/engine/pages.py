@@ -2,7 +2,8 @@
 
 `print_paper` prints tables, and `_print_contents` every row of a work. `pages` makes
 ``docs/papers.md``, which answers in brief for every work and counts its numbers, and a page for
-each work, ``docs/papers/NAME.md``, with a line for every row of its contents.
+each work, ``docs/papers/NAME.md``, with a line for each row of its contents but those
+of which the page says no more than that they are implemented.
 """
 
 from __future__ import annotations
@@ -255,6 +256,8 @@ def _write(table: PaperTable, stem: Path, commands: Sequence[str]) -> None:
 # The pages.
 
 PAGE = Path("docs", "papers.md")
+# Verdicts on rows that do not say by themselves what they mean.
+_UNCLEAR = ("not resolved", "drawn", "not comparable", "substitute", "loader only")
 # Verdict on a printed number -> its heading, and what it means.
 _COUNTED = {
     AGREES: ("agree", "Ours, by the text's setting, agrees with the printed number."),
@@ -275,6 +278,8 @@ _NOT_JUDGED = {
     CANNOT: "What it takes was not published, or cannot be computed.",
 }
 
+_EXPLAINED = {**{name: ROW_VERDICTS[name] for name in _UNCLEAR}, **_NOT_JUDGED}
+
 
 def pages(papers: Sequence[Paper]) -> dict[Path, str]:
     """Return path -> text of every page, the one that opens them first."""
@@ -292,7 +297,7 @@ def pages(papers: Sequence[Paper]) -> dict[Path, str]:
         *(f"| {name} | {meaning} |" for name, meaning in _COUNTED.values()),
         "",
         *_ROWS,
-        *(f"| *{name}* | {meaning} |" for name, meaning in {**ROW_VERDICTS, **_NOT_JUDGED}.items()),
+        *(f"| *{name}* | {meaning} |" for name, meaning in _EXPLAINED.items()),
         "",
         *("```{toctree}", ":hidden:", "", *names, "```", ""),
     ]
@@ -304,9 +309,9 @@ def pages(papers: Sequence[Paper]) -> dict[Path, str]:
 _HEAD = """# The five works: what replicates
 
 fairbench implements five works. This page says of each what it claims, whether that replicates, and
-how many of its printed numbers agree with ours. Every work has a page of its own, with a line for
-each table, figure, definition, algorithm, data set, setting and claim of its text. The thesis has
-two pages, one for chapter 2 and one for chapter 3; its chapter 4 is the paper of 2020.
+how many of its printed numbers agree with ours. Every work has a page of its own, with each claim,
+table and figure of its text. The thesis has two pages, one for chapter 2 and one for chapter 3; its
+chapter 4 is the paper of 2020.
 
 ## In brief
 
@@ -334,7 +339,7 @@ judged as one of them.
 | a number | |
 | --- | --- |""".splitlines()
 
-_ROWS = """Every other verdict is our judgement:
+_ROWS = """Every other verdict is our judgement, and says what it means, but for:
 
 | verdict | what it means |
 | --- | --- |""".splitlines()
@@ -370,8 +375,7 @@ def _work(paper: Paper, rows: Sequence[RowAnswer]) -> Iterator[str]:
     """Yield the lines of a work's page: claims, numbers, figures, then all else."""
     yield from (f"# {paper.title}", "")
     if paper.brief:
-        yield from (f"*It claims:* {paper.brief['claims']}", "")
-        yield from (f"*Does it replicate?* {paper.brief['found']}", "")
+        yield from ("[In brief](../papers.md): what it claims, and whether that replicates.", "")
     yield from _claims(paper, [answer for answer in rows if answer.row.is_claim])
     tables = [answer for answer in rows if answer.row.is_counted]
     figures = [answer for answer in rows if answer.row.kind == "figure" and not answer.row.is_claim]
@@ -380,21 +384,36 @@ def _work(paper: Paper, rows: Sequence[RowAnswer]) -> Iterator[str]:
     if figures:
         words = f"`fairbench paper {paper.name} figure=N run=true`"
         yield from ("## Figures", "", f"{words} runs what a figure needs and draws it.", "")
-        yield from _rows("N", [(f"`{answer.row.figure}`", answer) for answer in figures])
+        judged = [answer for answer in figures if answer.verdict != "drawn"]
+        drawn = [f"`{answer.row.figure}`" for answer in figures if answer not in judged]
+        if drawn:
+            yield "Drawn, with no printed number to compare (`contents.yaml` has what differs):"
+            yield from (f"{', '.join(drawn)}.", "")
+        if judged:
+            yield from _rows("N", [(f"`{answer.row.figure}`", answer) for answer in judged])
     shown = {id(answer) for answer in (*tables, *figures)}
     others = [a for a in rows if id(a) not in shown and not a.row.is_claim]
+    told = [answer for answer in others if answer.verdict not in ("implemented", CANNOT)]
     if others:
         yield from ("## Definitions, algorithms, data sets and the rest", "")
-        yield from _rows("command or code", [(_answered_by(answer), answer) for answer in others])
+        where, more = f"`papers/{paper.name}/contents.yaml`", len(others) - len(told)
+        yield f"{more} more are implemented or cannot be had; {where} names code and reason,"
+        yield "and what differs from the text ([in brief](../deviations.md))."
+        yield ""
+    if told:
+        yield from _rows("command or code", [(_answered_by(answer), answer) for answer in told])
 
 
 def _claims(paper: Paper, claims: Sequence[RowAnswer]) -> Iterator[str]:
     """Yield the claims as a list: what is claimed, the verdict, what we saw, by what."""
-    order = [*ROW_VERDICTS, *_NOT_JUDGED]
-    by_verdict = sorted(claims, key=lambda answer: order.index(answer.verdict))
+    order = [*ROW_VERDICTS, OTHER_DATA]
+    judged = [answer for answer in claims if answer.verdict in order]
     if claims:
         yield from ("## Claims", "")
-        yield from (_claim(paper, answer) for answer in by_verdict)
+        for answer in sorted(judged, key=lambda answer: order.index(answer.verdict)):
+            yield _claim(paper, answer)
+        if more := len(claims) - len(judged):
+            yield f"- {more} more cannot be judged; `papers/{paper.name}/contents.yaml` says why."
         yield ""
 
 
@@ -465,9 +484,12 @@ def _explained(paper: Paper, record: pd.DataFrame) -> Iterator[str]:
     unexplained = record[record["verdict"] == UNEXPLAINED]
     if len(unexplained):
         yield from ("### Unexplained", "")
-        headings = {**dict.fromkeys(("table", "data set", "metric"), "---"), "numbers": "--:"}
         places = unexplained.groupby(["table", "dataset", "metric"], sort=False).size()
-        yield from _table(headings, ([*map(str, each), str(n)] for each, n in places.items()))
+        cells: dict[str, list[str]] = {}
+        for (table, *place), count in places.items():
+            cells.setdefault(str(table), []).append(f"{' '.join(filter(None, place))} ({count})")
+        headings = dict.fromkeys(("table", "data set and metric (how many numbers)"), "---")
+        yield from _table(headings, ([table, "; ".join(told)] for table, told in cells.items()))
         yield ""
 
 

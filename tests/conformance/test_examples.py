@@ -87,9 +87,11 @@ def test_the_grid_of_combinations_has_them(checkout):
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_the_page_on_components_shows_every_example(file):
-    """Word for word, as readers of the Markdown see no file that the site would include."""
+def test_the_page_on_components_has_every_example(file):
+    """Word for word, or by a link, beside which the site shows the file."""
     page = (ROOT / "docs/howto/extend.md").read_text(encoding="utf-8")
     language = {".py": "python", ".yaml": "yaml"}[file.suffix]
     block = f"```{language}\n{file.read_text(encoding='utf-8')}```\n"
-    assert block in page, f"copy {file.relative_to(ROOT)} into docs/howto/extend.md"
+    place = f"../examples/{file.relative_to(EXAMPLES)}"
+    shown = f"({place}):\n\n```{{literalinclude}} {place}\n```\n"
+    assert block in page or shown in page, f"link {place} in docs/howto/extend.md, and include it"

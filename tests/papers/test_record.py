@@ -92,7 +92,7 @@ def test_every_row_has_a_verdict_or_says_why_not(tiny):
     assert "`fairbench paper tiny table=N run=true` runs what a table needs" in own
     assert "| Table 1 | shares. The same. 1 of the 3 printed numbers" in own
     assert "| 3 | 2 | 1 | 0 | 0 | 1 | 0.50 | 0.50 |" in own
-    assert "| 1 |  | m1 | 1 |" in own
+    assert "| 1 | m1 (1) |" in own
 
 
 def test_a_cause_that_agrees_and_a_number_that_cannot_be_are_no_longer_unexplained(tiny):

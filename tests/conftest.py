@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairbench.cli.main import main
 from fairbench.components import FOLDER
 from fairbench.data.dataset import Dataset, Task
 
@@ -52,3 +53,18 @@ def make_dataset():
         return Dataset(**{**defaults, **parts})
 
     return make
+
+
+@pytest.fixture
+def refused(capsys):
+    """Return a function that has words be refused in one line, and returns the line."""
+
+    def line(*words, message="", by=main):
+        assert by([*words]) == 2
+        printed = capsys.readouterr()
+        assert not printed.out
+        assert printed.err.startswith("error: ") and printed.err.count("\n") == 1
+        assert message in printed.err
+        return printed.err
+
+    return line

@@ -15,7 +15,7 @@ hold whichever signs the true differences have.
 The trials were proposed one after the other, each depending on the results of those before, so
 that their errors are not distributed like those of trials that were fixed beforehand. A fifth of
 each trial's variance is treated as independent noise, however similar the trials are;
-docs/howto/tune.md has the resulting coverage.
+the README beside it has the resulting coverage.
 """
 
 from __future__ import annotations

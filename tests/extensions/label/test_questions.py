@@ -7,7 +7,7 @@ from fairbench.components.papers.black_box.estimation import probability_less
 from fairbench.inference.posterior import Beta
 from fairbench_label.active import DRAWS, BetaArms, ComparisonReward, GroupPosterior, WidestGap
 from fairbench_label.questions import question_of
-from tests.audits.labelling.sessions import label_actively, pool, session
+from tests.extensions.label.sessions import label_actively, pool, session
 
 
 def known(*successes):

@@ -14,7 +14,7 @@ from fairbench_label.questions import (
     next_rows,
     question_of,
 )
-from tests.audits.labelling.sessions import label_actively, pool, said, session
+from tests.extensions.label.sessions import label_actively, pool, said, session
 
 
 def asked(begun, **changes):

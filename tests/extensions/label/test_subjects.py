@@ -21,8 +21,8 @@ from fairbench_label.questions import (
     question_of,
 )
 from fairbench_label.session import PREDICTED, Answer, State, open_session
-from tests.audits.labelling.sessions import said
 from tests.audits.tables import parse, written
+from tests.extensions.label.sessions import said
 
 CLASSES = ("cat", "dog", "emu")
 

@@ -7,7 +7,7 @@ import pytest
 
 from fairbench_label.questions import ONE_AT_A_TIME, QUESTIONS, next_rows
 from fairbench_label.session import Answer, Session
-from tests.audits.labelling.sessions import answer, label_actively, pool, session
+from tests.extensions.label.sessions import answer, label_actively, pool, session
 
 
 @pytest.mark.parametrize("strategy", ONE_AT_A_TIME)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fairbench.audits.assessment import assess
-from tests.audits.labelling.sessions import label_actively, pool, session
+from tests.extensions.label.sessions import label_actively, pool, session
 
 # Simulations of many replications: make test-slow runs them.
 pytestmark = pytest.mark.slow

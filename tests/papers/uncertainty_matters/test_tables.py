@@ -181,6 +181,12 @@ def test_a_third_objective_leaves_fewer_conclusions_of_one_over_the_other(pair):
     assert three["p_equivalent"] <= two["p_equivalent"]
 
 
+def test_another_C_stands_behind_a_name():
+    assert "learner.C=0.4" in ground_truth.overrides("FERM, C = 0.4")
+    assert "learner.C=1.0" not in ground_truth.overrides("FERM, C = 0.4")
+    assert {"intervention.label=0", "learner.C=1.0"} <= set(ground_truth.overrides("FERM"))
+
+
 def test_what_is_packed_is_of_german():
     for name in ALL:
         tables = readings.packed_counts(name)

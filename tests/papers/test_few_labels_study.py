@@ -189,6 +189,16 @@ def test_the_codes_faults_are_in_its_rates_alone(one_pool, table, tmp_path):
     assert not same["tpr"].any()
 
 
+def test_wide_priors_are_of_fewer_thirds():
+    size = methods.Size.of(Effort.WHOLE, methods.TEXT)
+    plain, scaled, wide = (
+        size.of_method(methods.Method("beta_calibration", s)) for s in (1.0, 0.1, 5.0)
+    )
+    assert plain[0] == scaled[0] > wide[0] > 1
+    assert plain[1] > scaled[1] > 1 < wide[1]
+    assert size.of_method(methods.Method("frequentist"))[1] > plain[1]
+
+
 def test_a_coverage_that_never_varies_has_the_error_of_its_orders():
     rows = pd.DataFrame({"coverage": [100.0, 100.0], "orders": [5, 5]})
     found = methods.number(rows, coverage=True, runs=1000)

@@ -18,6 +18,7 @@ from fairbench.components.papers.uncertainty_matters.readings import (
     RIGHT,
     SIGNED_GAPS,
     TEXT,
+    Cloud,
     Measured,
     Reading,
     Setting,
@@ -72,6 +73,18 @@ def test_values_are_those_of_the_good_loan():
     assert accuracy == pytest.approx(135 / 200)
     assert difference == pytest.approx(30 / 60 - 60 / 80)
     np.testing.assert_array_equal(favourable(counts)[0], [15, 5, 20, 60])
+
+
+def test_posterior_is_narrower_than_the_predictive_and_widens_with_rho():
+    counts = counts_of(0.75, np.random.default_rng(1), cvs=3)
+    sds = {}
+    for worth, predictive in ((1.0, False), (0.5, False), (0.5, True)):
+        draws = Cloud.of(
+            counts, worth, np.random.default_rng(2), draws=20000, predictive=predictive
+        )
+        sds[worth, predictive] = draws.draws.std(axis=1)
+    np.testing.assert_allclose(sds[0.5, False] / sds[1.0, False], np.sqrt(2), rtol=0.05)
+    np.testing.assert_allclose(sds[0.5, True] / sds[0.5, False], np.sqrt(2), rtol=0.05)
 
 
 def test_events_count_practical_differences():
@@ -179,6 +192,12 @@ def test_a_third_objective_leaves_fewer_conclusions_of_one_over_the_other(pair):
     )
     assert three["p_b_outperforms_a"] < two["p_b_outperforms_a"]
     assert three["p_equivalent"] <= two["p_equivalent"]
+
+
+def test_another_C_stands_behind_a_name():
+    assert "learner.C=0.4" in ground_truth.overrides("FERM, C = 0.4")
+    assert "learner.C=1.0" not in ground_truth.overrides("FERM, C = 0.4")
+    assert {"intervention.label=0", "learner.C=1.0"} <= set(ground_truth.overrides("FERM"))
 
 
 def test_what_is_packed_is_of_german():

@@ -43,6 +43,7 @@ def test_ids_differ_between_folds_and_change_with_what_determines_the_outputs(ch
     folds = folds_of(own)
     assert ids(own) == ids(study())
     assert len({*ids(own, folds), *ids(study(**changed), folds)}) == 4
+    assert ids(study(seed=1), folds) != ids(study(replicate=1), folds)
 
 
 def test_what_the_loader_says_does_not_count_nor_attributes_that_nothing_reads():

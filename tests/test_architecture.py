@@ -245,6 +245,15 @@ def test_evaluating_needs_no_training_package():
     assert not loaded_by(code) & {*HEAVY, "hydra", "pyarrow.parquet"}
 
 
+def test_evaluating_matches_by_hand():
+    """The one-line import path of the README works, with a value known by hand."""
+    import fairbench
+
+    table = fairbench.evaluate([0, 1, 1, 0], [0, 1, 0, 0], sensitive_features=list("aabb"))
+    rates = table.query("metric == 'selection_rate' and attribute == 'group'").set_index("group")
+    assert rates["value"].to_dict() == {"a": 0.5, "b": 0.0}
+
+
 def test_the_library_is_imported_at_once():
     """What is public is imported when it is first asked for."""
     assert not loaded_by("import fairbench") & {*HEAVY, "numpy", "pandas", "scipy", "hydra"}

@@ -242,14 +242,6 @@ def test_what_is_no_state_is_refused_at_once(tmp_path, make):
         counts.read()
 
 
-def test_a_lock_that_is_not_ours_is_neither_written_over_nor_removed(tmp_path):
-    counts = Counts(tmp_path / "state.json")
-    (tmp_path / ".state.json.lock").write_text("mine")
-    with pytest.raises(UserError, match="no lock of fairbench"):
-        counts.create(1)
-    assert (tmp_path / ".state.json.lock").read_text() == "mine"
-
-
 def test_a_state_names_files_of_its_own_folder_alone(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "rows.csv").write_text("y\n1\n")

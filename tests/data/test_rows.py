@@ -87,12 +87,9 @@ def last_is(**cells: str) -> pd.DataFrame:
 STAYS = {
     "a customer called Total": last_is(customer="Total"),
     "a group called Total, in the first column": last_is(sex="Total")[NAMED],
-    **{
-        f"unlabelled rows of groups called {name} and {other}, at the end": labels_left_out(
-            PEOPLE.index >= ROWS - 4
-        )[NAMED].replace({"sex": {"f": name, "m": other}})
-        for name, other in [("minority", "majority"), ("Total", "Summe"), ("count", "std")]
-    },
+    "unlabelled rows of groups called Total and count, at the end": labels_left_out(
+        PEOPLE.index >= ROWS - 4
+    )[NAMED].replace({"sex": {"f": "Total", "m": "count"}}),
     "a person called Total above": PEOPLE.replace({"customer": {"C-150": "Total"}}),
     "rows whose label is not known yet": labels_left_out(PEOPLE.index >= 100),
     "texts of several lines that look like a table": PEOPLE.assign(

@@ -207,9 +207,9 @@ def test_a_split_that_leaves_a_part_empty_is_refused(make_dataset, split, cluste
         (Predefined, {"validation": 1}, "split.validation is 1; it must be at least 0 and under 1"),
         (
             RepeatedHoldout,
-            {"train": 0.9, "validation": 0.3},
-            "split.validation=0.3 of split.train=0.9 keeps 27% of all rows for tuning and 10% for "
-            "the test; it is a share of the training part, here at most 0.11",
+            {"train": 0.7, "validation": 0.5},
+            "split.validation=0.5 of split.train=0.7 keeps 35% of all rows for tuning and 30% for "
+            "the test; it is a share of the training part, here at most 0.42",
         ),
         (KFold, {"n_folds": 1}, "split.n_folds is 1; it must be at least 2"),
         (KFold, {"repeats": -1}, "split.repeats is -1; it must be at least 1"),

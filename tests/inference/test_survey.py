@@ -273,9 +273,25 @@ def test_coverage_of_weighted_losses_and_areas(rows: int, spread: float) -> None
             assert held > 0.93 - 2 * np.sqrt(0.93 * 0.07 / count)
 
 
-# Effective counts, and the relations between the rhos.
+# Effective counts: the variance of Definition 2.2, and the relations between the rhos.
 
 FOLDS = 10
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.1, 0.5])
+def test_mean_of_correlated_folds_has_the_variance_of_the_effective_counts(rho):
+    """Row i of every fold copies a common draw with probability sqrt(rho): correlation rho."""
+    draw, size, p, replications = np.random.default_rng(0), 30, 0.3, 4000
+    common = draw.random((replications, size)) < p
+    hits = np.empty((FOLDS, replications))
+    for fold in range(FOLDS):
+        copies = draw.random((replications, size)) < np.sqrt(rho)
+        fresh = draw.random((replications, size)) < p
+        hits[fold] = np.where(copies, common, fresh).sum(axis=1)
+    mean = hits.sum(axis=0) / (FOLDS * size)
+    effective = effective_counts(np.full((FOLDS, 1), size), shrinkage(rho, FOLDS))
+    expected = p * (1 - p) / effective[0]
+    np.testing.assert_allclose(mean.var(), expected, rtol=5 * np.sqrt(2 / replications))
 
 
 def test_shrinkages_are_the_published_ones():

@@ -100,7 +100,7 @@ def test_a_new_rate_and_a_new_loss_are_one_declaration_each(monkeypatch):
 
 
 def in_mean(width):
-    """Return the mean over groups of both rates of equalized odds, or the mean of their gap."""
+    """Return a function of the mean (G,) of both rates of equalized odds."""
     return lambda counts: width(np.mean([r(counts) for r in find("equalized_odds").rates], axis=0))
 
 

@@ -12,20 +12,20 @@ from fairbench.metrics import regression
 
 
 @pytest.mark.parametrize(
-    "value",
+    ("function", "arguments"),
     [
-        regression.r2_score([2.0, 2.0], [1.0, 3.0]),
-        regression.r2_score([2.0], [2.0]),
-        *regression.normal_nll_rows([1, 1], [1, 1], [0, -1]),
-        *regression.crps_normal_rows([1] * 3, [1] * 3, [0, -1, np.nan]),
-        regression.distribution_parity([[1.0, 2.0]]),
-        regression.distribution_parity([[1.0, 2.0], []]),
-        regression.uncertainty_aware_parity([[1.0]], [[1.0]]),
-        regression.uncertainty_aware_parity([[1.0], []], [[1.0], []]),
+        (regression.r2_score, ([2.0, 2.0], [1.0, 3.0])),
+        (regression.r2_score, ([2.0], [2.0])),
+        (regression.normal_nll_rows, ([1, 1], [1, 1], [0, -1])),
+        (regression.crps_normal_rows, ([1] * 3, [1] * 3, [0, -1, np.nan])),
+        (regression.distribution_parity, ([[1.0, 2.0]],)),
+        (regression.distribution_parity, ([[1.0, 2.0], []],)),
+        (regression.uncertainty_aware_parity, ([[1.0]], [[1.0]])),
+        (regression.uncertainty_aware_parity, ([[1.0], []], [[1.0], []])),
     ],
 )
-def test_a_constant_target_no_sd_or_less_than_two_groups_have_no_value(value):
-    assert np.isnan(value)
+def test_a_constant_target_no_sd_or_less_than_two_groups_have_no_value(function, arguments):
+    assert np.isnan(function(*arguments)).all()
 
 
 # The continuous ranked probability score and intervals of normals: integrals.

@@ -8,6 +8,7 @@ import pytest
 from fairbench.audits.kinds.binary import ALARMS
 from fairbench.components.papers.few_labels.methods import expected_l1_error
 from fairbench.inference.few_labels import (
+    BETA,
     _chain_effective_size,
     _effective_size,
     _elliptical_slice,
@@ -93,6 +94,25 @@ def test_errors_of_calibrated_probabilities_by_hand():
     assert expected_l1_error(mean, true) == pytest.approx(0.25)
     # Where they go in opposite directions the bound is not met.
     assert expected_l1_error(np.array([0.3, 1.0]), true) == pytest.approx(0.15)
+
+
+def test_the_difference_of_two_groups_is_off_by_at_most_the_sum_of_their_errors():
+    draw, ratios = np.random.default_rng(0), []
+
+    def right(score, probability):
+        return np.where(score >= 0.5, probability, 1 - probability).mean()
+
+    for _ in range(300):
+        off, bound = 0.0, 0.0
+        for sign in (1, -1):
+            score = draw.beta(*draw.uniform(0.5, 3, 2), size=200)
+            theta = draw.normal(0, [0.8, 0.8, 1.5], size=(41, BETA.size))
+            true, *maps = _sigmoid(BETA.coefficients(theta) @ BETA.features(score))
+            mean = np.mean(maps, axis=0)
+            off += sign * (right(score, mean) - right(score, true))
+            bound += expected_l1_error(mean, true)
+        ratios.append(abs(off) / bound)
+    assert 0.8 < max(ratios) <= 1  # it is not a bound that nothing comes near
 
 
 # Pareto shape and effective size of importance weights with known tails.

@@ -2,7 +2,6 @@
 
 import re
 from html import unescape
-from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
@@ -72,40 +71,21 @@ def tables_of(block):
     return {table.key: table for table in metric_tables(block)}
 
 
-class Reader(HTMLParser):
-    """What a browser would fetch, run or jump to."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.fetched, self.anchors, self.ids, self.scripts, self.open = [], [], set(), 0, []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        attributes = dict(attrs)
-        self.scripts += tag == "script"
-        self.ids.add(attributes.get("id"))
-        names = ("src", "srcset", "data", "poster", "action", "background")
-        self.fetched += [attributes[name] for name in names if name in attributes]
-        if tag == "link":
-            self.fetched.append(attributes["href"])
-        if tag == "a":
-            self.anchors.append(attributes["href"])
-
-
 def test_it_asks_for_nothing_outside_itself_and_texts_of_runs_are_escaped(page, results):
-    reader = Reader(page)
-    assert reader.fetched
-    assert all(address.startswith("data:") for address in reader.fetched)
+    names = "src|srcset|data|poster|action|background"
+    fetched = re.findall(rf'\s(?:{names})="([^"]*)"', page)
+    fetched += re.findall(r'<link[^>]*href="([^"]*)"', page)
+    assert fetched and all(address.startswith("data:") for address in fetched)
     text = re.sub(r"base64,[\w+/=]+", "", page)
     assert not re.search(r"@import|url\(|fetch\(|XMLHttp|https?:|//[a-z]", text)
-    inside = {anchor[1:] for anchor in reader.anchors if anchor.startswith("#")}
-    assert inside <= reader.ids
-    outside = {
-        anchor for anchor in reader.anchors if not anchor.startswith(("#", "../runs/hostile"))
-    }
+    anchors, ids = (
+        re.findall(words, page) for words in (r'<a [^>]*href="([^"]+)"', r'\sid="([^"]+)"')
+    )
+    assert {anchor[1:] for anchor in anchors if anchor.startswith("#")} <= {*ids}
+    outside = {anchor for anchor in anchors if not anchor.startswith(("#", "../runs/hostile"))}
     missing = [e for e in outside if not (results / "report" / e).exists() and "figures" not in e]
     assert not missing
-    assert reader.scripts == 1
+    assert page.count("<script") == 1
     assert HOSTILE not in page
     assert HOSTILE in unescape(page)
 

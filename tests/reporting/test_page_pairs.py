@@ -4,18 +4,15 @@ import re
 from dataclasses import replace
 from html import unescape
 
-import numpy as np
 import pytest
 
 from fairbench.cli.main import run_command
-from fairbench.comparison.runs import Settings, every_pair, load_predictions, run_points
+from fairbench.comparison.runs import load_predictions, run_points
 from fairbench.inference.comparing import points
-from fairbench.inference.verdicts import ranking
 from fairbench.reporting.document.model import Document
 from fairbench.reporting.document.writing import to_html
 from fairbench.reporting.page import tables as choice
 from fairbench.reporting.page.tables import (
-    DRAWS,
     _confusion_counts,
     _contenders,
     blocks,
@@ -62,24 +59,6 @@ def page(results):
     path, _, left_out = write_report(results, CONF)
     assert not left_out
     return unescape(path.read_text(encoding="utf-8"))
-
-
-@pytest.mark.thorough
-def test_pairs_and_ranks_are_those_of_the_stored_runs_compared(results, of_blocks):
-    _, table, left_out = compared(of_blocks["simulated-1"])
-    assert not left_out
-    assert len(table.rows) == 3
-    ids = [row[2].link.removeprefix("#run-") for row in table.rows]
-    runs = [load_predictions(Run(results / "runs" / id_)) for id_ in ids]
-    settings = Settings(("accuracy", "equal_opportunity"), (0.01, 0.01), draws=DRAWS)
-    expected = every_pair(runs, settings).outperforms
-    shown = np.array([[c.value for c in row[5:]] for row in table.rows], float)
-    # Draws differ with the order of a pair: eight standard errors of a probability of one half.
-    np.testing.assert_allclose(shown, expected, atol=8 * 0.5 / np.sqrt(DRAWS))
-    ranks = [int(row[0].rstrip("=")) for row in table.rows]
-    assert ranks == sorted(ranking(shown, 0.95))
-    tied = [ranks.count(rank) > 1 for rank in ranks]
-    assert [row[0].endswith("=") for row in table.rows] == tied
 
 
 def test_the_command_on_the_page_prints_the_page(results, page, capsys):

@@ -16,10 +16,11 @@ from matplotlib.path import Path
 from rich.console import Console
 
 from fairbench import Evaluator, evaluate
-from fairbench.cli.jobs import job_name, next_commands, varied_names
+from fairbench.cli.jobs import job_name, next_commands, show_table, varied_names
 from fairbench.cli.main import main
 from fairbench.cli.verbs.store import runs_lines
 from fairbench.comparison.runs import load_predictions, predictions_frame
+from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
 from fairbench.evaluation.summary import headlines, summarise
 from fairbench.evaluation.table import values_of
@@ -38,6 +39,7 @@ from fairbench.reporting.runs import (
     tradeoff_document,
 )
 from fairbench.results.catalogue import Catalogue
+from fairbench.results.runs import Store
 from fairbench.tracking.entries import (
     RUN,
     VERSION,
@@ -543,6 +545,16 @@ def test_a_regression_is_audited_and_exported_as_numbers(tmp_path, capsys):
     assert main(["store", "export", run.id, f"{tmp_path}/run.csv", f"results={results}"]) == 0
     exported = pd.read_csv(tmp_path / "run.csv")
     assert exported["target"].nunique() > 2 and exported["prediction"].notna().all()
+
+
+def test_a_table_that_cannot_be_made_costs_a_line(runs, tmp_path, capsys, monkeypatch):
+    def damaged(*arguments):
+        raise UserError("summary.csv is damaged")
+
+    planned = SimpleNamespace(id=next(iter(runs.runs)), store=Store(runs.folder))
+    monkeypatch.setattr("fairbench.cli.jobs.runs_document", damaged)
+    show_table([planned])
+    assert "no table: summary.csv is damaged" in capsys.readouterr().out
 
 
 # The picture and the table of a trade-off: marks, letters, ellipses and the key.

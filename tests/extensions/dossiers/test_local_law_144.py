@@ -188,20 +188,6 @@ def test_small_categories_are_kept_unless_an_auditor_excludes_them():
     assert of_race(page)["White"]["ratio"] == 1.0
 
 
-@pytest.mark.parametrize(
-    ("change", "options", "reason"),
-    [
-        ({"hired": 0}, {"prediction": "hired"}, "nobody of a known category was selected"),
-        ({"score": 5}, {"score": "score"}, "beyond the median 5"),
-    ],
-)
-def test_no_ratio_has_a_reason(change, options, reason):
-    page = dossier(toy().assign(**change), options)
-    assert {row["ratio"] for row in page["categories"]} == {None}
-    assert all(reason in row["reason"] for row in page["categories"])
-    assert all(reason in sentence for sentence in page["summary"]["found"])
-
-
 def test_more_answers_can_mean_unknown():
     frame = toy()
     page = dossier(frame, {"prediction": "hired"}, unknown=["black"])

@@ -20,6 +20,7 @@ from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import read_environment, seal_run
 from fairbench_rank import leaderboard
 from fairbench_rank.approaches import approaches_bytes, approaches_together, read_approaches
+from fairbench_rank.sources import benchmark_scores
 from tests.extensions.rank.generated_atlas import table
 from tests.reporting.page_runs import copy, finish
 
@@ -236,6 +237,8 @@ def test_the_page_has_the_answer_and_the_sections_that_the_statistics_say(docume
 def test_the_table_of_a_page_makes_the_same_page(board, results, tmp_path):
     written = board[0].parent / "approaches.parquet"
     again = leaderboard.write_leaderboard([written], tmp_path / "again")
+    ranked = benchmark_scores(written, ["error_rate"])
+    assert ranked.frame["task"].nunique() == 4 and ranked.scores[0].better == "lower"
     assert read_approaches(written).equals(read_approaches(again[0].parent / written.name))
     one, other = (
         json.loads((page[0].parent / "index.json").read_text())["standings"]

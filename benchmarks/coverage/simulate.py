@@ -125,9 +125,7 @@ class Cell:
         return exact_interval(covered, self.printed, CERTAINTY)[1] < REQUIRED
 
 
-def simulate(
-    family: Family, *, short: bool = False, construction: str = "", seed: int = 0
-) -> Iterator[Cell]:
+def simulate(family: Family, *, short: bool = False, construction: str = "") -> Iterator[Cell]:
     """Yield the cells of a family, population by population.
 
     Parameters
@@ -147,10 +145,10 @@ def simulate(
             replications = min(each.replications, _replications(family, population, short))
             keys = (family.name, population.name, replications)
             if replications not in samples:
-                draw = rng(seed, "coverage", *keys)
+                draw = rng(0, "coverage", *keys)
                 samples[replications] = family.draw(population, replications, draw)
             sample = samples[replications]
-            result = each.intervals(sample.data, rng(seed, "intervals", *keys))
+            result = each.intervals(sample.data, rng(0, "intervals", *keys))
             for metric in (name for name in result if name in sample.truth):
                 names = (family.name, metric, each.name, population.name)
                 yield count(names, sample.truth[metric], result[metric], family.width)

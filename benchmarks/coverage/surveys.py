@@ -219,23 +219,6 @@ def _linearised(rows: Rows, r: int) -> Sequence[Limits]:
     return rate.take(0), difference, gap, of_means
 
 
-FAMILIES = (
-    Family(
-        "weights_and_clusters",
-        "Weights and clusters",
-        _populations,
-        _draw,
-        (
-            Construction("ours", _each(_ours)),
-            Construction("linearised t", _each(_linearised), 300, 2),
-            Construction("Kish", _each(_kish), 300, 2),
-            Construction("ignoring weights and clusters", _each(_unaware), 300, 2),
-        ),
-        replications=600,
-    ),
-)
-
-
 # The family of standardised rates: groups compared within strata, of one mix of strata.
 
 MINIMUM = 10  # rows of a group in the strata of a pair, under which it is not compared
@@ -397,7 +380,20 @@ def _wald(weight: Floats, x: Floats, n: Floats) -> tuple[Floats, Floats]:
     return total - half, total + half
 
 
-FAMILIES_STANDARDISED = (
+FAMILIES = (
+    Family(
+        "weights_and_clusters",
+        "Weights and clusters",
+        _populations,
+        _draw,
+        (
+            Construction("ours", _each(_ours)),
+            Construction("linearised t", _each(_linearised), 300, 2),
+            Construction("Kish", _each(_kish), 300, 2),
+            Construction("ignoring weights and clusters", _each(_unaware), 300, 2),
+        ),
+        replications=600,
+    ),
     Family(
         "standardised",
         "Standardised differences",

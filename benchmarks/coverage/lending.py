@@ -10,15 +10,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from benchmarks.coverage.counts import Counts, thinned, varied
-from benchmarks.coverage.simulate import (
-    LEVEL,
-    Construction,
-    Family,
-    Interval,
-    Sample,
-    Setting,
-    bounded,
-)
+from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample, Setting
 from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import GroupLimits, largest_gap, probability_below, ratios_to_group
 from fairbench.inference.pooled import pool
@@ -336,7 +328,7 @@ FAMILIES = (
         _draw_odds,
         (Construction("ours", _odds_ours), Construction("Woolf", _odds_woolf)),
         replications=5000,
-        width=bounded,
+        bounded=True,
     ),
     Family(
         "best_by_score",
@@ -345,7 +337,7 @@ FAMILIES = (
         _draw_scored,
         (Construction("ours", _best_ours), Construction("Wald", _best_wald)),
         replications=1000,
-        width=bounded,
+        bounded=True,
     ),
     Family(
         "mean_differences",

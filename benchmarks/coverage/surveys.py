@@ -12,15 +12,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from benchmarks.coverage.counts import thinned, varied
-from benchmarks.coverage.simulate import (
-    LEVEL,
-    Construction,
-    Family,
-    Interval,
-    Sample,
-    Setting,
-    bounded,
-)
+from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample, Setting
 from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import (
     GroupLimits,
@@ -405,6 +397,6 @@ FAMILIES = (
             Construction("Wald", _of_two(_wald)),
         ),
         replications=1000,
-        width=bounded,
+        bounded=True,
     ),
 )

@@ -103,7 +103,7 @@ class _Sum:
         results, audits = _results(rows), int(rows["audits"].sum())
         return cls(
             audits,
-            100 * float(rows["wrong_pages"].sum() / audits),
+            100 * int(rows["wrong_pages"].sum()) / audits,
             sum(result.failed for result in results),
             sum(result.unsettled for result in results),
             max(results, key=lambda result: result.share),

@@ -70,7 +70,7 @@ test-all: lint ## what CI runs: lint, types and every test but the reproductions
 test-slow: $(STAMP) ## long simulations, reproductions of published numbers, every printed command (two hours)
 	@$(BIN)/python -m pytest -m slow -n 2 --dist worksteal --timeout 3600 $(ARGS)
 
-golden: $(STAMP) ## this tree's answers beside the frozen commit's, to twelve digits (two minutes)
+golden: $(STAMP) ## this tree's answers beside the frozen commit's, to twelve digits (five minutes)
 	@$(BIN)/python -m benchmarks.golden $(ARGS)
 
 lint: $(STAMP) ## ruff and mypy

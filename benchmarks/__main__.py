@@ -13,7 +13,6 @@ from benchmarks import speed  # noqa: E402
 BENCHMARKS = {
     "run": speed.run,
     "sweep": speed.sweep,
-    "evaluate": speed.evaluate,
     "listing": speed.listing,
 }
 

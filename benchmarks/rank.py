@@ -209,7 +209,6 @@ class Tally:
     Attributes
     ----------
     ranks, intervals, best, page : how often each held in `runs` benchmarks.
-    told : the mean share of pairs that truly differ and are told apart.
     tenths : of each benchmark, (3, BINS): sums over its methods of the probabilities on new tasks
         that are said, of what came true, and their number; methods share a weight of 1.
     capped : what came true of those said to be so much or more, and their number.
@@ -221,8 +220,6 @@ class Tally:
     intervals: int = 0
     best: int = 0
     page: int = 0
-    told: float = 0.0
-    kept: float = 0.0
     tenths: list[Floats] = field(default_factory=list)
     capped: Floats = field(default_factory=lambda: np.zeros(2))
     plans: list[float] = field(default_factory=list)
@@ -245,8 +242,6 @@ class Tally:
         self.intervals += intervals
         self.best += best
         self.page += ranks and intervals and best
-        self.told += (held.better & ahead).sum() / max(int(ahead.sum()), 1)
-        self.kept += held.may_be_best.mean()
         if not questions:
             self._calibrate(population, true, values, group, unit, random)
             spread = float(usual_spread(paired.errors[0], paired.sizes[0]))
@@ -378,12 +373,9 @@ def measure(count: int = 100, seconds: float = 1200.0) -> list[tuple[Population,
         tally = run(population, seconds / len(every), number)
         tallies.append((population, tally))
         print(
-            f"{number:3d} {'FAILS' if fails(tally.ranks, tally.runs) else '     '} runs "
-            f"{tally.runs:3d} ranks "
-            f"{tally.ranks / tally.runs:.3f} intervals {tally.intervals / tally.runs:.3f} best "
-            f"{tally.best / tally.runs:.3f} page {tally.page / tally.runs:.3f} told "
-            f"{tally.told / tally.runs:.2f} may be best {tally.kept / tally.runs:.2f} | "
-            f"{population.name}",
+            f"{number:3d} {'FAILS' if fails(tally.ranks, tally.runs) else '     '} {tally.runs:3d} "
+            + " ".join(f"{name} {getattr(tally, name) / tally.runs:.3f}" for name in CLAIMS)
+            + f" | {population.name}",
             file=sys.stderr,
             flush=True,
         )

@@ -104,17 +104,8 @@ class _Scores:
             values = self._values(number, task, most)
             for place, name in enumerate(self.names):
                 own = self.have[name][task]
-                parts.append(
-                    pd.DataFrame(
-                        {
-                            "method": name,
-                            "task": task,
-                            "family": task,
-                            "split": np.arange(own),
-                            "score": values[:own, place],
-                        }
-                    )  # fmt: skip
-                )
+                columns = {"split": np.arange(own), "score": values[:own, place]}
+                parts.append(pd.DataFrame(columns).assign(method=name, task=task, family=task))
         return pd.concat(parts, ignore_index=True)
 
     def _values(self, number: int, task: str, most: int) -> NDArray[np.float64]:

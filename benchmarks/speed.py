@@ -1,8 +1,8 @@
-"""Speed, side by side with what takes the most of it: a run, a sweep, an evaluation, a listing.
+"""Speed, side by side with what takes the most of it: a run, a sweep, a listing.
 
 ``python -m benchmarks`` measures all, ``python -m benchmarks sweep`` one of them: ``run`` beside
 the bags of plain XGBoost, ``sweep`` (a repeat of FairlyUncertain's Tables 1 and 2) beside its bare
-fits, ``evaluate`` and ``listing`` (``store ls``) beside what they may take.
+fits, ``listing`` (``store ls``) beside what it may take.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import xgboost
 
-import fairbench
 from benchmarks.measure import (
     ROOT,
     adult,
@@ -52,17 +51,6 @@ SWEPT = {
     "insurance": Task.REGRESSION,
     "law_school": Task.REGRESSION,
 }
-# Rows, each attribute with the shares of its groups, and the most CPU seconds that it may take.
-EVALUATED: dict[str, tuple[int, dict[str, list[float]], float]] = {
-    "Adult's size, 3 attributes and their pairs": (
-        9044,
-        {"sex": [0.5, 0.5], "race": [0.8, 0.1, 0.05, 0.03, 0.02], "age": [1 / 3] * 3},
-        0.2,
-    ),
-    "one attribute of 50 groups": (10_000, {"group": [1 / 50] * 50}, 0.2),
-    "60 rows, 2 groups": (60, {"group": [0.5, 0.5]}, 0.065),
-}
-CALLS = 15
 LISTED = {10_000: 1.0, 100_000: 10.0}  # runs, and the seconds that listing them may take
 LEARNERS = ("xgboost", "mlp", "random_forest", "lightgbm")
 
@@ -171,36 +159,6 @@ def _fit_two_outputs(matrix: Any, held_out: Any, y: Any, loss: NormalLoss, depth
         "disable_default_eval_metric": True,
     }
     xgboost.train(parameters, matrix, ROUNDS, obj=objective).inplace_predict(held_out)
-
-
-def evaluate() -> None:
-    """Print what a call of ``fairbench.evaluate`` takes."""
-    rows = []
-    for name, (n, attributes, target) in EVALUATED.items():
-        call = partial(fairbench.evaluate, **_predictions(n, attributes))
-        lines = len(call())  # what is made once is made here
-        seconds = median(cpu_of(call) for _ in range(CALLS))
-        rows.append((name, n, lines, seconds, target))
-    header = ("", "rows", "lines", "CPU s", "target")
-    show("fairbench.evaluate, all metrics, a call", header, rows)
-
-
-def _predictions(n: int, attributes: dict[str, list[float]]) -> dict[str, Any]:
-    """Return calibrated scores of `n` rows, in groups at random."""
-    draw = np.random.default_rng(0)
-    score = draw.beta(1, 3, n)
-    return {
-        "target": (draw.random(n) < score).astype(int),
-        "prediction": (score > 0.5).astype(int),
-        "score": score,
-        "uncertainty": np.minimum(score, 1 - score),
-        "sensitive_features": {
-            name: np.array([f"{name}{g:02}" for g in range(len(shares))])[
-                draw.choice(len(shares), n, p=shares)
-            ]
-            for name, shares in attributes.items()
-        },
-    }
 
 
 def listing() -> None:

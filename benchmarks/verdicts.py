@@ -15,15 +15,7 @@ from dataclasses import astuple, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.coverage.labels import (
-    OF_TWO,
-    RATES,
-    Pools,
-    audited,
-    counts_alone,
-    counts_assisted,
-    drawn,
-)
+from benchmarks.coverage import labels as pools_of
 from benchmarks.coverage.simulate import Sample, Setting
 from benchmarks.measure import show
 from fairbench.audits.direction import RATE_OF
@@ -62,20 +54,20 @@ class Study:
 
 def populations() -> Iterator[Setting]:
     """Yield the populations: every kind of wrong scores, at several numbers of labels."""
-    shaped: list[tuple[tuple[float, ...], str]] = [((0.6, 0.4), name) for name in OF_TWO]
+    shaped: list[tuple[tuple[float, ...], str]] = [((0.6, 0.4), name) for name in pools_of.OF_TWO]
     shaped += [((0.95, 0.05), "one group inverted"), ((0.1,) * 10, "one group shifted")]
     for shares, name in shaped:
         for labels in (20, 100, 300, 1000, 2000):
             for active in (False, True) if labels in (100, 1000) else (False,):
-                yield audited(shares, name, labels, active)
+                yield pools_of.audited(shares, name, labels, active)
 
 
 def study(population: Setting, replications: int, *, checked: int = CHECKED) -> Study:
     """Simulate audits of a population."""
-    sample = drawn(population, replications, np.random.default_rng(population.labels))
+    sample = pools_of.drawn(population, replications, np.random.default_rng(population.labels))
     pools = sample.data
-    ours, known = _verdicts(*counts_assisted(pools))
-    alone, _ = _verdicts(*counts_alone(pools))
+    ours, known = _verdicts(*pools_of.counts_assisted(pools))
+    alone, _ = _verdicts(*pools_of.counts_alone(pools))
     wrong = np.zeros(replications, bool)
     for verdict, gap in zip(ours, _gaps(sample, known), strict=True):
         wrong |= ((verdict < 0) & (gap >= EPSILON)) | ((verdict > 0) & (gap <= EPSILON))
@@ -102,13 +94,13 @@ def _verdicts(successes: Floats, sizes: Floats) -> tuple[NDArray[np.int64], Mask
 
 def _gaps(sample: Sample, known: Mask) -> Iterator[Floats]:
     """Yield each rate's true gap (R,) between the groups that are compared."""
-    for rate, among in zip(RATES, known, strict=True):
+    for rate, among in zip(pools_of.RATES, known, strict=True):
         of_groups = sample.truth[f"{rate.name} of every group"]
         highest = np.where(among, of_groups, -np.inf).max(axis=-1)
         yield highest - np.where(among, of_groups, np.inf).min(axis=-1)
 
 
-def _named(pools: Pools, number: int) -> Mask:
+def _named(pools: pools_of.Pools, number: int) -> Mask:
     """Return which groups (G,) the check of one audit names."""
     rows = np.flatnonzero(pools.known[number])
     columns = (pools.score, pools.label, pools.group)

@@ -1,7 +1,7 @@
 """Measure how often the printed intervals hold the truth: ``python -m benchmarks.coverage``.
 
-Options are written name=value: ``short=true``, ``family=rates``, ``construction=ours``,
-``write=PAGE``, ``workers=2`` and ``seed=0``. Results do not depend on the number of workers. Each
+Options are written name=value: ``short=true``, ``family=rates``, ``write=PAGE``
+and ``workers=2``. Results do not depend on the number of workers. Each
 family is written when it has been simulated, so that a kill loses no other: it replaces its rows of
 the CSV file beside the page, and the page's tables are made of all rows that are there.
 ``family=none`` simulates nothing, and makes them anew.
@@ -31,9 +31,7 @@ class Options:
 
     short: bool = option(False, "Fewer populations and replications: about two minutes.")
     family: str = option("", "The only family of intervals that is simulated; none for nothing.")
-    construction: str = option("", "The only construction that is simulated, such as ours.")
     workers: int = option(1, "How many families are simulated at the same time.", least=1)
-    seed: int = option(0, "Of everything that is drawn.")
     write: Path | None = option(None, "The page that is written; otherwise rows are printed.")
 
 
@@ -41,8 +39,8 @@ def main(words: Sequence[str]) -> int:
     """Simulate what is asked for; return 1 if a cell of our own intervals failed."""
     try:
         options = read(Options, words)
-        if options.write and (options.construction or options.short):
-            raise UserError("write= needs whole families: leave construction= and short= out")
+        if options.write and options.short:
+            raise UserError("write= needs whole families: leave short= out")
         cells = run(options)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -62,9 +60,6 @@ def run(options: Options) -> list[Cell]:
     names = [family.name for family in FAMILIES]
     if options.family and options.family not in [*names, NOTHING]:
         raise unknown_name("family", options.family, [*names, NOTHING])
-    known = {construction.name for family in FAMILIES for construction in family.constructions}
-    if options.construction and options.construction not in known:
-        raise unknown_name("construction", options.construction, sorted(known))
     asked = [place for place, name in enumerate(names) if options.family in ("", name)]
     found: dict[int, list[Cell]] = {}
     with ProcessPoolExecutor(options.workers) as pool:
@@ -82,13 +77,7 @@ def run(options: Options) -> list[Cell]:
 
 def _simulated(options: Options, place: int) -> list[Cell]:
     """Return the cells of the family at a place of `FAMILIES`."""
-    cells = simulate(
-        FAMILIES[place],
-        short=options.short,
-        construction=options.construction,
-        seed=options.seed,
-    )
-    return list(cells)
+    return list(simulate(FAMILIES[place], short=options.short))
 
 
 if __name__ == "__main__":

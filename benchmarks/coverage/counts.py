@@ -20,7 +20,6 @@ from benchmarks.coverage.simulate import (
     Interval,
     Sample,
     Setting,
-    bounded,
 )
 from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import GroupLimits, largest_gap, smallest_ratio
@@ -542,7 +541,7 @@ _OF_FORM = {
 }
 
 
-def _of_two(form: str, title: str, width: Callable[[Floats], Floats] = np.asarray) -> Family:
+def _of_two(form: str) -> Family:
     """Return the family of differences or ratios (`form`) of the rates of two groups."""
     joined, of_rates, wald = _OF_FORM[form]
     constructions = (
@@ -553,12 +552,12 @@ def _of_two(form: str, title: str, width: Callable[[Floats], Floats] = np.asarra
     )
     return Family(
         f"{form}s",
-        title,
+        f"{form.capitalize()}s of two groups",
         partial(_populations, groups=(2,), few=60),
         partial(_draw_all, form, of_rates),
         constructions,
         replications=2000,
-        width=width,
+        bounded=form == "ratio",
     )
 
 
@@ -577,15 +576,7 @@ FAMILIES = (
         ),
         replications=5000,
     ),
-    _of_two(
-        "difference",
-        "Differences of two groups",
-    ),
-    _of_two(
-        "ratio",
-        "Ratios of two groups",
-        width=bounded,
-    ),
+    *map(_of_two, _OF_FORM),
     Family(
         "gaps",
         "Largest gaps",

@@ -9,22 +9,5 @@ from __future__ import annotations
 from benchmarks.coverage import bounds, counts, evaluated, labels, lending, runs, scores, surveys
 from benchmarks.coverage.simulate import Family
 
-FAMILIES: tuple[Family, ...] = (
-    *counts.FAMILIES,
-    *scores.FAMILIES,
-    *scores.FAMILIES_ERRORS,
-    *surveys.FAMILIES,
-    *surveys.FAMILIES_STANDARDISED,
-    *lending.FAMILIES,
-    *lending.FAMILIES_POOLED,
-    *labels.FAMILIES,
-    *labels.FAMILIES_ACTIVE,
-    *labels.FAMILIES_ALONG,
-    *bounds.FAMILIES,
-    *runs.FAMILIES_CHOSEN,
-    *runs.FAMILIES_CHOSEN_RUNS,
-    *runs.FAMILIES,
-    *runs.FAMILIES_MANY,
-    *runs.FAMILIES_COMPARED,
-    *evaluated.FAMILIES,
-)
+_MODULES = (counts, scores, surveys, lending, labels, bounds, runs, evaluated)
+FAMILIES: tuple[Family, ...] = tuple(family for of in _MODULES for family in of.FAMILIES)

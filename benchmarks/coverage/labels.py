@@ -321,18 +321,6 @@ def _alone(pools: Pools, _: np.random.Generator) -> Mapping[str, Interval]:
     return {**_intervals(*counts_alone(pools)), **_balanced(*counts_alone(pools, OF_MEAN))}
 
 
-FAMILIES = (
-    Family(
-        "few_labels",
-        "Few labels",
-        _populations,
-        drawn,
-        (Construction("ours", _assisted), Construction("labelled rows", _alone)),
-        replications=1000,
-    ),
-)
-
-
 # The family of active labelling: groups are chosen by what labels said, and one looks on.
 
 FIRST_LOOK, EVERY = 30, 10
@@ -503,28 +491,6 @@ _BESIDE = (
     Construction("uncorrected", partial(_unsearched, of="helped")),
     Construction("labelled rows", partial(_unsearched, of="alone")),
 )
-FAMILIES_ACTIVE = (
-    Family(
-        "active_labels",
-        "Active labelling, number of labels fixed in advance",
-        _said,
-        _draw,
-        (
-            Construction("ours", _FIXED),
-            Construction("any stopping time", _ANY),
-            *_BESIDE,
-        ),
-        replications=1000,
-    ),
-    Family(
-        "stopped_labels",
-        "Active labelling, stopped by what the labels say",
-        _pleased,
-        _draw,
-        (Construction("ours", _ANY), Construction("fixed number", _FIXED), *_BESIDE),
-        replications=1000,
-    ),
-)
 
 
 # The family of intervals that are looked at all along a run of labels.
@@ -662,7 +628,35 @@ def _at_once(intervals: LabelledIntervals, runs: int) -> Mapping[str, tuple[Floa
     return result
 
 
-FAMILIES_ALONG = (
+FAMILIES = (
+    Family(
+        "few_labels",
+        "Few labels",
+        _populations,
+        drawn,
+        (Construction("ours", _assisted), Construction("labelled rows", _alone)),
+        replications=1000,
+    ),
+    Family(
+        "active_labels",
+        "Active labelling, number of labels fixed in advance",
+        _said,
+        _draw,
+        (
+            Construction("ours", _FIXED),
+            Construction("any stopping time", _ANY),
+            *_BESIDE,
+        ),
+        replications=1000,
+    ),
+    Family(
+        "stopped_labels",
+        "Active labelling, stopped by what the labels say",
+        _pleased,
+        _draw,
+        (Construction("ours", _ANY), Construction("fixed number", _FIXED), *_BESIDE),
+        replications=1000,
+    ),
     Family(
         "along_the_run",
         "Intervals looked at while labels arrive",

@@ -10,15 +10,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from benchmarks.coverage.counts import Counts, thinned, varied
-from benchmarks.coverage.simulate import (
-    LEVEL,
-    Construction,
-    Family,
-    Interval,
-    Sample,
-    Setting,
-    bounded,
-)
+from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample, Setting
 from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import GroupLimits, largest_gap, probability_below, ratios_to_group
 from fairbench.inference.pooled import pool
@@ -213,36 +205,6 @@ def _means_hedges(prices: Prices, _: np.random.Generator) -> Mapping[str, Interv
     return {PLAIN: (value - half, value + half)}
 
 
-FAMILIES = (
-    Family(
-        "odds_ratios",
-        "Odds ratios",
-        _two_rates,
-        _draw_odds,
-        (Construction("ours", _odds_ours), Construction("Woolf", _odds_woolf)),
-        replications=5000,
-        width=bounded,
-    ),
-    Family(
-        "best_by_score",
-        "Impact ratios among the best by score",
-        _scored,
-        _draw_scored,
-        (Construction("ours", _best_ours), Construction("Wald", _best_wald)),
-        replications=1000,
-        width=bounded,
-    ),
-    Family(
-        "mean_differences",
-        "Standardised mean differences",
-        _priced,
-        _draw_priced,
-        (Construction("ours", _means_ours), Construction("Hedges and Olkin", _means_hedges)),
-        replications=500,
-    ),
-)
-
-
 # The families of pooled rates: estimates of many groups together, and whether gaps are small.
 
 
@@ -358,7 +320,33 @@ def _below_ours(data: Compared, draw: np.random.Generator) -> Mapping[str, Inter
     return _said(probability_below(posterior, gap.lower, gap.upper, EPSILON, level=LEVEL))
 
 
-FAMILIES_POOLED = (
+FAMILIES = (
+    Family(
+        "odds_ratios",
+        "Odds ratios",
+        _two_rates,
+        _draw_odds,
+        (Construction("ours", _odds_ours), Construction("Woolf", _odds_woolf)),
+        replications=5000,
+        bounded=True,
+    ),
+    Family(
+        "best_by_score",
+        "Impact ratios among the best by score",
+        _scored,
+        _draw_scored,
+        (Construction("ours", _best_ours), Construction("Wald", _best_wald)),
+        replications=1000,
+        bounded=True,
+    ),
+    Family(
+        "mean_differences",
+        "Standardised mean differences",
+        _priced,
+        _draw_priced,
+        (Construction("ours", _means_ours), Construction("Hedges and Olkin", _means_hedges)),
+        replications=500,
+    ),
     Family(
         "pooled",
         "Pooled rates",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,6 @@ from benchmarks.coverage.simulate import OURS, REQUIRED, Cell
 from benchmarks.measure import ROOT
 from benchmarks.pages import fill, markdown, read_rows, replaced
 from benchmarks.statements import page as statements
-from fairbench.metrics.registry import label
 
 PAGE = ROOT / "docs" / "coverage.md"
 ENOUGH = 80  # printed intervals from which on a cell's coverage is shown
@@ -108,86 +105,49 @@ _RULE = ("---", *["--:"] * 5, *["---"] * 3)
 LOWEST = ("family", "interval", "coverage", "setting")
 
 
-@dataclass(frozen=True)
-class Promise:
-    """Intervals that are promised alike, by the names of their families."""
-
-    what: str
-    families: tuple[str, ...]
-    unit: str = "setting"
-
-
-PROMISES = (
-    Promise(
-        "A rate; the difference, ratio or odds ratio of two groups",
-        ("rates", "differences", "ratios", "fixed_rates", "odds_ratios", "pooled"),
+# Intervals that are promised alike, by the names of their families.
+PROMISES = {
+    "A rate; the difference, ratio or odds ratio of two groups": (
+        "rates", "differences", "ratios", "fixed_rates", "odds_ratios", "pooled",
     ),
-    Promise(
-        "The largest gap, the smallest ratio and equalized odds, over all groups",
-        ("gaps", "gaps_with_tiny_groups", "smallest_ratios", "equalized_odds", "small_gaps",
-         "best_by_score"),
+    "The largest gap, the smallest ratio and equalized odds, over all groups": (
+        "gaps", "gaps_with_tiny_groups", "smallest_ratios", "equalized_odds", "small_gaps",
+        "best_by_score",
     ),
-    Promise(
-        "Losses, AUC, calibration, errors of numbers, standardised means; their differences",
-        ("scores", "areas_of_clusters", "reaching_scores", "regression", "mean_differences"),
+    "Losses, AUC, calibration, errors of numbers, standardised means; their differences": (
+        "scores", "areas_of_clusters", "reaching_scores", "regression", "mean_differences",
     ),
-    Promise(
-        "Rates and means with weights, clusters or strata",
-        ("weights_and_clusters", "standardised"),
+    "Rates and means with weights, clusters or strata": (
+        "weights_and_clusters", "standardised",
     ),
-    Promise(
-        "Rates and gaps where only few labels, or no groups, are known",
-        ("few_labels", "active_labels", "stopped_labels", "along_the_run", "selected", "proxies"),
+    "Rates and gaps where only few labels, or no groups, are known": (
+        "few_labels", "active_labels", "stopped_labels", "along_the_run", "selected", "proxies",
     ),
-    Promise(
-        "Gaps and errors over splits: of one run, of the fairest of many, of two runs compared",
-        ("chosen", "chosen_runs", "runs", "learners", "comparisons"),
+    "Gaps and errors over splits: of one run, of the fairest of many, of two runs compared": (
+        "chosen", "chosen_runs", "runs", "learners", "comparisons",
     ),
-    Promise("Every row of the table of `fairbench.evaluate`", ("evaluate",), "row"),
-)  # fmt: skip
-# What the names of settings say, in words that need no section: patterns and replacements.
-_PLAIN = (
-    (r"(\d+) of correlation ([\d.]+)", r"\1 candidates whose estimates are correlated by \2"),
-    (r"unfair by ([\d.]+) errors", r"true gaps of \1 standard errors each"),
-    (r"^(\d+) alike\b", r"\1 groups that do not differ"),
-    (r"(\d+) and (\d+) rows", r"groups of \1 and \2 rows"),
-    (r"contaminated errors of sd", "errors with outliers, standard deviation"),
-    (r"weights vary by", "weights with a coefficient of variation of"),
-    (r"scores of beta\(", "scores of the distribution beta("),
-)
-
-
-def in_plain_words(where: str) -> str:
-    """Return the name of a setting in words that need no section, and its metrics by their labels.
-
-    Examples
-    --------
-    >>> in_plain_words("positive_predictive_value of every group, 10 alike")
-    'precision of every group, 10 alike'
-    """
-    for pattern, words in _PLAIN:
-        where = re.sub(pattern, words, where)
-    return re.sub(r"\b[a-z]+(?:_[a-z]+)+\b", lambda found: label(found[0]), where)
+    "Every row of the table of `fairbench.evaluate`": ("evaluate",),
+}  # fmt: skip
 
 
 def _promises(rows: pd.DataFrame, beside: Path) -> Iterator[Sequence[str]]:
     ours = rows[(rows["made_by"] == OURS) & rows["mean"].notna()]
-    for promise in PROMISES:
-        of = ours[ours["family"].isin(promise.families)]
+    for what, families in PROMISES.items():
+        of = ours[ours["family"].isin(families)]
         if len(of):
             mean, failed, least = _together(of)
-            some = f"{failed or 'no'} {promise.unit}{'s' * (failed > 1)} failed"
+            unit = "row" if families == ("evaluate",) else "setting"
+            some = f"{failed or 'no'} {unit}{'s' * (failed > 1)} failed"
             yield (
-                promise.what,
-                f"{of['settings'].sum():,} {promise.unit}s",
+                what,
+                f"{of['settings'].sum():,} {unit}s",
                 "95 % each",
                 f"{mean:.1f} % on average; {some}",
                 f"{least['lowest']:.1f} %",
-                in_plain_words(_where(least)),
+                _where(least),
                 ", ".join(f"`{name}`" for name in of["family"].unique()),
             )
-    for *others, where, link in statements.promise(beside):
-        yield *others, in_plain_words(where), link
+    yield from statements.promise(beside)
 
 
 def _together(rows: pd.DataFrame) -> tuple[float, int, Mapping[str, Any]]:

@@ -415,21 +415,6 @@ def _medians(limits: Limits, axis: int) -> Interval:
     return np.median(limits.lower, axis=axis), np.median(limits.upper, axis=axis)
 
 
-FAMILIES = (
-    Family(
-        "runs",
-        "Whole runs",
-        _populations,
-        _draw,
-        (
-            Construction("ours", _ours),
-            Construction("medians", _single),
-            Construction("plain t", _plain),
-        ),
-    ),
-)
-
-
 # Family of whole runs of many learners, stable and chaotic: what is said of their very fits.
 
 GROUPS, FEATURES_MANY = 3, 2
@@ -569,18 +554,6 @@ def _corrected(data: Fitted, _: np.random.Generator) -> Mapping[str, Interval]:
     return limits
 
 
-FAMILIES_MANY = (
-    Family(
-        "learners",
-        "Whole runs of many learners",
-        _populations_many,
-        _draw_many,
-        (Construction("ours", _ours), Construction("corrected t", _corrected)),
-        600,
-    ),
-)
-
-
 # Family of two runs compared: two learners, fitted again in every one of the same hold-outs.
 
 DRAWS = 500
@@ -665,18 +638,6 @@ def _delta(first: Floats, second: Floats) -> Floats:
 
 def _quantiles(delta: Floats) -> Floats:
     return np.nanquantile(delta, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-
-
-FAMILIES_COMPARED = (
-    Family(
-        "comparisons",
-        "Two runs compared",
-        _learners,
-        _draw_two,
-        (Construction("ours", _averaged, 300), Construction("medians", _typical, 100)),
-        300,
-    ),
-)
 
 
 # The family of the fairest of many: what is printed of the candidate that was chosen.
@@ -771,21 +732,6 @@ def _intervals(
     return dict(zip(NAMES_CHOSEN, ends.swapaxes(0, 1), strict=True))
 
 
-FAMILIES_CHOSEN = (
-    Family(
-        "chosen",
-        "The fairest of many candidates",
-        _populations_chosen,
-        _draw_chosen,
-        (
-            Construction("ours", partial(_intervals, corrected=True)),
-            Construction("as if not chosen", partial(_intervals, corrected=False)),
-        ),
-        replications=200,
-    ),
-)
-
-
 # The family of the fairest of many runs: whole pipelines, fitted again in every hold-out.
 
 METRIC = minimised_metric("statistical_parity")
@@ -874,7 +820,18 @@ def _intervals_chosen_runs(
     return dict(zip(NAMES_CHOSEN_RUNS, result.transpose(1, 2, 0), strict=True))
 
 
-FAMILIES_CHOSEN_RUNS = (
+FAMILIES = (
+    Family(
+        "chosen",
+        "The fairest of many candidates",
+        _populations_chosen,
+        _draw_chosen,
+        (
+            Construction("ours", partial(_intervals, corrected=True)),
+            Construction("as if not chosen", partial(_intervals, corrected=False)),
+        ),
+        replications=200,
+    ),
     Family(
         "chosen_runs",
         "The fairest of many runs",
@@ -885,5 +842,32 @@ FAMILIES_CHOSEN_RUNS = (
             Construction("as if not chosen", partial(_intervals_chosen_runs, ends="naive")),
         ),
         replications=200,
+    ),
+    Family(
+        "runs",
+        "Whole runs",
+        _populations,
+        _draw,
+        (
+            Construction("ours", _ours),
+            Construction("medians", _single),
+            Construction("plain t", _plain),
+        ),
+    ),
+    Family(
+        "learners",
+        "Whole runs of many learners",
+        _populations_many,
+        _draw_many,
+        (Construction("ours", _ours), Construction("corrected t", _corrected)),
+        600,
+    ),
+    Family(
+        "comparisons",
+        "Two runs compared",
+        _learners,
+        _draw_two,
+        (Construction("ours", _averaged, 300), Construction("medians", _typical, 100)),
+        300,
     ),
 )

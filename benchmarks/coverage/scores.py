@@ -489,44 +489,6 @@ def _in_bins_of_mass(group: Scored) -> Limits:
     return _calibration(size, ones, scores)
 
 
-FAMILIES = (
-    Family(
-        "scores",
-        "Scores",
-        _populations,
-        _draw,
-        (
-            Construction("ours", _ours),
-            Construction(BEFORE, _before),
-            Construction("Wald", _wald),
-            Construction(BOOTSTRAP, _bootstrapped, 200, 4),
-        ),
-    ),
-    Family(
-        "areas_of_clusters",
-        "AUC of clustered rows",
-        _clustered,
-        _draw_clustered,
-        (
-            Construction("ours", partial(_clustered_areas, aware=True)),
-            Construction("ignoring clusters", partial(_clustered_areas, aware=False)),
-        ),
-        replications=600,
-    ),
-    Family(
-        "reaching_scores",
-        "Scores of 0 or 1, and rare labels",
-        _laws,
-        _draw_law,
-        (
-            Construction("ours", _without_areas),
-            Construction("Wald", _wald),
-            Construction(BOOTSTRAP, _bootstrapped, 200, 4),
-        ),
-    ),
-)
-
-
 # The family of regressions: errors and likelihoods of a group, and against another group.
 
 ERRORS = ("normal", "skewed", "heavy-tailed")
@@ -664,20 +626,12 @@ def _distribution(errors: str, value: Floats) -> Floats:
 def _quantiles(errors: str) -> Floats:
     """Return the middles of equally likely parts of errors of sd 1."""
     share = (np.arange(_QUADRATURE_ERRORS) + 0.5) / _QUADRATURE_ERRORS
-    if errors == "normal":
-        nodes: Floats = special.ndtri(share)
-    elif errors == "skewed":
-        nodes = -np.log1p(-share) - 1
-    elif errors in STUDENT:
-        freedom = STUDENT[errors]
-        nodes = special.stdtrit(freedom, share) * sqrt((freedom - 2) / freedom)
-    else:
-        # By bisection: laws without a quantile function of their own.
-        low, high = np.full(_QUADRATURE_ERRORS, -1e3), np.full(_QUADRATURE_ERRORS, 1e3)
-        for _ in range(60):
-            nodes = (low + high) / 2
-            under = _distribution(errors, nodes) < share
-            low, high = np.where(under, nodes, low), np.where(under, high, nodes)
+    # By bisection: some of the laws have no quantile function of their own.
+    low, high = np.full(_QUADRATURE_ERRORS, -1e3), np.full(_QUADRATURE_ERRORS, 1e3)
+    for _ in range(60):
+        nodes = (low + high) / 2
+        under = _distribution(errors, nodes) < share
+        low, high = np.where(under, nodes, low), np.where(under, high, nodes)
     return nodes
 
 
@@ -729,7 +683,41 @@ def _bootstrapped_errors(
     return result
 
 
-FAMILIES_ERRORS = (
+FAMILIES = (
+    Family(
+        "scores",
+        "Scores",
+        _populations,
+        _draw,
+        (
+            Construction("ours", _ours),
+            Construction(BEFORE, _before),
+            Construction("Wald", _wald),
+            Construction(BOOTSTRAP, _bootstrapped, 200, 4),
+        ),
+    ),
+    Family(
+        "areas_of_clusters",
+        "AUC of clustered rows",
+        _clustered,
+        _draw_clustered,
+        (
+            Construction("ours", partial(_clustered_areas, aware=True)),
+            Construction("ignoring clusters", partial(_clustered_areas, aware=False)),
+        ),
+        replications=600,
+    ),
+    Family(
+        "reaching_scores",
+        "Scores of 0 or 1, and rare labels",
+        _laws,
+        _draw_law,
+        (
+            Construction("ours", _without_areas),
+            Construction("Wald", _wald),
+            Construction(BOOTSTRAP, _bootstrapped, 200, 4),
+        ),
+    ),
     Family(
         "regression",
         "Regressions",

@@ -79,7 +79,7 @@ class Family:
     populations : takes whether the run is short to what is simulated.
     draw : takes a population, a number of replications and a generator to a sample.
     replications : of a full run; a short one has a fifth of them, and a slow population a quarter.
-    width : what widths are measured on, where a width itself may be infinite.
+    bounded : widths are measured on the scale v / (1 + |v|), as one may be infinite.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Family:
     draw: Callable[[Any, int, np.random.Generator], Sample]
     constructions: tuple[Construction, ...]
     replications: int = 1000
-    width: Callable[[Floats], Floats] = np.asarray
+    bounded: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,9 +125,7 @@ class Cell:
         return exact_interval(covered, self.printed, CERTAINTY)[1] < REQUIRED
 
 
-def simulate(
-    family: Family, *, short: bool = False, construction: str = "", seed: int = 0
-) -> Iterator[Cell]:
+def simulate(family: Family, *, short: bool = False, construction: str = "") -> Iterator[Cell]:
     """Yield the cells of a family, population by population.
 
     Parameters
@@ -147,13 +145,13 @@ def simulate(
             replications = min(each.replications, _replications(family, population, short))
             keys = (family.name, population.name, replications)
             if replications not in samples:
-                draw = rng(seed, "coverage", *keys)
+                draw = rng(0, "coverage", *keys)
                 samples[replications] = family.draw(population, replications, draw)
             sample = samples[replications]
-            result = each.intervals(sample.data, rng(seed, "intervals", *keys))
+            result = each.intervals(sample.data, rng(0, "intervals", *keys))
             for metric in (name for name in result if name in sample.truth):
                 names = (family.name, metric, each.name, population.name)
-                yield count(names, sample.truth[metric], result[metric], family.width)
+                yield count(names, sample.truth[metric], result[metric], family.bounded)
 
 
 def _replications(family: Family, population: Any, short: bool) -> int:
@@ -161,22 +159,21 @@ def _replications(family: Family, population: Any, short: bool) -> int:
 
 
 def count(
-    names: tuple[str, str, str, str],
-    truth: Floats,
-    interval: Interval,
-    width: Callable[[Floats], Floats] = np.asarray,
+    names: tuple[str, str, str, str], truth: Floats, interval: Interval, bounded: bool = False
 ) -> Cell:
     """Return the cell of intervals whose truths are known; names as the first fields of `Cell`."""
     lower, upper = interval[-2:]
     there = ~(np.isnan(lower) | np.isnan(upper) | np.isnan(truth))
     low, high, true = lower[there], upper[there], truth[there]
     slack = _ROUNDING * np.maximum(1, np.abs(true))
-    mean = float((width(high) - width(low)).mean()) if low.size else float("nan")
     below, above = int((true < low - slack).sum()), int((true > high + slack).sum())
+    if bounded:
+        low, high = _bounded(low), _bounded(high)
+    mean = float((high - low).mean()) if low.size else float("nan")
     return Cell(*names, int(truth.size), int(low.size), below, above, mean)
 
 
-def bounded(values: Floats) -> Floats:
+def _bounded(values: Floats) -> Floats:
     """Return v / (1 + |v|), on which the widths of ratios are measured: ends may be infinite."""
     with np.errstate(invalid="ignore"):
         return np.sign(values) * (1 - 1 / (1 + np.abs(values)))

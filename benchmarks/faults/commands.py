@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 from unicodedata import category
 
-from benchmarks.measure import ROOT
+from benchmarks.measure import ROOT, show
 from fairbench.cli.main import main as fairbench
 
 Result = TypeVar("Result")
@@ -79,6 +80,16 @@ def carried_out(words: Sequence[str], folder: Path | None = None) -> tuple[int, 
     ):
         status = fairbench(words)
     return status, printed.getvalue()
+
+
+def show_totals(
+    title: str, header: Sequence[str], names: Sequence[str], total: Counter[tuple[str, str]]
+) -> bool:
+    """Print what was counted of each name, by column, and of all; say if the last is 0."""
+    rows = [[name, *(total[name, column] for column in header[1:])] for name in names]
+    sums = [sum(total[name, column] for name in names) for column in header[1:]]
+    show(title, header, [*rows, ["all", *sums]])
+    return not sums[-1]
 
 
 def obeyed(said: str) -> set[str]:

@@ -14,15 +14,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from benchmarks.faults.kills import (
-    equal,
-    left_over,
-    metrics,
-    missing,
-    surroundings,
-    sweep,
-    undisturbed,
-)
+from benchmarks.faults import kills
 
 TIMES, SPACES, CELLS = 20, 3, 12
 APART = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
@@ -34,13 +26,13 @@ def main(times: int = TIMES) -> bool:
     total: Counter[str] = Counter()
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
-        words = sweep(5, cells=CELLS, jobs=2)
-        expected = undisturbed([words], Path(name) / "undisturbed")
+        words = kills.sweep(5, cells=CELLS, jobs=2)
+        expected = kills.undisturbed([words], Path(name) / "undisturbed")
         for number in range(times):
             folder = Path(name) / str(number)
             folder.mkdir()
             total += Counter(trials=1) + at_once(words, folder)
-            total["trials that differ"] += not equal(metrics(folder), expected)
+            total["trials that differ"] += not kills.equal(kills.metrics(folder), expected)
             print(f"{time.monotonic() - started:.0f} s: {dict(total)}", flush=True)
     return total["succeeded"] == SPACES * times and total["cells fitted"] == CELLS * times and not (
         total["trials that differ"] + total["left over"] + total["missing"]
@@ -51,7 +43,7 @@ def at_once(words: list[str], folder: Path) -> Counter[str]:
     """Give a command from each namespace, and count what came of it."""
     running = [
         subprocess.Popen(
-            [*APART, *words], cwd=folder, env=surroundings(), text=True,
+            [*APART, *words], cwd=folder, env=kills.surroundings(), text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )
         for _ in range(SPACES)
@@ -63,7 +55,7 @@ def at_once(words: list[str], folder: Path) -> Counter[str]:
             print(f"exit status {process.returncode}: {text[-2000:]}", flush=True)
     fitted = [_FITTED.search(text.rpartition("runs finished")[2]) for text in said]
     counts["cells fitted"] = sum(int(result[1]) for result in fitted if result)
-    left, lacks = left_over(folder), missing(folder)
+    left, lacks = kills.left_over(folder), kills.missing(folder)
     for each in [*left, *lacks]:
         print(f"left over or missing: {each}", flush=True)
     counts["left over"], counts["missing"] = len(left), len(lacks)

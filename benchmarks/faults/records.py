@@ -46,9 +46,10 @@ from benchmarks.faults.commands import (
     carried_out,
     in_forks,
     obeyed,
+    show_totals,
     too_long,
 )
-from benchmarks.measure import ROOT, configuration, show
+from benchmarks.measure import ROOT, configuration
 from benchmarks.stored import configured, pack_of, run_of
 from fairbench.core.errors import UserError
 from fairbench.core.files import parquet_bytes, sealed, sealed_json, unsealed_json
@@ -70,7 +71,7 @@ from fairbench_search.tuning import (
 from fairbench_watch.alarms import WatchFile
 
 Draw = np.random.Generator
-HEADER = ("record", "number", "refused", "read", "commands", "of them costly", "wrong")
+HEADER = ("record", "number", "refused", "commands", "of them costly", "wrong")
 SECONDS = 60  # that a command may take here, beside whatever else the machine does
 BYTES = 1_300_000_000  # of memory that it may take beside what the process has
 # What the study that is made here searched.
@@ -757,11 +758,5 @@ def main(number: int = 100_000, costly: int = 100) -> bool:
         total = sum(
             in_forks(partial(tried, whole.root, number, 1 / costly)), Counter[tuple[str, str]]()
         )
-    rows: list[list[Any]] = [
-        [kind.name, *(total[kind.name, column] for column in HEADER[1:])] for kind in KINDS
-    ]
-    for row in rows:
-        row[3] = row[1] - row[2]
-    rows.append(["all", *(sum(row[i] for row in rows) for i in range(1, len(HEADER)))])
-    show(f"{number} records of odd shape, {time.monotonic() - started:.0f} s", HEADER, rows)
-    return not rows[-1][-1]
+    title = f"{number} records of odd shape, {time.monotonic() - started:.0f} s"
+    return show_totals(title, HEADER, [kind.name for kind in KINDS], total)

@@ -32,6 +32,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.faults.commands import carried_out
+from benchmarks.faults.kills import bad
 from fairbench.cli.main import main as fairbench
 from fairbench.core.errors import UserError
 from fairbench_label import session as answering
@@ -67,12 +68,7 @@ def main(rounds: int = ROUNDS, seed: int = 0) -> bool:
                 print(f"round {number}: {what}", flush=True)
             if (number + 1) % 20 == 0 or number + 1 == rounds:
                 print(f"{time.monotonic() - started:.0f} s: {dict(total)}", flush=True)
-    return not bad(total)
-
-
-def bad(counts: Mapping[str, int]) -> dict[str, int]:
-    """Return what must not have happened, and did."""
-    return {what: n for what, n in counts.items() if n and what not in FINE}
+    return not bad(total, FINE)
 
 
 @dataclass

@@ -32,8 +32,8 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from benchmarks.faults.browser import Seen, browser, browser_path
-from benchmarks.faults.commands import LISTED, obeyed
-from benchmarks.measure import ROOT, show
+from benchmarks.faults.commands import LISTED, obeyed, show_totals
+from benchmarks.measure import ROOT
 from fairbench.core.text import csv_text, read_csv, visible
 from fairbench.data.groups import MOST_GROUPS
 from fairbench.evaluation.table import VALUE, values_of
@@ -375,13 +375,8 @@ KINDS = {
     "files": FILES,
 }
 HEADER_SHOWN = (
-    "tables",
-    "number",
-    "refused by run",
-    "by audit",
-    "taken by run",
-    "by audit",
-    "wrong",
+    *("tables", "number", "refused by run", "refused by audit"),
+    *("taken by run", "taken by audit", "wrong"),
 )
 RUN = ("learner=logistic_regression", "method=baseline", "split=kfold", "split.n_folds=2",
        "tracking=none", "figures=false", "results=../results")  # fmt: skip
@@ -399,19 +394,17 @@ def main(number: int = 0) -> bool:
             for sentence in each.wrong:
                 print(f"{each.case.name}: {visible(sentence)}", flush=True)
         pages = [*look(results, reported(Path(name)))]
-    rows: list[Sequence[object]] = []
-    for kind, cases in KINDS.items():
-        mine = [result for result in results if result.case in cases]
-        taken = [sum(each.taken.get(verb, False) for each in mine) for verb in ("run", "audit")]
-        wrong = sum(bool(each.wrong) for each in mine)
-        rows.append([kind, len(mine), *(len(mine) - each for each in taken), *taken, wrong])
-    rows.append(["all", *(sum(row[i] for row in rows) for i in range(1, len(HEADER_SHOWN)))])  # type: ignore[misc]
-    show(f"{len(results)} hostile tables", HEADER_SHOWN, rows)
+    total = Counter[tuple[str, str]]()
+    for result in results:
+        kind = next(kind for kind, cases in KINDS.items() if result.case in cases)
+        total[kind, "number"] += 1
+        for verb in ("run", "audit"):
+            total[kind, f"{'taken' if result.taken.get(verb) else 'refused'} by {verb}"] += 1
+        total[kind, "wrong"] += bool(result.wrong)
+    held = show_totals(f"{len(results)} hostile tables", HEADER_SHOWN, list(KINDS), total)
     for sentence in pages:
         print(sentence)
-    return not any(result.wrong for result in results) and not any(
-        "wrong" in page for page in pages
-    )
+    return held and not any("wrong" in page for page in pages)
 
 
 def start(words: list[str], cwd: Path, environment: Mapping[str, str]) -> CompletedProcess[str]:

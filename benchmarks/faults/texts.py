@@ -22,7 +22,6 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,9 +29,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from benchmarks.faults.commands import LISTED, carried_out, in_forks, obeyed
+from benchmarks.faults.commands import LISTED, carried_out, in_forks, obeyed, show_totals
 from benchmarks.faults.records import HOSTILE, REMEMBERED, Place, sealed_table
-from benchmarks.measure import show
 from benchmarks.stored import configured, copied
 from fairbench.core.files import parquet_bytes
 from fairbench.core.text import csv_text, is_number, visible
@@ -257,9 +255,9 @@ class Look:
         for name, result in self.surfaces(text):
             usual = self.usual.get(name, set())
             kind = name.partition(": ")[2] or name
-            self.counts["looked at", kind] += 1
+            self.counts[kind, "looked at"] += 1
             if odd := result - usual:
-                self.counts["interpreted", kind] += 1
+                self.counts[kind, "interpreted"] += 1
                 self.wrong.append(f"{name} of {text!r}: {sorted(odd)[:4]}")
 
 
@@ -299,10 +297,5 @@ def main(number: int = 400) -> bool:
         place.make()
         looks = in_forks(partial(looked, place.root, number))
     total: Counter[tuple[str, str]] = sum((look.counts for look in looks), Counter())
-    rows: list[list[Any]] = [
-        [name, *(total[column, name] for column in HEADER[1:])]
-        for name in dict.fromkeys(name for _, name in total)
-    ]
-    rows.append(["all", *(sum(row[i] for row in rows) for i in (1, 2))])
-    show(f"{number} texts, {time.monotonic() - started:.0f} s", HEADER, rows)
-    return not rows[-1][-1]
+    title = f"{number} texts, {time.monotonic() - started:.0f} s"
+    return show_totals(title, HEADER, list(dict.fromkeys(name for name, _ in total)), total)

@@ -82,9 +82,8 @@ def _write() -> int:
 def _answers(tree: Path, selection: Selection, say: Callable[[str], None]) -> Answers:
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="fairbench-golden-") as folder:
-        evaluate = evaluate_in_process(tree)
-        with commands_of(tree) as ask:
-            answers = collect(ask, evaluate, Path(folder), selection, say)
+        ask, evaluate = commands_of(tree), evaluate_in_process(tree)
+        answers = collect(ask, evaluate, Path(folder), selection, say)
     say(f"asked in {time.perf_counter() - started:.0f} s")
     if tree != ROOT and (failed := failures(answers)):
         raise GoldenError(f"the frozen tree cannot be asked: {'; '.join(failed)}")

@@ -10,14 +10,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from subprocess import PIPE
+from subprocess import DEVNULL, PIPE
 from typing import Any
 
 import pandas as pd
 
-from benchmarks.golden import evaluating, serving
+from benchmarks.golden import evaluating
 
 # The one place where the commit is written down that every later tree is compared with.
 COMMIT = "e8ea803f023d805c82855343003c057ab6038a15"
@@ -98,27 +97,16 @@ Ask = Callable[[str, Sequence[str], Path], Reply]
 Evaluate = Callable[[Sequence[Mapping[str, Any]], Path], list[Any]]
 
 
-@contextlib.contextmanager
-def commands_of(tree: Path) -> Iterator[Ask]:
-    """Yield what asks the commands of a tree, a process each."""
-    line = [sys.executable, "-P", serving.__file__]
-    pipes: dict[str, Any] = {"stdin": PIPE, "stdout": PIPE, "text": True}
-    with subprocess.Popen(line, env=_environment(tree), **pipes) as server:
-        yield partial(_served, server, tree)
-        server.communicate()
+def commands_of(tree: Path) -> Ask:
+    """Return what asks the commands of a tree, a process each."""
 
+    def ask(task: str, words: Sequence[str], folder: Path) -> Reply:
+        line = [sys.executable, "-P", "-m", "fairbench", *line_of(task, words)]
+        pipes: dict[str, Any] = {"stdin": DEVNULL, "stdout": PIPE, "stderr": PIPE, "text": True}
+        done = subprocess.run(line, cwd=folder, env=_environment(tree), **pipes)
+        return Reply(done.returncode, done.stdout, done.stderr)
 
-def _served(
-    server: subprocess.Popen[str], tree: Path, task: str, words: Sequence[str], folder: Path
-) -> Reply:
-    question = {"line": ["-m", "fairbench", *line_of(task, words)], "folder": str(folder)}
-    assert server.stdin and server.stdout
-    server.stdin.write(json.dumps(question) + "\n")
-    server.stdin.flush()
-    answer = server.stdout.readline()
-    if not answer:
-        raise GoldenError(f"the process that runs the commands of {tree} ended")
-    return Reply(**json.loads(answer))
+    return ask
 
 
 def evaluate_in_process(tree: Path) -> Evaluate:

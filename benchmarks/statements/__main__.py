@@ -1,7 +1,7 @@
 """Audit populations of which the truth is known: ``python -m benchmarks.statements``.
 
 Options are written name=value: ``kind=pair``, ``only=alike``, ``replications=100``, ``short=true``,
-``write=PAGE``, ``workers=2`` and ``seed=0``. Results do not depend on the number of workers. Each
+``write=PAGE`` and ``workers=2``. Results do not depend on the number of workers. Each
 population is written when it has been audited: it replaces its row of the CSV file beside the page,
 and the page's tables are made of all rows that are there.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.statements.kinds import KINDS, populations
 from benchmarks.statements.page import line, rows_of, write
-from benchmarks.statements.simulate import PAGES, Population, Result, simulate
+from benchmarks.statements.simulate import Population, Result, simulate
 from fairbench.cli.command import read
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import option
@@ -33,9 +33,7 @@ class Options:
     replications: int = option(
         0, "Audits of each population, if not as many as it takes to be sure.", least=0
     )
-    pages: int = option(PAGES, "How many of these pages are made in full.", least=0)
     workers: int = option(1, "How many populations are audited at the same time.", least=1)
-    seed: int = option(0, "Of everything that is drawn.")
     write: Path | None = option(None, "The page that is written; otherwise rows are printed.")
 
 
@@ -89,9 +87,7 @@ def _result(options: Options, place: int) -> Result:
     return simulate(
         _populations(options.kind)[place],
         replications=options.replications,
-        pages=options.pages,
         short=options.short,
-        seed=options.seed,
     )
 
 

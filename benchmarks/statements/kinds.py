@@ -176,25 +176,13 @@ def _alone(group: NDArray[np.int64], is_right: NDArray[np.bool_], groups: int) -
 def populations_classes() -> Iterator[Population]:
     """Yield the populations: groups and classes alike, and one or some that are not."""
     of = _populations("classes", drawn_classes)
-    for groups, count, rows in (
-        (2, 3, 300),
-        (4, 3, 300),
-        (10, 5, 1000),
-        (30, 5, 3000),
-        (3, 20, 2000),
-        (3, 100, 3000),
-        (4, 4, 20_000),
-    ):
+    sizes = ((2, 3, 300), (4, 3, 300), (10, 5, 1000), (30, 5, 3000), (3, 20, 2000), (3, 100, 3000))
+    for groups, count, rows in (*sizes, (4, 4, 20_000)):
         alike = Classified.of(np.full((groups, count), 0.8), rows)
-        yield of(
-            f"{groups} groups, {count} classes alike, {rows:,} rows",
-            alike,
-            short=rows in (300, 1000),
-        )
-    yield of(
-        "4 groups, 5 classes alike, rarely wrong, 2,000 rows",
-        Classified.of(np.full((4, 5), 0.99), 2000),
-    )
+        name = f"{groups} groups, {count} classes alike, {rows:,} rows"
+        yield of(name, alike, short=rows in (300, 1000))
+    rarely = Classified.of(np.full((4, 5), 0.99), 2000)
+    yield of("4 groups, 5 classes alike, rarely wrong, 2,000 rows", rarely)
     for labels in (60, 300):
         few = Classified.of(np.full((4, 5), 0.8), 3000, labels=labels)
         yield of(f"4 groups, 5 classes alike, {labels} labels of 3,000", few, short=labels == 60)
@@ -206,11 +194,8 @@ def populations_classes() -> Iterator[Population]:
     yield of("1 of 4 groups apart, 5 classes, 1,000 rows", Classified.of(apart, 1000), short=True)
     lowest = np.full((4, 10), 0.8)
     lowest[:, 0] = 0.6
-    rare = [0.3, *[1.0] * 9]
-    yield of(
-        "4 groups, 1 of 10 classes worse and rare, 3,000 rows",
-        Classified.of(lowest, 3000, predicted=rare),
-    )
+    rare = Classified.of(lowest.copy(), 3000, predicted=[0.3, *[1.0] * 9])
+    yield of("4 groups, 1 of 10 classes worse and rare, 3,000 rows", rare)
     lowest[:, 1] = 0.6
     yield of("4 groups, 2 of 10 classes worst, 5,000 rows", Classified.of(lowest, 5000))
     spread = np.linspace(0.7, 0.9, 10)[:, None] * np.ones((10, 4))
@@ -314,10 +299,9 @@ class Predicted:
                 / len(each)
                 for each, reach in zip(own, self.reach, strict=True)
             ]
-        if self.varied:
-            assert self.reach is not None
-            of_intervals = {numbers.WIDTH: (2 * self.reach).tolist()}
-            measures = {numbers.COVERAGE: measures[numbers.COVERAGE], **of_intervals}
+            if self.varied:
+                widths = {numbers.WIDTH: (2 * self.reach).tolist()}
+                measures = {numbers.COVERAGE: measures[numbers.COVERAGE], **widths}
         values: dict[Question, Mapping[str, float]] = {
             (GAP, "sex", label(measure), ""): by_name(column)
             for measure, column in measures.items()
@@ -374,17 +358,12 @@ def populations_numbers() -> Iterator[Population]:
     shapes = ("normal", "lognormal 1.0", "lognormal 1.5", "t 2.5", "contaminated", "mostly exact")
     for shape in shapes:
         for rows in (100, 1000):
-            yield of(
-                f"2 alike, {shape}, {rows:,} rows",
-                Predicted.of(shape, rows, reach=1.5),
-                short=rows == 100 and shape in ("normal", "lognormal 1.5"),
-            )
+            people = Predicted.of(shape, rows, reach=1.5)
+            short = rows == 100 and shape in ("normal", "lognormal 1.5")
+            yield of(f"2 alike, {shape}, {rows:,} rows", people, short=short)
     for shape in ("normal", "lognormal 1.5", "t 2.5"):
         yield of(f"10 alike, {shape}, 1,000 rows", Predicted.of(shape, 1000, 10, reach=1.5))
-        yield of(
-            f"2 alike, {shape}, 20,000 rows",
-            Predicted.of(shape, 20_000, reach=1.5),
-        )
+        yield of(f"2 alike, {shape}, 20,000 rows", Predicted.of(shape, 20_000, reach=1.5))
         unequal = Predicted.of(shape, 1000, shares=(0.95, 0.05), reach=1.5)
         yield of(f"2 alike, one of 5 %, {shape}, 1,000 rows", unequal)
         apart = Predicted.of(shape, 1000, bias=-0.3, scale=1.4, reach=1.5)
@@ -416,9 +395,8 @@ def populations_intervals() -> Iterator[Population]:
     }
     for name, of in people.items():
         varied = replace(of, varied=0.5)
-        yield _populations("intervals", drawn_numbers)(
-            name, varied, short=name.startswith("2 alike")
-        )
+        short = name.startswith("2 alike")
+        yield _populations("intervals", drawn_numbers)(name, varied, short=short)
 
 
 # Populations of audits of rankings, of one list or of many.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -86,23 +87,47 @@ def parts(rows: pd.DataFrame) -> dict[str, str]:
     }
 
 
+@dataclass(frozen=True)
+class _Sum:
+    """What came of some populations: all of their audits, and the population most often wrong."""
+
+    audits: int
+    share: float
+    failed: int
+    undecided: int
+    worst: Result
+
+    @classmethod
+    def of(cls, rows: pd.DataFrame) -> _Sum:
+        """Sum rows up."""
+        results, audits = _results(rows), int(rows["audits"].sum())
+        return cls(
+            audits,
+            100 * int(rows["wrong_pages"].sum()) / audits,
+            sum(result.failed for result in results),
+            sum(result.unsettled for result in results),
+            max(results, key=lambda result: result.share),
+        )
+
+
 def _results(rows: pd.DataFrame) -> list[Result]:
     columns = (rows[name] for name in ("kind", "population", "audits", "wrong_pages"))
     return [Result(*row) for row in zip(*columns, strict=True)]
 
 
+def _share(result: Result) -> str:
+    lower, upper = (100 * end for end in result.interval)
+    return f"{100 * result.share:.1f} % ({lower:.1f}-{upper:.1f} %)"
+
+
 def _summed(rows: pd.DataFrame) -> Sequence[str]:
-    results = _results(rows)
-    worst = max(results, key=lambda result: result.share)
-    lower, upper = (100 * end for end in worst.interval)
-    large = rows[rows["large_gaps"] > 0]
+    of, large = _Sum.of(rows), rows[rows["large_gaps"] > 0]
     return (
-        f"{rows['audits'].sum():,}",
-        f"{100 * rows['wrong_pages'].sum() / rows['audits'].sum():.1f} %",
-        f"{sum(result.failed for result in results)}",
-        f"{sum(result.unsettled for result in results)}",
-        f"{100 * worst.share:.1f} % ({lower:.1f}-{upper:.1f} %)" if worst.wrong else "0.0 %",
-        worst.name if worst.wrong else "-",
+        f"{of.audits:,}",
+        f"{of.share:.1f} %",
+        f"{of.failed}",
+        f"{of.undecided}",
+        *((_share(of.worst), of.worst.name) if of.worst.wrong else ("0.0 %", "-")),
         _mean(rows["differences_found"]),
         *(_mean(large[name]) for name in ("large_gaps_found", "by_labels_alone")),
     )
@@ -114,17 +139,14 @@ def _mean(shares: pd.Series) -> str:
 
 def _in_short(rows: pd.DataFrame) -> Iterator[str]:
     """Yield the sentences that sum the populations up."""
-    results = _results(rows)
+    of = _Sum.of(rows)
     yield (
-        f"{len(rows)} populations, {rows['audits'].sum():,} audits: "
-        f"{sum(result.failed for result in results)} populations failed, "
-        f"{sum(result.unsettled for result in results)} are undecided."
+        f"{len(rows)} populations, {of.audits:,} audits: {of.failed} populations failed, "
+        f"{of.undecided} are undecided."
     )
-    share = 100 * rows["wrong_pages"].sum() / rows["audits"].sum()
-    highest = 100 * max(result.share for result in results)
     yield (
-        f"{share:.1f} % of all pages were wrong, and {highest:.1f} % in the population where this "
-        "happened most often."
+        f"{of.share:.1f} % of all pages were wrong, and {100 * of.worst.share:.1f} % in the "
+        "population where this happened most often."
     )
     large = rows[rows["by_labels_alone"] > 0]
     if len(large):
@@ -140,27 +162,23 @@ def _in_short(rows: pd.DataFrame) -> Iterator[str]:
 def _not_passed(rows: pd.DataFrame) -> Iterator[str]:
     for result in _results(rows):
         if result.failed or result.unsettled:
-            lower, upper = (100 * end for end in result.interval)
-            yield (
-                f"- {result.kind}, {result.name}: {'failed' if result.failed else 'undecided'}, "
-                f"{100 * result.share:.1f} % of {result.audits:,} pages ({lower:.1f}-{upper:.1f} %)"
-            )
+            what = "failed" if result.failed else "undecided"
+            pages = f"{result.audits:,} pages"
+            yield f"- {result.kind}, {result.name}: {what}, {_share(result)} of {pages}"
 
 
 def promise(page: Path) -> Iterator[Sequence[str]]:
     """Yield the row of all findings in the table of what is promised, if there are figures."""
     rows = read_rows(page.with_suffix(".csv"), TEXTS)
     if len(rows):
-        results = _results(rows)
-        worst = max(results, key=lambda result: result.share)
-        failed = sum(result.failed for result in results)
-        right = 100 * (1 - rows["wrong_pages"].sum() / rows["audits"].sum())
+        of = _Sum.of(rows)
         yield (
             "All findings on the page of an audit together",
-            f"{len(rows)} settings, {rows['audits'].sum():,} pages",
+            f"{len(rows)} settings, {of.audits:,} pages",
             "95 % of pages have no wrong finding",
-            f"{right:.1f} % of pages; {failed or 'no'} setting{'s' * (failed > 1)} failed",
-            f"{100 * (1 - worst.share):.1f} %",
-            worst.name,
+            f"{100 - of.share:.1f} % of pages; {of.failed or 'no'} setting{'s' * (of.failed > 1)} "
+            "failed",
+            f"{100 - 100 * of.worst.share:.1f} %",
+            of.worst.name,
             f"[Statements]({page.name})",
         )

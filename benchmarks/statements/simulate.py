@@ -404,7 +404,6 @@ def simulate(
     replications: int = 0,
     pages: int = PAGES,
     short: bool = False,
-    seed: int = 0,
 ) -> Result:
     """Return what comes of the audits of a population.
 
@@ -416,7 +415,7 @@ def simulate(
     pages : how many of them are made in full.
     """
     fixed = replications or SHORT * short
-    generator = rng(seed, "statements", population.kind, population.name)
+    generator = rng(0, "statements", population.kind, population.name)
     truth = population.truth()
     result, began = Result(population.kind, population.name), perf_counter()
     for look in [fixed] if fixed else LOOKS:

@@ -267,14 +267,9 @@ class Rows:
 
     def take(self, rows: Codes) -> Rows:
         """Return some rows, each as often as it is named."""
-        return replace(
-            self,
-            codes=self.codes[:, rows],
-            score=self.score[rows],
-            other=self.other[rows],
-            label=self.label[rows],
-            selected=self.selected[rows],
-        )
+        columns = ("score", "other", "label", "selected")
+        some = {name: getattr(self, name)[rows] for name in columns}
+        return replace(self, codes=self.codes[:, rows], **some)
 
     def with_labels(self, known: NDArray[np.bool_]) -> Rows:
         """Return the same of which only some labels are known."""
@@ -430,7 +425,6 @@ def truth_of_selected(people: People) -> Truth:
         excess = people.of_groups(
             attributes, lambda cell: np.asarray(((cell.score - cell.chance) * cell.selected).mean())
         )
-        among = people.of_groups(attributes, lambda cell: np.asarray(cell.selected.mean()))
         values[EXCESS, attribute, "mean score less share of label 1", PART] = {
             name: float(excess[name] / among[name]) for name in excess
         }
@@ -439,29 +433,19 @@ def truth_of_selected(people: People) -> Truth:
 
 def truth_of_pair(people: People) -> Truth:
     """Return what is true of two classifiers."""
-
-    def size(rates: Mapping[str, float]) -> float:
-        return max(rates.values()) - min(rates.values())
-
     values: dict[Question, Mapping[str, float]] = {}
-    for attributes in people.attributes:
-        for metric, rate in RATE_OF.items():
-            first, second = (people.rates(attributes, rate, other=each) for each in (False, True))
-            values[COMPARISON, " x ".join(attributes), RATE_NAMES[metric], ""] = {
-                "score": size(first),
-                "other": size(second),
-            }
-    everyone = [
-        sum(
-            share * float(accuracy(cell.counts(score, np.ones(len(score)))))
-            for share, cell, score in zip(people.shares, people.cells, scores, strict=True)
+    for attributes, (metric, rate) in product(people.attributes, RATE_OF.items()):
+        values[COMPARISON, " x ".join(attributes), RATE_NAMES[metric], ""] = {
+            name: float(np.ptp(list(people.rates(attributes, rate, other=other).values())))
+            for name, other in (("score", False), ("other", True))
+        }
+    values[COMPARISON, "", "accuracy", ""] = {
+        name: sum(
+            share * float(accuracy(cell.counts(getattr(cell, name), np.ones(POINTS))))
+            for share, cell in zip(people.shares, people.cells, strict=True)
         )
-        for scores in (
-            [cell.score for cell in people.cells],
-            [cell.other for cell in people.cells],
-        )
-    ]
-    values[COMPARISON, "", "accuracy", ""] = {"score": everyone[0], "other": everyone[1]}
+        for name in ("score", "other")
+    }
     return Truth(values)
 
 
@@ -728,40 +712,27 @@ def _within_strata() -> Iterator[Population]:
     """Yield people whose groups are compared within strata of different rates, too."""
     means = (0.3, 0.5, 0.7)
 
-    def of(
-        name: str,
-        rows: int,
-        groups: int = 2,
-        *,
-        moved: float = 0.0,
-        shares: Sequence[float] = (),
-        labels: int | None = None,
-        short: bool = False,
-    ) -> Population:
-        people = People.of(
+    def of(groups: int = 2, moved: float = 0.0, shares: Sequence[float] = ()) -> People:
+        return People.of(
             {"sex": names(groups), "age": [f"A{place}" for place in range(3)]},
             lambda place: Cell.of(mean=means[place[1]] + moved * (place[0] == 0)),
             shares,
         )
-        return _binary(name, Drawing(people, rows, labels, within="age"), short=short)
 
+    within = partial(_sized, within="age")
     otherwise = (0.1, 0.15, 0.25, 0.25, 0.15, 0.1)  # the first group is mostly in the last stratum
-    for rows in (150, 1000, 8000):
-        yield of(f"2 alike in 3 strata, {rows:,} rows", rows, short=rows == 1000)
-    for rows in (400, 4000, 20_000):
-        yield of(
-            f"2 alike in 3 strata, spread otherwise, {rows:,} rows",
-            rows,
-            shares=otherwise,
-            short=rows == 4000,
-        )
-    yield of("10 alike in 3 strata, 1,500 rows", 1500, 10)
-    yield of("10 alike in 3 strata, 15,000 rows", 15_000, 10)
-    rare = (*(0.3,) * 6, 0.02, 0.01, 0.0)
-    yield of("3 alike in 3 strata, one rare, 2,000 rows", 2000, 3, shares=rare)
-    yield of("2 the other way round in 3 strata, 4,000 rows", 4000, moved=-0.1, shares=otherwise)
-    yield of("2 apart in 3 strata, 3,000 rows", 3000, moved=0.1)
-    yield of("2 alike in 3 strata, 300 labels of 4,000", 4000, labels=300, shares=otherwise)
+    spread, reverse = of(shares=otherwise), of(moved=-0.1, shares=otherwise)
+    rare = of(3, shares=(*(0.3,) * 6, 0.02, 0.01, 0.0))
+    yield from within("2 alike in 3 strata", of(), 150, 1000, 8000, short=1000)
+    yield from within(
+        "2 alike in 3 strata, spread otherwise", spread, 400, 4000, 20_000, short=4000
+    )
+    yield from within("10 alike in 3 strata", of(10), 1500, 15_000)
+    yield from within("3 alike in 3 strata, one rare", rare, 2000)
+    yield from within("2 the other way round in 3 strata", reverse, 4000)
+    yield from within("2 apart in 3 strata", of(moved=0.1), 3000)
+    some = Drawing(spread, 4000, labels=300, within="age")
+    yield _binary("2 alike in 3 strata, 300 labels of 4,000", some)
 
 
 def _of_constraints() -> Iterator[Population]:

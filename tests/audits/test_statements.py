@@ -161,4 +161,4 @@ def test_a_population_keeps_its_row_until_it_is_audited_again(tmp_path):
     assert rows["wrong_pages"].tolist() == [0, 300]
     text = path.read_text()
     assert "| pair | 2 | 4,950 | 6.1 % | 1 | 0 | 6.2 % (5.0-7.7 %)" in text
-    assert f"- pair, {second.name}: failed, 6.2 % of 4,800 pages" in text
+    assert f"- pair, {second.name}: failed, 6.2 % (5.0-7.7 %) of 4,800 pages" in text

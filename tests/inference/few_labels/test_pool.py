@@ -254,6 +254,21 @@ def test_draws_fill_a_sobol_set(draws):
         bayesian_calibration(pool(generator), generator, draws=draws)
 
 
+@pytest.mark.parametrize(("slope", "shown"), [(0.5, 9), (3.0, 300)])
+def test_points_that_stand_for_labelled_rows_give_the_same_posterior(slope, shown):
+    generator = np.random.default_rng(9)
+    theta = np.full((2, 3), [np.log(slope), 0.0, 0.5])
+    table = labelled(pool(generator), theta, generator, BETA)
+    one, other = (
+        PosteriorFamily.of(table, np.random.default_rng(0), label_nodes=nodes).posterior(
+            np.arange(shown), np.random.default_rng(1)
+        )
+        for nodes in (None, NODES)
+    )
+    np.testing.assert_allclose(other.counts.mean(axis=0), one.counts.mean(axis=0), rtol=1e-4)
+    np.testing.assert_allclose(other.theta.std(axis=0), one.theta.std(axis=0), rtol=1e-3)
+
+
 def test_points_stand_for_as_many_rows_as_there_are():
     generator = np.random.default_rng(10)
     table = labelled(pool(generator, rows=500), np.zeros((2, 3)), generator, BETA)

@@ -1,6 +1,6 @@
 """Audits of predictions that somebody brings: from the question to the page.
 
 `question` is what is asked and `table` what was read; `kinds` has one file for each kind of
-predictions; `findings` decides what is concluded, under one error rate, and `sentences` alone words
-it. `report` makes the page. Begin with `question`, then `kinds.binary`.
+predictions, `sentences` words what :mod:`fairbench.evaluation.findings` concludes, `report` makes
+the page. Begin with `question`, then `kinds.binary`.
 """

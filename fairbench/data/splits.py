@@ -85,7 +85,7 @@ class RepeatedHoldout(Split):
             raise UserError(
                 f"split.validation={self.validation:g} of split.train={self.train:g} keeps "
                 f"{tuning:.0%} of all rows for tuning and {test:.0%} for the test; it is a share "
-                f"of the training part, here at most {np.floor(100 * test / self.train) / 100:g}"
+                f"of the training part, here at most {np.floor(100 * test / self.train + 1e-7) / 100:g}"
             )
 
     def _parts(self, dataset: Dataset, generator: np.random.Generator) -> Iterator[_Parts]:

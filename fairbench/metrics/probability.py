@@ -174,5 +174,3 @@ def roc_auc(target: ArrayLike, score: ArrayLike) -> float:
     rank_sum = pd.Series(score).rank()[y].sum()
     return float((rank_sum - positives * (positives + 1) / 2) / (positives * negatives))
 
-
-# After the others, as rows of a table are in the order of declarations.

@@ -222,6 +222,7 @@ def test_a_cell_a_heading_and_an_item_of_markdown_are_the_text_alone(text):
     assert squeezed(shown[:-1]) == expected
 
 
+@example(text="```")
 @of_texts
 def test_no_line_ends_a_block_of_code(text):
     (block,) = MARKDOWN.parse(escaping.markdown_code([text, "last"]))

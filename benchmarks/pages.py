@@ -59,8 +59,7 @@ def fill(page: Path, parts: Mapping[str, str], *, words: Path | None = None) -> 
     for name, part in parts.items():
         begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
         pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-        if not pattern.search(text):
+        if not (place := pattern.search(text)):
             raise UserError(f"{source} has no place for a table: a line '{begin}', and '{end}'")
-        made = f"{begin}\n\n{part}\n\n{end}"
-        text = pattern.sub(lambda _, made=made: made, text)
+        text = f"{text[: place.start()]}{begin}\n\n{part}\n\n{end}{text[place.end() :]}"
     write_text(page, text)

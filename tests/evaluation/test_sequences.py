@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairbench.core.errors import IncompatibleError, UserError
 from fairbench.data.dataset import Task
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.regression import evaluate_truncation
@@ -106,3 +107,4 @@ def test_what_needs_columns_or_sequences_is_refused_in_one_line(words, tmp_path)
     with pytest.raises(UserError, match=REFUSED[words]) as refused:
         pipeline.prepare(configuration(*dict.fromkeys(asked), results=tmp_path))
     assert "\n" not in str(refused.value)
+    assert isinstance(refused.value, IncompatibleError) == ("modalities" not in words)

@@ -91,18 +91,6 @@ def test_arrays_of_any_kind_give_what_plain_ones_give(given, plain):
         np.testing.assert_array_equal(values, copy)
 
 
-def test_the_first_label_in_sorted_order_is_the_reference_unless_another_is_named():
-    options = {"sensitive_features": pd.Series(np.arange(N) % 2, name="female")}
-    default, swapped = (
-        evaluate(TARGET, PREDICTION, **options, privileged=privileged)
-        for privileged in (None, {"female": 1})
-    )
-    assert set(default["attribute"]) == {"", "female"}
-    one, other = (t[t["metric"] == "accuracy_difference"].iloc[0] for t in (default, swapped))
-    assert (one["group"], other["group"]) == ("1", "0")
-    assert one["value"] == pytest.approx(-other["value"])
-
-
 def test_missing_labels_are_a_group_of_their_own():
     labels = ["a", None, np.nan, "b", "", pd.NA]
     rates = evaluate([0, 1, 0, 1, 1, 0], [0, 1, 1, 1, 0, 0], sensitive_features=labels)

@@ -103,7 +103,6 @@ def test_conditions_are_refused_where_they_stand_twice_or_are_of_no_attribute():
     ("text", "plain"),
     [
         ("gap in true positive rate > 0.1", "equal_opportunity>0.1"),
-        ("true_positive_rate_gap>0.1", "equal_opportunity>0.1"),
         ("precision_gap>0.1", "predictive_parity>0.1"),
         ("Impact Ratio<0.8", RATIO),
         ("sex x race:impact_ratio<0.80", "sex x race:impact_ratio<0.8"),
@@ -292,7 +291,7 @@ AWAY = [
 
 def outcomes(conditions, cells, rows, repeats, reference=None):
     """Return the shares of gates that pass, fail and are open, of samples of a population."""
-    random = np.random.default_rng(rows)
+    random = np.random.default_rng(0)
     seen = {PASSES: 0, FAILS: 0, OPEN: 0}
     for _ in range(repeats):
         sizes = np.maximum((rows * random.uniform(0.9, 1.1, len(cells))).astype(int), 1)
@@ -302,12 +301,19 @@ def outcomes(conditions, cells, rows, repeats, reference=None):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("rows", [30, 200, 1500])
+@pytest.mark.parametrize("rows", [(30, 30), (200, 200), (1500, 1500), (2000, 200)], ids=str)
 @pytest.mark.parametrize("name", AT_BOUND)
 def test_at_the_bound_a_gate_is_wrong_in_one_sample_of_twenty(name, rows):
-    """At most one in twenty, and what one of a thousand samples exceeds."""
+    """At most one in twenty, and what one of a thousand samples exceeds.
+
+    Parameters
+    ----------
+    rows : of all groups but the last, and of the last.
+    """
     reference = 0 if name == "to a named group" else None
-    seen = outcomes(*AT_BOUND[name], rows, 150, reference)
+    conditions, cells = AT_BOUND[name]
+    sizes = np.array([*[rows[0]] * (len(cells) - 1), rows[1]])
+    seen = outcomes(conditions, cells, sizes, 150, reference)
     assert max(seen[PASSES], seen[FAILS]) <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / 150), seen
 
 

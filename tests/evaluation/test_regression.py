@@ -10,7 +10,6 @@ from fairbench import Evaluator
 from fairbench.core.arrays import rng
 from fairbench.data.dataset import Task
 from fairbench.evaluation.groups import LabelledIntervals
-from fairbench.evaluation.predictions import read_predictions
 from fairbench.evaluation.regression import evaluate_against_truth, evaluate_regression
 from fairbench.evaluation.table import MetricTable
 from fairbench.inference.survey import LabelledRows
@@ -154,27 +153,6 @@ def test_a_methods_own_intervals_stand_before_those_of_its_sd():
         assert rows[metric, group, f"level={level:g}"].value == pytest.approx(value)
     settings = {setting for metric, _, setting in rows_of(**own) if metric == "coverage"}
     assert settings == {"level=0.9"}
-
-
-def test_the_columns_read_are_those_a_reading_may_return():
-    levels = Evaluator().coverage_levels
-    columns = {f"lower_{100 * level:g}": [-1.0, 5.0] for level in levels}
-    columns |= {f"upper_{100 * level:g}": [1.0, 6.0] for level in levels}
-    table = read_predictions({"prediction": [0, 5.5], **columns}, Task.REGRESSION, "m")
-    data = labelled([0.0, 0.0], task=Task.REGRESSION, **{name: table[name] for name in table})
-    result = by_place(Evaluator().table(data, [rng(0, "posterior")]))
-    for level in levels:
-        assert result["coverage", "", f"level={level:g}"].value == 0.5
-        assert result["interval_width", "", f"level={level:g}"].value == 1.5
-
-
-def test_infinite_intervals_cover_and_are_infinitely_wide():
-    rows = rows_of(lower_90=[-np.inf, 0, 2, 3], upper_90=[np.inf, 1, 2, 3])
-    assert rows["coverage", "", "level=0.9"].value == 1
-    row = rows["interval_width", "", "level=0.9"]
-    assert (row.value, row.status) == (np.inf, "ok")
-    assert np.isnan(row.lower)
-    assert rows["interval_width", "b", "level=0.9"].value == 0
 
 
 def test_an_invalid_sd_leaves_no_parity_of_uncertain_predictions():

@@ -13,7 +13,6 @@ from fairbench.evaluation.table import (
     COSTS,
     DEBIASED,
     KEYS,
-    NAN,
     OUTSIDE_BAND,
     PAIRS_THAT_DIFFER,
     POOLED,
@@ -25,9 +24,7 @@ from fairbench.evaluation.table import (
     WORST,
     MetricTable,
     Setting,
-    Statuses,
     concatenate,
-    setting_text,
     without_interval,
 )
 from fairbench.inference.means import Moments, loss_limits
@@ -63,25 +60,6 @@ def test_columns_have_their_types_whatever_is_in_them():
         assert (types["value"], types["n"], types["status"]) == ("float64", "int64", "category")
         for name, texts in (("status", STATUSES), ("statistic", STATISTICS)):
             assert tuple(table.frame()[name].cat.categories) == texts
-
-
-def test_a_setting_is_read_in_words():
-    table = MetricTable()
-    for setting in (Setting(), Setting(rate=0.1, feature="age"), Setting(bins=15, binning="mass")):
-        table.add("shift", 0.25, 7, setting=setting)
-    texts = ["", "rate=0.1 feature=age", "bins=15 binning=mass"]
-    assert list(setting_text(table.frame())) == texts
-    assert list(setting_text(table.frame().iloc[::-1])) == texts[::-1]
-
-
-def test_a_nan_is_undefined_and_has_no_interval():
-    table = MetricTable()
-    table.add("gap", NAN, 7, interval=(0.1, 0.4))
-    table.add("gap", NAN, 7, status=Statuses.ok(kind="undefined", reason="no positives"))
-    frame = table.frame()
-    assert list(frame["status"]) == ["undefined"] * 2
-    assert list(frame["reason"]) == ["the value is not a number", "no positives"]
-    assert frame[["value", "lower", "upper"]].isna().all(axis=None)
 
 
 def test_a_mean_has_an_interval_that_knows_skewness_from_20_rows_on():

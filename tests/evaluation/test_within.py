@@ -35,19 +35,18 @@ def people(rows=900, seed=0, groups=("F", "M")):
     return target, prediction, pd.Series(sex, name="sex"), pd.DataFrame({"age": age, "site": site})
 
 
+def of_fairlearn(target, prediction, sex, control):
+    labels = {"y_true": target, "y_pred": prediction}
+    return fl.MetricFrame(metrics=RATES, **labels, sensitive_features=sex, control_features=control)
+
+
 def rows_of(table, statistic):
     return table[table["statistic"] == statistic]
 
 
 def test_values_of_strata_are_those_of_fairlearns_control_features():
     target, prediction, sex, control = people(groups=("F", "M", "X"))
-    frame = fl.MetricFrame(
-        metrics=RATES,
-        y_true=target,
-        y_pred=prediction,
-        sensitive_features=sex,
-        control_features=control,
-    )
+    frame = of_fairlearn(target, prediction, sex, control)
     table = evaluate(target, prediction, sensitive_features=sex, within=control)
     own = rows_of(table, IN_STRATUM)
     assert set(own["within"]) == {"age x site"}
@@ -64,13 +63,7 @@ def test_values_of_strata_are_those_of_fairlearns_control_features():
 
 def test_the_standardised_gap_is_the_mean_over_strata_of_fairlearns_differences():
     target, prediction, sex, control = people()
-    frame = fl.MetricFrame(
-        metrics=RATES,
-        y_true=target,
-        y_pred=prediction,
-        sensitive_features=sex,
-        control_features=control["site"],
-    )
+    frame = of_fairlearn(target, prediction, sex, control["site"])
     table = evaluate(target, prediction, sensitive_features=sex, within=control["site"])
     own = rows_of(table, STANDARDISED).set_index(["metric", "group"])
     apart = frame.by_group.xs("M", level="sex") - frame.by_group.xs("F", level="sex")

@@ -186,6 +186,9 @@ def test_a_group_of_few_rows_leaves_what_is_sure_as_it_is():
         assert gate_of([condition], sex=np.vstack([table, few])).outcome == verdict
     gate = gate_of([RATIO], sex=np.vstack([expected(300, [0.5], [0.5], [0.5]), few]))
     assert gate.outcome == OPEN and "under 10 rows in g1" in gate.line
+    # Of enough rows, an open line plans nothing from the value that was observed.
+    gate = gate_of([RATIO], sex=expected(200, [0.5, 0.5], [0.4, 0.36], [0.4, 0.36]))
+    assert gate.outcome == OPEN and gate.line.endswith("interval 0.699 to 1.000)")
 
 
 def test_a_gate_of_evaluate_says_of_its_table_what_it_can_be_sure_of():

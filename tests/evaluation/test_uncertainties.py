@@ -18,7 +18,7 @@ from fairbench.evaluation.uncertainties import (
     variances,
 )
 from fairbench.metrics.uncertainty import Neighbours, individual_fairness
-from tests.evaluation.labelled import by_place, labelled
+from tests.evaluation.labelled import by_place, evaluate, labelled
 
 
 def rows_of(data, *, minimum=1, negligible_sd=0.001, statistic=VALUE):
@@ -50,6 +50,11 @@ def test_group_means_and_ratios_are_those_of_the_columns():
     assert outside["epistemic_uncertainty_ratio", "b", "band=0.2"].value > 0.999
     parts = sum(result[f"{part}_uncertainty", "b", ""].value for part in ("aleatoric", "epistemic"))
     assert result["predictive_uncertainty", "b", ""].value == pytest.approx(parts)
+    columns = {name: data.column(name) for name in ("aleatoric", "epistemic")}
+    groups = data.groups["g"].astype(str)
+    table = by_place(evaluate(data.target, data.target, sensitive_features=groups, **columns))
+    for place, row in result.items():
+        assert table[place].value == pytest.approx(row.value)
 
 
 @pytest.mark.parametrize("reference", [6e-8, 0.0])

@@ -9,7 +9,7 @@ from sklearn import metrics as sk
 from fairbench import Evaluator
 from fairbench.core.arrays import rng
 from fairbench.data.dataset import Task
-from fairbench.evaluation.groups import LabelledIntervals
+from fairbench.evaluation.groups import CountIntervals, LabelledIntervals
 from fairbench.evaluation.regression import evaluate_against_truth, evaluate_regression
 from fairbench.evaluation.table import MetricTable
 from fairbench.inference.survey import LabelledRows
@@ -205,8 +205,8 @@ def test_an_impossible_uncertainty_has_no_spread_diagram():
     )
 
 
-def test_a_balanced_accuracy_of_some_labels_lies_in_its_interval():
-    """benchmarks.coverage has how often intervals of some labels hold."""
+def test_intervals_of_some_labels_have_the_values_and_are_no_wider_than_of_the_labels_alone():
+    """tests/coverage has how often they hold."""
     draw, groups, rows = np.random.default_rng(11), 60, 1000
     score = draw.random(groups * rows)
     decision, label = ((score > cut).astype(np.int64) for cut in (0.5, draw.random(len(score))))
@@ -215,10 +215,13 @@ def test_a_balanced_accuracy_of_some_labels_lies_in_its_interval():
     labels = LabelledRows(score, decision, group, groups, known, label[known])
     counts = binary_confusion(label[known], decision[known], group[known], n_groups=groups)
     helped = LabelledIntervals.of(labels, counts, 0.95, draw)
-    metric = metrics_of(BINARY)["balanced_accuracy"]
-    (lower,), (upper,) = helped.rates([metric])
-    value = metric(helped.counts_of(metric))
-    assert ((lower <= value) & (value <= upper)).all()
+    names = ("accuracy", "f1_score", "positive_predictive_value", "balanced_accuracy")
+    metrics = [metrics_of(BINARY)[name] for name in names]
+    lower, upper = helped.rates(metrics)
+    alone = CountIntervals(counts, np.empty((0, *counts.shape)), 0.95).rates(metrics)
+    assert (np.mean(upper - lower, axis=1) < 1.005 * np.mean(alone[1] - alone[0], axis=1)).all()
+    value = metrics[-1](helped.counts_of(metrics[-1]))
+    assert ((lower[-1] <= value) & (value <= upper[-1])).all()
 
 
 # Rows against the truth of a simulated population, by hand.

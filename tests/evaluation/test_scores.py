@@ -193,11 +193,11 @@ def test_a_gap_without_a_group_that_has_rows_has_no_interval():
 # Coverage and size of sets of labels and of intervals, by group, with intervals that hold.
 
 
-def rows_of(sets, target, groups):
+def rows_of(sets, target, groups, design=None):
     """Return the rows of sets (C, n) at a level of 90 %."""
     columns = {f"set_{k}_90": np.asarray(members, float) for k, members in enumerate(sets)}
     labels = pd.Series(pd.Categorical(list(groups)))
-    all_groups = AllGroups.of(len(target), {"g": labels})
+    all_groups = AllGroups.of(len(target), {"g": labels}, design)
     table = MetricTable()
     batches = list(_set_batches(np.asarray(target, float), columns, (0.8, 0.9), all_groups, 0))
     add_estimates(table, all_groups, batches)
@@ -214,6 +214,17 @@ def test_coverage_size_and_emptiness_by_hand():
     assert rows["set_size_gap", "", "level=0.9"].value == pytest.approx(1)
     assert rows["coverage_gap", "", "level=0.9"].value == 0
     assert not [place for place in rows if place[2] == "level=0.8"]
+
+
+def test_sets_of_rows_of_equal_weight_are_as_if_there_were_none():
+    sets, target = np.random.default_rng(0).random((2, 60)) < 0.6, np.arange(60) % 2
+    plain, weighed = (
+        rows_of(sets, target, "ab" * 30, design)
+        for design in (None, Design.of(60, weight=np.full(60, 2.0)))
+    )
+    for place in [(metric, "a", "level=0.9") for metric in ("coverage", "set_size", "empty_sets")]:
+        assert weighed[place].value == pytest.approx(plain[place].value)
+        assert weighed[place].lower == pytest.approx(plain[place].lower, abs=0.02)
 
 
 def test_sets_that_are_all_alike_may_differ_among_others():

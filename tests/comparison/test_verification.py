@@ -17,38 +17,29 @@ STORED = {
 }
 
 
-def changed(**columns):
-    return compare("id", STORED, {**STORED, **columns})
-
-
-def test_equal_bits_are_no_difference():
-    assert changed() is None
-    assert changed(score=STORED["score"].copy()) is None
-
-
-def test_a_difference_is_relative_to_the_largest_value():
-    result = changed(score=np.array([0.75, np.nan, -2.0], np.float32))
-    assert result[2] == pytest.approx(0.25 / 2)
-    assert "1 of 2 columns (score ...)" in result[1]
-
-
-def test_the_last_bit_counts():
-    score = STORED["score"].copy()
-    score[0] = np.nextafter(score[0], np.float32(1))
-    assert 0 < changed(score=score)[2] < 1e-6
+SCORE = STORED["score"]
+LAST_BIT = SCORE.copy()
+LAST_BIT[0] = np.nextafter(SCORE[0], np.float32(1))
 
 
 @pytest.mark.parametrize(
-    "columns",
+    ("columns", "difference"),
     [
-        {"score": np.array([0.5, 0.0, -2.0], np.float32)},
-        {"score": STORED["score"].astype(np.float64)},
-        {"score": STORED["score"][:2]},
-        {"more": np.zeros(3)},
+        ({}, None),
+        ({"score": SCORE.copy()}, None),
+        ({"score": np.array([0.75, np.nan, -2.0], np.float32)}, 0.25 / 2),  # of the largest value
+        ({"score": LAST_BIT}, 2**-24 / 2),
+        ({"score": np.array([0.5, 0.0, -2.0], np.float32)}, np.inf),
+        ({"score": SCORE.astype(np.float64)}, np.inf),
+        ({"score": SCORE[:2]}, np.inf),
+        ({"more": np.zeros(3)}, np.inf),
     ],
 )
-def test_another_shape_type_or_undefined_row_is_infinitely_different(columns):
-    assert changed(**columns)[2] == np.inf
+def test_a_changed_bit_is_a_difference_relative_to_the_largest_value(columns, difference):
+    result = compare("id", STORED, {**STORED, **columns})
+    assert (result and result[2]) == (difference and pytest.approx(difference))
+    if difference and np.isfinite(difference):
+        assert "1 of 2 columns (score ...)" in result[1]
 
 
 def test_columns_without_finite_values_may_differ_in_their_bits():

@@ -146,16 +146,6 @@ def of(*start: str) -> list[Printed]:
     return [command for command in printed() if command.words[: len(start)] == start]
 
 
-def modules() -> list[str]:
-    """Return the modules of papers and benchmarks that are commands."""
-    paths = [path for name in ("papers", "benchmarks") for path in (ROOT / name).rglob("*.py")]
-    return sorted(
-        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__main__")
-        for path in paths
-        if path.stem == "__main__" or '__name__ == "__main__"' in path.read_text()
-    )
-
-
 def filled(word: str) -> str:
     """Return a word, with a value in place of one in capitals."""
     name, _, value = word.partition("=")

@@ -79,18 +79,13 @@ def reading_is_pure(run, stored):
     kept = {name: values.copy() for name, values in raw.items()}
     task = run.dataset.task
     kept_as_is = run.method.capabilities.keep_invalid
-    tables = [
-        read_predictions(
-            run.method.read(raw, task, rng(0, "read")),
-            task,
-            "any",
-            keep_invalid=kept_as_is,
-            classes=len(run.dataset.classes),
-        )
+    checked = {"keep_invalid": kept_as_is, "classes": len(run.dataset.classes)}
+    one, other = (
+        read_predictions(run.method.read(raw, task, rng(0, "read")), task, "any", **checked)
         for _ in range(2)
-    ]
-    assert tables[0].equals(tables[1])
-    assert len(tables[0]) == len(stored["row"])
+    )
+    assert one.equals(other)
+    assert len(one) == len(stored["row"])
     for name, values in kept.items():
         np.testing.assert_array_equal(raw[name], values)
 

@@ -9,18 +9,14 @@ tables and figures of papers are in ``tests/papers/test_started.py``.
 
 import re
 import shlex
-from importlib.util import find_spec
 
 import pytest
 
-from fairbench.cli.command import read
 from fairbench.cli.main import verbs
-from fairbench.core.errors import UserError
 from tests.conformance import readers, trees
-from tests.conformance.printed import CAPITALS, Printed, commands, filled, modules, of, printed
+from tests.conformance.printed import commands, of, printed
 from tests.conformance.starting import Place, prepare, rules, start
-from tests.harness import ROOT, quick
-from tests.papers.commands import options_class, studies_of
+from tests.harness import quick
 
 PARTS = 16  # of all commands but those of README, which come first
 FIRST = "README"
@@ -48,64 +44,6 @@ fairbench.run()
         ("python", "-m", "papers.black_box", "runs=2"),
         ("python", "run.py", "-m", "a=b"),
     ]
-
-
-@pytest.mark.thorough
-def test_make_targets_exist():
-    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    asked = of("make")
-    assert len(asked) > 10
-    for command in asked:
-        for target in command.words[1:]:
-            pattern = re.sub("[A-Z]+", "[a-z-]+", target)
-            there = any(re.fullmatch(pattern, known) for known in targets)
-            assert "=" in target or there, f"{command}: the Makefile has no target {target}"
-
-
-@pytest.mark.thorough
-def test_modules_exist_and_know_their_words():
-    # Imported here: they import every benchmark, and collecting tests is to be quick.
-    from benchmarks.__main__ import BENCHMARKS
-    from benchmarks.coverage.__main__ import Options
-    from benchmarks.faults.__main__ import FAULTS
-
-    asked, wrong = of("python", "-m"), []
-    assert len(asked) > 40
-    for command in asked:
-        _, _, module, *words = command.words
-        if CAPITALS.search(module):
-            continue
-        if module.partition(".")[0] not in ("papers", "benchmarks"):
-            assert find_spec(module), f"{command}: there is no module {module}"
-            continue
-        assert module in modules(), f"{command}: there is no module {module} with a main function"
-        words = [word for word in map(filled, words) if not CAPITALS.fullmatch(word)]
-        known = {
-            "benchmarks": BENCHMARKS,
-            "benchmarks.faults": FAULTS,
-            "benchmarks.golden": ["write"],
-        }
-        if module in known:
-            names = [word for word in words if word.isalpha()][:1]
-            assert set(names) <= set(known[module]), (
-                f"{command}: it knows {', '.join(known[module])}"
-            )
-        if module == "benchmarks.coverage":
-            assert read(Options, words), command
-        if module.startswith("papers."):
-            if "" not in studies_of((ROOT / f"{module.replace('.', '/')}.py").read_text()):
-                module, words = f"{module} {words[0]}", words[1:]
-            wrong += unreadable(command, options_class(module), words)
-    assert not wrong, "\n".join(wrong)
-
-
-def unreadable(each: Printed, options: type, words: list[str]) -> list[str]:
-    """Return why a command's words cannot be read, as a list of one or none."""
-    try:
-        read(options, words)
-    except UserError as error:
-        return [f"{each}: {error}"]
-    return []
 
 
 def test_every_rule_is_of_a_command_that_is_printed():
@@ -151,34 +89,31 @@ def wrong(asked, place):
 
 @pytest.mark.parametrize("name", quick([FIRST, *range(PARTS)], [FIRST]))
 def test_every_printed_command_works(name, clone):
-    told = wrong(part(name), clone)
-    assert not told, told
+    assert not (told := wrong(part(name), clone)), told
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [FIRST, *range(PARTS)])
 def test_every_printed_command_works_when_started_afresh(name, clone):
     afresh = Place(clone.folder, clone.tree, clone.kept, fresh=True)
-    told = wrong(part(name, whole=True), afresh)
-    assert not told, told
+    assert not (told := wrong(part(name, whole=True), afresh)), told
 
 
 @pytest.mark.thorough
 def test_a_command_of_each_verb_works_from_the_wheel(clone, tmp_path):
     (tmp_path / "empty").mkdir()
     place = Place(tmp_path / "empty", trees.wheel(tmp_path), clone.kept)
-    asked = [one_of(verb) for verb in verbs()]
-    told = wrong(asked, place)
-    assert not told, told
+    assert not (told := wrong(map(shortest_of, verbs()), place)), told
 
 
-def one_of(verb):
+def shortest_of(verb):
     """Return the shortest printed command of a verb that does more than show its help."""
-    every = [each for each in of("fairbench", verb) if "--help" not in each.words]
-    worded = [
+    idle = [rule for rule in rules() if rule.help or rule.slow]
+    every = [
         each
-        for each in every
-        if not any(rule.is_of(each) and (rule.help or rule.slow) for rule in rules())
+        for each in of("fairbench", verb)
+        if "--help" not in each.words
+        and not any(rule.is_of(each) for rule in idle)
         and not re.search(CLONE_ONLY, shlex.join(each.words))
     ]
-    return min(worded, key=lambda each: (len(each.words) == 2, len(each.words)))
+    return min(every, key=lambda each: (len(each.words) == 2, len(each.words)))

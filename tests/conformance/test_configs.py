@@ -44,10 +44,3 @@ def test_yaml_defaults_are_the_code_defaults():
             if len({str(node.get(key)) for node in same}) == 1:
                 expected = list(default) if isinstance(default, tuple) else default
                 assert value == expected, (group, name, key)
-
-
-def test_target_is_documented():
-    for group, name in CHOICES:
-        _, target = stored(group, name)
-        assert inspect.getdoc(target), (group, name)
-        assert inspect.getdoc(inspect.getmodule(target)), (group, name)

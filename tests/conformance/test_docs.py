@@ -35,12 +35,6 @@ SMALL = {
 }
 
 
-def test_every_page_is_in_a_list_of_pages():
-    listed = "".join(path.read_text() for path in PAGES)
-    names = [path.stem for path in PAGES if path.stem != "index"]
-    assert not [name for name in names if not re.search(rf"(?m)^{name}$", listed)]
-
-
 def test_every_lesson_is_named_where_to_begin():
     lessons = {path.stem for path in DOCS.glob("tutorials/*.py")}
     text = (DOCS / "index.md").read_text()

@@ -93,28 +93,6 @@ def test_a_folder_of_presets_has_the_jobs_of_all_of_them(folder):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", ["sd1_3", "sequences", "figure4"])
-def test_runs_are_found_whose_experiment_sets_options_of_what_it_sweeps_over(name):
-    experiment = f"uncertainty_fairness/{name}"
-    presets = Presets(CONF)
-    jobs = {key: texts[-1] for key, texts in presets.experiment(experiment)[1].items()}
-    other = "split.train=0.7" if name == "figure4" else "dataset.n_samples=404"
-    for words, result in (((), True), ((other,), False)):
-        overrides = [*(f"{key}={text}" for key, text in jobs.items()), *words]
-        choices, config = identity_of(configuration(f"experiment={experiment}", *overrides))
-        run = SimpleNamespace(id="x", config=config, choices=choices)
-        assert bool(presets.runs_of(experiment, {"x": run})) == result
-
-
-def test_presets_of_the_same_study_are_the_same_runs():
-    one, other = (
-        identity_of(configuration(f"experiment=fairlyuncertain/{name}"))[1]
-        for name in ("table1", "figure2")
-    )
-    assert digest(one, 12) == digest(other, 12)
-
-
-@pytest.mark.thorough
 def test_the_atlas_has_thirty_tasks_of_twenty_families_and_ten_thousand_fits():
     presets = Presets(CONF)
     sweeps = [presets.experiment(name) for name in experiments_in(CONF, "atlas")]
@@ -133,13 +111,35 @@ def test_the_atlas_has_thirty_tasks_of_twenty_families_and_ten_thousand_fits():
     assert fits >= 10_000
 
 
+def composed(experiment, *words, which=0):
+    """Return a job of an experiment as the one run of a catalogue."""
+    jobs = Presets(CONF).experiment(experiment)[1].items()
+    overrides = [*(f"{key}={texts[which]}" for key, texts in jobs), *words]
+    choices, config = identity_of(configuration(f"experiment={experiment}", *overrides))
+    return {"x": SimpleNamespace(id="x", config=config, choices=choices)}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["sd1_3", "sequences", "figure4"])
+def test_runs_are_found_whose_experiment_sets_options_of_what_it_sweeps_over(name):
+    experiment = f"uncertainty_fairness/{name}"
+    other = "split.train=0.7" if name == "figure4" else "dataset.n_samples=404"
+    for words, result in (((), True), ((other,), False)):
+        run = composed(experiment, *words, which=-1)
+        assert bool(Presets(CONF).runs_of(experiment, run)) == result
+
+
 def test_runs_of_a_folder_are_those_of_its_experiments():
-    presets = Presets(CONF)
-    jobs = {key: texts[0] for key, texts in presets.experiment("atlas/6_fairgbm")[1].items()}
-    words = [f"{key}={text}" for key, text in jobs.items()]
-    choices, config = identity_of(configuration("experiment=atlas/6_fairgbm", *words))
-    run = SimpleNamespace(id="x", config=config, choices=choices)
-    assert presets.runs_of_all("atlas", {"x": run}) == {"x"}
-    assert presets.runs_of_all("uncertainty_matters", {"x": run}) == set()
+    presets, run = Presets(CONF), composed("atlas/6_fairgbm")
+    assert presets.runs_of_all("atlas", run) == {"x"}
+    assert presets.runs_of_all("uncertainty_matters", run) == set()
     with pytest.raises(UserError, match="atlas"):
-        presets.runs_of_all("atlass", {"x": run})
+        presets.runs_of_all("atlass", run)
+
+
+def test_presets_of_the_same_study_are_the_same_runs():
+    one, other = (
+        identity_of(configuration(f"experiment=fairlyuncertain/{name}"))[1]
+        for name in ("table1", "figure2")
+    )
+    assert digest(one, 12) == digest(other, 12)

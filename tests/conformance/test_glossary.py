@@ -29,23 +29,8 @@ def test_every_page_names_the_glossary():
     assert "docs/glossary.md" in to_html(Document("A page", [Section("s", [])]))
 
 
-# Names that the library once had, and that told a stranger nothing.
-VAGUE = {
-    *("say", "words", "beside", "better", "drawn", "goodness", "sitting"),
-    *("knowledge", "beginning", "chosen", "card", "worth"),
-}
 # Without what its links lead to.
 LIBRARY = [path for top in (ROOT / "fairbench", *EXTENSIONS) for path in sorted(top.rglob("*.py"))]
-
-
-def test_names_of_the_library_tell_what_they_are_of():
-    named = [(file.stem, file) for file in LIBRARY]
-    for file in LIBRARY:
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                named.append((node.name.lower().strip("_"), file))
-    vague = [f"{file.relative_to(ROOT)}: {name}" for name, file in named if name in VAGUE]
-    assert not vague, "a name that tells what it is of, please"
 
 
 @pytest.mark.thorough

@@ -28,8 +28,8 @@ def evaluate(*arrays, **options):
 
 
 def by_place(table, statistic=VALUE):
-    """Return the rows of one statistic of a metric table by metric, group and setting."""
-    frame = worded(table if isinstance(table, pd.DataFrame) else table.frame())
+    """Return the rows of one statistic of a table by metric, group and setting."""
+    frame = table if isinstance(table, pd.DataFrame) else worded(table.frame())
     frame = frame[frame["statistic"] == statistic]
     assert not frame.duplicated(["metric", "attribute", "group", "setting"]).any()
     return {(row.metric, row.group, row.setting): row for row in frame.itertuples()}

@@ -3,15 +3,21 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fairbench import Evaluator
 from fairbench.core.arrays import rng
 from fairbench.data.dataset import Task
-from fairbench.evaluation.abstention import _RowsByUncertainty, can_abstain, evaluate_abstention
+from fairbench.evaluation.abstention import (
+    _RowsByUncertainty,
+    can_abstain,
+    evaluate_abstention,
+    evaluate_feature_shift,
+)
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.table import MetricTable
-from fairbench.metrics.uncertainty import keep_weights
+from fairbench.metrics.uncertainty import feature_shift, keep_weights
 from tests.evaluation.labelled import by_place, labelled
 
 # Target, prediction, uncertainty, group: the two most uncertain rows are the two errors.
@@ -32,98 +38,68 @@ def rows_of(test, chooser=None, *, rates=(), candidates=(0.0,)):
     return by_place(table)
 
 
-@pytest.mark.parametrize(
-    ("rate", "error", "parity", "odds", "kept"),
-    [(0.0, 2 / 8, 1 / 2, 1 / 2, 8), (0.25, 0, 1 / 3, 0, 6), (0.5, 0, 0, 0, 4)],
-)
-def test_curves_by_hand(rate, error, parity, odds, kept):
-    rows = rows_of(data(), rates=[rate])
-    expected = {"error_rate": error, "statistical_parity": parity, "equalized_odds": odds}
-    for name, value in expected.items():
-        row = rows["abstention_" + name, "", f"rate={rate:g}"]
-        assert row.value == pytest.approx(value)
-        assert (row.n, row.status, row.attribute) == (kept, "ok", "g")
-
-
-def test_error_and_abstention_of_each_group_by_hand():
-    # Of the five rows kept at 3/8, three are of a (0.1, 0.2, 0.3) and two of b (0.15, 0.25).
-    rows = rows_of(data(), rates=[0, 3 / 8])
-    for group, error, kept in (("a", 1 / 4, 3), ("b", 1 / 4, 2)):
-        assert rows["abstention_error_rate", group, "rate=0"].value == pytest.approx(error)
-        assert rows["abstention_rate", group, "rate=0"].value == 0
-        row = rows["abstention_error_rate", group, "rate=0.375"]
-        assert (row.value, row.n) == (0, kept)
-        share = rows["abstention_rate", group, "rate=0.375"]
-        assert (share.value, share.n) == (pytest.approx(1 - kept / 4), 4)
-
-
-def test_tied_rows_count_with_the_share_kept():
-    rows = [(1, 0, 0.5, "a"), (1, 1, 0.5, "a"), (0, 0, 0.5, "b"), (0, 0, 0.5, "b")]
-    result = rows_of(data(rows), rates=[0.5])
-    error = result["abstention_error_rate", "", "rate=0.5"]
-    assert (error.value, error.n) == (pytest.approx(1 / 4), 2)
-    assert result["abstention_rate", "a", "rate=0.5"].value == pytest.approx(0.5)
-    assert result["abstention_error_rate", "a", "rate=0.5"].n == 1
-
-
 LACKS = "undefined: a group of the rows kept lacks what it is a share of"
+TIED = [(1, 0, 0.5, "a"), (1, 1, 0.5, "a"), (0, 0, 0.5, "b"), (0, 0, 0.5, "b")]
+BY_HAND = [
+    # The rows, the rate; a metric and a group; the value, the rows, the status.
+    *((EIGHT, rate, name, "", value, kept, "ok")
+      for rate, kept, *values in ((0, 8, 2 / 8, 1 / 2, 1 / 2), (0.25, 6, 0, 1 / 3, 0),
+                                  (0.5, 4, 0, 0, 0))
+      for name, value in zip(("error_rate", "statistical_parity", "equalized_odds"), values,
+                             strict=True)),
+    # Of the five rows kept at 3/8, three are of a (0.1, 0.2, 0.3) and two of b (0.15, 0.25).
+    *((EIGHT, 0, name, group, value, 4, "ok")
+      for group in "ab" for name, value in (("error_rate", 1 / 4), ("rate", 0))),
+    *((EIGHT, 3 / 8, "error_rate", group, 0, kept, "ok") for group, kept in (("a", 3), ("b", 2))),
+    *((EIGHT, 3 / 8, "rate", group, value, 4, "ok") for group, value in (("a", 1 / 4), ("b", 0.5))),
+    # Tied rows count with the share that is kept.
+    (TIED, 0.5, "error_rate", "", 1 / 4, 2, "ok"),
+    (TIED, 0.5, "rate", "a", 0.5, 2, "ok"),
+    (TIED, 0.5, "error_rate", "a", 1 / 2, 1, "ok"),
+    # What too few rows leave undefined.
+    (EIGHT, 0.75, "statistical_parity", "", 0, 2, "ok"),
+    (EIGHT, 0.75, "equalized_odds", "", np.nan, 2, LACKS),
+    (EIGHT, 0.875, "error_rate", "", 0, 1, "ok"),
+    (EIGHT, 0.875, "statistical_parity", "", np.nan, 1, LACKS),
+    (EIGHT, 0.875, "error_rate", "b", np.nan, 0, "undefined: no rows kept in group 'b'"),
+    (EIGHT, 0.875, "rate", "b", 1, 4, "ok"),
+    (EIGHT, 0, "rate", "z", np.nan, 0, "undefined: no rows in group 'z'"),
+    (EIGHT, 0, "error_rate", "z", np.nan, 0, "undefined: no rows kept in group 'z'"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("rate", "metric", "group", "status"),
-    [
-        (0.75, "error_rate", "", "ok"),
-        (0.75, "statistical_parity", "", "ok"),
-        (0.75, "equalized_odds", "", LACKS),
-        (0.75, "error_rate", "b", "ok"),
-        (0.875, "error_rate", "", "ok"),
-        (0.875, "statistical_parity", "", LACKS),
-        (0.875, "error_rate", "a", "ok"),
-        (0.875, "error_rate", "b", "undefined: no rows kept in group 'b'"),
-        (0.875, "rate", "b", "ok"),
-    ],
-)
-def test_statuses_of_what_too_few_rows_leave_undefined(rate, metric, group, status):
-    row = rows_of(data(), rates=[rate])["abstention_" + metric, group, f"rate={rate:g}"]
-    assert row.status == status
-    assert np.isnan(row.value) == (status != "ok")
-
-
-def test_a_group_without_rows():
-    empty = data()
-    labels = empty.groups["g"].cat.add_categories(["z"])
-    rows = rows_of(replace(empty, groups={"g": labels}), rates=[0])
-    assert rows["abstention_rate", "z", "rate=0"].status == "undefined: no rows in group 'z'"
-    error = rows["abstention_error_rate", "z", "rate=0"]
-    assert (error.status, error.n) == ("undefined: no rows kept in group 'z'", 0)
+@pytest.mark.parametrize(("rows", "rate", "metric", "group", "value", "n", "status"), BY_HAND)
+def test_curves_and_their_statuses_by_hand(rows, rate, metric, group, value, n, status):
+    given = data(rows)
+    if group == "z":
+        given = replace(given, groups={"g": given.groups["g"].cat.add_categories(["z"])})
+    row = rows_of(given, rates=[rate])["abstention_" + metric, group, f"rate={rate:g}"]
+    assert row.value == pytest.approx(value, nan_ok=True)
+    assert (row.n, row.status, row.attribute) == (n, status, "g")
 
 
 def test_area_under_the_risk_coverage_curve_by_hand():
     row = rows_of(data())["area_under_risk_coverage", "", ""]
-    assert row.value == pytest.approx((1 / 7 + 2 / 8) / 8)
-    assert row.n == 8
+    assert (row.value, row.n) == (pytest.approx((1 / 7 + 2 / 8) / 8), 8)
 
 
-@pytest.mark.parametrize(("candidates", "best"), [((0, 0.25), 0.25), ((0, 0.25, 0.5), 0.5)])
-def test_the_chosen_rate_has_the_least_normalised_sum(candidates, best):
-    rows = rows_of(data(), data(), candidates=candidates)
-    assert rows["abstention_chosen_rate", "", ""].value == best
-    parity = rows["abstained_statistical_parity", "", ""]
-    assert parity.value == pytest.approx({0.25: 1 / 3, 0.5: 0}[best])
-
-
-def test_a_rate_that_leaves_an_objective_undefined_is_not_chosen():
-    # Odds are equal (0) among all rows; without the errors no group has a negative.
-    rows = [(1, 1, 0.1, g) for g in "aabb"] + [(0, 1, 0.9, g) for g in "ab"]
-    result = rows_of(data(rows), data(rows), candidates=(0, 1 / 3))
-    assert result["abstention_chosen_rate", "", ""].value == 0
-
-
-def test_an_objective_undefined_for_all_rows_has_no_say():
-    rows = [(1, 1, 0.1, "a"), (1, 1, 0.1, "b"), (1, 1, 0.2, "a"), (1, 0, 0.9, "b")]
-    assert np.isnan(rows_of(data(rows), rates=[0])["abstention_equalized_odds", "", "rate=0"].value)
-    result = rows_of(data(rows), data(rows), candidates=(0, 1 / 4))
-    assert result["abstention_chosen_rate", "", ""].value == 0.25
+@pytest.mark.parametrize(
+    ("rows", "candidates", "best"),
+    [
+        (EIGHT, (0, 0.25), 0.25),
+        (EIGHT, (0, 0.25, 0.5), 0.5),
+        # Odds are equal (0) among all rows; without the errors no group has a negative.
+        ([(1, 1, 0.1, g) for g in "aabb"] + [(0, 1, 0.9, g) for g in "ab"], (0, 1 / 3), 0),
+        # An objective that is undefined for all rows has no say: there is no negative.
+        ([(1, 1, 0.1, "a"), (1, 1, 0.1, "b"), (1, 1, 0.2, "a"), (1, 0, 0.9, "b")], (0, 0.25), 0.25),
+    ],
+)
+def test_the_chosen_rate_has_the_least_normalised_sum(rows, candidates, best):
+    given = data(rows)
+    result = rows_of(given, given, rates=[best], candidates=candidates)
+    assert result["abstention_chosen_rate", "", ""].value == best
+    on_curve = result["abstention_statistical_parity", "", f"rate={best:g}"].value
+    assert result["abstained_statistical_parity", "", ""].value == pytest.approx(on_curve)
 
 
 # --- through the evaluator
@@ -136,22 +112,6 @@ def simulated(seed, n=300):
     return labelled(
         target, draw.choice(["a", "b"], n), prediction=prediction, uncertainty=uncertainty
     )
-
-
-def permuted(labelled_rows, seed=9):
-    target = np.random.default_rng(seed).permutation(labelled_rows.target)
-    return replace(labelled_rows, target=target)
-
-
-def evaluated(test, validation, **options):
-    table = Evaluator(draws=100, **options).table(
-        test, [rng(0, "posterior")], validation=validation
-    )
-    return by_place(table)
-
-
-def chosen(*arguments, **options):
-    return evaluated(*arguments, **options)["abstention_chosen_rate", "", ""]
 
 
 def best_by_hand(rows):
@@ -175,26 +135,18 @@ def best_by_hand(rows):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_rate_is_chosen_on_the_rows_named(seed):
     test, validation = simulated(seed), simulated(seed + 50, n=200)
-    on_validation = chosen(test, validation)
-    assert (on_validation.value, on_validation.n) == (best_by_hand(validation), 200)
-    on_test = chosen(test, validation, choose_on="test")
-    assert (on_test.value, on_test.n) == (best_by_hand(test), 300)
-    assert chosen(test, None, choose_on="test").value == on_test.value
-
-
-@pytest.mark.thorough
-def test_a_rate_chosen_on_validation_rows_never_depends_on_test_targets():
-    test, validation = simulated(0), simulated(51, n=200)
-    rates = {chosen(permuted(test, seed), validation).value for seed in range(6)}
-    assert rates == {chosen(test, validation).value}
-    others = {chosen(permuted(test, seed), validation, choose_on="test").value for seed in range(6)}
-    assert len(others) > 1
-
-
-def test_without_validation_rows_no_rate_is_chosen():
-    result = evaluated(simulated(0), None)
-    assert not [key for key in result if "chosen" in key[0] or "abstained" in key[0]]
-    assert ("abstention_error_rate", "", "rate=0.5") in result
+    for choose_on, others, expected in (
+        ("validation", validation, (best_by_hand(validation), 200)),
+        ("test", validation, (best_by_hand(test), 300)),
+        ("test", None, (best_by_hand(test), 300)),
+        ("validation", None, None),
+    ):
+        evaluator = Evaluator(draws=100, choose_on=choose_on)
+        table = evaluator.table(test, [rng(0, "posterior")], validation=others)
+        result = by_place(table)
+        assert ("abstention_error_rate", "", "rate=0.5") in result
+        chosen = result.get(("abstention_chosen_rate", "", ""))
+        assert (chosen and (chosen.value, chosen.n)) == expected
 
 
 def test_the_protected_attribute_is_the_one_judged_by():
@@ -209,8 +161,7 @@ def test_the_protected_attribute_is_the_one_judged_by():
 def test_only_ordered_classifications_abstain():
     assert can_abstain(data())
     assert not can_abstain(labelled([1, 0], prediction=[1, 0]))
-    values = labelled([1, 2], prediction=[1, 2], uncertainty=[1, 2], task=Task.REGRESSION)
-    assert not can_abstain(values)
+    assert not can_abstain(replace(data(), task=Task.REGRESSION))
 
 
 def test_what_is_kept_of_several_splits_is_the_sum_of_the_weights_of_each():
@@ -229,3 +180,53 @@ def test_what_is_kept_of_several_splits_is_the_sum_of_the_weights_of_each():
             direct = np.zeros((2, 2, 2))
             np.add.at(direct, tuple(cells.astype(int) for cells in chosen), weights)
             np.testing.assert_allclose(counts[k, s], direct.reshape(2, 4), atol=1e-12)
+
+
+# Feature shift: which rows are compared, and when there is nothing to compare.
+
+FEATURES = pd.DataFrame({"hours per week": [1.0, 2, 3, 4], "job": pd.Categorical(list("aabb"))})
+
+
+def featured(uncertainty=(0.1, 0.2, 0.3, 0.4), features=FEATURES):
+    rows = labelled([0, 1, 0, 1], prediction=[0, 1, 1, 1], uncertainty=uncertainty)
+    return replace(rows, features=features)
+
+
+def shifts_of(rows, rates):
+    table = MetricTable()
+    evaluate_feature_shift(table, rows, rates)
+    return by_place(table)
+
+
+def test_the_most_certain_rows_are_compared_with_everyone():
+    rows = shifts_of(featured(), [0.0, 0.25, 0.5])
+    for rate, kept in ((0.0, 4), (0.25, 3), (0.5, 2)):
+        expected = feature_shift(FEATURES, np.arange(4) < kept)
+        for name, value in zip(FEATURES, expected, strict=True):
+            row = rows["feature_shift", "", f"rate={rate:g} feature={name}"]
+            assert (row.value, row.n, row.status) == (value, kept, "ok")
+        mean = rows["mean_feature_shift", "", f"rate={rate:g}"]
+        assert mean.value == pytest.approx(expected.mean())
+
+
+def test_a_feature_without_a_value_is_undefined_and_left_out_of_the_mean():
+    features = FEATURES.assign(late=[np.nan, np.nan, 1, 2])
+    rows = shifts_of(featured(features=features), [0.5])
+    row = rows["feature_shift", "", "rate=0.5 feature=late"]
+    assert np.isnan(row.value)
+    assert row.status == "undefined: no value among the rows kept"
+    assert rows["mean_feature_shift", "", "rate=0.5"].status == "ok"
+
+
+def test_invalid_uncertainties_are_counted():
+    rows = shifts_of(featured(uncertainty=(0.1, np.nan, np.inf, 0.2)), [0.5])
+    assert {row.status for row in rows.values()} == {"invalid: uncertainty invalid in 2 of 4 rows"}
+    assert all(np.isnan(row.value) for row in rows.values())
+
+
+def test_without_features_uncertainty_or_rates_there_are_no_rows():
+    certain = featured()
+    unordered = replace(certain, predictions=certain.predictions[["prediction"]])
+    without = replace(certain, features=None)
+    for rows, rates in ((without, [0.5]), (unordered, [0.5]), (certain, [])):
+        assert not shifts_of(rows, rates)

@@ -1,5 +1,7 @@
 """Conditions of a gate, and what rows say of them: never a pass or a failure that is not sure."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,7 +22,8 @@ from fairbench.evaluation.gate import (
 )
 from fairbench.evaluation.groups import CountIntervals
 from fairbench.inference.rates import rate_limits, ratio_limits
-from fairbench.metrics.registry import accuracy, false_positive_rate
+from fairbench.metrics.registry import accuracy
+from fairbench.metrics.registry import false_positive_rate as FPR
 
 RATIO = "impact_ratio<0.8"
 
@@ -56,29 +59,22 @@ def expected(n, *probabilities):
 
 
 REFUSED = {
-    "impact_ratio>0.8": "would fail good models.* write impact_ratio<0.8",
-    "statistical_parity<0.1": "would fail good models.* write statistical_parity>0.1",
-    "sex:accuracy>0.9": "write sex:accuracy<0.9",
+    "sex:impact_ratio>0.8": "good models, of which .* is larger; write sex:impact_ratio<0.8",
+    "statistical_parity<0.1": "of which .* is smaller; write statistical_parity>0.1",
     "impact_ratio<80%": "shares are from 0 to 1; write impact_ratio<0.8",
     "sex:impact_ratio<80": "write sex:impact_ratio<0.8",
-    "statistical_parity>10%": "write statistical_parity>0.1",
     "impact_ratio<=0.8": "not <=; write impact_ratio<0.8",
     "selection_rate==0.3": "write selection_rate<0.3 or selection_rate>0.3",
     "impact_ratio<": "the number is missing",
     "impact_ratio<four": "'four' is no number",
-    "impact_ratio<nan": "'nan' is no number",
     "impact_ratio<0": "decides nothing",
     "statistical_parity>1": "decides nothing",
-    "statistical_parity>-0.1": "decides nothing",
     "impact_ratio": "is no condition",
-    "": "is no condition",
     "impact_ratoi<0.8": "did you mean impact_ratio",
-    "equal_oportunity>0.1": "did you mean equal_opportunity",
     "rmse>3": "unknown measure",
     "gap.selection_rate>0.1": "for the gap between groups write statistical_parity>0.1 or 'gap in "
     "selection rate>0.1'",
     "sex:gap(true_positive_rate)>0.2": "write sex:equal_opportunity>0.2 or 'sex:gap in true",
-    "gap_in_false_negative_rate>0.1": "write equal_opportunity>0.1",
     "error_rate_gap>0.1": "write accuracy_gap>0.1 or 'gap in accuracy>0.1'",
     "gap.f1_score>0.1": "unknown gap of fail_if 'f1_score'; valid: accuracy_gap, equal_opportunity",
     "disparate_impact<0.8": "use impact_ratio",
@@ -107,7 +103,6 @@ def test_conditions_are_refused_where_they_stand_twice_or_are_of_no_attribute():
     ("text", "plain"),
     [
         ("gap in true positive rate > 0.1", "equal_opportunity>0.1"),
-        ("true_positive_rate_gap>0.1", "equal_opportunity>0.1"),
         ("precision_gap>0.1", "predictive_parity>0.1"),
         ("Impact Ratio<0.8", RATIO),
         ("sex x race:impact_ratio<0.80", "sex x race:impact_ratio<0.8"),
@@ -126,7 +121,6 @@ def test_measures_go_by_the_names_that_tables_print(text, plain):
         ((0.9, 0.8, 1.0), PASSES),
         ((0.9, 0.799, 1.0), OPEN),
         ((float("nan"), 0.0, 1.0), OPEN),
-        ((0.9, float("nan"), float("nan")), OPEN),
     ],
 )
 def test_a_verdict_is_given_where_the_interval_does_not_hold_the_bound(ends, verdict):
@@ -152,89 +146,6 @@ def test_a_gate_passes_where_all_do_fails_where_one_does_and_is_open_otherwise()
     assert not Gate((clear, unsure), "pass")
 
 
-def test_ends_of_one_condition_are_those_of_the_table():
-    """The gate is settled where the 95 % interval that everybody sees excludes the bound."""
-    random = np.random.default_rng(5)
-    rows = 900
-    frame = pd.DataFrame({"sex": random.choice(list("abc"), rows)})
-    label = (random.random(rows) < 0.5).astype(int)
-    prediction = (random.random(rows) < 0.3 + 0.3 * label).astype(int)
-    table = fairbench.evaluate(label, prediction, sensitive_features=frame)
-    values = table[(table["statistic"] == "value") & (table["attribute"] == "sex")]
-    for name, bound in (("equal_opportunity", 0.4), ("equalized_odds", 0.4), (RATIO[:12], 0.3)):
-        sign = "<" if name == "impact_ratio" else ">"
-        metric = "disparate_impact" if name == "impact_ratio" else name
-        (row,) = values[values["metric"] == metric].to_dict("records")
-        with pytest.raises(fairbench.GateError) as refused:
-            fairbench.evaluate(
-                label,
-                prediction,
-                sensitive_features=frame,
-                fail_if=[f"{name}{sign}{bound}", "accuracy<0.999"],
-            )
-        statement = refused.value.gate.statements[0]
-        assert statement.value == pytest.approx(row["value"])
-        # What clears a condition is not corrected for others; what breaks it is.
-        safe, other = ("lower", "upper") if sign == "<" else ("upper", "lower")
-        assert getattr(statement, safe) == pytest.approx(row[safe])
-        wider = getattr(statement, other) - row[other]
-        assert wider >= 0 if other == "upper" else wider <= 0
-        pd.testing.assert_frame_equal(refused.value.table, table)
-
-
-def test_evaluate_returns_its_table_where_the_gate_passes():
-    rows = np.arange(4000)
-    arguments = (rows % 2, rows // 2 % 2)
-    groups = {"sex": np.where(rows // 4 % 2, "a", "b")}
-    plain = fairbench.evaluate(*arguments, sensitive_features=groups)
-    table = fairbench.evaluate(*arguments, sensitive_features=groups, fail_if=RATIO)
-    pd.testing.assert_frame_equal(table, plain)
-    with pytest.raises(UserError, match="of two classes, not of regression"):
-        fairbench.evaluate(*arguments, sensitive_features=groups, fail_if=RATIO, task="regression")
-    with pytest.raises(UserError, match="hold in repeated samples"):
-        fairbench.evaluate(
-            *arguments,
-            sensitive_features=groups,
-            fail_if=RATIO,
-            evaluator=fairbench.Evaluator(interval="dirichlet"),
-        )
-
-
-def test_a_named_group_is_what_impact_ratios_compare_with():
-    """Against the middle group nobody is under four fifths; against the highest, somebody is."""
-    rows = 3000
-    sex = np.repeat(["high", "low", "middle"], rows)
-    chosen = np.concatenate([np.arange(rows) < rows * share for share in (0.7, 0.5, 0.55)])
-    label = np.tile([0, 1], len(sex) // 2)
-    arguments = (label, chosen.astype(int))
-    fairbench.evaluate(
-        *arguments,
-        sensitive_features={"sex": sex},
-        privileged={"sex": "middle"},
-        fail_if=RATIO,
-    )
-    with pytest.raises(fairbench.GateError, match="gate fails"):
-        fairbench.evaluate(*arguments, sensitive_features={"sex": sex}, fail_if=RATIO)
-
-
-def test_a_group_of_which_nothing_is_known_keeps_a_gate_open():
-    label_1 = counts_of(np.array([0.5, 0.5]), np.array([0.3, 0.3]), np.array([0.8, 0.8]))
-    table = np.round(50_000 * label_1).astype(int)
-    assert gate_of(["equal_opportunity>0.1"], sex=table).outcome == PASSES
-    none_positive = np.vstack([table, [[20, 5, 0, 0]]])
-    gate = gate_of(["equal_opportunity>0.1"], sex=none_positive)
-    assert (gate.outcome, gate.exit_status) == (OPEN, 3)
-    nobody = np.array([[500, 0, 0, 0], [500, 0, 0, 0]])
-    assert gate_of([RATIO], sex=nobody).outcome == OPEN
-    everybody = nobody[:, ::-1]
-    assert gate_of([RATIO], sex=everybody).outcome == PASSES
-    tiny = np.vstack([table, [[1, 1, 0, 1]]])
-    for condition in (RATIO, "equal_opportunity>0.1", "accuracy<0.5", "equalized_odds>0.1"):
-        gate = gate_of([condition], sex=tiny)
-        assert gate.outcome == OPEN and "under 10 rows in g2" in gate.line, condition
-    assert gate_of([RATIO], sex=table[:1]).outcome == OPEN
-
-
 def test_more_conditions_make_failures_harder_and_passes_no_harder():
     table = expected(1500, [0.5, 0.5], [0.42, 0.3], [0.42, 0.3])
     alone = gate_of([RATIO], sex=table)
@@ -244,65 +155,6 @@ def test_more_conditions_make_failures_harder_and_passes_no_harder():
     first = several.statements[0]
     assert first.upper > alone.statements[0].upper and first.lower == alone.statements[0].lower
     assert all(statement.outcome == PASSES for statement in several.statements[1:])
-
-
-def test_an_open_line_plans_nothing_from_the_value_that_was_observed():
-    gate = gate_of([RATIO], sex=expected(200, [0.5, 0.5], [0.4, 0.36], [0.4, 0.36]))
-    assert gate.outcome == OPEN and gate.line.endswith("interval 0.699 to 1.000)")
-
-
-# Populations exactly at the bound of a condition, where neither verdict may be given often.
-AT_BOUND = {
-    "ratio of two": (RATIO, counts_of(0.5, [0.5, 0.4], [0.5, 0.4])),
-    "ratio of rare": (RATIO, counts_of(0.5, [0.1, 0.08], [0.1, 0.08])),
-    "ratio of four": (RATIO, counts_of(0.5, [0.5, 0.4, 0.4, 0.4], [0.5, 0.4, 0.4, 0.4])),
-    "gap": ("statistical_parity>0.1", counts_of(0.5, [0.4, 0.3], [0.4, 0.3])),
-    "small gap": ("statistical_parity>0.02", counts_of(0.5, [0.4, 0.38], [0.4, 0.38])),
-    "gap of eight": ("equal_opportunity>0.1", counts_of(0.5, 0.3, [0.8] * 4 + [0.7] * 4)),
-    "odds": ("equalized_odds>0.1", counts_of(0.5, [0.3, 0.3, 0.4], [0.8, 0.7, 0.75])),
-    "lowest rate": ("accuracy<0.8", counts_of(0.5, [0.2] * 4, 0.8)),
-    "highest rate": ("false_positive_rate>0.05", counts_of(0.5, [0.05] * 4, 0.8)),
-}
-
-
-def outcomes(conditions, cells, rows, repeats, seed=0, reference=None):
-    """Return the shares of gates that pass, fail and are open, of samples of a population."""
-    random = np.random.default_rng(seed)
-    seen = {PASSES: 0, FAILS: 0, OPEN: 0}
-    for _ in range(repeats):
-        sizes = np.maximum((rows * random.uniform(0.9, 1.1, len(cells))).astype(int), 1)
-        drawn = [random.multinomial(size, group) for size, group in zip(sizes, cells, strict=True)]
-        seen[gate_of(conditions, reference, sex=np.array(drawn)).outcome] += 1
-    return {outcome: number / repeats for outcome, number in seen.items()}
-
-
-def at_most(share, repeats):
-    """Return a share that one of at most so much is under, in all but a thousandth of samples."""
-    return share + 3.1 * np.sqrt(share * (1 - share) / repeats)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", AT_BOUND)
-def test_at_the_bound_a_gate_is_wrong_in_one_sample_of_twenty(name):
-    condition, cells = AT_BOUND[name]
-    repeats = 150
-    for rows in (60, 1500):
-        seen = outcomes([condition], cells, rows, repeats)
-        assert seen[PASSES] <= at_most(0.05, repeats), (rows, seen)
-        assert seen[FAILS] <= at_most(0.05, repeats), (rows, seen)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", AT_BOUND)
-def test_at_the_bound_a_gate_is_wrong_in_one_sample_of_twenty_at_any_size(name):
-    condition, cells = AT_BOUND[name]
-    repeats = 300
-    for rows in (30, 200, 2000):
-        sizes = np.full(len(cells), rows)
-        for number in (sizes, np.r_[sizes[:-1], max(10, rows // 10)]):
-            seen = outcomes([condition], cells, number, repeats, seed=rows)
-            assert seen[PASSES] <= at_most(0.05, repeats), (number, seen)
-            assert seen[FAILS] <= at_most(0.05, repeats), (number, seen)
 
 
 def test_ratios_to_a_named_group_share_the_risk_of_a_pass():
@@ -321,29 +173,6 @@ def test_ratios_to_a_named_group_share_the_risk_of_a_pass():
     assert statement.groups == ("g1", "g0")
 
 
-def test_at_the_bound_ratios_to_a_named_group_fail_in_one_sample_of_twenty():
-    cells = counts_of(0.5, [0.5, *[0.4] * 7], [0.5, *[0.4] * 7])
-    seen = outcomes([RATIO], cells, 1500, 150, reference=0)
-    assert seen[PASSES] <= at_most(0.05, 150) and seen[FAILS] <= at_most(0.05, 150)
-
-
-@pytest.mark.parametrize("condition", ["accuracy<0.8", "false_positive_rate>0.05"])
-def test_the_most_extreme_rate_of_several_groups_shares_the_risk(condition):
-    _, cells = AT_BOUND["lowest rate" if condition.startswith("accuracy") else "highest rate"]
-    table = np.round(500 * cells).astype(int)
-    (statement,) = gate_of([condition], sex=table).statements
-    rate = accuracy if condition.startswith("accuracy") else false_positive_rate
-    hits, rows = table @ np.array(rate.numerator), table @ np.array(rate.denominator)
-    single = rate_limits(hits, rows, level=1 - 2 * RISK)
-    of_several = rate_limits(hits, rows, level=1 - 2 * RISK / len(table))
-    if rate is accuracy:
-        assert statement.lower == pytest.approx(single.lower.min())
-        assert statement.upper == pytest.approx(of_several.upper.min())
-    else:
-        assert statement.lower == pytest.approx(of_several.lower.max())
-        assert statement.upper == pytest.approx(single.upper.max())
-
-
 def test_a_group_of_few_rows_leaves_what_is_sure_as_it_is():
     """It is the reason of what is open, and undoes neither a pass nor a failure."""
     few = [2, 2, 2, 3]
@@ -357,41 +186,153 @@ def test_a_group_of_few_rows_leaves_what_is_sure_as_it_is():
         assert gate_of([condition], sex=np.vstack([table, few])).outcome == verdict
     gate = gate_of([RATIO], sex=np.vstack([expected(300, [0.5], [0.5], [0.5]), few]))
     assert gate.outcome == OPEN and "under 10 rows in g1" in gate.line
+    # Of enough rows, an open line plans nothing from the value that was observed.
+    gate = gate_of([RATIO], sex=expected(200, [0.5, 0.5], [0.4, 0.36], [0.4, 0.36]))
+    assert gate.outcome == OPEN and gate.line.endswith("interval 0.699 to 1.000)")
+
+
+def test_a_gate_of_evaluate_says_of_its_table_what_it_can_be_sure_of():
+    """The gate is settled where the 95 % interval that everybody sees excludes the bound."""
+    random = np.random.default_rng(5)
+    groups = {"sex": random.choice(list("abc"), 900)}
+    label = (random.random(900) < 0.5).astype(int)
+    prediction = (random.random(900) < 0.3 + 0.3 * label).astype(int)
+    evaluated = partial(fairbench.evaluate, label, prediction, sensitive_features=groups)
+    table = evaluated()
+    pd.testing.assert_frame_equal(evaluated(fail_if="accuracy<0.1"), table)
+    values = table[(table["statistic"] == "value") & (table["attribute"] == "sex")]
+    for condition, metric in (
+        ("equal_opportunity>0.4", "equal_opportunity"),
+        ("equalized_odds>0.4", "equalized_odds"),
+        ("impact_ratio<0.3", "disparate_impact"),
+    ):
+        (row,) = values[values["metric"] == metric].to_dict("records")
+        with pytest.raises(fairbench.GateError) as refused:
+            evaluated(fail_if=[condition, "accuracy<0.999"])
+        statement = refused.value.gate.statements[0]
+        assert statement.value == pytest.approx(row["value"])
+        # What clears a condition is not corrected for others; what breaks it is.
+        safe, other = ("lower", "upper") if "<" in condition else ("upper", "lower")
+        assert getattr(statement, safe) == pytest.approx(row[safe])
+        wider = getattr(statement, other) - row[other]
+        assert wider >= 0 if other == "upper" else wider <= 0
+        pd.testing.assert_frame_equal(refused.value.table, table)
+    for options, why in (
+        ({"task": "regression"}, "of two classes, not of regression"),
+        ({"evaluator": fairbench.Evaluator(interval="dirichlet")}, "hold in repeated samples"),
+    ):
+        with pytest.raises(UserError, match=why):
+            evaluated(fail_if=RATIO, **options)
+
+
+def test_a_named_group_is_what_impact_ratios_compare_with():
+    """Against the middle group nobody is under four fifths; against the highest, somebody is."""
+    sex = np.repeat(["high", "low", "middle"], 3000)
+    chosen = np.concatenate([np.arange(3000) < 3000 * share for share in (0.7, 0.5, 0.55)]) * 1
+    arguments = (np.tile([0, 1], 4500), chosen)
+    of = {"sensitive_features": {"sex": sex}, "fail_if": RATIO}
+    fairbench.evaluate(*arguments, **of, privileged={"sex": "middle"})
+    with pytest.raises(fairbench.GateError, match="gate fails"):
+        fairbench.evaluate(*arguments, **of)
+
+
+def test_a_group_of_which_nothing_is_known_keeps_a_gate_open():
+    table = expected(50_000, [0.5, 0.5], [0.3, 0.3], [0.8, 0.8])
+    nobody = np.array([[500, 0, 0, 0], [500, 0, 0, 0]])
+    tiny = np.vstack([table, [[1, 1, 0, 1]]])
+    for counts, condition, outcome in (
+        (table, "equal_opportunity>0.1", PASSES),
+        (np.vstack([table, [[20, 5, 0, 0]]]), "equal_opportunity>0.1", OPEN),
+        (nobody, RATIO, OPEN),
+        (nobody[:, ::-1], RATIO, PASSES),
+        (table[:1], RATIO, OPEN),
+    ):
+        assert gate_of([condition], sex=counts).outcome == outcome
+    for condition in (RATIO, "equal_opportunity>0.1", "accuracy<0.5", "equalized_odds>0.1"):
+        gate = gate_of([condition], sex=tiny)
+        assert gate.outcome == OPEN and "under 10 rows in g2" in gate.line, condition
+
+
+@pytest.mark.parametrize(
+    ("condition", "rate"), [("accuracy<0.8", accuracy), ("false_positive_rate>0.05", FPR)]
+)
+def test_the_most_extreme_rate_of_several_groups_shares_the_risk(condition, rate):
+    table = np.round(500 * counts_of(0.5, [0.2 if rate is accuracy else 0.05] * 4, 0.8)).astype(int)
+    (statement,) = gate_of([condition], sex=table).statements
+    hits, rows = table @ np.array(rate.numerator), table @ np.array(rate.denominator)
+    single, wide = (
+        rate_limits(hits, rows, level=1 - 2 * risk) for risk in (RISK, RISK / len(table))
+    )
+    ends = single.lower.min(), wide.upper.min()
+    if rate is FPR:
+        ends = wide.lower.max(), single.upper.max()
+    assert (statement.lower, statement.upper) == pytest.approx(ends)
+
+
+# Populations at the bound of conditions, where neither verdict may be given often; and away from it
+LOW = counts_of(0.5, [0.3, 0.2], [0.7, 0.6])
+AT_BOUND = {
+    "ratio of two": ([RATIO], counts_of(0.5, [0.5, 0.4], [0.5, 0.4])),
+    "ratio of rare": ([RATIO], counts_of(0.5, [0.1, 0.08], [0.1, 0.08])),
+    "ratio of four": ([RATIO], counts_of(0.5, [0.5, 0.4, 0.4, 0.4], [0.5, 0.4, 0.4, 0.4])),
+    "to a named group": ([RATIO], counts_of(0.5, [0.5, *[0.4] * 7], [0.5, *[0.4] * 7])),
+    "gap": (["statistical_parity>0.1"], counts_of(0.5, [0.4, 0.3], [0.4, 0.3])),
+    "small gap": (["statistical_parity>0.02"], counts_of(0.5, [0.4, 0.38], [0.4, 0.38])),
+    "gap of eight": (["equal_opportunity>0.1"], counts_of(0.5, 0.3, [0.8] * 4 + [0.7] * 4)),
+    "odds": (["equalized_odds>0.1"], counts_of(0.5, [0.3, 0.3, 0.4], [0.8, 0.7, 0.75])),
+    "lowest rate": (["accuracy<0.8"], counts_of(0.5, [0.2] * 4, 0.8)),
+    "highest rate": (["false_positive_rate>0.05"], counts_of(0.5, [0.05] * 4, 0.8)),
+    "several": ([RATIO, "equal_opportunity>0.1", f"accuracy<{accuracy(1000 * LOW).min():g}",
+                 "statistical_parity>0.1"], LOW),
+}  # fmt: skip
+AWAY = [
+    ([RATIO], counts_of(0.5, [0.5, 0.48], [0.5, 0.48]), 1500, PASSES),
+    ([RATIO], counts_of(0.5, [0.5, 0.3], [0.5, 0.3]), 800, FAILS),
+    (["false_positive_rate>0.05"], counts_of(0.5, [0.05, 0.05, 0.2], 0.8), 400, FAILS),
+]
+
+
+def outcomes(conditions, cells, rows, repeats, reference=None):
+    """Return the shares of gates that pass, fail and are open, of samples of a population."""
+    random = np.random.default_rng(0)
+    seen = {PASSES: 0, FAILS: 0, OPEN: 0}
+    for _ in range(repeats):
+        sizes = np.maximum((rows * random.uniform(0.9, 1.1, len(cells))).astype(int), 1)
+        drawn = [random.multinomial(size, group) for size, group in zip(sizes, cells, strict=True)]
+        seen[gate_of(conditions, reference, sex=np.array(drawn)).outcome] += 1
+    return {outcome: number / repeats for outcome, number in seen.items()}
 
 
 @pytest.mark.thorough
-def test_several_conditions_at_their_bounds_share_one_error_rate():
-    cells = counts_of(0.5, np.array([0.3, 0.2]), np.array([0.7, 0.6]))
-    low = accuracy(1000 * cells).min()
-    conditions = [RATIO, "equal_opportunity>0.1", f"accuracy<{low:g}", "statistical_parity>0.1"]
-    seen = outcomes(conditions, cells, 1000, 150)
-    assert seen[PASSES] <= at_most(0.05, 150) and seen[FAILS] <= at_most(0.05, 150)
+@pytest.mark.parametrize("rows", [(30, 30), (200, 200), (1500, 1500), (2000, 200)], ids=str)
+@pytest.mark.parametrize("name", AT_BOUND)
+def test_at_the_bound_a_gate_is_wrong_in_one_sample_of_twenty(name, rows):
+    """At most one in twenty, and what one of a thousand samples exceeds.
+
+    Parameters
+    ----------
+    rows : of all groups but the last, and of the last.
+    """
+    reference = 0 if name == "to a named group" else None
+    conditions, cells = AT_BOUND[name]
+    sizes = np.array([*[rows[0]] * (len(cells) - 1), rows[1]])
+    seen = outcomes(conditions, cells, sizes, 150, reference)
+    assert max(seen[PASSES], seen[FAILS]) <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / 150), seen
 
 
-def test_away_from_the_bound_a_gate_says_so():
-    fair = counts_of(0.5, np.array([0.5, 0.48]), np.array([0.5, 0.48]))
-    assert outcomes([RATIO], fair, 1500, 60)[PASSES] > 0.9
-    unfair = counts_of(0.5, np.array([0.5, 0.3]), np.array([0.5, 0.3]))
-    assert outcomes([RATIO], unfair, 800, 60)[FAILS] > 0.9
-    worst = counts_of(0.5, np.array([0.05, 0.05, 0.2]), 0.8)
-    assert false_positive_rate(worst)[2] == pytest.approx(0.2)
-    assert outcomes(["false_positive_rate>0.05"], worst, 400, 60)[FAILS] > 0.9
+@pytest.mark.parametrize(("conditions", "cells", "rows", "outcome"), AWAY)
+def test_away_from_the_bound_a_gate_says_so(conditions, cells, rows, outcome):
+    assert outcomes(conditions, cells, rows, 60)[outcome] > 0.9
 
 
 def test_a_gap_of_many_groups_says_what_noise_alone_would_make():
-    frame = pd.DataFrame(
-        {
-            "group": [f"g{place}" for place in range(1000 // 50) for _ in range(50)],
-            "d": np.random.default_rng(0).integers(0, 2, 1000),
-        }
-    )
-    gate = fairbench.gate(frame, prediction="d", groups="group", fail_if="statistical_parity>0.05")
+    groups = np.array([f"g{place}" for place in range(20)]).repeat(50)
+    decision = np.random.default_rng(0).integers(0, 2, 1000)
+    frame = pd.DataFrame({"group": groups, "d": decision})
+    asked = {"prediction": "d", "groups": "group", "fail_if": "statistical_parity>0.05"}
+    gate = fairbench.gate(frame, **asked)
     (statement,) = gate.statements
     assert statement.value > 0.2
     assert statement.noise == pytest.approx(3.735 * 0.5 / np.sqrt(50), rel=0.05)  # of 20 normals
     assert f"; {statement.noise:.3f} by noise alone)" in gate.line
-    two = fairbench.gate(
-        frame[frame["group"].isin(["g0", "g1"])],
-        prediction="d", groups="group", fail_if="statistical_parity>0.05",
-    )  # fmt: skip
-    assert "by noise" not in two.line
+    assert "by noise" not in fairbench.gate(frame.head(100), **asked).line

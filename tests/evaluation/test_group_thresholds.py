@@ -2,9 +2,6 @@
 
 import pytest
 
-from fairbench import Evaluator
-from fairbench.core.arrays import rng
-from fairbench.core.errors import UserError
 from fairbench.evaluation.abstention import CONSTRAINTS, evaluate_group_thresholds
 from fairbench.evaluation.table import MetricTable
 from tests.evaluation.labelled import by_place, labelled
@@ -68,22 +65,3 @@ def test_without_scores_validation_rows_or_relaxations_there_are_no_rows():
     assert not rows_of(PERFECT, None)
     assert not rows_of(PERFECT, PERFECT, relaxations=())
     assert not rows_of(PERFECT, PERFECT, attribute="other")
-
-
-def test_the_evaluator_adds_them_where_relaxations_are_given():
-    def metrics(**options):
-        evaluator = Evaluator(draws=100, **options)
-        return set(evaluator.table(PERFECT, [rng(0, "x")], validation=PERFECT).frame()["metric"])
-
-    assert {
-        name.removeprefix("postprocessed_") for name in metrics(relaxations=[0]) - metrics()
-    } == {
-        "error_rate",
-        "gap",
-        "validation_error_rate",
-    }
-
-
-def test_a_relaxation_over_one_is_refused():
-    with pytest.raises(UserError, match=r"^evaluator\.relaxations must be between 0 and 1"):
-        Evaluator(relaxations=(0.5, 1.5))

@@ -1,6 +1,4 @@
-"""Rows of a regression: errors, likelihood and parity of distributions, per group."""
-
-from __future__ import annotations
+"""Rows of a regression: errors, parities, intervals and likelihoods per group, and the truth."""
 
 import numpy as np
 import pandas as pd
@@ -8,164 +6,222 @@ import pytest
 from scipy import stats
 from sklearn import metrics as sk
 
+from fairbench import Evaluator
+from fairbench.core.arrays import rng
 from fairbench.data.dataset import Task
-from fairbench.evaluation.predictions import Labelled
+from fairbench.evaluation.groups import CountIntervals, LabelledIntervals
 from fairbench.evaluation.regression import evaluate_against_truth, evaluate_regression
 from fairbench.evaluation.table import MetricTable
-from fairbench.metrics.regression import uncertainty_aware_parity
+from fairbench.inference.survey import LabelledRows
+from fairbench.metrics.registry import BINARY, binary_confusion, metrics_of
+from fairbench.metrics.regression import crps_normal_rows, uncertainty_aware_parity
 from tests.evaluation.labelled import by_place, evaluate, labelled
 
 UA_SP = "uncertainty_aware_statistical_parity"
+PARITIES = ("statistical_parity", "label_parity", UA_SP)
+DRAW = np.random.default_rng(0)
+GROUP = DRAW.choice(["a", "b", "c"], 1500)
+TARGET = DRAW.normal(1.0 * (GROUP == "b"), 1)
+MEAN, SD = TARGET + DRAW.normal(0, 0.5, 1500), DRAW.uniform(0.3, 1, 1500)
 
 
-def sample(n=1500):
-    draw = np.random.default_rng(0)
-    group = draw.choice(["a", "b", "c"], n)
-    target = draw.normal(1.0 * (group == "b"), 1)
-    mean, sd = target + draw.normal(0, 0.5, n), draw.uniform(0.3, 1, n)
-    return target, mean, sd, group
-
-
-def table_of(**options):
-    target, mean, sd, group = sample()
-    table = evaluate(target, mean, sd=sd, sensitive_features=group, task="regression", **options)
-    return table[table["setting"] == ""].set_index(["metric", "attribute", "group"])
+def table_of(target=TARGET, mean=MEAN, group=GROUP, **options):
+    return evaluate(target, mean, sensitive_features=group, task="regression", **options)
 
 
 @pytest.mark.parametrize("group", ["", "a", "b", "c"])
 def test_errors_of_everyone_and_of_each_group_match_scikit_learn(group):
-    target, mean, sd, groups = sample()
-    rows, attribute = (groups == group) | (group == ""), "group" if group else ""
-    y, m = target[rows], mean[rows]
+    rows = (group == GROUP) | (group == "")
+    y, m = TARGET[rows], MEAN[rows]
     expected = {
         "mae": sk.mean_absolute_error(y, m),
         "rmse": sk.root_mean_squared_error(y, m),
         "r2": sk.r2_score(y, m),
         "mean_prediction": m.mean(),
-        "nll": -stats.norm.logpdf(y, m, sd[rows]).mean(),
+        "nll": -stats.norm.logpdf(y, m, SD[rows]).mean(),
     }
-    table = table_of()
+    table = table_of(sd=SD).query("setting == ''").set_index(["metric", "group"])
     for metric, value in expected.items():
-        result = table.loc[(metric, attribute, group)]
+        result = table.loc[[(metric, group)]].iloc[0]
         assert result["value"] == pytest.approx(value, rel=1e-10)
         assert (result["n"], result["status"]) == (rows.sum(), "ok")
 
 
-def test_parity_of_predictions_and_of_labels_is_the_largest_ks_distance():
-    target, mean, _, groups = sample()
-    table = table_of()
-    for metric, values in (("statistical_parity", mean), ("label_parity", target)):
-        samples = [values[groups == g] for g in "abc"]
-        expected = max(
-            stats.ks_2samp(samples[i], samples[j]).statistic for i, j in ((0, 1), (0, 2), (1, 2))
-        )
-        result = table.loc[(metric, "group", "")]
-        assert result["value"] == pytest.approx(expected)
-        assert result["n"] == len(target)
-
-
-def test_parity_of_uncertain_predictions_is_that_of_their_mixtures():
-    _, mean, sd, groups = sample()
-    parts = [groups == g for g in "abc"]
-    expected = uncertainty_aware_parity([mean[g] for g in parts], [sd[g] for g in parts])
-    result = table_of().loc[(UA_SP, "group", "")]
-    assert result["value"] == expected
-    assert (result["n"], result["status"]) == (len(mean), "ok")
-
-
-def test_parity_of_predictions_without_an_uncertainty_is_that_of_points():
-    target, mean, _, group = sample()
-    table = evaluate(target, mean, sensitive_features=group, task="regression")
-    value = table[table["attribute"] == "group"].set_index("metric")["value"]
-    assert value[UA_SP] == value["statistical_parity"]
-
-
-def test_an_invalid_sd_leaves_no_parity_of_uncertain_predictions_and_is_counted():
-    """The published code's largest distance skips the NaN, and calls the method perfectly fair."""
-    _, mean, sd, groups = sample()
-    table = MetricTable()
-    wrong = np.where(np.arange(len(sd)) < 2, -sd, sd)
-    predictions = pd.DataFrame({"prediction": mean, "sd": wrong})
-    labels = pd.Series(pd.Categorical(groups))
-    evaluate_regression(
-        table, Labelled(mean, predictions, {"group": labels}, Task.REGRESSION), levels=()
-    )
-    rows = table.frame().query("attribute == 'group' and group == ''").set_index("metric")
-    assert rows.loc[UA_SP, "reason"] == "sd invalid in 2 of 1500 rows"
-    assert np.isnan(rows.loc[UA_SP, "value"])
-    assert rows.loc["statistical_parity", "status"] == "ok"
-
-
-def test_without_an_sd_there_is_no_likelihood():
-    target, mean, _, group = sample()
-    table = evaluate(target, mean, sensitive_features=group, task="regression")
-    assert "nll" not in set(table["metric"])
-    assert "rmse" in set(table["metric"])
+def test_parities_are_the_largest_distances_of_distributions():
+    parts = [g == GROUP for g in "abc"]
+    expected = {UA_SP: uncertainty_aware_parity([MEAN[g] for g in parts], [SD[g] for g in parts])}
+    for metric, values in (("statistical_parity", MEAN), ("label_parity", TARGET)):
+        pairs = [(values[parts[i]], values[parts[j]]) for i, j in ((0, 1), (0, 2), (1, 2))]
+        expected[metric] = max(stats.ks_2samp(*pair).statistic for pair in pairs)
+    rows = table_of(sd=SD).query("attribute == 'group'").set_index("metric")
+    for metric in PARITIES:
+        result = rows.loc[metric]
+        assert result["value"] == pytest.approx(expected[metric])
+        assert (result["n"], result["status"]) == (1500, "ok")
+    without = table_of().query("attribute == 'group'").set_index("metric")
+    assert without["value"][UA_SP] == without["value"]["statistical_parity"]
+    assert "nll" not in without.index
 
 
 @pytest.mark.parametrize(
     ("metric", "group"),
-    [
-        ("mae", "z"),
-        ("rmse", "z"),
-        ("r2", "z"),
-        ("nll", "z"),
-        ("mean_prediction", "z"),
-        ("statistical_parity", ""),
-        ("label_parity", ""),
-        (UA_SP, ""),
-    ],
+    [*((name, "z") for name in ("mae", "rmse", "r2", "nll")), *((name, "") for name in PARITIES)],
 )
 def test_an_empty_group_is_said_to_be_empty(metric, group):
-    result = table_of(privileged={"group": "z"}).loc[(metric, "group", group)]
-    assert result["status"] == "undefined: no rows in group 'z'"
-    assert np.isnan(result["value"])
+    result = by_place(table_of(sd=SD, privileged={"group": "z"}).query("attribute == 'group'"))
+    assert result[metric, group, ""].status == "undefined: no rows in group 'z'"
+    assert np.isnan(result[metric, group, ""].value)
 
 
-def test_r2_of_a_constant_target():
-    target, mean, _, group = sample()
-    constant = np.where(group == "b", 2.0, target)
-    table = evaluate(constant, mean, sensitive_features=group, task="regression")
-    rows = table[table["metric"] == "r2"].set_index("group")
+def test_what_one_group_one_row_and_a_constant_target_leave_undefined():
+    constant = table_of(np.where(GROUP == "b", 2.0, TARGET))
+    rows = constant[constant["metric"] == "r2"].set_index("group")
     assert rows["status"].to_dict() == {
         "": "ok",
         "a": "ok",
         "b": "undefined: target is constant in b",
         "c": "ok",
     }
-    everyone = evaluate([3.0, 3.0], [1.0, 2.0], sensitive_features=list("aa"), task="regression")
-    status = everyone.query("metric == 'r2' and group == ''")["status"].iloc[0]
-    assert status == "undefined: target is constant in the part"
-
-
-def test_parity_needs_two_groups():
-    table = evaluate([1.0, 2.0], [1.0, 3.0], sensitive_features=list("aa"), task="regression")
-    rows = table[table["metric"].isin(["statistical_parity", "label_parity", UA_SP])]
-    assert list(rows["status"]) == ["undefined: only one group"] * 3
-    assert rows["value"].isna().all()
-
-
-def test_the_mean_of_a_single_row_has_no_interval():
-    table = evaluate([1.0, 2.0], [1.5, 3.0], sensitive_features=list("ab"), task="regression")
-    result = table.query("metric == 'mae' and group == 'a'").iloc[0]
-    assert (result["value"], result["n"]) == (0.5, 1)
-    assert np.isnan(result["lower"])
-    assert np.isnan(result["upper"])
+    everyone = by_place(table_of([3.0, 3.0], [1.0, 2.0], list("aa")))
+    assert everyone["r2", "", ""].status == "undefined: target is constant in the part"
+    for metric in PARITIES:
+        assert everyone[metric, "", ""].status == "undefined: only one group"
+    row = by_place(table_of([1.0, 2.0], [1.5, 3.0], list("ab")))["mae", "a", ""]
+    assert (row.value, row.n) == (0.5, 1)
+    assert np.isnan([row.lower, row.upper]).all()
 
 
 def test_errors_whose_squares_overflow_have_a_root_mean_square_and_an_interval():
-    target, mean, _, group = sample()
-    known = evaluate(target, mean, sensitive_features=group, task="regression")
-    factor = np.where(group == "c", 1e-180, np.where(group == "b", 1.0, 1e199))
-    result = evaluate(target * factor, mean * factor, sensitive_features=group, task="regression")
+    scales = {"a": 1e199, "b": 1.0, "c": 1e-180}
+    factor = np.array([scales[name] for name in GROUP])
+    tables = (by_place(table_of(TARGET * by, MEAN * by)) for by in (1, factor))
+    known, result = tables
     for metric in ("rmse", "r2"):
-        one, two = (t[t["metric"] == metric].set_index("group") for t in (known, result))
-        for name, scale in (("a", 1e199), ("b", 1.0), ("c", 1e-180)):
-            scale = scale if metric == "rmse" else 1.0
-            for column in ("value", "lower", "upper"):
-                expected = one.loc[name, column] * scale
-                assert two.loc[name, column] == pytest.approx(expected, rel=1e-9, abs=0)
-            assert two.loc[name, "status"] == "ok"
+        for name, scale in scales.items():
+            one, two = known[metric, name, ""], result[metric, name, ""]
+            expected = np.array([one.value, one.lower, one.upper])
+            expected *= scale if metric == "rmse" else 1.0
+            assert [two.value, two.lower, two.upper] == pytest.approx(expected, rel=1e-9, abs=0)
+            assert two.status == "ok"
+
+
+# Intervals and likelihoods by hand, and impossible sds.
+
+LEVELS = (0.5, 0.9)
+FOUR = {"y": [0.0, 1.0, 2.0, 3.0], "prediction": [0.1, 3.0, 2.0, 4.0]}
+SDS = [1.0, 1.0, 0.5, 1.0]
+PARTS = (("", slice(None)), ("a", slice(2)), ("b", slice(2, 4)))
+
+
+def rows_of(levels=LEVELS, **columns):
+    table = MetricTable(frequentist=False)  # of few rows there is no other interval
+    columns = {**FOUR, **columns}
+    data = labelled(columns.pop("y"), "aabb", task=Task.REGRESSION, **columns)
+    evaluate_regression(table, data, levels)
+    return by_place(table)
+
+
+def test_normal_intervals_and_likelihoods_by_hand_for_everyone_and_each_group():
+    result = rows_of(sd=SDS)
+    arguments = (*FOUR.values(), SDS)
+    crps, nll = crps_normal_rows(*arguments), -stats.norm.logpdf(*arguments)
+    # Distances in sds are 0.1, 2, 0 and 1; the levels reach 0.674 and 1.645.
+    for group, rows in PARTS:
+        for level, covered in ((0.5, [1, 0, 1, 0]), (0.9, [1, 0, 1, 1])):
+            reach = stats.norm.ppf((1 + level) / 2)
+            row = result["coverage", group, f"level={level:g}"]
+            assert row.value == pytest.approx(np.mean(covered[rows]))
+            assert (row.n, row.status) == (4 if group == "" else 2, "ok")
+            width = result["interval_width", group, f"level={level:g}"].value
+            assert width == pytest.approx(2 * reach * np.mean(SDS[rows]))
+        assert result["crps", group, ""].value == pytest.approx(crps[rows].mean())
+        assert result["nll", group, ""].value == pytest.approx(nll[rows].mean())
+    other = rows_of(uncertainty=SDS)  # has a likelihood and no more
+    assert other["nll", "", ""].value == pytest.approx(nll.mean())
+    assert not {"crps", "coverage", "interval_width"} & {metric for metric, _, _ in other}
+
+
+def test_a_methods_own_intervals_stand_before_those_of_its_sd():
+    own = {"lower_90": [0, 2, 2, 0], "upper_90": [1, 3, 2, 10]}
+    rows = rows_of(sd=SDS, **own)
+    for metric, group, level, value in (
+        ("coverage", "", 0.9, 3 / 4),  # the ends belong to it
+        ("coverage", "a", 0.9, 1 / 2),
+        ("interval_width", "", 0.9, (1 + 1 + 0 + 10) / 4),
+        ("coverage", "", 0.5, 1 / 2),  # the level it has no interval for is the normal one's
+    ):
+        assert rows[metric, group, f"level={level:g}"].value == pytest.approx(value)
+    settings = {setting for metric, _, setting in rows_of(**own) if metric == "coverage"}
+    assert settings == {"level=0.9"}
+
+
+def test_an_invalid_sd_leaves_no_parity_of_uncertain_predictions():
+    """The published code's largest distance skips the NaN, and calls the method perfectly fair."""
+    rows = rows_of(sd=[-1, -1, 1, 1])
+    assert rows[UA_SP, "", ""].status == "invalid: sd invalid in 2 of 4 rows"
+    assert np.isnan(rows[UA_SP, "", ""].value)
+    assert rows["statistical_parity", "", ""].status == "ok"
+
+
+INTERVAL, COVERS = ("coverage", "interval_width"), "level=0.9"
+
+
+@pytest.mark.parametrize(
+    ("column", "bad", "metrics", "setting"),
+    [
+        *(("sd", bad, ("nll", "crps"), "") for bad in (np.nan, 0.0, -1.0, np.inf)),
+        *(("sd", bad, INTERVAL, COVERS) for bad in (np.nan, -1.0)),
+        *(("prediction", bad, ("mae", "rmse", "r2", "mean_prediction", "statistical_parity"), "")
+          for bad in (np.nan, np.inf)),
+    ],
+)  # fmt: skip
+def test_an_impossible_value_is_counted_where_it_is_and_never_a_number(
+    column, bad, metrics, setting
+):
+    values = {"prediction": FOUR["prediction"], "sd": SDS}
+    values = {
+        name: [one[0], bad, *one[2:]] if name == column else one for name, one in values.items()
+    }
+    rows, what = rows_of(**values), "interval" if setting else column
+    for metric in metrics:
+        row = rows[metric, "", setting]
+        assert np.isnan(row.value)
+        assert (row.status, row.n) == (f"invalid: {what} invalid in 1 of 4 rows", 4)
+        of_groups = {name: rows.get((metric, name, setting)) for name in "ab"}
+        if of_groups["a"] is not None:
+            assert of_groups["a"].status == f"invalid: {what} invalid in 1 of 2 rows"
+            assert of_groups["b"].status == "ok"
+    assert rows["label_parity", "", ""].status == "ok"
+
+
+def test_an_impossible_uncertainty_has_no_spread_diagram():
+    columns = {"prediction": FOUR["prediction"], "uncertainty": [1, np.nan, -2, 1]}
+    data = labelled(FOUR["y"], "aabb", task=Task.REGRESSION, **columns)
+    result = by_place(Evaluator(spread_groups=(2,)).table(data, [rng(0, "posterior")]))
+    spread = {key: row.status for key, row in result.items() if key[0].startswith("spread")}
+    assert spread == dict.fromkeys(
+        [("spread_error", "", "bins=2"), ("spread_rank_correlation", "", "bins=2")],
+        "invalid: uncertainty invalid in 2 of 4 rows",
+    )
+
+
+def test_intervals_of_some_labels_have_the_values_and_are_no_wider_than_of_the_labels_alone():
+    """tests/coverage has how often they hold."""
+    draw, groups, rows = np.random.default_rng(11), 60, 1000
+    score = draw.random(groups * rows)
+    decision, label = ((score > cut).astype(np.int64) for cut in (0.5, draw.random(len(score))))
+    group = np.repeat(np.arange(groups), rows)
+    known = (np.arange(groups)[:, None] * rows + np.arange(60)).ravel()
+    labels = LabelledRows(score, decision, group, groups, known, label[known])
+    counts = binary_confusion(label[known], decision[known], group[known], n_groups=groups)
+    helped = LabelledIntervals.of(labels, counts, 0.95, draw)
+    names = ("accuracy", "f1_score", "positive_predictive_value", "balanced_accuracy")
+    metrics = [metrics_of(BINARY)[name] for name in names]
+    lower, upper = helped.rates(metrics)
+    alone = CountIntervals(counts, np.empty((0, *counts.shape)), 0.95).rates(metrics)
+    assert (np.mean(upper - lower, axis=1) < 1.005 * np.mean(alone[1] - alone[0], axis=1)).all()
+    value = metrics[-1](helped.counts_of(metrics[-1]))
+    assert ((lower[-1] <= value) & (value <= upper[-1])).all()
 
 
 # Rows against the truth of a simulated population, by hand.
@@ -174,53 +230,41 @@ P = np.array([0.1, 0.5, 0.8, 0.98])
 NORMAL = pd.DataFrame({"mean": [1.0, 2.0, 3.0], "sd": [0.5, 1.0, 2.0]})
 
 
-def rows_of(data):
+def truth_rows(data):
     table = MetricTable()
     evaluate_against_truth(table, data)
-    return {metric: row for (metric, _, _), row in by_place(table).items()}
+    rows = {metric: row for (metric, _, _), row in by_place(table).items()}
+    return {metric.removeprefix("truth_"): row for metric, row in rows.items()}
 
 
 def binary(probability=P, **columns):
-    return labelled(
-        np.zeros(len(probability)),
-        prediction=np.zeros(len(probability)),
-        truth=pd.DataFrame({"probability": probability}),
-        **columns,
-    )
+    truth, zeros = pd.DataFrame({"probability": probability}), np.zeros(len(probability))
+    return labelled(zeros, prediction=zeros, truth=truth, **columns)
 
 
-def regression(truth=NORMAL, **columns):
-    return labelled([0.0] * 3, task=Task.REGRESSION, truth=truth, **columns)
+def regression(**columns):
+    return labelled([0.0] * 3, task=Task.REGRESSION, truth=NORMAL, **columns)
 
 
-def test_a_label_has_the_sd_of_a_bernoulli():
-    score, sd = P + [0.1, -0.1, 0.1, 0], np.array([0.3, 0.6, 0.3, 0.14])
-    rows = rows_of(binary(score=score, sd=sd, uncertainty=sd))
-    assert rows["truth_rmse_mean"].value == pytest.approx(np.sqrt(0.03 / 4))
-    expected = np.sqrt(np.mean(np.square([0.3 - 0.3, 0.6 - 0.5, 0.3 - 0.4, 0.14 - 0.14])))
-    assert rows["truth_rmse_sd"].value == pytest.approx(expected)
-    rank = stats.spearmanr(sd, np.sqrt(P * (1 - P))).statistic
-    assert rows["truth_rank_correlation"].value == pytest.approx(rank)
+def test_a_label_has_the_sd_of_a_bernoulli_and_a_regression_its_own():
+    sd, true = np.array([0.3, 0.6, 0.3, 0.14]), np.sqrt(P * (1 - P))
+    rows = truth_rows(binary(score=P + [0.1, -0.1, 0.1, 0], sd=sd, uncertainty=sd))
+    assert {name: row.value for name, row in rows.items()} == {
+        "rmse_mean": pytest.approx(np.sqrt(0.03 / 4)),
+        "rmse_sd": pytest.approx(np.sqrt(np.mean((sd - [0.3, 0.5, 0.4, 0.14]) ** 2))),
+        "rank_correlation": pytest.approx(stats.spearmanr(sd, true).statistic),
+    }
     assert {row.n for row in rows.values()} == {4}
+    rows = truth_rows(regression(prediction=[1, 2, 6], sd=[0.5, 1, 5], uncertainty=[3, 2, 1]))
+    assert [row.value for row in rows.values()] == pytest.approx([np.sqrt(3), np.sqrt(3), -1])
 
 
-def test_a_regression_is_compared_in_mean_and_sd():
-    rows = rows_of(regression(prediction=[1, 2, 6], sd=[0.5, 1, 5], uncertainty=[3, 2, 1]))
-    assert rows["truth_rmse_mean"].value == pytest.approx(np.sqrt(3))
-    assert rows["truth_rmse_sd"].value == pytest.approx(np.sqrt(3))
-    assert rows["truth_rank_correlation"].value == pytest.approx(-1)
-
-
-def test_an_uncertainty_that_is_no_sd_is_compared_in_rank_alone():
-    rows = rows_of(binary(score=P, uncertainty=np.sqrt(P * (1 - P)) ** 3))
-    assert set(rows) == {"truth_rmse_mean", "truth_rank_correlation"}
-    assert rows["truth_rmse_mean"].value == 0
-    assert rows["truth_rank_correlation"].value == pytest.approx(1)
-
-
-def test_without_a_truth_or_a_score_there_is_nothing_to_compare():
-    assert rows_of(labelled([0, 1], prediction=[0, 1], uncertainty=[0, 1])) == {}
-    assert set(rows_of(binary(uncertainty=P))) == {"truth_rank_correlation"}
+def test_what_there_is_no_sd_score_or_truth_of_is_not_compared():
+    rows = truth_rows(binary(score=P, uncertainty=np.sqrt(P * (1 - P)) ** 3))
+    values = {name: row.value for name, row in rows.items()}
+    assert values == {"rmse_mean": 0, "rank_correlation": pytest.approx(1)}
+    assert set(truth_rows(binary(uncertainty=P))) == {"rank_correlation"}
+    assert truth_rows(labelled([0, 1], prediction=[0, 1], uncertainty=[0, 1])) == {}
 
 
 @pytest.mark.parametrize(
@@ -232,7 +276,7 @@ def test_without_a_truth_or_a_score_there_is_nothing_to_compare():
     ],
 )
 def test_statuses_of_a_rank_correlation_that_does_not_exist(uncertainty, probability, status):
-    row = rows_of(binary(probability, uncertainty=uncertainty))["truth_rank_correlation"]
+    row = truth_rows(binary(probability, uncertainty=uncertainty))["rank_correlation"]
     assert row.status == status
     assert np.isnan(row.value)
 
@@ -240,7 +284,7 @@ def test_statuses_of_a_rank_correlation_that_does_not_exist(uncertainty, probabi
 @pytest.mark.parametrize("bad", [np.nan, -0.5, np.inf])
 def test_an_sd_that_cannot_be_is_counted(bad):
     columns = {"prediction": [1, 2, np.nan], "sd": [1, bad, bad], "uncertainty": [1, 2, 3]}
-    rows = rows_of(regression(**columns))
-    assert rows["truth_rmse_sd"].status == "invalid: sd invalid in 2 of 3 rows"
-    assert rows["truth_rmse_mean"].status == "invalid: prediction invalid in 1 of 3 rows"
-    assert np.isnan([rows["truth_rmse_sd"].value, rows["truth_rmse_mean"].value]).all()
+    rows = truth_rows(regression(**columns))
+    assert rows["rmse_sd"].status == "invalid: sd invalid in 2 of 3 rows"
+    assert rows["rmse_mean"].status == "invalid: prediction invalid in 1 of 3 rows"
+    assert np.isnan([rows["rmse_sd"].value, rows["rmse_mean"].value]).all()

@@ -61,11 +61,13 @@ def test_shares_of_frames_never_have_limits_above_one():
     assert result["upper"].max() <= 1
 
 
-TINY = (
+DATA = (
     *("dataset=simulated_sequences", "dataset.n_samples=120", "dataset.length=6"),
-    *("dataset.event=2", "dataset.longer=2", "learner=sequence_transformer"),
-    *("learner.epochs=2", "learner.width=4", "learner.heads=1", "learner.length=9"),
-    *("split.repeats=1", "tracking=none", "figures=false"),
+    *("dataset.event=2", "dataset.longer=2", "split.repeats=1", "figures=false"),
+)
+TINY = (
+    *(*DATA, "learner=sequence_transformer", "learner.epochs=2", "learner.width=4"),
+    *("learner.heads=1", "learner.length=9", "tracking=none"),
 )
 
 
@@ -85,7 +87,10 @@ def test_a_run_says_what_its_learner_does_not_read(tmp_path):
     assert {"truncated_frames", "padded_frames", "truncated_rows_gap"} <= set(shown["metric"])
 
 
+READS = "learner=sequence_transformer"
 REFUSED = {
+    f"dataset=simulated {READS}": f"^{READS} takes sequences, and dataset=.* has",
+    "learner.modalities=[visua]": "unknown modality of dataset=simulated_sequences 'visua':",
     "learner=xgboost": "^learner=xgboost takes columns, and dataset=simulated_sequences has "
     "sequences: use learner=sequence_transformer$",
     "intervention=disparate_impact_remover": "takes columns, and dataset=simulated_sequences has "
@@ -95,19 +100,11 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("word", REFUSED)
-def test_what_needs_columns_is_refused_in_one_line(word, tmp_path):
-    words = [option for option in TINY if not (word.startswith("learner=") and "learner" in option)]
-    with pytest.raises(IncompatibleError, match=REFUSED[word]) as refused:
-        pipeline.prepare(configuration(*words, word, "method=baseline", results=tmp_path))
+@pytest.mark.parametrize("words", REFUSED)
+def test_what_needs_columns_or_sequences_is_refused_in_one_line(words, tmp_path):
+    own = {"dataset": (), "learner": DATA}.get(words.partition("=")[0], TINY)
+    asked = (*own, *words.split(), "method=baseline", "tracking=none")
+    with pytest.raises(UserError, match=REFUSED[words]) as refused:
+        pipeline.prepare(configuration(*dict.fromkeys(asked), results=tmp_path))
     assert "\n" not in str(refused.value)
-
-
-def test_sequences_are_asked_for_where_there_are_none(tmp_path):
-    words = ("learner=sequence_transformer", "method=baseline", "tracking=none")
-    with pytest.raises(
-        IncompatibleError, match="^learner=sequence_transformer takes sequences, and dataset=.* has"
-    ):
-        pipeline.prepare(configuration(*words, results=tmp_path))
-    with pytest.raises(UserError, match="unknown modality of dataset=simulated_sequences 'visua':"):
-        pipeline.prepare(configuration(*TINY, "learner.modalities=[visua]", results=tmp_path))
+    assert isinstance(refused.value, IncompatibleError) == ("modalities" not in words)

@@ -57,43 +57,32 @@ def test_mean_sd_and_corrected_interval_over_repeats():
     }
 
 
-def test_undefined_repeats_are_left_out_of_the_means_and_counted_in_the_status():
-    reason = "undefined: no positives in group 'F'"
-    (result,) = summarise(
-        metrics((0.1, 0.0, 0.2, 12, "ok"), (NAN, NAN, NAN, 0, reason), (0.3, 0.2, 0.4, 14, "ok"))
-    ).to_dict("records")
-    assert (result["mean"], result["repeats"]) == (pytest.approx(0.2), 2)
-    assert result["lower"] <= 0.2 <= result["upper"]
-    assert f"{result['status']}: {result['reason']}" == f"{reason} (1 of 3)"
+NO_POSITIVES = "undefined: no positives in group 'F'"
+FLAGGED = [
+    # The values of repeats; mean, sd, repeats, n, status.
+    ([(0.1, 0.0, 0.2, 12, "ok"), (NAN, NAN, NAN, 0, NO_POSITIVES), (0.3, 0.2, 0.4, 14, "ok")],
+     (0.2, 0.02**0.5, 2, 12, f"{NO_POSITIVES} (1 of 3)")),
+    # The most frequent reason stands for all.
+    ([(0.1, 0, 1, 5, "insufficient: n=5"), (0.1, 0, 1, 12, "ok"),
+      *[(0.1, 0, 1, 7, "insufficient: n=7")] * 2],
+     (0.1, 0, 4, 7, "insufficient: n=7 (3 of 4)")),
+    ([(NAN, NAN, NAN, 0, "undefined: no rows")], (NAN, NAN, 0, 0, "undefined: no rows (1 of 1)")),
+    ([(0.5, 0.4, 0.6, 30, "ok")], (0.5, NAN, 1, 30, "ok: ")),
+]  # fmt: skip
 
 
-def test_the_most_frequent_reason_stands_for_all():
-    (result,) = summarise(
-        metrics(
-            (0.1, 0, 1, 5, "insufficient: n=5"),
-            (0.1, 0, 1, 12, "ok"),
-            (0.1, 0, 1, 7, "insufficient: n=7"),
-            (0.1, 0, 1, 7, "insufficient: n=7"),
-        )
-    ).to_dict("records")
-    assert (result["status"], result["reason"]) == ("insufficient", "n=7 (3 of 4)")
-    assert (result["n"], result["repeats"]) == (7, 4)
+@pytest.mark.parametrize(("rows", "expected"), FLAGGED)
+def test_undefined_repeats_are_left_out_of_the_means_and_counted_in_the_status(rows, expected):
+    (result,) = summarise(metrics(*rows)).to_dict("records")
+    numbers = [result[name] for name in ("mean", "sd", "repeats", "n")]
+    assert numbers == pytest.approx(list(expected[:-1]), nan_ok=True)
+    assert f"{result['status']}: {result['reason']}" == expected[-1]
+    assert np.isnan(result["lower"]) == np.isnan(result["mean"])
+    if len(rows) == 1 and result["repeats"]:
+        assert (result["lower"], result["upper"], result["estimand"]) == (0.4, 0.6, "this fit")
 
 
-def test_a_metric_never_defined_has_no_mean():
-    (result,) = summarise(metrics((NAN, NAN, NAN, 0, "undefined: no rows"))).to_dict("records")
-    assert np.isnan([result["mean"], result["sd"], result["lower"]]).all()
-    assert (result["repeats"], result["reason"]) == (0, "no rows (1 of 1)")
-
-
-def test_one_repeat_has_no_sd():
-    (result,) = summarise(metrics((0.5, 0.4, 0.6, 30, "ok"))).to_dict("records")
-    assert np.isnan(result["sd"])
-    assert result["mean"] == 0.5
-    assert (result["lower"], result["upper"], result["estimand"]) == (0.4, 0.6, "this fit")
-
-
-@pytest.mark.parametrize("key", ["variant", "attribute", "group", "feature"])
+@pytest.mark.parametrize("key", ["variant", "group", "feature"])
 def test_rows_of_another_place_are_summarised_apart_in_the_order_of_the_table(key):
     flagged = metrics((0.9, 0.8, 1, 3, "insufficient: n=3"), **{key: "zz"})
     plain = metrics((0.1, 0, 0.2, 50, "ok"), (0.3, 0, 0.2, 50, "ok"), **{key: "a"})
@@ -101,12 +90,6 @@ def test_rows_of_another_place_are_summarised_apart_in_the_order_of_the_table(ke
     assert list(summary[key]) == ["zz", "a"]
     np.testing.assert_allclose(summary["mean"], [0.9, 0.2])
     assert list(summary["status"]) == ["insufficient", "ok"]
-
-
-def test_folds_count_as_repeats():
-    table = metrics((0.2, 0, 1, 9, "ok"), (0.4, 0, 1, 9, "ok")).assign(repeat=0, fold=[0, 1])
-    (result,) = summarise(table).to_dict("records")
-    assert (result["mean"], result["repeats"]) == (pytest.approx(0.3), 2)
 
 
 def splits_of(groups, kind="repeat", trained=400):
@@ -146,36 +129,30 @@ def by_metric(table, **options):
     return summary[summary["group"] != "A"].set_index("metric")
 
 
-def difference_of(rates, splits):
-    """Return the limits of the mean difference, of as many rows as the splits are worth."""
-    size = 50 / splits.variance(np.array(float(len(rates))))
-    first, second = (rate_limits(mean * size, size) for mean in rates.mean(axis=0))
-    return difference_limits(second, first)
-
-
-def test_a_gap_has_the_interval_of_the_mean_signed_differences():
-    result = by_metric(splits_of(RATES))
-    expected = difference_of(RATES, Splits(REPEATS, 5, 0.2))
+@pytest.mark.parametrize(
+    ("kind", "splits", "estimand"),
+    [
+        ("repeat", Splits(REPEATS, 5, 0.2), "the fits of these repeats"),
+        ("fold", Splits(FOLDS, 1, 0.2), "the fits of these folds"),
+    ],
+)
+def test_a_gap_has_the_interval_of_the_mean_signed_differences(kind, splits, estimand):
+    result = by_metric(splits_of(RATES, kind))
+    # Of as many rows as the splits are worth.
+    size = 50 / splits.variance(np.array(5.0))
+    first, second = (rate_limits(mean * size, size) for mean in RATES.mean(axis=0))
+    expected = difference_limits(second, first)
     signed, gap = result.loc["statistical_parity_difference"], result.loc["statistical_parity"]
-    assert signed["lower"] == pytest.approx(expected.lower)
-    assert signed["upper"] == pytest.approx(expected.upper)
+    assert (signed["lower"], signed["upper"]) == pytest.approx(
+        (float(expected.lower), float(expected.upper))
+    )
+    assert (signed["estimand"], signed["repeats"]) == (estimand, 5)
     assert gap["mean"] == pytest.approx(np.abs(RATES[:, 1] - RATES[:, 0]).mean())
     assert (gap["lower"], gap["upper"]) == (0, pytest.approx(signed["upper"]))
-    assert gap["estimand"] == "the fits of these repeats: their mean rates"
+    assert gap["estimand"] == f"{estimand}: their mean rates"
     ratio = result.loc["statistical_parity_ratio"]
     assert ratio["lower"] < RATES[:, 1].mean() / RATES[:, 0].mean() < ratio["upper"]
     assert np.isnan(result.loc["fit_seconds", "lower"])
-
-
-def test_folds_are_judged_as_one_test_set():
-    result = by_metric(splits_of(RATES, "fold"))
-    expected = difference_of(RATES, Splits(FOLDS, 1, 0.2))
-    signed = result.loc["statistical_parity_difference"]
-    assert (signed["lower"], signed["upper"]) == (
-        pytest.approx(expected.lower),
-        pytest.approx(expected.upper),
-    )
-    assert signed["estimand"] == "the fits of these folds"
 
 
 def test_repeats_that_test_the_same_people_say_nothing_of_other_people():

@@ -8,10 +8,9 @@ from sklearn import metrics as sk
 import fairbench
 from fairbench import Evaluator
 from fairbench.core.errors import IncompatibleError, UserError
-from fairbench.evaluation.table import OUTSIDE_BAND, MetricTable, Statuses, values_of
+from fairbench.evaluation.table import OUTSIDE_BAND, values_of
 from fairbench.experiments import pipeline
 from fairbench.experiments.execute import carry_out
-from fairbench.inference.survey import Design
 from fairbench.metrics.registry import BINARY, metrics_of
 from tests.evaluation.labelled import evaluate
 from tests.harness import configuration
@@ -38,6 +37,14 @@ def sample(n=240, seed=0):
     return (target, (score > 0.5).astype(int)), {"sensitive_features": groups, **arrays}
 
 
+def chosen(options, rows):
+    """Return options of some rows, which may be repeated."""
+    return {
+        name: chosen(value, rows) if isinstance(value, dict) else value[rows]
+        for name, value in options.items()
+    }
+
+
 def places(table, metrics):
     return values_of(table[table["metric"].isin(metrics)]).set_index(KEYS)
 
@@ -53,13 +60,8 @@ def test_whole_weights_give_the_values_of_repeated_rows():
     arrays, options = sample()
     times = np.random.default_rng(1).integers(0, 4, 240)
     weighted = evaluate(*arrays, **options, sample_weight=times)
-    repeated = {
-        name: {key: part.repeat(times) for key, part in value.items()}
-        if isinstance(value, dict)
-        else value.repeat(times)
-        for name, value in options.items()
-    }
-    other = evaluate(*(array.repeat(times) for array in arrays), **repeated)
+    rows = np.arange(240).repeat(times)
+    other = evaluate(*(array[rows] for array in arrays), **chosen(options, rows))
     one, two = places(weighted, COUNTED), places(other, COUNTED)
     pd.testing.assert_series_equal(one["value"], two["value"][one.index], atol=1e-12)
     width = (one["upper"] - one["lower"]) - (two["upper"] - two["lower"])[one.index]
@@ -112,65 +114,31 @@ def test_weighted_scores_and_errors_are_those_of_scikit_learn(group):
             assert row["lower"] <= row["value"] <= row["upper"]
 
 
-def test_clusters_leave_scores_as_they_are_and_change_their_intervals():
-    arrays, options = sample()
-    clusters = np.arange(240) // 4
-    one = places(evaluate(*arrays, **options, clusters=clusters), SCORES)
-    two = places(evaluate(*arrays, **options), SCORES)
-    pd.testing.assert_series_equal(one["value"], two["value"], atol=1e-12)
-    width = (one["upper"] - one["lower"]) / (two["upper"] - two["lower"])
-    assert width.notna().sum() > 10
-    # Rows in no more than the clusters that chance put them in: about as wide.
-    assert 0.9 < width.median() < 1.6
-
-
 def test_rows_of_no_weight_are_left_out_of_scores():
     arrays, options = sample()
     weight = np.random.default_rng(1).lognormal(0, 1, 240)
     weight[::3], kept = 0, np.arange(240) % 3 > 0
-    alone = {
-        name: {key: part[kept] for key, part in value.items()}
-        if isinstance(value, dict)
-        else value[kept]
-        for name, value in options.items()
-    }
     one = evaluate(*arrays, **options, sample_weight=weight)
-    two = evaluate(*(array[kept] for array in arrays), **alone, sample_weight=weight[kept])
-    one, two = places(one, SCORES), places(two, SCORES)
-    pd.testing.assert_frame_equal(
-        one[["value", "lower", "upper", "n"]], two[["value", "lower", "upper", "n"]]
-    )
+    alone = [array[kept] for array in arrays]
+    two = evaluate(*alone, **chosen(options, kept), sample_weight=weight[kept])
+    columns = ["value", "lower", "upper", "n"]
+    pd.testing.assert_frame_equal(places(one, SCORES)[columns], places(two, SCORES)[columns])
 
 
 def test_clusters_leave_every_value_and_widen_intervals_of_rows_that_repeat():
     arrays, options = sample(60)
-    repeated = {
-        name: {key: part.repeat(4) for key, part in value.items()}
-        if isinstance(value, dict)
-        else value.repeat(4)
-        for name, value in options.items()
-    }
-    rows = [array.repeat(4) for array in arrays]
-    one = evaluate(*rows, **repeated, clusters=np.arange(60).repeat(4))
+    clusters = np.arange(60).repeat(4)
+    rows, repeated = [array[clusters] for array in arrays], chosen(options, clusters)
+    one = evaluate(*rows, **repeated, clusters=clusters)
     two, once = evaluate(*rows, **repeated), evaluate(*arrays, **options)
+    scores = [places(table, SCORES)["value"] for table in (one, two)]
+    pd.testing.assert_series_equal(*scores, atol=1e-12)
     one, two, once = (places(table, COUNTED) for table in (one, two, once))
     pd.testing.assert_series_equal(one["value"], two["value"], atol=1e-12)
     rates = once[once.index.get_level_values("metric").isin(metrics_of(BINARY, "rate"))].index
     wide, narrow, right = ((t["upper"] - t["lower"])[rates] for t in (one, two, once))
     assert (wide > 1.3 * narrow).mean() > 0.9
     assert (wide > 0.85 * right).all()
-
-
-def test_no_interval_excludes_its_value():
-    arrays, options = sample(80)
-    draw = np.random.default_rng(3)
-    for seed in range(3):
-        draw = np.random.default_rng(seed)
-        design = {"sample_weight": draw.lognormal(0, 1, 80), "clusters": draw.integers(0, 12, 80)}
-        table = evaluate(*arrays, **options, evaluator=FAST, **design)
-        table = table[table["lower"].notna() & table["value"].notna()]
-        assert (table["lower"] <= table["value"] + 1e-12).all()
-        assert (table["value"] <= table["upper"] + 1e-12).all()
 
 
 def test_groups_that_answer_together_are_compared_without_what_they_share():
@@ -189,29 +157,6 @@ def test_groups_that_answer_together_are_compared_without_what_they_share():
     assert width["shared"] < 0.8 * width["none"]
 
 
-def test_what_takes_no_weights_or_knows_no_clusters_says_so():
-    rows = MetricTable()
-    rows.add("spread_error", 0.2, 9)
-    rows.add("nll", 0.4, 9, interval=(0.3, 0.5))
-    rows.add(
-        "nll", 0.4, 3, interval=(0.1, 0.9), status=Statuses.ok(kind="insufficient", reason="n=3")
-    )
-    rows.add("nll", np.nan, 0, status=Statuses.ok(kind="undefined", reason="no rows"))
-    weighted, clustered = MetricTable(), MetricTable()
-    weighted.add_unweighted(rows.blocks, Design.of(3, weight=[1, 2, 3]))
-    clustered.add_unweighted(rows.blocks, Design.of(3, clusters=[1, 1, 3]))
-    one, two = weighted.frame(), clustered.frame()
-    assert one["value"].isna().all()
-    assert one["reason"].tolist() == [*["it takes no weights"] * 3, "no rows"]
-    assert two["value"].equals(rows.frame()["value"])
-    assert two["lower"].isna().all()
-    assert two["status"].tolist() == ["ok", "insufficient", "insufficient", "undefined"]
-    assert two["reason"].tolist()[1:3] == [
-        "its interval would take clustered rows for independent",
-        "n=3",
-    ]
-
-
 def test_of_clustered_rows_a_ratio_and_the_probability_about_it_have_one_status():
     arrays, options = sample()
     clusters = np.arange(240) // 2
@@ -223,6 +168,10 @@ def test_of_clustered_rows_a_ratio_and_the_probability_about_it_have_one_status(
     assert values["lower"].isna().all()
     assert bands["status"].tolist() == values["status"].tolist()
     assert bands["reason"].tolist() == values["reason"].tolist()
+    assert (values["reason"] == "its interval would take clustered rows for independent").any()
+    weighted = evaluate(*arrays, **options, sample_weight=clusters + 1)
+    spread = weighted[weighted["metric"] == "spread_error"]
+    assert spread["value"].isna().all() and set(spread["reason"]) == {"it takes no weights"}
 
 
 def test_nothing_unweighted_is_passed_off_as_weighted():
@@ -243,13 +192,10 @@ def test_nothing_unweighted_is_passed_off_as_weighted():
         ({"sample_weight": [1, -1, 1, 1]}, "sample_weight is -1 in row 1; it must be 0 or more"),
         ({"sample_weight": [1, np.nan, 1, 1]}, "sample_weight is nan in row 1"),
         ({"sample_weight": [0, 0, 0, 0]}, "sample_weight is 0 in every row"),
-        ({"sample_weight": [1, 1]}, "sample_weight has 2 rows, the target 4"),
-        ({"clusters": [1, 1, 1]}, "clusters has 3 rows, the target 4"),
         (
             {"clusters": [7, 7, 7, 7]},
             "clusters has one mark in all rows: intervals need at least two clusters",
         ),
-        ({"clusters": ["a", None, "b", "b"]}, "clusters is missing in row 1"),
         ({"clusters": ["a", "a", np.nan, "b"]}, "clusters is missing in row 2"),
         (
             {"sample_weight": [1, 2, 1, 1], "evaluator": Evaluator(interval="dirichlet")},
@@ -264,24 +210,12 @@ def test_refused(design, what):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("level", [0, 1, 1.5, -0.2])
-def test_an_interval_of_no_or_of_all_probability_is_refused(level):
-    with pytest.raises(UserError, match="evaluator.level is .*; it must be between 0 and 1"):
-        Evaluator(level=level)
-
-
-def table_of_mine(path, seed=0):
-    draw = np.random.default_rng(seed)
+def test_a_run_is_weighted_without_fitting_again_and_keeps_homes_together(tmp_path):
+    draw = np.random.default_rng(0)
     frame = pd.DataFrame({"age": draw.integers(18, 80, 300), "sex": draw.choice(["f", "m"], 300)})
     frame["paid"] = (draw.random(300) < 0.3 + 0.3 * (frame["sex"] == "m")).astype(int)
-    frame["people"] = draw.lognormal(0, 1, 300)
-    frame["home"] = draw.integers(0, 60, 300)
-    frame.to_csv(path, index=False)
-    return frame
-
-
-def test_a_run_is_weighted_without_fitting_again_and_keeps_homes_together(tmp_path):
-    frame = table_of_mine(tmp_path / "mine.csv")
+    frame["people"], frame["home"] = draw.lognormal(0, 1, 300), draw.integers(0, 60, 300)
+    frame.to_csv(tmp_path / "mine.csv", index=False)
     words = (
         *("dataset=table", f"dataset.path={tmp_path / 'mine.csv'}", "dataset.target=paid"),
         *("dataset.sensitive=[sex]", "dataset.weight=people", "dataset.clusters=home"),
@@ -301,17 +235,14 @@ def test_a_run_is_weighted_without_fitting_again_and_keeps_homes_together(tmp_pa
     assert np.isclose(result["false"]["value"], test["paid"].mean())
     assert np.isclose(result["true"]["value"], np.average(test["paid"], weights=test["people"]))
     assert np.allclose(run.folder.people().weight, frame["people"])
+    config = configuration("evaluator.weights=true", "dataset.n_samples=200", results=tmp_path)
+    with pytest.raises(IncompatibleError, match="has no survey weights: leave it out"):
+        pipeline.prepare(config)
     again = configuration(*words, "evaluator.weights=true", results=tmp_path / "results")
     frame.assign(people=frame["people"] ** 2).to_csv(tmp_path / "mine.csv", index=False)
     changed = pipeline.prepare(again)
     assert changed.fingerprint != run.fingerprint
     assert all(changed.store.has(cell.id) for cell in changed.cells)
-
-
-def test_a_run_of_a_data_set_without_weights_is_refused_before_anything_is_fitted(tmp_path):
-    config = configuration("evaluator.weights=true", "dataset.n_samples=200", results=tmp_path)
-    with pytest.raises(IncompatibleError, match="has no survey weights: leave it out"):
-        pipeline.prepare(config)
 
 
 def test_a_group_whose_weights_are_all_0_has_no_values_and_says_why(tmp_path):

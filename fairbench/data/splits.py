@@ -81,11 +81,12 @@ class RepeatedHoldout(Split):
         check_share("split.train", self.train)
         super().__post_init__()
         tuning, test = self.validation * self.train, 1 - self.train
+        most = np.floor(100 * test / self.train + 1e-7) / 100
         if tuning > test + 1e-9:
             raise UserError(
                 f"split.validation={self.validation:g} of split.train={self.train:g} keeps "
                 f"{tuning:.0%} of all rows for tuning and {test:.0%} for the test; it is a share "
-                f"of the training part, here at most {np.floor(100 * test / self.train + 1e-7) / 100:g}"
+                f"of the training part, here at most {most:g}"
             )
 
     def _parts(self, dataset: Dataset, generator: np.random.Generator) -> Iterator[_Parts]:

@@ -173,4 +173,3 @@ def roc_auc(target: ArrayLike, score: ArrayLike) -> float:
         return float("nan")
     rank_sum = pd.Series(score).rank()[y].sum()
     return float((rank_sum - positives * (positives + 1) / 2) / (positives * negatives))
-

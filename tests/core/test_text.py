@@ -48,6 +48,7 @@ from fairbench.reporting.document.model import (
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.document.writing import to_html
 from fairbench.reporting.figures import short
+from tests.harness import ROOT
 
 SIGNS = (
     *"\\{}$&#_%~^<>|`[]*!'\"=+-@:;./()0123456789 abAB",
@@ -390,15 +391,19 @@ def test_plain_names_stay_and_others_are_told_apart():
     assert len({file_name(name) for name in ("a/b", "a_b", "a\\b")}) == 3
 
 
-@pytest.mark.parametrize("package", ["cli", "comparison"])
+@pytest.mark.parametrize("package", ["cli", "comparison", "fairbench_label", "fairbench_search"])
 def test_every_sentence_of_a_package_is_said_with_the_values_that_it_names(package):
-    folder = Path(escaping.__file__).parents[1] / package
+    (folder,) = [*ROOT.glob(f"fairbench/{package}"), *ROOT.glob(f"extensions/*/{package}")]
     nodes = [
         node for path in folder.rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))
     ]
     texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
-    templates = escaping.declared_in(package)
+    declared = escaping.declared_in(package)
+    # Those of pages, which an extension declares by page, are in a test of pages.
+    templates = {name: said for name, said in declared.items() if isinstance(said, str)}
     assert {*templates} <= texts
+    pages = {text for text in texts if isinstance(text, str) and text.startswith(f"{package}:")}
+    assert pages == {f"{package}:{name}" for name in declared if name not in templates}
     calls = [node for node in nodes if isinstance(node, ast.Call)]
     for call in (call for call in calls if getattr(call.func, "id", "") == "said"):
         assert ast.literal_eval(call.args[0]) == package

@@ -30,6 +30,9 @@ SOURCE = (
 )
 _FEW = 30  # a search that ends with fewer candidates has ended early
 
+# The pages whose sentences and tables are declared beside this file.
+_ALTERNATIVE, _TUNING = "fairbench_search:alternative", "fairbench_search:tuning"
+
 
 def alternative_document(answer: Alternative, command: str) -> doc.Document:
     """Return the page: the model in use, the best alternative, what it costs, and the search.
@@ -46,7 +49,7 @@ def alternative_document(answer: Alternative, command: str) -> doc.Document:
         "What was searched": searched,
     }
     drawn = f"seed {_seed(search)}; the study is {search.folder}" if search else _NOTHING_DRAWN
-    tell = partial(sentence_of, "alternative", **_values(answer))
+    tell = partial(sentence_of, _ALTERNATIVE, **_values(answer))
     found, sure, unseen, todo = ([tell(name) for name in part] for part in _parts(answer))
     return doc.Document(
         f"A less discriminatory alternative: {answer.data} by {answer.protect}",
@@ -182,9 +185,7 @@ def _flips(answer: Alternative) -> doc.Table:
     """Return the table of decisions that change."""
     rows = [{**flip, "who": flip["group"] or "everyone"} for flip in answer.comparison.flips]
     rules = frozenset({len(rows) - 1})
-    return named_table(
-        "fairbench_search:alternative", "flips", rows, rules=rules, label=answer.label
-    )
+    return named_table(_ALTERNATIVE, "flips", rows, rules=rules, label=answer.label)
 
 
 def _bounds_table(answer: Alternative) -> doc.Table:
@@ -193,9 +194,7 @@ def _bounds_table(answer: Alternative) -> doc.Table:
         {"more": more, **{of: (0.0, bound[of]) for of in ("chance", "seen", "true")}}
         for more, bound in answer.bounds.items()
     ]
-    return named_table(
-        "fairbench_search:alternative", "bounds", rows, level=answer.comparison.level
-    )
+    return named_table(_ALTERNATIVE, "bounds", rows, level=answer.comparison.level)
 
 
 def _search_blocks(answer: Alternative) -> Iterator[doc.Table]:
@@ -210,14 +209,14 @@ def _search_blocks(answer: Alternative) -> Iterator[doc.Table]:
         needed = "yes" if family.group_at_prediction else "no"
         about = {"drawn": len(drawn), "smallest": smallest, "needed": needed}
         rows.append({**family.choices, **about})
-    yield named_table("fairbench_search:alternative", "drawn", rows)
+    yield named_table(_ALTERNATIVE, "drawn", rows)
     options = {
         (family.choices[name.partition(".")[0]], name.partition(".")[2], text): None
         for family in search.families
         for name, text in family.stated.items()
     }
     columns = [doc.Column(title) for title in ("component", "option", "is drawn from")]
-    caption = sentence_of("fairbench_search:alternative", "options_caption")
+    caption = sentence_of(_ALTERNATIVE, "options_caption")
     yield doc.Table(columns, list(options), "options", caption)
     if search.left_out:
         columns = [doc.Column("combination"), doc.Column("why it is not drawn")]
@@ -261,9 +260,7 @@ def _candidates_table(answer: Alternative) -> doc.Table:
     rows = [{**tried, **log} for tried, log in zip(answer.tried, _log(answer), strict=True)]
     without = [] if any(row["reason"] for row in rows) else ["reason"]
     rows.sort(key=order)
-    return named_table(
-        "fairbench_search:alternative", "tried", rows, without=without, gap=_name(answer)
-    )
+    return named_table(_ALTERNATIVE, "tried", rows, without=without, gap=_name(answer))
 
 
 def _data(answer: Alternative) -> dict[str, Any]:
@@ -341,7 +338,7 @@ def _tuning_sentences(answer: TuningResult, ids: tuple[str, str]) -> str:
     by = " plus ".join(f"the {row['goal'].label}" for row in answer.gains).removeprefix("the ")
     default, chosen = ids
     return sentence_of(
-        "tuning", "tried", tried=tried, values=values, by=by, chosen=chosen, default=default
+        _TUNING, "tried", tried=tried, values=values, by=by, chosen=chosen, default=default
     )
 
 
@@ -351,19 +348,15 @@ def _promise(row: alternative.Row, answer: TuningResult) -> str:
     if verdict == OPEN and verdict_of(*row["expected"]) == BETTER:
         verdict = "promised"
     verb = "larger" if row["goal"].sign < 0 else "smaller"
-    said = sentence_of("fairbench_search:tuning", verdict)
-    return sentence_of(
-        "fairbench_search:tuning", "promise", row=row, answer=answer, verb=verb, verdict=said
-    )
+    said = sentence_of(_TUNING, verdict)
+    return sentence_of(_TUNING, "promise", row=row, answer=answer, verb=verb, verdict=said)
 
 
 def _gain_tables(answer: TuningResult) -> Iterator[doc.Table]:
     """Yield what validation promises and what test rows show; and the values themselves."""
     rows = [{**row, "label": row["goal"].label} for row in answer.gains]
-    yield named_table(
-        "fairbench_search:tuning", "gains", rows, level=answer.level, test_rows=answer.test_rows
-    )
-    yield named_table("fairbench_search:tuning", "values", rows)
+    yield named_table(_TUNING, "gains", rows, level=answer.level, test_rows=answer.test_rows)
+    yield named_table(_TUNING, "values", rows)
 
 
 def _trials(answer: TuningResult, search: Search) -> doc.Table:
@@ -400,10 +393,10 @@ def _trials(answer: TuningResult, search: Search) -> doc.Table:
 
 def _notes(answer: TuningResult, search: Search) -> Iterator[str]:
     """Yield notes on the repeats, the CPU time and an early end of the search."""
-    yield sentence_of("fairbench_search:tuning", "repeats", repeats=len(search.default_plan.cells))
+    yield sentence_of(_TUNING, "repeats", repeats=len(search.default_plan.cells))
     wished = search.tuning.cpu_seconds
     if wished is not None:
         spent = sum(trial.seconds for trial in answer.trials)
-        yield sentence_of("fairbench_search:tuning", "spent", spent=spent, wished=wished)
+        yield sentence_of(_TUNING, "spent", spent=spent, wished=wished)
     if search.tried_all and len(search.trials) < search.tuning.trials:
-        yield sentence_of("fairbench_search:tuning", "ended")
+        yield sentence_of(_TUNING, "ended")

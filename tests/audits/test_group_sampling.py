@@ -87,6 +87,7 @@ def test_the_papers_evaluation_has_normal_intervals_of_means_and_no_others():
     assert has_interval.sum() == 2 * 3
 
 
+@pytest.mark.thorough
 def test_excess_of_scores_is_that_of_the_pool(tmp_path):
     """Races are mixtures of the sexes; the intervals of their excess hold the pool's."""
     held = total = 0

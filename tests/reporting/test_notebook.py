@@ -51,6 +51,7 @@ def test_a_notebook_shows_the_summary_alone_whose_style_stays_within_it(report):
     assert max(map(len, str(report).splitlines())) < 400
 
 
+@pytest.mark.thorough
 def test_saving_writes_what_the_ending_says_and_into_a_folder_everything(report, tmp_path):
     for ending in (".html", ".json", ".md", ".tex", ".csv"):
         path = report.save(tmp_path / f"mine{ending}")

@@ -98,7 +98,8 @@ OFTEN = [
     ("learner", "exit", "workers"), ("method", "exit", "here"), ("dataset", "exit", "here"),
 ]  # fmt: skip
 RARE = [
-    ("learner", "exit", "here"), ("learner", "exit", "joblib"), ("learner", "exit", "local"), ("learner", "message", "here"),
+    ("learner", "exit", "here"), ("learner", "exit", "joblib"), ("learner", "exit", "local"),
+    ("learner", "message", "here"),
     ("learner", "ended", "workers"), ("method", "exit", "workers"), ("dataset", "ended", "here"),
     *((where, how, "here") for where in ("learner", "dataset") for how in list(SAID)[3:]),
 ]  # fmt: skip

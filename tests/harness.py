@@ -1,6 +1,7 @@
 """What several tests need: composing runs in process, and running run.py as a user does."""
 
 import contextlib
+import csv
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -77,6 +78,13 @@ def listed(group: str) -> list[str]:
     page = ROOT / "docs" / f"{'datasets' if group == 'dataset' else 'choices'}.md"
     text = page.read_text(encoding="utf-8")
     return [name for name in options(group) if f"`{name}`" in text]
+
+
+def ours(names: Iterable[str]) -> set[str]:
+    """Return which names or labels are of metrics of the project, and so none of one's own."""
+    with (ROOT / "fairbench" / "metrics" / "declared.csv").open(encoding="utf-8") as file:
+        known = {row[column] for row in csv.DictReader(file) for column in ("name", "label")}
+    return known & {*names}
 
 
 def configuration(*overrides: str, results: Path | str = "results") -> DictConfig:

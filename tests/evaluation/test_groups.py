@@ -14,6 +14,7 @@ from fairbench import Evaluator
 from fairbench.evaluation.table import BELOW_EPSILON, DEBIASED, OUTSIDE_BAND, VALUE, values_of
 from fairbench.metrics.registry import BINARY, metrics_of
 from tests.evaluation.labelled import evaluate
+from tests.harness import ours
 
 
 def table_of(counts, evaluator=None, **options):
@@ -365,5 +366,5 @@ def test_debiased_gaps_come_with_more_than_two_groups_only():
         table = fine_table(groups)
         corrected = table[table["statistic"] == DEBIASED]
         assert set(corrected.index.get_level_values("metric")) == expected
-    for name in metrics:
+    for name in ours(metrics):
         assert 0 <= row(table, name, statistic=DEBIASED)["value"] < row(table, name)["value"]

@@ -45,7 +45,7 @@ def test_attributes_of_three_groups_or_more_have_pooled_rates_and_worst_groups()
             worst = rows_of(table, rate, attribute, WORST)
             assert worst["value"].sum() == pytest.approx(1)
             bad = raw["value"] * (1 if rate[:5] in ("error", "false") else -1)
-            assert worst["value"].iloc[bad.argmax()] > 1 / groups
+            assert worst["value"].iloc[bad.argmax()] > 1 / groups - 0.05  # of 1,000 draws
 
 
 def test_equal_groups_are_probably_close_and_the_papers_posterior_has_no_pooled_rows():

@@ -1,6 +1,5 @@
 """Components of one's own: in the folder that one is in, and in installed packages."""
 
-import shutil
 import sys
 from importlib.metadata import EntryPoint
 
@@ -15,12 +14,13 @@ from tests.harness import ROOT, ran, run_py
 SMALL = ("split.repeats=1", "tracking=none", "figures=false")
 
 
-def own(folder, name="decision_tree"):
-    """Put the example of a learner into a folder, under a name."""
+def own(folder, name="own_tree"):
+    """Put the example of a learner into a folder, under a name that no contributor has taken."""
     example = ROOT / "docs" / "examples" / "learner" / "decision_tree"
     for kind, suffix in (("algorithms/learners", ".py"), ("conf/learner", ".yaml")):
         (folder / kind).mkdir(parents=True)
-        shutil.copy(example.with_suffix(suffix), folder / kind / f"{name}{suffix}")
+        text = example.with_suffix(suffix).read_text().replace("decision_tree.", f"{name}.")
+        (folder / kind / f"{name}{suffix}").write_text(text)
     return folder
 
 
@@ -34,18 +34,18 @@ def anew(monkeypatch):
     yield
     for package, path in zip(packages, before, strict=True):
         package.__path__[:] = path
-    for name in [name for name in sys.modules if name.endswith("learners.decision_tree")]:
+    for name in [name for name in sys.modules if name.endswith("learners.own_tree")]:
         del sys.modules[name]
     components.folders.cache_clear()
 
 
 def test_a_learner_of_the_folder_runs_beside_ours_also_on_workers(tmp_path):
     own(tmp_path)
-    words = ("-m", "learner=decision_tree,xgboost", "method=baseline", "dataset.n_samples=200")
+    words = ("-m", "learner=own_tree,xgboost", "method=baseline", "dataset.n_samples=200")
     done = ran(*words, *SMALL, "n_jobs=2", cwd=tmp_path)
-    assert "decision_tree" in done.stdout and "2 runs finished" in done.stdout
-    wrong = run_py("learner=decision_tre", cwd=tmp_path)
-    assert wrong.returncode == 2 and "did you mean decision_tree?" in wrong.stderr
+    assert "own_tree" in done.stdout and "2 runs finished" in done.stdout
+    wrong = run_py("learner=own_tre", cwd=tmp_path)
+    assert wrong.returncode == 2 and "did you mean own_tree?" in wrong.stderr
 
 
 def test_a_module_of_the_name_of_ours_is_refused(tmp_path):
@@ -62,8 +62,8 @@ def test_a_package_that_declares_components_is_found(tmp_path, monkeypatch, anew
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(components, "entry_points", lambda group: [point])
     assert tmp_path / "their_components" in components.folders()
-    made = components.imported("algorithms.learners.decision_tree")
-    assert made.__name__ == "fairbench.components.algorithms.learners.decision_tree"
+    made = components.imported("algorithms.learners.own_tree")
+    assert made.__name__ == "fairbench.components.algorithms.learners.own_tree"
     assert components.conf_folders()[-1] == tmp_path / "their_components" / "conf"
 
 

@@ -123,17 +123,19 @@ def usual_choices() -> dict[str, str]:
 def page() -> str:
     """Return the page of the documentation that lists the choices, as Markdown."""
     usual = usual_choices()
-    rows = [["choice", "what it is", "tasks"], ["---"] * 3]
+    parts = [said("cli", "page_of_choices")]
     for group, meaning in GROUPS.items():
         if group == "dataset":
             continue
         tasks = _tasks(group) if group in ("learner", "intervention", "method") else {}
-        rows.append([f"**`{group}=`**", f"**{meaning}**", ""])
+        header = [f"`{group}=`", "what it is", *["tasks"] * bool(tasks)]
+        rows = [header, ["---"] * len(header)]
         for name, text in sentences(group):
             mark = " **default**" if usual.get(group) == name and len(names(group)) > 1 else ""
-            rows.append([f"`{name}`{mark}", text, tasks.get(name, "")])
-    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    return f"{said('cli', 'page_of_choices')}\n{table}\n"
+            rows.append([f"`{name}`{mark}", text, *[tasks.get(name, "")] * bool(tasks)])
+        table = [f"| {' | '.join(row)} |" for row in rows]
+        parts.append("\n".join([f"## {group}: {meaning}\n", *table, ""]))
+    return "\n".join(parts)
 
 
 def _tasks(group: str) -> dict[str, str]:

@@ -525,7 +525,6 @@ def docs_page(findings: AtlasFindings, by_seed: Sequence[pd.DataFrame] = ()) -> 
         for seed in (compared_seeds(by_seed[0], other) for other in by_seed[1:])
     ]
     rest = rest.partition("\n### Not resolved")[0]
-    rest = re.sub(r"(?ms)^### Run on few tasks\n.*?(?=^##)", "", rest)
     lines = [*rest.split("\n"), *"\n".join(seeds).split("\n")]
     text = "\n".join(_first_rows([*_said_once(lines)])).strip()
     return "\n\n".join([title, _ABOUT, re.sub(r"\n{3,}", "\n\n", text)]) + "\n"
@@ -533,9 +532,10 @@ def docs_page(findings: AtlasFindings, by_seed: Sequence[pd.DataFrame] = ()) -> 
 
 def _without_parts(section: Section) -> Section:
     """Return a section with no more of each claim than the remarks on it, and of no task."""
+    shortened = ("claim-", "ranks-few-tasks", "unprocessing")
     kept: list[Block] = []
     for block in section.blocks:
-        if isinstance(block, Details) and block.name.startswith(("claim-", "unprocessing")):
+        if isinstance(block, Details) and block.name.startswith(shortened):
             of_size = block.name == "unprocessing-by-size"
             remarks = [part for part in block.blocks if isinstance(part, Items)]
             block = replace(block, blocks=block.blocks[:2] if of_size else remarks)

@@ -1,4 +1,4 @@
-"""fairbench tune, alternative and choose: the best of many, and what is left of it.
+"""fairbench tune, alternative and choose: search for a better model, corrected for the search.
 
 Begin with `tuning.Search`, which proposes trials, and keeps them so that it resumes. `goals` has
 what is minimised, `corrected` the intervals of what was chosen of many, `gains` those of what it

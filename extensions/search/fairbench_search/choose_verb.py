@@ -30,6 +30,7 @@ from fairbench.experiments.configuration import Presets
 from fairbench.results.catalogue import KEYS, Catalogue
 from fairbench_search import choice as choosing
 from fairbench_search.choice_page import choice_document
+from fairbench_search.tune_verb import FORMATS
 
 MADE_FOR = "0.1"
 _FROM, _PURPOSE = "from", "purpose"
@@ -50,7 +51,7 @@ class _ChooseOptions(cli.Selection):
     minimise: str = option("equalized_odds", shown="METRIC")
     where: tuple[str, ...] = option((), shown="'[RATE<=NUMBER,...]'")
     level: float = option(0.95, share=True)
-    format: str = option("text", choices=("text", "json", "html", "markdown", "latex"))
+    format: str = option("text", choices=FORMATS)
 
     def __post_init__(self) -> None:
         """Refuse unknown keys, before any run is read."""

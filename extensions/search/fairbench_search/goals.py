@@ -22,9 +22,6 @@ from fairbench_search.gains import GoalEstimate, JudgingRows
 _COLUMNS = {"prediction", "score", "uncertainty", "sd"}
 
 
-FORMATS = ("text", "json", "html", "markdown", "latex")
-
-
 @dataclass(frozen=True)
 class Tuning:
     """Settings of tuning: the objectives, and how much may be spent on them.
@@ -61,18 +58,6 @@ class Tuning:
     def score(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sums that are to be small, (..., M) -> (...)."""
         return np.asarray(values @ np.array(self.weights or [1.0] * len(self.objectives)))
-
-
-@dataclass(frozen=True)
-class TuningOptions(Tuning):
-    """How options are tuned, and how the answer is printed: ``hydra.sweeper.*`` of the sweeper.
-
-    Attributes
-    ----------
-    format : How the result is printed.
-    """
-
-    format: str = option("text", choices=FORMATS)
 
 
 @dataclass(frozen=True, eq=False)

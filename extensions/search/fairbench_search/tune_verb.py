@@ -34,7 +34,7 @@ from fairbench.core.text import fixed, said
 from fairbench.experiments.execute import prepared
 from fairbench.results.record import TUNING
 from fairbench_search.alternative import options_shown, tuned
-from fairbench_search.goals import TuningOptions
+from fairbench_search.goals import Tuning
 from fairbench_search.pages import tuning_document
 from fairbench_search.tuning import Dimension, Family, Search, Trial
 
@@ -43,6 +43,19 @@ if TYPE_CHECKING:
 
 
 MADE_FOR = "0.1"
+FORMATS = ("text", "json", "html", "markdown", "latex")  # in which an answer is printed
+
+
+@dataclass(frozen=True)
+class TuningOptions(Tuning):
+    """How options are tuned, and how the answer is printed: ``hydra.sweeper.*`` of the sweeper.
+
+    Attributes
+    ----------
+    format : How the result is printed.
+    """
+
+    format: str = option("text", choices=FORMATS)
 
 
 @dataclass(frozen=True)

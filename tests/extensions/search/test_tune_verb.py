@@ -10,7 +10,7 @@ import yaml
 from fairbench.cli.main import main
 from fairbench.cli.run import run
 from fairbench.results.catalogue import Catalogue
-from fairbench_search.goals import TuningOptions
+from fairbench_search.tune_verb import TuningOptions
 from tests.harness import CONF, ROOT
 
 SPACE = "learner.max_depth=interval(2,4)"

@@ -204,7 +204,7 @@ def test_an_entry_that_is_not_as_it_would_be_logged_is_replaced(
     )
 
 
-def test_of_what_two_copies_logged_the_first_is_kept(cwd, tmp_path, folder, tracking):
+def test_of_what_two_copies_logged_the_first_that_is_whole_is_kept(cwd, tmp_path, folder, tracking):
     copies = [shutil.copytree(cwd / "results", tmp_path / name) for name in ("one", "other")]
     (first,) = tracking.sync([Run(run_folder(copies[0]))]).values()
     hidden = "UPDATE tags SET key = 'hidden' WHERE key = 'fairbench.run_id'"
@@ -212,7 +212,12 @@ def test_of_what_two_copies_logged_the_first_is_kept(cwd, tmp_path, folder, trac
     (second,) = tracking.sync([Run(run_folder(copies[1]))]).values()
     shown = "UPDATE tags SET key = 'fairbench.run_id' WHERE key = 'hidden'"
     changed(tmp_path / "mlflow.db", shown)
-    assert len(client_and_runs(tmp_path)[2]) == 2
+    client, experiment, runs = client_and_runs(tmp_path)
+    assert len(runs) == 2
+    mine = {"fairbench.run_id": folder.id}
+    for tags in (mine, {**runs[0].data.tags, "fairbench.logged_at": "1"}):  # killed half-way
+        half = client.create_run(experiment.experiment_id, tags=tags)
+        client.set_terminated(half.info.run_id)
     assert tracking.sync([Run(run_folder(copies[1]))]) == {folder.id: first} != {folder.id: second}
     assert len(client_and_runs(tmp_path)[2]) == 1
 
@@ -344,6 +349,7 @@ def test_a_run_is_of_several_sweeps_and_each_is_noted_once(tmp_path, own, tracki
     anew = Run(own.path)
     assert tracking.sync([anew]) != {own.id: logged}
     _, _, (run,) = client_and_runs(tmp_path)
+    assert run.data.tags["fairbench.fingerprint"] == "yet another"
     assert run.data.tags[SWEEP] == "[seed=0,1] [seed=0]"
 
 

@@ -76,7 +76,7 @@ REFUSED = {
     "selection rate>0.1'",
     "sex:gap(true_positive_rate)>0.2": "write sex:equal_opportunity>0.2 or 'sex:gap in true",
     "error_rate_gap>0.1": "write accuracy_gap>0.1 or 'gap in accuracy>0.1'",
-    "gap.f1_score>0.1": "unknown gap of fail_if 'f1_score'; valid: .*accuracy_gap, .*equal_opportunity",
+    "gap.f1_score>0.1": "unknown gap of fail_if 'f1_score'; valid: .*accuracy_gap, .*equal_opp",
     "disparate_impact<0.8": "use impact_ratio",
     "equal_opportunity_difference>0.1": "use equal_opportunity",
     "demographic_parity_difference>0.1": "that is statistical_parity here",

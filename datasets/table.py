@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.errors import DataError, UserError, check_choice, note, unknown_name, warn
-from fairbench.core.text import MISSING, count, label_notes, quoted
+from fairbench.core.text import count, label_notes, missing_name, quoted
 from fairbench.data.columns import (
     AMOUNT,
     ColumnRef,
@@ -93,8 +93,10 @@ def load(
     part = TablePart(rows or "", sheet or "")
     frame = _read(file, [target, *sensitive, *marks], sensitive, set(drop) - {*sensitive}, part)
     kind = _task(frame[target], task, file)
-    labels = {name: frame[name].replace("", MISSING).astype("category") for name in sensitive}
+    labels = {}
     for name in sensitive:
+        called = missing_name(frame[name].unique())
+        labels[name] = frame[name].replace("", called).astype("category")
         if (frame[name] == "").all():
             raise ColumnRef(file.name, name).fault("has no value in any row, and names no group")
         for sentence in label_notes(name, frame[name].unique()):

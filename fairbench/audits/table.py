@@ -19,6 +19,7 @@ from fairbench.audits.direction import (
     EXTREME,
     PROBABILITY_OF,
     RATE_OF,
+    SELECTED,
     Direction,
     check_said,
     direction_of,
@@ -105,16 +106,14 @@ def read_frame(
         raise UserError(f"{name}= is of files: of a table in memory give the rows that are meant")
     else:
         if in_memory.is_table(source):
-            tables.check_columns(file, names, in_memory.names_of_table(source))
             source = in_memory.frame_of(source)
             for name, column in source.items():
                 if str(name) in (*options.group, *options.within):
                     in_memory.check_exact(column, f"{file}: column {quoted(str(name))}")
-        only = None if every else names
-        frame = in_memory.texts_of_table(source, file, only=only, numeric=numeric)
+        frame, once = in_memory.texts_of_table(source, file, names, every=every, numeric=numeric)
         written = [name for name in numbers if name in frame]
         frame, commas = tables.with_decimal_points(frame, written, file)
-        tables.say_guessed(options.path, commas)
+        tables.say_guessed(options.path, (*once, *commas))
     if not len(frame):
         raise UserError(f"{file}: no rows below the header")
     if options.id:
@@ -133,7 +132,6 @@ def read_frame(
 # A table of predictions, read: scores, decisions, labels and the groups of every attribute.
 
 _said = partial(sentence_of, "reading")
-SELECTED = "selected"  # the word for people whom selected= marks: decided upon before this model
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +149,7 @@ class AuditTable:
     sampling : how rows were chosen for labelling, where that was not at random among all.
     design : weights of the rows and which of them belong together, where either is known.
     selected : (n,) whose labels there can be, where that is not everyone.
+    chosen : what these are: ``selected``, or what ``decision=`` calls those decided for before.
     references : attribute -> the group that the user named to compare its others with.
     notes : what a reader should know about labels, decisions and groups.
     everyone : the table of all rows, where this is the table of the selected ones only.
@@ -170,6 +169,7 @@ class AuditTable:
     sampling: GroupSampling | None = None
     design: Design | None = None
     selected: NDArray[np.bool_] | None = None
+    chosen: str = SELECTED
     references: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
     everyone: AuditTable | None = None
@@ -223,7 +223,7 @@ class AuditTable:
     @property
     def granted(self) -> str:
         """What those are who get the good decision, such as ``approved``."""
-        return self.direction.granted if self.selected is None else SELECTED
+        return self.direction.granted if self.selected is None else self.chosen
 
     @property
     def fixed(self) -> Mapping[str, str]:
@@ -250,7 +250,7 @@ class AuditTable:
         """Return what is the same of everyone, of whom there are at most two cells."""
         decisions, labels = {*(cells % 2).tolist()}, {*(cells // 2).tolist()}
         if len(decisions) == 1:
-            everyone = "everyone" if self.everyone is None else f"everyone who was {SELECTED}"
+            everyone = "everyone" if self.everyone is None else f"everyone who was {self.chosen}"
             return f"{everyone} is {self.direction.decided_names[decisions.pop()]}"
         if len(labels) == 1:
             return f"every label is '{self.labels[labels.pop()]}'"
@@ -336,6 +336,7 @@ def read_audit_table(
         )
     first = groups[options.group[0]] if groups and options.group else None
     check_said(direction, options, first, prediction, times=times)
+    chosen = direction.decisions[0] if direction.decisions else SELECTED
     if selected is not None:
         direction = direction.as_predictions()
     strata = None
@@ -354,6 +355,7 @@ def read_audit_table(
         direction,
         design=design_of_options(frame, options),
         selected=selected,
+        chosen=chosen,
         references=_references(groups, options),
         strata=strata,
         times=times,
@@ -424,7 +426,8 @@ def _read_as(table: AuditTable, options: Options) -> Iterator[str]:
     )
     if table.selected is not None:
         share = f"{table.selected.mean():.1%}"
-        yield f"{SELECTED.capitalize()}: '{options.selected}' says so ({share} of the rows)."
+        chosen = table.chosen[:1].upper() + table.chosen[1:]
+        yield f"{chosen}: '{options.selected}' says so ({share} of the rows)."
 
 
 def _warnings(table: AuditTable, options: Options) -> Iterator[str]:

@@ -92,11 +92,19 @@ def label_notes(column: str, labels: Iterable[str]) -> Iterator[str]:
             more = f" (and {len(several) - _MOST_ALIKE} more)" if several[_MOST_ALIKE:] else ""
             listed = f"{', '.join(most)} and {last}{more}"
             yield f"{column}: {listed} look alike, and are different groups"
-    if labels >= {"", MISSING}:
-        yield f"{column}: rows without a label are counted with those of the label '{MISSING}'"
+    if "" in labels and (name := missing_name(labels)) in labels:
+        yield f"{column}: rows without a label are counted with those of the label '{name}'"
 
 
 MISSING = "unknown"  # the group of rows without a label
+
+
+def missing_name(labels: Iterable[str]) -> str:
+    """Return what rows without a label are called: as their column has it, such as ``Unknown``."""
+    said = {label for label in labels if label.strip().casefold() == MISSING}
+    return MISSING if MISSING in said else min(said, default=MISSING)
+
+
 _MOST_ALIKE = 4
 
 

@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Codes, Floats, Mask
-from fairbench.core.errors import DataError, UserError, check_choice
+from fairbench.core.errors import DataError, UserError, check_choice, did_you_mean
 from fairbench.core.text import count, is_number, quoted, shortened
 
 
@@ -44,6 +44,88 @@ def unique_names(names: Sequence[str]) -> list[str]:
 
 
 _INDEX = re.compile(r"__index_level_\d+__")
+
+
+def check_columns(
+    file: str,
+    named: Sequence[str],
+    found: Sequence[str],
+    without: Collection[str] = (),
+    *,
+    every: bool = False,
+) -> dict[str, str]:
+    """Return the columns that are read of a table, and what each is called in its header.
+
+    They are the `named` ones, and others of their names: see :func:`without_copies`.
+
+    Parameters
+    ----------
+    found : the header; columns are called as :func:`unique_names` has it.
+    without : names of columns that are left out, all columns of a name that is repeated.
+    every : whether all others are read, too.
+
+    Raises
+    ------
+    UserError : a name that no column has, or that is left out.
+    """
+    columns = unique_names(found)
+    for name in (*without, *named):
+        if name not in columns and name not in found:
+            raise _missing_column(file, name, columns)
+    kept = {
+        column: name
+        for column, name in zip(columns, found, strict=True)
+        if not {column, name} & {*without}
+    }
+    for name in named:
+        if name not in kept:
+            raise UserError(f"{file}: column {quoted(name)} is to be left out, and is asked for")
+    return {column: name for column, name in kept.items() if every or {column, name} & {*named}}
+
+
+def without_copies(
+    frame: pd.DataFrame, columns: Mapping[str, str], named: Collection[str], file: str
+) -> tuple[pd.DataFrame, Sequence[str]]:
+    """Return a table with one of several equal columns of one name, and a note on these.
+
+    Parameters
+    ----------
+    columns : what each column is called in the header.
+    named : the columns that are asked for, which are kept.
+
+    Raises
+    ------
+    DataError : another column has the name of a `named` one and is not equal to it.
+    """
+    equal: dict[str, str] = {}
+    for column, name in columns.items():
+        if column == name or name not in columns:
+            continue
+        first, later = frame[name], frame[column]
+        differ = (~((first == later) | (first.isna() & later.isna()))).to_numpy(bool)
+        if not differ.any():
+            equal[name if column in named else column] = name
+        elif name in named and column not in named:
+            raise DataError(
+                f"{file}: 2 columns are named {quoted(name)}, and row "
+                f"{frame.index[int(differ.argmax())] + 1} tells them apart: rename one, or name "
+                f"the later as {quoted(column)} (dataset.drop=[{column}] leaves it out of a run)"
+            )
+    kept = [name for name in frame if name not in equal or name in named]
+    notes = [f"equal columns {quoted(name)} as one" for name in dict.fromkeys(equal.values())]
+    return frame[kept], notes
+
+
+def _missing_column(file: str, name: str, found: Sequence[str]) -> UserError:
+    """Return the error of a column that a table does not have, with the nearest or the first."""
+    start = f"{file} has no column {quoted(name)}"
+    if hint := did_you_mean(name, found, "'{}'"):
+        return UserError(f"{start}; {hint}")
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return UserError(f"{start}: its columns are {', '.join(map(quoted, found[:_SHOWN]))}{more}")
+
+
+_SHOWN = 12  # columns that a message lists
 
 
 def text_of(value: object) -> str:
@@ -90,7 +172,7 @@ _PLAIN = (("0", "1"), ("false", "true"), ("-1", "1"), ("no", "yes"), ("n", "y"),
 
 def are_missing(texts: pd.Series) -> Mask:
     """Return which texts (n,) stand for no value, such as nothing, NA or null."""
-    return np.asarray(texts.str.strip().str.lower().isin(_MISSING), bool)
+    return np.asarray(texts.astype(str).str.strip().str.lower().isin(_MISSING), bool)
 
 
 def spelled(text: str) -> str:
@@ -764,15 +846,10 @@ def are_numbers(target: pd.Series, prediction: pd.Series) -> bool:
     if target.nunique() <= _MOST_CLASSES:
         return False
     values, predicted = to_numbers(target), to_numbers(prediction)
-    if not np.isfinite(values[is_given(target)]).all() or not np.isfinite(predicted).all():
+    if not np.isfinite(values[~are_missing(target)]).all() or not np.isfinite(predicted).all():
         return False
     whole = (predicted == np.round(predicted)).all()
     return not (whole and np.isin(predicted, values).all())
-
-
-def is_given(text: pd.Series) -> Mask:
-    """Return which values (n,) are present."""
-    return ~are_missing(text.astype(str))
 
 
 def are_classes(target: pd.Series, prediction: pd.Series) -> bool:

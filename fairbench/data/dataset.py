@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.errors import DataError, UserError, unknown_name
-from fairbench.core.text import MISSING, label_notes
+from fairbench.core.text import label_notes, missing_name
 from fairbench.data.features import Features, Sequences
 
 
@@ -226,7 +226,7 @@ def as_groups(name: str, labels: NDArray[Any]) -> pd.Categorical:
     written = [str(text) for text in distinct] + [""] * bool(missing)
     for sentence in label_notes(name, written):
         warnings.warn(sentence, stacklevel=5)  # of who calls `fairbench.evaluate`
-    names = [text or MISSING for text in written]
+    names = [text or missing_name(written) for text in written]
     used = sorted(set(names))
     code = {name: number for number, name in enumerate(used)}
     return pd.Categorical.from_codes(np.array([code[name] for name in names])[codes], used)

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.errors import DataError, UserError, check_choice, unknown_name
-from fairbench.core.text import MISSING, count, is_number, label_notes, quoted, shortened
+from fairbench.core.text import count, is_number, label_notes, missing_name, quoted, shortened
 from fairbench.data.columns import ColumnRef, each_value, numbers, tally, times_of
 from fairbench.data.dataset import check_combinable, combine, reference_first
 
@@ -137,7 +137,7 @@ def are_quantities(values: Sequence[str]) -> bool:
     They are if some are not whole, or if nearly all whole numbers of a stretch up to 120 occur;
     codes begin at 0 or 1.
     """
-    labels = [value for value in values if value and value != MISSING]
+    labels = [value for value in values if value and value != missing_name([value])]
     if len(labels) <= _FEW_CODES or not all(map(is_number, labels)):
         return False
     quantities = np.array(labels, float)
@@ -157,8 +157,13 @@ _RARE = 10  # groups of fewer rows than this are too small for any finding
 
 def cross_columns(frame: pd.DataFrame, names: Sequence[str]) -> pd.Series:
     """Return the combinations of the groups of one column or several, as texts."""
-    leading, *following = (frame[name].astype(str).replace("", MISSING) for name in names)
+    leading, *following = (_named(frame[name].astype(str)) for name in names)
     return leading.str.cat(following, sep=CROSSED)
+
+
+def _named(labels: pd.Series) -> pd.Series:
+    """Return the labels of groups, with that of rows without any."""
+    return labels.replace("", missing_name(labels.unique()))
 
 
 def without_groups(
@@ -172,7 +177,7 @@ def without_groups(
         if not equals:
             raise UserError(f"leave_out={asked}: name column and group, such as race=Other")
         check_choice("column of leave_out", name, groups)
-        labels = frame[name].replace("", MISSING)
+        labels = _named(frame[name])
         check_choice(f"group of '{name}' in leave_out", label, labels.unique())
         rows = (labels == label).to_numpy()
         keep &= ~rows
@@ -191,11 +196,12 @@ def with_rare_pooled(
     notes = []
     changed = {}
     for name in groups if rare else ():
-        sizes = frame[name].value_counts()
+        labels = _named(frame[name])
+        sizes = labels.value_counts()
         small = sorted(sizes.index[sizes < rare].astype(str))
         if len(small) > 1:
-            changed[name] = frame[name].where(~frame[name].isin(small), _POOLED)
-            listed = ", ".join(quoted(label or MISSING) for label in small[:5])
+            changed[name] = labels.where(~labels.isin(small), _POOLED)
+            listed = ", ".join(map(quoted, small[:5]))
             more = f" and {len(small) - 5} more" if len(small) > 5 else ""
             notes.append(
                 f"{name}: {listed}{more} have fewer than {rare} rows, and are '{_POOLED}' here"
@@ -217,7 +223,7 @@ def groups_of(
     ------
     UserError : one group, which leaves nothing to compare, or too many to be groups.
     """
-    codes, values = each_value(text, lambda value: value or MISSING)
+    codes, values = each_value(_named(text), str)
     names = in_order(set(values))
     holds = f"holds {len(names)} different"
     bands = f"{option}={column.name}:25,40,62 or {column.name}:quantiles(4)"
@@ -362,15 +368,16 @@ def notes_on_groups(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
 
 def _notes_on_sizes(name: str, column: pd.Series) -> Iterator[str]:
     """Yield sentences on groups of a handful of rows, and on numbers that are a group each."""
-    sizes = column.value_counts()
+    labels = _named(column)
+    sizes = labels.value_counts()
     if (times := times_of(column)) is not None:
-        sizes = pd.Series(times, column.index).groupby(column.to_numpy()).sum()
+        sizes = pd.Series(times, column.index).groupby(labels.to_numpy()).sum()
     rare = sizes.index[sizes < _RARE]
     if are_quantities([str(value) for value in sizes.index]):
         count_text = f"{name}: {len(sizes)} different numbers are a group each"
         yield f"{count_text}; {name}:25,40,62 or {name}:quantiles(4) makes bands of them"
     elif len(rare) and len(sizes) <= MOST_GROUPS:
-        example = quoted(str(rare[0]) or MISSING)
+        example = quoted(str(rare[0]))
         several = f"{len(rare)} groups, such as {example}, have"
         yield (
             f"{name}: {several if len(rare) > 1 else f'{example} has'} fewer than {_RARE} rows, of "

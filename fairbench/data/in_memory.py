@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.errors import DataError, UserError
 from fairbench.core.text import count, quoted
-from fairbench.data.columns import text_of, unique_names
+from fairbench.data.columns import check_columns, text_of, unique_names, without_copies
 
 Table = Any  # a DataFrame of pandas or polars, or whatever gives its columns as Arrow does
 
@@ -33,9 +33,14 @@ def names_of_table(source: Table) -> list[str]:
 
 
 def texts_of_table(
-    source: Table, file: str, *, only: Sequence[str] | None = None, numeric: Collection[str] = ()
-) -> pd.DataFrame:
-    """Return the columns of a table as strings; missing values are empty.
+    source: Table,
+    file: str,
+    named: Sequence[str] = (),
+    *,
+    every: bool = False,
+    numeric: Collection[str] = (),
+) -> tuple[pd.DataFrame, Sequence[str]]:
+    """Return columns of a table as strings; missing values are empty. Also notes on how it is read.
 
     Truths are ``True`` and ``False``, and whole numbers are without a point, as in a file. The
     index of a DataFrame of pandas is left out: all columns have the same.
@@ -43,24 +48,27 @@ def texts_of_table(
     Parameters
     ----------
     file : the name of the table in messages.
-    only : the columns to keep, all by default.
+    named : the columns that the table must have; others are dropped unless `every` is true.
     numeric : columns that stay numbers if they are.
 
     Raises
     ------
     DataError : it is no table; a column of lists or records.
+    UserError : a column that it does not have.
     """
     if not is_table(source):
         raise DataError(
             f"{file}: a {type(source).__name__} is no table: give a DataFrame of pandas or polars, "
             "or a table of Arrow"
         )
-    frame = frame_of(source)
-    frame = frame.set_axis(unique_names(names_of_table(frame)), axis=1)
-    kept = list(frame) if only is None else list(only)
-    return pd.DataFrame({
-        name: _numbers_or_texts(frame[name], file, name in numeric) for name in kept
+    found = names_of_table(source)
+    columns = check_columns(file, named, found, every=every)
+    frame = frame_of(source).set_axis(unique_names(found), axis=1)
+    read = pd.DataFrame({
+        column: _numbers_or_texts(frame[column], file, not {column, name}.isdisjoint(numeric))
+        for column, name in columns.items()
     })  # fmt: skip
+    return without_copies(read, columns, named, file)
 
 
 def frame_of(source: Table) -> pd.DataFrame:

@@ -33,7 +33,7 @@ from fairbench.core.options import option
 from fairbench.core.text import quoted
 from fairbench.data import columns as of_columns
 from fairbench.data import contents
-from fairbench.data.columns import are_missing, numbers, to_numbers, unique_names
+from fairbench.data.columns import are_missing, check_columns, numbers, to_numbers, unique_names
 from fairbench.data.contents import ARROW, EXCEL, PARQUET
 from fairbench.data.dataset import Dataset, Source, Task
 from fairbench.data.download import Archive
@@ -123,6 +123,7 @@ def read_any_table(
     UserError : a file or column that is not there, or that cannot be read.
     """
     check_file(path)
+    columns: Mapping[str, str] = {}
     try:
         content = data, kind, guessed = contents.content_of(path)
         if part.sheet and kind != EXCEL:
@@ -132,26 +133,26 @@ def read_any_table(
             with _readable(path, kind):
                 frame = distinct_rows(path, named) if large else None
             if frame is None:
-                table = _read_arrow(path, kind, named, without, every=every)
+                table, columns = _read_arrow(path, kind, named, without, every=every)
                 frame = _as_texts(table, path.name, {*exact, *named} if numeric is None else None)
                 first, last = part.first_and_last
                 frame = frame.iloc[first - 1 : last]
         else:
             data, guessed, separator, names = _text_table(path, content, named, part.sheet)
-            columns = check_columns(path.name, named, names, without)
-            only = columns if every else named
+            columns = check_columns(path.name, named, names, without, every=every)
             frame = read_table(
-                data, path.name, separator=separator, only=only, exact=exact, part=part
+                data, path.name, separator=separator, only=columns, exact=exact, part=part
             )
             _check_cells(frame, named, path.name, last=not part.rows)
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error}") from error
+    frame, once = of_columns.without_copies(frame, columns, named, path.name)
     if numeric is None:
         numeric = [name for name in frame if name not in exact]
     frame, commas = with_decimal_points(
         frame, [name for name in numeric if name in frame], path.name
     )
-    say_guessed(path, (*guessed, *commas))
+    say_guessed(path, (*guessed, *once, *commas))
     return frame
 
 
@@ -209,7 +210,7 @@ def names_in(path: Path, named: Sequence[str], part: TablePart = ALL_ROWS) -> Se
     """
     content = _, kind, _ = contents.content_of(path)
     if kind in (PARQUET, ARROW):
-        return list(_read_arrow(path, kind, (), every=True).column_names)
+        return list(_read_arrow(path, kind, (), every=True)[1])
     return unique_names(_text_table(path, content, named, part.sheet)[-1])
 
 
@@ -219,52 +220,9 @@ def say_guessed(path: Path, guessed: Sequence[str]) -> None:
         note(f"{path.name} was read as: {', '.join(guessed)}")
 
 
-def check_columns(
-    file: str, named: Sequence[str], found: Sequence[str], without: Collection[str] = ()
-) -> list[str]:
-    """Return the columns of a table; refuse a name that none has, or that stands for several.
-
-    Parameters
-    ----------
-    found : the header; columns are called as :func:`fairbench.data.columns.unique_names` has it.
-    without : names of columns that are left out, all columns of a name that is repeated.
-    """
-    columns = unique_names(found)
-    for name in (*without, *named):
-        if name not in columns and name not in found:
-            raise _missing_column(file, name, columns)
-    kept = {
-        column: name
-        for column, name in zip(columns, found, strict=True)
-        if not {column, name} & {*without}
-    }
-    for name in named:
-        if name not in kept:
-            raise UserError(f"{file}: column {quoted(name)} is to be left out, and is asked for")
-        same = [column for column, header in kept.items() if header == name]
-        if len(same) > 1:
-            raise DataError(
-                f"{file}: {len(same)} columns are named {quoted(name)}: rename one, or name the "
-                f"last as {quoted(same[-1])} (dataset.drop=[{same[-1]}] leaves it out of a run)"
-            )
-    return list(kept)
-
-
-def _missing_column(file: str, name: str, found: Sequence[str]) -> UserError:
-    """Return the error of a column that a table does not have, with the nearest or the first."""
-    start = f"{file} has no column {quoted(name)}"
-    if hint := did_you_mean(name, found, "'{}'"):
-        return UserError(f"{start}; {hint}")
-    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    return UserError(f"{start}: its columns are {', '.join(map(quoted, found[:_SHOWN]))}{more}")
-
-
-_SHOWN = 12  # columns that a message lists
-
-
 _COMMA = r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s?%?"
 _WHOLE = r"[+-]?\d+\s?%?"
-_GROUPED = r"[+-]?[1-9]\d{0,2}(?:,\d{3})+"  # 1,234 may be a thousand and more
+_GROUPED = r"[+-]?[1-9]\d{0,2}(?:[,.]\d{3})+"  # 1,234 may be a thousand and more
 
 
 def with_decimal_points(
@@ -277,25 +235,36 @@ def with_decimal_points(
     DataError : it is not plain whether a comma is a decimal one; names the row.
     """
     changed = {}
-    for name in columns:
+    texts = [name for name in columns if frame[name].dtype.kind not in "iufb"]
+    for name in texts:
         text = frame[name]
-        if text.dtype.kind in "iufb" or not (commas := text.str.contains(",", regex=False)).any():
+        if not (commas := text.str.contains(",", regex=False)).any():
             continue
         written = text.str.strip()
         fits = written.str.fullmatch(_COMMA) | written.str.fullmatch(_WHOLE) | are_missing(text)
         if not fits.all():
             continue  # what reads numbers refuses it, with its row
         if written[commas].str.fullmatch(_GROUPED).all():
-            reason = (
-                "has a comma that may be a decimal one or mark thousands: write numbers with a "
-                "point, or without the comma"
-            )
-            of_columns.ColumnRef(file, name).refuse_as(text, commas.to_numpy(bool), reason)
+            _refuse_grouped(text, commas, file, "comma", "point")
         changed[name] = text.str.replace(",", ".", regex=False)
     if not changed:
         return frame, ()
+    for name in texts:  # who writes decimal commas marks thousands with a point
+        points = frame[name].str.contains(".", regex=False)
+        if points.any() and frame[name][points].str.strip().str.fullmatch(_GROUPED).all():
+            _refuse_grouped(frame[name], points, file, "point", "comma, as others have")
     listed = ", ".join(changed)
     return frame.assign(**changed), (f"numbers with a decimal comma in {listed}",)
+
+
+def _refuse_grouped(text: pd.Series, marked: pd.Series, file: str, sign: str, other: str) -> None:
+    """Refuse numbers of which it is not plain what their sign stands for."""
+    of_columns.ColumnRef(file, str(text.name)).refuse_as(
+        text,
+        marked.to_numpy(bool),
+        f"has a {sign} that may be a decimal one or mark thousands: write numbers with a {other}, "
+        f"or without the {sign}",
+    )
 
 
 def _text_table(
@@ -656,8 +625,8 @@ def _read_arrow(
     without: Collection[str] = (),
     *,
     every: bool = False,
-) -> pa.Table:
-    """Read columns of a Parquet or an Arrow file: see :func:`read_any_table`.
+) -> tuple[pa.Table, Mapping[str, str]]:
+    """Read columns of a Parquet or an Arrow file, and their headers: see :func:`check_columns`.
 
     Raises
     ------
@@ -668,21 +637,20 @@ def _read_arrow(
     with _readable(path, kind):
         if kind == ARROW:
             table = _read_ipc(path)
-            columns = check_columns(path.name, named, table.column_names, without)
-            table = table.rename_columns(unique_names(table.column_names))
-            return _within_memory(table.select(columns if every else list(named)), path.name)
+            columns = check_columns(path.name, named, table.column_names, without, every=every)
+            table = table.rename_columns(unique_names(table.column_names)).select([*columns])
+            return _within_memory(table, path.name), columns
         with OSFile(os.fsencode(path)) as source:
             schema = parquet.read_schema(source)
             found = schema.names
-            columns = check_columns(path.name, named, found, without)
+            columns = check_columns(path.name, named, found, without, every=every)
             if unique_names(found) == found:
                 texts = [field.name for field in schema if files.is_text(field)]
-                only = columns if every else named
-                table = files.table_within(source, path.name, only, texts)
+                table = files.table_within(source, path.name, [*columns], texts)
             else:  # which cannot be told apart by name before all are read
                 table = files.table_within(source, path.name)
                 table = table.rename_columns(unique_names(found))
-        return table.select(columns if every else list(named))
+        return table.select([*columns]), columns
 
 
 @contextmanager
@@ -829,7 +797,7 @@ def distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
     with OSFile(os.fsencode(path)) as source:
         schema = read_schema(source)
         texts = [field.name for field in schema if files.is_text(field)]
-        is_plain = check_columns(path.name, names, schema.names) == schema.names
+        is_plain = [*check_columns(path.name, names, schema.names, every=True)] == schema.names
         with ParquetFile(source, read_dictionary=texts) as file:
             if file.metadata.num_rows < MANY_ROWS or not is_plain:
                 return None

@@ -188,7 +188,7 @@ def test_labels_of_one_class_are_told_of(label, missing, labels, tmp_path, capsy
     ("content", "sentence"),
     [
         (b"score,label,sex,race\n0.5,1,\x81,b\n", "not UTF-8 text"),
-        (b"score,label,sex,race,label\n0.5,1,a,b,1\n", "2 columns are named 'label'"),
+        (b"score,label,sex,race,label\n0.5,1,a,b,0\n", "2 columns are named 'label'"),
         (
             b"score,label,sex,race\n0.3,0,f,x\n45,1,m,x\n0.2,0,f,y\n60,1,m,y\n",
             "such as '0.3' in row 1 and '45' in row 2: ",

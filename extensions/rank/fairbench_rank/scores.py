@@ -19,7 +19,7 @@ from fairbench.core.options import check_declared, option
 from fairbench.core.text import count, quoted, shortened
 from fairbench.data.columns import ColumnRef, mixed_scales, mixes_scales, to_numbers
 from fairbench.data.in_memory import Table, names_of_table, texts_of_table
-from fairbench.data.tables import TablePart, check_columns, check_file, names_in, read_any_table
+from fairbench.data.tables import TablePart, check_file, names_in, read_any_table
 from fairbench.metrics.registry import find
 from fairbench_rank.sources import LOGS, BenchmarkTable, Score, benchmark_scores
 
@@ -124,8 +124,7 @@ def read_scores(
     if source is None:
         frame = read_any_table(options.path, columns, numeric=numeric, part=options)
     else:
-        check_columns(file, columns, names)
-        frame = texts_of_table(source, file, only=columns, numeric=numeric)
+        frame, _ = texts_of_table(source, file, columns, numeric=numeric)
     if not len(frame):
         raise UserError(f"{file}: no rows below the header")
     warnings = [_sentence(text) for text in read.warnings] if read is not None else []

@@ -38,7 +38,6 @@ from fairbench.core.processes import JsonFile
 from fairbench.core.text import natural, quoted, shortened
 from fairbench.data import columns
 from fairbench.data.groups import CROSSED, MOST_GROUPS, cross_columns
-from fairbench.data.tables import check_columns
 from fairbench.evaluation.findings import CHANGED, DRIFTED, PASSED
 from fairbench.inference.rates import Limits
 from fairbench_watch.sequences import Pair, Sums, first_beyond, log_evidence_needed
@@ -89,7 +88,7 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
     file = options.path.name
     frame = read_frame(audit_options, every=bool(options.time or options.id))
     time, _ = period_asked(options.time)
-    check_columns(file, [*filter(None, (time, options.id))], list(map(str, frame.columns)))
+    columns.check_columns(file, [*filter(None, (time, options.id))], list(map(str, frame.columns)))
     if time:
         frame = sort_by_period(frame, options.time, file)
     with columns.name_rows_in_errors(frame, options.id):

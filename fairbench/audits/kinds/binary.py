@@ -35,7 +35,7 @@ from fairbench.audits.report import (
     counted_by,
     counted_rows,
 )
-from fairbench.audits.table import SELECTED, AuditTable
+from fairbench.audits.table import AuditTable
 from fairbench.core.text import count, interval, listed, number, signed, two_digits
 from fairbench.evaluation import findings
 from fairbench.evaluation.by_group import COMPARED_WITH, LARGE_ENOUGH, Row, is_given_reference
@@ -212,7 +212,7 @@ def _needed_in_words(needed: Mapping[str, int | None], kind: str) -> str:
 
 def _of_part(table: AuditTable, options: Options) -> str:
     """Return of whom it is what a table says, in words; empty if of everyone in the file."""
-    return "" if table.everyone is None else f"of those {SELECTED} ('{options.selected}')"
+    return "" if table.everyone is None else f"of those {table.chosen} ('{options.selected}')"
 
 
 def _sure_of(assessment: Assessment) -> Iterator[str]:

@@ -25,7 +25,7 @@ from fairbench.audits.table import design_of_options
 from fairbench.core.arrays import Codes, Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.core.text import count
-from fairbench.data.columns import ColumnRef, is_given, marks_of, numbers_of, scores_of
+from fairbench.data.columns import ColumnRef, are_missing, marks_of, numbers_of, scores_of
 from fairbench.data.dataset import Task
 from fairbench.data.groups import codes_of, cross_columns, notes_on_groups, read_groups
 from fairbench.evaluation import by_group
@@ -83,7 +83,7 @@ def _read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list
     """
     file = options.path.name
     percent = f"{100 * options.nominal:g}"
-    known = is_given(frame[options.target])
+    known = ~are_missing(frame[options.target])
     if options.labelled:
         known &= marks_of(frame[options.labelled], ColumnRef(file, options.labelled))
     if not known.any():

@@ -146,7 +146,9 @@ def audit_selected(table: AuditTable, options: Options) -> Audit:
     findings, gaps, rates = bound_everyone(table, options, assessment.budget.risk)
     audit = audit_of(assessment)
     first, *others = audit.sections
-    said = functools.partial(_said, people=len(table), rows=audit.rows, options=options)
+    words: dict[str, Any] = {"chosen": table.chosen, "odds": options.odds}
+    people = {"people": len(table), "rows": audit.rows}
+    said = functools.partial(_said, **words, **people, options=options)
     on_selected = said("on_selected", title=TITLE)
     shown_gaps = [
         {
@@ -160,10 +162,10 @@ def audit_selected(table: AuditTable, options: Options) -> Audit:
     shown_rates = [{**row, "rate": table.direction.rate_name(row["rate"])} for row in rates]
     blocks: list[Block] = [
         Paragraph(said("not_selected", others=len(table) - audit.rows)),
-        named_table("unknown", "gaps", shown_gaps, odds=options.odds),
+        named_table("unknown", "gaps", shown_gaps, **words),
         Details(
             "Rates of everyone, by group",
-            [named_table("unknown", "rates", shown_rates, odds=options.odds)],
+            [named_table("unknown", "rates", shown_rates, **words)],
         ),
     ]
     labelled = "all" if audit.labels == audit.rows else count(audit.labels)

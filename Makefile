@@ -82,7 +82,7 @@ format: $(STAMP) ## rewrite the code in the house style
 	@$(BIN)/ruff check --fix --quiet .
 	@$(BIN)/ruff format .
 
-bench: $(STAMP) ## speed, side by side with the bare libraries
+bench: $(STAMP) ## speed, beside the reference implementation and the bare fits (half an hour)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 # A paper: run what is missing, print the verdicts. quick=true for a small look; table=1 for one table.
@@ -113,7 +113,7 @@ paper-uncertainty-fairness: $(STAMP) ## Uncertainty as a Fairness Measure (ten m
 papers-all: $(STAMP) ## every table, figure and study of all papers, recorded in docs/papers.md (a night; quick=true: 20 minutes)
 	@$(BIN)/python -m fairbench paper all run=true $(if $(quick),quick=true,record=true) $(ARGS)
 
-release: $(STAMP) ## what a release checks, and the wheel: dist/ (a minute)
+release: $(STAMP) ## what a release checks, the wheel: dist/, and its speed (five minutes)
 	@.ci/release
 
 faults: $(STAMP) ## a stranger's folder: kinds of names, files that unfold, odd records, texts (an hour)

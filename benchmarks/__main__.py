@@ -1,31 +1,58 @@
-"""Run every benchmark of speed, or those named: ``python -m benchmarks [run] [sweep] ...``."""
+"""Run the measurements of speed, or those named: ``python -m benchmarks sweep repeats=3``."""
 
 from __future__ import annotations
 
 import os
 import sys
+from datetime import date
+from pathlib import Path
 
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[_variable] = "1"
 
+import xgboost  # noqa: E402
+
 from benchmarks import speed  # noqa: E402
+from benchmarks.measure import show  # noqa: E402
+from benchmarks.pages import fill, markdown  # noqa: E402
+from fairbench.core import VERSION  # noqa: E402
+from fairbench.results.runs import machine  # noqa: E402
 
-BENCHMARKS = {
-    "run": speed.run,
-    "sweep": speed.sweep,
-    "listing": speed.listing,
-}
+PARTS = {part.__name__: part for part in (speed.sweep, speed.splits, speed.tiny, speed.start)}
 
 
-def main(names: list[str]) -> int:
-    """Run the named benchmarks in turn, all without names."""
-    unknown = [name for name in names if name not in BENCHMARKS]
+def main(words: list[str]) -> int:
+    """Measure the named parts in turn, all without names."""
+    given = dict(word.partition("=")[::2] for word in words if "=" in word)
+    names = [word for word in words if "=" not in word]
+    unknown = [*(set(names) - {*PARTS}), *(set(given) - {"repeats", "write"})]
     if unknown:
-        print(f"error: unknown benchmark '{unknown[0]}': valid: {', '.join(BENCHMARKS)}")
+        valid = ", ".join(PARTS)
+        print(f"error: unknown word '{unknown[0]}': valid: {valid}, repeats=N, write=PAGE")
         return 2
-    for name in names or BENCHMARKS:
-        BENCHMARKS[name]()
+    repeats = int(given.get("repeats", 3))
+    for name in names or PARTS:
+        when = _when(repeats)
+        for figures in PARTS[name](repeats):
+            show(figures.name, figures.rows[0], figures.rows[1:])
+            if "write" in given:
+                parts = {f"speed: {figures.name}": f"{markdown(figures.rows)}\n\n{when}"}
+                fill(Path(given["write"]), parts)
+        print(when)
     return 0
+
+
+def _when(repeats: int) -> str:
+    """Say when this is measured, of what, with what and beside what, in a sentence."""
+    here = machine()
+    changed = " and changes" if here.get("git_dirty") else ""
+    commit = here.get("git_commit", "no checkout")[:8]
+    return (
+        f"Measured on {date.today()} at version {VERSION} ({commit}{changed}), medians of "
+        f"{repeats}; XGBoost {xgboost.__version__}, Python {here['python']}, one thread, "
+        f"{os.cpu_count()} cores of {here['cpu']}, on which {os.getloadavg()[2]:.1f} other "
+        "processes ran."
+    )
 
 
 if __name__ == "__main__":

@@ -1,73 +1,150 @@
-"""What the benchmarks measure with: CPU seconds, exact intervals of shares, and tables."""
+"""What the benchmarks measure with: CPU seconds and stages, exact intervals of shares, tables."""
 
 from __future__ import annotations
 
 import os
+import resource
+import signal
 import subprocess
+import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, ParamSpec, TypeVar
 
 from rich.console import Console
 from rich.table import Table
 from scipy import special
 
 from fairbench.cli.command_line import CommandLine, hydra_of
-from fairbench.core.errors import DataError
-from fairbench.data.dataset import Dataset
-from fairbench.data.download import Archive
 
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 ROOT = Path(__file__).resolve().parents[1]
+# What the code of a file, or of a function of it, is at work on, whatever it calls: the first that
+# is found from the outermost call on.
+STAGES = {
+    "fairbench/components/algorithms/methods/": "evaluating",
+    "fairbench/components/algorithms/": "fits",
+    "fairbench/experiments/compute.py": "fits",
+    "fairbench/experiments/pipeline.py:evaluate_run": "evaluating",
+    "fairbench/evaluation/": "evaluating",
+    "fairbench/results/": "storing",
+    "fairbench/tracking/": "logging",
+    "fairbench/cli/command_line.py": "composing",
+    "fairbench/reporting/": "printing",
+}
+OTHER = "planning and other"
+_EVERY = 0.002  # CPU seconds between two looks at what is being done
 
 
-def adult() -> tuple[Dataset, str]:
-    """Return Adult and its name, or a simulated population of its size where it is not found."""
-    from fairbench.components.datasets import adult as found
-    from fairbench.components.datasets import simulated
+class Stages:
+    """Sees, every few milliseconds of CPU, what each thread of this process is at work on.
 
-    try:
-        return found.load(Archive.of(download=False)), "dataset=adult"
-    except DataError:
-        data = simulated.load(Archive.of(), n_samples=45222, n_features=101)
-        size = "dataset.n_samples=45222 dataset.n_features=101"
-        return data, f"dataset=simulated {size}"
+    A look costs some microseconds, so that what is measured takes as long as without it. What ran
+    since the last look counts for what is seen now: a long call of a C library is interrupted by
+    no look, and is the first thing to be seen after it.
+
+    Attributes
+    ----------
+    seconds : CPU seconds by stage; ended threads and child processes count as `OTHER`.
+    """
+
+    def __enter__(self) -> Stages:
+        """Begin to look."""
+        self.seconds = defaultdict[str, float](float)
+        self._began = cpu_seconds()
+        self._seen = {thread: _cpu_of_thread(thread) for thread in sys._current_frames()}
+        self._before = signal.signal(signal.SIGPROF, self._look)
+        signal.setitimer(signal.ITIMER_PROF, _EVERY, _EVERY)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Look once more, and no longer."""
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        self._look()
+        signal.signal(signal.SIGPROF, self._before)
+        spent = cpu_seconds() - self._began
+        self.seconds[OTHER] += spent - sum(self.seconds.values())
+
+    def _look(self, *_: object) -> None:
+        frames = sys._current_frames()
+        now = {thread: _cpu_of_thread(thread) for thread in frames}
+        for thread, frame in frames.items():
+            self.seconds[_stage(frame)] += now[thread] - self._seen.get(thread, 0.0)
+        self._seen = now  # without those that ended, whose numbers others get
+
+
+def _cpu_of_thread(thread: int) -> float:
+    return time.clock_gettime(time.pthread_getcpuclockid(thread))
+
+
+def _stage(frame: FrameType | None) -> str:
+    """Return what a thread is at work on."""
+    stage = ""
+    while frame:
+        stage = _stage_of_code(frame.f_code.co_filename, frame.f_code.co_name) or stage
+        frame = frame.f_back
+    return stage or OTHER
+
+
+@cache
+def _stage_of_code(file: str, function: str) -> str:
+    with suppress(ValueError):
+        name = f"{Path(file).relative_to(ROOT)}:{function}"
+        return next((stage for start, stage in STAGES.items() if name.startswith(start)), "")
+    return ""
+
+
+def fresh(call: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
+    """Return what a function returns in a process of its own, which has no caches of another's."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(call, *args, **kwargs).result()
+
+
+def cpu_seconds() -> float:
+    """Return the CPU seconds of this process so far, and of its children that have ended."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
 
 
 def cpu_of(call: Callable[[], object]) -> float:
-    """Return the CPU seconds of a call in this process."""
-    started = time.process_time()
+    """Return the CPU seconds of a call in this process and its children."""
+    started = cpu_seconds()
     call()
-    return time.process_time() - started
+    return cpu_seconds() - started
 
 
 def configuration(*words: str) -> dict[str, Any]:
     """Compose a configuration as run.py would, of data at hand."""
-    (composed,) = configurations(*words)
-    return composed
-
-
-def configurations(*words: str) -> list[dict[str, Any]]:
-    """Compose the jobs of a sweep as ``run.py -m`` would, of data at hand."""
     conf = ROOT / "conf"
     with hydra_of(conf):
-        line = CommandLine([*words, "data.download=false"], conf, sweep=True)
-        return [line.compose(job) for job in line.jobs]
+        line = CommandLine([*words, "data.download=false"], conf, sweep=False)
+        return line.compose(line.jobs[0])
 
 
 def cpu_of_process(command: Sequence[str]) -> float:
-    """Return the CPU seconds of a command, run in an empty folder, children included."""
+    """Return the CPU seconds of a command, run in an empty folder, children included.
+
+    Raises
+    ------
+    RuntimeError : it failed.
+    """
     # Data folders are looked up from the checkout, which the empty folder is not.
     here = {**os.environ, "PYTHONPATH": str(ROOT)}
+    began = cpu_seconds()
     with tempfile.TemporaryDirectory() as folder:
-        before = os.times()
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=here)
-        after = os.times()
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
-    user = after.children_user - before.children_user
-    return user + after.children_system - before.children_system
+    return cpu_seconds() - began
 
 
 def show(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

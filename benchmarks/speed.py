@@ -1,8 +1,10 @@
-"""Speed, side by side with what takes the most of it: a run, a sweep, a listing.
+"""Speed, beside what it is measured against: ``python -m benchmarks [PART ...]``.
 
-``python -m benchmarks`` measures all, ``python -m benchmarks sweep`` one of them: ``run`` beside
-the bags of plain XGBoost, ``sweep`` (a repeat of FairlyUncertain's Tables 1 and 2) beside its bare
-fits, ``listing`` (``store ls``) beside what it may take.
+``sweep`` is one repeat of FairlyUncertain's Tables 1 and 2, beside that project's way to them and
+beside the same fits alone, and where its time goes; ``splits`` is ten splits of a data set beside
+their fits; ``tiny`` is a thousand small runs, and commands that read them; ``start`` is one run in
+a process of its own. With ``repeats=3`` all sides of the first two are measured three times, in
+turn, and the median counts.
 """
 
 from __future__ import annotations
@@ -10,177 +12,268 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
-from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import xgboost
 
+from benchmarks import reference
 from benchmarks.measure import (
     ROOT,
-    adult,
+    Stages,
     configuration,
-    configurations,
     cpu_of,
     cpu_of_process,
-    show,
+    fresh,
 )
-from benchmarks.stored import configured, run_of
+from benchmarks.reference import MEMBERS, ROUNDS, Instance
+from fairbench.cli.run import run
 from fairbench.components.algorithms.losses import NormalLoss
 from fairbench.core.errors import DataError
-from fairbench.core.files import sealed_json
 from fairbench.data.dataset import Task
 from fairbench.data.features import onehot
-from fairbench.experiments.execute import Execution, carry_out, in_process, plan_run
-from fairbench.experiments.pipeline import PlannedRun
-from fairbench.results.runs import LAST
-from fairbench.tracking.importer import Tracking
+from fairbench.experiments.pipeline import PlannedRun, prepare
 
-ROUNDS, MEMBERS, DEPTHS = 10, 10, range(5, 16)
-REPEATS = (10, 40)
-METHODS = {
-    Task.BINARY: "ensemble,selective_ensemble,self_consistency,binomial_nll",
-    Task.REGRESSION: "ensemble,normal_nll,beta_nll,faithful_nll",
-}
+DEPTHS = range(5, 16)
+METHODS = {Task.BINARY: reference.BINARY, Task.REGRESSION: reference.REGRESSION}
 SWEPT = {
-    "acs_employment_fu": Task.BINARY,
-    "german": Task.BINARY,
-    "ihdp": Task.REGRESSION,
-    "insurance": Task.REGRESSION,
-    "law_school": Task.REGRESSION,
+    "acs_employment_fu": "ACS employment",
+    "german": "German",
+    "ihdp": "IHDP",
+    "insurance": "Insurance",
+    "law_school": "Law School",
 }
-LISTED = {10_000: 1.0, 100_000: 10.0}  # runs, and the seconds that listing them may take
-LEARNERS = ("xgboost", "mlp", "random_forest", "lightgbm")
+SPLIT = {"compas": "COMPAS", "adult": "Adult", "german": "German"}
+WARM_UP = {Task.BINARY: "simulated", Task.REGRESSION: "simulated_regression"}
+TINY = ("dataset=simulated", "dataset.n_samples=100", "split.repeats=1", "figures=false")
+RUNS = 1000  # tiny ones
+RUN = [sys.executable, str(ROOT / "run.py")]
+FAIRBENCH = [sys.executable, "-m", "fairbench"]
+READING = ("store ls", "table all out=runs.csv", "report")
 
 
-def run() -> None:
-    """Print what a run of Adult costs beside its bags, a fixed part and a share of every repeat."""
-    data, name = adult()
-    command = [sys.executable, str(ROOT / "run.py"), *name.split(), "method=ensemble"]
-    few, many = (cpu_of_process([*command, f"split.repeats={n}"]) for n in REPEATS)
-    X, y = onehot(data.features), data.target.to_numpy(float)
-    repeat = (many - few) / (REPEATS[1] - REPEATS[0])
-    bare = median(cpu_of(partial(_bag, X, y, seed)) for seed in range(5))
-    rows = [
-        ("a repeat (target: <= 1.15 x bare)", repeat, bare, repeat / bare),
-        ("fixed (target: <= 5 s)", few - REPEATS[0] * repeat, "", ""),
+Seconds = dict[str, float]  # of CPU, by stage
+
+
+class Figures(NamedTuple):
+    """A table of what was measured: its name, and its rows, the head first."""
+
+    name: str
+    rows: list[list[str]]
+
+
+def judged(value: float, most: float) -> str:
+    """Return a figure with two digits, marked where it is more than it may be."""
+    return f"{value:.2f}{'' if value <= most else ': missed'}"
+
+
+def sweep(repeats: int) -> Iterator[Figures]:
+    """Yield what a repeat of Tables 1 and 2 costs in the reference's way, in ours, and its fits."""
+    measured = [
+        {name: [fresh(side, name) for side in (_theirs, _ours, _fits)] for name in _found(SWEPT)}
+        for _ in range(repeats)
     ]
-    show(f"a run in a fresh process, CPU seconds ({name})", ("", "run.py", "bare", "ratio"), rows)
+    rows, sums, ours = list[list[str]](), np.zeros(3), list[Seconds]()
+    for name in measured[0]:
+        sides = [_median([each[name][side] for each in measured]) for side in range(3)]
+        ours.append(sides[1])
+        seconds = np.array([_sum(side) for side in sides])
+        rows.append(_compared(SWEPT[name], seconds, most=1.0))
+        sums += seconds
+    rows.append(_compared("all", sums, most=0.4, most_of_fits=1.25))
+    head = ["CPU seconds", "reference", "ours", "ratio", "the same fits alone", "ours / fits"]
+    yield Figures("sweep", [head, *rows, ["target", "", "", "0.40, each 1.00", "", "1.25"]])
+    stages = pd.DataFrame(ours).sum().sort_values(ascending=False)
+    beside = float(stages[["evaluating", "storing", "logging"]].sum())
+    parts = [[str(of), f"{spent:.1f}", f"{spent / sums[2]:.2f}"] for of, spent in stages.items()]
+    last = ["evaluating, storing and logging", f"{beside:.1f}", judged(beside / sums[2], 0.25)]
+    head = ["CPU seconds", "ours", "ratio to the fits alone"]
+    yield Figures("stages", [head, *parts, last, ["target", "", "0.25"]])
 
 
-def _bag(X: Any, y: Any, seed: int) -> None:
-    """Fit a bag by integer weights on one binned matrix of a split and predict its test rows."""
-    order = np.random.default_rng(seed).permutation(len(y))
-    train, test = np.split(order, [round(0.8 * len(y))])
-    _fits(X[np.sort(train)], y[np.sort(train)], X[np.sort(test)], Task.BINARY, [6], members=True)
+def _compared(name: str, seconds: Any, *, most: float, most_of_fits: float = np.inf) -> list[str]:
+    theirs, ours, fits = seconds
+    ratios = judged(ours / theirs, most), judged(ours / fits, most_of_fits)
+    return [name, f"{theirs:.1f}", f"{ours:.1f}", ratios[0], f"{fits:.1f}", ratios[1]]
 
 
-def sweep() -> None:
-    """Print what a repeat of Tables 1 and 2 costs as sweeps, tracked, beside its bare fits."""
-    sums = np.zeros(2)
-    rows: list[tuple[object, ...]] = []
+def _found(names: Mapping[str, str]) -> list[str]:
+    """Return the data sets whose files are here; says which are not."""
+    there = []
+    for name in names:
+        try:
+            _planned(name)
+            there.append(name)
+        except DataError:
+            print(f"{name}: no data file, left out")
+    return there
+
+
+def _planned(name: str) -> PlannedRun:
+    return prepare(configuration(f"dataset={name}", "method=baseline"))
+
+
+def _sum(seconds: Seconds) -> float:
+    return sum(seconds.values())
+
+
+def _median(measured: Sequence[Seconds]) -> Seconds:
+    """Return the measurement whose sum is the median; the lower one of two."""
+    return sorted(measured, key=_sum)[(len(measured) - 1) // 2]
+
+
+def _instance(name: str) -> tuple[Instance, Task]:
+    """Return the first split of a data set, as numbers."""
+    planned = _planned(name)
+    data, fold = planned.dataset, planned.cells[0].fold
+    X, y = onehot(data.features).astype(float), data.target.to_numpy(float)
+    return Instance(X[fold.train], y[fold.train], X[fold.test], y[fold.test]), data.task
+
+
+def _theirs(name: str) -> Seconds:
+    """Measure the reference's way; XGBoost takes the one thread that it is given."""
+    split, task = _instance(name)
+    small, _ = _instance(WARM_UP[task])
     with tempfile.TemporaryDirectory() as folder:
-        # One results folder and one tracking database, as a sweep has them.
-        results = Path(folder)
-        imports = cpu_of(lambda: _grid("simulated", Task.BINARY, results))
-        print(f"a first, small grid, imports and tracking database included: {imports:.1f} s CPU")
-        for name, task in SWEPT.items():
-            runs: list[PlannedRun] = []
-            try:
-                ours = cpu_of(lambda: runs.extend(_grid(name, task, results)))  # noqa: B023
-            except DataError:
-                print(f"{name}: no data file, left out")
-                continue
-            fold, data = runs[0].cells[0].fold, runs[0].dataset
-            X, y = onehot(data.features), data.target.to_numpy(float)
-            fits = partial(_fits, X[fold.train], y[fold.train], X[fold.test], task, DEPTHS)
-            bare = cpu_of(fits)
-            rows.append((name, ours, bare, ours / bare))
-            sums += ours, bare
-    rows.append(("all", *map(float, sums), float(sums[0] / sums[1])))
-    title = "one repeat of Tables 1 and 2 (methods x depths 5-15), CPU seconds"
-    show(title, ("", "ours", "bare fits", "ratio (target: <= 1.35)"), rows)
+        reference.tables(small, [5], METHODS[task], Path(folder) / "warm.json")
+        file = Path(folder) / "consistency.json"
+        return {"fits": cpu_of(lambda: reference.tables(split, DEPTHS, METHODS[task], file))}
 
 
-def _grid(name: str, task: Task, results: Path) -> list[PlannedRun]:
-    """Run every method of a data set's table as one sweep, and log the runs."""
-    words = [
-        f"dataset={name}",
-        f"method={METHODS[task]}",
-        "split.repeats=1",
-        "consistency.vary=learner.max_depth",
-        f"consistency.values={list(DEPTHS)}",
-        f"results={results}",
-    ]
-    plans = [plan_run(config) for config in configurations(*words)]
-    runs = [end.checked().prepared for end in Execution(plans, in_process).carry_out()]
-    Tracking(uri=f"sqlite:///{results}/mlflow.db").sync([run.folder for run in runs])
-    return runs
+def _fits(name: str) -> Seconds:
+    """Measure the fits of ours alone, on one binned matrix."""
+    split, task = _instance(name)
+    small, _ = _instance(WARM_UP[task])
+    _fit_all(small, task, [5])
+    return {"fits": cpu_of(lambda: _fit_all(split, task, DEPTHS))}
 
 
-def _fits(X: Any, y: Any, held_out: Any, task: Task, depths: Any, *, members: bool = False) -> None:
-    """Fit on one binned matrix; a bootstrap is a weight, drawn once for all methods and depths.
+def _ours(name: str) -> Seconds:
+    """Measure the sweep, from the words of its command to its tables and MLflow."""
+    task = _planned(name).dataset.task
+    varied = (f"method={','.join(METHODS[task])}", "consistency.vary=learner.max_depth")
+    depths = f"consistency.values={[*DEPTHS]}"
+    return _stages(
+        [f"dataset={WARM_UP[task]}", *varied, "consistency.values=[5,6]", "split.repeats=1"],
+        [f"dataset={name}", *varied, depths, "split.repeats=1"],
+    )
 
-    Parameters
-    ----------
-    members : whether only the members of bags are fitted, nothing on all rows.
-    """
-    matrix = xgboost.QuantileDMatrix(X, y, nthread=1)
-    draw, n = np.random.default_rng(0), len(y)
+
+def _stages(warm_up: Sequence[str], words: Sequence[str]) -> Seconds:
+    """Return the CPU seconds by stage of a sweep, after a smaller one in this process."""
+    with tempfile.TemporaryDirectory() as folder:
+        places = f"results={folder}", f"tracking.uri=sqlite:///{folder}/mlflow.db"
+        _run(["-m", *warm_up, *places, "figures=false"])
+        with Stages() as stages:
+            _run(["-m", *words, *places, "figures=false"])
+    return stages.seconds
+
+
+def _run(words: Sequence[str]) -> None:
+    printed = StringIO()
+    with redirect_stdout(printed):
+        status = run([*words, "data.download=false"], ROOT)
+    if status:
+        raise RuntimeError(f"{' '.join(words)} failed:\n{printed.getvalue()}")
+
+
+def _fit_all(split: Instance, task: Task, depths: Sequence[int]) -> None:
+    """Fit on one binned matrix; a bootstrap is a weight, drawn once for all methods and depths."""
+    matrix, n = xgboost.QuantileDMatrix(split.X, split.y, nthread=1), len(split.y)
+    draw = np.random.default_rng(0)
     weights = [np.bincount(draw.integers(n, size=n), minlength=n) for _ in range(MEMBERS)]
-    if task is Task.BINARY and not members:
+    if task is Task.BINARY:
         weights.append(np.ones(n, np.int64))
     objective = "binary:logistic" if task is Task.BINARY else "reg:squarederror"
     for depth in depths:
         parameters = {"objective": objective, "max_depth": depth, "nthread": 1}
         for weight in weights:
             matrix.set_weight(weight)
-            xgboost.train(parameters, matrix, ROUNDS).inplace_predict(held_out)
+            xgboost.train(parameters, matrix, ROUNDS).inplace_predict(split.held_out)
         if task is Task.REGRESSION:
             matrix.set_weight(np.ones(n))
             for loss in (NormalLoss(), NormalLoss("beta_nll"), NormalLoss("faithful_nll")):
-                _fit_two_outputs(matrix, held_out, y, loss, depth)
+                _fit_two_outputs(matrix, split, loss, depth)
 
 
-def _fit_two_outputs(matrix: Any, held_out: Any, y: Any, loss: NormalLoss, depth: int) -> None:
+def _fit_two_outputs(matrix: Any, split: Instance, loss: NormalLoss, depth: int) -> None:
     def objective(raw: Any, _: Any) -> Any:
         scores = raw.reshape(-1, 2).astype(float)
-        gradient, curvature = loss.gradient(y, scores), loss.curvature(y, scores)
+        gradient, curvature = loss.gradient(split.y, scores), loss.curvature(split.y, scores)
         return gradient.astype(np.float32), curvature.astype(np.float32)
 
     parameters = {
         "num_target": 2,
-        "base_score": loss.initial(y).tolist(),
-        "multi_strategy": "multi_output_tree" if loss.vector_leaves else "one_output_per_tree",
+        "base_score": loss.initial(split.y).tolist(),
+        "multi_strategy": "one_output_per_tree",
         "max_depth": depth,
         "nthread": 1,
         "disable_default_eval_metric": True,
     }
-    xgboost.train(parameters, matrix, ROUNDS, obj=objective).inplace_predict(held_out)
+    xgboost.train(parameters, matrix, ROUNDS, obj=objective).inplace_predict(split.held_out)
 
 
-def listing() -> None:
-    """Print what listing 10,000 and 100,000 runs takes, at first, again, and by an option."""
-    rows: list[tuple[object, ...]] = []
+def splits(repeats: int) -> Iterator[Figures]:
+    """Yield what ten splits cost beside their fits."""
+    rows = []
+    for name in _found(SPLIT):
+        for method in ("baseline", "ensemble"):
+            seconds = _median([fresh(_ten_splits, name, method) for _ in range(repeats)])
+            fits, rest = seconds["fits"], _sum(seconds) - seconds["fits"]
+            most = max(0.35 * fits, 0.6)
+            figures = [f"{fits:.2f}", judged(rest, most), f"{most:.2f}", f"{rest / fits:.2f}"]
+            rows.append([f"{SPLIT[name]}, {method}", *figures])
+    yield Figures("splits", [["CPU seconds", "fits", "all else", "target", "ratio"], *rows])
+
+
+def _ten_splits(name: str, method: str) -> Seconds:
+    words = [f"method={method}", "split.repeats=10"]
+    return _stages([*TINY, f"method={method}"], [f"dataset={name}", *words])
+
+
+def tiny(_: int) -> Iterator[Figures]:
+    """Yield what many small runs cost, on one process and on two, and what reads them."""
+    words = [*TINY, f"seed=range(0,{RUNS})"]
+    seconds, clock = list[float](), list[float]()
     with tempfile.TemporaryDirectory() as folder:
-        small = ("dataset=simulated", "dataset.n_samples=300", "split.repeats=2")
-        known = carry_out(configuration(*small, f"results={folder}")).prepared.folder.environment
-        command = [sys.executable, "-m", "fairbench", "store", "ls", f"results={folder}"]
-        made = 0
-        for number, target in LISTED.items():
-            for seed in range(made, number):
-                options = {"learner": LEARNERS[seed % 4], "learner.max_depth": seed % 7}
-                record = configured(known, {**options, "seed": seed})
-                path = Path(folder) / "runs" / run_of(record)
-                path.mkdir()
-                (path / LAST).write_text(sealed_json(record, indent=1))
-            made = number
-            for words, what in (((), "at first"), ((), ""), (["learner.max_depth=3"], "by option")):
-                started = time.perf_counter()
-                cpu = cpu_of_process([*command, *words])
-                wall = time.perf_counter() - started
-                limit = target if what != "at first" else ""
-                rows.append((f"{number:,} runs {what}", cpu, wall, limit))
-    show("fairbench store ls, a whole command", ("", "CPU s", "wall s", "target s"), rows)
+        for jobs in (1, 2):
+            results = Path(folder) / str(jobs)
+            places = f"results={results}", f"tracking.uri=sqlite:///{results}/mlflow.db"
+            started = time.perf_counter()
+            seconds.append(cpu_of_process([*RUN, "-m", *words, *places, f"n_jobs={jobs}"]))
+            clock.append(time.perf_counter() - started)
+        found = [path for path in results.rglob("*") if path.name != "mlflow.db"]
+        sizes = [path.stat().st_size for path in found if path.is_file()]
+        read = {
+            verb: cpu_of_process([*FAIRBENCH, *verb.split(), str(places[0])]) for verb in READING
+        }
+    faster = clock[0] / clock[1]
+    rows = [
+        ["CPU seconds", judged(seconds[0], 45), "45"],
+        ["files a run", judged(len(sizes) / RUNS, 4), "4"],
+        ["kB a run, without MLflow's database", f"{sum(sizes) / RUNS / 1000:.0f}", ""],
+        ["how many times as fast `n_jobs=2` is by the clock", judged(-faster, -1.8)[1:], "1.8"],
+        *(
+            [f"CPU seconds of `fairbench {verb}`", f"{spent:.1f}", ""]
+            for verb, spent in read.items()
+        ),
+    ]
+    yield Figures("tiny", [[f"{RUNS:,} runs of 100 rows", "measured", "target"], *rows])
+
+
+def start(_: int) -> Iterator[Figures]:
+    """Yield what one small run costs in a process of its own, and when there is nothing to fit."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = [*RUN, *TINY, f"results={folder}", f"tracking.uri=sqlite:///{folder}/mlflow.db"]
+        cpu_of_process(words)  # sets up the database
+        first, again = (cpu_of_process([*words, "seed=1"]) for _ in range(2))
+    rows = [
+        ["one small run", judged(first, 2.2), "2.2"],
+        ["the same again: nothing to fit", judged(again, 0.9), "0.9"],
+    ]
+    yield Figures("start", [["CPU seconds of a command", "measured", "target"], *rows])

@@ -31,7 +31,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from fairbench.core.arrays import Mask
+from fairbench.core.arrays import Codes, Mask
 from fairbench.inference.rates import Limits
 from fairbench.inference.survey import Design
 
@@ -97,7 +97,7 @@ def values_of(table: pd.DataFrame) -> pd.DataFrame:
     return table[(table["statistic"] == VALUE).to_numpy(bool)]
 
 
-def setting_codes(metrics: pd.DataFrame) -> tuple[NDArray[np.intp], pd.DataFrame]:
+def setting_codes(metrics: pd.DataFrame) -> tuple[Codes, pd.DataFrame]:
     """Return which of the different settings each row has, and these settings.
 
     Returns
@@ -106,13 +106,27 @@ def setting_codes(metrics: pd.DataFrame) -> tuple[NDArray[np.intp], pd.DataFrame
     the columns of `SETTINGS` and `STRATA` that `metrics` has.
     """
     names = [name for name in Setting._fields if name in metrics]
-    code = np.zeros(len(metrics), np.intp)
-    for name in names:
-        if metrics[name].notna().any():
-            column_code, values = pd.factorize(metrics[name])
-            code = pd.factorize(code * (len(values) + 1) + column_code + 1)[0]
-    first_rows = np.flatnonzero(~pd.Series(code).duplicated().to_numpy())
-    return code, metrics[names].iloc[first_rows].reset_index(drop=True)
+    code, first = numbered([codes_of(metrics[name]) for name in names], len(metrics))
+    return code, metrics[names].iloc[first].reset_index(drop=True)
+
+
+def codes_of(column: pd.Series) -> Codes:
+    """Return a number (n,) for each row of a column; rows with the same value have the same one."""
+    array = column.array
+    codes = array.codes if isinstance(array, pd.Categorical) else pd.factorize(array)[0]
+    return codes.astype(np.intp) + 1  # 0 of what is missing
+
+
+def numbered(columns: Sequence[Codes], length: int = 0) -> tuple[Codes, Codes]:
+    """Return a number (n,) for each row of columns of codes, and the first row of each number.
+
+    Rows with the same codes have the same number, and numbers are in the order of their first rows.
+    """
+    number = np.zeros(len(columns[0]) if columns else length, np.intp)
+    for codes in columns:
+        if (most := codes.max(initial=0)) > 0:
+            number = pd.factorize(number * (most + 1) + codes)[0]
+    return number, np.flatnonzero(np.diff(np.maximum.accumulate(number), prepend=-1))
 
 
 def setting_text(metrics: pd.DataFrame) -> pd.Series:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -118,6 +118,7 @@ Texts: TypeAlias = NDArray[np.object_]
 Cells: TypeAlias = NDArray[np.intp]
 _BY = ["variant", "metric", "statistic", "attribute", "group"]
 _SPLIT = ["repeat", "fold"]
+_PLACE = ("variant", "metric", "attribute", "outcome")
 _COLUMNS = ("mean", "sd", "lower", "upper", "estimand", "n", "repeats")
 # Means of these over repeats are normal enough for a t interval where a repeat has none of its own.
 _SMOOTH = ("roc_auc", "rmse", "r2")
@@ -276,8 +277,8 @@ def _statuses(metrics: pd.DataFrame, cell: Cells, n_cells: int) -> tuple[NDArray
 
 def _runs(
     metrics: pd.DataFrame, cell: Cells, about: Mapping[str, Texts], run: Cells, level: float
-) -> Iterator[tuple[Cells, _Run]]:
-    """Yield each run's rows in the summary, and its values in every split.
+) -> Iterator[tuple[Cells, _Runs]]:
+    """Yield the rows in the summary of runs with the same splits, and their values in every split.
 
     Parameters
     ----------
@@ -292,20 +293,58 @@ def _runs(
         column[cell, split] = metrics[name].to_numpy(float)
     # Only the value of a metric has the intervals that are known for the metric's name.
     metric = np.where(about["statistic"] == tables.VALUE, about["metric"], "").astype(object)
+    keys = {"run": run, **about, "metric": metric}
+    alike: dict[tuple[repeats.Splits, bytes], list[int]] = {}
     for number in range(run.max(initial=-1) + 1):
-        cells = np.flatnonzero(run == number)
-        of_run_cells = numbers[:, cells]
-        has_split = np.isfinite(of_run_cells[3]).any(axis=0)
-        value, lower, upper, n = of_run_cells[:, :, has_split]
-        run_of_cells = _Run(
-            metric=metric[cells],
-            **{name: about[name][cells] for name in ("variant", "attribute", "outcome")},
-            limits=Limits(value, lower, upper),
-            n=np.nan_to_num(n),
-            split_keys=split_keys[has_split],
-            level=level,
+        cells = run == number
+        has_split = np.isfinite(numbers[3, cells]).any(axis=0)
+        value, _, _, n = numbers[:, cells][:, :, has_split]
+        of_run = {name: of_cells[cells] for name, of_cells in keys.items()}
+        splits = _splits_of(of_run, value, np.nan_to_num(n), split_keys[has_split])
+        alike.setdefault((splits, has_split.tobytes()), []).append(number)
+    for (splits, has_split_bytes), of_runs in alike.items():
+        cells = np.flatnonzero(np.isin(run, of_runs))
+        has_split = np.frombuffer(has_split_bytes, bool)
+        value, lower, upper, n = numbers[:, cells][:, :, has_split]
+        of_cells = {name: keys[name][cells] for name in ("run", *_PLACE)}
+        limits = Limits(value, lower, upper)
+        yield (
+            cells,
+            _Runs(**of_cells, limits=limits, n=np.nan_to_num(n), splits=splits, level=level),
         )
-        yield cells, run_of_cells
+
+
+def _splits_of(
+    keys: Mapping[str, NDArray[Any]], value: Floats, n: Floats, split_keys: NDArray[np.int64]
+) -> repeats.Splits:
+    """Return how the splits of a run share rows.
+
+    Parameters
+    ----------
+    keys : (C,) the metric, attribute ... of each metric of the run.
+    value, n : (C, S) the values in each split, and how many rows they rest on.
+    split_keys : (S, 2) repeat and fold of every split.
+    """
+    n_repeats, folds = (len(np.unique(column)) for column in split_keys.T)
+    if folds > 1:
+        return repeats.Splits(repeats.FOLDS, n_repeats, 1 / folds)
+    if n_repeats == 1:
+        return repeats.Splits(repeats.ONE)
+    metric, everyone = keys["metric"], keys["attribute"] == ""
+    # All repeats seem to test the same people if every group has the same size and the same base
+    # rate in all of them.
+    is_base_rate = ~everyone & (metric == "base_rate")
+    sizes = n[is_base_rate | ~everyone & (metric == "mean_prediction")]
+    base_rates = np.nan_to_num(value[is_base_rate])
+    same = len(sizes) and (sizes == sizes[:, :1]).all() and (base_rates == base_rates[:, :1]).all()
+    # The share of rows in the test sets; one half, a cautious value, if unknown.
+    everyone &= keys["variant"] == ""
+    tested = n[everyone & ((metric == "error_rate") | (metric == "rmse"))]
+    trained = n[everyone & (metric == "fit_seconds")]
+    share = 0.5
+    if tested.any() and trained.any():
+        share = float(tested.mean() / (tested.mean() + trained.mean()))
+    return repeats.Splits(repeats.SAME if same else repeats.REPEATS, n_repeats, share)
 
 
 # The numbers of some metrics' cells, the limits of each, and whether the estimand is the comparison
@@ -314,25 +353,26 @@ _CellLimits = tuple[Cells, Limits, bool]
 
 
 @dataclass(frozen=True, eq=False)
-class _Run:
-    """The C metrics of a run in its S splits.
+class _Runs:
+    """The C metrics of runs in S splits, which share rows in the same way in each run.
 
     Attributes
     ----------
-    variant, metric, attribute, outcome : (C,) the keys of each cell; `metric` is empty where a cell
-        is another statistic than the metric's value.
+    run, variant, metric, attribute, outcome : (C,) the keys of each cell; `metric` is empty where a
+        cell is another statistic than the metric's value.
     limits, n : (C, S) values with their limits, NaN (n: 0) where a split lacks the metric.
-    split_keys : (S, 2) repeat and fold of every split.
+    splits : how the splits share rows.
     level : the probability of the intervals.
     """
 
+    run: Cells
     variant: Texts
     metric: Texts
     attribute: Texts
     outcome: Texts
     limits: Limits
     n: Floats
-    split_keys: NDArray[np.int64]
+    splits: repeats.Splits
     level: float
 
     def intervals(self) -> tuple[Floats, Floats, Texts]:
@@ -354,65 +394,26 @@ class _Run:
             np.where(no_interval, "", estimand),
         )
 
-    @cached_property
-    def splits(self) -> repeats.Splits:
-        """How the splits share rows."""
-        n_repeats, folds = (len(np.unique(column)) for column in self.split_keys.T)
-        if folds > 1:
-            return repeats.Splits(repeats.FOLDS, n_repeats, 1 / folds)
-        if n_repeats == 1:
-            return repeats.Splits(repeats.ONE)
-        return repeats.Splits(
-            repeats.SAME if self._same_rows() else repeats.REPEATS, n_repeats, self._test_share()
-        )
-
-    def _same_rows(self) -> bool:
-        """Say whether all repeats seem to test the same people.
-
-        They do if every group has the same size and the same base rate in all repeats.
-        """
-        of_groups = np.isin(self.metric, ("base_rate", "mean_prediction")) & (self.attribute != "")
-        same_sizes = of_groups.any() and (self.n[of_groups] == self.n[of_groups][:, :1]).all()
-        base_rates = np.nan_to_num(self.limits.value[of_groups & (self.metric == "base_rate")])
-        return bool(same_sizes and (base_rates == base_rates[:, :1]).all())
-
-    def _test_share(self) -> float:
-        """Return the share of rows in the test sets; one half, a cautious value, if unknown."""
-        of_everyone = (self.attribute == "") & (self.variant == "")
-        tested = self.n[of_everyone & np.isin(self.metric, ("error_rate", "rmse"))]
-        trained = self.n[of_everyone & (self.metric == "fit_seconds")]
-        if not (tested.any() and trained.any()):
-            return 0.5
-        return float(tested.mean() / (tested.mean() + trained.mean()))
-
     def _value_limits(self) -> tuple[Floats, Floats]:
         """Return the limits (C,) of the means of values; NaN where they cannot be computed.
 
         They are computed from the splits' own intervals. Smooth metrics without such intervals
         have limits from the spread of the repeats. Limits from rates of counts replace some later.
         """
-        metrics = [registry.find(name) for name in self.metric]
+        traits = np.array([_traits_of(name) for name in self.metric], float).reshape(-1, 5).T
+        least, is_ratio, is_share, is_folded, chance = traits
         means = repeats.mean_limits(
-            self.limits.value, self.limits.lower, self.limits.upper, self.splits, level=self.level,
-            ratio=np.array([name.endswith("_ratio") for name in self.metric], bool),
-            chance=np.where(self.metric == "roc_auc", 0.5, np.nan),
-        )  # fmt: skip
+            *self.limits, self.splits, level=self.level, ratio=is_ratio > 0, chance=chance
+        )
         # Where no value can be negative, or every split's interval excludes such, the mean is not.
-        least = np.array([-np.inf if metric is None else metric.least for metric in metrics])
         known = np.isfinite(self.limits.lower)
         never_negative = known.any(axis=1) & ~(self.limits.lower < 0).any(axis=1) | (least >= 0)
         lower = np.where(never_negative, np.clip(means.lower, 0, None), means.lower)
-        # The mean of shares is at most 1.
-        shares, beginnings = _at_most_one(), ("reliability_", "individual_fairness_")
-        is_share = np.array(
-            [name in shares or name.startswith(beginnings) for name in self.metric], bool
-        )
-        upper = np.where(is_share, np.clip(means.upper, None, 1), means.upper)
+        upper = np.where(is_share > 0, np.clip(means.upper, None, 1), means.upper)
         # For a folded value, such as the absolute value of a difference, the splits' own limits are
         # averaged: repeats do not narrow them. If only one split has a value, the average is that
         # split's interval.
-        is_folded = [metric is not None and _is_folded(metric) for metric in metrics]
-        is_averaged = np.array(is_folded, bool) | (np.isfinite(self.limits.value).sum(axis=1) == 1)
+        is_averaged = (is_folded > 0) | (np.isfinite(self.limits.value).sum(axis=1) == 1)
         lower[is_averaged] = repeats.finite_mean(self.limits.lower[is_averaged])
         upper[is_averaged] = repeats.finite_mean(self.limits.upper[is_averaged])
         # Where no split has an interval, only means of smooth metrics have one.
@@ -487,10 +488,11 @@ class _Run:
     def _comparisons(self) -> Iterator[tuple[registry.Metric, Cells, Cells]]:
         """Yield each metric that compares groups, its cells, and those of its rates (R, G)."""
         declared = _comparison_metrics()
-        # By variant, attribute and class: metric -> its cells, in the order of the groups.
-        attributes: dict[tuple[str, ...], dict[str, list[int]]] = {}
+        places = self.variant, self.attribute, self.outcome
+        # By run, variant, attribute and class: metric -> its cells, in the order of the groups.
+        attributes: dict[tuple[Any, ...], dict[str, list[int]]] = {}
         for cell in np.flatnonzero((self.attribute != "") & (self.metric != "")).tolist():
-            key = (self.variant[cell], self.attribute[cell], self.outcome[cell])
+            key = (self.run[cell], *(column[cell] for column in places))
             attributes.setdefault(key, {}).setdefault(self.metric[cell], []).append(cell)
         for metrics in attributes.values():
             for name, cells in metrics.items():
@@ -522,6 +524,20 @@ def _at_most_one() -> frozenset[str]:
     return frozenset({metric.name for metric in bounded} | compared | SHARES)
 
 
-def _is_folded(metric: registry.Metric) -> bool:
-    """Say whether noise may bias a metric upwards, as it does a largest gap."""
-    return metric.interval in ("widest", "bootstrap", "none") and metric.name not in _SMOOTH
+@lru_cache(maxsize=4096)
+def _traits_of(name: str) -> tuple[float, bool, bool, bool, float]:
+    """Return what limits of means of a metric depend on.
+
+    These are its least value; whether it is a ratio, whether its mean is at most 1, and whether
+    noise may bias it upwards, as it does a largest gap; and its value by chance.
+    """
+    metric = registry.find(name)
+    is_share = name in _at_most_one() or name.startswith(("reliability_", "individual_fairness_"))
+    of_noise = metric is not None and metric.interval in ("widest", "bootstrap", "none")
+    return (
+        -np.inf if metric is None else metric.least,
+        name.endswith("_ratio"),
+        is_share,
+        of_noise and name not in _SMOOTH,
+        0.5 if name == "roc_auc" else np.nan,
+    )

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias, get_args, get_type_hints
 
 import numpy as np
@@ -45,6 +46,7 @@ STATISTICS = (
     *(IN_STRATUM, STANDARDISED),
 )
 KEYS = ("repeat", "fold", "variant")
+_STATUS, _STATISTIC = (pd.CategoricalDtype(list(names)) for names in (STATUSES, STATISTICS))
 
 
 class Setting(NamedTuple):
@@ -520,6 +522,7 @@ class MetricTable:
     def frame(self) -> pd.DataFrame:
         """Return the rows as a data frame with the columns `COLUMNS`, and `STRATA` if any."""
         columns = _columns(self.blocks)[0]
+        columns |= {name: _plain(columns[name]) for name in _PLAIN if name in columns}
         strata = [name for name in STRATA if name in columns]
         return pd.DataFrame(columns, columns=[*COLUMNS, *strata])
 
@@ -548,22 +551,51 @@ def _unweighted_block(block: Block, design: Design) -> Block:
     return replace(block, limits=Limits(value, no_limits, no_limits.copy()), status=status)
 
 
-Split: TypeAlias = "tuple[int, int, str]"  # a repeat, a fold and a variant
+RunSplit: TypeAlias = "tuple[int, int, int, str]"  # a run, a repeat, a fold and a variant
+_PLAIN = ("variant", "metric", "attribute", "group", "reason")  # texts, categories while computing
 
 
-def concatenate(tables: Iterable[MetricTable], splits: Sequence[Split]) -> pd.DataFrame:
+def concatenate(tables: Iterable[MetricTable], splits: Sequence[RunSplit]) -> pd.DataFrame:
     """Return the rows of evaluations as one data frame, split by split in the order given.
+
+    It has the column ``run``, and categories for texts; :func:`by_run` has a run's own rows.
 
     Parameters
     ----------
-    splits : the repeat, the fold and the variant of every split, in the order of its number.
+    splits : the run, the repeat, the fold and the variant of every split, in the order of its
+        number.
     """
     columns, split = _columns([block for table in tables for block in table.blocks])
-    keys = {
-        name: np.array([key[i] for key in splits], dtype)[split]
-        for i, (name, dtype) in enumerate(zip(KEYS, (np.int64, np.int64, object), strict=True))
-    }
-    return pd.DataFrame({**keys, **columns}, columns=[*KEYS, *COLUMNS])
+    *numbers, variant = (np.array(key)[split] for key in zip(*splits, strict=True))
+    keys = dict(zip(("run", "repeat", "fold"), numbers, strict=True))
+    return pd.DataFrame({**keys, "variant": _categories(variant), **columns}, copy=False)
+
+
+def by_run(table: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return the rows of each run of a table of several, as if it had been evaluated alone."""
+    runs = table["run"].to_numpy()
+    stops = np.searchsorted(runs, np.arange(runs[-1] + 2)).tolist()
+    columns = {name: table[name].array for name in table.columns[1:]}
+    texts = {name: _plain(array) for name, array in columns.items() if name in _PLAIN}
+    plain = pd.DataFrame(columns | texts, copy=False)
+    parts = [plain.iloc[one:next_].reset_index(drop=True) for one, next_ in pairwise(stops)]
+    for name in SETTINGS if len(parts) > 1 else ():
+        for part in parts if isinstance(columns.get(name), pd.Categorical) else ():
+            part[name] = part[name].array.remove_unused_categories()
+    return parts
+
+
+def _categories(texts: ArrayLike, codes: Codes | None = None) -> pd.Categorical:
+    """Return texts, or those that `codes` are the positions of, as categories."""
+    code, different = pd.factorize(np.asarray(texts, object))
+    return pd.Categorical.from_codes(code if codes is None else code[codes], different)
+
+
+def _plain(texts: Any) -> Any:
+    """Return categories as plain texts."""
+    if not isinstance(texts, pd.Categorical):
+        return texts
+    return texts.categories.array.take(texts.codes)
 
 
 def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]:
@@ -603,14 +635,14 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
     status = column(block.status.kind for block in blocks)
     limits = {name: [getattr(block.limits, name) for block in blocks] for name in Limits._fields}
     columns = {
-        "metric": _texts(metric)[row_subject],
-        "statistic": pd.Categorical.from_codes(statistics[row_subject], list(STATISTICS)),
-        "attribute": _texts(attribute)[row_subject],
-        "group": _texts(list(groups))[np.concatenate(of_group)[order]],
+        "metric": _categories(metric, row_subject),
+        "statistic": pd.Categorical.from_codes(statistics[row_subject], dtype=_STATISTIC),
+        "attribute": _categories(attribute, row_subject),
+        "group": _categories(list(groups), np.concatenate(of_group)[order]),
         **{name: column(ends) for name, ends in limits.items()},
         "n": column(block.n for block in blocks),
-        "status": pd.Categorical.from_codes(status, list(STATUSES)),
-        "reason": column(block.status.reason for block in blocks),
+        "status": pd.Categorical.from_codes(status, dtype=_STATUS),
+        "reason": _categories(column(block.status.reason for block in blocks)),
         **_settings(settings, row_subject),
     }
     return columns, split[order]

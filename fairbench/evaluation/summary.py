@@ -154,10 +154,10 @@ def summarise(
     """
     code, settings = tables.setting_codes(metrics)
     keys = [*per, *_BY]
-    codes = [tables.codes_of(metrics[name]) for name in keys]
     # Rows that are summarised together share a cell number.
-    cell, first = tables.numbered([*codes, code])
-    summary: dict[str, Any] = {name: metrics[name].array.take(first) for name in keys}
+    columns = [metrics[name].array for name in keys]
+    cell, first = tables.numbered([*columns, code], len(code))
+    summary = {name: column.take(first) for name, column in zip(keys, columns, strict=True)}
     numbers = _numbers(metrics["value"].to_numpy(float), metrics["n"].to_numpy(float), cell)
     statuses, reasons = _statuses(metrics, cell, len(first))
     lower, upper = np.full((2, len(first)), np.nan)
@@ -168,7 +168,7 @@ def summarise(
         if "outcome" in settings:
             outcomes = settings["outcome"].astype(object).fillna("").to_numpy()
             about["outcome"] = outcomes[code[first]]
-        run, _ = tables.numbered([column[first] for column in codes[: len(per)]], len(first))
+        run, _ = tables.numbered((summary[name] for name in per), len(first))
         for cells, of_run in _runs(metrics, cell, about, run, level):
             lower[cells], upper[cells], estimand[cells] = of_run.intervals()
         if "epsilon" in settings:
@@ -186,8 +186,8 @@ def summarise(
     summary |= {
         name: settings[name].array.take(code[first]) for name in tables.SETTINGS if name in settings
     }
-    columns = [*keys, *_COLUMNS, "status", "reason"]
-    return pd.DataFrame(summary, columns=[*dict.fromkeys([*columns, *summary])])
+    ordered = dict.fromkeys([*keys, *_COLUMNS, "status", "reason", *summary])
+    return pd.DataFrame(summary, columns=[*ordered])
 
 
 def _numbers(value: Floats, n: Floats, cell: Cells) -> dict[str, Any]:
@@ -234,8 +234,8 @@ def _within_intervals(
     statistic = about["statistic"]
     if not (statistic == tables.PAIRS_THAT_DIFFER).any():
         return limits.value
-    keys = [pd.factorize(texts)[0] for name, texts in about.items() if name != "statistic"]
-    gap = tables.numbered([run, *keys])[0]
+    keys = (texts for name, texts in about.items() if name != "statistic")
+    gap, _ = tables.numbered([run, *keys], len(run))
     counts_pairs = np.isin(gap, gap[statistic == tables.PAIRS_THAT_DIFFER])
     probabilities = np.flatnonzero((statistic == tables.BELOW_EPSILON) & counts_pairs)
     values = np.flatnonzero(statistic == tables.VALUE)
@@ -286,7 +286,7 @@ def _runs(
     about : the metric, statistic, attribute, group ... of each row of the summary.
     run : the run of each row of the summary.
     """
-    split, first = tables.numbered([metrics[name].to_numpy() for name in _SPLIT])
+    split, first = tables.numbered((metrics[name].array for name in _SPLIT), len(metrics))
     split_keys = metrics[_SPLIT].to_numpy()[first]
     numbers = np.full((4, len(run), len(split_keys)), np.nan)
     for column, name in zip(numbers, ("value", "lower", "upper", "n"), strict=True):

@@ -108,26 +108,21 @@ def setting_codes(metrics: pd.DataFrame) -> tuple[Codes, pd.DataFrame]:
     the columns of `SETTINGS` and `STRATA` that `metrics` has.
     """
     names = [name for name in Setting._fields if name in metrics]
-    code, first = numbered([codes_of(metrics[name]) for name in names], len(metrics))
+    code, first = numbered([metrics[name].array for name in names], len(metrics))
     return code, metrics[names].iloc[first].reset_index(drop=True)
 
 
-def codes_of(column: pd.Series) -> Codes:
-    """Return a number (n,) for each row of a column; rows with the same value have the same one."""
-    array = column.array
-    codes = array.codes if isinstance(array, pd.Categorical) else pd.factorize(array)[0]
-    return codes.astype(np.intp) + 1  # 0 of what is missing
+def numbered(columns: Iterable[Any], length: int) -> tuple[Codes, Codes]:
+    """Return a number (n,) for each row of columns (n,), and the first row of each number.
 
-
-def numbered(columns: Sequence[Codes], length: int = 0) -> tuple[Codes, Codes]:
-    """Return a number (n,) for each row of columns of codes, and the first row of each number.
-
-    Rows with the same codes have the same number, and numbers are in the order of their first rows.
+    Rows with the same values have the same number; numbers are in the order of their first rows.
     """
-    number = np.zeros(len(columns[0]) if columns else length, np.intp)
-    for codes in columns:
-        if (most := codes.max(initial=0)) > 0:
-            number = pd.factorize(number * (most + 1) + codes)[0]
+    number = np.zeros(length, np.intp)
+    for column in columns:
+        codes = column.codes if isinstance(column, pd.Categorical) else pd.factorize(column)[0]
+        code = codes.astype(np.intp) + 1  # 0 of what is missing
+        if (most := code.max(initial=0)) > 0:
+            number = pd.factorize(number * (most + 1) + code)[0]
     return number, np.flatnonzero(np.diff(np.maximum.accumulate(number), prepend=-1))
 
 
@@ -521,8 +516,7 @@ class MetricTable:
 
     def frame(self) -> pd.DataFrame:
         """Return the rows as a data frame with the columns `COLUMNS`, and `STRATA` if any."""
-        columns = _columns(self.blocks)[0]
-        columns |= {name: _plain(columns[name]) for name in _PLAIN if name in columns}
+        columns = {name: _plain(name, array) for name, array in _columns(self.blocks)[0].items()}
         strata = [name for name in STRATA if name in columns]
         return pd.DataFrame(columns, columns=[*COLUMNS, *strata])
 
@@ -575,9 +569,8 @@ def by_run(table: pd.DataFrame) -> list[pd.DataFrame]:
     """Return the rows of each run of a table of several, as if it had been evaluated alone."""
     runs = table["run"].to_numpy()
     stops = np.searchsorted(runs, np.arange(runs[-1] + 2)).tolist()
-    columns = {name: table[name].array for name in table.columns[1:]}
-    texts = {name: _plain(array) for name, array in columns.items() if name in _PLAIN}
-    plain = pd.DataFrame(columns | texts, copy=False)
+    columns = {name: _plain(name, table[name].array) for name in table.columns[1:]}
+    plain = pd.DataFrame(columns, copy=False)
     parts = [plain.iloc[one:next_].reset_index(drop=True) for one, next_ in pairwise(stops)]
     for name in SETTINGS if len(parts) > 1 else ():
         for part in parts if isinstance(columns.get(name), pd.Categorical) else ():
@@ -591,11 +584,10 @@ def _categories(texts: ArrayLike, codes: Codes | None = None) -> pd.Categorical:
     return pd.Categorical.from_codes(code if codes is None else code[codes], different)
 
 
-def _plain(texts: Any) -> Any:
-    """Return categories as plain texts."""
-    if not isinstance(texts, pd.Categorical):
-        return texts
-    return texts.categories.array.take(texts.codes)
+def _plain(name: str, array: Any) -> Any:
+    """Return a column of texts without categories, or another column as it is."""
+    is_text = name in _PLAIN and isinstance(array, pd.Categorical)
+    return array.categories.array.take(array.codes) if is_text else array
 
 
 def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]:

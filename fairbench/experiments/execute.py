@@ -308,11 +308,9 @@ class Execution:
         if done or self.ends[plan.id].error:
             self.on_end(self.ends[plan.id])
             return
-        rows = sum(len(one.cells) * one.rows for one in (*self.ready, plan))
-        if self.ready and (rows > _ROWS or plan.config["resume"] != self.ready[0].config["resume"]):
-            self._evaluate_ready()
         self.ready_since = self.ready_since if self.ready else time.monotonic()
         self.ready.append(plan)
+        rows = sum(len(one.cells) * one.rows for one in self.ready)
         if rows > _ROWS or len(self.ready) == _RUNS:
             self._evaluate_ready()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import groupby
 from math import inf, isfinite
@@ -46,7 +46,15 @@ from fairbench.inference.posterior import FREQUENTIST
 from fairbench.inference.survey import Design, design_of
 from fairbench.metrics.registry import table_rows
 from fairbench.results import record, runs, tables
-from fairbench.results.runs import Columns, CorruptCellError, Run, RunWriter, Store, machine
+from fairbench.results.runs import (
+    Columns,
+    CorruptCellError,
+    Run,
+    RunWriter,
+    Store,
+    StoredCell,
+    machine,
+)
 from fairbench.results.tables import TEST, VALIDATION
 
 if TYPE_CHECKING:
@@ -366,61 +374,44 @@ def read(run: PlannedRun, cell: Cell, groups: dict[str, pd.Series], split: int =
         notes[name] = float(value), int(stored.notes["train_rows"])
     invalid = stored.notes.get("invalid", "")
     rows = stored.columns["row"][parts == TEST].astype(np.intp)
-    test = _select_rows(run, cell, stored.columns, parts == TEST, groups, invalid)
-    if not cell.variant:
-        test = _add_features(run, test, cell, rows)
-    held_out = parts == VALIDATION
-    validation = None
-    if held_out.any() and not invalid:
-        validation = _select_rows(run, cell, stored.columns, held_out, groups, invalid)
+    test, validation = _labelled(run, cell, stored, TEST, groups), None
+    if not invalid and (parts == VALIDATION).any():
+        validation = _labelled(run, cell, stored, VALIDATION, groups)
     return Reading(cell, split, rows, test, validation, invalid, notes)
 
 
-def _add_features(run: PlannedRun, test: Labelled, cell: Cell, rows: NDArray[np.intp]) -> Labelled:
-    """Return test rows with the features that the evaluator's settings need."""
-    features = run.dataset.features
-    if isinstance(features, Sequences):
-        return test
-    if run.evaluator.feature_shift_rates:
-        test = replace(test, features=features.take(rows))
-    if run.evaluator.neighbours:
-        encoder = Encoder(Encoding.STANDARD).fit(features.take(cell.fold.train))
-        encoded = np.asarray(encoder.transform(features.take(rows)))
-        test = replace(test, encoded=encoded)
-    return test
-
-
-def _select_rows(
-    run: PlannedRun,
-    cell: Cell,
-    columns: Mapping[str, NDArray[np.generic]],
-    is_selected: NDArray[np.bool_],
-    groups: dict[str, pd.Series],
-    invalid: str,
+def _labelled(
+    run: PlannedRun, cell: Cell, stored: StoredCell, part: int, groups: dict[str, pd.Series]
 ) -> Labelled:
-    """Return the selected rows of a cell, with their predictions, labels and groups.
+    """Return the tested or the validation rows of a cell: their predictions, labels and groups.
 
-    Parameters
-    ----------
-    columns : the stored outputs of the cell.
-    is_selected : which of these rows to return, such as the tested ones.
-    invalid : why the cell has no predictions, which are then 0; empty if it has.
+    Predictions of a cell that has none are 0. Tested rows of the run's own variant have the
+    features that the evaluator's settings need.
     """
-    rows = columns["row"][is_selected].astype(np.intp)
-    if invalid:
-        predictions = pd.DataFrame({"prediction": np.zeros(len(rows))})
-    else:
-        selected = {name: values[is_selected] for name, values in columns.items()}
-        predictions = read_cell(cell, run.methods[cell.variant], selected)
-    truth = run.dataset.truth
+    data, evaluator = run.dataset, run.evaluator
+    is_of_part = stored.columns["part"] == part
+    columns = {name: values[is_of_part] for name, values in stored.columns.items()}
+    rows = columns["row"].astype(np.intp)
+    predictions = pd.DataFrame({"prediction": np.zeros(len(rows))})
+    if not stored.notes.get("invalid"):
+        predictions = read_cell(cell, run.methods[cell.variant], columns)
+    features = encoded = None
+    if part == TEST and not cell.variant and not isinstance(data.features, Sequences):
+        if evaluator.feature_shift_rates:
+            features = data.features.take(rows)
+        if evaluator.neighbours:
+            encoder = Encoder(Encoding.STANDARD).fit(data.features.take(cell.fold.train))
+            encoded = np.asarray(encoder.transform(data.features.take(rows)))
     return Labelled(
-        run.dataset.target.to_numpy(np.float64)[rows],
+        data.target.to_numpy(np.float64)[rows],
         predictions,
         {name: pd.Series(labels.array.take(rows)) for name, labels in groups.items()},
-        run.dataset.task,
-        None if truth is None else truth.iloc[rows],
+        data.task,
+        None if data.truth is None else data.truth.iloc[rows],
+        features=features,
+        encoded=encoded,
         design=_design(run, rows),
-        classes=run.dataset.classes,
+        classes=data.classes,
     )
 
 

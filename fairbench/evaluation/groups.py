@@ -7,7 +7,7 @@ differences of many rows alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import ClassVar, NamedTuple
@@ -350,21 +350,15 @@ def by_pattern(
     of_groups : returns the values of groups that are compared in the samples (...) of a mask.
     """
     values = np.full((*(ends,) * bool(ends), *among.shape[:-1]), np.nan)
-    for groups, samples in patterns(among):
-        if groups:
-            values[..., samples] = of_groups(groups, samples)
-    return values
-
-
-def patterns(among: Mask) -> Iterator[tuple[list[int], Mask]]:
-    """Yield each distinct set of groups in masks (..., G), with a mask of its samples (...)."""
     flat = among.reshape(-1, among.shape[-1])
-    if (flat == flat[:1]).all():  # nearly always: the same groups have rows in every split
-        yield np.flatnonzero(flat[0]).tolist(), np.ones(among.shape[:-1], bool)
-        return
-    distinct, pattern_index = np.unique(flat, axis=0, return_inverse=True)
+    distinct, pattern = flat[:1], np.zeros(len(flat), np.intp)
+    if not (flat == distinct).all():  # rarely: the same groups have rows in every split
+        distinct, pattern = np.unique(flat, axis=0, return_inverse=True)
     for i, groups in enumerate(distinct):
-        yield np.flatnonzero(groups).tolist(), np.reshape(pattern_index == i, among.shape[:-1])
+        if groups.any():
+            samples = np.reshape(pattern == i, among.shape[:-1])
+            values[..., samples] = of_groups(np.flatnonzero(groups).tolist(), samples)
+    return values
 
 
 def _ratios(limits: GroupLimits, among: Mask) -> Floats:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import TypeAlias
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -118,6 +118,7 @@ Texts: TypeAlias = NDArray[np.object_]
 Cells: TypeAlias = NDArray[np.intp]
 _BY = ["variant", "metric", "statistic", "attribute", "group"]
 _SPLIT = ["repeat", "fold"]
+_PLACE = ("variant", "metric", "attribute", "outcome")
 _COLUMNS = ("mean", "sd", "lower", "upper", "estimand", "n", "repeats")
 # Means of these over repeats are normal enough for a t interval where a repeat has none of its own.
 _SMOOTH = ("roc_auc", "rmse", "r2")
@@ -152,53 +153,71 @@ def summarise(
     the settings.
     """
     code, settings = tables.setting_codes(metrics)
-    keys = metrics[[*per, *_BY]].assign(_setting=code)
-    # Rows that are summarised together share a cell number. Grouping by texts is slow, so that
-    # these numbers are computed once.
-    cell = keys.groupby(list(keys), sort=False, observed=True).ngroup().to_numpy()
-    means = (
-        metrics[["value", "n"]]
-        .groupby(cell)
-        .agg(mean=("value", "mean"), sd=("value", "std"), n=("n", "median"),
-             repeats=("value", "count"))
-    )  # fmt: skip
-    summary_rows = keys.iloc[np.flatnonzero(~pd.Series(cell).duplicated())].reset_index(drop=True)
-    setting = summary_rows["_setting"].to_numpy()
-    outcomes = settings["outcome"].astype(object).fillna("") if "outcome" in settings else [""]
-    outcome = np.asarray(outcomes, object)[setting if len(outcomes) > 1 else setting * 0]
-    lower, upper = np.full((2, len(summary_rows)), np.nan)
-    estimand = np.full(len(summary_rows), "", object)
+    keys = [*per, *_BY]
+    # Rows that are summarised together share a cell number.
+    columns = [metrics[name].array for name in keys]
+    cell, first = tables.numbered([*columns, code], len(code))
+    summary = {name: column.take(first) for name, column in zip(keys, columns, strict=True)}
+    numbers = _numbers(metrics["value"].to_numpy(float), metrics["n"].to_numpy(float), cell)
+    statuses, reasons = _statuses(metrics, cell, len(first))
+    lower, upper = np.full((2, len(first)), np.nan)
+    estimand = np.full(len(first), "", object)
     if intervals:
-        about = summary_rows.assign(outcome=outcome)
-        for cells, run in _runs(metrics, cell, about, per, level):
-            lower[cells], upper[cells], estimand[cells] = run.intervals()
-        means["mean"] = _within_intervals(
-            about, means["mean"].to_numpy(), lower, upper, settings, level
-        )
-    del summary_rows["_setting"]
-    summary = pd.concat([summary_rows, means], axis=1)
-    summary = summary.assign(lower=lower, upper=upper, estimand=estimand)
-    statuses = _statuses(metrics, cell, len(means))
+        about = {name: np.asarray(summary[name].astype(str), object) for name in _BY}
+        about["outcome"] = np.full(len(first), "", object)
+        if "outcome" in settings:
+            outcomes = settings["outcome"].astype(object).fillna("").to_numpy()
+            about["outcome"] = outcomes[code[first]]
+        run, _ = tables.numbered((summary[name] for name in per), len(first))
+        for cells, of_run in _runs(metrics, cell, about, run, level):
+            lower[cells], upper[cells], estimand[cells] = of_run.intervals()
+        if "epsilon" in settings:
+            epsilon = settings["epsilon"].to_numpy(float)[code[first]]
+            limits = Limits(numbers["mean"], lower, upper)
+            numbers["mean"] = _within_intervals(about, run, limits, epsilon, level)
     # Means that lie outside their intervals and have no other flag.
-    slack = 1e-12
-    outside = means["mean"].to_numpy() < lower - slack
-    outside |= means["mean"].to_numpy() > upper + slack
-    outside &= (statuses["status"] == "ok").to_numpy()
-    statuses.loc[outside, "status"] = "insufficient"
-    statuses.loc[outside, "reason"] = _OUTSIDE
-    summary = pd.concat([summary[[*summary_rows, *_COLUMNS]], statuses], axis=1)
-    return summary.assign(
-        **{name: settings[name].array.take(setting) for name in tables.SETTINGS if name in settings}
-    )
+    slack, mean = 1e-12, numbers["mean"]
+    outside = ((mean < lower - slack) | (mean > upper + slack)) & (statuses == 0)
+    statuses[outside] = tables.STATUSES.index("insufficient")
+    reasons[outside] = _OUTSIDE
+    summary |= {**numbers, "lower": lower, "upper": upper, "estimand": estimand}
+    summary["status"] = pd.Categorical.from_codes(statuses, list(tables.STATUSES))
+    summary["reason"] = reasons
+    summary |= {
+        name: settings[name].array.take(code[first]) for name in tables.SETTINGS if name in settings
+    }
+    ordered = dict.fromkeys([*keys, *_COLUMNS, "status", "reason", *summary])
+    return pd.DataFrame(summary, columns=[*ordered])
+
+
+def _numbers(value: Floats, n: Floats, cell: Cells) -> dict[str, Any]:
+    """Return the means, sds, medians of n and counts of the values of each cell.
+
+    Parameters
+    ----------
+    value, n, cell : (n,) the cell of each value; every cell has one.
+    """
+    order = np.lexsort((n, cell))
+    size = np.bincount(cell)
+    starts = np.cumsum(size) - size
+    median = (n[order][starts + (size - 1) // 2] + n[order][starts + size // 2]) / 2
+    has_value = ~np.isnan(value)
+    count = np.bincount(cell, has_value)
+    # Differences from the first value are averaged, so that equal values have no spread.
+    origin = np.zeros(len(size))
+    finite = np.flatnonzero(np.isfinite(value))[::-1]
+    origin[cell[finite]] = value[finite]
+    shifted = np.where(has_value, value - origin[cell], 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shift = np.bincount(cell, shifted) / count
+        squared = np.where(has_value, shifted - shift[cell], 0.0) ** 2
+        variance = np.where(count > 1, np.bincount(cell, squared) / (count - 1), np.nan)
+    mean = origin + shift
+    return {"mean": mean, "sd": np.sqrt(variance), "n": median, "repeats": count.astype(np.int64)}
 
 
 def _within_intervals(
-    keys: pd.DataFrame,
-    mean: Floats,
-    lower: Floats,
-    upper: Floats,
-    settings: pd.DataFrame,
-    level: float,
+    about: Mapping[str, Texts], run: Cells, limits: Limits, epsilon: Floats, level: float
 ) -> Floats:
     """Return the means (C,), with probabilities of small gaps bounded by the gaps' intervals.
 
@@ -207,90 +226,125 @@ def _within_intervals(
 
     Parameters
     ----------
-    keys : (C,) the metric, statistic, attribute, group ... of each mean.
-    lower, upper : (C,) the limits of each mean's interval.
+    about : (C,) the metric, statistic, attribute, group ... of each mean.
+    run : (C,) the run of each mean.
+    limits : the means, with the limits of their intervals.
+    epsilon : (C,) the gap under which a probability is, NaN of other means.
     """
-    statistic = keys["statistic"].to_numpy(object)
-    gap_keys = keys.drop(columns=["statistic", "_setting"])
-    gap = gap_keys.groupby(list(gap_keys), sort=False, observed=True).ngroup().to_numpy()
+    statistic = about["statistic"]
+    if not (statistic == tables.PAIRS_THAT_DIFFER).any():
+        return limits.value
+    keys = (texts for name, texts in about.items() if name != "statistic")
+    gap, _ = tables.numbered([run, *keys], len(run))
     counts_pairs = np.isin(gap, gap[statistic == tables.PAIRS_THAT_DIFFER])
     probabilities = np.flatnonzero((statistic == tables.BELOW_EPSILON) & counts_pairs)
-    if not len(probabilities):
-        return mean
     values = np.flatnonzero(statistic == tables.VALUE)
-    value_row = dict(zip(gap[values], values, strict=True))
-    gap_values = [value_row[g] for g in gap[probabilities]]
-    epsilon = settings["epsilon"].to_numpy(float)[keys["_setting"].to_numpy()[probabilities]]
-    bounded = mean.copy()
+    value_row = np.zeros(len(gap), np.intp)
+    value_row[gap[values]] = values
+    of_gaps = limits.take(value_row[gap[probabilities]])
+    bounded = limits.value.copy()
     bounded[probabilities] = probability_below(
-        mean[probabilities], lower[gap_values], upper[gap_values], epsilon, level=level
+        bounded[probabilities], *of_gaps[1:], epsilon[probabilities], level=level
     )
     return bounded
 
 
-def _statuses(metrics: pd.DataFrame, cell: Cells, n_cells: int) -> pd.DataFrame:
+def _statuses(metrics: pd.DataFrame, cell: Cells, n_cells: int) -> tuple[NDArray[np.int8], Texts]:
     """Return each cell's most frequent flag, or ok, and a reason that counts the flagged rows.
 
     Parameters
     ----------
     cell : (n,) the row of the summary, below `n_cells`, that each row of `metrics` is part of.
     """
-    rank = {kind: code for code, kind in enumerate(tables.STATUSES)}
-    kind = metrics["status"].astype(object).map(rank).to_numpy(np.int8)
-    flagged = pd.DataFrame({"cell": cell, "kind": kind, "why": metrics["reason"].astype(object)})
-    counts = flagged[kind > 0].value_counts().reset_index()
+    statuses = np.zeros(n_cells, np.int8)
+    reasons = np.full(n_cells, "", object)
+    kind_of = np.array([tables.STATUSES.index(name) for name in pd.unique(metrics["status"])])
+    kind = kind_of[pd.factorize(metrics["status"])[0]]
+    flagged = np.flatnonzero(kind)
+    if not len(flagged):
+        return statuses, reasons
+    why, texts = pd.factorize(np.asarray(metrics["reason"].array.take(flagged), object), sort=True)
+    cells, kinds = cell[flagged], kind[flagged]
+    total, flags = np.bincount(cell), np.bincount(cells, minlength=n_cells)
     # The most frequent status; ties go to the first in the order of `STATUSES`.
-    counts = counts.sort_values(["count", "kind", "why"], ascending=[False, True, True])
-    counts = counts.drop_duplicates("cell")
-    total, flags = (np.bincount(array, minlength=n_cells) for array in (cell, cell[kind > 0]))
-    code = np.zeros(n_cells, np.int8)
-    reason = np.full(n_cells, "", object)
-    code[counts["cell"]] = counts["kind"]
-    for i, why in zip(counts["cell"], counts["why"], strict=True):
-        reason[i] = f"{why} ({flags[i]} of {total[i]})"
-    statuses = pd.Categorical.from_codes(code, list(tables.STATUSES))
-    return pd.DataFrame({"status": statuses, "reason": pd.array(reason, dtype="str")})
+    different, count = np.unique(np.stack([cells, kinds, why]), axis=1, return_counts=True)
+    most = np.lexsort((different[2], different[1], -count, different[0]))
+    most = most[np.diff(different[0][most], prepend=-1) > 0]
+    for i, code, reason in different[:, most].T.tolist():
+        statuses[i], reasons[i] = code, f"{texts[reason]} ({flags[i]} of {total[i]})"
+    return statuses, reasons
 
 
 def _runs(
-    metrics: pd.DataFrame, cell: Cells, keys: pd.DataFrame, per: Sequence[str], level: float
-) -> Iterator[tuple[Cells, _Run]]:
-    """Yield each run's rows in the summary, and its values in every split.
+    metrics: pd.DataFrame, cell: Cells, about: Mapping[str, Texts], run: Cells, level: float
+) -> Iterator[tuple[Cells, _Runs]]:
+    """Yield the rows in the summary of runs with the same splits, and their values in every split.
 
     Parameters
     ----------
     cell : the row in the summary of each row of `metrics`.
-    keys : the metric, statistic, attribute, group ... of each row of the summary.
-    per : the columns of `keys` that distinguish runs.
+    about : the metric, statistic, attribute, group ... of each row of the summary.
+    run : the run of each row of the summary.
     """
-    split = metrics.groupby(_SPLIT, sort=False).ngroup().to_numpy()
-    split_keys = metrics[_SPLIT].iloc[np.flatnonzero(~pd.Series(split).duplicated())].to_numpy()
-    numbers = np.full((4, len(keys), len(split_keys)), np.nan)
+    split, first = tables.numbered((metrics[name].array for name in _SPLIT), len(metrics))
+    split_keys = metrics[_SPLIT].to_numpy()[first]
+    numbers = np.full((4, len(run), len(split_keys)), np.nan)
     for column, name in zip(numbers, ("value", "lower", "upper", "n"), strict=True):
         column[cell, split] = metrics[name].to_numpy(float)
-    texts = keys[[*_BY, "outcome"]].astype(str).to_numpy(object).T
-    of_run = np.zeros(len(keys), np.intp)
-    if per:
-        of_run = keys.groupby(list(per), sort=False, observed=True).ngroup().to_numpy()
-    for run in range(of_run.max(initial=-1) + 1):
-        cells = np.flatnonzero(of_run == run)
-        of_run_cells = numbers[:, cells]
-        has_split = np.isfinite(of_run_cells[3]).any(axis=0)
-        value, lower, upper, n = of_run_cells[:, :, has_split]
-        variant, metric, statistic, attribute, group, outcome = texts[:, cells]
-        run_of_cells = _Run(
-            variant=variant,
-            # Only the value of a metric has the intervals that are known for the metric's name.
-            metric=np.where(statistic == tables.VALUE, metric, "").astype(object),
-            attribute=attribute,
-            group=group,
-            outcome=outcome,
-            limits=Limits(value, lower, upper),
-            n=np.nan_to_num(n),
-            split_keys=split_keys[has_split],
-            level=level,
+    # Only the value of a metric has the intervals that are known for the metric's name.
+    metric = np.where(about["statistic"] == tables.VALUE, about["metric"], "").astype(object)
+    keys = {"run": run, **about, "metric": metric}
+    alike: dict[tuple[repeats.Splits, bytes], list[int]] = {}
+    for number in range(run.max(initial=-1) + 1):
+        cells = run == number
+        has_split = np.isfinite(numbers[3, cells]).any(axis=0)
+        value, _, _, n = numbers[:, cells][:, :, has_split]
+        of_run = {name: of_cells[cells] for name, of_cells in keys.items()}
+        splits = _splits_of(of_run, value, np.nan_to_num(n), split_keys[has_split])
+        alike.setdefault((splits, has_split.tobytes()), []).append(number)
+    for (splits, has_split_bytes), of_runs in alike.items():
+        cells = np.flatnonzero(np.isin(run, of_runs))
+        has_split = np.frombuffer(has_split_bytes, bool)
+        value, lower, upper, n = numbers[:, cells][:, :, has_split]
+        of_cells = {name: keys[name][cells] for name in ("run", *_PLACE)}
+        limits = Limits(value, lower, upper)
+        yield (
+            cells,
+            _Runs(**of_cells, limits=limits, n=np.nan_to_num(n), splits=splits, level=level),
         )
-        yield cells, run_of_cells
+
+
+def _splits_of(
+    keys: Mapping[str, NDArray[Any]], value: Floats, n: Floats, split_keys: NDArray[np.int64]
+) -> repeats.Splits:
+    """Return how the splits of a run share rows.
+
+    Parameters
+    ----------
+    keys : (C,) the metric, attribute ... of each metric of the run.
+    value, n : (C, S) the values in each split, and how many rows they rest on.
+    split_keys : (S, 2) repeat and fold of every split.
+    """
+    n_repeats, folds = (len(np.unique(column)) for column in split_keys.T)
+    if folds > 1:
+        return repeats.Splits(repeats.FOLDS, n_repeats, 1 / folds)
+    if n_repeats == 1:
+        return repeats.Splits(repeats.ONE)
+    metric, everyone = keys["metric"], keys["attribute"] == ""
+    # All repeats seem to test the same people if every group has the same size and the same base
+    # rate in all of them.
+    is_base_rate = ~everyone & (metric == "base_rate")
+    sizes = n[is_base_rate | ~everyone & (metric == "mean_prediction")]
+    base_rates = np.nan_to_num(value[is_base_rate])
+    same = len(sizes) and (sizes == sizes[:, :1]).all() and (base_rates == base_rates[:, :1]).all()
+    # The share of rows in the test sets; one half, a cautious value, if unknown.
+    everyone &= keys["variant"] == ""
+    tested = n[everyone & ((metric == "error_rate") | (metric == "rmse"))]
+    trained = n[everyone & (metric == "fit_seconds")]
+    share = 0.5
+    if tested.any() and trained.any():
+        share = float(tested.mean() / (tested.mean() + trained.mean()))
+    return repeats.Splits(repeats.SAME if same else repeats.REPEATS, n_repeats, share)
 
 
 # The numbers of some metrics' cells, the limits of each, and whether the estimand is the comparison
@@ -299,26 +353,26 @@ _CellLimits = tuple[Cells, Limits, bool]
 
 
 @dataclass(frozen=True, eq=False)
-class _Run:
-    """The C metrics of a run in its S splits.
+class _Runs:
+    """The C metrics of runs in S splits, which share rows in the same way in each run.
 
     Attributes
     ----------
-    variant, metric, attribute, group, outcome : (C,) the keys of each cell; `metric` is empty where
-        a cell is another statistic than the metric's value.
+    run, variant, metric, attribute, outcome : (C,) the keys of each cell; `metric` is empty where a
+        cell is another statistic than the metric's value.
     limits, n : (C, S) values with their limits, NaN (n: 0) where a split lacks the metric.
-    split_keys : (S, 2) repeat and fold of every split.
+    splits : how the splits share rows.
     level : the probability of the intervals.
     """
 
+    run: Cells
     variant: Texts
     metric: Texts
     attribute: Texts
-    group: Texts
     outcome: Texts
     limits: Limits
     n: Floats
-    split_keys: NDArray[np.int64]
+    splits: repeats.Splits
     level: float
 
     def intervals(self) -> tuple[Floats, Floats, Texts]:
@@ -340,65 +394,26 @@ class _Run:
             np.where(no_interval, "", estimand),
         )
 
-    @cached_property
-    def splits(self) -> repeats.Splits:
-        """How the splits share rows."""
-        n_repeats, folds = (len(np.unique(column)) for column in self.split_keys.T)
-        if folds > 1:
-            return repeats.Splits(repeats.FOLDS, n_repeats, 1 / folds)
-        if n_repeats == 1:
-            return repeats.Splits(repeats.ONE)
-        return repeats.Splits(
-            repeats.SAME if self._same_rows() else repeats.REPEATS, n_repeats, self._test_share()
-        )
-
-    def _same_rows(self) -> bool:
-        """Say whether all repeats seem to test the same people.
-
-        They do if every group has the same size and the same base rate in all repeats.
-        """
-        of_groups = np.isin(self.metric, ("base_rate", "mean_prediction")) & (self.attribute != "")
-        same_sizes = of_groups.any() and (self.n[of_groups] == self.n[of_groups][:, :1]).all()
-        base_rates = np.nan_to_num(self.limits.value[of_groups & (self.metric == "base_rate")])
-        return bool(same_sizes and (base_rates == base_rates[:, :1]).all())
-
-    def _test_share(self) -> float:
-        """Return the share of rows in the test sets; one half, a cautious value, if unknown."""
-        of_everyone = (self.attribute == "") & (self.variant == "")
-        tested = self.n[of_everyone & np.isin(self.metric, ("error_rate", "rmse"))]
-        trained = self.n[of_everyone & (self.metric == "fit_seconds")]
-        if not (tested.any() and trained.any()):
-            return 0.5
-        return float(tested.mean() / (tested.mean() + trained.mean()))
-
     def _value_limits(self) -> tuple[Floats, Floats]:
         """Return the limits (C,) of the means of values; NaN where they cannot be computed.
 
         They are computed from the splits' own intervals. Smooth metrics without such intervals
         have limits from the spread of the repeats. Limits from rates of counts replace some later.
         """
-        metrics = [registry.find(name) for name in self.metric]
+        traits = np.array([_traits_of(name) for name in self.metric], float).reshape(-1, 5).T
+        least, is_ratio, is_share, is_folded, chance = traits
         means = repeats.mean_limits(
-            self.limits.value, self.limits.lower, self.limits.upper, self.splits, level=self.level,
-            ratio=np.array([name.endswith("_ratio") for name in self.metric], bool),
-            chance=np.where(self.metric == "roc_auc", 0.5, np.nan),
-        )  # fmt: skip
+            *self.limits, self.splits, level=self.level, ratio=is_ratio > 0, chance=chance
+        )
         # Where no value can be negative, or every split's interval excludes such, the mean is not.
-        least = np.array([-np.inf if metric is None else metric.least for metric in metrics])
         known = np.isfinite(self.limits.lower)
         never_negative = known.any(axis=1) & ~(self.limits.lower < 0).any(axis=1) | (least >= 0)
         lower = np.where(never_negative, np.clip(means.lower, 0, None), means.lower)
-        # The mean of shares is at most 1.
-        shares, beginnings = _at_most_one(), ("reliability_", "individual_fairness_")
-        is_share = np.array(
-            [name in shares or name.startswith(beginnings) for name in self.metric], bool
-        )
-        upper = np.where(is_share, np.clip(means.upper, None, 1), means.upper)
+        upper = np.where(is_share > 0, np.clip(means.upper, None, 1), means.upper)
         # For a folded value, such as the absolute value of a difference, the splits' own limits are
         # averaged: repeats do not narrow them. If only one split has a value, the average is that
         # split's interval.
-        is_folded = [metric is not None and _is_folded(metric) for metric in metrics]
-        is_averaged = np.array(is_folded, bool) | (np.isfinite(self.limits.value).sum(axis=1) == 1)
+        is_averaged = (is_folded > 0) | (np.isfinite(self.limits.value).sum(axis=1) == 1)
         lower[is_averaged] = repeats.finite_mean(self.limits.lower[is_averaged])
         upper[is_averaged] = repeats.finite_mean(self.limits.upper[is_averaged])
         # Where no split has an interval, only means of smooth metrics have one.
@@ -438,64 +453,53 @@ class _Run:
             effect[is_wide] = (error[is_wide] / error_of_counts) ** 2
         return np.nan_to_num(np.maximum(np.median(effect, axis=-1), 1.0), nan=1.0)
 
-    def _by_attribute(self) -> Iterator[Mapping[str, Mapping[str, int]]]:
-        """Yield the metrics of each attribute's groups, by class: metric -> group -> cell."""
-        attributes: dict[tuple[str, ...], dict[str, dict[str, int]]] = {}
-        wanted = np.isin(self.metric, [*_rates_of_counts(), *_comparison_metrics()])
-        for cell in np.flatnonzero(wanted & (self.attribute != "")):
-            key = (self.variant[cell], self.attribute[cell], self.outcome[cell])
-            of_attribute = attributes.setdefault(key, {})
-            of_attribute.setdefault(self.metric[cell], {})[self.group[cell]] = int(cell)
-        yield from attributes.values()
-
     def _comparison_limits(self) -> Iterator[_CellLimits]:
-        """Yield the limits of comparisons of groups: each attribute's pairs, then its gaps."""
-        for metrics in self._by_attribute():
-            yield from self._pair_limits(metrics)
-            yield from self._gap_limits(metrics)
+        """Yield the limits of comparisons of groups: of pairs, then of gaps.
 
-    def _pair_limits(self, metrics: Mapping[str, Mapping[str, int]]) -> Iterator[_CellLimits]:
-        """Yield the limits of all differences of an attribute, then those of all its ratios."""
-        by_interval: dict[str, list[tuple[Cells, Cells]]] = {}
-        for metric, cells in _comparisons(metrics):
-            if metric.interval == "widest":
-                continue
-            others = np.array(list(cells.values()))
-            rate_cells = np.array(list(metrics[metric.rates[0].name].values()))
-            if len(others) == len(rate_cells) - 1:
-                by_interval.setdefault(metric.interval, []).append((others, rate_cells))
-        for kind, cell_pairs in by_interval.items():
-            others, rate_cells = (np.stack(column) for column in zip(*cell_pairs, strict=True))
-            rates = self._rates(rate_cells)
-            is_ratio = kind == "ratio"
-            limits = rates.ratios_to_first() if is_ratio else rates.against_first()
-            yield others, limits, is_ratio
-
-    def _gap_limits(self, metrics: Mapping[str, Mapping[str, int]]) -> Iterator[_CellLimits]:
-        """Yield the limits of an attribute's largest gaps and smallest ratios.
-
-        Metrics with the same number of rates and the same groups are computed in one batch.
+        Comparisons of as many groups are computed in one batch, whatever the attribute.
         """
-        batches: dict[tuple[bool, int, bytes], list[tuple[int, Cells]]] = {}
-        for metric, cells in _comparisons(metrics):
-            if metric.interval != "widest":
-                continue
-            rate_cells = np.array([list(metrics[rate.name].values()) for rate in metric.rates])
-            has_rates = np.isfinite(self.limits.value[rate_cells]).any(axis=-1).all(axis=0)
-            if has_rates.sum() > 1:
-                key = metric.is_gap, len(rate_cells), has_rates.tobytes()
-                batches.setdefault(key, []).append((cells[""], rate_cells[:, has_rates]))
-        for (is_gap, n_rates, _), batch in batches.items():
+        pairs: dict[tuple[str, int], list[tuple[Cells, Cells]]] = {}
+        gaps: dict[tuple[bool, int, int], list[tuple[int, Cells]]] = {}
+        for metric, cells, rates in self._comparisons():
+            if metric.interval == "widest":
+                has_rates = np.isfinite(self.limits.value[rates]).any(axis=-1).all(axis=0)
+                if (groups := has_rates.sum()) > 1:
+                    key = metric.is_gap, len(rates), groups
+                    gaps.setdefault(key, []).append((cells[0], rates[:, has_rates]))
+            elif len(cells) == rates.shape[1] - 1:
+                pairs.setdefault((metric.interval, len(cells)), []).append((cells, rates[0]))
+        for (kind, _), several in pairs.items():
+            others, rate_cells = (np.stack(column) for column in zip(*several, strict=True))
+            of_pairs, is_ratio = self._rates(rate_cells), kind == "ratio"
+            limits = of_pairs.ratios_to_first() if is_ratio else of_pairs.against_first()
+            yield others, limits, is_ratio
+        for (is_gap, n_rates, groups), batch in gaps.items():
             gap_cells = np.array([cell for cell, _ in batch])
             rate_cells = np.stack([cells_of_gap for _, cells_of_gap in batch], axis=1)
-            rates = [self._rates(cells, n_rates) for cells in rate_cells]
+            of_rates = [self._rates(cells_of_rate, n_rates) for cells_of_rate in rate_cells]
             if is_gap:
-                limits = repeats.largest_mean_gap(*rates)
-            elif rate_cells.shape[-1] == 2:
-                limits = rates[0].ratios_to_first().take(0)
+                limits = repeats.largest_mean_gap(*of_rates)
+            elif groups == 2:
+                limits = of_rates[0].ratios_to_first().take(0)
             else:
-                limits = rates[0].smallest_ratio()
+                limits = of_rates[0].smallest_ratio()
             yield gap_cells, limits, True
+
+    def _comparisons(self) -> Iterator[tuple[registry.Metric, Cells, Cells]]:
+        """Yield each metric that compares groups, its cells, and those of its rates (R, G)."""
+        declared = _comparison_metrics()
+        places = self.variant, self.attribute, self.outcome
+        # By run, variant, attribute and class: metric -> its cells, in the order of the groups.
+        attributes: dict[tuple[Any, ...], dict[str, list[int]]] = {}
+        for cell in np.flatnonzero((self.attribute != "") & (self.metric != "")).tolist():
+            key = (self.run[cell], *(column[cell] for column in places))
+            attributes.setdefault(key, {}).setdefault(self.metric[cell], []).append(cell)
+        for metrics in attributes.values():
+            for name, cells in metrics.items():
+                metric = declared.get(name)
+                if metric is not None and all(rate.name in metrics for rate in metric.rates):
+                    rates = np.array([metrics[rate.name] for rate in metric.rates])
+                    yield metric, np.array(cells), rates
 
 
 @lru_cache(maxsize=1)
@@ -511,16 +515,6 @@ def _comparison_metrics() -> Mapping[str, registry.Metric]:
     return registry.metrics_of(registry.BINARY, "difference", "ratio", "widest")
 
 
-def _comparisons(
-    metrics: Mapping[str, Mapping[str, int]],
-) -> Iterator[tuple[registry.Metric, Mapping[str, int]]]:
-    """Yield an attribute's metrics that compare groups, with their cells, if their rates exist."""
-    for name, cells in metrics.items():
-        metric = _comparison_metrics().get(name)
-        if metric is not None and all(rate.name in metrics for rate in metric.rates):
-            yield metric, cells
-
-
 @lru_cache(maxsize=1)
 def _at_most_one() -> frozenset[str]:
     """Return the names of metrics that are never above 1: shares, their gaps and differences."""
@@ -530,6 +524,20 @@ def _at_most_one() -> frozenset[str]:
     return frozenset({metric.name for metric in bounded} | compared | SHARES)
 
 
-def _is_folded(metric: registry.Metric) -> bool:
-    """Say whether noise may bias a metric upwards, as it does a largest gap."""
-    return metric.interval in ("widest", "bootstrap", "none") and metric.name not in _SMOOTH
+@lru_cache(maxsize=4096)
+def _traits_of(name: str) -> tuple[float, bool, bool, bool, float]:
+    """Return what limits of means of a metric depend on.
+
+    These are its least value; whether it is a ratio, whether its mean is at most 1, and whether
+    noise may bias it upwards, as it does a largest gap; and its value by chance.
+    """
+    metric = registry.find(name)
+    is_share = name in _at_most_one() or name.startswith(("reliability_", "individual_fairness_"))
+    of_noise = metric is not None and metric.interval in ("widest", "bootstrap", "none")
+    return (
+        -np.inf if metric is None else metric.least,
+        name.endswith("_ratio"),
+        is_share,
+        of_noise and name not in _SMOOTH,
+        0.5 if name == "roc_auc" else np.nan,
+    )

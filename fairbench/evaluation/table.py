@@ -25,13 +25,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias, get_args, get_type_hints
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from fairbench.core.arrays import Mask
+from fairbench.core.arrays import Codes, Mask
 from fairbench.inference.rates import Limits
 from fairbench.inference.survey import Design
 
@@ -45,6 +46,7 @@ STATISTICS = (
     *(IN_STRATUM, STANDARDISED),
 )
 KEYS = ("repeat", "fold", "variant")
+_STATUS, _STATISTIC = (pd.CategoricalDtype(list(names)) for names in (STATUSES, STATISTICS))
 
 
 class Setting(NamedTuple):
@@ -97,7 +99,7 @@ def values_of(table: pd.DataFrame) -> pd.DataFrame:
     return table[(table["statistic"] == VALUE).to_numpy(bool)]
 
 
-def setting_codes(metrics: pd.DataFrame) -> tuple[NDArray[np.intp], pd.DataFrame]:
+def setting_codes(metrics: pd.DataFrame) -> tuple[Codes, pd.DataFrame]:
     """Return which of the different settings each row has, and these settings.
 
     Returns
@@ -106,13 +108,22 @@ def setting_codes(metrics: pd.DataFrame) -> tuple[NDArray[np.intp], pd.DataFrame
     the columns of `SETTINGS` and `STRATA` that `metrics` has.
     """
     names = [name for name in Setting._fields if name in metrics]
-    code = np.zeros(len(metrics), np.intp)
-    for name in names:
-        if metrics[name].notna().any():
-            column_code, values = pd.factorize(metrics[name])
-            code = pd.factorize(code * (len(values) + 1) + column_code + 1)[0]
-    first_rows = np.flatnonzero(~pd.Series(code).duplicated().to_numpy())
-    return code, metrics[names].iloc[first_rows].reset_index(drop=True)
+    code, first = numbered([metrics[name].array for name in names], len(metrics))
+    return code, metrics[names].iloc[first].reset_index(drop=True)
+
+
+def numbered(columns: Iterable[Any], length: int) -> tuple[Codes, Codes]:
+    """Return a number (n,) for each row of columns (n,), and the first row of each number.
+
+    Rows with the same values have the same number; numbers are in the order of their first rows.
+    """
+    number = np.zeros(length, np.intp)
+    for column in columns:
+        codes = column.codes if isinstance(column, pd.Categorical) else pd.factorize(column)[0]
+        code = codes.astype(np.intp) + 1  # 0 of what is missing
+        if (most := code.max(initial=0)) > 0:
+            number = pd.factorize(number * (most + 1) + code)[0]
+    return number, np.flatnonzero(np.diff(np.maximum.accumulate(number), prepend=-1))
 
 
 def setting_text(metrics: pd.DataFrame) -> pd.Series:
@@ -505,7 +516,7 @@ class MetricTable:
 
     def frame(self) -> pd.DataFrame:
         """Return the rows as a data frame with the columns `COLUMNS`, and `STRATA` if any."""
-        columns = _columns(self.blocks)[0]
+        columns = {name: _plain(name, array) for name, array in _columns(self.blocks)[0].items()}
         strata = [name for name in STRATA if name in columns]
         return pd.DataFrame(columns, columns=[*COLUMNS, *strata])
 
@@ -534,22 +545,49 @@ def _unweighted_block(block: Block, design: Design) -> Block:
     return replace(block, limits=Limits(value, no_limits, no_limits.copy()), status=status)
 
 
-Split: TypeAlias = "tuple[int, int, str]"  # a repeat, a fold and a variant
+RunSplit: TypeAlias = "tuple[int, int, int, str]"  # a run, a repeat, a fold and a variant
+_PLAIN = ("variant", "metric", "attribute", "group", "reason")  # texts, categories while computing
 
 
-def concatenate(tables: Iterable[MetricTable], splits: Sequence[Split]) -> pd.DataFrame:
+def concatenate(tables: Iterable[MetricTable], splits: Sequence[RunSplit]) -> pd.DataFrame:
     """Return the rows of evaluations as one data frame, split by split in the order given.
+
+    It has the column ``run``, and categories for texts; :func:`by_run` has a run's own rows.
 
     Parameters
     ----------
-    splits : the repeat, the fold and the variant of every split, in the order of its number.
+    splits : the run, the repeat, the fold and the variant of every split, in the order of its
+        number.
     """
     columns, split = _columns([block for table in tables for block in table.blocks])
-    keys = {
-        name: np.array([key[i] for key in splits], dtype)[split]
-        for i, (name, dtype) in enumerate(zip(KEYS, (np.int64, np.int64, object), strict=True))
-    }
-    return pd.DataFrame({**keys, **columns}, columns=[*KEYS, *COLUMNS])
+    *numbers, variant = (np.array(key)[split] for key in zip(*splits, strict=True))
+    keys = dict(zip(("run", "repeat", "fold"), numbers, strict=True))
+    return pd.DataFrame({**keys, "variant": _categories(variant), **columns}, copy=False)
+
+
+def by_run(table: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return the rows of each run of a table of several, as if it had been evaluated alone."""
+    runs = table["run"].to_numpy()
+    stops = np.searchsorted(runs, np.arange(runs[-1] + 2)).tolist()
+    columns = {name: _plain(name, table[name].array) for name in table.columns[1:]}
+    plain = pd.DataFrame(columns, copy=False)
+    parts = [plain.iloc[one:next_].reset_index(drop=True) for one, next_ in pairwise(stops)]
+    for name in SETTINGS if len(parts) > 1 else ():
+        for part in parts if isinstance(columns.get(name), pd.Categorical) else ():
+            part[name] = part[name].array.remove_unused_categories()
+    return parts
+
+
+def _categories(texts: ArrayLike, codes: Codes | None = None) -> pd.Categorical:
+    """Return texts, or those that `codes` are the positions of, as categories."""
+    code, different = pd.factorize(np.asarray(texts, object))
+    return pd.Categorical.from_codes(code if codes is None else code[codes], different)
+
+
+def _plain(name: str, array: Any) -> Any:
+    """Return a column of texts without categories, or another column as it is."""
+    is_text = name in _PLAIN and isinstance(array, pd.Categorical)
+    return array.categories.array.take(array.codes) if is_text else array
 
 
 def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]:
@@ -589,14 +627,14 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
     status = column(block.status.kind for block in blocks)
     limits = {name: [getattr(block.limits, name) for block in blocks] for name in Limits._fields}
     columns = {
-        "metric": _texts(metric)[row_subject],
-        "statistic": pd.Categorical.from_codes(statistics[row_subject], list(STATISTICS)),
-        "attribute": _texts(attribute)[row_subject],
-        "group": _texts(list(groups))[np.concatenate(of_group)[order]],
+        "metric": _categories(metric, row_subject),
+        "statistic": pd.Categorical.from_codes(statistics[row_subject], dtype=_STATISTIC),
+        "attribute": _categories(attribute, row_subject),
+        "group": _categories(list(groups), np.concatenate(of_group)[order]),
         **{name: column(ends) for name, ends in limits.items()},
         "n": column(block.n for block in blocks),
-        "status": pd.Categorical.from_codes(status, list(STATUSES)),
-        "reason": column(block.status.reason for block in blocks),
+        "status": pd.Categorical.from_codes(status, dtype=_STATUS),
+        "reason": _categories(column(block.status.reason for block in blocks)),
         **_settings(settings, row_subject),
     }
     return columns, split[order]

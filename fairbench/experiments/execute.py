@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
 
 KILLED = "its process was killed (by hand, or out of memory or time): finished cells are kept"
-_PREPARED = 16  # runs that a process keeps prepared
+_PREPARED = 32  # runs that a process keeps prepared
+# Small runs are evaluated together: so many, of so many rows of cells, that wait for so many s.
+_RUNS, _ROWS, _WAIT_S = 16, 300_000, 2.0
 
 
 def too_long(minutes: float, option: str = "timeout_min") -> str:
@@ -85,12 +87,14 @@ class WorkUnit:
     """What a worker does: compute one cell of a run or, if `cell` is None, evaluate the run.
 
     `wait` says to wait for a cell that another process is computing, instead of skipping it.
+    `others` are runs that are evaluated together with the first.
     """
 
     plan: Plan
     cell: str | None = None
     wait: bool = False
     draw: pipeline.DrawFigures | None = None
+    others: tuple[Plan, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -228,18 +232,20 @@ class Execution:
     def carry_out(self) -> list[UnitResult]:
         """Compute what is missing, evaluate every run, and return how each ended."""
         self.evaluations: deque[WorkUnit] = deque()
+        self.ready: list[Plan] = []  # to be evaluated, as soon as there are enough
+        self.ready_since = 0.0
         self.missing = deque(WorkUnit(users[0], cell) for cell, users in self.users.items())
         busy_units: list[WorkUnit] = []
         notes = self._note_begun()
         for plan in self.distinct:
             self._evaluate_if_ready(plan)
-        while self.evaluations or self.missing:
+        while self.evaluations or self.missing or self.ready:
             for result in self.executor(self._take_waiting()):
                 if result.busy:
                     busy_units.append(replace(result.unit, wait=True))
                 else:
                     self._settle(result)
-            if not (self.evaluations or self.missing):
+            if not (self.evaluations or self.missing or self.ready):
                 self.missing.extend(busy_units)
                 busy_units = []
         if not any(end.error for end in self.ends.values()):
@@ -260,8 +266,17 @@ class Execution:
 
     def _take_waiting(self) -> Iterator[WorkUnit]:
         """Yield units, evaluations first; these become ready while cells are computed."""
-        while self.evaluations or self.missing:
+        while self.evaluations or self.missing or self.ready:
+            waited = time.monotonic() - self.ready_since
+            if self.ready and (not self.missing or waited > _WAIT_S):
+                self._evaluate_ready()
             yield (self.evaluations or self.missing).popleft()
+
+    def _evaluate_ready(self) -> None:
+        """Queue the evaluation of the runs that are ready, together."""
+        first, *others = self.ready
+        self.evaluations.append(WorkUnit(first, draw=self.draw, others=tuple(others)))
+        self.ready = []
 
     def _settle(self, result: UnitResult) -> None:
         """Record the result of a unit; of a cell, evaluate the runs whose last missing one it was.
@@ -269,11 +284,16 @@ class Execution:
         A cell that failed fails all that need it; what was fitted counts for the first of them.
         """
         plan, cell = result.plan, result.unit.cell
+        if result.error and result.unit.others:  # one of them failed: each by itself says which
+            together = (plan, *result.unit.others)
+            self.evaluations.extend(WorkUnit(one, draw=self.draw) for one in together)
+            return
         users = [plan] if cell is None else self.users[cell]
         for user in users if result.error else [plan]:
             self.ends[user.id] = self.ends[user.id].plus(result)
         if cell is None:
-            self.on_end(self.ends[plan.id])
+            for ended in (plan, *result.unit.others):
+                self.on_end(self.ends[ended.id])
             return
         self.on_cell(None if result.error else bool(result.computed))
         for user in users:
@@ -281,14 +301,18 @@ class Execution:
             self._evaluate_if_ready(user)
 
     def _evaluate_if_ready(self, plan: Plan) -> None:
-        """Queue the evaluation of a run if its cells exist, or end it if one of them failed."""
+        """Have a run evaluated if its cells exist, or end it if one of them failed."""
         if self.needed[plan.id]:
             return
         done = plan.finished and plan.noted and (plan.drawn or not self.draw)
         if done or self.ends[plan.id].error:
             self.on_end(self.ends[plan.id])
-        else:
-            self.evaluations.append(WorkUnit(plan, draw=self.draw))
+            return
+        self.ready_since = self.ready_since if self.ready else time.monotonic()
+        self.ready.append(plan)
+        rows = sum(len(one.cells) * one.rows for one in self.ready)
+        if rows > _ROWS or len(self.ready) == _RUNS:
+            self._evaluate_ready()
 
 
 def carry_out(
@@ -334,7 +358,8 @@ def _work(unit: WorkUnit) -> int:
     run = prepared(unit.plan)
     again = not unit.plan.config["resume"]
     if unit.cell is None:
-        return pipeline.finish(run, draw=unit.draw, again=again)
+        runs = [run, *map(prepared, unit.others)]
+        return pipeline.finish(runs, draw=unit.draw, again=again)
     if unit.cell not in run.cell_of_id:
         raise UserError(
             f"the code or the data of {run.name} changed after its cells were listed: run the same "

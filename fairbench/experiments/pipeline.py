@@ -7,10 +7,11 @@ are the same.
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import groupby
 from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -35,7 +36,7 @@ from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.predictions import Labelled, read_predictions
 from fairbench.evaluation.regression import evaluate_truncation
 from fairbench.evaluation.summary import summarise
-from fairbench.evaluation.table import COSTS, MetricTable, concatenate
+from fairbench.evaluation.table import COSTS, MetricTable, RunSplit, by_run, concatenate
 from fairbench.evaluation.uncertainties import evaluate_consistency
 from fairbench.experiments import build, configuration
 from fairbench.experiments.compute import compute, raw_outputs
@@ -45,7 +46,15 @@ from fairbench.inference.posterior import FREQUENTIST
 from fairbench.inference.survey import Design, design_of
 from fairbench.metrics.registry import table_rows
 from fairbench.results import record, runs, tables
-from fairbench.results.runs import Columns, CorruptCellError, Run, RunWriter, Store, machine
+from fairbench.results.runs import (
+    Columns,
+    CorruptCellError,
+    Run,
+    RunWriter,
+    Store,
+    StoredCell,
+    machine,
+)
 from fairbench.results.tables import TEST, VALIDATION
 
 if TYPE_CHECKING:
@@ -126,7 +135,7 @@ class PlannedRun:
     def fingerprint(self) -> str:
         """A hash of everything the metrics depend on: cells, reading, evaluation, their code."""
         parts_of_run = (self.method, self.evaluator)
-        modules = ["fairbench.experiments.pipeline:evaluate_run"]
+        modules = ["fairbench.experiments.pipeline:evaluate_runs"]
         modules += [type(part).__module__ for part in parts_of_run]
         # Metrics are found in their folder, and not imported by name: a new one is new code.
         metric_modules = pkgutil.iter_modules(fairbench.metrics.__path__, "fairbench.metrics.")
@@ -198,8 +207,10 @@ def ensure_all(cells: Sequence[Cell], store: Store) -> int:
     return sum(ensure(cell, store) for cell in cells)
 
 
-def finish(run: PlannedRun, *, draw: DrawFigures | None = None, again: bool = False) -> int:
-    """Evaluate a run whose cells are in the store, and write its folder.
+def finish(
+    runs: Sequence[PlannedRun], *, draw: DrawFigures | None = None, again: bool = False
+) -> int:
+    """Evaluate runs whose cells are in the store, and write their folders.
 
     A run that is finished already is left as it is, unless `again`; its figures are drawn if there
     are none, and its purpose is the one of those it was asked for that counts for most.
@@ -209,19 +220,23 @@ def finish(run: PlannedRun, *, draw: DrawFigures | None = None, again: bool = Fa
     int
         How many cells turned out to be damaged, and were computed again.
     """
-    if not again and run.finished:
-        run.writer.note_purpose(run.purpose)
-        _draw(run, draw)
-        return 0
+    due = []
+    for run in runs:
+        if again or not run.finished:
+            due.append(run)
+        else:
+            run.writer.note_purpose(run.purpose)
+            _draw(run, draw)
     computed = 0
     try:
-        metrics, predictions = evaluate_run(run)
+        evaluated = evaluate_runs(due)
     except CorruptCellError:
-        computed = ensure_all(run.cells, run.store)
-        metrics, predictions = evaluate_run(run)
-    run.writer.remove_figures()
-    _draw(run, draw, metrics)
-    _write(run, metrics, predictions)
+        computed = sum(ensure_all(run.cells, run.store) for run in due)
+        evaluated = evaluate_runs(due)
+    for run, (metrics, summary, predictions) in zip(due, evaluated, strict=True):
+        run.writer.remove_figures()
+        _draw(run, draw, metrics)
+        _write(run, metrics, summary, predictions)
     return computed
 
 
@@ -242,6 +257,7 @@ class Reading:
 
     Attributes
     ----------
+    split : the number of the cell's split in the table of metrics.
     rows : the numbers of the tested rows in the data set.
     test, validation : the predictions of both parts, with labels; no validation rows are None.
     invalid : why the cell has no predictions; empty if it has.
@@ -249,24 +265,28 @@ class Reading:
     """
 
     cell: Cell
+    split: int
     rows: NDArray[np.intp]
     test: Labelled
     validation: Labelled | None
     invalid: str
     notes: dict[str, tuple[float, int]]
 
-    def predictions(self) -> Iterator[pd.DataFrame]:
-        """Yield the predictions of the validation rows and of the test rows; NaN without any."""
-        fold = self.cell.fold
-        test = None if self.invalid else self.test
-        parts = [(VALIDATION, fold.validation, self.validation), (TEST, self.rows, test)]
-        for part, rows, labelled in parts:
-            columns: dict[str, Any] = {"prediction": np.nan}
+
+def _predictions(readings: Iterable[Reading]) -> pd.DataFrame:
+    """Return the predictions of a run's own variant for validation and test rows; NaN of none."""
+    parts = []
+    for reading in readings:
+        fold, test = reading.cell.fold, None if reading.invalid else reading.test
+        numbers = (VALIDATION, fold.validation, reading.validation), (TEST, reading.rows, test)
+        for part, rows, labelled in () if reading.cell.variant else numbers:
+            columns = {"prediction": np.full(len(rows), np.nan)}
             if labelled is not None:
                 columns = {str(name): labelled.column(name) for name in labelled.predictions}
+            keys = {"repeat": fold.repeat, "fold": fold.fold, "part": part}
             if len(rows):
-                keys = {"repeat": fold.repeat, "fold": fold.fold, "part": part}
-                yield pd.DataFrame({**keys, "row": rows, **columns})
+                parts.append(pd.DataFrame({**keys, "row": rows, **columns}))
+    return pd.concat(parts, ignore_index=True)
 
 
 def read_cell(
@@ -284,47 +304,67 @@ def read_cell(
     )
 
 
-def evaluate_run(run: PlannedRun) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Read every cell's raw outputs; return metrics, fold by fold, and predictions. Fits nothing.
+# The metrics of a run, fold by fold; their summary; and the predictions of its own variant.
+Evaluated: TypeAlias = "tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]"
 
-    The predictions are those of the run's own variant.
+
+def evaluate_runs(runs: Sequence[PlannedRun]) -> list[Evaluated]:
+    """Read the raw outputs of runs and evaluate them. Fits nothing.
+
+    What is evaluated in the same way is evaluated together, whatever run it is of: for few rows,
+    computing takes less time than asking for it.
     """
-    data, evaluator = run.dataset, run.evaluator
+    alike: dict[Any, list[PlannedRun]] = {}
+    for run in runs:
+        key = id(run.dataset), repr(run.evaluator), run.protect
+        alike.setdefault(key, []).append(run)
+    evaluated: dict[str, Evaluated] = {}
+    for several in alike.values():
+        evaluated.update(zip((run.id for run in several), _evaluate_alike(several), strict=True))
+    return [evaluated[run.id] for run in runs]
+
+
+def _evaluate_alike(runs: Sequence[PlannedRun]) -> Iterator[Evaluated]:
+    """Evaluate runs of one data set and evaluator."""
+    data, evaluator = runs[0].dataset, runs[0].evaluator
     groups = group_columns(data.sensitive, data.privileged, evaluator.intersections)
-    groups.setdefault(run.protect, data.groups(run.study.protect))
-    ordered = sorted(run.cells, key=lambda cell: (cell.fold.repeat, cell.fold.fold))
-    # The rows of a fold: the run's own, then each variant's, then those of all variants
-    # together, whose number has the variant None.
-    folds = list(dict.fromkeys(cell.repeat_and_fold for cell in ordered))
-    variants = list(dict.fromkeys(cell.variant for cell in ordered if cell.variant))
-    splits = [(*fold, variant) for fold in folds for variant in ("", *variants, "")]
-    number = {
-        (*fold, variant): fold_number * (len(variants) + 2) + variant_number
-        for fold_number, fold in enumerate(folds)
-        for variant_number, variant in enumerate(("", *variants, None))
-    }
-    readings = [read(run, cell, {} if cell.variant else groups) for cell in ordered]
-    own_readings = [reading for reading in readings if not reading.cell.variant]
-    variant_readings = [reading for reading in readings if reading.cell.variant]
-    tables = [*_tables(run, own_readings, number), *_tables(run, variant_readings, number)]
-    for fold in folds:
-        consistency = MetricTable(
-            frequentist=evaluator.interval == FREQUENTIST, splits=(number[*fold, None],)
-        )
-        uncertainties = {  # of the same rows, by the variant that has any
-            reading.cell.variant: reading.test.column("uncertainty")
-            for reading in variant_readings
-            if reading.cell.repeat_and_fold == fold
-            and not reading.invalid
-            and "uncertainty" in reading.test.predictions
-        }
-        evaluate_consistency(consistency, uncertainties)
-        tables.append(consistency)
-    parts = [part for reading in own_readings for part in reading.predictions()]
-    return concatenate(tables, splits), pd.concat(parts, ignore_index=True)
+    groups.setdefault(runs[0].protect, data.groups(runs[0].study.protect))
+    splits: list[RunSplit] = []
+    readings: list[Reading] = []
+    tables: list[MetricTable] = []
+    for i, run in enumerate(runs):
+        ordered = sorted(run.cells, key=lambda cell: (cell.fold.repeat, cell.fold.fold))
+        variants = list(dict.fromkeys(["", *(cell.variant for cell in ordered)]))
+        for fold, cells in groupby(ordered, lambda cell: cell.repeat_and_fold):
+            # The rows of a fold: the run's own, then each variant's, then those of all variants
+            # together.
+            of_fold = [
+                read(
+                    *(run, cell, {} if cell.variant else groups),
+                    split=len(splits) + variants.index(cell.variant),
+                )
+                for cell in cells
+            ]
+            readings += of_fold
+            splits += [(i, *fold, variant) for variant in (*variants, "")]
+            uncertainties = {  # of the same rows, by the variant that has any
+                reading.cell.variant: reading.test.column("uncertainty")
+                for reading in of_fold
+                if reading.cell.variant
+                and not reading.invalid
+                and "uncertainty" in reading.test.predictions
+            }
+            frequentist = evaluator.interval == FREQUENTIST
+            tables.append(MetricTable(frequentist=frequentist, splits=(len(splits) - 1,)))
+            evaluate_consistency(tables[-1], uncertainties)
+    metrics = concatenate([*_tables(runs[0], readings), *tables], splits)
+    summary = summarise(metrics, ["run"], level=evaluator.level)
+    of_runs = groupby(readings, lambda reading: splits[reading.split][0])
+    predictions = (_predictions(of_run) for _, of_run in of_runs)
+    return zip(by_run(metrics), by_run(summary), predictions, strict=True)
 
 
-def read(run: PlannedRun, cell: Cell, groups: dict[str, pd.Series]) -> Reading:
+def read(run: PlannedRun, cell: Cell, groups: dict[str, pd.Series], split: int = 0) -> Reading:
     """Return a cell's predictions, with the labels of `groups` (attribute -> all rows')."""
     stored = run.store.read(cell.id)
     parts = stored.columns["part"]
@@ -334,61 +374,44 @@ def read(run: PlannedRun, cell: Cell, groups: dict[str, pd.Series]) -> Reading:
         notes[name] = float(value), int(stored.notes["train_rows"])
     invalid = stored.notes.get("invalid", "")
     rows = stored.columns["row"][parts == TEST].astype(np.intp)
-    test = _select_rows(run, cell, stored.columns, parts == TEST, groups, invalid)
-    if not cell.variant:
-        test = _add_features(run, test, cell, rows)
-    held_out = parts == VALIDATION
-    validation = None
-    if held_out.any() and not invalid:
-        validation = _select_rows(run, cell, stored.columns, held_out, groups, invalid)
-    return Reading(cell, rows, test, validation, invalid, notes)
+    test, validation = _labelled(run, cell, stored, TEST, groups), None
+    if not invalid and (parts == VALIDATION).any():
+        validation = _labelled(run, cell, stored, VALIDATION, groups)
+    return Reading(cell, split, rows, test, validation, invalid, notes)
 
 
-def _add_features(run: PlannedRun, test: Labelled, cell: Cell, rows: NDArray[np.intp]) -> Labelled:
-    """Return test rows with the features that the evaluator's settings need."""
-    features = run.dataset.features
-    if isinstance(features, Sequences):
-        return test
-    if run.evaluator.feature_shift_rates:
-        test = replace(test, features=features.take(rows))
-    if run.evaluator.neighbours:
-        encoder = Encoder(Encoding.STANDARD).fit(features.take(cell.fold.train))
-        encoded = np.asarray(encoder.transform(features.take(rows)))
-        test = replace(test, encoded=encoded)
-    return test
-
-
-def _select_rows(
-    run: PlannedRun,
-    cell: Cell,
-    columns: Mapping[str, NDArray[np.generic]],
-    is_selected: NDArray[np.bool_],
-    groups: dict[str, pd.Series],
-    invalid: str,
+def _labelled(
+    run: PlannedRun, cell: Cell, stored: StoredCell, part: int, groups: dict[str, pd.Series]
 ) -> Labelled:
-    """Return the selected rows of a cell, with their predictions, labels and groups.
+    """Return the tested or the validation rows of a cell: their predictions, labels and groups.
 
-    Parameters
-    ----------
-    columns : the stored outputs of the cell.
-    is_selected : which of these rows to return, such as the tested ones.
-    invalid : why the cell has no predictions, which are then 0; empty if it has.
+    Predictions of a cell that has none are 0. Tested rows of the run's own variant have the
+    features that the evaluator's settings need.
     """
-    rows = columns["row"][is_selected].astype(np.intp)
-    if invalid:
-        predictions = pd.DataFrame({"prediction": np.zeros(len(rows))})
-    else:
-        selected = {name: values[is_selected] for name, values in columns.items()}
-        predictions = read_cell(cell, run.methods[cell.variant], selected)
-    truth = run.dataset.truth
+    data, evaluator = run.dataset, run.evaluator
+    is_of_part = stored.columns["part"] == part
+    columns = {name: values[is_of_part] for name, values in stored.columns.items()}
+    rows = columns["row"].astype(np.intp)
+    predictions = pd.DataFrame({"prediction": np.zeros(len(rows))})
+    if not stored.notes.get("invalid"):
+        predictions = read_cell(cell, run.methods[cell.variant], columns)
+    features = encoded = None
+    if part == TEST and not cell.variant and not isinstance(data.features, Sequences):
+        if evaluator.feature_shift_rates:
+            features = data.features.take(rows)
+        if evaluator.neighbours:
+            encoder = Encoder(Encoding.STANDARD).fit(data.features.take(cell.fold.train))
+            encoded = np.asarray(encoder.transform(data.features.take(rows)))
     return Labelled(
-        run.dataset.target.to_numpy(np.float64)[rows],
+        data.target.to_numpy(np.float64)[rows],
         predictions,
         {name: pd.Series(labels.array.take(rows)) for name, labels in groups.items()},
-        run.dataset.task,
-        None if truth is None else truth.iloc[rows],
+        data.task,
+        None if data.truth is None else data.truth.iloc[rows],
+        features=features,
+        encoded=encoded,
         design=_design(run, rows),
-        classes=run.dataset.classes,
+        classes=data.classes,
     )
 
 
@@ -404,14 +427,10 @@ def _design(run: PlannedRun, rows: NDArray[np.intp]) -> Design | None:
     return design_of(len(rows), *weights_and_clusters)
 
 
-def _tables(
-    run: PlannedRun, readings: Sequence[Reading], number: Mapping[Any, int]
-) -> Iterator[MetricTable]:
+def _tables(run: PlannedRun, readings: Sequence[Reading]) -> Iterator[MetricTable]:
     """Yield tables of metrics; cells that are evaluated in the same way share a table.
 
-    Parameters
-    ----------
-    number : (repeat, fold, variant) -> the number of the split.
+    They have the data set and the evaluator of `run`.
     """
     readings_by_key: dict[Any, list[Reading]] = {}
     for reading in readings:
@@ -419,13 +438,11 @@ def _tables(
         held_out = reading.validation is not None
         encoding = repr(reading.cell.study.learner.encoding)  # what sequences are cut to
         # Clusters are those of one split, so that sampled rows are evaluated split by split.
-        split = reading.cell.id if reading.test.design is not None else ""
-        key = reading.invalid, held_out, columns, encoding, split
+        split = None if reading.test.design is None else reading.split
+        key = reading.invalid, held_out, columns, encoding, split, bool(reading.cell.variant)
         readings_by_key.setdefault(key, []).append(reading)
     for similar_readings in readings_by_key.values():
-        cells = [reading.cell for reading in similar_readings]
-        splits = [number[*cell.repeat_and_fold, cell.variant] for cell in cells]
-        table = _evaluate(run, similar_readings, splits)
+        table = _evaluate(run, similar_readings)
         names = dict.fromkeys(name for reading in similar_readings for name in reading.notes)
         for name in names:
             notes = [reading.notes.get(name) for reading in similar_readings]
@@ -436,7 +453,7 @@ def _tables(
         yield table
 
 
-def _evaluate(run: PlannedRun, readings: Sequence[Reading], splits: Sequence[int]) -> MetricTable:
+def _evaluate(run: PlannedRun, readings: Sequence[Reading]) -> MetricTable:
     """Return the metrics of cells whose predictions have the same columns."""
     test = Labelled.joined([reading.test for reading in readings])
     held_out = [reading.validation for reading in readings if reading.validation is not None]
@@ -444,12 +461,12 @@ def _evaluate(run: PlannedRun, readings: Sequence[Reading], splits: Sequence[int
     table = run.evaluator.table(
         test,
         [
-            rng(run.study.seed, "posterior", run.dataset.name, *cell.repeat_and_fold)
+            rng(cell.study.seed, "posterior", run.dataset.name, *cell.repeat_and_fold)
             for cell in cells
         ],
         validation=Labelled.joined(held_out) if held_out else None,
         protect=run.protect,
-        splits=splits,
+        splits=[reading.split for reading in readings],
     )
     features, encoding = run.dataset.features, cells[0].study.learner.encoding
     if isinstance(features, Sequences) and isinstance(encoding, SequenceEncoding):
@@ -466,7 +483,9 @@ def _evaluate(run: PlannedRun, readings: Sequence[Reading], splits: Sequence[int
 # Storing what was evaluated.
 
 
-def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) -> None:
+def _write(
+    run: PlannedRun, metrics: pd.DataFrame, summary: pd.DataFrame, predictions: pd.DataFrame
+) -> None:
     """Write the folder of a run; nothing in it depends on when or how fast that is done."""
     values, names = metrics["value"].to_numpy(float), metrics["metric"].to_numpy()
     per_cell = float(sum(values[names == name].mean() for name in COSTS))
@@ -489,7 +508,6 @@ def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) ->
         },
         **machine(),
     }
-    summary = summarise(metrics, level=run.evaluator.level)
     tables = {"metrics": metrics, "summary": summary, "predictions": predictions}
     run.writer.write(run.config, cells, tables, run.dataset, environment)
 
@@ -653,7 +671,7 @@ def mend(
                 f"{', '.join(map(str, damaged))}: damaged, and other code made run {run.id}: "
                 "repeat its command, which makes it again with the code as it is"
             )
-        _within_bounds(run, lambda: finish(planned, draw=draw if figures else None))
+        _within_bounds(run, lambda: finish([planned], draw=draw if figures else None))
     return list(map(str, damaged))
 
 
@@ -690,7 +708,7 @@ def evaluate_again(
             why = "its configuration means another run with the code as it is"
         raise UserError(f"run {run.id} ({run.name}): {why}; repeat its command")
     draw = draw if is_folder(run.figures) else None
-    _within_bounds(run, lambda: finish(planned, draw=draw))
+    _within_bounds(run, lambda: finish([planned], draw=draw))
     return True
 
 

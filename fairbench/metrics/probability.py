@@ -20,9 +20,15 @@ def mean_over_ties(key: ArrayLike, values: ArrayLike) -> Floats:
 
 def spearman(a: ArrayLike, b: ArrayLike) -> float:
     """Return Spearman's rank correlation; NaN where either side is constant."""
-    if np.ptp(np.asarray(a)) == 0 or np.ptp(np.asarray(b)) == 0:
+    if not (np.ptp(np.asarray(a)) > 0 and np.ptp(np.asarray(b)) > 0):
         return float("nan")
-    return float(np.corrcoef(pd.Series(a).rank(), pd.Series(b).rank())[0, 1])
+    return float(np.corrcoef(_ranks(a), _ranks(b))[0, 1])
+
+
+def _ranks(values: ArrayLike) -> Floats:
+    """Return the rank (n,) of each value, tied ones' mean."""
+    _, block, size = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(size) - (size - 1) / 2)[block])
 
 
 def nll_of_sd(target: ArrayLike, prediction: ArrayLike, sd: ArrayLike) -> Floats:

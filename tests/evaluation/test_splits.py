@@ -89,5 +89,5 @@ def test_splits_together_have_the_rows_of_each_alone(task, interval):
     if task is Task.BINARY:  # what the evaluator has where it is asked for
         asked = {"feature_shift", "postprocessed_gap", "individual_fairness_prediction"}
         assert asked <= set(together.frame()["metric"])
-    keys = [(s, 0, "") for s in range(3)]
+    keys = [(0, s, 0, "") for s in range(3)]
     assert_same(concatenate([together], keys), concatenate(alone, keys))

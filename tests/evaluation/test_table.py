@@ -24,6 +24,7 @@ from fairbench.evaluation.table import (
     WORST,
     MetricTable,
     Setting,
+    by_run,
     concatenate,
     without_interval,
 )
@@ -98,8 +99,8 @@ def test_rows_of_several_splits_come_split_by_split_behind_their_keys():
     several.add("points", [[1.0], [2.0]], 3, is_row=np.array([[True], [False]]))
     alone = replace(several, splits=(0,))
     alone.add("accuracy", 0.5, 5)
-    stacked = concatenate([several], [(1, 0, ""), (9, 9, "none"), (0, 3, "deep")])
-    assert tuple(stacked.columns) == (*KEYS, *COLUMNS)
+    stacked = concatenate([several], [(0, 1, 0, ""), (0, 9, 9, "none"), (1, 0, 3, "deep")])
+    assert tuple(stacked.columns) == ("run", *KEYS, *COLUMNS)
     assert list(stacked["repeat"]) == [1, 1, 1, 1, 0, 0, 0, 0]
     assert list(stacked["variant"]) == [*[""] * 4, *["deep"] * 4]
     assert list(stacked["metric"]) == ["accuracy", "low", "high", "accuracy"] + [
@@ -107,7 +108,12 @@ def test_rows_of_several_splits_come_split_by_split_behind_their_keys():
     ]  # fmt: skip
     assert list(stacked["value"]) == [0.4, 0.2, 0.9, 0.5, 0.6, 0.1, 0.8, 1.0]
     assert list(stacked["n"]) == [5, 6, 6, 5, 5, 5, 5, 3]
-    assert list(stacked.index) == list(range(8))
+    first, second = by_run(stacked)
+    assert list(first["metric"]) == ["accuracy", "low", "high", "accuracy"]
+    assert tuple(second.columns) == (*KEYS, *COLUMNS)
+    assert list(second["value"]) == [0.6, 0.1, 0.8, 1.0]
+    for part in (stacked, first, second):
+        assert list(part.index) == list(range(len(part)))
 
 
 def test_a_gap_of_a_group_of_few_rows_is_flagged_and_keeps_the_rows_of_all():

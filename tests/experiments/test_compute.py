@@ -221,7 +221,8 @@ def run_with_impossible_sds(method, results):
 
 
 def test_impossible_outputs_are_undefined_rows_of_a_method_that_declares_them(tmp_path):
-    metrics, _ = pipeline.evaluate_run(run_with_impossible_sds("normal_nll_reference", tmp_path))
+    run = run_with_impossible_sds("normal_nll_reference", tmp_path)
+    ((metrics, *_),) = pipeline.evaluate_runs([run])
     everyone = metrics[metrics["attribute"] == ""].set_index("metric")
     for metric, what in (
         ("nll", "sd"), ("crps", "sd"), ("truth_rmse_sd", "sd"), ("coverage", "interval"),
@@ -234,7 +235,7 @@ def test_impossible_outputs_are_undefined_rows_of_a_method_that_declares_them(tm
     assert everyone.loc[["rmse"], "value"].notna().all()
     of_another = run_with_impossible_sds("normal_nll", tmp_path)
     with pytest.raises(UserError, match="^method NormalNLL: column 'sd' is not finite in 1 of 40"):
-        pipeline.evaluate_run(of_another)
+        pipeline.evaluate_runs([of_another])
 
 
 def test_neighbours_are_found_on_the_scale_of_the_training_rows(tmp_path):
@@ -245,5 +246,5 @@ def test_neighbours_are_found_on_the_scale_of_the_training_rows(tmp_path):
     features = run.dataset.features
     scaler = Encoder(Encoding.STANDARD).fit(features.iloc[cell.fold.train])
     np.testing.assert_array_equal(encoded, scaler.transform(features.iloc[cell.fold.test]))
-    metrics, _ = pipeline.evaluate_run(run)
+    ((metrics, *_),) = pipeline.evaluate_runs([run])
     assert (metrics["metric"] == "individual_fairness_prediction").sum() == (1 + 2 * 5) * 3

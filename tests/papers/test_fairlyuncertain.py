@@ -22,7 +22,7 @@ from fairbench.components.papers.fairlyuncertain.claims import paired, without
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
 from fairbench.evaluation.predictions import Labelled
-from fairbench.evaluation.table import MetricTable, concatenate
+from fairbench.evaluation.table import MetricTable
 from fairbench.evaluation.uncertainties import evaluate_consistency
 from fairbench.experiments import pipeline
 from fairbench.metrics.probability import nll_of_sd
@@ -97,7 +97,7 @@ def test_a_paired_difference_has_nadeau_and_bengios_interval():
 def measured(experiment, results, words=(), methods=()):
     """Return the metrics of the cells that a figure was drawn of, by method."""
     ((_, runs),) = figures.planned(experiment, results, Effort.FIRST, words, methods)
-    return {run.choices["method"]: pipeline.evaluate_run(run)[0] for run in runs}
+    return {run.choices["method"]: pipeline.evaluate_runs([run])[0][0] for run in runs}
 
 
 def only(drawn):
@@ -271,7 +271,7 @@ def test_axiom_2_3_consistency_is_the_largest_sd_of_a_persons_uncertainties():
     """Axiom 2.3 and Table 1: of people with (0.1, 0.3) and (0.2, 0.2) the sds are 0.1 and 0."""
     table = MetricTable(frequentist=False, splits=(0,))
     evaluate_consistency(table, {"5": np.array([0.1, 0.2]), "6": np.array([0.3, 0.2])})
-    rows = concatenate([table], [(0, 0, "")]).set_index("metric")
+    rows = table.frame().set_index("metric")
     assert rows.loc["consistency_max_sd", "value"] == pytest.approx(max((0.3 - 0.1) / 2, 0))
 
 

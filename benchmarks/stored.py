@@ -12,8 +12,8 @@ from typing import Any
 
 from fairbench.core.files import sealed, sha256
 from fairbench.core.text import digest
-from fairbench.results.record import GROUPS, UNVERIFIED, VERIFIED, run_name
-from fairbench.results.runs import seal_run
+from fairbench.results.record import FILES, GROUPS, UNVERIFIED, VERIFIED, run_name
+from fairbench.results.runs import TABLES, seal_run, stored
 from fairbench.results.upkeep import FORMAT, MANIFEST, VERSION
 
 
@@ -41,6 +41,14 @@ def configured(known: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str
 def run_of(record: Mapping[str, Any]) -> str:
     """Return the id of the run that a record is of."""
     return digest(record["config"], 12)
+
+
+def laid_out(path: Path) -> Path:
+    """Keep each file of a run by itself, as earlier versions did; return its folder."""
+    for name in FILES:
+        (path / name).write_bytes(stored(path, name))
+    (path / TABLES).unlink()
+    return path
 
 
 def copied(path: Path, record: Mapping[str, Any]) -> Path:

@@ -30,7 +30,7 @@ from pyarrow import parquet
 
 from benchmarks.faults.commands import Place
 from benchmarks.measure import ROOT, show
-from benchmarks.stored import pack_of
+from benchmarks.stored import laid_out, pack_of
 from fairbench.core.files import MEMORY, sealed, sealed_json, sha256, unsealed_json
 
 ALLOWED_GB, OTHERS_MB = 1, 300  # what is allowed, and what may come on top
@@ -382,6 +382,7 @@ def _in_results(kind: str, *, told: int = 0) -> Bomb:
     """Return a bomb in place of a table of a results folder."""
 
     def damage(results: Path) -> Path:
+        _laid_out(results)
         (path, *_) = sorted(results.glob(f"**/{kind}.parquet")) or sorted(
             (results / kind).glob("**/*.parquet")
         )
@@ -390,6 +391,11 @@ def _in_results(kind: str, *, told: int = 0) -> Bomb:
         return results
 
     return f"{kind}{' told' * bool(told)}", damage
+
+
+def _laid_out(results: Path) -> None:
+    for path in (results / "runs").iterdir():
+        laid_out(path)
 
 
 def _replaced(results: Path, path: Path, content: bytes) -> None:
@@ -417,6 +423,7 @@ def _record(change: Callable[[str], str]) -> Callable[[Path], Path]:
 
 
 def _summary(results: Path) -> Path:
+    _laid_out(results)
     (path,) = results.glob("runs/*/summary.csv")
     head = path.read_bytes().split(b"\n")[:2]
     _replaced(results, path, head[0] + b"\n" + (head[1] + b"\n") * ((250 << 20) // len(head[1])))
@@ -424,6 +431,7 @@ def _summary(results: Path) -> Path:
 
 
 def _aliases(results: Path) -> Path:
+    _laid_out(results)
     (path,) = results.glob("runs/*/config.yaml")
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 12)]

@@ -31,7 +31,16 @@ from fairbench.experiments.execute import carry_out
 from fairbench.experiments.pipeline import ensure_all, prepare
 from fairbench.results import tables
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.runs import DRAWN, LAST, CorruptCellError, Run, Store, damaged_figures
+from fairbench.results.record import FILES
+from fairbench.results.runs import (
+    DRAWN,
+    LAST,
+    TABLES,
+    CorruptCellError,
+    Run,
+    Store,
+    damaged_figures,
+)
 from fairbench.tracking.importer import NOTE
 from fairbench_label.session import Answer, State, StateFile
 
@@ -116,14 +125,10 @@ _RUN = "results/runs/*/"
 _CODE = "notes/code.json"
 KINDS = (
     Kind("environment.json", _RUN + LAST, _listed),
-    Kind("metrics.parquet", _RUN + "metrics.parquet", lambda at: at.one.all_metrics().to_csv()),
-    Kind(
-        "predictions.parquet", _RUN + "predictions.parquet",
-        lambda at: at.one.predictions().to_csv(),
+    *(
+        Kind(name, _RUN + TABLES, lambda at, name=name: at.one.content(name))
+        for name in FILES
     ),
-    Kind("summary.csv", _RUN + "summary.csv", lambda at: at.one.summary().to_csv()),
-    Kind("config.yaml", _RUN + "config.yaml", lambda at: at.one.content("config.yaml")),
-    Kind("cells.txt", _RUN + "cells.txt", lambda at: at.one.cells()),
     Kind("a figure", _RUN + "figures/*.png", _figures),
     Kind("list of figures", _RUN + f"figures/{DRAWN}", _figures),
     Kind("note of MLflow", f"results/{NOTE}", partial(_sealed, f"results/{NOTE}"), False),

@@ -28,6 +28,7 @@ import pandas as pd
 
 from benchmarks.measure import ROOT
 from fairbench.evaluation.table import COSTS
+from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import CorruptCellError, Run, Store, damaged_figures, damaged_files
 from fairbench.results.tables import rows_stored, stored_people
 
@@ -66,7 +67,7 @@ def undisturbed(sweeps: Sequence[list[str]], folder: Path) -> dict[str, pd.DataF
     folder.mkdir()
     for words in sweeps:
         in_peace(words, folder)
-    tables = [pd.read_parquet(path) for path in folder.glob("results/runs/*/metrics.parquet")]
+    tables = [run.all_metrics() for run in Catalogue(folder / "results")]
     seconds = pd.concat(tables).query("metric == 'fit_seconds'")["value"].median()
     print(f"a cell fits for {seconds:.2f} s (median, undisturbed)", flush=True)
     return metrics(folder)
@@ -75,9 +76,9 @@ def undisturbed(sweeps: Sequence[list[str]], folder: Path) -> dict[str, pd.DataF
 def metrics(folder: Path) -> dict[str, pd.DataFrame]:
     """Return run id -> metrics, without the seconds."""
     tables = {}
-    for path in folder.glob("results/runs/*/metrics.parquet"):
-        table = pd.read_parquet(path)
-        tables[path.parent.name] = table[~table["metric"].isin(COSTS)]
+    for run in Catalogue(folder / "results"):
+        table = run.all_metrics()
+        tables[run.id] = table[~table["metric"].isin(COSTS)]
     return tables
 
 

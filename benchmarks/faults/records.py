@@ -50,7 +50,7 @@ from benchmarks.faults.commands import (
     too_long,
 )
 from benchmarks.measure import ROOT, configuration
-from benchmarks.stored import configured, pack_of, run_of
+from benchmarks.stored import configured, laid_out, pack_of, run_of
 from fairbench.core.errors import UserError
 from fairbench.core.files import parquet_bytes, sealed, sealed_json, unsealed_json
 from fairbench.experiments.execute import carry_out
@@ -350,7 +350,8 @@ class Place(commands.Place):
         """Make everything once."""
         self.root.mkdir()
         for words in RUNS:
-            carry_out(configuration(*SHARED, *words, f"results={self.results}"))
+            end = carry_out(configuration(*SHARED, *words, f"results={self.results}"))
+            laid_out(end.prepared.folder.path)
         draw = np.random.default_rng(0)
         frame = pd.DataFrame(
             {"y": draw.integers(0, 2, 200), "s": draw.random(200), "sex": list("fm") * 100}

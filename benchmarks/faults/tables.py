@@ -37,6 +37,7 @@ from benchmarks.measure import ROOT
 from fairbench.core.text import csv_text, read_csv, visible
 from fairbench.data.groups import MOST_GROUPS
 from fairbench.evaluation.table import VALUE, values_of
+from fairbench.results.runs import Run
 
 HEADER = ("group", "x", "label", "score", "prediction")
 ROWS = 60  # of most tables: each label of a few stands in at least ten
@@ -514,7 +515,7 @@ class Trial:
         selected = Counter(
             labels[int(row["row"])] for row in exported if float(row["prediction"]) == 1
         )
-        metrics = pd.read_parquet(self.folder.parent / "results" / "runs" / run / "metrics.parquet")
+        metrics = Run(self.folder.parent / "results" / "runs" / run).all_metrics()
         self._counted("run", metrics, selected)
 
     def _audited(self) -> None:

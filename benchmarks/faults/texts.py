@@ -34,7 +34,8 @@ from benchmarks.faults.records import HOSTILE, REMEMBERED, Place, sealed_table
 from benchmarks.stored import configured, copied
 from fairbench.core.files import parquet_bytes
 from fairbench.core.text import csv_text, is_number, visible
-from fairbench.results.runs import Run
+from fairbench.results.record import FILES
+from fairbench.results.runs import Run, stored, write_stored
 
 PLAIN, CANARY, COMPUTED = "plain", "what-a-variable-holds", "42042"
 TRACEBACK = "Traceback:"
@@ -82,8 +83,8 @@ def put(place: Place, text: str) -> str:
             errors="replace"
         ),
     }
-    for name, content in contents.items():
-        (run.path / name).write_bytes(content)
+    kept = {name: stored(run.path, name) for name in FILES}
+    write_stored(run.path, kept | contents)
     path = copied(run.path, record)
     shutil.rmtree(run.path)
     _put_people(next((place.results / "data").glob("*.parquet")), attribute, text)

@@ -23,6 +23,7 @@ from benchmarks.golden.cases import (
 )
 from benchmarks.golden.compare import without_seconds, worded
 from benchmarks.golden.frozen import Ask, Evaluate, GoldenError, Reply
+from fairbench.results.runs import LAST, Run
 
 # The answers of a tree: kind -> case -> answer.
 Answers = dict[str, Any]
@@ -67,7 +68,7 @@ def only(paths: Iterable[Path]) -> Path:
 
 # Collecting what a tree makes of runs: their metrics, comparisons and trade-offs.
 
-METRICS = "runs/*/metrics.parquet"  # in a results folder
+RECORDS = f"runs/*/{LAST}"  # in a results folder
 ALWAYS = ("tracking=none", "figures=false", "data.download=false")
 
 
@@ -80,9 +81,9 @@ def answer_runs(
     for case in cases:
         say(f"run {case.name}")
         results = folder / case.results
-        before = set(results.glob(METRICS))
+        before = set(results.glob(RECORDS))
         reply = ask("run", (*case.words, *ALWAYS, f"results={case.results}"), folder)
-        new = set(results.glob(METRICS)) - before
+        new = set(results.glob(RECORDS)) - before
         answers[case.name] = failed(reply) or _metrics(only(new))
         if new:
             ids[case.name] = only(new).parent.name
@@ -94,7 +95,7 @@ _IDS = "ids.json"  # of the runs, by the names of their cases: ids change
 
 
 def _metrics(path: Path) -> Any:
-    table = pd.read_parquet(path)
+    table = Run(path.parent).all_metrics()
     return metric_columns(table[without_seconds(table["metric"].tolist())])
 
 

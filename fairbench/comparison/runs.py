@@ -34,7 +34,7 @@ from fairbench.inference.verdicts import Pairs, inflation
 from fairbench.metrics.registry import binary_confusion, find
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import reading
-from fairbench.results.runs import Run
+from fairbench.results.runs import Run, place_of
 from fairbench.results.tables import TEST, check_columns
 
 AVERAGE, AT_MOST, RELATIVE, RELATIVE_UP = "average", "1/K", "relative", "relative_up"
@@ -208,7 +208,7 @@ def read_predictions(run: Run, people: Dataset, columns: Sequence[str]) -> pd.Da
     UserError : the rows are not those of `people`, or labels are not 0 and 1.
     """
     table = run.predictions(columns)
-    with reading(run.path / "predictions.parquet"):
+    with reading(place_of(run.path, "predictions.parquet")):
         check_columns(table, ["prediction"])
         labels = table["prediction"].to_numpy()
         is_label = np.isnan(labels) | np.isin(labels, (0, 1))

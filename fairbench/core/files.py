@@ -402,20 +402,6 @@ def write_bytes(
         file.write(content)
 
 
-def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write files of a folder, each whole or not at all, and synchronise all when they are named.
-
-    After a loss of power in between some may be damaged: what is written after them is to say what
-    their content is.
-    """
-    for name, content in contents.items():
-        write_bytes(folder / name, content, lasting=False)
-    with naming(folder):
-        for name in contents:
-            with open(opened(folder / name), "rb") as file:
-                _to_disk(file.fileno())
-
-
 def write_text(path: Path, text: str, *, mode: int = 0o666, lasting: bool = True) -> None:
     """Write a text file, whole or not at all; bytes of a file's name that are no text as codes."""
     write_bytes(path, text.encode(errors="backslashreplace"), mode=mode, lasting=lasting)

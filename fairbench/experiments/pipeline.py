@@ -617,7 +617,7 @@ def _within_bounds(run: Run, work: Callable[[], T], seconds: float = 0.0) -> T:
     UserError : it takes too much time or memory, or a component fails.
     """
     store = Store(run.results)
-    paths = [run.path / name for name in record.FILES]
+    paths = [run.path / name for name in (*record.FILES, runs.TABLES)]
     paths += [tables.people_path(run.results, run.environment["data"])]
     paths += [store.cell_path(cell) for cell in run.cells()]
     stored = sum(about.st_size for path in paths if (about := entry(path)))
@@ -658,7 +658,7 @@ def mend(
     ------
     UserError : the code, or a component's defaults, are no longer those that the run was made with.
     """
-    damaged = [run.path / name for name in runs.damaged_files(run)]
+    damaged = sorted({runs.place_of(run.path, name) for name in runs.damaged_files(run)})
     damaged += tables.damaged_people(run.results, run.environment["data"])
     damaged += tables.damaged_rows(run.results, run.environment["rows"])
     figures = is_folder(run.figures)

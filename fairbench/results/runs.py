@@ -3,16 +3,21 @@
 Begin with :class:`Run`, a finished run, read from its folder: configuration, metrics, predictions
 and origin. The metrics of several runs are read together by :func:`read_metrics`. Cells are one
 sealed Parquet file each, written atomically, locked while made (:class:`Store`). The folder of a
-run is written by :class:`RunWriter`: whole files, and last the one that lists them and their
-sha256.
+run is written by :class:`RunWriter`: its files in one zip file, as they are small and many, and
+last the record that lists them and their sha256. Earlier versions wrote each by itself, which
+:func:`stored` reads as well.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import platform
+import stat
 import subprocess
+import zipfile
+import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
     from fairbench.data.dataset import Dataset
 
 LAST = "environment.json"
+TABLES = "tables.zip"  # has the files of a run but its record and its figures
 FIGURES = "figures"
 DRAWN = "manifest.json"  # in the folder of figures: their sha256, sealed
 _META = b"fairbench"  # the entry of a table's metadata that is ours
@@ -277,9 +283,8 @@ class Run:
         ------
         UserError : it is missing or damaged.
         """
-        path = self.path / name
-        with records.reading(path):
-            content = read_bytes(path, most_memory() if path.suffix == ".parquet" else files.TEXT)
+        with records.reading(place_of(self.path, name)):
+            content = stored(self.path, name)
             if sha256(content) != self.environment.get("files", {}).get(name):
                 raise files.DamagedError("the content is not what was written")
             return content
@@ -297,7 +302,7 @@ class Run:
         """
         path = self.path / f"{kind}.parquet"
         content = self.content(path.name)
-        with records.reading(path):
+        with records.reading(place_of(self.path, path.name)):
             table = files.table_within(content, str(path), columns or None, texts)
             if len({*table.column_names}) < table.num_columns:
                 raise files.DamagedError("a column is there twice")
@@ -312,14 +317,14 @@ class Run:
         """Return the run's long table of metrics, of all of its variants."""
         from fairbench.results.tables import checked_metrics
 
-        with records.reading(self.path / "metrics.parquet"):
+        with records.reading(place_of(self.path, "metrics.parquet")):
             return checked_metrics(self.read_parquet("metrics")).to_pandas()
 
     def summary(self) -> pd.DataFrame:
         """Return the means of the run's metrics over its splits, with their intervals."""
         from fairbench.results.tables import summary_in
 
-        with records.reading(self.path / "summary.csv"):
+        with records.reading(place_of(self.path, "summary.csv")):
             return summary_in(self.content("summary.csv"))
 
     def predictions(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
@@ -327,7 +332,7 @@ class Run:
         from fairbench.results.tables import read_predictions
 
         table = self.read_parquet("predictions")
-        with records.reading(self.path / "predictions.parquet"):
+        with records.reading(place_of(self.path, "predictions.parquet")):
             return read_predictions(self.results, table, str(self.environment["rows"]), columns)
 
     def people(self) -> Dataset:
@@ -349,7 +354,7 @@ class Run:
     def cells(self) -> list[str]:
         """Return the ids of the run's cells."""
         ids = self.content("cells.txt").decode(errors="replace").split()
-        with records.reading(self.path / "cells.txt"):
+        with records.reading(place_of(self.path, "cells.txt")):
             if not all(map(records.is_id, ids)):  # they are parts of paths
                 raise files.DamagedError("an id of a cell is none")
         return ids
@@ -371,9 +376,80 @@ def read_environment(path: Path, parts: records.Parts | None = None) -> dict[str
 
 def damaged_files(run: Run) -> list[str]:
     """Return which files of a finished run are missing or not as they were written."""
-    return [
-        name for name in records.FILES if not _intact(run.path / name, run.environment["files"])
-    ]
+    sums = run.environment["files"]
+    return [name for name in records.FILES if _sum(run.path, name) != sums.get(name)]
+
+
+def _sum(folder: Path, name: str) -> str | None:
+    try:
+        return sha256(stored(folder, name))
+    except files.UNREADABLE:
+        return None
+
+
+def place_of(folder: Path, name: str) -> Path:
+    """Return which file of a run's folder has one of its `FILES`: `TABLES`, or one of that name."""
+    tables = folder / TABLES
+    return tables if files.is_file(tables) else folder / name
+
+
+def stored(folder: Path, name: str) -> bytes:
+    """Return one of the `FILES` in the folder of a run, as it is.
+
+    Raises
+    ------
+    OSError, LookupError, ValueError : it is missing, or damaged.
+    """
+    most = most_memory() if name.endswith(".parquet") else files.TEXT
+    try:
+        handle = files.opened(folder / TABLES)
+    except FileNotFoundError:
+        return read_bytes(folder / name, most)
+    with open(handle, "rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                return unzipped(archive, name, most)
+        except NOT_ZIPPED as error:
+            raise files.DamagedError(f"{TABLES} is not what was written") from error
+
+
+# What reading a zip file raises that is none, beside `UNREADABLE`.
+NOT_ZIPPED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
+
+
+def unzipped(archive: zipfile.ZipFile, name: str, most: int) -> bytes:
+    """Return the content of a file in a zip file.
+
+    Raises
+    ------
+    DamagedError : it is longer than `most` bytes.
+    LookupError : there is none.
+    """
+    size = archive.getinfo(name).file_size
+    if size > most:
+        raise files.DamagedError(f"{name} is too long")
+    with archive.open(name) as member:
+        return member.read(size)  # without a size, all that it unfolds to
+
+
+def zip_entry(name: str) -> zipfile.ZipInfo:
+    """Return how a file is noted in a zip file: the same on every machine and day."""
+    entry = zipfile.ZipInfo(name)
+    entry.create_system, entry.external_attr = 3, (stat.S_IFREG | 0o600) << 16
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    return entry
+
+
+def write_stored(folder: Path, contents: Mapping[str, bytes], *, lasting: bool = True) -> None:
+    """Write the `FILES` of a run, whole or not at all, in place of those that are there."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in contents.items():
+            packed = name.endswith(".parquet")
+            archive.writestr(zip_entry(name), content, zipfile.ZIP_STORED if packed else None)
+    files.write_bytes(folder / TABLES, buffer.getvalue(), lasting=lasting, shows=True)
+    for name in records.FILES:
+        files.remove(folder / name)
 
 
 def is_of_figures(name: str) -> bool:
@@ -408,7 +484,7 @@ def read_metrics(runs: Sequence[Run]) -> pd.DataFrame:
 
     tables = {}
     for run in runs:
-        with records.reading(run.path / "metrics.parquet"):
+        with records.reading(place_of(run.path, "metrics.parquet")):
             tables[run.id] = checked_metrics(run.read_parquet("metrics", TEXTS), own=True)
     return joined(tables)
 
@@ -440,9 +516,9 @@ class RunWriter(Run):
             tables.rows_stored(self.results, environment["rows"]),
             tables.stored_people(self.results, environment["data"]) is not None,
         )
-        damaged = damaged_files(self)
-        for name in damaged if all(shared) else ():
-            set_aside(self.path / name, _AGAIN)
+        damaged = {place_of(self.path, name) for name in damaged_files(self)}
+        for path in damaged if all(shared) else ():
+            set_aside(path, _AGAIN)
         return all(shared) and not damaged
 
     def highest_purpose(self, asked: str) -> str:
@@ -532,7 +608,7 @@ class RunWriter(Run):
         }
         record = {**environment, "data": dataset.digest, "rows": rows, "config": config}
         with self._alone():
-            files.write_files(self.path, contents)
+            write_stored(self.path, contents)
             sums = {name: sha256(contents[name]) for name in records.FILES}
             seal_run(self.path, record, sums)
 
@@ -547,8 +623,8 @@ def seal_run(path: Path, known: Mapping[str, Any], sums: Mapping[str, str] | Non
     sums : name -> sha256; by default computed of the files that are there.
     """
     if sums is None:
-        present = [path / name for name in records.FILES if files.is_file(path / name)]
-        sums = {file.name: sha256(read_bytes(file, most_memory())) for file in present}
+        found = {name: _sum(path, name) for name in records.FILES}
+        sums = {name: of_it for name, of_it in found.items() if of_it}
     record = files.sealed_json({**known, "files": sums}, indent=1)
     files.write_bytes(path / LAST, record.encode(), shows=True)
 

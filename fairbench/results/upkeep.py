@@ -23,7 +23,6 @@ import shlex
 import stat
 import time
 import zipfile
-import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +34,20 @@ from fairbench.core.processes import working
 from fairbench.core.text import digest
 from fairbench.results import tables
 from fairbench.results.record import FILES, Parts, checked, is_id
-from fairbench.results.runs import FIGURES, LAST, Run, Store, is_of_figures, read_environment
+from fairbench.results.runs import (
+    FIGURES,
+    LAST,
+    NOT_ZIPPED,
+    TABLES,
+    Run,
+    Store,
+    is_of_figures,
+    read_environment,
+    stored,
+    unzipped,
+    write_stored,
+    zip_entry,
+)
 
 _OUTCOMES = "outcomes.json"  # how each job ended
 _NAME = "sweep.json"  # holds the name of the sweep
@@ -193,7 +205,7 @@ def remove(found: Iterable[Garbage]) -> None:
                 files.remove(garbage.path / LAST)
                 files.remove_folder(garbage.path / FIGURES, is_of_figures)
                 files.remove_folder(
-                    garbage.path, lambda name: (files.half_of(name) or name) in FILES
+                    garbage.path, lambda name: (files.half_of(name) or name) in (*FILES, TABLES)
                 )
         elif files.is_folder(garbage.path):
             files.remove_folder(garbage.path, is_of_figures)
@@ -231,11 +243,11 @@ def _cells_of_runs(results: Path, without: Collection[str] = ()) -> Iterator[str
         if folder.name in without:
             continue
         run = Run(folder)
-        cells_of_begun = folder / "cells.txt"
         if run.environment:
             yield from run.cells()
-        elif files.is_file(cells_of_begun):
-            yield from files.read_text(cells_of_begun, files.TEXT).split()
+        else:
+            with contextlib.suppress(*files.UNREADABLE):
+                yield from stored(folder, "cells.txt").decode(errors="replace").split()
 
 
 def _folders(folder: Path) -> list[Path]:
@@ -323,7 +335,7 @@ _RUN = re.compile(rf"runs/([0-9a-f]{{12}})/({'|'.join(map(re.escape, (*FILES, LA
 _SHARED = re.compile(r"(?:cells/([0-9a-z]{2})/(?=\1)|splits/|data/)([0-9a-z]{1,64})\.parquet")
 # What is stored becomes a few times as small; what becomes smaller than this is no results.
 _LEAST, _RATIO = 1 << 26, 100
-_ODD = (*files.UNREADABLE, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
+_ODD = (*files.UNREADABLE, *NOT_ZIPPED)
 _BLOCK = 1 << 20
 
 
@@ -360,24 +372,16 @@ def pack(
             for name, content in _contents(runs, store, present, people, left_out):
                 sum_of_file = files.sha256(content)
                 listed.append({"path": name, "bytes": len(content), "sha256": sum_of_file})
-                archive.writestr(_entry(name), content)
+                archive.writestr(zip_entry(name), content)
             manifest = {
                 "format": FORMAT, "version": VERSION, "files": listed,
                 "written": {run.id: round(run.written * 1e9) for run in runs},
             }  # fmt: skip
             text = json.dumps(manifest, indent=0, ensure_ascii=False)
-            archive.writestr(_entry(MANIFEST), text)
+            archive.writestr(zip_entry(MANIFEST), text)
         file.seek(-_DIGITS, os.SEEK_END)
         file.write(summed.total.hexdigest().encode())
     return len(present), len(wanted) - len(present), left_out
-
-
-def _entry(name: str) -> zipfile.ZipInfo:
-    """Return how a file is noted in the zip: the same on every machine and day."""
-    entry = zipfile.ZipInfo(name)
-    entry.create_system, entry.external_attr = 3, (stat.S_IFREG | 0o600) << 16
-    entry.compress_type = zipfile.ZIP_DEFLATED
-    return entry
 
 
 class _Summed:
@@ -469,9 +473,10 @@ def unpack(file: Path, results: Path) -> tuple[int, int]:
 def _has(sums: Mapping[str, str], path: Path) -> bool:
     """Say whether a file of a run is the one that is packed, by the sha256 of each."""
     try:
-        packed = sums["/".join(path.parts[-3:])]
-        return files.sha256(files.read_bytes(path, files.most_memory())) == packed
-    except OSError:
+        is_record = path.name == LAST
+        content = files.read_bytes(path) if is_record else stored(path.parent, path.name)
+        return files.sha256(content) == sums["/".join(path.parts[-3:])]
+    except files.UNREADABLE:
         return False
 
 
@@ -551,11 +556,7 @@ def _checked_manifest(
 
 def _content(archive: zipfile.ZipFile, name: str, most: int, expected: str = "") -> bytes:
     """Return the content of a file of a pack, after comparing it with its sha256 if it has one."""
-    size = archive.getinfo(name).file_size
-    if size > most:
-        raise files.DamagedError(f"{name} is too long")
-    with archive.open(name) as member:
-        content = member.read(size)  # without a size, all that it unfolds to
+    content = unzipped(archive, name, most)
     if expected and files.sha256(content) != expected:
         raise files.DamagedError(f"{name} is not what its manifest says")
     return content
@@ -589,10 +590,12 @@ def _write(
     """Write what the folder lacks, the records of runs last; then all of it is on the disk."""
     runs = cells = 0
 
-    def write(name: str, mode: int = 0o666) -> None:
+    def content(name: str) -> bytes:
         with _reading(file):
-            content = _content(archive, name, files.most_memory(), sums[name])
-        files.write_bytes(results / name, content, mode=mode, lasting=False)
+            return _content(archive, name, files.most_memory(), sums[name])
+
+    def write(name: str, mode: int = 0o666) -> None:
+        files.write_bytes(results / name, content(name), mode=mode, lasting=False)
 
     store = Store(results)
     for name in sums:
@@ -605,8 +608,11 @@ def _write(
         elif kind == "data" and tables.stored_people(results, stem) is None:
             files.make_private(results / "data")
             write(name, 0o600)
-        elif kind == "runs" and Path(name).name != LAST and not _has(sums, results / name):
-            write(name)
+    for run in written:
+        inside = [name for name in sums if name.startswith(f"runs/{run}/") and LAST not in name]
+        if not all(_has(sums, results / name) for name in inside):
+            contents = {Path(name).name: content(name) for name in inside}
+            write_stored(results / "runs" / run, contents, lasting=False)
     os.sync()
     for run in written:
         path = results / "runs" / run / LAST

@@ -35,7 +35,7 @@ from fairbench.core.processes import BusyError, Progress, in_time, locked
 from fairbench.core.text import digest, visible
 from fairbench.reporting.charts import COLOURS
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.runs import Run, damaged_files
+from fairbench.results.runs import LAST, Run, damaged_files
 from fairbench.results.upkeep import Sweep, read_sweeps
 from fairbench.tracking import entries
 from fairbench.tracking.database import SCHEME, Stamp, exclusive, local, quiet, settle, stamp
@@ -148,7 +148,6 @@ _FEW = 20  # up to so many runs are asked for one by one
 _PAGE = 100  # runs per request: MLflow sends each with all of its metrics
 # Metrics and parameters per request: MLflow takes 1,000 in all, with tags.
 _METRICS, _PARAMETERS = 900, 90
-_FILES = ("config.yaml", "metrics.parquet", "summary.csv", "environment.json", "cells.txt")
 
 
 def _sweeps_of_runs(sweeps: Iterable[Sweep]) -> dict[str, list[tuple[str, int]]]:
@@ -480,7 +479,8 @@ def _log(
     run_id = str(run.info.run_id)
     client.log_inputs(run_id, [entries.data_set(folder)])
     figures = [(folder.figures / name, "figures") for name in files.names_in(folder.figures)[0]]
-    for path, subfolder in [*((folder.path / name, None) for name in _FILES), *figures]:
+    client.log_text(run_id, folder.content("summary.csv").decode(), "summary.csv")
+    for path, subfolder in [(folder.path / LAST, None), *figures]:
         if files.is_file(path):  # the target of a link is not part of the run
             client.log_artifact(run_id, str(path), subfolder)
     # Before metrics are logged: to change the status, MLflow reads all metrics of the run.

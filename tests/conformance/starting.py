@@ -182,7 +182,9 @@ def _has_begun(
 
 def finished(results: Path) -> list[str]:
     """Return the ids of runs, those first that can be compared with one another."""
-    configs = {path.parent.name: path.read_text() for path in results.glob("runs/*/config.yaml")}
+    configs = {
+        path.parent.name: path.read_text() for path in results.glob("runs/*/environment.json")
+    }
     return sorted(
         configs, key=lambda name: ("german" not in configs[name], "table8" in configs[name])
     )

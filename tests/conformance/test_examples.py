@@ -4,9 +4,9 @@ import os
 import subprocess
 import sys
 
-import pandas as pd
 import pytest
 
+from fairbench.results.runs import Run
 from tests.conformance import readers, trees
 from tests.harness import ROOT, run_folder
 
@@ -42,7 +42,7 @@ def test_they_run_together_and_their_metric_is_in_the_table(checkout):
         checkout, "run.py", *CHOICES, "split.repeats=2", "tracking=none", "figures=false"
     )
     assert "lottery" in printed
-    metrics = pd.read_parquet(run_folder(checkout / "results") / "metrics.parquet")
+    metrics = Run(run_folder(checkout / "results")).all_metrics()
     rows = metrics[(metrics["metric"] == NAMES["metric"]) & (metrics["group"] == "female")]
     assert rows["status"].isin(["ok", "insufficient"]).all()
     assert len(rows) == 2

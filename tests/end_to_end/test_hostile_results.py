@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.stored import laid_out
 from fairbench.core.files import read_table, sealed_json, write_table
 from fairbench.results.runs import Run, Store, seal_run
 from tests.harness import fairbench, ran, run_folder
@@ -37,7 +38,7 @@ def original(tmp_path_factory):
 def run(original, tmp_path):
     """Return a run of a folder that was copied."""
     shutil.copytree(original / "results", tmp_path / "results")
-    return Run(run_folder(tmp_path / "results"))
+    return Run(laid_out(run_folder(tmp_path / "results")))
 
 
 def replaced(name, content):

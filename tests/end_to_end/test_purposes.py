@@ -8,7 +8,7 @@ from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
 from fairbench.experiments.execute import Execution, carry_out, in_process, plan_run
 from fairbench.results.catalogue import Catalogue, listed_runs
-from fairbench.results.runs import Run, Store, read_environment, seal_run
+from fairbench.results.runs import TABLES, Run, Store, read_environment, seal_run
 from fairbench.results.upkeep import note_begun
 from tests.harness import configuration
 
@@ -78,7 +78,7 @@ def test_a_tradeoff_and_lists_know_purposes(results, capsys):
 @pytest.mark.thorough
 def test_what_is_asked_for_as_a_study_becomes_one_and_fits_nothing(tmp_path):
     demo = made(tmp_path, "gaussian_nb", "demo")
-    metrics = (demo.path / "metrics.parquet").stat().st_mtime_ns
+    metrics = (demo.path / TABLES).stat().st_mtime_ns
     words = (*SMALL, "figures=false", "learner=gaussian_nb")
     for purpose, becomes in (("tuning", "tuning"), ("study", "study"), ("demo", "study")):
         planned = plan_run(configuration(*words, f"purpose={purpose}", results=tmp_path))
@@ -88,7 +88,7 @@ def test_what_is_asked_for_as_a_study_becomes_one_and_fits_nothing(tmp_path):
         assert end.computed == 0 and not end.error
         assert Run(demo.path).purpose == becomes
         assert listed_runs(tmp_path)[0].purpose == becomes
-    assert (demo.path / "metrics.parquet").stat().st_mtime_ns == metrics
+    assert (demo.path / TABLES).stat().st_mtime_ns == metrics
     carry_out(configuration(*words, "purpose=demo", "resume=false", results=tmp_path))
     assert Run(demo.path).purpose == "study"
     environment = read_environment(demo.path)

@@ -5,10 +5,9 @@ import signal
 import subprocess
 import sys
 
-import pandas as pd
 import pytest
-import yaml
 
+from fairbench.results.runs import Run
 from tests.harness import ROOT, command, ran, run_folder, run_py
 
 # A shell's background jobs ignore interrupts, and their children with them.
@@ -39,11 +38,10 @@ def test_default_run_prints_a_table_and_where_things_are(finished):
 
 def test_run_folder_is_whole(finished):
     folder = run_folder(finished[0] / "results")
-    metrics = pd.read_parquet(folder / "metrics.parquet")
+    metrics = Run(folder).all_metrics()
     assert set(metrics["repeat"]) == {0, 1, 2}
-    assert len((folder / "cells.txt").read_text().split()) == 3
-    config = yaml.safe_load((folder / "config.yaml").read_text())
-    assert config["dataset"]["n_samples"] == 400
+    assert len(Run(folder).cells()) == 3
+    assert Run(folder).config["dataset"]["n_samples"] == 400
     environment = json.loads((folder / "environment.json").read_text())
     assert environment["seed"] == 0
     assert environment["versions"]["numpy"]
@@ -98,7 +96,7 @@ def test_one_class_in_training_is_undefined_not_wrong(tmp_path):
     (tmp_path / "rare.csv").write_text("\n".join(rows) + "\n")
     table = ("dataset=table", "dataset.path=rare.csv", "dataset.target=y", "dataset.sensitive=[g]")
     ran(*table, "split.repeats=6", "tracking=none", cwd=tmp_path)
-    metrics = pd.read_parquet(run_folder(tmp_path / "results") / "metrics.parquet")
+    metrics = Run(run_folder(tmp_path / "results")).all_metrics()
     errors = metrics.query("metric == 'error_rate' and attribute == ''")
     undefined = errors[errors["value"].isna()]
     assert set(undefined["status"]) == {"undefined"}

@@ -63,7 +63,7 @@ def test_a_run_is_exported_and_audited(original):
     assert list(frame) == ["row", "fold", "target", "score", "prediction", "group"]
     assert len(frame) == frame["row"].nunique() == 60
     # The error rate of this repeat is the one that the run's own table has.
-    metrics = pd.read_parquet(original / "results" / "runs" / run / "metrics.parquet")
+    metrics = Run(original / "results" / "runs" / run).all_metrics()
     mine = metrics.query("metric == 'error_rate' and repeat == 1 and attribute == ''")
     errors = (frame["prediction"] != frame["target"]).mean()
     assert errors == pytest.approx(mine["value"].iloc[0])

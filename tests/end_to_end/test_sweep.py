@@ -9,6 +9,7 @@ import time
 import pandas as pd
 import pytest
 
+from fairbench.results.runs import Run
 from tests.harness import command, comparable, quick, ran, run_py, session
 
 SWEEP = (
@@ -28,7 +29,7 @@ def undisturbed(tmp_path_factory):
 def metrics_of(cwd):
     """Return run id -> comparable metrics of a results folder."""
     runs = (cwd / "results" / "runs").iterdir()
-    return {run.name: comparable(pd.read_parquet(run / "metrics.parquet")) for run in runs}
+    return {run.name: comparable(Run(run).all_metrics()) for run in runs}
 
 
 def assert_same_metrics(undisturbed, cwd):

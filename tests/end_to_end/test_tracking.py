@@ -14,7 +14,7 @@ from benchmarks.faults.servers import server
 from benchmarks.stored import configured, copied
 from fairbench.core.processes import locked
 from fairbench.evaluation.summary import summarise
-from fairbench.results.runs import Run, seal_run
+from fairbench.results.runs import TABLES, Run, seal_run
 from fairbench.tracking.database import is_damaged, local
 from fairbench.tracking.entries import (
     COLOUR,
@@ -94,7 +94,7 @@ def test_sync_logs_what_is_missing_once(cwd, folder):
     assert run.data.params["dataset.n_samples"] == "300"
     assert experiment.artifact_location == (cwd / "mlartifacts").as_uri()
     artifacts = {item.path for item in client.list_artifacts(run.info.run_id)}
-    assert {"config.yaml", "metrics.parquet", "figures"} <= artifacts
+    assert {"environment.json", "summary.csv", "figures"} <= artifacts
     curve = client.get_metric_history(run.info.run_id, "abstention/error_rate")
     expected = [p for p in logged_metrics(folder) if p.name == "abstention/error_rate"]
     assert [(p.step, p.value) for p in curve] == [(p.step, p.value) for p in expected]
@@ -318,7 +318,7 @@ def test_what_is_there_is_not_asked_for_until_the_database_is_written(
     client.delete_run(logged[own.id])
     assert list(tracking.sync([own])) == [own.id]
     assert tracking.sync([own]) != logged
-    (own.path / "config.yaml").unlink()
+    (own.path / TABLES).unlink()
     assert tracking.sync([own, Run(tmp_path / "half")]) == {}
 
 

@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
-import pandas as pd
+import pyarrow as pa
 
 from benchmarks.stored import configured, copied
+from fairbench.core.files import parquet_bytes
 from fairbench.experiments.execute import carry_out
-from fairbench.results.runs import read_environment, seal_run
+from fairbench.results.record import FILES
+from fairbench.results.runs import Run, read_environment, seal_run, stored, write_stored
 from tests.harness import configuration
 
 
@@ -20,7 +22,8 @@ def copy(folder: Path, *, config: dict[str, object], rows=None, **entries: objec
     """Copy a run as one of another configuration, with some of its rows and record changed."""
     target = copied(folder, configured(read_environment(folder), config) | entries)
     if rows is not None:
-        metrics = pd.read_parquet(target / "metrics.parquet")
-        rows(metrics).to_parquet(target / "metrics.parquet", index=False)
+        changed = pa.Table.from_pandas(rows(Run(target).all_metrics()), preserve_index=False)
+        kept = {name: stored(target, name) for name in FILES}
+        write_stored(target, kept | {"metrics.parquet": parquet_bytes(changed)})
         seal_run(target, read_environment(target))
     return target

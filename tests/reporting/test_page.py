@@ -16,6 +16,7 @@ from fairbench.experiments.configuration import IDENTITY, Presets, identity_of, 
 from fairbench.reporting.page.tables import UNRANKED, blocks, metric_tables, read
 from fairbench.reporting.page.write import write_report
 from fairbench.results.catalogue import Catalogue
+from fairbench.results.runs import Run
 from tests.correlated import probability_better
 from tests.harness import CONF, ROOT, configuration
 from tests.reporting.page_runs import copy, finish
@@ -102,7 +103,7 @@ def test_it_holds_what_it_must(page):
 def test_numbers_are_those_of_the_runs(page, block, results):
     table = tables_of(block)["roc_auc"]
     for row in table.rows:
-        metrics = pd.read_parquet(results / "runs" / row["run"] / "metrics.parquet")
+        metrics = Run(results / "runs" / row["run"]).all_metrics()
         own = metrics[(metrics["metric"] == "roc_auc") & (metrics["attribute"] == "")]
         assert row["mean"] == pytest.approx(own["value"].mean())
         assert row["sd"] == pytest.approx(own["value"].std())
@@ -134,7 +135,7 @@ def test_standings_are_of_paired_values(block, results):
 
 
 def errors_of(results, run):
-    metrics = pd.read_parquet(results / "runs" / run / "metrics.parquet")
+    metrics = Run(results / "runs" / run).all_metrics()
     mine = metrics[(metrics["metric"] == "error_rate") & (metrics["attribute"] == "")]
     return mine.sort_values("repeat")["value"].to_numpy()
 

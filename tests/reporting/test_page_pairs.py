@@ -22,7 +22,7 @@ from fairbench.reporting.page.tables import (
 from fairbench.reporting.page.tables import test_share as share_of
 from fairbench.reporting.page.write import write_report
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.runs import Run
+from fairbench.results.runs import TABLES, Run
 from tests.harness import CONF
 from tests.reporting.page_runs import copy, finish
 
@@ -114,7 +114,7 @@ def test_the_first_are_those_that_fewest_outperform(of_blocks):
 def test_runs_that_cannot_be_read_are_left_out_with_the_reason(results, of_blocks):
     block = of_blocks["simulated-1"]
     lost = next(iter(block.arms))
-    path = results / "runs" / lost / "predictions.parquet"
+    path = results / "runs" / lost / TABLES
     content = path.read_bytes()
     try:
         path.write_bytes(b"damaged")
@@ -123,7 +123,7 @@ def test_runs_that_cannot_be_read_are_left_out_with_the_reason(results, of_block
         path.write_bytes(content)
     assert lost not in {row[2].link.removeprefix("#run-") for row in table.rows}
     assert len(table.rows) == 2
-    assert f"{lost}/predictions.parquet is missing or damaged" in reason
+    assert f"{lost}/{TABLES} is missing or damaged" in reason
 
 
 def test_counts_from_metrics_are_those_of_the_predictions_where_there_are_some(results, of_blocks):

@@ -18,7 +18,7 @@ from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
 from fairbench.core.files import sealed, sealed_json, unsealed_json
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.runs import LAST, RunWriter, Store, damaged_files
+from fairbench.results.runs import LAST, TABLES, RunWriter, Store, damaged_files
 from fairbench.results.upkeep import MANIFEST, pack, unpack
 from tests.results.test_run_folder import METRICS, PREDICTIONS
 from tests.studies import RECORD
@@ -234,8 +234,8 @@ def test_a_damaged_file_of_an_unpacked_folder_is_made_whole_by_unpacking_again(p
     unpack(packed, out)
     whole = contents(out)
     (run, cell) = (out / "runs" / RUNS[0], Store(out).cell_path("a0"))
-    (run / "metrics.parquet").write_bytes(b"x")
-    (run / "cells.txt").unlink()
+    (run / TABLES).write_bytes(b"x")
+    (out / "runs" / RUNS[2] / TABLES).unlink()
     cell.write_bytes(cell.read_bytes()[:-1])
     (out / "runs" / RUNS[1] / LAST).write_bytes(b"x")
     for path in (out / "splits").iterdir():
@@ -312,7 +312,7 @@ def test_bad_input_is_refused_in_one_line(folder, packed, words, said):
     assert not (folder.parent / "new").exists()
 
 
-@pytest.mark.parametrize("kind", ["runs/*/metrics.parquet", "cells/*/*", "splits/*", "data/*"])
+@pytest.mark.parametrize("kind", ["runs/*/tables.zip", "cells/*/*", "splits/*", "data/*"])
 def test_what_is_damaged_is_not_packed_and_leaves_no_pack(folder, kind):
     path = min(folder.glob(kind))
     content = path.read_bytes()

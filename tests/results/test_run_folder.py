@@ -6,16 +6,22 @@ import io
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from benchmarks.stored import configured, copied, run_of
+from benchmarks.stored import configured, copied, laid_out, run_of
 from fairbench.core.errors import UserError
 from fairbench.core.files import sealed_json
 from fairbench.core.text import csv_text, read_csv
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.runs import Run, RunWriter, read_environment, seal_run
+from fairbench.results.runs import (
+    TABLES,
+    Run,
+    RunWriter,
+    damaged_files,
+    read_environment,
+    seal_run,
+)
 from fairbench.results.tables import _rows, people_path, read_people, write_people
 from tests.studies import RECORD
 
@@ -57,7 +63,7 @@ def test_predictions_are_read_bit_for_bit_and_rows_and_copies_stored_once(folder
     pd.testing.assert_frame_equal(folder.predictions(), PREDICTIONS, check_dtype=False)
     some = folder.predictions(("prediction", "sd"))
     assert list(some) == ["repeat", "fold", "part", "row", "prediction", "sd"]
-    names = pq.read_schema(folder.path / "predictions.parquet").names
+    names = folder.read_parquet("predictions").column_names
     assert names == ["prediction", "score", "uncertainty"]
     assert len(list((folder.results / "splits").iterdir())) == 1
 
@@ -78,28 +84,60 @@ def test_people_are_read_as_they_were_loaded_and_only_the_owner_may_read_them(fo
 @pytest.mark.parametrize("change", [None, lambda content: content[:-2] + b"x" + content[-1:]])
 @pytest.mark.parametrize("name", READ)
 def test_a_missing_or_damaged_file_is_named(folder, name, change):
-    content = (folder.path / name).read_bytes()
-    (folder.path / name).unlink()
+    """Of a run that keeps each file by itself, as those of earlier versions do."""
+    whole = read_all(folder)
+    path = laid_out(folder.path) / name
+    assert read_all(Run(folder.path)) == whole
+    content = path.read_bytes()
+    path.unlink()
     if change:
-        (folder.path / name).write_bytes(change(content))
+        path.write_bytes(change(content))
     with pytest.raises(UserError, match=rf"{RUN}/{name} is missing or damaged: repeat"):
         READ[name](Run(folder.path))
+
+
+def read_all(run):
+    return {name: run.content(name) for name in READ}
+
+
+def test_of_tables_that_are_missing_or_damaged_nothing_else_is_read_than_what_was_written(folder):
+    path, whole = folder.path / TABLES, read_all(folder)
+    content = path.read_bytes()
+    found = 0
+    for at in range(0, len(content), 7):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 4]) + content[at + 1 :])
+        for name in READ:
+            try:
+                assert Run(folder.path).content(name) == whole[name]
+            except UserError as error:
+                assert f"{RUN}/{TABLES} is missing or damaged: repeat" in str(error)
+                found += 1
+    assert found
+    path.unlink()
+    assert sorted(damaged_files(Run(folder.path))) == sorted(READ)
+
+
+def test_a_run_that_is_made_again_keeps_its_files_in_one(folder, make_dataset):
+    laid_out(folder.path)
+    tables = {"metrics": METRICS, "summary": METRICS, "predictions": PREDICTIONS}
+    RunWriter(folder.path).write(CONFIG, ["cell"], tables, make_dataset(), KNOWN)
+    assert {path.name for path in folder.path.iterdir()} == {TABLES, "environment.json"}
 
 
 def test_a_run_is_finished_while_all_its_files_are_whole(folder, capsys):
     writer = RunWriter(folder.path)
     assert writer.is_finished("x")
     assert not writer.is_finished("other code")
-    (folder.path / "summary.csv").write_text("x")
+    (folder.path / TABLES).write_text("x")
     assert not writer.is_finished("x")
-    assert "summary.csv is not as it was written: set aside as" in capsys.readouterr().err
+    assert f"{TABLES} is not as it was written: set aside as" in capsys.readouterr().err
     assert not writer.is_finished("x")
     assert not capsys.readouterr().err  # it is missing now, and said once
 
 
 def test_a_strangers_folder_names_no_other_path(folder):
     known = folder.environment
-    (folder.path / "cells.txt").write_text("../../home")
+    (laid_out(folder.path) / "cells.txt").write_text("../../home")
     seal_run(folder.path, known)
     with pytest.raises(UserError, match=r"cells\.txt is missing or damaged"):
         Run(folder.path).cells()

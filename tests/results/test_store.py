@@ -13,7 +13,6 @@ from fairbench.core.files import (
     atomic,
     sealed_json,
     unsealed_json,
-    write_files,
     write_table,
     write_text,
 )
@@ -91,14 +90,6 @@ def test_a_write_that_ends_in_the_middle_keeps_what_was_there(store, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
     write_text(path, "seed: 2\n")
     assert path.read_text() == "seed: 2\n"
-
-
-def test_files_of_a_folder_are_whole_and_on_the_disk_together(tmp_path, monkeypatch):
-    synchronised = []
-    monkeypatch.setattr(written, "_to_disk", lambda handle: synchronised.append(os.read(handle, 9)))
-    write_files(tmp_path / "run", {"a": b"1", "b": b"2"})
-    assert synchronised == [b"1", b"2"]
-    assert {path.name for path in tmp_path.glob("run/*")} == {"a", "b"}
 
 
 # --- corruption

@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from fairbench.results.runs import Run
 from tests.harness import command, comparable, ran, run_py
 
 HERE = Path(__file__).parent
@@ -45,7 +46,7 @@ def slurm(tmp_path):
 def metrics_of(cwd):
     """Return run id -> comparable metrics."""
     runs = (cwd / "results" / "runs").iterdir()
-    return {run.name: comparable(pd.read_parquet(run / "metrics.parquet")) for run in runs}
+    return {run.name: comparable(Run(run).all_metrics()) for run in runs}
 
 
 def cells_of(cwd):

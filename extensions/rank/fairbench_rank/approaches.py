@@ -39,7 +39,7 @@ from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import find
 from fairbench.results.catalogue import contents, differing_options, file_content
 from fairbench.results.record import reading
-from fairbench.results.runs import Run
+from fairbench.results.runs import Run, place_of
 from fairbench.results.tables import METRICS, check_columns, check_metrics, check_plain
 
 if TYPE_CHECKING:
@@ -341,7 +341,7 @@ def _values(run: Run) -> pa.Table:
     import pyarrow as pa
     from pyarrow import compute
 
-    with reading(run.path / "metrics.parquet"):
+    with reading(place_of(run.path, "metrics.parquet")):
         table = run.read_parquet("metrics", _TEXTS, (*_READ, *_LEFT_OUT_COLUMNS))
         check_metrics(table, [name for name in METRICS if name in _READ])
     present = set(table.column_names)

@@ -35,7 +35,7 @@ from fairbench.reporting.group_tables import named_table, sentence_of, sentences
 from fairbench.reporting.page import tables as measuring
 from fairbench.reporting.page.tables import CERTAIN, STANDINGS, RankedRuns, RunBlock
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.runs import Run
+from fairbench.results.runs import FIGURES, LAST, Run, place_of
 
 _GLANCE = (
     "error_rate", "roc_auc", "nll", "log_loss", "expected_calibration_error", "rmse", "r2",
@@ -272,9 +272,10 @@ def _side_by_side(
 
 def _runs(block: RunBlock) -> doc.Section:
     """Return the section that lists the runs of a block: commit, processor and files of each."""
-    files = {"configuration": "config.yaml", "all metrics": "summary.csv", "figures": "figures/"}
     rows = []
     for run in block.runs.values():
+        tables = place_of(run.path, "summary.csv").name
+        files = {"configuration": LAST, "all metrics": tables, "figures": f"{FIGURES}/"}
         changed = "+" if run.environment.get("git_dirty") else ""
         rows.append(
             [

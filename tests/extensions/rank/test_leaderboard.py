@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.stored import laid_out
 from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
 from fairbench.core.text import read_csv
@@ -139,7 +140,7 @@ def test_a_run_of_the_same_name_that_other_code_fitted_is_left_out_and_the_page_
 ):
     """Two people's methods of one name, with the same options, have one id."""
     shutil.copytree(results / "runs", tmp_path / "runs")
-    path = tmp_path / "runs" / id_of(results, 0, "b") / "cells.txt"
+    path = laid_out(tmp_path / "runs" / id_of(results, 0, "b")) / "cells.txt"
     path.write_text(path.read_text().translate(str.maketrans("012345", "123450")))
     seal_run(path.parent, read_environment(path.parent))
     sure = leaderboard.write_leaderboard([results, tmp_path], tmp_path / "out")[1].summary.sure

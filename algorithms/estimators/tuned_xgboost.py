@@ -93,9 +93,8 @@ class TunedXGBoostEstimator(LinkedEstimator):
         kept[rows] = 0
         watch = EarlyStop(base.loss, y, rows, weight, self.patience)
         matrix = binned(X, base.max_bin)
-        grow_custom(
-            {**base.train_parameters, **choice}, matrix, base.loss, base.rounds, y, kept, watch
-        )
+        settings = {**base.settings(matrix, y, kept), **choice}
+        grow_custom(settings, matrix, base.loss, base.rounds, y, kept, watch)
         return watch
 
     def _held_out(self, weight: Array) -> NDArray[np.intp]:

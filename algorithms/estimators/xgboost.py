@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.components.algorithms.estimators.linked import LinkedEstimator, link
@@ -21,6 +22,10 @@ Watch = Callable[[int, Array], bool]
 
 # A gradient and a curvature in double precision; the size of a processor's cache.
 _BYTES_A_BIN, _CACHE, _LEAST_NODES = 16, 2**24, 128
+# Entries of the matrices of drawn rows, a few bytes each.
+_MOST_ENTRIES = 2**24
+# Where no row is drawn for a tree, and sums are taken in order, a row of weight 0 changes nothing.
+_ALL_ROWS = {"subsample": 1.0, "device": "cpu"}
 _OBJECTIVES = {"binomial": "binary:logistic", "squared_error": "reg:squarederror"}
 
 
@@ -44,16 +49,17 @@ class XGBoostEstimator(LinkedEstimator):
         """Fit to labels or values `y`; `sample_weight` of whole numbers repeats rows."""
         self.classes_ = np.arange(self.loss.classes or 2)
         self.unit_ = unit_of(self.loss, self.parameters, y, sample_weight)
-        matrix, labels = binned(X, self.max_bin), self.unit_.standard(y)
+        labels, matrix = self.unit_.standard(y), binned(X, self.max_bin)
+        settings = self.settings(matrix, labels, sample_weight)
+        if sample_weight is not None and _ALL_ROWS.items() <= self.parameters.items():
+            rows, matrix = drawn(X, self.max_bin, sample_weight)
+            labels, sample_weight = labels[rows], sample_weight[rows]
         grow = _grow_builtin if self.loss.name in _OBJECTIVES else grow_custom
-        self.booster_ = grow(
-            self.train_parameters, matrix, self.loss, self.rounds, labels, sample_weight
-        )
+        self.booster_ = grow(settings, matrix, self.loss, self.rounds, labels, sample_weight)
         return self
 
-    @property
-    def train_parameters(self) -> dict[str, Any]:
-        """What XGBoost is told besides the objective.
+    def settings(self, matrix: Any, y: Array, weight: Array | None) -> dict[str, Any]:
+        """Return what XGBoost is told to fit standard labels, besides the objective.
 
         Raises
         ------
@@ -61,7 +67,8 @@ class XGBoostEstimator(LinkedEstimator):
         """
         _check_device(str(self.parameters.get("device", "cpu")))
         fixed = {"tree_method": "hist", "max_bin": self.max_bin, "nthread": 1, "seed": self.seed}
-        return {**self.parameters, **fixed}
+        start = {"base_score": self.loss.initial(y, weight).tolist()}
+        return {**self.parameters, **fixed, **_histogram_cache(matrix), **start}
 
     def linked(self, X: Frame) -> Array:
         """Return what the trees give: XGBoost links the scores of its own objectives itself."""
@@ -85,21 +92,24 @@ def unit_of(loss: Loss, parameters: Mapping[str, Any], y: Array, weight: Array |
 
 
 def _grow_builtin(
-    parameters: dict[str, Any], matrix: Any, loss: Loss, rounds: int, y: Array, weight: Array | None
+    settings: dict[str, Any], matrix: Any, loss: Loss, rounds: int, y: Array, weight: Array | None
 ) -> Any:
     """Grow trees by XGBoost's own objective, from the mean of the labels."""
     import xgboost
 
     matrix.set_label(y)
     matrix.set_weight(np.ones(len(y)) if weight is None else weight)
-    parameters = {**parameters, **_histogram_cache(matrix), "objective": _OBJECTIVES[loss.name]}
-    if loss.name == "squared_error":
-        parameters["base_score"] = loss.initial(y, weight).tolist()
-    return xgboost.train(parameters, matrix, num_boost_round=rounds)
+    settings = {**settings, "objective": _OBJECTIVES[loss.name]}
+    if loss.classes:
+        del settings["base_score"]  # its own, of the labels
+    booster = xgboost.Booster(settings, [matrix])
+    for done in range(rounds):
+        booster.update(matrix, done)
+    return booster.reset()  # or every member of a bag would keep the memory it was grown in
 
 
 def grow_custom(
-    parameters: dict[str, Any],
+    settings: dict[str, Any],
     matrix: Any,
     loss: Loss,
     rounds: int,
@@ -116,13 +126,7 @@ def grow_custom(
 
     labels = y.astype(np.float32).astype(np.float64)
     weights = None if weight is None else weight[:, None]
-    settings = {
-        **parameters,
-        **_histogram_cache(matrix),
-        "num_target": loss.outputs,
-        "base_score": loss.initial(y, weight).tolist(),
-        "disable_default_eval_metric": True,
-    }
+    settings = {**settings, "num_target": loss.outputs, "disable_default_eval_metric": True}
     if loss.vector_leaves:
         settings["multi_strategy"] = "multi_output_tree"
     booster = xgboost.Booster(settings, [matrix])
@@ -176,6 +180,7 @@ def _check_device(device: str) -> None:
 
 
 _shared: tuple[Any, int, Any] | None = None
+_drawn: dict[bytes, Any] = {}  # of the rows that were fitted of the frame last seen
 
 
 def binned(X: Frame, max_bin: int) -> Any:
@@ -183,10 +188,35 @@ def binned(X: Frame, max_bin: int) -> Any:
 
     The strong reference to the frame keeps its identity from being given to another.
     """
-    import xgboost
-
     global _shared
     if _shared is None or _shared[0] is not X or _shared[1] != max_bin:
-        matrix = xgboost.QuantileDMatrix(X, max_bin=max_bin, nthread=1, enable_categorical=True)
-        _shared = (X, max_bin, matrix)
+        _shared = (X, max_bin, _quantiles(X, max_bin))
+        _drawn.clear()
     return _shared[2]
+
+
+def drawn(X: Frame, max_bin: int, weight: Array) -> tuple[NDArray[np.intp] | slice, Any]:
+    """Return the rows whose weight is not 0 and their matrix, in the bins of all rows.
+
+    Trees are the same as on all rows, where those of weight 0 take as long as others. It costs as
+    much as it saves in one fit: rows get a matrix of their own when they are fitted again, as those
+    of a bootstrap are at another depth. Until then, all rows and their matrix are returned.
+    """
+    whole, kept = binned(X, max_bin), weight != 0
+    key = kept.tobytes()
+    if kept.all() or key not in _drawn:
+        if (len(_drawn) + 1) * whole.num_nonmissing() <= _MOST_ENTRIES:
+            _drawn[key] = None
+        return slice(None), whole
+    rows = np.flatnonzero(kept)
+    if _drawn[key] is None:
+        frame = X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]
+        _drawn[key] = _quantiles(frame, max_bin, whole)
+    return rows, _drawn[key]
+
+
+def _quantiles(X: Frame, max_bin: int, bins_of: Any = None) -> Any:
+    import xgboost
+
+    options = {"max_bin": max_bin, "nthread": 1, "enable_categorical": True}
+    return xgboost.QuantileDMatrix(X, ref=bins_of, **options)

@@ -22,6 +22,7 @@ from benchmarks.coverage.counts import thinned
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample, Setting
 from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError
+from fairbench.inference.comparing import lead_of_values, objective
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from fairbench.inference.means import Moments, outcome_limits
 from fairbench.inference.posterior import independent_draws
@@ -37,8 +38,10 @@ from fairbench.inference.repeats import (
     no_narrower,
 )
 from fairbench.inference.scores import area_limits, areas
-from fairbench.inference.verdicts import inflation
+from fairbench.inference.verdicts import inflation, student_draws
+from fairbench.metrics.probability import log_loss_rows
 from fairbench.metrics.registry import BINARY, accuracy, binary_confusion, metrics_of, total
+from fairbench.metrics.uncertainty import area_of_errors
 from fairbench_search.choice import (
     Bound,
     Choice,
@@ -208,6 +211,10 @@ class People:
         features = draw.standard_normal((*shape, FEATURES), np.float32)
         features += moved(label, group, population.shift)[..., None]
         return cls(features, label, group)
+
+    def take(self, rows: Mask) -> People:
+        """Return some of the people."""
+        return People(self.features[:, rows], self.label[:, rows], self.group[:, rows])
 
 
 def moved(label: Labels, group: Labels, shift: float) -> Floats:
@@ -640,6 +647,94 @@ def _quantiles(delta: Floats) -> Floats:
     return np.nanquantile(delta, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
 
 
+# Family of two runs compared by what has one value in a split: a loss, an area, uncertainties.
+
+MEMBERS, NEW_PEOPLE = 5, 4000
+STORED = (
+    "log_loss",
+    "area_under_risk_coverage",
+    "epistemic_uncertainty_ratio",
+    "consistency_mean_sd",
+)
+
+
+def _bags(short: bool) -> list[Setting]:
+    """Return two bags of logistic regressions on the same splits, each of half of the features."""
+    result = []
+    for rows, kind, shift, noise in product(
+        (300, 1000), (REPEATS, FOLDS), (0.0, 0.5), (0.0, 0.5, 1.0)
+    ):
+        people = run_of(rows, 2, 0.3, shift, kind)
+        worse = f"the second worse by noise {noise:g}" if noise else "equal learners"
+        result.append(Setting(name=f"{worse}, bags, {people.name}", people=people, noise=noise))
+    return thinned(result, 4 if short else len(result))
+
+
+def _values(people: People, members: Floats) -> list[float]:
+    """Return the values of `STORED` of members' scores (K, N) of the people of one run."""
+    label, group = people.label[0], people.group[0]
+    score = members.mean(axis=0)
+    uncertainty = score * (1 - score)
+    epistemic = 2 * members.var(axis=0)
+    first, second = (epistemic[group == g].mean() for g in (0, 1))
+    return [
+        float(log_loss_rows(label, score).mean()),
+        float(area_of_errors(label, score > 0.5, uncertainty)),
+        second / first,
+        float((members * (1 - members)).std(axis=0).mean()),
+    ]
+
+
+def _draw_bags(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
+    """Draw the values (R, J, 2, M) of both bags in every split, and by how much they differ."""
+    new = People.drawn(Setting(**{**vars(population.people), "rows": NEW_PEOPLE}), 1, draw)
+    values, truths = [], []
+    for _ in range(replications):
+        people = People.drawn(population.people, 1, draw)
+        (tested,) = tested_rows(people.label.shape, population.people.kind, draw)
+        trained = np.repeat(~tested, MEMBERS, axis=0)
+        trained &= draw.random(trained.shape) < 0.5
+        of_both, true_of_both = [], []
+        for half, noise in enumerate((0.0, population.noise)):
+            own, others = (
+                each.features[0][:, 2 * half : 2 * half + 2]
+                + noise * draw.standard_normal((each.features.shape[1], 2))
+                for each in (people, new)
+            )
+            everyone = np.concatenate([own, others])
+            score = logistic(own, people.label[0], trained, everyone, draw)
+            score = score.reshape(len(tested), MEMBERS, -1)
+            of_both.append(
+                [
+                    _values(people.take(rows), each[:, : len(own)][:, rows])
+                    for rows, each in zip(tested, score, strict=True)
+                ]
+            )
+            true_of_both.append([_values(new, each[:, len(own) :]) for each in score])
+        values.append(np.swapaxes(of_both, 0, 1))
+        truths.append(np.mean(true_of_both, axis=1))
+    goals = [objective(name) for name in STORED]
+    means = np.moveaxis(np.array(truths), -1, 0)
+    leads = {
+        f"lead in {name}": np.subtract(*goal.metric.larger_is_better(mean).T)
+        for name, goal, mean in zip(STORED, goals, means, strict=True)
+    }
+    share = SHARE if population.people.kind == REPEATS else 1 / SPLITS
+    return Sample((np.array(values), share), leads)
+
+
+def _of_splits(data: tuple[Floats, float], draw: np.random.Generator) -> Mapping[str, Interval]:
+    """Return the intervals of a comparison by values in the splits."""
+    values, share = data
+    student = student_draws(SPLITS, 4 * DRAWS, draw)
+    result = {}
+    for i, name in enumerate(STORED):
+        drawn = [lead_of_values(own[..., i], objective(name), share, student) for own in values]
+        lower, upper = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1)
+        result[f"lead in {name}"] = (lower, upper)
+    return result
+
+
 # The family of the fairest of many: what is printed of the candidate that was chosen.
 
 DRAWS_CHOSEN = 1000
@@ -868,6 +963,14 @@ FAMILIES = (
         _learners,
         _draw_two,
         (Construction("ours", _averaged, 300), Construction("medians", _typical, 100)),
+        300,
+    ),
+    Family(
+        "stored_comparisons",
+        "Two runs compared by values in the splits",
+        _bags,
+        _draw_bags,
+        (Construction("ours", _of_splits),),
         300,
     ),
 )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import chain, combinations
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -27,11 +27,12 @@ from fairbench.core.options import check_declared, option
 from fairbench.core.text import csv_text, digest, said
 from fairbench.data.columns import unique_names
 from fairbench.data.dataset import Dataset, Task
+from fairbench.evaluation.summary import HEADLINES, rows_of
 from fairbench.experiments.configuration import IDENTITY, Presets
 from fairbench.inference import comparing, posterior, survey
-from fairbench.inference.repeats import mean_table_draws, no_narrower
-from fairbench.inference.verdicts import Pairs, inflation
-from fairbench.metrics.registry import binary_confusion, find
+from fairbench.inference.repeats import finite_mean, mean_table_draws, no_narrower
+from fairbench.inference.verdicts import Pairs, inflation, student_draws
+from fairbench.metrics.registry import binary_confusion, unknown_metric
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import reading
 from fairbench.results.runs import Run, place_of
@@ -44,15 +45,20 @@ AVERAGED, TYPICAL = "averaged", "typical"
 SPREADS = {AVERAGED: "the mean of all repeats", TYPICAL: "one repeat"}
 
 
+# Settings of comparisons by confusion counts alone.
+_OF_COUNTS = ("rho", "repeats", "paired", "predictive", "alpha")
+
+
 @dataclass(frozen=True)
 class Settings:
     """Options for comparing two runs: those of `fairbench compare`.
 
     Attributes
     ----------
-    objectives : The metrics by which runs are compared; of a gap between groups, smaller is better.
+    objectives : The metrics by which runs are compared, any that they store; by default the error
+        and the gap that a run is first looked at by. Of a gap between groups, smaller is better.
     rope : Up to which difference of each objective two runs are practically equal; by default what
-        each metric declares, 0.01 for most.
+        each metric declares, 0.01 for most, or a hundredth of an RMSE or an uncertainty.
     rho : The correlation between folds: average (over 0 to 1/K), 1/K, a number, or from half-split
         runs and those of a reference learner: relative (the reference's own being 1/K) or
         relative_up (averaged over 0 to the relative one).
@@ -72,7 +78,7 @@ class Settings:
     seed : The seed of all random draws.
     """
 
-    objectives: tuple[str, ...] = option(("accuracy", "equal_opportunity"), shown="[METRIC,...]")
+    objectives: tuple[str, ...] = option((), shown="[METRIC,...]")
     rope: tuple[float, ...] = option((), shown="[NUMBER,...]")
     rho: str = option(AVERAGE)
     rho_per: str = option(GROUP, choices=(GROUP, MEAN))
@@ -88,10 +94,30 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing, before any run is read."""
-        for name in self.objectives:
-            comparing.objective(name)
         self.shrinkage(10, 1.0)
         check_declared(self)
+
+    def about(self, task: str) -> Self:
+        """Return these settings for runs of a task, with its headlines where nothing is named.
+
+        Raises
+        ------
+        UserError : settings of comparisons by counts, with an objective that is not one of counts.
+        """
+        headlines = HEADLINES[task]
+        names = self.objectives or (headlines["error"], headlines["gap"])
+        about = replace(self, objectives=names)
+        of_splits = [goal.metric.name for goal in about.goals(task) if not goal.of_counts]
+        usual = Settings()
+        given = [name for name in _OF_COUNTS if getattr(self, name) != getattr(usual, name)]
+        if of_splits and given:
+            words = " and ".join(f"{name}=" for name in given)
+            raise UserError(said("comparison", "of_splits", metric=of_splits[0], given=words))
+        return about
+
+    def goals(self, task: str) -> list[comparing.Goal]:
+        """Return the objectives of runs of a task."""
+        return [comparing.objective(name, task) for name in self.objectives]
 
     @property
     def relative(self) -> bool:
@@ -137,7 +163,8 @@ Fold: TypeAlias = Mapping[str, NDArray[Any]]
 class RunPredictions:
     """The predictions of a finished run of a binary task or a regression, with labels and groups.
 
-    `repeats` has the folds of each repeat: one of a hold-out split, K of a K-fold split.
+    `repeats` has the folds of each repeat: one of a hold-out split, K of a K-fold split. `metrics`
+    reads the run's long table.
     """
 
     id: str
@@ -145,27 +172,28 @@ class RunPredictions:
     people: Dataset
     protect: tuple[str, ...]
     repeats: Mapping[int, list[Fold]]
+    metrics: Callable[[], pd.DataFrame]
 
 
+NUMBERS = (Task.BINARY, Task.REGRESSION)  # the tasks whose predictions are a number each
 _NOT_BINARY = {Task.REGRESSION: "of a regression", Task.MULTICLASS: "of several classes"}
 
 
 def load_predictions(
-    run: Run, *, participle: str = "compared", numbers: bool = False
+    run: Run, *, participle: str = "compared", tasks: Sequence[Task] = (Task.BINARY,)
 ) -> RunPredictions:
     """Read the predictions of a finished run for its test rows.
 
     Parameters
     ----------
     participle : what is done with the predictions, for the message of a refusal.
-    numbers : whether predictions may be numbers, those of a regression.
+    tasks : those that the run may have.
 
     Raises
     ------
-    UserError : a task that is not binary, or no regression where numbers may be; files that are
-        missing or damaged, or a fold without predictions.
+    UserError : another task; files that are missing or damaged, or a fold without predictions.
     """
-    people = binary_people(run, participle, numbers=numbers)
+    people = people_of(run, participle, tasks)
     table = read_predictions(run, people, ("prediction", "score"))
     repeats: dict[int, list[Fold]] = {}
     for (repeat, fold), rows in table[table["part"] == TEST].groupby(["repeat", "fold"]):
@@ -175,7 +203,7 @@ def load_predictions(
         columns = {name: rows[name].to_numpy(kinds[name]) for name in kinds if name in rows}
         of_fold = {"rows": rows["row"].to_numpy(np.intp), **columns}
         repeats.setdefault(int(repeat), []).append(of_fold)
-    return RunPredictions(run.id, run.name, people, run.attributes, repeats)
+    return RunPredictions(run.id, run.name, people, run.attributes, repeats, run.all_metrics)
 
 
 def _type_of(people: Dataset) -> type[np.number[Any]]:
@@ -183,17 +211,16 @@ def _type_of(people: Dataset) -> type[np.number[Any]]:
     return np.float64 if people.task is Task.REGRESSION else np.int64
 
 
-def binary_people(run: Run, participle: str, *, numbers: bool = False) -> Dataset:
-    """Return the people of a run, or refuse it if its task is not binary.
+def people_of(run: Run, participle: str, tasks: Sequence[Task] = (Task.BINARY,)) -> Dataset:
+    """Return the people of a run, or refuse it if it has another task.
 
     Parameters
     ----------
-    participle : what binary runs are, for the message, such as ``compared``.
-    numbers : whether a regression will do, too.
+    participle : what runs of these tasks are, for the message, such as ``compared``.
     """
     people = run.people()
-    if people.task is not Task.BINARY and not (numbers and people.task is Task.REGRESSION):
-        others = " and regressions" if numbers else ""
+    if people.task not in tasks:
+        others = " and regressions" if Task.REGRESSION in tasks else ""
         raise UserError(
             f"run {run.id} is {_NOT_BINARY[people.task]}; binary ones{others} are {participle}"
         )
@@ -362,6 +389,7 @@ def compare_pair(
     ------
     UserError : runs of different data sets or splits, or (paired) of different test rows.
     """
+    settings = settings.about(first.people.task)
     if first.people.name != second.people.name or len(first.people) != len(second.people):
         raise UserError(said("comparison", "other_data", first=first, second=second))
     repeats = sorted(first.repeats.keys() & second.repeats.keys())
@@ -392,7 +420,9 @@ def _compare_repeats(
     ----------
     fractions : the effective sample fractions of both runs' pooled rows.
     """
-    objectives = [comparing.objective(name) for name in settings.objectives]
+    objectives = settings.goals(runs[0].people.task)
+    if not all(goal.of_counts for goal in objectives):
+        return _compare_in_splits(runs, repeats, objectives, settings)
     rope = settings.rope or tuple(goal.metric.epsilon for goal in objectives)
     counts = _effective_counts(runs, repeats, fractions, settings)
     generator = rng(settings.seed, "comparison", runs[0].people.name, repeats[0])
@@ -408,6 +438,84 @@ def _compare_repeats(
     drawn = _mean_draws(counts, share, settings, generator)
     from_repeats = comparing.compare(*drawn, objectives, rope)
     return replace(from_repeats, delta=no_narrower(from_repeats.delta, from_counts.delta))
+
+
+def _compare_in_splits(
+    runs: tuple[RunPredictions, RunPredictions],
+    repeats: Sequence[int],
+    goals: Sequence[comparing.Goal],
+    settings: Settings,
+) -> comparing.Comparison:
+    """Return the comparison of two runs by their values in the splits, in pairs.
+
+    What is no function of confusion counts, such as a loss, has one value in a split. Its mean's
+    posterior is that of the Bayesian correlated t-test; so is that of the mean tables which any
+    other objective is computed from, by the same draws.
+    """
+    by_splits = next(goal.metric.name for goal in goals if not goal.of_counts)
+    places = [(repeat, fold) for repeat in repeats for fold in range(len(runs[0].repeats[repeat]))]
+    folds = [[run.repeats[repeat][fold] for repeat, fold in places] for run in runs]
+    for first, second in zip(*folds, strict=True):
+        if not np.array_equal(first["rows"], second["rows"]):
+            raise UserError(said("comparison", "other_rows", advice=""))
+    stored = {
+        goal.metric.name: np.array([_stored_values(run, goal, settings, places) for run in runs]).T
+        for goal in goals
+        if not goal.of_counts
+    }
+    defined = np.all([np.isfinite(values).all(axis=1) for values in stored.values()], axis=0)
+    tested = [fold["rows"] for fold, kept in zip(folds[0], defined, strict=True) if kept]
+    distinct = len({rows.tobytes() for rows in tested})
+    if distinct < 2 or distinct < len(tested):
+        raise UserError(said("comparison", "one_split", metric=by_splits, count=distinct))
+    share = float(np.mean([len(rows) for rows in tested])) / len(runs[0].people)
+
+    def generator() -> np.random.Generator:
+        """Return the generator of the same draws for every objective."""
+        return rng(settings.seed, "comparison in splits", runs[0].people.name, repeats[0])
+
+    student = student_draws(len(tested), settings.draws, generator())
+    tables: Floats | None = None
+    leads: list[Floats] = []
+    rope: list[float] = []
+    for goal in goals:
+        if goal.of_counts:
+            if tables is None:
+                labels = _labels_of(runs[0].people, settings.protect or runs[0].protect)
+                counts = np.stack([labels.counts(of_run) for of_run in folds], axis=1)[defined]
+                shares = counts / counts.sum(axis=(-1, -2), keepdims=True)
+                tables = mean_table_draws(
+                    shares, share, draws=settings.draws, generator=generator()
+                )
+            leads.append(goal(tables[:, 0]) - goal(tables[:, 1]))
+            rope.append(goal.metric.epsilon)
+        else:
+            values = stored[goal.metric.name][defined]
+            leads.append(comparing.lead_of_values(values, goal, share, student))
+            rope.append(goal.metric.negligible(values))
+    return comparing.of_leads(leads, settings.objectives, settings.rope or rope)
+
+
+def _stored_values(
+    run: RunPredictions,
+    goal: comparing.Goal,
+    settings: Settings,
+    places: Sequence[tuple[int, int]],
+) -> Floats:
+    """Return a metric's value in each split of a run, (J,); NaN where it is undefined.
+
+    Raises
+    ------
+    UserError : the run has no such metric, or several values of it in a split.
+    """
+    name, table = goal.metric.name, run.metrics()
+    rows = rows_of(table, name, " x ".join(settings.protect or run.protect))
+    if rows.empty:
+        raise unknown_metric("objective", name, sorted({*table["metric"]}))
+    value_of = dict(zip(zip(rows["repeat"], rows["fold"], strict=True), rows["value"], strict=True))
+    if len(value_of) < len(rows):
+        raise UserError(said("comparison", "several_values", metric=name, run=run))
+    return np.array([value_of.get(place, np.nan) for place in places])
 
 
 def _effective_counts(
@@ -477,7 +585,8 @@ class _Labels:
             np.array_equal(first["rows"], second["rows"])
             for first, second in zip(first_folds, second_folds, strict=True)
         ):
-            raise UserError(said("comparison", "other_rows"))
+            advice = ": compare them with paired=false"
+            raise UserError(said("comparison", "other_rows", advice=advice))
         target, code, first, second = self._pool_folds(first_folds, second_folds)
         n_groups = len(first_folds) * self.n_groups
         counts = posterior.joint_confusion(target, first, second, code, n_groups=n_groups)
@@ -512,17 +621,18 @@ def observed_values(run: RunPredictions, settings: Settings, repeats: Sequence[i
     A repeat's folds are pooled. Gaps and errors have their own sign; a ratio above 1 is inverted. A
     value is NaN where no repeat defines it.
     """
-    labels = _labels_of(run.people, settings.protect or run.protect)
-    tables = np.stack([labels.counts(run.repeats[repeat]).sum(axis=0) for repeat in repeats])
-    return np.array([_mean_value(name, tables) for name in settings.objectives])
-
-
-def _mean_value(name: str, tables: NDArray[np.int64]) -> float:
-    """Return the mean of an objective over tables (J, G, 4), in the sign of its metric."""
-    values = comparing.objective(name)(tables)
-    defined = values[~np.isnan(values)]
-    sign = -1.0 if (metric := find(name)) and metric.better == "lower" else 1.0
-    return sign * float(defined.mean()) if len(defined) else np.nan
+    task, found = run.people.task, []
+    for goal in settings.about(task).goals(task):
+        if goal.of_counts:
+            labels = _labels_of(run.people, settings.protect or run.protect)
+            tables = [labels.counts(run.repeats[repeat]).sum(axis=0) for repeat in repeats]
+            sign = -1.0 if goal.metric.better == "lower" else 1.0
+            values = sign * goal(np.stack(tables))
+        else:
+            places = [(repeat, k) for repeat in repeats for k in range(len(run.repeats[repeat]))]
+            values = _stored_values(run, goal, settings, places)
+        found.append(float(finite_mean(values)))
+    return np.array(found)
 
 
 def effective_sample_fraction(
@@ -705,7 +815,8 @@ class VarianceRatios:
     def _estimates(self, half_run: RunPredictions, run: RunPredictions) -> dict[int, Floats]:
         """Return the rates of both halves of every halving: repeat -> (2, R, G)."""
         labels = _labels_of(run.people, self.settings.protect or run.protect)
-        goals = map(comparing.objective, self.settings.objectives)
+        task = run.people.task
+        goals = self.settings.about(task).goals(task)
         rates = dict.fromkeys(chain.from_iterable(goal.rates for goal in goals))
         estimates = {}
         for repeat, folds in half_run.repeats.items():

@@ -67,18 +67,27 @@ def estimate(summary: pd.DataFrame, metric: str, protect: str) -> Estimate:
 
     A metric with several settings, such as rates of abstention, counts as none.
     """
-    rows = _rows_of(summary, metric, protect)
+    rows = rows_of(summary, metric, protect)
     if len(rows) != 1:
         return _UNKNOWN
     mean, lower, upper = map(float, rows[["mean", "lower", "upper"]].iloc[0])
     return mean, lower, upper
 
 
-def _rows_of(summary: pd.DataFrame, metric: str, protect: str) -> pd.DataFrame:
-    """Return the rows of a metric of everyone, or of all groups of `protect` together."""
-    summary = tables.values_of(summary)
-    rows = summary[(summary["metric"] == metric) & (summary["variant"] == "")]
-    rows = rows[(rows["group"] == "") & rows["attribute"].isin(["", protect])]
+def rows_of(table: pd.DataFrame, metric: str, protect: str) -> pd.DataFrame:
+    """Return the rows of a metric of everyone, or of all groups of `protect` together.
+
+    Of what only compares a group with the reference, such as a ratio, they are those of the groups.
+
+    Parameters
+    ----------
+    table : the long table of a run, or its summary.
+    """
+    table = tables.values_of(table)
+    rows = table[(table["metric"] == metric) & (table["variant"] == "")]
+    rows = rows[rows["attribute"].isin(["", protect])]
+    together = rows[rows["group"] == ""]
+    rows = together if len(together) else rows
     rows = rows[rows["attribute"] == rows["attribute"].min()]  # everyone's, if there is one
     return rows[(rows["binning"] != "mass") & rows["outcome"].isna()]
 
@@ -104,7 +113,7 @@ def debiased_gaps(rows: pd.DataFrame, summary: pd.DataFrame) -> Floats:
 
 def debiased_headline_gap(summary: pd.DataFrame, protect: str) -> float:
     """Return the debiased headline gap of a run; NaN between two groups."""
-    rows = _rows_of(summary, HEADLINES[task_of(summary)]["gap"], protect)
+    rows = rows_of(summary, HEADLINES[task_of(summary)]["gap"], protect)
     return float(debiased_gaps(rows, summary)[0]) if len(rows) == 1 else _UNKNOWN[0]
 
 

@@ -1,6 +1,6 @@
 """Two algorithms by error and fairness together: objectives, their points, and their difference.
 
-An objective says which metric counts and with which sign (:class:`_Objective`, :func:`points`,
+An objective says which metric counts and with which sign (:class:`Goal`, :func:`points`,
 :func:`frontier`); :func:`compare` gives the probability that two algorithms differ in practice, and
 the region in which their difference lies.
 """
@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import product
 from math import pi
 from statistics import NormalDist
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,19 +24,25 @@ from fairbench.core.errors import UserError
 from fairbench.inference.posterior import even_points, table_draws
 from fairbench.inference.repeats import mean_table_draws
 from fairbench.inference.survey import effective_counts, mean_shrinkage
+from fairbench.inference.verdicts import StudentDraws, posterior_draws
 from fairbench.metrics import registry
 
 
 @dataclass(frozen=True)
-class _Objective:
-    """A metric as a function of tables (..., G, 4) -> (...) whose larger values are the better.
+class Goal:
+    """A metric that algorithms are compared by, turned so that larger values are the better.
 
-    Attributes
-    ----------
-    metric : a rate of everyone, what compares the rates of groups, or a signed difference.
+    If it is `of_counts`, it is a function of tables (..., G, 4) -> (...): a rate of everyone, what
+    compares the rates of groups, or a signed difference. Any other has its values in the splits.
     """
 
     metric: registry.Metric
+
+    @property
+    def of_counts(self) -> bool:
+        """Whether it is a function of confusion counts."""
+        kinds = ("rate", "widest", "difference")
+        return self.metric.task == registry.BINARY and self.metric.interval in kinds
 
     @property
     def rates(self) -> tuple[Callable[[registry.Counts], Floats], ...]:
@@ -61,31 +66,17 @@ class _Objective:
         return np.asarray(values[..., 0])
 
 
-@lru_cache(maxsize=1)
-def _objectives() -> Mapping[str, _Objective]:
-    """Return every objective by name: rates with a direction, gaps and signed differences."""
-    rates, gaps, differences = (
-        registry.metrics_of(registry.BINARY, kind).values()
-        for kind in ("rate", "widest", "difference")
-    )
-    directed = [metric for metric in rates if metric.direction]
-    return MappingProxyType(
-        {metric.name: _Objective(metric) for metric in (*directed, *gaps, *differences)}
-    )
-
-
-def objective(name: str) -> _Objective:
-    """Return the objective of a name.
+def objective(name: str, task: str = registry.BINARY) -> Goal:
+    """Return the objective of a name, of runs of a task.
 
     Rates of everyone (``accuracy`` ...); gaps between groups with a minus sign
     (``equal_opportunity`` ...); ``disparate_impact`` as the smaller of ratio and inverse; signed
     differences of two groups, the other group's minus the reference's
     (``equal_opportunity_difference`` ...), which the published code uses: there a gap in favour of
-    the other group counts as better than none.
+    the other group counts as better than none. Any other metric that runs store: losses, areas,
+    uncertainties, and what compares these between groups.
     """
-    if name not in _objectives():
-        raise registry.unknown_metric("objective", name, _objectives())
-    return _objectives()[name]
+    return Goal(registry.named(name, task))
 
 
 METRICS = ("statistical_parity", "equalized_odds", "equal_opportunity", "predictive_parity")
@@ -322,7 +313,7 @@ def event_names(objectives: Sequence[str]) -> list[str]:
 
 
 def compare(
-    first: Floats, second: Floats, objectives: Sequence[_Objective], rope: Sequence[float] | Floats
+    first: Floats, second: Floats, objectives: Sequence[Goal], rope: Sequence[float] | Floats
 ) -> Comparison:
     """Compare two algorithms by draws of their confusion tables.
 
@@ -330,19 +321,48 @@ def compare(
     ----------
     first, second : (T, G, 4) draws of the tables of A and of B; paired draws give a paired
         comparison.
-    objectives : the m objectives.
+    objectives : the m objectives, all of counts.
     rope : m half-widths of the regions of practical equivalence; 0 and infinity are allowed.
 
     Raises
     ------
-    UserError : a rope for each objective is missing or negative, or an objective is undefined in
-        every draw.
+    UserError : as in :func:`of_leads`.
 
     Notes
     -----
     Barrainkua et al., AISTATS 2024, section 5. Fairness gaps enter with a minus sign.
     """
     names = tuple(objective.metric.name for objective in objectives)
+    return of_leads([objective(first) - objective(second) for objective in objectives], names, rope)
+
+
+def lead_of_values(values: Floats, goal: Goal, test_share: float, student: StudentDraws) -> Floats:
+    """Return draws (T,) of how far A is ahead of B in a metric that has one value in a split.
+
+    Parameters
+    ----------
+    values : (J, 2) both algorithms' values in J splits, 2 at least.
+    test_share : the share of the rows that a split tests.
+    student : draws made by :func:`fairbench.inference.verdicts.student_draws` for J splits.
+
+    Notes
+    -----
+    The posterior is the Bayesian correlated t-test's (Benavoli et al. 2017, JMLR 18, equation 6).
+    """
+    first, second = goal.metric.larger_is_better(posterior_draws(values, test_share, student)).T
+    return np.asarray(first - second)
+
+
+def of_leads(
+    leads: Sequence[Floats], names: tuple[str, ...], rope: Sequence[float] | Floats
+) -> Comparison:
+    """Return the comparison of draws (T,) of A's lead in each of m objectives.
+
+    Raises
+    ------
+    UserError : a rope for each objective is missing or negative, or an objective is undefined in
+        every draw.
+    """
     epsilon = np.asarray(rope, float)
     if epsilon.shape != (len(names),) or not (epsilon >= 0).all():
         raise UserError(
@@ -350,7 +370,7 @@ def compare(
             f"objectives ({', '.join(names)})"
         )
     # Columns of contiguous memory: everything after reads one objective at a time.
-    delta = np.stack([objective(first) - objective(second) for objective in objectives]).T
+    delta = np.stack(leads).T
     undefined = np.isnan(delta)
     if not undefined.any():
         return Comparison(names, delta, epsilon)

@@ -137,14 +137,14 @@ class Metric:
         return words[self.better]
 
     def larger_is_better(self, values: Floats) -> Floats:
-        """Return values turned so that the larger are the better, of a metric with a direction."""
+        """Return values turned so that the larger are the better; as they are without direction."""
         if isinstance(self.better, float):
             return near(values, self.better)
-        return values if self.better == "higher" else -values
+        return -values if self.better == "lower" else values
 
     def negligible(self, values: Floats) -> float:
         """Return the largest difference that does not matter in practice, among these values."""
-        return self.epsilon * float(np.median(values)) if self.relative else self.epsilon
+        return self.epsilon * float(np.median(np.abs(values))) if self.relative else self.epsilon
 
 
 def near(values: Floats, target: float) -> Floats:
@@ -262,6 +262,36 @@ def find(name: str) -> Metric | None:
     """Return the metric of a name, of the first task that has it; None of what is not declared."""
     matching = [metric for metric in declared() if metric.name == name]
     return min(matching, key=lambda metric: metric.task, default=None)
+
+
+# Which values of metrics are better that runs store without a declaration, by their names.
+_DIRECTIONS: Mapping[str, Better] = MappingProxyType(
+    {r"_gap$": "lower", r"_ratio$": 1.0, r"^consistency_": "lower"}
+)
+
+
+def named(name: str, task: str) -> Metric:
+    """Return the metric of a name, also of one that runs store without a declaration.
+
+    Those are means of uncertainties, their consistency, and what compares a metric between groups.
+    A gap is better the smaller it is, a ratio the nearer it is to 1.
+    """
+    if metric := metrics_of(task).get(name) or find(name):
+        return metric
+    directions = [of for pattern, of in _DIRECTIONS.items() if re.search(pattern, name)]
+    better = directions[0] if directions else "neither"
+    return Metric(
+        name=name,
+        label=label(name),
+        sentence="",
+        task=task,
+        better=better,
+        needs=(),
+        interval="none",
+        function=lambda *_: np.nan,
+        relative=not isinstance(better, float),
+        special=True,
+    )
 
 
 def unknown_metric(kind: str, name: str, valid: Iterable[str]) -> UserError:

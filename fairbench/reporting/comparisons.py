@@ -84,25 +84,37 @@ def _outcome_label(event: str, objectives: Sequence[str]) -> str:
     if event == comparing.PRACTICALLY_EQUAL:
         return "no difference that matters in practice"
     if event in (comparing.A_BETTER, comparing.B_BETTER):
-        several = " in at least one metric and worse in none" if len(objectives) > 1 else ""
-        return f"{event[0]} is better{several}"
+        better, worse = ("better", "worse") if _is_directed(objectives) else ("ahead", "behind")
+        several = f" in at least one metric and {worse} in none" if len(objectives) > 1 else ""
+        return f"{event[0]} is {better}{several}"
     wins: dict[str, list[str]] = {}
     for part in event.split(", "):
         letter, _, objective = part.partition(" ")
         wins.setdefault(letter, []).append(_in_a_sentence(objective))
     (first, its_metrics), (second, other_metrics) = wins.items()
-    return f"{first} is better in {listed(its_metrics)}, {second} in {listed(other_metrics)}"
+    better = "better" if _is_directed(objectives) else "ahead"
+    return f"{first} is {better} in {listed(its_metrics)}, {second} in {listed(other_metrics)}"
+
+
+def _is_directed(objectives: Sequence[str]) -> bool:
+    """Whether every objective says which of two runs is the better."""
+    metrics = [comparing.objective(name).metric for name in objectives]
+    return all(metric.direction or metric.interval == "difference" for metric in metrics)
 
 
 def _in_a_sentence(name: str) -> str:
     """Return the label of an objective's metric with the article that a sentence needs."""
-    between_groups = comparing.objective(name).metric.interval in ("widest", "difference")
-    return f"the {label(name)}" if between_groups else label(name)
+    words = label(name)
+    return f"the {words}" if words.startswith(("gap ", "ratio ", "difference ")) else words
 
 
 def _largest_difference(name: str) -> float:
     """Return the largest difference that two runs can have: of shares 1, of signed ones 2."""
-    return 2.0 if comparing.objective(name).metric.interval == "difference" else 1.0
+    metric = comparing.objective(name).metric
+    if isinstance(metric.better, float):
+        return 1.0  # a ratio above 1 is inverted
+    unbounded = metric.interval == "explained"
+    return {"difference": 2.0}.get(metric.interval, np.inf if unbounded else metric.at_most)
 
 
 def _outcomes(
@@ -162,12 +174,14 @@ def _differences(
 def _directions(objectives: Sequence[str]) -> str:
     """Say how a lead is computed from both runs' values, and when it is positive."""
     metrics = [comparing.objective(name).metric for name in objectives]
+    without = {"difference": "larger counts as better, whichever group it favours"}
     ways = [
         f"{'B - A' if metric.better == 'lower' else 'A - B'} in {_in_a_sentence(metric.name)} "
-        f"({metric.direction or 'larger counts as better, whichever group it favours'})"
+        f"({metric.direction or without.get(metric.interval, 'neither way is better')})"
         for metric in metrics
     ]
-    text = f"{listed(ways)}; positive if A is better."
+    better = "better" if _is_directed(objectives) else "ahead"
+    text = f"{listed(ways)}; positive if A is {better}."
     is_ratio = any(isinstance(metric.better, float) for metric in metrics)
     return f"{text} Of a ratio above 1, its inverse is taken." if is_ratio else text
 

@@ -39,6 +39,9 @@ RUNS = {
     "other_seed": ("split.repeats=3", "learner=gaussian_nb", "seed=1"),
     "other_data": ("split.repeats=3", "learner=gaussian_nb", "dataset.n_samples=200"),
     "regression": ("dataset=simulated_regression", "split.repeats=3", "method=marginal"),
+    "nll": ("dataset=simulated_regression", "split.repeats=3", "method=normal_nll"),
+    "one_lr": ("split.repeats=1", "learner=logistic_regression"),
+    "one_nb": ("split.repeats=1", "learner=gaussian_nb"),
 }  # fmt: skip
 
 
@@ -114,6 +117,64 @@ def test_repeats_are_averaged_by_the_corrected_t_test(results):
     assert result.reach()[0] > 0.01
 
 
+STORED = {
+    ("ten", "log_loss"): -1,
+    ("ten", "expected_calibration_error"): -1,
+    ("ten", "predictive_uncertainty"): 1,
+    ("folds", "brier_score"): -1,
+    ("folds", "roc_auc"): 1,
+}
+
+
+@pytest.mark.parametrize(("kind", "metric"), STORED)
+def test_any_stored_metric_is_compared_by_its_values_in_the_splits(results, kind, metric):
+    """The probabilities are those of the correlated t-test of the two columns of values."""
+    runs = [load(results, f"{kind}_{name}") for name in ("lr", "nb")]
+    columns = f"metric == '{metric}' and attribute == '' and variant == '' and binning != 'mass'"
+    values = [values_of(run.metrics()).query(columns) for run in runs]
+    rope = 0.2 * abs(values[0]["value"].mean() - values[1]["value"].mean())
+    settings = Settings((metric,), (rope,), draws=40_000)
+    (result,) = compare_pair(*runs, settings).comparisons
+    turned = [STORED[kind, metric] * of_run["value"].to_numpy() for of_run in values]
+    for name, pair in (("A >> B", turned), ("B >> A", turned[::-1])):
+        exact = probability_better(*pair, test_share=0.2, rope=rope)
+        assert result.events()[name] == pytest.approx(exact, abs=5 * 0.5 / np.sqrt(40_000))
+    observed = [observed_values(run, settings, list(run.repeats))[0] for run in runs]
+    assert observed == pytest.approx([of_run["value"].mean() for of_run in values])
+
+
+def test_counts_and_a_loss_are_compared_by_the_same_draws(results):
+    """Each has the margin that it has alone, and they vary together as in the splits."""
+    runs = [load(results, f"ten_{name}") for name in ("lr", "nb")]
+    together = Settings(("error_rate", "brier_score"), (0.0, 0.0), draws=20_000)
+    (both,) = compare_pair(*runs, together).comparisons
+    tables = [values_of(run.metrics()).query("attribute == '' and variant == ''") for run in runs]
+    first, second = (
+        table.pivot_table(index="repeat", columns="metric", values="value") for table in tables
+    )
+    leads = (second - first)[["error_rate", "brier_score"]]
+    expected = np.corrcoef(leads.to_numpy().T)[0, 1]
+    assert np.corrcoef(both.delta.T)[0, 1] == pytest.approx(expected, abs=0.03)
+    exact = probability_better(-first["error_rate"], -second["error_rate"], test_share=0.2, rope=0)
+    assert both.events()["A >> B"] <= exact + 0.02
+    assert (both.delta[:, 0] > 0).mean() == pytest.approx(exact, abs=0.02)
+
+
+def test_regressions_and_ratios_between_groups_are_compared(results, capsys):
+    folder, ids = results
+    words = [f"runs=[{ids['nll']},{ids['regression']}]", f"results={folder}"]
+    run_command(["compare", *words])
+    printed = capsys.readouterr().out
+    assert "RMSE" in printed and "gap in selection rate" in printed
+    run_command(["compare", *words, "objectives=crps"])
+    assert "Decided: A is better." in capsys.readouterr().out
+    words[0] = f"runs=[{ids['ten_lr']},{ids['ten_nb']}]"
+    run_command(["compare", *words, "objectives=predictive_uncertainty_ratio"])
+    assert "nearer to 1 is better" in capsys.readouterr().out
+    run_command(["compare", *words, "objectives=predictive_uncertainty"])
+    assert " is ahead" in capsys.readouterr().out
+
+
 def test_typical_repeats_are_compared_one_by_one_and_a_matrix_holds_both_directions(results):
     runs = [load(results, name) for name in ("lr", "nb")]
     compared = compare_pair(*runs, Settings(repeats="typical"))
@@ -142,7 +203,8 @@ def test_runs_that_cannot_be_compared_are_refused(results, names, paired, words)
 def test_command_prints_the_answer_and_writes_details_table_and_figure(results, capsys):
     folder, ids = results
     words = (f"runs=[{ids['folds_lr']},{ids['folds_nb'][:8]}]", "rope=[0.01,0.02]")
-    run_command(["compare", *words, f"results={folder}"])
+    objectives = "objectives=[accuracy,equal_opportunity]"
+    run_command(["compare", *words, objectives, f"results={folder}"])
     printed = capsys.readouterr().out
     assert "A is better in accuracy, B in the gap in true positive rate" in printed
     assert "300 rows of the data, all of which are tested" in " ".join(printed.split())
@@ -160,10 +222,14 @@ def test_command_prints_the_answer_and_writes_details_table_and_figure(results, 
 @pytest.mark.parametrize("name", ["lr", "nb"])
 def test_the_values_of_a_run_are_those_of_its_own_table(results, name):
     run = load(results, name)
-    accuracy, gap = observed_values(run, Settings(), list(run.repeats))
+    named = Settings(("accuracy", "equal_opportunity"))
+    accuracy, gap = observed_values(run, named, list(run.repeats))
     summary = values_of(Catalogue(results[0]).one(run.id).summary())
     summary = summary[(summary["variant"] == "") & (summary["group"] == "")]
     means = summary.groupby(["metric", "attribute"])["mean"].first()
+    error, odds = observed_values(run, Settings(), list(run.repeats))
+    assert error == pytest.approx(means["error_rate", ""])
+    assert odds == pytest.approx(means["equalized_odds", run.protect[0]])
     assert accuracy == pytest.approx(1 - means["error_rate", ""])
     assert gap == pytest.approx(means["equal_opportunity", run.protect[0]])
     assert gap > 0
@@ -177,7 +243,7 @@ def test_a_run_under_two_ids_is_compared_once(results, tmp_path, capsys):
     first, second = sorted((path.name, again.name))
     run_command(["compare", "runs=all", f"results={folder}", "draws=500"])
     printed = capsys.readouterr().out
-    assert printed.count("Probability that the run of the row outperforms") == 3
+    assert printed.count("Probability that the run of the row outperforms") == 5
     assert f"left out: run {second} is run {first} again" in printed
     assert printed.count(second) == 1
     with pytest.raises(UserError, match="there is nothing to compare"):
@@ -197,7 +263,12 @@ def test_a_run_under_two_ids_is_compared_once(results, tmp_path, capsys):
         (["runs=[{lr},{nb}]", "paired=maybe"], "it must be true or false"),
         (["runs=[{lr},{nb}]", "objectives=[acuracy,dp]"], "did you mean accuracy"),
         (["runs=[{lr},{nb}]", "protect=height"], "unknown sensitive attribute"),
-        (["runs=[{lr},{regression}]"], "is of a regression"),
+        (["runs=[{lr},{regression}]"], "only runs of one data set"),
+        (["runs=[{lr},{nb}]", "objectives=logloss"], "did you mean log_loss"),
+        (["runs=[{lr},{nb}]", "objectives=log_loss", "paired=false", "rho=0"], "rho= and paired="),
+        (["runs=[{nll},{regression}]", "objectives=coverage"], "several values in a split"),
+        (["runs=[{lr},{nb}]", "objectives=crps"], "unknown objective 'crps'"),
+        (["runs=[{one_lr},{one_nb}]", "objectives=log_loss"], "a larger split.repeats"),
         (["rums=[{lr},{nb}]"], "unknown option 'rums': did you mean runs"),
     ],
 )
@@ -234,7 +305,7 @@ HALF_SPLITS = {
     "lr": (*FOLDS, *LR), "nb": (*FOLDS, *NB), "half_lr": (*HALVES, *LR), "half_nb": (*HALVES, *NB),
     "half_svm": (*HALVES, *SVM),
 }  # fmt: skip
-RELATIVE = Settings(rho="relative", paired=False)
+RELATIVE = Settings(("accuracy", "equal_opportunity"), rho="relative", paired=False)
 
 
 @pytest.fixture(scope="module")
@@ -306,7 +377,8 @@ def test_reference_itself_has_ratio_one(halves):
 
 def test_the_page_has_fractions_and_ratios(halves):
     folder, ids = halves
-    words = [f"runs=[{ids['lr']},{ids['nb']}]", "rho=relative", "draws=500"]
+    objectives = "objectives=[accuracy,equal_opportunity]"
+    words = [f"runs=[{ids['lr']},{ids['nb']}]", "rho=relative", "draws=500", objectives]
     page = folder / "report" / "comparison" / f"{ids['lr']}_{ids['nb']}.html"
     run_command(["compare", *words, f"results={folder}"])
     printed = " ".join(page.read_text().split())

@@ -12,15 +12,17 @@ from scipy import stats
 from fairbench.core.errors import UserError
 from fairbench.inference.comparing import (
     Comparison,
-    _objectives,
     at_equal_fairness,
     compare,
     event_names,
     frontier,
     highest_density_region,
+    lead_of_values,
     objective,
 )
 from fairbench.inference.posterior import independent_draws, paired_draws
+from fairbench.inference.verdicts import student_draws
+from fairbench.metrics import registry
 
 FIRST = np.array([[300, 20, 30, 100], [90, 15, 25, 40]])
 SECOND = np.array([[280, 40, 40, 90], [95, 10, 15, 50]])
@@ -90,14 +92,31 @@ def test_rope_that_does_not_fit_is_refused(rope):
 def test_a_perfect_and_fair_algorithm_is_better_in_every_objective():
     perfect = np.array([[[50.0, 0, 0, 50], [25, 0, 0, 25]]])
     poor = np.array([[[40.0, 10, 10, 40], [25, 0, 20, 5]]])
-    for name, objective_of_name in _objectives().items():
-        if not name.endswith("_difference"):  # those are the other group's advantage
-            assert objective_of_name(perfect) > objective_of_name(poor), name
+    metrics = registry.metrics_of(registry.BINARY, "rate", "widest")
+    goals = [objective(name) for name, metric in metrics.items() if metric.direction]
+    assert len(goals) > 15 and all(goal.of_counts for goal in goals)
+    for goal in goals:
+        assert goal(perfect) > goal(poor), goal.metric.name
 
 
-def test_unknown_objective_is_named_with_its_neighbours():
-    with pytest.raises(UserError, match="unknown objective 'equalised_odds': did you mean equal"):
-        objective("equalised_odds")
+@pytest.mark.parametrize(
+    ("name", "better"),
+    [
+        ("log_loss", "lower"),
+        ("roc_auc", "higher"),
+        ("log_loss_gap", "lower"),
+        ("epistemic_uncertainty_ratio", 1.0),
+        ("consistency_mean_sd", "lower"),
+        ("epistemic_uncertainty", "neither"),
+    ],
+)
+def test_what_is_no_function_of_counts_has_the_direction_of_its_metric_or_name(name, better):
+    goal = objective(name)
+    assert (goal.of_counts, goal.metric.better) == (False, better)
+    values = np.array([[0.4, 0.8], [0.5, 0.9], [0.3, 0.75]])
+    student = student_draws(3, 4000, np.random.default_rng(0))
+    lead = lead_of_values(values, goal, 0.2, student).mean()
+    assert np.sign(lead) == {"lower": 1, "higher": -1, "neither": -1, 1.0: -1}[better]
 
 
 def test_signed_differences_need_two_groups():

@@ -97,7 +97,7 @@ def test_few_are_compared_and_the_page_says_so(of_blocks, monkeypatch):
 
 def test_the_first_are_those_that_fewest_outperform(of_blocks):
     block = of_blocks["simulated-1"]
-    means = {"error_rate": (0.1, 0.2, 0.3), "equal_opportunity": (0.5, 0.1, 0.1)}
+    means = {"error_rate": (0.1, 0.2, 0.3), "equalized_odds": (0.5, 0.1, 0.1)}
     metrics = block.metrics[block.metrics["run"].isin(block.arms)].copy()
     for name, values in means.items():
         for id_, value in zip(block.arms, values, strict=True):
@@ -105,7 +105,7 @@ def test_the_first_are_those_that_fewest_outperform(of_blocks):
     best, fair, third = block.arms
     means, *_ = _contenders(replace(block, metrics=metrics))
     assert list(means) == [best, fair, third]  # the third is outperformed by the second
-    lost = (metrics["metric"] == "equal_opportunity") & (metrics["run"] == fair)
+    lost = (metrics["metric"] == "equalized_odds") & (metrics["run"] == fair)
     lost &= metrics["repeat"] == 1
     undefined = metrics.assign(value=metrics["value"].where(~lost))
     assert _contenders(replace(block, metrics=undefined))[1] == "statistical_parity"

@@ -20,7 +20,7 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from fairbench.comparison.runs import binary_people, read_predictions
+from fairbench.comparison.runs import people_of, read_predictions
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.files import sha256
@@ -354,7 +354,7 @@ def read_shared(runs: Sequence[Run]) -> Shared:
 def shared_rows(runs: Sequence[Run]) -> Shared:
     """Return the predictions of runs for test rows, and for validation rows if kept apart."""
     _check_comparable(runs)
-    people = binary_people(runs[0], "chosen from")
+    people = people_of(runs[0], "chosen from")
     groups = people.groups(runs[0].attributes)
     tables = {run: read_predictions(run, people, ("prediction",)) for run in runs}
     table = tables[runs[0]]

@@ -210,7 +210,12 @@ _SHOWN = 20  # columns that a message lists
 
 def _input_of_run(options: Asked) -> tuple[Asked, pd.DataFrame]:
     """Return what is asked for, with what a finished run tells, and the run's predictions."""
-    from fairbench.comparison.runs import group_columns, load_predictions, predictions_frame
+    from fairbench.comparison.runs import (
+        NUMBERS,
+        group_columns,
+        load_predictions,
+        predictions_frame,
+    )
 
     catalogue = Catalogue(options.results) if options.results.is_dir() else None
     if catalogue is None or not catalogue.runs:
@@ -220,7 +225,7 @@ def _input_of_run(options: Asked) -> tuple[Asked, pd.DataFrame]:
         stored = catalogue.one(str(options.path))
     except UserError as error:
         raise UserError(f"{options.path} is not a file; {error}") from error
-    run = load_predictions(stored, participle="audited", numbers=True)
+    run = load_predictions(stored, participle="audited", tasks=NUMBERS)
     frame = predictions_frame(run, options.repeat)
     if len(run.repeats) > 1:
         of_all = f"repeat {options.repeat} of {min(run.repeats)} to {max(run.repeats)}"

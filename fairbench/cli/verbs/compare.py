@@ -23,6 +23,7 @@ from fairbench.core.errors import UserError
 from fairbench.core.files import atomic, write_bytes, write_text
 from fairbench.core.options import option
 from fairbench.core.text import csv_text, file_name, said
+from fairbench.data.dataset import Task
 from fairbench.inference.comparing import METRICS, frontier
 from fairbench.inference.verdicts import ranking
 from fairbench.reporting import comparisons
@@ -83,7 +84,7 @@ def _compare(options: _CompareOptions) -> None:
     if len(folders) > 2:
         _matrix(folders, options)
         return
-    first, second = map(comparing.load_predictions, folders)
+    first, second = (comparing.load_predictions(run, tasks=tuple(Task)) for run in folders)
     _pair(first, second, options)
 
 
@@ -108,6 +109,7 @@ def _ratios(runs: Sequence[RunPredictions], options: _CompareOptions) -> compari
 
 def _pair(first: RunPredictions, second: RunPredictions, settings: _CompareOptions) -> None:
     """Print the comparison of two runs, and write its page, its probabilities and its figure."""
+    settings = settings.about(first.people.task)
     ratios = _ratios([first, second], settings)
     compared = comparing.compare_pair(first, second, settings, ratios)
     regions = compared.regions(settings.level)
@@ -166,7 +168,7 @@ def _pooled(
 ) -> list[str]:
     """Say how far pooled folds count as independent rows, and by which variance ratios."""
     folds = len(next(iter(runs[0].repeats.values())))
-    if folds == 1:
+    if folds == 1 or not all(goal.of_counts for goal in settings.goals(runs[0].people.task)):
         return []
     fractions = [
         _numbers(comparing.effective_sample_fraction(run, settings, ratios)) for run in runs
@@ -189,11 +191,12 @@ def _numbers(values: NDArray[np.float64]) -> str:
 
 def _matrix(folders: Sequence[Run], options: _CompareOptions) -> None:
     """Print the matrix of all pairs of three runs or more."""
-    runs, left_out = load_all(folders)
+    runs, left_out = load_all(folders, tuple(Task))
     for reason in left_out:
         print_line(f"left out: {reason}")
     if len(runs) < 2:
         return
+    options = options.about(runs[0].people.task)
     outperforms = comparing.every_pair(runs, options, _ratios(runs, options)).outperforms
     ranks = ranking(outperforms, options.certainty)
     by = " x ".join(options.protect or runs[0].protect)

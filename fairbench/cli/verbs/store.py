@@ -208,10 +208,10 @@ def _export_run(options: _ExportOptions) -> None:
     --------
     fairbench store export 3f2a run.csv repeat=1
     """
-    from fairbench.comparison.runs import export, group_columns, load_predictions
+    from fairbench.comparison.runs import NUMBERS, export, group_columns, load_predictions
 
     stored = Catalogue(options.results).one(options.run)
-    run = load_predictions(stored, participle="exported", numbers=True)
+    run = load_predictions(stored, participle="exported", tasks=NUMBERS)
     frame = export(run, options.file, options.repeat, people=options.people)
     written = f"{len(frame)} rows written to {options.file}"
     if "target" not in frame:

@@ -22,12 +22,13 @@ from fairbench.comparison.runs import RunPredictions, Settings, every_pair, load
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError
 from fairbench.core.text import digest, file_name, natural, percent, told_apart
+from fairbench.data.dataset import Task
 from fairbench.evaluation import table as long_table
-from fairbench.evaluation.summary import debiased_gaps, summarise
+from fairbench.evaluation.summary import HEADLINES, debiased_gaps, summarise
 from fairbench.inference import verdicts
 from fairbench.inference.comparing import frontier, objective, point_table, points
 from fairbench.inference.verdicts import ALIKE, OPEN, WORSE
-from fairbench.metrics.registry import FN, FP, Metric, declared, find, label
+from fairbench.metrics.registry import BINARY, FN, FP, Metric, declared, find, label
 from fairbench.reporting.charts import chart, key_of, tradeoff_chart
 from fairbench.reporting.comparisons import rank_of
 from fairbench.reporting.document import model as doc
@@ -390,7 +391,8 @@ def _draws(splits: int) -> verdicts.StudentDraws:
 
 MOST = 8  # runs in the table of pairs: more would be hard to read
 DRAWS = 1000  # of the posterior, for each pair
-GAPS = ("equal_opportunity", "statistical_parity")
+# The gap that runs are first looked at by, or where it is undefined the one that needs no labels.
+GAPS = (HEADLINES[BINARY]["gap"], "statistical_parity")
 _FEWEST = 2
 _TRADED = "traded"  # the style of an open pair of which each is surely better in one
 # The sign of a verdict in a square, and what it says.
@@ -415,8 +417,8 @@ def _contenders(block: RunBlock) -> tuple[dict[str, tuple[float, float]], str, i
     Returns
     -------
     Run -> its mean accuracy and mean gap over splits, of at most `MOST` runs: those that fewest
-    outperform by them come first, of these the more accurate. The gap: equal opportunity, or
-    statistical parity if that is undefined. How many runs could be compared. None if fewer than two
+    outperform by them come first, of these the more accurate. The gap: the first of `GAPS` that is
+    defined. How many runs could be compared. None if fewer than two
     can be.
     """
     errors = _means(block, "error_rate", "")
@@ -464,12 +466,14 @@ def compare_block(block: RunBlock) -> tuple[doc.Section | None, Sequence[str]]:
     return _pairs_section(pairs, rows, gap, available), left_out
 
 
-def load_all(runs: Sequence[Run]) -> tuple[list[RunPredictions], list[str]]:
-    """Return the predictions that can be read, and why the others cannot."""
+def load_all(
+    runs: Sequence[Run], tasks: Sequence[Task] = (Task.BINARY,)
+) -> tuple[list[RunPredictions], list[str]]:
+    """Return the predictions that can be read of runs of these tasks, and why others cannot."""
     loaded, left_out = [], []
     for run in runs:
         try:
-            loaded.append(load_predictions(run))
+            loaded.append(load_predictions(run, tasks=tasks))
         except UserError as error:
             left_out.append(str(error))
     return loaded, left_out

@@ -39,6 +39,7 @@ QUICK = {
     "selective_ensemble": {"members": 3},
     "self_consistency": {"members": 3},
     "exponentiated_gradient": {"max_iter": 3},
+    "grid_search": {"grid_size": 4},
     "disparate_mistreatment": {"max_iter": 5},
     "lightgbm": {"rounds": 5},
     "kfold": {"n_folds": 2},

@@ -27,6 +27,13 @@ from tests.harness import CONF, ROOT, configuration, quick
 from tests.papers import stand_ins
 
 EXPERIMENTS = experiments_in(CONF)
+CHEAPEST = [  # of each folder
+    "atlas/9_tabm", "fairlyuncertain/table1_held", "uncertainty_fairness/compas",
+    "uncertainty_matters/adult",
+]  # fmt: skip
+OFTEN = sorted({*EXPERIMENTS[::12], *CHEAPEST})
+RARE = [name for name in EXPERIMENTS if name not in OFTEN]
+PRESETS = [*quick(OFTEN, CHEAPEST), *quick(RARE, (), rest=pytest.mark.slow)]
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +55,7 @@ def planned(words, results, monkeypatch, capsys):
     return outcomes, printed.err + printed.out
 
 
-@pytest.mark.parametrize("name", quick(EXPERIMENTS, EXPERIMENTS[::12], rest=pytest.mark.slow))
+@pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_is_planned_as_a_user_plans_it(name, results, monkeypatch, capsys):
     file = f"conf/experiment/{name}.yaml"
     outcomes, printed = planned([f"experiment={name}"], results, monkeypatch, capsys)

@@ -17,14 +17,15 @@ from tests.harness import CONF, ROOT, archive_with, listed
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """Return the page written from generated files."""
+    """Return the page written from generated files, and from a contributor's own in data/."""
     folder = tmp_path_factory.mktemp("data")
     files = [*(pair for make in RAW.values() for pair in make().files.items())]
     files += sequence_files().items()
     for path, content in [*files, *(make() for make in PARQUET.values())]:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(content)
-    archive = Archive(search_path=(folder,), store=folder / "store", verify=False, download=False)
+    places = (folder, ROOT / "data")
+    archive = Archive(search_path=places, store=folder / "store", verify=False, download=False)
     return catalogue.page(archive, catalogue.entries(CONF))
 
 

@@ -95,10 +95,10 @@ SAID = {
     "signs": r"ValueError: \x1b[31m\u202eevil",
 }
 OFTEN = [
-    ("learner", "exit", "workers"), ("method", "exit", "here"), ("dataset", "exit", "here"),
+    ("learner", "exit", "here"), ("method", "exit", "here"), ("dataset", "exit", "here"),
 ]  # fmt: skip
 RARE = [
-    ("learner", "exit", "here"), ("learner", "exit", "joblib"), ("learner", "exit", "local"),
+    ("learner", "exit", "workers"), ("learner", "exit", "joblib"), ("learner", "exit", "local"),
     ("learner", "message", "here"),
     ("learner", "ended", "workers"), ("method", "exit", "workers"), ("dataset", "ended", "here"),
     *((where, how, "here") for where in ("learner", "dataset") for how in list(SAID)[3:]),

@@ -212,7 +212,11 @@ def _duplicates(folder: Path) -> Path:
     import pyarrow as pa
     from pyarrow import parquet
 
-    arrays = [pa.array(_AB), pa.array(_AB), *(pa.array(column) for column in _COLUMNS.values())]
+    arrays = [
+        pa.array(_AB),
+        pa.array(_AB[::-1]),
+        *(pa.array(column) for column in _COLUMNS.values()),
+    ]
     path = folder / "table.parquet"
     parquet.write_table(pa.Table.from_arrays(arrays, ["group", "group", *_COLUMNS]), path)
     return path

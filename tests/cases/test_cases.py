@@ -63,12 +63,15 @@ def test_01_a_group_called_as_a_total_keeps_its_rows(in_memory, tmp_path):
     assert rate.loc["minority", ["value", "n"]].tolist() == [0.75, 4]
 
 
-def test_02_a_comma_that_may_mark_thousands_is_asked_by_runs_as_by_audits(tmp_path):
-    path = written(tmp_path, "price.csv", 'sex,y f,"1,065" m,950 f,"1,234" m,870')
-    with pytest.raises(UserError, match=r"'y', row 1: '1,065' has a comma that may be a decimal"):
-        loaded(path, task="regression")
-    with pytest.raises(UserError, match=r"'y', row 1: '1,065' has a comma that may be a decimal"):
-        read_frame(Options(path=path, target="y", prediction="sex", group=("sex",)))
+@pytest.mark.parametrize("role", ["target", "weight", "feature"])
+def test_02_a_comma_that_may_mark_thousands_is_asked_by_runs_as_by_audits(role, tmp_path):
+    path = written(tmp_path, "price.csv", 'sex,x,y f,"1,065",0 m,950,1 f,"1,234",1 m,870,0')
+    options = {"target": {"target": "x"}, "weight": {"weight": "x"}, "feature": {}}[role]
+    way_on = r"'x', row 1: '1,065' has a comma that may be a decimal one or mark thousands"
+    with pytest.raises(UserError, match=way_on):
+        loaded(path, **options)
+    with pytest.raises(UserError, match=way_on):
+        read_frame(Options(path=path, target="y", score="x", group=("sex",)))
 
 
 def test_03_groups_whose_names_differ_in_signs_are_two_metrics():

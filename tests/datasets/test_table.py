@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from fairbench.audits.question import Options
-from fairbench.audits.table import read_audit_table, read_frame
+from fairbench.audits.table import read_frame
 from fairbench.components.datasets import table
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.dataset import Task
@@ -264,22 +264,6 @@ def test_words_are_categories_even_if_some_are_numbers(load):
     assert list(data.features["x"].cat.categories) == ["3", "NA", "few", "many"]
 
 
-@pytest.mark.parametrize("role", ["target", "weight", "feature"])
-def test_a_comma_that_may_mark_thousands_is_refused(load, role):
-    text = with_column(["950", "1,234"] * 20)
-    options = {"target": {"target": "x"}, "weight": {"weight": "x"}, "feature": {}}[role]
-    with pytest.raises(DataError, match=r"mine.csv: column 'x', row 2: '1,234' has a comma that"):
-        load(text, **options)
-
-
-def test_numbers_are_read_as_an_audit_reads_them(load, tmp_path):
-    texts = ["5,118E-01", "0,25", "1", ",5"] * 10
-    data = load(with_column(texts))
-    assert data.features["x"].tolist() == [0.5118, 0.25, 1, 0.5] * 10
-    options = Options(path=tmp_path / "mine.csv", target="y", score="x", group=("sex",))
-    assert read_audit_table(options).score.tolist() == data.features["x"].tolist()
-
-
 def test_row_numbers_without_a_name_are_no_feature(load, capsys):
     frame = pd.DataFrame({"x": [3.5, 1, 2, 4], "sex": list("fmfm"), "y": [0, 0, 1, 1]})
     plain = load(frame.to_csv(index=False))
@@ -300,20 +284,6 @@ def test_row_numbers_without_a_name_are_no_feature(load, capsys):
 
 
 RISK = "age,decile,decile,empty,sex,y\n67,9,1,,f,1\n28,3,2,,m,0\n43,2,3,,f,0\n62,3,4,,m,1\n"
-
-
-@pytest.mark.parametrize(
-    ("drop", "kept"),
-    [
-        ([], ["age", "decile", "decile.1", "sex"]),
-        (["decile"], ["age", "sex"]),
-        (["decile.1"], ["age", "decile", "sex"]),
-    ],
-)
-def test_a_repeated_column_can_be_left_out_and_an_empty_one_is(load, drop, kept, capsys):
-    data = load(RISK, drop=drop)
-    assert list(data.features) == kept
-    assert capsys.readouterr().err == "note: mine.csv: 'empty' left out: every cell is empty\n"
 
 
 def test_a_name_of_two_columns_is_no_name_of_one(load):

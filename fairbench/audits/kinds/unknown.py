@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import compress
 from math import floor
+from typing import Any
 
 import numpy as np
 import pandas as pd

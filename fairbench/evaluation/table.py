@@ -572,9 +572,12 @@ def by_run(table: pd.DataFrame) -> list[pd.DataFrame]:
     columns = {name: _plain(name, table[name].array) for name in table.columns[1:]}
     plain = pd.DataFrame(columns, copy=False)
     parts = [plain.iloc[one:next_].reset_index(drop=True) for one, next_ in pairwise(stops)]
-    for name in SETTINGS if len(parts) > 1 else ():
-        for part in parts if isinstance(columns.get(name), pd.Categorical) else ():
-            part[name] = part[name].array.remove_unused_categories()
+    for name, whole in columns.items():
+        if len(parts) > 1 and name in SETTINGS and isinstance(whole, pd.Categorical):
+            for part in parts:  # the categories of its own rows
+                array = part[name].array
+                if not np.bincount(array.codes + 1, minlength=len(array.categories) + 1)[1:].all():
+                    part[name] = array.remove_unused_categories()
     return parts
 
 

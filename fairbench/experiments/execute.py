@@ -2,10 +2,10 @@
 
 A `Plan` is a run that was checked: its configuration, and the ids of its cells. `Execution` takes
 the union of the missing cells of all plans, hands them to an `Executor`, and has each run
-evaluated as soon as its own cells are there. A `WorkUnit` is one cell or one evaluation; it holds
-the plan of its run alone, and so is small enough to be sent to any worker, which prepares the run
-itself. `carry_out` does all of this for one run. Last are the executors: this process, workers of
-this machine, and submitit.
+evaluated as soon as its own cells are there, or together with other small runs that end within
+seconds. A `WorkUnit` is one cell or the evaluation of some runs; it holds their plans alone, and so
+is small enough to be sent to any worker, which prepares the runs itself. `carry_out` does all of
+this for one run. Last are the executors: this process, workers of this machine, and submitit.
 """
 
 from __future__ import annotations

@@ -53,13 +53,15 @@ def spread_diagram(residual: ArrayLike, uncertainty: ArrayLike, groups: int) -> 
     r, u = r[order], u[order]
     centre = mean_over_ties(u, r)
     within = mean_over_ties(u, (r - centre) ** 2)
-    parts = np.array_split(np.arange(len(u)), min(groups, len(u)))
-    variance = [within[part].mean() + centre[part].var() for part in parts]
-    return Spread(
-        size=np.array([len(part) for part in parts]),
-        predicted=np.array([u[part].mean() for part in parts]),
-        empirical=np.sqrt(variance),
-    )
+    count = min(groups, len(u))
+    size = np.full(count, len(u) // count) + (np.arange(count) < len(u) % count)
+    starts = np.cumsum(size) - size
+
+    def means(values: Floats) -> Floats:
+        return np.asarray(np.add.reduceat(values, starts) / size)
+
+    variance = means(within) + means((centre - np.repeat(means(centre), size)) ** 2)
+    return Spread(size=size, predicted=means(u), empirical=np.sqrt(variance))
 
 
 def _without_rounding(values: NDArray[np.float64]) -> NDArray[np.float64]:

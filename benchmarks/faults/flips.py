@@ -121,14 +121,15 @@ def _bytes(columns: Any) -> Any:
     return {name: np.asarray(values).tobytes() for name, values in columns.items()}
 
 
+def _file(name: str, place: Place) -> bytes:
+    return place.one.content(name)
+
+
 _RUN = "results/runs/*/"
 _CODE = "notes/code.json"
 KINDS = (
     Kind("environment.json", _RUN + LAST, _listed),
-    *(
-        Kind(name, _RUN + TABLES, lambda at, name=name: at.one.content(name))
-        for name in FILES
-    ),
+    *(Kind(name, _RUN + TABLES, partial(_file, name)) for name in FILES),
     Kind("a figure", _RUN + "figures/*.png", _figures),
     Kind("list of figures", _RUN + f"figures/{DRAWN}", _figures),
     Kind("note of MLflow", f"results/{NOTE}", partial(_sealed, f"results/{NOTE}"), False),

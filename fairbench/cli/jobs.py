@@ -26,7 +26,6 @@ from fairbench.cli.output import FAILED, print_line
 from fairbench.core.errors import IncompatibleError, UserError, refused
 from fairbench.core.processes import failure, using
 from fairbench.experiments import execute
-from fairbench.experiments.configuration import IDENTITY
 from fairbench.experiments.execute import Plan
 from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.document.terminal import print_document, terminal
@@ -34,10 +33,11 @@ from fairbench.reporting.runs import runs_document
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import refuse_pack, run_name
 from fairbench.results.runs import Run
-from fairbench.results.upkeep import keep_sweep, sweep_name
+from fairbench.results.upkeep import keep_sweep
 
 if TYPE_CHECKING:
     from fairbench.cli.command_line import CommandLine
+    from fairbench.tracking.importer import Logger
 
 Words = tuple[str, ...]  # the words of a job, such as "dataset=german", "method=ensemble"
 
@@ -176,13 +176,13 @@ def sum_up(
     outcomes: Sequence[Outcome],
     config: Mapping[str, Any],
     line: CommandLine,
-    words: Sequence[str],
+    name: str,
 ) -> int:
     """Print how a sweep's jobs ended, log its runs to MLflow, and return the exit status.
 
     Parameters
     ----------
-    words : the words of the command line.
+    name : the name of the sweep.
     """
     finished, skipped, failed = (
         [job for job in outcomes if job.status == status]
@@ -190,7 +190,6 @@ def sum_up(
     )
     for job in skipped:
         print_line(job.line)
-    name = sweep_name(words, IDENTITY)
     try:
         keep_sweep(Path(line.of_hydra("sweep.dir")), name, [outcome.row for outcome in outcomes])
     except OSError as error:
@@ -218,9 +217,7 @@ _MOST, _NAMED_RUNS = 40, 6  # rows of a table, and runs that a command names
 def show_table(runs: Sequence[Plan]) -> None:
     """Print the table of a sweep's runs, and the commands for page, table and comparison."""
     results = runs[0].store.root
-    catalogue = Catalogue(
-        results, {run.id: Run(run.store.run_path(run.id)) for run in runs[:_MOST]}
-    )
+    catalogue = Catalogue(results, {run.id: folder_of(run) for run in runs[:_MOST]})
     try:
         print_document(runs_document(catalogue))
     except UserError as error:  # a file was damaged meanwhile; the runs themselves have finished
@@ -309,6 +306,20 @@ def _join_assignments(words: Sequence[str]) -> str:
     return f"{name}={','.join(word.partition('=')[2] for word in words)}"
 
 
+def folder_of(plan: Plan) -> Run:
+    """Return the run that is made by a plan, as its folder has it."""
+    return Run(plan.store.run_path(plan.id))
+
+
+def _logger(plans: Sequence[Plan], config: Any, sweep: str) -> Logger | None:
+    """Return what logs runs of a sweep while others are fitted; None if none are to be logged."""
+    from fairbench.tracking.importer import Logger, Tracking
+
+    tracking = Tracking(config["uri"], config["experiment"])
+    named = sweep, tuple(plan.id for plan in plans)
+    return Logger(tracking, named) if config["enabled"] else None
+
+
 def log_runs(runs: Sequence[Plan], config: Any, sweep: str = "") -> str:
     """Log finished runs and say where; a server that is down costs a line, not the run.
 
@@ -321,7 +332,7 @@ def log_runs(runs: Sequence[Plan], config: Any, sweep: str = "") -> str:
     if not config["enabled"]:
         return "not logged to MLflow (tracking=none)"
     tracking = Tracking(config["uri"], config["experiment"])
-    folders = [Run(run.store.run_path(run.id)) for run in runs]
+    folders = list(map(folder_of, runs))
     try:
         sweeps = [(sweep, tuple(run.id for run in runs))]
         logged = tracking.sync(folders, sweeps, ask=False)
@@ -462,12 +473,15 @@ def carry_out_jobs(
     varied: Sequence[str],
     *,
     whole: bool,
+    sweep: str = "",
 ) -> list[Outcome]:
     """Plan jobs and carry them out; if one fails, the others go on.
 
     Parameters
     ----------
     whole : whether these are all jobs of the sweep.
+    sweep : the name of the sweep, by which its runs are logged while others are fitted; without
+        one they are not.
 
     Raises
     ------
@@ -483,15 +497,21 @@ def carry_out_jobs(
         progress.outcome(outcome)
     if config["plan"]:
         return planned
+    plans = [outcome.plan for outcome in planned if outcome.plan]
+    logger = _logger(plans, config["tracking"], sweep) if sweep and plans else None
+
+    def ended(end: execute.UnitResult) -> None:
+        progress.outcome(Outcome.of(end))
+        if logger and not end.error:
+            logger.add(folder_of(end.plan))
+
     execution = execute.Execution(
-        [outcome.plan for outcome in planned if outcome.plan],
-        line.executor(config),
-        figure_drawer(config),
-        progress.cell,
-        lambda end: progress.outcome(Outcome.of(end)),
+        plans, line.executor(config), figure_drawer(config), progress.cell, ended
     )
     progress.add_planned(execution)
     ends = iter(execution.carry_out())
+    if logger:
+        logger.end()
     return [
         Outcome.of(next(ends), outcome.words) if outcome.plan else outcome for outcome in planned
     ]

@@ -170,7 +170,10 @@ def _sweep(lines: Sequence[CommandLine], words: Sequence[str], locks: ExitStack)
     words : the words of the command.
     """
     from fairbench.cli import jobs
+    from fairbench.experiments.configuration import IDENTITY
+    from fairbench.results.upkeep import sweep_name
 
+    name = sweep_name(words, IDENTITY)
     outcomes: list[Outcome] = []
     every = [(line, job) for line in lines for job in line.jobs]
     with jobs.SweepProgress(jobs=len(every)) as progress:
@@ -183,7 +186,9 @@ def _sweep(lines: Sequence[CommandLine], words: Sequence[str], locks: ExitStack)
         for start in range(0, len(composed), size):
             part = composed[start : start + size]
             whole = len(part) == len(composed)
-            outcomes += jobs.carry_out_jobs(part, lines[0], progress, varied, whole=whole)
+            outcomes += jobs.carry_out_jobs(
+                part, lines[0], progress, varied, whole=whole, sweep=name
+            )
     if composed[0][1]["plan"]:
         return jobs.show_planned_sweep(outcomes)
-    return jobs.sum_up(outcomes, composed[0][1], lines[0], words)
+    return jobs.sum_up(outcomes, composed[0][1], lines[0], name)

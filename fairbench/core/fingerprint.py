@@ -108,9 +108,11 @@ def _version(distribution: str) -> str:
 ALL, RUN, IMPORTS = "*", "", "import"  # of a module: everything, what runs, imports of others
 
 
-def code_digest(modules: Iterable[str]) -> str:
+@cache
+def code_digest(modules: tuple[str, ...]) -> str:
     """Return a hash of what `modules`, and all they use from this project, compute.
 
+    It is made once a process: what is imported is not what a file says that is changed meanwhile.
     Of ``module:name`` one definition counts, and what it uses.
 
     What is hashed are the syntax trees of definitions, without docstrings, annotations, layout and

@@ -20,7 +20,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from importlib import resources
 from math import isnan
 from pathlib import Path
@@ -238,12 +238,15 @@ def csv_text(table: pd.DataFrame, *, index_label: str = "") -> str:
     spreadsheets take for "this is text". Signs that cannot be seen are written as their codes, and
     the backslashes of a text that holds such codes twice. :func:`read_csv` undoes both.
     """
-    safe = spreadsheet_safe(table)
-    texts = [*safe.columns, *(text for name in safe for text in _strings(safe[name]))]
+    write = partial(
+        spreadsheet_safe(table).to_csv,
+        index=bool(index_label),
+        index_label=index_label or None,
+        lineterminator="\n",
+    )
+    written = str(write())
     # A carriage return would end a row unless all texts are in quotation marks.
-    quoting = csv.QUOTE_NONNUMERIC if any("\r" in text for text in texts) else csv.QUOTE_MINIMAL
-    written = safe.to_csv(index=bool(index_label), index_label=index_label or None, quoting=quoting)
-    return str(written)
+    return str(write(quoting=csv.QUOTE_NONNUMERIC)) if "\r" in written else written
 
 
 def spreadsheet_safe(table: pd.DataFrame) -> pd.DataFrame:

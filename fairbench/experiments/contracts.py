@@ -316,7 +316,7 @@ class Study:
             "protect": self.protect if reads_groups else (),
             "components": [describe(part) for part in parts],
             # How a run is evaluated changes no fit.
-            "code": code_digest(["fairbench.experiments.compute:compute", *modules]),
+            "code": code_digest(("fairbench.experiments.compute:compute", *modules)),
             "versions": versions([*_PACKAGES, *packages]),
         }
 

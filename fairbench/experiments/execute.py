@@ -417,6 +417,8 @@ def processes(n_jobs: int, minutes: float | None = None) -> Executor:
 
     With a limit of `minutes` a unit is carried out by a worker process, which can be killed.
     """
+    if n_jobs == 1 and not minutes:
+        return in_process
     from joblib import cpu_count
 
     wanted = min(n_jobs, cpu_count()) if n_jobs > 0 else cpu_count()

@@ -148,7 +148,7 @@ class PlannedRun:
         if self.evaluator.weights:
             parts.append(self.dataset.weight_digest)
         cells = [[cell.id, cell.variant] for cell in self.cells]
-        return digest([cells, parts, code_digest(modules)])
+        return digest([cells, parts, code_digest(tuple(modules))])
 
 
 def prepare(cfg: DictConfig | Config) -> PlannedRun:

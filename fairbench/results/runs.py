@@ -417,19 +417,22 @@ def stored(folder: Path, name: str) -> bytes:
 NOT_ZIPPED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
 
 
-def unzipped(archive: zipfile.ZipFile, name: str, most: int) -> bytes:
-    """Return the content of a file in a zip file.
+def unzipped(archive: zipfile.ZipFile, name: str, most: int, expected: str = "") -> bytes:
+    """Return the content of a file in a zip file, after comparing it with its sha256 if it has one.
 
     Raises
     ------
-    DamagedError : it is longer than `most` bytes.
+    DamagedError : it is longer than `most` bytes, or another one.
     LookupError : there is none.
     """
     size = archive.getinfo(name).file_size
     if size > most:
         raise files.DamagedError(f"{name} is too long")
     with archive.open(name) as member:
-        return member.read(size)  # without a size, all that it unfolds to
+        content = member.read(size)  # without a size, all that it unfolds to
+    if expected and sha256(content) != expected:
+        raise files.DamagedError(f"{name} is not what its manifest says")
+    return content
 
 
 def zip_entry(name: str) -> zipfile.ZipInfo:

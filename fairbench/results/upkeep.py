@@ -533,7 +533,7 @@ def _checked_manifest(
         is_plain = stat.S_IFMT(entry.external_attr >> 16) in (0, stat.S_IFREG)
         if not is_plain or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise files.DamagedError(f"{name} is no regular file that is packed as one is here")
-    files.check_json(text := _content(archive, MANIFEST, files.TEXT))
+    files.check_json(text := unzipped(archive, MANIFEST, files.TEXT))
     manifest = json.loads(text)
     if manifest["format"] != FORMAT:
         raise files.DamagedError("its manifest is of another format")
@@ -554,14 +554,6 @@ def _checked_manifest(
     return sums, written
 
 
-def _content(archive: zipfile.ZipFile, name: str, most: int, expected: str = "") -> bytes:
-    """Return the content of a file of a pack, after comparing it with its sha256 if it has one."""
-    content = unzipped(archive, name, most)
-    if expected and files.sha256(content) != expected:
-        raise files.DamagedError(f"{name} is not what its manifest says")
-    return content
-
-
 def _check_runs(
     archive: zipfile.ZipFile, sums: Mapping[str, str], written: Mapping[str, int]
 ) -> None:
@@ -570,7 +562,7 @@ def _check_runs(
     listed: dict[str, str] = {}
     for run, finished in written.items():
         name = f"runs/{run}/{LAST}"
-        content = _content(archive, name, files.RECORD, sums[name])
+        content = unzipped(archive, name, files.RECORD, sums[name])
         listed_files = checked(files.unsealed_json(content), run, parts)["files"]
         listed |= {f"runs/{run}/{file}": of for file, of in listed_files.items()}
         listed[name] = sums[name]
@@ -592,7 +584,7 @@ def _write(
 
     def content(name: str) -> bytes:
         with _reading(file):
-            return _content(archive, name, files.most_memory(), sums[name])
+            return unzipped(archive, name, files.most_memory(), sums[name])
 
     def write(name: str, mode: int = 0o666) -> None:
         files.write_bytes(results / name, content(name), mode=mode, lasting=False)
@@ -618,8 +610,9 @@ def _write(
         path = results / "runs" / run / LAST
         if not _has(sums, path):
             runs += 1
-            write(f"runs/{run}/{LAST}")
-            with open(files.opened(path), "rb") as record:
+            with files.atomic(path, lasting=False) as record:  # of its time, whenever a kill comes
+                record.write(content(f"runs/{run}/{LAST}"))
+                record.flush()
                 os.utime(record.fileno(), ns=(written[run], written[run]))
     os.sync()
     return runs, cells

@@ -82,7 +82,7 @@ def exclusive(address: str, seconds: float, *, whole: bool = False) -> Iterator[
         yield
 
 
-_CHECKED = 1 << 25  # bytes of a database that is read whole even by a run, in a tenth of a second
+_CHECKED = 1 << 23  # bytes of a database that is read whole even by a run, in a moment
 
 
 def is_damaged(path: Path, seconds: float, *, whole: bool = False) -> bool:

@@ -16,11 +16,13 @@ here alone:
 from __future__ import annotations
 
 import json
+from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from fairbench.core.text import digest, told_apart
@@ -156,14 +158,15 @@ def latest_values(points: Sequence[LoggedMetric]) -> dict[str, float]:
     return {point.name: point.value for point in sorted(points, key=lambda point: point.step)}
 
 
-# What MLflow is told of a row of a run's summary, beside its settings.
-_MEAN = ["variant", "metric", "statistic", "attribute", "group", "mean", "lower", "upper"]
+_NONE = pd.Series(dtype=object)
+# What MLflow is told of a row of a run's summary, and its settings.
+_Mean = namedtuple("_Mean", "variant metric statistic attribute group mean lower upper settings")  # noqa: PYI024
 
 
 def means_of(summary: pd.DataFrame) -> list[Any]:
     """Return the rows of a summary as named tuples, faster to select from than a data frame.
 
-    Each has `_MEAN`, and as ``settings`` the values of those of `SETTINGS` at which the metric was
+    Each has, as ``settings``, the values of those of `SETTINGS` at which the metric was
     measured, by their names.
 
     Two groups of an attribute, or two classes, that MLflow's characters cannot tell apart, such as
@@ -173,19 +176,26 @@ def means_of(summary: pd.DataFrame) -> list[Any]:
     ----------
     summary : the result of :func:`fairbench.evaluation.summary.summarise`.
     """
-    groups = summary["group"].astype(object).groupby(summary["attribute"].tolist())
-    own_names = groups.transform(lambda of_it: of_it.map(told_apart(of_it.unique(), _spelled)))
-    summary = summary.assign(group=own_names)
-    for name in ("feature", "outcome"):
-        if name in summary:
-            labels = told_apart(summary[name].dropna().unique(), _spelled)
-            summary = summary.assign(**{name: summary[name].astype(object).map(labels)})
-    names = [name for name in SETTINGS if name in summary and summary[name].notna().any()]
-    settings = [
-        {name: value for name, value in zip(names, values, strict=True) if not pd.isna(value)}
-        for values in zip(*(summary[name].tolist() for name in names), strict=True)
-    ] or [{}] * len(summary)
-    return list(summary[_MEAN].assign(settings=settings).itertuples(index=False))
+    columns = {name: summary[name].to_numpy(object).tolist() for name in _Mean._fields[:-1]}
+    groups: dict[str, dict[str, None]] = {}
+    for attribute, group in zip(columns["attribute"], columns["group"], strict=True):
+        groups.setdefault(attribute, {})[group] = None
+    labels = {attribute: told_apart([*of_it], _spelled) for attribute, of_it in groups.items()}
+    columns["group"] = [
+        labels[attribute][group]
+        for attribute, group in zip(columns["attribute"], columns["group"], strict=True)
+    ]
+    settings: list[dict[str, Any]] = [{} for _ in range(len(summary))]
+    for name in SETTINGS:
+        column = summary.get(name, _NONE)
+        given = np.flatnonzero(column.notna())
+        values = column.to_numpy(object)[given]
+        if name in ("feature", "outcome"):
+            told = told_apart(list(dict.fromkeys(values)), _spelled)
+            values = [told[value] for value in values]
+        for place, value in zip(given, values, strict=True):
+            settings[place][name] = value
+    return list(map(_Mean._make, zip(*columns.values(), settings, strict=True)))
 
 
 def logged_metrics(folder: Run) -> list[LoggedMetric]:

@@ -20,12 +20,14 @@ import shlex
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf, isinf
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from urllib.parse import urlencode
 
@@ -331,6 +333,41 @@ class Tracking:
 
     def _place(self, file: Path) -> dict[str, str]:
         return {"database": str(file), "experiment": self.experiment, "version": VERSION}
+
+
+class Logger:
+    """Logs the runs of a sweep while others of them are fitted, some at a time.
+
+    What it has not logged when the sweep ends, or cannot, is left to `Tracking.sync`, which says
+    why. A kill leaves half an entry at most, which the next sync replaces.
+    """
+
+    def __init__(self, tracking: Tracking, sweep: Sweep) -> None:
+        self._tracking, self._sweep = tracking, sweep
+        self._finished = SimpleQueue[Run | None]()
+        self._thread = threading.Thread(target=self._log, daemon=True)
+
+    def add(self, run: Run) -> None:
+        """Log a run, which has finished, as soon as those before it are logged."""
+        if not self._thread.ident:
+            self._thread.start()
+        self._finished.put(run)
+
+    def end(self) -> None:
+        """Begin with no further run, and wait for those that are being logged."""
+        if self._thread.ident:
+            self._finished.put(None)
+            self._thread.join()
+
+    def _log(self) -> None:
+        with contextlib.suppress(TrackingError, UserError, OSError):
+            while True:
+                runs = [self._finished.get()]
+                while len(runs) < _FEW and not self._finished.empty():
+                    runs.append(self._finished.get())
+                if None in runs:
+                    return
+                self._tracking.sync(filter(None, runs), [self._sweep], ask=False)
 
 
 _Swept = Mapping[str, Sequence[tuple[str, int]]]  # run id -> names of its sweeps, places in them

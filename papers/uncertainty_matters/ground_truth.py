@@ -160,7 +160,7 @@ def _identity(algorithm: str) -> dict[str, object]:
     if algorithm not in _identities:
         identity = study(algorithm).identity()
         if solvers.solved_here(study(algorithm)):
-            identity["code"] = code_digest(solvers.modules_read(study(algorithm)))
+            identity["code"] = code_digest(tuple(solvers.modules_read(study(algorithm))))
         _identities[algorithm] = identity | {"study": code_of(FOLDER / "solvers.py")}
     return _identities[algorithm]
 

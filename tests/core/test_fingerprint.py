@@ -50,7 +50,8 @@ def project(tmp_path, monkeypatch):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         fingerprint._parts_of.cache_clear()
-        return code_digest(modules)
+        code_digest.cache_clear()
+        return code_digest(tuple(modules))
 
     yield digest_of
     fingerprint._parts_of.cache_clear()

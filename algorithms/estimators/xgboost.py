@@ -214,8 +214,7 @@ def drawn(X: Frame, max_bin: int, weight: Array) -> tuple[NDArray[np.intp] | sli
     return rows, _drawn[key]
 
 
-def _quantiles(X: Frame, max_bin: int, bins_of: Any = None) -> Any:
+def _quantiles(X: Frame, max_bin: int, ref: Any = None) -> Any:
     import xgboost
 
-    options = {"max_bin": max_bin, "nthread": 1, "enable_categorical": True}
-    return xgboost.QuantileDMatrix(X, ref=bins_of, **options)
+    return xgboost.QuantileDMatrix(X, max_bin=max_bin, ref=ref, nthread=1, enable_categorical=True)

@@ -14,7 +14,7 @@ from fairbench.components.algorithms.estimators.linked import LinkedEstimator
 from fairbench.components.algorithms.estimators.xgboost import (
     XGBoostEstimator,
     binned,
-    grow_custom,
+    grow,
     unit_of,
 )
 from fairbench.data.features import Frame
@@ -94,7 +94,7 @@ class TunedXGBoostEstimator(LinkedEstimator):
         watch = EarlyStop(base.loss, y, rows, weight, self.patience)
         matrix = binned(X, base.max_bin)
         settings = {**base.settings(matrix, y, kept), **choice}
-        grow_custom(settings, matrix, base.loss, base.rounds, y, kept, watch)
+        grow(settings, matrix, base.loss, base.rounds, y, kept, watch)
         return watch
 
     def _held_out(self, weight: Array) -> NDArray[np.intp]:

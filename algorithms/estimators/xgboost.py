@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,8 @@ Watch = Callable[[int, Array], bool]
 
 # A gradient and a curvature in double precision; the size of a processor's cache.
 _BYTES_A_BIN, _CACHE, _LEAST_NODES = 16, 2**24, 128
+# Fitted boosters that hold the memory they were grown in, at most the cache and some for each row.
+_MOST_HOLDING, _FEW_ROWS = 8, 2**17
 # Entries of the matrices of drawn rows, a few bytes each.
 _MOST_ENTRIES = 2**24
 # Where no row is drawn for a tree, and sums are taken in order, a row of weight 0 changes nothing.
@@ -54,7 +57,6 @@ class XGBoostEstimator(LinkedEstimator):
         if sample_weight is not None and _ALL_ROWS.items() <= self.parameters.items():
             rows, matrix = drawn(X, self.max_bin, sample_weight)
             labels, sample_weight = labels[rows], sample_weight[rows]
-        grow = _grow_builtin if self.loss.name in _OBJECTIVES else grow_custom
         self.booster_ = grow(settings, matrix, self.loss, self.rounds, labels, sample_weight)
         return self
 
@@ -91,59 +93,55 @@ def unit_of(loss: Loss, parameters: Mapping[str, Any], y: Array, weight: Array |
     return Unit() if given or loss.vector_leaves else Unit.of_target(y, weight)
 
 
-def _grow_builtin(
-    settings: dict[str, Any], matrix: Any, loss: Loss, rounds: int, y: Array, weight: Array | None
-) -> Any:
-    """Grow trees by XGBoost's own objective, from the mean of the labels."""
-    import xgboost
-
-    matrix.set_label(y)
-    matrix.set_weight(np.ones(len(y)) if weight is None else weight)
-    settings = {**settings, "objective": _OBJECTIVES[loss.name]}
-    if loss.classes:
-        del settings["base_score"]  # its own, of the labels
-    booster = xgboost.Booster(settings, [matrix])
-    for done in range(rounds):
-        booster.update(matrix, done)
-    return booster.reset()  # or every member of a bag would keep the memory it was grown in
-
-
-def grow_custom(
+def grow(
     settings: dict[str, Any],
     matrix: Any,
     loss: Loss,
     rounds: int,
     y: Array,
     weight: Array | None,
-    watch: Watch = lambda done, raw: False,
+    watch: Watch | None = None,
 ) -> Any:
-    """Grow trees by the gradient and curvature of `loss`, from its constant start.
+    """Grow trees by XGBoost's own objective, or by the gradient and curvature of `loss`.
 
     `watch` sees how many rounds are done and the raw scores of all rows, those of weight 0 too,
-    before each round, and stops it by returning True.
+    before each round, and stops it by returning True; of XGBoost's own objectives it sees nothing,
+    so that what is watched is grown by the loss.
+
+    A few boosters of not many rows keep the memory that they were grown in. To free it,
+    XGBoost writes and reads the trees, which takes a twelfth of a fit to a thousand rows.
     """
     import xgboost
 
-    labels = y.astype(np.float32).astype(np.float64)
-    weights = None if weight is None else weight[:, None]
-    settings = {**settings, "num_target": loss.outputs, "disable_default_eval_metric": True}
+    own = None if watch else _OBJECTIVES.get(loss.name)
+    if own:
+        matrix.set_label(y)
+        matrix.set_weight(np.ones(len(y)) if weight is None else weight)
+        settings = {**settings, "objective": own}
+        if loss.classes:
+            del settings["base_score"]  # its own, of the labels
+    else:
+        settings = {**settings, "num_target": loss.outputs, "disable_default_eval_metric": True}
     if loss.vector_leaves:
         settings["multi_strategy"] = "multi_output_tree"
-    booster = xgboost.Booster(settings, [matrix])
+    booster, labels = xgboost.Booster(settings, [matrix]), y.astype(np.float32).astype(np.float64)
     for done in range(rounds):
-        raw = _margins(booster, matrix, loss.outputs)
-        if watch(done, raw):
+        if own:
+            booster.update(matrix, done)
+            continue
+        margins = booster.predict(matrix, output_margin=True, training=True)
+        raw = np.asarray(margins, np.float64).reshape(-1, loss.outputs)
+        if watch and watch(done, raw):
             break
         gradient, curvature = loss.gradient(labels, raw), loss.curvature(labels, raw)
-        if weights is not None:
-            gradient, curvature = gradient * weights, curvature * weights
+        if weight is not None:
+            gradient, curvature = gradient * weight[:, None], curvature * weight[:, None]
         booster.boost(matrix, done, grad=_single(gradient), hess=_single(curvature))
-    return booster
-
-
-def _margins(booster: Any, matrix: Any, outputs: int) -> Array:
-    margins = booster.predict(matrix, output_margin=True, training=True)
-    return np.asarray(margins, np.float64).reshape(-1, outputs)
+    narrow = settings["max_cached_hist_node"] > _LEAST_NODES
+    if narrow and len(y) <= _FEW_ROWS and len(_holding) < _MOST_HOLDING:
+        _holding.add(booster)
+        return booster
+    return booster.reset()
 
 
 def _single(values: Array) -> NDArray[np.float32]:
@@ -179,6 +177,7 @@ def _check_device(device: str) -> None:
         )
 
 
+_holding: WeakSet[Any] = WeakSet()
 _shared: tuple[Any, int, Any] | None = None
 _drawn: dict[bytes, Any] = {}  # of the rows that were fitted of the frame last seen
 
@@ -215,8 +214,7 @@ def drawn(X: Frame, max_bin: int, weight: Array) -> tuple[NDArray[np.intp] | sli
     return rows, _drawn[key]
 
 
-def _quantiles(X: Frame, max_bin: int, bins_of: Any = None) -> Any:
+def _quantiles(X: Frame, max_bin: int, ref: Any = None) -> Any:
     import xgboost
 
-    options = {"max_bin": max_bin, "nthread": 1, "enable_categorical": True}
-    return xgboost.QuantileDMatrix(X, ref=bins_of, **options)
+    return xgboost.QuantileDMatrix(X, max_bin=max_bin, ref=ref, nthread=1, enable_categorical=True)

@@ -171,11 +171,13 @@ def plan_run(cfg: DictConfig | Config) -> Plan:
     run = pipeline.prepare(config)
     finished = bool(config["resume"]) and run.finished
     noted = not finished or run.writer.highest_purpose(run.purpose) == run.folder.purpose
+    # Those of a fold follow one another: they share its features, encoded and binned.
+    by_fold = sorted(run.cell_of_id.values(), key=lambda cell: cell.repeat_and_fold)
     plan = Plan(
         config=config,
         id=run.id,
         name=run.name,
-        cells=tuple(run.cell_of_id),
+        cells=tuple(cell.id for cell in by_fold),
         finished=finished,
         drawn=run.writer.has_figures(),
         cost_key=run.study.cost_key,

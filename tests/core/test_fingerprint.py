@@ -8,7 +8,7 @@ import pytest
 from fairbench.core import fingerprint
 from fairbench.core.fingerprint import code_digest, describe, versions
 from fairbench.core.text import digest
-from tests.harness import ROOT
+from tests.harness import ROOT, quick
 
 SOURCE = '''
 """What the module is for."""
@@ -233,13 +233,11 @@ def test_a_submodule_and_one_that_does_not_exist(project):
     assert project(modules=("lib.none", "json")) == digest([])
 
 
-@pytest.mark.parametrize(
-    "package",
-    [
-        pytest.param(name, marks=pytest.mark.thorough if name == "fairbench" else ())
-        for name in fingerprint.PACKAGES
-    ],
-)
+LARGE = ("fairbench", "papers")
+SMALL = [name for name in fingerprint.PACKAGES if name not in LARGE]
+
+
+@pytest.mark.parametrize("package", quick(fingerprint.PACKAGES, SMALL))
 def test_the_layout_of_no_module_of_the_project_counts(package, tmp_path):
     copy = tmp_path / "module.py"
     paths = sorted((ROOT / package).rglob("*.py"))

@@ -74,12 +74,17 @@ def judged(value: float, most: float) -> str:
 
 def sweep(repeats: int) -> Iterator[Figures]:
     """Yield what a repeat of Tables 1 and 2 costs in the reference's way, in ours, and its fits."""
-    measured = [
-        {name: [fresh(side, name) for side in (_theirs, _ours, _fits)] for name in _found(SWEPT)}
-        for _ in range(repeats)
-    ]
+    if not (names := _found(SWEPT)):
+        return
+    measured = list[dict[str, list[Seconds]]]()
+    for _ in range(repeats):
+        measured.append({})
+        for name in names:
+            sides = [fresh(side, name) for side in (_theirs, _ours, _fits)]
+            measured[-1][name] = sides
+            print(name, *(f"{_sum(side):.1f}" for side in sides), file=sys.stderr, flush=True)
     rows, sums, ours = list[list[str]](), np.zeros(3), list[Seconds]()
-    for name in measured[0]:
+    for name in names:
         sides = [_median([each[name][side] for each in measured]) for side in range(3)]
         ours.append(sides[1])
         seconds = np.array([_sum(side) for side in sides])
@@ -89,7 +94,7 @@ def sweep(repeats: int) -> Iterator[Figures]:
     head = ["CPU seconds", "reference", "ours", "ratio", "the same fits alone", "ours / fits"]
     yield Figures("sweep", [head, *rows, ["target", "", "", "0.40, each 1.00", "", "1.25"]])
     stages = pd.DataFrame(ours).sum().sort_values(ascending=False)
-    beside = float(stages[["evaluating", "storing", "logging"]].sum())
+    beside = float(stages.reindex(["evaluating", "storing", "logging"]).sum())
     parts = [[str(of), f"{spent:.1f}", f"{spent / sums[2]:.2f}"] for of, spent in stages.items()]
     last = ["evaluating, storing and logging", f"{beside:.1f}", judged(beside / sums[2], 0.25)]
     head = ["CPU seconds", "ours", "ratio to the fits alone"]

@@ -498,16 +498,17 @@ def carry_out_jobs(
     if config["plan"]:
         return planned
     plans = [outcome.plan for outcome in planned if outcome.plan]
-    logger = _logger(plans, config["tracking"], sweep) if sweep and plans else None
+    executor = line.executor(config)
+    # In one process, logging would take turns with fitting, which takes longer than one by one.
+    aside = sweep and plans and executor is not execute.in_process
+    logger = _logger(plans, config["tracking"], sweep) if aside else None
 
     def ended(end: execute.UnitResult) -> None:
         progress.outcome(Outcome.of(end))
         if logger and not end.error:
             logger.add(folder_of(end.plan))
 
-    execution = execute.Execution(
-        plans, line.executor(config), figure_drawer(config), progress.cell, ended
-    )
+    execution = execute.Execution(plans, executor, figure_drawer(config), progress.cell, ended)
     progress.add_planned(execution)
     ends = iter(execution.carry_out())
     if logger:

@@ -22,12 +22,12 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf, isinf
 from pathlib import Path
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from urllib.parse import urlencode
 
@@ -335,8 +335,11 @@ class Tracking:
         return {"database": str(file), "experiment": self.experiment, "version": VERSION}
 
 
+_EVERY_S = 20.0  # seconds between two batches of a sweep under way
+
+
 class Logger:
-    """Logs the runs of a sweep while others of them are fitted, some at a time.
+    """Logs the runs of a sweep while others are fitted elsewhere, every now and then.
 
     What it has not logged when the sweep ends, or cannot, is left to `Tracking.sync`, which says
     why. A kill leaves half an entry at most, which the next sync replaces.
@@ -344,30 +347,25 @@ class Logger:
 
     def __init__(self, tracking: Tracking, sweep: Sweep) -> None:
         self._tracking, self._sweep = tracking, sweep
-        self._finished = SimpleQueue[Run | None]()
+        self._finished, self._over = deque[Run](), threading.Event()
         self._thread = threading.Thread(target=self._log, daemon=True)
+        self._thread.start()
 
     def add(self, run: Run) -> None:
-        """Log a run, which has finished, as soon as those before it are logged."""
-        if not self._thread.ident:
-            self._thread.start()
-        self._finished.put(run)
+        """Log a run, which has finished, with the next batch."""
+        self._finished.append(run)
 
     def end(self) -> None:
         """Begin with no further run, and wait for those that are being logged."""
-        if self._thread.ident:
-            self._finished.put(None)
-            self._thread.join()
+        self._over.set()
+        self._thread.join()
 
     def _log(self) -> None:
         with contextlib.suppress(TrackingError, UserError, OSError):
-            while True:
-                runs = [self._finished.get()]
-                while len(runs) < _FEW and not self._finished.empty():
-                    runs.append(self._finished.get())
-                if None in runs:
-                    return
-                self._tracking.sync(filter(None, runs), [self._sweep], ask=False)
+            while not self._over.wait(_EVERY_S):
+                runs = [self._finished.popleft() for _ in range(len(self._finished))]
+                if runs:
+                    self._tracking.sync(runs, [self._sweep], ask=False)
 
 
 _Swept = Mapping[str, Sequence[tuple[str, int]]]  # run id -> names of its sweeps, places in them

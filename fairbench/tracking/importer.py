@@ -20,6 +20,7 @@ import shlex
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import deque
@@ -150,6 +151,7 @@ _FEW = 20  # up to so many runs are asked for one by one
 _PAGE = 100  # runs per request: MLflow sends each with all of its metrics
 # Metrics and parameters per request: MLflow takes 1,000 in all, with tags.
 _METRICS, _PARAMETERS = 900, 90
+_FILES = ("config.yaml", "metrics.parquet", "summary.csv", "cells.txt")
 
 
 def _sweeps_of_runs(sweeps: Iterable[Sweep]) -> dict[str, list[tuple[str, int]]]:
@@ -514,7 +516,10 @@ def _log(
     run_id = str(run.info.run_id)
     client.log_inputs(run_id, [entries.data_set(folder)])
     figures = [(folder.figures / name, "figures") for name in files.names_in(folder.figures)[0]]
-    client.log_text(run_id, folder.content("summary.csv").decode(), "summary.csv")
+    with tempfile.TemporaryDirectory() as copies:
+        for name in _FILES:
+            Path(copies, name).write_bytes(folder.content(name))
+        client.log_artifacts(run_id, copies)
     for path, subfolder in [(folder.path / LAST, None), *figures]:
         if files.is_file(path):  # the target of a link is not part of the run
             client.log_artifact(run_id, str(path), subfolder)

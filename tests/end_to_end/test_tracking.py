@@ -94,7 +94,7 @@ def test_sync_logs_what_is_missing_once(cwd, folder):
     assert run.data.params["dataset.n_samples"] == "300"
     assert experiment.artifact_location == (cwd / "mlartifacts").as_uri()
     artifacts = {item.path for item in client.list_artifacts(run.info.run_id)}
-    assert {"environment.json", "summary.csv", "figures"} <= artifacts
+    assert {"config.yaml", "metrics.parquet", "environment.json", "figures"} <= artifacts
     curve = client.get_metric_history(run.info.run_id, "abstention/error_rate")
     expected = [p for p in logged_metrics(folder) if p.name == "abstention/error_rate"]
     assert [(p.step, p.value) for p in curve] == [(p.step, p.value) for p in expected]

@@ -32,13 +32,13 @@ def main(words: list[str]) -> int:
         return 2
     repeats = int(given.get("repeats", 3))
     for name in names or PARTS:
-        when = _when(repeats)
         for figures in PARTS[name](repeats):
+            when = _when(repeats)
             show(figures.name, figures.rows[0], figures.rows[1:])
             if "write" in given:
                 parts = {f"speed: {figures.name}": f"{markdown(figures.rows)}\n\n{when}"}
                 fill(Path(given["write"]), parts)
-        print(when)
+            print(when)
     return 0
 
 

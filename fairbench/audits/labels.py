@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special
 
 from fairbench.core.arrays import Codes, Floats, Mask
 from fairbench.core.errors import UserError
@@ -146,6 +146,8 @@ def _unlike_classes(rows: pd.DataFrame, groups: Sequence[str], classes: Classes,
 
     It is empty if no p-value times the number of tests is below the level.
     """
+    from scipy.stats import fisher_exact  # takes a second, which most audits do without
+
     codes, names = classes
     questions = _questions(names)
     labelled, others = _tables(rows, codes, len(groups), len(names))
@@ -164,7 +166,7 @@ def _unlike_classes(rows: pd.DataFrame, groups: Sequence[str], classes: Classes,
         table = np.array([labelled[cell], others[cell]])
         of_class = table[:, code]
         of_others = table.sum(axis=1) - of_class
-        if stats.fisher_exact([of_class, of_others]).pvalue * tests < _LEVEL:
+        if fisher_exact([of_class, of_others]).pvalue * tests < _LEVEL:
             other = f"rows {names[1 - code]}" if questions == 1 else "other rows"
             found = _labelled_of(of_class, f"rows {names[code]}")
             not_found = _labelled_of(of_others, other)

@@ -27,7 +27,8 @@ from fairbench.core.options import check_declared, option
 from fairbench.core.text import csv_text, digest, said
 from fairbench.data.columns import unique_names
 from fairbench.data.dataset import Dataset, Task
-from fairbench.evaluation.summary import HEADLINES, rows_of
+from fairbench.evaluation.summary import HEADLINES
+from fairbench.evaluation.table import values_of
 from fairbench.experiments.configuration import IDENTITY, Presets
 from fairbench.inference import comparing, posterior, survey
 from fairbench.inference.repeats import finite_mean, mean_table_draws, no_narrower
@@ -509,13 +510,27 @@ def _stored_values(
     UserError : the run has no such metric, or several values of it in a split.
     """
     name, table = goal.metric.name, run.metrics()
-    rows = rows_of(table, name, " x ".join(settings.protect or run.protect))
+    rows = _rows_of(table, name, " x ".join(settings.protect or run.protect))
     if rows.empty:
         raise unknown_metric("objective", name, sorted({*table["metric"]}))
     value_of = dict(zip(zip(rows["repeat"], rows["fold"], strict=True), rows["value"], strict=True))
     if len(value_of) < len(rows):
         raise UserError(said("comparison", "several_values", metric=name, run=run))
     return np.array([value_of.get(place, np.nan) for place in places])
+
+
+def _rows_of(table: pd.DataFrame, metric: str, protect: str) -> pd.DataFrame:
+    """Return the rows of a metric of everyone, or of all groups of `protect` together.
+
+    Of what only compares a group with the reference, such as a ratio, they are those of the groups.
+    """
+    rows = values_of(table)
+    rows = rows[(rows["metric"] == metric) & (rows["variant"] == "")]
+    rows = rows[rows["attribute"].isin(["", protect])]
+    together = rows[rows["group"] == ""]
+    rows = together if len(together) else rows
+    rows = rows[rows["attribute"] == rows["attribute"].min()]  # everyone's, if there is one
+    return rows[(rows["binning"] != "mass") & rows["outcome"].isna()]
 
 
 def _effective_counts(

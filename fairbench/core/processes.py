@@ -762,7 +762,7 @@ class JsonFile(ABC, Generic[State]):
             before = self.read()
             after = change(before)
             if after != before:
-                self._write(after)
+                self._write(self._text(after))
             return after
 
     def swap(self, before: State | None, after: State) -> bool:
@@ -779,8 +779,8 @@ class JsonFile(ABC, Generic[State]):
             now = self.read() if self.exists() else None
             if self._text(now) != self._text(before):
                 return False
-            if self._text(after) != self._text(now):
-                self._write(after)
+            if (text := self._text(after)) != self._text(now):
+                self._write(text)
             return True
 
     def create(self, state: State) -> State:
@@ -820,8 +820,8 @@ class JsonFile(ABC, Generic[State]):
                 raise UserError(f"{self.path} cannot be written: {refused(error)}") from error
             yield
 
-    def _write(self, state: State) -> None:
-        """Write the state in place of the one before, with its owner and its permissions."""
+    def _write(self, text: str) -> None:
+        """Write a state's text in place of the one before, with its owner and its permissions."""
         # Whoever holds the lock is alone: what others left half written was left by a kill.
         try:
             for name in files.names_in(self.place.parent)[0]:
@@ -834,7 +834,7 @@ class JsonFile(ABC, Generic[State]):
                     f"{self.path} has other names, which are hard links: they keep what was there "
                     "before; to share a state, give it a symbolic link"
                 )
-            files.write_text(self.place, self._text(state), mode=mode)
+            files.write_text(self.place, text, mode=mode)
             if about:
                 self._share_as(about)
         except OSError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -42,16 +42,73 @@ _UNKNOWN = (float("nan"), float("nan"), float("nan"))
 Estimate = tuple[float, float, float]
 
 
-def headlines(summary: pd.DataFrame, protect: str) -> dict[str, Estimate]:
-    """Return ``error``, ``log loss`` and ``gap`` of a run: its mean, and the ends of its interval.
+class Headlines:
+    """What a run is first looked at by, found in one pass over the rows of its summary.
 
     Parameters
     ----------
     summary : the summary of a run, as :func:`fairbench.evaluation.summary.summarise` returns it.
-    protect : the attribute, or combination, whose groups the gap is between.
+    protect : the attribute, or combination, whose groups gaps are between.
     """
-    names = HEADLINES[task_of(summary)]
-    return {name: estimate(summary, metric, protect) for name, metric in names.items()}
+
+    def __init__(self, summary: pd.DataFrame, protect: str) -> None:
+        self._summary = summary
+        names = ("variant", "group", "attribute", "metric", "statistic", "binning")
+        columns = [summary[name].tolist() for name in names]
+        of_class = summary["outcome"].notna().tolist()
+        # (metric, statistic) -> attribute -> places of the rows of everyone, or of all groups.
+        self._places: dict[tuple[str, str], dict[str, list[int]]] = {}
+        for place, (variant, group, attribute, *kind, binning) in enumerate(
+            zip(*columns, strict=True)
+        ):
+            if variant == group == "" and attribute in ("", protect):
+                places = self._places.setdefault((kind[0], kind[1]), {}).setdefault(attribute, [])
+                if binning != "mass" and not of_class[place]:
+                    places.append(place)
+
+    def _row(self, metric: str) -> tuple[str, int] | None:
+        """Return attribute and place of the one row of a metric; of everyone, if there is one."""
+        of_metric = self._places.get((metric, tables.VALUE), {})
+        attribute = min(of_metric, default="")
+        places = of_metric.get(attribute, [])
+        return (attribute, places[0]) if len(places) == 1 else None
+
+    def estimate(self, metric: str) -> Estimate:
+        """Return a metric of everyone, or of the protected groups, with its interval; NaN if none.
+
+        A metric with several settings, such as rates of abstention, counts as none.
+        """
+        if (row := self._row(metric)) is None:
+            return _UNKNOWN
+        mean, lower, upper = (
+            float(self._summary[name].iat[row[1]]) for name in ("mean", "lower", "upper")
+        )
+        return mean, lower, upper
+
+    @cached_property
+    def task(self) -> str:
+        """What the run predicts."""
+        return task_of(self._summary)
+
+    @cached_property
+    def usual(self) -> dict[str, Estimate]:
+        """The ``error``, ``log loss`` and ``gap``: the mean, and the ends of its interval."""
+        return {name: self.estimate(metric) for name, metric in HEADLINES[self.task].items()}
+
+    @cached_property
+    def debiased_gap(self) -> float:
+        """The gap less what chance adds to it; NaN between two groups."""
+        metric = HEADLINES[self.task]["gap"]
+        row = self._row(metric)
+        if row is None or metric not in _gaps():
+            return _UNKNOWN[0]
+        places = self._places.get((metric, tables.DEBIASED), {}).get(row[0], [])
+        return float(self._summary["mean"].iat[places[-1]]) if places else _UNKNOWN[0]
+
+
+def headlines(summary: pd.DataFrame, protect: str) -> dict[str, Estimate]:
+    """Return the usual :class:`Headlines` of a run."""
+    return Headlines(summary, protect).usual
 
 
 def task_of(summary: pd.DataFrame) -> str:
@@ -60,36 +117,6 @@ def task_of(summary: pd.DataFrame) -> str:
         return registry.REGRESSION
     of_classes = (summary["metric"] == "base_rate") & summary["outcome"].notna()
     return registry.MULTICLASS if of_classes.any() else registry.BINARY
-
-
-def estimate(summary: pd.DataFrame, metric: str, protect: str) -> Estimate:
-    """Return a metric of everyone, or of the groups of `protect`, with its interval; NaN if none.
-
-    A metric with several settings, such as rates of abstention, counts as none.
-    """
-    rows = rows_of(summary, metric, protect)
-    if len(rows) != 1:
-        return _UNKNOWN
-    mean, lower, upper = map(float, rows[["mean", "lower", "upper"]].iloc[0])
-    return mean, lower, upper
-
-
-def rows_of(table: pd.DataFrame, metric: str, protect: str) -> pd.DataFrame:
-    """Return the rows of a metric of everyone, or of all groups of `protect` together.
-
-    Of what only compares a group with the reference, such as a ratio, they are those of the groups.
-
-    Parameters
-    ----------
-    table : the long table of a run, or its summary.
-    """
-    table = tables.values_of(table)
-    rows = table[(table["metric"] == metric) & (table["variant"] == "")]
-    rows = rows[rows["attribute"].isin(["", protect])]
-    together = rows[rows["group"] == ""]
-    rows = together if len(together) else rows
-    rows = rows[rows["attribute"] == rows["attribute"].min()]  # everyone's, if there is one
-    return rows[(rows["binning"] != "mass") & rows["outcome"].isna()]
 
 
 def debiased_gaps(rows: pd.DataFrame, summary: pd.DataFrame) -> Floats:
@@ -101,20 +128,15 @@ def debiased_gaps(rows: pd.DataFrame, summary: pd.DataFrame) -> Floats:
     summary : the whole summary, of one run or of several.
     """
     keys = [name for name in _KEYS if name in summary]
-    gaps = [
-        name
-        for name, metric in registry.metrics_of(registry.BINARY, "widest").items()
-        if metric.is_gap
-    ]
-    debiased = summary[(summary["statistic"] == tables.DEBIASED) & summary["metric"].isin(gaps)]
+    debiased = summary[(summary["statistic"] == tables.DEBIASED) & summary["metric"].isin(_gaps())]
     mean_of = dict(zip(_as_texts(debiased[keys]), debiased["mean"], strict=True))
     return np.array([mean_of.get(key, np.nan) for key in _as_texts(rows[keys])], float)
 
 
-def debiased_headline_gap(summary: pd.DataFrame, protect: str) -> float:
-    """Return the debiased headline gap of a run; NaN between two groups."""
-    rows = rows_of(summary, HEADLINES[task_of(summary)]["gap"], protect)
-    return float(debiased_gaps(rows, summary)[0]) if len(rows) == 1 else _UNKNOWN[0]
+def _gaps() -> list[str]:
+    """Return the metrics of gaps to whose value chance adds."""
+    widest = registry.metrics_of(registry.BINARY, "widest")
+    return [name for name, metric in widest.items() if metric.is_gap]
 
 
 def _as_texts(keys: pd.DataFrame) -> list[tuple[str, ...]]:

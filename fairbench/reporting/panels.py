@@ -33,11 +33,22 @@ def method_styles(methods: Iterable[str]) -> Styles:
     }
 
 
-def _curve(rows: pd.DataFrame, along: str, name: str, **style: Any) -> list[Series]:
-    """Return the mean over repeats with a band of one sd either way; where undefined, no point."""
-    means = rows.groupby(along)["value"].agg(["mean", "std"]).dropna(subset="mean").fillna(0)
-    band = means["std"].to_numpy()
-    return [Series(name, means.index, means["mean"], **style, band=band)] if len(means) else []
+def _curves(
+    rows: pd.DataFrame, along: str, names: str, styles: Styles, **more: Any
+) -> list[Series]:
+    """Return means over repeats with a band of one sd either way; where undefined, no point.
+
+    Parameters
+    ----------
+    names : the column of what has a curve of its own, in the order of the styles of each.
+    """
+    means = rows.groupby([names, along])["value"].agg(["mean", "std"]).dropna(subset="mean")
+    curves = {name: curve.droplevel(names) for name, curve in means.fillna(0).groupby(level=names)}
+    return [
+        Series(name, curve.index, curve["mean"], **style, band=curve["std"].to_numpy(), **more)
+        for name, style in styles.items()
+        if (curve := curves.get(name)) is not None
+    ]
 
 
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -119,12 +130,7 @@ def _abstention_curves(metrics: pd.DataFrame, styles: Styles) -> Iterator[Named]
     curves = metrics[metrics["rate"].notna() & metrics["feature"].isna() & (metrics["group"] == "")]
     for metric in (*(f"abstention_{name}" for name in _OBJECTIVES), "mean_feature_shift"):
         rows, name = curves[curves["metric"] == metric], metric.removeprefix("abstention_")
-        series = [
-            one
-            for method, style in styles.items()
-            for one in _curve(rows[rows["method"] == method], "rate", method, **style)
-        ]
-        if series:
+        if series := _curves(rows, "rate", "method", styles):
             yield name, Panel(series, _ABSTAINED, f"{metric_label(name)}, rows kept")
     yield from _feature_shifts(metrics, styles)
 
@@ -302,15 +308,13 @@ def _abstention(metrics: pd.DataFrame, protect: str) -> Iterator[Panel]:
     curves = metrics[(metrics["attribute"] == protect) & metrics["rate"].notna()]
     overall = curves[curves["group"] == ""]
     of_groups = curves[(curves["group"] != "") & (curves["metric"] == "abstention_rate")]
-    parts = {name: overall[overall["metric"] == f"abstention_{name}"] for name in _OBJECTIVES}
-    groups = of_groups.groupby("group", sort=False, observed=True)
-    for label, curves_of in (
-        ("of the rows kept (mean, sd over repeats)", parts),
-        (f"{_ABSTAINED}, by {protect}", {str(group): rows for group, rows in groups}),
+    parts = overall.assign(of=overall["metric"].astype(str).str.removeprefix("abstention_"))
+    for label, rows, names, shown in (
+        ("of the rows kept (mean, sd over repeats)", parts, "of", _OBJECTIVES),
+        (f"{_ABSTAINED}, by {protect}", of_groups, "group", of_groups["group"]),
     ):
-        styles = method_styles(curves_of)
-        lines = [_curve(rows, "rate", name, **styles[name]) for name, rows in curves_of.items()]
-        yield Panel(sum(lines, []), _ABSTAINED, label)
+        lines = _curves(rows, "rate", names, method_styles(shown))
+        yield Panel(lines, _ABSTAINED, label)
 
 
 _RUN = "this run"
@@ -363,13 +367,10 @@ def individual_fairness(metrics: pd.DataFrame, protect: str) -> Iterator[Panel]:
         of_name = rows[rows["metric"] == name]
         for outcome, words in OUTCOMES.items() if len(of_name) else ():
             chosen = of_name[of_name["outcome"] == outcome]
-            lines = [
-                _curve(chosen[chosen["group"] == group], "k", group, **style, marked=False)
-                for group, style in styles.items()
-            ]
+            lines = _curves(chosen, "k", "group", styles, marked=False)
             label = "neighbours (mean, sd over repeats)"
             measure = name.removeprefix("individual_fairness_")
-            yield Panel(sum(lines, []), label, measure, words, from_zero="")
+            yield Panel(lines, label, measure, words, from_zero="")
 
 
 # The figures of a run: name -> the metric that it needs, and what yields its panels.

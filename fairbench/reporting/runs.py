@@ -178,7 +178,7 @@ def run_document(
         without=[] if above_chance else [DEBIASED],
         rules=starts(parts) - {0},
         chance=f"{DEBIASED_MEANS}; " if above_chance else "",
-        about=about(headlines),
+        about=about(headlines.get("estimand", ())),
         status=status,
     )
     blocks: list[doc.Block] = [doc.Paragraph(meaning)] if meaning else []
@@ -243,15 +243,12 @@ def _rate_label(metric: str) -> str:
     return f"{registry.label(rate)}{of}{name}"
 
 
-def about(summary: pd.DataFrame) -> str:
-    """Return what a summary's intervals are for, such as ``for the mean over this fit, ...``."""
-    estimands = [str(text).partition(":")[0] for text in summary.get("estimand", ()) if text]
-    return f"for the mean over {estimands[0]}, on new people" if estimands else "there is none"
-
-
-def _has_means_of_gaps(summary: pd.DataFrame) -> bool:
-    """Return whether gaps are means over splits, and their intervals of the gap of mean rates."""
-    return any(str(text).endswith(": their mean rates") for text in summary.get("estimand", ()))
+def about(estimands: Iterable[str]) -> str:
+    """Return what intervals are for, by their estimands, such as ``for the mean over this fit``."""
+    first = next(filter(None, estimands), "")
+    return (
+        f"for the mean over {first.partition(':')[0]}, on new people" if first else "there is none"
+    )
 
 
 def _rows(headlines: pd.DataFrame, chance: Sequence[float]) -> Iterator[dict[str, Any]]:
@@ -389,18 +386,23 @@ def runs_document(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0
     _check(metrics, summary_of_run.values())
     names = runs.label()
     rows: list[dict[str, Any]] = []
+    tasks: dict[str, None] = {}
+    estimands: dict[str, None] = {}
     for run in runs:
         summary = summary_of_run[run.id]
-        usual = summaries.headlines(summary, run.protect)
-        asked = [summaries.estimate(summary, name, run.protect) for name in metrics]
+        of_run = summaries.Headlines(summary, run.protect)
+        tasks[of_run.task] = None
+        asked = [of_run.estimate(name) for name in metrics]
+        texts = summary["estimand"].unique() if "estimand" in summary else ()
+        estimands.update(dict.fromkeys(filter(None, texts)))
         rows.append(
             {
                 "data": run.choices["dataset"],
-                "error": usual["error"][0],
+                "error": of_run.usual["error"][0],
                 "id": run.id[:6],
                 "name": names[run.id],
-                "estimates": asked or list(usual.values()),
-                DEBIASED: nan if metrics else summaries.debiased_headline_gap(summary, run.protect),
+                "estimates": asked or list(of_run.usual.values()),
+                DEBIASED: nan if metrics else of_run.debiased_gap,
             }
         )
     rows.sort(key=lambda row: (row["data"], row["error"]))
@@ -414,14 +416,12 @@ def runs_document(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0
             (lambda row, i=place: row["estimates"][i][0], Column(title, "number", left_out=scarce)),
             (lambda row, i=place: row["estimates"][i][1:], interval),
         ]
-    every = pd.concat(list(summary_of_run.values())) if summary_of_run else pd.DataFrame()
-    tasks = dict.fromkeys(map(summaries.task_of, summary_of_run.values()))
     caption = "" if metrics else _meanings(tasks)
     if any(isfinite(row[DEBIASED]) for row in rows):
         columns.append((DEBIASED, Column(DEBIASED, "number", left_out=1)))
         caption += f"{DEBIASED_MEANS}; "
-    caption += f"95 % intervals {about(every)}; a gap's may begin at 0"
-    if _has_means_of_gaps(every):
+    caption += f"95 % intervals {about(estimands)}; a gap's may begin at 0"
+    if any(text.endswith(": their mean rates") for text in estimands):
         caption += "; a gap is the mean of all splits' gaps, not the gap of mean rates as in choose"
     rules = starts([row["data"] for row in rows]) - {0}
     table = table_of(rows, columns, caption=caption, rules=rules, most=most)
@@ -430,6 +430,8 @@ def runs_document(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0
 
 def _check(metrics: Sequence[str], of_runs: Iterable[pd.DataFrame]) -> None:
     """Refuse metrics that no run has."""
+    if not metrics:
+        return
     available = {str(name) for summary in of_runs for name in summary["metric"].unique()}
     for name in metrics:
         if name not in available:

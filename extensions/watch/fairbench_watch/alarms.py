@@ -12,20 +12,23 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from itertools import combinations
 from math import comb
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
+from pyarrow import compute
 
 from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF, check_said, direction_of
 from fairbench.audits.question import check_unchanged
@@ -49,6 +52,7 @@ from fairbench_watch.state import (
     WatchOptions,
     WatchState,
     check_copies,
+    drawn,
     find_additions,
     period_asked,
 )
@@ -113,8 +117,10 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
     if options.id:
         columns.ColumnRef(file, options.id).refuse_blank(frame[options.id], "an identifier")
         columns_but_label.append(options.id)
-    parts = (frame[name].astype(str) for name in columns_but_label)
-    text = ["\x1f".join(row) for row in zip(*parts, strict=True)]
+    parts = (pa.array(frame[name].astype(str)) for name in columns_but_label)
+    text = compute.binary_join_element_wise(
+        *parts, pa.scalar("\x1f", pa.large_string())
+    ).to_pandas()
     rows = pd.DataFrame(
         {
             "period": frame[time] if time else "",
@@ -218,29 +224,26 @@ def steps(period: NDArray[np.str_], block: int) -> Iterator[int]:
 # checksum and a digit: twice the times that the row came, up to `_MOST`, and one more where it had
 # a label.
 
-_KEY = 8  # signs of the checksum of one row
+_KEY = 8  # signs of the checksum of one row, which as bytes are one number
+_TALLY = np.dtype([("key", np.uint64), ("digit", np.uint8)])
 _MOST = 4  # larger numbers of occurrences of a row are counted as this one
 _SURE = 3.0  # standard errors by which repeated rows must exceed what chance allows
 _FEW = 5.0  # allowance for rows that might have occurred more often but did not
 
 
-def _keys_of(rows: pd.Series) -> pd.Series:
-    """Return the checksum of each row, 8 signs that stand for 48 bits."""
-
-    def key(row: str) -> str:
-        plain = row.encode(errors="backslashreplace")
-        return base64.b64encode(hashlib.blake2b(plain, digest_size=_KEY * 3 // 4).digest()).decode()
-
-    codes, keys = columns.each_value(rows, key)
-    return pd.Series(np.array(keys, dtype=object)[codes], rows.index)
+def _keys_of(rows: pd.Series) -> NDArray[np.uint64]:
+    """Return the checksum of each row, 8 signs that stand for 48 bits, as a number (n,)."""
+    codes, texts = pd.factorize(rows)
+    plain = (text.encode(errors="backslashreplace") for text in texts.tolist())
+    sums = [hashlib.blake2b(row, digest_size=_KEY * 3 // 4).digest() for row in plain]
+    return np.frombuffer(base64.b64encode(b"".join(sums)), np.uint64)[codes]
 
 
 def read_tallies(text: str) -> pd.DataFrame:
     """Return tallies that were kept as text: ``times`` and ``labelled`` by checksum."""
-    keys = [text[start : start + _KEY] for start in range(0, len(text), _KEY + 1)]
-    digits = np.array([*map(int, text[_KEY :: _KEY + 1])], int)
-    index = pd.Index(keys, dtype=object)
-    return pd.DataFrame({"times": digits // 2, "labelled": digits % 2 == 1}, index)
+    kept = np.frombuffer(text.encode(), _TALLY)
+    digits = kept["digit"].astype(int) - ord("0")
+    return pd.DataFrame({"times": digits // 2, "labelled": digits % 2 == 1}, index=kept["key"])
 
 
 def with_rows(tallies: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
@@ -258,12 +261,14 @@ def with_rows(tallies: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
 
 def text_of(tallies: pd.DataFrame) -> str:
     """Return tallies as text."""
+    kept = np.empty(len(tallies), _TALLY)
     digits = 2 * tallies["times"].clip(upper=_MOST) + tallies["labelled"]
-    return "".join(f"{key}{digit}" for key, digit in digits.items())
+    kept["key"], kept["digit"] = tallies.index, digits + ord("0")
+    return kept.tobytes().decode()
 
 
 def events_of(
-    state: WatchState, table: WatchedRows, late: Sequence[int], new: Iterable[int]
+    state: WatchState, table: WatchedRows, late: ArrayLike, new: ArrayLike
 ) -> pd.DataFrame:
     """Return what is counted one after the other: labels that came late, then new rows.
 
@@ -276,8 +281,8 @@ def events_of(
     These rows of the table, with further columns: ``row``, how many rows there are so far;
     ``counted``, whether the row itself is counted; and ``labelled``, whether its label is.
     """
-    events = table.rows.loc[[*late, *new]]
-    is_new = np.arange(len(events)) >= len(late)
+    events = table.rows.iloc[np.concatenate([late, new]).astype(np.intp)]
+    is_new = np.arange(len(events)) >= np.size(late)
     return events.assign(
         row=state.rows + np.cumsum(is_new), counted=is_new, labelled=events["label"].notna()
     )
@@ -322,14 +327,20 @@ def without_repeats(
     """
     tallies = read_tallies(state.seen)
     key = _keys_of(events["key"])
-    counted = events["counted"]
-    labelled = events["labelled"]
-    new = ~key.isin(tallies.index[tallies["times"] > 0]) & ~key.where(counted).duplicated()
-    unknown = ~key.isin(tallies.index[tallies["labelled"]]) & ~key.where(labelled).duplicated()
+    counted, labelled = events["counted"], events["labelled"]
+
+    def first(which: pd.Series, seen: pd.Series) -> NDArray[np.bool_]:
+        """Return which of some rows have a key that none before them has."""
+        keys = pd.Series(key[which])
+        is_first = which.to_numpy(copy=True)
+        is_first[is_first] = ~(keys.isin(seen.index[seen]) | keys.duplicated())
+        return is_first
+
+    new, unknown = first(counted, tallies["times"] > 0), first(labelled, tallies["labelled"])
     tallies = with_rows(tallies, events.assign(key=key))
     leaves_out_repeats = bool(state.options.id) or state.once or beyond_chance(tallies["times"])
     if leaves_out_repeats:
-        events = events.assign(counted=counted & new, labelled=labelled & unknown)
+        events = events.assign(counted=new, labelled=unknown)
     state = replace(
         state,
         seen=text_of(tallies),
@@ -380,6 +391,16 @@ class Quantity:
         """Return the K numbers (groups, K, ...) that it needs of sums (..., G, WIDTH)."""
         return np.asarray(np.moveaxis(sums[..., self.groups, :] @ self.parts, (-2, -1), (0, 1)))
 
+    def counts(self, numbers: Floats) -> Pair | Sums:
+        """Return numbers as `of` returns them as counts, or sums, without an expected share."""
+        return Pair.of(numbers, np.nan) if self.metric else Sums(*numbers[0])
+
+    def value(self, numbers: Floats) -> Floats:
+        """Return the gap, or the mean, of numbers as `of` returns them; NaN where there is none."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            means = numbers[:, 1] / numbers[:, 0]
+        return np.asarray(means[-1] - means[0] if self.metric else means[0])
+
     def share(self, sums: Floats) -> Floats:
         """Return the first group's share of the groups' rows; about even where there are none."""
         sizes = self.of(sums)[:, 0]
@@ -387,10 +408,7 @@ class Quantity:
 
     def pair(self, sums: Floats, share: ArrayLike) -> Pair:
         """Return the counts of both groups of a gap, and the share that the first is to have."""
-        (size, successes), (other_size, other_successes) = self.of(sums)
-        return Pair(
-            successes, size, other_successes, other_size, np.broadcast_to(share, size.shape)
-        )
+        return Pair.of(self.of(sums), share)
 
     def since(self, before: Floats, after: Floats) -> Pair | Sums:
         """Return its counts, or sums, of the rows that came between two marks.
@@ -451,13 +469,28 @@ def quantities(state: WatchState) -> tuple[list[Quantity], list[Quantity]]:
     return gaps, scores
 
 
-# What is new, ready to be added up, of n events: the events, with the number of labels so far as
-# ``labels``; attribute -> (n,) position of the group, -1 if it is not watched; and the increments
-# (n, WIDTH) of each event to the sums of its group.
-NewCounts: TypeAlias = tuple[pd.DataFrame, Mapping[str, NDArray[np.intp]], Floats]
+class NewCounts(NamedTuple):
+    """What is new, ready to be added up, of n events.
+
+    Attributes
+    ----------
+    events : the events, with the number of labels so far as ``labels``.
+    codes : attribute -> (n,) position of the group, -1 if it is not watched.
+    increments : (n, WIDTH) what each event adds to the sums of its group.
+    stops : how many events there are up to each new mark.
+    look : the time of the look.
+    """
+
+    events: pd.DataFrame
+    codes: Mapping[str, NDArray[np.intp]]
+    increments: Floats
+    stops: NDArray[np.intp]
+    look: str
 
 
-def _count_events(state: WatchState, table: WatchedRows, events: pd.DataFrame) -> NewCounts:
+def _count_events(
+    state: WatchState, table: WatchedRows, events: pd.DataFrame, look: str
+) -> NewCounts:
     """Return each event's increments to the sums of its groups, in the order of the events."""
     decision = events["decision"].to_numpy()
     labelled = events["labelled"].to_numpy(bool)
@@ -474,7 +507,9 @@ def _count_events(state: WatchState, table: WatchedRows, events: pd.DataFrame) -
     codes = {
         name: pd.Index(watched).get_indexer(groups[name]) for name, watched in state.groups.items()
     }
-    return events.assign(labels=state.labels + np.cumsum(labelled)), codes, sums
+    events = events.assign(labels=state.labels + np.cumsum(labelled))
+    stops = np.array([*steps(events["period"].to_numpy(str), BLOCK)])
+    return NewCounts(events, codes, sums, stops, look)
 
 
 def sums_now(state: WatchState) -> dict[str, Floats]:
@@ -489,24 +524,22 @@ def _sums_at(mark: Milestone) -> dict[str, Floats]:
     return {name: np.array(sums, float) for name, sums in mark.counts.items()}
 
 
-def _new_marks(state: WatchState, new: NewCounts, look: str) -> list[Milestone]:
+def _new_marks(state: WatchState, new: NewCounts) -> list[Milestone]:
     """Return the sums at the end of every period and at least every so many rows."""
-    events, codes_by_name, increments = new
-    sums = sums_now(state)
-    marks = []
-    start = 0
-    for stop in steps(events["period"].to_numpy(str), BLOCK):
-        # Row after row, so that sums do not depend on when is looked.
-        for name, codes in codes_by_name.items():
-            watched = start + np.flatnonzero(codes[start:stop] >= 0)
-            np.add.at(sums[name], codes[watched], increments[watched])
-        last = events.iloc[stop - 1]
-        plain = {name: of_groups.tolist() for name, of_groups in sums.items()}
-        marks.append(
-            Milestone(int(last["row"]), int(last["labels"]), str(last["period"]), look, plain)
-        )
-        start = stop
-    return marks
+    sums_at = {}
+    for name, now in sums_now(state).items():
+        at = np.empty((len(new.stops), *now.shape))
+        for group, so_far in enumerate(now):
+            # Row after row, so that sums do not depend on when is looked.
+            rows = np.flatnonzero(new.codes[name] == group)
+            running = np.concatenate([so_far[None], new.increments[rows]]).cumsum(axis=0)
+            at[:, group] = running[np.searchsorted(rows, new.stops)]
+        sums_at[name] = at.tolist()
+    last = new.events[["row", "labels", "period"]].iloc[new.stops - 1]
+    return [
+        Milestone(row, labels, period, new.look, {name: at[i] for name, at in sums_at.items()})
+        for i, (row, labels, period) in enumerate(last.itertuples(index=False, name=None))
+    ]
 
 
 # The file of a watch's state: written whole, and checked when it is read.
@@ -560,7 +593,14 @@ class WatchFile(JsonFile[WatchState]):
         """Return a state as plain values; the path of the predictions is seen from its folder."""
         path = os.path.relpath(state.options.path.resolve(), self.folder.resolve())
         options = {**asdict(state.options), "path": Path(path).as_posix()}
-        return {"schema": SCHEMA, **asdict(state), "options": options}
+        periods = [
+            {**vars(period), "parts": [*map(vars, period.parts)]} for period in state.periods
+        ]
+        marks = [*map(vars, state.marks)]
+        return {
+            **{"schema": SCHEMA, **vars(state)},
+            **{"options": options, "periods": periods, "marks": marks},
+        }
 
 
 # Alarms, of all marks so far: each new one is compared with every one before it.
@@ -587,99 +627,191 @@ def _find_alarms(state: WatchState, new: NewCounts, marks: Sequence[Milestone]) 
     ----------
     state : the state before what is new.
     new : the new events.
-    marks : the marks that they add, with limits.
+    marks : all marks, of which what is new adds the last.
     """
-    every = [*state.marks, *marks]
     sums_of = {  # attribute -> (T, G, WIDTH) the sums at all marks
-        name: np.array([mark.counts[name] for mark in every], float) for name in state.groups
+        name: np.array([mark.counts[name] for mark in marks], float) for name in state.groups
     }
-    # The positions (P,) of the earlier and the later mark of each pair whose later one is new.
-    stop, start = np.tril_indices(len(every), -1)
-    start, stop = start[stop >= len(state.marks)], stop[stop >= len(state.marks)]
-
-    def ends_of(quantity: Quantity) -> tuple[Floats, Floats]:
-        """Return both limits (T,) of a quantity's interval, of all rows up to each mark."""
-        if quantity.metric:
-            limits = [mark.limits[quantity.name] for mark in every]
-            _, lower, upper = np.array(limits, float).T  # None becomes NaN
-        else:
-            (sums,) = quantity.of(sums_of[quantity.attribute])
-            _, lower, upper = Sums(*sums).limits(log_evidence_needed(quantity.risk))
-        return lower, upper
-
-    def first_alarm(kind: str, quantity: Quantity, lower: Floats, upper: Floats) -> list[Alarm]:
-        """Return the earliest alarm, if any, of the rows since a mark alone.
-
-        Parameters
-        ----------
-        kind : ``passed``, ``changed`` or ``drifted``.
-        lower, upper : (T,) by mark, the limits beyond which the rows after it raise an alarm.
-        """
-        sums = sums_of[quantity.attribute]
-        since = quantity.since(sums[start], sums[stop])
-        reach = log_evidence_needed(quantity.risk, start + 1)
-        outside = np.flatnonzero(since.outside(lower[start], upper[start], reach))
-        if not len(outside):
-            return []
-        pair = outside[stop[outside].argmin()]
-        begin, mark = start[pair], every[stop[pair]]
-        before = None if kind == PASSED else (float(lower[begin]), float(upper[begin]))
-        when = mark.row, mark.period, mark.look, every[begin].row
-        return [_alarm(kind, quantity, when, since.at(pair).limits(reach[pair]), before)]
-
     gaps, scores = quantities(state)
     already_given = {(alarm["kind"], alarm["about"]) for alarm in state.alarms}
-    epsilon = np.full(len(every), state.options.epsilon)
+    epsilon = np.full(len(marks), state.options.epsilon)
+    counts_of = {metric: new.increments @ rate_parts(metric) for metric in state.options.watched}
     alarms = []
     for quantity in (*gaps, *scores):
-        if quantity.metric and (PASSED, quantity.name) not in already_given:
-            passed = _passed_from_start(quantity, state, new, marks[-1].look)
-            passed += first_alarm(PASSED, quantity, -epsilon, epsilon)
+        sums = sums_of[quantity.attribute]
+        bounds = {CHANGED if quantity.metric else DRIFTED: _bounds_so_far(quantity, state, sums)}
+        if quantity.metric:
+            bounds = {PASSED: Bounds(-epsilon, epsilon), **bounds}
+        kinds = [kind for kind in bounds if (kind, quantity.name) not in already_given]
+        found = _first_alarms(quantity, {kind: bounds[kind] for kind in kinds}, state, marks, sums)
+        if PASSED in kinds:
+            rows = counts_of[quantity.metric]
+            passed = _passed_from_start(quantity, state, new, rows, sums) + found.pop(PASSED, [])
             alarms += sorted(passed, key=itemgetter("row"))[:1]
-        kind = CHANGED if quantity.metric else DRIFTED
-        if (kind, quantity.name) not in already_given:
-            alarms += first_alarm(kind, quantity, *ends_of(quantity))
+        alarms += itertools.chain(*found.values())
     return sorted(alarms, key=itemgetter("row"))
 
 
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """The bounds (T,) by mark beyond which the rows after it raise an alarm.
+
+    Attributes
+    ----------
+    lower, upper : the bounds, or values between them where `exact` has to be asked.
+    exact : returns the bounds of some marks, if they take long to find.
+    """
+
+    lower: Floats
+    upper: Floats
+    exact: Callable[[NDArray[np.intp]], tuple[Floats, Floats]] | None = None
+
+    def at(self, marks: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        """Return the bounds of some marks."""
+        return self.exact(marks) if self.exact else (self.lower[marks], self.upper[marks])
+
+
+def _bounds_so_far(quantity: Quantity, state: WatchState, sums: Floats) -> Bounds:
+    """Return the interval of a quantity of all rows up to each mark."""
+    reach = log_evidence_needed(quantity.risk)
+    if not quantity.metric:
+        _, lower, upper = Sums(*quantity.of(sums)[0]).limits(reach)
+        return Bounds(lower, upper)
+    pair = quantity.pair(sums, state.shares[quantity.name])
+    found = np.full((2, len(sums)), np.nan)
+
+    def exact(marks: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        unknown = np.unique(marks[np.isnan(found[0, marks])])
+        found[:, unknown] = np.round(pair.at(unknown).limits(reach)[1:], _DIGITS)
+        return found[0, marks], found[1, marks]
+
+    return Bounds(*pair.within_limits(reach), exact)
+
+
+_DIGITS = 6  # of limits that are kept
+_STOPS = 16  # marks that are compared with all before them at once
+_PAIRS = 512  # pairs of marks of which evidence is computed at once
+
+
+def _first_alarms(
+    quantity: Quantity,
+    bounds: Mapping[str, Bounds],
+    state: WatchState,
+    marks: Sequence[Milestone],
+    sums: Floats,
+) -> dict[str, list[Alarm]]:
+    """Return the earliest alarm of each kind, if any, of the rows since a mark alone.
+
+    Parameters
+    ----------
+    bounds : kind -> bounds: ``passed``, ``changed`` or ``drifted``.
+    marks, sums : all marks, and the sums (T, G, WIDTH) at each.
+    """
+    counts, every = quantity.of(sums), np.arange(len(marks))
+    reach = log_evidence_needed(quantity.risk, every + 1)
+    found: dict[str, list[Alarm]] = {}
+    for begin in range(len(state.marks), len(marks), _STOPS):
+        stops, before = every[begin : begin + _STOPS, None], every[: begin + _STOPS - 1]
+        added = counts[..., stops] - counts[..., None, before]
+        value = quantity.value(added)
+        for kind in bounds.keys() - found.keys():
+            lower, upper = bounds[kind].lower, bounds[kind].upper
+            beyond = (value < lower[before]) | (value > upper[before])
+            place, start = np.nonzero(beyond & (before < stops))
+            since = quantity.counts(added[..., place, start])
+            may_be = since.may_be_outside(lower[start], upper[start], reach[start])
+            stop, start = begin + place[may_be], start[may_be]
+            for first in range(0, len(start), _PAIRS):
+                some = slice(first, first + _PAIRS)
+                pairs = start[some], stop[some]
+                if alarm := _alarm_among(kind, quantity, bounds[kind], marks, sums, *pairs):
+                    found[kind] = [alarm]
+                    break
+    return found
+
+
+def _alarm_among(
+    kind: str,
+    quantity: Quantity,
+    bounds: Bounds,
+    marks: Sequence[Milestone],
+    sums: Floats,
+    start: NDArray[np.intp],
+    stop: NDArray[np.intp],
+) -> Alarm | None:
+    """Return the alarm of the first of some pairs of marks (P,) that gives one."""
+    since = quantity.since(sums[start], sums[stop])
+    reach = log_evidence_needed(quantity.risk, start + 1)
+    lower, upper = bounds.at(start)
+    outside = np.flatnonzero(since.outside(lower, upper, reach))
+    if not len(outside):
+        return None
+    pair = outside[0]
+    mark = marks[stop[pair]]
+    before = None if kind == PASSED else (float(lower[pair]), float(upper[pair]))
+    when = mark.row, mark.period, mark.look, marks[start[pair]].row
+    return _alarm(kind, quantity, when, since.at(pair).limits(reach[pair]), before)
+
+
 def _with_limits(state: WatchState, marks: Sequence[Milestone]) -> list[Milestone]:
-    """Return marks with the value and the interval of each gap, of all rows up to them."""
+    """Return marks with the value and the interval of each gap where charts show them.
+
+    They are of all rows up to the mark; where nobody sees them, they would take most of a look.
+    """
     gaps, _ = quantities(state)
+    without = [mark for mark in drawn(marks) if not mark.limits]
     pairs = [
-        gap.pair(np.array([mark.counts[gap.attribute] for mark in marks]), state.shares[gap.name])
+        gap.pair(np.array([mark.counts[gap.attribute] for mark in without]), state.shares[gap.name])
         for gap in gaps
     ]
     together = Pair(*np.moveaxis(np.array(pairs), 1, 0)).limits(log_evidence_needed(gaps[0].risk))
     limits = np.moveaxis(np.array(together), 0, -1)  # (N, T, 3)
-    plain = limits.round(6).astype(object)
+    plain = limits.round(_DIGITS).astype(object)
     plain[np.isnan(limits)] = None
-    return [
-        replace(mark, limits={gap.name: ends for gap, ends in zip(gaps, at_mark, strict=True)})
-        for mark, at_mark in zip(marks, plain.swapaxes(0, 1).tolist(), strict=True)
-    ]
+    names = [gap.name for gap in gaps]
+    of_mark = {
+        id(mark): dict(zip(names, ends, strict=True))
+        for mark, ends in zip(without, plain.swapaxes(0, 1).tolist(), strict=True)
+    }
+    return [replace(mark, limits=of_mark.get(id(mark), mark.limits)) for mark in marks]
 
 
-def _passed_from_start(gap: Quantity, state: WatchState, new: NewCounts, look: str) -> list[Alarm]:
-    """Look after every row whether the gap of all rows so far is beyond epsilon."""
-    events, codes, increments = new
-    before, of_rows = sums_now(state)[gap.attribute], codes[gap.attribute][:, None]
-    sums_by_group = [
-        before[group] + np.where(of_rows == group, increments, 0.0).cumsum(axis=0)
-        for group in gap.groups
-    ]
-    sums = np.stack(sums_by_group, axis=1)
-    pair = replace(gap, groups=(0, 1)).pair(sums, state.shares[gap.name])
-    reach = float(log_evidence_needed(gap.risk))
-    first_rows = [
-        first_beyond(direction, state.options.epsilon, reach)
-        for direction in (pair, pair.swapped())
-    ]
-    index = min((row for row in first_rows if row is not None), default=None)
-    if index is None:
-        return []
-    event = events.iloc[index]
-    when = int(event["row"]), str(event["period"]), look, 0
-    return [_alarm(PASSED, gap, when, pair.at(index).limits(reach))]
+def _passed_from_start(
+    gap: Quantity, state: WatchState, new: NewCounts, counts: Floats, sums: Floats
+) -> list[Alarm]:
+    """Look after every row whether the gap of all rows so far is beyond epsilon.
+
+    Parameters
+    ----------
+    counts : (n, 2) what each event adds to the rows and the successes of its group's rate.
+    sums : (T, G, WIDTH) the sums at all marks, of which the new events add the last.
+    """
+    group, share = new.codes[gap.attribute], state.shares[gap.name]
+    epsilon, reach = state.options.epsilon, float(log_evidence_needed(gap.risk))
+    at_marks = np.moveaxis(gap.of(sums), -1, 0)[len(state.marks) :]  # (T, 2, 2)
+    before = np.concatenate([gap.of(sums_now(state)[gap.attribute])[None], at_marks[:-1]])
+    # Between two marks no rate is further out than where all that comes has the one label.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        least, most = before[:, :, 1] / at_marks[:, :, 0], at_marks[:, :, 1] / before[:, :, 0]
+    may_be = ~(most[:, ::-1] - least <= epsilon).all(axis=1)
+    begins = np.concatenate([[0], new.stops[:-1]])
+    for block in np.flatnonzero(may_be):
+        rows = begins[block] + np.arange(new.stops[block] - begins[block])
+        rows = rows[np.isin(group[rows], gap.groups) & (counts[rows, 0] > 0)]
+        if not len(rows):
+            continue
+        is_first = (group[rows] == gap.groups[0])[:, None]
+        added = [np.where(own, counts[rows], 0).cumsum(axis=0).T for own in (is_first, ~is_first)]
+        pair = Pair.of(before[block, ..., None] + added, share)
+        first_rows = [
+            first_beyond(direction, epsilon, reach) for direction in (pair, pair.swapped())
+        ]
+        index = min((row for row in first_rows if row is not None), default=None)
+        if index is not None:
+            event = new.events.iloc[rows[index]]
+            when = int(event["row"]), str(event["period"]), new.look, 0
+            return [_alarm(PASSED, gap, when, pair.at(index).limits(reach))]
+    return []
 
 
 # A look at a file that is watched: what is new is counted, and the state goes on from there.
@@ -754,15 +886,15 @@ def with_events(
     events : the new rows and late labels, as :func:`without_repeats` returns them.
     look : the time of the look.
     """
-    new = _count_events(state, table, events)
-    marks = _new_marks(state, new, look)
+    new = _count_events(state, table, events, look)
+    marks = _new_marks(state, new)
     if not state.shares:
         sums = _sums_at(marks[-1])
         shares = [(gap.name, gap.share(sums[gap.attribute])) for gap in quantities(state)[0]]
         state = replace(state, shares={name: round(float(share), 6) for name, share in shares})
-    marks = _with_limits(state, marks)
+    marks = _with_limits(state, [*state.marks, *marks])
     alarms = _find_alarms(state, new, marks)
-    return replace(state, marks=(*state.marks, *marks), alarms=(*state.alarms, *alarms))
+    return replace(state, marks=tuple(marks), alarms=(*state.alarms, *alarms))
 
 
 def _unwatched(state: WatchState, table: WatchedRows, events: pd.DataFrame) -> dict[str, int]:

@@ -11,11 +11,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fairbench.audits.direction import direction_of, reading
 from fairbench.audits.sentences import can_be_concluded, cannot_be_concluded, sentence_of
 from fairbench.core import VERSION
+from fairbench.core.arrays import divide
 from fairbench.core.text import count, two_digits
 from fairbench.data.columns import spelled
 from fairbench.evaluation.findings import LARGE, OPEN, PASSED, SMALL, WATCHED, Finding
@@ -30,7 +31,7 @@ from fairbench_watch.sequences import (
     log_evidence_needed,
     rows_until_beyond,
 )
-from fairbench_watch.state import Alarm, WatchState
+from fairbench_watch.state import Alarm, WatchState, drawn
 
 BEYOND = 0.05  # how far beyond the limit a gap or scores are in statements on delays of alarms
 NEVER = float("inf")
@@ -48,50 +49,48 @@ def gaps_now(state: WatchState) -> list[dict[str, Any]]:
     """
     gaps, _ = quantities(state)
     epsilon = state.options.epsilon
-    limits = state.marks[-1].limits
-    sums = sums_now(state)
     passed = {alarm["about"] for alarm in state.alarms if alarm["kind"] == PASSED}
+    limits = np.array([state.marks[-1].limits[gap.name] for gap in gaps], float)  # None: NaN
+    delays = _delays(gaps, limits, state)
     table_rows = []
-    for gap in gaps:
-        value, lower, upper = (np.nan if limit is None else limit for limit in limits[gap.name])
+    for i, gap in enumerate(gaps):
+        value, lower, upper = limits[i].tolist()
         small = SMALL if -epsilon < lower and upper < epsilon else OPEN
         verdict = LARGE if gap.name in passed else small
         which = {"gap": gap.name, "attribute": gap.attribute, "metric": gap.metric}
         now = {"value": value, "lower": lower, "upper": upper, "verdict": verdict}
-        delays = _delays(gap, gap.of(sums[gap.attribute]), (lower, upper), state)
-        table_rows.append(which | now | delays)
+        table_rows.append(which | now | {kind: float(rows[i]) for kind, rows in delays.items()})
     return table_rows
 
 
 def _delays(
-    gap: Quantity, counts: NDArray[np.float64], limits: tuple[float, float], state: WatchState
-) -> dict[str, float]:
-    """Return the rows until each of a gap's alarms; never where a group has no rows yet.
+    gaps: Sequence[Quantity], limits: NDArray[np.float64], state: WatchState
+) -> dict[str, NDArray[np.float64]]:
+    """Return the rows until each alarm of gaps (N,); never where a group has no rows yet.
 
     Parameters
     ----------
-    counts : (2, 2) the rows and the successes of both groups.
-    limits : both ends of the gap's interval so far.
+    limits : (N, 3) each gap's value and interval so far.
     """
-    n_rows, successes = counts.T
-    if not n_rows.all():
-        return dict.fromkeys(("first", "next", "change"), NEVER)
-    epsilon, n_marks = state.options.epsilon, len(state.marks)
-    first, second = successes / n_rows
-    rows_in_file_per_row = state.marks[-1].row / n_rows.sum()
+    sums, n_marks = sums_now(state), len(state.marks)
+    n_rows, successes = np.moveaxis(np.array([gap.of(sums[gap.attribute]) for gap in gaps]), 2, 0)
+    first, second = divide(successes, n_rows).T
+    rows_in_file_per_row = divide(state.marks[-1].row, n_rows.sum(axis=1))
+    share = divide(n_rows[:, 0], n_rows.sum(axis=1))
     # A gap that grows is found sooner. Seen from the other group, the upper end is the lower one.
-    limit = limits[1] if second >= first else -limits[0]
+    limit = np.where(second >= first, limits[:, 2], -limits[:, 1])
 
-    def until(distance: float, bound: float, restart: int) -> float:
+    def until(distance: ArrayLike, bound: ArrayLike, restart: int) -> NDArray[np.float64]:
         """Return the rows until rates at this distance are surely further apart than a bound.
 
         The lower rate is lowered where the other would be above 1.
         """
-        low = max(min(first, second, 1 - distance), 0.0)
-        reach = log_evidence_needed(gap.risk, restart)
-        rows = rows_until_beyond(low, low + distance, n_rows[0] / n_rows.sum(), bound, reach)
-        return float(rows_in_file_per_row * rows)
+        low = np.maximum(np.minimum(np.minimum(first, second), 1 - distance), 0.0)
+        reach = log_evidence_needed(gaps[0].risk, restart)
+        rows = rows_until_beyond(low, low + distance, share, bound, reach)
+        return np.where(n_rows.all(axis=1), rows_in_file_per_row * rows, NEVER)
 
+    epsilon = state.options.epsilon
     return {
         "first": until(epsilon + BEYOND, epsilon, 0),
         "next": until(epsilon + BEYOND, epsilon, n_marks),
@@ -173,7 +172,6 @@ def _scores_now(state: WatchState) -> Iterator[dict[str, Any]]:
 
 # A watch as a document: its alarms, every gap, rate and score by now, and their history.
 
-_MOST_POINTS = 200
 _FAR = 1_000_000  # rows
 
 
@@ -194,7 +192,7 @@ def watch_document(state: WatchState, before: WatchState | None) -> model.Docume
     kept = ("row", "labels", "period", "look")
     history = [
         {**{name: getattr(mark, name) for name in kept}, "gaps": dict(mark.limits)}
-        for mark in state.marks
+        for mark in drawn(state.marks)
     ]
     alarms = "1 alarm was given: it is the first sentence"
     if len(state.alarms) > 1:
@@ -370,8 +368,7 @@ def _history(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> model.Gall
 
 def _chart(gap: str, state: WatchState) -> str:
     """Draw a gap and its interval at the marks, and where alarms were given."""
-    marks = [mark for mark in state.marks if mark.limits[gap][0] is not None]
-    marks = marks[:: max(1, len(marks) // _MOST_POINTS)] + marks[-1:]
+    marks = [mark for mark in drawn(state.marks) if mark.limits[gap][0] is not None]
     limits = np.array([mark.limits[gap] for mark in marks], float).reshape(-1, 3)
     alarms = [alarm for alarm in state.alarms if alarm["about"] == gap]
     events = [(alarm["row"], sentence_of(_alarm_finding(alarm, state))) for alarm in alarms]

@@ -15,6 +15,7 @@ costs about half the logarithm of the rows.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from functools import reduce
 from typing import Any, NamedTuple
@@ -63,6 +64,12 @@ class Pair(NamedTuple):
     second_size: ArrayLike
     share: ArrayLike
 
+    @classmethod
+    def of(cls, sums: Floats, share: ArrayLike) -> Pair:
+        """Return the pair of sums (2, 2, ...): of both groups, their rows and successes."""
+        (size, successes), (other_size, other_successes) = sums
+        return cls(successes, size, other_successes, other_size, np.broadcast_to(share, size.shape))
+
     def swapped(self) -> Pair:
         """Return the counts with the groups exchanged."""
         second_share = 1 - np.asarray(self.share, float)
@@ -92,6 +99,46 @@ class Pair(NamedTuple):
     def outside(self, lower: Floats, upper: Floats, needed: Floats) -> NDArray[np.bool_]:
         """Return whether the evidence that second - first is outside the bounds is enough, (P,)."""
         return reaches(self, upper, needed) | reaches(self.swapped(), -lower, needed)
+
+    def may_be_outside(self, lower: Floats, upper: Floats, needed: Floats) -> NDArray[np.bool_]:
+        """Return where the evidence may be enough for :meth:`outside`, quickly.
+
+        Notes
+        -----
+        Winnings against one height are an upper bound of the evidence, the likelihood ratio is one
+        of these, and (p - q)² / q (1 - q) is one of p's divergence from q. The height is such that
+        both groups' rates are off by what their numbers of rows make likely.
+        """
+        x, n, y, m, _ = map(np.asarray, self)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            first, second = x / n, y / m
+            ahead = second - first
+            beyond = ahead - np.clip(ahead, lower, upper)
+            part = m / (n + m)
+            low = first + part * beyond
+            high = low + ahead - beyond
+            low_variance, high_variance = (
+                np.maximum(rate * (1 - rate), _TINY) for rate in (low, high)
+            )
+            off = part / low_variance + (1 - part) / high_variance
+            return np.asarray(beyond**2 * part * n * off >= needed)
+
+    def within_limits(self, needed: float) -> tuple[Floats, Floats]:
+        """Return differences that are, quickly, surely within :meth:`limits`."""
+        weight, other = _rate_and_weight(*self[:2])[1], _rate_and_weight(*self[2:4])[1]
+        x, n, y, m = (np.asarray(part, float) for part in self[:4])
+        value = np.nan_to_num(divide(y, m) - divide(x, n))
+        ends = []
+        for pair, centre in ((self, value), (self.swapped(), -value)):
+            wide, away = pair.flat(), np.sqrt(needed * (1 / weight + 1 / other))
+            while True:
+                claimed = np.maximum(centre - away, -1)[:, None]
+                won = _log_winnings(wide, claimed, _likely(wide, claimed))[:, 0]
+                if not (won >= needed).any():
+                    break
+                away = np.where(won >= needed, away / 2, away)
+            ends.append(np.maximum(centre - away, -1) + 1e-6)  # limits are rounded
+        return ends[0], -ends[1]
 
     def flat(self) -> Pair:
         """Return the counts as columns (P, 1) of floats."""
@@ -254,54 +301,118 @@ def _likelihood_ratio(pair: Pair, gap: Floats) -> Floats:
 
     It is 0 if the observed rates agree with the claim: nothing is won then.
     """
-    low = _likely(pair, gap)
-    sides = ((pair.first, pair.first_size, low), (pair.second, pair.second_size, low + gap))
-    ratio, rates = np.zeros(low.shape), []
-    for x, n, claimed in sides:
-        successes, size = np.asarray(x), np.asarray(n)
-        rates.append(successes / np.maximum(size, 1))
-        at = np.clip(claimed, _TINY, 1 - _TINY)
-        ratio += xlogy(successes, rates[-1] / at) + xlogy(
-            size - successes, (1 - rates[-1]) / (1 - at)
-        )
-    counted = np.minimum(np.asarray(pair.first_size), np.asarray(pair.second_size)) > 0
-    ratio = np.where(counted & (rates[1] - rates[0] > gap), ratio, 0.0)
-    return ratio[:, 0]
+    ratio = np.zeros(len(gap))
+    x, n, y, m = (np.asarray(part)[:, 0] for part in pair[:4])
+    ahead = y / np.maximum(m, 1) - x / np.maximum(n, 1) > gap[:, 0]
+    some = np.flatnonzero(ahead & (np.minimum(n, m) > 0))
+    part, claimed = pair.at(some), gap[some]
+    low = _likely(part, claimed)
+    for side_counts, rate in ((part[:2], low), (part[2:4], low + claimed)):
+        successes, size = map(np.asarray, side_counts)
+        observed, at = successes / size, np.clip(rate, _TINY, 1 - _TINY)
+        side = xlogy(successes, observed / at)
+        side += xlogy(size - successes, (1 - observed) / (1 - at))
+        ratio[some] += side[:, 0]
+    return ratio
 
 
 def _lower(pair: Pair, value: Floats, needed: Floats) -> Floats:
-    """Return the largest excluded gap below the value, to 1e-6 and rounded down."""
-    low, high = np.full(value.shape, -1.0), value.copy()
+    """Return the largest excluded gap below the value, to 1e-6 and rounded down.
+
+    Notes
+    -----
+    The gap is one of 2**20 even steps from -1 to the value. Winnings against one height, an upper
+    bound of the evidence, rule out the steps above one that is near. From there on, steps are tried
+    to which a line through the last two leads: the root of the evidence is nearly linear.
+    """
+    wide, steps = pair.flat(), 2**_HALVINGS
+    step, need = (value.ravel() + 1) / steps, needed.ravel()
+
+    def most(place: NDArray[np.int64]) -> Floats:
+        """Return the winnings against the likeliest height at steps (P,)."""
+        claimed = (place * step - 1)[:, None]
+        return _log_winnings(wide, claimed, _likely(wide, claimed))[:, 0]
+
+    low, high = np.zeros(need.shape, np.int64), np.full(need.shape, steps)
     for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        excluded = log_evidence(pair, middle) >= needed
+        middle = (low + high) // 2
+        excluded = most(middle) >= need
         low, high = np.where(excluded, middle, low), np.where(excluded, high, middle)
+    tried, low = low, np.zeros_like(low)
+    last = np.maximum(tried - (steps - tried) // 64 - 1, 0)
+    slope = (_root(most(last)) - _root(most(tried))) / np.minimum(last - tried, -1)
+    root = np.full(need.shape, np.nan)  # of the evidence at the last step
+    for trial in itertools.count(1):
+        looks = np.flatnonzero(high - low > 1)
+        if not len(looks):
+            break
+        at = tried[looks]
+        evidence = log_evidence(wide.at((looks, 0)), at * step[looks] - 1)
+        low[looks] = np.where(evidence >= need[looks], at, low[looks])
+        high[looks] = np.where(evidence >= need[looks], high[looks], at)
+        now = _root(evidence)
+        between = (now - root[looks]) / (at - last[looks])
+        slope[looks] = np.where(between < 0, between, slope[looks])
+        last[looks], root[looks] = at, now
+        to_go = (_root(need[looks]) - now) / np.minimum(slope[looks], -_TINY)
+        led_to = at + np.floor(np.clip(to_go, -steps, steps)).astype(np.int64)
+        halved = (low[looks] + high[looks]) // 2
+        # Where a line leads nowhere, halving does.
+        tried[looks] = np.clip(led_to if trial % 8 else halved, low[looks] + 1, high[looks] - 1)
+    return _at_step(low.reshape(value.shape), value)
+
+
+def _root(evidence: Floats) -> Floats:
+    """Return the root of evidence, a little raised, that is about linear in the claimed gap."""
+    return np.sqrt(np.maximum(evidence + 3, 0))
+
+
+def _at_step(place: NDArray[np.int64], end: Floats) -> Floats:
+    """Return the gap at a step, to the bit as halving from -1 and the end arrives there."""
+    low, high = np.full(end.shape, -1.0), end
+    for power in reversed(range(_HALVINGS)):
+        middle, is_above = (low + high) / 2, place >> power & 1 == 1
+        low, high = np.where(is_above, middle, low), np.where(is_above, high, middle)
     return low
 
 
 _MOST_ROWS = 1e9
+_NUMBERS = 150  # of rows, between which the one is sought at which a gap is found
 
 
 def rows_until_beyond(
-    first: float, second: float, share: float, gap: float, needed: float | Floats
-) -> float:
+    first: ArrayLike, second: ArrayLike, share: ArrayLike, gap: ArrayLike, needed: ArrayLike
+) -> Floats:
     """Return the rows of both groups after which a gap is found, if counts are as expected.
 
     The mean number of rows is close to it. Infinite where second - first is not above `gap`, and
-    where there is no such rate.
+    where there is no such rate. All arguments broadcast.
     """
-    if second - first <= gap or second > 1:
-        return float("inf")
-    few, many = 1.0, _MOST_ROWS
+    parts = [np.asarray(part, float) for part in (first, second, share, gap, needed)]
+    low_rate, high_rate, part, claimed, need = np.broadcast_arrays(*parts)
+    never = ~(high_rate - low_rate > claimed) | (high_rate > 1)
+    low_rate, high_rate, part, claimed = (
+        np.where(never, usual, given)
+        for usual, given in ((0.0, low_rate), (1.0, high_rate), (0.5, part), (0.0, claimed))
+    )
+
+    def told_apart(rows: Floats) -> NDArray[np.bool_]:
+        n, m = part * rows, (1 - part) * rows
+        return log_evidence(Pair(low_rate * n, n, high_rate * m, m, part), claimed) >= need
+
+    few, many = np.ones(need.shape), np.full(need.shape, _MOST_ROWS)
+    never = never | ~told_apart(many)
     for _ in range(2):
-        rows = np.geomspace(few, many, 150)
-        n, m = share * rows, (1 - share) * rows
-        told_apart = log_evidence(Pair(first * n, n, second * m, m, share), gap) >= needed
-        if not told_apart.any():
-            return float("inf")
-        first_apart = int(told_apart.argmax())
-        few, many = float(rows[max(first_apart - 1, 0)]), float(rows[first_apart])
-    return many
+        rows = np.geomspace(few, many, _NUMBERS)
+        low, high = np.full(need.shape, -1), np.full(need.shape, _NUMBERS - 1)
+        while (high - low > 1).any():
+            middle = np.maximum((low + high) // 2, 0)
+            found = told_apart(np.take_along_axis(rows, middle[None], 0)[0])
+            low, high = np.where(found, low, middle), np.where(found, middle, high)
+        few, many = (
+            np.take_along_axis(rows, np.maximum(at, 0)[None], 0)[0] for at in (high - 1, high)
+        )
+    return np.where(never, np.inf, many)
 
 
 # The same of a mean of bounded values, such as labels less their scores.
@@ -357,6 +468,18 @@ class Sums(NamedTuple):
         mirrored = Sums(self.size, -np.asarray(self.total), self.squares)
         below = log_evidence_above(mirrored, -lower) >= needed
         return (log_evidence_above(self, upper) >= needed) | below
+
+    def may_be_outside(self, lower: Floats, upper: Floats, needed: Floats) -> NDArray[np.bool_]:
+        """Return where the evidence may be enough for :meth:`outside`, quickly.
+
+        Notes
+        -----
+        No bet b wins more than b u - b² Q / 2, which is at most u² / 2 Q: u is how far the total is
+        beyond what is claimed, and Q the sum of squares.
+        """
+        n, total, squares = map(np.asarray, self)
+        beyond = total - np.clip(total, n * lower, n * upper)
+        return np.asarray((beyond != 0) & (beyond**2 >= 2 * needed * squares))
 
 
 def log_evidence_above(sums: Sums, mean: ArrayLike) -> Floats:

@@ -9,7 +9,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from fairbench.audits.direction import (
     NEEDS_NO_LABELS,
@@ -166,7 +168,8 @@ class Milestone:
     labels : the number of labels so far.
     period, look : the period of the last row, and the time of the look that it came in.
     counts : attribute -> group -> sums, as `fairbench_watch.alarms` has them.
-    limits : name of a gap -> its value and interval of all rows so far; None where undefined.
+    limits : name of a gap -> its value and interval of all rows so far; None where undefined. Empty
+        at marks that no chart has had.
     """
 
     row: int
@@ -175,6 +178,15 @@ class Milestone:
     look: str
     counts: Mapping[str, Sequence[Sequence[float]]]
     limits: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
+
+
+_MOST_POINTS = 200
+
+
+def drawn(marks: Sequence[Milestone]) -> list[Milestone]:
+    """Return the last mark and at most 200 others, evenly; they stay until every other one goes."""
+    apart = 1 << (max(len(marks) - 2, 0) // _MOST_POINTS).bit_length()
+    return [*marks[:-1:apart], *marks[-1:]]
 
 
 # What was found, once, in plain values:
@@ -238,7 +250,7 @@ class WatchState:
 # hold new periods alone. A label that was empty may come later. Anything else that has changed is
 # refused: whoever has counted what was seen would have to count anew.
 
-_SIGNS: Mapping[float, str] = {0: "0", 1: "1"}
+_SIGNS: Mapping[float, int] = {0: ord("0"), 1: ord("1")}
 _NO_LABEL = "?"
 _BY_CHANCE = 1e-6
 
@@ -275,12 +287,12 @@ def spelling(name: str) -> str:
 
 def checksum(rows: Iterable[str]) -> str:
     """Return the checksum of rows of text in their order, 32 signs."""
-    return sha256(b"".join(f"{row}\x1e".encode(errors="backslashreplace") for row in rows))[:32]
+    return sha256("\x1e".join([*rows, ""]).encode(errors="backslashreplace"))[:32]
 
 
 def find_additions(
     periods: Sequence[_Period], rows: pd.DataFrame, file: str, look: str
-) -> tuple[list[int], list[int], tuple[_Period, ...]]:
+) -> tuple[NDArray[np.intp], NDArray[np.intp], tuple[_Period, ...]]:
     """Find what was added to a file, and check that the rest is as it was seen.
 
     Parameters
@@ -303,12 +315,12 @@ def find_additions(
     """
     seen = {period.name: period for period in periods}
     spelled = {spelling(name): name for name in seen}
-    late_labels: list[int] = []
-    new_rows: list[int] = []
-    for name, period_rows in rows.groupby("period", sort=False):
+    signs = rows["label"].map(_SIGNS).fillna(ord(_NO_LABEL)).to_numpy(np.uint8)
+    late_labels, new_rows = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
+    for name, places in rows.groupby("period", sort=False).indices.items():
         before = seen.get(name, _Period(name, (), ""))
-        text = period_rows["text"].tolist()
-        labels = "".join(period_rows["label"].map(_SIGNS).fillna(_NO_LABEL))
+        text = rows["text"].iloc[places].tolist()
+        labels = signs[places].tobytes().decode()
         where = f"{file}, period '{name}'" if name else file
         if name not in seen and (as_seen := spelled.get(spelling(name))):
             raise UserError(
@@ -324,15 +336,21 @@ def find_additions(
                 f"'{periods[-1].name}' was looked at already: a watch goes forward; leave these "
                 "rows out, or start another state to take them in"
             )
-        labels_before_and_now = zip(period_rows.index, before.labels, labels, strict=False)
-        late_labels += [position for position, old, now in labels_before_and_now if old != now]
-        new_rows += period_rows.index[len(before.labels) :].tolist()
+        late_labels.append(places[_changed(before.labels, labels)])
+        new_rows.append(places[len(before.labels) :])
         parts = before.parts
         if new_text:
             digests = checksum(new_text), checksum(sorted(new_text))
             parts = (*parts, _SeenRows(len(new_text), *digests, look))
         seen[name] = _Period(name, parts, labels)
-    return late_labels, new_rows, tuple(seen[name] for name in sorted(seen, key=natural))
+    periods = tuple(seen[name] for name in sorted(seen, key=natural))
+    return np.concatenate(late_labels), np.concatenate(new_rows), periods
+
+
+def _changed(before: str, now: str) -> NDArray[np.intp]:
+    """Return the places of labels that are others than they were, of those that were seen."""
+    old, new = (np.frombuffer(labels.encode(), np.uint8) for labels in (before, now))
+    return np.flatnonzero(old != new[: len(old)])
 
 
 def check_copies(
@@ -397,12 +415,12 @@ def _check_rows(before: _Period, text: Sequence[str], where: str) -> None:
 
 def _check_labels(before: _Period, labels: str, where: str) -> None:
     """Refuse labels that differ from those that were known."""
-    pairs = enumerate(zip(before.labels, labels, strict=False), start=1)
-    changed = [(row, old, now) for row, (old, now) in pairs if old not in (_NO_LABEL, now)]
+    places = _changed(before.labels, labels)
+    changed = [place for place in places if before.labels[place] != _NO_LABEL]
     if changed:
-        row, old, now = changed[0]
+        old, now = (signs[changed[0]] for signs in (before.labels, labels))
         is_now = "is gone" if now == _NO_LABEL else f"is {now} now"
         raise UserError(
-            f"{where}: the label of row {count(row)} was {old} and {is_now}, one of "
+            f"{where}: the label of row {count(changed[0] + 1)} was {old} and {is_now}, one of "
             f"{count(len(changed))} such rows: put the old labels back, or start another state"
         )

@@ -164,15 +164,13 @@ def _metric_table_of(table: RankedRuns, *, on_page: bool = True) -> doc.Table:
 
 def _with_bars(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield rows with the interval, or one sd either way, on the scale of the table."""
-    ends = [_bar_ends(row) for row in rows]
-    finite = [end for triple in ends for end in triple if isfinite(end)]
-    start = min(finite, default=0.0)
-    width = max(finite, default=0.0) - start
-    for row, triple in zip(rows, ends, strict=True):
-        bar = None
-        if width > 0:
-            places = np.nan_to_num(np.round(100 * (np.array(triple) - start) / width, 1))
-            bar = doc.Bar(tuple(places.tolist()), kind="dot")
+    ends = np.array([_bar_ends(row) for row in rows], float).reshape(-1, 3)
+    finite = ends[np.isfinite(ends)]
+    start = finite.min(initial=np.inf)
+    width = finite.max(initial=-np.inf) - start
+    places = np.nan_to_num(np.round(100 * (ends - start) / width, 1)) if width > 0 else ends
+    for row, triple in zip(rows, places.tolist(), strict=True):
+        bar = doc.Bar(tuple(triple), kind="dot") if width > 0 else None
         words = STANDINGS[row["standing"]]
         yield {
             **row,

@@ -82,6 +82,57 @@ def test_limits_are_where_the_evidence_is_enough():
     assert (empty.lower, empty.upper) == (-1, 1)
 
 
+@pytest.fixture
+def pairs():
+    """Return counts of 200 pairs of groups, large and small, many of them empty."""
+    draw = np.random.default_rng(1)
+    sizes = np.exp(draw.uniform(-1, 12, (2, 200))).astype(int)
+    rate = draw.beta(0.7, 0.7, 200)
+    other = np.clip(rate + draw.normal(0, 0.1, 200), 0, 1)
+    successes = draw.binomial(sizes, [rate, other])
+    return Pair(successes[0], sizes[0], successes[1], sizes[1], draw.uniform(0.1, 0.9, 200))
+
+
+def test_limits_are_those_of_halving_with_a_fraction_of_the_evidence(pairs, monkeypatch):
+    """Twenty halvings either side take 40 evidences a pair."""
+    usual, computed = gaps.log_evidence, []
+    rates = [x / np.maximum(n, 1) for x, n in (pairs[:2], pairs[2:4])]
+    defined = np.minimum(pairs.first_size, pairs.second_size) > 0
+    low, high = np.full(200, -1.0), np.where(defined, rates[1] - rates[0], 0)
+    for _ in range(20):
+        middle = (low + high) / 2
+        excluded = usual(pairs, middle) >= 9
+        low, high = np.where(excluded, middle, low), np.where(excluded, high, middle)
+
+    def counted(pair, gap):
+        computed.append(np.size(gap))
+        return usual(pair, gap)
+
+    monkeypatch.setattr(gaps, "log_evidence", counted)
+    limits = pairs.limits(9.0)
+    assert np.array_equal(limits.lower[defined], low[defined])
+    assert 0 < sum(computed) <= 13 * 200
+    within = pairs.within_limits(9.0)
+    assert (within[0] >= limits.lower).all()
+    assert (within[1] <= limits.upper).all()
+
+
+def test_what_may_be_outside_has_all_that_is_outside(pairs):
+    for needed in (2.0, 9.0):
+        for bound in (0.0, 0.02, 0.2):
+            ends = np.full(200, -bound), np.full(200, bound), np.full(200, needed)
+            outside, may_be = pairs.outside(*ends), pairs.may_be_outside(*ends)
+            assert outside.any() or bound == 0.2
+            assert not (outside & ~may_be).any()
+    draw = np.random.default_rng(2)
+    size, mean = draw.integers(1, 3000, 300), draw.normal(0, 0.2, 300)
+    sums = Sums(size, size * mean, size * np.clip(mean**2 + draw.uniform(0, 0.3, 300), 0, 1))
+    ends = np.full(300, -0.05), np.full(300, 0.05), np.full(300, 5.0)
+    outside = sums.outside(*ends)
+    assert 0 < outside.sum() < 300
+    assert not (outside & ~sums.may_be_outside(*ends)).any()
+
+
 def test_the_first_look_is_the_first_of_all_looks():
     pair = streamed(np.random.default_rng(3), (0.3, 0.5), 0.7, 1500)
     every = log_evidence(pair, 0.05)

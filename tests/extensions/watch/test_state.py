@@ -16,7 +16,7 @@ from fairbench.core.files import sealed_json
 from fairbench_watch.alarms import WatchFile, beyond_chance, look, risks
 from fairbench_watch.page import gaps_now, repeats_sentence
 from fairbench_watch.sequences import FROM_START, log_evidence_needed
-from fairbench_watch.state import WatchOptions
+from fairbench_watch.state import WatchOptions, drawn
 from tests.audits.tables import predictions
 from tests.harness import ROOT
 
@@ -236,6 +236,23 @@ def test_it_does_not_matter_when_is_looked(watch):
     assert first[0]["since"] == first[1]["since"] == 0
     assert abs(first[0]["row"] - first[1]["row"]) < 20  # the first group's share is that of a look
     assert json.dumps(once.marks[-1].counts) == json.dumps(often.marks[-1].counts)
+
+
+def test_limits_are_computed_where_charts_show_them(watch):
+    """A long watch has many marks, and charts of at most 200 and the last."""
+    table = frame(2000).assign(week=np.arange(2000) // 4)
+    early = table.head(1800)
+    marks = watch(early, "weeks", time="week", metrics=("statistical_parity",)).marks
+    kept = [mark.row for mark in marks if mark.limits]
+    assert len(marks) == 450
+    assert kept == [mark.row for mark in drawn(marks)]
+    assert 100 < len(kept) <= 201
+    later = watch(table, "weeks", time="week", metrics=("statistical_parity",)).marks
+    assert {*kept} <= {mark.row for mark in later if mark.limits}
+    assert [mark.limits for mark in later[:450] if mark.row in kept] == [
+        mark.limits for mark in marks if mark.limits
+    ]
+    assert all(mark.limits for mark in drawn(later))
 
 
 def test_how_late_an_alarm_may_be_shrinks_with_fewer_gaps(watch):

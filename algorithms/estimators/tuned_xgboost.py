@@ -14,7 +14,7 @@ from fairbench.components.algorithms.estimators.linked import LinkedEstimator
 from fairbench.components.algorithms.estimators.xgboost import (
     XGBoostEstimator,
     binned,
-    grow,
+    grow_custom,
     unit_of,
 )
 from fairbench.data.features import Frame
@@ -93,8 +93,9 @@ class TunedXGBoostEstimator(LinkedEstimator):
         kept[rows] = 0
         watch = EarlyStop(base.loss, y, rows, weight, self.patience)
         matrix = binned(X, base.max_bin)
-        settings = {**base.settings(matrix, y, kept), **choice}
-        grow(settings, matrix, base.loss, base.rounds, y, kept, watch)
+        grow_custom(
+            {**base.train_parameters, **choice}, matrix, base.loss, base.rounds, y, kept, watch
+        )
         return watch
 
     def _held_out(self, weight: Array) -> NDArray[np.intp]:

@@ -38,7 +38,7 @@ def test_xgboost_minimises_the_softmax_loss_as_its_own_objective_does():
     X = draw.normal(size=(400, 4)).astype(np.float32)
     y = (X[:, 0] + draw.normal(size=400) > 0) * 1.0 + (X[:, 1] > 0.5)
     ours = XGBoost(rounds=8, max_depth=3).estimator(Softmax(3), 0).fit(X, y)
-    parameters = {**ours.parameters, "objective": "multi:softprob", "num_class": 3}
+    parameters = {**ours.train_parameters, "objective": "multi:softprob", "num_class": 3}
     matrix = xgboost.QuantileDMatrix(X, y, max_bin=256, nthread=1)
     start = Softmax(3).initial(y)
     matrix.set_base_margin(np.tile(start, 400).astype(np.float32))

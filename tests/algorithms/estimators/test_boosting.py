@@ -2,7 +2,6 @@
 
 import fairgbm
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
 
@@ -10,13 +9,7 @@ from fairbench.components.algorithms.estimators import xgboost as shared
 from fairbench.components.algorithms.learners.lightgbm import LightGBM
 from fairbench.components.algorithms.learners.xgboost import XGBoost
 from fairbench.components.algorithms.learners.xgboost_tuned import TunedXGBoost
-from fairbench.components.algorithms.losses import (
-    NORMAL_LOSSES,
-    Binomial,
-    NormalLoss,
-    Softmax,
-    SquaredError,
-)
+from fairbench.components.algorithms.losses import Binomial, NormalLoss, SquaredError
 
 
 @pytest.fixture(scope="module")
@@ -121,57 +114,3 @@ def test_lightgbm_equals_its_package_and_takes_sparse_rows_and_copies(rows, loss
     counts = np.random.default_rng(1).integers(0, 3, size=500)
     index = np.repeat(np.arange(500), counts)
     np.testing.assert_array_equal(ours(X, y, counts.astype(float)), ours(X[index], y[index]))
-
-
-def frames():
-    """Return frames of 400 rows: full, with missing values, in compressed rows, of categories."""
-    draw = np.random.default_rng(8)
-    full = np.round(draw.normal(size=(400, 5)), 1).astype(np.float32)
-    holes = np.where(draw.random(full.shape) < 0.2, np.float32(np.nan), full)
-    hole = full.copy()
-    hole[0, 0] = np.nan  # of a row that is not drawn: the others are full
-    table = pd.DataFrame(full).assign(kind=pd.Categorical(draw.integers(0, 6, 400)))
-    compressed = csr_matrix(np.nan_to_num(holes))
-    return {"full": full, "holes": holes, "a hole": hole, "csr": compressed, "table": table}
-
-
-OPTIONS = {
-    "its own": {},
-    "deep": {"max_depth": 12, "min_child_weight": 0.0},
-    "some columns": {"colsample_bytree": 0.5, "gamma": 0.01, "reg_alpha": 0.01},
-}
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-@pytest.mark.parametrize("layout", frames())
-def test_rows_that_are_not_drawn_are_left_out_of_a_second_fit_which_has_the_same_bits(
-    layout, options
-):
-    X, draw = frames()[layout], np.random.default_rng(3)
-    y = frames()["full"].sum(axis=1) + draw.normal(size=400)
-    drawn = np.bincount(draw.integers(1, 400, size=400), minlength=400).astype(float)
-    losses = [Binomial(), SquaredError(), Softmax(3), *map(NormalLoss, NORMAL_LOSSES)]
-    for loss in losses:
-        if layout == "table" and loss.vector_leaves:
-            continue  # XGBoost has no such trees of categories
-        labels = {0: y, 2: (y > 0) * 1.0, 3: np.digitize(y, [-1, 1]) * 1.0}[loss.classes]
-        learner = XGBoost(rounds=3, features="native" if layout == "table" else "onehot", **options)
-        for weight in (drawn, 0.3 * drawn):
-            shared._shared = None
-            fits = [learner.estimator(loss, 1).fit(X, labels, weight).linked(X) for _ in range(2)]
-            np.testing.assert_array_equal(*fits)
-            (matrix,) = shared._drawn.values()
-            assert matrix.num_row() == (drawn > 0).sum() < 300
-
-
-def test_all_rows_are_fitted_again_where_trees_draw_rows_or_memory_is_short(rows, monkeypatch):
-    weight = np.bincount(np.random.default_rng(0).integers(500, size=500), minlength=500) * 1.0
-    monkeypatch.setattr(shared, "_shared", None)
-    for _ in range(2):
-        fit(SquaredError(), rows, weight, subsample=0.5)
-    assert not shared._drawn
-    monkeypatch.setattr(shared, "_MOST_ENTRIES", 1999)
-    for _ in range(2):
-        fit(SquaredError(), rows, weight)
-    assert not shared._drawn

@@ -108,7 +108,7 @@ def delay(
         first_beyond(streamed(draw, rates, share, most), epsilon, reach) for _ in range(repetitions)
     ]
     mean = float(np.mean([most if each is None else each + 1 for each in result]))
-    return mean, rows_until_beyond(*rates, share, epsilon, reach), fixed
+    return mean, float(rows_until_beyond(*rates, share, epsilon, reach)), fixed
 
 
 def show_false_alarms(repetitions: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fairbench.core.text import interval, number
-from fairbench.evaluation.summary import estimate
+from fairbench.evaluation.summary import Headlines
 from fairbench.inference.verdicts import ALIKE, OPEN, WORSE
 from fairbench.metrics.registry import Metric
 from fairbench.reporting.document.model import Column, Document, Paragraph, Section, Table
@@ -39,7 +39,7 @@ def _why_table_differs(choice: Choice) -> Iterator[str]:
     """Yield why the table of the chosen run has another number for the objective, if it has."""
     run, objective = choice.runs[choice.chosen_index], choice.judged[0]
     name = _name(objective["metric"])
-    there = estimate(run.summary(), objective["metric"].name, run.protect)[0]
+    there = Headlines(run.summary(), run.protect).estimate(objective["metric"].name)[0]
     if not isnan(there) and number(there) != number(objective["value"]):
         values = {"run": run.id, "there": there, "metric": name, "judged": objective}
         yield sentence_of(_PAGE, "other_value", **values)

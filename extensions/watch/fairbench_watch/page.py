@@ -75,12 +75,14 @@ def _delays(
     sums, n_marks = sums_now(state), len(state.marks)
     n_rows, successes = np.moveaxis(np.array([gap.of(sums[gap.attribute]) for gap in gaps]), 2, 0)
     first, second = divide(successes, n_rows).T
-    rows_in_file_per_row = divide(state.marks[-1].row, n_rows.sum(axis=1))
+    rows_in_file_per_row = divide(np.array(float(state.marks[-1].row)), n_rows.sum(axis=1))
     share = divide(n_rows[:, 0], n_rows.sum(axis=1))
     # A gap that grows is found sooner. Seen from the other group, the upper end is the lower one.
     limit = np.where(second >= first, limits[:, 2], -limits[:, 1])
 
-    def until(distance: ArrayLike, bound: ArrayLike, restart: int) -> NDArray[np.float64]:
+    def until(
+        distance: float | NDArray[np.float64], bound: ArrayLike, restart: int
+    ) -> NDArray[np.float64]:
         """Return the rows until rates at this distance are surely further apart than a bound.
 
         The lower rate is lowered where the other would be above 1.

@@ -123,7 +123,7 @@ class Pair(NamedTuple):
             off = part / low_variance + (1 - part) / high_variance
             return np.asarray(beyond**2 * part * n * off >= needed)
 
-    def within_limits(self, needed: float) -> tuple[Floats, Floats]:
+    def within_limits(self, needed: float | Floats) -> tuple[Floats, Floats]:
         """Return differences that are, quickly, surely within :meth:`limits`."""
         weight, other = _rate_and_weight(*self[:2])[1], _rate_and_weight(*self[2:4])[1]
         x, n, y, m = (np.asarray(part, float) for part in self[:4])

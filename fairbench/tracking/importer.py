@@ -337,18 +337,19 @@ class Tracking:
         return {"database": str(file), "experiment": self.experiment, "version": VERSION}
 
 
-_EVERY_S = 20.0  # seconds between two batches of a sweep under way
-
-
 class Logger:
     """Logs the runs of a sweep while others are fitted elsewhere, every now and then.
 
     What it has not logged when the sweep ends, or cannot, is left to `Tracking.sync`, which says
     why. A kill leaves half an entry at most, which the next sync replaces.
+
+    Parameters
+    ----------
+    every : seconds between two batches.
     """
 
-    def __init__(self, tracking: Tracking, sweep: Sweep) -> None:
-        self._tracking, self._sweep = tracking, sweep
+    def __init__(self, tracking: Tracking, sweep: Sweep, every: float = 20.0) -> None:
+        self._tracking, self._sweep, self._every = tracking, sweep, every
         self._finished, self._over = deque[Run](), threading.Event()
         self._thread = threading.Thread(target=self._log, daemon=True)
         self._thread.start()
@@ -364,7 +365,7 @@ class Logger:
 
     def _log(self) -> None:
         with contextlib.suppress(TrackingError, UserError, OSError):
-            while not self._over.wait(_EVERY_S):
+            while not self._over.wait(self._every):
                 runs = [self._finished.popleft() for _ in range(len(self._finished))]
                 if runs:
                     self._tracking.sync(runs, [self._sweep], ask=False)

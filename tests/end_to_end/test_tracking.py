@@ -26,7 +26,7 @@ from fairbench.tracking.entries import (
     means_of,
     metric_values,
 )
-from fairbench.tracking.importer import Tracking, TrackingError, logged_entries
+from fairbench.tracking.importer import Logger, Tracking, TrackingError, logged_entries
 from tests.harness import ROOT, fairbench, ran, run_folder
 
 # MLflow 3.17 uses what SQLAlchemy 2.1 is about to remove.
@@ -99,6 +99,27 @@ def test_sync_logs_what_is_missing_once(cwd, folder):
     expected = [p for p in logged_metrics(folder) if p.name == "abstention/error_rate"]
     assert [(p.step, p.value) for p in curve] == [(p.step, p.value) for p in expected]
     assert len(curve) > 5
+
+
+def test_a_sweep_on_workers_is_logged_while_it_fits(folder, tmp_path, tracking):
+    logger = Logger(tracking, ("my sweep", (folder.id,)), every=0.05)
+    logger.add(folder)
+    patience = time.monotonic() + 60
+    while not (tmp_path / "mlflow.db").exists() and time.monotonic() < patience:
+        time.sleep(0.05)
+    logger.end()  # waits for what is being logged
+    _, _, (run,) = client_and_runs(tmp_path)
+    assert run.data.tags[SWEEP] == "[my sweep]"
+    assert run.data.metrics == pytest.approx(latest_values(logged_metrics(folder)))
+    tracking.sync([folder], [("my sweep", (folder.id,))])
+    assert [again.info.run_id for again in client_and_runs(tmp_path)[2]] == [run.info.run_id]
+
+
+def test_a_server_that_is_down_stops_no_sweep(folder):
+    logger = Logger(Tracking(uri=DOWN), ("my sweep", (folder.id,)), every=0.05)
+    logger.add(folder)
+    time.sleep(0.1)
+    logger.end()
 
 
 def test_many_runs_are_found_as_few_are(cwd):

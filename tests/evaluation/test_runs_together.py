@@ -53,7 +53,7 @@ def test_small_runs_are_evaluated_in_one_block_with_the_tables_of_each(plans, mo
         ((metrics, summary, predictions),) = pipeline.evaluate_runs([run])
         stored = run.folder.all_metrics()
         pd.testing.assert_frame_equal(stored, metrics, check_dtype=False, check_categorical=False)
-        means = summary_in((run.folder.path / "summary.csv").read_bytes())
+        means = summary_in(run.folder.content("summary.csv"))
         np.testing.assert_allclose(means["mean"], summary["mean"], rtol=1e-12)
         assert list(means["metric"]) == list(summary["metric"])
         assert len(run.folder.predictions()) == len(predictions)

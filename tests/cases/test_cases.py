@@ -19,11 +19,13 @@ from fairbench.components.datasets import table
 from fairbench.core.errors import UserError
 from fairbench.data.download import Archive
 from fairbench.data.features import Encoder, Encoding
+from fairbench.results.runs import Run
 from fairbench.tracking.entries import values_of_evaluation
 from fairbench.tracking.model_evaluator import _evaluate
 from fairbench_rank.sources import benchmark_scores
 from tests.audits.tables import shown_by
 from tests.harness import fairbench as fairbench_command
+from tests.harness import run_folder
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # pandas and MLflow warn of themselves
 DRAW = np.random.default_rng(0)
@@ -99,9 +101,9 @@ def test_05_the_interval_of_r2_holds_its_mean_also_below_0(tmp_path):
     words = ("dataset=table", "dataset.path=noise.csv", "dataset.target=y", "method=baseline")
     asked = ("dataset.sensitive=[sex]", "tracking=none", "figures=false", "results=r")
     fairbench_command("run", *words, *asked, cwd=tmp_path)
-    (summary,) = (tmp_path / "r" / "runs").glob("*/summary.csv")
     (r2,) = (
-        pd.read_csv(summary, keep_default_na=False)
+        Run(run_folder(tmp_path / "r"))
+        .summary()
         .query("metric == 'r2' and group == ''")
         .itertuples()
     )

@@ -116,7 +116,7 @@ class Settings:
             raise UserError(said("comparison", "of_splits", metric=of_splits[0], given=words))
         return about
 
-    def goals(self, task: str) -> list[comparing.Goal]:
+    def goals(self, task: str) -> list[comparing.Objective]:
         """Return the objectives of runs of a task."""
         return [comparing.objective(name, task) for name in self.objectives]
 
@@ -444,7 +444,7 @@ def _compare_repeats(
 def _compare_in_splits(
     runs: tuple[RunPredictions, RunPredictions],
     repeats: Sequence[int],
-    goals: Sequence[comparing.Goal],
+    goals: Sequence[comparing.Objective],
     settings: Settings,
 ) -> comparing.Comparison:
     """Return the comparison of two runs by their values in the splits, in pairs.
@@ -499,7 +499,7 @@ def _compare_in_splits(
 
 def _stored_values(
     run: RunPredictions,
-    goal: comparing.Goal,
+    goal: comparing.Objective,
     settings: Settings,
     places: Sequence[tuple[int, int]],
 ) -> Floats:

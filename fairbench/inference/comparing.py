@@ -1,6 +1,6 @@
 """Two algorithms by error and fairness together: objectives, their points, and their difference.
 
-An objective says which metric counts and with which sign (:class:`Goal`, :func:`points`,
+An objective says which metric counts and with which sign (:class:`Objective`, :func:`points`,
 :func:`frontier`); :func:`compare` gives the probability that two algorithms differ in practice, and
 the region in which their difference lies.
 """
@@ -29,7 +29,7 @@ from fairbench.metrics import registry
 
 
 @dataclass(frozen=True)
-class Goal:
+class Objective:
     """A metric that algorithms are compared by, turned so that larger values are the better.
 
     If it is `of_counts`, it is a function of tables (..., G, 4) -> (...): a rate of everyone, what
@@ -66,7 +66,7 @@ class Goal:
         return np.asarray(values[..., 0])
 
 
-def objective(name: str, task: str = registry.BINARY) -> Goal:
+def objective(name: str, task: str = registry.BINARY) -> Objective:
     """Return the objective of a name, of runs of a task.
 
     Rates of everyone (``accuracy`` ...); gaps between groups with a minus sign
@@ -76,7 +76,7 @@ def objective(name: str, task: str = registry.BINARY) -> Goal:
     the other group counts as better than none. Any other metric that runs store: losses, areas,
     uncertainties, and what compares these between groups.
     """
-    return Goal(registry.named(name, task))
+    return Objective(registry.named(name, task))
 
 
 METRICS = ("statistical_parity", "equalized_odds", "equal_opportunity", "predictive_parity")
@@ -313,7 +313,7 @@ def event_names(objectives: Sequence[str]) -> list[str]:
 
 
 def compare(
-    first: Floats, second: Floats, objectives: Sequence[Goal], rope: Sequence[float] | Floats
+    first: Floats, second: Floats, objectives: Sequence[Objective], rope: Sequence[float] | Floats
 ) -> Comparison:
     """Compare two algorithms by draws of their confusion tables.
 
@@ -336,7 +336,9 @@ def compare(
     return of_leads([objective(first) - objective(second) for objective in objectives], names, rope)
 
 
-def lead_of_values(values: Floats, goal: Goal, test_share: float, student: StudentDraws) -> Floats:
+def lead_of_values(
+    values: Floats, goal: Objective, test_share: float, student: StudentDraws
+) -> Floats:
     """Return draws (T,) of how far A is ahead of B in a metric that has one value in a split.
 
     Parameters

@@ -264,12 +264,6 @@ def find(name: str) -> Metric | None:
     return min(matching, key=lambda metric: metric.task, default=None)
 
 
-# Which values of metrics are better that runs store without a declaration, by their names.
-_DIRECTIONS: Mapping[str, Better] = MappingProxyType(
-    {r"_gap$": "lower", r"_ratio$": 1.0, r"^consistency_": "lower"}
-)
-
-
 def named(name: str, task: str) -> Metric:
     """Return the metric of a name, also of one that runs store without a declaration.
 
@@ -278,8 +272,9 @@ def named(name: str, task: str) -> Metric:
     """
     if metric := metrics_of(task).get(name) or find(name):
         return metric
-    directions = [of for pattern, of in _DIRECTIONS.items() if re.search(pattern, name)]
-    better = directions[0] if directions else "neither"
+    better: Better = 1.0 if name.endswith("_ratio") else "neither"
+    if name.endswith("_gap") or name.startswith("consistency_"):
+        better = "lower"
     return Metric(
         name=name,
         label=label(name),

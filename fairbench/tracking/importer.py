@@ -517,9 +517,9 @@ def _log(
     run_id = str(run.info.run_id)
     client.log_inputs(run_id, [entries.data_set(folder)])
     figures = [(folder.figures / name, "figures") for name in files.names_in(folder.figures)[0]]
-    with tempfile.TemporaryDirectory() as copies:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as copies:
         for name in _FILES:
-            Path(copies, name).write_bytes(folder.content(name))
+            files.write_bytes(Path(copies, name), folder.content(name), lasting=False)
         client.log_artifacts(run_id, copies)
     for path, subfolder in [(folder.path / LAST, None), *figures]:
         if files.is_file(path):  # the target of a link is not part of the run

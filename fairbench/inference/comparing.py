@@ -379,7 +379,10 @@ def of_leads(
     kept = ~undefined.any(axis=1)
     if not kept.any():
         name = names[int(undefined.mean(axis=0).argmax())]
-        raise UserError(f"{name} is undefined in every draw: a group has no rows it rests on")
+        raise UserError(
+            f"{name} is undefined in every draw: a group has no rows it rests on; name another of "
+            "objectives=, such as statistical_parity, or other groups with protect="
+        )
     return Comparison(names, delta[kept], epsilon, 1 - float(kept.mean()))
 
 

@@ -269,7 +269,13 @@ def named(name: str, task: str) -> Metric:
 
     Those are means of uncertainties, their consistency, and what compares a metric between groups.
     A gap is better the smaller it is, a ratio the nearer it is to 1.
+
+    Raises
+    ------
+    UserError : the metric has another name now.
     """
+    if name in RENAMED:
+        raise unknown_metric("objective", name, ())
     if metric := metrics_of(task).get(name) or find(name):
         return metric
     better: Better = 1.0 if name.endswith("_ratio") else "neither"

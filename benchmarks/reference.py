@@ -71,7 +71,7 @@ def tables(
 
 
 def _bag(wrapper: Any, split: Instance, depth: int) -> list[Any]:
-    draw, n = np.random.default_rng(), len(split.X)
+    draw, n = np.random.default_rng(depth), len(split.X)
     models = []
     for _ in range(MEMBERS):
         rows = draw.choice(n, n, replace=True)

@@ -44,8 +44,6 @@ MEAN, GROUP = "mean", "group"
 AVERAGED, TYPICAL = "averaged", "typical"
 # What a posterior is about, in words.
 SPREADS = {AVERAGED: "the mean of all repeats", TYPICAL: "one repeat"}
-
-
 # Settings of comparisons by confusion counts alone.
 _OF_COUNTS = ("rho", "repeats", "paired", "predictive", "alpha")
 
@@ -162,7 +160,7 @@ Fold: TypeAlias = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class RunPredictions:
-    """The predictions of a finished run of a binary task or a regression, with labels and groups.
+    """The predictions of a finished run, with labels and groups.
 
     `repeats` has the folds of each repeat: one of a hold-out split, K of a K-fold split. `metrics`
     reads the run's long table.
@@ -454,6 +452,7 @@ def _compare_in_splits(
     other objective is computed from, by the same draws.
     """
     by_splits = next(goal.metric.name for goal in goals if not goal.of_counts)
+    _check_folds(runs, repeats)
     places = [(repeat, fold) for repeat in repeats for fold in range(len(runs[0].repeats[repeat]))]
     folds = [[run.repeats[repeat][fold] for repeat, fold in places] for run in runs]
     for first, second in zip(*folds, strict=True):
@@ -545,13 +544,9 @@ def _effective_counts(
     two effective sample fractions.
     """
     labels = _labels_of(runs[0].people, settings.protect or runs[0].protect)
+    _check_folds(runs, repeats)
     folds_of_runs = [[run.repeats[repeat] for repeat in repeats] for run in runs]
-    numbers = [[len(folds) for folds in folds_of_run] for folds_of_run in folds_of_runs]
-    for first, second in zip(*numbers, strict=True):
-        if first != second:
-            folds = {"first": first, "second": second}
-            raise UserError(said("comparison", "other_folds", runs=runs, **folds))
-    starts = np.cumsum([0, *numbers[0]])[:-1]
+    starts = np.cumsum([0, *map(len, folds_of_runs[0])])[:-1]
     first_folds, second_folds = (list(chain(*folds)) for folds in folds_of_runs)
     if settings.paired:
         pooled = np.add.reduceat(labels.joint(first_folds, second_folds), starts)
@@ -560,6 +555,15 @@ def _effective_counts(
         np.add.reduceat(labels.counts(folds), starts) * fraction
         for folds, fraction in zip((first_folds, second_folds), fractions, strict=True)
     ]
+
+
+def _check_folds(runs: tuple[RunPredictions, RunPredictions], repeats: Sequence[int]) -> None:
+    """Refuse runs that have different numbers of folds in a repeat."""
+    for repeat in repeats:
+        first, second = (len(run.repeats[repeat]) for run in runs)
+        if first != second:
+            folds = {"first": first, "second": second}
+            raise UserError(said("comparison", "other_folds", runs=runs, **folds))
 
 
 def _tested_share(run: RunPredictions, repeats: Sequence[int] = ()) -> float:

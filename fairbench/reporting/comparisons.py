@@ -109,7 +109,10 @@ def _in_a_sentence(name: str) -> str:
 
 
 def _largest_difference(name: str) -> float:
-    """Return the largest difference that two runs can have: of shares 1, of signed ones 2."""
+    """Return the largest difference that two runs can have: of shares 1, of signed ones 2.
+
+    It is infinite of losses and of whatever else has no bounds.
+    """
     metric = comparing.objective(name).metric
     if isinstance(metric.better, float):
         return 1.0  # a ratio above 1 is inverted

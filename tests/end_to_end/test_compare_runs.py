@@ -268,6 +268,8 @@ def test_a_run_under_two_ids_is_compared_once(results, tmp_path, capsys):
         (["runs=[{lr},{nb}]", "objectives=log_loss", "paired=false", "rho=0"], "rho= and paired="),
         (["runs=[{nll},{regression}]", "objectives=coverage"], "several values in a split"),
         (["runs=[{lr},{nb}]", "objectives=crps"], "unknown objective 'crps'"),
+        (["runs=[{folds_lr},{nb}]", "objectives=log_loss"], "has 5 folds and .* 1"),
+        (["runs=[{lr},{other_seed}]", "objectives=log_loss"], "tested on different rows"),
         (["runs=[{one_lr},{one_nb}]", "objectives=log_loss"], "a larger split.repeats"),
         (["rums=[{lr},{nb}]"], "unknown option 'rums': did you mean runs"),
     ],

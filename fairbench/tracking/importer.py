@@ -38,7 +38,7 @@ from fairbench.core.processes import BusyError, Progress, in_time, locked
 from fairbench.core.text import digest, visible
 from fairbench.reporting.charts import COLOURS
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.runs import LAST, Run, damaged_files
+from fairbench.results.runs import FIGURES, LAST, Run, damaged_files
 from fairbench.results.upkeep import Sweep, read_sweeps
 from fairbench.tracking import entries
 from fairbench.tracking.database import SCHEME, Stamp, exclusive, local, quiet, settle, stamp
@@ -516,14 +516,18 @@ def _log(
     run = client.create_run(experiment, began, run_tags, entries.shown_name(folder))
     run_id = str(run.info.run_id)
     client.log_inputs(run_id, [entries.data_set(folder)])
-    figures = [(folder.figures / name, "figures") for name in files.names_in(folder.figures)[0]]
+    figures = [folder.figures / name for name in files.names_in(folder.figures)[0]]
+    figures = [path for path in figures if files.is_file(path)]  # the target of a link is not ours
+    # MLflow asks for the run at every call, and takes a folder in one.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as copies:
-        for name in _FILES:
-            files.write_bytes(Path(copies, name), folder.content(name), lasting=False)
+        contents = {name: folder.content(name) for name in _FILES}
+        contents[LAST] = files.read_bytes(folder.path / LAST)
+        contents |= {f"{FIGURES}/{path.name}": files.read_bytes(path) for path in figures}
+        if figures:
+            files.make_folder(Path(copies, FIGURES))
+        for name, content in contents.items():
+            files.write_bytes(Path(copies, name), content, lasting=False)
         client.log_artifacts(run_id, copies)
-    for path, subfolder in [(folder.path / LAST, None), *figures]:
-        if files.is_file(path):  # the target of a link is not part of the run
-            client.log_artifact(run_id, str(path), subfolder)
     # Before metrics are logged: to change the status, MLflow reads all metrics of the run.
     client.set_terminated(run_id, end_time=ended)
     options = dict(entries.parameters(folder))

@@ -1,9 +1,9 @@
 """Turns a command line into composed configurations: one for a run, many for a sweep.
 
-Hydra reads the words and composes; it takes about 0.15 s a composition. A sweep composes once, reads
-the file of every option it chooses, such as ``learner=svm``, and puts its jobs together from these;
-an option whose file Hydra does more with than to read it is composed. The other words (``seed=3``)
-are set on the composed configuration, as Hydra itself sets them.
+Hydra reads the words and composes; it takes about 0.15 s a composition. A sweep composes once,
+reads the file of every option that it chooses, such as ``learner=svm``, and puts its jobs together
+from these; an option whose file Hydra does more with than to read it is composed. The other words
+(``seed=3``) are set on the composed configuration, as Hydra itself sets them.
 """
 
 from __future__ import annotations

@@ -393,7 +393,7 @@ def killed_in_a_batch(monkeypatch):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    "broken", ["log_inputs", "log_artifact", "set_terminated", "log_batch", "half of log_batch"]
+    "broken", ["log_inputs", "log_artifacts", "set_terminated", "log_batch", "half of log_batch"]
 )
 def test_what_is_killed_while_it_is_logged_is_there_once_after_the_next_sync(
     tmp_path, monkeypatch, broken, folder, tracking

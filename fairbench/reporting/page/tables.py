@@ -88,6 +88,11 @@ class RunBlock:
         return cache(labels)
 
     @property
+    def has_tables(self) -> bool:
+        """Whether its tables are files, too: the values of a single run are in its own folder."""
+        return len(self.runs) > 1
+
+    @property
     def dataset(self) -> str:
         """The option chosen for the data set."""
         return self.first.choices["dataset"]
@@ -619,6 +624,8 @@ def tradeoff(block: RunBlock, metrics: pd.DataFrame) -> list[str]:
     ----------
     metrics : the block's.
     """
+    if len(block.arms) < _FEWEST:
+        return []
     arms = metrics[metrics["run"].isin(block.arms)]
     counts = dict(_confusion_counts(arms, block.protect))
     if len(counts) < _FEWEST:

@@ -201,12 +201,14 @@ def _metric(page: _PageBlock, table: RankedRuns, *, is_open: bool) -> doc.Detail
         remark += f"; as good as the best: {best}"
     rope = f"rope {formats.number(table.rope, 4)}; " if table.is_ranked else ""
     stem = f"{quote(page.block.name)}/{quote(table.key)}"
-    files = _links({kind: f"{stem}.{kind}" for kind in _FILES})
+    files: list[doc.Inline] = []
+    if page.block.has_tables:
+        files = ["files: ", *_links({kind: f"{stem}.{kind}" for kind in _FILES})]
     return doc.Details(
         summary,
         [
             _metric_table_of(table),
-            doc.Paragraph((f"{rope}files: ", *files), "note"),
+            doc.Paragraph((rope, *files), "note"),
             _source_details(page.origin(table.rows)),
         ],
         remark=remark,
@@ -439,7 +441,8 @@ def write_report(
         tables = measuring.metric_tables(measured)
         # The page keeps the block without its metrics.
         pages.append(_PageBlock(block, tables, figures, compared, source))
-        _write_tables(pages[-1], folder / block.name)
+        if block.has_tables:
+            _write_tables(pages[-1], folder / block.name)
     summary = _runs_summary(pages, left_out)
     document = _page_document(pages, experiment, summary)
     names = write_document(document, folder, "index", forms)

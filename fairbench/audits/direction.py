@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from fairbench.audits.question import Options
 from fairbench.core.arrays import Floats
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.errors import OpenQuestion, UserError, unknown_name
 from fairbench.core.text import count, number, quoted, shortened
 from fairbench.data.columns import tally
 from fairbench.data.groups import codes_of
@@ -288,7 +288,8 @@ def check_said(
     ways = [_granted(groups, predicted == label, times, good) for label in (0, 1)]
     side = f" ({side})" if side else ""
     file, names = options.path.name, direction.names
-    raise UserError(_said("not_said", file=file, why=why, names=names, ways=ways, side=side))
+    question = _said("not_said", file=file, why=why, names=names, ways=ways, side=side)
+    raise OpenQuestion(question, *(f"favourable={name}" for name in names))
 
 
 def _granted(
@@ -359,8 +360,15 @@ def runs_against(score: Floats, label: Floats, times: NDArray[np.int64] | None =
     return bool(area + _SURE * error < 0.5)
 
 
-def which_foretold(score: Floats, label: Floats, names: tuple[str, str], column: str) -> str:
-    """Return the question which of two labels a score stands for, with both readings."""
+def which_foretold(
+    score: Floats, label: Floats, names: tuple[str, str], column: str, start: str
+) -> OpenQuestion:
+    """Return the question which of two labels a score stands for, with both readings.
+
+    Parameters
+    ----------
+    start : what the question begins with.
+    """
     means = [
         number(np.mean(scores)) if len(scores := score[label == value]) else "unknown"
         for value in (0, 1)
@@ -371,7 +379,9 @@ def which_foretold(score: Floats, label: Floats, names: tuple[str, str], column:
         of_second = f" puts {percent_of(area)} of pairs in the right order"
         ways = [f" {percent_of(1 - area)}", of_second]
     column, *short = (shortened(name, 30) for name in (column, *names))
-    return _said("unclear", column=column, means=means, names=short, ways=ways)
+    question = _said("unclear", column=column, means=means, names=short, ways=ways)
+    likely = names if np.isnan(area) else [names[area >= 0.5]]  # noqa: PLR2004 -- of two
+    return OpenQuestion(f"{start}{question}", *(f"positive={name}" for name in likely))
 
 
 PROBABILITY_OF = "the probability of"

@@ -32,7 +32,8 @@ from fairbench.audits.direction import (
 from fairbench.audits.labels import GroupSampling, check_labels_at_random
 from fairbench.audits.question import PERCENT, RATING, Options
 from fairbench.core.arrays import Floats
-from fairbench.core.errors import UserError
+from fairbench.core.errors import OpenQuestion, OpenQuestions, UserError
+from fairbench.core.options import typed_values
 from fairbench.core.text import quoted
 from fairbench.data import columns, in_memory, tables
 from fairbench.data.columns import ColumnRef
@@ -119,9 +120,7 @@ def read_frame(
     if options.id:
         columns.check_ids(frame[options.id], ColumnRef(file, options.id))
     frame = with_bands(frame, options.cuts, file)
-    if options.scale == PERCENT:
-        for name in options.score_columns:
-            frame = frame.assign(**{name: columns.shares_of(frame[name], ColumnRef(file, name))})
+    frame = _as_shares(frame, options)
     frame, left_out = without_groups(frame, options.leave_out, options.group)
     frame, pooled = with_rare_pooled(frame, options.group, options.rare)
     if notes := [*left_out, *pooled]:
@@ -289,9 +288,66 @@ def read_audit_table(
     ------
     UserError : a file or column that is not there, or a value that cannot be, which names the row;
         it is open which decision is good for a person; or labels are surely not of rows that were
-        chosen at random within groups.
+        chosen at random within groups. All that is open is asked at once.
     """
     frame = read_frame(options) if frame is None else frame
+    given = {"many": many, "labelling": labelling, "decisions_alone": decisions_alone}
+    questions: list[OpenQuestion] = []
+    while True:
+        try:
+            table = _read_table(options, frame, **given)
+        except OpenQuestion as question:
+            asked_before = question.answers in [other.answers for other in questions]
+            if not asked_before:
+                questions.append(question)
+            if asked_before or not question.answers:
+                break
+            options, frame = _answered(options, frame, question.answers[0])
+        except UserError:
+            if not questions:
+                raise
+            break  # it may be of an answer that is not right
+        else:
+            if not questions:
+                return table
+            break
+    for asked in questions:
+        asked.answers = tuple(_with_bands_of(options, word) for word in asked.answers)
+    raise OpenQuestions(questions) if len(questions) > 1 else questions[0]
+
+
+def _answered(options: Options, frame: pd.DataFrame, answer: str) -> tuple[Options, pd.DataFrame]:
+    """Return options and table as an answer to a question has them, such as ``scale=percent``."""
+    name, _, value = answer.partition("=")
+    if name in ("group", "within"):
+        options = replace(options, cuts=(*options.cuts, value))
+        return options, with_bands(frame, [value], options.path.name)
+    options = replace(options, **typed_values(type(options), {name: value}))
+    return options, _as_shares(frame, options) if name == "scale" else frame
+
+
+def _with_bands_of(options: Options, word: str) -> str:
+    """Return a word about one column of ``group=`` with the others, and all their bands."""
+    name = word.partition("=")[0]
+    if name not in ("group", "within"):
+        return word
+    band_of = {cut.rpartition(":")[0]: cut for cut in options.cuts}
+    return f"{name}={','.join(band_of.get(each, each) for each in getattr(options, name))}"
+
+
+def _as_shares(frame: pd.DataFrame, options: Options) -> pd.DataFrame:
+    """Return a table whose scores in percent are shares of 1."""
+    shares = {
+        name: columns.shares_of(frame[name], ColumnRef(options.path.name, name))
+        for name in (options.score_columns if options.scale == PERCENT else ())
+    }
+    return frame.assign(**shares)
+
+
+def _read_table(
+    options: Options, frame: pd.DataFrame, *, many: bool, labelling: bool, decisions_alone: bool
+) -> AuditTable:
+    """Return the table that `read_audit_table` does, or raise the first question about it."""
     file = options.path.name
     if options.prediction and options.prediction in options.group:
         raise UserError(_said("by_construction", prediction=options.prediction))
@@ -315,10 +371,8 @@ def read_audit_table(
         columns.check_score(label, score, file, options.score)
         if not (options.positive or labelling) and runs_against(score, label):
             negative, positive = direction.names
-            raise UserError(
-                f"labels are {quoted(negative, 30)} and {quoted(positive, 30)}; "
-                f"{which_foretold(score, label, direction.names, options.score)}"
-            )
+            start = f"labels are {quoted(negative, 30)} and {quoted(positive, 30)}; "
+            raise which_foretold(score, label, direction.names, options.score, start)
     groups: Mapping[str, pd.Series] = {}
     cells = pd.Series(pd.Categorical(["everyone"] * len(frame)))
     if not options.proxy:
@@ -504,15 +558,18 @@ def _ask_positive(
     codes, values = columns.each_value(text, columns.spelled)
     meaning = {first: 0.0, second: 1.0}
     label = np.array([meaning.get(value, np.nan) for value in values])[codes]
-    question = which_foretold(score, label, (first, second), column)
-    raise place.fault(f"holds {quoted(first, 40)} and {quoted(second, 40)}; {question}")
+    start = place.fault(f"holds {quoted(first, 40)} and {quoted(second, 40)}; ")
+    raise which_foretold(score, label, (first, second), column, str(start))
 
 
-def _unsaid(question: str, names: Sequence[str], place: ColumnRef) -> UserError:
+def _unsaid(question: str, names: Sequence[str], place: ColumnRef) -> OpenQuestion:
     """Return the question which of two labels or decisions is good for a person, as an error."""
     first, second = names
     shown = [quoted(name, 40 if question == "which_good" else 30) for name in names]
-    return place.fault(_said(question, names=shown, first=first, second=second))
+    ways = [f"favourable={first}", f"favourable={second}"]
+    if question == "which_decision":
+        ways = [f"decision={first}/{second}", f"decision={second}/{first}"]
+    return place.question(_said(question, names=shown, first=first, second=second), *ways)
 
 
 def read_decisions(
@@ -538,8 +595,9 @@ def read_decisions(
                 raise _unsaid("which_decision", present, place)
             if direction.favourable is None:
                 decision = quoted(direction.decisions[0], 30)[1:-1]
-                raise UserError(
-                    _said("label_of_decision", place=place, decision=decision, direction=direction)
+                raise OpenQuestion(
+                    _said("label_of_decision", place=place, decision=decision, direction=direction),
+                    *(f"favourable={name}" for name in direction.names),
                 )
             good = direction.good
             label_of = dict(zip(direction.decisions, (good, 1 - good), strict=True))

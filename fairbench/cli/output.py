@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from fairbench.components import conf_folders
-from fairbench.core.errors import UserError, refused, unknown_name
+from fairbench.core.errors import OpenQuestions, UserError, refused, unknown_name
 from fairbench.core.processes import failure
 from fairbench.core.text import visible
 
@@ -118,7 +118,8 @@ def call_command(command: Callable[[], int], interrupted: str = "interrupted") -
             status = INTERRUPTED
         except BaseException as error:  # of a component, which may raise anything
             reason, trace = failure(error)
-            status = print_failure(" ".join(reason.split()), trace)
+            lines = reason.splitlines() if isinstance(error, OpenQuestions) else [reason]
+            status = print_failure("\n".join(" ".join(line.split()) for line in lines), trace)
         return written.status(status)
 
 

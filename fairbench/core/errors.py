@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import errno
 import inspect
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
@@ -31,6 +32,34 @@ class IncompatibleError(UserError):
 
 class DataError(UserError):
     """A data file that is missing, corrupted or malformed."""
+
+
+class OpenQuestion(UserError):
+    """What a file leaves open, and an option says.
+
+    Attributes
+    ----------
+    answers : the words that may be right, such as ``positive=repaid``: one that is likely, or all
+        where nobody can tell which; none where they cannot be listed.
+    """
+
+    def __init__(self, question: str, *answers: str) -> None:
+        super().__init__(question)
+        self.answers = answers
+
+
+class OpenQuestions(UserError):
+    """Several that are asked at once, in lines, with the words that answer them all."""
+
+    def __init__(self, questions: Sequence[OpenQuestion]) -> None:
+        lines = [f"{i}. {question}" for i, question in enumerate(questions, 1)]
+        likely = dict.fromkeys(q.answers[0] for q in questions if len(q.answers) == 1)
+        words = [shlex.join(likely)] if likely else []
+        for question in questions:
+            if len(question.answers) > 1:
+                words.append(f"one of {', '.join(map(shlex.quote, question.answers))}")
+        answer = f"If that is right, give {'; and '.join(words)}"
+        super().__init__("\n".join([f"{len(lines)} things are open:", *lines, answer]))
 
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}

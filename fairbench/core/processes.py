@@ -41,7 +41,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from fairbench.core import files
-from fairbench.core.errors import UserError, note, refused, warn
+from fairbench.core.errors import OpenQuestions, UserError, note, refused, warn
 from fairbench.core.files import MEMORY, StrangeFileError, most_memory, opened
 from fairbench.core.text import quoted, visible
 
@@ -358,6 +358,8 @@ def failure(error: BaseException) -> tuple[str, str]:
     -------
     The reason, and the traceback; the latter is empty where the user can mend what is wrong.
     """
+    if isinstance(error, OpenQuestions):
+        return str(error), ""
     if isinstance(error, UserError):
         return _cut(_text(error), _LONGEST), ""
     if isinstance(error, ModuleNotFoundError) and (reason := _missing_package(error)):

@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Codes, Floats, Mask
-from fairbench.core.errors import DataError, UserError, check_choice, did_you_mean
+from fairbench.core.errors import DataError, OpenQuestion, UserError, check_choice, did_you_mean
 from fairbench.core.text import count, is_number, quoted, shortened
 
 
@@ -362,6 +362,10 @@ class ColumnRef:
         """Return an error about the column; its message ends with a sentence on what it holds."""
         return UserError(f"{self.file}: column '{self.name}' {sentence}")
 
+    def question(self, sentence: str, *answers: str) -> OpenQuestion:
+        """Return the same as a question that any of the `answers` settles."""
+        return OpenQuestion(str(self.fault(sentence)), *answers)
+
     def refuse(self, text: pd.Series, is_refused: Mask, expected: str) -> None:
         """Raise an error on the first value that is refused, if any; rows count from 1.
 
@@ -427,7 +431,12 @@ def scores_of(frame: pd.DataFrame, column: ColumnRef, *, ratings: bool = False) 
             "; of ratings such as deciles give scale=rating, and as threshold= the one above which "
             "a decision is positive"
         )
-    column.refuse(text, (score < 0) | (score > 1), f"a probability between 0 and 1{hint}")
+    try:
+        column.refuse(text, (score < 0) | (score > 1), f"a probability between 0 and 1{hint}")
+    except _RowError as error:
+        if are_percents:
+            raise OpenQuestion(str(error), "scale=percent") from error
+        raise
     return score
 
 
@@ -548,8 +557,10 @@ def _label_names(present: Sequence[str], column: ColumnRef, positive: str) -> tu
     if not positive:
         if pair := plain_pair(present):
             return pair
-        either = " or ".join(f"positive={shortened(label, 40)}" for label in sorted(present))
-        raise column.fault(f"{holds}; say which one the score is the probability of: {either}")
+        ways = [f"positive={label}" for label in sorted(present)]
+        either = " or ".join(shortened(way, 49) for way in ways)
+        which = "say which one the score is the probability of"
+        raise column.question(f"{holds}; {which}: {either}", *ways)
     other_labels = [label for label in present if label != positive]
     if len(other_labels) > 1:
         raise column.fault(f"{holds}; positive={positive} is neither")

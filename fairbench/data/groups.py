@@ -226,13 +226,15 @@ def groups_of(
     codes, values = each_value(_named(text), str)
     names = in_order(set(values))
     holds = f"holds {len(names)} different"
-    bands = f"{option}={column.name}:25,40,62 or {column.name}:quantiles(4)"
+    banded = f"{option}={column.name}:quantiles(4)"
+    bands = f"{option}={column.name}:25,40,62 or {banded.partition('=')[2]}"
     hint = f": make bands of them, such as {bands}" if are_quantities(names) else ""
     if not 2 <= len(names) <= most:
         only = f" ({quoted(names[0])})" if len(names) == 1 else ""
-        raise column.fault(f"{holds} values{only}; a {option} column has 2 to {most}{hint}")
+        fault = f"{holds} values{only}; a {option} column has 2 to {most}{hint}"
+        raise column.question(fault, banded) if hint else column.fault(fault)
     if len(names) > MOST_GROUPS and hint:
-        raise column.fault(f"{holds} numbers, which are no groups yet{hint}")
+        raise column.question(f"{holds} numbers, which are no groups yet{hint}", banded)
     group_codes = pd.Index(names).get_indexer(values)[codes]
     largest = names[int(tally(group_codes, times_of(text)).argmax())]
     return reference_first(pd.Series(pd.Categorical.from_codes(group_codes, names)), largest)

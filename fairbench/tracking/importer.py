@@ -525,8 +525,8 @@ def _log(
         contents |= {f"{FIGURES}/{path.name}": files.read_bytes(path) for path in figures}
         if figures:
             files.make_folder(Path(copies, FIGURES))
-        for name, content in contents.items():
-            files.write_bytes(Path(copies, name), content, lasting=False)
+        for name, copied in contents.items():
+            files.write_bytes(Path(copies, name), copied, lasting=False)
         client.log_artifacts(run_id, copies)
     # Before metrics are logged: to change the status, MLflow reads all metrics of the run.
     client.set_terminated(run_id, end_time=ended)

@@ -1,6 +1,7 @@
 """The first page of six spreadsheets names the wrong that was planted, or asks which way."""
 
 import json
+import re
 from dataclasses import replace
 from functools import cache
 
@@ -78,10 +79,10 @@ def test_what_is_open_is_asked_with_both_readings(name, tmp_path, capsys):
     sheet = SHEETS[name]
     path = written(sheet.make(), tmp_path, "sheet.csv")
     assert audit([path, *sheet.words]) == 2
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert said.startswith("error: sheet.csv: ")
+    said = capsys.readouterr().err
+    assert re.search("^(error:|[12][.]) sheet.csv: ", said, re.MULTILINE)
     assert all(part in said for part in sheet.asks)
-    assert len(said) <= 300
+    assert max(map(len, said.splitlines())) <= 300
 
 
 @pytest.mark.parametrize("name", SHEETS)

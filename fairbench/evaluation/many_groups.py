@@ -273,10 +273,10 @@ def _estimates_of(
 def unlike_everyone_else(metrics: pd.DataFrame, false_discovery_rate: float = 0.1) -> pd.DataFrame:
     """Return the groups of a run that differ from everyone else, over all its rates together.
 
-    Every group of every attribute is tested in four rates (Fisher's exact test with mid-p). The
-    folds of a repeat are one test; repeats share rows, so that twice the mean of their p-values
-    counts (Vovk & Wang 2020, Combining p-values via averaging). Benjamini & Yekutieli's procedure
-    then chooses among all tests of the run, which depend on each other.
+    Every group of an attribute with three or more is tested in four rates (Fisher's exact test with
+    mid-p). The folds of a repeat are one test; repeats share rows, so that twice the mean of their
+    p-values counts (Vovk & Wang 2020, Combining p-values via averaging). Benjamini & Yekutieli's
+    procedure then chooses among all tests of the run, which depend on each other.
 
     Parameters
     ----------
@@ -305,6 +305,8 @@ def _against_the_rest(metrics: pd.DataFrame) -> pd.DataFrame:
     of_groups &= metrics["value"].between(0, 1)  # which only a table made elsewhere may not be
     names = {rate.name for rate in SHOWN}
     rows = metrics[of_groups & metrics["metric"].isin(names)]
+    # Of two groups, everyone else of one is the other: that is their gap.
+    rows = rows[rows.groupby("attribute", observed=True)["group"].transform("nunique") > 2]  # noqa: PLR2004
     rows = rows.assign(metric=with_class(rows), count=rows["value"] * rows["n"])
     rows = rows[["repeat", *_TESTED, "n", "count"]]
     rows = rows[(rows["count"] - rows["count"].round()).abs() < _WHOLE]

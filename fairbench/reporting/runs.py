@@ -259,7 +259,8 @@ def _rows(headlines: pd.DataFrame, chance: Sequence[float]) -> Iterator[dict[str
         detail = row["group"] or _compared(name, groups)
         status = status_of(row)
         if not status and np.isnan(row["lower"]):
-            status = long_table.without_interval(name)
+            costs = name in long_table.COSTS
+            status = "as measured" if costs else long_table.without_interval(name)
         elif not status:
             status = _too_wide(name, row["upper"] - row["lower"], row["n"])
         yield {

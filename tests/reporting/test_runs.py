@@ -174,7 +174,7 @@ def test_every_row_without_an_interval_says_why():
     rows = run_document(summary, "a run", "sex").tables[0].rows
     without = {row[0]: row[-1] for row in rows if np.isnan(row[4][0])}
     assert without["spread error"] == "no interval: none is known to hold"
-    assert without["fit seconds"] == "no interval: it was measured"
+    assert without["fit seconds"] == "as measured"
     assert all(without.values())
 
 

@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.arrays import Floats
-from fairbench.core.text import declared_in, interval, listed, signed
-from fairbench.evaluation.table import records, setting_text, status_text, values_of
+from fairbench.core.text import count, declared_in, interval, listed, signed
+from fairbench.evaluation.table import status_text, values_of
 from fairbench.inference.rates import Limits
 from fairbench.reporting.charts import COLOURS, Panel, Series
-from fairbench.reporting.document.model import FORMATS, Bar, Column, Details, Paragraph, Table
+from fairbench.reporting.document.model import FORMATS, Bar, Column, Paragraph, Table
 
 # How sentences show a value, by the name after its colon: as a column of this kind, and more.
 _SHOWN: Mapping[str, Callable[[Any, int], str]] = {
@@ -202,21 +202,9 @@ def status_of(row: Mapping[str, Any]) -> str:
     return "" if row["status"] == "ok" else status_text(str(row["status"]), str(row["reason"]))
 
 
-def all_metrics(metrics_of_run: pd.DataFrame, note: str = "") -> Details:
-    """Return every metric in a table that is folded away."""
-    metrics = metrics_of_run.assign(setting=setting_text(metrics_of_run))
-    everyone = metrics["attribute"] == ""
-    shown = [
-        {
-            **row,
-            **{name: row[name].replace("_", " ") for name in ("metric", "statistic")},
-            "status": status_of(row),
-        }
-        for row in [*records(metrics[everyone]), *records(metrics[~everyone])]
-    ]
-    table = named_table("any", "metrics", shown)
-    notes = [Paragraph(note, "note")] if note else []
-    return Details(f"All metrics ({len(metrics_of_run)})", [*notes, table])
+def where_all_is(metrics: pd.DataFrame) -> Paragraph:
+    """Return where a reader finds every metric: a page has those that answer a question."""
+    return Paragraph(f"All {count(len(metrics))} metrics are in the JSON of this report.", "note")
 
 
 def group_line(name: str, g: int, x: Floats, y: Floats | Limits, *, marked: bool = False) -> Series:

@@ -546,8 +546,7 @@ def _sections_of(assessment: Assessment) -> Iterator[Section]:
         caption = _on_page("gallery", label=assessment.table.labels[1])
         calibration: list[Block] = [_calibrations(assessment), Gallery(diagrams, caption)]
         yield Section("Calibration by group", calibration)
-    note = "" if assessment.of_decisions else _on_page("metrics")
-    yield Section("", [tables.all_metrics(assessment.metrics, note)])
+    yield Section("", [tables.where_all_is(assessment.metrics)])
 
 
 def _pairs(gaps: Sequence[Gap]) -> Iterator[Table]:

@@ -54,13 +54,13 @@ from fairbench.reporting.charts import COLOURS, Panel, Series, chart
 from fairbench.reporting.document.model import Figure, Section, Table, TableCell
 from fairbench.reporting.group_tables import (
     MOST_LINES,
-    all_metrics,
     density_panel,
     group_line,
     named_table,
     score_table,
     sentence_of,
     sentences_of,
+    where_all_is,
 )
 
 _said = partial(sentence_of, "numbers")
@@ -219,7 +219,7 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
                 Section(f"{what.capitalize()}s by group", [score_table(scores, what)])
                 for what, scores in distributions.items()
             ),
-            Section("", [all_metrics(metrics)]),
+            Section("", [where_all_is(metrics)]),
         ],
         {
             **{f"{what}s": scores for what, scores in distributions.items()},

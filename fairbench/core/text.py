@@ -430,15 +430,6 @@ def word(text: str) -> str:
     return visible(text, lines=True)
 
 
-def mathtext(text: str) -> str:
-    """Return a text for matplotlib: dollars begin no formula.
-
-    An underscore in front does not keep a name out of the legend.
-    """
-    cleaned = visible(text)
-    return " " * cleaned.startswith("_") + cleaned.replace("$", r"\$")
-
-
 def file_name(name: str) -> str:
     """Return a stored name as one part of a path, plain ones as they are.
 

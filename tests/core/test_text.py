@@ -19,7 +19,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
-from matplotlib.cbook import is_math_text
 from rich.console import Console
 
 from fairbench.core import text as escaping
@@ -47,7 +46,6 @@ from fairbench.reporting.document.model import (
 )
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.document.writing import to_html
-from fairbench.reporting.figures import short
 from tests.harness import ROOT
 
 SIGNS = (
@@ -228,14 +226,6 @@ def test_a_cell_a_heading_and_an_item_of_markdown_are_the_text_alone(text):
 def test_no_line_ends_a_block_of_code(text):
     (block,) = MARKDOWN.parse(escaping.markdown_code([text, "last"]))
     assert (block.type, block.content) == ("fence", f"{visible(text)}\nlast\n")
-
-
-@of_texts
-def test_a_figure_has_no_formula(text):
-    for shown in (escaping.mathtext(text), short(text)):
-        assert is_math_text(shown) is False
-        assert not shown.startswith("_")
-    assert escaping.mathtext(text).replace("\\$", "$").lstrip(" ") == visible(text).lstrip(" ")
 
 
 @of_texts

@@ -957,18 +957,6 @@ def _diagrams(assessment: Assessment) -> Iterator[Figure]:
             limits = ends or "too few of the rarer label for an interval"
             caption = _on_page("diagram", row=row, limits=limits)
             name = f"reliability of {row['group']}"
-            yield Figure(name, svg=_reliability(row["bins"]), caption=caption)
-
-
-def _reliability(bins: Sequence[Row]) -> str:
-    """Return a drawing of the share of label 1 over the mean score, a point for each bin."""
-    points = "".join(
-        f'<line class="range" x1="{100 * row["score"]}" x2="{100 * row["score"]}" '
-        f'y1="{100 - 100 * row["lower"]}" y2="{100 - 100 * row["upper"]}"/>'
-        f'<circle cx="{100 * row["score"]}" cy="{100 - 100 * row["share"]}" r="2.2"/>'
-        for row in bins
-    )
-    return (
-        '<svg viewBox="-4 -4 108 108" role="img" aria-label="reliability">'
-        f'<line class="ideal" x1="0" y1="100" x2="100" y2="0"/>{points}</svg>'
-    )
+            points = [(of["score"], of["share"], of["lower"], of["upper"]) for of in row["bins"]]
+            panel = tables.reliability_panel(points, "share of label 1")
+            yield Figure(name, svg=chart([panel])[0], caption=caption, style="panel")

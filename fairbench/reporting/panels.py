@@ -432,10 +432,11 @@ def lead_panel(comparison: Comparison, region: Region) -> Panel:
     series = []
     for axis, limit in enumerate(comparison.rope):
         for end in (-limit, limit) if np.isfinite(limit) else ():
-            line = ([end, end], spans["y"]) if axis == 0 else (spans["x"], [end, end])
-            series.append(Series(_EQUAL, *line, GREY, dashed=1, marked=False))
+            x, y = ([end, end], spans["y"]) if axis == 0 else (spans["x"], [end, end])
+            series.append(Series(_EQUAL, x, y, GREY, dashed=1, marked=False))
     if (density := region.density) is None:
-        series.append(Series(_REGION, *region.bounds, BLUE))
+        x, y = region.bounds
+        series.append(Series(_REGION, x, y, BLUE))
     else:
         from matplotlib.figure import Figure  # which alone finds contours here
 
@@ -444,8 +445,8 @@ def lead_panel(comparison: Comparison, region: Region) -> Panel:
         looks: dict[str, Any] = {"filled": True, "lined": False, "marked": False}
         for line in contours.allsegs[0]:
             series.append(Series(_REGION, [], [], BLUE, **looks, outline=line))
-    x, y = (f"{metric_label(name)}: A ahead by" for name in comparison.objectives)
-    return Panel(series, x, y, spans=spans)
+    leads = [f"{metric_label(name)}: A ahead by" for name in comparison.objectives]
+    return Panel(series, leads[0], leads[1], spans=spans)
 
 
 _EQUAL, _REGION = "no difference that matters", "region of the difference"

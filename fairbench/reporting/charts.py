@@ -8,10 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from math import ceil, floor, isnan, log10
 from pathlib import Path
-from string import ascii_lowercase
 from textwrap import wrap
 from typing import Any, BinaryIO, TypeAlias
 
@@ -23,7 +21,6 @@ from fairbench.core.arrays import Floats
 from fairbench.core.errors import check_choice
 from fairbench.core.text import html as escape
 from fairbench.core.text import interval, number, visible
-from fairbench.inference.repeats import finite_mean
 from fairbench.metrics.registry import label as metric_label
 
 # Okabe and Ito's colours, distinguishable with common colour blindness. In black and white, markers
@@ -69,7 +66,6 @@ class Series:
     band : the distance of a shaded band to either side of y, (n,), or below and above, (2, n).
     outline : a closed curve around the points, (m, 2).
     ends : where a level line through each point begins and ends, (n, 2).
-    label : letters beside the first point.
     hint : the text that the pointer shows.
     tags : tags by which a page filters.
     """
@@ -86,7 +82,6 @@ class Series:
     band: ArrayLike | None = None
     outline: Floats | None = None
     ends: Floats | None = None
-    label: str = ""
     hint: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
 
@@ -143,8 +138,7 @@ def chart(panels: Sequence[Panel], *, key: Sequence[Series] = ()) -> list[str]:
         parts = []
         top = 12
         for series in key:
-            text = f"{series.label} {series.name.replace('_', ' ')}".strip()
-            texts = wrap(text, _KEY_WIDTH) or [""]
+            texts = wrap(series.name.replace("_", " "), _KEY_WIDTH) or [""]
             entry_group = f'<g transform="translate(12 {top})">{_key(series, texts)}</g>'
             parts.append(_group(entry_group, series))
             top += _ROW * len(texts)
@@ -159,7 +153,7 @@ def _svg_drawing(content: str, height: float) -> str:
 
 STYLE_SHEET = (  # of drawings in a page
     "text{font:11px system-ui,'DejaVu Sans',sans-serif;fill:#1a1a1a}.title{font-weight:600}"
-    ".letter{font-size:13px;font-weight:700}.frame{fill:none;stroke:#595959}path{stroke-width:1.3}"
+    ".frame{fill:none;stroke:#595959}path{stroke-width:1.3}"
     ".grid{stroke:#d5d5d5;stroke-width:.5}.range{stroke:#1a1a1a;stroke-width:2.5}"
 )
 
@@ -445,10 +439,6 @@ def _series(series: Series, x: _Scale, y: _Scale) -> Iterator[str]:
             if np.isfinite([left, top]).all():
                 where = f'transform="translate({left:.1f} {top:.1f})"'
                 yield f"<g {where}>{_marker(series)}{hint}</g>"
-    if series.label and len(across):
-        attributes = f'x="{across[0] - 6:.1f}" y="{up[0] - 5:.1f}" text-anchor="end"'
-        attributes += f' fill="{series.colour}"'
-        yield f'<text class="letter" {attributes}>{escape(series.label)}</text>'
 
 
 def _dash(series: Series) -> str:
@@ -521,11 +511,9 @@ def png_of(svg: str) -> bytes:
 
 # Error against gaps between groups: a point with its ellipse for every run.
 
-_NEAR = 0.6  # in sds of a point; letters of nearer points would overlap
-
 
 def tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> list[str]:
-    """Return a panel for each metric; points that none dominates are filled and have a letter.
+    """Return a panel for each metric; points that none dominates are filled.
 
     A metric that is undefined for all runs has no panel.
 
@@ -540,9 +528,7 @@ def tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> list[
     panels = []
     for metric in dict.fromkeys(row["metric"] for row in rows if not isnan(row["gap"])):
         of_metric = [row for row in rows if row["metric"] == metric and not isnan(row["gap"])]
-        letters = _letters_of_places(of_metric)
-        of_metric.sort(key=lambda row: bool(row["best"]))
-        series = [_point(row, letters.get(row["run"], "")) for row in of_metric]
+        series = [_point(row) for row in sorted(of_metric, key=lambda row: bool(row["best"]))]
         if len(curve):
             limits = curve[curve["constraint"] == metric].sort_values("relaxation")
             if len(limits):
@@ -551,8 +537,7 @@ def tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> list[
     runs: dict[str, dict[str, Any]] = {}
     for row in rows:
         runs.setdefault(row["run"], row)
-    named = sorted(runs.values(), key=lambda row: (not row["letter"], row["letter"]))
-    key = [_point(row, row["letter"]) for row in named]
+    key = [_point(row) for row in sorted(runs.values(), key=lambda row: not row["best"])]
     if base:
         name = f"{base}, a threshold per group, from unprocessed to parity"
         key.append(Series(name, [], [], **line))
@@ -560,7 +545,7 @@ def tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> list[
 
 
 def _with_styles(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows with their looks, and letters for the runs that none dominates."""
+    """Return the rows with their looks, and whether none dominates each."""
     varying = [name for name in ("learner", "method") if table[name].nunique() > 1] or ["method"]
     rows: list[dict[str, Any]] = [
         {
@@ -570,22 +555,19 @@ def _with_styles(table: pd.DataFrame) -> list[dict[str, Any]]:
         }
         for row in table.to_dict("records")
     ]
-    best = sorted((row for row in rows if row["best"]), key=lambda row: float(row["error"]))
-    letters = dict(zip(dict.fromkeys(row["run"] for row in best), ascii_lowercase, strict=False))
     kinds, interventions = (
         list(dict.fromkeys(row[name] for row in rows)) for name in ("kind", "intervention")
     )
     processed = [name for name in interventions if name != "none"]
     colours = {name: _RUNS[i % len(_RUNS)] for i, name in enumerate(processed)}
     for row in rows:
-        row["letter"] = letters.get(row["run"], "")
         row["colour"] = colours.get(row["intervention"], _BLACK)
         row["shape"] = kinds.index(row["kind"])
         row["dashed"] = interventions.index(row["intervention"])
     return rows
 
 
-def _point(row: Mapping[str, Any], label: str) -> Series:
+def _point(row: Mapping[str, Any]) -> Series:
     """Return a run as a point: its marker shows the kind, colour and dashes the intervention."""
     name = f"{row['intervention']}, {row['kind']}"
     return Series(
@@ -596,31 +578,8 @@ def _point(row: Mapping[str, Any], label: str) -> Series:
         filled=row["best"],
         lined=False,
         outline=None if isnan(row["gap"]) else _outline_of(row),
-        label=label,
         hint=f"{name}: error {number(row['error'])}, gap {number(row['gap'])}",
     )
-
-
-def _letters_of_places(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return run -> the letters at its point; points near each other share the first one's."""
-    variances = ("error_variance", "gap_variance")
-    reach = _NEAR * finite_mean(np.sqrt([[float(row[name]) for row in rows] for name in variances]))
-    best = [row for row in rows if row["best"] and row["letter"]]
-    places: dict[str, Floats] = {}
-    letters: dict[str, list[str]] = {}
-    for row in sorted(best, key=lambda row: float(row["error"])):
-        place = np.array([row["error"], row["gap"]])
-        nearby = (run for run in letters if (np.abs(place - places[run]) < reach).all())
-        places[row["run"]] = place
-        letters.setdefault(next(nearby, row["run"]), []).append(row["letter"])
-    return {run: _letters_text(sorted(together)) for run, together in letters.items()}
-
-
-def _letters_text(letters: Sequence[str]) -> str:
-    """Return sorted letters in a few characters: ``a-d,f``."""
-    runs = groupby(enumerate(letters), lambda place: ord(place[1]) - place[0])
-    texts = ("".join(letter for _, letter in run) for _, run in runs)
-    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(run) for run in texts)
 
 
 def _outline_of(row: Mapping[str, Any]) -> Floats:

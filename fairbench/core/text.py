@@ -388,11 +388,6 @@ def latex(text: str) -> str:
     return escaped
 
 
-def latex_comment(text: str) -> str:
-    """Return a text as a comment of one line; nothing in the text can end the comment."""
-    return f"% {one_line(text)}\n"
-
-
 _MARKDOWN = str.maketrans(
     {"&": "&amp;", "<": "&lt;", "|": "&#124;", **{sign: f"\\{sign}" for sign in "\\`*_[]~$#@"}}
 )

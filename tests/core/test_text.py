@@ -180,12 +180,6 @@ def test_tex_sets_the_text_alone(text):
     assert typeset(escaping.latex(text)) == visible(text)
 
 
-@of_texts
-def test_a_comment_of_tex_is_one_line(text):
-    comment = escaping.latex_comment(text)
-    assert comment.startswith("% ") and comment.splitlines() == [comment[:-1]]
-
-
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 

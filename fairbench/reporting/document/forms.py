@@ -28,9 +28,9 @@ from fairbench.reporting.charts import png_of
 from fairbench.reporting.document import model as doc
 
 
-def markdown_table(table: doc.Table) -> str:
+def _markdown_table(table: doc.Table) -> str:
     """Return a table in Markdown."""
-    header, *rows = lines_of(table, markdown)
+    header, *rows = _lines_of(table, markdown)
     columns = table.without_bars.columns
     rule = [":---" if column.align == "left" else "---:" for column in columns]
     return "".join(f"| {' | '.join(line)} |\n" for line in (header, rule, *rows))
@@ -64,7 +64,7 @@ def _unfolded(
             yield level, block
 
 
-def lines_of(table: doc.Table, escape: Callable[[str], str]) -> Iterator[list[str]]:
+def _lines_of(table: doc.Table, escape: Callable[[str], str]) -> Iterator[list[str]]:
     """Yield the titles and then the cells of each row of a table, as escaped texts."""
     table = table.without_bars
     yield [escape(column.title) for column in table.columns]
@@ -80,7 +80,7 @@ def _markdown_block(block: doc.Block, level: int) -> Iterator[str]:
         case doc.Table():
             if block.title:
                 yield markdown_strong(block.title)
-            yield markdown_table(block)
+            yield _markdown_table(block)
             if block.caption:
                 yield markdown(block.caption)
         case doc.Paragraph(style="warning"):
@@ -188,12 +188,12 @@ def _latex_tables(table: doc.Table) -> Iterator[str]:
         ]
         rules = frozenset(rule - start for rule in table.rules if rule > start)
         part = doc.Table(table.columns, rows, rules=rules)
-        yield rf"\fitted{{{latex_table(part).rstrip()}}}"
+        yield rf"\fitted{{{_latex_table(part).rstrip()}}}"
 
 
-def latex_table(table: doc.Table) -> str:
+def _latex_table(table: doc.Table) -> str:
     """Return a table in LaTeX, for the package booktabs."""
-    header, *rows = lines_of(table, latex)
+    header, *rows = _lines_of(table, latex)
     alignment = "".join(column.align[0] for column in table.without_bars.columns)
     body = [r"\toprule", _latex_row(header), r"\midrule"]
     for number, cells in enumerate(rows):

@@ -12,24 +12,20 @@ from functools import cache, partial
 from math import isfinite, isnan
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
-import pandas as pd
 from rich.console import Console
 from rich.progress import track
 
 from fairbench.core import VERSION
 from fairbench.core import text as formats
 from fairbench.core.errors import UserError
-from fairbench.core.files import write_text
 from fairbench.evaluation.summary import DEBIASED_MEANS
 from fairbench.evaluation.table import DEBIASED
 from fairbench.experiments.configuration import Presets, provenance
 from fairbench.inference.verdicts import ALIKE, OPEN, WORSE
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.document import model as doc
-from fairbench.reporting.document.forms import latex_table, markdown_table
 from fairbench.reporting.document.writing import check_forms, check_page, write_document
 from fairbench.reporting.group_tables import named_table, sentence_of, sentences_of
 from fairbench.reporting.page import tables as measuring
@@ -43,7 +39,6 @@ _GLANCE = (
     "statistical_parity_class_mean", "equal_opportunity_class_mean",
 )  # fmt: skip
 _FEW = 5  # runs with fewer repeats are marked as a quick look
-_FILES = ("md", "tex", "csv")
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,12 +147,11 @@ def _standing_cell(row: Mapping[str, Any]) -> doc.TableCell:
     return doc.TableCell(values, after=after, strong=row["standing"] == ALIKE)
 
 
-def _metric_table_of(table: RankedRuns, *, on_page: bool = True) -> doc.Table:
-    """Return a metric's rows as a table; of a page, with bars and statuses."""
+def _metric_table_of(table: RankedRuns) -> doc.Table:
+    """Return a metric's rows as a table, with bars and statuses."""
     above_chance = any(isfinite(row[DEBIASED]) for row in table.rows)
     without = [] if above_chance else [DEBIASED]
     without += [] if table.is_ranked else ["best", "near", "standing"]
-    without += [] if on_page else ["status"]
     chance = DEBIASED_MEANS if above_chance else ""
     return named_table("runs", "metric", _with_bars(table.rows), without=without, chance=chance)
 
@@ -193,20 +187,18 @@ def _bar_ends(row: Mapping[str, Any]) -> tuple[float, float, float]:
 
 
 def _metric(page: _PageBlock, table: RankedRuns, *, is_open: bool) -> doc.Details:
-    """Return the folded table of a metric, with its files and the origin of its numbers."""
+    """Return the folded table of a metric, with the origin of its numbers."""
     summary = _by_attribute(table) + (f", {table.setting}" if table.setting else "")
     remark = table.direction
     if table.is_ranked:
         best = "; ".join(table.labels_with_standing(ALIKE)) or "none for certain"
         remark += f"; as good as the best: {best}"
-    rope = f"rope {formats.number(table.rope, 4)}; " if table.is_ranked else ""
-    stem = f"{quote(page.block.name)}/{quote(table.key)}"
-    files = _links({kind: f"{stem}.{kind}" for kind in _FILES})
+    rope = [doc.Paragraph(f"rope {formats.number(table.rope, 4)}", "note")]
     return doc.Details(
         summary,
         [
             _metric_table_of(table),
-            doc.Paragraph((f"{rope}files: ", *files), "note"),
+            *(rope if table.is_ranked else []),
             _source_details(page.origin(table.rows)),
         ],
         remark=remark,
@@ -219,14 +211,6 @@ def _metric(page: _PageBlock, table: RankedRuns, *, is_open: bool) -> doc.Detail
 def _by_attribute(table: RankedRuns) -> str:
     """Return the label of a table's metric, and between whose groups it is."""
     return metric_label(table.metric) + (f" by {table.attribute}" if table.attribute else "")
-
-
-def _links(files: Mapping[str, str]) -> tuple[doc.Inline, ...]:
-    """Return a link to each file under its name, with commas between them."""
-    pieces: list[doc.Inline] = []
-    for name, file in files.items():
-        pieces += [", ", doc.Link(name, file)]
-    return tuple(pieces[1:])
 
 
 def _groups(page: _PageBlock) -> Iterator[doc.Details]:
@@ -274,6 +258,7 @@ def _runs(block: RunBlock) -> doc.Section:
     for run in block.runs.values():
         tables = place_of(run.path, "summary.csv").name
         files = {"configuration": LAST, "all metrics": tables, "figures": f"{FIGURES}/"}
+        links = [doc.Link(text, f"../runs/{run.id}/{name}") for text, name in files.items()]
         changed = "+" if run.environment.get("git_dirty") else ""
         rows.append(
             [
@@ -281,7 +266,7 @@ def _runs(block: RunBlock) -> doc.Section:
                 block.names[run.id],
                 (doc.Code(run.environment.get("git_commit", "")[:12] + changed),),
                 run.environment.get("cpu", ""),
-                _links({text: f"../runs/{run.id}/{name}" for text, name in files.items()}),
+                tuple(piece for link in links for piece in (link, " ")),
             ]
         )
     columns = [doc.Column(title) for title in ("run", "method", "commit", "processor", "files")]
@@ -382,12 +367,6 @@ def _how_to_read() -> doc.Items:
     return doc.Items([*said, tuple(marks)])
 
 
-_CSV = [
-    "run", "label", "mean", "sd", "lower", "upper", "n", "repeats", "status", "best", "near",
-    "standing",
-]  # fmt: skip
-
-
 def write_report(
     results: Path,
     conf: Path,
@@ -439,7 +418,6 @@ def write_report(
         tables = measuring.metric_tables(measured)
         # The page keeps the block without its metrics.
         pages.append(_PageBlock(block, tables, figures, compared, source))
-        _write_tables(pages[-1], folder / block.name)
     summary = _runs_summary(pages, left_out)
     document = _page_document(pages, experiment, summary)
     names = write_document(document, folder, "index", forms)
@@ -465,34 +443,3 @@ def _page_document(
     return doc.Document(
         title, sections, lead=[doc.Paragraph(tuple(text), "note")], tabs=True, summary=summary
     )
-
-
-def _write_tables(page: _PageBlock, folder: Path) -> None:
-    """Write ``<metric>.md``, ``.tex`` and ``.csv``, each with its sources in a comment."""
-    for table in [table for table in page.tables if not table.group]:
-        notes = list(_notes(table, page.origin(table.rows)))
-        printed_table = _metric_table_of(table, on_page=False)
-        comment = "".join(map(formats.latex_comment, notes))
-        paragraphs = "\n\n".join(map(formats.markdown, notes))
-        texts = {
-            "md": f"{markdown_table(printed_table)}\n{paragraphs}\n",
-            "tex": comment + latex_table(printed_table),
-            "csv": formats.csv_text(pd.DataFrame(table.rows, columns=_CSV)),
-        }
-        for kind, content in texts.items():
-            # Derived files are written again by the same command: they need not outlive a power
-            # cut.
-            write_text(folder / f"{table.key}.{kind}", content, lasting=False)
-
-
-def _notes(table: RankedRuns, source: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the sources of a table: rope, runs, data, versions, commit and commands."""
-    yield f"{metric_label(table.metric)}; {table.direction or 'without a direction'}"
-    if table.is_ranked:
-        yield f"P(near): within {formats.number(table.rope, 4)} of the best"
-    yield "runs: " + ", ".join(source["runs"])
-    data = [f"{name} {value}" for name, value in source["data"].items()]
-    yield f"data, sha256: {'; '.join(data) or 'simulated'}"
-    yield f"versions: {_versions(source)}"
-    yield "commit: " + ", ".join(source["commits"])
-    yield from source["commands"]

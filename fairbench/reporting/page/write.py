@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
 from math import isfinite, isnan
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ from fairbench.reporting.group_tables import named_table, sentence_of, sentences
 from fairbench.reporting.page import tables as measuring
 from fairbench.reporting.page.tables import CERTAIN, STANDINGS, RankedRuns, RunBlock
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.runs import FIGURES, LAST, Run, place_of
+from fairbench.results.runs import FIGURES, LAST, place_of
 
 _GLANCE = (
     "error_rate", "roc_auc", "nll", "log_loss", "expected_calibration_error", "rmse", "r2",
@@ -43,18 +42,13 @@ _FEW = 5  # runs with fewer repeats are marked as a quick look
 
 @dataclass(frozen=True, eq=False)
 class _PageBlock:
-    """A block of comparable runs with everything that the page shows of it.
-
-    Attributes
-    ----------
-    source : finds the origin of the numbers of some runs.
-    """
+    """A block of comparable runs with everything that the page shows of it."""
 
     block: RunBlock
     tables: Sequence[RankedRuns]
     figures: Sequence[doc.Figure]
     compared: doc.Section | None
-    source: Callable[[tuple[Run, ...]], dict[str, Any]]
+    origin: Mapping[str, Any]
 
     @property
     def note(self) -> str:
@@ -66,14 +60,9 @@ class _PageBlock:
         """Return the options of a group that were run, such as the methods."""
         return ", ".join(sorted({run.choices[group] for run in self.block.runs.values()}))
 
-    def origin(self, rows: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-        """Return the origin of the rows of a metric's table, or of all runs of the block."""
-        ids = {row["run"] for row in rows} or self.block.runs.keys()
-        return self.source(tuple(run for id_, run in self.block.runs.items() if id_ in ids))
-
 
 def _source_details(origin: Mapping[str, Any]) -> doc.Details:
-    """Return the origin of a table: runs, data, versions, and the commands for them."""
+    """Return the origin of a block: runs, data, versions, and the commands for them."""
     several = "" if len(origin["runs"]) == 1 else "s"
     data = ", ".join(value[:12] for value in origin["data"].values()) or "simulated"
     commits = ", ".join(origin["commits"])
@@ -84,21 +73,18 @@ def _source_details(origin: Mapping[str, Any]) -> doc.Details:
     for file, sha in origin["data"].items():
         files += [f"{file} ", doc.Code(sha), "; "]
     changed = " (+: with files changed since)" if "+" in commits else ""
+    versions = ", ".join(f"{name} {version}" for name, version in origin["versions"].items())
     return doc.Details(
         f"{len(origin['runs'])} run{several}; data {data}; commit {commits}",
         [
             doc.Paragraph(("runs (hashes of their configurations): ", *runs)),
             doc.Paragraph(("data, sha256: ", *(files or ["simulated from the seed"]))),
-            doc.Paragraph(f"versions: {_versions(origin)}; commit {commits}{changed}"),
+            doc.Paragraph(f"versions: {versions}; commit {commits}{changed}"),
             doc.Paragraph("To compute it again:"),
             doc.Commands(origin["commands"]),
         ],
         style="from",
     )
-
-
-def _versions(origin: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {version}" for name, version in origin["versions"].items())
 
 
 def _block_section(page: _PageBlock) -> doc.Section:
@@ -113,9 +99,9 @@ def _block_section(page: _PageBlock) -> doc.Section:
     ]
     if page.note:
         text += [" ", doc.Mark(page.note, "quick")]
-    blocks: list[doc.Block] = [doc.Paragraph(tuple(text))]
+    blocks: list[doc.Block] = [doc.Paragraph(tuple(text)), _source_details(page.origin)]
     if page.figures:
-        blocks.append(doc.Section("Figures", [*page.figures, _source_details(page.origin())]))
+        blocks.append(doc.Section("Figures", page.figures))
     blocks += _at_a_glance(page)
     if page.compared is not None:
         blocks.append(page.compared)
@@ -138,7 +124,7 @@ def _at_a_glance(page: _PageBlock) -> Iterator[doc.Block]:
     columns = [doc.Column(metric_label(table.metric), "spread") for table in tables]
     caption = sentence_of("runs", "glance", certain=CERTAIN)
     table = _side_by_side(tables, columns, _standing_cell, caption)
-    yield doc.Section("At a glance", [table, _source_details(page.origin())])
+    yield doc.Section("At a glance", [table])
 
 
 def _standing_cell(row: Mapping[str, Any]) -> doc.TableCell:
@@ -187,7 +173,7 @@ def _bar_ends(row: Mapping[str, Any]) -> tuple[float, float, float]:
 
 
 def _metric(page: _PageBlock, table: RankedRuns, *, is_open: bool) -> doc.Details:
-    """Return the folded table of a metric, with the origin of its numbers."""
+    """Return the folded table of a metric."""
     summary = _by_attribute(table) + (f", {table.setting}" if table.setting else "")
     remark = table.direction
     if table.is_ranked:
@@ -196,11 +182,7 @@ def _metric(page: _PageBlock, table: RankedRuns, *, is_open: bool) -> doc.Detail
     rope = [doc.Paragraph(f"rope {formats.number(table.rope, 4)}", "note")]
     return doc.Details(
         summary,
-        [
-            _metric_table_of(table),
-            *(rope if table.is_ranked else []),
-            _source_details(page.origin(table.rows)),
-        ],
+        [_metric_table_of(table), *(rope if table.is_ranked else [])],
         remark=remark,
         name=f"{page.block.name}-{table.key}",
         style="metric",
@@ -223,7 +205,7 @@ def _groups(page: _PageBlock) -> Iterator[doc.Details]:
         table = _side_by_side(tables, columns, _group_cell, caption)
         yield doc.Details(
             f"{metric_label(metric)} of each group",
-            [table, _source_details(page.origin(tables[0].rows))],
+            [table],
             remark=tables[0].attribute,
             style="metric",
         )
@@ -372,7 +354,6 @@ def write_report(
     conf: Path,
     *,
     experiment: str = "",
-    pairs: bool = True,
     forms: Sequence[str] = ("html",),
 ) -> tuple[Path, int, list[str]]:
     """Write ``report/index.html`` of all finished runs, or of an experiment's.
@@ -384,7 +365,6 @@ def write_report(
     Parameters
     ----------
     results, conf : the folders of runs and of configurations.
-    pairs : whether runs are compared by their predictions.
     forms : the forms that the page is written in; see :data:`FORMS`.
 
     Raises
@@ -403,7 +383,6 @@ def write_report(
     check_page(folder / "index.html")
     pages = []
     left_out: list[str] = []
-    source = cache(partial(provenance, presets=presets))
     run_blocks = measuring.blocks(collection)
     console = Console(stderr=True)
     shown = track(
@@ -412,12 +391,13 @@ def write_report(
     )  # fmt: skip
     for block in shown:
         measured = measuring.read(block)
-        compared, unread = measuring.compare_block(measured) if pairs else (None, [])
+        compared, unread = measuring.compare_block(measured)
         left_out += unread
         figures = list(measuring.figures_of(measured))
         tables = measuring.metric_tables(measured)
         # The page keeps the block without its metrics.
-        pages.append(_PageBlock(block, tables, figures, compared, source))
+        origin = provenance(tuple(block.runs.values()), presets)
+        pages.append(_PageBlock(block, tables, figures, compared, origin))
     summary = _runs_summary(pages, left_out)
     document = _page_document(pages, experiment, summary)
     names = write_document(document, folder, "index", forms)

@@ -413,13 +413,6 @@ def markdown_strong(text: str) -> str:
     return f"**{escaped}**" if (escaped := markdown(text).strip()) else ""
 
 
-def markdown_code(lines: Sequence[str]) -> str:
-    """Return lines as a block of code of Markdown, which none of them ends."""
-    longest = max((len(ticks) for line in lines for ticks in re.findall("`+", line)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return "\n".join([fence, *map(visible, lines), fence])
-
-
 def word(text: str) -> str:
     """Return a text for a word processor, its lines as lines."""
     return visible(text, lines=True)

@@ -84,9 +84,9 @@ def pair_document(
 def _picture(shown: Comparison, region: comparing.Region, names: Sequence[str]) -> Figure:
     """Return the picture of two differences and the region that holds them."""
     panel = lead_panel(shown, region)
-    svg, *more = chart([panel], key=key_of([panel]))
+    drawings = chart([panel], key=key_of([panel]))
     title = f"the difference of {names[0]} and {names[1]}"
-    return Figure(title, svg, caption=sentence_of("pair", "picture"), more=more)
+    return Figure(title, drawings, caption=sentence_of("pair", "picture"))
 
 
 _SURE = 0.95  # the probability from which an outcome is stated

@@ -36,8 +36,6 @@ from fairbench.reporting.charts import Estimate, forest
 from fairbench.reporting.document.forms import to_json, to_latex, to_markdown, to_word
 from fairbench.reporting.document.model import (
     Column,
-    Commands,
-    Definitions,
     Document,
     Items,
     Paragraph,
@@ -215,13 +213,6 @@ def test_a_cell_a_heading_and_an_item_of_markdown_are_the_text_alone(text):
     assert squeezed(shown[:-1]) == expected
 
 
-@example(text="```")
-@of_texts
-def test_no_line_ends_a_block_of_code(text):
-    (block,) = MARKDOWN.parse(escaping.markdown_code([text, "last"]))
-    assert (block.type, block.content) == ("fence", f"{visible(text)}\nlast\n")
-
-
 @of_texts
 def test_csv_computes_nothing_and_comes_back(text):
     # What no file of text can hold, and what pandas ends a field at.
@@ -243,8 +234,8 @@ def _is_number(text):
 def document(text):
     table = Table((Column(text), Column("n", "count")), [[text, 1]], title=text, caption=text)
     blocks = [
-        Paragraph(text), Paragraph(text, "warning"), Items([text]), Definitions([(text, text)]),
-        Commands([text]), table,
+        Paragraph(text), Paragraph(text, "warning"), Items([text]),
+        table,
     ]  # fmt: skip
     return Document(text, [Section(text, blocks)])
 

@@ -872,11 +872,11 @@ def _curve_figure(curves: Row, assessment: Assessment) -> Figure:
         ]
         panels.append(Panel(lines, "threshold", label(rate), from_zero="y"))
     scores = [group for group in assessment.scores if group["attribute"] == curves["attribute"]]
-    first, *more = chart([*panels, tables.density_panel(scores, "score")], key=panels[0].series)
+    drawings = chart([*panels, tables.density_panel(scores, "score")], key=panels[0].series)
     granted = assessment.table.direction.granted
     caption = _on_page("curves", attribute=curves["attribute"], granted=granted)
     title = f"what every threshold would decide, by {curves['attribute']}"
-    return Figure(title, svg=first, more=more, caption=caption)
+    return Figure(title, drawings, caption=caption)
 
 
 # The _pictures of the groups: rates, impact ratios and calibration.
@@ -907,7 +907,7 @@ def _forest(
     """
     panels = [[row[1:] for row in part] for _, part in groupby(rows, lambda row: row[0])]
     svg = forest(name, panels, span=span, mark=mark)
-    return Figure(name, svg=svg, caption=f"{name}: {meaning}", style="panel")
+    return Figure(name, [svg], caption=f"{name}: {meaning}", style="panel")
 
 
 def _rate_pictures(assessment: Assessment) -> Iterator[Figure]:
@@ -959,4 +959,4 @@ def _diagrams(assessment: Assessment) -> Iterator[Figure]:
             name = f"reliability of {row['group']}"
             points = [(of["score"], of["share"], of["lower"], of["upper"]) for of in row["bins"]]
             panel = tables.reliability_panel(points, "share of label 1")
-            yield Figure(name, svg=chart([panel])[0], caption=caption, style="panel")
+            yield Figure(name, chart([panel]), caption=caption, style="panel")

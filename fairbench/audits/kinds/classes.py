@@ -276,13 +276,13 @@ def _diagram(bins: pd.DataFrame, everyone: Mapping[str, Any]) -> Gallery:
     bars = Series("", corners, heights, BLUE, lined=False, marked=False, band=band)
     of_bins = bins.loc[bins["share_of_rows"] > 0, ["score", "accuracy", "lower", "upper"]]
     points = of_bins.itertuples(index=False, name=None)
-    (svg,) = chart([reliability_panel(points, "accuracy", [bars])])
+    drawings = chart([reliability_panel(points, "accuracy", [bars])])
     ece, accuracy = (
         f"{number(value)} ({interval(lower, upper)})"
         for value, lower, upper in map(_estimate, (everyone["calibration"], everyone["accuracy"]))
     )
     caption = f"ECE {ece}, accuracy {accuracy}"
     return Gallery(
-        [Figure("reliability of all rows", svg=svg, caption=caption, style="panel")],
+        [Figure("reliability of all rows", drawings, caption=caption, style="panel")],
         _said("gallery"),
     )

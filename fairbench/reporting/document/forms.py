@@ -18,7 +18,6 @@ from typing import Any
 from fairbench.core.text import (
     latex,
     markdown,
-    markdown_code,
     markdown_paragraph,
     markdown_strong,
     one_line,
@@ -89,12 +88,6 @@ def _markdown_block(block: doc.Block, level: int) -> Iterator[str]:
             yield markdown_paragraph(doc.plain(block.text))
         case doc.Items():
             yield "\n".join(f"- {markdown_paragraph(doc.plain(item))}" for item in block.items)
-        case doc.Definitions():
-            yield "\n".join(
-                f"- {markdown_strong(t)}: {markdown(doc.plain(x))}" for t, x in block.items
-            )
-        case doc.Commands():
-            yield markdown_code(block.lines)
         case doc.Figure():
             yield _figure_name(block)
         case doc.Gallery():
@@ -158,12 +151,6 @@ def _latex_block(block: doc.Block, level: int) -> Iterator[str]:
             lines = [rf"\item {_tex(item)}" for item in block.items]
             if lines:
                 yield "\n".join([r"\begin{itemize}", *lines, r"\end{itemize}"])
-        case doc.Definitions():
-            lines = [rf"\item[{{{_tex(t)}}}] {_tex(x)}" for t, x in block.items]
-            yield "\n".join([r"\begin{description}", *lines, r"\end{description}"])
-        case doc.Commands():
-            for line in block.lines:
-                yield rf"\texttt{{{_tex(line)}}}"
         case doc.Figure():
             caption = doc.plain(block.caption) or block.title
             text = f"{_on_the_page(block, latex)}. {_tex(caption)}"
@@ -271,10 +258,6 @@ def _json_block(block: doc.Block) -> dict[str, Any]:
             return {"text": doc.plain(block.text)}
         case doc.Items():
             return {"items": list(map(doc.plain, block.items))}
-        case doc.Definitions():
-            return {"items": {term: doc.plain(text) for term, text in block.items}}
-        case doc.Commands():
-            return {"lines": list(block.lines)}
         case doc.Figure():
             return {"title": block.title, "caption": doc.plain(block.caption)}
         case doc.Gallery():
@@ -399,11 +382,6 @@ def _word_block(file: Any, block: doc.Block, level: int) -> None:
         case doc.Items():
             for item in block.items:
                 _paragraph(file, doc.plain(item), style="List Bullet")
-        case doc.Definitions():
-            for term, text in block.items:
-                _paragraph(file, f"{term}: {doc.plain(text)}", style="List Bullet")
-        case doc.Commands():
-            _paragraph(file, "\n".join(block.lines))
         case doc.Figure():
             _figure(file, block)
         case doc.Gallery():

@@ -526,7 +526,7 @@ class DocumentReport:
         """The figures of the report by their titles: save one with ``.savefig("gaps.png")``."""
         summary = self.document.summary
         first = [summary.chart] if summary and summary.chart else []
-        shown = [figure for figure in [*first, *self.document.figures] if figure.svg]
+        shown = [figure for figure in [*first, *self.document.figures] if figure.drawings]
         return {one.name or one.title: file_of(one.drawings) for one in shown}
 
     def to_html(self) -> str:

@@ -81,7 +81,7 @@ def _source_details(origin: Mapping[str, Any]) -> doc.Details:
             doc.Paragraph(("data, sha256: ", *(files or ["simulated from the seed"]))),
             doc.Paragraph(f"versions: {versions}; commit {commits}{changed}"),
             doc.Paragraph("To compute it again:"),
-            doc.Commands(origin["commands"]),
+            *(doc.Paragraph((doc.Code(command),)) for command in origin["commands"]),
         ],
         style="from",
     )

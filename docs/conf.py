@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
 from sphinx.application import Sphinx
 from sphinx_gallery.scrapers import figure_rst
+
+from fairbench.reporting.charts import Drawing
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -59,19 +60,19 @@ napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 
-_shown: list[Figure] = []
+_shown: list[Drawing] = []
 
 
 def figures_of_the_block(
     block: tuple[Any, ...], block_vars: dict[str, Any], gallery_conf: dict[str, Any]
 ) -> str:
-    """Save the figure that a block of a tutorial ends with; the library draws without pyplot."""
+    """Save the figure that a block of a tutorial ends with."""
     value = block_vars["example_globals"].get("___")
-    if not isinstance(value, Figure) or any(value is each for each in _shown):
+    if not isinstance(value, Drawing) or any(value is each for each in _shown):
         return ""
     _shown.append(value)
     path = next(block_vars["image_path_iterator"])
-    value.savefig(path, format="png", dpi=110)
+    value.savefig(path)
     return str(figure_rst([path], gallery_conf["src_dir"]))
 
 
@@ -82,7 +83,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "image_scrapers": (figures_of_the_block,),
     "capture_repr": ("_repr_html_", "__repr__"),
-    "ignore_repr_types": r".*Figure",
+    "ignore_repr_types": r".*Drawing",
     "reset_modules": (),
     "download_all_examples": False,
     "show_signature": False,

@@ -25,8 +25,6 @@ SOURCES = [
 ]
 LIBRARY = [path for path in SOURCES if path.is_relative_to(ROOT / "fairbench")]
 HEAVY = {"torch", "mlflow", "jax", "numpyro", "xgboost", "sklearn", "fairlearn", "matplotlib"}
-# Imported only where a figure is drawn.
-FIGURES = ["fairbench.reporting.figures"]
 # A package may import only those before it in this list.
 LAYERS = (
     "core",
@@ -176,11 +174,10 @@ def test_heavy_packages_are_imported_where_they_are_used():
         for target in targets(group, {*options(group)} - {*listed(group)})
     }
     for path in SOURCES:
-        allowed = {"matplotlib"} if module(path) in FIGURES else set()
         # Estimators are imported by the learner that makes one, when it makes it.
         is_estimator = module(path).startswith(f"{COMPONENTS}algorithms.estimators.")
         if not (is_estimator or module(path) in own):
-            heavy[module(path)] = roots(path, top_level=True) & HEAVY - allowed
+            heavy[module(path)] = roots(path, top_level=True) & HEAVY
     assert not {name: result for name, result in heavy.items() if result}
 
 

@@ -38,7 +38,7 @@ IMPORTED = (
     "fairbench.cli.verbs.compare",
     "fairbench.experiments.pipeline",
     "fairbench.reporting.document.writing",
-    "fairbench.reporting.figures",
+    "fairbench.reporting.panels",
     "fairbench.reporting.page.write",
     "fairbench.tracking.importer",
     "fairbench.components.algorithms.learners.xgboost",

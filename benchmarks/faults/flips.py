@@ -24,11 +24,11 @@ import numpy as np
 from benchmarks.faults import commands
 from benchmarks.measure import configuration, show
 from fairbench.audits.question import Options
-from fairbench.cli.jobs import draw_figures
 from fairbench.core.errors import UserError
 from fairbench.core.files import DamagedError, sealed_json, unsealed_json, write_text
 from fairbench.experiments.execute import carry_out
 from fairbench.experiments.pipeline import ensure_all, prepare
+from fairbench.reporting.panels import draw_figures
 from fairbench.results import tables
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import FILES

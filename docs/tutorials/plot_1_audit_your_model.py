@@ -84,8 +84,8 @@ print("\n".join(report.tables))
 # Figures
 # -------
 #
-# Each is a figure of matplotlib, so that ``.savefig("gaps.pdf")`` writes what a paper needs. The
-# shaded band is what you said makes no practical difference.
+# Each is a drawing of the page as SVG: ``.savefig("gaps.svg")`` writes what a paper needs. The shaded
+# band is what you said makes no practical difference.
 
 report.figures["gaps"]
 
@@ -93,7 +93,7 @@ report.figures["gaps"]
 # Calibration asks whether a score means the same for everybody: among women with a score of one
 # half, do half repay? Here more do. Their scores are too low.
 
-report.figures["calibration"]
+report.figures["reliability of women"]
 
 # %%
 # Files

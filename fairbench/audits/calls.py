@@ -10,13 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from fairbench.audits.assessment import check_design, rows_of
-from fairbench.audits.direction import RATE_NAMES
 from fairbench.audits.kinds import document_of, kind_of
 from fairbench.audits.question import GatedOptions, Options, column_options, options_with
 from fairbench.audits.table import AuditTable, read_audit_table, read_frame
@@ -38,14 +37,10 @@ from fairbench.evaluation.gate import (
 )
 from fairbench.evaluation.groups import CountIntervals
 from fairbench.evaluation.predictions import Groups
-from fairbench.evaluation.table import values_of
 from fairbench.reporting.document.model import Document
 from fairbench.reporting.document.writing import DocumentReport
 from fairbench.reporting.gate_files import with_gate
 from fairbench.reporting.group_tables import sentence_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _said = partial(sentence_of, "options")
 PREDICTIONS = "predictions"
@@ -426,56 +421,3 @@ class AuditReport(DocumentReport):
         then the others of :class:`fairbench.evaluation.findings.Finding`.
         """
         return frame_of(self.document.data.get("findings", []))
-
-    @cached_property
-    def figures(self) -> dict[str, Figure]:
-        """Figures for a paper, drawn with matplotlib: save one with ``.savefig("gaps.pdf")``."""
-        return dict(_figures(self.document.data))
-
-
-_JOINED = " x "  # between the attributes of a combination
-_MOST = 40  # rows of a figure
-_OF_A_GAP = ["attribute", "metric", "value", "difference", "lower", "upper"]
-
-
-def _figures(data: Mapping[str, Any]) -> Iterator[tuple[str, Figure]]:
-    """Yield (name, figure) for every figure that an audit's data allow.
-
-    Parameters
-    ----------
-    data : the data of the document of an audit, as in its JSON.
-    """
-    from fairbench.reporting import figures
-
-    epsilon = float(data.get("options", {}).get("epsilon", 0))
-    for name, label in (("gaps", "gap between groups"), ("comparison", "difference of the gaps")):
-        gaps = pd.DataFrame(data.get(name, [])).reindex(columns=_OF_A_GAP)
-        gaps = gaps.fillna({"attribute": "", "metric": ""})
-        ends = gaps[["lower", "upper"]].apply(pd.to_numeric, errors="coerce")
-        gaps = gaps[np.isfinite(ends).all(axis=1)].head(_MOST)
-        if len(gaps):
-            titles = [
-                ": ".join(filter(None, (of, RATE_NAMES.get(metric, metric.replace("_", " ")))))
-                for of, metric in zip(gaps["attribute"], gaps["metric"], strict=True)
-            ]
-            values = gaps["value"].fillna(gaps["difference"]).astype(float)
-            yield (
-                name,
-                figures.intervals_figure(gaps.assign(title=titles, value=values), epsilon, label),
-            )
-    metrics = pd.DataFrame(data.get("metrics", []))
-    if len(metrics):
-        metrics = values_of(metrics)
-        rates = metrics[metrics["metric"] == "selection_rate"]
-        for attribute in rates["attribute"].unique():
-            if attribute and _JOINED not in attribute:
-                label = "rate, with 95 % interval"
-                drawn = figures.group_rates_figure(metrics, "", attribute, label=label)
-                yield f"rates_{attribute}", drawn
-    groups = {
-        f"{group['attribute']}: {group['group']}": pd.DataFrame(list(group["bins"]))
-        for group in data.get("calibration", [])
-        if len(group["bins"]) and _JOINED not in group["attribute"]
-    }
-    if groups:
-        yield "calibration", figures.group_reliability_figure(dict(list(groups.items())[:_MOST]))

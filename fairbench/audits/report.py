@@ -477,4 +477,4 @@ def _gap_chart(findings: Sequence[Finding], single: Sequence[str], measure: str)
     title = "The gap of every attribute, and the tolerance"
     svg = forest("", [rows], span=(0.0, top), band=(0.0, bound))
     caption = _said("chart", in_one=in_one, bound=bound)
-    return Figure(title, svg=svg, caption=caption)
+    return Figure(title, [svg], caption=caption, name="gaps")

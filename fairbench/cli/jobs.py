@@ -29,6 +29,7 @@ from fairbench.experiments import execute
 from fairbench.experiments.execute import Plan
 from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.document.terminal import print_document, terminal
+from fairbench.reporting.panels import draw_figures
 from fairbench.reporting.runs import runs_document
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import refuse_pack, run_name
@@ -457,13 +458,6 @@ def protect_from_collection(folders: Iterable[str], locks: ExitStack, *, make: b
 def figure_drawer(config: Mapping[str, Any]) -> Any:
     """Return the function that draws the figures of a run; None if none are wanted."""
     return draw_figures if config["figures"] else None
-
-
-def draw_figures(*arguments: Any) -> None:
-    """Draw the figures of a run; matplotlib takes half a second, which most runs save."""
-    from fairbench.reporting import figures
-
-    figures.draw_figures(*arguments)
 
 
 def carry_out_jobs(

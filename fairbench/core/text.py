@@ -388,11 +388,6 @@ def latex(text: str) -> str:
     return escaped
 
 
-def latex_comment(text: str) -> str:
-    """Return a text as a comment of one line; nothing in the text can end the comment."""
-    return f"% {one_line(text)}\n"
-
-
 _MARKDOWN = str.maketrans(
     {"&": "&amp;", "<": "&lt;", "|": "&#124;", **{sign: f"\\{sign}" for sign in "\\`*_[]~$#@"}}
 )
@@ -418,25 +413,9 @@ def markdown_strong(text: str) -> str:
     return f"**{escaped}**" if (escaped := markdown(text).strip()) else ""
 
 
-def markdown_code(lines: Sequence[str]) -> str:
-    """Return lines as a block of code of Markdown, which none of them ends."""
-    longest = max((len(ticks) for line in lines for ticks in re.findall("`+", line)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return "\n".join([fence, *map(visible, lines), fence])
-
-
 def word(text: str) -> str:
     """Return a text for a word processor, its lines as lines."""
     return visible(text, lines=True)
-
-
-def mathtext(text: str) -> str:
-    """Return a text for matplotlib: dollars begin no formula.
-
-    An underscore in front does not keep a name out of the legend.
-    """
-    cleaned = visible(text)
-    return " " * cleaned.startswith("_") + cleaned.replace("$", r"\$")
 
 
 def file_name(name: str) -> str:

@@ -8,21 +8,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from math import ceil, floor, isnan, log10
 from pathlib import Path
-from string import ascii_lowercase
 from textwrap import wrap
-from typing import Any, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
 from fairbench.core.arrays import Floats
+from fairbench.core.errors import check_choice
 from fairbench.core.text import html as escape
 from fairbench.core.text import interval, number, visible
-from fairbench.inference.repeats import finite_mean
 from fairbench.metrics.registry import label as metric_label
 
 # Okabe and Ito's colours, distinguishable with common colour blindness. In black and white, markers
@@ -33,6 +31,7 @@ COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", GREY, "black")
 
 NAN = float("nan")
 _WIDTH, _HEIGHT = 300, 200  # of a panel's frame
+_NAMED_ROW, _MARKED_ROW = 14, 9  # of the rows of a panel with names
 _LEFT, _TOP, _RIGHT, _BOTTOM = 58, 24, 16, 44
 _NAMES = 152  # in place of the left, of a panel whose rows have names
 PANEL = _LEFT + _WIDTH + _RIGHT  # of a panel with its axes
@@ -67,7 +66,6 @@ class Series:
     band : the distance of a shaded band to either side of y, (n,), or below and above, (2, n).
     outline : a closed curve around the points, (m, 2).
     ends : where a level line through each point begins and ends, (n, 2).
-    label : letters beside the first point.
     hint : the text that the pointer shows.
     tags : tags by which a page filters.
     """
@@ -84,7 +82,6 @@ class Series:
     band: ArrayLike | None = None
     outline: Floats | None = None
     ends: Floats | None = None
-    label: str = ""
     hint: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
 
@@ -114,6 +111,14 @@ class Panel:
             return len(self.names) - 0.5, -0.5
         return self.spans.get(axis)
 
+    @property
+    def height(self) -> float:
+        """How high its frame is: of rows with names, as high as names and markers need."""
+        if not len(self.names):
+            return _HEIGHT
+        places = {place for series in self.series for place in np.ravel(series.y)}
+        return max(_HEIGHT, _NAMED_ROW * len(self.names), _MARKED_ROW * len(places))
+
 
 def key_of(panels: Sequence[Panel]) -> list[Series]:
     """Return the first series of each name, for a key of several panels."""
@@ -126,14 +131,14 @@ def chart(panels: Sequence[Panel], *, key: Sequence[Series] = ()) -> list[str]:
 
     Each is as wide as a phone: a page sets as many side by side as there is room for.
     """
-    height = _TOP + _HEIGHT + _BOTTOM
-    drawings = [_svg_drawing("".join(_panel(panel)), height) for panel in panels]
+    drawings = [
+        _svg_drawing("".join(_panel(panel)), _TOP + panel.height + _BOTTOM) for panel in panels
+    ]
     if key:
         parts = []
         top = 12
         for series in key:
-            text = f"{series.label} {series.name.replace('_', ' ')}".strip()
-            texts = wrap(text, _KEY_WIDTH) or [""]
+            texts = wrap(series.name.replace("_", " "), _KEY_WIDTH) or [""]
             entry_group = f'<g transform="translate(12 {top})">{_key(series, texts)}</g>'
             parts.append(_group(entry_group, series))
             top += _ROW * len(texts)
@@ -148,37 +153,69 @@ def _svg_drawing(content: str, height: float) -> str:
 
 STYLE_SHEET = (  # of drawings in a page
     "text{font:11px system-ui,'DejaVu Sans',sans-serif;fill:#1a1a1a}.title{font-weight:600}"
-    ".letter{font-size:13px;font-weight:700}.frame{fill:none;stroke:#595959}path{stroke-width:1.3}"
+    ".frame{fill:none;stroke:#595959}path{stroke-width:1.3}"
     ".grid{stroke:#d5d5d5;stroke-width:.5}.range{stroke:#1a1a1a;stroke-width:2.5}"
-    ".ideal{stroke:#595959;stroke-dasharray:3 3}"
 )
 
 
-def file_of(drawings: Sequence[str], *, title: str = "", across: int = 1) -> str:
+class Drawing(str):
+    """A figure as the text of an SVG file that needs nothing else; a notebook shows it."""
+
+    __slots__ = ()
+
+    def _repr_svg_(self) -> str:
+        """Return the figure as a notebook shows it."""
+        return str(self)
+
+    def savefig(self, file: str | Path | BinaryIO, format: str = "") -> None:
+        """Write the figure as SVG or PNG, by the format or else by the ending of the file's name.
+
+        Raises
+        ------
+        UserError : another format.
+        """
+        kind = format or Path(str(file)).suffix.removeprefix(".")
+        check_choice("format of a figure", kind, ("png", "svg"))
+        content = png_of(self) if kind == "png" else self.encode(errors="backslashreplace")
+        if isinstance(file, str | Path):
+            Path(file).write_bytes(content)
+        else:
+            file.write(content)
+
+
+def drawn(panels: Sequence[Panel], title: str = "", *, across: int = 0) -> Drawing:
+    """Return panels and one key of all as a figure, in rows of so many drawings."""
+    drawings = chart(panels, key=key_of(panels))
+    return file_of(drawings, title=title, across=across or min(len(drawings), 2))
+
+
+def file_of(drawings: Sequence[str], *, title: str = "", across: int = 1) -> Drawing:
     """Return drawings of a figure as an SVG file that needs nothing else.
 
     Parameters
     ----------
     title : what stands above them.
-    across : how many drawings of the same height are beside one another.
+    across : how many drawings are beside one another.
     """
     lines = wrap(title, _KEY_WIDTH * across)
     parts = [
         f'<text x="12" y="{_ROW * i}" class="title">{escape(line)}</text>'
         for i, line in enumerate(lines, start=1)
     ]
-    top = height = _ROW * (len(lines) + bool(lines))
+    top = bottom = _ROW * (len(lines) + bool(lines))
     for index, drawing in enumerate(drawings):
         left = index % across * PANEL
-        top += 0 if left else height * bool(index)
+        top = top if left else bottom
         height = int(re.search(r'viewBox="0 0 \d+ (\d+)"', drawing)[1])  # type: ignore[index]
         placed = f'<svg x="{left}" y="{top}" width="{PANEL}" height="{height}"'
         parts.append(drawing.replace("<svg", placed, 1))
-    width, bottom = PANEL * across, top + height
+        bottom = max(bottom, top + height)
+    width = PANEL * across
     box = f'width="{width}" height="{bottom}" viewBox="0 0 {width} {bottom}"'
     ground = '<rect width="100%" height="100%" fill="#fff"/>'
     style = f"<style>{STYLE_SHEET}</style>"
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {box}>{style}{ground}{"".join(parts)}</svg>'
+    root = f'<svg xmlns="http://www.w3.org/2000/svg" {box}>'
+    return Drawing(f"{root}{style}{ground}{''.join(parts)}</svg>")
 
 
 Estimate: TypeAlias = tuple[str, float, float, float]
@@ -246,7 +283,7 @@ def _estimate(
     ends = interval(lower, upper, decimals)
     numbers = f"{number(value, decimals)}{f' ({ends})' if ends else ''}"
     hint = f"<title>{escape(name)}</title>"
-    yield f'<text x="6" y="{top + 12}">{escape(_shorten_name(name))}{hint}</text>'
+    yield f'<text x="6" y="{top + 12}">{escape(shorten_name(name))}{hint}</text>'
     yield f'<text x="{PANEL - 6}" y="{top + 12}" text-anchor="end">{numbers}</text>'
     y = top + 20
     yield f'<line class="grid" x1="6" x2="{PANEL - 6}" y1="{y}" y2="{y}"/>'
@@ -256,7 +293,7 @@ def _estimate(
         yield f'<circle cx="{at(value):.1f}" cy="{y}" r="4"/>'
 
 
-def _shorten_name(name: str, most: int = 34) -> str:
+def shorten_name(name: str, most: int = 34) -> str:
     """Return a name in at most so many letters, its middle left out."""
     return name if len(name) <= most else f"{name[: most // 2]}…{name[-most // 2 + 1 :]}"
 
@@ -321,7 +358,7 @@ def _scale(panel: Panel, axis: str, size: float) -> _Scale:
     arrays = [np.zeros(int(axis in panel.from_zero))]
     for series in panel.series:
         values = np.asarray(series.x if axis == "x" else series.y, float)
-        below, above = (np.zeros(1),) * 2 if axis == "x" else reach_of(series)
+        below, above = (np.zeros(1),) * 2 if axis == "x" else _reach_of(series)
         arrays += [values - below, values + above]
         if series.outline is not None:
             arrays.append(series.outline[:, "xy".index(axis)])
@@ -340,25 +377,26 @@ def _panel(panel: Panel) -> Iterator[str]:
     """Yield the SVG of a panel: frame, grid, labels, and its series clipped to the frame."""
     left = _NAMES if len(panel.names) else _LEFT
     width = PANEL - left - _RIGHT
-    x, y = _scale(panel, "x", width), _scale(panel, "y", _HEIGHT)
+    height = panel.height
+    x, y = _scale(panel, "x", width), _scale(panel, "y", height)
     ticks = {tick: f"{tick:g}" for tick in ([] if len(panel.names) else _ticks(y))}
-    ticks |= {place: _shorten_name(str(name), 26) for place, name in enumerate(panel.names)}
+    ticks |= {place: shorten_name(str(name), 26) for place, name in enumerate(panel.names)}
     yield f'<g transform="translate({left} {_TOP})">'
-    yield f'<rect class="frame" width="{width}" height="{_HEIGHT}"/>'
+    yield f'<rect class="frame" width="{width}" height="{height}"/>'
     for tick, position in zip(_ticks(x), _place(x, _ticks(x)), strict=True):
-        yield f'<line class="grid" x1="{position:.1f}" x2="{position:.1f}" y2="{_HEIGHT}"/>'
-        yield f'<text x="{position:.1f}" y="{_HEIGHT + 14}" text-anchor="middle">{tick:g}</text>'
-    for text, position in zip(ticks.values(), _HEIGHT - _place(y, [*ticks]), strict=True):
+        yield f'<line class="grid" x1="{position:.1f}" x2="{position:.1f}" y2="{height}"/>'
+        yield f'<text x="{position:.1f}" y="{height + 14}" text-anchor="middle">{tick:g}</text>'
+    for text, position in zip(ticks.values(), height - _place(y, [*ticks]), strict=True):
         yield f'<line class="grid" x2="{width}" y1="{position:.1f}" y2="{position:.1f}"/>'
         yield f'<text x="-5" y="{position + 4:.1f}" text-anchor="end">{escape(text)}</text>'
     middle = f'x="{width / 2:g}" text-anchor="middle"'
     under = f'x="{PANEL / 2 - left:g}" text-anchor="middle"' if len(panel.names) else middle
     for row, line in enumerate(wrap(panel.x_label, _KEY_WIDTH)):
-        yield f'<text {under} y="{_HEIGHT + 28 + 12 * row}">{escape(line)}</text>'
+        yield f'<text {under} y="{height + 28 + 12 * row}">{escape(line)}</text>'
     yield f'<text {middle} y="-8" class="title">{escape(panel.title)}</text>'
-    turned = f'transform="translate({16 - left} {_HEIGHT / 2}) rotate(-90)" text-anchor="middle"'
+    turned = f'transform="translate({16 - left} {height / 2}) rotate(-90)" text-anchor="middle"'
     yield f"<text {turned}>{escape(panel.y_label)}</text>"
-    yield f'<svg width="{width}" height="{_HEIGHT}">'  # clips what lies outside the frame
+    yield f'<svg width="{width}" height="{height}">'  # clips what lies outside the frame
     for series in panel.series:
         yield _group("".join(_series(series, x, y)), series)
     yield "</svg></g>"
@@ -370,7 +408,7 @@ def _group(content: str, series: Series) -> str:
     return f"<g{tags}>{content}</g>" if tags else content
 
 
-def reach_of(series: Series) -> tuple[Floats, Floats]:
+def _reach_of(series: Series) -> tuple[Floats, Floats]:
     """Return how far a band reaches below and above the line."""
     band = np.asarray(0.0 if series.band is None else series.band, float)
     below, above = np.broadcast_to(band, (2, *np.shape(series.y)))
@@ -380,14 +418,15 @@ def reach_of(series: Series) -> tuple[Floats, Floats]:
 def _series(series: Series, x: _Scale, y: _Scale) -> Iterator[str]:
     """Yield the SVG of a series: outline, band, line, markers and label."""
     across = _place(x, series.x)
-    up = _HEIGHT - _place(y, series.y)
+    height = y[2]
+    up = height - _place(y, series.y)
     colour = f'stroke="{series.colour}"'
     if series.outline is not None:
-        path = _path(_place(x, series.outline[:, 0]), _HEIGHT - _place(y, series.outline[:, 1]))
+        path = _path(_place(x, series.outline[:, 0]), height - _place(y, series.outline[:, 1]))
         opacity = 0.9 if series.filled else 0.3
         yield f'<path d="{path}z" fill="none" {colour}{_dash(series)} opacity="{opacity}"/>'
     if series.band is not None:
-        below, above = (reach / (y[1] - y[0]) * _HEIGHT for reach in reach_of(series))
+        below, above = (reach / (y[1] - y[0]) * height for reach in _reach_of(series))
         path = _path(np.r_[across, across[::-1]], np.r_[up - above, (up + below)[::-1]])
         yield f'<path d="{path}z" fill="{series.colour}" opacity=".12"/>'
     if series.lined:
@@ -400,10 +439,6 @@ def _series(series: Series, x: _Scale, y: _Scale) -> Iterator[str]:
             if np.isfinite([left, top]).all():
                 where = f'transform="translate({left:.1f} {top:.1f})"'
                 yield f"<g {where}>{_marker(series)}{hint}</g>"
-    if series.label and len(across):
-        attributes = f'x="{across[0] - 6:.1f}" y="{up[0] - 5:.1f}" text-anchor="end"'
-        attributes += f' fill="{series.colour}"'
-        yield f'<text class="letter" {attributes}>{escape(series.label)}</text>'
 
 
 def _dash(series: Series) -> str:
@@ -439,11 +474,6 @@ def _key(series: Series, texts: Sequence[str]) -> str:
 _DOTS = 220  # per inch
 _INCHES = 5.2  # inches, of a drawing as wide as a panel
 _FONTS = ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf")
-# Drawings of a hundred units have finer marks.
-_SMALL_STYLE = (
-    ".range{stroke:#0072b2;stroke-width:1.5}.frame{stroke:#d5d5d5;stroke-width:.5;fill:none}"
-    "circle{fill:#0072b2}"
-)
 
 
 def png_of(svg: str) -> bytes:
@@ -460,8 +490,7 @@ def png_of(svg: str) -> bytes:
     box = re.match(r"<svg\b[^>]*\bviewBox=[\"'](?:[-\d.]+ ){2}([\d.]+) [\d.]+[\"']", text)
     if box is None:
         raise ValueError("this is no drawing with a viewBox")
-    is_small = 'class="chart"' not in text
-    inches = _INCHES if float(box[1]) >= PANEL / 2 else _INCHES / 2
+    inches = _INCHES * min(max(float(box[1]) / PANEL, 0.5), 2)
     with_namespace = text.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
     try:
         return bytes(
@@ -469,7 +498,7 @@ def png_of(svg: str) -> bytes:
                 svg_string=with_namespace if "xmlns=" not in text else text,
                 width=round(inches * _DOTS),
                 background="white",
-                style_sheet=STYLE_SHEET + _SMALL_STYLE if is_small else STYLE_SHEET,
+                style_sheet=STYLE_SHEET,
                 skip_system_fonts=True,
                 font_files=[
                     str(Path(matplotlib.get_data_path(), "fonts", "ttf", name)) for name in _FONTS
@@ -482,11 +511,9 @@ def png_of(svg: str) -> bytes:
 
 # Error against gaps between groups: a point with its ellipse for every run.
 
-_NEAR = 0.6  # in sds of a point; letters of nearer points would overlap
-
 
 def tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> list[str]:
-    """Return a panel for each metric; points that none dominates are filled and have a letter.
+    """Return a panel for each metric; points that none dominates are filled.
 
     A metric that is undefined for all runs has no panel.
 
@@ -501,9 +528,7 @@ def tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> list[
     panels = []
     for metric in dict.fromkeys(row["metric"] for row in rows if not isnan(row["gap"])):
         of_metric = [row for row in rows if row["metric"] == metric and not isnan(row["gap"])]
-        letters = _letters_of_places(of_metric)
-        of_metric.sort(key=lambda row: bool(row["best"]))
-        series = [_point(row, letters.get(row["run"], "")) for row in of_metric]
+        series = [_point(row) for row in sorted(of_metric, key=lambda row: bool(row["best"]))]
         if len(curve):
             limits = curve[curve["constraint"] == metric].sort_values("relaxation")
             if len(limits):
@@ -512,8 +537,7 @@ def tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> list[
     runs: dict[str, dict[str, Any]] = {}
     for row in rows:
         runs.setdefault(row["run"], row)
-    named = sorted(runs.values(), key=lambda row: (not row["letter"], row["letter"]))
-    key = [_point(row, row["letter"]) for row in named]
+    key = [_point(row) for row in sorted(runs.values(), key=lambda row: not row["best"])]
     if base:
         name = f"{base}, a threshold per group, from unprocessed to parity"
         key.append(Series(name, [], [], **line))
@@ -521,7 +545,7 @@ def tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> list[
 
 
 def _with_styles(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows with their looks, and letters for the runs that none dominates."""
+    """Return the rows with their looks, and whether none dominates each."""
     varying = [name for name in ("learner", "method") if table[name].nunique() > 1] or ["method"]
     rows: list[dict[str, Any]] = [
         {
@@ -531,22 +555,19 @@ def _with_styles(table: pd.DataFrame) -> list[dict[str, Any]]:
         }
         for row in table.to_dict("records")
     ]
-    best = sorted((row for row in rows if row["best"]), key=lambda row: float(row["error"]))
-    letters = dict(zip(dict.fromkeys(row["run"] for row in best), ascii_lowercase, strict=False))
     kinds, interventions = (
         list(dict.fromkeys(row[name] for row in rows)) for name in ("kind", "intervention")
     )
     processed = [name for name in interventions if name != "none"]
     colours = {name: _RUNS[i % len(_RUNS)] for i, name in enumerate(processed)}
     for row in rows:
-        row["letter"] = letters.get(row["run"], "")
         row["colour"] = colours.get(row["intervention"], _BLACK)
         row["shape"] = kinds.index(row["kind"])
         row["dashed"] = interventions.index(row["intervention"])
     return rows
 
 
-def _point(row: Mapping[str, Any], label: str) -> Series:
+def _point(row: Mapping[str, Any]) -> Series:
     """Return a run as a point: its marker shows the kind, colour and dashes the intervention."""
     name = f"{row['intervention']}, {row['kind']}"
     return Series(
@@ -557,31 +578,8 @@ def _point(row: Mapping[str, Any], label: str) -> Series:
         filled=row["best"],
         lined=False,
         outline=None if isnan(row["gap"]) else _outline_of(row),
-        label=label,
         hint=f"{name}: error {number(row['error'])}, gap {number(row['gap'])}",
     )
-
-
-def _letters_of_places(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return run -> the letters at its point; points near each other share the first one's."""
-    variances = ("error_variance", "gap_variance")
-    reach = _NEAR * finite_mean(np.sqrt([[float(row[name]) for row in rows] for name in variances]))
-    best = [row for row in rows if row["best"] and row["letter"]]
-    places: dict[str, Floats] = {}
-    letters: dict[str, list[str]] = {}
-    for row in sorted(best, key=lambda row: float(row["error"])):
-        place = np.array([row["error"], row["gap"]])
-        nearby = (run for run in letters if (np.abs(place - places[run]) < reach).all())
-        places[row["run"]] = place
-        letters.setdefault(next(nearby, row["run"]), []).append(row["letter"])
-    return {run: _letters_text(sorted(together)) for run, together in letters.items()}
-
-
-def _letters_text(letters: Sequence[str]) -> str:
-    """Return sorted letters in a few characters: ``a-d,f``."""
-    runs = groupby(enumerate(letters), lambda place: ord(place[1]) - place[0])
-    texts = ("".join(letter for _, letter in run) for _, run in runs)
-    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(run) for run in texts)
 
 
 def _outline_of(row: Mapping[str, Any]) -> Floats:

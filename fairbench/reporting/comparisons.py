@@ -15,8 +15,18 @@ from fairbench.inference import comparing
 from fairbench.inference.comparing import Comparison
 from fairbench.inference.verdicts import in_order
 from fairbench.metrics.registry import label
-from fairbench.reporting.document.model import Block, Column, Document, Paragraph, Section, Table
+from fairbench.reporting.charts import chart, key_of
+from fairbench.reporting.document.model import (
+    Block,
+    Column,
+    Document,
+    Figure,
+    Paragraph,
+    Section,
+    Table,
+)
 from fairbench.reporting.group_tables import named_table, sentence_of, sentences_of
+from fairbench.reporting.panels import lead_panel
 
 
 def pair_document(
@@ -27,6 +37,7 @@ def pair_document(
     everywhere: pd.DataFrame,
     inside: pd.DataFrame,
     level: float,
+    region: comparing.Region | None = None,
     tested: str = "",
     computed: str = "",
 ) -> Document:
@@ -65,7 +76,17 @@ def pair_document(
         _differences(shown, observed, level, averaged=bool(tested)),
         *notes,
     ]
+    if region is not None and len(shown.objectives) == 2:
+        blocks.append(_picture(shown, region, names))
     return Document(title, [Section("", blocks)])
+
+
+def _picture(shown: Comparison, region: comparing.Region, names: Sequence[str]) -> Figure:
+    """Return the picture of two differences and the region that holds them."""
+    panel = lead_panel(shown, region)
+    drawings = chart([panel], key=key_of([panel]))
+    title = f"the difference of {names[0]} and {names[1]}"
+    return Figure(title, drawings, caption=sentence_of("pair", "picture"))
 
 
 _SURE = 0.95  # the probability from which an outcome is stated

@@ -15,7 +15,7 @@ from fairbench.core.arrays import Floats
 from fairbench.core.text import count, declared_in, interval, listed, signed
 from fairbench.evaluation.table import status_text, values_of
 from fairbench.inference.rates import Limits
-from fairbench.reporting.charts import COLOURS, Panel, Series
+from fairbench.reporting.charts import BLUE, COLOURS, GREY, Panel, Series
 from fairbench.reporting.document.model import FORMATS, Bar, Column, Paragraph, Table
 
 # How sentences show a value, by the name after its colon: as a column of this kind, and more.
@@ -226,6 +226,18 @@ def density_panel(scores: Sequence[Mapping[str, Any]], label: str) -> Panel:
         for g, group in enumerate(scores[:MOST_LINES])
     ]
     return Panel(lines, label, "share of the group", from_zero="y")
+
+
+def reliability_panel(
+    points: Iterable[tuple[float, float, float, float]], label: str, more: Sequence[Series] = ()
+) -> Panel:
+    """Return how often scores come true: of each bin the mean score, the share and its limits."""
+    series = [*more, Series("", [0, 1], [0, 1], GREY, marked=False, dashed=1)]
+    for score, share, lower, upper in points:
+        line = np.array([[score, lower], [score, upper]])
+        looks: dict[str, Any] = {"filled": True, "lined": False, "outline": line}
+        series.append(Series("", [score], [share], BLUE, **looks))
+    return Panel(series, "score", label, spans=dict.fromkeys("xy", (0.0, 1.0)))
 
 
 def score_table(scores: Sequence[Mapping[str, Any]], what: str) -> Table:

@@ -1,14 +1,14 @@
 """What the figures of runs and of methods show: series, labels and axes, made of metrics alone.
 
-:mod:`fairbench.reporting.charts` draws panels as SVG for a page, :mod:`fairbench.reporting.figures`
-with matplotlib for the files of a run and of a paper. First those of several methods on one data
-set, then those of one run.
+First those of several methods on one data set, then those of one run, and of the difference of two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,8 +17,10 @@ from numpy.typing import ArrayLike
 
 from fairbench.core.text import fixed
 from fairbench.evaluation.many_groups import CLASS, with_class
+from fairbench.evaluation.table import values_of, without_classes
+from fairbench.inference.comparing import Comparison, Region
 from fairbench.metrics.registry import label as metric_label
-from fairbench.reporting.charts import BLUE, COLOURS, GREY, ORANGE, Panel, Series
+from fairbench.reporting.charts import BLUE, COLOURS, GREY, ORANGE, Drawing, Panel, Series, drawn
 
 Named: TypeAlias = tuple[str, Panel]
 # How each method looks in every panel.
@@ -282,10 +284,8 @@ def _middles(rows: pd.DataFrame, g: int, name: str, places: ArrayLike, names: li
     return Series(name, of["value"], places, colour, g, filled=True, lined=False, ends=ends)
 
 
-def group_rates(
-    metrics: pd.DataFrame, protect: str, label: str = f"rate, {_OF_REPEATS}"
-) -> Iterator[Panel]:
-    """Yield the rates of each group of `protect` with their intervals; `label` is of the axis.
+def _group_rates(metrics: pd.DataFrame, protect: str) -> Iterator[Panel]:
+    """Yield the rates of each group of `protect` with their intervals.
 
     Of several classes it is the error rate and the true positive rate of each class.
     """
@@ -300,7 +300,7 @@ def group_rates(
         places = np.arange(len(shown)) + (g - (len(groups) - 1) / 2) * step
         series.append(_middles(rates[rates["group"] == group], g, str(group), places, shown))
     names = [name.replace("_", " ") for name in shown]
-    yield Panel(series, label, "", title, spans={"x": (0, 1)}, names=names)
+    yield Panel(series, f"rate, {_OF_REPEATS}", "", title, spans={"x": (0, 1)}, names=names)
 
 
 def _abstention(metrics: pd.DataFrame, protect: str) -> Iterator[Panel]:
@@ -377,10 +377,76 @@ def individual_fairness(metrics: pd.DataFrame, protect: str) -> Iterator[Panel]:
 OF_A_RUN: Mapping[str, tuple[str, Callable[[pd.DataFrame, str], Iterator[Panel]]]] = {
     "reliability": ("reliability_mean_score", _reliability),
     "spread": ("spread_predicted", _spread),
-    "group_rates": ("selection_rate", group_rates),
+    "group_rates": ("selection_rate", _group_rates),
     "abstention": ("abstention_error_rate", _abstention),
     "feature_shift": ("feature_shift", partial(_of_one, kind="abstention")),
     "consistency": ("consistency_sd", partial(_of_one, kind="consistency")),
     "uncertainties": ("predictive_uncertainty", _uncertainties),
     "individual_fairness": ("individual_fairness_prediction", individual_fairness),
 }
+
+
+def figures(metrics: pd.DataFrame, title: str, protect: str) -> Iterator[tuple[str, Drawing]]:
+    """Yield (name, figure) for every figure that the metrics of the run's own variant allow."""
+    every = values_of(metrics[metrics["variant"] == ""])
+    metrics = without_classes(every)
+    for name, (needed, panels_of) in OF_A_RUN.items():
+        rows = every if panels_of is _group_rates else metrics
+        if needed in set(rows["metric"]):
+            yield name, drawn([*panels_of(rows, protect)], title)
+
+
+def draw_figures(metrics: pd.DataFrame, title: str, protect: str, folder: Path) -> None:
+    """Draw every figure of a run into a folder, as PNG files."""
+    for name, figure in figures(metrics, title, protect):
+        figure.savefig(folder / f"{name}.png")
+
+
+def figures_of_methods(metrics: pd.DataFrame, kind: str) -> Iterator[tuple[str, Drawing]]:
+    """Yield (name, figure) of several methods, with a panel for each data set."""
+    styles = method_styles(metrics["method"])
+    panels: dict[str, list[Panel]] = {}
+    for dataset, rows in metrics.groupby("dataset", sort=False, observed=True):
+        for name, panel in OF_METHODS[kind](rows, styles):
+            title = ", ".join(filter(None, (str(dataset), panel.title)))
+            panels.setdefault(name, []).append(replace(panel, title=title))
+    for name, of_name in panels.items():
+        yield name, drawn(of_name)
+
+
+# The difference of two runs.
+
+
+def lead_panel(comparison: Comparison, region: Region) -> Panel:
+    """Return the region of two leads of A over B, and lines where they matter in practice.
+
+    Parameters
+    ----------
+    comparison : of two objectives.
+    region : its highest-density region; without a density, one that is a line or a point.
+    """
+    reach = np.where(np.isfinite(comparison.rope), comparison.rope, 0)
+    low, high = np.minimum(region.bounds[:, 0], -reach), np.maximum(region.bounds[:, 1], reach)
+    room = 0.2 * np.maximum(high - low, 1e-6)
+    spans = dict(zip("xy", zip(low - room, high + room, strict=True), strict=True))
+    series = []
+    for axis, limit in enumerate(comparison.rope):
+        for end in (-limit, limit) if np.isfinite(limit) else ():
+            x, y = ([end, end], spans["y"]) if axis == 0 else (spans["x"], [end, end])
+            series.append(Series(_EQUAL, x, y, GREY, dashed=1, marked=False))
+    if (density := region.density) is None:
+        x, y = region.bounds
+        series.append(Series(_REGION, x, y, BLUE))
+    else:
+        from matplotlib.figure import Figure  # which alone finds contours here
+
+        grid = density.x, density.y, density.values.T
+        contours = Figure().subplots().contour(*grid, levels=[density.threshold])
+        looks: dict[str, Any] = {"filled": True, "lined": False, "marked": False}
+        for line in contours.allsegs[0]:
+            series.append(Series(_REGION, [], [], BLUE, **looks, outline=line))
+    leads = [f"{metric_label(name)}: A ahead by" for name in comparison.objectives]
+    return Panel(series, leads[0], leads[1], spans=spans)
+
+
+_EQUAL, _REGION = "no difference that matters", "region of the difference"

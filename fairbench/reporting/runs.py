@@ -349,7 +349,7 @@ def where_from(run: Run) -> doc.Document:
     environment = run.environment
     dirty = " (with changes)" if environment.get("git_dirty") else ""
     versions = environment["versions"] | {"python": environment["python"]}
-    rows = {
+    facts = {
         "folder": str(run.path),
         "cells": str(len(run.cells())),
         "protects": run.protect,
@@ -360,7 +360,8 @@ def where_from(run: Run) -> doc.Document:
         **({} if run.verified else {"raw files": _UNVERIFIED}),
         **{f"sha256 of {name}": value for name, value in environment["data_sha256"].items()},
     }
-    return doc.Document(run.name, [doc.Section("", [doc.Definitions(list(rows.items()))])])
+    items = [f"{name}: {text}" for name, text in facts.items()]
+    return doc.Document(run.name, [doc.Section("", [doc.Items(items)])])
 
 
 _FACTS = (

@@ -349,7 +349,7 @@ def _picture(claim: Claim) -> Iterator[Gallery]:
         svg = forest(label(metric), [estimates], span=(-reach, reach), mark=0.0)
         name = f"claim-{claim.name}-{metric}"
         title = f"{claim.statement} {label(metric)}"
-        figures.append(Figure(title, svg=svg, style="panel", name=name))
+        figures.append(Figure(title, [svg], style="panel", name=name))
     if figures:
         yield Gallery(figures, "Dots: mean differences. Lines: intervals. Dashed: no difference.")
 
@@ -463,8 +463,8 @@ def _size_figure(by_size: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
         "mean over families with its 95 % interval."
     )
     title = "Thresholds for each group against interventions, by the size of the data"
-    svg, *more = chart([panel], key=[task_key, *means])
-    return Figure(title, svg=svg, more=more, caption=caption, name="by-size")
+    drawings = chart([panel], key=[task_key, *means])
+    return Figure(title, drawings, caption=caption, name="by-size")
 
 
 def _explained(findings: AtlasFindings) -> Section:

@@ -56,7 +56,7 @@ from fairbench.experiments.configuration import REPEATS, Presets
 from fairbench.results.record import DEMO, PAPER
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from fairbench.reporting.charts import Drawing
 
 
 def sweeps(
@@ -200,15 +200,15 @@ def draw_figure(
 
 def _figures_of_runs(
     entry: Mapping[str, str], conf: Path, results: Path
-) -> Iterator[tuple[str, Figure]]:
+) -> Iterator[tuple[str, Drawing]]:
     """Yield the figures that are drawn of an experiment's runs."""
-    from fairbench.reporting.figures import DRAWN
+    from fairbench.reporting.panels import figures_of_methods
 
     parts = [
         metrics.assign(**{name: choice[name] for name in ("dataset", "method")})
         for choice, _, metrics in runs_needed(entry["experiment"], conf, results)
     ]
-    yield from DRAWN[entry["draw"]](pd.concat(parts, ignore_index=True))
+    yield from figures_of_methods(pd.concat(parts, ignore_index=True), entry["draw"])
 
 
 # The parts of a paper, and what each took.

@@ -31,8 +31,7 @@ from fairbench.evaluation.uncertainties import REPLICATE
 from fairbench.experiments.configuration import Presets
 from fairbench.experiments.pipeline import PlannedRun
 from fairbench.metrics.uncertainty import feature_shift, keep_weights
-from fairbench.reporting.charts import BLUE, COLOURS, GREY
-from fairbench.reporting.figures import short
+from fairbench.reporting.charts import BLUE, COLOURS, GREY, shorten_name
 from fairbench.reporting.panels import SHIFT_LABEL
 
 END = 4.0  # both densities are drawn on [-4, 4]
@@ -280,13 +279,13 @@ def draw_distributions(features: pd.DataFrame, kept: Mapping[str, Floats], title
     first = grid[0]
     for method, colour in colours.items():
         first.plot(shifts[method], range(len(shifts)), "o", color=colour, fillstyle="none")
-    first.set_yticks(range(len(shifts)), [short(str(name), 18) for name in shifts.index])
+    first.set_yticks(range(len(shifts)), [shorten_name(str(name), 18) for name in shifts.index])
     first.invert_yaxis()
     first.set(xlim=(0, None), title="distance")
     for axes, name in zip(grid[1:], shifts.index, strict=True):
         everyone = {"everyone": np.ones(len(features)), **kept}
         _distributions(axes, features[name], everyone, {"everyone": GREY, **colours})
-        axes.set_title(short(str(name), 22), fontsize=10)
+        axes.set_title(shorten_name(str(name), 22), fontsize=10)
     handles, labels = grid[1].get_legend_handles_labels()
     labels = [label.replace("_", " ") for label in labels]
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
@@ -314,7 +313,7 @@ def _distributions(
         shares = pd.Series(weight / weight.sum()).groupby(labels.to_numpy()).sum()
         place = np.arange(len(most)) + (i - (len(weights) - 1) / 2) * step
         axes.bar(place, shares.reindex(most).fillna(0), step, color=colours[name], label=name)
-    axes.set_xticks(range(len(most)), [short(str(name), 10) for name in most], rotation=45)
+    axes.set_xticks(range(len(most)), [shorten_name(str(name), 10) for name in most], rotation=45)
 
 
 def figure_6(results: Path, effort: Effort) -> Iterator[Named]:
@@ -361,7 +360,7 @@ def _draw_groups(outcomes: Sequence[Outcomes], title: str) -> Figure:
             sd = None if outcome.sd is None else outcome.sd[rows]
             below = distribution(z, outcome.mean[rows], sd)
             ends.append(below)
-            axes.plot(z, below, line, color=colour, label=short(str(name), 22))
+            axes.plot(z, below, line, color=colour, label=shorten_name(str(name), 22))
         apart = np.ptp(np.stack(ends), axis=0)
         place = int(apart.argmax())
         there = [below[place] for below in ends]

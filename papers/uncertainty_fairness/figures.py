@@ -38,11 +38,11 @@ from fairbench.components.papers.uncertainty_fairness.tables import (
 )
 from fairbench.data.download import Archive
 from fairbench.metrics.uncertainty import Neighbours, individual_fairness, variance_decomposition
-from fairbench.reporting.charts import BLUE, COLOURS, ORANGE
-from fairbench.reporting.figures import individual_fairness_figure
+from fairbench.reporting import panels
+from fairbench.reporting.charts import BLUE, COLOURS, ORANGE, Drawing, drawn
 
 Array = NDArray[Any]
-Pictures = Iterator[tuple[str, Figure]]
+Pictures = Iterator[tuple[str, Figure | Drawing]]
 WIDTH = 0.1  # of a bin of confidences
 NEIGHBOURS = 20
 TEST = 2  # the part of a fold's rows that is tested
@@ -151,8 +151,8 @@ def figure_5(results: Path, effort: Effort) -> Pictures:
     yield from _individual("figure5", results)
     metrics = unscaled(effort)
     for attribute in ("race", "sex"):
-        title = "adult, bayes_by_backprop on unscaled columns"
-        yield f"unscaled {attribute}", individual_fairness_figure(metrics, title, attribute)
+        shown = list(panels.individual_fairness(metrics, attribute))
+        yield f"unscaled {attribute}", drawn(shown, "adult, bayes_by_backprop on unscaled columns")
 
 
 def unscaled(effort: Effort) -> pd.DataFrame:
@@ -187,7 +187,7 @@ def _individual(experiment: str, results: Path) -> Pictures:
     for choice, run, metrics in runs_needed(f"uncertainty_fairness/{experiment}", CONF, results):
         attribute = choice["protect"]
         title = f"{run.choices['dataset']}, bayes_by_backprop"
-        yield attribute, individual_fairness_figure(metrics, title, attribute)
+        yield attribute, drawn([*panels.individual_fairness(metrics, attribute)], title)
 
 
 def figure_6(results: Path, effort: Effort) -> Pictures:

@@ -256,7 +256,7 @@ def test_key_figures_are_of_what_was_asked_for():
 
 def test_a_chart_has_one_tolerance():
     findings = [gap("sex", LARGE, 0.1, 0.08, 0.2), gap("age", LARGE, 9.0, 8.0, 10.0, bound=5.0)]
-    svg = _gap_chart(findings, ("sex", "age"), "").svg
+    svg = _gap_chart(findings, ("sex", "age"), "").drawings[0]
     assert "sex" in svg
     assert "age" not in svg
 

@@ -19,7 +19,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
-from matplotlib.cbook import is_math_text
 from rich.console import Console
 
 from fairbench.core import text as escaping
@@ -37,8 +36,6 @@ from fairbench.reporting.charts import Estimate, forest
 from fairbench.reporting.document.forms import to_json, to_latex, to_markdown, to_word
 from fairbench.reporting.document.model import (
     Column,
-    Commands,
-    Definitions,
     Document,
     Items,
     Paragraph,
@@ -47,7 +44,6 @@ from fairbench.reporting.document.model import (
 )
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.document.writing import to_html
-from fairbench.reporting.figures import short
 from tests.harness import ROOT
 
 SIGNS = (
@@ -182,12 +178,6 @@ def test_tex_sets_the_text_alone(text):
     assert typeset(escaping.latex(text)) == visible(text)
 
 
-@of_texts
-def test_a_comment_of_tex_is_one_line(text):
-    comment = escaping.latex_comment(text)
-    assert comment.startswith("% ") and comment.splitlines() == [comment[:-1]]
-
-
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
@@ -223,21 +213,6 @@ def test_a_cell_a_heading_and_an_item_of_markdown_are_the_text_alone(text):
     assert squeezed(shown[:-1]) == expected
 
 
-@example(text="```")
-@of_texts
-def test_no_line_ends_a_block_of_code(text):
-    (block,) = MARKDOWN.parse(escaping.markdown_code([text, "last"]))
-    assert (block.type, block.content) == ("fence", f"{visible(text)}\nlast\n")
-
-
-@of_texts
-def test_a_figure_has_no_formula(text):
-    for shown in (escaping.mathtext(text), short(text)):
-        assert is_math_text(shown) is False
-        assert not shown.startswith("_")
-    assert escaping.mathtext(text).replace("\\$", "$").lstrip(" ") == visible(text).lstrip(" ")
-
-
 @of_texts
 def test_csv_computes_nothing_and_comes_back(text):
     # What no file of text can hold, and what pandas ends a field at.
@@ -259,8 +234,8 @@ def _is_number(text):
 def document(text):
     table = Table((Column(text), Column("n", "count")), [[text, 1]], title=text, caption=text)
     blocks = [
-        Paragraph(text), Paragraph(text, "warning"), Items([text]), Definitions([(text, text)]),
-        Commands([text]), table,
+        Paragraph(text), Paragraph(text, "warning"), Items([text]),
+        table,
     ]  # fmt: skip
     return Document(text, [Section(text, blocks)])
 

@@ -214,7 +214,7 @@ def test_command_prints_the_answer_and_writes_details_table_and_figure(results, 
     page = stem.with_suffix(".html").read_text()
     assert "inside the region" in page
     assert "The rows of 5 pooled folds count as 0.735 of as many independent rows" in page
-    assert stem.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+    assert "region of the difference" in page
     events = pd.read_csv(stem.with_suffix(".csv"), index_col="repeat")
     np.testing.assert_allclose(events.sum(axis=1), 1)
 

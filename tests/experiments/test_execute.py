@@ -32,7 +32,7 @@ from fairbench.experiments.execute import (
     seconds_of_fit,
     work,
 )
-from fairbench.reporting.figures import draw_figures
+from fairbench.reporting.panels import draw_figures
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.upkeep import garbage
 from tests.harness import ROOT, TINY, comparable, configuration, session

@@ -6,7 +6,6 @@ from pkgutil import resolve_name
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 
 from fairbench.cli.main import main
 from fairbench.components.papers.engine import matching, running
@@ -32,7 +31,8 @@ from fairbench.components.papers.engine.matching import (
 )
 from fairbench.components.papers.engine.pages import PAGE, pages, print_changes, print_paper
 from fairbench.core.errors import UserError
-from fairbench.reporting.figures import DRAWN
+from fairbench.reporting.charts import Panel
+from fairbench.reporting.panels import OF_METHODS
 from tests.harness import CONF, ROOT, options
 
 PAPERS = ROOT / "papers"
@@ -164,7 +164,7 @@ def test_mappings_name_what_exists(name):
         assert (CONF / "experiment" / f"{experiment}.yaml").is_file()
     for one in [*paper.computations.values(), *paper.figures.values()]:
         assert "draw" in one or callable(running.function_of(one["function"]))
-        assert one.get("draw", "spread") in DRAWN
+        assert one.get("draw", "spread") in OF_METHODS
 
 
 TINY = """
@@ -262,7 +262,9 @@ def test_a_figure_is_drawn_of_the_runs_that_are_there(tmp_path, monkeypatch):
     metrics = pd.DataFrame({"metric": ["spread"], "value": [1.0]})
     run = ({"dataset": "german", "method": "ensemble"}, None, metrics)
     monkeypatch.setattr(running, "runs_needed", lambda *asked: [run])
-    monkeypatch.setitem(DRAWN, "spread", lambda rows: [(rows["method"].iloc[0], Figure((1, 1)))])
+    monkeypatch.setitem(
+        OF_METHODS, "spread", lambda rows, _: [(rows["method"].iloc[0], Panel([], "x", "y"))]
+    )
     paths = running.draw_figure(paper, "3", CONF, tmp_path)
     assert paths == [tmp_path / "report/fairlyuncertain/figures/figure3_ensemble.png"]
     assert all(path.is_file() for path in paths)

@@ -10,9 +10,10 @@ import pytest
 from rich.console import Console
 
 from fairbench.inference.comparing import Comparison, event_names, highest_density_region
+from fairbench.reporting.charts import chart
 from fairbench.reporting.comparisons import MATRIX, pair_document, ranking_document
 from fairbench.reporting.document.terminal import print_document
-from fairbench.reporting.figures import comparison_figure
+from fairbench.reporting.panels import lead_panel
 
 
 def printed(outperforms, ranks, names=None, ids=None):
@@ -170,15 +171,13 @@ def test_probabilities_inside_the_region_are_details():
     assert "medians of 2 repeats" in outcomes.caption
 
 
-# The picture of a comparison: what is written on it is what was computed.
+# The picture of a comparison shows what was computed.
 
 
-def drawn(delta, rope=(0.01, 0.02), level=0.95):
+def panel_of(delta, rope=(0.01, 0.02), level=0.95):
     comparison = Comparison(TWO, delta, np.array(rope))
     region = highest_density_region(delta, level)
-    figure = comparison_figure(comparison, region, "german by age", ("ferm", "svm"))
-    figure.canvas.draw()
-    return figure, comparison, region
+    return lead_panel(comparison, region), region
 
 
 @pytest.fixture(scope="module")
@@ -186,48 +185,43 @@ def normal():
     return np.random.default_rng(0).normal([0.01, -0.05], [0.02, 0.05], size=(3000, 2))
 
 
-def test_corners_hold_the_events_within_the_region(normal):
-    figure, comparison, region = drawn(normal)
-    events = comparison.events(region.inside)
-    texts = {text.get_text(): text.get_position() for text in figure.axes[0].texts}
-    expected = {
-        f"A ≫ B\n{events['A >> B']:.2f}": (0.97, 0.97),
-        f"B ≫ A\n{events['B >> A']:.2f}": (0.03, 0.03),
-        f"A accuracy,\nB equal opportunity\n{events['A accuracy, B equal_opportunity']:.2f}":
-            (0.97, 0.03),
-        f"B accuracy,\nA equal opportunity\n{events['B accuracy, A equal_opportunity']:.2f}":
-            (0.03, 0.97),
-        f"A ≈ B  {events['A ~ B']:.2f}": (0.5, 0.97),
-    }  # fmt: skip
-    assert texts == expected
-
-
-def test_rectangle_is_the_rope_and_the_view_holds_the_region(normal):
-    figure, _, region = drawn(normal)
-    (axes,) = figure.axes
-    assert axes.get_xlabel() == "accuracy: A ahead by  (A better →)"
-    assert axes.get_ylabel() == "gap in true positive rate: A ahead by  (A better →)"
-    assert axes.get_title() == "german by age"
-    assert [text.get_text() for text in figure.texts] == ["A: ferm", "B: svm"]
-    (rectangle,) = axes.patches
-    corner = (rectangle.get_x(), rectangle.get_y(), rectangle.get_width(), rectangle.get_height())
-    assert corner == pytest.approx((-0.01, -0.02, 0.02, 0.04))
-    for (low, high), (left, right) in zip(
-        region.bounds, (axes.get_xlim(), axes.get_ylim()), strict=True
-    ):
+def test_lines_are_at_the_rope_and_the_outline_is_that_of_the_region(normal):
+    panel, region = panel_of(normal)
+    assert panel.x_label == "accuracy: A ahead by"
+    assert panel.y_label == "gap in true positive rate: A ahead by"
+    *lines, outline = panel.series
+    ends = [line.x if line.x[0] == line.x[1] else line.y for line in lines]
+    assert ends == [[-0.01] * 2, [0.01] * 2, [-0.02] * 2, [0.02] * 2]
+    assert region.density.holds(outline.outline * 0.999 + 0.001 * normal.mean(axis=0)).all()
+    for axis, (low, high) in zip("xy", region.bounds, strict=True):
+        left, right = panel.span(axis)
         assert left < low < high < right
+    region_drawn = outline.outline.min(axis=0), outline.outline.max(axis=0)
+    np.testing.assert_allclose(region_drawn, region.bounds.T, atol=0.02)
 
 
 @pytest.mark.parametrize(
-    ("rope", "level", "constant"),
-    [((0.0, 0.0), 0.3, [0]), ((0.01, np.inf), 0.99, [0, 1]), ((np.inf, np.inf), 0.3, [])],
+    ("rope", "level", "constant", "lines"),
+    [
+        ((0.0, 0.0), 0.3, [0], 4),
+        ((0.01, np.inf), 0.99, [0, 1], 2),
+        ((np.inf, np.inf), 0.3, [], 0),
+    ],
 )
-def test_any_level_and_rope_can_be_drawn_and_what_does_not_vary_as_points(
-    normal, rope, level, constant
+def test_any_level_and_rope_can_be_drawn_and_what_does_not_vary_as_a_line(
+    normal, rope, level, constant, lines
 ):
     delta = normal.copy()
     delta[:, constant] = 0
-    axes = drawn(delta, rope, level)[0].axes[0]
-    assert bool(axes.patches) == np.isfinite(rope).all()
+    panel, region = panel_of(delta, rope, level)
+    assert len(panel.series) - lines >= 1
     if constant:
-        np.testing.assert_array_equal(axes.lines[-1].get_xydata(), delta)
+        np.testing.assert_array_equal([panel.series[-1].x, panel.series[-1].y], region.bounds)
+    chart([panel])
+
+
+def test_the_page_has_the_picture_and_a_terminal_has_not(normal):
+    region = highest_density_region(normal, 0.95)
+    document = document_of({"A >> B": 0.5, "B >> A": 0.2, "A ~ B": 0.3}, region=region)
+    (figure,) = document.figures
+    assert "further up and to the right" in figure.caption

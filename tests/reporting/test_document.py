@@ -20,8 +20,8 @@ from rich.console import Console
 
 from fairbench.core.errors import UserError
 from fairbench.reporting.document.forms import (
-    latex_table,
-    markdown_table,
+    _latex_table,
+    _markdown_table,
     to_json,
     to_latex,
     to_markdown,
@@ -31,8 +31,6 @@ from fairbench.reporting.document.model import (
     Bar,
     Code,
     Column,
-    Commands,
-    Definitions,
     Details,
     Document,
     ExecutiveSummary,
@@ -77,8 +75,8 @@ DOCUMENT = Document(
     [
         Section("First", [Paragraph((HOSTILE, Code("x=1"), Link("there", "#there"), Mark("ok")))]),
         Section("Second", [TABLE, Details(HOSTILE, [Items([HOSTILE])], name="there")], "second"),
-        Section("Third", [Definitions([(HOSTILE, HOSTILE)]), Commands(["python run.py"])]),
-        Section("Fourth", [Gallery([Figure("dots", svg="<svg></svg>", caption=HOSTILE)])]),
+        Section("Third", [Items([HOSTILE]), Paragraph((Code("python run.py"),))]),
+        Section("Fourth", [Gallery([Figure("dots", ["<svg></svg>"], caption=HOSTILE)])]),
     ],
     Verdict(["It can."], [], basis=["Ten rows."], warning=HOSTILE),
     notes=[HOSTILE],
@@ -154,11 +152,14 @@ def test_json_follows_its_schema_and_is_the_data_or_what_is_shown():
 
 
 def test_markdown_and_latex_hold_the_same_cells():
-    for line, text in ((markdown_table(TABLE), "&lt;script"), (latex_table(TABLE), r"\textless{}")):
+    for line, text in (
+        (_markdown_table(TABLE), "&lt;script"),
+        (_latex_table(TABLE), r"\textless{}"),
+    ):
         assert text in line
         assert "+0.100" in line
         assert "1,234" in line
-    assert r"\& " in latex_table(TABLE)
+    assert r"\& " in _latex_table(TABLE)
     assert to_markdown(DOCUMENT).count("## ") >= 5
 
 

@@ -554,7 +554,7 @@ def _ratio_figure(ratios: Sequence[Row]) -> Iterator[Figure]:
             "Adverse impact ratios with 95 % intervals; dashed: four fifths, a rule of thumb from "
             "employment."
         )
-        yield Figure("adverse impact ratios", svg=svg, caption=caption)
+        yield Figure("adverse impact ratios", [svg], caption=caption)
 
 
 def _mean_table(means: Sequence[Row]) -> Table:

@@ -726,7 +726,7 @@ def next_rows_document(
                 metric=metric,
             ),
             model.Paragraph(" ".join(question.answer()["sentences"]), "note"),
-            model.Commands([f"fairbench label ask state={state} {first_row}=LABEL"]),
+            model.Paragraph((model.Code(f"fairbench label ask state={state} {first_row}=LABEL"),)),
         ]
     return model.Document(question.sentence, [model.Section("", blocks)])
 
@@ -824,7 +824,8 @@ def row_document(session: Session, position: int, row: Mapping[str, str]) -> mod
     row : the columns that may be shown, as text.
     """
     name = f"{session.name(position + 1)}, {session.names[session.codes[position]]}"
-    blocks: list[model.Block] = [model.Definitions(list(row.items())[:_MOST_COLUMNS])]
+    shown = [f"{name}: {text}" for name, text in list(row.items())[:_MOST_COLUMNS]]
+    blocks: list[model.Block] = [model.Items(shown)]
     if len(row) > _MOST_COLUMNS:
         blocks.append(model.Paragraph(f"and {len(row) - _MOST_COLUMNS} more columns", "note"))
     return model.Document(f"{name} ({session.progress})", [model.Section("", blocks)])

@@ -274,7 +274,9 @@ def page_of(
     )
     if further:
         document = further(document, findings, runs)
-    drawings = {figure.name: file_of(figure.drawings) for figure in document.figures if figure.svg}
+    drawings = {
+        figure.name: file_of(figure.drawings) for figure in document.figures if figure.drawings
+    }
     origin = _origin_section(board, runs, list(drawings), command)
     sections = [*document.sections, origin]
     return replace(document, sections=sections, files=downloads(board, drawings))
@@ -384,7 +386,7 @@ def _frontier_figure(points: Sequence[Point], style_of: Styles) -> model.Figure 
             )
         )  # fmt: skip
     shown = [NONE, *(_point_name(point)[0] for point in points)]
-    svg, *more = chart(panels, key=key_of(style_of, shown, {NONE: "no intervention"}))
+    drawings = chart(panels, key=key_of(style_of, shown, {NONE: "no intervention"}))
     caption = (
         "What each intervention changes, the mean over families of data, against the same "
         "learner without it: down is a smaller gap, right is more errors. Points of a line are "
@@ -393,7 +395,7 @@ def _frontier_figure(points: Sequence[Point], style_of: Styles) -> model.Figure 
         "numbers."
     )
     title = "Error against gap across data sets"
-    return model.Figure(title, svg=svg, more=more, caption=caption, name="frontier")
+    return model.Figure(title, drawings, caption=caption, name="frontier")
 
 
 _AXES = (("x", "error"), ("y", "gap"))
@@ -623,14 +625,12 @@ def _cost_figure(
         label = f"{metric_label(metric)}, difference"
         axis = "cost: 0 as the reference, 1 ten times as much"
         panels.append(Panel(points, axis, label, from_zero=""))
-    svg, *more = chart(panels, key=key_of(style_of, [row["intervention"] for row in approaches]))
+    drawings = chart(panels, key=key_of(style_of, [row["intervention"] for row in approaches]))
     caption = (
         "Every point is an approach: its difference from the reference against its cost in powers "
         "of ten. Lower left is better. The pointer shows its name."
     )
-    return model.Figure(
-        "Benefit against cost", svg=svg, more=more, caption=caption, name="cost-figure"
-    )
+    return model.Figure("Benefit against cost", drawings, caption=caption, name="cost-figure")
 
 
 # The single tasks: the means of every approach over the repeats.
@@ -893,13 +893,13 @@ def _task_figure(task: TaskMeans, board: BoardTable) -> model.Figure | None:
     if not panels:
         return None
     relaxed = [THRESHOLDS] if rows["setting"].ne("").any() else []
-    svg, *more = chart(panels, key=key_of(style_of, [*rows["intervention"], *relaxed]))
+    drawings = chart(panels, key=key_of(style_of, [*rows["intervention"], *relaxed]))
     caption = (
         f"{task.title}: every point is an approach, the mean of its repeats; lower left is better. "
         "The pointer shows its name."
     )
     title = f"Error against gaps, {task.title}"
-    return model.Figure(title, svg=svg, more=more, caption=caption, name=f"task-{task.name}")
+    return model.Figure(title, drawings, caption=caption, name=f"task-{task.name}")
 
 
 def _points(rows: pd.DataFrame, gap: str, style_of: Styles) -> Iterator[Series]:
@@ -1000,7 +1000,7 @@ def _making(board: BoardTable, runs: Sequence[Run], command: str) -> Iterator[mo
         f"{count(fits)} fits in {count(len(used_runs))} runs{of_tables}, {time} of one processor "
         f"in fitting and predicting. Written with fairbench {VERSION}."
     )
-    yield model.Commands([command])
+    yield model.Paragraph((model.Code(command),))
 
 
 def downloads(board: BoardTable, drawings: Mapping[str, str]) -> dict[str, str]:

@@ -538,7 +538,7 @@ def _figure(answer: Ranking) -> model.Figure | None:
         decimals=_decimals(answer),
     )  # fmt: skip
     caption = "95 % intervals of all pairs at once; shaded: what makes no difference"
-    return model.Figure(title, svg=svg, name="differences", caption=caption)
+    return model.Figure(title, [svg], name="differences", caption=caption)
 
 
 def _notes(table: ScoreTable, rankings: Sequence[Ranking], options: RankOptions) -> Iterator[str]:

@@ -362,7 +362,7 @@ def _history(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> model.Gall
     alarmed = {alarm["about"] for alarm in state.alarms}
     ordered = sorted((gap["gap"] for gap in gaps), key=lambda name: name not in alarmed)
     return model.Gallery(
-        [model.Figure(name, svg=_chart(name, state)) for name in ordered],
+        [model.Figure(name, [_chart(name, state)]) for name in ordered],
         "The gap of all rows so far with the interval that holds at every look; dashed: "
         f"{state.options.epsilon:g} either way; squares: rows at which an alarm was given.",
     )

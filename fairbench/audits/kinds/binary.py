@@ -871,11 +871,11 @@ def _curve_figure(curves: Row, assessment: Assessment) -> Figure:
         ]
         panels.append(Panel(lines, "threshold", label(rate), from_zero="y"))
     scores = [group for group in assessment.scores if group["attribute"] == curves["attribute"]]
-    first, *more = chart([*panels, tables.density_panel(scores, "score")], key=panels[0].series)
+    drawings = chart([*panels, tables.density_panel(scores, "score")], key=panels[0].series)
     granted = assessment.table.direction.granted
     caption = _on_page("curves", attribute=curves["attribute"], granted=granted)
     title = f"what every threshold would decide, by {curves['attribute']}"
-    return Figure(title, svg=first, more=more, caption=caption)
+    return Figure(title, drawings, caption=caption)
 
 
 # The _pictures of the groups: rates, impact ratios and calibration.
@@ -906,7 +906,7 @@ def _forest(
     """
     panels = [[row[1:] for row in part] for _, part in groupby(rows, lambda row: row[0])]
     svg = forest(name, panels, span=span, mark=mark)
-    return Figure(name, svg=svg, caption=f"{name}: {meaning}", style="panel")
+    return Figure(name, [svg], caption=f"{name}: {meaning}", style="panel")
 
 
 def _rate_pictures(assessment: Assessment) -> Iterator[Figure]:
@@ -956,18 +956,6 @@ def _diagrams(assessment: Assessment) -> Iterator[Figure]:
             limits = ends or "too few of the rarer label for an interval"
             caption = _on_page("diagram", row=row, limits=limits)
             name = f"reliability of {row['group']}"
-            yield Figure(name, svg=_reliability(row["bins"]), caption=caption)
-
-
-def _reliability(bins: Sequence[Row]) -> str:
-    """Return a drawing of the share of label 1 over the mean score, a point for each bin."""
-    points = "".join(
-        f'<line class="range" x1="{100 * row["score"]}" x2="{100 * row["score"]}" '
-        f'y1="{100 - 100 * row["lower"]}" y2="{100 - 100 * row["upper"]}"/>'
-        f'<circle cx="{100 * row["score"]}" cy="{100 - 100 * row["share"]}" r="2.2"/>'
-        for row in bins
-    )
-    return (
-        '<svg viewBox="-4 -4 108 108" role="img" aria-label="reliability">'
-        f'<line class="ideal" x1="0" y1="100" x2="100" y2="0"/>{points}</svg>'
-    )
+            points = [(of["score"], of["share"], of["lower"], of["upper"]) for of in row["bins"]]
+            panel = tables.reliability_panel(points, "share of label 1")
+            yield Figure(name, chart([panel]), caption=caption, style="panel")

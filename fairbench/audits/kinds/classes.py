@@ -38,9 +38,14 @@ from fairbench.evaluation.by_group import estimates_in_long_form as in_long_form
 from fairbench.evaluation.findings import ErrorBudget, Finding, Measure
 from fairbench.inference.gaps import GroupLimits
 from fairbench.inference.posterior import FREQUENTIST
-from fairbench.reporting.charts import BLUE, GREY, Panel, Series, chart
+from fairbench.reporting.charts import BLUE, Series, chart
 from fairbench.reporting.document.model import Bar, Figure, Gallery, Section, Table
-from fairbench.reporting.group_tables import named_table, sentence_of, sentences_of
+from fairbench.reporting.group_tables import (
+    named_table,
+    reliability_panel,
+    sentence_of,
+    sentences_of,
+)
 
 _said = partial(sentence_of, "classes")
 CLASSES = "predicted class"
@@ -269,21 +274,15 @@ def _diagram(bins: pd.DataFrame, everyone: Mapping[str, Any]) -> Gallery:
     heights = 0.4 * np.repeat(bins["share_of_rows"].to_numpy(), 2)
     band = [heights, np.zeros_like(heights)]
     bars = Series("", corners, heights, BLUE, lined=False, marked=False, band=band)
-    ideal = Series("", [0, 1], [0, 1], GREY, marked=False, dashed=1)
-    points = []
-    for row in bins[bins["share_of_rows"] > 0].itertuples():
-        line = np.array([[row.score, row.lower], [row.score, row.upper]])
-        point = ([row.score], [row.accuracy])
-        hint = f"{row.labels} labels"
-        points.append(Series("", *point, BLUE, filled=True, lined=False, outline=line, hint=hint))
-    spans = dict.fromkeys("xy", (0.0, 1.0))
-    (svg,) = chart([Panel([bars, ideal, *points], "score", "accuracy", spans=spans)])
+    of_bins = bins.loc[bins["share_of_rows"] > 0, ["score", "accuracy", "lower", "upper"]]
+    points = of_bins.itertuples(index=False, name=None)
+    drawings = chart([reliability_panel(points, "accuracy", [bars])])
     ece, accuracy = (
         f"{number(value)} ({interval(lower, upper)})"
         for value, lower, upper in map(_estimate, (everyone["calibration"], everyone["accuracy"]))
     )
     caption = f"ECE {ece}, accuracy {accuracy}"
     return Gallery(
-        [Figure("reliability of all rows", svg=svg, caption=caption, style="panel")],
+        [Figure("reliability of all rows", drawings, caption=caption, style="panel")],
         _said("gallery"),
     )

@@ -174,14 +174,15 @@ def section_of(
     references = list(dict.fromkeys(ratio["reference"] for ratio in ours))
     highest = max((ratio["upper"] for ratio in ours if ratio["upper"] < np.inf), default=1.0)
     estimates = ((ratio["ratio"], ratio["lower"], ratio["upper"]) for ratio in ours)
+    svg = forest(
+        "impact ratio, ours",
+        [[(row["group"], *of) for row, of in zip(categories, estimates, strict=True)]],
+        span=(0.0, float(max(1.2, np.ceil(2 * highest) / 2))),  # most ratios are at most 1
+        mark=mark,
+    )
     figure = Figure(
         f"impact ratios by {first['attribute']}",
-        svg=forest(
-            "impact ratio, ours",
-            [[(row["group"], *of) for row, of in zip(categories, estimates, strict=True)]],
-            span=(0.0, float(max(1.2, np.ceil(2 * highest) / 2))),  # most ratios are at most 1
-            mark=mark,
-        ),
+        [svg],
         caption=f"Our ratios, to {references[0]}, with 95 % intervals"
         f"{'' if np.isnan(mark) else '; dashed: four fifths'}.",
     )

@@ -281,13 +281,8 @@ def _figure(attribute: str, data: Labelled, distributions: Mapping[str, Sequence
                 [of_group for of_group in scores if of_group["attribute"] == attribute], what
             )
         )
-    first, *more = chart(panels, key=lines)
-    return Figure(
-        f"residuals by {attribute}",
-        svg=first,
-        more=more,
-        caption=_said("figure", attribute=attribute),
-    )
+    caption = _said("figure", attribute=attribute)
+    return Figure(f"residuals by {attribute}", chart(panels, key=lines), caption=caption)
 
 
 # Rankings by scores.
@@ -408,13 +403,8 @@ def _curve(
         Panel([*lines, *level_lines], title, "share of the first places", from_zero="y"),
         density_panel([score for score in scores if score["attribute"] == attribute], "score"),
     ]
-    drawing, *more = chart(panels, key=lines)
-    return Figure(
-        f"who is first, by {attribute}",
-        svg=drawing,
-        more=more,
-        caption=_said("first", attribute=attribute),
-    )
+    caption = _said("first", attribute=attribute)
+    return Figure(f"who is first, by {attribute}", chart(panels, key=lines), caption=caption)
 
 
 # Times until an event, or the end of observation.

@@ -20,7 +20,7 @@ from fairbench.cli.output import print_line
 from fairbench.comparison import runs as comparing
 from fairbench.comparison.runs import RunPredictions
 from fairbench.core.errors import UserError
-from fairbench.core.files import atomic, write_bytes, write_text
+from fairbench.core.files import write_bytes, write_text
 from fairbench.core.options import option
 from fairbench.core.text import csv_text, file_name, said
 from fairbench.data.dataset import Task
@@ -124,6 +124,7 @@ def _pair(first: RunPredictions, second: RunPredictions, settings: _CompareOptio
         everywhere=everywhere,
         inside=inside,
         level=settings.level,
+        region=regions[shown_repeat],
         tested=_tested(first, settings),
     )
     print_document(page())
@@ -136,20 +137,7 @@ def _pair(first: RunPredictions, second: RunPredictions, settings: _CompareOptio
     probabilities = inside if settings.repeats == comparing.TYPICAL else inside.set_axis(["all"])
     write_document(page(computed=computed), stem.parent, stem.name, ["html"])
     write_text(stem.with_suffix(".csv"), csv_text(probabilities, index_label="repeat"))
-    written = [f"{stem}.html", f"{stem}.csv"]
-    if len(settings.objectives) == 2:
-        # Help works without matplotlib.
-        from fairbench.reporting.figures import comparison_figure
-
-        by = " x ".join(settings.protect or first.protect)
-        heading = f"{first.people.name} by {by}, {settings.level:.0%} region"
-        figure = comparison_figure(
-            compared.comparisons[shown_repeat], regions[shown_repeat], heading, compared.names
-        )
-        with atomic(stem.with_suffix(".png")) as file:
-            figure.savefig(file, format="png")
-        written.append(f"{stem}.png")
-    print_line(f"all of it, and how it was computed, is written: {', '.join(written)}")
+    print_line(f"all of it, and how it was computed, is written: {stem}.html, {stem}.csv")
 
 
 def _tested(run: RunPredictions, settings: comparing.Settings) -> str:

@@ -18,6 +18,7 @@ from fairbench.core.processes import alone, using
 from fairbench.core.text import counted, said, visible
 from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.document.terminal import print_document
+from fairbench.reporting.panels import draw_figures
 from fairbench.reporting.runs import document_of, where_from
 from fairbench.results import upkeep
 from fairbench.results.catalogue import Catalogue, differing_options
@@ -294,7 +295,6 @@ def _evaluate(options: cli.Selection) -> int:
     fairbench store evaluate dataset=german
     fairbench store evaluate
     """
-    from fairbench.cli.jobs import draw_figures
     from fairbench.experiments.pipeline import evaluate_again
 
     conf = cli.components_folder() / "conf"
@@ -321,7 +321,6 @@ def _verify(options: _VerifyOptions) -> int:
     --------
     fairbench store verify 3f2a cells=10
     """
-    from fairbench.cli.jobs import draw_figures
     from fairbench.experiments import pipeline
 
     if not options.run:

@@ -18,7 +18,6 @@ from typing import Any
 from fairbench.core.text import (
     latex,
     markdown,
-    markdown_code,
     markdown_paragraph,
     markdown_strong,
     one_line,
@@ -28,9 +27,9 @@ from fairbench.reporting.charts import png_of
 from fairbench.reporting.document import model as doc
 
 
-def markdown_table(table: doc.Table) -> str:
+def _markdown_table(table: doc.Table) -> str:
     """Return a table in Markdown."""
-    header, *rows = lines_of(table, markdown)
+    header, *rows = _lines_of(table, markdown)
     columns = table.without_bars.columns
     rule = [":---" if column.align == "left" else "---:" for column in columns]
     return "".join(f"| {' | '.join(line)} |\n" for line in (header, rule, *rows))
@@ -64,7 +63,7 @@ def _unfolded(
             yield level, block
 
 
-def lines_of(table: doc.Table, escape: Callable[[str], str]) -> Iterator[list[str]]:
+def _lines_of(table: doc.Table, escape: Callable[[str], str]) -> Iterator[list[str]]:
     """Yield the titles and then the cells of each row of a table, as escaped texts."""
     table = table.without_bars
     yield [escape(column.title) for column in table.columns]
@@ -80,7 +79,7 @@ def _markdown_block(block: doc.Block, level: int) -> Iterator[str]:
         case doc.Table():
             if block.title:
                 yield markdown_strong(block.title)
-            yield markdown_table(block)
+            yield _markdown_table(block)
             if block.caption:
                 yield markdown(block.caption)
         case doc.Paragraph(style="warning"):
@@ -89,12 +88,6 @@ def _markdown_block(block: doc.Block, level: int) -> Iterator[str]:
             yield markdown_paragraph(doc.plain(block.text))
         case doc.Items():
             yield "\n".join(f"- {markdown_paragraph(doc.plain(item))}" for item in block.items)
-        case doc.Definitions():
-            yield "\n".join(
-                f"- {markdown_strong(t)}: {markdown(doc.plain(x))}" for t, x in block.items
-            )
-        case doc.Commands():
-            yield markdown_code(block.lines)
         case doc.Figure():
             yield _figure_name(block)
         case doc.Gallery():
@@ -158,12 +151,6 @@ def _latex_block(block: doc.Block, level: int) -> Iterator[str]:
             lines = [rf"\item {_tex(item)}" for item in block.items]
             if lines:
                 yield "\n".join([r"\begin{itemize}", *lines, r"\end{itemize}"])
-        case doc.Definitions():
-            lines = [rf"\item[{{{_tex(t)}}}] {_tex(x)}" for t, x in block.items]
-            yield "\n".join([r"\begin{description}", *lines, r"\end{description}"])
-        case doc.Commands():
-            for line in block.lines:
-                yield rf"\texttt{{{_tex(line)}}}"
         case doc.Figure():
             caption = doc.plain(block.caption) or block.title
             text = f"{_on_the_page(block, latex)}. {_tex(caption)}"
@@ -188,12 +175,12 @@ def _latex_tables(table: doc.Table) -> Iterator[str]:
         ]
         rules = frozenset(rule - start for rule in table.rules if rule > start)
         part = doc.Table(table.columns, rows, rules=rules)
-        yield rf"\fitted{{{latex_table(part).rstrip()}}}"
+        yield rf"\fitted{{{_latex_table(part).rstrip()}}}"
 
 
-def latex_table(table: doc.Table) -> str:
+def _latex_table(table: doc.Table) -> str:
     """Return a table in LaTeX, for the package booktabs."""
-    header, *rows = lines_of(table, latex)
+    header, *rows = _lines_of(table, latex)
     alignment = "".join(column.align[0] for column in table.without_bars.columns)
     body = [r"\toprule", _latex_row(header), r"\midrule"]
     for number, cells in enumerate(rows):
@@ -271,10 +258,6 @@ def _json_block(block: doc.Block) -> dict[str, Any]:
             return {"text": doc.plain(block.text)}
         case doc.Items():
             return {"items": list(map(doc.plain, block.items))}
-        case doc.Definitions():
-            return {"items": {term: doc.plain(text) for term, text in block.items}}
-        case doc.Commands():
-            return {"lines": list(block.lines)}
         case doc.Figure():
             return {"title": block.title, "caption": doc.plain(block.caption)}
         case doc.Gallery():
@@ -399,11 +382,6 @@ def _word_block(file: Any, block: doc.Block, level: int) -> None:
         case doc.Items():
             for item in block.items:
                 _paragraph(file, doc.plain(item), style="List Bullet")
-        case doc.Definitions():
-            for term, text in block.items:
-                _paragraph(file, f"{term}: {doc.plain(text)}", style="List Bullet")
-        case doc.Commands():
-            _paragraph(file, "\n".join(block.lines))
         case doc.Figure():
             _figure(file, block)
         case doc.Gallery():

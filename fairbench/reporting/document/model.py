@@ -199,41 +199,21 @@ class Items:
     items: Sequence[Text]
 
 
-@dataclass(frozen=True)
-class Definitions:
-    """Terms, each with what it means."""
-
-    items: Sequence[tuple[str, Text]]
-
-
-@dataclass(frozen=True)
-class Commands:
-    """Command lines, each as it is typed."""
-
-    lines: Sequence[str]
-
-
 @dataclass(frozen=True, eq=False)
 class Figure:
     """A picture as SVG text; its title says what there is to see.
 
     Attributes
     ----------
-    more : further drawings in SVG, shown beside the first if there is room.
+    drawings : SVG texts, each usable as a file of its own; shown side by side if there is room.
     name : the name of the file with the drawings, and their anchor on a page.
     """
 
     title: str
-    svg: str = ""
+    drawings: Sequence[str] = ()
     caption: Text = ""
     style: str = ""
-    more: Sequence[str] = ()
     name: str = ""
-
-    @property
-    def drawings(self) -> list[str]:
-        """All drawings as SVG, each usable as a file of its own."""
-        return [self.svg, *self.more] if self.svg else []
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,9 +256,7 @@ class Section:
     name: str = ""
 
 
-Block: TypeAlias = (
-    Paragraph | Items | Definitions | Commands | Table | Figure | Gallery | Details | Section
-)
+Block: TypeAlias = Paragraph | Items | Table | Figure | Gallery | Details | Section
 
 
 @dataclass(frozen=True)
@@ -461,7 +439,8 @@ class Document:
             if index == 0:
                 yield from beside
         if self.audited:
-            yield Section(summary.audited_title, [Definitions(self.audited)])
+            said = [f"{term}: {plain(text)}" for term, text in self.audited]
+            yield _listed(summary.audited_title, said)
 
     @property
     def appendix(self) -> Iterator[Block]:

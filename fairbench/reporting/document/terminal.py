@@ -154,12 +154,6 @@ def _print_block(console: Console, block: doc.Block) -> None:
         case doc.Items():
             for item in block.items:
                 console.print(shown_text(f"- {doc.plain(item)}"))
-        case doc.Definitions():
-            for term, text in block.items:
-                console.print(shown_text(f"{term}: {doc.plain(text)}"))
-        case doc.Commands():
-            for line in block.lines:
-                console.print(shown_text(line, style="dim"), soft_wrap=True)
 
 
 def _print_section(console: Console, section: doc.Section) -> None:

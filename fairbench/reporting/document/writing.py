@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -30,12 +30,10 @@ from fairbench.core.errors import UserError, refused, unknown_name
 from fairbench.core.files import is_file, opened, write_bytes, write_text
 from fairbench.core.text import csv_text, file_name, interval, number, one_line
 from fairbench.core.text import html as escape
+from fairbench.reporting.charts import Drawing, file_of, png_of
 from fairbench.reporting.document import model as doc
 from fairbench.reporting.document.forms import to_json, to_latex, to_markdown, to_word
 from fairbench.reporting.document.terminal import print_document, terminal
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _UNSORTED = ("text", "interval", "bar")
 
@@ -524,9 +522,12 @@ class DocumentReport:
         return {title: _table_frame(table) for title, table in titled.items()}
 
     @cached_property
-    def figures(self) -> dict[str, Figure]:
-        """Figures for a paper, drawn with matplotlib, by their names; none by default."""
-        return {}
+    def figures(self) -> dict[str, Drawing]:
+        """The figures of the report by their titles: save one with ``.savefig("gaps.png")``."""
+        summary = self.document.summary
+        first = [summary.chart] if summary and summary.chart else []
+        shown = [figure for figure in [*first, *self.document.figures] if figure.drawings]
+        return {one.name or one.title: file_of(one.drawings) for one in shown}
 
     def to_html(self) -> str:
         """Return the report as a page that needs no other file."""
@@ -577,10 +578,9 @@ class DocumentReport:
         write_document(self.document, folder, self.name, forms, mode=_MODE)
         self._write(folder / f"{self.name}.csv")
         for name, figure in self.figures.items():
-            for kind in ("png", "svg", "pdf"):
-                buffer = io.BytesIO()
-                figure.savefig(buffer, format=kind)
-                write_bytes(folder / f"{file_name(name)}.{kind}", buffer.getvalue(), mode=_MODE)
+            stem = folder / file_name(name)
+            write_text(stem.with_name(f"{stem.name}.svg"), figure, mode=_MODE)
+            write_bytes(stem.with_name(f"{stem.name}.png"), png_of(figure), mode=_MODE)
 
 
 _MODE = 0o600  # reports are about people: only their author may read them

@@ -88,11 +88,6 @@ class RunBlock:
         return cache(labels)
 
     @property
-    def has_tables(self) -> bool:
-        """Whether its tables are files, too: the values of a single run are in its own folder."""
-        return len(self.runs) > 1
-
-    @property
     def dataset(self) -> str:
         """The option chosen for the data set."""
         return self.first.choices["dataset"]
@@ -514,7 +509,9 @@ def _pairs_section(
         doc.Paragraph((f"With a probability of at least {share}:", *told_marks), "note key"),
         doc.Paragraph(sentence_of("runs", "posterior", draws=DRAWS), "note"),
         doc.Details(
-            "the command that prints these numbers", [doc.Commands([command])], style="from"
+            "the command that prints these numbers",
+            [doc.Paragraph((doc.Code(command),))],
+            style="from",
         ),
     ]
     return doc.Section("Which one is better?", blocks)
@@ -596,8 +593,7 @@ def figures_of(block: RunBlock) -> Iterator[doc.Figure]:
 
 def _figure(title: str, note: str, drawings: Sequence[str]) -> doc.Figure:
     """Return drawings for a document, with their caption."""
-    svg, *more = drawings
-    return doc.Figure(title, svg, caption=f"{title}: {note}" if note else title, more=more)
+    return doc.Figure(title, drawings, caption=f"{title}: {note}" if note else title)
 
 
 def _with_labels(block: RunBlock) -> pd.DataFrame:

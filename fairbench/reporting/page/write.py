@@ -8,34 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
 from math import isfinite, isnan
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
-import pandas as pd
 from rich.console import Console
 from rich.progress import track
 
 from fairbench.core import VERSION
 from fairbench.core import text as formats
 from fairbench.core.errors import UserError
-from fairbench.core.files import write_text
 from fairbench.evaluation.summary import DEBIASED_MEANS
 from fairbench.evaluation.table import DEBIASED
 from fairbench.experiments.configuration import Presets, provenance
 from fairbench.inference.verdicts import ALIKE, OPEN, WORSE
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.document import model as doc
-from fairbench.reporting.document.forms import latex_table, markdown_table
 from fairbench.reporting.document.writing import check_forms, check_page, write_document
 from fairbench.reporting.group_tables import named_table, sentence_of, sentences_of
 from fairbench.reporting.page import tables as measuring
 from fairbench.reporting.page.tables import CERTAIN, STANDINGS, RankedRuns, RunBlock
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.runs import FIGURES, LAST, Run, place_of
+from fairbench.results.runs import FIGURES, LAST, place_of
 
 _GLANCE = (
     "error_rate", "roc_auc", "nll", "log_loss", "expected_calibration_error", "rmse", "r2",
@@ -43,23 +38,17 @@ _GLANCE = (
     "statistical_parity_class_mean", "equal_opportunity_class_mean",
 )  # fmt: skip
 _FEW = 5  # runs with fewer repeats are marked as a quick look
-_FILES = ("md", "tex", "csv")
 
 
 @dataclass(frozen=True, eq=False)
 class _PageBlock:
-    """A block of comparable runs with everything that the page shows of it.
-
-    Attributes
-    ----------
-    source : finds the origin of the numbers of some runs.
-    """
+    """A block of comparable runs with everything that the page shows of it."""
 
     block: RunBlock
     tables: Sequence[RankedRuns]
     figures: Sequence[doc.Figure]
     compared: doc.Section | None
-    source: Callable[[tuple[Run, ...]], dict[str, Any]]
+    origin: Mapping[str, Any]
 
     @property
     def note(self) -> str:
@@ -71,14 +60,9 @@ class _PageBlock:
         """Return the options of a group that were run, such as the methods."""
         return ", ".join(sorted({run.choices[group] for run in self.block.runs.values()}))
 
-    def origin(self, rows: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-        """Return the origin of the rows of a metric's table, or of all runs of the block."""
-        ids = {row["run"] for row in rows} or self.block.runs.keys()
-        return self.source(tuple(run for id_, run in self.block.runs.items() if id_ in ids))
-
 
 def _source_details(origin: Mapping[str, Any]) -> doc.Details:
-    """Return the origin of a table: runs, data, versions, and the commands for them."""
+    """Return the origin of a block: runs, data, versions, and the commands for them."""
     several = "" if len(origin["runs"]) == 1 else "s"
     data = ", ".join(value[:12] for value in origin["data"].values()) or "simulated"
     commits = ", ".join(origin["commits"])
@@ -89,21 +73,18 @@ def _source_details(origin: Mapping[str, Any]) -> doc.Details:
     for file, sha in origin["data"].items():
         files += [f"{file} ", doc.Code(sha), "; "]
     changed = " (+: with files changed since)" if "+" in commits else ""
+    versions = ", ".join(f"{name} {version}" for name, version in origin["versions"].items())
     return doc.Details(
         f"{len(origin['runs'])} run{several}; data {data}; commit {commits}",
         [
             doc.Paragraph(("runs (hashes of their configurations): ", *runs)),
             doc.Paragraph(("data, sha256: ", *(files or ["simulated from the seed"]))),
-            doc.Paragraph(f"versions: {_versions(origin)}; commit {commits}{changed}"),
+            doc.Paragraph(f"versions: {versions}; commit {commits}{changed}"),
             doc.Paragraph("To compute it again:"),
-            doc.Commands(origin["commands"]),
+            *(doc.Paragraph((doc.Code(command),)) for command in origin["commands"]),
         ],
         style="from",
     )
-
-
-def _versions(origin: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {version}" for name, version in origin["versions"].items())
 
 
 def _block_section(page: _PageBlock) -> doc.Section:
@@ -118,9 +99,9 @@ def _block_section(page: _PageBlock) -> doc.Section:
     ]
     if page.note:
         text += [" ", doc.Mark(page.note, "quick")]
-    blocks: list[doc.Block] = [doc.Paragraph(tuple(text))]
+    blocks: list[doc.Block] = [doc.Paragraph(tuple(text)), _source_details(page.origin)]
     if page.figures:
-        blocks.append(doc.Section("Figures", [*page.figures, _source_details(page.origin())]))
+        blocks.append(doc.Section("Figures", page.figures))
     blocks += _at_a_glance(page)
     if page.compared is not None:
         blocks.append(page.compared)
@@ -143,7 +124,7 @@ def _at_a_glance(page: _PageBlock) -> Iterator[doc.Block]:
     columns = [doc.Column(metric_label(table.metric), "spread") for table in tables]
     caption = sentence_of("runs", "glance", certain=CERTAIN)
     table = _side_by_side(tables, columns, _standing_cell, caption)
-    yield doc.Section("At a glance", [table, _source_details(page.origin())])
+    yield doc.Section("At a glance", [table])
 
 
 def _standing_cell(row: Mapping[str, Any]) -> doc.TableCell:
@@ -152,12 +133,11 @@ def _standing_cell(row: Mapping[str, Any]) -> doc.TableCell:
     return doc.TableCell(values, after=after, strong=row["standing"] == ALIKE)
 
 
-def _metric_table_of(table: RankedRuns, *, on_page: bool = True) -> doc.Table:
-    """Return a metric's rows as a table; of a page, with bars and statuses."""
+def _metric_table_of(table: RankedRuns) -> doc.Table:
+    """Return a metric's rows as a table, with bars and statuses."""
     above_chance = any(isfinite(row[DEBIASED]) for row in table.rows)
     without = [] if above_chance else [DEBIASED]
     without += [] if table.is_ranked else ["best", "near", "standing"]
-    without += [] if on_page else ["status"]
     chance = DEBIASED_MEANS if above_chance else ""
     return named_table("runs", "metric", _with_bars(table.rows), without=without, chance=chance)
 
@@ -193,24 +173,16 @@ def _bar_ends(row: Mapping[str, Any]) -> tuple[float, float, float]:
 
 
 def _metric(page: _PageBlock, table: RankedRuns, *, is_open: bool) -> doc.Details:
-    """Return the folded table of a metric, with its files and the origin of its numbers."""
+    """Return the folded table of a metric."""
     summary = _by_attribute(table) + (f", {table.setting}" if table.setting else "")
     remark = table.direction
     if table.is_ranked:
         best = "; ".join(table.labels_with_standing(ALIKE)) or "none for certain"
         remark += f"; as good as the best: {best}"
-    rope = f"rope {formats.number(table.rope, 4)}; " if table.is_ranked else ""
-    stem = f"{quote(page.block.name)}/{quote(table.key)}"
-    files: list[doc.Inline] = []
-    if page.block.has_tables:
-        files = ["files: ", *_links({kind: f"{stem}.{kind}" for kind in _FILES})]
+    rope = [doc.Paragraph(f"rope {formats.number(table.rope, 4)}", "note")]
     return doc.Details(
         summary,
-        [
-            _metric_table_of(table),
-            doc.Paragraph((rope, *files), "note"),
-            _source_details(page.origin(table.rows)),
-        ],
+        [_metric_table_of(table), *(rope if table.is_ranked else [])],
         remark=remark,
         name=f"{page.block.name}-{table.key}",
         style="metric",
@@ -223,14 +195,6 @@ def _by_attribute(table: RankedRuns) -> str:
     return metric_label(table.metric) + (f" by {table.attribute}" if table.attribute else "")
 
 
-def _links(files: Mapping[str, str]) -> tuple[doc.Inline, ...]:
-    """Return a link to each file under its name, with commas between them."""
-    pieces: list[doc.Inline] = []
-    for name, file in files.items():
-        pieces += [", ", doc.Link(name, file)]
-    return tuple(pieces[1:])
-
-
 def _groups(page: _PageBlock) -> Iterator[doc.Details]:
     """Yield a metric of every group of people side by side."""
     group_tables = [table for table in page.tables if table.group]
@@ -241,7 +205,7 @@ def _groups(page: _PageBlock) -> Iterator[doc.Details]:
         table = _side_by_side(tables, columns, _group_cell, caption)
         yield doc.Details(
             f"{metric_label(metric)} of each group",
-            [table, _source_details(page.origin(tables[0].rows))],
+            [table],
             remark=tables[0].attribute,
             style="metric",
         )
@@ -276,6 +240,7 @@ def _runs(block: RunBlock) -> doc.Section:
     for run in block.runs.values():
         tables = place_of(run.path, "summary.csv").name
         files = {"configuration": LAST, "all metrics": tables, "figures": f"{FIGURES}/"}
+        links = [doc.Link(text, f"../runs/{run.id}/{name}") for text, name in files.items()]
         changed = "+" if run.environment.get("git_dirty") else ""
         rows.append(
             [
@@ -283,7 +248,7 @@ def _runs(block: RunBlock) -> doc.Section:
                 block.names[run.id],
                 (doc.Code(run.environment.get("git_commit", "")[:12] + changed),),
                 run.environment.get("cpu", ""),
-                _links({text: f"../runs/{run.id}/{name}" for text, name in files.items()}),
+                tuple(piece for link in links for piece in (link, " ")),
             ]
         )
     columns = [doc.Column(title) for title in ("run", "method", "commit", "processor", "files")]
@@ -384,18 +349,11 @@ def _how_to_read() -> doc.Items:
     return doc.Items([*said, tuple(marks)])
 
 
-_CSV = [
-    "run", "label", "mean", "sd", "lower", "upper", "n", "repeats", "status", "best", "near",
-    "standing",
-]  # fmt: skip
-
-
 def write_report(
     results: Path,
     conf: Path,
     *,
     experiment: str = "",
-    pairs: bool = True,
     forms: Sequence[str] = ("html",),
 ) -> tuple[Path, int, list[str]]:
     """Write ``report/index.html`` of all finished runs, or of an experiment's.
@@ -407,7 +365,6 @@ def write_report(
     Parameters
     ----------
     results, conf : the folders of runs and of configurations.
-    pairs : whether runs are compared by their predictions.
     forms : the forms that the page is written in; see :data:`FORMS`.
 
     Raises
@@ -426,7 +383,6 @@ def write_report(
     check_page(folder / "index.html")
     pages = []
     left_out: list[str] = []
-    source = cache(partial(provenance, presets=presets))
     run_blocks = measuring.blocks(collection)
     console = Console(stderr=True)
     shown = track(
@@ -435,14 +391,13 @@ def write_report(
     )  # fmt: skip
     for block in shown:
         measured = measuring.read(block)
-        compared, unread = measuring.compare_block(measured) if pairs else (None, [])
+        compared, unread = measuring.compare_block(measured)
         left_out += unread
         figures = list(measuring.figures_of(measured))
         tables = measuring.metric_tables(measured)
         # The page keeps the block without its metrics.
-        pages.append(_PageBlock(block, tables, figures, compared, source))
-        if block.has_tables:
-            _write_tables(pages[-1], folder / block.name)
+        origin = provenance(tuple(block.runs.values()), presets)
+        pages.append(_PageBlock(block, tables, figures, compared, origin))
     summary = _runs_summary(pages, left_out)
     document = _page_document(pages, experiment, summary)
     names = write_document(document, folder, "index", forms)
@@ -468,34 +423,3 @@ def _page_document(
     return doc.Document(
         title, sections, lead=[doc.Paragraph(tuple(text), "note")], tabs=True, summary=summary
     )
-
-
-def _write_tables(page: _PageBlock, folder: Path) -> None:
-    """Write ``<metric>.md``, ``.tex`` and ``.csv``, each with its sources in a comment."""
-    for table in [table for table in page.tables if not table.group]:
-        notes = list(_notes(table, page.origin(table.rows)))
-        printed_table = _metric_table_of(table, on_page=False)
-        comment = "".join(map(formats.latex_comment, notes))
-        paragraphs = "\n\n".join(map(formats.markdown, notes))
-        texts = {
-            "md": f"{markdown_table(printed_table)}\n{paragraphs}\n",
-            "tex": comment + latex_table(printed_table),
-            "csv": formats.csv_text(pd.DataFrame(table.rows, columns=_CSV)),
-        }
-        for kind, content in texts.items():
-            # Derived files are written again by the same command: they need not outlive a power
-            # cut.
-            write_text(folder / f"{table.key}.{kind}", content, lasting=False)
-
-
-def _notes(table: RankedRuns, source: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the sources of a table: rope, runs, data, versions, commit and commands."""
-    yield f"{metric_label(table.metric)}; {table.direction or 'without a direction'}"
-    if table.is_ranked:
-        yield f"P(near): within {formats.number(table.rope, 4)} of the best"
-    yield "runs: " + ", ".join(source["runs"])
-    data = [f"{name} {value}" for name, value in source["data"].items()]
-    yield f"data, sha256: {'; '.join(data) or 'simulated'}"
-    yield f"versions: {_versions(source)}"
-    yield "commit: " + ", ".join(source["commits"])
-    yield from source["commands"]

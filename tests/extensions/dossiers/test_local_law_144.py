@@ -172,7 +172,7 @@ def test_no_threshold_is_shown_as_part_of_the_law():
     document = ll144(asked, toy().astype(str), {}, DAY)
     titles = [column.title for table in document.tables for column in table.columns]
     assert not [title for title in titles if "0.8" in title]
-    assert not any("stroke-dasharray" in figure.svg for figure in document.figures)
+    assert not any("stroke-dasharray" in figure.drawings[0] for figure in document.figures)
     assert "sets no smallest impact ratio" in " ".join(document.summary.unseen)
 
 

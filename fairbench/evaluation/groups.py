@@ -582,10 +582,6 @@ class GroupCounts:
         """Return how many rows (R, ..., G) each rate rests on in each group."""
         return self.intervals.rows(rates).astype(np.int64)
 
-    def unseen(self, among: Mask) -> Mask:
-        """Return the groups (..., G) that have rows, but are not among those compared."""
-        return (self.counts.sum(axis=-1) > 0) & ~among
-
     def probability_gap_below(self, metric: Metric, among: Mask, epsilon: float) -> Floats:
         """Return the probability (...) that a gap between groups (..., G) is under epsilon."""
 
@@ -597,11 +593,6 @@ class GroupCounts:
             return np.reshape(below, samples.shape)[samples]
 
         return by_pattern(among, of_groups)
-
-    def values(self, metric: Metric, among: Mask) -> Floats:
-        """Return a gap or smallest ratio (...) among some groups (..., G)."""
-        counts = self.intervals.counts_of(metric)
-        return by_pattern(among, lambda groups, of: metric(counts[of][..., groups, :]))
 
     def statuses(
         self, metrics: Sequence[Metric], minimum: int
@@ -623,38 +614,48 @@ class GroupCounts:
         status.flag(size == 0, "undefined", none)
         return size, status
 
+    def gaps(
+        self, metrics: Metrics, minimum: int
+    ) -> tuple[Mask, GapInterval, Floats, NDArray[np.int64], Statuses]:
+        """Return largest gaps, or smallest ratios, among the groups that have the rates.
 
-def gaps_of_rates(
-    counts: GroupCounts, metrics: Sequence[Metric], among: Mask, minimum: int
-) -> tuple[Floats, NDArray[np.int64], Statuses]:
-    """Return the largest gaps, or smallest ratios, among some groups (M, ..., G).
+        Where fewer than two have them, nothing has a value.
 
-    Returns
-    -------
-    Of each metric (M, ...): the value, the rows of the smallest group that is compared, and whether
-    it rests on `minimum` rows in each, and on everyone.
-    """
-    values = np.stack([counts.values(*pair) for pair in zip(metrics, among, strict=True)])
-    size, of_groups = counts.statuses(metrics, minimum)
-    statuses = of_gaps(of_groups, among, size)
-    without_value = np.isnan(values) & statuses.has_value
+        Returns
+        -------
+        The groups (M, ..., G) compared, and of each metric (M, ...): the interval, the value, the
+        rows of the smallest group that is compared, and whether it rests on `minimum` rows in each,
+        and on everyone.
+        """
+        among = self.intervals.compared(metrics)
+        among[among.sum(axis=-1) < 2] = True
+        unseen = (self.counts.sum(axis=-1) > 0) & ~among
+        interval = self.intervals.gaps(metrics, among, unseen=unseen)
 
-    def all_zero(m: int, *sample: int) -> str:
-        groups = among[(m, *sample)]
-        whose = f"group '{counts.groups[int(groups.argmax())]}'"
-        if groups.sum() > 2:
-            whose = "every group"
-        return f"{selection_rate.name} of {whose} is 0"
+        def values(metric: Metric, among: Mask) -> Floats:
+            counts = self.intervals.counts_of(metric)
+            return by_pattern(among, lambda groups, of: metric(counts[of][..., groups, :]))
 
-    def why(m: int, *at: int) -> str:
-        rates = metrics[m].rates
-        fewest = np.argmin([counts.sizes([rate])[(0, *at)] for rate in rates])
-        return str(rates[int(fewest)].empty)
+        found = np.stack([values(*pair) for pair in zip(metrics, among, strict=True)])
+        size, of_groups = self.statuses(metrics, minimum)
+        statuses = of_gaps(of_groups, among, size)
+        without_value = np.isnan(found) & statuses.has_value
 
-    left_out = ~among & (statuses.has_value & ~without_value)[..., None]
-    statuses.flag(
-        np.asarray(left_out.any(axis=-1)), "insufficient", without(counts.groups, left_out, why)
-    )
-    statuses.flag(without_value, "undefined", all_zero)
-    smallest = np.where(among, size, np.iinfo(np.int64).max).min(axis=-1)
-    return values, smallest, statuses
+        def all_zero(m: int, *sample: int) -> str:
+            groups = among[(m, *sample)]
+            whose = f"group '{self.groups[int(groups.argmax())]}'"
+            if groups.sum() > 2:
+                whose = "every group"
+            return f"{selection_rate.name} of {whose} is 0"
+
+        def why(m: int, *at: int) -> str:
+            rates = metrics[m].rates
+            fewest = np.argmin([self.sizes([rate])[(0, *at)] for rate in rates])
+            return str(rates[int(fewest)].empty)
+
+        left_out = ~among & (statuses.has_value & ~without_value)[..., None]
+        reason = without(self.groups, left_out, why)
+        statuses.flag(np.asarray(left_out.any(axis=-1)), "insufficient", reason)
+        statuses.flag(without_value, "undefined", all_zero)
+        smallest = np.where(among, size, np.iinfo(np.int64).max).min(axis=-1)
+        return among, interval, found, smallest, statuses

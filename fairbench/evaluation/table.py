@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from math import prod
 from typing import Any, NamedTuple, TypeAlias, get_args, get_type_hints
 
 import numpy as np
@@ -247,8 +248,8 @@ class Statuses:
         return Statuses(*map(function, self))
 
     def copy(self, shape: tuple[int, ...]) -> Statuses:
-        """Return new arrays of a shape that these broadcast to."""
-        return self.apply(lambda array: np.broadcast_to(array, shape).copy())
+        """Return new arrays of a shape that these broadcast to, or have as many values as."""
+        return self.apply(lambda array: _shaped(array, shape).copy())
 
     @property
     def is_ok(self) -> Mask:
@@ -321,6 +322,12 @@ def without(names: Sequence[str], left_out: Mask, why: Callable[..., str]) -> Ca
         return f"without {listed}: {why(*at, groups[0])}"
 
     return reason
+
+
+def _shaped(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return an array in a shape that it has as many values as, or broadcasts to."""
+    full = array.size == prod(shape)
+    return array.reshape(shape) if full else np.broadcast_to(array, shape)
 
 
 def _texts(texts: Sequence[str]) -> Texts:
@@ -412,12 +419,13 @@ class MetricTable:
         is_row: Mask | None = None,
         fewest: ArrayLike | None = None,
     ) -> None:
-        """Append values that broadcast to (M, S, G); one that is NaN must say why.
+        """Append values (M, S, G); one that is NaN must say why.
 
         Parameters
         ----------
         metrics, statistic, setting : one, or one of each of M.
-        value : the values; (M, S, G) arrays here and below may be anything that broadcasts.
+        value : the values; arrays here and below may have any shape that broadcasts to (M, S, G),
+            or that has as many values in that order.
         n : how many rows each value rests on.
         attribute : the attribute whose groups the values are about; empty of everyone.
         groups : the names of these groups; one that is empty of what is not about a group.
@@ -442,9 +450,9 @@ class MetricTable:
         if needed is not None and not self.frequentist:
             interval = NAN, NAN
         values, lower, upper = (
-            np.broadcast_to(np.asarray(array, np.float64), shape) for array in (value, *interval)
+            _shaped(np.asarray(array, np.float64), shape) for array in (value, *interval)
         )
-        n_rows = np.broadcast_to(np.asarray(n, np.int64), shape)
+        n_rows = _shaped(np.asarray(n, np.int64), shape)
         statuses = (status or Statuses.ok()).copy(shape)
         if needed is not None and self.frequentist:
             plain = statuses.is_ok & (statuses.reason == "")
@@ -455,7 +463,7 @@ class MetricTable:
                 lower, upper = (np.where(missing, NAN, limit) for limit in (lower, upper))
             statuses.flag(missing & statuses.is_ok, "undefined", "the value is not a number")
         if self.frequentist:
-            least = n_rows if fewest is None else np.broadcast_to(np.asarray(fewest), shape)
+            least = n_rows if fewest is None else _shaped(np.asarray(fewest), shape)
             whose = "" if fewest is None else " in the smallest group"
             of_values = np.array([name in (VALUE, DEBIASED) for name in statistics])[:, None, None]
             few = of_values & (least < self.minimum) & statuses.is_ok & (statuses.reason == "")
@@ -482,7 +490,7 @@ class MetricTable:
                 limits=Limits(values, lower, upper),
                 n=n_rows,
                 status=statuses,
-                is_row=None if is_row is None else np.broadcast_to(is_row, shape),
+                is_row=None if is_row is None else _shaped(is_row, shape),
             )
         )
 

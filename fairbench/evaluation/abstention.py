@@ -12,17 +12,10 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
 from fairbench.data.dataset import Task
+from fairbench.evaluation import table as tables
 from fairbench.evaluation.groups import NO_DRAWS, CountIntervals
 from fairbench.evaluation.predictions import Groups, Labelled
-from fairbench.evaluation.table import (
-    CHOSEN_RATE,
-    NAN,
-    NO_SETTING,
-    MetricTable,
-    Setting,
-    Statuses,
-    no_rows,
-)
+from fairbench.evaluation.table import NAN, MetricTable, Setting, Statuses
 from fairbench.inference.rates import rate_limits
 from fairbench.inference.scores import coverage_area_limits
 from fairbench.metrics import registry
@@ -74,10 +67,10 @@ def evaluate_abstention(
         same = chooser is test
         ordered = tested if same else _RowsByUncertainty.of(chooser, attribute)
         chosen = _best_rates(ordered, candidates, objectives)
-        table.add(CHOSEN_RATE, chosen[:, None], chooser.sizes, attribute)
+        table.add(tables.CHOSEN_RATE, chosen[:, None], chooser.sizes, attribute)
         gaps = list(registry.metrics_of(registry.BINARY, "widest"))
         about: Any = {"gaps": gaps, "lacking": CHOSEN_HERE * same}
-        _add_curves(table, tested, chosen[None], ABSTAINED, [NO_SETTING], **about)
+        _add_curves(table, tested, chosen[None], ABSTAINED, [tables.NO_SETTING], **about)
 
 
 def _add_area(table: MetricTable, test: Labelled, ordered: _RowsByUncertainty) -> None:
@@ -180,7 +173,7 @@ def _add_curves(
     add(
         *(["rate"], share, size),
         lambda: rate_limits(size - left, size, level=level)[1:],
-        of_group(no_rows),
+        of_group(tables.no_rows),
         groups=groups.names,
     )
 

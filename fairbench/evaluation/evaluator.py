@@ -16,6 +16,7 @@ from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError, check_minimum, check_share
 from fairbench.data.dataset import Task
 from fairbench.evaluation import abstention, regression, scores, uncertainties
+from fairbench.evaluation import table as tables
 from fairbench.evaluation.groups import (
     NO_DRAWS,
     CountIntervals,
@@ -27,17 +28,7 @@ from fairbench.evaluation.groups import (
 from fairbench.evaluation.many_groups import SHOWN, add_pooled
 from fairbench.evaluation.metric_batches import add_estimates, declared_batches
 from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
-from fairbench.evaluation.table import (
-    BELOW_EPSILON,
-    DEBIASED,
-    NAN,
-    OUTSIDE_BAND,
-    PAIRS_THAT_DIFFER,
-    MetricTable,
-    Setting,
-    Statuses,
-    of_pairs,
-)
+from fairbench.evaluation.table import NAN, MetricTable, Setting, Statuses
 from fairbench.inference import posterior
 from fairbench.inference.gaps import probability_below
 from fairbench.inference.pooled import Generators
@@ -366,7 +357,7 @@ def _add_pairs(table: MetricTable, counts: GroupCounts, band: float) -> None:
     metrics = list(metrics_of(BINARY, "difference", "ratio").values())
     intervals, about = counts.intervals, (counts.attribute, counts.groups[1:])
     size, statuses = counts.statuses(metrics, table.minimum)
-    statuses = of_pairs(statuses, size)
+    statuses = tables.of_pairs(statuses, size)
     size = np.minimum(size[..., :1], size[..., 1:])
     values = np.stack([metric(intervals.counts_of(metric)) for metric in metrics])
     statuses.flag(
@@ -387,7 +378,7 @@ def _add_pairs(table: MetricTable, counts: GroupCounts, band: float) -> None:
     table.add(
         *([metric.name for metric in ratios], outside, size[at], *about),
         status=statuses[at],
-        statistic=OUTSIDE_BAND,
+        statistic=tables.OUTSIDE_BAND,
         setting=Setting(band=band),
     )
 
@@ -427,7 +418,7 @@ def _add_gaps(
     if not isinstance(intervals, PosteriorIntervals):
         ends = interval.lower[at], interval.upper[at]
         below = probability_below(below, *ends, epsilon, level=table.level)
-    add(BELOW_EPSILON, below, statuses, setting=Setting(epsilon=epsilon))
+    add(tables.BELOW_EPSILON, below, statuses, setting=Setting(epsilon=epsilon))
     if resampled is not None:
 
         def without_noise(metric: Metric, compared: list[int], of: Mask) -> Floats:
@@ -440,11 +431,11 @@ def _add_gaps(
         flagged = statuses.copy(values.shape)
         without_value = np.isnan(corrected) & flagged.has_value
         flagged.flag(without_value, "undefined", "no resample has the rates of every group")
-        add(DEBIASED, corrected, flagged)
+        add(tables.DEBIASED, corrected, flagged)
     if interval.leads is not None:
         surely = interval.leads > 0
         apart = (surely | surely.swapaxes(-1, -2))[at].sum(axis=(-2, -1)) // 2
-        add(PAIRS_THAT_DIFFER, apart, statuses, is_row=~np.isnan(values))
+        add(tables.PAIRS_THAT_DIFFER, apart, statuses, is_row=~np.isnan(values))
 
 
 def _draws_of_splits(draw: Callable[..., Counts], counts: Counts, generators: Generators) -> Counts:
@@ -587,9 +578,9 @@ def _add_averages(
     # The parity whose classes are weighted within each group has no interval. It rests on all rows
     # of the groups, as each class's selection rate does.
     parity = _GAPS.index("statistical_parity")
-    tables = np.stack([c.intervals.counts_of(metrics[parity]) for c in counts_of_classes])
+    of_parity = np.stack([c.intervals.counts_of(metrics[parity]) for c in counts_of_classes])
     among = counts_of_classes[0].intervals.compared([metrics[parity]])[0]
-    sums = np.where(among, group_weighted(tables), NAN)
+    sums = np.where(among, group_weighted(of_parity), NAN)
     value = np.fmax.reduce(sums, axis=-1) - np.fmin.reduce(sums, axis=-1)
     of_groups = np.full((3, len(table.splits)), NAN)
     of_groups[0] = np.where(among.sum(axis=-1) < 2, NAN, value)

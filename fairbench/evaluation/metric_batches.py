@@ -17,19 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats, Mask
+from fairbench.evaluation import table as tables
 from fairbench.evaluation.predictions import AllGroups, Groups, Why
-from fairbench.evaluation.table import (
-    NAN,
-    NO_SETTING,
-    VALUE,
-    MetricTable,
-    Setting,
-    Statuses,
-    in_group,
-    of_gaps,
-    of_pairs,
-    without,
-)
+from fairbench.evaluation.table import NAN, MetricTable, Setting, Statuses
 from fairbench.inference import means
 from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_levels
 from fairbench.inference.means import Level, around, at_levels
@@ -56,8 +46,8 @@ class RowLabel:
     """
 
     metric: str
-    setting: Setting = NO_SETTING
-    statistic: str = VALUE
+    setting: Setting = tables.NO_SETTING
+    statistic: str = tables.VALUE
     least: float = -np.inf
     most: float = np.inf
     compared_as: str = ""
@@ -207,7 +197,7 @@ def _estimates(table: MetricTable, all_groups: AllGroups, batch: Batch) -> _Esti
     def why(k: int, c: int) -> str:
         infinite = np.isinf(batch.value[k, c])
         reason = "no interval of an infinite mean" if infinite else batch.lacking[k](c)
-        return reason + in_group(all_groups.names[c])
+        return reason + tables.in_group(all_groups.names[c])
 
     statuses.flag(statuses.is_ok & ~has_interval, "insufficient", why)
     levels = _levels(table.level, all_groups, batch.labels, statuses.has_value & has_interval)
@@ -270,7 +260,7 @@ def _add_differences(table: MetricTable, groups: Groups, estimates: _Estimates) 
     limits = difference_limits(
         estimates.limits.take(others), estimates.limits.take(reference), with_reference
     )
-    statuses = of_pairs(estimates.statuses)
+    statuses = tables.of_pairs(estimates.statuses)
     largest = estimates.largest_distance
     estimates.add_to(
         table,
@@ -300,8 +290,8 @@ def _add_gaps(table: MetricTable, groups: Groups, estimates: _Estimates) -> None
     has_interval = comparable & nobody_left_out
     lower, upper = (np.where(has_interval, limit, NAN)[..., None] for limit in gap[1:])
     value = np.where(comparable, gap.value, _range(estimates.limits.value, valued))
-    status = of_gaps(statuses, valued)
-    why = without(groups.names, ~valued, lambda *at: str(statuses.reason[at]))
+    status = tables.of_gaps(statuses, valued)
+    why = tables.without(groups.names, ~valued, lambda *at: str(statuses.reason[at]))
     status.flag(np.asarray(~valued.all(axis=-1)), "insufficient", why)
     few = valued.sum(axis=-1) < 2
     status.flag(few, "undefined", "fewer than two groups have a value")

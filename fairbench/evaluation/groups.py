@@ -287,7 +287,15 @@ class CountIntervals(_Counted):
         compared = np.broadcast_to(among, shape)[metric_of_rate]
         unseen_of_rate = np.broadcast_to(False if unseen is None else unseen, shape)[metric_of_rate]
         n_rates = np.array([len(metrics[m].rates) for m in metric_of_rate])
-        limits = self._limits_of_all_pairs(rates, compared, n_rates)
+        # The limits of all pairs of groups, and of all rates of a metric, hold at once.
+        levels = np.empty(compared.shape[:-1])
+        for count in np.unique(n_rates):
+            has_count = n_rates == count
+            n_groups = compared[has_count].sum(axis=-1)
+            levels[has_count] = simultaneous_levels(self.level, n_groups, int(count))
+        single = self.limits(rates)
+        wider = single if (levels == self.level).all() else self._limits_at(rates, levels)
+        limits = GroupLimits(single, wider, self._correlations(rates))
         of_compared = limits.only(compared, unseen=unseen_of_rate)
         gap = largest_gap(of_compared)
         unknown = (np.isnan(limits.pointwise.value) & compared).any(axis=-1)
@@ -301,26 +309,6 @@ class CountIntervals(_Counted):
                 lower[m], upper[m] = _ratios(limits.row(rate), compared[rate])
                 lower[m] = np.where(unseen_of_rate[rate].any(axis=-1), 0.0, lower[m])
         return GapInterval(lower, upper, largest_leads)
-
-    def _limits_of_all_pairs(
-        self, rates: Sequence[Rate], compared: Mask, n_rates: NDArray[np.int64]
-    ) -> GroupLimits:
-        """Return the pointwise limits of rates, and the simultaneous ones for all pairs of groups.
-
-        Parameters
-        ----------
-        compared : (R, ..., G) the groups that are compared in each rate.
-        n_rates : (R,) how many rates the metric of each rate has; limits are simultaneous for
-            these, too.
-        """
-        levels = np.empty(compared.shape[:-1])
-        for count in np.unique(n_rates):
-            has_count = n_rates == count
-            n_groups = compared[has_count].sum(axis=-1)
-            levels[has_count] = simultaneous_levels(self.level, n_groups, int(count))
-        single = self.limits(rates)
-        wider = single if (levels == self.level).all() else self._limits_at(rates, levels)
-        return GroupLimits(single, wider, self._correlations(rates))
 
     def _against_reference(self, metrics: Metrics) -> tuple[Limits, Limits, Floats | float]:
         rates = [metric.rates[0] for metric in metrics]

@@ -447,8 +447,6 @@ class MetricTable:
         statistics = (statistic,) * len(names) if isinstance(statistic, str) else tuple(statistic)
         settings = (setting,) * len(names) if isinstance(setting, Setting) else tuple(setting)
         shape = len(names), len(self.splits), len(groups)
-        if needed is not None and not self.frequentist:
-            interval = NAN, NAN
         values, lower, upper = (
             _shaped(np.asarray(array, np.float64), shape) for array in (value, *interval)
         )
@@ -457,6 +455,8 @@ class MetricTable:
         if needed is not None and self.frequentist:
             plain = statuses.is_ok & (statuses.reason == "")
             statuses.flag(np.isnan(lower) & plain, "insufficient", needed)
+        elif needed is not None:
+            lower = upper = np.full(shape, NAN)
         missing = np.isnan(values)
         if missing.any():
             if not bounded:
@@ -605,10 +605,7 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
     """Return the columns of all rows, by split and then as they were added, and their splits."""
     subjects: dict[tuple[str, str, str, Setting], int] = {}
     groups: dict[str, int] = {}
-    of_subject = []
-    of_group = []
-    of_split = []
-    is_row = []
+    parts = []
     if not blocks:
         nothing = MetricTable()
         nothing.add("", 0.0, 0, is_row=np.zeros(1, bool))
@@ -621,18 +618,19 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
             for metric, statistic, setting in described
         ]
         group = [groups.setdefault(name, len(groups)) for name in block.groups]
-        of_subject.append(np.broadcast_to(np.array(subject, np.intp)[:, None, None], shape).ravel())
-        of_group.append(np.broadcast_to(np.array(group, np.intp), shape).ravel())
-        of_split.append(np.broadcast_to(block.splits[:, None], shape).ravel())
-        is_row.append(np.ones(block.n.size, bool) if block.is_row is None else block.is_row.ravel())
-    split = np.concatenate(of_split)
+        arrays = (
+            *(np.array(subject, np.intp)[:, None, None], np.array(group, np.intp)),
+            *(block.splits[:, None], True if block.is_row is None else block.is_row),
+        )
+        parts.append([np.broadcast_to(array, shape).ravel() for array in arrays])
+    of_subject, of_group, split, is_row = map(np.concatenate, zip(*parts, strict=True))
     order = np.argsort(split, kind="stable")
-    order = order[np.concatenate(is_row)[order]]
+    order = order[is_row[order]]
 
     def column(values: Iterable[NDArray[Any]]) -> NDArray[Any]:
         return np.concatenate([array.ravel() for array in values])[order]
 
-    row_subject = np.concatenate(of_subject)[order]
+    row_subject = of_subject[order]
     metric, statistic, attribute, settings = zip(*subjects, strict=True)
     statistics = np.array([STATISTICS.index(name) for name in statistic], np.int8)
     status = column(block.status.kind for block in blocks)
@@ -641,7 +639,7 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
         "metric": _categories(metric, row_subject),
         "statistic": pd.Categorical.from_codes(statistics[row_subject], dtype=_STATISTIC),
         "attribute": _categories(attribute, row_subject),
-        "group": _categories(list(groups), np.concatenate(of_group)[order]),
+        "group": _categories(list(groups), of_group[order]),
         **{name: column(ends) for name, ends in limits.items()},
         "n": column(block.n for block in blocks),
         "status": pd.Categorical.from_codes(status, dtype=_STATUS),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -331,22 +332,16 @@ def evaluate_group_thresholds(
     if validation is None or missing or not relaxations:
         return
     groups = data.coded[attribute]
-    tested_on, chosen_on = (
-        list(
-            zip(*map(part.coded[attribute].split, (part.target, part.column("score"))), strict=True)
-        )
-        for part in (data, validation)
-    )
-    # Rows (S, G, 4) of the groups by label, in the cells TN and FN.
-    label_counts = [
-        registry.binary_confusion(
-            part.target,
-            np.zeros(len(part)),
-            part.coded[attribute].codes,
-            n_groups=groups.cells,
-        ).reshape(data.splits, len(groups), 4)
-        for part in (data, validation)
-    ]
+
+    def read(part: Labelled) -> tuple[list[tuple[Floats, Floats]], registry.Counts]:
+        """Return labels and scores of each cell, and rows (S, G, 4) by label, in TN and FN."""
+        cells, nobody = part.coded[attribute], np.zeros(len(part))
+        rows = zip(*map(cells.split, (part.target, part.column("score"))), strict=True)
+        counts = registry.binary_confusion(part.target, nobody, cells.codes, n_groups=cells.cells)
+        return list(rows), counts.reshape(part.splits, len(cells), 4)
+
+    (tested_on, tested_labels), (chosen_on, chosen_labels) = map(read, (data, validation))
+    label_counts = tested_labels, chosen_labels
 
     @cache
     def thresholds(split: int) -> tuple[list[RocHull], list[Floats]]:
@@ -380,9 +375,7 @@ def evaluate_group_thresholds(
             values[c, ..., split] = np.stack([error, metric(tested), validation_error], axis=-1)
     settings = [
         Setting(constraint=metric.name, relaxation=relaxation)
-        for metric in constraints
-        for relaxation in relaxations
-        for _ in _MEASURES
+        for metric, relaxation, _ in product(constraints, relaxations, _MEASURES)
     ]
     # (constraints, measures, S), as `values` without the relaxations.
     of_groups = [

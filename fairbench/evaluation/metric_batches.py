@@ -205,7 +205,7 @@ def _estimates(table: MetricTable, all_groups: AllGroups, batch: Batch) -> _Esti
     if (sample := all_groups.sample) is not None and sample.clustered:
         totals = batch.totals
         if batch.rows is not None:
-            totals = sample.linearised(all_groups.rows(finite(batch.rows)))[1]
+            totals = sample.linearised(all_groups.rows(_finite(batch.rows)))[1]
         if totals is not None:
             correlation = [sample.correlation(of_metric) for of_metric in totals]
     printed: Any = limits[1:]
@@ -417,7 +417,7 @@ def mean_batch(
         had the other label; None if losses do not depend on such labels.
     heavy : whether losses may have heavy tails, as squared errors do.
     """
-    values = finite(losses)
+    values = _finite(losses)
     if outcome is not None:
         limits, lacking = _outcome_limits(values, *outcome, all_groups)
     elif heavy:
@@ -446,7 +446,7 @@ def batch_of_rows(
     )
 
 
-def finite(values: Floats) -> Floats:
+def _finite(values: Floats) -> Floats:
     """Return values with 0 where one is not finite."""
     is_finite = np.isfinite(values)
     return values if is_finite.all() else np.where(is_finite, values, 0.0)

@@ -421,7 +421,7 @@ def one_vs_rest(counts: Counts) -> Counts:
     return np.moveaxis(np.stack(cells, axis=-1), -2, 0)
 
 
-def right_or_wrong(counts: Counts) -> Counts:
+def _right_or_wrong(counts: Counts) -> Counts:
     """Return the tables (..., G, 4) with right predictions as TP and wrong predictions as FN."""
     right = np.einsum("...kk->...", counts)
     wrong = counts.sum(axis=(-2, -1)) - right
@@ -469,7 +469,7 @@ def group_weighted_gap(counts: Counts) -> Floats:
 
 def micro_gap(counts: Counts) -> Floats:
     """Return the widest gap (...) in the true positive rate of all classes added up."""
-    return gap(accuracy, right_or_wrong(counts))
+    return gap(accuracy, _right_or_wrong(counts))
 
 
 def class_log_loss(target: ArrayLike, scores: ArrayLike, *, floor: float = 1e-15) -> Floats:
@@ -505,7 +505,7 @@ def class_brier(target: ArrayLike, scores: ArrayLike) -> Floats:
 
 def error_of_classes(counts: Counts) -> Floats:
     """Return the share of wrong predictions, (..., C, C) -> (...)."""
-    return 1 - accuracy(right_or_wrong(counts))
+    return 1 - accuracy(_right_or_wrong(counts))
 
 
 def classwise_calibration_error(target: ArrayLike, scores: ArrayLike, *, bins: int = 15) -> float:

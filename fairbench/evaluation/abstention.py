@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Floats, divide
 from fairbench.data.dataset import Task
 from fairbench.evaluation import table as tables
 from fairbench.evaluation.groups import NO_DRAWS, CountIntervals
@@ -121,8 +121,7 @@ def _add_curves(
     counts, groups = ordered.counts(rates), ordered.groups
     level, size = table.level, groups.size
     everyone, left = counts.sum(axis=-2), counts.sum(axis=-1)
-    with np.errstate(invalid="ignore"):
-        share = 1 - left / size
+    share = 1 - divide(left, size)
 
     def add(
         names: Sequence[str],

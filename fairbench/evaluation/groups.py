@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairbench.core.arrays import Floats, Mask
+from fairbench.core.arrays import Floats, Mask, divide
 from fairbench.evaluation.many_groups import posteriors_of, probability_gap_below_of
 from fairbench.evaluation.table import Statuses, in_group, of_gaps, without
 from fairbench.inference.gaps import (
@@ -507,8 +507,7 @@ class LabelledIntervals(CountIntervals):
     def counts_of(self, metric: Metric) -> Counts:
         """Return counts (G, 4) that have the metric's rates; other metrics' may be others."""
         successes, sizes = self._counts_for(metric)
-        with np.errstate(invalid="ignore"):
-            return _counts_with(metric.rates, successes / sizes)
+        return _counts_with(metric.rates, divide(successes, sizes))
 
     def posterior_counts(self, metric: Metric) -> Counts:
         """Draw such counts (T, G, 4) from the rates' Beta posteriors, whose prior is Jeffreys'."""

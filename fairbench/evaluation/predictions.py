@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.arrays import Codes, Floats
+from fairbench.core.arrays import Codes, Floats, divide
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
 from fairbench.evaluation.table import Statuses, no_rows
@@ -386,8 +386,7 @@ class AllGroups:
         """Return the means (..., C) of values of rows, or of values for each attribute in turn."""
         if self.sample is not None:
             return self.sample.means(self._in_turn(values))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(self.sums_of(values) / self.size)
+        return divide(self.sums_of(values), self.size)
 
     def sums_of(self, values: Floats) -> Floats:
         """Return the sums (..., C) of values as `mean_of` takes them, whatever rows weigh."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.core.arrays import Codes, Floats
+from fairbench.core.arrays import Codes, Floats, divide
 from fairbench.evaluation import metric_batches
 from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
 from fairbench.evaluation.table import DEBIASED, NAN, VALUE, MetricTable, Setting, Statuses
@@ -191,8 +191,7 @@ def _correlation(share: Floats) -> Floats:
     both[..., 0, 1:] = both[..., 1:, 0] = 0
     sd = np.sqrt(share * (1 - share))
     sd_product = sd[..., :, None] * sd[..., None, :]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        correlation = (both - share[..., :, None] * share[..., None, :]) / sd_product
+    correlation = divide(both - share[..., :, None] * share[..., None, :], sd_product)
     return np.where(sd_product > 0, np.clip(correlation, -1, 1), np.eye(len(events)))
 
 

@@ -78,8 +78,7 @@ def debiased(metric: Callable[[Counts], Floats], counts: Counts, resampled: Coun
     """
     samples = metric(resampled)
     defined = ~np.isnan(samples)
-    with np.errstate(invalid="ignore"):
-        mean = np.where(defined, samples, 0.0).sum(axis=0) / defined.sum(axis=0)
+    mean = divide(np.where(defined, samples, 0.0).sum(axis=0), defined.sum(axis=0))
     return np.maximum(0.0, 2 * metric(counts) - mean)
 
 
@@ -443,8 +442,7 @@ def average_gaps(form: str, gaps: Floats, shares: Floats) -> Floats:
     if form == "largest":
         return np.fmax.reduce(gaps)
     weight = np.where(np.isnan(gaps), 0.0, shares if form == "weighted" else 1.0)
-    with np.errstate(invalid="ignore"):
-        return (weight * np.nan_to_num(gaps)).sum(axis=0) / weight.sum(axis=0)
+    return divide((weight * np.nan_to_num(gaps)).sum(axis=0), weight.sum(axis=0))
 
 
 def combined_gap(form: str, rate: Rate, counts: Counts) -> Floats:

@@ -5,24 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Floats, divide
 from fairbench.data.dataset import Task
-from fairbench.evaluation.groups import NO_DRAWS, CountIntervals, LimitPair
+from fairbench.evaluation import table as tables
+from fairbench.evaluation.groups import NO_DRAWS, CountIntervals
 from fairbench.evaluation.predictions import Groups, Labelled
-from fairbench.evaluation.table import (
-    CHOSEN_RATE,
-    NAN,
-    NO_SETTING,
-    MetricTable,
-    Setting,
-    Statuses,
-    no_rows,
-)
+from fairbench.evaluation.table import NAN, MetricTable, Setting, Statuses
 from fairbench.inference.rates import rate_limits
 from fairbench.inference.scores import coverage_area_limits
 from fairbench.metrics import registry
@@ -74,10 +68,10 @@ def evaluate_abstention(
         same = chooser is test
         ordered = tested if same else _RowsByUncertainty.of(chooser, attribute)
         chosen = _best_rates(ordered, candidates, objectives)
-        table.add(CHOSEN_RATE, chosen[:, None], chooser.sizes, attribute)
+        table.add(tables.CHOSEN_RATE, chosen[:, None], chooser.sizes, attribute)
         gaps = list(registry.metrics_of(registry.BINARY, "widest"))
         about: Any = {"gaps": gaps, "lacking": CHOSEN_HERE * same}
-        _add_curves(table, tested, chosen[None], ABSTAINED, [NO_SETTING], **about)
+        _add_curves(table, tested, chosen[None], ABSTAINED, [tables.NO_SETTING], **about)
 
 
 def _add_area(table: MetricTable, test: Labelled, ordered: _RowsByUncertainty) -> None:
@@ -98,7 +92,7 @@ def _best_rates(
 ) -> Floats:
     """Return the rates (S,) with the least sum of objectives, each over its value at rate 0."""
     rates = np.repeat(np.array([0.0, *candidates])[:, None], len(chooser.slices), axis=1)
-    values = _values(chooser.counts(rates), objectives)
+    values = np.moveaxis(_values(chooser.counts(rates), objectives), 0, -1)
     sums = _normalised_sums(values[1:], values[0])
     return np.asarray(candidates, float)[sums.argmin(axis=0)]
 
@@ -124,74 +118,64 @@ def _add_curves(
     gaps : the names of the gaps.
     lacking : why nothing has an interval; empty where there are intervals.
     """
-    counts = ordered.counts(rates)
-    metrics = ["error_rate", *gaps]
-    splits = len(ordered.slices)
-    level = None if lacking or not table.frequentist else table.level
-    everyone = counts.sum(axis=-2)
-    widest = registry.metrics_of(registry.BINARY, "widest")
-    wrong = registry.error_rate.successes(everyone)
-    of_errors = np.expand_dims(_share_limits(wrong, everyone.sum(axis=-1), level), 1)
-    of_gaps = _gap_limits(counts, [widest[name] for name in gaps], level)
-    lower, upper = np.concatenate([of_errors, of_gaps], axis=1)
-    value = np.moveaxis(_values(counts, metrics), -1, 0)
-    status = Statuses.ok((value.size // splits, splits, 1))
-    kept = counts.sum(axis=(-2, -1))
-    # A gap of a group with few rows kept is flagged, as it is where nobody abstains.
-    fewest = [np.min([rate.size(counts) for rate in widest[name].rates], axis=(0, -1))
-              for name in gaps]  # fmt: skip
-
-    def flat(values: Any) -> NDArray[Any]:
-        """Return values (metrics, K, S) of all metrics at all rates as (M, S, 1)."""
-        return np.reshape(np.broadcast_to(values, value.shape), (-1, splits, 1))
-
-    no_value = "a group of the rows kept lacks what it is a share of"
-    status.flag(np.isnan(flat(value)), "undefined", no_value)
-    table.add(
-        [f"{prefix}_{name}" for name in metrics for _ in settings],
-        flat(value),
-        flat(_whole_rows(kept)),
-        ordered.groups.attribute,
-        setting=list(settings) * len(metrics),
-        interval=(flat(lower), flat(upper)),
-        status=status,
-        lacking=lacking,
-        fewest=flat(_whole_rows(np.stack([kept, *fewest]))),
-    )
-    _add_group_rates(table, ordered.groups, counts, prefix, settings, level, lacking)
-
-
-def _add_group_rates(
-    table: MetricTable,
-    groups: Groups,
-    counts: Floats,
-    prefix: str,
-    settings: Sequence[Setting],
-    level: float | None,
-    lacking: str,
-) -> None:
-    """Add each group's error rate among the rows kept, and its share of rows abstained on."""
-    left = counts.sum(axis=-1)
-    wrong = registry.error_rate.successes(counts)
-    size = groups.size
-    with np.errstate(invalid="ignore"):
-        share = 1 - left / size
+    counts, groups = ordered.counts(rates), ordered.groups
+    level, size = table.level, groups.size
+    everyone, left = counts.sum(axis=-2), counts.sum(axis=-1)
+    share = 1 - divide(left, size)
 
     def add(
-        name: str, value: Floats, n: NDArray[np.int64], limits: LimitPair, why: Callable[[str], str]
+        names: Sequence[str],
+        value: Floats,
+        n: Floats,
+        limits: Callable[[], Any],
+        why: str | Callable[..., str],
+        **options: Any,
     ) -> None:
-        """Add a metric at every rate, undefined in a group for a reason."""
+        """Add metrics at every rate, (M, K, S) or (K, S, G), undefined for a reason."""
         status = Statuses.ok(value.shape)
-        status.flag(np.isnan(value), "undefined", lambda *at: why(groups.names[at[-1]]))
-        names = [f"{prefix}_{name}"] * len(settings)
-        about: Any = {"setting": settings, "lacking": lacking, "interval": limits, "status": status}
-        table.add(names, value, n, groups.attribute, groups.names, **about)
+        status.flag(np.isnan(value), "undefined", why)
+        table.add(
+            [f"{prefix}_{name}" for name in names for _ in settings],
+            *(value, np.broadcast_to(_whole_rows(n), value.shape), groups.attribute),
+            setting=[*settings] * len(names),
+            interval=(NAN, NAN) if lacking or not table.frequentist else limits(),
+            status=status,
+            lacking=lacking,
+            **options,
+        )
 
-    limits = _share_limits(wrong, left, level)
-    error = registry.error_rate(counts)
-    add("error_rate", error, _whole_rows(left), limits, "no rows kept in group '{}'".format)
-    limits = _share_limits(size - left, np.broadcast_to(size, left.shape), level)
-    add("rate", share, size, limits, no_rows)
+    def of_group(why: Callable[[str], str]) -> Callable[..., str]:
+        return lambda *at: why(groups.names[at[-1]])
+
+    metrics = [registry.metrics_of(registry.BINARY, "widest")[name] for name in gaps]
+
+    def limits() -> Floats:
+        wrong = registry.error_rate.successes(everyone)
+        of_errors = np.stack(rate_limits(wrong, everyone.sum(axis=-1), level=level)[1:])
+        rates = list(dict.fromkeys(rate for metric in metrics for rate in metric.rates))
+        intervals = CountIntervals(counts, NO_DRAWS, level, rates)
+        of_gaps = np.stack(intervals.gaps(metrics, np.array(True))[:2])
+        return np.concatenate([of_errors[:, None], of_gaps], axis=1)
+
+    names, kept = ["error_rate", *gaps], counts.sum(axis=(-2, -1))
+    # A gap of a group with few rows kept is flagged, as it is where nobody abstains.
+    fewest = [np.min([rate.size(counts) for rate in metric.rates], axis=(0, -1))
+              for metric in metrics]  # fmt: skip
+    no_value = "a group of the rows kept lacks what it is a share of"
+    least = _whole_rows(np.stack([kept, *fewest]))
+    add(names, _values(counts, names), kept, limits, no_value, fewest=least)
+    add(
+        *(["error_rate"], registry.error_rate(counts), left),
+        lambda: rate_limits(registry.error_rate.successes(counts), left, level=level)[1:],
+        of_group("no rows kept in group '{}'".format),
+        groups=groups.names,
+    )
+    add(
+        *(["rate"], share, size),
+        lambda: rate_limits(size - left, size, level=level)[1:],
+        of_group(tables.no_rows),
+        groups=groups.names,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,27 +241,8 @@ class _RowsByUncertainty:
         return counts.reshape(*rates.shape, len(self.groups), 4)
 
 
-def _share_limits(rows: Floats, sizes: NDArray[Any], level: float | None) -> LimitPair:
-    """Return both limits of shares; NaN where there is no level."""
-    if level is None:
-        return np.full_like(rows, NAN), np.full_like(rows, NAN)
-    return rate_limits(rows, sizes, level=level)[1:]
-
-
-def _gap_limits(
-    counts: Floats, metrics: Sequence[registry.Metric], level: float | None
-) -> NDArray[np.float64]:
-    """Return both limits (2, M, ...) of the intervals of largest gaps in counts (..., G, 4)."""
-    if level is None:
-        return np.full((2, len(metrics), *counts.shape[:-2]), NAN)
-    rates = {rate.name: rate for metric in metrics for rate in metric.rates}
-    intervals = CountIntervals(counts, NO_DRAWS, level, list(rates.values()))
-    among_all = np.ones((len(metrics), *counts.shape[:-1]), bool)
-    return np.stack(intervals.gaps(metrics, among_all)[:2])
-
-
 def _values(counts: Floats, metrics: Sequence[str]) -> Floats:
-    """Return overall error rates, or group metrics, of counts (..., G, 4), (..., metrics)."""
+    """Return overall error rates, or group metrics, of counts (..., G, 4), (metrics, ...)."""
     gaps = registry.metrics_of(registry.BINARY, "widest")
     values = [
         registry.error_rate(registry.total(counts))[..., 0]
@@ -285,7 +250,7 @@ def _values(counts: Floats, metrics: Sequence[str]) -> Floats:
         else gaps[name](counts)
         for name in metrics
     ]
-    return np.stack(values, axis=-1)
+    return np.stack(values)
 
 
 def _whole_rows(counts: Floats) -> NDArray[np.int64]:
@@ -334,14 +299,8 @@ def evaluate_feature_shift(table: MetricTable, data: Labelled, rates: Sequence[f
     missing = np.isnan(values) & statuses.is_ok
     statuses.flag(missing, "undefined", "no value among the rows kept")
     settings = [Setting(rate=rate, feature=feature) for rate in rates for feature in (None, *names)]
-    flat = len(settings), data.splits, 1
-    table.add(
-        ["mean_feature_shift", *("feature_shift" for _ in names)] * len(rates),
-        values.reshape(flat),
-        rows.reshape(flat),
-        setting=settings,
-        status=statuses.apply(lambda array: array.reshape(flat)),
-    )
+    metrics = ["mean_feature_shift", *("feature_shift" for _ in names)] * len(rates)
+    table.add(metrics, values, rows, setting=settings, status=statuses)
 
 
 # Thresholds for each group: a score's error and gaps under them.
@@ -372,22 +331,16 @@ def evaluate_group_thresholds(
     if validation is None or missing or not relaxations:
         return
     groups = data.coded[attribute]
-    tested_on, chosen_on = (
-        list(
-            zip(*map(part.coded[attribute].split, (part.target, part.column("score"))), strict=True)
-        )
-        for part in (data, validation)
-    )
-    # Rows (S, G, 4) of the groups by label, in the cells TN and FN.
-    label_counts = [
-        registry.binary_confusion(
-            part.target,
-            np.zeros(len(part)),
-            part.coded[attribute].codes,
-            n_groups=groups.cells,
-        ).reshape(data.splits, len(groups), 4)
-        for part in (data, validation)
-    ]
+
+    def read(part: Labelled) -> tuple[list[tuple[Floats, Floats]], registry.Counts]:
+        """Return labels and scores of each cell, and rows (S, G, 4) by label, in TN and FN."""
+        cells, nobody = part.coded[attribute], np.zeros(len(part))
+        rows = zip(*map(cells.split, (part.target, part.column("score"))), strict=True)
+        counts = registry.binary_confusion(part.target, nobody, cells.codes, n_groups=cells.cells)
+        return list(rows), counts.reshape(part.splits, len(cells), 4)
+
+    (tested_on, tested_labels), (chosen_on, chosen_labels) = map(read, (data, validation))
+    label_counts = tested_labels, chosen_labels
 
     @cache
     def thresholds(split: int) -> tuple[list[RocHull], list[Floats]]:
@@ -421,9 +374,7 @@ def evaluate_group_thresholds(
             values[c, ..., split] = np.stack([error, metric(tested), validation_error], axis=-1)
     settings = [
         Setting(constraint=metric.name, relaxation=relaxation)
-        for metric in constraints
-        for relaxation in relaxations
-        for _ in _MEASURES
+        for metric, relaxation, _ in product(constraints, relaxations, _MEASURES)
     ]
     # (constraints, measures, S), as `values` without the relaxations.
     of_groups = [
@@ -431,16 +382,13 @@ def evaluate_group_thresholds(
         for metric in constraints
     ]
     fewest = [[data.sizes[:, 0], rows, validation.sizes[:, 0]] for rows in of_groups]
-    flat = len(settings), data.splits, 1
     names = [f"postprocessed_{measure}" for measure in _MEASURES]
     table.add(
         names * (len(constraints) * len(relaxations)),
-        values.reshape(flat),
-        data.sizes,
-        attribute,
+        *(values, data.sizes, attribute),
         setting=settings,
-        status=statuses.apply(lambda array: array.reshape(flat)),
-        fewest=np.broadcast_to(np.expand_dims(fewest, 1), shape).reshape(flat),
+        status=statuses,
+        fewest=np.broadcast_to(np.expand_dims(fewest, 1), shape),
     )
 
 

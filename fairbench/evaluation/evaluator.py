@@ -16,30 +16,19 @@ from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError, check_minimum, check_share
 from fairbench.data.dataset import Task
 from fairbench.evaluation import abstention, regression, scores, uncertainties
+from fairbench.evaluation import table as tables
 from fairbench.evaluation.groups import (
     NO_DRAWS,
     CountIntervals,
-    GapInterval,
     GroupCounts,
     PosteriorIntervals,
     SurveyIntervals,
     by_pattern,
-    gaps_of_rates,
 )
 from fairbench.evaluation.many_groups import SHOWN, add_pooled
 from fairbench.evaluation.metric_batches import add_estimates, declared_batches
 from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
-from fairbench.evaluation.table import (
-    BELOW_EPSILON,
-    DEBIASED,
-    NAN,
-    OUTSIDE_BAND,
-    PAIRS_THAT_DIFFER,
-    MetricTable,
-    Setting,
-    Statuses,
-    of_pairs,
-)
+from fairbench.evaluation.table import NAN, MetricTable, Setting, Statuses
 from fairbench.inference import posterior
 from fairbench.inference.gaps import probability_below
 from fairbench.inference.pooled import Generators
@@ -355,52 +344,20 @@ RESAMPLES = 200  # of the bias of a gap: a mean, which needs far fewer than an i
 
 def _add_rates(table: MetricTable, counts: GroupCounts) -> None:
     """Add the rates of every group."""
-    metrics = list(metrics_of(BINARY, "rate").values())
+    rates = metrics_of(BINARY, "rate")
+    metrics = list(rates.values())
     size, statuses = counts.statuses(metrics, table.minimum)
     values = [metric(counts.intervals.counts_of(metric)) for metric in metrics]
-    limits = counts.intervals.rates(metrics)
-    _add(table, (counts.attribute, counts.groups), metrics, values, size, statuses, interval=limits)
-
-
-def _add(
-    table: MetricTable,
-    where: tuple[str, Sequence[str]],
-    metrics: Sequence[Metric],
-    values: Floats | Sequence[Floats],
-    sizes: NDArray[np.int64],
-    statuses: Statuses,
-    *,
-    interval: tuple[Floats, Floats] | None = None,
-    **options: Any,
-) -> None:
-    """Add M metrics, each of arrays (..., G) of samples and groups.
-
-    Parameters
-    ----------
-    where : the attribute, and the names of the groups.
-    interval : both limits, (M, ..., G) each; NaN without any.
-    options : further arguments of :meth:`MetricTable.add`.
-    """
-    shape = len(metrics), len(table.splits), len(where[1])
-    if interval is not None:
-        options["interval"] = [np.reshape(end, shape) for end in interval]
-    table.add(
-        [metric.name for metric in metrics],
-        np.reshape(np.asarray(values), shape),
-        np.reshape(sizes, shape),
-        *where,
-        status=statuses.apply(lambda array: np.reshape(array, shape)),
-        **options,
-    )
+    limits, about = counts.intervals.rates(metrics), (counts.attribute, counts.groups)
+    table.add(list(rates), values, size, *about, interval=limits, status=statuses)
 
 
 def _add_pairs(table: MetricTable, counts: GroupCounts, band: float) -> None:
     """Add the differences of rates from the reference's, and the ratios to it."""
     metrics = list(metrics_of(BINARY, "difference", "ratio").values())
-    add = partial(_add, table, (counts.attribute, counts.groups[1:]))
-    intervals = counts.intervals
+    intervals, about = counts.intervals, (counts.attribute, counts.groups[1:])
     size, statuses = counts.statuses(metrics, table.minimum)
-    statuses = of_pairs(statuses, size)
+    statuses = tables.of_pairs(statuses, size)
     size = np.minimum(size[..., :1], size[..., 1:])
     values = np.stack([metric(intervals.counts_of(metric)) for metric in metrics])
     statuses.flag(
@@ -408,63 +365,60 @@ def _add_pairs(table: MetricTable, counts: GroupCounts, band: float) -> None:
         "undefined",
         lambda m, *_: f"{metrics[m].rates[0].name} of group '{counts.groups[0]}' is 0",
     )
-    limits, bounded = intervals.pairs(metrics), intervals.bounded
-    add(metrics, values, size, statuses, interval=limits, bounded=bounded)
-    at = [m for m, metric in enumerate(metrics) if metric.interval == "ratio"]
+    names, kinds = zip(*((metric.name, metric.interval) for metric in metrics), strict=True)
+    table.add(
+        *(names, values, size, *about),
+        interval=intervals.pairs(metrics),
+        status=statuses,
+        bounded=intervals.bounded,
+    )
+    at = [m for m, kind in enumerate(kinds) if kind == "ratio"]
     ratios = [metrics[m] for m in at]
     outside = np.where(np.isnan(values[at]), NAN, intervals.outside(ratios, band))
-    about: Any = {"statistic": OUTSIDE_BAND, "setting": Setting(band=band)}
-    add(ratios, outside, size[at], statuses[at], **about)
-
-
-def _gaps(
-    counts: GroupCounts, metrics: Sequence[Metric], minimum: int
-) -> tuple[Mask, GapInterval, Floats, NDArray[np.int64], Statuses]:
-    """Return largest gaps, or smallest ratios, among the groups (M, ..., G) that have the rates.
-
-    Where fewer than two have them, nothing has a value.
-
-    Returns
-    -------
-    The groups, the intervals, and what `gaps_of_rates` returns.
-    """
-    among = counts.intervals.compared(metrics)
-    among[among.sum(axis=-1) < 2] = True
-    interval = counts.intervals.gaps(metrics, among, unseen=counts.unseen(among))
-    return among, interval, *gaps_of_rates(counts, metrics, among, minimum)
+    table.add(
+        *([metric.name for metric in ratios], outside, size[at], *about),
+        status=statuses[at],
+        statistic=tables.OUTSIDE_BAND,
+        setting=Setting(band=band),
+    )
 
 
 def _add_gaps(
     table: MetricTable, counts: GroupCounts, generators: Generators, epsilon: float
 ) -> None:
     """Add the largest gaps and smallest ratios, and the further statistics of the gaps."""
-    metrics = list(metrics_of(BINARY, "widest").values())
-    add = partial(_add, table, (counts.attribute, [""]))
-    among, interval, values, size, statuses = _gaps(counts, metrics, table.minimum)
+    widest = metrics_of(BINARY, "widest")
+    metrics, intervals = list(widest.values()), counts.intervals
+    among, interval, values, size, statuses = counts.gaps(metrics, table.minimum)
     # Draw these before the posteriors of `counts.probability_gap_below`: both use the same
     # generators, whose order has to stay.
     resampled = None
     if len(counts.groups) > 2:
         draw = partial(posterior.resampled_counts, draws=RESAMPLES)
         resampled = _draws_of_splits(draw, counts.counts, generators)
-    bounded = counts.intervals.bounded
-    add(metrics, values, size, statuses, interval=interval[:2], bounded=bounded)
+    table.add(
+        *(list(widest), values, size, counts.attribute),
+        interval=interval[:2],
+        status=statuses,
+        bounded=intervals.bounded,
+    )
     # Further statistics are of gaps alone, not of ratios.
     at = [m for m, metric in enumerate(metrics) if metric.is_gap]
     gaps = list(zip([metrics[m] for m in at], among[at], strict=True))
     values, size, statuses = values[at], size[at], statuses[at]
+
+    def add(statistic: str, of_gaps: Floats, statuses: Statuses, **options: Any) -> None:
+        names = [metric.name for metric, _ in gaps]
+        of_gaps = np.where(np.isnan(values), NAN, of_gaps)
+        about = names, of_gaps, size, counts.attribute
+        table.add(*about, status=statuses, statistic=statistic, **options)
+
     below = np.stack([counts.probability_gap_below(*gap, epsilon) for gap in gaps])
     # Other intervals than the posterior's bound the posterior probability.
-    if not isinstance(counts.intervals, PosteriorIntervals):
+    if not isinstance(intervals, PosteriorIntervals):
         ends = interval.lower[at], interval.upper[at]
         below = probability_below(below, *ends, epsilon, level=table.level)
-
-    def add_of_gaps(statistic: str, of_gaps: Floats, statuses: Statuses, **options: Any) -> None:
-        of_values = np.where(np.isnan(values), NAN, of_gaps)
-        of_metrics = [metric for metric, _ in gaps]
-        add(of_metrics, of_values, size, statuses, statistic=statistic, **options)
-
-    add_of_gaps(BELOW_EPSILON, below, statuses, setting=Setting(epsilon=epsilon))
+    add(tables.BELOW_EPSILON, below, statuses, setting=Setting(epsilon=epsilon))
     if resampled is not None:
 
         def without_noise(metric: Metric, compared: list[int], of: Mask) -> Floats:
@@ -477,12 +431,11 @@ def _add_gaps(
         flagged = statuses.copy(values.shape)
         without_value = np.isnan(corrected) & flagged.has_value
         flagged.flag(without_value, "undefined", "no resample has the rates of every group")
-        add_of_gaps(DEBIASED, corrected, flagged)
+        add(tables.DEBIASED, corrected, flagged)
     if interval.leads is not None:
         surely = interval.leads > 0
         apart = (surely | surely.swapaxes(-1, -2))[at].sum(axis=(-2, -1)) // 2
-        is_row = ~np.isnan(np.reshape(values, (len(gaps), -1, 1)))
-        add_of_gaps(PAIRS_THAT_DIFFER, apart, statuses, is_row=is_row)
+        add(tables.PAIRS_THAT_DIFFER, apart, statuses, is_row=~np.isnan(values))
 
 
 def _draws_of_splits(draw: Callable[..., Counts], counts: Counts, generators: Generators) -> Counts:
@@ -592,7 +545,7 @@ def _add_averages(
         counts: GroupCounts, metrics: Sequence[Metric] = metrics
     ) -> tuple[Floats, NDArray[np.int64], Statuses]:
         """Return gaps with both limits (3, M, S), their rows (M, S), and their statuses."""
-        _, interval, values, sizes, statuses = _gaps(counts, metrics, table.minimum)
+        _, interval, values, sizes, statuses = counts.gaps(metrics, table.minimum)
         shape = len(metrics), len(table.splits)
         limits = np.reshape([values, interval.lower, interval.upper], (3, *shape))
         return limits, sizes.reshape(shape), statuses.apply(lambda array: array.reshape(shape))
@@ -625,9 +578,9 @@ def _add_averages(
     # The parity whose classes are weighted within each group has no interval. It rests on all rows
     # of the groups, as each class's selection rate does.
     parity = _GAPS.index("statistical_parity")
-    tables = np.stack([c.intervals.counts_of(metrics[parity]) for c in counts_of_classes])
+    of_parity = np.stack([c.intervals.counts_of(metrics[parity]) for c in counts_of_classes])
     among = counts_of_classes[0].intervals.compared([metrics[parity]])[0]
-    sums = np.where(among, group_weighted(tables), NAN)
+    sums = np.where(among, group_weighted(of_parity), NAN)
     value = np.fmax.reduce(sums, axis=-1) - np.fmin.reduce(sums, axis=-1)
     of_groups = np.full((3, len(table.splits)), NAN)
     of_groups[0] = np.where(among.sum(axis=-1) < 2, NAN, value)

@@ -581,16 +581,14 @@ def gate_of_labelled(
     return judge(single, compared, require)
 
 
-def statement_of(
-    condition: Condition, estimate: tuple[float, float, float], **fields: Any
-) -> Statement:
+def statement_of(condition: Condition, estimate: Sequence[Any], **fields: Any) -> Statement:
     """Return the finding on a condition, from the value of its measure and both limits.
 
     Parameters
     ----------
     fields : further fields of :class:`Statement`.
     """
-    value, lower, upper = estimate
+    value, lower, upper = map(float, estimate)
     return Statement(
         CONSTRAINT,
         condition.attribute,
@@ -649,7 +647,7 @@ def _statement(condition: Condition, compared: ComparedGroups, risk: float) -> S
 
 
 # What a condition is about: a value with both limits, the positions of its groups, and the noise.
-_Measured = tuple[tuple[float, float, float], list[int], float]
+_Measured = tuple[Sequence[Any], list[int], float]
 _UNKNOWN = (NAN, 0.0, 1.0)
 
 
@@ -658,32 +656,29 @@ def _smallest_ratio(
 ) -> _Measured:
     """Return the smallest ratio of groups' rates to another's, or to that of a named group."""
     n_groups = intervals.counts.shape[-2]
-    single = _rates_at(intervals, clear)
-    values = single.value
     shared = intervals.correlation(selection_rate)
+
+    def at(level: float) -> Limits:
+        """Return how often each group (G,) is selected."""
+        limits = replace(intervals, level=level).limits([selection_rate])
+        return limits.apply(lambda limit: limit[0])
+
+    single = at(clear)
+    values = single.value
     if reference is None:
-        wide = _rates_at(intervals, simultaneous_level(fail, n_groups))
-        value, lower, upper = map(float, smallest_ratio(GroupLimits(single, wide, shared)))
-        return (value, lower, upper), [int(values.argmin()), int(values.argmax())], NAN
+        wide = at(simultaneous_level(fail, n_groups))
+        ends = smallest_ratio(GroupLimits(single, wide, shared))
+        return ends, [int(values.argmin()), int(values.argmax())], NAN
     others = np.arange(n_groups) != reference
-    wide = _rates_at(intervals, 1 - (1 - fail) / (n_groups - 1))
     between: Any = shared if isinstance(shared, float) else shared[others, reference]
-    narrow_ratios, wide_ratios = (
+    narrow, wide = (
         ratio_limits(rates.take(others), rates.take([reference]), between)
-        for rates in (single, wide)
+        for rates in (single, at(1 - (1 - fail) / (n_groups - 1)))
     )
-    if np.isnan(narrow_ratios.value).any():
+    if np.isnan(narrow.value).any():
         return _UNKNOWN, [reference], NAN
-    smallest = int(np.flatnonzero(others)[narrow_ratios.value.argmin()])
-    ends = narrow_ratios.value.min(), narrow_ratios.lower.min(), wide_ratios.upper.min()
-    value, lower, upper = map(float, ends)
-    return (value, lower, upper), [smallest, reference], NAN
-
-
-def _rates_at(intervals: CountIntervals, level: float) -> Limits:
-    """Return how often each group (G,) is selected."""
-    limits = replace(intervals, level=level).limits([selection_rate])
-    return Limits(*(limit[0] for limit in limits))
+    smallest = int(np.flatnonzero(others)[narrow.value.argmin()])
+    return (narrow.value.min(), narrow.lower.min(), wide.upper.min()), [smallest, reference], NAN
 
 
 def _largest_gap(
@@ -705,7 +700,7 @@ def _largest_gap(
     of_rates = (Limits(*(end[r, positions] for end in rates)) for r in range(len(metric.rates)))
     noise = max(gap_of_noise(of_rate, level=clear) for of_rate in of_rates)
     ends = [int(positions[widest.argmin()]), int(positions[widest.argmax()])]
-    return (float(metric(counts)), float(wide.lower), float(narrow.upper)), ends, noise
+    return (metric(counts), wide.lower, narrow.upper), ends, noise
 
 
 def _extreme_rate(
@@ -724,6 +719,5 @@ def _extreme_rate(
     group = int(np.nanargmin(values) if lowest else np.nanargmax(values))
     of_all = np.min if lowest else np.max
     (lowers, _), (_, uppers) = (narrow, wide) if lowest else (wide, narrow)
-    lower = of_all(np.nan_to_num(lowers[0], nan=0.0))
-    upper = of_all(np.nan_to_num(uppers[0], nan=1.0))
-    return (float(values[group]), float(lower), float(upper)), [group], NAN
+    lower, upper = np.nan_to_num(lowers[0], nan=0.0), np.nan_to_num(uppers[0], nan=1.0)
+    return (values[group], of_all(lower), of_all(upper)), [group], NAN

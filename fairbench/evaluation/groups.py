@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairbench.core.arrays import Floats, Mask
+from fairbench.core.arrays import Floats, Mask, divide
 from fairbench.evaluation.many_groups import posteriors_of, probability_gap_below_of
 from fairbench.evaluation.table import Statuses, in_group, of_gaps, without
 from fairbench.inference.gaps import (
@@ -287,7 +287,15 @@ class CountIntervals(_Counted):
         compared = np.broadcast_to(among, shape)[metric_of_rate]
         unseen_of_rate = np.broadcast_to(False if unseen is None else unseen, shape)[metric_of_rate]
         n_rates = np.array([len(metrics[m].rates) for m in metric_of_rate])
-        limits = self._limits_of_all_pairs(rates, compared, n_rates)
+        # The limits of all pairs of groups, and of all rates of a metric, hold at once.
+        levels = np.empty(compared.shape[:-1])
+        for count in np.unique(n_rates):
+            has_count = n_rates == count
+            n_groups = compared[has_count].sum(axis=-1)
+            levels[has_count] = simultaneous_levels(self.level, n_groups, int(count))
+        single = self.limits(rates)
+        wider = single if (levels == self.level).all() else self._limits_at(rates, levels)
+        limits = GroupLimits(single, wider, self._correlations(rates))
         of_compared = limits.only(compared, unseen=unseen_of_rate)
         gap = largest_gap(of_compared)
         unknown = (np.isnan(limits.pointwise.value) & compared).any(axis=-1)
@@ -301,26 +309,6 @@ class CountIntervals(_Counted):
                 lower[m], upper[m] = _ratios(limits.row(rate), compared[rate])
                 lower[m] = np.where(unseen_of_rate[rate].any(axis=-1), 0.0, lower[m])
         return GapInterval(lower, upper, largest_leads)
-
-    def _limits_of_all_pairs(
-        self, rates: Sequence[Rate], compared: Mask, n_rates: NDArray[np.int64]
-    ) -> GroupLimits:
-        """Return the pointwise limits of rates, and the simultaneous ones for all pairs of groups.
-
-        Parameters
-        ----------
-        compared : (R, ..., G) the groups that are compared in each rate.
-        n_rates : (R,) how many rates the metric of each rate has; limits are simultaneous for
-            these, too.
-        """
-        levels = np.empty(compared.shape[:-1])
-        for count in np.unique(n_rates):
-            has_count = n_rates == count
-            n_groups = compared[has_count].sum(axis=-1)
-            levels[has_count] = simultaneous_levels(self.level, n_groups, int(count))
-        single = self.limits(rates)
-        wider = single if (levels == self.level).all() else self._limits_at(rates, levels)
-        return GroupLimits(single, wider, self._correlations(rates))
 
     def _against_reference(self, metrics: Metrics) -> tuple[Limits, Limits, Floats | float]:
         rates = [metric.rates[0] for metric in metrics]
@@ -519,8 +507,7 @@ class LabelledIntervals(CountIntervals):
     def counts_of(self, metric: Metric) -> Counts:
         """Return counts (G, 4) that have the metric's rates; other metrics' may be others."""
         successes, sizes = self._counts_for(metric)
-        with np.errstate(invalid="ignore"):
-            return _counts_with(metric.rates, successes / sizes)
+        return _counts_with(metric.rates, divide(successes, sizes))
 
     def posterior_counts(self, metric: Metric) -> Counts:
         """Draw such counts (T, G, 4) from the rates' Beta posteriors, whose prior is Jeffreys'."""
@@ -582,10 +569,6 @@ class GroupCounts:
         """Return how many rows (R, ..., G) each rate rests on in each group."""
         return self.intervals.rows(rates).astype(np.int64)
 
-    def unseen(self, among: Mask) -> Mask:
-        """Return the groups (..., G) that have rows, but are not among those compared."""
-        return (self.counts.sum(axis=-1) > 0) & ~among
-
     def probability_gap_below(self, metric: Metric, among: Mask, epsilon: float) -> Floats:
         """Return the probability (...) that a gap between groups (..., G) is under epsilon."""
 
@@ -597,11 +580,6 @@ class GroupCounts:
             return np.reshape(below, samples.shape)[samples]
 
         return by_pattern(among, of_groups)
-
-    def values(self, metric: Metric, among: Mask) -> Floats:
-        """Return a gap or smallest ratio (...) among some groups (..., G)."""
-        counts = self.intervals.counts_of(metric)
-        return by_pattern(among, lambda groups, of: metric(counts[of][..., groups, :]))
 
     def statuses(
         self, metrics: Sequence[Metric], minimum: int
@@ -623,38 +601,48 @@ class GroupCounts:
         status.flag(size == 0, "undefined", none)
         return size, status
 
+    def gaps(
+        self, metrics: Metrics, minimum: int
+    ) -> tuple[Mask, GapInterval, Floats, NDArray[np.int64], Statuses]:
+        """Return largest gaps, or smallest ratios, among the groups that have the rates.
 
-def gaps_of_rates(
-    counts: GroupCounts, metrics: Sequence[Metric], among: Mask, minimum: int
-) -> tuple[Floats, NDArray[np.int64], Statuses]:
-    """Return the largest gaps, or smallest ratios, among some groups (M, ..., G).
+        Where fewer than two have them, nothing has a value.
 
-    Returns
-    -------
-    Of each metric (M, ...): the value, the rows of the smallest group that is compared, and whether
-    it rests on `minimum` rows in each, and on everyone.
-    """
-    values = np.stack([counts.values(*pair) for pair in zip(metrics, among, strict=True)])
-    size, of_groups = counts.statuses(metrics, minimum)
-    statuses = of_gaps(of_groups, among, size)
-    without_value = np.isnan(values) & statuses.has_value
+        Returns
+        -------
+        The groups (M, ..., G) compared, and of each metric (M, ...): the interval, the value, the
+        rows of the smallest group that is compared, and whether it rests on `minimum` rows in each,
+        and on everyone.
+        """
+        among = self.intervals.compared(metrics)
+        among[among.sum(axis=-1) < 2] = True
+        unseen = (self.counts.sum(axis=-1) > 0) & ~among
+        interval = self.intervals.gaps(metrics, among, unseen=unseen)
 
-    def all_zero(m: int, *sample: int) -> str:
-        groups = among[(m, *sample)]
-        whose = f"group '{counts.groups[int(groups.argmax())]}'"
-        if groups.sum() > 2:
-            whose = "every group"
-        return f"{selection_rate.name} of {whose} is 0"
+        def values(metric: Metric, among: Mask) -> Floats:
+            counts = self.intervals.counts_of(metric)
+            return by_pattern(among, lambda groups, of: metric(counts[of][..., groups, :]))
 
-    def why(m: int, *at: int) -> str:
-        rates = metrics[m].rates
-        fewest = np.argmin([counts.sizes([rate])[(0, *at)] for rate in rates])
-        return str(rates[int(fewest)].empty)
+        found = np.stack([values(*pair) for pair in zip(metrics, among, strict=True)])
+        size, of_groups = self.statuses(metrics, minimum)
+        statuses = of_gaps(of_groups, among, size)
+        without_value = np.isnan(found) & statuses.has_value
 
-    left_out = ~among & (statuses.has_value & ~without_value)[..., None]
-    statuses.flag(
-        np.asarray(left_out.any(axis=-1)), "insufficient", without(counts.groups, left_out, why)
-    )
-    statuses.flag(without_value, "undefined", all_zero)
-    smallest = np.where(among, size, np.iinfo(np.int64).max).min(axis=-1)
-    return values, smallest, statuses
+        def all_zero(m: int, *sample: int) -> str:
+            groups = among[(m, *sample)]
+            whose = f"group '{self.groups[int(groups.argmax())]}'"
+            if groups.sum() > 2:
+                whose = "every group"
+            return f"{selection_rate.name} of {whose} is 0"
+
+        def why(m: int, *at: int) -> str:
+            rates = metrics[m].rates
+            fewest = np.argmin([self.sizes([rate])[(0, *at)] for rate in rates])
+            return str(rates[int(fewest)].empty)
+
+        left_out = ~among & (statuses.has_value & ~without_value)[..., None]
+        reason = without(self.groups, left_out, why)
+        statuses.flag(np.asarray(left_out.any(axis=-1)), "insufficient", reason)
+        statuses.flag(without_value, "undefined", all_zero)
+        smallest = np.where(among, size, np.iinfo(np.int64).max).min(axis=-1)
+        return among, interval, found, smallest, statuses

@@ -17,19 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats, Mask
+from fairbench.evaluation import table as tables
 from fairbench.evaluation.predictions import AllGroups, Groups, Why
-from fairbench.evaluation.table import (
-    NAN,
-    NO_SETTING,
-    VALUE,
-    MetricTable,
-    Setting,
-    Statuses,
-    in_group,
-    of_gaps,
-    of_pairs,
-    without,
-)
+from fairbench.evaluation.table import NAN, MetricTable, Setting, Statuses
 from fairbench.inference import means
 from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_levels
 from fairbench.inference.means import Level, around, at_levels
@@ -51,15 +41,18 @@ class RowLabel:
     compared_as : the name that comparisons of groups start with, such as ``rmse`` in
         ``rmse_gap``; empty where groups are not compared.
     position : the position of its rows among those of other metrics.
+    fewest : the number of rows under which a mean has no interval, if larger than the number that
+        every mean needs.
     """
 
     metric: str
-    setting: Setting = NO_SETTING
-    statistic: str = VALUE
+    setting: Setting = tables.NO_SETTING
+    statistic: str = tables.VALUE
     least: float = -np.inf
     most: float = np.inf
     compared_as: str = ""
     position: int = 0
+    fewest: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,9 +66,10 @@ class Batch:
     statuses : (K, C) the statuses of the values, whatever their intervals.
     lacking : (K,) functions that tell why a cell has no interval.
     limits : a function that returns the limits (K, C) at a level (K, C), NaN where none would hold.
-    papers : a function that returns both limits (2, K, C) at a level in the papers' evaluation;
-        None where it has none.
-    totals : (K, P) sums of linearised scores, where groups may share clusters.
+    rows : (K, n) what the values are means of, from which the papers' evaluation makes limits; None
+        of other metrics, of which it makes none.
+    totals : (K, P) sums of linearised scores, where groups may share clusters; those of means
+        follow from `rows`.
     """
 
     labels: Sequence[RowLabel]
@@ -83,7 +77,7 @@ class Batch:
     statuses: Statuses
     lacking: Sequence[Why]
     limits: LimitsAt
-    papers: Callable[[float], Floats] | None = None
+    rows: Floats | None = None
     totals: Floats | None = None
 
 
@@ -203,15 +197,21 @@ def _estimates(table: MetricTable, all_groups: AllGroups, batch: Batch) -> _Esti
     def why(k: int, c: int) -> str:
         infinite = np.isinf(batch.value[k, c])
         reason = "no interval of an infinite mean" if infinite else batch.lacking[k](c)
-        return reason + in_group(all_groups.names[c])
+        return reason + tables.in_group(all_groups.names[c])
 
     statuses.flag(statuses.is_ok & ~has_interval, "insufficient", why)
     levels = _levels(table.level, all_groups, batch.labels, statuses.has_value & has_interval)
     correlation: list[Floats | None] = [None] * len(batch.labels)
-    if batch.totals is not None and all_groups.sample is not None:
-        correlation = [all_groups.sample.correlation(totals) for totals in batch.totals]
-    papers = batch.papers or (lambda _: np.full((2, *limits.lower.shape), NAN))
-    printed: Any = limits[1:] if table.frequentist else papers(table.level)
+    if (sample := all_groups.sample) is not None and sample.clustered:
+        totals = batch.totals
+        if batch.rows is not None:
+            totals = sample.linearised(all_groups.rows(_finite(batch.rows)))[1]
+        if totals is not None:
+            correlation = [sample.correlation(of_metric) for of_metric in totals]
+    printed: Any = limits[1:]
+    if not table.frequentist:
+        none = np.full((2, *limits.lower.shape), NAN)
+        printed = none if batch.rows is None else all_groups.normal_limits(batch.rows, table.level)
     return _Estimates(
         labels=batch.labels,
         correlation=correlation,
@@ -260,7 +260,7 @@ def _add_differences(table: MetricTable, groups: Groups, estimates: _Estimates) 
     limits = difference_limits(
         estimates.limits.take(others), estimates.limits.take(reference), with_reference
     )
-    statuses = of_pairs(estimates.statuses)
+    statuses = tables.of_pairs(estimates.statuses)
     largest = estimates.largest_distance
     estimates.add_to(
         table,
@@ -290,8 +290,8 @@ def _add_gaps(table: MetricTable, groups: Groups, estimates: _Estimates) -> None
     has_interval = comparable & nobody_left_out
     lower, upper = (np.where(has_interval, limit, NAN)[..., None] for limit in gap[1:])
     value = np.where(comparable, gap.value, _range(estimates.limits.value, valued))
-    status = of_gaps(statuses, valued)
-    why = without(groups.names, ~valued, lambda *at: str(statuses.reason[at]))
+    status = tables.of_gaps(statuses, valued)
+    why = tables.without(groups.names, ~valued, lambda *at: str(statuses.reason[at]))
     status.flag(np.asarray(~valued.all(axis=-1)), "insufficient", why)
     few = valued.sum(axis=-1) < 2
     status.flag(few, "undefined", "fewer than two groups have a value")
@@ -341,7 +341,8 @@ def declared_batches(
     statuses : returns the status of a metric's columns in each cell; nothing is computed in cells
         whose status is not ok.
     """
-    by_interval: dict[Interval, list[_Inputs]] = {}
+    # Of each metric the keys of its rows, the arrays (n,) that it is of, and their statuses (C,).
+    by_interval: dict[Interval, list[tuple[Metric, RowLabel, list[Floats], Statuses]]] = {}
     for position, metric in enumerate(metrics):
         if not metric.special and all(name in columns for name in metric.needs):
             label = RowLabel(
@@ -350,51 +351,39 @@ def declared_batches(
                 most=metric.at_most,
                 compared_as=metric.name,
                 position=position,
+                fewest=metric.fewest,
             )
             arrays = [target, *(columns[name] for name in metric.needs)]
             status = statuses(metric) if statuses else all_groups.statuses()
             by_interval.setdefault(metric.interval, []).append((metric, label, arrays, status))
     for kind, inputs in by_interval.items():
-        if kind in ("mean", "heavy_mean"):
-            yield _mean_batch_of(inputs, all_groups, heavy=kind == "heavy_mean")
+        if kind not in ("mean", "heavy_mean"):
+            yield from (_closed_batch(*one, kinds, all_groups) for one in inputs)
             continue
-        yield from (_closed_batch(one, kinds, all_groups) for one in inputs)
+        (first, *_), labels, _, of_metrics = zip(*inputs, strict=True)
+        outcome = None
+        with np.errstate(invalid="ignore", divide="ignore"):
+            losses = np.stack([metric(*given) for metric, _, given, _ in inputs])
+            # Of two classes one label may be rare. Then the intervals also need the losses that
+            # the rows would have with the other label: the metrics of ``1 - target``.
+            if first.task == BINARY:
+                flipped = [metric(1 - target, *given[1:]) for metric, _, given, _ in inputs]
+                outcome = target, np.stack(flipped)
+        heavy = kind == "heavy_mean"
+        yield mean_batch(
+            losses, labels, all_groups, Statuses.stacked(of_metrics), outcome=outcome, heavy=heavy
+        )
 
 
-# A metric, the keys of its rows, the target and the columns (n,) that it needs, and whether these
-# are usable in each cell (C,).
-_Inputs = tuple[Metric, RowLabel, list[Floats], Statuses]
-
-
-def _mean_batch_of(inputs: Sequence[_Inputs], all_groups: AllGroups, *, heavy: bool) -> Batch:
-    """Return metrics that are means of losses as one batch.
-
-    In a task of two classes one label may be rare. Then the intervals also need the losses that
-    the rows would have with the other label: the metrics of ``1 - target``.
-    """
-    metrics, labels, arrays, statuses = zip(*inputs, strict=True)
-    target = arrays[0][0]
-    outcome = None
-    with np.errstate(invalid="ignore", divide="ignore"):
-        losses = np.stack([metric(*given) for metric, _, given, _ in inputs])
-        if metrics[0].task == BINARY:
-            flipped_losses = [metric(1 - target, *given[1:]) for metric, _, given, _ in inputs]
-            outcome = target, np.stack(flipped_losses)
-    return mean_batch(
-        losses,
-        labels,
-        all_groups,
-        statuses=Statuses.stacked(statuses),
-        least=[metric.least for metric in metrics],
-        outcome=outcome,
-        heavy=heavy,
-        fewest=[metric.fewest for metric in metrics],
-    )
-
-
-def _closed_batch(inputs: _Inputs, kinds: Kinds, all_groups: AllGroups) -> Batch:
+def _closed_batch(
+    metric: Metric,
+    label: RowLabel,
+    arrays: list[Floats],
+    status: Statuses,
+    kinds: Kinds,
+    all_groups: AllGroups,
+) -> Batch:
     """Return a metric that is not a mean as a batch of its own."""
-    metric, label, arrays, status = inputs
     value, limits, lacking, totals = kinds[metric.interval](arrays, all_groups)
     value = np.where(status.is_ok, value, np.nan)[None]
     status.flag(
@@ -403,10 +392,7 @@ def _closed_batch(inputs: _Inputs, kinds: Kinds, all_groups: AllGroups) -> Batch
         lambda c: metric.undefined.format(part=all_groups.names[c] or "the part"),
     )
     return Batch(
-        labels=[label],
-        value=value,
-        statuses=status[None],
-        lacking=[lacking],
+        *([label], value, status[None], [lacking]),
         limits=lambda level: around(value, limits(level).apply(np.atleast_2d)),
         totals=None if totals is None else totals[None],
     )
@@ -416,12 +402,10 @@ def mean_batch(
     losses: Floats,
     labels: Sequence[RowLabel],
     all_groups: AllGroups,
-    *,
     statuses: Statuses | None = None,
-    least: Sequence[float] | float = -np.inf,
+    *,
     outcome: tuple[Floats, Floats] | None = None,
     heavy: bool = False,
-    fewest: Sequence[int] | int = 0,
 ) -> Batch:
     """Return the means of per-row losses (K, n).
 
@@ -429,40 +413,43 @@ def mean_batch(
     ----------
     labels : (K,) what the rows of each mean are called.
     statuses : (K, C) whether the losses could be computed; by default, wherever there are rows.
-    least : the least that each mean can be.
     outcome : the labels (n,), 0 or 1, one of which may be rare, and the losses (K, n) if each row
         had the other label; None if losses do not depend on such labels.
     heavy : whether losses may have heavy tails, as squared errors do.
-    fewest : the number of rows under which there is no interval, if larger than the number that
-        every mean needs.
     """
-    statuses = row_statuses(all_groups, len(losses)) if statuses is None else statuses
-    value = np.where(statuses.is_ok, all_groups.mean_of(losses), np.nan)
-    bound = np.broadcast_to(np.asarray(least, float), (len(losses),))[:, None]
-    needed = np.broadcast_to(np.maximum(fewest, float(means.ROWS)), (len(losses),))
-    is_finite = np.isfinite(losses)
-    finite = losses if is_finite.all() else np.where(is_finite, losses, 0.0)
+    values = _finite(losses)
     if outcome is not None:
-        label, other_losses = outcome
-        limits, too_few, totals = _outcome_limits(
-            finite, np.nan_to_num(other_losses), label, all_groups
-        )
-        lacking = [too_few] * len(losses)
+        limits, lacking = _outcome_limits(values, *outcome, all_groups)
+    elif heavy:
+        limits, lacking = _heavy_limits(values, all_groups)
     else:
-        limits, lacking, totals = (
-            _heavy_limits(finite, all_groups)
-            if heavy
-            else _mean_limits(finite, all_groups, needed, bound)
-        )
+        limits, lacking = _mean_limits(values, labels, all_groups)
+    return batch_of_rows(losses, labels, all_groups, limits, lacking, statuses)
+
+
+def batch_of_rows(
+    rows: Floats,
+    labels: Sequence[RowLabel],
+    all_groups: AllGroups,
+    limits: LimitsAt,
+    lacking: Sequence[Why],
+    statuses: Statuses | None = None,
+) -> Batch:
+    """Return the means of rows (K, n), whose limits are known; `statuses` as in `mean_batch`."""
+    statuses = row_statuses(all_groups, len(rows)) if statuses is None else statuses
+    value = np.where(statuses.is_ok, all_groups.mean_of(rows), np.nan)
+    least = np.array([label.least for label in labels])[:, None]
     return Batch(
-        labels=labels,
-        value=value,
-        statuses=statuses,
-        lacking=lacking,
-        limits=lambda level: around(value, limits(level), bound),
-        papers=partial(all_groups.normal_limits, losses),
-        totals=totals,
+        *(labels, value, statuses, lacking),
+        limits=lambda level: around(value, limits(level), least),
+        rows=rows,
     )
+
+
+def _finite(values: Floats) -> Floats:
+    """Return values with 0 where one is not finite."""
+    is_finite = np.isfinite(values)
+    return values if is_finite.all() else np.where(is_finite, values, 0.0)
 
 
 def row_statuses(all_groups: AllGroups, count: int) -> Statuses:
@@ -470,30 +457,25 @@ def row_statuses(all_groups: AllGroups, count: int) -> Statuses:
     return Statuses.stacked([all_groups.statuses()] * count)
 
 
-def _heavy_limits(
-    losses: Floats, all_groups: AllGroups
-) -> tuple[LimitsAt, list[Why], Floats | None]:
-    """Return limits of means of losses (K, n) like squares, why a cell lacks them, and totals."""
-    moments, totals = all_groups.moments(losses)
+def _heavy_limits(losses: Floats, all_groups: AllGroups) -> tuple[LimitsAt, list[Why]]:
+    """Return limits of means of losses (K, n) like squares, and why a cell lacks them."""
+    moments = all_groups.moments(losses)[0]
     lost = all_groups.rows(losses) - moments.lowest[..., all_groups.codes]
     index = all_groups.tail_index(lost)
     lacking = [all_groups.too_heavy(of_mean) for of_mean in index]
-    return lambda level: means.heavy_limits(moments, index, level=level), lacking, totals
+    return lambda level: means.heavy_limits(moments, index, level=level), lacking
 
 
 def _mean_limits(
-    losses: Floats, all_groups: AllGroups, needed: Floats, least: Floats
-) -> tuple[LimitsAt, list[Why], Floats | None]:
-    """Return limits of means of losses (K, n), why a cell lacks them, and totals.
+    losses: Floats, labels: Sequence[RowLabel], all_groups: AllGroups
+) -> tuple[LimitsAt, list[Why]]:
+    """Return limits of means of losses (K, n), and why a cell lacks them.
 
     A mean that few rows make is one of few rows, however many lose nothing.
-
-    Parameters
-    ----------
-    needed : (K,) the fewest rows.
-    least : (K, 1) the least that each mean can be, minus infinity where it may be negative.
     """
-    moments, totals = all_groups.moments(losses)
+    least = np.array([label.least for label in labels])[:, None]
+    needed = np.array([max(label.fewest, means.ROWS) for label in labels])
+    moments = all_groups.moments(losses)[0]
     lowest = np.where(np.isfinite(least), moments.lowest, -np.inf)
     loses = all_groups.rows(losses) > lowest[..., all_groups.codes]
     losing = all_groups.mean_of(loses.astype(float)) * all_groups.size
@@ -509,41 +491,35 @@ def _mean_limits(
         all_groups.too_rare(means.RARE_ROWS, of_mean, int(rows), "rows above the least")
         for of_mean, rows in zip(np.where(enough, losing, np.inf), needed, strict=True)
     ]
-    return limits, lacking, totals
+    return limits, lacking
 
 
 def _outcome_limits(
-    losses: Floats, others: Floats, outcome: Floats, all_groups: AllGroups
-) -> tuple[LimitsAt, Why, Floats | None]:
-    """Return limits of means of losses of a label 0 or 1, why a cell lacks them, and totals.
+    losses: Floats, outcome: Floats, others: Floats, all_groups: AllGroups
+) -> tuple[LimitsAt, list[Why]]:
+    """Return limits of means of losses of a label 0 or 1, and why a cell lacks them.
 
     Parameters
     ----------
     others : the losses if each row had the other label.
     """
-    count = len(all_groups)
+    others = np.nan_to_num(others)
     if all_groups.sample is not None and all_groups.repeated is not None:
-        loss_rows, other_rows, label_rows = (
-            all_groups.rows(values) for values in (losses, others, outcome)
-        )
-        outcome_means = means.OutcomeMeans.of(
-            loss_rows, other_rows, label_rows, all_groups.sample, all_groups.repeated
-        )
-        few = all_groups.too_rare(means.RARE_ROWS, outcome_means.size.min(axis=-1), means.ROWS)
-        return lambda level: outcome_means.limits(level=level), few, outcome_means.totals
-    label = outcome.astype(np.intp)
-    by_label = [
-        means.Moments.by_label(losses, others, label, groups.codes, groups.cells)
-        for groups in all_groups.attributes
-    ]
-    moments = means.Moments.joined(by_label).take(np.arange(2 * count).reshape(-1, 2))
-    size = moments.size[0]
+        arrays = (all_groups.rows(values) for values in (losses, others, outcome))
+        limits, size = means.sampled_outcome_limits(*arrays, all_groups.sample, all_groups.repeated)
+    else:
+        label = outcome.astype(np.intp)
+        by_label = [
+            means.Moments.by_label(losses, others, label, groups.codes, groups.cells)
+            for groups in all_groups.attributes
+        ]
+        pairs = np.arange(2 * len(all_groups)).reshape(-1, 2)
+        moments = means.Moments.joined(by_label).take(pairs)
+        size = moments.size[0]
+        share = partial(means.shown_share, size[:, 1], size.sum(axis=-1))
 
-    def limits(level: Level) -> Limits:
-        share = at_levels(
-            lambda share_level: means.shown_share(size[:, 1], size.sum(axis=-1), level=share_level),
-            level,
-        )
-        return means.outcome_limits(moments, level=level, share=share)
+        def limits(level: Level) -> Limits:
+            return means.outcome_limits(moments, level=level, share=at_levels(share, level))
 
-    return limits, all_groups.too_rare(means.RARE_ROWS, size.min(axis=-1), means.ROWS), None
+    few = all_groups.too_rare(means.RARE_ROWS, size.min(axis=-1), means.ROWS)
+    return limits, [few] * len(losses)

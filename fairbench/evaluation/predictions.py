@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.arrays import Codes, Floats
+from fairbench.core.arrays import Codes, Floats, divide
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
 from fairbench.evaluation.table import Statuses, no_rows
-from fairbench.inference.means import MOST_HEAVY, Moments, tail_index
+from fairbench.inference.means import MOST_HEAVY, Moments, by_group, tail_index
 from fairbench.inference.rates import quantile
 from fairbench.inference.survey import Design, Sampled, sums
 from fairbench.metrics.regression import ERROR_ROWS
@@ -206,7 +206,10 @@ class Labelled:
         """Return the rows with a weight above 0; all rows if there are no weights."""
         if self.design is None or self.design.weight.all():
             return self
-        rows = np.flatnonzero(self.design.weight > 0)
+        return self.take(np.flatnonzero(self.design.weight > 0))
+
+    def take(self, rows: Codes) -> Labelled:
+        """Return the rows at some positions: of several splits all of them, split by split."""
         tables: Any = {
             name: table.iloc[rows]
             for name in ("predictions", "truth", "features")
@@ -218,8 +221,8 @@ class Labelled:
             target=self.target[rows],
             groups={name: labels.iloc[rows] for name, labels in self.groups.items()},
             encoded=None if self.encoded is None else self.encoded[rows],
-            design=self.design.take(rows),
-            rows=(),
+            design=None if self.design is None else self.design.take(rows),
+            rows=self.rows if self.splits > 1 else (),
         )
 
     def statuses(self, bad: NDArray[np.bool_], what: str) -> Statuses:
@@ -241,15 +244,6 @@ class Labelled:
         return self.predictions[name].to_numpy(np.float64)
 
 
-def by_group(codes: Codes, groups: int) -> Codes:
-    """Return the row numbers sorted by group, in their original order within a group."""
-    if groups == 1:
-        return np.arange(len(codes))
-    # Numpy sorts 16-bit integers in linear time.
-    small = codes.astype(np.int16) if groups < 2**15 else codes
-    return np.argsort(small, kind="stable")
-
-
 @dataclass(frozen=True, eq=False)
 class Groups:
     """The groups of an attribute in S splits, or everyone as one group without an attribute.
@@ -269,26 +263,15 @@ class Groups:
     splits: int = 1
 
     @classmethod
-    def of(
-        cls,
-        attribute: str,
-        labels: pd.Series,
-        rows: Sequence[int] = (),
-        *,
-        order: Codes | None = None,
-    ) -> Groups:
+    def of(cls, attribute: str, labels: pd.Series, rows: Sequence[int] = ()) -> Groups:
         """Return the groups of an attribute's labels, the reference first.
 
         Parameters
         ----------
         rows : (S,) how many rows each split has; by default, all rows are one split.
-        order : row numbers in another order, split by split; by default in their own order. With a
-            single split, some rows may be left out.
         """
         names = tuple(map(str, labels.cat.categories))
-        short = labels.cat.codes.to_numpy()
-        # Reorder the short codes before they are converted, which is faster.
-        codes = (short if order is None else short[order]).astype(np.intp)
+        codes = labels.cat.codes.to_numpy(np.intp)
         if len(rows) > 1:
             codes = codes + np.repeat(len(names) * np.arange(len(rows)), rows)
         return cls(attribute, names, codes, max(len(rows), 1))
@@ -356,15 +339,6 @@ class AllGroups:
         """Return everyone and all groups of a table of predictions."""
         return cls((data.everyone, *data.coded.values()), data.design)
 
-    @classmethod
-    def ordered(cls, data: Labelled, order: Codes, design: Design | None) -> AllGroups:
-        """Return the predictions in another order of rows, see `Groups.of`, sampled by a design."""
-        everyone = Groups.everyone(len(order), data.rows)
-        by_name = (
-            Groups.of(name, labels, data.rows, order=order) for name, labels in data.groups.items()
-        )
-        return cls((everyone, *by_name), design)
-
     def __len__(self) -> int:
         """Return the number of cells."""
         return len(self.size)
@@ -412,8 +386,7 @@ class AllGroups:
         """Return the means (..., C) of values of rows, or of values for each attribute in turn."""
         if self.sample is not None:
             return self.sample.means(self._in_turn(values))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(self.sums_of(values) / self.size)
+        return divide(self.sums_of(values), self.size)
 
     def sums_of(self, values: Floats) -> Floats:
         """Return the sums (..., C) of values as `mean_of` takes them, whatever rows weigh."""

@@ -313,6 +313,6 @@ def evaluate_truncation(
     ]
     batches = [
         rate_batch(truncated[None], labels[:1], all_groups),
-        metric_batches.mean_batch(np.stack(shares), labels[1:], all_groups, least=0.0),
+        metric_batches.mean_batch(np.stack(shares), labels[1:], all_groups),
     ]
     metric_batches.add_estimates(table, all_groups, batches)

@@ -7,14 +7,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.core.arrays import Codes, Floats
+from fairbench.core.arrays import Codes, Floats, divide
 from fairbench.evaluation import metric_batches
 from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
 from fairbench.evaluation.table import DEBIASED, NAN, VALUE, MetricTable, Setting, Statuses
@@ -57,7 +57,7 @@ def interval_batches(
         of_infinite = labels("infinite_intervals")
         yield rate_batch(infinite.astype(float), of_infinite, all_groups, statuses)
     of_width = labels("interval_width")
-    yield metric_batches.mean_batch(width, of_width, all_groups, statuses=statuses, least=0.0)
+    yield metric_batches.mean_batch(width, of_width, all_groups, statuses)
 
 
 def _set_batches(
@@ -116,6 +116,7 @@ def _row_labels(
         metric_batches.RowLabel(
             metric,
             Setting(level=level),
+            least=0.0,
             compared_as=metric if compared else "",
             position=position + place + 3 * i,
         )
@@ -130,17 +131,9 @@ def rate_batch(
     statuses: Statuses | None = None,
 ) -> metric_batches.Batch:
     """Return shares of rows (K, n) that are 1 and not 0; other arguments as in `mean_batch`."""
-    shares, limits = _shares(successes, all_groups)
-    statuses = statuses or metric_batches.row_statuses(all_groups, len(labels))
-    value = np.where(statuses.is_ok, shares, np.nan)
-    return metric_batches.Batch(
-        labels=labels,
-        value=value,
-        statuses=statuses,
-        lacking=[all_groups.too_few(1)] * len(labels),
-        limits=lambda level: around(value, at_levels(limits, level)),
-        papers=partial(all_groups.normal_limits, successes),
-        totals=_totals(successes, all_groups),
+    shares, lacking = _shares(successes, all_groups), [all_groups.too_few(1)] * len(labels)
+    return metric_batches.batch_of_rows(
+        *(successes, labels, all_groups, lambda level: at_levels(shares, level), lacking, statuses)
     )
 
 
@@ -160,32 +153,25 @@ def _size_batch(
     events = [size == 0, *(size >= j for j in range(2, classes + 1))]
     indicators = np.stack(events, axis=1).astype(float)
     sign = np.array([-1.0, *np.ones(classes - 1)])
-    shares, share_limits = _shares(indicators.reshape(-1, indicators.shape[-1]), all_groups)
-    correlation = _correlation(_by_size(shares, classes))
-    value = np.where(statuses.is_ok, all_groups.mean_of(size), np.nan)
+
+    def by_size(values: Floats) -> Floats:
+        return values.reshape(-1, classes, values.shape[-1])
+
+    rows = indicators.reshape(-1, indicators.shape[-1])
+    share_limits = _shares(rows, all_groups)
+    correlation = _correlation(by_size(all_groups.mean_of(rows)))
 
     def limits(level: Level) -> Limits:
         """Return the limits of the mean sizes at a level, from those of the shares."""
         event_level = level if np.ndim(level) == 0 else np.repeat(level, classes, axis=0)
         of_events = at_levels(share_limits, event_level).apply(
-            lambda limit: np.moveaxis(_by_size(limit, classes), 1, -1)
+            lambda limit: np.moveaxis(by_size(limit), 1, -1)
         )
         size_limits = weighted_sum_limits(of_events, sign, correlation)
-        return around(value, size_limits.apply(lambda limit: 1 + limit), 0.0)
+        return size_limits.apply(lambda limit: 1 + limit)
 
-    return metric_batches.Batch(
-        labels=labels,
-        value=value,
-        statuses=statuses,
-        lacking=[all_groups.too_few(1)] * len(labels),
-        limits=limits,
-        papers=partial(all_groups.normal_limits, size),
-        totals=_totals(size, all_groups),
-    )
-
-
-def _by_size(values: Floats, classes: int) -> Floats:
-    return values.reshape(-1, classes, values.shape[-1])
+    lacking = [all_groups.too_few(1)] * len(labels)
+    return metric_batches.batch_of_rows(size, labels, all_groups, limits, lacking, statuses)
 
 
 def _correlation(share: Floats) -> Floats:
@@ -205,23 +191,15 @@ def _correlation(share: Floats) -> Floats:
     both[..., 0, 1:] = both[..., 1:, 0] = 0
     sd = np.sqrt(share * (1 - share))
     sd_product = sd[..., :, None] * sd[..., None, :]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        correlation = (both - share[..., :, None] * share[..., None, :]) / sd_product
+    correlation = divide(both - share[..., :, None] * share[..., None, :], sd_product)
     return np.where(sd_product > 0, np.clip(correlation, -1, 1), np.eye(len(events)))
 
 
-def _totals(values: Floats, all_groups: AllGroups) -> Floats | None:
-    sample = all_groups.sample
-    return None if sample is None else sample.linearised(all_groups.rows(values))[1]
-
-
-def _shares(successes: Floats, all_groups: AllGroups) -> tuple[Floats, metric_batches.LimitsAt]:
-    """Return shares (K, G) of rows (K, n), and what makes their limits at a level."""
+def _shares(successes: Floats, all_groups: AllGroups) -> Callable[[float], Limits]:
+    """Return what makes the limits of shares (K, G) of rows (K, n) at a level."""
     if all_groups.sample is None or all_groups.repeated is None:
         count = all_groups.sums_of(successes)
-        with np.errstate(invalid="ignore"):
-            mean = count / all_groups.size
-        return mean, lambda level: rate_limits(count, all_groups.size, level=level)
+        return lambda level: rate_limits(count, all_groups.size, level=level)
     surveys = [
         SurveyCounts.of(
             3 * row.astype(np.intp), all_groups.codes, all_groups.repeated, groups=len(all_groups)
@@ -229,11 +207,11 @@ def _shares(successes: Floats, all_groups: AllGroups) -> tuple[Floats, metric_ba
         for row in all_groups.rows(successes)
     ]
 
-    def at_level(level: Level) -> Limits:
-        of_surveys = [survey.limits(selection_rate, level=float(level)) for survey in surveys]
+    def at_level(level: float) -> Limits:
+        of_surveys = [survey.limits(selection_rate, level=level) for survey in surveys]
         return Limits(*map(np.stack, zip(*of_surveys, strict=True)))
 
-    return all_groups.mean_of(successes), at_level
+    return at_level
 
 
 # Evaluates scores and uncertainties of a binary label: likelihoods, calibration, ranking.
@@ -256,16 +234,11 @@ def evaluate_scores(
     bins : how many bins the reliability diagram and the calibration error have.
     levels : the levels of the sets of labels whose coverage and size are reported.
     """
+    data = data.with_weight()
+    if "score" in data.predictions:
+        data = data.take(_in_order(data.predictions["score"].to_numpy(), data))
     columns = {str(name): data.predictions[name].to_numpy() for name in data.predictions}
-    order = np.arange(len(data))
-    if "score" in columns:
-        order = in_order(columns["score"], data.split, data.splits)
-    if data.design is not None:
-        order = order[data.design.weight[order] > 0]
-    columns = {name: values[order] for name, values in columns.items()}
-    design = None if data.design is None else data.design.take(order)
-    target = data.target[order]
-    all_groups = AllGroups.ordered(data, order, design)
+    target, design, all_groups = data.target, data.design, AllGroups.of_labelled(data)
     metrics = metrics_of(BINARY, "mean", "auc", "none")
     batches = list(
         metric_batches.declared_batches(metrics.values(), target, columns, all_groups, KINDS)
@@ -367,11 +340,11 @@ def _add_diagram(
         )
 
 
-def in_order(score: Floats, split: Codes, splits: int) -> Codes:
+def _in_order(score: Floats, data: Labelled) -> Codes:
     """Return the order of rows by split, and by score in a split."""
-    if splits == 1:
+    if data.splits == 1:
         return np.argsort(score, kind="stable")
-    return np.lexsort((score, split))
+    return np.lexsort((score, data.split))
 
 
 def _largest_calibration_error(
@@ -470,9 +443,8 @@ def ordered_bins(
     target: NDArray[np.generic], score: Floats, data: Labelled, bins: int
 ) -> scores.Bins:
     """Return reliability diagrams (2, C, bins) of a label, whose rows come in any order."""
-    order = in_order(score, data.split, data.splits)
-    design = None if data.design is None else data.design.take(order)
-    all_groups = AllGroups.ordered(data, order, design)
+    order = _in_order(score, data)
+    all_groups = AllGroups.of_labelled(data.take(order))
     return _all_bins(all_groups, target[order].astype(np.float64), score[order], bins)
 
 
@@ -488,9 +460,9 @@ def _points(
     in_bins = AllGroups((Groups("", names, cells),), design)
     moments, _ = in_bins.moments(score)
     limits = loss_limits(moments, level=level, least=0.0, most=1.0)
-    _, share_limits = _shares(target[None], in_bins)
     means = limits if design is None else around(in_bins.mean_of(score), limits)
-    return means, share_limits(level).apply(lambda limit: np.reshape(limit, -1))
+    shares = _shares(target[None], in_bins)(level)
+    return means, shares.apply(lambda limit: np.reshape(limit, -1))
 
 
 def _all_bins(all_groups: AllGroups, target: Floats, score: Floats, bins: int) -> scores.Bins:
@@ -543,23 +515,11 @@ def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> metric_batches.Clo
     # Where rows come in the order of their scores, split by split, so do those of every group.
     everyone = all_groups.attributes[0].codes
     ordered = ((score[1:] >= score[:-1]) | (everyone[1:] > everyone[:-1])).all()
-    if all_groups.design is None:
-        of_attributes = [
-            scores.areas(
-                *(target, score, groups.codes, groups.cells),
-                order=groups.order if ordered else None,
-            )
-            for groups in all_groups.attributes
-        ]
-        names = ("area", "positives", "negatives", "variance")
-        parts = (np.concatenate([getattr(of, name) for of in of_attributes]) for name in names)
-        areas = scores.Areas(*parts)
-    else:
-        areas = scores.areas(
-            *(all_groups.rows(target), all_groups.rows(score), all_groups.codes, len(all_groups)),
-            design=all_groups.repeated,
-            order=all_groups.order if ordered else None,
-        )
+    areas = scores.areas(
+        *(all_groups.rows(target), all_groups.rows(score), all_groups.codes, len(all_groups)),
+        design=all_groups.repeated,
+        order=all_groups.order if ordered else None,
+    )
     rarer = np.minimum(areas.positives, areas.negatives)
     too_rare = all_groups.too_rare(scores.RARE_ROWS, rarer, 1)
     return (

@@ -62,23 +62,11 @@ def add_weighted_scores(
     anytime_valid : whether intervals hold whenever labelling is stopped.
     """
     losses = [name for name, m in metrics_of(BINARY, "mean").items() if m.needs == ("score",)]
-    calibrations = [tables.Setting(bins=bins, binning=binning) for binning in ("width", "mass")]
     for attribute, labels in {"": one_group(len(label)), **groups}.items():
         codes = labels.cat.codes.to_numpy()
         for code, name in enumerate(labels.cat.categories):
             rows = np.flatnonzero(codes == code)
             labelled = rows[~np.isnan(label[rows])]
-            if not len(labelled):
-                table.add(
-                    [*losses, "roc_auc", _CALIBRATION, _CALIBRATION],
-                    tables.NAN,
-                    0,
-                    attribute,
-                    [str(name)],
-                    setting=[*[tables.NO_SETTING] * (len(losses) + 1), *calibrations],
-                    status=tables.Statuses.ok(kind="undefined", reason=tables.no_rows(str(name))),
-                )
-                continue
             (sizes,) = strata_sizes(np.zeros_like(rows), arms[rows])
             chosen = np.bincount(arms[labelled], minlength=len(sizes))
             weight = weights(sizes, chosen)[arms[labelled]]
@@ -86,13 +74,13 @@ def add_weighted_scores(
                 float(lasting_level(table.level, len(labelled))) if anytime_valid else table.level
             )
             of_group = replace(table.without_rows(), level=level)
-            whose = pd.Series(pd.Categorical([str(name)] * len(labelled)))
+            whose = pd.Series(pd.Categorical([str(name)] * len(labelled), [str(name)]))
             data = Labelled(
                 label[labelled],
                 pd.DataFrame({"score": score[labelled]}),
                 {attribute: whose} if attribute else {},  # everyone has rows anyway
                 Task.BINARY,
-                design=Design.of(len(labelled), weight=weight),
+                design=Design.of(len(labelled), weight=weight) if len(labelled) else None,
             )
             scores.evaluate_scores(of_group, data, bins)
             for block in of_group.blocks_of({*losses, "roc_auc", _CALIBRATION}.__contains__):

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Floats, divide
 from fairbench.evaluation import table as tables
 from fairbench.evaluation.abstention import SHARES
 from fairbench.inference import repeats
@@ -472,8 +472,7 @@ class _Runs:
         """
         value, n = self.limits.value[cells], self.n[cells]
         error = (self.limits.upper[cells] - self.limits.lower[cells]) / 2 / quantile(self.level)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            effect = n * error**2 / (value * (1 - value))
+        effect = divide(n * error**2, value * (1 - value))
         effect = np.where(n * np.minimum(value, 1 - value) >= _FEW, effect, 1.0)
         # Intervals from few rows are wider than normal ones without any design: compare those that
         # look wide with the interval of the same counts.

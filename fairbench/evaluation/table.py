@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from math import prod
 from typing import Any, NamedTuple, TypeAlias, get_args, get_type_hints
 
 import numpy as np
@@ -247,8 +248,8 @@ class Statuses:
         return Statuses(*map(function, self))
 
     def copy(self, shape: tuple[int, ...]) -> Statuses:
-        """Return new arrays of a shape that these broadcast to."""
-        return self.apply(lambda array: np.broadcast_to(array, shape).copy())
+        """Return new arrays of a shape that these broadcast to, or have as many values as."""
+        return self.apply(lambda array: _shaped(array, shape).copy())
 
     @property
     def is_ok(self) -> Mask:
@@ -321,6 +322,12 @@ def without(names: Sequence[str], left_out: Mask, why: Callable[..., str]) -> Ca
         return f"without {listed}: {why(*at, groups[0])}"
 
     return reason
+
+
+def _shaped(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return an array in a shape that it has as many values as, or broadcasts to."""
+    full = array.size == prod(shape)
+    return array.reshape(shape) if full else np.broadcast_to(array, shape)
 
 
 def _texts(texts: Sequence[str]) -> Texts:
@@ -412,12 +419,13 @@ class MetricTable:
         is_row: Mask | None = None,
         fewest: ArrayLike | None = None,
     ) -> None:
-        """Append values that broadcast to (M, S, G); one that is NaN must say why.
+        """Append values (M, S, G); one that is NaN must say why.
 
         Parameters
         ----------
         metrics, statistic, setting : one, or one of each of M.
-        value : the values; (M, S, G) arrays here and below may be anything that broadcasts.
+        value : the values; arrays here and below may have any shape that broadcasts to (M, S, G),
+            or that has as many values in that order.
         n : how many rows each value rests on.
         attribute : the attribute whose groups the values are about; empty of everyone.
         groups : the names of these groups; one that is empty of what is not about a group.
@@ -439,23 +447,23 @@ class MetricTable:
         statistics = (statistic,) * len(names) if isinstance(statistic, str) else tuple(statistic)
         settings = (setting,) * len(names) if isinstance(setting, Setting) else tuple(setting)
         shape = len(names), len(self.splits), len(groups)
-        if needed is not None and not self.frequentist:
-            interval = NAN, NAN
         values, lower, upper = (
-            np.broadcast_to(np.asarray(array, np.float64), shape) for array in (value, *interval)
+            _shaped(np.asarray(array, np.float64), shape) for array in (value, *interval)
         )
-        n_rows = np.broadcast_to(np.asarray(n, np.int64), shape)
+        n_rows = _shaped(np.asarray(n, np.int64), shape)
         statuses = (status or Statuses.ok()).copy(shape)
         if needed is not None and self.frequentist:
             plain = statuses.is_ok & (statuses.reason == "")
             statuses.flag(np.isnan(lower) & plain, "insufficient", needed)
+        elif needed is not None:
+            lower = upper = np.full(shape, NAN)
         missing = np.isnan(values)
         if missing.any():
             if not bounded:
                 lower, upper = (np.where(missing, NAN, limit) for limit in (lower, upper))
             statuses.flag(missing & statuses.is_ok, "undefined", "the value is not a number")
         if self.frequentist:
-            least = n_rows if fewest is None else np.broadcast_to(np.asarray(fewest), shape)
+            least = n_rows if fewest is None else _shaped(np.asarray(fewest), shape)
             whose = "" if fewest is None else " in the smallest group"
             of_values = np.array([name in (VALUE, DEBIASED) for name in statistics])[:, None, None]
             few = of_values & (least < self.minimum) & statuses.is_ok & (statuses.reason == "")
@@ -482,7 +490,7 @@ class MetricTable:
                 limits=Limits(values, lower, upper),
                 n=n_rows,
                 status=statuses,
-                is_row=None if is_row is None else np.broadcast_to(is_row, shape),
+                is_row=None if is_row is None else _shaped(is_row, shape),
             )
         )
 
@@ -597,10 +605,7 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
     """Return the columns of all rows, by split and then as they were added, and their splits."""
     subjects: dict[tuple[str, str, str, Setting], int] = {}
     groups: dict[str, int] = {}
-    of_subject = []
-    of_group = []
-    of_split = []
-    is_row = []
+    parts = []
     if not blocks:
         nothing = MetricTable()
         nothing.add("", 0.0, 0, is_row=np.zeros(1, bool))
@@ -613,18 +618,19 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
             for metric, statistic, setting in described
         ]
         group = [groups.setdefault(name, len(groups)) for name in block.groups]
-        of_subject.append(np.broadcast_to(np.array(subject, np.intp)[:, None, None], shape).ravel())
-        of_group.append(np.broadcast_to(np.array(group, np.intp), shape).ravel())
-        of_split.append(np.broadcast_to(block.splits[:, None], shape).ravel())
-        is_row.append(np.ones(block.n.size, bool) if block.is_row is None else block.is_row.ravel())
-    split = np.concatenate(of_split)
+        arrays = (
+            *(np.array(subject, np.intp)[:, None, None], np.array(group, np.intp)),
+            *(block.splits[:, None], True if block.is_row is None else block.is_row),
+        )
+        parts.append([np.broadcast_to(array, shape).ravel() for array in arrays])
+    of_subject, of_group, split, is_row = map(np.concatenate, zip(*parts, strict=True))
     order = np.argsort(split, kind="stable")
-    order = order[np.concatenate(is_row)[order]]
+    order = order[is_row[order]]
 
     def column(values: Iterable[NDArray[Any]]) -> NDArray[Any]:
         return np.concatenate([array.ravel() for array in values])[order]
 
-    row_subject = np.concatenate(of_subject)[order]
+    row_subject = of_subject[order]
     metric, statistic, attribute, settings = zip(*subjects, strict=True)
     statistics = np.array([STATISTICS.index(name) for name in statistic], np.int8)
     status = column(block.status.kind for block in blocks)
@@ -633,7 +639,7 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
         "metric": _categories(metric, row_subject),
         "statistic": pd.Categorical.from_codes(statistics[row_subject], dtype=_STATISTIC),
         "attribute": _categories(attribute, row_subject),
-        "group": _categories(list(groups), np.concatenate(of_group)[order]),
+        "group": _categories(list(groups), of_group[order]),
         **{name: column(ends) for name, ends in limits.items()},
         "n": column(block.n for block in blocks),
         "status": pd.Categorical.from_codes(status, dtype=_STATUS),

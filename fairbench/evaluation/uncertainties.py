@@ -10,16 +10,9 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats, Mask
 from fairbench.data.dataset import Task
+from fairbench.evaluation import table as tables
 from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
-from fairbench.evaluation.table import (
-    NAN,
-    OUTSIDE_BAND,
-    MetricTable,
-    Setting,
-    Statuses,
-    no_rows,
-    of_pairs,
-)
+from fairbench.evaluation.table import NAN, MetricTable, Setting, Statuses
 from fairbench.inference import rates
 from fairbench.inference.means import ROWS, Moments, around, loss_limits
 from fairbench.metrics.uncertainty import GroupMeans, Neighbours, individual_fairness
@@ -127,9 +120,9 @@ def _add_measures(
         status, n = reasons[..., None].copy(size.shape), size
         nobody = status.is_ok & (size == 0)
         status.flag_few(size, table.minimum, names)
-        status.flag(nobody, "undefined", lambda *at: no_rows(groups.names[at[-1]]))
+        status.flag(nobody, "undefined", lambda *at: tables.no_rows(groups.names[at[-1]]))
         if form:  # what compares groups has nothing to add about the reference, the first of them
-            status, n = of_pairs(status, size), np.minimum(size[..., :1], size[..., 1:])
+            status, n = tables.of_pairs(status, size), np.minimum(size[..., :1], size[..., 1:])
             limits, names = limits.take(slice(1, None)), names[1:]
         value = np.where(status.has_value, limits.value, NAN)
         if table.frequentist:
@@ -163,7 +156,11 @@ def _add_measures(
     ratio_reasons.flag(small & ratio_reasons.is_ok, "undefined", near_zero)
     add("_ratio", ratios, ratio_reasons)
     # Where the ratio has no interval, nothing is known of how sure it is either.
-    about = {"statistic": OUTSIDE_BAND, "setting": Setting(band=band), "interval": (NAN, NAN)}
+    about = {
+        "statistic": tables.OUTSIDE_BAND,
+        "setting": Setting(band=band),
+        "interval": (NAN, NAN),
+    }
     add("_ratio", outside, ratio_reasons, **about)
 
 
@@ -308,7 +305,7 @@ def _add_fairness(
 
     def empty(m: int, _: int, g: int) -> str:
         outcome = settings[m].outcome
-        return f"no {outcome} in group '{names[g]}'" if outcome else no_rows(names[g])
+        return f"no {outcome} in group '{names[g]}'" if outcome else tables.no_rows(names[g])
 
     status.flag(
         np.isnan(value), "undefined", lambda m, *_: f"nobody has {settings[m].k} neighbours"

@@ -97,8 +97,6 @@ class GroupLimits:
         unseen : (..., G) other groups that are kept although they have no row; their limits are 0
             and 1.
         """
-        if groups.all():
-            return self
         none = np.zeros_like(groups) if unseen is None else unseen
         nothing = Limits(
             np.full(groups.shape, np.nan), np.where(none, 0.0, np.nan), np.where(none, 1.0, np.nan)
@@ -935,15 +933,13 @@ def largest_difference(
     """
     gaps, leads = [], []
     for rates, pairs in zip(several, compared, strict=True):
-        first, second = _of_pairs(rates.limits(level=level))
-        wider_level = _wider(pairs, level, len(several))
-        first_wide, second_wide = _of_pairs(rates.limits(level=wider_level))
-        limits = _size_limits_of_pairs(first_wide, first, second_wide, second, rates.correlation)
-        gaps.append(
-            [np.fmax.reduce(np.where(pairs, array, np.nan), axis=(-2, -1)) for array in limits]
+        pointwise = rates.differences(level=level)
+        wide = rates.differences(level=_wider(pairs, level, len(several)))
+        ends = (
+            np.where(pairs, end, np.nan) for end in (pointwise.value, wide.lower, pointwise.upper)
         )
-        lead = difference_limits(first_wide, second_wide, rates.correlation).lower
-        leads.append(np.where(pairs, lead, np.nan))
+        gaps.append([np.fmax.reduce(end, axis=(-2, -1)) for end in ends])
+        leads.append(np.where(pairs, wide.lower, np.nan))
     value, lower, upper = (np.fmax.reduce(arrays) for arrays in zip(*gaps, strict=True))
     return Limits(value, np.clip(lower, 0, None), upper), np.fmax.reduce(leads)
 

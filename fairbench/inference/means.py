@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -202,6 +203,8 @@ def _possible_losses(
 
 def by_group(codes: NDArray[np.integer], groups: int) -> NDArray[np.intp]:
     """Return the positions of rows sorted by group, in their order within each."""
+    if groups == 1:
+        return np.arange(len(codes))
     # The sort takes linear time where numbers are short.
     short = codes.astype(np.int16) if groups < 2**15 else codes
     return np.argsort(short, kind="stable")
@@ -612,83 +615,55 @@ def _combine(means: Floats, share: Floats, correlation: Floats | None) -> Floats
     return np.sqrt(np.maximum(squares, 0))
 
 
-@dataclass(frozen=True, eq=False)
-class OutcomeMeans:
-    """Mean losses (..., G) of labels in groups of weighted or clustered rows.
+def sampled_outcome_limits(
+    losses: Floats, other: Floats, outcome: Floats, sample: Sampled, design: Design
+) -> tuple[Callable[[Level], Limits], Floats]:
+    """Return the limits (..., G), by level, of mean losses of labels in weighted or clustered rows.
 
-    Attributes
+    Parameters
     ----------
-    value : (..., G) weighted means.
-    moments : (..., G, 2) moments of the pseudo-values of either label.
-    correlation : (..., G, 3) correlations of errors, see :func:`outcome_limits`.
-    totals : (..., P) sums of the linearised scores of the mean losses, by cluster and group.
-    size : (G, 2) effective numbers of clusters with either label.
-    counts : the counts that the limits of the shares of label 1 are made from.
+    losses : (..., n) the losses of rows.
+    other : (..., n) the losses that rows would have with the other label.
+    outcome : (n,) the labels of rows, 0 or 1.
+    sample : how rows were sampled within groups.
+    design : how rows were sampled.
+
+    Returns
+    -------
+    The function that makes the limits, and the effective numbers of clusters (G, 2) with a label.
     """
+    groups = len(sample.units)
+    label = outcome.astype(np.intp)
+    cells = Sampled.of(design, 2 * sample.codes + label, 2 * groups)
+    cell_means = cells.means(losses)
+    deviation = cells.share * (losses - cell_means[..., cells.codes])
+    possible = _possible_losses(losses, other, label, sample.codes, groups)
+    pseudo = Moments.of_sampled(cell_means, cells.totals(deviation), cells).reaching(*possible)
+    moments = pseudo.take(np.arange(2 * groups).reshape(-1, 2))
+    zero, one = (sample.totals(np.where(label == either, deviation, 0.0)) for either in (0, 1))
+    of_share = sample.linearised(outcome)[1]
+    errors = (zero, one), (of_share, zero), (of_share, one)
+    correlation = np.stack([sample.product(*both) for both in errors], axis=-1)
+    # Whether there is an interval must not depend on which rows have the large weights.
+    size = cells.units.reshape(-1, 2) * (sample.size / np.maximum(sample.units, 1))[:, None]
+    enough = (size.sum(axis=-1) >= ROWS) & (size.min(axis=-1) >= RARE_ROWS)
+    counts = SurveyCounts.of(3 * label, sample.codes, design, groups=groups)
 
-    value: Floats
-    moments: Moments
-    correlation: Floats
-    totals: Floats
-    size: Floats
-    counts: SurveyCounts
-
-    @classmethod
-    def of(
-        cls, losses: Floats, other: Floats, outcome: Floats, sample: Sampled, design: Design
-    ) -> OutcomeMeans:
-        """Return the mean losses of sampled rows.
-
-        Parameters
-        ----------
-        losses : (..., n) the losses of rows.
-        other : (..., n) the losses that rows would have with the other label.
-        outcome : (n,) the labels of rows, 0 or 1.
-        sample : how rows were sampled within groups.
-        design : how rows were sampled.
-        """
-        groups = len(sample.units)
-        label = outcome.astype(np.intp)
-        cells = Sampled.of(design, 2 * sample.codes + label, 2 * groups)
-        value, totals = sample.linearised(losses)
-        cell_means = cells.means(losses)
-        deviation = cells.share * (losses - cell_means[..., cells.codes])
-        possible = _possible_losses(losses, other, label, sample.codes, groups)
-        moments = Moments.of_sampled(cell_means, cells.totals(deviation), cells)
-        zero, one = (sample.totals(np.where(label == either, deviation, 0.0)) for either in (0, 1))
-        share = sample.linearised(outcome)[1]
-        errors = (zero, one), (share, zero), (share, one)
-        # Whether there is an interval must not depend on which rows have the large weights.
-        effective_share = (sample.size / np.maximum(sample.units, 1))[:, None]
-        return cls(
-            value=value,
-            moments=moments.reaching(*possible).take(np.arange(2 * groups).reshape(-1, 2)),
-            correlation=np.stack([sample.product(*both) for both in errors], axis=-1),
-            totals=totals,
-            size=cells.units.reshape(-1, 2) * effective_share,
-            counts=SurveyCounts.of(3 * label, sample.codes, design, groups=groups),
-        )
-
-    def limits(self, *, level: Level = 0.95, least: Level = -np.inf) -> Limits:
-        """Return the mean losses with their intervals."""
-        limits = outcome_limits(
-            self.moments,
-            level=level,
-            share=at_levels(self._share, level),
-            correlation=self.correlation,
-            enough=(self.size.sum(axis=-1) >= ROWS) & (self.size.min(axis=-1) >= RARE_ROWS),
-        )
-        return around(self.value, limits, least)
-
-    def _share(self, level: float) -> Limits:
+    def share(level: float) -> Limits:
         """Return the shares (G,) of label 1 with their limits."""
-        size = self.counts.size(selection_rate, level=level)
-        weight = self.counts.weighted
+        effective = counts.size(selection_rate, level=level)
+        weight = counts.weighted
         total_weight = np.maximum(weight.sum(axis=1), 1e-300)
-        return shown_share(weight[:, 3] / total_weight * size, size, level=level)
+        return shown_share(weight[:, 3] / total_weight * effective, effective, level=level)
+
+    def limits(level: Level) -> Limits:
+        about: Any = {"correlation": correlation, "enough": enough}
+        return outcome_limits(moments, level=level, share=at_levels(share, level), **about)
+
+    return limits, size
 
 
-def shown_share(successes: Floats, total: Floats, *, level: float = 0.95) -> Limits:
+def shown_share(successes: Floats, total: Floats, level: float = 0.95) -> Limits:
     """Return limits of a share of label 1 that is only shown where either label has enough rows.
 
     That there are so many is then part of what was seen: where a label is so rare that there are

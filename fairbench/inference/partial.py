@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairbench.core.arrays import Codes, Floats, Mask
+from fairbench.core.arrays import Codes, Floats, Mask, divide
 from fairbench.inference.gaps import pairs, simultaneous_level
 from fairbench.inference.rates import Limits, difference_limits, rate_limits
 from fairbench.inference.survey import LabelledRows
@@ -267,8 +267,7 @@ class SelectedLabels:
 
         p, (bound, *_) = shares(0.0)
         numerator, denominator = total(p, bound, base, slope), total(p, bound, whole, whole_slope)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            corner = np.where(denominator > 0, np.clip(numerator / denominator, 0, 1), np.nan)
+        corner = np.clip(divide(numerator, denominator), 0, 1)
         # Half a label is added to either side: of few labels, a share of 0 is not known to be 0.
         p, (bound, by_p, bend) = shares(0.5)
         numerator, denominator = total(p, bound, base, slope), total(p, bound, whole, whole_slope)

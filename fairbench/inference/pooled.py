@@ -15,8 +15,9 @@ Holm 1979, A simple sequentially rejective multiple test procedure.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -186,8 +187,7 @@ _LARGE = 500  # groups, of whose design only what is not 0 is multiplied
 _DEGREES = 7.0  # of freedom of proposals, whose tails are then heavier than the posterior's
 
 
-@dataclass(frozen=True, eq=False)
-class Pooled:
+class Pooled(NamedTuple):
     """The posterior of the rates of G groups, from counts and from each other.
 
     The axes before those of draws and groups are those of rates and of samples, if there are any.
@@ -196,28 +196,22 @@ class Pooled:
     ----------
     draws : (..., T, G) draws of all groups' rates together.
     mean : (..., G) posterior means.
-    spread : (...) posterior mean of the spread of groups' logits around their centres.
-    exception : (..., G) probability that a group is unlike the others.
-    efficiency : (...) effective over actual number of importance draws.
     surprise : (..., G) two-sided predictive p-values: the probability of a rate as extreme as the
         group's in a group like the others, estimated without the group; 1 for an empty group.
     """
 
     draws: Floats
     mean: Floats
-    spread: Floats
-    exception: Floats
-    efficiency: Floats
     surprise: Floats
 
     @classmethod
     def stacked(cls, several: Sequence[Pooled]) -> Pooled:
         """Return several posteriors of one shape along a new first axis."""
-        return cls(*(np.stack([getattr(p, f.name) for p in several]) for f in fields(cls)))
+        return cls(*map(np.stack, zip(*several, strict=True)))
 
     def take(self, index: int) -> Pooled:
         """Return the posterior at one position of the first axis."""
-        return Pooled(*(getattr(self, f.name)[index] for f in fields(self)))
+        return Pooled(*(array[index] for array in self))
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Return the credible interval of every group's rate, (..., G) each."""
@@ -232,7 +226,7 @@ class Pooled:
     @property
     def complement(self) -> Pooled:
         """The posterior of 1 minus the rates."""
-        return replace(self, draws=1 - self.draws, mean=1 - self.mean)
+        return Pooled(1 - self.draws, 1 - self.mean, self.surprise)
 
     def worst(self, *, largest: bool = False) -> Floats:
         """Return each group's probability (..., G) to have the smallest (or the largest) rate."""
@@ -398,21 +392,11 @@ def pool_rates(
     exception = odds / (1 + odds)
     expected = (1 - exception) * (strength * centre + model.successes) / (strength + model.sizes)
     expected += exception * (model.successes + 0.5) / (model.sizes + 1)
-    of_draws = expected, np.exp(spreads[..., -1:]), exception
-    mean, spread, exceptions = ((weights[:, None] @ of)[:, 0] for of in of_draws)
-    pooled = Pooled(
-        _rate_draws(model, (weights, exception, strength, centre), generators, draws),
-        mean,
-        spread[:, 0],
-        exceptions,
-        1 / (weights**2).sum(axis=1) / weights.shape[1],
-        _surprise(y, n, weights, centre, strength, log),
-    )
-
-    def shaped(values: Floats) -> Floats:
-        return np.moveaxis(values.reshape(samples, rates, *values.shape[1:]), 0, 1)
-
-    return Pooled(*(shaped(getattr(pooled, field.name)) for field in fields(pooled)))
+    drawn = _rate_draws(model, (weights, exception, strength, centre), generators, draws)
+    surprise = _surprise(y, n, weights, centre, strength, log)
+    pooled = drawn, (weights[:, None] @ expected)[:, 0], surprise
+    shaped = (array.reshape(samples, rates, *array.shape[1:]) for array in pooled)
+    return Pooled(*(np.moveaxis(array, 0, 1) for array in shaped))
 
 
 def _design(attributes: ArrayLike | None, n_groups: int) -> tuple[Floats, Codes]:

@@ -164,8 +164,7 @@ def quick_limits(counts: Floats, size: Floats, *, level: float = 0.95) -> Limits
         limits = rate_limits(grid, n, level=level)
         lower[few, group] = np.interp(counts[few, group], grid, limits.lower)
         upper[few, group] = np.interp(counts[few, group], grid, limits.upper)
-    with np.errstate(invalid="ignore"):
-        return Limits(counts / sizes, lower, upper)
+    return Limits(divide(counts, sizes), lower, upper)
 
 
 def _quick_quantiles(counts: Floats, size: Floats, level: float) -> tuple[Floats, Floats]:

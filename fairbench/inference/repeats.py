@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Floats, divide
 from fairbench.inference.gaps import GroupLimits, pairs, simultaneous_level, smallest_ratio
 from fairbench.inference.rates import Limits, difference_limits, rate_limits, ratio_limits
 from fairbench.inference.verdicts import inflation, posterior_draws, student_draws
@@ -230,8 +230,7 @@ def _corrected_half_widths(values: Floats, splits: Splits, level: float) -> Floa
 def finite_mean(values: Floats) -> Floats:
     """Return the means of the finite values (..., S) over the last axis; NaN where none is."""
     finite = np.isfinite(values)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(finite, values, 0).sum(axis=-1) / finite.sum(axis=-1)
+    return divide(np.where(finite, values, 0).sum(axis=-1), finite.sum(axis=-1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -68,7 +68,7 @@ def areas(
     """
     order = np.lexsort((score, codes)) if order is None else order
     label = target[order] > 0.5
-    weight = None if design is None else design.weight[order]
+    weight = np.ones(len(order)) if design is None else design.weight[order]
     sorted_score, sizes = score[order], np.bincount(codes, minlength=groups)
     # Blocks of rows of the same score and group, (B,), and the weight of each label in them.
     group_ends = np.cumsum(sizes)
@@ -76,13 +76,7 @@ def areas(
     np.not_equal(sorted_score[1:], sorted_score[:-1], out=starts_block[1:])
     starts_block[group_ends[group_ends < len(order)]] = True
     first = np.flatnonzero(starts_block)
-    rows_of_block = np.diff(first, append=len(order))
-    if weight is None:
-        ones = np.add.reduceat(label, first, dtype=np.intp) if len(first) else first
-        block_mass = np.stack([rows_of_block - ones, ones]).astype(np.float64)
-    else:
-        row_mass = np.stack([weight * ~label, weight * label])
-        block_mass = np.add.reduceat(row_mass, first, axis=1) if len(first) else row_mass
+    block_mass = np.add.reduceat(np.stack([~label, label]) * weight, first, axis=1)
     group = np.searchsorted(group_ends, first, side="right")
     mass = sums(block_mass, group, groups)
     # The share of the other label's weight that the rows of each label beat, (2, B).
@@ -94,14 +88,14 @@ def areas(
         area = np.bincount(group, block_mass[1] * placement[1], groups) / mass[1]
         area = np.where(mass[0] > 0, area, np.nan)
         influence = (placement - area[group]) / mass[:, group]
-    if design is None or weight is None:
+    if design is None:
         with np.errstate(invalid="ignore", divide="ignore"):
             squares = sums(block_mass * influence**2, group, groups)
             by_label = squares * (mass / (mass - 1))
         variance = np.where((mass > 1).all(axis=0), by_label.sum(axis=0), np.nan)
         return Areas(area=area, positives=mass[1], negatives=mass[0], variance=variance)
     scores = np.empty(len(order))
-    block = np.repeat(np.arange(len(first)), rows_of_block)
+    block = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
     scores[order] = weight * influence[label.astype(np.intp), block]
     cell = 2 * codes
     cell[order] += label

@@ -305,8 +305,7 @@ class Sampled:
     @classmethod
     def of(cls, design: Design, codes: NDArray[np.integer[Any]], groups: int) -> Sampled:
         """Return how rows in groups 0 .. G - 1 were sampled."""
-        with np.errstate(invalid="ignore"):  # of a group whose weights are all 0: NaN
-            share = design.weight / np.bincount(codes, design.weight, groups)[codes]
+        share = divide(design.weight, np.bincount(codes, design.weight, groups)[codes])
         groups_of = codes.astype(np.intp, copy=False)
         pair, unit, group = _pairs(design, groups_of, groups)
         units = np.bincount(group, minlength=groups).astype(float)
@@ -333,8 +332,7 @@ class Sampled:
         without clusters the pseudo-values of a mean are the losses themselves.
         """
         units, share = self.units[self.group], self.totals(self.share)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            stretch = np.where(units > 1, (units - 1) / (1 - share), 1.0)
+        stretch = np.where(units > 1, divide(units - 1, 1 - share), 1.0)
         return value[..., self.group] + stretch * totals
 
     @cached_property
@@ -453,8 +451,7 @@ class SurveyCounts:
     def size(self, rate: Rate, *, level: float = 0.95) -> Floats:
         """Return the effective number of rows (G,) that a rate rests on."""
         value, scores, share = self.linearised(rate)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            kish = rate.size(self.weighted) ** 2 / rate.size(self.squares)
+        kish = divide(rate.size(self.weighted) ** 2, rate.size(self.squares))
         return effective_size(
             value,
             self._by_group(scores**2),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -79,8 +78,7 @@ def debiased(metric: Callable[[Counts], Floats], counts: Counts, resampled: Coun
     """
     samples = metric(resampled)
     defined = ~np.isnan(samples)
-    with np.errstate(invalid="ignore"):
-        mean = np.where(defined, samples, 0.0).sum(axis=0) / defined.sum(axis=0)
+    mean = divide(np.where(defined, samples, 0.0).sum(axis=0), defined.sum(axis=0))
     return np.maximum(0.0, 2 * metric(counts) - mean)
 
 
@@ -209,55 +207,40 @@ def least_error(
 _SAME = 1e-9  # rows; costs that differ by less differ by rounding alone
 
 
-@dataclass(frozen=True, eq=False)
-class _LeastCost:
-    """The least cost of a group at each value of one rate: convex, linear between H vertices.
+def _least_cost(hull: RocHull, rate: Rate) -> tuple[NDArray[np.intp], Floats, Floats]:
+    """Return the least cost of a group at each value of one rate: convex, with H vertices.
 
-    Attributes
-    ----------
-    thresholds : (H,) the index, among all thresholds of the group, of each vertex.
-    rate : (H,) the rate at each vertex, increasing.
-    cost : (H,) the cost at each vertex.
-    size : how many thresholds the group has in all, V.
+    It is the lower convex hull of costs over rates: increasing slopes, as PAV makes them. The ROC
+    curve's hull would already be convex in every rate if thresholds had no costs of their own.
+
+    Returns
+    -------
+    Of each vertex (H,) the index of its threshold, its rate, increasing, and its cost.
     """
+    from scipy.optimize import isotonic_regression
 
-    thresholds: NDArray[np.intp]
-    rate: Floats
-    cost: Floats
-    size: int
+    values, costs = rate(hull.counts), hull.costs
+    order = np.lexsort((costs, values))
+    order = order[np.diff(values[order], prepend=-1.0) > 0]
+    steps = np.diff(values[order])
+    slopes = np.diff(costs[order]) / steps
+    vertices = order[isotonic_regression(slopes, weights=steps).blocks]
+    return vertices, values[vertices], costs[vertices]
 
-    @classmethod
-    def of(cls, hull: RocHull, rate: Rate) -> _LeastCost:
-        """Return the lower convex hull of costs over rates: increasing slopes, as PAV makes them.
 
-        The ROC curve's hull would already be convex in every rate if thresholds had no costs of
-        their own.
-        """
-        from scipy.optimize import isotonic_regression
+def _mixtures(thresholds: NDArray[np.intp], vertices: Floats, rate: Floats, size: int) -> Floats:
+    """Return the mixtures (E, V) of `size` thresholds of least cost at values (E,) of the rate.
 
-        values = rate(hull.counts)
-        costs = hull.costs
-        order = np.lexsort((costs, values))
-        order = order[np.diff(values[order], prepend=-1.0) > 0]
-        steps = np.diff(values[order])
-        slopes = np.diff(costs[order]) / steps
-        vertices = order[isotonic_regression(slopes, weights=steps).blocks]
-        return cls(vertices, values[vertices], costs[vertices], len(costs))
-
-    def weights(self, rate: Floats) -> Floats:
-        """Return the mixtures (E, V) of least cost at values (E,) of the rate.
-
-        Each mixes the two vertices that its value lies between.
-        """
-        above = np.searchsorted(self.rate, rate).clip(1, len(self.rate) - 1)
-        low = self.rate[above - 1]
-        high = self.rate[above]
-        share_of_high = (rate - low) / (high - low)
-        weights = np.zeros((len(rate), self.size))
-        each = np.arange(len(rate))
-        weights[each, self.thresholds[above - 1]] = 1 - share_of_high
-        weights[each, self.thresholds[above]] = share_of_high
-        return weights
+    Each mixes the two vertices (H,) that its value lies between.
+    """
+    above = np.searchsorted(vertices, rate).clip(1, len(vertices) - 1)
+    low, high = vertices[above - 1], vertices[above]
+    share_of_high = (rate - low) / (high - low)
+    weights = np.zeros((len(rate), size))
+    each = np.arange(len(rate))
+    weights[each, thresholds[above - 1]] = 1 - share_of_high
+    weights[each, thresholds[above]] = share_of_high
+    return weights
 
 
 def _at_one_rate(hulls: Sequence[RocHull], rate: Rate, relaxations: Floats) -> Weights:
@@ -270,25 +253,23 @@ def _at_one_rate(hulls: Sequence[RocHull], rate: Rate, relaxations: Floats) -> W
     points at which an end of the window is at a vertex of a group: the least cost is at one of
     these points, and all of them are tried.
     """
-    groups = [_LeastCost.of(hull, rate) for hull in hulls]
-    vertices = np.unique(np.concatenate([group.rate for group in groups]))
+    groups = [_least_cost(hull, rate) for hull in hulls]
+    vertices = np.unique(np.concatenate([values for _, values, _ in groups]))
     window = relaxations[:, None]
     at_vertices = np.broadcast_to(vertices, (len(relaxations), len(vertices)))
     low = np.hstack([at_vertices, at_vertices - window])
     high = np.hstack([at_vertices + window, at_vertices])
-    group_rates = [np.clip(group.rate[group.cost.argmin()], low, high) for group in groups]
-    group_costs = [
-        np.interp(rates, group.rate, group.cost)
-        for group, rates in zip(groups, group_rates, strict=True)
-    ]
-    costs = np.sum(group_costs, axis=0)
+    rates = [np.clip(values[cost.argmin()], low, high) for _, values, cost in groups]
+    costs = np.sum(
+        [np.interp(at, *group[1:]) for at, group in zip(rates, groups, strict=True)], axis=0
+    )
     # Of windows that cost the same, which rounding would choose among, the highest is taken.
     is_least = costs <= costs.min(axis=1, keepdims=True) + _SAME
     window_index = np.where(is_least, low, -np.inf).argmax(axis=1)
     each = np.arange(len(relaxations))
     return [
-        group.weights(rates[each, window_index])
-        for group, rates in zip(groups, group_rates, strict=True)
+        _mixtures(thresholds, values, at[each, window_index], len(hull.thresholds))
+        for hull, (thresholds, values, _), at in zip(hulls, groups, rates, strict=True)
     ]
 
 
@@ -310,26 +291,26 @@ def _at_several_rates(
     weights = [
         [np.zeros((len(relaxations), len(hull.costs))) for hull in hulls] for hulls in samples
     ]
-    programmes: list[tuple[_Programme, float]] = []
-    unsolved: list[tuple[int, int]] = []  # the sample and the relaxation of each programme
-    for sample_index, hulls in enumerate(samples):
+    # The sample and the relaxation of each programme, and what it is.
+    unsolved: list[tuple[int, int, _Programme]] = []
+    for s, hulls in enumerate(samples):
         thresholds, largest_gap = _unconstrained_optimum(hulls, rates)
-        programme = _Programme(hulls, rates)
-        for relaxation_index, relaxation in enumerate(relaxations):
-            if largest_gap <= relaxation:
-                for group_weights, threshold in zip(weights[sample_index], thresholds, strict=True):
-                    group_weights[relaxation_index, threshold] = 1
-            else:
-                programmes.append((programme, relaxation))
-                unsolved.append((sample_index, relaxation_index))
-    for start in range(0, len(programmes), _BATCH):
-        batch = slice(start, start + _BATCH)
-        solutions = _solve(programmes[batch])
-        for (sample_index, relaxation_index), solution in zip(
-            unsolved[batch], solutions, strict=True
-        ):
-            for group_weights, mixture in zip(weights[sample_index], solution, strict=True):
-                group_weights[relaxation_index] = mixture
+        programme = _programme(hulls, rates)
+        for e, relaxation in enumerate(relaxations):
+            if largest_gap > relaxation:
+                unsolved.append((s, e, programme))
+                continue
+            for group_weights, threshold in zip(weights[s], thresholds, strict=True):
+                group_weights[e, threshold] = 1
+    for start in range(0, len(unsolved), _BATCH):
+        batch = unsolved[start : start + _BATCH]
+        solutions = _solve([(programme, relaxations[e]) for _, e, programme in batch], len(rates))
+        for (s, e, _), solution in zip(batch, solutions, strict=True):
+            stops = np.cumsum([group_weights.shape[1] for group_weights in weights[s]])
+            # Freed of the solver's rounding.
+            mixtures = np.split(solution.clip(min=0), stops)[:-1]
+            for group_weights, mixture in zip(weights[s], mixtures, strict=True):
+                group_weights[e] = mixture / mixture.sum()
     return weights
 
 
@@ -351,11 +332,15 @@ def _unconstrained_optimum(
     return thresholds, float(np.max([gap(rate, counts) for rate in rates]))
 
 
-@dataclass(frozen=True, eq=False)
-class _Programme:
-    """The linear programme of thresholds under which `rates` are nearly equal in all groups.
+# A linear programme: what a unit of each variable costs, and the matrix of its constraints.
+_Programme = tuple[Floats, Floats]
 
-    Its variables are the weights of each group in turn, and the lowest value m_r of each rate r.
+
+def _programme(hulls: Sequence[RocHull], rates: Sequence[Rate]) -> _Programme:
+    """Return the programme of thresholds under which `rates` are nearly equal in all groups.
+
+    Its variables are the weights of each group in turn, and the lowest value m_r of each rate r;
+    its constraints those of the highest rates, the lowest rates and the sums of weights.
 
     Notes
     -----
@@ -366,55 +351,36 @@ class _Programme:
                   m_r - sum_v x_gvr w_gv <= 0            for all g, r
                   sum_v w_gv = 1                         for all g.
     """
-
-    hulls: Sequence[RocHull]
-    rates: Sequence[Rate]
-
-    @cached_property
-    def costs(self) -> Floats:
-        """What a unit of each variable costs."""
-        return np.concatenate([*(hull.costs for hull in self.hulls), np.zeros(len(self.rates))])
-
-    @cached_property
-    def constraints(self) -> Floats:
-        """The matrix of the constraints: highest rates, lowest rates, sums of weights."""
-        groups = len(self.hulls)
-        counts = np.concatenate([hull.counts for hull in self.hulls])
-        is_of_group = np.repeat(np.eye(groups), [len(hull.counts) for hull in self.hulls], axis=1)
-        lowest = np.repeat(np.eye(len(self.rates)), groups, axis=0)
-        group_rates = np.vstack([is_of_group * rate(counts) for rate in self.rates])
-        above_lowest = np.hstack([group_rates, -lowest])
-        sums_of_weights = np.hstack([is_of_group, np.zeros((groups, len(self.rates)))])
-        return np.vstack([above_lowest, -above_lowest, sums_of_weights])
-
-    def limits(self, relaxation: float) -> Floats:
-        """Return the least and the largest value (2, constraints) of each constraint."""
-        repeats = len(self.hulls) * np.array([len(self.rates), len(self.rates), 1])
-        least_and_largest = np.array([[-np.inf, -np.inf, 1.0], [relaxation, 0.0, 1.0]])
-        return np.repeat(least_and_largest, repeats, axis=1)
-
-    def weights(self, solution: Floats) -> Weights:
-        """Return each group's weights (V,), freed of the solver's rounding."""
-        stops = np.cumsum([len(hull.counts) for hull in self.hulls])
-        group_weights = np.split(solution.clip(min=0), stops)[:-1]
-        return [weights / weights.sum() for weights in group_weights]
+    groups = len(hulls)
+    counts = np.concatenate([hull.counts for hull in hulls])
+    is_of_group = np.repeat(np.eye(groups), [len(hull.counts) for hull in hulls], axis=1)
+    lowest = np.repeat(np.eye(len(rates)), groups, axis=0)
+    above_lowest = np.hstack([np.vstack([is_of_group * rate(counts) for rate in rates]), -lowest])
+    sums_of_weights = np.hstack([is_of_group, np.zeros((groups, len(rates)))])
+    costs = np.concatenate([*(hull.costs for hull in hulls), np.zeros(len(rates))])
+    return costs, np.vstack([above_lowest, -above_lowest, sums_of_weights])
 
 
-def _solve(programmes: Sequence[tuple[_Programme, float]]) -> list[Weights]:
+def _solve(programmes: Sequence[tuple[_Programme, float]], rates: int) -> list[Floats]:
     """Return the solutions of programmes at one relaxation each, solved side by side."""
     # Without whole numbers, `milp` is `linprog` with half its checks and the same solution.
     from scipy.optimize import LinearConstraint, milp
     from scipy.sparse import block_diag
 
-    costs = [programme.costs for programme, _ in programmes]
-    limits = np.hstack([programme.limits(relaxation) for programme, relaxation in programmes])
-    matrix = block_diag([programme.constraints for programme, _ in programmes], format="csc")
-    solution = milp(np.concatenate(costs), constraints=LinearConstraint(matrix, *limits)).x
-    of_programmes = np.split(solution, np.cumsum([len(cost) for cost in costs])[:-1])
-    return [
-        programme.weights(of_programme)
-        for (programme, _), of_programme in zip(programmes, of_programmes, strict=True)
+    costs = [of_variables for (of_variables, _), _ in programmes]
+    matrix = block_diag([constraints for (_, constraints), _ in programmes], format="csc")
+    # The least and the largest value of each kind of constraint, in every group.
+    limits = [
+        np.repeat(
+            np.array([[-np.inf, -np.inf, 1.0], [relaxation, 0.0, 1.0]]),
+            len(constraints) // (2 * rates + 1) * np.array([rates, rates, 1]),
+            axis=1,
+        )
+        for (_, constraints), relaxation in programmes
     ]
+    constraint = LinearConstraint(matrix, *np.hstack(limits))
+    solution = milp(np.concatenate(costs), constraints=constraint).x
+    return np.split(solution, np.cumsum([len(cost) for cost in costs])[:-1])
 
 
 # Metrics of several classes: likelihoods, and group fairness as averages over the classes.
@@ -454,7 +420,7 @@ def one_vs_rest(counts: Counts) -> Counts:
     return np.moveaxis(np.stack(cells, axis=-1), -2, 0)
 
 
-def right_or_wrong(counts: Counts) -> Counts:
+def _right_or_wrong(counts: Counts) -> Counts:
     """Return the tables (..., G, 4) with right predictions as TP and wrong predictions as FN."""
     right = np.einsum("...kk->...", counts)
     wrong = counts.sum(axis=(-2, -1)) - right
@@ -476,8 +442,7 @@ def average_gaps(form: str, gaps: Floats, shares: Floats) -> Floats:
     if form == "largest":
         return np.fmax.reduce(gaps)
     weight = np.where(np.isnan(gaps), 0.0, shares if form == "weighted" else 1.0)
-    with np.errstate(invalid="ignore"):
-        return (weight * np.nan_to_num(gaps)).sum(axis=0) / weight.sum(axis=0)
+    return divide((weight * np.nan_to_num(gaps)).sum(axis=0), weight.sum(axis=0))
 
 
 def combined_gap(form: str, rate: Rate, counts: Counts) -> Floats:
@@ -502,7 +467,7 @@ def group_weighted_gap(counts: Counts) -> Floats:
 
 def micro_gap(counts: Counts) -> Floats:
     """Return the widest gap (...) in the true positive rate of all classes added up."""
-    return gap(accuracy, right_or_wrong(counts))
+    return gap(accuracy, _right_or_wrong(counts))
 
 
 def class_log_loss(target: ArrayLike, scores: ArrayLike, *, floor: float = 1e-15) -> Floats:
@@ -538,7 +503,7 @@ def class_brier(target: ArrayLike, scores: ArrayLike) -> Floats:
 
 def error_of_classes(counts: Counts) -> Floats:
     """Return the share of wrong predictions, (..., C, C) -> (...)."""
-    return 1 - accuracy(right_or_wrong(counts))
+    return 1 - accuracy(_right_or_wrong(counts))
 
 
 def classwise_calibration_error(target: ArrayLike, scores: ArrayLike, *, bins: int = 15) -> float:

@@ -61,7 +61,7 @@ def brier_rows(target: ArrayLike, score: ArrayLike) -> Floats:
 
 
 @dataclass(frozen=True)
-class Reliability:
+class _Reliability:
     """A reliability diagram: per non-empty bin its size, mean score and share of positives."""
 
     size: NDArray[np.int64]
@@ -81,7 +81,7 @@ def bins_of_width(score: Floats, bins: int) -> NDArray[np.int64]:
 
 def reliability(
     target: ArrayLike, score: ArrayLike, *, bins: int = 15, equal_mass: bool = False
-) -> Reliability:
+) -> _Reliability:
     """Bin the scores and compare them with the labels (Guo et al. 2017).
 
     Parameters
@@ -96,7 +96,7 @@ def reliability(
     size = np.bincount(cell, minlength=bins)
     used = size > 0
     mean_score, base_rate = (np.bincount(cell, w, bins)[used] / size[used] for w in (p, y))
-    return Reliability(size[used], mean_score, base_rate)
+    return _Reliability(size[used], mean_score, base_rate)
 
 
 def bins_of_mass(

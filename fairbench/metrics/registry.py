@@ -188,25 +188,20 @@ def _metric_of(row: Mapping[str, str]) -> Metric:
         function = getattr(import_module(f"fairbench.metrics.{module}"), name)
         function = partial(function, *arguments) if arguments else function
     compared = [argument for argument in arguments if isinstance(argument, Rate)]
-    interval: Any = row["interval"]
-    direction: Any = better if better.isalpha() else float(better)
+    kinds: Mapping[str, Callable[[str], Any]] = {
+        **dict.fromkeys(("name", "label", "sentence", "task", "interval"), str),
+        **dict.fromkeys(("needs", "shown"), lambda words: tuple(words.split())),
+        **dict.fromkeys(("relative", "special"), lambda word: word == "yes"),
+        **{"least": float, "most": float, "fewest": int, "undefined": str},
+    }
+    given = {name: kind(row[name]) for name, kind in kinds.items() if row[name]}
+    if is_rate:
+        given["undefined"] = Metric.undefined
     return Metric(
-        name=row["name"],
-        label=row["label"],
-        sentence=row["sentence"],
-        task=task,
-        better=direction,
-        needs=tuple(row["needs"].split()),
-        interval=interval,
+        **{"needs": (), **given},
+        better=better if better.isalpha() else float(better),
         function=function,
-        least=float(row["least"] or -np.inf),
-        most=float(row["most"] or np.inf),
-        fewest=int(row["fewest"] or 0),
         rates=tuple(compared) if task == BINARY else (),
-        relative=row["relative"] == "yes",
-        undefined=Metric.undefined if is_rate else row["undefined"] or Metric.undefined,
-        shown=tuple(row["shown"].split()),
-        special=row["special"] == "yes",
     )
 
 

@@ -72,7 +72,7 @@ def normal_quantile(level: float) -> float:
     return float(ndtri((1 + level) / 2))
 
 
-def kolmogorov_smirnov(a: ArrayLike, b: ArrayLike) -> float:
+def _kolmogorov_smirnov(a: ArrayLike, b: ArrayLike) -> float:
     """Return the largest distance of two empirical distribution functions; NaN if one is empty."""
     x, y = np.sort(np.asarray(a, float)), np.sort(np.asarray(b, float))
     if not (len(x) and len(y)):
@@ -88,7 +88,7 @@ def distribution_distances(samples: Sequence[ArrayLike]) -> Floats:
     distances = np.zeros((len(samples), len(samples)))
     for i, a in enumerate(samples):
         for j, b in enumerate(samples[:i]):
-            distances[i, j] = distances[j, i] = kolmogorov_smirnov(a, b)
+            distances[i, j] = distances[j, i] = _kolmogorov_smirnov(a, b)
     return distances
 
 

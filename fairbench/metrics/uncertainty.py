@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Floats, divide
 from fairbench.metrics.probability import mean_over_ties, spearman
 from fairbench.metrics.regression import normal_quantile
 
@@ -170,8 +170,7 @@ def _standardised_wasserstein(values: Floats, kept: Floats) -> Floats:
     order = np.argsort(values)
     below = np.cumsum(kept[:, order], axis=1)[:, :-1]
     everyone = np.arange(1, len(values)) / len(values)
-    with np.errstate(invalid="ignore"):
-        gap = np.abs(below / total[:, None] - everyone)
+    gap = np.abs(divide(below, total[:, None]) - everyone)
     return gap @ np.diff(values[order]) / sd
 
 
@@ -300,8 +299,7 @@ class GroupMeans:
 
     @property
     def _log_error(self) -> Floats:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(self.mean == 0, 0, self.error / self.mean)
+        return np.where(self.mean == 0, 0, divide(self.error, self.mean))
 
     @property
     def _ratio_log_error(self) -> Floats:

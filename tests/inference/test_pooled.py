@@ -13,8 +13,7 @@ from fairbench.inference.pooled import pool
 def exactly(y, n):
     """Integrate the model of one attribute over a fine grid of overall level and spread.
 
-    Returns the posterior means (G,), the distribution functions, the mean spread and the
-    probabilities of being an exception.
+    Returns the posterior means (G,) and the distribution functions.
     """
     everyone = (y.sum() + 0.5) / (n.sum() + 1)
     grid = np.meshgrid(
@@ -40,7 +39,7 @@ def exactly(y, n):
         like = (1 - apart) * special.betainc(a + y, b + n - y, rate)
         return weights @ (like + apart * special.betainc(y + 0.5, n - y + 0.5, rate))
 
-    return mean, below, weights @ np.exp(log_spread[kept]), weights @ apart
+    return mean, below
 
 
 @pytest.mark.parametrize(
@@ -57,13 +56,10 @@ def test_agrees_with_exact_integration(sizes, rate, spread):
     generator, n = np.random.default_rng(3), np.array(sizes)
     rates = special.expit(special.logit(rate) + spread * generator.standard_normal(len(n)))
     y = generator.binomial(n, rates)
-    mean, below, expected_spread, exception = exactly(y, n)
+    mean, below = exactly(y, n)
     posterior = pool(y, n, generator, draws=4000)
     lower, upper = posterior.interval()
-    assert posterior.efficiency > 0.2
     assert np.abs(posterior.mean - mean).max() < 0.1 * (upper - lower).max()
-    assert posterior.spread == pytest.approx(expected_spread, rel=0.15)
-    assert posterior.exception == pytest.approx(exception, abs=0.05)
     assert below(lower) == pytest.approx(np.full(len(n), 0.025), abs=0.012)
     assert below(upper) == pytest.approx(np.full(len(n), 0.975), abs=0.012)
 

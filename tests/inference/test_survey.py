@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 from benchmarks.coverage.surveys import ratios, t_limits
 from fairbench.core.errors import UserError
 from fairbench.inference.gaps import GroupLimits, largest_gap
-from fairbench.inference.means import Moments, OutcomeMeans
+from fairbench.inference.means import Moments, around, sampled_outcome_limits
 from fairbench.inference.rates import difference_limits, rate_limits, ratio_limits
 from fairbench.inference.scores import area_limits, areas
 from fairbench.inference.survey import (
@@ -263,7 +263,8 @@ def test_coverage_of_weighted_losses_and_areas(rows: int, spread: float) -> None
         codes, design = np.arange(count).repeat(rows), Design.of(count * rows, weight=weight)
         sample = Sampled.of(design, codes, count)
         others = log_loss_rows(1 - label, score)
-        result[0].append(OutcomeMeans.of(losses, others, label, sample, design).limits(least=0.0))
+        limits, _ = sampled_outcome_limits(losses, others, label, sample, design)
+        result[0].append(around(sample.means(losses), limits(0.95), 0.0))
         result[1].append(area_limits(areas(label, score, codes, count, design=design)))
     for true, (first, second) in zip(truth, result, strict=True):
         for limits, value in ((first, true), (difference_limits(first, second), 0.0)):

@@ -33,6 +33,9 @@ class DataError(UserError):
     """A data file that is missing, corrupted or malformed."""
 
 
+# What is said where a component changes in place what it is given.
+OTHERS_USE_IT = "others are given it, too; change a copy, such as X = X.copy()"
+
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FORBIDDEN = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST}
 

@@ -214,8 +214,8 @@ def test_one_package_knows_the_folder_of_runs():
     assert {package(name) for name in names} == {"results"}
 
 
-# Words of other senses, and what stands for nothing done and nothing compared with.
-_WORDS = {"none", "random", "baseline"}
+# Words of other senses: a package, and what stands for nothing done and nothing compared with.
+_WORDS = {"none", "random", "baseline", "sklearn"}
 
 
 def test_the_library_names_no_component_of_algorithms():

@@ -119,7 +119,7 @@ def imported(name: str) -> ModuleType:
     try:
         return import_module(full)
     except ModuleNotFoundError as error:
-        if error.name and full.startswith(error.name):
+        if f"{full}.".startswith(f"{error.name}."):
             raise UserError(
                 f"a configuration names the module {name}, which is in none of "
                 f"{', '.join(map(str, folders()))}"
@@ -128,9 +128,17 @@ def imported(name: str) -> ModuleType:
 
 
 def class_named(target: str) -> Any:
-    """Return what a configuration's ``_target_`` names."""
+    """Return what a configuration's ``_target_`` names.
+
+    Raises
+    ------
+    UserError : its module does not have it, or there is no such module.
+    """
     module, _, name = target.rpartition(".")
-    return getattr(imported(module), name)
+    found = imported(module)
+    if not hasattr(found, name):
+        raise UserError(f"a configuration names {target}, and {found.__file__} has no {name}")
+    return getattr(found, name)
 
 
 def made(options: Mapping[str, Any]) -> Any:

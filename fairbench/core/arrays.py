@@ -24,6 +24,14 @@ def divide(top: NDArray[Any], bottom: NDArray[Any]) -> Floats:
         return np.where(bottom > 0, top / bottom, np.nan)
 
 
+def read_only(array: Any) -> Any:
+    """Return a view of an array that cannot be written to; what is no array as it is."""
+    if isinstance(array, np.ndarray):
+        array = array.view()
+        array.flags.writeable = False
+    return array
+
+
 Key = str | int
 
 

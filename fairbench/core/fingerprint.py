@@ -20,6 +20,7 @@ from fairbench.core.text import digest
 _DECLARATIONS = ("Capabilities", "Metric")
 _SENTENCES = ("needs", "advice", "group_at_prediction")  # of declarations, for people to read
 _REFUSALS = ("UserError", "DataError", "IncompatibleError", "unknown_name")
+_GUARD = "guarded"  # what refuses a change of what is given, and computes nothing
 
 
 class _Reduce(ast.NodeTransformer):
@@ -41,6 +42,13 @@ class _Reduce(ast.NodeTransformer):
         if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             return None
         return self.generic_visit(node)
+
+    def visit_With(self, node: ast.With) -> ast.AST | list[ast.stmt]:
+        """Leave out a guard around what computes."""
+        self.generic_visit(node)
+        what = node.items[0].context_expr
+        guard = isinstance(what, ast.Call) and ast.unparse(what.func) == _GUARD
+        return node.body if guard else node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Keep that an error is made, and leave out what it says."""

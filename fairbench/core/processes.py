@@ -27,6 +27,7 @@ import re
 import resource
 import signal
 import sys
+import sysconfig
 import threading
 import time
 import traceback
@@ -36,12 +37,20 @@ from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires
+from importlib.util import find_spec
 from math import inf, isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from fairbench.core import files
-from fairbench.core.errors import OpenQuestions, UserError, note, refused, warn
+from fairbench.core.errors import (
+    OTHERS_USE_IT,
+    OpenQuestions,
+    UserError,
+    note,
+    refused,
+    warn,
+)
 from fairbench.core.files import MEMORY, StrangeFileError, most_memory, opened
 from fairbench.core.text import quoted, visible
 
@@ -316,6 +325,42 @@ _MODULES = {
 }
 
 
+_PACKAGES = tuple(sysconfig.get_path(kind) for kind in ("stdlib", "purelib", "platlib"))
+
+
+def _own_line(error: BaseException, *, last: bool = False) -> str:
+    """Return the file and line that raised an error, or called the installed package that did.
+
+    Parameters
+    ----------
+    last : only where no installed package comes between; what imports modules is left out.
+    """
+    every = traceback.extract_tb(error.__traceback__)
+    frames = [frame for frame in every if "importlib" not in frame.filename][-1 if last else 0 :]
+    own = [frame for frame in frames if not frame.filename.startswith(_PACKAGES)]
+    return f"{own[-1].filename}, line {own[-1].lineno}" if own else ""
+
+
+def _own_mistake(error: BaseException) -> str:
+    """Return in which line a file imports what is not there, or changes what it is given.
+
+    Nothing is returned where a package is missing that this project needs.
+    """
+    text = _text(error)
+    if isinstance(error, ValueError) and "read-only" in text and (line := _own_line(error)):
+        return f"{line} changes what it is given: {OTHERS_USE_IT}"
+    if not isinstance(error, ImportError) or not (line := _own_line(error, last=True)):
+        return ""
+    if isinstance(error, ModuleNotFoundError):
+        package, _, inner = (error.name or "").partition(".")
+        if package != "fairbench" and (not inner or not find_spec(package)):
+            known = _extra_of(_MODULES.get(package, package))
+            return "" if known else f"{line}: {text}; correct the name, or install the package"
+    elif not text.startswith("cannot import name"):
+        return ""
+    return f"{line}: {text}; correct the name"
+
+
 def _missing_package(error: ModuleNotFoundError) -> str:
     """Return which package is missing and what installs it; nothing if it is one of this project.
 
@@ -324,7 +369,7 @@ def _missing_package(error: ModuleNotFoundError) -> str:
     name = (error.name or "").partition(".")[0]
     if name in ("", "fairbench"):
         return ""
-    extra = _extra_of(_MODULES.get(name, name))
+    extra = _extra_of(_MODULES.get(name, name)) or "benchmark"
     command = f"pip install '{_OWN}[{extra}]'"
     if _CHECKOUT.is_file():
         command = f"pip install '.[{extra}]'" if extra == name else "make setup"
@@ -332,7 +377,7 @@ def _missing_package(error: ModuleNotFoundError) -> str:
 
 
 def _extra_of(distribution: str) -> str:
-    """Return the first extra of this package that needs a distribution; `benchmark` of none."""
+    """Return the first extra of this package that needs a distribution; "" if none does."""
     try:
         needed = requires(_OWN) or []
     except PackageNotFoundError:
@@ -341,7 +386,7 @@ def _extra_of(distribution: str) -> str:
         match = re.match(r"([\w.-]++).*extra == ['\"]([\w-]+)", text)
         if match and match[1].lower().replace("_", "-") == distribution.lower().replace("_", "-"):
             return match[2]
-    return "benchmark"
+    return ""
 
 
 _LONGEST = 2000  # signs of a reason, as long as a refusal that lists names may be
@@ -362,6 +407,8 @@ def failure(error: BaseException) -> tuple[str, str]:
         return str(error), ""
     if isinstance(error, UserError):
         return _cut(_text(error), _LONGEST), ""
+    if reason := _own_mistake(error):
+        return _cut(reason.partition("\n")[0], _LONGEST), ""
     if isinstance(error, ModuleNotFoundError) and (reason := _missing_package(error)):
         return reason, ""
     if reason := _out_of_memory(error):

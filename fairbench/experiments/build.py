@@ -10,7 +10,7 @@ from functools import cache, partial
 from importlib.util import find_spec
 from typing import Any
 
-from fairbench.components import imported
+from fairbench.components import class_named, imported
 from fairbench.core.errors import (
     IncompatibleError,
     UserError,
@@ -166,8 +166,7 @@ def constructor(group: str, options: Mapping[str, Any]) -> Callable[..., Any]:
     ------
     UserError : an option of a wrong type.
     """
-    module, _, name = str(options["_target_"]).rpartition(".")
-    make = getattr(imported(module), name)
+    make = class_named(str(options["_target_"]))
     check_types(group, make, options)
     return partial(make, **{key: value for key, value in options.items() if key != "_target_"})
 

@@ -29,6 +29,7 @@ from fairbench.experiments.contracts import (
     RawOutputs,
     Study,
     TrainingSet,
+    guarded,
     rows_digest,
 )
 from fairbench.results.tables import TEST, VALIDATION
@@ -113,16 +114,17 @@ def _fit_and_predict(study: Study, fold: Fold) -> tuple[RawOutputs, dict[str, An
         models.append(study.intervention.wrap(study.learner.estimator(loss, seed), seed))
         return models[-1]
 
-    started = time.process_time()
-    fitted = study.fitter.fit(make_model, training, rng(study.seed, "fit", *keys))
-    fit_seconds = time.process_time() - started
-    started = time.process_time()
-    outputs = fitted.outputs(
-        frame_of_rest,
-        groups_of_rest,
-        rng(study.seed, "predict", *keys),
-    )
-    predict_seconds = time.process_time() - started
+    with guarded(study.components, frame, training.y, frame_of_rest, groups, groups_of_rest):
+        started = time.process_time()
+        fitted = study.fitter.fit(make_model, training, rng(study.seed, "fit", *keys))
+        fit_seconds = time.process_time() - started
+        started = time.process_time()
+        outputs = fitted.outputs(
+            frame_of_rest,
+            groups_of_rest,
+            rng(study.seed, "predict", *keys),
+        )
+        predict_seconds = time.process_time() - started
     seconds = {"fit_seconds": fit_seconds, "predict_seconds": predict_seconds}
     return outputs, {**seconds, "diagnostics": _diagnostics(models)}
 

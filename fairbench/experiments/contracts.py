@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
@@ -17,7 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.errors import UserError, check_choice, check_minimum, check_types
+from fairbench.core.errors import OTHERS_USE_IT, UserError, check_choice, check_minimum, check_types
 from fairbench.core.fingerprint import code_digest, describe, versions
 from fairbench.core.text import digest
 from fairbench.data.dataset import Dataset, Task
@@ -234,6 +235,32 @@ class TrainingSet:
     task: Task
     seeded: bool = False
     classes: int = 0
+
+
+@contextmanager
+def guarded(components: Iterable[object], *given: Frame | pd.Series) -> Iterator[None]:
+    """Keep what components are given from being changed in place: others are given it, too.
+
+    Arrays cannot be written to from now on. Tables are compared with what they were.
+
+    Raises
+    ------
+    UserError : a table was changed.
+    """
+    for each in given:
+        # A sparse matrix has three arrays, and sequences one of each modality.
+        parts = (each, *getattr(each, "parts", ()))
+        names = ("data", "indices", "indptr", "frames")
+        arrays = [each, *(getattr(part, name, None) for part in parts for name in names)]
+        for array in arrays:
+            if isinstance(array, np.ndarray):
+                array.flags.writeable = False
+    tables = [each for each in given if isinstance(each, pd.DataFrame | pd.Series)]
+    before = [table.copy(deep=False) for table in tables]
+    yield
+    if not all(table.equals(was) for table, was in zip(tables, before, strict=True)):
+        classes = " or ".join(type(component).__name__ for component in components)
+        raise UserError(f"{classes} changes the table that it is given: {OTHERS_USE_IT}")
 
 
 class Fitted(Protocol):

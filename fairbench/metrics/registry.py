@@ -24,8 +24,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairbench.core.arrays import Floats
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.arrays import Floats, read_only
+from fairbench.core.errors import UserError, check_choice, unknown_name
 
 Better: TypeAlias = Literal["higher", "lower", "neither"] | float
 Interval = Literal[
@@ -114,8 +114,8 @@ class Metric:
     special: bool = False
 
     def __call__(self, *arrays: Any) -> Any:
-        """Return what its function returns."""
-        return self.function(*arrays)
+        """Return what its function returns of arrays, which it cannot change."""
+        return self.function(*map(read_only, arrays))
 
     @property
     def at_most(self) -> float:
@@ -159,7 +159,7 @@ def declared() -> tuple[Metric, ...]:
 
     Raises
     ------
-    ValueError : two metrics of one task have one name, or one of counts is not that of its rates.
+    UserError : two metrics of one task have one name, or one is not what its interval is made of.
     """
     package = import_module("fairbench.metrics")
     found = [(TABLE.name, _metric_of(row)) for row in table_rows()]
@@ -170,8 +170,12 @@ def declared() -> tuple[Metric, ...]:
     metrics: dict[tuple[str, str], Metric] = {}
     for file, metric in found:
         if metrics.setdefault((metric.name, metric.task), metric) is not metric:
-            raise ValueError(f"two metrics are called {metric.name}: see {file}")
-        _check_rates(metric, file)
+            raise UserError(f"two metrics are called {metric.name}: see {file}")
+        where = f"{metric.name} in {file}"
+        if file != TABLE.name:
+            _check_own(metric, where)
+        if metric.interval in _MADE_OF:
+            _check_rates(metric, where)
     return tuple(metrics.values())
 
 
@@ -205,33 +209,57 @@ def _metric_of(row: Mapping[str, str]) -> Metric:
     )
 
 
-def _check_rates(metric: Metric, file: str) -> None:
+# The kinds of interval that a metric which a module declares can have: others have their own code.
+_OWN: Mapping[str, tuple[Interval, ...]] = MappingProxyType(
+    {
+        BINARY: ("rate", "difference", "ratio", "widest", "mean"),
+        MULTICLASS: ("mean",),
+        REGRESSION: ("mean", "heavy_mean"),
+    }
+)
+_NOT_LISTED = ("mean", "sd", "uncertainty", "aleatoric", "epistemic")
+
+
+def _check_own(metric: Metric, where: str) -> None:
+    """Refuse a metric of a module that nothing would compute, and so would be left out silently."""
+    check_choice(f"task of {where}", metric.task, _OWN)
+    check_choice(f"interval of {where}", metric.interval, _OWN[metric.task])
+    if metric.special:
+        raise UserError(f"{where}: special=True is for rows of {TABLE.name}; leave it out")
+    if metric.interval in _MADE_OF:
+        return
+    rows = [row for row in table_rows() if row["task"] == metric.task and not row["special"]]
+    listed = {need for row in rows for need in row["needs"].split()} - {"groups"}
+    listed |= set() if metric.task == MULTICLASS else set(_NOT_LISTED)
+    for need in metric.needs:
+        if not any(map(str.isdigit, need)):  # such as lower_90, and a class's score_2
+            check_choice(f"column that {where} needs", need, listed)
+    target = np.array([0.0, 1.0, 0.0, 1.0])
+    given = [np.eye(4, 2) if need == "scores" else target for need in metric.needs]
+    if np.shape(metric(target, *given)) != target.shape:
+        raise UserError(f"{where}: its function must return one loss for each row")
+
+
+def _check_rates(metric: Metric, where: str) -> None:
     """Refuse a metric of counts that is something else than its interval is made of.
 
-    An interval is made of the metric's rates, and would be another quantity's. A metric without
-    one would be left out without a word, unless a module adds its rows.
+    An interval is made of the metric's rates, and would be another quantity's.
     """
-    if metric.interval == "none" and not metric.special:
-        raise ValueError(
-            f"{metric.name} in {file}: nothing computes a metric with interval='none', unless a "
-            "module of fairbench.evaluation adds its rows, which special=True says"
-        )
-    if metric.task != BINARY or not metric.rates:
-        return
     counts = np.array([[40, 7, 11, 30], [25, 12, 3, 60], [9, 2, 8, 5]], np.float64)  # three groups
-    rates = np.array([rate(counts) for rate in metric.rates])
-    largest_gap = np.ptp(rates, axis=1).max()
+    rates = np.array([rate(counts) for rate in metric.rates or RATES.values()])
+    largest_gap, ratio = np.ptp(rates, axis=1).max(), rates[0].min() / rates[0].max()
     most, expected = {  # by interval: how many rates at most, and what the values are to be
         "rate": (2, rates.mean(axis=0)),
         "difference": (1, rates[0, 1:] - rates[0, 0]),
         "ratio": (1, rates[0, 1:] / rates[0, 0]),
-        "widest": (len(rates), largest_gap) if metric.is_gap else (1, metric(counts)),
+        "widest": (len(rates), largest_gap) if metric.is_gap else (1, ratio),
     }[metric.interval]
-    if len(rates) > most or not np.allclose(metric(counts), expected):
-        raise ValueError(
-            f"{metric.name} in {file}: interval={metric.interval!r} is for "
-            f"{_MADE_OF[metric.interval]}, and its function is something else, whose interval this "
-            "would not be: declare a metric for each rate"
+    value = metric(counts) if 0 < len(metric.rates) <= most else np.nan
+    if np.shape(value) != np.shape(expected) or not np.allclose(value, expected):
+        raise UserError(
+            f"{where}: interval={metric.interval!r} is for {_MADE_OF[metric.interval]}, which it "
+            "names as rates=, and its function is something else, whose interval this would not "
+            "be: declare a metric for each rate, or the larger_gap of several"
         )
 
 

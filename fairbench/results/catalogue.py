@@ -341,10 +341,13 @@ def file_content(run: Run) -> str:
 
 
 def flat(node: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return a configuration option by option: ``{"split.repeats": 3, "seed": 0, ...}``."""
+    """Return a configuration option by option: ``{"split.repeats": 3, "seed": 0, ...}``.
+
+    An option whose value has names itself, such as ``learner.options``, is whole.
+    """
     options: dict[str, Any] = {}
     for name, value in node.items():
-        inner = isinstance(value, Mapping)
+        inner = isinstance(value, Mapping) and not prefix
         options |= flat(value, f"{prefix}{name}.") if inner else {f"{prefix}{name}": value}
     return options
 

@@ -73,6 +73,12 @@ def test_what_does_not_compute_does_not_count(project, old, new):
     assert project(SOURCE.replace(old, new)) == project()
 
 
+def test_a_guard_does_not_count_and_what_else_is_opened_does(project):
+    plain, within = "return x / 2", "with {}(x):\n        return x / 2"
+    guarded, locked = (TOOLS.replace(plain, within.format(name)) for name in ("guarded", "locked"))
+    assert project(tools=guarded) == project() != project(tools=locked)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

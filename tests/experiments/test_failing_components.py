@@ -143,6 +143,125 @@ def test_one_run_that_would_end_the_process_fails(name, words, folder, tmp_path)
     assert not (tmp_path / "runs").exists() or not list((tmp_path / "runs").iterdir())
 
 
+CHANGING = '''
+"""A learner that changes what it is given."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairbench.data.features import parse_encoding
+from fairbench.experiments.contracts import Learner
+
+
+@dataclass(frozen=True)
+class Changing(Learner):
+    what: str = "none"
+    form: str = "standard"
+
+    @property
+    def encoding(self):
+        return parse_encoding(self.form)
+
+    def estimator(self, loss, seed):
+        return Estimator(self.what)
+
+
+class Estimator:
+    def __init__(self, what):
+        self.what = what
+
+    def fit(self, X, y, sample_weight=None):
+        self.change(X, y)
+        self.p = y.mean()
+        return self
+
+    def predict_proba(self, X):
+        if self.what == "predicted":
+            X[:, 0] = 0
+        return np.tile([1 - self.p, self.p], (X.shape[0], 1))
+
+    def change(self, X, y):
+        if self.what == "labels":
+            y[:5] = 1 - y[:5]
+        elif self.what == "matrix":
+            X *= 2
+        elif self.what == "sparse":
+            X.data[:] = 0
+        elif self.what == "column":
+            X["x0"] = 0.0
+        elif self.what == "new":
+            X["new"] = 0.0
+        elif self.what == "cell":
+            X.iloc[0, 0] = 0.0
+        elif self.what == "copy":
+            X = X.copy()
+            X["new"] = 0.0
+'''
+CHANGED = {
+    "labels": "standard", "matrix": "standard", "predicted": "standard", "sparse": "onehot",
+    "column": "native", "new": "native", "cell": "native",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def own_learner(tmp_path_factory):
+    """Return what writes a learner into a folder, and runs it there."""
+    folder = tmp_path_factory.mktemp("own_learner")
+
+    def run(code, *words):
+        for name, text in {
+            "algorithms/learners/changing.py": code,
+            "conf/learner/changing.yaml": "_target_: algorithms.learners.changing.Changing\n"
+            + ("what: none\nform: standard\n" if "what" in code else ""),
+        }.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+        return run_py("learner=changing", *SMALL, *words, cwd=folder)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("what", "form"), quick(CHANGED.items(), [*CHANGED.items()][::4], several=True)
+)
+def test_what_is_given_to_others_too_cannot_be_changed(what, form, own_learner):
+    """Every member of a bag is given the same rows, and every later fit in this process."""
+    words = ("method=ensemble", f"learner.what={what}", f"learner.form={form}")
+    done = own_learner(CHANGING, *words)
+    assert done.returncode == 2 and "change a copy" in done.stderr
+    assert done.stderr.count("\n") == 1
+    where = "Changing or NoIntervention or Bag" if form == "native" else "changing.py, line "
+    assert where in done.stderr
+
+
+def test_a_copy_can_be_changed(own_learner):
+    done = own_learner(CHANGING, "method=ensemble", "learner.what=copy", "learner.form=native")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("import sklearn.treee", "No module named 'sklearn.treee'; correct the name"),
+        ("import nowhere.x", "No module named 'nowhere'; correct the name, or install the package"),
+        ("from fairbench.data.features import Encodingg", "cannot import name 'Encodingg'"),
+        ("from fairbench.components.algorithms.learner import x", "algorithms.learner'; correct"),
+    ],
+)  # fmt: skip
+def test_a_wrong_import_is_told_as_what_it_is(line, said, own_learner):
+    done = own_learner(f"import numpy\n{line}\nclass Changing: pass\n")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+    assert "learners/changing.py, line 2: " in done.stderr and said in done.stderr
+    assert "not installed" not in done.stderr
+
+
+def test_a_class_that_is_not_there_is_named(own_learner):
+    done = own_learner("class Changin: pass\n")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+    assert "learners/changing.py has no Changing" in done.stderr
+
+
 def test_a_traceback_is_cut_in_the_middle_and_in_each_line():
     try:
         raise ValueError("first\n" + "x" * 1000 + "\n" * 1000 + "\x1b last")

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from fairbench import evaluate
+from fairbench.core.errors import UserError
+from fairbench.core.processes import failure
 from fairbench.evaluation.table import setting_text
 from fairbench.metrics import group, registry
 from fairbench.metrics.registry import (
@@ -115,7 +117,13 @@ BOTH = find("equalized_odds").rates
         ("false_positive_rate_ratio", {"function": FIRST_IN_MEAN}, "a metric for each rate"),
         ("false_positive_rate_ratio", {"rates": BOTH}, "a metric for each rate"),
         ("error_rate", {"rates": find("accuracy").rates}, "a metric for each rate"),
-        ("spread_error", {"special": False}, "nothing computes a metric with interval='none'"),
+        ("equalized_odds", {"function": GAP_IN_MEAN, "rates": ()}, "names as rates="),
+        ("disparate_impact", {"function": GAP_IN_MEAN, "rates": BOTH[:1]}, "something else"),
+        ("spread_error", {"special": False}, "unknown interval of odd in .*; valid: .*mean"),
+        ("brier_score", {"special": True}, "special=True is for rows of declared.csv"),
+        ("brier_score", {"needs": ("scroe",)}, "column that odd in .* needs 'scroe': did you mean"),
+        ("brier_score", {"function": lambda *_: 0.5}, "must return one loss for each row"),
+        ("mae", {"interval": "widest"}, "unknown interval of odd in .* 'widest'; valid"),
     ],
 )
 def test_a_metric_that_is_there_or_is_not_that_of_its_rates_is_refused(
@@ -126,10 +134,24 @@ def test_a_metric_that_is_there_or_is_not_that_of_its_rates_is_refused(
     monkeypatch.setattr(group, "AGAIN", odd, False)
     registry.declared.cache_clear()
     try:
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(UserError, match=said):
             declared()
     finally:
         registry.declared.cache_clear()
+
+
+def test_a_metric_cannot_change_what_others_are_given():
+    def changes(target, prediction):
+        target[:] = 0
+        return np.abs(target - prediction)
+
+    metric = dataclasses.replace(find("mae"), function=changes)
+    with pytest.raises(ValueError, match="read-only") as raised:
+        metric(target := np.ones(3), np.zeros(3))
+    assert target.tolist() == [1, 1, 1]
+    target[:] = 2  # which is its owner's still
+    reason, trace = failure(raised.value)
+    assert "test_registry.py, line" in reason and "change a copy" in reason and not trace
 
 
 def test_lists_of_metrics_kept_by_hand_name_declared_ones():

@@ -56,11 +56,23 @@ def make_dataset():
 
 
 @pytest.fixture
+def said_by(capsys):
+    """Return a function that gives a command here, and returns what it prints, on one line."""
+
+    def said(*words, status=0):
+        capsys.readouterr()
+        assert main([*map(str, words)]) == status
+        return " ".join(capsys.readouterr().out.split())
+
+    return said
+
+
+@pytest.fixture
 def refused(capsys):
     """Return a function that has words be refused in one line, and returns the line."""
 
     def line(*words, message="", by=main):
-        assert by([*words]) == 2
+        assert by([*map(str, words)]) == 2
         printed = capsys.readouterr()
         assert not printed.out
         assert printed.err.startswith("error: ") and printed.err.count("\n") == 1

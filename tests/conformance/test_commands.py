@@ -4,7 +4,7 @@ Each is started as a process of its own, in a clone of the repository, and runs 
 it has stored a result. ``commands.yaml`` says what makes it small; nothing that it does is
 replaced. ``make test`` starts README's, ``make test-all`` also the longest of each kind, and
 ``make test-slow`` all. One of each verb is started from the wheel in an empty folder, too;
-tables and figures of papers are in ``tests/papers/test_started.py``.
+tables and figures of papers are in ``tests/papers/test_commands.py``.
 """
 
 import re

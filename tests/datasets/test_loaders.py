@@ -1,14 +1,34 @@
-"""What each loader makes of its quirks, on generated files."""
+"""What each loader makes of its quirks, on generated files; its options, and whom it names."""
+
+import dataclasses
+import inspect
+import io
+import re
 
 import numpy as np
+import pandas as pd
 import pytest
+import yaml
 
-from fairbench.components.datasets import acs, hmda_boston, loan_application, recid, resume
+from fairbench.components import CHECKOUT, imported
+from fairbench.components.datasets import (
+    acs,
+    compas,
+    dvlog,
+    hmda_boston,
+    loan_application,
+    recid,
+    resume,
+)
 from fairbench.core.errors import DataError, UserError
+from fairbench.data.dataset import Dataset, family_of
 from fairbench.data.download import Archive
 from fairbench.data.features import onehot_names
+from fairbench.data.splits import Predefined
+from fairbench.data.tables import read_table
 from tests.datasets.raw_desk import PARQUET
-from tests.datasets.raw_files import RAW
+from tests.datasets.raw_files import HEAD, RAW, SECRETS, files, npy
+from tests.harness import archive_with
 
 
 def test_adult_drops_incomplete_rows_and_marks_the_archives_parts(load):
@@ -377,3 +397,147 @@ def test_the_cards_of_the_real_files_say_what_is_in_them():
     assert _real(recid).target.sum() == 552
     assert _real(recid, months=60).target.mean() == pytest.approx(0.3626, abs=5e-5)
     assert np.isfinite(_real(recid).features["age"]).all()
+
+
+def test_the_authors_files_are_read(archive, save):
+    save(files())
+    data = dvlog.load(archive)
+    assert data.features.names == ("acoustic", "visual")
+    assert [part.channels for part in data.features.parts] == [25, 136]
+    assert data.features.lengths[:, 0].tolist() == list(range(20, 70, 5))
+    assert data.features.lengths[4].tolist() == [40, 39]
+    assert data.target.tolist() == [1, 0] * 5
+    assert data.sensitive["sex"].tolist()[:4] == ["male", "female", "female", "male"]
+    assert data.groups("sex").cat.categories[0] == "male"
+    (fold,) = Predefined().folds(data, 0)
+    assert fold.test.tolist() == [3, 7] and len(fold.train) == 8
+    first = np.load(io.BytesIO(files()["dvlog/0/0_acoustic.npy"]))
+    np.testing.assert_allclose(data.features.parts[0].joined()[:20], first, rtol=1e-6)
+    assert not data.redistributable
+
+
+def test_where_to_ask_is_said_when_there_are_no_files(archive):
+    with pytest.raises(DataError) as refused:
+        dvlog.load(archive)
+    assert "the raw file dvlog/labels.csv is missing" in str(refused.value)
+    assert "sites.google.com/view/jeewoo-yoon/dataset" in str(refused.value)
+
+
+VIDEO, LABELS, NO_ARRAY = "dvlog/3/3_visual.npy", "dvlog/labels.csv", "is no array of numbers"
+
+
+def labels(line, head=HEAD):
+    return f"{head}\n{line}\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "sentence"),
+    [
+        (
+            VIDEO,
+            None,
+            "^file 3/3_visual.npy not found beside dvlog/labels.csv, which names it; ask",
+        ),
+        (VIDEO, npy(np.array([{"a": 1}]), allow_pickle=True), f"{NO_ARRAY}: Object arrays cannot"),
+        (VIDEO, b"<html>", f"3_visual.npy {NO_ARRAY}: "),
+        (VIDEO, b"", f"3_visual.npy {NO_ARRAY}: "),
+        (VIDEO, npy(np.ones(136)), f"3_visual.npy {NO_ARRAY}, frames x 136$"),
+        (VIDEO, npy(np.ones((9, 25))), "3_visual.npy has 25 channels; visual frames have 136$"),
+        (VIDEO, npy(np.ones((0, 136))), "^dvlog: visual of video 3 has no frames; a row has at"),
+        (VIDEO, npy(np.full((9, 136), np.nan)), "missing or infinite in frame 0 of video 3$"),
+        (LABELS, labels("0,sad,1,f,train"), "row 1: 'sad' is not one of depression, normal$"),
+        (LABELS, labels("0,normal,1,f,dev"), "'fold', row 1: 'dev' is not one of test, train, val"),
+        (LABELS, labels("../0,normal,1,f,train"), "index '../0' is no name of a folder$"),
+        (LABELS, labels("0,normal,f,train", "index,label,gender,fold"), "duration"),
+    ],
+)
+def test_a_spoilt_file_is_refused_in_one_line(path, content, sentence, archive, save, tmp_path):
+    save(files())
+    (tmp_path / path).unlink()
+    save({} if content is None else {path: content})
+    with pytest.raises(DataError, match=sentence) as refused:
+        dvlog.load(archive)
+    assert "\n" not in str(refused.value)
+
+
+def test_missing_values_become_0_where_that_is_asked_for(archive, save):
+    save({**files(), "dvlog/3/3_visual.npy": npy(np.full((9, 136), np.nan))})
+    data = dvlog.load(archive, missing="zero")
+    assert not data.features.take(np.array([3])).parts[1].joined().any()
+
+
+PERSONAL = ("name", "first", "last", "dob", "c_case_number", "r_case_number", "vr_case_number")
+loaders = pytest.mark.parametrize(
+    ("task", "loader", "source"),
+    [("compas", compas.load, compas.COMPAS), ("compas_violent", compas.violent, compas.VIOLENT)],
+)
+
+
+def everything_said(data: Dataset) -> str:
+    """Return every column name, label and value of a data set as one text."""
+    pieces = []
+    for value in (getattr(data, field.name) for field in dataclasses.fields(data)):
+        if not isinstance(value, pd.Series | pd.DataFrame):
+            pieces.append(repr(value))
+            continue
+        for name, column in pd.DataFrame(value).items():
+            labels = column.cat.categories if column.dtype == "category" else []
+            pieces += map(str, [name, *labels, *column.unique()])
+    return "\n".join(pieces)
+
+
+@loaders
+def test_generated_persons_stay_out_of_data_and_of_messages_about_bad_files(
+    task, loader, source, load
+):
+    with pytest.raises(DataError) as caught:
+        load(task, RAW[task]().with_cell(2, "age", "x"))
+    text = everything_said(load(task)) + str(caught.value)
+    for secret in SECRETS:
+        assert secret not in text
+
+
+@pytest.mark.data
+@loaders
+def test_real_persons_stay_out(task, loader, source):
+    said = set(everything_said(loader(archive_with(source))).split("\n"))
+    raw = read_table(Archive.of(download=False).read(source), source.path)
+    for column in PERSONAL:
+        assert not said & (set(raw[column]) - {""}), column
+        assert column not in said
+
+
+FILES = sorted((CHECKOUT / "conf/dataset").glob("*.yaml"))
+
+
+def loader_of(path):
+    options = yaml.safe_load(path.read_text())
+    module, _, name = options.pop("_target_").rpartition(".")
+    return imported(module), getattr(imported(module), name), options
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_keys_are_the_loaders_keyword_parameters_which_are_documented(path):
+    module, loader, options = loader_of(path)
+    archive, *others = inspect.signature(loader).parameters.values()
+    assert archive.name == "archive"
+    assert list(options) == [each.name for each in others if each.kind is each.KEYWORD_ONLY]
+    assert {*options} - {"seed"} <= {*re.findall(r"\w+", inspect.getdoc(loader))}
+    for text in (vars(module.DATASHEET) | {"family": family_of(module)}).values():
+        assert text and text == text.strip() and "  " not in text
+
+
+def test_data_sets_of_the_same_people_or_source_are_one_family():
+    family = {path.stem: family_of(loader_of(path)[0]) for path in FILES}
+    for parent, names in {
+        "german": {"german", "south_german_credit"},
+        "hmda_boston": {"hmda_boston", "loan_application"},
+        "compas": {"compas", "compas_violent", "compas_zafar"},
+        "student": {"student_mat", "student_por"},
+        "acs": {name for name in family if name.startswith("acs")},
+        "law_school": {name for name in family if name.startswith("law_school")},
+        "recid": {"recid"},
+    }.items():
+        assert {name for name in family if family[name] == parent} == names
+    simulated = ("sd1", "sd2", "sd3", "simulated", "simulated_sequences")
+    assert {family[name] for name in simulated} == {"simulated"}

@@ -1,13 +1,16 @@
-"""Simulated populations: what each parameter does, against the truth."""
+"""Simulated populations, tables and sequences: what each parameter does, against the truth."""
 
 import hashlib
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
+from sklearn.metrics import roc_auc_score
 
-from fairbench.components.datasets import simulated
+from fairbench.components.datasets import kuzucu, simulated, simulated_sequences
 from fairbench.core.errors import UserError
+from fairbench.data.features import Encoder, SequenceEncoding
 
 MANY = 40_000
 
@@ -146,3 +149,145 @@ def test_what_is_refused(options, message):
 
 def test_nobody_may_be_of_a_minority():
     assert set(draw(minority_share=0.0).sensitive["group"]) == {"majority"}
+
+
+def sequences(**options):
+    return simulated_sequences.load(None, **options)
+
+
+def test_the_default_sequences_never_change():
+    data = sequences()
+    total = hashlib.sha256()
+    for part in data.features.parts:
+        total.update(part.joined().round(4).tobytes())
+    total.update(data.target.to_numpy(np.int64).tobytes())
+    assert total.hexdigest()[:12] == "2961cffa57b4"
+
+
+@pytest.fixture(scope="module")
+def many():
+    return sequences(n_samples=10_000, longer=3.0)
+
+
+def events(part):
+    """Return the mean of what the second channel says where the first marks an event."""
+    frames, _ = part.padded()
+    marked = frames[..., 0] == 1
+    return (frames[..., 1] * marked).sum(axis=1) / np.maximum(marked.sum(axis=1), 1), marked
+
+
+def test_the_truth_is_a_function_of_the_events_and_labels_follow_it(many):
+    truth = many.truth["probability"].to_numpy()
+    said = [events(part)[0] for part in many.features.parts]
+    odds = 4 * (said[0] + said[1]) / np.sqrt(2 * (1 + 0.25 / 4))
+    np.testing.assert_allclose(np.log(truth / (1 - truth)), odds, atol=1e-4)
+    for low in np.arange(0, 1, 0.1):
+        rows = (truth >= low) & (truth < low + 0.1)
+        share = pytest.approx(truth[rows].mean(), abs=5 * 0.5 / np.sqrt(rows.sum()))
+        assert many.target[rows].mean() == share
+    assert roc_auc_score(many.target, truth) == pytest.approx(0.947, abs=0.01)
+    half = roc_auc_score(many.target, said[0])
+    assert half == pytest.approx(0.815, abs=0.025)
+
+
+def test_group_b_is_longer_and_loses_events_where_it_is_cut(many):
+    in_b = (many.sensitive["group"] == "B").to_numpy()
+    lengths = many.features.lengths[:, 0]
+    assert lengths[in_b].mean() / lengths[~in_b].mean() == pytest.approx(3, abs=0.06)
+    assert lengths[~in_b].max() <= 36 < lengths[in_b].max() <= 108
+    assert all((events(part)[1].sum(axis=1) == 4).all() for part in many.features.parts)
+    cut = many.features.parts[0].cut(36, end=True)
+    lost = ~events(cut)[1].any(axis=1)
+    assert not lost[~in_b].any()
+    assert 0.4 < lost[in_b].mean() < 0.6
+    encoded = Encoder(SequenceEncoding(length=36)).fit(many.features).transform(many.features)
+    assert encoded.lengths.max() == 36
+
+
+def test_groups_are_alike_but_for_their_lengths(many):
+    by_group = many.truth["probability"].groupby(many.sensitive["group"], observed=True)
+    assert by_group.mean().tolist() == pytest.approx([0.5, 0.5], abs=0.03)
+    assert by_group.std().diff().iloc[1] == pytest.approx(0, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"n_samples": 3}, "^dataset.n_samples is 3; it must be at least 20$"),
+        ({"event": 0}, "^dataset.event is 0; it must be at least 1$"),
+        ({"length": 7}, "^dataset.length is 7; it must be at least twice dataset.event, 4$"),
+        ({"longer": 0.5}, "^dataset.longer is 0.5; it must be at least 1$"),
+        ({"share_b": 1.0}, "^dataset.share_b is 1.0; it must be between 0 and 1$"),
+    ],
+)
+def test_populations_that_are_none_are_refused(options, sentence):
+    with pytest.raises(UserError, match=sentence):
+        sequences(**options)
+
+
+@pytest.mark.parametrize("which", ["sd1", "sd2", "sd3"])
+@pytest.mark.parametrize("n", [400, 320])
+def test_four_equal_cells_and_the_group_can_be_a_feature(which, n, archive):
+    data = kuzucu.load(archive, which=which, n_samples=n)
+    cells = data.target.groupby(data.sensitive["group"], observed=True).value_counts()
+    assert cells.tolist() == [n // 4] * 4
+    assert list(data.features) == ["x0", "x1"]
+    with_it = kuzucu.load(archive, which=which, n_samples=n, keep_sensitive=True)
+    assert (with_it.features["group_1"] == (data.sensitive["group"] == "1")).all()
+
+
+@pytest.mark.parametrize("which", ["sd1", "sd2", "sd3"])
+def test_truth_is_calibrated(which, archive):
+    data = kuzucu.load(archive, which=which, n_samples=40_000)
+    p = data.truth["probability"].to_numpy()
+    np.testing.assert_allclose(data.target.mean(), p.mean(), atol=0.01)
+    middle = (p > 0.3) & (p < 0.7)
+    if middle.sum() > 300:
+        assert data.target[middle].mean() == pytest.approx(p[middle].mean(), abs=0.05)
+    # The best rule's accuracy, in closed form for a normal with equal covariances.
+    for group, kind in zip("01", kuzucu.GROUPS[which], strict=True):
+        rows = data.sensitive["group"] == group
+        accuracy = ((p[rows] > 0.5) == data.target[rows]).mean()
+        bayes = 1.0
+        if kind is not None:
+            bayes = norm.cdf(2 * kind.mean / np.sqrt(2 * (kind.variance + kind.covariance)))
+        assert accuracy == pytest.approx(bayes, abs=0.012)
+
+
+def test_moments_of_sd2(archive):
+    data = kuzucu.load(archive, which="sd2", n_samples=40_000)
+    cell = (data.sensitive["group"] == "1") & (data.target == 1)
+    np.testing.assert_allclose(data.features[cell].mean(), [7, 7], atol=0.1)
+    np.testing.assert_allclose(np.cov(data.features[cell].T), [[5, 1], [1, 5]], atol=0.2)
+
+
+def test_both_readings_of_sd1(archive):
+    rising = kuzucu.load(archive, which="sd1")
+    falling = kuzucu.load(archive, which="sd1", sd1_group0="falling")
+    group0 = (rising.sensitive["group"] == "0").to_numpy()
+    for data, sign in ((rising, 1), (falling, -1)):
+        above = data.features.sum(axis=1)[group0] * sign > 0
+        assert (above == (data.target[group0] == 1)).all()
+        assert (data.truth["probability"][group0] == data.target[group0]).all()
+
+
+def test_draws_are_repeatable_and_differ_by_seed(archive):
+    one, same, other = (kuzucu.load(archive, which="sd3", seed=seed) for seed in (0, 0, 1))
+    assert one.features.equals(same.features)
+    assert not one.features.equals(other.features)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"which": "sd4"}, "unknown dataset.which 'sd4'"),
+        (
+            {"which": "sd1", "n_samples": 402},
+            "n_samples is 402: it must be a multiple of 4",
+        ),
+        ({"which": "sd1", "sd1_group0": "up"}, "unknown dataset.sd1_group0 'up'"),
+    ],
+)
+def test_what_no_set_of_kuzucu_has_is_refused(options, message, archive):
+    with pytest.raises(UserError, match=message):
+        kuzucu.load(archive, **options)

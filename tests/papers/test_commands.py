@@ -1,23 +1,51 @@
-"""Commands of papers/ are one kind: their words, help and mistakes are those of ``fairbench``."""
+"""Commands of papers/ as a reader gives them: words, help, mistakes, kills, missing data."""
 
+import hashlib
 import inspect
+import json
+import re
 import runpy
+import signal
 import sys
 from importlib import import_module
 
+import pandas as pd
 import pytest
 
 from fairbench.cli.command import options_of, read
-from fairbench.components.papers import PAPERS, ROOT, CrossValidations, NoOptions
+from fairbench.cli.main import main
+from fairbench.components.papers import CrossValidations, NoOptions, options_of_study
 from fairbench.components.papers.black_box import estimation
+from fairbench.components.papers.engine.mapping import Paper, papers_in, rule_of
 from fairbench.components.papers.few_labels import tables
 from fairbench.components.papers.uncertainty_fairness import studies
 from fairbench.core.errors import UserError
-from tests.papers.commands import options_class, studies_of, study_of
+from tests import warm
+from tests.conformance import trees
+from tests.harness import ROOT
+
+
+def studies_of(text):
+    """Return the words of a module's studies, by its source; "" for a single one."""
+    given = re.search(r"run_main\(([^)]*)\)\n\Z", text)
+    names = given[1].split(",") if given else []
+    return [name.strip().removesuffix("main") for name in names]
+
+
+def study_of(command):
+    """Return the function of a command such as ``papers.PAPER.MODULE STUDY``."""
+    module, _, study = command.partition(" ")
+    return getattr(import_module(module), study or "main")
+
+
+def options_class(command):
+    """Return what a command's function gets, which `papers.run_main` reads the words into."""
+    return options_of_study(study_of(command))
+
 
 SOURCES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts): path.read_text(encoding="utf-8")
-    for path in sorted(PAPERS.rglob("*.py"))
+    for path in sorted((ROOT / "papers").rglob("*.py"))
 }
 COMMANDS = [
     f"{name} {study}".strip() for name, text in SOURCES.items() for study in studies_of(text)
@@ -69,3 +97,135 @@ def test_names_of_scores_may_stand_alone():
     assert read(estimation.Options, []).scores == ("cifar100", "svhn")
     result = read(estimation.Options, ["svhn", "runs=20"])
     assert (result.scores, result.runs) == (("svhn",), 20)
+
+
+NAMES = papers_in(ROOT / "papers")
+SECONDS = 250
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Return the folder that the wheel is unpacked in, beside which there is no folder of data."""
+    return trees.wheel(tmp_path_factory.mktemp("wheel"))
+
+
+def stored(results):
+    """Return the results in a folder: finished runs and fits, and numbers of papers."""
+    patterns = ("runs/*", "cells/*/*", "papers/*/*.csv", "report/*/*/*")
+    return {path for pattern in patterns for path in results.glob(pattern)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_every_table_and_figure_of_a_paper_is_run_from_the_wheel(name, site, tmp_path):
+    """Each command goes on until it has stored more."""
+    paper, results, told = Paper.read(name, ROOT / "papers"), tmp_path / "results", []
+    asked = [f"table={table}" for table in paper.tables]
+    asked += [f"figure={figure}" for figure in paper.figures]
+    for word in asked:
+        before = stored(results)
+        done = warm.run(
+            ["-m", "fairbench", "paper", name, word, "run=true", "quick=true"], cwd=tmp_path,
+            tree=site, timeout=SECONDS, fresh=True, until=lambda *_: stored(results) > before,  # noqa: B023
+            environment={"FAIRBENCH_DATA": trees.raw_files()},
+        )  # fmt: skip
+        missing = "the raw file" in done.stderr and not trees.raw_files()
+        works = missing or done.returncode == 0 or stored(results) > before
+        if not works or "Traceback" in done.stderr:
+            told.append(f"{word}: exit {done.returncode}, {done.stdout}{done.stderr}")
+    assert not told, f"{len(told)} of {len(asked)} do not start:\n" + "\n\n".join(told)
+
+
+FIRST = ["fairlyuncertain", "table=1", "run=true", "quick=true"]
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["fairlyuncertan"], "unknown paper 'fairlyuncertan': did you mean fairlyuncertain?"),
+        (["fairlyuncertain", "table=14"], "fairlyuncertain has no table '14' here; valid: 1, 7, "),
+        (["fairlyuncertain", "figure=99"], "fairlyuncertain has no figure '99' here; valid: 1, "),
+        (["black_box", "table=1"], "black_box has no table '1' here"),
+        (["fairlyuncertain", "study=rankings"], "unknown option 'study'"),
+        (["fairlyuncertain", "few_labels"], "unexpected word 'few_labels'"),
+        (["all", "table=1"], "all takes no table= and no figure=: name one paper"),
+        (["fairlyuncertain", "table=1", "quick=true"], "add run=true"),
+        ([], "no paper is named: fairbench paper NAME, of active_assessment, "),
+    ],
+)
+@pytest.mark.parametrize("run", [[], ["run=true"]], ids=["look", "run"])
+def test_what_does_not_exist_is_one_line(words, run, line, tmp_path, capsys):
+    given = [*words, *([] if "quick=true" in words else run)]
+    assert main(["paper", *given, f"results={tmp_path / 'results'}"]) == 2
+    said = capsys.readouterr()
+    assert said.err.startswith("error: ") and said.err.count("\n") == 1
+    assert line in said.err and said.out == ""
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("words", "file"),
+    [
+        (FIRST, "german/german.data"),
+        (["few_labels", "table=4.2", "run=true", "quick=true"], "adult/adult.data"),
+        (["fairlyuncertain", "figure=12", "run=true", "quick=true"], "german/german.data"),
+    ],
+    ids=["sweep", "computation", "figure"],
+)
+def test_without_data_and_network_the_file_is_named_and_what_still_runs(
+    words, file, site, tmp_path
+):
+    nowhere = dict.fromkeys(("HTTPS_PROXY", "https_proxy"), "http://127.0.0.1:9")
+    done = warm.run(
+        ["-m", "fairbench", "paper", *words], cwd=tmp_path, timeout=200, tree=site,
+        environment={**nowhere, "FAIRBENCH_DATA": "", "FAIRBENCH_CACHE": str(tmp_path / "cache")},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    (*_, last) = done.stderr.splitlines()
+    assert last.startswith("error: ")
+    assert f"fairbench paper {words[0]} run=true runs all that can be run without it" in last
+    told = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert any("the raw file" in line and file in line for line in told), told
+
+
+@pytest.mark.thorough
+def test_a_killed_run_goes_on_by_the_same_command(tmp_path):
+    if not trees.raw_files():
+        pytest.skip("no raw files here")
+    results = tmp_path / "results"
+
+    def more(before, **options):
+        """Give the command until it has stored more, and end it; return what is stored."""
+        done = warm.run(
+            ["-m", "fairbench", "paper", *FIRST], cwd=tmp_path, timeout=200, fresh=True,
+            environment={"FAIRBENCH_CACHE": str(tmp_path / "cache")},
+            until=lambda *_: stored(results) > before, **options,
+        )  # fmt: skip
+        assert "Traceback" not in done.stderr
+        now = stored(results)
+        assert now > before, done.stdout + done.stderr
+        return {path: path.stat().st_mtime_ns for path in now if path.is_file()}
+
+    first = more(set(), how=signal.SIGKILL)
+    second = more(stored(results))
+    assert first.items() <= second.items()
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["the same numbers", "other numbers"])
+def test_what_the_last_version_stored_is_shown_if_it_is_of_these_numbers(same, tmp_path, capsys):
+    paper = Paper.read("active_assessment", ROOT / "papers")
+    table = next(iter(paper.tables))
+    (name,) = paper.computed(table)
+    rows, rules = paper.published(table), paper.table(table)["rules"]
+    answered = [rule_of(rules, row).get("computation") for row in rows.to_dict("records")]
+    rows = rows[[computation == name for computation in answered]]
+    digest = hashlib.sha256(rows.to_csv().encode()).hexdigest() if same else "of others"
+    path = tmp_path / "papers" / paper.name / f"table{table}-{name}.csv"
+    path.parent.mkdir(parents=True)
+    # Without the columns that came later.
+    pd.DataFrame({"row": rows.index, "mean": 98.7, "sd": 1.0, "repeats": 1000}).to_csv(path)
+    path.with_suffix(".json").write_text(json.dumps({"published": digest}))
+    assert main(["paper", paper.name, f"table={table}", f"results={tmp_path}"]) == 0
+    assert ("98.7" in capsys.readouterr().out) is same

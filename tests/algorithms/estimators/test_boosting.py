@@ -1,15 +1,35 @@
-"""Boosted trees: LightGBM as its package, XGBoost under our losses, and its tuning."""
+"""Boosted trees, support vector machines and TabPFN: as their packages, and under our losses."""
+
+import importlib.util
+import sys
+from dataclasses import replace
 
 import fairgbm
 import numpy as np
+import pandas as pd
 import pytest
+import sklearn.svm
 from scipy.sparse import csr_matrix
 
 from fairbench.components.algorithms.estimators import xgboost as shared
+from fairbench.components.algorithms.fitters.single import Single
+from fairbench.components.algorithms.interventions.none import NoIntervention
 from fairbench.components.algorithms.learners.lightgbm import LightGBM
+from fairbench.components.algorithms.learners.linear_svm import LinearSVM
+from fairbench.components.algorithms.learners.svm import SVM
+from fairbench.components.algorithms.learners.tabpfn import TabPFN
 from fairbench.components.algorithms.learners.xgboost import XGBoost
 from fairbench.components.algorithms.learners.xgboost_tuned import TunedXGBoost
-from fairbench.components.algorithms.losses import Binomial, NormalLoss, SquaredError
+from fairbench.components.algorithms.losses import Binomial, NormalLoss, Softmax, SquaredError
+from fairbench.core.errors import IncompatibleError, UserError
+from fairbench.data.dataset import Task
+from fairbench.data.splits import Fold
+from fairbench.experiments import build as compatibility
+from fairbench.experiments import pipeline
+from fairbench.experiments.compute import _flatten, compute, raw_outputs
+from fairbench.experiments.contracts import Study
+from fairbench.experiments.execute import carry_out
+from tests.harness import TINY, configuration
 
 
 @pytest.fixture(scope="module")
@@ -114,3 +134,177 @@ def test_lightgbm_equals_its_package_and_takes_sparse_rows_and_copies(rows, loss
     counts = np.random.default_rng(1).integers(0, 3, size=500)
     index = np.repeat(np.arange(500), counts)
     np.testing.assert_array_equal(ours(X, y, counts.astype(float)), ours(X[index], y[index]))
+
+
+def scores(learner, X, y, X_new):
+    return learner.estimator(Binomial(), 0).fit(X, y).predict_proba(X_new)[:, 1]
+
+
+@pytest.mark.parametrize("learner", [LinearSVM(), SVM()], ids=lambda each: type(each).__name__)
+def test_margins_become_calibrated_probabilities(learner):
+    draw = np.random.default_rng(1)
+    X = draw.normal(size=(4000, 3))
+    p = 1 / (1 + np.exp(-1.5 * X[:, 0]))
+    y = (draw.random(4000) < p).astype(float)
+    score = scores(learner, X[:1500], y[:1500], X[1500:])
+    assert np.abs(score - p[1500:]).mean() < 0.08
+    assert score.mean() == pytest.approx(p[1500:].mean(), abs=0.03)
+
+
+def test_a_machine_needs_two_rows_of_each_class():
+    X, row = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200)
+    assert np.isfinite(scores(LinearSVM(), X, (row < 3).astype(float), X)).all()
+    with pytest.raises(UserError, match="class 1 has 1$"):
+        scores(SVM(), X, (row < 1).astype(float), X)
+
+
+@pytest.mark.parametrize("learner", [SVM(folds=0), LinearSVM(folds=0)], ids=["svm", "linear_svm"])
+def test_without_folds_labels_are_the_sides_of_the_margin(learner):
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(300, 5))
+    y = (X[:, 0] + draw.normal(size=300) > 0.8).astype(float)
+    weight = draw.integers(0, 3, 300).astype(float)
+    mine = learner.estimator(Binomial(), 0).fit(X, y, sample_weight=weight)
+    kept = weight > 0
+    machine = sklearn.svm.SVC() if isinstance(learner, SVM) else sklearn.svm.LinearSVC(dual=False)
+    theirs = machine.fit(X[kept], y[kept], sample_weight=weight[kept]).predict(X)
+    assert 0 < theirs.mean() < 1
+    np.testing.assert_array_equal(mine.predict(X), theirs)
+    np.testing.assert_array_equal(mine.predict_proba(X)[:, 1] > 0.5, theirs)
+
+
+# What TabPFN 9.2 takes and gives, of what is used: it knows as much as the mean of the labels.
+PACKAGE = """
+from pathlib import Path
+import numpy as np
+import torch
+
+class Stored:
+    def __init__(
+        self, *, model_path, n_estimators, device, random_state, ignore_pretraining_limits
+    ):
+        assert Path(model_path).is_file() and device == "cpu" and ignore_pretraining_limits
+    def fit(self, X, y):
+        self.y, self.rows = y, len(X)
+        return self
+
+class TabPFNClassifier(Stored):
+    def fit(self, X, y):
+        self.classes_, counts = np.unique(y, return_counts=True)
+        self.share = counts / counts.sum()
+        return super().fit(X, y)
+    def predict_proba(self, X):
+        return np.tile(self.share, (len(X), 1)).astype(np.float32)
+
+class Criterion:
+    def variance(self, logits):
+        return logits.square()
+
+class TabPFNRegressor(Stored):
+    def predict(self, X, *, output_type="mean"):
+        mean = np.full(len(X), self.y.mean(), np.float32)
+        if output_type == "mean":
+            return mean
+        logits = torch.full((len(X),), float(self.y.std()))
+        return {"mean": mean, "criterion": Criterion(), "logits": logits}
+"""
+
+
+@pytest.fixture
+def weights(tmp_path, monkeypatch):
+    """Return a file of weights, for a package that is found."""
+    (tmp_path / "tabpfn.py").write_text(PACKAGE)
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "weights.safetensors"
+    file.write_bytes(b"weights")
+    yield str(file)
+    sys.modules.pop("tabpfn", None)
+
+
+def test_gives_what_the_package_gives(weights):
+    X, y = pd.DataFrame({"x": np.arange(6.0)}), np.array([0, 1, 1, 0, 1, 1.0])
+    learner = TabPFN(weights)
+    p = learner.estimator(Binomial(), 0).fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(p, [[1 / 3, 2 / 3]] * 6, rtol=1e-6)
+    copies = np.array([1, 0, 0, 0, 0, 2.0])
+    model = learner.estimator(NormalLoss(), 0).fit(X, 3 * y, copies)
+    assert model.fitted_.rows == 3
+    np.testing.assert_allclose(model.predict_distribution(X), [[2, np.sqrt(2)]] * 6, rtol=1e-6)
+    np.testing.assert_allclose(learner.estimator(SquaredError(), 0).fit(X, y).predict(X), y.mean())
+    one = learner.estimator(Binomial(), 0).fit(X, np.ones(6)).predict_proba(X)
+    np.testing.assert_array_equal(one, [[0, 1]] * 6)
+    p = learner.estimator(Softmax(4), 0).fit(X, 3 * y).predict_proba(X)
+    np.testing.assert_allclose(p, [[1 / 3, 0, 0, 2 / 3]] * 6, rtol=1e-6)
+    with pytest.raises(UserError, match="weights that count copies"):
+        learner.estimator(Binomial(), 0).fit(X, y, y / 2)
+
+
+def test_a_run_composes_it_as_any_learner(weights, tmp_path):
+    chosen = ["learner=tabpfn", f"learner.checkpoint={weights}", "method=binomial_nll", *TINY]
+    metrics = carry_out(configuration(*chosen, results=tmp_path)).prepared.folder.all_metrics()
+    assert metrics.query("metric == 'log_loss'")["status"].eq("ok").any()
+
+
+def test_other_weights_in_a_file_of_the_same_name_are_another_fit(weights):
+    one = TabPFN(weights)
+    assert one == TabPFN(weights)
+    with open(weights, "ab") as file:
+        file.write(b"!")
+    assert one != TabPFN(weights)
+
+
+def test_without_the_weights_or_the_package_it_is_refused_in_a_sentence(tmp_path, monkeypatch):
+    for checkpoint, sentence in (
+        ("", "^learner=tabpfn needs the file of TabPFN's weights, .* learner.checkpoint=FILE$"),
+        ("none.ckpt", "^learner.checkpoint is none.ckpt, and no such file is here: give the file"),
+    ):
+        with pytest.raises(UserError, match=sentence):
+            TabPFN(checkpoint)
+    file, result = tmp_path / "weights.ckpt", importlib.util.find_spec
+    file.touch()
+    monkeypatch.setattr(
+        compatibility, "find_spec", lambda name: None if name == "tabpfn" else result(name)
+    )
+    chosen = ["learner=tabpfn", f"learner.checkpoint={file}", *TINY]
+    with pytest.raises(IncompatibleError, match="package tabpfn, .*pip install tabpfn.*use learn"):
+        pipeline.prepare(configuration(*chosen, results=tmp_path))
+
+
+NAMES = ("low", "middle", "high")
+
+
+def classes(make_dataset, n=120):
+    data = make_dataset(n)
+    code = pd.Series(np.random.default_rng(1).integers(3, size=n), name="grade")
+    return replace(data, task=Task.MULTICLASS, classes=NAMES, target=code)
+
+
+def test_training_rows_of_one_class_make_a_cell_invalid(make_dataset):
+    data, rows = classes(make_dataset), np.arange(120)
+    first = np.flatnonzero(data.target == 0)
+    fold = Fold(0, 0, first, np.array([], np.intp), np.setdiff1d(rows, first))
+    study = Study(data, XGBoost(), NoIntervention(), Single(), 0, ("sex",))
+    assert compute(study, fold)[1]["invalid"] == f"only class 0 among {len(first)} training rows"
+
+
+def test_xgboost_minimises_the_softmax_loss_as_its_own_objective_does():
+    xgboost = pytest.importorskip("xgboost")
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(400, 4)).astype(np.float32)
+    y = (X[:, 0] + draw.normal(size=400) > 0) * 1.0 + (X[:, 1] > 0.5)
+    ours = XGBoost(rounds=8, max_depth=3).estimator(Softmax(3), 0).fit(X, y)
+    parameters = {**ours.train_parameters, "objective": "multi:softprob", "num_class": 3}
+    matrix = xgboost.QuantileDMatrix(X, y, max_bin=256, nthread=1)
+    start = Softmax(3).initial(y)
+    matrix.set_base_margin(np.tile(start, 400).astype(np.float32))
+    theirs = xgboost.train(parameters, matrix, num_boost_round=8).predict(matrix)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs, atol=1e-5)
+    assert (ours.predict(X) == theirs.argmax(axis=1)).all()
+
+
+def test_outputs_of_members_and_classes_come_back_in_their_shape():
+    score = np.random.default_rng(0).random((5, 4, 3)).astype(np.float32).astype(float)
+    raw = {"score": score, "prediction": score[:, 0, 0], "extra": score[:, 0]}
+    back = raw_outputs({"part": np.zeros(5), **_flatten(raw)})
+    for name, values in raw.items():
+        np.testing.assert_array_equal(back[name], values)

@@ -147,6 +147,9 @@ def test_a_group_of_whom_nobody_is_granted_has_a_ratio_of_0(tmp_path):
     assert "there is no ratio" in dossier["summary"]["found"][0]
 
 
+NO_PRICES = {"words": "x", "blanks": "", "dots": "4.1.2"}
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -166,19 +169,12 @@ def test_a_group_of_whom_nobody_is_granted_has_a_ratio_of_0(tmp_path):
         ([*DECIDED, "within=[race]"], "within= names 'race'"),
         ([*DECIDED, "weight=income"], "counts people"),
         ([*DECIDED, "reference=[Nobody]"], "reference group"),
+        *(([*DECIDED, f"price=[{name}]"], name) for name in NO_PRICES),
     ],
 )
-def test_what_cannot_be_is_refused_in_a_line(file, capsys, words, said):
-    assert main(["dossier", "lending", str(file), *words]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("error: ") and error.count("\n") == 1 and said in error
-
-
-@pytest.mark.parametrize("price", ["x", "", "4.1.2"])
-def test_prices_that_are_none_are_refused(file, capsys, price):
-    loans().assign(apr=price).to_csv(file, index=False)
-    assert main(["dossier", "lending", str(file), *DECIDED, "price=[apr]"]) == 2
-    assert "apr" in capsys.readouterr().err
+def test_what_cannot_be_is_refused_in_a_line(file, refused, words, said):
+    loans().assign(**NO_PRICES).to_csv(file, index=False)
+    refused("dossier", "lending", file, *words, message=said)
 
 
 def test_people_of_unknown_groups_are_counted_and_compared_with_nobody(file):
@@ -275,18 +271,9 @@ def test_mean_differences_equal_solas_and_adjusted_ones_the_coefficients_of_a_re
     np.testing.assert_allclose(ours.value[1:], coefficients[:2] / apr.std(ddof=1), rtol=1e-8)
 
 
-def test_a_factor_that_tells_the_group_leaves_nothing_to_compare():
-    draw = np.random.default_rng(0)
-    codes, y = np.repeat([0, 1, 2], 40), draw.normal(size=120)
-    ours = lending.adjusted_mean_differences(y, codes, 0, (codes == 1).astype(float)[:, None])
-    assert np.isnan([ours.value[1], ours.lower[1]]).all()
-    assert np.isfinite([ours.value[2], ours.lower[2]]).all()
-
-
 def test_units_of_prices_and_factors_do_not_matter():
     draw = np.random.default_rng(1)
-    codes = draw.integers(0, 3, 300)
-    x = draw.normal(size=(300, 2))
+    codes, x = draw.integers(0, 3, 300), draw.normal(size=(300, 2))
     y = x @ [1, 2] + 0.3 * codes + draw.normal(size=300)
     for function in (lending.adjusted_mean_differences, lending.mean_differences):
         plain, other = function(y, codes, 0, x), function(1e4 * y - 7, codes, 0, 1e3 * x + 5)
@@ -294,7 +281,7 @@ def test_units_of_prices_and_factors_do_not_matter():
             np.testing.assert_allclose(one, two, rtol=1e-6)
 
 
-def test_intervals_of_means_need_20_rows_of_both_groups_and_hold_their_values():
+def test_intervals_of_means_need_20_rows_of_both_groups_and_a_group_that_no_factor_tells():
     draw = np.random.default_rng(2)
     codes = np.repeat([0, 1, 2], [60, 19, 20])
     y = draw.exponential(size=99)
@@ -303,6 +290,10 @@ def test_intervals_of_means_need_20_rows_of_both_groups_and_hold_their_values():
     assert ours.lower[2] < ours.value[2] < ours.upper[2]
     nothing = lending.mean_differences(np.ones(99), codes, 0)
     assert np.isnan(nothing.value[1:]).all()
+    codes = np.repeat([0, 1, 2], 33)
+    ours = lending.adjusted_mean_differences(y, codes, 0, (codes == 1).astype(float)[:, None])
+    assert np.isnan([ours.value[1], ours.lower[1]]).all()
+    assert np.isfinite([ours.value[2], ours.lower[2]]).all()
 
 
 def test_an_interval_of_plain_means_is_nearly_that_of_students_test():

@@ -1,12 +1,21 @@
-"""next, label and report from their words: what a person types, and each mistake's one sentence."""
+"""The verb from its words: what a person types and is asked, by row or by the customer's number.
+
+Each mistake gets one sentence.
+"""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import fairbench
 from fairbench.cli.main import main
+from fairbench.core.errors import UserError
+from fairbench_label.questions import resume
+from fairbench_label.session import StateFile, check_labels, store
+from fairbench_label.verb import label_in_turn
 from tests.audits.tables import predictions, written
 
 USUAL = ("target=label", "score=score", "group=[sex,race]")
@@ -26,22 +35,28 @@ def state(tmp_path):
 
 
 @pytest.fixture
-def begun(table, state, capsys):
-    assert main(["label", "next", str(table), f"state={state}", *USUAL]) == 0
-    capsys.readouterr()
-    return state
+def run(state, capsys, refused):
+    """Return a function that gives a part of the verb: what it prints, or how it is refused."""
+
+    def given(*words, status=0):
+        words = ["label", *map(str, words), f"state={state}"]
+        if status:
+            return refused(*words)
+        assert main(words) == 0
+        return capsys.readouterr().out
+
+    return given
 
 
-def run(capsys, *words, status=0):
-    """Run a command and return what it printed; what it refuses is one sentence."""
-    assert main(["label", *map(str, words)]) == status
-    printed = capsys.readouterr()
-    if status:
-        assert printed.err.startswith("error: ")
-        assert printed.err.count("\n") == 1
-        assert printed.out == ""
-        return printed.err
-    return printed.out
+@pytest.fixture
+def begun(table, run):
+    run("next", table, *USUAL)
+    return run
+
+
+def stored(state):
+    """Return the rows and labels of a state file, in their order."""
+    return [(label["row"], label["label"]) for label in json.loads(state.read_text())["labels"]]
 
 
 def named(printed):
@@ -50,8 +65,8 @@ def named(printed):
     return [int(first) for first in firsts if first.isdigit()]
 
 
-def test_next_names_rows_and_says_why(table, state, capsys):
-    out = run(capsys, "next", table, f"state={state}", *USUAL, "n=4")
+def test_next_names_rows_and_says_why(table, run):
+    out = run("next", table, *USUAL, "n=4")
     assert "In which group are predictions least often right?" in out
     assert "which only steers what is labelled next: " in out
     assert "3 of 300 rows have labels" in " ".join(out.split())
@@ -59,34 +74,21 @@ def test_next_names_rows_and_says_why(table, state, capsys):
     assert not {1, 2, 3} & set(named(out))
     assert max(map(len, out.splitlines()[:-1])) <= 100
     # Only the state is needed from now on, and the same state gives the same rows.
-    assert named(run(capsys, "next", f"state={state}", "n=4")) == named(out)
+    assert named(run("next", "n=4")) == named(out)
 
 
-def test_labels_are_stored_in_order(begun, capsys):
-    assert "2 stored: 5 of 300" in run(capsys, "ask", f"state={begun}", "17=1", "18=0")
-    assert "1 stored: 6 of 300" in run(capsys, "ask", f"state={begun}", "20=1")
-    assert "1 stored, 1 were there already" in run(capsys, "ask", f"state={begun}", "20=1", "9=?")
-    labels = json.loads(begun.read_text())["labels"]
-    assert [(label["row"], label["label"]) for label in labels] == [
-        (17, "1"), (18, "0"), (20, "1"), (9, ""),
-    ]  # fmt: skip
-
-
-def test_overwriting_is_asked_for_and_remembered(begun, capsys):
-    run(capsys, "ask", f"state={begun}", "17=1")
-    sentence = run(capsys, "ask", f"state={begun}", "17=0", "18=1", status=2)
+def test_labels_are_stored_in_order_and_replaced_where_that_is_asked_for(begun, table, state):
+    assert "2 stored: 5 of 300" in begun("ask", "17=1", "18=0")
+    assert "1 stored: 6 of 300" in begun("ask", "20=1")
+    assert "1 stored, 1 were there already" in begun("ask", "20=1", "9=?")
+    sentence = begun("ask", "17=0", "18=1", status=2)
     assert "row 17 is labelled 1 already; overwrite=true replaces it" in sentence
-    run(capsys, "ask", f"state={begun}", "17=0", "overwrite=true")
-    labels = json.loads(begun.read_text())["labels"]
-    assert [(label["row"], label["label"]) for label in labels] == [(17, "1"), (17, "0")]
-
-
-def test_labels_of_the_file_are_there_already(begun, table, capsys):
-    mine = int(pd.read_csv(table)["label"][1])
-    assert "0 stored, 1 were there" in run(capsys, "ask", f"state={begun}", f"2={mine}")
-    sentence = run(capsys, "ask", f"state={begun}", f"2={1 - mine}", status=2)
-    assert f"row 2 is labelled {mine} already" in sentence
-    run(capsys, "ask", f"state={begun}", f"2={1 - mine}", "overwrite=true")
+    begun("ask", "17=0", "overwrite=true")
+    assert stored(state) == [(17, "1"), (18, "0"), (20, "1"), (9, ""), (17, "0")]
+    mine = int(pd.read_csv(table)["label"][1])  # of the file itself
+    assert "0 stored, 1 were there" in begun("ask", f"2={mine}")
+    assert f"row 2 is labelled {mine} already" in begun("ask", f"2={1 - mine}", status=2)
+    begun("ask", f"2={1 - mine}", "overwrite=true")
 
 
 FAULTS = {
@@ -113,10 +115,10 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("words", "sentence"), FAULTS.values(), ids=FAULTS)
-def test_fault_is_one_sentence_and_changes_nothing(words, sentence, begun, capsys):
-    before = begun.read_bytes()
-    assert sentence in run(capsys, *words, f"state={begun}", status=2)
-    assert begun.read_bytes() == before
+def test_fault_is_one_sentence_and_changes_nothing(words, sentence, begun, state):
+    before = state.read_bytes()
+    assert sentence in begun(*words, status=2)
+    assert state.read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -131,40 +133,35 @@ def test_fault_is_one_sentence_and_changes_nothing(words, sentence, begun, capsy
         (["report", "state=none.json"], "none.json does not exist"),
     ],
 )
-def test_what_cannot_begin(words, sentence, table, tmp_path, monkeypatch, capsys):
+def test_what_cannot_begin(words, sentence, table, tmp_path, monkeypatch, refused):
     monkeypatch.chdir(tmp_path)
-    words = [word.format(table=table) for word in words]
-    assert sentence in run(capsys, *words, status=2)
+    refused("label", *(word.format(table=table) for word in words), message=sentence)
     assert not (tmp_path / "new.json").exists()
 
 
-@pytest.mark.parametrize("command", ["next", "ask", "report"])
-def test_changed_predictions_are_refused(command, begun, table, capsys):
+@pytest.mark.parametrize("words", [["next"], ["ask", "17=1"], ["report"]])
+def test_changed_predictions_are_refused(words, begun, table):
     table.write_text(table.read_text().replace("P7,", "P8,").replace("P7\n", "P8\n"))
-    assert "has changed since this audit began" in run(
-        capsys, command, f"state={begun}", *(["17=1"] if command == "ask" else []), status=2
-    )
+    assert "has changed since this audit began" in begun(*words, status=2)
 
 
-def test_names_of_labels_are_learnt(tmp_path, state, capsys):
+def test_names_of_labels_are_learnt(tmp_path, run):
     """With positive=approved alone, the first other label names the negative one."""
-    frame = predictions(100).drop(columns=["label", "is_labelled"])
-    path = written(frame, tmp_path)
-    run(capsys, "next", path, f"state={state}", "score=score", "group=sex", "positive=approved")
-    run(capsys, "ask", f"state={state}", "3=approved", "4=refused", "5=refused")
-    sentence = run(capsys, "ask", f"state={state}", "6=denied", status=2)
+    path = written(predictions(100).drop(columns=["label", "is_labelled"]), tmp_path)
+    run("next", path, "score=score", "group=sex", "positive=approved")
+    run("ask", "3=approved", "4=refused", "5=refused")
+    sentence = run("ask", "6=denied", status=2)
     assert "row 6: label 'denied' is neither 'refused' nor 'approved'" in sentence
-    out = run(capsys, "next", f"state={state}", "question=calibration")
-    assert "3 of 100" in " ".join(out.split())
+    assert "3 of 100" in " ".join(run("next", "question=calibration").split())
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("words", [["report"], ["report", "{table}"]])
-def test_report_has_the_labels_so_far(words, begun, tmp_path, capsys):
+def test_report_has_the_labels_so_far(words, begun, table, tmp_path):
     rows = np.random.default_rng(0).permutation(np.arange(4, 301))[:30]
-    run(capsys, "ask", f"state={begun}", *(f"{row}={row % 2}" for row in rows))
-    words = [word.format(table=tmp_path / "predictions.csv") for word in words]
-    out = run(capsys, *words, f"state={begun}", f"out={tmp_path / 'r'}", "epsilon=0.2")
+    begun("ask", *(f"{row}={row % 2}" for row in rows))
+    words = [word.format(table=table) for word in words]
+    out = begun(*words, f"out={tmp_path / 'r'}", "epsilon=0.2")
     assert out.startswith("In which group are predictions least often right?")
     page = (tmp_path / "r" / "audit.html").read_text()
     assert "300 rows, 33 of them with a label" in page
@@ -173,8 +170,164 @@ def test_report_has_the_labels_so_far(words, begun, tmp_path, capsys):
     assert (content["labels"], content["options"]["epsilon"]) == (33, 0.2)
 
 
-def test_predictions_can_be_elsewhere(begun, table, tmp_path, capsys):
+def test_predictions_can_be_elsewhere(begun, table, tmp_path):
     moved = table.rename(tmp_path / "moved.csv")
-    assert "is not a file" in run(capsys, "next", f"state={begun}", status=2)
-    run(capsys, "next", moved, f"state={begun}")
-    assert "1 stored" in run(capsys, "ask", f"state={begun}", "17=1")
+    assert "is not a file" in begun("next", status=2)
+    begun("next", moved)
+    assert "1 stored" in begun("ask", "17=1")
+
+
+# Rows by the customer's number (id=): shown, asked for, answered; label files of any format.
+
+ROWS = 120
+IDS = [f"C-{1000 + row}" for row in range(1, ROWS + 1)]
+BY_ID = ("target=label", "score=score", "group=sex", "id=customer", "positive=ja")
+
+
+@pytest.fixture
+def by_id(tmp_path, run):
+    frame = predictions(ROWS, labels=0)[["sex", "score"]].assign(customer=IDS, label="")
+    run("next", written(frame, tmp_path, "loans.csv"), *BY_ID)
+    return run
+
+
+def test_rows_are_named_and_answered_by_identifier(by_id, state):
+    # A column of the table, and the command to go on with.
+    assert by_id("next", "n=3").count("C-1") == 4
+    assert "1 stored: 1 of 120" in by_id("ask", "C-1042=ja")
+    assert stored(state) == [(42, "ja")]
+    for word, said in (
+        ("C-1042=nein", "row 42 (customer C-1042) is labelled ja already"),
+        ("C-9042=ja", "unknown customer of loans.csv 'C-9042': did you mean"),
+        ("42=ja", "unknown customer of loans.csv '42'"),
+    ):
+        assert said in by_id("ask", word, status=2)
+    assert stored(state) == [(42, "ja")]
+
+
+ANSWERS = pd.DataFrame({"customer": ["C-1007", "C-1008", "C-1009"], "label": ["ja", "", "nein"]})
+FORMATS = {
+    "semicolons": ("new.csv", lambda frame, path: frame.to_csv(path, sep=";", index=False)),
+    "Excel": ("new.xlsx", lambda frame, path: frame.to_excel(path, index=False)),
+}
+
+
+@pytest.mark.parametrize(("name", "write"), FORMATS.values(), ids=FORMATS)
+@pytest.mark.parametrize("by", ["customer", "row"])
+def test_label_files_are_of_any_format(name, write, by, by_id, state, tmp_path):
+    frame = ANSWERS if by == "customer" else ANSWERS[["label"]].assign(row=[7, 8, 9])
+    write(frame, tmp_path / name)
+    assert "2 stored: 2 of 120" in by_id("ask", f"labels={tmp_path / name}")
+    assert stored(state) == [(7, "ja"), (9, "nein")]
+    write(ANSWERS.rename(columns={"customer": "who"}), tmp_path / name)
+    said = by_id("ask", f"labels={tmp_path / name}", status=2)
+    assert "columns customer or row and label are needed, not who, label" in said
+
+
+def people():
+    frame = predictions(200)[["sex", "score", "label"]].astype({"score": object})
+    return frame.assign(customer=[f"C-{row}" for row in range(1, 201)])
+
+
+def audit(frame, **options):
+    return fairbench.audit(frame, target="label", groups="sex", id="customer", **options)
+
+
+def test_messages_on_a_row_of_an_audit_say_whom_it_is_of():
+    frame = people()
+    frame.loc[41, "score"] = "high"
+    with pytest.raises(UserError, match=r"row 42 \(customer C-42\): 'high' is no number"):
+        audit(frame, score="score")
+    numbers = people().assign(truth=np.arange(200) * 1.5, guess=np.arange(200) / 3, low=0, high=9)
+    numbers.loc[:9, "truth"] = None  # rows that are left out keep their numbers
+    numbers.loc[41, "low"] = 10
+    with pytest.raises(UserError, match=r"row 42 \(customer C-42\): '10' is not at most 'high'"):
+        fairbench.audit(
+            numbers, target="truth", prediction="guess", groups="sex", id="customer",
+            bounds=["low", "high"],
+        )  # fmt: skip
+
+
+def test_an_identifier_that_repeats_or_is_missing_is_refused():
+    frame = people()
+    audit(frame, score="score")
+    frame.loc[9, "customer"] = ""
+    with pytest.raises(UserError, match="'customer', row 10: '' is not an identifier"):
+        audit(frame, score="score")
+    frame.loc[[9, 77], "customer"] = "C-5"
+    with pytest.raises(UserError, match="'customer' holds 'C-5' in row 5 and in row 10: a row is"):
+        audit(frame, score="score")
+
+
+# A sitting: what is asked, what is shown, and that every answer is stored before the next.
+
+
+@pytest.fixture
+def file(tmp_path, run, state):
+    frame = predictions(40).drop(columns=["label", "is_labelled"]).assign(note="[b]ordinary[/b]")
+    run("next", written(frame, tmp_path), "score=score", "group=sex")
+    return StateFile(state)
+
+
+def sitting(file, *answers, between=lambda prompt: None):
+    """Sit with answers ready; return the prompts."""
+    prompts, left = [], list(answers)
+
+    def ask(prompt):
+        prompts.append(prompt)
+        between(prompt)
+        if not left:
+            raise EOFError
+        return left.pop(0)
+
+    label_in_turn(file, resume(file, Path()), (1, 1), ask)
+    return prompts
+
+
+def answered(file):
+    return [label for _, label in stored(file.path)]
+
+
+def test_answers_are_stored_one_by_one(file, capsys):
+    seen = []
+    sitting(file, "1", " 0 ", "?", "q", between=lambda _: seen.append(answered(file)))
+    assert seen == [[], ["1"], ["1", "0"], ["1", "0", ""]]
+    assert "Stopped: 2 of 40 rows have labels" in capsys.readouterr().out
+
+
+def test_a_mistake_is_asked_again(file, capsys):
+    prompts = sitting(file, "yes", "", "1")
+    assert prompts[0] == prompts[1] == prompts[2] != prompts[3]
+    assert capsys.readouterr().out.count("is neither '0' nor '1'") == 2
+    assert answered(file) == ["1"]
+
+
+def test_the_row_is_shown_without_what_would_sway(file, capsys):
+    sitting(file)
+    out = capsys.readouterr().out
+    assert "[b]ordinary[/b]" in out and "race" in out
+    assert "score" not in out
+
+
+def test_a_person_is_asked_by_identifier(by_id, state, capsys):
+    prompts = sitting(StateFile(state))
+    assert "(customer C-1" in prompts[0]
+    assert "(customer C-1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("mine", ["1", "0"])
+def test_another_person_who_was_quicker_is_kept(mine, file, capsys):
+    def other(prompt):
+        if not answered(file):
+            session = resume(file, Path())
+            row = int(prompt.split()[3])
+            store(file, session, check_labels(session, {row: "1"}))
+
+    prompts = sitting(file, mine, "q", between=other)
+    assert prompts[0] != prompts[1]
+    assert answered(file) == ["1"]
+    said = " ".join(capsys.readouterr().out.split())
+    assert ("which stays: your 0 was not stored. To replace it: fairbench label" in said) == (
+        mine == "0"
+    )
+    assert ("from another person: it counts once" in said) == (mine == "1")

@@ -1,10 +1,12 @@
-"""All pairs of methods at once: what is told apart is so, whatever the scores are like."""
+"""All pairs of methods at once, what holds on a new task, plans, and winners on fresh splits."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from fairbench_rank import sign_flips
+from benchmarks.rank import EPSILON, TARGET, Population, held_at_most, run
+from fairbench_rank import new_tasks, sign_flips
+from fairbench_rank.sign_flips import paired_units, simultaneous
 
 
 def judged(values, *, seed=0, flips=499, unit=None, **options):
@@ -183,3 +185,163 @@ def test_a_failure_is_said_to_be_seen_only_where_it_is(methods):
         unseen += bool((~failed[1:].any(axis=1)).any())
         wrong += bool(judged(values, flips=199)[1].better.any())
     assert unseen <= 9 and wrong <= 14
+
+
+def on_new_task(values, unit=None, *, epsilon=0.1, seed=0):
+    unit = np.arange(values.shape[1]) if unit is None else unit
+    return new_tasks.on_new_task(
+        values, unit, epsilon=epsilon, generator=np.random.default_rng(seed)
+    )
+
+
+def test_probabilities_are_those_counted_where_tasks_are_many():
+    values = np.random.default_rng(0).normal(size=(3, 4000)) + [[0.5], [0], [0]]
+    new, largest = on_new_task(values, epsilon=0.3), values.max(axis=0)
+    assert new.near == pytest.approx((values >= largest - 0.3).mean(axis=1), abs=0.003)
+    assert new.best == pytest.approx((values == largest).mean(axis=1), abs=0.003)
+    assert new.best.sum() == pytest.approx(1)
+
+
+def test_few_tasks_carry_no_large_probability():
+    new = on_new_task(np.zeros((2, 8)) + [[1], [0.0]])
+    assert new.few and new.near[0] == new_tasks.MOST_OF_FEW and new.near[1] < 0.3
+
+
+def test_a_large_family_of_tasks_counts_once():
+    values = np.zeros((2, 12))
+    values[0, :10], values[1, 10:] = 1, 1
+    new = on_new_task(values, np.array([0] * 10 + [1, 2]))
+    assert new.best[1] > new.best[0]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("holes", [0.0, 0.2])
+def test_probabilities_are_calibrated(holes):
+    """In bins of what was said, the share of new tasks is near it: to 5 points, by 400 tables."""
+    random = np.random.default_rng(1)
+    said, true = [], []
+    for _ in range(400):
+        methods, tasks = int(random.choice([2, 5, 12])), int(random.choice([3, 8, 30]))
+        centre = random.normal(size=(methods, 1)) * random.choice([0, 0.01, 0.03])
+        spread, heavy = random.choice([0.01, 0.03]), random.random() < 0.5
+        draw = (lambda shape: random.standard_t(3, size=shape)) if heavy else random.standard_normal
+        values = centre + spread * draw((methods, tasks))
+        values[:, 1:][random.random((methods, tasks - 1)) < holes] = np.nan
+        new = new_tasks.on_new_task(values, np.arange(tasks), epsilon=0.01, generator=random)
+        fresh = centre + spread * draw((methods, 500))
+        said.append(new.near)
+        true.append((fresh >= fresh.max(axis=0) - 0.01).mean(axis=1))
+    said, true = np.concatenate(said), np.concatenate(true)
+    capped = said == new_tasks.MOST_OF_FEW
+    assert true[capped].mean() >= new_tasks.MOST_OF_FEW - 0.05
+    for low in (0, 0.2, 0.4, 0.6):
+        within = (said >= low) & (said < low + 0.2) & ~capped
+        assert said[within].mean() == pytest.approx(true[within].mean(), abs=0.05)
+
+
+def test_units_needed_are_the_fewest_with_which_the_interval_is_short_enough():
+    spread = np.array([0.02, 0.2, 0.0001])
+    needed = new_tasks.units_needed(spread, 0.01, 3.0)
+    assert (new_tasks.reach(needed, 3.0) * spread <= 0.01).all()
+    assert (new_tasks.reach(needed[:2] - 1, 3.0) * spread[:2] > 0.01).all()
+    assert needed[2] == 3 and new_tasks.units_needed(np.array([1e9]), 0.01, 3.0)[0] == np.inf
+
+
+def test_the_noise_of_splits_is_told_from_what_tasks_differ_by():
+    random = np.random.default_rng(3)
+    group = np.repeat(np.arange(400), 5)
+    difference = random.normal(0, 0.03, 400)[group] + random.normal(0, 0.05, 2000)
+    parts = new_tasks.variance_parts(difference, group, np.arange(400))
+    variance, noise = parts
+    assert noise == pytest.approx(0.05**2 / 5, rel=0.1)
+    assert variance - noise == pytest.approx(0.03**2, rel=0.2)
+    assert new_tasks.times_as_many(parts, 0.001, 400, 3.0) == np.inf
+    assert new_tasks.times_as_many(parts, 1.0, 400, 3.0) < 1
+    assert new_tasks.variance_parts(difference[:3], np.arange(3), np.arange(3)) is None
+
+
+def test_halves_of_noise_name_another_winner_and_halves_of_a_difference_do_not():
+    random = np.random.default_rng(4)
+    group = np.repeat(np.arange(10), 4)
+    noise = random.normal(size=(5, 40))
+    clear = noise + 10 * np.arange(5)[:, None]
+    one, other = (
+        new_tasks.fresh_winner(values, group, np.arange(10), generator=random)
+        for values in (noise, clear)
+    )
+    assert one["halved"] == new_tasks.SPLITS and one["overall"] > 0.4 and one["within_task"] > 0.4
+    assert other["overall"] == other["within_task"] == 0
+    by_unit = new_tasks.fresh_winner(noise, np.arange(40), np.arange(40), generator=random)
+    assert by_unit["halved"] == new_tasks.UNITS and np.isnan(by_unit["within_task"])
+
+
+def test_tasks_of_one_of_two_methods_tell_nothing_of_which_is_nearer_the_best():
+    random = np.random.default_rng(0)
+    values = 0.7 + 0.1 * random.standard_normal(400) + 0.03 * random.standard_normal((2, 400))
+    values[0] += 0.02
+    both = on_new_task(values[:, :200], epsilon=0.01)
+    values[1, 200:] = np.nan
+    forecast = on_new_task(values, epsilon=0.01)
+    np.testing.assert_allclose(forecast.near, both.near, atol=0.02)
+    np.testing.assert_allclose(forecast.best, both.best, atol=0.02)
+
+
+def test_few_tasks_of_a_rival_leave_a_probability_as_open_as_these_few():
+    """Drawn rivals add no successes: 10 of 10 shared tasks are 10, whatever else was run."""
+    values = np.tile([[0.8], [0.7]], 40) + 0.001 * np.random.default_rng(1).random((2, 40))
+    few, many = (on_new_task(values[:, :tasks], epsilon=0.01) for tasks in (10, 40))
+    assert few.near[0] < many.near[0]
+    values[1, 10:] = np.nan
+    np.testing.assert_allclose(on_new_task(values, epsilon=0.01).near, few.near, atol=0.02)
+
+
+HARD = (
+    Population(8, 3, truth="alike", tails="t2"),
+    Population(8, 3, splits=5, truth="tied", tails="t3"),
+    Population(6, 7, truth="alike", tails="lognormal", holes="random"),
+    Population(12, 24, splits=3, family=2, truth="tied", tails="t3", holes="half"),
+    Population(5, 30, truth="alike", tails="one skewed"),
+    Population(4, 1, questions=150, truth="alike"),
+    Population(5, 1, questions=400, truth="tied", holes="random"),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("population", HARD, ids=lambda population: population.name)
+def test_ranks_the_best_and_intervals_hold_together(population):
+    tally = run(population, 20.0, seed=1, most=150)
+    for name in ("ranks", "best", "page"):
+        held = getattr(tally, name)
+        assert held_at_most(held, tally.runs) >= TARGET, f"{name}: {held} of {tally.runs}"
+
+
+def drawn(tasks, splits, random, *, effect, noise, methods=3, ahead=EPSILON):
+    """Return a paired benchmark whose first method is ahead of all others by so much."""
+    effects = effect * random.standard_normal((methods, tasks)) / 2**0.5
+    effects[0] += ahead
+    own = noise * random.standard_normal((methods, tasks, splits)) / 2**0.5
+    values = (effects[:, :, None] + own).reshape(methods, -1)
+    group, unit = np.repeat(np.arange(tasks), splits), np.arange(tasks)
+    paired = paired_units(values, group, unit, generator=random)
+    held = simultaneous(paired, generator=random, flips=299)
+    return values[0] - values[1], group, unit, paired, held
+
+
+@pytest.mark.thorough
+def test_plans_of_tasks_and_of_splits_are_kept_to():
+    """Four of five benchmarks of the planned size tell the two apart, to the chance of 200."""
+    random = np.random.default_rng(0)
+    tasks, times = [], []
+    for _ in range(60):
+        difference, group, unit, paired, held = drawn(40, 2, random, effect=0.005, noise=0.04)
+        spread = new_tasks.usual_spread(paired.errors[:1], paired.sizes[:1])
+        tasks.append(new_tasks.units_needed(spread, EPSILON, held.critical)[0])
+        parts = new_tasks.variance_parts(difference, group, unit)
+        times.append(new_tasks.times_as_many(parts, EPSILON, 40, held.critical))
+    sizes = [(int(np.median(tasks)), 2), (40, int(np.ceil(2 * np.median(times))))]
+    for planned, splits in sizes:
+        told = [
+            drawn(planned, splits, random, effect=0.005, noise=0.04)[-1].limits.lower[0] > 0
+            for _ in range(200)
+        ]
+        assert np.mean(told) == pytest.approx(0.8, abs=0.1), (planned, splits)

@@ -1,8 +1,4 @@
-"""Regular expressions read a text in time that grows with its length, whatever the text is.
-
-All of them are found in the source, and tried on texts that are made from the pattern itself: what
-it repeats, again and again, with an end that does not match.
-"""
+"""Files are opened by one door, patterns end, and nothing stored is made into words elsewhere."""
 
 import ast
 import itertools
@@ -11,13 +7,110 @@ import re
 import signal
 import time
 from collections import deque
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from re import _constants as codes
 from re import _parser as parser
 
 import pytest
 
 from tests.harness import EXTENSIONS, ROOT
+
+PACKAGE = ROOT / "fairbench"
+BEHIND = (
+    *sorted((PACKAGE / "results").glob("*.py")),
+    *(PACKAGE / "core" / f"{name}.py" for name in ("files", "processes")),
+    *(PACKAGE / "experiments" / f"{name}.py" for name in ("execute", "pipeline")),
+    PACKAGE / "audits" / "report.py",
+    *(ROOT / "extensions" / name for name in (
+        "label/fairbench_label/session.py", "search/fairbench_search/tuning.py",
+        "watch/fairbench_watch/state.py",
+    )),
+    *sorted((PACKAGE / "reporting" / "page").glob("*.py")),
+    PACKAGE / "reporting" / "document" / "writing.py",
+    PACKAGE / "tracking" / "importer.py",
+)  # fmt: skip
+# Methods of a path, and functions of os, shutil and tempfile, that open, make, remove or rename.
+OF_PATHS = {
+    "chmod", "glob", "hardlink_to", "iterdir", "mkdir", "open", "read_bytes", "read_metadata",
+    "read_text", "rename", "rglob", "rmdir", "symlink_to", "touch", "unlink", "write_bytes",
+    "write_text",
+}  # fmt: skip
+OF_MODULES = {
+    "files": set(),  # core/files.py itself
+    "os": {"chmod", "fwalk", "link", "listdir", "makedirs", "mkdir", "open", "remove", "rename",
+           "renames", "replace", "rmdir", "scandir", "symlink", "truncate", "unlink", "utime",
+           "walk"},
+    "shutil": {"copy", "copy2", "copyfile", "copytree", "move", "rmtree"},
+    "tempfile": {"NamedTemporaryFile", "TemporaryDirectory", "mkdtemp", "mkstemp"},
+}  # fmt: skip
+# What is read of the machine, of the checkout, of a file that its user names, or of an open zip;
+# and descriptors.
+THROUGH = ("opened", "files.opened")
+ALLOWED = {
+    "Path('/proc/cpuinfo').read_text()",
+    "Path('/proc/self/statm').read_bytes()",
+    "Path(f'/proc/{parents[-1]}/stat').read_text()",
+    # The private folder that a browser prints a page in.
+    "tempfile.TemporaryDirectory(ignore_cleanup_errors=True)",
+    "printed.read_bytes()",
+    "(conf / group).glob('*.yaml')",
+    "path.open('rb')",
+    "os.scandir(handle)",
+    "os.utime(handle)",
+    # The way into the outermost folder, by which all others are reached.
+    "os.open(start, _FOLDER)",
+    "Path(start).mkdir(511 if inner_names else make, parents=True, exist_ok=True)",
+    "archive.open(name)",
+}
+
+
+def calls(path):
+    """Yield the calls of a module that reach a file by its path."""
+    for call in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(call, ast.Call) or ast.unparse(call) in ALLOWED:
+            continue
+        name, what = call.func, call.args[0] if call.args else None
+        if isinstance(name, ast.Attribute):
+            module = name.value.id if isinstance(name.value, ast.Name) else ""
+            if name.attr in OF_MODULES.get(module, OF_PATHS) and not _of_folder(call):
+                yield call
+        opens = isinstance(name, ast.Name) and name.id == "open"
+        through = isinstance(what, ast.Call) and ast.unparse(what.func) in THROUGH
+        if opens and not through and ast.unparse(what) != "handle":
+            yield call
+
+
+def _of_folder(call):
+    """Say whether a call takes a folder's descriptor, or a file's; or renames a table's columns."""
+    words = [word.arg or "" for word in call.keywords]
+    descriptor = call.args and ast.unparse(call.args[0]).endswith("fileno()")
+    return descriptor or "columns" in words or any(word.endswith("dir_fd") for word in words)
+
+
+@pytest.mark.parametrize("path", BEHIND, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_opens_files_but_the_one_function_that_checks_them(path):
+    assert not [f"line {call.lineno}: {ast.unparse(call)}" for call in calls(path)]
+
+
+def test_what_goes_beside_the_door_is_found(tmp_path):
+    module = Path(tmp_path / "module.py")
+    lines = {
+        "open(path)": True,
+        "path.read_bytes()": True,
+        "path.parent.mkdir(parents=True)": True,
+        "os.unlink(path)": True,
+        "shutil.rmtree(path)": True,
+        "open(opened(path))": False,
+        "open(handle)": False,
+        "text.replace('a', 'b')": False,
+        "os.replace(half, name, src_dir_fd=folder, dst_dir_fd=folder)": False,
+    }
+    module.write_text("\n".join(lines))
+    told = {call.lineno for call in calls(module)}
+    assert [number in told for number, _ in enumerate(lines, 1)] == list(lines.values())
+
 
 FOLDERS = {"fairbench": "", "algorithms": "fairbench.components.",
            "datasets": "fairbench.components.", "papers": "fairbench.components.",
@@ -243,3 +336,74 @@ def test_every_call_that_takes_a_pattern_is_seen():
     everything = (path.read_text() for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
     beside = re.compile(r"(from re|import regex|import re as|import re2)\b.*")
     assert not [found[0] for text in everything if (found := beside.search(text))]
+
+
+# Calls that make code, configurations or commands of text; and names of files that are made of it.
+MAKES = (
+    "OmegaConf.create", "OmegaConf.load", "OmegaConf.merge", "class_named", "compose", "eval",
+    "exec", "hydra_word", "import_module", "imported", "importlib.import_module", "instantiate",
+    "shlex.join", "yaml.compose", "yaml.load", "yaml.safe_load",
+)  # fmt: skip
+ENDINGS = (".yaml", ".yml", ".py")
+GATE = {"experiments/configuration.py", "experiments/pipeline.py"}
+# Of all others, what the text is that they do this with.
+ELSEWHERE = {
+    "__init__.py": "the package's own names",
+    "audits/calls.py": "a policy, of which texts and lists are read and nothing is made",
+    "audits/kinds/__init__.py": "the modules of kinds, whose names are written there",
+    "cli/command.py": "the command line, and conf",
+    "cli/command_line.py": "the command line",
+    "cli/jobs.py": "the command line",
+    "cli/main.py": "the verbs",
+    "cli/run_help.py": "conf",
+    "cli/verbs/paper.py": "nothing: it names the engine",
+    "comparison/runs.py": "conf/reference.yaml",
+    "components/__init__.py": "a composed configuration",
+    "core/fingerprint.py": "the names of modules",
+    "core/options.py": "any value, which it makes a word of",
+    "data/download.py": "conf",
+    "experiments/build.py": "a composed configuration",
+    "metrics/registry.py": "the modules of metrics",
+    "rank/fairbench_rank/leaderboard.py": "the command line",
+    "results/catalogue.py": "the command line",
+    "results/upkeep.py": "the command line",
+    "search/fairbench_search/alternative_verb.py": "the command line, and conf/alternative.yaml",
+    "search/fairbench_search/choose_verb.py": "the command line",
+    "search/fairbench_search/tune_verb.py": "the command line",
+    "tracking/importer.py": "the command line",
+}
+
+
+def makes(tree):
+    """Yield what a module makes of text."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in MAKES:
+            yield ast.unparse(node)
+        if isinstance(node, ast.JoinedStr):
+            texts = [str(part.value) for part in node.values if isinstance(part, ast.Constant)]
+            if "".join(texts).endswith(ENDINGS) and " " not in "".join(texts):
+                yield ast.unparse(node)
+
+
+@cache
+def modules():
+    """Return the modules of the library and extensions, not components, by where they lie."""
+    return {
+        name: ast.parse(path.read_text())
+        for folder in (PACKAGE, ROOT / "extensions")
+        for path in sorted(folder.rglob("*.py"))
+        if not (name := path.relative_to(folder).as_posix()).startswith("components/")
+        or name == "components/__init__.py"
+    }
+
+
+@pytest.mark.thorough
+def test_text_becomes_code_words_and_commands_where_it_is_known_to():
+    making = {name for name, tree in modules().items() if any(makes(tree))}
+    assert making - GATE == set(ELSEWHERE)
+
+
+@pytest.mark.parametrize("name", sorted(ELSEWHERE))
+def test_nothing_stored_is_made_into_words_elsewhere(name):
+    stored = (".choices[", ".config[", ".config.get(", ".environment[", ".summarised[")
+    assert not [made for made in makes(modules()[name]) if any(each in made for each in stored)]

@@ -1,0 +1,467 @@
+"""A stranger's results folder, records and tables: nothing runs, and what is wrong is named."""
+
+import json
+import pickle
+import re
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from benchmarks.faults import tables
+from benchmarks.faults.browser import browser, browser_path
+from benchmarks.stored import laid_out
+from fairbench.audits.question import Options
+from fairbench.cli.main import main
+from fairbench.core.errors import UserError, warn
+from fairbench.core.files import read_table, sealed_json, unsealed_json, write_table
+from fairbench.core.text import digest, label_notes
+from fairbench.results.record import GROUPS, run_name
+from fairbench.results.runs import LAST, Run, Store, seal_run
+from tests import warm
+from tests.harness import Lazily, fairbench, quick, ran, run_folder
+
+TWO_SPLITS = ("split.repeats=2", "dataset.n_samples=300", "tracking=none", "figures=false")
+CANARY = "canary"
+
+
+class Runs:
+    """What a pickle of a stranger's does when it is read."""
+
+    def __reduce__(self):
+        return open, (CANARY, "w")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    cwd = tmp_path_factory.mktemp("original")
+    ran(*TWO_SPLITS, cwd=cwd)
+    return cwd
+
+
+@pytest.fixture
+def strange(finished, tmp_path):
+    """Return a run of a folder that was copied."""
+    shutil.copytree(finished / "results", tmp_path / "results")
+    return Run(laid_out(run_folder(tmp_path / "results")))
+
+
+def replaced(name, content):
+    """Return an attack by the content of a file of a run."""
+
+    def attack(strange):
+        known = strange.environment
+        (strange.path / name).write_bytes(content() if callable(content) else content)
+        seal_run(strange.path, known)
+
+    return attack
+
+
+def raw_record(text):
+    """Return an attack by what stands in place of a record."""
+
+    def attack(strange):
+        (strange.path / "environment.json").write_text(text)
+
+    return attack
+
+
+def bomb():
+    zeros = pa.DictionaryArray.from_arrays(np.zeros(30_000_000, np.int32), ["x"])
+    return parquet(pa.table({f"c{i}": zeros for i in range(20)}))
+
+
+def parquet(table):
+    buffer = pa.BufferOutputStream()
+    pq.write_table(table, buffer)
+    return buffer.getvalue().to_pybytes()
+
+
+def pickled_type():
+    """Return Parquet whose schema has a type of Python's, which old readers unpickled."""
+    meta = {
+        b"ARROW:extension:name": b"arrow.py_extension_type",
+        b"ARROW:extension:metadata": pickle.dumps(Runs()),
+    }
+    schema = pa.schema([pa.field("variant", pa.string(), metadata=meta)])
+    return parquet(pa.table({"variant": [""]}, schema=schema))
+
+
+def swapped_cells(strange):
+    store = Store(strange.results)
+    first, second = (store.cell_path(cell) for cell in strange.cells()[:2])
+    content = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    second.write_bytes(content)
+
+
+def pickled_notes(strange):
+    path = Store(strange.results).cell_path(strange.cells()[0])
+    table = read_table(path)
+    meta = {**table.schema.metadata, b"fairbench": pickle.dumps(Runs())}
+    write_table(path, table.replace_schema_metadata(meta))
+
+
+def relabelled(strange):
+    """Call a group what a browser, a terminal and a spreadsheet would obey."""
+    table = pq.read_table(strange.path / "metrics.parquet").to_pandas()
+    table["group"] = table["group"].astype(str).replace("minority", LABEL)
+    known = strange.environment
+    table.to_parquet(strange.path / "metrics.parquet", index=False)
+    seal_run(strange.path, known)
+
+
+LABEL = "<script>alert(1)</script>\x1b[31m"
+LISTED = ("store ls",)
+VERIFIED = ("store verify {run}",)
+ATTACKS = {
+    "YAML that makes objects": (
+        replaced("config.yaml", b"!!python/object/apply:os.system ['touch canary']"),
+        ("store show {run}",), "!!python/object",
+    ),
+    "metrics that are a pickle": (
+        replaced("metrics.parquet", lambda: pickle.dumps(Runs())),
+        ("table {run}", "report"), "metrics.parquet is missing or damaged",
+    ),
+    "predictions that are a pickle": (
+        replaced("predictions.parquet", lambda: pickle.dumps(Runs())),
+        ("audit {run}", "store export {run} out.csv"), "predictions.parquet is missing or damaged",
+    ),
+    "a type that was unpickled": (
+        replaced("metrics.parquet", pickled_type), ("report",), "metrics.parquet"
+    ),
+    "metrics that unfold": (
+        replaced("metrics.parquet", bomb), ("table {run}", "report"), "metrics.parquet"
+    ),
+    "a summary that is none": (
+        replaced("summary.csv", b"a,b\n=cmd|' /C calc'!A0,1\n"), ("table {run}",), "summary.csv"
+    ),
+    "a record that is too large": (
+        raw_record(sealed_json({"name": "x" * (1 << 25)})), LISTED, "left out"
+    ),
+    "a record that is too deep": (
+        raw_record(sealed_json({}).replace("{", '{"a": ' + "[" * 10**5, 1)), LISTED, "left out"
+    ),
+    "cells that are other cells": (swapped_cells, VERIFIED, "another cell's"),
+    "notes of a cell that are a pickle": (pickled_notes, VERIFIED, "corrupt"),
+}  # fmt: skip
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ATTACKS)
+def test_nothing_runs_and_the_attack_is_named(name, strange, tmp_path):
+    attack, verbs, said = ATTACKS[name]
+    attack(strange)
+    for words in verbs:
+        done = run_verb(words.format(run=strange.id), tmp_path)
+        assert said in done.stdout + done.stderr
+        assert "\x1b" not in done.stdout + done.stderr
+        assert not (tmp_path / CANARY).exists()
+
+
+def run_verb(words, cwd):
+    """Run a verb whatever its exit status is, as long as it has one of ours."""
+    for status in (2, 0, 1):
+        try:
+            return fairbench(*words.split(), cwd=cwd, status=status, PATH="")
+        except AssertionError as error:
+            if status == 1 or "Traceback" in str(error):
+                raise
+    raise AssertionError(words)
+
+
+@pytest.mark.thorough
+def test_a_label_is_shown_and_not_obeyed(strange, tmp_path):
+    relabelled(strange)
+    said = fairbench("table", strange.id, cwd=tmp_path, PATH="").stdout
+    fairbench("report", cwd=tmp_path, PATH="")
+    page = (tmp_path / "results" / "report" / "index.html").read_text()
+    assert "\x1b" not in said + page
+    assert LABEL[:25] not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;\\x1b[31m" in page
+
+
+SMALL = ("dataset=simulated", "dataset.n_samples=120", "tracking=none")
+RUN = (*SMALL, "split.repeats=2", "learner=logistic_regression", "method=baseline")
+TUNE = (*RUN, "learner.C=interval(0.5,2.0)", "trials=2")
+SECRET = "what the environment knows"
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    cwd = tmp_path_factory.mktemp("original")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(cwd)
+        assert main(["run", *RUN]) == 0
+    return cwd
+
+
+@pytest.fixture
+def place(original, tmp_path, monkeypatch):
+    """Return a folder with results, in which commands are given; a component lies beside it."""
+    shutil.copytree(original / "results", tmp_path / "place" / "results")
+    monkeypatch.chdir(tmp_path / "place")
+    monkeypatch.setenv("FAIRBENCH_TEST_SECRET", SECRET)
+    (tmp_path / "stranger.yaml").write_text(
+        f"_target_: os.system\ncommand: touch {tmp_path / 'canary'}\n"
+    )
+    yield tmp_path / "place"
+    assert not (tmp_path / "canary").exists()
+
+
+def said(capsys, *words):
+    """Return the status of a command, and all that it prints."""
+    warn.cache_clear()
+    status = main(list(words))
+    printed = capsys.readouterr()
+    text = printed.out + printed.err
+    assert "Traceback" not in text and SECRET not in text
+    return status, text
+
+
+def stored(place, **changes):
+    """Change options ``group__option`` of the run, put it under the id of that, and return it."""
+    folder = run_folder(place / "results")
+    record = unsealed_json((folder / LAST).read_bytes())
+    for name, value in changes.items():
+        group, _, option = name.partition("__")
+        if group == "choices":
+            record["choices"][option] = value
+        elif option:
+            record["config"][group][option] = value
+        else:
+            record["config"][group] = value
+    if not any(name.startswith("choices") for name in changes):
+        record["choices"] = {group: record["config"][group]["name"] for group in GROUPS}
+        record["name"] = run_name(record["choices"])
+    run = digest(record["config"], 12)
+    target = folder.rename(folder.with_name(run))
+    (target / LAST).write_text(sealed_json(record))
+    return run
+
+
+@pytest.mark.thorough
+def test_a_record_of_no_shape_is_left_out_and_named_whoever_reads_it(place, capsys):
+    """Which are none is in tests/results/test_run_folder.py."""
+    run = stored(place, learner__C="${oc.env:FAIRBENCH_TEST_SECRET}")
+    for words in (["store", "ls"], ["report"], ["leaderboard"], ["table", run],
+                  ["store", "verify", run], ["store", "evaluate", run], ["store", "show", run],
+                  ["choose", "dataset=simulated"], ["audit", run],
+                  ["alternative", *SMALL, f"in_use={run}"]):  # fmt: skip
+        _, text = said(capsys, *words)
+        assert f"results/runs: {run} (runs: 1), whose environment.json is damaged" in text
+
+
+VERIFY, EVALUATE = ["store", "verify"], ["store", "evaluate"]
+IN_USE = ["alternative", *SMALL, "in_use"]
+STORED = [
+    # What is not installed or declared makes no word.
+    ({"learner__name": "strangers"}, [IN_USE, VERIFY], "no component that is"),
+    ({"learner__touched": "x"}, [IN_USE, VERIFY], "has no option 'touched'"),
+    ({"learner__max_iter": 10**9}, [IN_USE, VERIFY], "learner.max_iter is too large"),
+    ({"evaluator__choose_by": {}}, [IN_USE, VERIFY], "is of another type"),
+    ({"learner__C": "x' hydra.run.dir='/"}, [IN_USE, VERIFY], "learner.C"),
+    ({"learner__tol": -1.0}, [VERIFY], "computed again: InvalidParameterError: The 'tol' param"),
+    # No more is built than is stored.
+    ({"split__repeats": 90_000}, [VERIFY, EVALUATE], "repeats=90000, and fewer cells stored: 2"),
+    (
+        {"consistency__vary": "learner.C", "consistency__values": [float(i) for i in range(9000)]},
+        [VERIFY, EVALUATE], "consistency.values=9000, and fewer cells stored: 2",
+    ),
+    ({"dataset__n_samples": 10**6}, [VERIFY, EVALUATE], "=1000000, and fewer rows stored: 120"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "commands", "reason"), quick(STORED, STORED[5:], several=True), ids=str
+)
+def test_what_cannot_be_computed_again_is_said_in_a_line(changes, commands, reason, place, capsys):
+    run = stored(place, **changes)
+    for *words, last in commands:
+        words += [f"in_use={run}"] if last == "in_use" else [last, run]
+        status, text = said(capsys, *words)
+        assert status > 0 and reason in text
+
+
+def test_a_page_says_which_run_has_no_command(place, capsys):
+    run = stored(place, learner__name="strangers")
+    assert said(capsys, "report")[0] == 0
+    page = (place / "results" / "report" / "index.html").read_text()
+    assert f"# run {run}: learner=strangers is no component that is installed here" in page
+    assert "learner=strangers method" not in page
+
+
+TRIALS = {
+    "a component": {"learner": "../../../../../../stranger"},
+    "a call": {"learner._target_": "os.system"},
+    "a word more": {"learner.C": "1.0 learner._target_=os.system"},
+    "a value outside": {"learner.C": 1e9},
+    "no value": {},
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("attack", TRIALS)
+def test_a_trial_outside_of_the_space_is_judged_again(attack, place, capsys):
+    assert said(capsys, "tune", *TUNE)[0] == 0
+    (path,) = place.glob("results/tuning/*/trials.jsonl")
+    first, *others = path.read_text().splitlines(keepends=True)
+    values = unsealed_json(first.encode()) | {"values": TRIALS[attack]}
+    path.write_text("".join([sealed_json(values), *others]))
+    status, text = said(capsys, "tune", *TUNE)
+    assert status == 0 and "trials from the damaged one on are judged again" in text
+    assert json.loads(path.read_text().splitlines()[0])["values"].keys() == {"learner.C"}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("verb", ["verify", "evaluate"])
+def test_a_file_is_read_where_the_command_names_it(verb, place, capsys):
+    rows = "\n".join(f"{int(7 * i % 5 < 2)},{13 * i % 17},{'fm'[i // 60]}" for i in range(120))
+    (place / "people.csv").write_text(f"y,x,sex\n{rows}\n")
+    data = ("dataset=table", "dataset.path=people.csv", "dataset.target=y", "dataset.sensitive=sex")
+    shutil.rmtree(place / "results" / "runs")
+    assert said(capsys, "run", *RUN[2:], *data)[0] == 0
+    run = run_folder(place / "results").name
+    status, text = said(capsys, "store", verb, run)
+    assert status > 0 and "add dataset.path=people.csv" in text
+    assert said(capsys, "store", verb, run, "dataset.path=people.csv")[0] == 0
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("folder", ["data", "splits"])
+def test_verify_looks_at_all_that_a_run_names(folder, place, capsys):
+    run = run_folder(place / "results").name
+    (path,) = (place / "results" / folder).iterdir()
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes(content)
+    status, text = said(capsys, "store", "verify", run)
+    assert status == 1 and f"{path.relative_to(place)}: it was made again" in text
+    assert said(capsys, "store", "verify", run)[0] == 0
+
+
+def test_a_list_of_figures_names_none_elsewhere(place, capsys):
+    run = run_folder(place / "results")
+    (place.parent / "secret.png").write_bytes(b"not to be read")
+    listed = {"files": {"../../../../../secret.png": digest("x")}}
+    (run / "figures" / "manifest.json").write_text(sealed_json(listed))
+    _, text = said(capsys, "store", "verify", run.name)
+    assert "secret" not in text and "manifest.json: it was made again" in text
+
+
+def test_a_run_under_the_id_of_another_is_none(place, capsys):
+    run = run_folder(place / "results")
+    shutil.copytree(run, run.with_name("0" * 12))
+    status, text = said(capsys, "store", "ls")
+    assert status == 0 and "1 finished run" in text and f"({'0' * 12})" not in text
+    assert "left out" in text and "0" * 12 in text
+
+
+audit_columns = Lazily("fairbench.audits.table")
+table = Lazily("fairbench.components.datasets.table")
+download = Lazily("fairbench.data.download")
+HACK = tables.HACK
+LABELS = (
+    "[unknown]", "[/red]", "\x1b[2Jred", "\u202egnirts", "a\u200bb", f"<script>{HACK}</script>",
+    f'"><img src=x onerror="{HACK}">', f"javascript:{HACK}", "=cmd|' /C calc'!A0", "+1", "@x",
+    "\\input{/etc/passwd} $x_1^2$ 50 % & #", "**a** | `b` | [c](http://d)", "\U0001f600",
+    "a\nb\r", "a\tb", "a", "a ", "A", "caf\u00e9", "cafe\u0301", "nan", "NA", "None", "", "True",
+    "true", "01", "1", "1.0", "a,b", "a;b", 'say "a"', "_hidden", "l" * 3000, "everyone", "$",
+    "&lt;b&gt;",
+)  # fmt: skip
+READ = (*tables.LABELS, *tables.HEADERS, *tables.ENCODINGS, *tables.FILES)
+
+
+def start(words, cwd, environment):
+    return warm.run(words, cwd=cwd, timeout=240, environment=dict(environment))
+
+
+def groups_of_run(path, group):
+    archive = download.Archive.of(download=False)
+    data = table.load(archive, path=path, target="label", sensitive=[group])
+    return Counter(data.sensitive[group].tolist())
+
+
+def groups_of_audit(path, group):
+    options = Options(path=Path(path), target="label", score="score", group=(group,))
+    frame = audit_columns.read_frame(options)
+    return Counter(frame[group].replace("", "unknown").tolist())
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "case", READ, ids=lambda case: case.name.encode("ascii", "replace").decode()
+)
+def test_both_readers_find_the_labels_that_were_written(case, tmp_path, monkeypatch):
+    for name, value in case.environment.items():
+        monkeypatch.setenv(name, value)
+    path = str(case.write(tmp_path))
+    for verb, read in (("run", groups_of_run), ("audit", groups_of_audit)):
+        if (said := case.refusal(verb)) is None:
+            assert read(path, case.group) == case.groups
+        else:
+            with pytest.raises((UserError, OSError), match=re.escape(said)):
+                read(path, case.group)
+
+
+@pytest.fixture(scope="module")
+def tried(tmp_path_factory):
+    case = tables.labelled("all at once", *LABELS, rows=len(LABELS) * 6)
+    root = tmp_path_factory.mktemp("tables")
+    return next(tables.tried([case], root, start)), root
+
+
+@pytest.mark.thorough
+def test_no_row_is_lost_or_changed_and_nothing_is_obeyed(tried):
+    result, _ = tried
+    assert result.taken == {"run": True, "export": True, "audit": True}
+    assert result.wrong == []
+
+
+@pytest.mark.thorough
+def test_a_browser_shows_the_labels_and_runs_none(tried):
+    path = browser_path()
+    if path is None:
+        pytest.skip("there is no Chromium here to look at pages with")
+    result, _ = tried
+    with browser(path) as opened:
+        for policy in (True, False):
+            seen = opened.open(result.page, policy=policy)
+            assert list(tables.judged(seen, result.case, policy=policy)) == []
+
+
+def test_a_browser_is_asked_what_would_run(tmp_path):
+    path = browser_path()
+    if path is None:
+        pytest.skip("there is no Chromium here to look at pages with")
+    page = tmp_path / "page.html"
+    policy = "default-src 'none'"
+    page.write_text(
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}"><title>Audit of x</title>'
+        f"<body>a<script>{tables.HACK}</script></body>"
+    )
+    case = tables.labelled("one", "a")
+    with browser(path) as opened:
+        kept = list(tables.judged(opened.open(page), case, policy=True))
+        free = list(tables.judged(opened.open(page, policy=False), case, policy=False))
+    assert not any("a script ran" in message for message in kept)
+    assert any("said with its policy" in message for message in kept)
+    assert "a script ran without a policy: hacked" in free
+
+
+def test_labels_that_look_alike_are_named():
+    said = list(label_notes("sex", ["male", "Male ", "female", "01", "1.0", "", "unknown"]))
+    assert said == [
+        "sex: '01' and '1.0' look alike, and are different groups",
+        "sex: 'Male ' and 'male' look alike, and are different groups",
+        "sex: rows without a label are counted with those of the label 'unknown'",
+    ]
+    (one,) = label_notes("city", ["caf\u00e9", "cafe\u0301", "b"])
+    assert one == r"city: 'cafe\u0301' and 'caf\xe9' look alike, and are different groups"
+    assert not list(
+        label_notes("sex", ["a", "b", "1", "2", "", "9007199254740993", "9007199254740992"])
+    )

@@ -1,0 +1,406 @@
+"""Rewards against closed forms and quadrature, and what strategies choose by them."""
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from fairbench.components.papers.active_assessment.assessment import (
+    BinnedArms,
+    DirichletArms,
+    LowestRate,
+    MostCostly,
+    OutcomeEstimation,
+    Queues,
+    accuracy,
+    assess,
+    false_positive_rate,
+    true_positive_rate,
+)
+from fairbench.components.papers.black_box.estimation import probability_less
+from fairbench.core.errors import UserError
+from fairbench.inference.posterior import Beta, centred, uniform
+from fairbench_label.active import (
+    DRAWS,
+    STRATEGIES,
+    BetaArms,
+    ComparisonReward,
+    Estimation,
+    GroupPosterior,
+    Highest,
+    LeastCalibrated,
+    Lowest,
+    WidestGap,
+    choose,
+    next_arms,
+)
+from fairbench_label.questions import question_of
+from tests.extensions.label.sessions import label_actively, pool, session
+
+POSTERIOR = Beta(np.array([0.5, 3.0, 40.0]), np.array([1.5, 0.3, 9.0]))
+ARMS = BetaArms.of(POSTERIOR, [9, 9, 9])
+SCORE = np.array([0.4, 0.95, 0.7])
+REWARDS = [Lowest(), Highest(), LeastCalibrated(SCORE), Estimation(np.array([0.2, 0.3, 0.5]))]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("reward", REWARDS, ids=lambda r: type(r).__name__)
+def test_moments_are_those_of_the_reward_over_the_posterior(reward):
+    mean, sd = reward.moments(ARMS)
+    for g in range(3):
+        beta = stats.beta(POSTERIOR.successes[g], POSTERIOR.failures[g])
+
+        def at(theta, g=g):
+            return reward.expected(ARMS, np.full((1, 3), theta))[0, g]
+
+        # In the quantiles, where no density is singular.
+        pieces = {"points": [beta.cdf(SCORE[g])], "limit": 200}
+        first = integrate.quad(lambda u, f=at, b=beta: f(b.ppf(u)), 0, 1, **pieces)[0]
+        second = integrate.quad(lambda u, f=at, b=beta: f(b.ppf(u)) ** 2, 0, 1, **pieces)[0]
+        assert mean[0, g] == pytest.approx(first, rel=1e-5, abs=1e-9)
+        assert sd[0, g] == pytest.approx(np.sqrt(second - first**2), rel=1e-3, abs=1e-9)
+
+
+def test_cost_has_the_moments_of_dirichlet_draws():
+    alpha = np.array([[2.0, 1, 0.5], [4, 1, 6]])
+    reward = MostCostly(np.array([[0.0, 1, 10], [5, 0, 1]]))
+    mean, sd = reward.moments(DirichletArms.of(alpha, [9, 9]))
+    drawn = DirichletArms.of(alpha, [9, 9], replications=200_000)
+    costs = reward.expected(drawn, drawn.draw(np.random.default_rng(0)))
+    np.testing.assert_allclose(costs.mean(axis=0), mean[0], atol=6 * sd[0].max() / 447)
+    np.testing.assert_allclose(costs.std(axis=0), sd[0], rtol=0.02)
+
+
+WEIGHT = np.array([[0.2, 0.8], [1.0, 0.0]])
+BIN_SCORE = np.array([[0.4, 0.9], [0.7, 0.5]])
+
+
+def test_calibration_error_of_several_bins_has_the_moments_of_its_draws():
+    prior = Beta(np.array([[0.5, 8], [3, 1]]), np.array([[1.5, 0.4], [2, 1]]))
+    reward = LeastCalibrated(BIN_SCORE, WEIGHT)
+    mean, sd = reward.moments(BinnedArms.of(prior, [9, 9]))
+    many = BinnedArms.of(prior, [9, 9], replications=200_000)
+    error = reward.expected(many, many.draw(np.random.default_rng(0)))
+    np.testing.assert_allclose(error.mean(axis=0), mean[0], atol=6 * sd[0].max() / 447)
+    np.testing.assert_allclose(error.std(axis=0), sd[0], rtol=0.02)
+    # An arm with all its rows in one bin is an arm without bins.
+    single = BetaArms.of(Beta(prior.successes[1:, 0], prior.failures[1:, 0]), [9])
+    alone = LeastCalibrated(BIN_SCORE[1:, 0]).moments(single)
+    np.testing.assert_allclose([mean[0, 1], sd[0, 1]], np.ravel(alone), rtol=1e-12)
+
+
+def test_a_label_is_counted_in_the_bin_of_its_row():
+    arms = BinnedArms.of(Beta(np.ones((2, 2)), np.ones((2, 2))), [3, 3], replications=2)
+    outcome = BinnedArms.outcome(np.array([1, 0]), np.array([1, 0]))
+    arms.record(np.array([0, 1]), np.array([1, 0]), outcome)
+    np.testing.assert_array_equal(arms.posterior.successes[0], [[1, 1], [1, 2]])
+    np.testing.assert_array_equal(arms.posterior.failures[1], [[2, 1], [1, 1]])
+    np.testing.assert_array_equal(arms.unlabelled, [[3, 2], [2, 3]])
+    assert arms.take(np.array([1])).unlabelled.tolist() == [[2, 3]]
+
+
+def summed_variance(alpha):
+    return stats.dirichlet(alpha).var().sum()
+
+
+def test_estimating_outcomes_pays_the_fall_of_their_summed_variance():
+    alpha = np.array([[2.0, 1, 0.5], [4, 1, 6]])
+    share = np.array([0.3, 0.7])
+    reward, arms = OutcomeEstimation(share), DirichletArms.of(alpha, [9, 9])
+    theta = np.array([[[0.2, 0.5, 0.3], [0.6, 0.1, 0.3]]])
+    for arm in (0, 1):
+        after = [summed_variance(alpha[arm] + np.eye(3)[j]) for j in range(3)]
+        fall = summed_variance(alpha[arm]) - theta[0, arm] @ after
+        assert reward.expected(arms, theta)[0, arm] == pytest.approx(share[arm] * fall)
+    mean, sd = reward.moments(arms)
+    closed = [share[k] * summed_variance(alpha[k]) / (alpha[k].sum() + 1) for k in (0, 1)]
+    np.testing.assert_allclose(mean[0], closed, rtol=1e-12)
+    many = DirichletArms.of(alpha, [9, 9], replications=200_000)
+    falls = reward.expected(many, many.draw(np.random.default_rng(0)))
+    np.testing.assert_allclose(falls.std(axis=0), sd[0], rtol=0.02)
+
+
+PAIRS = [
+    ((3.9, 0.1), (1.9, 0.1)),
+    ((45.0, 2.0), (3.0, 1.5)),
+    ((0.5, 1.5), (0.4, 0.6)),
+    ((21.98, 0.02), (10.9, 1.1)),
+]
+
+
+def regions_by_quantiles(first, second, margin, nodes=8_000):
+    """Return P(first - second > margin) and P(second - first > margin) by a midpoint rule."""
+    u = (np.arange(nodes) + 0.5) / nodes
+    values = stats.beta.ppf(u, *first)
+    larger = stats.beta.cdf(values - margin, *second).mean()
+    return larger, stats.beta.sf(values + margin, *second).mean()
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS)
+@pytest.mark.parametrize("margin", [0.02, 0.05])
+def test_comparison_against_a_finer_quadrature(first, second, margin):
+    pair = np.array([first, second])
+    arms = BetaArms.of(Beta(pair[:, 0], pair[:, 1]), [9, 9])
+    comparison = ComparisonReward(margin)
+    larger, smaller = regions_by_quantiles(first, second, margin)
+    regions = comparison.regions(arms)[0]
+    np.testing.assert_allclose(regions, [larger, 1 - larger - smaller, smaller], atol=2e-4)
+    assert regions.sum() == pytest.approx(1)
+    best = regions.max()
+    for arm in (0, 1):
+        for outcome in (0, 1):
+            label = np.eye(2)[1 - outcome]
+            after = pair + np.eye(2)[arm][:, None] * label
+            larger, smaller = regions_by_quantiles(*after, margin)
+            theta = np.full((1, 2), float(outcome))
+            gain = comparison.expected(arms, theta)[0, arm]
+            # 24 nodes are fewest for the first failure of an arm whose score is 0.99; ten
+            # thousand draws have a standard error of 0.005.
+            tolerance = 1.5e-3 if pair.min() < 0.05 else 4e-4
+            exact = max(larger, smaller, 1 - larger - smaller) - best
+            assert gain == pytest.approx(exact, abs=tolerance)
+
+
+CERTAIN = Beta(np.array([900.0, 500, 700, 100]), np.array([100.0, 500, 300, 900]))
+
+
+def draws(strategy, arms, reward=None, plays=1, seed=0):
+    return choose(strategy, arms, reward or Lowest(), np.random.default_rng(seed), plays=plays)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_only_arms_with_rows_are_chosen(strategy):
+    sizes = np.array([[0, 0, 0, 0], [0, 0, 5, 0], [3, 0, 5, 0]])
+    arms = BetaArms.of(uniform(4), sizes, replications=3)
+    seen = [draws(strategy, arms, plays=2, seed=seed) for seed in range(50)]
+    for chosen in seen:
+        assert (chosen[0] == -1).all()
+        assert set(chosen[1]) <= {2, -1}
+        assert set(chosen[2]) <= {0, 2}
+    assert {int(arm) for chosen in seen for arm in chosen[2]} == {0, 2}
+
+
+def test_certain_posteriors_leave_no_choice():
+    arms = BetaArms.of(CERTAIN, [9] * 4, replications=200)
+    assert (draws("thompson", arms) == 3).all()
+    assert (draws("bayesian_ucb", arms) == 3).all()
+    assert (draws("bayesian_ucb", arms, Highest()) == 0).all()
+    assert (np.sort(draws("thompson", arms, plays=2)) == [1, 3]).all()
+    two = np.bincount(draws("top_two", arms)[:, 0], minlength=4)
+    assert two[[1, 3]].sum() == 200
+    assert 60 < two[1] < 140  # half of 200, by six standard errors
+    greedy = np.bincount(draws("epsilon_greedy", arms)[:, 0], minlength=4)
+    assert 160 < greedy[3] < 200
+
+
+def test_the_upper_quantile_and_the_mean_plus_a_deviation_prefer_different_arms():
+    # Mean plus sd: 0.564 and 0.529; the 97.5 % quantiles: 0.625 and 0.81.
+    posterior = Beta(np.array([30.0, 0.9]), np.array([30.0, 2.1]))
+    arms = BetaArms.of(posterior, [9, 9], replications=50)
+    upper = posterior.quantile(0.975)
+    assert upper[1] > upper[0] + 0.1
+    assert (draws("bayesian_ucb", arms, Highest()) == 0).all()
+    assert (draws("bayesian_ucb_quantile", arms, Highest()) == 1).all()
+
+
+@pytest.mark.parametrize("strategy", ["epsilon_greedy", "bayesian_ucb", "bayesian_ucb_quantile"])
+def test_several_plays_are_the_best_arms_each_once(strategy):
+    arms = BetaArms.of(CERTAIN, [9, 9, 9, 9], replications=200)
+    chosen = np.sort(draws(strategy, arms, plays=2), axis=1)
+    assert (chosen[:, 0] < chosen[:, 1]).all()
+    best = (chosen == [1, 3]).all(axis=1)
+    assert best.mean() > (0.8 if strategy == "epsilon_greedy" else 0.999)
+    assert strategy != "epsilon_greedy" or not best.all()
+
+
+def test_random_row_goes_by_rows_and_random_arm_by_arms():
+    arms = BetaArms.of(uniform(3), [10, 30, 60], replications=30_000)
+    by_row = np.bincount(draws("random", arms)[:, 0]) / 30_000
+    by_arm = np.bincount(draws("random_arm", arms)[:, 0]) / 30_000
+    np.testing.assert_allclose(by_row, [0.1, 0.3, 0.6], atol=0.018)
+    np.testing.assert_allclose(by_arm, 1 / 3, atol=0.018)
+
+
+def test_thompson_chooses_as_often_as_an_arm_is_probably_best():
+    """Two arms: P(Beta(2, 1) < Beta(1, 1)) = 1/3."""
+    arms = BetaArms.of(Beta(np.array([2.0, 1]), np.array([1.0, 1])), [9, 9], replications=30_000)
+    assert (draws("thompson", arms) == 0).mean() == pytest.approx(1 / 3, abs=0.017)
+
+
+def test_costs_of_several_outcomes():
+    arms = DirichletArms.of([[50.0, 1, 1], [50.0, 1, 30]], [9, 9], replications=100)
+    costs = MostCostly(np.array([[0.0, 1, 5], [0.0, 1, 5]]))
+    for strategy in ("thompson", "bayesian_ucb"):
+        assert (draws(strategy, arms, costs) == 1).all()
+    arms.record(np.array([0]), np.array([1]), np.array([2]))
+    assert arms.alpha[0, 1].tolist() == [50, 1, 31]
+    assert arms.unlabelled[0].tolist() == [9, 8]
+
+
+def test_unknown_strategy():
+    with pytest.raises(UserError, match="thompson"):
+        draws("thomson", BetaArms.of(uniform(2), [1, 1]))
+
+
+def simulated_pool():
+    generator = np.random.default_rng(0)
+    arm = np.repeat(np.arange(40), 50)
+    rates = np.concatenate([[0.6], generator.uniform(0.8, 0.95, 39)])
+    return (generator.random(2000) < rates[arm]).astype(int), arm
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("strategy", ["thompson", "top_two", "epsilon_greedy", "bayesian_ucb"])
+def test_the_worst_arm_is_found_sooner_than_at_random(strategy):
+    success, arm = simulated_pool()
+    result = {}
+    for name in (strategy, "random"):
+        generator = np.random.default_rng(1)
+        queues = Queues.of(success, arm, generator, replications=200)
+        arms = BetaArms.of(centred(np.full(40, 0.85)), queues.sizes, replications=200)
+
+        def pick(arms, name=name, generator=generator):
+            return choose(name, arms, Lowest(), generator)
+
+        assess(queues, arms, pick, observe=lambda a: None, rounds=400)
+        result[name] = (arms.posterior.mean.argmin(axis=1) == 0).mean()
+    # Three standard errors of the difference of two shares of 200 are at most 0.15.
+    assert result[strategy] > result["random"] + 0.15
+
+
+def test_queues_give_every_label_once():
+    success, arm = simulated_pool()
+    generator = np.random.default_rng(2)
+    queues = Queues.of(success, arm, generator, replications=4)
+    arms = BetaArms.of(uniform(40), queues.sizes, replications=4)
+    seen = assess(
+        queues,
+        arms,
+        lambda a: choose("random", a, Lowest(), generator),
+        observe=lambda a: int(a.unlabelled.sum()),
+        rounds=2003,
+        every=500,
+    )
+    assert seen == [8000, 6000, 4000, 2000, 0, 0]
+    expected = 1 + np.bincount(arm, weights=success)
+    np.testing.assert_array_equal(arms.posterior.successes, np.tile(expected, (4, 1)))
+
+
+def test_a_sitting_names_no_more_rows_than_there_are():
+    arms = BetaArms.of(centred([0.5, 0.9]), [3, 4])
+    generator = np.random.default_rng(0)
+    chosen = next_arms(arms, Lowest(), "thompson", generator, labels=20)
+    assert np.bincount(chosen).tolist() == [3, 4]
+    assert arms.unlabelled.tolist() == [[3, 4]]
+
+
+def known(*successes):
+    """Return knowledge of groups of ten labels, made up."""
+    won = np.array(successes, float)
+    return GroupPosterior.of(Beta(won, 10 - won), np.random.default_rng(0))
+
+
+def test_the_gap_of_two_arms_is_their_comparison():
+    posterior = Beta(np.array([[8.0, 3.0]]), np.array([[2.0, 4.0]]))
+    arms = BetaArms(posterior, np.array([[5, 5]]))
+    theta = np.array([[0.2, 0.7]])
+    ours, theirs = WidestGap(0.1), ComparisonReward(0.1)
+    np.testing.assert_allclose(ours.expected(arms, theta), theirs.expected(arms, theta))
+    swapped = np.array([[0.7, 0.2]])
+    np.testing.assert_allclose(
+        ours.expected(arms, swapped), theirs.expected(arms, swapped), atol=1e-9
+    )
+    for mine, other in zip(ours.moments(arms), theirs.moments(arms), strict=True):
+        np.testing.assert_allclose(mine, other, atol=1e-9)
+
+
+def test_the_gap_of_many_arms_is_that_of_the_two_furthest_apart():
+    won = np.array([[5.0, 9.0, 2.0, 6.0]])
+    arms = BetaArms(Beta(won, 12 - won), np.full((1, 4), 5))
+    mean, sd = WidestGap(0.05).moments(arms)
+    assert set(np.flatnonzero(mean[0] > -1)) == {1, 2}
+    assert set(np.flatnonzero(sd[0] > 0)) == {1, 2}
+    theta = np.array([[0.9, 0.5, 0.5, 0.1]])
+    assert set(np.flatnonzero(WidestGap(0.05).expected(arms, theta)[0] > -1)) == {0, 3}
+
+
+def test_probability_of_being_worst_is_a_double_integral():
+    knowledge = GroupPosterior.of(
+        Beta(np.array([6.0, 9.0]), np.array([4.0, 3.0])), np.random.default_rng(0)
+    )
+    told = question_of(session(pool(500)[0], by="sex")).why(knowledge, 0)
+    exact = [
+        float(probability_less(Beta(won, lost), Beta(np.float64(9), np.float64(3))))
+        for won, lost in ((6, 4), (7, 4), (6, 5))
+    ]
+    shown = [float(part) for part in told.replace(";", "").replace(",", "").split() if "." in part]
+    np.testing.assert_allclose(shown, exact, atol=4 * 0.5 / np.sqrt(DRAWS))
+    assert shown[1] < shown[0] < shown[2]
+
+
+def test_one_label_more_changes_one_group_slightly():
+    knowledge = known(3, 7, 2, 5)
+    after = knowledge.after(2, up=True).draws
+    changed = (after != knowledge.draws).any(axis=0)
+    np.testing.assert_array_equal(changed, [False, False, True, False])
+    # The same uniforms: every draw moves the same way.
+    assert (after[:, 2] > knowledge.draws[:, 2]).all()
+    np.testing.assert_allclose(knowledge.draws.mean(axis=0), knowledge.posterior.mean, atol=0.02)
+
+
+def test_knowledge_is_the_score_s_word_worth_two_labels_and_the_labels():
+    table, label = pool(1000)
+    begun = label_actively(session(table), label, 50)
+    posterior = question_of(begun).about.posterior
+    known = begun.table.known
+    right = begun.table.label[known] == begun.table.prediction[known]
+    right, wrong = (np.bincount(begun.codes[known[mask]], minlength=4) for mask in (right, ~right))
+    confidence = question_of(begun).about.expected
+    assert (right + wrong).sum() == 50
+    np.testing.assert_allclose(posterior.strength, right + wrong + 2)
+    np.testing.assert_allclose(posterior.successes, right + 2 * confidence)
+    for arm in range(4):
+        score = table.score[begun.codes == arm]
+        assert confidence[arm] == pytest.approx(np.maximum(score, 1 - score).mean())
+
+
+RATES = [accuracy, true_positive_rate, false_positive_rate]
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_rates_are_those_of_the_confusion_table(rate):
+    tn, fp, fn, tp = 50, 7, 11, 32
+    by_hand = {
+        accuracy: (tn + tp) / 100,
+        true_positive_rate: tp / (tp + fn),
+        false_positive_rate: fp / (fp + tn),
+    }
+    share, negative, positive = (fp + tp) / 100, fn / (tn + fn), tp / (tp + fp)
+    assert rate(*map(np.float64, (share, negative, positive))) == pytest.approx(by_hand[rate])
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_moments_are_those_of_posterior_draws(rate):
+    posterior = Beta(np.array([30.0, 200, 15, 90]), np.array([270.0, 50, 85, 10]))
+    reward = LowestRate(np.array([0.4, 0.3]), rate)
+    arms = BetaArms.of(posterior, [9] * 4)
+    mean, sd = reward.moments(arms)
+    drawn = stats.beta.rvs(
+        posterior.successes, posterior.failures, size=(40_000, 4), random_state=0
+    )
+    rates = reward.rates(drawn)
+    best = mean.reshape(2, 2).max(axis=1)  # the arm that says less is at minus infinity
+    assert np.isinf(mean).sum() == 2
+    np.testing.assert_allclose(-best, rates.mean(axis=0), atol=0.004)
+    np.testing.assert_allclose(sd[0, ::2], rates.std(axis=0), rtol=0.05)
+
+
+def test_the_arm_that_says_more_is_labelled_and_the_other_when_it_is_used_up():
+    posterior = Beta(np.array([1.0, 500, 1, 500]), np.array([1.0, 500, 1, 500]))
+    reward = LowestRate(np.array([0.5, 0.5]), true_positive_rate)
+    sizes = np.array([[9, 9, 9, 9], [0, 9, 0, 9]])
+    arms = BetaArms.of(posterior, sizes, replications=2)
+    chosen = np.array(
+        [choose("thompson", arms, reward, np.random.default_rng(seed))[:, 0] for seed in range(30)]
+    )
+    assert set(chosen[:, 0]) == {0, 2}
+    assert set(chosen[:, 1]) == {1, 3}

@@ -1,0 +1,372 @@
+"""Which rows are next, and what labels say of rates, classes and numbers, whenever one stops."""
+
+import json
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbench.audits.assessment import assess
+from fairbench.cli.main import main
+from fairbench.core.errors import UserError
+from fairbench.evaluation.findings import LEVEL
+from fairbench_label.questions import (
+    ONE_AT_A_TIME,
+    QUESTIONS,
+    _askable,
+    _estimate_for_everyone,
+    _group_figures,
+    _metric_named,
+    measure,
+    next_rows,
+    question_of,
+)
+from fairbench_label.session import PREDICTED, Answer, Session, State, open_session
+from tests.audits.tables import parse, written
+from tests.extensions.label.sessions import answer, label_actively, pool, said, session
+
+
+@pytest.mark.parametrize("strategy", ONE_AT_A_TIME)
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_every_question_and_strategy_names_rows_that_wait(question, strategy):
+    table, label = pool(400)
+    begun = label_actively(session(table, question=question, strategy=strategy), label, 20, step=4)
+    assert len(begun.table.known) == 20
+    rows = next_rows(begun, 5)
+    assert len(set(rows)) == 5
+    assert np.isnan(begun.table.label[rows]).all()
+
+
+def test_the_same_state_gives_the_same_rows_and_only_another_seed_another_order():
+    table, label = pool()
+    begun = label_actively(session(table), label, 10)
+    first, again = (next_rows(begun, 4) for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+    assert set(first) != set(next_rows(label_actively(session(table, seed=1), label, 10), 4))
+    other = Session(replace(begun.state, question="each", strategy="thompson"), begun.table)
+    np.testing.assert_array_equal(begun.order, other.order)
+
+
+@pytest.mark.thorough
+def test_scores_of_labelled_rows_are_those_of_their_group():
+    """Rows are drawn at random within a group: 200 first rows of 50 pools against all rows."""
+    errors = []
+    for seed in range(50):
+        table, label = pool(600, seed=seed)
+        begun = label_actively(session(table, seed=seed), label, 40, step=4)
+        known, score = begun.table.known, table.score
+        for arm in range(4):
+            mine = score[known[begun.codes[known] == arm]]
+            errors += list(mine - score[begun.codes == arm].mean())
+    assert abs(np.mean(errors)) < 4 * np.std(errors) / np.sqrt(len(errors))
+
+
+def test_people_in_parts_never_meet():
+    table, _ = pool(300)
+    begun = session(table)
+    parts = [set(next_rows(begun, 300, (k, 3))) for k in (1, 2, 3)]
+    assert sum(map(len, parts)) == len(set.union(*parts)) == 300
+
+
+def test_all_rows_are_named_in_the_end_and_then_none():
+    table, label = pool(60)
+    begun = session(table)
+    everything = next_rows(begun, 100)
+    assert sorted(everything) == list(range(60))
+    assert not len(next_rows(answer(begun, everything, label), 3))
+
+
+def test_rows_that_cannot_be_told_are_not_asked_for_again():
+    table, _ = pool(50)
+    begun = session(table)
+    row = int(next_rows(begun, 1)[0])
+    asked = Session(begun.state.with_answers((Answer(row + 1, "", ""),)), table)
+    assert row not in next_rows(asked, 100)
+    (note,) = asked.audited().sampling.notes
+    assert "could not be labelled: 1" in note
+
+
+def test_rows_passed_over_are_noticed_and_come_first():
+    table, label = pool(200)
+    begun = session(table, strategy="random_arm")
+    arm = begun.codes[begun.order[0]]
+    first, second, third = begun.order[begun.codes[begun.order] == arm][:3]
+    skipping = answer(begun, [third], label)
+    assert set(skipping.passed_over()) == {first, second}
+    assert f"{first + 1}, {second + 1}" in skipping.audited().sampling.notes[0]
+    mended = answer(skipping, [first, second], label)
+    assert not len(mended.passed_over())
+    assert mended.audited().sampling.notes == ()
+
+
+def asked(begun, **changes):
+    return replace(begun, state=replace(begun.state, **changes))
+
+
+@pytest.fixture(scope="module")
+def of_rates():
+    table, label = pool(1500, bias=0.4)
+    return label_actively(session(table), label, 200, step=20)
+
+
+@pytest.mark.thorough
+def test_any_metric_that_needs_labels_can_be_asked_about(of_rates):
+    metrics = _askable(of_rates)
+    assert {"accuracy", "f1_score", "base_rate", "brier_score", "roc_auc"} <= set(metrics)
+    assert "selection_rate" not in metrics
+    for name, metric in metrics.items():
+        for question in QUESTIONS:
+            begun = asked(of_rates, metric=name, question=question)
+            try:
+                question_of(begun).reward()
+            except UserError:
+                neither = question == "worst" and metric.better == "neither"
+                assert neither or (question == "calibration" and metric.interval != "rate")
+                continue
+            result = said(begun)
+            assert len(next_rows(begun, 2)) == 2
+            for row in result.groups.itertuples():
+                assert not row.value < row.lower
+                assert not row.value > row.upper
+                if not np.isnan(row.whenever[0]):
+                    width, fixed = np.diff(row.whenever), np.diff(row.fixed)
+                    assert width >= fixed
+
+
+def test_without_scores_and_without_labels_there_is_an_answer_too():
+    table, _ = pool(300)
+    for name in ("accuracy", "false_positive_rate"):
+        begun = asked(session(replace(table, score=None)), metric=name)
+        assert said(begun).sentences[0] == "No label says anything yet."
+        assert len(next_rows(begun, 3)) == 3
+    assert "brier_score" not in _askable(begun)
+    begun = asked(session(table), metric="brier_score")
+    assert np.isfinite(question_of(begun).known().draws).all()
+    assert np.isnan(said(begun).groups["upper"][0])
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("equalized_odds", "is of true_positive_rate and false_positive_rate"),
+        ("acuracy", "unknown metric 'acuracy': did you mean accuracy"),
+        ("statistical_parity", "valid: accuracy"),
+        ("mae", "valid: accuracy"),
+    ],
+)
+def test_a_metric_that_cannot_be_asked_about_lists_those_that_can(of_rates, name, sentence):
+    with pytest.raises(UserError, match=sentence):
+        _metric_named(name, of_rates)
+
+
+def test_the_worst_is_the_highest_of_an_error(of_rates):
+    right, wrong = (said(asked(of_rates, metric=name)) for name in ("accuracy", "error_rate"))
+    assert right.found == wrong.found == ["Female x Black"]
+    assert right.possible == wrong.possible
+    np.testing.assert_allclose(right.groups["lower"], 1 - wrong.groups["upper"], atol=1e-9)
+
+
+def test_groups_of_few_labels_are_named_and_settle_nothing(of_rates):
+    result = said(of_rates)
+    few = list(result.groups.query("labels < 30")["group"])
+    assert few
+    assert list(result.groups.query("few")["group"]) == few
+    assert set(few) <= set(result.possible)
+    assert any("Too few labels to be called fine" in sentence and few[0] in sentence
+               for sentence in result.sentences)  # fmt: skip
+    if result.found[0] not in few:
+        assert not result.settled
+
+
+def test_intervals_fit_how_labelling_stops(of_rates):
+    labels = len(of_rates.state.labels)
+    forever, there = said(of_rates), said(asked(of_rates, stop=labels))
+    before, beyond = (said(asked(of_rates, stop=stop)) for stop in (labels + 10, labels - 10))
+    assert "stop here" in there.sentences[-1]
+    assert "10 from here" in before.sentences[-1]
+    assert "There are 10 more" in beyond.sentences[-1]
+    for one, other in zip(forever.groups.itertuples(), there.groups.itertuples(), strict=True):
+        assert (one.lower, one.upper) == one.whenever == other.whenever
+        assert (other.lower, other.upper) == other.fixed == one.fixed
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("equal_opportunity", "true_positive_rate"), ("accuracy_gap", "accuracy")],
+)
+def test_a_gap_is_asked_about_by_its_rate(of_rates, name, expected):
+    assert _metric_named(name, of_rates) == expected
+
+
+@pytest.mark.thorough
+def test_the_report_s_own_intervals_fit_it_too(of_rates):
+    table = asked(of_rates, stop=len(of_rates.state.labels)).audited()
+    options = of_rates.state.options
+    once, always = (assess(people, options).metrics for people in (table, of_rates.audited()))
+    both = once.join(always, rsuffix="_w")
+    assert (both["metric"] == both["metric_w"]).all()
+    rows = both[both["metric"].isin(["accuracy", "true_positive_rate", "brier_score"])]
+    rows = rows[rows["upper"].notna() & rows["upper_w"].notna()]
+    assert len(rows) > 20
+    width, wider = rows["upper"] - rows["lower"], rows["upper_w"] - rows["lower_w"]
+    assert (wider > 1.05 * width).all()
+    known = both[both["metric"] == "selection_rate"]
+    np.testing.assert_array_equal(known["lower"], known["lower_w"])
+
+
+CLASSES = ("cat", "dog", "emu")
+
+
+def classified(rows=900, *, seed=0):
+    """Return predictions of three classes, wrong more often in the north, and their labels."""
+    draw = np.random.default_rng(seed)
+    place = draw.choice(["north", "south", "west"], rows)
+    confidence = draw.uniform(0.5, 1, rows).round(3)
+    right = draw.random(rows) < np.where(place == "north", 0.35, confidence)
+    predicted = draw.integers(0, 3, rows)
+    true = np.where(right, predicted, (predicted + draw.integers(1, 3, rows)) % 3)
+    names = np.array(CLASSES)
+    frame = {"predicted": names[predicted], "confidence": confidence, "place": place}
+    return pd.DataFrame(frame), names[true]
+
+
+def numeric(rows=900, *, seed=0):
+    """Return predicted numbers, less exact and too small in the north, and the true ones."""
+    draw = np.random.default_rng(seed)
+    place = draw.choice(["north", "south", "west"], rows)
+    predicted = draw.normal(10, 2, rows).round(3)
+    spread = np.where(place == "north", 2.0, 1.0)
+    true = predicted + (place == "north") + spread * draw.normal(size=rows)
+    return pd.DataFrame({"predicted": predicted, "place": place}), true.round(3)
+
+
+def begun(options, frame, *, by, metric, answers=()):
+    state = State(options, "", len(frame), by, "worst", "top_two", tuple(answers), metric)
+    return open_session(state, frame.astype(str))
+
+
+def labelled(options, frame, true, number, *, by="place", metric="accuracy", step=20):
+    session = begun(options, frame, by=by, metric=metric)
+    given = []
+    for _ in range(0, number, step):
+        rows = next_rows(session, step)
+        given += [Answer(int(row) + 1, str(true[row]), "") for row in rows]
+        session = begun(options, frame, by=by, metric=metric, answers=given)
+    return session
+
+
+def of_classes(*more):
+    return parse(["x.csv", "prediction=predicted", "score=confidence", "group=place", *more])
+
+
+def of_numbers():
+    return parse(["x.csv", "prediction=predicted", "group=place"])
+
+
+def test_the_worst_group_of_several_classes_is_found():
+    frame, true = classified()
+    session = labelled(of_classes(), frame, true, 300)
+    verdict = said(session)
+    assert (verdict.found, verdict.settled) == (["north"], False)
+    result = said(replace(session, state=replace(session.state, stop=300)))
+    assert (result.possible, result.settled) == (["north"], True)
+    assert set(_askable(session)) == {"accuracy", "error_rate", "brier_score"}
+    (worst,) = result.groups.query("group == 'north'").itertuples()
+    assert worst.labels > 110
+    assert worst.lower < 0.35 < worst.upper
+
+
+def test_regression_is_asked_about_its_errors():
+    frame, true = numeric()
+    session = labelled(of_numbers(), frame, true, 300, metric="mae")
+    assert set(_askable(session)) == {"mae", "mean_residual", "rmse", "r2"}
+    result = said(session)
+    assert result.found == ["north"]
+    residual = measure(session, "mean_residual")
+    groups = _group_figures(session, residual, partial(residual.limits, LEVEL))
+    (north,) = groups.query("group == 'north'").itertuples()
+    assert north.lower < 1 < north.upper
+    assert _estimate_for_everyone(session, measure(session, "rmse")) is None
+    value, lower, upper = _estimate_for_everyone(session, residual)
+    assert lower < value < upper
+
+
+def test_without_groups_rows_are_chosen_among_predicted_classes():
+    options = parse(["x.csv", "prediction=predicted", "score=confidence"])
+    session = labelled(options, *classified(), 60, by=PREDICTED)
+    assert session.names == list(CLASSES)
+    for question in QUESTIONS:
+        assert question_of(replace(session, state=replace(session.state, question=question)))
+
+
+@pytest.mark.parametrize("question", ["gap", "each"])
+@pytest.mark.parametrize("metric", ["mae", "rmse", "r2"])
+def test_every_question_of_a_regression_names_rows_that_wait(question, metric):
+    session = labelled(of_numbers(), *numeric(300), 40, metric="mae")
+    state = replace(session.state, question=question, strategy="thompson", metric=metric)
+    asked = replace(session, state=state)
+    rows = next_rows(asked, 5)
+    assert len(set(rows)) == 5 and np.isnan(asked.table.label[rows]).all()
+    assert said(asked).sentences
+
+
+def test_a_mean_residual_is_neither_better_nor_worse():
+    frame, _ = numeric(100)
+    session = begun(of_numbers(), frame, by="place", metric="mean_residual")
+    with pytest.raises(UserError, match="neither: ask question=gap or question=each"):
+        question_of(session).reward()
+
+
+def test_a_person_s_labels_go_before_the_marks_of_the_file():
+    frame, true = classified(100)
+    frame = frame.assign(true=true, shown=np.where(np.arange(100) < 50, "true", "false"))
+    given = [Answer(1, "", ""), Answer(60, "okapi", "")]
+    options = of_classes("target=true", "labelled=shown")
+    session = begun(options, frame, by="place", metric="accuracy", answers=given)
+    assert session.table.known.tolist() == [*range(1, 50), 59]
+    assert session.label_texts[59] == "okapi"
+    with pytest.raises(UserError, match="row 5: '' is not a class, though 'shown' is true there"):
+        bare = frame.assign(true=np.where(np.arange(100) == 4, "", true))
+        begun(options, bare, by="place", metric="accuracy")
+
+
+def run(capsys, *words, status=0):
+    assert main(["label", *map(str, words)]) == status
+    printed = capsys.readouterr()
+    return printed.err if status else printed.out
+
+
+def test_several_classes_on_the_command_line(tmp_path, capsys):
+    frame, true = classified(200)
+    path, state = written(frame, tmp_path), f"state={tmp_path / 's.json'}"
+    words = ["prediction=predicted", "score=confidence", "group=place", "n=2", "stop=4"]
+    out = run(capsys, "next", path, state, *words)
+    assert "In which group are predictions least often right?" in out
+    assert "4 stored" in run(capsys, "ask", state, *(f"{row + 1}={true[row]}" for row in range(4)))
+    assert "did you mean emu" in run(capsys, "ask", state, "9=emo", status=2)
+    assert "1 stored" in run(capsys, "ask", state, "9=okapi")
+    run(capsys, "report", state, f"out={tmp_path}")
+    labelling = json.loads((tmp_path / "audit.json").read_text())["labelling"]
+    assert (labelling["metric"], labelling["whenever"]) == ("accuracy", True)
+    assert sum(group["labels"] for group in labelling["groups"]) == 5
+    sentence = run(capsys, "next", state, "metric=true_positive_rate", status=2)
+    assert "valid: accuracy, brier_score, error_rate" in sentence
+
+
+def test_numbers_on_the_command_line(tmp_path, capsys):
+    frame, true = numeric(200)
+    path, state = written(frame, tmp_path), f"state={tmp_path / 's.json'}"
+    out = run(capsys, "next", path, state, "prediction=predicted", "group=place", "n=2")
+    assert "In which group is the MAE worst?" in out
+    given = [f"{row + 1}={true[row]}" for row in range(60)]
+    assert "61 stored: 60 of 200" in run(capsys, "ask", state, *given, "70=?")
+    assert "In which group is the MAE worst?" in run(capsys, "report", state, f"out={tmp_path}")
+    assert "RMSE of each group" in (tmp_path / "audit.html").read_text()
+    for words, sentence in (
+        (["ask", "80=much"], "is no number"),
+        (["next", "metric=accuracy"], "valid: mae, mean_residual, r2, rmse"),
+        (["next", "question=calibration"], "calibration compares a rate"),
+    ):
+        assert sentence in run(capsys, *words, state, status=2)

@@ -17,7 +17,7 @@ from fairbench.audits.direction import direction_of, reading
 from fairbench.audits.sentences import can_be_concluded, cannot_be_concluded, sentence_of
 from fairbench.core import VERSION
 from fairbench.core.arrays import divide
-from fairbench.core.text import count, two_digits
+from fairbench.core.text import count, counted, two_digits
 from fairbench.data.columns import spelled
 from fairbench.evaluation.findings import LARGE, OPEN, PASSED, SMALL, WATCHED, Finding
 from fairbench.inference.rates import rate_sequence
@@ -196,23 +196,20 @@ def watch_document(state: WatchState, before: WatchState | None) -> model.Docume
         {**{name: getattr(mark, name) for name in kept}, "gaps": dict(mark.limits)}
         for mark in drawn(state.marks)
     ]
-    alarms = "1 alarm was given: it is the first sentence"
-    if len(state.alarms) > 1:
-        alarms = f"{count(len(state.alarms))} alarms were given: they are the first sentences"
+    can, cannot = can_be_concluded(findings), cannot_be_concluded(findings)
+    basis = list(_basis(state, new, len(gaps), len(scores)))
+    gap_table = _gap_table(gaps, state)
+    alarms = f"{counted(len(state.alarms), 'alarm')} so far" if state.alarms else ""
     return model.Document(
         f"Watch of {state.options.path.name}",
         [
-            model.Section("Gaps, and how late an alarm may be", [_gap_table(gaps, state)]),
+            model.Section("Gaps, and how late an alarm may be", [gap_table]),
             model.Section("History of gaps", [_history(gaps, state)]),
             *([model.Section("Scores", [_score_table(scores)])] if scores else []),
             model.Section("Rates by group", [_rate_table(rates, state.options.rate_names)]),
         ],
-        model.Verdict(
-            can_be_concluded(findings),
-            cannot_be_concluded(findings),
-            list(_basis(state, new, len(gaps), len(scores))),
-            f"{alarms} under “Can be concluded”." if state.alarms else "",
-        ),
+        model.Verdict(can, cannot, basis, alarms),
+        summary=model.ExecutiveSummary(can, basis, still_open=cannot, key_figures=gap_table),
         notes=list(_notes(state)),
         origin=f"fairbench {VERSION}.",
         data={

@@ -209,7 +209,9 @@ def watch_document(state: WatchState, before: WatchState | None) -> model.Docume
             model.Section("Rates by group", [_rate_table(rates, state.options.rate_names)]),
         ],
         model.Verdict(can, cannot, basis, alarms),
-        summary=model.ExecutiveSummary(can, basis, still_open=cannot, key_figures=gap_table),
+        summary=model.ExecutiveSummary(
+            can, basis, list(_unseen(state)), still_open=cannot, key_figures=gap_table
+        ),
         notes=list(_notes(state)),
         origin=f"fairbench {VERSION}.",
         data={
@@ -293,6 +295,10 @@ def _notes(state: WatchState) -> Iterator[str]:
             "average over a group's rows that are decided one way. If scores are off by the same "
             "amount for the same people, and other people come, that is found as well."
         )
+
+
+def _unseen(state: WatchState) -> Iterator[str]:
+    """Yield what no comparison is about: periods without rows, and groups that came later."""
     if skips := skipped([period.name for period in state.periods]):
         skipped_text = ", ".join(
             f"'{first}' and '{last}' ({count(periods)})" for first, last, periods in skips[:5]

@@ -20,11 +20,11 @@ class Counted(Weighted):
 
         Raises
         ------
-        UserError : a weight that is no number of rows, of an estimator without weights.
+        UserError : a weight that is no number of rows, of an estimator without weights; an option's
+            value that the estimator does not take.
         """
         if sample_weight is None or has_fit_parameter(self.estimator, "sample_weight"):
-            super().fit(X, y, sample_weight)
-            return self
+            return self._fit(X, y, sample_weight)
         counts = np.asarray(sample_weight).astype(np.intp)
         if (counts != sample_weight).any():
             raise UserError(
@@ -32,5 +32,13 @@ class Counted(Weighted):
                 "another learner with this intervention or method"
             )
         rows = np.repeat(np.arange(len(y)), counts)
-        super().fit(X[rows], y[rows])
+        return self._fit(X[rows], y[rows])
+
+    def _fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Counted:
+        try:
+            super().fit(X, y, sample_weight)
+        except ValueError as error:
+            if type(error).__name__ != "InvalidParameterError":  # a class that is not public
+                raise
+            raise UserError(f"learner.options: {error}") from error
         return self

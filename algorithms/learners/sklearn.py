@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
+from inspect import signature
 from types import MappingProxyType
 from typing import Any
 
@@ -49,7 +50,7 @@ class Sklearn(Learner):
     encoding = Encoding.STANDARD
 
     def __post_init__(self) -> None:
-        """Refuse what scikit-learn would refuse only once it fits."""
+        """Refuse a class or options that there are not, or that predict no probability."""
         from sklearn.base import is_classifier, is_regressor
 
         made = self._made()
@@ -71,7 +72,7 @@ class Sklearn(Learner):
             tasks=BINARY | MULTICLASS if labels else REGRESSION,
             losses=ANY_LABEL if labels else frozenset({"squared_error"}),
             packages=("scikit-learn", "scipy"),
-            seeded="random_state" in self._class._get_param_names(),
+            seeded="random_state" in self._named_options,
         )
 
     @cached_property
@@ -102,6 +103,10 @@ class Sklearn(Learner):
         check_choice(f"class of {module}", name, classes)
         return defined[name]
 
+    @property
+    def _named_options(self) -> Collection[str]:
+        return signature(self._class).parameters
+
     def _made(self, **further: Any) -> Any:
         """Return an unfitted estimator.
 
@@ -109,20 +114,18 @@ class Sklearn(Learner):
         ------
         UserError : an option that it does not have, or a value that cannot be.
         """
-        names = self._class._get_param_names()
+        names = self._named_options
         for option in self.options:
             check_choice(f"option of {self.name} in learner.options", option, names)
             if option in _SET:
                 raise UserError(f"learner.options.{option}: leave it out; {_SET[option]} sets it")
         further |= {"n_jobs": 1}
         try:
-            made = self._class(
+            return self._class(
                 **self.options, **{name: further[name] for name in further if name in names}
             )
-            made._validate_params()
-        except (TypeError, ValueError) as error:
+        except TypeError as error:
             raise UserError(f"learner.options of {self.name}: {error}") from error
-        return made
 
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator."""

@@ -7,6 +7,7 @@ from fairbench.components.algorithms.fitters.single import Single
 from fairbench.components.algorithms.interventions.none import NoIntervention
 from fairbench.components.algorithms.learners.random_forest import RandomForest
 from fairbench.components.algorithms.learners.sklearn import learner_of
+from fairbench.components.algorithms.losses import Binomial
 from fairbench.components.datasets import simulated
 from fairbench.core.errors import UserError
 from fairbench.data.splits import RepeatedHoldout
@@ -75,7 +76,6 @@ def test_a_row_counts_as_often_as_its_weight_where_weights_are_not_taken():
         ("sklearn.svm.LinearSVC", {}, "gives no probability"),
         ("sklearn.ensemble.VotingClassifier", {}, "missing 1 required"),
         (TREES, {"n_estimator": 5}, "did you mean n_estimators"),
-        (TREES, {"n_estimators": -5}, "'n_estimators' parameter .* must be an int"),
         (TREES, {"random_state": 1}, "leave it out; seed= sets it"),
         (TREES, {"n_jobs": 4}, "leave it out; n_jobs= sets it"),
         (TREES, 3, "write {NAME: VALUE}"),
@@ -97,3 +97,9 @@ def test_a_run_and_the_command_that_makes_it_again(tmp_path):
         "learner=sklearn", words[0], "method=ensemble", "dataset=simulated_regression", cwd=tmp_path
     )
     assert wrong.returncode == 2 and "learner=sklearn needs a binary target" in wrong.stderr
+
+
+def test_a_value_that_an_option_cannot_have_is_refused_by_its_name():
+    model = learner_of(TREES, {"n_estimators": -5}).estimator(Binomial(), 0)
+    with pytest.raises(UserError, match="learner.options: The 'n_estimators' parameter .* an int"):
+        model.fit(np.zeros((4, 1)), np.array([0, 1, 0, 1]))

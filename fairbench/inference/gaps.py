@@ -517,7 +517,7 @@ _FIRST, _SECOND = np.array([0, 0, 1, 1, 2, 2, 3, 3]), np.array([0, 1, 0, 1, 2, 3
 
 def cells_of(
     label: ArrayLike, first: ArrayLike, second: ArrayLike, group: ArrayLike, *, groups: int
-) -> NDArray[np.int64]:
+) -> NDArray[Any]:
     """Return how many rows of each group are in each cell, (G, 8).
 
     Parameters

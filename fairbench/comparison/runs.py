@@ -31,6 +31,7 @@ from fairbench.evaluation.summary import HEADLINES
 from fairbench.evaluation.table import values_of
 from fairbench.experiments.configuration import IDENTITY, Presets
 from fairbench.inference import comparing, posterior, survey
+from fairbench.inference.gaps import cells_of
 from fairbench.inference.repeats import finite_mean, mean_table_draws, no_narrower
 from fairbench.inference.verdicts import Pairs, inflation, student_draws
 from fairbench.metrics.registry import binary_confusion, unknown_metric
@@ -608,7 +609,7 @@ class _Labels:
             raise UserError(said("comparison", "other_rows", advice=advice))
         target, code, first, second = self._pool_folds(first_folds, second_folds)
         n_groups = len(first_folds) * self.n_groups
-        counts = posterior.joint_confusion(target, first, second, code, n_groups=n_groups)
+        counts = cells_of(target, first, second, code, groups=n_groups)
         return counts.reshape(len(first_folds), self.n_groups, 8)
 
     def _pool_folds(self, *folds_of_runs: Sequence[Fold]) -> list[NDArray[np.int64]]:

@@ -126,7 +126,7 @@ def _add_curves(
     def add(
         names: Sequence[str],
         value: Floats,
-        n: Floats,
+        n: NDArray[Any],
         limits: Callable[[], Any],
         why: str | Callable[..., str],
         **options: Any,

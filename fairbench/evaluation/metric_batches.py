@@ -505,8 +505,9 @@ def _outcome_limits(
     """
     others = np.nan_to_num(others)
     if all_groups.sample is not None and all_groups.repeated is not None:
-        arrays = (all_groups.rows(values) for values in (losses, others, outcome))
-        limits, size = means.sampled_outcome_limits(*arrays, all_groups.sample, all_groups.repeated)
+        of_rows = tuple(map(all_groups.rows, (losses, others, outcome)))
+        sampled: Any = (*of_rows, all_groups.sample, all_groups.repeated)
+        limits, size = means.sampled_outcome_limits(*sampled)
     else:
         label = outcome.astype(np.intp)
         by_label = [

@@ -161,13 +161,8 @@ class Labelled:
             if getattr(first, name) is not None
         }
         groups = {
-            name: pd.Series(
-                pd.Categorical.from_codes(
-                    np.concatenate([part.groups[name].cat.codes.to_numpy() for part in several]),
-                    dtype=labels.dtype,
-                )
-            )
-            for name, labels in first.groups.items()
+            name: pd.concat([part.groups[name] for part in several], ignore_index=True)
+            for name in first.groups
         }
         arrays: Any = {
             name: np.concatenate([getattr(part, name) for part in several])

@@ -10,24 +10,12 @@ from numpy.typing import NDArray
 from fairbench.core.arrays import Floats, Mask
 from fairbench.data.dataset import Task
 from fairbench.evaluation import metric_batches
-from fairbench.evaluation.predictions import FEW_MAKE_THE_MEAN, AllGroups, Groups, Labelled
+from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
 from fairbench.evaluation.scores import interval_batches, rate_batch
-from fairbench.evaluation.table import (
-    NAN,
-    MetricTable,
-    Statuses,
-    no_rows,
-)
+from fairbench.evaluation.table import NAN, MetricTable, Statuses, no_rows
 from fairbench.inference import scores
 from fairbench.inference.gaps import distance_limits
-from fairbench.inference.means import (
-    Level,
-    Moments,
-    around,
-    divide_by_scale,
-    root_limits,
-    tail_index,
-)
+from fairbench.inference.means import Level, around, divide_by_scale, root_limits
 from fairbench.inference.rates import Limits
 from fairbench.metrics import regression
 from fairbench.metrics.probability import spearman
@@ -233,25 +221,23 @@ def evaluate_against_truth(table: MetricTable, data: Labelled) -> None:
 
 def _add_rank_correlation(table: MetricTable, data: Labelled, values: Floats, sd: Floats) -> None:
     """Add the rank correlation of uncertainties with the true standard deviations."""
-    statuses = data.statuses(~(np.isfinite(values) & (values >= 0)), "uncertainty")
-    correlation = np.full((data.splits, 1), NAN)
-    for s in np.flatnonzero(statuses.is_ok):
+    everyone = AllGroups((data.everyone,))
+    status = everyone.statuses(~(np.isfinite(values) & (values >= 0)), "uncertainty")
+    correlation = np.full(data.splits, NAN)
+    for s in np.flatnonzero(status.is_ok):
         rows = data.slices[s]
         correlation[s] = spearman(values[rows], sd[rows])
 
-    def constant(s: int, _: int) -> str:
+    def constant(s: int) -> str:
         return f"the {'true sd' if np.ptp(values[data.slices[s]]) else 'uncertainty'} is constant"
 
-    statuses.flag(np.isnan(correlation) & statuses.is_ok, "undefined", constant)
-    limits = scores.correlation_limits(correlation, data.sizes, level=table.level)
-    table.add(
-        "truth_rank_correlation",
-        correlation,
-        data.sizes,
-        interval=limits[1:],
-        needed=lambda _, s, __: f"n={data.sizes[s, 0]}, an interval needs {scores.RANK_ROWS}",
-        status=statuses,
-    )
+    def limits(level: Level) -> Limits:
+        return scores.correlation_limits(correlation[None], everyone.size, level=float(level))
+
+    status.flag(np.isnan(correlation) & status.is_ok, "undefined", constant)
+    about = [metric_batches.RowLabel("truth_rank_correlation")], correlation[None], status[None]
+    batch = metric_batches.Batch(*about, [everyone.too_few(scores.RANK_ROWS)], limits)
+    metric_batches.add_estimates(table, everyone, [batch])
 
 
 def _add_rmse(
@@ -264,28 +250,15 @@ def _add_rmse(
     column: str,
 ) -> None:
     """Add the root mean squared error of estimates (n,); a split with `bad` rows has none."""
-    statuses = data.statuses(bad, column)
-    squares = np.where(bad, 0.0, estimate - truth) ** 2
-    moments = Moments.of_groups(squares, data.split, data.splits)
-    index = tail_index(squares, data.split, data.splits)
-    value = np.sqrt(moments.mean)
-    limits = around(value, root_limits(moments, index, level=table.level))
-    value, lower, upper = limits.apply(lambda limit: limit[:, None])
-
-    def needed(_: int, s: int, __: int) -> str:
-        n = data.sizes[s, 0]
-        if n < regression.ERROR_ROWS:
-            return f"n={n}, an interval needs {regression.ERROR_ROWS}"
-        return FEW_MAKE_THE_MEAN.format(n)
-
-    table.add(
-        name,
-        np.where(statuses.has_value, value, NAN),
-        data.sizes,
-        interval=(lower, upper),
-        needed=needed,
-        status=statuses,
+    everyone = AllGroups((data.everyone,))
+    status = everyone.statuses(bad, column)
+    value, limits, too_heavy, _ = _root_mean((truth, estimate), everyone)
+    value = np.where(status.is_ok, value, NAN)[None]
+    batch = metric_batches.Batch(
+        *([metric_batches.RowLabel(name)], value, status[None], [too_heavy]),
+        limits=lambda level: around(value, limits(level).apply(np.atleast_2d)),
     )
+    metric_batches.add_estimates(table, everyone, [batch])
 
 
 # Evaluates what is cut off the groups' sequences, and what is filled up.

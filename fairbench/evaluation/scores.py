@@ -515,11 +515,23 @@ def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> metric_batches.Clo
     # Where rows come in the order of their scores, split by split, so do those of every group.
     everyone = all_groups.attributes[0].codes
     ordered = ((score[1:] >= score[:-1]) | (everyone[1:] > everyone[:-1])).all()
-    areas = scores.areas(
-        *(all_groups.rows(target), all_groups.rows(score), all_groups.codes, len(all_groups)),
-        design=all_groups.repeated,
-        order=all_groups.order if ordered else None,
-    )
+    if all_groups.design is None:  # attribute by attribute, which takes less memory
+        of_attributes = [
+            scores.areas(
+                *(target, score, groups.codes, groups.cells),
+                order=groups.order if ordered else None,
+            )
+            for groups in all_groups.attributes
+        ]
+        names = ("area", "positives", "negatives", "variance")
+        parts = (np.concatenate([getattr(of, name) for of in of_attributes]) for name in names)
+        areas = scores.Areas(*parts)
+    else:
+        areas = scores.areas(
+            *(all_groups.rows(target), all_groups.rows(score), all_groups.codes, len(all_groups)),
+            design=all_groups.repeated,
+            order=all_groups.order if ordered else None,
+        )
     rarer = np.minimum(areas.positives, areas.negatives)
     too_rare = all_groups.too_rare(scores.RARE_ROWS, rarer, 1)
     return (

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -196,33 +196,22 @@ def evaluate_within(
         counts = evaluator.count(cells, data.target, hard, each)
         evaluator.add_counts(of_strata, counts, each)
         for block in of_strata.blocks:
-            if chosen := [m for m, name in enumerate(block.statistics) if name == tables.VALUE]:
-                table.blocks.append(_by_stratum(block.subset(chosen), str(strata.name), names))
+            of_values = [m for m, name in enumerate(block.statistics) if name == tables.VALUE]
+            values = block.subset(of_values)
+            table.add(
+                np.repeat(values.metrics, len(names)).tolist(),
+                *(values.limits.value, values.n, values.attribute, values.groups),
+                statistic=tables.IN_STRATUM,
+                setting=[
+                    setting._replace(within=str(strata.name), stratum=name)
+                    for setting, name in product(values.settings, names)
+                ],
+                interval=values.limits[1:],
+                status=values.status,
+                bounded=True,
+                is_row=values.is_row,
+            )
         _add_standardised(table, counted)
-
-
-def _by_stratum(block: tables.Block, within: str, names: Sequence[str]) -> tables.Block:
-    """Return values (M, K, G) of K splits as values (M K, 1, G) of one, at a setting each."""
-    count = len(names)
-
-    def one_split(array: NDArray[Any]) -> Any:
-        return array.reshape(-1, 1, array.shape[-1])
-
-    return replace(
-        block,
-        metrics=tuple(np.repeat(block.metrics, count).tolist()),
-        statistics=(tables.IN_STRATUM,) * (len(block.metrics) * count),
-        settings=tuple(
-            setting._replace(within=within, stratum=name)
-            for setting in block.settings
-            for name in names
-        ),
-        splits=np.zeros(1, np.intp),
-        status=block.status.apply(one_split),
-        is_row=None if block.is_row is None else one_split(block.is_row),
-        limits=block.limits.apply(one_split),
-        n=one_split(block.n),
-    )
 
 
 def _add_standardised(table: tables.MetricTable, counted: Stratified) -> None:

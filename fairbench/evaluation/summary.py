@@ -149,7 +149,6 @@ Texts: TypeAlias = NDArray[np.object_]
 Cells: TypeAlias = NDArray[np.intp]
 _BY = ["variant", "metric", "statistic", "attribute", "group"]
 _SPLIT = ["repeat", "fold"]
-_PLACE = ("variant", "metric", "attribute", "outcome")
 _COLUMNS = ("mean", "sd", "lower", "upper", "estimand", "n", "repeats")
 # Means of these over repeats are normal enough for a t interval where a repeat has none of its own.
 _SMOOTH = ("roc_auc", "rmse", "r2")
@@ -324,7 +323,9 @@ def _runs(
         column[cell, split] = metrics[name].to_numpy(float)
     # Only the value of a metric has the intervals that are known for the metric's name.
     metric = np.where(about["statistic"] == tables.VALUE, about["metric"], "").astype(object)
-    keys = {"run": run, **about, "metric": metric}
+    keys = {**about, "metric": metric}
+    places = (run, *(about[name] for name in ("variant", "attribute", "outcome")))
+    place = np.where(about["attribute"] == "", -1, tables.numbered(places, len(run))[0])
     alike: dict[tuple[repeats.Splits, bytes], list[int]] = {}
     for number in range(run.max(initial=-1) + 1):
         cells = run == number
@@ -337,12 +338,8 @@ def _runs(
         cells = np.flatnonzero(np.isin(run, of_runs))
         has_split = np.frombuffer(has_split_bytes, bool)
         value, lower, upper, n = numbers[:, cells][:, :, has_split]
-        of_cells = {name: keys[name][cells] for name in ("run", *_PLACE)}
-        limits = Limits(value, lower, upper)
-        yield (
-            cells,
-            _Runs(**of_cells, limits=limits, n=np.nan_to_num(n), splits=splits, level=level),
-        )
+        limits, n = Limits(value, lower, upper), np.nan_to_num(n)
+        yield cells, _Runs(place[cells], metric[cells], limits, n, splits, level)
 
 
 def _splits_of(
@@ -389,18 +386,15 @@ class _Runs:
 
     Attributes
     ----------
-    run, variant, metric, attribute, outcome : (C,) the keys of each cell; `metric` is empty where a
-        cell is another statistic than the metric's value.
+    place : (C,) a number for the run, variant, attribute and class of each cell; -1 of everyone.
+    metric : (C,) the metrics; empty where a cell is another statistic than the metric's value.
     limits, n : (C, S) values with their limits, NaN (n: 0) where a split lacks the metric.
     splits : how the splits share rows.
     level : the probability of the intervals.
     """
 
-    run: Cells
-    variant: Texts
+    place: Cells
     metric: Texts
-    attribute: Texts
-    outcome: Texts
     limits: Limits
     n: Floats
     splits: repeats.Splits
@@ -517,13 +511,12 @@ class _Runs:
 
     def _comparisons(self) -> Iterator[tuple[registry.Metric, Cells, Cells]]:
         """Yield each metric that compares groups, its cells, and those of its rates (R, G)."""
-        declared = _comparison_metrics()
-        places = self.variant, self.attribute, self.outcome
-        # By run, variant, attribute and class: metric -> its cells, in the order of the groups.
-        attributes: dict[tuple[Any, ...], dict[str, list[int]]] = {}
-        for cell in np.flatnonzero((self.attribute != "") & (self.metric != "")).tolist():
-            key = (self.run[cell], *(column[cell] for column in places))
-            attributes.setdefault(key, {}).setdefault(self.metric[cell], []).append(cell)
+        declared = registry.metrics_of(registry.BINARY, "difference", "ratio", "widest")
+        # By place: metric -> its cells, in the order of the groups.
+        attributes: dict[int, dict[str, list[int]]] = {}
+        for cell in np.flatnonzero((self.place >= 0) & (self.metric != "")).tolist():
+            of_place = attributes.setdefault(int(self.place[cell]), {})
+            of_place.setdefault(self.metric[cell], []).append(cell)
         for metrics in attributes.values():
             for name, cells in metrics.items():
                 metric = declared.get(name)
@@ -538,11 +531,6 @@ def _rates_of_counts() -> list[str]:
     rates = registry.metrics_of(registry.BINARY, "rate").values()
     names = [rate.name for rate in rates if [term.weights for term in rate.rates] == [(1, 1)]]
     return [*names, "coverage", "empty_sets", "infinite_intervals", "truncated_rows"]
-
-
-def _comparison_metrics() -> Mapping[str, registry.Metric]:
-    """Return the metrics that compare groups, by name."""
-    return registry.metrics_of(registry.BINARY, "difference", "ratio", "widest")
 
 
 @lru_cache(maxsize=1)

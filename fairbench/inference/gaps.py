@@ -517,7 +517,7 @@ _FIRST, _SECOND = np.array([0, 0, 1, 1, 2, 2, 3, 3]), np.array([0, 1, 0, 1, 2, 3
 
 def cells_of(
     label: ArrayLike, first: ArrayLike, second: ArrayLike, group: ArrayLike, *, groups: int
-) -> Floats:
+) -> NDArray[Any]:
     """Return how many rows of each group are in each cell, (G, 8).
 
     Parameters
@@ -527,7 +527,7 @@ def cells_of(
     """
     cell = 4 * np.asarray(label, int) + 2 * np.asarray(first, int) + np.asarray(second, int)
     counts = np.bincount(np.asarray(group, int) * CELLS + cell, minlength=groups * CELLS)
-    return counts.reshape(groups, CELLS).astype(np.float64)
+    return counts.reshape(groups, CELLS).astype(np.int64)
 
 
 def _weights(rate: Rate, position: NDArray[np.int64]) -> tuple[Floats, Floats]:

@@ -314,8 +314,8 @@ def loss_limits(
     either tail may be the longer one of the population: limits are then at least Student's
     (:func:`signed_limits`).
     """
-    signed, lost = signed_limits(moments, level=level), centred_limits(moments, level=level)
-    limits = signed.where(np.isneginf(least), lost)
+    lost = centred_limits(moments, level=level)
+    limits = _signed(lost, moments, level).where(np.isneginf(least), lost)
     return _within(limits, moments.size >= rows, least, most)
 
 
@@ -324,8 +324,12 @@ def signed_limits(moments: Moments, *, level: Level = 0.95) -> Limits:
 
     Of values with two long tails a sample often has one of them alone, and looks skewed.
     """
-    limits = centred_limits(moments, level=level)
-    half_width = _student(moments.size, level) * moments.sd / np.sqrt(moments.size)
+    return _signed(centred_limits(moments, level=level), moments, level)
+
+
+def _signed(limits: Limits, moments: Moments, level: Level) -> Limits:
+    """Return limits that are at least as far apart as Student's."""
+    half_width = student(moments.size, level) * moments.sd / np.sqrt(moments.size)
     return Limits(
         limits.value,
         np.minimum(limits.lower, limits.value - half_width),
@@ -363,12 +367,13 @@ def at_levels(function: Callable[[float], Limits], level: Level) -> Limits:
 
 def centred_limits(moments: Moments, *, level: Level = 0.95) -> Limits:
     """Return means with their intervals, of however few rows; see :func:`loss_limits`."""
-    upper, lower = _half_width(moments, level), _half_width(moments.mirrored, level)
+    quantiles = student(moments.size, level), student(moments.size + 1, level)
+    upper, lower = (_half_width(each, *quantiles) for each in (moments, moments.mirrored))
     return Limits(moments.mean, moments.mean - lower, moments.mean + upper)
 
 
-def _half_width(moments: Moments, level: Level) -> Floats:
-    """Return the distance from the mean to the upper limit.
+def _half_width(moments: Moments, quantile: Floats, quantile_of_more: Floats) -> Floats:
+    """Return the distance from the mean to the upper limit, from Student's quantiles.
 
     If a row that was not seen may lie further out than is allowed for by the outermost row, one
     more row is put there.
@@ -379,25 +384,24 @@ def _half_width(moments: Moments, level: Level) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         # Of few rows, neither the skewness nor the length of the other tail says much.
         used_skewness = np.minimum(moments.skewness, 0) * n / (n + ROWS)
-        quantile = _inverse_of_hall(-_student(n, level), used_skewness / np.sqrt(n))
-        hall = -sd / np.sqrt(n) * quantile
+        hall = -sd / np.sqrt(n) * _inverse_of_hall(-quantile, used_skewness / np.sqrt(n))
         multiple = np.interp(tail / sd, _FAR, (UNSEEN, _UNSEEN_FAR))
         unseen = multiple * (tail - np.maximum(1 - ROWS / n, 0) * other_tail)
-        with_unseen = with_one_more(moments, unseen, level)
-        with_possible = with_one_more(moments, possible, level)
+        with_unseen = with_one_more(moments, unseen, quantile_of_more)
+        with_possible = with_one_more(moments, possible, quantile_of_more)
     is_longer = (tail >= other_tail) & (unseen > 0)
     width = np.where(is_longer, np.fmax(with_unseen, hall), hall)
     return np.where(possible > UNSEEN * tail, np.fmax(width, with_possible), width)
 
 
-def with_one_more(moments: Moments, distance: Floats, level: Level) -> Floats:
+def with_one_more(moments: Moments, distance: Floats, quantile: Floats) -> Floats:
     """Return the distance to Student's upper limit of a sample with one more row.
 
     Parameters
     ----------
     moments : the moments of the sample, from whose mean the limit is measured.
     distance : how far above the mean the row lies.
-    level : the level of the interval.
+    quantile : Student's of one row more, see :func:`student`.
 
     Notes
     -----
@@ -407,7 +411,7 @@ def with_one_more(moments: Moments, distance: Floats, level: Level) -> Floats:
     n = moments.size
     shift = distance / (n + 1)
     spread = np.hypot(moments.sd * np.sqrt(1 - 1 / np.maximum(n, 1)), distance / np.sqrt(n + 1))
-    return shift + _student(n + 1, level) * spread / np.sqrt(n + 1)
+    return shift + quantile * spread / np.sqrt(n + 1)
 
 
 def _inverse_of_hall(quantile: Floats, skewness: Floats) -> Floats:
@@ -428,7 +432,7 @@ def _inverse_of_hall(quantile: Floats, skewness: Floats) -> Floats:
     return np.where(np.abs(skewness) < 1e-6, quantile, inverse)
 
 
-def _student(n: Floats, level: Level) -> Floats:
+def student(n: Floats, level: Level) -> Floats:
     """Return Student's quantile of so many rows; infinite of one."""
     return np.where(n > 1, special.stdtrit(np.maximum(n - 1, 1), (1 + level) / 2), np.inf)
 
@@ -540,7 +544,7 @@ def heavy_limits(
         far = np.interp(tail / moments.sd, _FAR_SQUARE, (_UNSEEN_SQUARE, _UNSEEN_FAR_SQUARE))
         unseen = np.fmax(unseen_distance(index, _UNSEEN_SQUARE), far) * tail
         shift = unseen / (n + 1)
-        half_width = with_one_more(moments, unseen, level) - shift
+        half_width = with_one_more(moments, unseen, student(n + 1, level)) - shift
         moved = mean + shift
         upper = np.where(mean > 0, moved * np.exp(half_width / moved), mean + half_width)
     lower = np.maximum(centred_limits(moments, level=level).lower, base)

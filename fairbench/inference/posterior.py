@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -286,38 +286,20 @@ def _multinomial(shares: Floats, size: Floats, generator: np.random.Generator) -
     return generator.multinomial(rows, shares).astype(np.float64)
 
 
-def joint_confusion(
-    target: ArrayLike,
-    first: ArrayLike,
-    second: ArrayLike,
-    group: ArrayLike,
-    *,
-    n_groups: int,
-    n_classes: int = 2,
-) -> NDArray[np.int64]:
-    """Count (group, target, prediction of A, prediction of B) as a (G, C^3) array.
+def margins(joint: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return both algorithms' confusion tables, (..., 8) -> two (..., 4).
 
     Parameters
     ----------
-    target, first, second : (n,) class codes 0 .. n_classes - 1.
-    group : (n,) group codes 0 .. n_groups - 1.
+    joint : counts or shares by label, prediction of A and prediction of B, as
+        :func:`fairbench.inference.gaps.cells_of` counts them.
     """
-    cell = np.asarray(group, np.int64)
-    for codes in (target, first, second):
-        cell = cell * n_classes + np.asarray(codes, np.int64)
-    counts = np.bincount(cell, minlength=n_groups * n_classes**3)
-    return counts.reshape(n_groups, n_classes**3).astype(np.int64)
-
-
-def margins(joint: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return both algorithms' confusion tables, (..., C^3) -> two (..., C^2)."""
-    classes = round(joint.shape[-1] ** (1 / 3))
-    cube = joint.reshape(*joint.shape[:-1], classes, classes, classes)
+    cube = joint.reshape(*joint.shape[:-1], 4, 2)
     # Sums of slices keep the memory order of the draws; a reduction over an axis would not.
-    first_counts = reduce(np.add, (cube[..., :, :, c] for c in range(classes)))
-    second_counts = reduce(np.add, (cube[..., :, c, :] for c in range(classes)))
-    shape = (*joint.shape[:-1], classes**2)
-    return first_counts.reshape(shape), second_counts.reshape(shape)
+    first = cube[..., 0] + cube[..., 1]
+    cube = joint.reshape(*joint.shape[:-1], 2, 2, 2)
+    second = (cube[..., 0, :] + cube[..., 1, :]).reshape(*joint.shape[:-1], 4)
+    return first, second
 
 
 def paired_draws(
@@ -328,13 +310,12 @@ def paired_draws(
     alpha: float = 1.0,
     predictive: bool = False,
 ) -> tuple[Floats, Floats]:
-    """Draw both algorithms' tables (T, ..., G, C^2) from the posterior of their joint table.
+    """Draw both algorithms' tables (T, ..., G, 4) from the posterior of their joint table.
 
     The prior pseudo-count is shared out over the cells that a margin sums, so that each algorithm
     alone has exactly the posterior Dir(alpha + its counts).
     """
-    classes = round(joint.shape[-1] ** (1 / 3))
-    tables = table_draws(joint, draws, generator, alpha=alpha / classes, predictive=predictive)
+    tables = table_draws(joint, draws, generator, alpha=alpha / 2, predictive=predictive)
     return margins(tables)
 
 

@@ -369,18 +369,6 @@ def last_holding(
 # Intervals of a rate that hold at every look.
 
 
-def _log_evidence_of_rate(successes: ArrayLike, size: ArrayLike, rate: ArrayLike) -> Floats:
-    """Return the logarithm of the evidence against a rate.
-
-    The evidence is the likelihood of the counts, averaged over Beta(1/2, 1/2), divided by that of
-    the rate (Robbins 1970; Howard et al. 2021). If the rate is true, the logarithm ever reaches
-    log(1 / a) with a probability of at most a.
-    """
-    x, n, p = (np.asarray(array, float) for array in (successes, size, rate))
-    averaged = betaln(x + 0.5, n - x + 0.5) - betaln(0.5, 0.5)
-    return averaged - xlogy(x, p) - xlog1py(n - x, -p)
-
-
 def rate_sequence(successes: ArrayLike, size: ArrayLike, needed: ArrayLike) -> Limits:
     """Return rates with intervals that hold at every look.
 
@@ -388,15 +376,22 @@ def rate_sequence(successes: ArrayLike, size: ArrayLike, needed: ArrayLike) -> L
     ----------
     needed : the logarithm of the evidence that excludes a rate: log(1 / a) for a confidence of
         1 - a at all looks together.
+
+    Notes
+    -----
+    The evidence against a rate is the likelihood of the counts, averaged over Beta(1/2, 1/2),
+    divided by that of the rate (Robbins 1970; Howard et al. 2021). If the rate is true, its
+    logarithm ever reaches log(1 / a) with a probability of at most a.
     """
     x, n, reach = np.broadcast_arrays(
         *(np.asarray(array, float) for array in (successes, size, needed))
     )
     value = divide(x, n)
+    averaged = betaln(x + 0.5, n - x + 0.5) - betaln(0.5, 0.5)
 
     def excluded(rate: Floats) -> NDArray[np.bool_]:
         """Return whether the evidence excludes rates."""
-        return _log_evidence_of_rate(x, n, rate) >= reach
+        return averaged - xlogy(x, rate) - xlog1py(n - x, -rate) >= reach
 
     inside = np.where(n > 0, value, 0.5)
     lower = last_holding(excluded, np.zeros(x.shape), inside)

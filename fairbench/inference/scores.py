@@ -391,8 +391,9 @@ def explained_limits(shares: _Explained, *, level: means.Level = 0.95) -> Limits
     """
     influences = shares.influence
     left, right = means.unseen_distance(shares.tails, means.UNSEEN)
-    above = means.with_one_more(influences, right * influences.highest, level)
-    below = means.with_one_more(influences, -left * influences.lowest, level)
+    quantile = means.student(influences.size + 1, level)
+    above = means.with_one_more(influences, right * influences.highest, quantile)
+    below = means.with_one_more(influences, -left * influences.lowest, quantile)
     with np.errstate(over="ignore"):
         lower, upper = 1 - shares.left * np.exp(above), 1 - shares.left * np.exp(-below)
     has_limits = (influences.size >= ERROR_ROWS) & (shares.left > 0) & np.isfinite(shares.left)

@@ -198,12 +198,13 @@ def _metric_of(row: Mapping[str, str]) -> Metric:
         **dict.fromkeys(("relative", "special"), lambda word: word == "yes"),
         **{"least": float, "most": float, "fewest": int, "undefined": str},
     }
+    direction: Any = better if better.isalpha() else float(better)
     given = {name: kind(row[name]) for name, kind in kinds.items() if row[name]}
     if is_rate:
         given["undefined"] = Metric.undefined
     return Metric(
         **{"needs": (), **given},
-        better=better if better.isalpha() else float(better),
+        better=direction,
         function=function,
         rates=tuple(compared) if task == BINARY else (),
     )

@@ -33,7 +33,8 @@ from fairbench.core.files import write_text
 from fairbench.data.dataset import Dataset
 from fairbench.experiments.build import components
 from fairbench.experiments.configuration import plain
-from fairbench.inference.posterior import independent_draws, joint_confusion, margins, paired_draws
+from fairbench.inference.gaps import cells_of
+from fairbench.inference.posterior import independent_draws, margins, paired_draws
 
 TABLES = ("14.1.1", "14.1.2", "14.1.3")
 SHARE = 20  # the training rows are divided into so many parts
@@ -141,8 +142,8 @@ def joint_tables(fitted: Machines) -> Mapping[tuple[str, str], NDArray[np.int64]
                 if name not in known:
                     known[name] = fitted.labels(name)[test]
             # Elsewhere here label 0 is the favourable one, as on German.
-            found[first, second] = joint_confusion(
-                fitted.y[test] == 0, ~known[first], ~known[second], fitted.groups[test], n_groups=2
+            found[first, second] = cells_of(
+                fitted.y[test] == 0, ~known[first], ~known[second], fitted.groups[test], groups=2
             )
     return found
 

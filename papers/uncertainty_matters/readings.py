@@ -29,7 +29,8 @@ from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
 from fairbench.inference.comparing import Comparison, Region, highest_density_region, objective
-from fairbench.inference.posterior import joint_confusion, table_draws
+from fairbench.inference.gaps import cells_of
+from fairbench.inference.posterior import table_draws
 from fairbench.inference.survey import half_splits, variance_ratio
 from fairbench.metrics.registry import accuracy, true_negative_rate
 
@@ -152,7 +153,7 @@ def joint_counts(names: tuple[str, str], partitions: int) -> Counts:
     target = part.dataset.target.to_numpy()
     labels = [held_out_labels(study(name), range(partitions)) for name in names]
     found = [
-        joint_confusion(target, first, second, groups, n_groups=2)
+        cells_of(target, first, second, groups, groups=2)
         for first, second in zip(*labels, strict=True)
     ]
     return np.stack(found)

@@ -23,7 +23,8 @@ from fairbench.components.papers.engine.matching import Effort
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.options import option
 from fairbench.inference.comparing import objective
-from fairbench.inference.posterior import independent_draws, joint_confusion, margins, paired_draws
+from fairbench.inference.gaps import cells_of
+from fairbench.inference.posterior import independent_draws, margins, paired_draws
 from fairbench.inference.survey import (
     half_splits,
     mean_relative_shrinkage,
@@ -117,7 +118,7 @@ def replicate(rows: int, index: int) -> _Replication:
         for name, seen in SEEN.items()
     }
     first, second = (read[name][0][0] for name in SEEN)
-    joint = joint_confusion(data.target, first, second, data.group, n_groups=2)
+    joint = cells_of(data.target, first, second, data.group, groups=2)
     estimates = {name: _half_estimates(data, parts[1:], each[1:]) for name, each in read.items()}
     ratio = float(variance_ratio(estimates["A"], estimates["B"], pooled=True))
     hits = [(each == data.target).astype(float) for each in (first, second)]

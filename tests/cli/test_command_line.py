@@ -1,6 +1,5 @@
 """Command lines: the jobs they ask for, composed as Hydra would, and what they get wrong."""
 
-
 import pytest
 from hydra import compose
 from hydra.core.global_hydra import GlobalHydra

@@ -48,9 +48,9 @@ def test_every_option_of_a_choice_is_explained_by_a_whole_phrase(group):
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("simulated", "group (majority: 1,515, minority: 485)"),
-        ("simulated_regression", "y; a number from "),
-        ("simulated_classes", "y; classes, in this order: low "),
+        ("simulated", "group majority: 1515 (0."),
+        ("simulated_regression", "target, and label 1 y rate "),
+        ("simulated_classes", "y: low < "),
         ("table", "not known before they are named: dataset=table needs dataset.path=FILE"),
         ("adult", "not known, as adult/adult.data is not here; fairbench data check fetches"),
     ],

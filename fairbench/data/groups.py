@@ -15,7 +15,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.errors import DataError, UserError, check_choice, unknown_name
-from fairbench.core.text import count, is_number, label_notes, missing_name, quoted, shortened
+from fairbench.core.text import (
+    count,
+    is_number,
+    label_notes,
+    listed,
+    missing_name,
+    quoted,
+    shortened,
+)
 from fairbench.data.columns import ColumnRef, each_value, numbers, tally, times_of
 from fairbench.data.dataset import check_combinable, combine, reference_first
 
@@ -201,11 +209,8 @@ def with_rare_pooled(
         small = sorted(sizes.index[sizes < rare].astype(str))
         if len(small) > 1:
             changed[name] = labels.where(~labels.isin(small), _POOLED)
-            listed = ", ".join(map(quoted, small[:5]))
-            more = f" and {len(small) - 5} more" if len(small) > 5 else ""
-            notes.append(
-                f"{name}: {listed}{more} have fewer than {rare} rows, and are '{_POOLED}' here"
-            )
+            names = listed([*map(quoted, small)], 5)
+            notes.append(f"{name}: {names} have fewer than {rare} rows, and are '{_POOLED}' here")
     return frame.assign(**changed), notes
 
 

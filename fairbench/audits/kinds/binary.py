@@ -928,7 +928,7 @@ def _rate_pictures(assessment: Assessment) -> Iterator[Figure]:
         ends = np.array([row[2:] for row in drawn])
         tenths = 10 * ends[np.isfinite(ends)]
         low, high = float(np.floor(tenths.min()) / 10), float(np.ceil(tenths.max()) / 10)
-        meaning = f"{direction.meaning(metric)}.{more}"
+        meaning = f"{direction.meanings[metric]}.{more}"
         yield _forest(direction.rate_names[metric], meaning, drawn, (low, max(high, low + 0.1)))
 
 

@@ -26,7 +26,7 @@ from fairbench.audits.assessment import attributes_with_small_groups, impact_fin
 from fairbench.audits.question import PERCENT, Options
 from fairbench.audits.report import OF_POPULATION, Audit
 from fairbench.core.errors import UserError
-from fairbench.core.text import count, listed, quoted
+from fairbench.core.text import count, listed, quoted, some_of
 from fairbench.data.columns import spelled
 from fairbench.data.groups import CROSSED, references_of
 from fairbench.evaluation.by_group import (
@@ -149,13 +149,6 @@ def with_rules_ratio(
     ]
 
 
-def tied_groups_text(groups: Sequence[str], most: int = 3) -> str:
-    """Return groups that tie as a sentence lists them; of many, the first, and how many more."""
-    rest = len(groups) - most
-    names = [*groups[:most], f"{rest} more"] if rest > 1 else groups
-    return " and ".join(names)
-
-
 def section_of(
     categories: Sequence[Row], rate: str, by: str, *, mark: float = NAN, more: str = ""
 ) -> Section:
@@ -196,7 +189,7 @@ def _table(categories: Sequence[Row], rate: str, by: str, mark: float, more: str
     reason = f"the highest of those with {FEWEST_ROWS} people and 2 % or more"
     if ours["given"]:
         reason = "as reference= says"
-    most = first["reason"] or tied_groups_text(first["most_selected"])
+    most = first["reason"] or some_of(first["most_selected"])
     return named_table(
         "counts",
         "categories",

@@ -37,7 +37,7 @@ from fairbench.core.errors import UserError, note, refused
 from fairbench.core.files import make_folder
 from fairbench.core.options import option
 from fairbench.core.processes import keep_freed_memory
-from fairbench.core.text import markdown, quoted, said
+from fairbench.core.text import listed, markdown, quoted, said
 from fairbench.data.tables import check_file, names_in, near_files
 from fairbench.evaluation.gate import Gate
 from fairbench.reporting.document.model import Document
@@ -199,9 +199,7 @@ def read_input(
 
 def _which_columns(path: Path) -> str:
     """Return a sentence that asks what the columns of a file are, of which none was named."""
-    column_names = list(map(quoted, names_in(path, [])))
-    unnamed_text = f" and {len(column_names) - _SHOWN} more" if len(column_names) > _SHOWN else ""
-    columns = f"{', '.join(column_names[:_SHOWN])}{unnamed_text}"
+    columns = listed([*map(quoted, names_in(path, []))], _SHOWN)
     return said("cli", "which_columns", name=path.name, columns=columns)
 
 

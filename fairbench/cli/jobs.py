@@ -204,7 +204,7 @@ def sum_up(
         parts += [f"files: {folder}", log_runs(runs, config["tracking"], name)]
     print_line("; ".join(parts))
     if runs:
-        show_table(runs)
+        _show_table(runs)
     if failed:
         _show_failures(failed, outcomes)
     return FAILED if failed else 0
@@ -213,21 +213,21 @@ def sum_up(
 _MOST, _NAMED_RUNS = 40, 6  # rows of a table, and runs that a command names
 
 
-def show_table(runs: Sequence[Plan]) -> None:
+def _show_table(runs: Sequence[Plan]) -> None:
     """Print the table of a sweep's runs, and the commands for page, table and comparison."""
     results = runs[0].store.root
-    catalogue = Catalogue(results, {run.id: folder_of(run) for run in runs[:_MOST]})
+    catalogue = Catalogue(results, {run.id: _folder_of(run) for run in runs[:_MOST]})
     try:
         print_document(runs_document(catalogue))
     except UserError as error:  # a file was damaged meanwhile; the runs themselves have finished
         print_line(f"no table: {error}")
     if len(runs) > _MOST:
         print_line(f"the first {_MOST} of {len(runs)} runs; the command of the table has them all")
-    for command in next_commands([run.id for run in runs], catalogue, results):
+    for command in _next_commands([run.id for run in runs], catalogue, results):
         print_line(f"  {shlex.join(command)}")
 
 
-def next_commands(ids: Sequence[str], runs: Catalogue, results: Path) -> list[list[str]]:
+def _next_commands(ids: Sequence[str], runs: Catalogue, results: Path) -> list[list[str]]:
     """Return the commands that show some runs: a page, a table in a file, and a comparison.
 
     Parameters
@@ -260,7 +260,7 @@ def _show_failures(failed: Sequence[Outcome], outcomes: Sequence[Outcome]) -> No
     print_line("the same command runs what failed again, and nothing else")
 
 
-def folder_of(plan: Plan) -> Run:
+def _folder_of(plan: Plan) -> Run:
     """Return the run that is made by a plan, as its folder has it."""
     return Run(plan.store.run_path(plan.id))
 
@@ -286,7 +286,7 @@ def log_runs(runs: Sequence[Plan], config: Any, sweep: str = "") -> str:
     if not config["enabled"]:
         return "not logged to MLflow (tracking=none)"
     tracking = Tracking(config["uri"], config["experiment"])
-    folders = list(map(folder_of, runs))
+    folders = list(map(_folder_of, runs))
     try:
         sweeps = [(sweep, tuple(run.id for run in runs))]
         logged = tracking.sync(folders, sweeps, ask=False)
@@ -453,7 +453,7 @@ def carry_out_jobs(
     def ended(end: execute.UnitResult) -> None:
         progress.outcome(Outcome.of(end))
         if logger and not end.error:
-            logger.add(folder_of(end.plan))
+            logger.add(_folder_of(end.plan))
 
     execution = execute.Execution(plans, executor, figure_drawer(config), progress.cell, ended)
     progress.add_planned(execution)

@@ -33,7 +33,7 @@ from fairbench.data.dataset import Dataset, Datasheet, Source
 from fairbench.data.features import Sequences, onehot_names
 
 
-def default_search_path() -> tuple[Path, ...]:
+def _default_search_path() -> tuple[Path, ...]:
     """Return the folders looked in when the configuration names none."""
     environment = os.environ.get("FAIRBENCH_DATA")
     configured = (Path(environment),) if environment else ()
@@ -81,7 +81,7 @@ class Archive:
     ) -> Archive:
         """Build an archive from configuration values; ``None`` searches the default folders."""
         named = [search_path] if isinstance(search_path, str) else search_path
-        folders = tuple(map(Path, named)) if named else default_search_path()
+        folders = tuple(map(Path, named)) if named else _default_search_path()
         return cls(folders, Path(store), verify, download)
 
     def read(self, source: Source) -> bytes:

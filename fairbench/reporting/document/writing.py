@@ -319,7 +319,7 @@ def _no_browser() -> str:
     )
 
 
-def to_pdf(document: doc.Document) -> bytes:
+def _to_pdf(document: doc.Document) -> bytes:
     """Return a document as PDF, with everything unfolded.
 
     The same document is the same to the last byte with the same browser and fonts: the dates in
@@ -362,7 +362,7 @@ FORMS: Mapping[str, tuple[str, Callable[[doc.Document], str | bytes]]] = Mapping
         "json": ("json", to_json),
         "latex": ("tex", to_latex),
         "markdown": ("md", to_markdown),
-        "pdf": ("pdf", to_pdf),
+        "pdf": ("pdf", _to_pdf),
         "word": ("docx", to_word),
     }
 )

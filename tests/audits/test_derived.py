@@ -56,7 +56,7 @@ def test_rare_groups_are_pooled_or_left_out_and_named():
     frame = predictions(400).assign(race=race)
     pooled, said = read(frame, group=("race",), rare=30)
     assert Counter(pooled["race"]) == {"a": 200, "b": 190, "other groups": 10}
-    assert "race: 'c', 'd' have fewer than 30 rows, and are 'other groups' here" in said.notes
+    assert "race: 'c' and 'd' have fewer than 30 rows, and are 'other groups' here" in said.notes
     left, said = read(frame, group=("race",), leave_out=("race=c", "race=d"))
     assert Counter(left["race"]) == {"a": 200, "b": 190}
     assert "race: the 4 rows of 'd' are left out, as asked" in said.notes

@@ -607,7 +607,7 @@ def of_many(drawing: Drawing, generator: np.random.Generator) -> Sample:
     rows, options, _ = drawing.draw(generator)
 
     def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
-        return unknown.audit_many(rows.table(many=True), options).findings, []
+        return unknown.audit_many(options, rows.frame()).findings, []
 
     return Sample(options, findings, rows.frame)
 

@@ -329,13 +329,14 @@ _NEARNESS = (many_groups.WITHIN, many_groups.BEYOND, many_groups.UNSURE)
 _of_many = functools.partial(sentence_of, "many")
 
 
-def audit_many(table: AuditTable, options: Options) -> Audit:
+def audit_many(options: Options, frame: pd.DataFrame) -> Audit:
     """Audit so many groups that they are estimated together; all of them are in a file."""
+    table = read_audit_table(options, frame=frame, many=True)
     codes, groups = codes_of(table.cells)
     sizes = np.bincount(codes)
     rows = len(table)
     labels = len(table.known)
-    frame, rates, found = _estimate_groups(table, options, codes, groups)
+    estimates, rates, found = _estimate_groups(table, options, codes, groups)
     return Audit.of(
         table,
         options,
@@ -350,12 +351,12 @@ def audit_many(table: AuditTable, options: Options) -> Audit:
             *on_labels(rows, labels, _of_many("no_labels")),
         ],
         findings=found,
-        sections=_sections(frame, rates, table.direction, options.epsilon),
+        sections=_sections(estimates, rates, table.direction, options.epsilon),
         data={"rates": rates},
-        notes=[*table.notes, *_notes(frame, sizes)],
+        notes=[*table.notes, *_notes(estimates, sizes)],
         todo=["Name fewer columns, or coarser groups, to compare each two of them."],
-        files={_TABLE: csv_text(frame)},
-        figures=frame.to_dict("records"),
+        files={_TABLE: csv_text(estimates)},
+        figures=estimates.to_dict("records"),
     )
 
 

@@ -283,13 +283,12 @@ class Rows:
         }
         return pd.DataFrame(columns, copy=False)
 
-    def table(self, *, score: Floats | None = None, many: bool = False) -> AuditTable:
+    def table(self, *, score: Floats | None = None) -> AuditTable:
         """Return the table that an audit would read.
 
         Parameters
         ----------
         score : instead of the first classifier's.
-        many : its groups are estimated together.
         """
         singles = self.columns()
         first = {name: str(singles[name].cat.categories[0]) for name in singles}
@@ -298,7 +297,7 @@ class Rows:
             shown,
             (shown > THRESHOLD).astype(np.int64),
             self.label,
-            {} if many else group_columns(singles, first, 2),
+            group_columns(singles, first, 2),
             combine([singles[name] for name in singles]),
             Direction(("0", "1")),
         )
@@ -607,7 +606,7 @@ def of_many(drawing: Drawing, generator: np.random.Generator) -> Sample:
     rows, options, _ = drawing.draw(generator)
 
     def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
-        return unknown.audit_many(rows.table(many=True), options).findings, []
+        return unknown.audit_many(options, rows.frame()).findings, []
 
     return Sample(options, findings, rows.frame)
 

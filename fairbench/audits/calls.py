@@ -26,15 +26,9 @@ from fairbench.core.options import declared_names, typed_values
 from fairbench.core.text import shortened
 from fairbench.data.columns import name_rows_in_errors
 from fairbench.data.in_memory import is_column, is_table, names_of_table, with_columns
+from fairbench.evaluation import gate as gates
 from fairbench.evaluation.findings import frame_of
-from fairbench.evaluation.gate import (
-    ComparedGroups,
-    Gate,
-    by_attribute,
-    conditions_of,
-    decision_intervals,
-    judge,
-)
+from fairbench.evaluation.gate import ComparedGroups, Gate
 from fairbench.evaluation.groups import CountIntervals
 from fairbench.evaluation.predictions import Groups
 from fairbench.reporting.document.model import Document
@@ -184,7 +178,7 @@ def gate_of(options: GatedOptions, frame: pd.DataFrame) -> Gate:
     UserError : a kind of audit that has no gates, conditions that need labels where no column of
         labels is named, or what an audit refuses, too.
     """
-    conditions = conditions_of(options.fail_if)
+    conditions = gates.conditions_of(options.fail_if)
     with name_rows_in_errors(frame, options.id):
         kind_of(options, frame)
         if not options.group:
@@ -194,12 +188,12 @@ def gate_of(options: GatedOptions, frame: pd.DataFrame) -> Gate:
             raise UserError(_said("fail_if", condition=on_labels[0]))
         table = read_audit_table(options, frame=frame, decisions_alone=not on_labels)
         check_design(table)
-    single = by_attribute(conditions, options.group, list(table.groups))
+    single = gates.by_attribute(conditions, options.group, list(table.groups))
     compared = {
         name: _groups_to_compare(table, name, options.seed, with_labels=bool(on_labels))
         for name in {condition.attribute for condition in single}
     }
-    return judge(single, compared, options.require)
+    return gates.judge(single, compared, options.require)
 
 
 def _groups_to_compare(
@@ -211,7 +205,7 @@ def _groups_to_compare(
     decisions = table.prediction
     labelled: CountIntervals | None = None
     if with_labels and len(table.known) == len(table):
-        labelled = decision_intervals(groups, decisions, table.design, table.label)
+        labelled = gates.decision_intervals(groups, decisions, table.design, table.label)
     elif with_labels and len(table.known):
         generator = rng(seed, "labels", name)
         counted = rows_of(table).labelled_counts(name, group_labels, generator, 0.95)
@@ -222,8 +216,8 @@ def _groups_to_compare(
         name,
         groups.names,
         np.bincount(groups.codes, minlength=len(groups)),
-        decision_intervals(groups, decisions, table.design),
-        decision_intervals(groups, table.favoured, table.design),
+        gates.decision_intervals(groups, decisions, table.design),
+        gates.decision_intervals(groups, table.favoured, table.design),
         labelled,
         None if reference is None else groups.names.index(reference),
     )

@@ -113,19 +113,12 @@ class Direction:
     @property
     def rates_explained(self) -> str:
         """What each rate is, by its name on the page."""
-        negative, positive = (f"'{name}'" for name in self.names)
-        decided = self._decided(1)
-        names = self.rate_names
-        shares = {
-            EQUAL_OPPORTUNITY: f"of those with {positive}, the share {decided}",
-            FALSE_POSITIVES: f"of those with {negative}, the share {decided}",
-            PRECISION: f"of those {decided}, the share with {positive}",
-        }
+        names, shares = self.rate_names, dict(self.meanings)
         if names[PRECISION] != RATE_NAMES[PRECISION]:
-            shares = {metric: f"also called {RATE_NAMES[metric]}" for metric in shares}
-        elif names[NEEDS_NO_LABELS] == RATE_NAMES[NEEDS_NO_LABELS]:
-            shares = {NEEDS_NO_LABELS: f"the share {decided}", **shares}
-        shares[ACCURACY] = "the share of decisions that agree with the label"
+            own = (EQUAL_OPPORTUNITY, FALSE_POSITIVES, PRECISION)
+            shares |= {metric: f"also called {RATE_NAMES[metric]}" for metric in own}
+        if names[NEEDS_NO_LABELS] != RATE_NAMES[NEEDS_NO_LABELS]:
+            del shares[NEEDS_NO_LABELS]
         return ", ".join(f"{names[metric]} ({share})" for metric, share in shares.items())
 
     def rate_name(self, rate: str) -> str:
@@ -155,17 +148,18 @@ class Direction:
             return SELECTED if label else f"not {SELECTED}"
         return f"predicted '{self.names[label]}'"
 
-    def meaning(self, metric: str) -> str:
-        """Return a gap's rate in plain words: a share, and the people it is a share of."""
+    @property
+    def meanings(self) -> Mapping[str, str]:
+        """Each gap's rate in plain words: a share, and the people it is a share of."""
         negative, positive = (f"'{name}'" for name in self.names)
-        decided = f"{self._decided(1)}" if self.decisions else f"with decision {positive}"
+        decided = self._decided(1)
         return {
             NEEDS_NO_LABELS: f"the share {decided}",
-            EQUAL_OPPORTUNITY: f"of those who truly are {positive}, the share {decided}",
-            FALSE_POSITIVES: f"of those who truly are {negative}, the share {decided}",
-            PRECISION: f"of those {decided}, the share who truly are {positive}",
-            ACCURACY: "the share of right decisions",
-        }.get(metric, "")
+            EQUAL_OPPORTUNITY: f"of those with {positive}, the share {decided}",
+            FALSE_POSITIVES: f"of those with {negative}, the share {decided}",
+            PRECISION: f"of those {decided}, the share with {positive}",
+            ACCURACY: "the share of decisions that agree with the label",
+        }
 
 
 def direction_of(names: tuple[str, str], favourable: str, decision: str) -> Direction:

@@ -29,17 +29,8 @@ from fairbench.core.text import count, two_digits
 from fairbench.evaluation.findings import OPEN, ErrorBudget, one_sided_level
 from fairbench.evaluation.groups import GroupCounts
 from fairbench.evaluation.some_labels import SomeLabels
+from fairbench.inference import gaps as of_gaps
 from fairbench.inference.few_labels import sobol
-from fairbench.inference.gaps import (
-    LIKELY,
-    UNLIKELY,
-    WORLDS,
-    GroupLimits,
-    SupposedRates,
-    least_number,
-    simultaneous_level,
-    surest_gap,
-)
 from fairbench.reporting.document.model import Column, Document, Paragraph, Section, Table
 from fairbench.reporting.group_tables import sentence_of
 
@@ -71,10 +62,12 @@ def with_needed(
             return {}
         groups, epsilon = by_attribute[gap.attribute], gap.asked.bound
         x, n, labels, shares, size_after = rows.known_counts(gap.rate, groups)
-        points = sobol(len(x) + 2, WORLDS, rng(seed, "labels needed", gap.attribute, gap.metric))
+        points = sobol(
+            len(x) + 2, of_gaps.WORLDS, rng(seed, "labels needed", gap.attribute, gap.metric)
+        )
         luck = special.ndtri(points[:, 2:])
         pooled = np.repeat(_pooled(x, n, points[:, :1]), len(x), axis=1)
-        alike = SupposedRates(x, n, pooled, size_after, luck)
+        alike = of_gaps.SupposedRates(x, n, pooled, size_after, luck)
         missing = np.zeros(len(x)) if is_complete else FEWEST_LABELS - labels
 
         def shows_small(more: float) -> float:
@@ -82,24 +75,24 @@ def with_needed(
             upper = alike.gap(more, one_sided_level(risk)).upper
             return float(come.prod() * (upper < epsilon).mean())
 
-        def shows_large(apart: SupposedRates, more: float) -> float:
-            level = simultaneous_level(1 - risk, len(x))
+        def shows_large(apart: of_gaps.SupposedRates, more: float) -> float:
+            level = of_gaps.simultaneous_level(1 - risk, len(x))
             return float((apart.gap(more, level).lower > epsilon).mean())
 
         result = {}
         if gap.lower <= 0 <= gap.upper:
-            result[ALIKE] = least_number(shows_small, LIKELY, least, most)
+            result[ALIKE] = of_gaps.least_number(shows_small, of_gaps.LIKELY, least, most)
         at = np.array(gap.compared)
-        _, *pair = surest_gap(GroupLimits.of(x[at], n[at], level=1 - risk))
+        _, *pair = of_gaps.surest_gap(of_gaps.GroupLimits.of(x[at], n[at], level=1 - risk))
         two = at[sorted(pair)]
         names = " and ".join(groups.groups[group] for group in two)
         number, far = None, 2 * epsilon
         while number is None and far <= max(abs(gap.lower), abs(gap.upper)):
             rates = _apart(x[two], n[two], far, points)
-            apart = SupposedRates(
+            apart = of_gaps.SupposedRates(
                 x[two], n[two], rates, lambda more: size_after(more)[two], luck[:, two]
             )
-            number = least_number(partial(shows_large, apart), LIKELY, least, most)
+            number = of_gaps.least_number(partial(shows_large, apart), of_gaps.LIKELY, least, most)
             if number or far == 2 * epsilon:
                 result[f"{names} differ by {far:g}"] = number
             far *= 2
@@ -173,10 +166,10 @@ def _planned_labels(
     label_shares = np.full(len(shares), 1 / len(shares)) if equally else shares / shares.sum()
     if not no_difference:
         rates[shares.argmin()] = _other_rate(options)
-    points = sobol(len(shares), WORLDS, rng(options.seed, "plan"))
+    points = sobol(len(shares), of_gaps.WORLDS, rng(options.seed, "plan"))
     nothing = np.zeros(len(shares))
     added = label_shares * options.among
-    supposed = SupposedRates(
+    supposed = of_gaps.SupposedRates(
         nothing, nothing, rates, lambda labels: labels * added, special.ndtri(points)
     )
 
@@ -188,7 +181,10 @@ def _planned_labels(
         level = 1 - risk / (2 if len(shares) > 2 else 1)
         return float((supposed.gap(labels, level).lower > 0).mean())
 
-    few, enough = (least_number(chance, wanted, 1, MOST) for wanted in (UNLIKELY, LIKELY))
+    few, enough = (
+        of_gaps.least_number(chance, wanted, 1, MOST)
+        for wanted in (of_gaps.UNLIKELY, of_gaps.LIKELY)
+    )
     return few, enough
 
 

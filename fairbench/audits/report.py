@@ -45,16 +45,7 @@ from fairbench.evaluation.findings import (
 )
 from fairbench.reporting import group_tables
 from fairbench.reporting.charts import Estimate, forest
-from fairbench.reporting.document.model import (
-    Document,
-    ExecutiveSummary,
-    Figure,
-    Section,
-    Table,
-    TableCell,
-    Verdict,
-    made_from,
-)
+from fairbench.reporting.document import model as doc
 
 _ASKED = "asked.txt"  # the file that says what the audit in a folder was asked for
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
@@ -142,11 +133,11 @@ class Audit:
     labels: int
     findings: Sequence[Finding]
     basis: Sequence[str]
-    sections: Iterable[Section]
+    sections: Iterable[doc.Section]
     data: Mapping[str, Any]
     warning: str = ""
     notes: Sequence[str] = ()
-    pictures: Sequence[Section] = ()
+    pictures: Sequence[doc.Section] = ()
     sure: Sequence[str] = ()
     unseen: Sequence[str] = ()
     todo: Sequence[str] = ()
@@ -174,7 +165,7 @@ class Audit:
         return cls(options=options, rows=rows, labels=labels, basis=basis, **{**about, **more})
 
 
-def document_of(audit: Audit) -> Document:
+def document_of(audit: Audit) -> doc.Document:
     """Return the document of an audit: its summary, what can and cannot be concluded, sections."""
     can = can_be_concluded(audit.findings)
     cannot = cannot_be_concluded(audit.findings)
@@ -198,21 +189,21 @@ def document_of(audit: Audit) -> Document:
         **audit.data,
         **({"figures": list(audit.figures)} if audit.figures else {}),
     }
-    return Document(
+    return doc.Document(
         audit.title or f"Audit of {audit.options.path.name}",
         list(audit.sections),
-        Verdict(can, cannot, basis=audit.basis, warning=audit.warning),
+        doc.Verdict(can, cannot, basis=audit.basis, warning=audit.warning),
         notes=list(audit.notes),
         lead=audit.pictures,
         summary=_summary(audit),
         origin=f"fairbench {VERSION}; {labels}seed {audit.options.seed}.",
         data=data,
         files=audit.files,
-        made=made_from(audit.options.path, audit.options.seed),
+        made=doc.made_from(audit.options.path, audit.options.seed),
     )
 
 
-def _summary(audit: Audit) -> ExecutiveSummary:
+def _summary(audit: Audit) -> doc.ExecutiveSummary:
     """Return the first page of an audit."""
     findings = audit.findings
     attributes = audit.options.group
@@ -226,7 +217,7 @@ def _summary(audit: Audit) -> ExecutiveSummary:
         todo += filter(None, [audit.todo_if_open])
     if groups := listed(list(attributes or audit.options.proxy)):
         unseen = [_said("compared", groups=groups), *unseen]
-    return ExecutiveSummary(
+    return doc.ExecutiveSummary(
         in_short(findings, audit.headlines),
         sure,
         unseen,
@@ -295,7 +286,9 @@ _VERDICTS = {  # in other words than large, small and open
 _DIFFER = "differ; size open"  # some groups surely differ, and it is open whether by more
 
 
-def key_figures(findings: Sequence[Finding], single: Sequence[str], measure: str) -> Table | None:
+def key_figures(
+    findings: Sequence[Finding], single: Sequence[str], measure: str
+) -> doc.Table | None:
     """Return each attribute's smallest impact ratio, and the gaps that a page concludes about.
 
     Parameters
@@ -311,12 +304,12 @@ def key_figures(findings: Sequence[Finding], single: Sequence[str], measure: str
     shown = list(_key_findings(findings, single, measure))[:_MOST_FIGURES]
     pairs = {finding.question for finding in findings if finding.about == PAIR}
 
-    def verdict(finding: Finding) -> TableCell:
+    def verdict(finding: Finding) -> doc.TableCell:
         text = _VERDICTS.get(finding.about, {}).get(finding.verdict, finding.verdict)
         if finding.verdict == OPEN and finding.about == GAP and finding.question in pairs:
             text = _DIFFER
         after = f" {_BEYOND}" if _is_open_beyond(finding) else ""
-        return TableCell(text, mark=finding.verdict, after=after)
+        return doc.TableCell(text, mark=finding.verdict, after=after)
 
     if not shown:
         return None
@@ -455,7 +448,9 @@ def _measure(finding: Finding) -> str:
     return ", ".join(filter(None, [finding.measure, scope]))
 
 
-def _gap_chart(findings: Sequence[Finding], single: Sequence[str], measure: str) -> Figure | None:
+def _gap_chart(
+    findings: Sequence[Finding], single: Sequence[str], measure: str
+) -> doc.Figure | None:
     """Draw the gap of every attribute and their common tolerance; None if there are no gaps.
 
     Gaps with another tolerance than the first have another scale, and are left to the appendix.
@@ -477,4 +472,4 @@ def _gap_chart(findings: Sequence[Finding], single: Sequence[str], measure: str)
     title = "The gap of every attribute, and the tolerance"
     svg = forest("", [rows], span=(0.0, top), band=(0.0, bound))
     caption = _said("chart", in_one=in_one, bound=bound)
-    return Figure(title, [svg], caption=caption, name="gaps")
+    return doc.Figure(title, [svg], caption=caption, name="gaps")

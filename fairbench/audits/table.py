@@ -15,20 +15,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.direction import (
-    EXTREME,
-    PROBABILITY_OF,
-    RATE_OF,
-    SELECTED,
-    Direction,
-    check_said,
-    direction_of,
-    on_purpose,
-    percent_of,
-    reading,
-    runs_against,
-    which_foretold,
-)
+from fairbench.audits import direction as ways
+from fairbench.audits.direction import Direction
 from fairbench.audits.labels import GroupSampling, check_labels_at_random
 from fairbench.audits.question import PERCENT, RATING, Options
 from fairbench.core.arrays import Floats
@@ -36,16 +24,8 @@ from fairbench.core.errors import OpenQuestion, OpenQuestions, UserError
 from fairbench.core.options import typed_values
 from fairbench.core.text import quoted
 from fairbench.data import columns, in_memory, tables
+from fairbench.data import groups as of_groups
 from fairbench.data.columns import ColumnRef
-from fairbench.data.groups import (
-    groups_of,
-    notes_on_groups,
-    read_groups,
-    references_of,
-    with_bands,
-    with_rare_pooled,
-    without_groups,
-)
 from fairbench.data.in_memory import Table
 from fairbench.data.tables import TablePart
 from fairbench.evaluation.stratified import strata_of
@@ -119,10 +99,10 @@ def read_frame(
         raise UserError(f"{file}: no rows below the header")
     if options.id:
         columns.check_ids(frame[options.id], ColumnRef(file, options.id))
-    frame = with_bands(frame, options.cuts, file)
+    frame = of_groups.with_bands(frame, options.cuts, file)
     frame = _as_shares(frame, options)
-    frame, left_out = without_groups(frame, options.leave_out, options.group)
-    frame, pooled = with_rare_pooled(frame, options.group, options.rare)
+    frame, left_out = of_groups.without_groups(frame, options.leave_out, options.group)
+    frame, pooled = of_groups.with_rare_pooled(frame, options.group, options.rare)
     if notes := [*left_out, *pooled]:
         frame.attrs["notes"] = notes
     return frame
@@ -168,7 +148,7 @@ class AuditTable:
     sampling: GroupSampling | None = None
     design: Design | None = None
     selected: NDArray[np.bool_] | None = None
-    chosen: str = SELECTED
+    chosen: str = ways.SELECTED
     references: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
     everyone: AuditTable | None = None
@@ -239,7 +219,7 @@ class AuditTable:
         if len(cells) > 2:
             return {}
         fixed = {}
-        for metric, rate in RATE_OF.items():
+        for metric, rate in ways.RATE_OF.items():
             counted = cells[np.array(rate.denominator)[cells] > 0]
             if len({*np.array(rate.numerator)[counted].tolist()}) == 1:
                 fixed[metric] = f"{self._alike(cells)}, which by itself makes all groups the same"
@@ -321,7 +301,7 @@ def _answered(options: Options, frame: pd.DataFrame, answer: str) -> tuple[Optio
     name, _, value = answer.partition("=")
     if name in ("group", "within"):
         options = replace(options, cuts=(*options.cuts, value))
-        return options, with_bands(frame, [value], options.path.name)
+        return options, of_groups.with_bands(frame, [value], options.path.name)
     options = replace(options, **typed_values(type(options), {name: value}))
     return options, _as_shares(frame, options) if name == "scale" else frame
 
@@ -369,14 +349,16 @@ def _read_table(
     prediction = read_decisions(frame, options, direction, score)
     if score is not None:
         columns.check_score(label, score, file, options.score)
-        if not (options.positive or labelling) and runs_against(score, label):
+        if not (options.positive or labelling) and ways.runs_against(score, label):
             negative, positive = direction.names
             start = f"labels are {quoted(negative, 30)} and {quoted(positive, 30)}; "
-            raise which_foretold(score, label, direction.names, options.score, start)
+            raise ways.which_foretold(score, label, direction.names, options.score, start)
     groups: Mapping[str, pd.Series] = {}
     cells = pd.Series(pd.Categorical(["everyone"] * len(frame)))
     if not options.proxy:
-        groups, cells = read_groups(frame, file, options.group, options.reference, many=many)
+        groups, cells = of_groups.read_groups(
+            frame, file, options.group, options.reference, many=many
+        )
     times = columns.times_of(frame)
     if selected is None and not (labelling or decisions_alone):
         check_labels_at_random(
@@ -389,14 +371,14 @@ def _read_table(
             times=times,
         )
     first = groups[options.group[0]] if groups and options.group else None
-    check_said(direction, options, first, prediction, times=times)
-    chosen = direction.decisions[0] if direction.decisions else SELECTED
+    ways.check_said(direction, options, first, prediction, times=times)
+    chosen = direction.decisions[0] if direction.decisions else ways.SELECTED
     if selected is not None:
         direction = direction.as_predictions()
     strata = None
     if options.within:
         of_columns = {
-            name: groups_of(frame[name], ColumnRef(file, name), option="within")
+            name: of_groups.groups_of(frame[name], ColumnRef(file, name), option="within")
             for name in options.within
         }
         strata = strata_of(of_columns, file)
@@ -416,7 +398,7 @@ def _read_table(
     )
     read_as = list(_read_as(table, options))
     if len(table.known):
-        read_as += on_purpose(table.direction, options.purpose)
+        read_as += ways.on_purpose(table.direction, options.purpose)
     return replace(
         table,
         notes=list(_notes(table, frame, options)),
@@ -440,7 +422,7 @@ def _references(groups: Mapping[str, pd.Series], options: Options) -> dict[str, 
     if not groups:
         return {}
     singles = {name: groups[name] for name in options.group}
-    with_reference = {*references_of(singles, options.reference)}
+    with_reference = {*of_groups.references_of(singles, options.reference)}
     return {
         attribute: str(labels.cat.categories[0])
         for attribute, labels in groups.items()
@@ -464,19 +446,21 @@ def _notes(table: AuditTable, frame: pd.DataFrame, options: Options) -> Iterator
         yield from columns.notes_on_decisions(
             decisions, options.prediction, names, table.direction.decisions
         )
-    yield from notes_on_groups(frame, options.group)
+    yield from of_groups.notes_on_groups(frame, options.group)
 
 
 def _read_as(table: AuditTable, options: Options) -> Iterator[str]:
     """Yield how scores and decisions were read."""
-    yield from reading(
+    yield from ways.reading(
         table.direction,
         score=options.score,
         decided=options.prediction,
         threshold=options.threshold,
         granted=table.prediction == table.direction.good,
         times=table.times,
-        means="a rating, whose high values are for" if options.scale == RATING else PROBABILITY_OF,
+        means="a rating, whose high values are for"
+        if options.scale == RATING
+        else ways.PROBABILITY_OF,
     )
     if table.selected is not None:
         share = f"{table.selected.mean():.1%}"
@@ -489,17 +473,19 @@ def _warnings(table: AuditTable, options: Options) -> Iterator[str]:
     direction = table.direction
     decision = table.prediction.astype(float)
     of_rows = {"options": options, "name": direction.names[1]}
-    if options.prediction and runs_against(decision, table.label, table.times):
+    if options.prediction and ways.runs_against(decision, table.label, table.times):
         yield _said("against_labels", **of_rows)
     if options.score and not options.prediction:
         share = float((table.prediction == direction.good).mean())
-        if not EXTREME <= share <= 1 - EXTREME:
-            yield _said("extreme", **of_rows, share=percent_of(share), granted=direction.granted)
+        if not ways.EXTREME <= share <= 1 - ways.EXTREME:
+            yield _said(
+                "extreme", **of_rows, share=ways.percent_of(share), granted=direction.granted
+            )
     if table.score is None:
         return
-    if runs_against(table.score, table.label):
+    if ways.runs_against(table.score, table.label):
         yield _said("scores_against_labels", **of_rows)
-    if options.prediction and runs_against(table.score, decision):
+    if options.prediction and ways.runs_against(table.score, decision):
         yield _said("scores_against", **of_rows)
 
 
@@ -534,7 +520,7 @@ def _labels(
     label, names = columns.labels_of(text, place, positive)
     nameless = unlabelled and not options.prediction and options.favourable not in names
     good = "" if nameless else columns.spelled(options.favourable)
-    direction = direction_of(names, good, options.decision)
+    direction = ways.direction_of(names, good, options.decision)
     if unlabelled:
         return np.full(len(frame), np.nan), direction
     if options.labelled:
@@ -559,7 +545,7 @@ def _ask_positive(
     meaning = {first: 0.0, second: 1.0}
     label = np.array([meaning.get(value, np.nan) for value in values])[codes]
     start = place.fault(f"holds {quoted(first, 40)} and {quoted(second, 40)}; ")
-    raise which_foretold(score, label, (first, second), column, str(start))
+    raise ways.which_foretold(score, label, (first, second), column, str(start))
 
 
 def _unsaid(question: str, names: Sequence[str], place: ColumnRef) -> OpenQuestion:

@@ -14,8 +14,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import groupby
-from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -160,7 +158,7 @@ def _print_price(total: Counter[str]) -> None:
     print_line("; ".join([*parts, "nothing was run"]))
     if unpriced > _MOST:
         words = [word for word in sys.argv[1:] if word not in ("run", "plan=true")]
-        pilot = shlex.join([*_program(), *words, "split.repeats=1"])
+        pilot = shlex.join(["fairbench", "run", *words, "split.repeats=1"])
         print_line(f"one repeat tells it, and its cells count: {pilot}")
 
 
@@ -206,30 +204,30 @@ def sum_up(
         parts += [f"files: {folder}", log_runs(runs, config["tracking"], name)]
     print_line("; ".join(parts))
     if runs:
-        show_table(runs)
+        _show_table(runs)
     if failed:
-        _show_failures(failed, outcomes, line.hydra)
+        _show_failures(failed, outcomes)
     return FAILED if failed else 0
 
 
 _MOST, _NAMED_RUNS = 40, 6  # rows of a table, and runs that a command names
 
 
-def show_table(runs: Sequence[Plan]) -> None:
+def _show_table(runs: Sequence[Plan]) -> None:
     """Print the table of a sweep's runs, and the commands for page, table and comparison."""
     results = runs[0].store.root
-    catalogue = Catalogue(results, {run.id: folder_of(run) for run in runs[:_MOST]})
+    catalogue = Catalogue(results, {run.id: _folder_of(run) for run in runs[:_MOST]})
     try:
         print_document(runs_document(catalogue))
     except UserError as error:  # a file was damaged meanwhile; the runs themselves have finished
         print_line(f"no table: {error}")
     if len(runs) > _MOST:
         print_line(f"the first {_MOST} of {len(runs)} runs; the command of the table has them all")
-    for command in next_commands([run.id for run in runs], catalogue, results):
+    for command in _next_commands([run.id for run in runs], catalogue, results):
         print_line(f"  {shlex.join(command)}")
 
 
-def next_commands(ids: Sequence[str], runs: Catalogue, results: Path) -> list[list[str]]:
+def _next_commands(ids: Sequence[str], runs: Catalogue, results: Path) -> list[list[str]]:
     """Return the commands that show some runs: a page, a table in a file, and a comparison.
 
     Parameters
@@ -248,10 +246,8 @@ def _named(ids: Sequence[str]) -> list[str]:
     return [id_[:6] for id_ in ids] if len(ids) <= _NAMED_RUNS else ["all"]
 
 
-def _show_failures(
-    failed: Sequence[Outcome], outcomes: Sequence[Outcome], launcher: Sequence[str]
-) -> None:
-    """Print the failed jobs with the words that identify them, reasons, and commands to repeat."""
+def _show_failures(failed: Sequence[Outcome], outcomes: Sequence[Outcome]) -> None:
+    """Print the failed jobs with the words that identify them, and reasons."""
     shared = set.intersection(*(set(outcome.words) for outcome in outcomes))
     telling = [" ".join(word for word in job.words if word not in shared) for job in failed]
     rows = [[words or job.name, job.message] for words, job in zip(telling, failed, strict=True)]
@@ -261,53 +257,10 @@ def _show_failures(
     # Lines are wrapped only on a terminal.
     console = terminal(0 if sys.stdout.isatty() else 10_000)
     print_document(Document("", [Section("failed", [table])]), console)
-    print_line("what failed is run again, and nothing else, by:")
-    by_sweep: dict[tuple[str, ...], list[Words]] = {}  # those of a folder name other options
-    for outcome in failed:
-        names = tuple(word.partition("=")[0] for word in outcome.words)
-        by_sweep.setdefault(names, []).append(outcome.words)
-    for jobs in by_sweep.values():
-        for command in commands(jobs, program=_program(), first=launcher):
-            print_line(f"  {command}")
+    print_line("the same command runs what failed again, and nothing else")
 
 
-def _program() -> list[str]:
-    name = sys.argv[0]
-    return ["python", name] if Path(name).name == "run.py" else ["fairbench", "run"]
-
-
-def commands(
-    jobs: Sequence[Words], *, program: Sequence[str], first: Sequence[str] = ()
-) -> list[str]:
-    """Return a few commands that together run exactly these jobs.
-
-    Parameters
-    ----------
-    jobs : the words of each job; in a sweep all name the same options in the same order.
-    program : the words that every command starts with.
-    first : words that all commands share, such as the launcher.
-    """
-    return [shlex.join([*program, "-m", *first, *words]) for words in _sweeps(jobs)]
-
-
-def _sweeps(jobs: Sequence[Words]) -> list[list[str]]:
-    """Split jobs into sweeps, each the product of its options' values; one if possible."""
-    columns = [list(dict.fromkeys(column)) for column in zip(*jobs, strict=True)]
-    if prod(map(len, columns)) == len(set(jobs)):
-        return [[_join_assignments(values) for values in columns]]
-    varying = next(index for index, values in enumerate(columns) if len(values) > 1)
-    parts = groupby(sorted(jobs, key=lambda job: columns[varying].index(job[varying])),
-                    key=lambda job: job[varying])  # fmt: skip
-    return [sweep for _, part in parts for sweep in _sweeps(list(part))]
-
-
-def _join_assignments(words: Sequence[str]) -> str:
-    """Return ``"a=1,2"`` for ``["a=1", "a=2"]``."""
-    name = words[0].partition("=")[0]
-    return f"{name}={','.join(word.partition('=')[2] for word in words)}"
-
-
-def folder_of(plan: Plan) -> Run:
+def _folder_of(plan: Plan) -> Run:
     """Return the run that is made by a plan, as its folder has it."""
     return Run(plan.store.run_path(plan.id))
 
@@ -333,7 +286,7 @@ def log_runs(runs: Sequence[Plan], config: Any, sweep: str = "") -> str:
     if not config["enabled"]:
         return "not logged to MLflow (tracking=none)"
     tracking = Tracking(config["uri"], config["experiment"])
-    folders = list(map(folder_of, runs))
+    folders = list(map(_folder_of, runs))
     try:
         sweeps = [(sweep, tuple(run.id for run in runs))]
         logged = tracking.sync(folders, sweeps, ask=False)
@@ -500,7 +453,7 @@ def carry_out_jobs(
     def ended(end: execute.UnitResult) -> None:
         progress.outcome(Outcome.of(end))
         if logger and not end.error:
-            logger.add(folder_of(end.plan))
+            logger.add(_folder_of(end.plan))
 
     execution = execute.Execution(plans, executor, figure_drawer(config), progress.cell, ended)
     progress.add_planned(execution)

@@ -76,7 +76,7 @@ def run_command(words: list[str]) -> int:
         print(overview())
         return 0
     verb = plain[0]
-    module = module_of(verb)
+    module = _module_of(verb)
     words.remove(verb)
     return run_verb(f"fairbench {verb}", module, words)
 
@@ -86,7 +86,7 @@ def _plain(words: Sequence[str]) -> list[str]:
     return [word for word in words if not ("=" in word or word in _HELP or word[:1] == "-")]
 
 
-def module_of(verb: str) -> Any:
+def _module_of(verb: str) -> Any:
     """Import the module of a verb, or the class beside another: our own, or of an extension.
 
     Raises

@@ -98,7 +98,7 @@ def _options(group: str, choice: str) -> str:
     values = _option_values(group, choice)
     rows = [
         (f"{group}.{name}={value_word(values[name])}", meaning)
-        for name, meaning in option_meanings(group, choice).items()
+        for name, meaning in _option_meanings(group, choice).items()
     ]
     if not rows:
         return ""
@@ -106,7 +106,7 @@ def _options(group: str, choice: str) -> str:
     return f"{heading}\n{table(rows)}"
 
 
-def option_meanings(group: str, choice: str) -> dict[str, str]:
+def _option_meanings(group: str, choice: str) -> dict[str, str]:
     """Return what each option of a choice means: the comment in its file, or the docstring's words.
 
     An option that neither explains has an empty text.

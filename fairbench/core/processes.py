@@ -1,7 +1,7 @@
 """What a process may take, how it ends, and how it keeps others out of the files that it changes.
 
 From top to bottom: limits of memory (:func:`limit_memory`), workers that end with the command that
-began them (:func:`serve`, :func:`end_with`), work that is given up when it takes too long
+began them (:func:`serve`, :func:`_end_with`), work that is given up when it takes too long
 (:func:`in_time`), what is said of an exception (:func:`failure`), locks between processes, on a
 file (:func:`locked`), and states that many processes change under one (:class:`JsonFile`).
 
@@ -166,7 +166,7 @@ def serve(pipe: Connection, parent: int) -> None:
     parent.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    end_with(parent)
+    _end_with(parent)
     with suppress(EOFError, OSError):
         while True:
             function, argument = pipe.recv()
@@ -184,12 +184,12 @@ def call_with(process: int, pickled: bytes) -> Any:
     process : the id of the process to watch.
     pickled : the function and the tuple of its arguments.
     """
-    end_with(process)
+    _end_with(process)
     function, arguments = pickle.loads(pickled)
     return function(*arguments)
 
 
-def end_with(process: int) -> None:
+def _end_with(process: int) -> None:
     """End this process when one that it descends from has ended, even if that was killed.
 
     It would otherwise finish its task, or wait for more, beside the workers of the next command.

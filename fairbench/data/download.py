@@ -23,18 +23,17 @@ from typing import IO, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fairbench.components import CHECKOUT, imported
 from fairbench.core import files
 from fairbench.core.errors import DataError, UserError
 from fairbench.core.processes import GivenUpError, Progress, in_time
-from fairbench.core.text import count, fixed, terminal
-from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.core.text import fixed
+from fairbench.data.dataset import Dataset, Datasheet, Source
 from fairbench.data.features import Sequences, onehot_names
 
 
-def default_search_path() -> tuple[Path, ...]:
+def _default_search_path() -> tuple[Path, ...]:
     """Return the folders looked in when the configuration names none."""
     environment = os.environ.get("FAIRBENCH_DATA")
     configured = (Path(environment),) if environment else ()
@@ -82,7 +81,7 @@ class Archive:
     ) -> Archive:
         """Build an archive from configuration values; ``None`` searches the default folders."""
         named = [search_path] if isinstance(search_path, str) else search_path
-        folders = tuple(map(Path, named)) if named else default_search_path()
+        folders = tuple(map(Path, named)) if named else _default_search_path()
         return cls(folders, Path(store), verify, download)
 
     def read(self, source: Source) -> bytes:
@@ -388,13 +387,8 @@ def _rate(data: Dataset, target: pd.Series) -> str:
         return ""
     if not data.classes:
         return fixed(target.mean(), 4)
-    return " / ".join(f"{share:.3f}" for share in _shares(data, target))
-
-
-def _shares(data: Dataset, target: pd.Series) -> NDArray[np.float64]:
-    """Return the share of each of several classes (C,)."""
     counts = np.bincount(target.astype(int), minlength=len(data.classes))
-    return counts / len(target)
+    return " / ".join(f"{share:.3f}" for share in counts / len(target))
 
 
 def _width(data: Dataset) -> str:
@@ -430,41 +424,12 @@ def facts_of(entry: DatasetEntry, archive: Archive) -> list[tuple[str, str]]:
         data = entry.load(archive)
     except MissingFileError as error:
         reason = f"not known, as {error.path} is not here; fairbench data check fetches what it can"
-        return [("rows, target and groups", reason)]
     except UserError as error:
-        return [("rows, target and groups", f"not known before they are named: {error}")]
-    return [
-        ("rows", count(len(data))),
-        ("target", _target(data)),
-        ("sensitive attributes", "; ".join(_attributes(data))),
-    ]
-
-
-def _target(data: Dataset) -> str:
-    """Return what is predicted, what its values mean and how often they occur, in words."""
-    if data.classes:
-        order = "in this order" if data.ordered else "without an order"
-        shares = zip(data.classes, _shares(data, data.target), strict=True)
-        names = [f"{name} {100 * share:.1f} %" for name, share in shares]
-        return f"{data.target_name}; classes, {order}: {', '.join(names)}"
-    if data.task is Task.REGRESSION:
-        low, high = data.target.min(), data.target.max()
-        return f"{data.target_name}; a number from {low:.4g} to {high:.4g}"
-    label = f"label 1: {data.positive_label}, {100 * data.target.mean():.1f} % of the rows"
-    good = "" if data.favourable is None else f"; label {data.favourable} is good for the person"
-    return f"{data.target_name}; {label}{good}"
-
-
-def _attributes(data: Dataset) -> Iterator[str]:
-    """Yield each sensitive attribute with its groups and their sizes, the reference group first."""
-    for attribute in map(str, data.sensitive):
-        sizes = data.groups(attribute).value_counts(sort=False)
-        groups = [f"{label}: {count(size)}" for label, size in sizes.items()]
-        more = f", and {len(groups) - _MOST_GROUPS} more" if len(groups) > _MOST_GROUPS else ""
-        yield f"{attribute} ({', '.join(groups[:_MOST_GROUPS])}{more})"
-
-
-_MOST_GROUPS = 8  # of an attribute, that are named
+        reason = f"not known before they are named: {error}"
+    else:
+        plain = (text.replace("<br>", "; ").replace("**", "") for text in _summary(entry, data))
+        return list(zip(_COLUMNS, plain, strict=True))[2:]
+    return [("rows, target and groups", reason)]
 
 
 def check_file(archive: Archive, source: Source) -> tuple[str, str]:
@@ -484,22 +449,3 @@ def check_file(archive: Archive, source: Source) -> tuple[str, str]:
         return "missing", f"{reason}; see {source.page}"
     note = f"{before}" if before else f"downloaded to {archive.locate(source)}"
     return "there", note if source.sha256 else f"{note} (no checksum is recorded)"
-
-
-def check(archive: Archive, sources: Sequence[Source]) -> list[str]:
-    """Check every raw file, print which are there, missing or wrong, and return these states."""
-    from rich.console import Console
-    from rich.progress import track
-    from rich.table import Column, Table
-
-    console = Console()
-    steps = track(sources, "Raw files", console=console, transient=True)
-    checks = [(source, *check_file(archive, source)) for source in steps]
-    table = Table(Column("file", overflow="fold"), "state", Column("where", overflow="fold"))
-    colours = {"there": "green", "missing": "yellow", "wrong": "red"}
-    for source, state, note in checks:
-        table.add_row(terminal(source.path), terminal(state, colours[state]), terminal(note))
-    console.print(table)
-    states = [state for _, state, _ in checks]
-    console.print(", ".join(f"{states.count(state)} {state}" for state in colours))
-    return states

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -18,9 +18,11 @@ from numpy.typing import ArrayLike
 from fairbench.core.text import fixed
 from fairbench.evaluation.many_groups import CLASS, with_class
 from fairbench.evaluation.table import values_of, without_classes
-from fairbench.inference.comparing import Comparison, Region
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import BLUE, COLOURS, GREY, ORANGE, Drawing, Panel, Series, drawn
+
+if TYPE_CHECKING:
+    from fairbench.inference.comparing import Comparison, Region
 
 Named: TypeAlias = tuple[str, Panel]
 # How each method looks in every panel.

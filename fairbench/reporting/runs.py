@@ -130,7 +130,7 @@ def document_of(run: Run) -> doc.Document:
         meaning = _labels_in_words(run.people())
     except UserError:
         meaning = ""
-    return run_document(run.summary(), run.name, run.protect, unlike, meaning=meaning)
+    return _run_document(run.summary(), run.name, run.protect, unlike, meaning=meaning)
 
 
 def _labels_in_words(about: Dataset) -> str:
@@ -150,7 +150,7 @@ def _labels_in_words(about: Dataset) -> str:
     return sentence_of("run", "favourable", text=text, name=names[about.favourable])
 
 
-def run_document(
+def _run_document(
     summary: pd.DataFrame,
     name: str,
     protect: str,

@@ -9,7 +9,7 @@ import pytest
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table, read_frame
 from fairbench.core.errors import UserError
-from fairbench.data.groups import are_quantities, bands_apart, in_order
+from fairbench.data.groups import _are_quantities, bands_apart, in_order
 from fairbench_watch.alarms import periods_of
 from fairbench_watch.page import skipped
 from fairbench_watch.state import spelling
@@ -56,7 +56,7 @@ def test_rare_groups_are_pooled_or_left_out_and_named():
     frame = predictions(400).assign(race=race)
     pooled, said = read(frame, group=("race",), rare=30)
     assert Counter(pooled["race"]) == {"a": 200, "b": 190, "other groups": 10}
-    assert "race: 'c', 'd' have fewer than 30 rows, and are 'other groups' here" in said.notes
+    assert "race: 'c' and 'd' have fewer than 30 rows, and are 'other groups' here" in said.notes
     left, said = read(frame, group=("race",), leave_out=("race=c", "race=d"))
     assert Counter(left["race"]) == {"a": 200, "b": 190}
     assert "race: the 4 rows of 'd' are left out, as asked" in said.notes
@@ -132,9 +132,9 @@ def test_spellings_of_one_period_are_alike():
 
 
 def test_ages_are_told_from_codes():
-    assert are_quantities([str(age) for age in range(18, 80)])
-    assert are_quantities([f"{number / 7:.3f}" for number in range(40)])
-    assert not are_quantities([str(number) for number in range(1, 57)])
-    assert not are_quantities(
+    assert _are_quantities([str(age) for age in range(18, 80)])
+    assert _are_quantities([f"{number / 7:.3f}" for number in range(40)])
+    assert not _are_quantities([str(number) for number in range(1, 57)])
+    assert not _are_quantities(
         ["10115", "10117", "10119", *(str(code) for code in range(20000, 20040))]
     )

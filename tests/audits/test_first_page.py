@@ -22,7 +22,7 @@ from fairbench.reporting.document import writing
 from fairbench.reporting.document.forms import to_latex, to_markdown, to_word
 from fairbench.reporting.document.model import as_cell
 from fairbench.reporting.document.terminal import MOST_LINES, print_document, terminal
-from fairbench.reporting.document.writing import check_forms, to_pdf
+from fairbench.reporting.document.writing import _to_pdf, check_forms
 from tests.audits.tables import parse, predictions, written
 from tests.harness import quick
 
@@ -195,7 +195,7 @@ def test_a_browser_that_cannot_print_is_an_error_in_one_line(document, tmp_path,
     broken.chmod(0o755)
     monkeypatch.setattr(writing, "BROWSERS", (str(broken),))
     with pytest.raises(UserError, match="could not print") as refusal:
-        to_pdf(document)
+        _to_pdf(document)
     assert "\n" not in str(refusal.value)
 
 
@@ -215,7 +215,7 @@ def pages_of(content, folder):
 @needs_browser
 @pytest.mark.thorough
 def test_the_first_page_of_a_pdf_is_the_summary_alone(document, tmp_path):
-    content = to_pdf(document)
+    content = _to_pdf(document)
     first, second, *others = pages_of(content, tmp_path)
     for part in ("What was found", "What to do next", "What was audited", "p.csv"):
         assert part in first

@@ -39,7 +39,7 @@ def test_the_help_of_a_run_says_what_each_learner_intervention_and_method_is(cap
 @pytest.mark.parametrize("group", choices.GROUPS)
 def test_every_option_of_a_choice_is_explained_by_a_whole_phrase(group):
     for choice in listed(group):
-        for option, meaning in run_help.option_meanings(group, choice).items():
+        for option, meaning in run_help._option_meanings(group, choice).items():
             where = f"{group}={choice}: {option}"
             assert len(meaning.split()) > 1, where
             assert meaning.split()[0] not in ("or", "of", "such", "at"), f"{where}: {meaning}"
@@ -48,9 +48,9 @@ def test_every_option_of_a_choice_is_explained_by_a_whole_phrase(group):
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("simulated", "group (majority: 1,515, minority: 485)"),
-        ("simulated_regression", "y; a number from "),
-        ("simulated_classes", "y; classes, in this order: low "),
+        ("simulated", "group majority: 1515 (0."),
+        ("simulated_regression", "target, and label 1 y rate "),
+        ("simulated_classes", "y: low < "),
         ("table", "not known before they are named: dataset=table needs dataset.path=FILE"),
         ("adult", "not known, as adult/adult.data is not here; fairbench data check fetches"),
     ],

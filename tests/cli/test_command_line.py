@@ -1,27 +1,14 @@
 """Command lines: the jobs they ask for, composed as Hydra would, and what they get wrong."""
 
-import itertools
-import shlex
-
 import pytest
 from hydra import compose
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
 from fairbench.cli.command_line import CommandLine, choices_in_brackets, command_lines, hydra_of
-from fairbench.cli.jobs import commands
 from fairbench.cli.run import run
 from fairbench.core.errors import UserError
 from tests.harness import CONF, ROOT
-
-GRID = [
-    (f"dataset={dataset}", f"method={method}", f"protect={protect}", "results='a b, c'")
-    for dataset, method, protect in itertools.product(
-        ("german", "adult", "compas"),
-        ("ensemble", "baseline", "binomial_nll"),
-        ("sex", "[sex,race]"),
-    )
-]
 
 
 @pytest.fixture
@@ -182,23 +169,6 @@ def test_what_hydra_refuses_is_said_in_one_line(words, message, capsys, monkeypa
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("kept", "count"),
-    [([0], 1), ([0, 2, 4], 1), ([0, 8], 2), ([1, 2, 3, 17], None), (range(18), 1)],
-)
-def test_failed_jobs_are_run_again_and_no_others(hydra, kept, count):
-    chosen = [GRID[i] for i in kept]
-    again = commands(chosen, program=["python", "run.py"], first=["hydra/launcher=joblib"])
-    assert count in (None, len(again))
-    result = []
-    for command in again:
-        start, words = shlex.split(command)[:4], shlex.split(command)[4:]
-        assert start == ["python", "run.py", "-m", "hydra/launcher=joblib"]
-        result += sweep(*words).jobs
-    assert sorted(result) == sorted(chosen)
 
 
 @pytest.mark.thorough

@@ -10,7 +10,7 @@ from fairbench.evaluation.summary import HEADLINES, summarise
 from fairbench.inference.comparing import Comparison
 from fairbench.reporting.comparisons import pair_document, ranking_document
 from fairbench.reporting.document import terminal
-from fairbench.reporting.runs import run_document
+from fairbench.reporting.runs import _run_document
 from tests.audits.tables import predictions, written
 from tests.extensions.rank.test_rank import scores
 from tests.reporting.test_runs import metrics_of
@@ -61,7 +61,7 @@ def test_the_headings_of_a_run_and_of_comparisons_are_explained():
         "tested": "like these rows",
     }
     documents = [
-        run_document(summarise(metrics_of(("A", "B", "C"))), "a run", "sex"),
+        _run_document(summarise(metrics_of(("A", "B", "C"))), "a run", "sex"),
         pair_document(**findings, computed="so"),
         ranking_document(
             np.full((2, 2), 0.5), np.array([1, 1]), ["a", "b"], ["1", "2"], "title", certainty=0.95

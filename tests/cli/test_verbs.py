@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fairbench.cli.command import Asked, Results, asked, items, read
-from fairbench.cli.main import SECTIONS, main, module_of, overview, verbs
+from fairbench.cli.main import SECTIONS, _module_of, main, overview, verbs
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
 from tests.harness import ROOT, verb
@@ -20,7 +20,7 @@ from tests.harness import ROOT, verb
 def commands():
     """Yield the words of every command that reads its options here, and its dataclass."""
     for name in verbs():
-        module = module_of(name)
+        module = _module_of(name)
         if hasattr(module, "COMMAND"):
             yield (name,), module.COMMAND
         for part, part_command in getattr(module, "COMMANDS", {}).items():

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import yaml
 
-from fairbench.cli.main import module_of, verbs
+from fairbench.cli.main import _module_of, verbs
 from fairbench.core.text import said
 from fairbench.experiments.configuration import experiments_in
 from tests.harness import CONF, ROOT
@@ -107,7 +107,7 @@ def _of_help() -> Iterator[tuple[str, tuple[str, ...]]]:
     for line in re.findall(r"(?m)^ +.*?  (fairbench run .*)", said("cli", "help_of_run")):
         yield "fairbench/cli/run_help.py", tuple(shlex.split(line))
     for verb in verbs():
-        module = module_of(verb)
+        module = _module_of(verb)
         file = _name(Path(str(inspect.getsourcefile(module))))
         whole = getattr(module, "COMMAND", None)
         parts = getattr(module, "COMMANDS", {"": whole} if whole else {})

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fairbench.data.download import default_search_path
+from fairbench.data.download import _default_search_path
 from tests.harness import ROOT
 
 # What git ignores: of any folder, and of some folders of the tree.
@@ -42,5 +42,5 @@ def wheel(folder: Path) -> Path:
 
 def raw_files() -> str:
     """Return where this machine has raw files of data sets, for ``FAIRBENCH_DATA``."""
-    there = [folder.resolve() for folder in default_search_path() if folder.is_dir()]
+    there = [folder.resolve() for folder in _default_search_path() if folder.is_dir()]
     return str(there[-1]) if there else ""

@@ -16,9 +16,9 @@ from matplotlib.path import Path
 from rich.console import Console
 
 from fairbench import Evaluator, evaluate
-from fairbench.cli.jobs import job_name, next_commands, show_table, varied_names
+from fairbench.cli.jobs import _next_commands, _show_table, job_name, varied_names
 from fairbench.cli.main import main
-from fairbench.cli.verbs.store import runs_lines
+from fairbench.cli.verbs.store import _runs_lines
 from fairbench.comparison.runs import load_predictions, predictions_frame
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
@@ -32,8 +32,8 @@ from fairbench.reporting.document.model import Paragraph, Table
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.runs import (
     _labels_in_words,
+    _run_document,
     headline,
-    run_document,
     runs_document,
     tidy,
     tradeoff_document,
@@ -70,13 +70,13 @@ def metrics_of(group=("Male", "Female"), n=60, seed=0, **options):
 
 def table_of_run(summary, name=""):
     """Return the headline table of a run, and its row of that name."""
-    table = run_document(summary, "a run", "sex").tables[0]
+    table = _run_document(summary, "a run", "sex").tables[0]
     return table, next((row for row in table.rows if row[0] == name), None)
 
 
 def printed(metrics, width=100, protect="sex"):
     screen = Console(width=width, file=io.StringIO())
-    print_document(run_document(summarise(metrics), "adult, xgboost, baseline", protect), screen)
+    print_document(_run_document(summarise(metrics), "adult, xgboost, baseline", protect), screen)
     return screen.file.getvalue().splitlines()
 
 
@@ -147,7 +147,7 @@ def test_the_table_begins_with_what_labels_and_selected_mean(task, facts, expect
     about = SimpleNamespace(task=task, target_name="grade", **{**unknown, **facts})
     meaning = _labels_in_words(about)
     assert meaning == expected
-    document = run_document(summarise(metrics_of()), "a run", "sex", meaning=meaning)
+    document = _run_document(summarise(metrics_of()), "a run", "sex", meaning=meaning)
     assert document.sections[0].blocks[0] == Paragraph(expected)
 
 
@@ -171,7 +171,7 @@ def test_every_row_without_an_interval_says_why():
     row = {"metric": "fit_seconds", "attribute": "", "value": 1.0, "n": 60, "status": "ok"}
     cost = metrics.groupby("repeat").head(1).assign(**row, lower=np.nan, upper=np.nan, group="")
     summary = summarise(pd.concat([metrics, cost], ignore_index=True))
-    rows = run_document(summary, "a run", "sex").tables[0].rows
+    rows = _run_document(summary, "a run", "sex").tables[0].rows
     without = {row[0]: row[-1] for row in rows if np.isnan(row[4][0])}
     assert without["spread error"] == "no interval: none is known to hold"
     assert without["fit seconds"] == "as measured"
@@ -236,7 +236,7 @@ def test_every_cell_of_the_classes_is_that_of_its_title():
         names[label], names[predicted], task="multiclass", sensitive_features={"sex": group}
     )
     summary = summarise(metrics.assign(**COLUMNS))
-    table = table_of(run_document(summary, "a run", "sex"), "each class against the rest")
+    table = table_of(_run_document(summary, "a run", "sex"), "each class against the rest")
     titles = {
         "share": ("base_rate", ""),
         "predicted": ("selection_rate", ""),
@@ -285,7 +285,7 @@ def test_a_run_shows_how_uncertain_it_is_of_each_group_and_how_well_calibrated(
     task, uncertainty, calibration, statistic
 ):
     summary = evaluated_by_sex(task)
-    table = table_of(run_document(summary, "a run", "sex"), "uncertainty of each group of sex")
+    table = table_of(_run_document(summary, "a run", "sex"), "uncertainty of each group of sex")
     titles = [column.title for column in table.columns]
     shown = calibration.removeprefix("expected_").replace("_", " ")
     assert titles == [
@@ -317,7 +317,7 @@ def test_of_many_groups_unlike_everyone_else_the_surest_are_shown():
         }
     )
     unlike.attrs["tests"] = 40
-    document = run_document(summarise(metrics_of()), "a run", "sex", unlike)
+    document = _run_document(summarise(metrics_of()), "a run", "sex", unlike)
     table = table_of(document, "groups that differ from everyone else: 10 of 40 tested")
     assert "the 8 surest are shown" in table.caption
     assert [list(row) for row in table.rows] == [
@@ -326,13 +326,13 @@ def test_of_many_groups_unlike_everyone_else_the_surest_are_shown():
     ]
     few = unlike.head(8)
     few.attrs["tests"] = 40
-    document = run_document(summarise(metrics_of()), "a run", "sex", few)
+    document = _run_document(summarise(metrics_of()), "a run", "sex", few)
     assert "surest" not in table_of(document, "groups that differ").caption
 
 
 def test_groups_estimated_together_have_the_figures_of_the_summary():
     summary = summarise(metrics_of(("Male", "Female", "Other"), n=300))
-    table = table_of(run_document(summary, "a run", "sex"), "groups of sex, estimated together")
+    table = table_of(_run_document(summary, "a run", "sex"), "groups of sex, estimated together")
     rates = {row.metric for row in summary[summary["statistic"] == "pooled"].itertuples()}
     assert len(table.rows) == 3 * len(rates)
     by_place = summary.set_index(["metric", "statistic", "group"]).sort_index()
@@ -349,7 +349,7 @@ def test_what_chance_adds_to_a_gap_of_many_groups_stands_beside_it():
     """Twenty alike groups of fifty rows are 0.2 and more apart."""
     names = [f"g{place:02d}" for place in range(20)]
     summary = summarise(metrics_of(names, n=1000))
-    document = run_document(summary, "alike", "sex")
+    document = _run_document(summary, "alike", "sex")
     (table, *_) = document.tables
     titles = [column.title for column in table.columns]
     assert titles[2:4] == ["mean", "debiased"]
@@ -361,7 +361,7 @@ def test_what_chance_adds_to_a_gap_of_many_groups_stands_beside_it():
     rates = dict(re.findall(r"(selection rate|error rate) (\d\.\d{3})", pooled))
     assert set(rates) == {"selection rate", "error rate"}
     assert float(rates["selection rate"]) < 0.5 * gap[3]
-    two = run_document(summarise(metrics_of()), "alike", "sex").tables[0]
+    two = _run_document(summarise(metrics_of()), "alike", "sex").tables[0]
     assert "debiased" not in [column.title for column in two.columns]
 
 
@@ -407,7 +407,9 @@ def test_a_sweep_ends_with_its_table_and_what_to_do_next(swept, runs):
     commands = [shlex.split(line) for line in text.splitlines() if line.startswith("  fairbench ")]
     assert [command[1] for command in commands] == ["report", "table", "compare"]
     assert set(ids) < set(commands[1]) and set(ids) < set(commands[2])
-    result = next_commands([str(i) for i in range(40)], runs, "elsewhere")  # of many, none is named
+    result = _next_commands(
+        [str(i) for i in range(40)], runs, "elsewhere"
+    )  # of many, none is named
     assert result[1] == ["fairbench", "table", "all", "out=runs.csv", "results=elsewhere"]
     assert result[2][2:4] == ids
 
@@ -488,7 +490,7 @@ def test_rows_are_ordered_by_error_within_a_data_set(runs):
     assert errors == sorted(errors)
     assert not table.rules
     assert "error is the error rate" in table.caption
-    lines = runs_lines(runs)
+    lines = _runs_lines(runs)
     assert lines[-3].split()[1] == "options"
     assert {line.split()[1] for line in lines[-2:]} == {"max_depth=2", "max_depth=4"}
 
@@ -553,7 +555,7 @@ def test_a_table_that_cannot_be_made_costs_a_line(runs, tmp_path, capsys, monkey
 
     planned = SimpleNamespace(id=next(iter(runs.runs)), store=Store(runs.folder))
     monkeypatch.setattr("fairbench.cli.jobs.runs_document", damaged)
-    show_table([planned])
+    _show_table([planned])
     assert "no table: summary.csv is damaged" in capsys.readouterr().out
 
 

@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from benchmarks.stored import configured, copied, run_of
-from fairbench.cli.verbs.store import runs_lines
+from fairbench.cli.verbs.store import _runs_lines
 from fairbench.core.errors import UserError
 from fairbench.core.files import sealed_json, unsealed_json
 from fairbench.results import catalogue as listing
@@ -103,11 +103,11 @@ def test_words_that_mean_no_run_or_several_are_refused_with_the_nearest(results,
 
 
 def test_what_runs_have_in_common_is_said_once_in_lines_of_a_hundred_characters(results):
-    text = "\n".join(runs_lines(Catalogue(results)))
+    text = "\n".join(_runs_lines(Catalogue(results)))
     assert text.count("xgboost") == text.count("binomial_nll") == 1
     assert "intervention=none" in text
     copied(results / "runs" / A1, of_id("d4", {group: 40 * group[0] for group in GROUPS}))
-    lines = runs_lines(Catalogue(results))
+    lines = _runs_lines(Catalogue(results))
     assert max(map(len, lines)) == 100
     assert all("…" in line for line in lines if line.startswith("d4"))
     assert sum(line.startswith(("a1", "a2", "b3", "d4")) for line in lines) == 4
@@ -163,7 +163,7 @@ def read(monkeypatch):
 
 
 def listed(results):
-    return runs_lines(Catalogue(results)), Catalogue(results).to_dataframe().to_dict("records")
+    return _runs_lines(Catalogue(results)), Catalogue(results).to_dataframe().to_dict("records")
 
 
 def test_runs_of_an_index_are_listed_and_chosen_as_without_it(indexed, read):

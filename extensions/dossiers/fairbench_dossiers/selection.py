@@ -22,14 +22,13 @@ from fairbench.audits.kinds.counts import (
     plain_answer,
     says_nothing,
     section_of,
-    tied_groups_text,
     with_rules_ratio,
 )
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table
 from fairbench.core.arrays import Mask
 from fairbench.core.errors import UserError, unknown_name, warn
-from fairbench.core.text import MISSING, count, number, quoted
+from fairbench.core.text import MISSING, count, number, quoted, some_of
 from fairbench.data.columns import ColumnRef, numbers_of
 from fairbench.data.dataset import combine
 from fairbench.data.groups import CROSSED, groups_of
@@ -346,7 +345,7 @@ def _smallest_ratio(categories: Sequence[Row], rate: str) -> str:
     if first["reason"]:
         return f"By {first['attribute']}, no category has an impact ratio: {first['reason']}."
     lowest = min(categories, key=lambda category: category["ratio"])
-    most = tied_groups_text(first["most_selected"])
+    most = some_of(first["most_selected"])
     if lowest["ratio"] == 1:
         return (
             f"By {first['attribute']}, every {rate} is {number(lowest['rate'])}: all ratios are 1."
@@ -422,7 +421,7 @@ def four_fifths(
     )
     under = [row for row in differences if row["under"]]
     most_selected = (
-        f"{name}: {tied_groups_text(each[0]['most_selected'])}" for name, each in categories.items()
+        f"{name}: {some_of(each[0]['most_selected'])}" for name, each in categories.items()
     )
     small = _or_none(
         _name_and_size(category)

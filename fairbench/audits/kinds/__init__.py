@@ -25,6 +25,7 @@ _AUDITS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         question.PAIR: ("pair", "audit_pair"),
         question.PROXY: ("unknown", "audit_proxy"),
+        question.MANY: ("unknown", "audit_many"),
         question.RANKING: ("numbers", "audit_ranking"),
         question.SURVIVAL: ("numbers", "audit_survival"),
         question.COUNTS: ("counts", "audit_counts"),
@@ -44,16 +45,12 @@ def document_of(options: Options, frame: pd.DataFrame) -> Document:
     """
     with name_rows_in_errors(frame, options.id):
         kind = kind_of(options, frame)
-        if kind in _AUDITS:
-            module, audit = _AUDITS[kind]
-            audited = getattr(import_module(f"{__name__}.{module}"), audit)(options, frame)
-            return report.document_of(audited)
-        table = read_audit_table(options, frame=frame, many=kind == question.MANY)
-        if kind == question.MANY:
-            from fairbench.audits.kinds.unknown import audit_many
-
-            return report.document_of(audit_many(table, options))
-        return document_of_table(options, table)
+        if kind not in _AUDITS:
+            return document_of_table(options, read_audit_table(options, frame=frame))
+        module, audit = _AUDITS[kind]
+        return report.document_of(
+            getattr(import_module(f"{__name__}.{module}"), audit)(options, frame)
+        )
 
 
 def document_of_table(options: Options, table: AuditTable) -> Document:

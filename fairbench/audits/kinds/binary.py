@@ -47,21 +47,7 @@ from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import label
 from fairbench.reporting import group_tables as tables
 from fairbench.reporting.charts import NAN, Panel, chart, forest
-from fairbench.reporting.document.model import (
-    Bar,
-    Block,
-    Column,
-    Details,
-    Figure,
-    Gallery,
-    Items,
-    Link,
-    Paragraph,
-    Section,
-    Table,
-    TableCell,
-    Text,
-)
+from fairbench.reporting.document import model as doc
 
 _said = partial(tables.sentence_of, "binary")
 ALARMS = 0.01  # the false alarm rate of an audit if all groups are calibrated in the same way
@@ -524,32 +510,32 @@ _on_page = partial(tables.sentence_of, "audit")
 _PAIRS = "pairs"  # the place of a page with the pairs of groups that differ
 
 
-def _sections_of(assessment: Assessment) -> Iterator[Section]:
+def _sections_of(assessment: Assessment) -> Iterator[doc.Section]:
     """Yield the sections of the report in their order."""
     if assessment.impact:
-        yield Section("Impact ratios", [_impact(assessment)])
-    yield Section("Gaps between groups", [_gaps(assessment), *_needed(assessment)])
+        yield doc.Section("Impact ratios", [_impact(assessment)])
+    yield doc.Section("Gaps between groups", [_gaps(assessment), *_needed(assessment)])
     if assessment.within:
         title = f"Among people of the same {shared_traits(assessment.options)}"
-        yield Section(title, list(_within(assessment)))
+        yield doc.Section(title, list(_within(assessment)))
     if pairs := list(_pairs(assessment.gaps)):
-        yield Section("Pairs of groups that surely differ", pairs, name=_PAIRS)
-    yield Section("Rates by group", [_rates(assessment)])
+        yield doc.Section("Pairs of groups that surely differ", pairs, name=_PAIRS)
+    yield doc.Section("Rates by group", [_rates(assessment)])
     errors = _errors(assessment)
     if errors.rows:
-        yield Section("Errors by group", [errors])
+        yield doc.Section("Errors by group", [errors])
     if len(assessment.thresholds[1]):
-        yield Section("Other thresholds", list(_thresholds(assessment)))
+        yield doc.Section("Other thresholds", list(_thresholds(assessment)))
     if assessment.scores:
-        yield Section("Scores by group", [tables.score_table(assessment.scores, "score")])
+        yield doc.Section("Scores by group", [tables.score_table(assessment.scores, "score")])
     if diagrams := list(_diagrams(assessment)):
         caption = _on_page("gallery", label=assessment.table.labels[1])
-        calibration: list[Block] = [_calibrations(assessment), Gallery(diagrams, caption)]
-        yield Section("Calibration by group", calibration)
-    yield Section("", [tables.where_all_is(assessment.metrics)])
+        calibration: list[doc.Block] = [_calibrations(assessment), doc.Gallery(diagrams, caption)]
+        yield doc.Section("Calibration by group", calibration)
+    yield doc.Section("", [tables.where_all_is(assessment.metrics)])
 
 
-def _pairs(gaps: Sequence[Gap]) -> Iterator[Table]:
+def _pairs(gaps: Sequence[Gap]) -> Iterator[doc.Table]:
     """Yield the table of pairs of groups that differ, where by how much is open."""
     pairs = [
         (gap.attribute, gap.rate_name, *pair)
@@ -558,8 +544,8 @@ def _pairs(gaps: Sequence[Gap]) -> Iterator[Table]:
         for pair in gap.pairs
     ]
     if pairs:
-        columns = [Column(title) for title in ("groups", "rate", "higher", "lower")]
-        yield Table(columns, pairs, caption=_on_page("pairs"), most=tables.MOST_ROWS)
+        columns = [doc.Column(title) for title in ("groups", "rate", "higher", "lower")]
+        yield doc.Table(columns, pairs, caption=_on_page("pairs"), most=tables.MOST_ROWS)
 
 
 def _size(gap: Gap) -> str:
@@ -567,12 +553,12 @@ def _size(gap: Gap) -> str:
     return signed(gap.value) if gap.signed else number(gap.value)
 
 
-def _bars(gaps: Sequence[Gap], epsilon: float) -> list[Bar | None]:
+def _bars(gaps: Sequence[Gap], epsilon: float) -> list[doc.Bar | None]:
     """Return the intervals of gaps, drawn on one scale."""
     return tables.bars([(gap.lower, gap.value, gap.upper) for gap in gaps], epsilon)
 
 
-def _gaps(assessment: Assessment) -> Table:
+def _gaps(assessment: Assessment) -> doc.Table:
     """Return the table of gaps: size, interval, verdict, and what else applies to these rows."""
     epsilon = assessment.options.epsilon
     gaps = assessment.gaps
@@ -587,13 +573,13 @@ def _gaps(assessment: Assessment) -> Table:
     caption = tables.sentences_of("audit", holds, stricter=_on_page("stricter"))
     reading = [_on_page("gaps_read", epsilon=epsilon), *([_on_page("alike")] if is_alike else [])]
 
-    def verdict(gap: Gap) -> TableCell:
-        after: Text = ""
+    def verdict(gap: Gap) -> doc.TableCell:
+        after: doc.Text = ""
         if _differ_somehow(gap):
             by_how_much = f": some groups differ, but no pair surely by {epsilon:g} or more: "
-            after = (by_how_much, Link("see the pairs", f"#{_PAIRS}"))
+            after = (by_how_much, doc.Link("see the pairs", f"#{_PAIRS}"))
         mark = "assumed" if gap.assumed else gap.verdict
-        return TableCell(_verdict_text(gap), mark=mark, after=after)
+        return doc.TableCell(_verdict_text(gap), mark=mark, after=after)
 
     rows = [
         {
@@ -639,7 +625,7 @@ def _differ_somehow(gap: Gap) -> bool:
     return gap.verdict == OPEN and not gap.signed and not gap.assumed and bool(gap.pairs)
 
 
-def _needed(assessment: Assessment) -> Iterator[Details]:
+def _needed(assessment: Assessment) -> Iterator[doc.Details]:
     """Yield how many more labels settle the open gaps, and what each number supposes."""
     labels, rows = assessment.labels, len(assessment.table)
     most = rows - labels or rows
@@ -650,13 +636,13 @@ def _needed(assessment: Assessment) -> Iterator[Details]:
     ]
     if table:
         kind = kind_of_labels(labels, rows)
-        columns = [Column(title) for title in ("groups", "gap in", "supposed")]
-        columns.append(Column(kind, right=True))
-        needed = Table(columns, table, caption=_on_page("needed", kind=kind))
-        yield Details("What would settle what is open", [needed])
+        columns = [doc.Column(title) for title in ("groups", "gap in", "supposed")]
+        columns.append(doc.Column(kind, right=True))
+        needed = doc.Table(columns, table, caption=_on_page("needed", kind=kind))
+        yield doc.Details("What would settle what is open", [needed])
 
 
-def _rates(assessment: Assessment) -> Table:
+def _rates(assessment: Assessment) -> doc.Table:
     """Return the table of each group's size and main rates."""
     labelled = not assessment.of_decisions
     selected = assessment.table.direction.rate_names[NEEDS_NO_LABELS].removeprefix("share ")
@@ -669,9 +655,9 @@ def _rates(assessment: Assessment) -> Table:
     ]
     columns = [
         *tables.OF_GROUP,
-        ("rows", Column("rows", "count")),
-        *([("labels", Column("labels", "count"))] if labelled else []),
-        *((name, Column(title, "estimate")) for name, title in main.items()),
+        ("rows", doc.Column("rows", "count")),
+        *([("labels", doc.Column("labels", "count"))] if labelled else []),
+        *((name, doc.Column(title, "estimate")) for name, title in main.items()),
     ]
     return tables.table_of(rows, columns, most=tables.MOST_ROWS)
 
@@ -680,7 +666,7 @@ def _key(row: Row) -> tuple[str, str]:
     return row["attribute"], row["group"]
 
 
-def _within(assessment: Assessment) -> Iterator[Block]:
+def _within(assessment: Assessment) -> Iterator[doc.Block]:
     """Yield the gaps over one mix of strata, with those of everyone, and in each stratum."""
     gaps = assessment.within
     epsilon = assessment.options.epsilon
@@ -696,7 +682,7 @@ def _within(assessment: Assessment) -> Iterator[Block]:
             "raw": _size(raw(gap)),
             "size": _size(gap),
             "bar": bar,
-            "verdict": TableCell(verdict, mark=gap.verdict),
+            "verdict": doc.TableCell(verdict, mark=gap.verdict),
         }
         rows.append({**_fields(gap, "attribute", "rate_name", "lower", "upper"), **shown})
     yield tables.named_table("audit", "within", rows)
@@ -707,14 +693,14 @@ def _within(assessment: Assessment) -> Iterator[Block]:
         if min(abs(gap.value), abs(raw(gap).value)) >= 0.01
     ]
     if reversed_:
-        yield Items(reversed_)
+        yield doc.Items(reversed_)
     yield from (_strata(gap, epsilon) for gap in gaps if gap.metric == NEEDS_NO_LABELS)
     others = [_strata(gap, epsilon) for gap in gaps if gap.metric != NEEDS_NO_LABELS]
     if others:
-        yield Details("Other rates in each stratum", others)
+        yield doc.Details("Other rates in each stratum", others)
 
 
-def _strata(gap: Gap, epsilon: float) -> Table:
+def _strata(gap: Gap, epsilon: float) -> doc.Table:
     """Return the table of one gap in each stratum."""
     pairs = {(row["low"], row["high"]) for row in gap.strata if row["low"]}
     is_signed = len(pairs) == 1 and gap.signed
@@ -728,9 +714,9 @@ def _strata(gap: Gap, epsilon: float) -> Table:
         text = number(row["rates"][index])
         return text if is_signed else f"{text} ({row[('low', 'high')[index]]})"
 
-    def limits(row: Row) -> TableCell | None:
+    def limits(row: Row) -> doc.TableCell | None:
         few = f" (n={row['smallest']})" if row["smallest"] < gap.minimum else ""
-        return TableCell((row["lower"], row["upper"]), after=few) if row["low"] else None
+        return doc.TableCell((row["lower"], row["upper"]), after=few) if row["low"] else None
 
     rows = [
         {
@@ -751,7 +737,7 @@ def _strata(gap: Gap, epsilon: float) -> Table:
 _LARGEST = 2.0  # of the ratios that a bar has room for
 
 
-def _impact(assessment: Assessment) -> Table:
+def _impact(assessment: Assessment) -> doc.Table:
     """Return the impact ratios of every group, with whom they compare."""
     ratios = assessment.impact
     granted = assessment.table.whole.granted
@@ -778,7 +764,7 @@ def _impact(assessment: Assessment) -> Table:
     )
 
 
-def _ratio_bar(row: Row) -> Bar | None:
+def _ratio_bar(row: Row) -> doc.Bar | None:
     """Return a ratio on a scale from 0 to 2; beyond, it is cut off."""
     if np.isnan(row["ratio"]):
         return None
@@ -786,17 +772,17 @@ def _ratio_bar(row: Row) -> Bar | None:
     lower, value, upper, band_start, equal, band_end = (
         round(100 * min(end, _LARGEST) / _LARGEST, 1) for end in ratios
     )
-    return Bar((lower, value, upper), band=(band_start, band_end), zero=equal)
+    return doc.Bar((lower, value, upper), band=(band_start, band_end), zero=equal)
 
 
-def _thresholds(assessment: Assessment) -> Iterator[Block]:
+def _thresholds(assessment: Assessment) -> Iterator[doc.Block]:
     """Yield what other thresholds would decide."""
     curves, table, constrained = assessment.thresholds
     direction = assessment.table.direction
     rows = [
         {
             **row,
-            "threshold": TableCell(
+            "threshold": doc.TableCell(
                 f"{row['threshold']:.3g}",
                 before="now " if row["current"] else "",
                 strong=row["current"],
@@ -814,7 +800,7 @@ def _thresholds(assessment: Assessment) -> Iterator[Block]:
         yield _curve_figure(of_attribute, assessment)
 
 
-def _errors(assessment: Assessment) -> Table:
+def _errors(assessment: Assessment) -> doc.Table:
     """Return both kinds of error of every group, and their differences from the reference."""
     fpr, fnr = "false_positive_rate", "false_negative_rate"
     # Fewer of those found are more errors.
@@ -831,23 +817,23 @@ def _errors(assessment: Assessment) -> Table:
     return tables.named_table("audit", "errors", rows, labels=assessment.table.labels)
 
 
-def _calibrations(assessment: Assessment) -> Table:
+def _calibrations(assessment: Assessment) -> doc.Table:
     """Return by how much the scores of each group are too high on average."""
     rows = [row for row in assessment.calibrations if not np.isnan(row["excess"])]
     return tables.named_table("audit", "calibrations", rows)
 
 
-def _constrained(chosen: Row, today: float, direction: Direction) -> Iterator[Block]:
+def _constrained(chosen: Row, today: float, direction: Direction) -> Iterator[doc.Block]:
     """Yield the threshold that a constraint asks for, and how it does on the other rows."""
     values = {**chosen, "asked": _asked_of_threshold(chosen, direction), "today": today}
     if np.isnan(chosen["threshold"]):
-        yield Paragraph(_on_page("unreached", **values))
+        yield doc.Paragraph(_on_page("unreached", **values))
         return
     start = _on_page("reached_today" if chosen["threshold"] == today else "reached", **values)
     text = _on_page("chosen", **values, start=start)
     if not np.isnan(chosen["accuracy"][0]):
         text += _on_page("chosen_accuracy", **values)
-    yield Paragraph(text)
+    yield doc.Paragraph(text)
     words = {True: "surely", False: "surely not", None: "open"}
     rows = [{**row, "said": words[row["holds"]]} for row in chosen["judged"]]
     yield tables.named_table("audit", "judged", rows)
@@ -861,7 +847,7 @@ def _asked_of_threshold(chosen: Row, direction: Direction) -> str:
     return _on_page("most_apart", bound=bound, rate=direction.rate_name(constraint))
 
 
-def _curve_figure(curves: Row, assessment: Assessment) -> Figure:
+def _curve_figure(curves: Row, assessment: Assessment) -> doc.Figure:
     """Return rates of an attribute's largest groups at all thresholds, and their scores."""
     panels = []
     for rate, limits in curves["rates"].items():
@@ -875,7 +861,7 @@ def _curve_figure(curves: Row, assessment: Assessment) -> Figure:
     granted = assessment.table.direction.granted
     caption = _on_page("curves", attribute=curves["attribute"], granted=granted)
     title = f"what every threshold would decide, by {curves['attribute']}"
-    return Figure(title, drawings, caption=caption)
+    return doc.Figure(title, drawings, caption=caption)
 
 
 # The _pictures of the groups: rates, impact ratios and calibration.
@@ -883,12 +869,12 @@ def _curve_figure(curves: Row, assessment: Assessment) -> Figure:
 _MOST_SMALL = 24  # groups of a picture
 
 
-def _pictures(assessment: Assessment) -> list[Section]:
+def _pictures(assessment: Assessment) -> list[doc.Section]:
     """Return a picture of each rate with every group's interval; nothing where none is known."""
     figures = [*_impact_picture(assessment), *_rate_pictures(assessment)]
     if not figures:
         return []
-    return [Section("The groups in pictures", [Gallery(figures, _on_page("pictures"))])]
+    return [doc.Section("The groups in pictures", [doc.Gallery(figures, _on_page("pictures"))])]
 
 
 def _forest(
@@ -897,7 +883,7 @@ def _forest(
     rows: Sequence[tuple[Any, ...]],
     span: tuple[float, float],
     mark: float = NAN,
-) -> Figure:
+) -> doc.Figure:
     """Draw the interval of each group, with a line between two attributes.
 
     Parameters
@@ -906,10 +892,10 @@ def _forest(
     """
     panels = [[row[1:] for row in part] for _, part in groupby(rows, lambda row: row[0])]
     svg = forest(name, panels, span=span, mark=mark)
-    return Figure(name, [svg], caption=f"{name}: {meaning}", style="panel")
+    return doc.Figure(name, [svg], caption=f"{name}: {meaning}", style="panel")
 
 
-def _rate_pictures(assessment: Assessment) -> Iterator[Figure]:
+def _rate_pictures(assessment: Assessment) -> Iterator[doc.Figure]:
     """Draw each rate: all groups of single attributes, then the largest of combinations."""
     rates = tables.estimates(assessment.metrics, {rate.name for rate in RATE_OF.values()})
     direction = assessment.table.direction
@@ -927,14 +913,14 @@ def _rate_pictures(assessment: Assessment) -> Iterator[Figure]:
         ends = np.array([row[2:] for row in drawn])
         tenths = 10 * ends[np.isfinite(ends)]
         low, high = float(np.floor(tenths.min()) / 10), float(np.ceil(tenths.max()) / 10)
-        meaning = f"{direction.meaning(metric)}.{more}"
+        meaning = f"{direction.meanings[metric]}.{more}"
         yield _forest(direction.rate_names[metric], meaning, drawn, (low, max(high, low + 0.1)))
 
 
 _WIDEST = 2.0  # of the impact ratios that are drawn
 
 
-def _impact_picture(assessment: Assessment) -> Iterator[Figure]:
+def _impact_picture(assessment: Assessment) -> Iterator[doc.Figure]:
     """Draw the impact ratios of the groups of single attributes, where there are any."""
     rows = [
         (*_key(row), row["ratio"], row["lower"], row["upper"])
@@ -948,7 +934,7 @@ def _impact_picture(assessment: Assessment) -> Iterator[Figure]:
         yield _forest("impact ratio", meaning, rows, span, FOUR_FIFTHS)
 
 
-def _diagrams(assessment: Assessment) -> Iterator[Figure]:
+def _diagrams(assessment: Assessment) -> Iterator[doc.Figure]:
     """Yield the reliability of each group of a single attribute that has labels and scores."""
     for row in assessment.calibrations:
         if row["attribute"] in assessment.options.group and row["bins"]:
@@ -958,4 +944,4 @@ def _diagrams(assessment: Assessment) -> Iterator[Figure]:
             name = f"reliability of {row['group']}"
             points = [(of["score"], of["share"], of["lower"], of["upper"]) for of in row["bins"]]
             panel = tables.reliability_panel(points, "share of label 1")
-            yield Figure(name, chart([panel]), caption=caption, style="panel")
+            yield doc.Figure(name, chart([panel]), caption=caption, style="panel")

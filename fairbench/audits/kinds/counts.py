@@ -26,16 +26,11 @@ from fairbench.audits.assessment import attributes_with_small_groups, impact_fin
 from fairbench.audits.question import PERCENT, Options
 from fairbench.audits.report import OF_POPULATION, Audit
 from fairbench.core.errors import UserError
-from fairbench.core.text import count, listed, quoted
+from fairbench.core.text import count, listed, quoted, some_of
 from fairbench.data.columns import spelled
 from fairbench.data.groups import CROSSED, references_of
-from fairbench.evaluation.by_group import (
-    FEWEST_ROWS,
-    Row,
-    impact_ratios_at,
-    is_given_reference,
-    may_be_compared_with,
-)
+from fairbench.evaluation import by_group as shares
+from fairbench.evaluation.by_group import Row
 from fairbench.evaluation.findings import LEVEL, NAN, ErrorBudget, Finding, one_sided_level
 from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.inference.rates import Limits, rate_limits
@@ -149,13 +144,6 @@ def with_rules_ratio(
     ]
 
 
-def tied_groups_text(groups: Sequence[str], most: int = 3) -> str:
-    """Return groups that tie as a sentence lists them; of many, the first, and how many more."""
-    rest = len(groups) - most
-    names = [*groups[:most], f"{rest} more"] if rest > 1 else groups
-    return " and ".join(names)
-
-
 def section_of(
     categories: Sequence[Row], rate: str, by: str, *, mark: float = NAN, more: str = ""
 ) -> Section:
@@ -193,10 +181,10 @@ def _table(categories: Sequence[Row], rate: str, by: str, mark: float, more: str
     """Return the table of categories with the rule's ratio, and ours with its interval."""
     first = categories[0]
     ours = first["ours"]
-    reason = f"the highest of those with {FEWEST_ROWS} people and 2 % or more"
+    reason = f"the highest of those with {shares.FEWEST_ROWS} people and 2 % or more"
     if ours["given"]:
         reason = "as reference= says"
-    most = first["reason"] or tied_groups_text(first["most_selected"])
+    most = first["reason"] or some_of(first["most_selected"])
     return named_table(
         "counts",
         "categories",
@@ -465,12 +453,12 @@ def _findings(
     # Of a small category selected more often than the one compared with there is nothing to say.
     judged = [
         ratio["attribute"] in options.group
-        and ratio["rows"] >= FEWEST_ROWS
+        and ratio["rows"] >= shares.FEWEST_ROWS
         and not ratio["ratio"] > 1
         for ratio in ratios
     ]
     single = list(compress(ratios, judged))
-    budget = ErrorBudget(sum(not is_given_reference(ratio) for ratio in single))
+    budget = ErrorBudget(sum(not shares.is_given_reference(ratio) for ratio in single))
     wider = list(compress(_ratios(table, references, one_sided_level(budget.risk)), judged))
     return list(impact_findings(single, wider, SELECTED, attributes_with_small_groups(ratios)))
 
@@ -481,13 +469,13 @@ def _notes_on_small(
     """Yield which categories are too small to be compared with, or to conclude anything of."""
     small: list[str] = []
     for rows in categories.values():
-        is_large = may_be_compared_with(np.array([row["rows"] for row in rows]))
+        is_large = shares.may_be_compared_with(np.array([row["rows"] for row in rows]))
         small += _ratio_names(compress(rows, ~is_large))
     if small:
-        yield _said("small", fewest=FEWEST_ROWS, names=small)
-    few = _ratio_names(ratio for ratio in ratios if ratio["rows"] < FEWEST_ROWS)
+        yield _said("small", fewest=shares.FEWEST_ROWS, names=small)
+    few = _ratio_names(ratio for ratio in ratios if ratio["rows"] < shares.FEWEST_ROWS)
     if few:
-        yield _said("few", fewest=FEWEST_ROWS, names=few)
+        yield _said("few", fewest=shares.FEWEST_ROWS, names=few)
 
 
 def _ratio_names(ratios: Iterable[Row]) -> list[str]:
@@ -513,7 +501,7 @@ def _ratios(table: _Categories, references: Mapping[str, str], level: float) -> 
     ratios = []
     for attribute, rows in table.items():
         columns = pd.DataFrame(rows)
-        ratios += impact_ratios_at(
+        ratios += shares.impact_ratios_at(
             attribute,
             columns["group"].tolist(),
             columns["people"].to_numpy(),

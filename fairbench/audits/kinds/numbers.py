@@ -50,20 +50,11 @@ from fairbench.inference.gaps import GroupLimits, gap_of_noise, simultaneous_lev
 from fairbench.inference.means import Moments, loss_limits
 from fairbench.inference.rates import Limits, quantile
 from fairbench.metrics.registry import label
+from fairbench.reporting import group_tables as tables
 from fairbench.reporting.charts import COLOURS, Panel, Series, chart
 from fairbench.reporting.document.model import Figure, Section, Table, TableCell
-from fairbench.reporting.group_tables import (
-    MOST_LINES,
-    density_panel,
-    group_line,
-    named_table,
-    score_table,
-    sentence_of,
-    sentences_of,
-    where_all_is,
-)
 
-_said = partial(sentence_of, "numbers")
+_said = partial(tables.sentence_of, "numbers")
 _MINIMUM = 10  # rows of a group
 _BINS = 10
 COVERAGE = "coverage"
@@ -195,7 +186,7 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
     needs = dict.fromkeys(finding.needs for finding in findings if finding.verdict != NOT_MEASURED)
     notes += [f"Some gaps are {need}." for need in needs if need.startswith("without")]
     of_errors = COMPARED_INTERVALS if alone else ("mae", *[COVERAGE][: len(options.bounds)])
-    said = partial(sentence_of, "intervals" if alone else "numbers")
+    said = partial(tables.sentence_of, "intervals" if alone else "numbers")
     unknown = len(frame) - len(data)
     about = {"unknown": unknown, "bound": options.epsilon * _unit_of(data), "options": options}
     basis = {"rows": True, "left_out": unknown, "matters": True}
@@ -205,7 +196,7 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
         len(data),
         findings,
         [
-            *sentences_of("numbers", basis, rows=len(data), **about),
+            *tables.sentences_of("numbers", basis, rows=len(data), **about),
             *counted_by(options),
             OF_POPULATION,
         ],
@@ -216,10 +207,10 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
                 [_errors(metrics, name, options) for name in of_errors],
             ),
             *(
-                Section(f"{what.capitalize()}s by group", [score_table(scores, what)])
+                Section(f"{what.capitalize()}s by group", [tables.score_table(scores, what)])
                 for what, scores in distributions.items()
             ),
-            Section("", [where_all_is(metrics)]),
+            Section("", [tables.where_all_is(metrics)]),
         ],
         {
             **{f"{what}s": scores for what, scores in distributions.items()},
@@ -241,7 +232,7 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
 def _gap_table(findings: Sequence[Finding], caption: str) -> Table:
     """Return the table of the gaps between groups."""
     rows = [{**vars(gap), "verdict": TableCell(gap.verdict, mark=gap.verdict)} for gap in findings]
-    return named_table("numbers", "gaps", rows, caption=caption)
+    return tables.named_table("numbers", "gaps", rows, caption=caption)
 
 
 def _errors(metrics: pd.DataFrame, metric: str, options: Options) -> Table:
@@ -252,7 +243,7 @@ def _errors(metrics: pd.DataFrame, metric: str, options: Options) -> Table:
     )
     rows = error.merge(less, "left", ["attribute", "group"], suffixes=("", "_less"))
     promised = f": its intervals promise {options.nominal:g}" if metric == COVERAGE else ""
-    return named_table(
+    return tables.named_table(
         "numbers", "errors", rows.to_dict("records"), label=label(metric), promised=promised
     )
 
@@ -271,13 +262,15 @@ def _figure(attribute: str, data: Labelled, distributions: Mapping[str, Sequence
     )
     group = cells.cat.categories.to_numpy() // _BINS
     lines = [
-        group_line(name, index, across.value[group == index], up.take(group == index), marked=True)
-        for index, name in enumerate(names[:MOST_LINES])
+        tables.group_line(
+            name, index, across.value[group == index], up.take(group == index), marked=True
+        )
+        for index, name in enumerate(names[: tables.MOST_LINES])
     ]
     panels = [Panel(lines, "prediction", "mean residual", from_zero="")]
     for what, scores in distributions.items():
         panels.append(
-            density_panel(
+            tables.density_panel(
                 [of_group for of_group in scores if of_group["attribute"] == attribute], what
             )
         )
@@ -327,13 +320,13 @@ def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
         ],
         [
             *(
-                Section(title, [named_table("numbers", "places", of_kind, places=places)])
+                Section(title, [tables.named_table("numbers", "places", of_kind, places=places)])
                 for title, places, of_kind in (
                     (f"Among the {first}", "first places", rows[by_group.TOP]),
                     ("Exposure", "exposure", rows[by_group.EXPOSURE]),
                 )
             ),
-            Section("Scores by group", [score_table(scores, "score")]),
+            Section("Scores by group", [tables.score_table(scores, "score")]),
         ],
         {
             "lists": 1 if lists is None else int(lists.max()) + 1,
@@ -392,8 +385,8 @@ def _curve(
     log_lengths = np.log10(lengths)
     lines = []
     level_lines = []
-    for index, name in enumerate(names[:MOST_LINES]):
-        lines.append(group_line(name, index, log_lengths, shares.take(index)))
+    for index, name in enumerate(names[: tables.MOST_LINES]):
+        lines.append(tables.group_line(name, index, log_lengths, shares.take(index)))
         colour = COLOURS[index % len(COLOURS)]
         level_lines.append(
             Series("", log_lengths[[0, -1]], row_shares[[index, index]], colour, marked=False)
@@ -401,7 +394,9 @@ def _curve(
     title = "log10 of how many places are the first"
     panels = [
         Panel([*lines, *level_lines], title, "share of the first places", from_zero="y"),
-        density_panel([score for score in scores if score["attribute"] == attribute], "score"),
+        tables.density_panel(
+            [score for score in scores if score["attribute"] == attribute], "score"
+        ),
     ]
     caption = _said("first", attribute=attribute)
     return Figure(f"who is first, by {attribute}", chart(panels, key=lines), caption=caption)
@@ -517,7 +512,7 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
             _said("events", rows=len(time), events=event.sum()),
             "This assumes that who is censored when does not depend, within a group, on the risk.",
         ],
-        [Section("By group", [named_table("numbers", "survival", figures)])],
+        [Section("By group", [tables.named_table("numbers", "survival", figures)])],
         {},
         notes=notes_on_groups(frame, options.group),
         figures=figures,

@@ -29,34 +29,16 @@ from fairbench.core.arrays import Floats, rng
 from fairbench.core.text import count, csv_text
 from fairbench.data.columns import read_group_shares
 from fairbench.data.groups import codes_of
-from fairbench.evaluation import many_groups
+from fairbench.evaluation import findings, many_groups
 from fairbench.evaluation.by_group import Row
-from fairbench.evaluation.findings import (
-    GAP,
-    LARGE,
-    LEVEL,
-    NOT_MEASURED,
-    OPEN,
-    SMALL,
-    UNLIKE,
-    ErrorBudget,
-    Finding,
-    Measure,
-)
+from fairbench.evaluation.findings import ErrorBudget, Finding, Measure
 from fairbench.evaluation.groups import GapInterval
 from fairbench.inference import partial
 from fairbench.inference.gaps import GroupLimits, gap_of_noise, surest_gap
 from fairbench.inference.partial import ProxyRows, RateBounds, SelectedLabels, gap_bounds
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.metrics.registry import Rate, base_rate
-from fairbench.reporting.document.model import (
-    Block,
-    Details,
-    Paragraph,
-    Section,
-    Table,
-    TableCell,
-)
+from fairbench.reporting.document import model as doc
 from fairbench.reporting.group_tables import bars, named_table, sentence_of, sentences_of
 
 CANNOT = "cannot be known"  # however many rows and labels there are
@@ -98,7 +80,7 @@ def _bounded_gap(
     )
     finding = measure.answered(risk).conclude()[0]
     verdict = finding.verdict
-    if verdict == OPEN and not few:
+    if verdict == findings.OPEN and not few:
         least, most = partial.size_bounds(bounds["lower"], bounds["upper"])
         needs = "more rows may settle it"
         if least <= template.bound <= most:
@@ -124,27 +106,29 @@ def _answered(
         returns what is found of it, and its figures.
     """
     fixed = table.fixed
-    asked = Finding(GAP, attribute, "", NOT_MEASURED, bound=options.epsilon, scope=scope)
-    findings: list[Finding] = []
+    asked = Finding(
+        findings.GAP, attribute, "", findings.NOT_MEASURED, bound=options.epsilon, scope=scope
+    )
+    found: list[Finding] = []
     gaps: list[Row] = []
     for metric, name in table.direction.rate_names.items():
         finding = replace(asked, measure=name, needs=fixed.get(metric, TOO_FEW))
         if metric not in fixed:
             finding, row = bounded(finding, RATE_OF[metric])
             gaps.append(row)
-        findings.append(finding)
-    return findings, gaps
+        found.append(finding)
+    return found, gaps
 
 
-def _verdict(verdict: str) -> TableCell:
+def _verdict(verdict: str) -> doc.TableCell:
     """Return the cell of a verdict."""
-    return TableCell(verdict, mark=OPEN if verdict == CANNOT else verdict)
+    return doc.TableCell(verdict, mark=findings.OPEN if verdict == CANNOT else verdict)
 
 
 def audit_selected(table: AuditTable, options: Options) -> Audit:
     """Audit those who were selected, and say what follows for everyone."""
     assessment = assess_selected(table, options)
-    findings, gaps, rates = bound_everyone(table, options, assessment.budget.risk)
+    found, gaps, rates = bound_everyone(table, options, assessment.budget.risk)
     audit = audit_of(assessment)
     first, *others = audit.sections
     words: dict[str, Any] = {"chosen": table.chosen, "odds": options.odds}
@@ -161,10 +145,10 @@ def audit_selected(table: AuditTable, options: Options) -> Audit:
         for gap in gaps
     ]
     shown_rates = [{**row, "rate": table.direction.rate_name(row["rate"])} for row in rates]
-    blocks: list[Block] = [
-        Paragraph(said("not_selected", others=len(table) - audit.rows)),
+    blocks: list[doc.Block] = [
+        doc.Paragraph(said("not_selected", others=len(table) - audit.rows)),
         named_table("unknown", "gaps", shown_gaps, **words),
-        Details(
+        doc.Details(
             "Rates of everyone, by group",
             [named_table("unknown", "rates", shown_rates, **words)],
         ),
@@ -173,9 +157,9 @@ def audit_selected(table: AuditTable, options: Options) -> Audit:
     data = {"rows": len(table), "selected": audit.rows, "gaps": gaps, "rates": rates}
     return replace(
         audit,
-        findings=[*audit.findings, *findings],
+        findings=[*audit.findings, *found],
         basis=[on_selected, *audit.basis],
-        sections=[first, Section(TITLE, blocks), *others],
+        sections=[first, doc.Section(TITLE, blocks), *others],
         unseen=[on_selected, *audit.unseen],
         data={**audit.data, "of_everyone": data},
         counted=said("counted", labelled=labelled),
@@ -206,7 +190,7 @@ def bound_everyone(
     rates : a row for each rate and group.
     """
     selected = np.ones(len(table), bool) if table.selected is None else table.selected
-    findings: list[Finding] = []
+    found: list[Finding] = []
     gaps: list[Row] = []
     rates: list[Row] = []
     for attribute, groups in table.groups.items():
@@ -217,7 +201,7 @@ def bound_everyone(
         )
         bounded = functools.partial(_gap, names=names, labels=labels, options=options, risk=risk)
         answered = _answered(table, options, EVERYONE, bounded, attribute)
-        findings += answered[0]
+        found += answered[0]
         gaps += answered[1]
         size = np.bincount(codes, minlength=len(names))
         people = {"rows": size, "others": labels.others.sum(axis=(1, 2)).astype(int)}
@@ -227,7 +211,7 @@ def bound_everyone(
             assumed = {f"assumed_{end}": values for end, values in ends.items()}
             bounds = pd.DataFrame({**about, **labels.bounds(rate).columns(), **assumed})
             rates += bounds.to_dict("records")
-    return findings, gaps, rates
+    return found, gaps, rates
 
 
 def _gap(
@@ -256,7 +240,7 @@ def _gap(
     _, assumed = at_odds(options.odds)
     alike = verdict(1.0)
     factor = None
-    if alike in (SMALL, LARGE) and row["verdict"] != alike:
+    if alike in (findings.SMALL, findings.LARGE) and row["verdict"] != alike:
         factor = partial.largest_factor(lambda odds: verdict(odds) == alike)
     return finding, {
         **row,
@@ -270,7 +254,7 @@ def _gap(
 
 def _holds(verdict: str, factor: float | None) -> str:
     """Return a verdict on missing labels like others, and up to which factor it holds."""
-    if verdict not in (SMALL, LARGE):
+    if verdict not in (findings.SMALL, findings.LARGE):
         return ""
     if factor is None:
         return f"{verdict}: any"
@@ -302,7 +286,7 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
         columns = {**ends[rate].columns(), **about, "weighted": counted.weighted(rate)}
         rates.append(pd.DataFrame(columns))
     risk = ErrorBudget(len(RATE_OF)).risk
-    findings, gaps = _answered(
+    found, gaps = _answered(
         table, options, WHOEVER, lambda asked, rate: _bounded_gap(asked, names, ends[rate], risk)
     )
     every_rate = pd.concat(rates, ignore_index=True)
@@ -327,8 +311,8 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
             _said("proxy", rows=len(table), labels=len(table.known), sizes=", ".join(sizes)),
             _said("proxy_bounds"),
         ],
-        findings=findings,
-        sections=[Section(TITLE, tables)],
+        findings=found,
+        sections=[doc.Section(TITLE, tables)],
         data={"groups": people, "gaps": gaps},
         label_names=(),
         todo=["Probabilities nearer to 0 and 1 would make bounds narrower."],
@@ -345,13 +329,14 @@ _NEARNESS = (many_groups.WITHIN, many_groups.BEYOND, many_groups.UNSURE)
 _of_many = functools.partial(sentence_of, "many")
 
 
-def audit_many(table: AuditTable, options: Options) -> Audit:
+def audit_many(options: Options, frame: pd.DataFrame) -> Audit:
     """Audit so many groups that they are estimated together; all of them are in a file."""
+    table = read_audit_table(options, frame=frame, many=True)
     codes, groups = codes_of(table.cells)
     sizes = np.bincount(codes)
     rows = len(table)
     labels = len(table.known)
-    frame, rates, findings = _estimate_groups(table, options, codes, groups)
+    estimates, rates, found = _estimate_groups(table, options, codes, groups)
     return Audit.of(
         table,
         options,
@@ -365,13 +350,13 @@ def audit_many(table: AuditTable, options: Options) -> Audit:
             ),
             *on_labels(rows, labels, _of_many("no_labels")),
         ],
-        findings=findings,
-        sections=_sections(frame, rates, table.direction, options.epsilon),
+        findings=found,
+        sections=_sections(estimates, rates, table.direction, options.epsilon),
         data={"rates": rates},
-        notes=[*table.notes, *_notes(frame, sizes)],
+        notes=[*table.notes, *_notes(estimates, sizes)],
         todo=["Name fewer columns, or coarser groups, to compare each two of them."],
-        files={_TABLE: csv_text(frame)},
-        figures=frame.to_dict("records"),
+        files={_TABLE: csv_text(estimates)},
+        figures=estimates.to_dict("records"),
     )
 
 
@@ -410,13 +395,15 @@ def _estimate_groups(
     test_risk, gap_risk = (ErrorBudget(n, half).risk for n in (len(frame), len(names)))
     fixed = {RATE_OF[metric].name: why for metric, why in table.fixed.items()}
     rates: list[Row] = []
-    findings: list[Finding] = []
+    found: list[Finding] = []
     for index, name in enumerate(names):
         rate_rows = frame[frame["rate"] == name]
         total = int(sizes[index].sum())
-        template = Finding(GAP, attribute, table.direction.rate_name(name), NOT_MEASURED, n=total)
+        template = Finding(
+            findings.GAP, attribute, table.direction.rate_name(name), findings.NOT_MEASURED, n=total
+        )
         if name not in fixed:
-            findings += _unlike(rate_rows, test_risk, template)
+            found += _unlike(rate_rows, test_risk, template)
         template = replace(template, bound=options.epsilon, needs=fixed.get(name, TOO_FEW))
         surest, gaps = (
             ([], [template])
@@ -435,18 +422,18 @@ def _estimate_groups(
                 "surest_pair": surest,
             }
         )
-        findings += gaps
-    return frame, rates, findings
+        found += gaps
+    return frame, rates, found
 
 
 def _unlike(frame: pd.DataFrame, risk: float, template: Finding) -> Iterator[Finding]:
     """Yield which groups are unlike everyone else, the surest first."""
-    template = replace(template, about=UNLIKE, bound=float(frame["everyone"].iloc[0]))
+    template = replace(template, about=findings.UNLIKE, bound=float(frame["everyone"].iloc[0]))
     surely = frame[frame["p_value"] <= risk].sort_values("p_value", kind="stable")
     if surely.empty:
-        yield replace(template, verdict=OPEN)
+        yield replace(template, verdict=findings.OPEN)
     for row in surely.itertuples():
-        unlike = replace(template, verdict=LARGE, groups=(row.group,), n=row.rows)
+        unlike = replace(template, verdict=findings.LARGE, groups=(row.group,), n=row.rows)
         yield replace(unlike, value=row.pooled, lower=row.lower, upper=row.upper)
 
 
@@ -470,7 +457,7 @@ def _surest_gap(
     low, high = large_enough[list(at_level(1 - risk)[1:])]
     names = [groups[high], groups[low]]
     few = list(compress(groups, sizes < FEWEST_ROWS))
-    value, lower, upper = map(float, at_level(LEVEL)[0])
+    value, lower, upper = map(float, at_level(findings.LEVEL)[0])
     measure = Measure(
         template,
         names,
@@ -505,7 +492,7 @@ def _notes(frame: pd.DataFrame, sizes: NDArray[np.int64]) -> list[str]:
 
 def _sections(
     frame: pd.DataFrame, rates: Sequence[Row], direction: Direction, epsilon: float
-) -> list[Section]:
+) -> list[doc.Section]:
     """Return the sections on everyone, on groups that stand out, and on those least is known of."""
     from_everyone = frame[["lower", "pooled", "upper"]].sub(frame["everyone"], axis=0)
     differences = frame.assign(**from_everyone)
@@ -515,22 +502,22 @@ def _sections(
     title = f"{count(len(flagged))} rates of groups"
     if len(flagged) > _MOST:
         title += f"; the {count(_MOST)} surest are shown"
-    stand_out: Block = Paragraph("No group is flagged as unlike everyone else in any rate.")
+    stand_out: doc.Block = doc.Paragraph("No group is flagged as unlike everyone else in any rate.")
     if len(flagged):
         stand_out = _groups(flagged.head(_MOST), direction, epsilon, title)
     unknown = _groups(least_known.head(_MOST_UNKNOWN), direction, epsilon, "")
     rows = [{**row, "rate": direction.rate_name(row["rate"])} for row in rates]
     everyone = named_table("many", "everyone", rows, epsilon=epsilon, fewest=FEWEST_ROWS)
-    note = Paragraph(f"Every group and rate, {count(len(frame))} rows: {_TABLE}.", "note")
+    note = doc.Paragraph(f"Every group and rate, {count(len(frame))} rows: {_TABLE}.", "note")
     return [
-        Section("Everyone, and how far groups are from it", [everyone]),
-        Section("Groups that stand out", [stand_out]),
-        Section("Groups of which least is known", [unknown]),
-        Section("", [note]),
+        doc.Section("Everyone, and how far groups are from it", [everyone]),
+        doc.Section("Groups that stand out", [stand_out]),
+        doc.Section("Groups of which least is known", [unknown]),
+        doc.Section("", [note]),
     ]
 
 
-def _groups(rows: pd.DataFrame, direction: Direction, epsilon: float, title: str) -> Table:
+def _groups(rows: pd.DataFrame, direction: Direction, epsilon: float, title: str) -> doc.Table:
     """Return the table of some groups, with their pooled intervals drawn on one scale."""
     intervals = list(zip(rows["lower"], rows["pooled"], rows["upper"], strict=True))
     shown = rows.assign(rate=rows["rate"].map(direction.rate_name), bar=bars(intervals, epsilon))

@@ -21,14 +21,8 @@ from typing import ClassVar, TypeVar
 
 import pandas as pd
 
-from fairbench.audits.question import (
-    GatedOptions,
-    Gating,
-    JudgedOptions,
-    Options,
-    PlanOptions,
-    column_options,
-)
+from fairbench.audits import question as asking
+from fairbench.audits.question import Options
 from fairbench.audits.table import read_frame
 from fairbench.cli import command as cli
 from fairbench.cli.command import Asked, command
@@ -37,7 +31,7 @@ from fairbench.core.errors import UserError, note, refused
 from fairbench.core.files import make_folder
 from fairbench.core.options import option
 from fairbench.core.processes import keep_freed_memory
-from fairbench.core.text import markdown, quoted, said
+from fairbench.core.text import listed, markdown, quoted, said
 from fairbench.data.tables import check_file, names_in, near_files
 from fairbench.evaluation.gate import Gate
 from fairbench.reporting.document.model import Document
@@ -57,7 +51,7 @@ class GateFiles:
     sarif : With fail_if=: a file for the verdict in SARIF 2.1.0.
     """
 
-    title: ClassVar = Gating.title
+    title: ClassVar = asking.Gating.title
 
     policy: str = option("", shown="FILE.yaml")
     junit: str = option("", shown="FILE.xml")
@@ -145,9 +139,9 @@ def _audit(options: Asked) -> int:
     fairbench audit counts.csv selected=hired total=people 'group=[sex,race]'
     """
     keep_freed_memory()
-    options = with_policy(options, GatedOptions)
+    options = with_policy(options, asking.GatedOptions)
     check_asked(options)
-    kind = GatedOptions if options.fail_if else Options
+    kind = asking.GatedOptions if options.fail_if else Options
     question, frame = read_input(options, kind, distinct=not options.fail_if)
     from fairbench.audits.calls import report_of
     from fairbench.audits.report import own_folder
@@ -187,7 +181,7 @@ def read_input(
     run = None
     if options.path.is_file() or options.path.suffix or len(options.path.parts) > 1:
         check_file(options.path)  # first of all: columns do not matter if there is no file
-        if not any(getattr(options, name) for name in [*column_options(kind), "scores"]):
+        if not any(getattr(options, name) for name in [*asking.column_options(kind), "scores"]):
             raise UserError(_which_columns(options.path))
     else:
         options, run = _input_of_run(options)
@@ -199,9 +193,7 @@ def read_input(
 
 def _which_columns(path: Path) -> str:
     """Return a sentence that asks what the columns of a file are, of which none was named."""
-    column_names = list(map(quoted, names_in(path, [])))
-    unnamed_text = f" and {len(column_names) - _SHOWN} more" if len(column_names) > _SHOWN else ""
-    columns = f"{', '.join(column_names[:_SHOWN])}{unnamed_text}"
+    columns = listed([*map(quoted, names_in(path, []))], _SHOWN)
     return said("cli", "which_columns", name=path.name, columns=columns)
 
 
@@ -285,12 +277,12 @@ def _plan(options: Asked) -> None:
     from fairbench.audits.labels_needed import plan_document
     from fairbench.reporting.document.terminal import print_document
 
-    print_document(plan_document(options.taken_as(PlanOptions)))
+    print_document(plan_document(options.taken_as(asking.PlanOptions)))
 
 
 COMMANDS = {
-    "": command(_audit, Predictions, Options, Gating, GateFiles, cli.Page, cli.Results),
-    "plan": command(_plan, PlanOptions, cli.Results),
+    "": command(_audit, Predictions, Options, asking.Gating, GateFiles, cli.Page, cli.Results),
+    "plan": command(_plan, asking.PlanOptions, cli.Results),
 }
 
 
@@ -363,7 +355,7 @@ def _judge(options: Asked) -> int:
     fairbench gate loans.csv policy=fairbench.yaml junit=gate.xml sarif=gate.sarif
     fairbench gate policy=fairbench.yaml require=pass
     """
-    options = with_policy(options, GatedOptions)
+    options = with_policy(options, asking.GatedOptions)
     if options.path == Path():
         raise UserError(said("cli", "nothing_to_judge"))
     if options.fail_if:
@@ -372,7 +364,7 @@ def _judge(options: Asked) -> int:
     from fairbench.audits.table import read_frame
 
     cli.check_predictions(options.path, "fairbench audit {} 'fail_if=impact_ratio<0.8'")
-    gate_options = options.taken_as(GatedOptions)
+    gate_options = options.taken_as(asking.GatedOptions)
     verdict = gate_of(gate_options, read_frame(gate_options))
     return settle(verdict, options, options.path)
 
@@ -388,7 +380,7 @@ class gate:
     with the same options makes the page, too.
     """
 
-    COMMAND = command(_judge, Gating, GateFiles, JudgedOptions, holds=False)
+    COMMAND = command(_judge, asking.Gating, GateFiles, asking.JudgedOptions, holds=False)
 
 
 if __name__ == "__main__":

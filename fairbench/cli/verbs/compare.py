@@ -7,7 +7,7 @@ each metric. Three runs or more are ranked.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -341,20 +341,12 @@ def _selected(options: _TableOptions) -> Catalogue:
     ------
     UserError : there is none.
     """
-    ids = () if options.ids == ("all",) else options.ids
-    words = [*ids, *options.key_words]
     catalogue = Catalogue(options.results)
     if not catalogue.runs:
         raise UserError(f"{options.results} has no finished run")
     if not options.ids and not options.keys:
         return catalogue.only([max(catalogue, key=lambda run: run.finished)])
-    for run_id in ids:
-        if not any(id_.startswith(run_id) for id_ in catalogue.runs):
-            catalogue.one(run_id)  # refused, with the nearest
-    matching = catalogue.matching(words)
-    if not matching.runs:
-        raise UserError(catalogue.why_none(words))
-    return matching
+    return (replace(options, ids=()) if options.ids == EVERY_RUN else options).selected()
 
 
 class table:

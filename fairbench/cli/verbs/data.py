@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from rich.console import Console
+from rich.progress import track
+
 from fairbench.cli.command import Results, command, components_folder, table
 from fairbench.cli.output import print_line
 from fairbench.core.errors import unknown_name
@@ -12,6 +15,8 @@ from fairbench.core.files import write_text
 from fairbench.core.options import option
 from fairbench.data import download as raw
 from fairbench.data.download import Archive
+from fairbench.reporting.document.model import Column, Document, Section, Table
+from fairbench.reporting.document.terminal import print_document
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,14 @@ def _check_files(options: _DataOptions) -> int:
     modules = dict.fromkeys(entry.module for entry in data_entries)
     sources = dict.fromkeys(source for module in modules for source in raw.sources_of(module))
     archive = options.archive(download=options.download)
-    return int("wrong" in raw.check(archive, list(sources)))
+    console = Console(stderr=True)
+    steps = track(sources, "raw files", len(sources), console=console, transient=True)
+    checks = [[source.path, *raw.check_file(archive, source)] for source in steps]
+    columns = [Column("file"), Column("state"), Column("where")]
+    states = [state for _, state, _ in checks]
+    counts = ", ".join(f"{states.count(state)} {state}" for state in ("there", "missing", "wrong"))
+    print_document(Document("", [Section("", [Table(columns, checks, caption=counts)])]))
+    return int("wrong" in states)
 
 
 def _write_page(options: _PageOptions) -> None:

@@ -151,7 +151,7 @@ def _ls(options: cli.Selection) -> None:
     catalogue = Catalogue(options.results)
     runs = catalogue.matching(words)
     if runs.runs:
-        print("\n".join(map(visible, runs_lines(runs))))
+        print("\n".join(map(visible, _runs_lines(runs))))
     reason = f": {catalogue.why_none(words)}" if catalogue.runs and not runs.runs else ""
     print_line(f"{counted(len(runs), 'finished run')} of {options.results}{reason}")
 
@@ -159,7 +159,7 @@ def _ls(options: cli.Selection) -> None:
 _SHOWN = ("dataset", "split", "learner", "intervention", "method", "protect", "seed")
 
 
-def runs_lines(catalogue: Catalogue) -> list[str]:
+def _runs_lines(catalogue: Catalogue) -> list[str]:
     """Return lines: the options that all runs share, then one line of at most 100 letters per run.
 
     Plain text: a rich table of 10,000 rows takes longer to lay out than the runs to find.
@@ -270,7 +270,7 @@ def _rm(options: Asked) -> None:
     with alone(options.results, options.wait):
         runs = options.taken_as(cli.Selection).selected()
         removed = upkeep.garbage_of_runs(store, list(runs))
-        lines = runs_lines(runs)
+        lines = _runs_lines(runs)
         cells = {cell for run in runs for cell in upkeep.cells_of(run) if store.has(cell)}
         if not options.dry_run:
             upkeep.remove(removed)

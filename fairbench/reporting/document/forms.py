@@ -198,21 +198,18 @@ def to_json(document: doc.Document) -> str:
     """Return a document as JSON; numbers that do not exist are null."""
     content = dict(document.data) or _json_of(document)
     if document.summary is not None:
-        content["summary"] = _json_summary(document.summary, first_page=document.made is not None)
+        content["summary"] = _json_summary(document.summary)
     if document.made is not None:
         content["made"] = asdict(document.made)
     return json.dumps(finite(content), indent=1, ensure_ascii=False) + "\n"
 
 
-def _json_summary(summary: doc.ExecutiveSummary, *, first_page: bool) -> dict[str, Any]:
+def _json_summary(summary: doc.ExecutiveSummary) -> dict[str, Any]:
     """Return the parts of a summary as lists of sentences, and what else a first page has."""
-    parts: dict[str, Any] = {"found": [*summary.found, *summary.still_open]}
-    parts |= {name: getattr(summary, name) for name in ("sure", "unseen", "todo")}
-    if not first_page:
-        return parts
     figures = summary.key_figures
     return {
-        **parts,
+        "found": [*summary.found, *summary.still_open],
+        **{name: getattr(summary, name) for name in ("sure", "unseen", "todo")},
         "still_open": summary.still_open,
         "audited": {term: doc.plain(text) for term, text in summary.audited},
         "key_figures": None if figures is None else _json_table(figures),

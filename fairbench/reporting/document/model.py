@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from math import isnan
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 from fairbench.core import VERSION
 from fairbench.core import text as formats
@@ -472,22 +472,18 @@ class Document:
         return [*made_terms[:1], *(self.summary.audited if self.summary else []), *made_terms[1:]]
 
     @property
-    def on_paper(self) -> Document:
-        """The document with everything unfolded."""
-        sections = [cast(Section, _unfolded(section)) for section in self.sections]
-        return replace(self, sections=sections, lead=[_unfolded(block) for block in self.lead])
+    def _blocks(self) -> list[Block]:
+        return [block for _, block in inside([*self.lead, *self.sections], self.title)]
 
     @property
     def tables(self) -> list[Table]:
         """Every table, in the order of the sections."""
-        blocks = inside([*self.lead, *self.sections], self.title)
-        return [block for _, block in blocks if isinstance(block, Table)]
+        return [block for block in self._blocks if isinstance(block, Table)]
 
     @property
     def figures(self) -> list[Figure]:
         """Every figure, in the order of the sections."""
-        blocks = inside([*self.lead, *self.sections], self.title)
-        return [block for _, block in blocks if isinstance(block, Figure)]
+        return [block for block in self._blocks if isinstance(block, Figure)]
 
 
 def _listed(title: str, sentences: Sequence[str]) -> Section:
@@ -505,14 +501,6 @@ def inside(blocks: Sequence[Block], title: str) -> Iterator[tuple[str, Block]]:
                 yield from inside(block.blocks, plain(block.summary))
             case Gallery():
                 yield from inside(block.figures, title)
-
-
-def _unfolded(block: Block) -> Block:
-    if isinstance(block, Details):
-        block = block.on_paper
-    if isinstance(block, Section):
-        return replace(block, blocks=[_unfolded(inner) for inner in block.blocks])
-    return block
 
 
 def plain(text: Text) -> str:

@@ -38,12 +38,13 @@ from fairbench.reporting.document.terminal import print_document, terminal
 _UNSORTED = ("text", "interval", "bar")
 
 
-def to_html(document: doc.Document) -> str:
-    """Return a document as a page without requests to anywhere."""
+def to_html(document: doc.Document, *, on_paper: bool = False) -> str:
+    """Return a document as a page without requests to anywhere; on paper all is unfolded."""
     pages = _environment()
     js = _source("document.js")
     return pages.get_template("document.html.jinja").render(
         document=document,
+        on_paper=on_paper,
         css=_source("document.css"),
         js=js,
         policy=_policy(js),
@@ -319,7 +320,7 @@ def _no_browser() -> str:
     )
 
 
-def to_pdf(document: doc.Document) -> bytes:
+def _to_pdf(document: doc.Document) -> bytes:
     """Return a document as PDF, with everything unfolded.
 
     The same document is the same to the last byte with the same browser and fonts: the dates in
@@ -334,7 +335,7 @@ def to_pdf(document: doc.Document) -> bytes:
         raise UserError(_no_browser())
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        write_text(folder / "page.html", to_html(document.on_paper), mode=0o600)
+        write_text(folder / "page.html", to_html(document, on_paper=True), mode=0o600)
         printed = folder / "page.pdf"
         paths = [f"--user-data-dir={folder / 'profile'}", f"--print-to-pdf={printed}"]
         line = [path, *_FLAGS, *paths, (folder / "page.html").as_uri()]
@@ -362,7 +363,7 @@ FORMS: Mapping[str, tuple[str, Callable[[doc.Document], str | bytes]]] = Mapping
         "json": ("json", to_json),
         "latex": ("tex", to_latex),
         "markdown": ("md", to_markdown),
-        "pdf": ("pdf", to_pdf),
+        "pdf": ("pdf", _to_pdf),
         "word": ("docx", to_word),
     }
 )

@@ -260,9 +260,9 @@ def _runs_summary(pages: Sequence[_PageBlock], left_out: Sequence[str]) -> doc.E
     quick = [page.block.title for page in pages if page.note]
     protected = list(dict.fromkeys(page.block.protect for page in pages))
     values = {
-        "names": _first_names(quick),
+        "names": formats.listed(quick, _MOST_NAMED),
         "them": "it" if len(quick) == 1 else "them",
-        "attributes": _first_names(protected),
+        "attributes": formats.listed(protected, _MOST_NAMED),
         "count": len(set(left_out)),
         "certain": CERTAIN,
     }
@@ -313,17 +313,11 @@ def _winner(table: RankedRuns) -> str:
     told = {ALIKE: "as good for practical purposes", OPEN: "not told apart from it"}
     for standing, text in told.items():
         if names := [name for name in table.labels_with_standing(standing) if name != best]:
-            clauses.append(f"{_first_names(names)} {'is' if len(names) == 1 else 'are'} {text}")
+            are = "is" if len(names) == 1 else "are"
+            clauses.append(f"{formats.listed(names, _MOST_NAMED)} {are} {text}")
     ending = ", and ".join(clauses) or "every other run is worse"
     mean = formats.number(float(table.rows[0]["mean"]))
     return f"{best} has the best mean in {_by_attribute(table)} ({mean}); {ending}."
-
-
-def _first_names(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
-    unnamed = len(names) - _MOST_NAMED
-    listed = ", ".join(names[:_MOST_NAMED])
-    return f"{listed} and {unnamed} more" if unnamed > 0 else listed
 
 
 def _runs_table(pages: Sequence[_PageBlock]) -> doc.Table:

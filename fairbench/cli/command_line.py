@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 
 
 TUNE = "tune"  # the sweeper that tunes
+# Hydra's own words that are heeded: by a sweep, and the last by a single run, too.
+_HEEDED = (
+    "hydra/launcher=", "hydra/sweeper=", "hydra.launcher.", "hydra.sweeper.", "hydra.sweep.dir=",
+    "hydra.searchpath=",
+)  # fmt: skip
 _KEPT = 256  # composed configurations that are cached
 _MOST_PLANNED = 10_000  # jobs, which take one or two minutes to plan
 _MOST_JOBS = 1_000_000  # of a sweep, whose configurations all are in memory
@@ -108,8 +113,11 @@ class CommandLine:
         self.parse = cache(self._parse)
         self._part = cache(self._find_part)
         self._composed = lru_cache(_KEPT)(self._compose_choices)
-        words = [_with_commas(word, conf) for word in words]
+        words = [_with_commas(_without_plus(word), conf) for word in words]
         hydra = [word for word in words if self.parse(word).is_hydra_override()]
+        for word in hydra:
+            if not word.startswith(_HEEDED if sweep else _HEEDED[-1]):
+                raise UserError(said("cli", "hydra_not_heeded", word=shortened(word)))
         run_words = [word for word in words if word not in hydra]
         fixed = [
             w for w in run_words if self._is_choice(w) and not self.parse(w).is_sweep_override()
@@ -179,7 +187,7 @@ class CommandLine:
 
         Raises
         ------
-        UserError : it adds or deletes an option.
+        UserError : it adds or deletes an option that every run has.
         """
         from hydra.core.global_hydra import GlobalHydra
         from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -320,6 +328,12 @@ def choices_in_brackets(word: str, conf: Path) -> tuple[str, ...]:
     return choices
 
 
+def _without_plus(word: str) -> str:
+    """Return a word that sets what there is, or adds to an option's mapping, without Hydra's +."""
+    inner = word.partition("=")[0].count(".") > 1
+    return word.lstrip("+") if inner else word.removeprefix("++")
+
+
 def _with_commas(word: str, conf: Path) -> str:
     """Return a word as Hydra reads it: a list of choices without brackets."""
     choices = choices_in_brackets(word, conf)
@@ -353,7 +367,7 @@ def _set(config: dict[str, Any], name: str, value: Any, conf: Path) -> None:
         if not isinstance(inner, dict):
             raise unknown_name("option", name, _options(config, name, conf))
         node[key] = node = dict(inner)
-    if last not in node:
+    if last not in node and len(path) < 2:  # an option's own mapping has the names that it is given
         if valid := _options(config, name, conf):
             raise unknown_name("option", name, valid)
         raise UserError(said("cli", "group_without_options", name=name, group=path[0]))

@@ -20,10 +20,7 @@ if TYPE_CHECKING:
     from fairbench.cli.jobs import Outcome
 
 # Options that only show something; Hydra handles them itself.
-_HYDRA_SHOWS = (
-    "--hydra-help", "-c", "--cfg", "--resolve", "-p", "--package", "-i", "--info",
-    "-sc", "--shell-completion", "--version",
-)  # fmt: skip
+_HYDRA_SHOWS = ("-c", "--cfg", "--resolve", "-p", "--package", "-i", "--info", "--version")
 
 
 CarryOut: TypeAlias = "Callable[[Sequence[CommandLine], ExitStack], int]"

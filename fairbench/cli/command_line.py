@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fairbench.cli.command import items, options_of_run
 from fairbench.cli.output import explain_hydra_errors
-from fairbench.components import conf_folders
 from fairbench.core.errors import UserError, nearest, note, unknown_name
 from fairbench.core.text import said, shortened
-from fairbench.experiments.configuration import Config, experiments_in
+from fairbench.experiments.configuration import Config, experiments_in, own_folders
 from fairbench.experiments.execute import Executor, executor
 
 if TYPE_CHECKING:
@@ -95,13 +94,13 @@ def command_lines(words: Sequence[str], conf: Path, *, sweep: bool) -> list[Comm
         raise UserError(f"{folder} is a folder of sweeps: add -m to run them all")
     return [
         CommandLine([f"{_EXPERIMENT}{name}" if w == folder else w for w in words], conf, sweep=True)
-        for name in experiments_in(conf, folder.removeprefix(_EXPERIMENT))
+        for name in experiments_in(conf, folder.removeprefix(_EXPERIMENT).strip("/"))
     ]
 
 
 def _is_folder(word: str, conf: Path) -> bool:
     name = word.removeprefix(_EXPERIMENT).strip("/")
-    return word != name and bool(name) and (conf / "experiment" / name).is_dir()
+    return word != name and bool(name and experiments_in(conf, name))
 
 
 class CommandLine:
@@ -389,12 +388,6 @@ def _compose(words: Sequence[str]) -> DictConfig:
     from hydra import compose
 
     return compose("config", [*own_folders(), *words], return_hydra_config=True)
-
-
-def own_folders() -> list[str]:
-    """Return the word that adds the user's folders to Hydra's search path; empty if none."""
-    paths = [f"'file://{folder}'" for folder in conf_folders()[1:]]
-    return [f"hydra.searchpath=[{','.join(paths)}]"] if paths else []
 
 
 def _without_hydra(whole: DictConfig) -> Composed:

@@ -114,10 +114,14 @@ def _show(arguments: Sequence[str], conf: Path) -> int:
     """Let Hydra show its help, or a composed configuration."""
     import hydra
 
-    from fairbench.cli.command_line import own_folders, prefer_own_launchers
+    from fairbench.cli.command_line import prefer_own_launchers
+    from fairbench.experiments.configuration import own_folders
 
     prefer_own_launchers(conf)
-    sys.argv = ["run.py", *own_folders(), *arguments]
+    words = list(arguments)
+    first = next((i for i, word in enumerate(words) if "=" in word), len(words))
+    words[first:first] = own_folders()  # words of Hydra's command line stand together
+    sys.argv = ["run.py", *words]
     path = str(conf.resolve())
     try:
         with output.explain_hydra_errors(conf):

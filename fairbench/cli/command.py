@@ -102,7 +102,7 @@ def _data_sets() -> list[tuple[str, str]]:
     """Return every data set with the title of its datasheet, or with the comment of its file."""
     from fairbench.data.download import entries
 
-    titles = {entry.name: entry.title for entry in entries(HOME / "conf")}
+    titles = {entry.name: entry.title for entry in entries(*conf_folders())}
     return [(name, titles.get(name) or sentence("dataset", name)) for name in names("dataset")]
 
 

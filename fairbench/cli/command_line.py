@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fairbench.cli.command import items, options_of_run
 from fairbench.cli.output import explain_hydra_errors
-from fairbench.components import conf_folders
 from fairbench.core.errors import UserError, nearest, note, unknown_name
 from fairbench.core.text import said, shortened
-from fairbench.experiments.configuration import Config, experiments_in
+from fairbench.experiments.configuration import Config, experiments_in, own_folders
 from fairbench.experiments.execute import Executor, executor
 
 if TYPE_CHECKING:
@@ -32,6 +31,11 @@ if TYPE_CHECKING:
 
 
 TUNE = "tune"  # the sweeper that tunes
+# Hydra's own words that are heeded: by a sweep, and the last by a single run, too.
+_HEEDED = (
+    "hydra/launcher=", "hydra/sweeper=", "hydra.launcher.", "hydra.sweeper.", "hydra.sweep.dir=",
+    "hydra.searchpath=",
+)  # fmt: skip
 _KEPT = 256  # composed configurations that are cached
 _MOST_PLANNED = 10_000  # jobs, which take one or two minutes to plan
 _MOST_JOBS = 1_000_000  # of a sweep, whose configurations all are in memory
@@ -91,13 +95,13 @@ def command_lines(words: Sequence[str], conf: Path, *, sweep: bool) -> list[Comm
         raise UserError(f"{folder} is a folder of sweeps: add -m to run them all")
     return [
         CommandLine([f"{_EXPERIMENT}{name}" if w == folder else w for w in words], conf, sweep=True)
-        for name in experiments_in(conf, folder.removeprefix(_EXPERIMENT))
+        for name in experiments_in(conf, folder.removeprefix(_EXPERIMENT).strip("/"))
     ]
 
 
 def _is_folder(word: str, conf: Path) -> bool:
     name = word.removeprefix(_EXPERIMENT).strip("/")
-    return word != name and bool(name) and (conf / "experiment" / name).is_dir()
+    return word != name and bool(name and experiments_in(conf, name))
 
 
 class CommandLine:
@@ -109,8 +113,11 @@ class CommandLine:
         self.parse = cache(self._parse)
         self._part = cache(self._find_part)
         self._composed = lru_cache(_KEPT)(self._compose_choices)
-        words = [_with_commas(word, conf) for word in words]
+        words = [_with_commas(_without_plus(word), conf) for word in words]
         hydra = [word for word in words if self.parse(word).is_hydra_override()]
+        for word in hydra:
+            if not word.startswith(_HEEDED if sweep else _HEEDED[-1]):
+                raise UserError(said("cli", "hydra_not_heeded", word=shortened(word)))
         run_words = [word for word in words if word not in hydra]
         fixed = [
             w for w in run_words if self._is_choice(w) and not self.parse(w).is_sweep_override()
@@ -180,7 +187,7 @@ class CommandLine:
 
         Raises
         ------
-        UserError : it adds or deletes an option.
+        UserError : it adds or deletes an option that every run has.
         """
         from hydra.core.global_hydra import GlobalHydra
         from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -352,6 +359,12 @@ def choices_in_brackets(word: str, conf: Path) -> tuple[str, ...]:
     return choices
 
 
+def _without_plus(word: str) -> str:
+    """Return a word that sets what there is, or adds to an option's mapping, without Hydra's +."""
+    inner = word.partition("=")[0].count(".") > 1
+    return word.lstrip("+") if inner else word.removeprefix("++")
+
+
 def _with_commas(word: str, conf: Path) -> str:
     """Return a word as Hydra reads it: a list of choices without brackets."""
     choices = choices_in_brackets(word, conf)
@@ -385,7 +398,7 @@ def _set(config: dict[str, Any], name: str, value: Any, conf: Path) -> None:
         if not isinstance(inner, dict):
             raise unknown_name("option", name, _options(config, name, conf))
         node[key] = node = dict(inner)
-    if last not in node:
+    if last not in node and len(path) < 2:  # an option's own mapping has the names that it is given
         if valid := _options(config, name, conf):
             raise unknown_name("option", name, valid)
         raise UserError(said("cli", "group_without_options", name=name, group=path[0]))
@@ -407,12 +420,6 @@ def _compose(words: Sequence[str]) -> DictConfig:
     from hydra import compose
 
     return compose("config", [*own_folders(), *words], return_hydra_config=True)
-
-
-def own_folders() -> list[str]:
-    """Return the word that adds the user's folders to Hydra's search path; empty if none."""
-    paths = [f"'file://{folder}'" for folder in conf_folders()[1:]]
-    return [f"hydra.searchpath=[{','.join(paths)}]"] if paths else []
 
 
 def _without_hydra(whole: DictConfig) -> Composed:

@@ -20,10 +20,7 @@ if TYPE_CHECKING:
     from fairbench.cli.jobs import Outcome
 
 # Options that only show something; Hydra handles them itself.
-_HYDRA_SHOWS = (
-    "--hydra-help", "-c", "--cfg", "--resolve", "-p", "--package", "-i", "--info",
-    "-sc", "--shell-completion", "--version",
-)  # fmt: skip
+_HYDRA_SHOWS = ("-c", "--cfg", "--resolve", "-p", "--package", "-i", "--info", "--version")
 
 
 CarryOut: TypeAlias = "Callable[[Sequence[CommandLine], ExitStack], int]"
@@ -117,10 +114,14 @@ def _show(arguments: Sequence[str], conf: Path) -> int:
     """Let Hydra show its help, or a composed configuration."""
     import hydra
 
-    from fairbench.cli.command_line import own_folders, prefer_own_launchers
+    from fairbench.cli.command_line import prefer_own_launchers
+    from fairbench.experiments.configuration import own_folders
 
     prefer_own_launchers(conf)
-    sys.argv = ["run.py", *own_folders(), *arguments]
+    words = list(arguments)
+    first = next((i for i, word in enumerate(words) if "=" in word), len(words))
+    words[first:first] = own_folders()  # words of Hydra's command line stand together
+    sys.argv = ["run.py", *words]
     path = str(conf.resolve())
     try:
         with output.explain_hydra_errors(conf):

@@ -19,6 +19,7 @@ from fairbench.cli.command import ALL, TERMS, filled, table
 from fairbench.components import HOME
 from fairbench.core.options import documented, value_word
 from fairbench.core.text import said
+from fairbench.experiments.configuration import experiments_in
 from fairbench.results.catalogue import flat
 
 _SPACE = " " * 6
@@ -67,14 +68,15 @@ def _choices(defaults: Mapping[str, str], *, whole: bool) -> str:
 
 def _experiments(*, whole: bool) -> Iterator[str]:
     """Yield lines on the sweeps that are configured."""
-    folders = sorted({path.parent for path in (HOME / "conf" / "experiment").glob("*/*.yaml")})
+    names = experiments_in(HOME / "conf")
+    folders = sorted({name.partition("/")[0] for name in names})
     yield "  experiment=  a configured sweep, such as a table of a paper, or all of a folder"
     if not whole:
-        yield f"{_SPACE}{', '.join(folder.name for folder in folders)}"
+        yield f"{_SPACE}{', '.join(folders)}"
         return
     for folder in folders:
-        names = [f"{folder.name}/{path.stem}" for path in sorted(folder.glob("*.yaml"))]
-        yield filled(", ".join([folder.name, *names]), _SPACE, _SPACE)
+        inner = [name for name in names if name.startswith(f"{folder}/")]
+        yield filled(", ".join([folder, *inner]), _SPACE, _SPACE)
 
 
 def _settings(main: str, *, whole: bool) -> str:

@@ -75,7 +75,10 @@ def _installed() -> list[Path]:
 
 def _has_components(folder: Path) -> bool:
     """Say whether a folder has components of its own, and is no checkout of this project."""
-    own = any((folder / place).is_dir() for place in _PLACES) and (folder / "conf").is_dir()
+    conf = folder / "conf"
+    groups = (group.name for group in (HOME / "conf").iterdir() if group.is_dir())
+    parts = [folder / place for place in _PLACES] + [conf / group for group in groups]
+    own = conf.is_dir() and any(map(Path.is_dir, parts))
     return own and not (folder / "fairbench" / "components").is_dir()
 
 

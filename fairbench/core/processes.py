@@ -325,7 +325,10 @@ _MODULES = {
 }
 
 
-_PACKAGES = tuple(sysconfig.get_path(kind) for kind in ("stdlib", "purelib", "platlib"))
+_NOT_OWN = re.compile(
+    r"<|.*(site|dist)-packages|"
+    + "|".join(re.escape(sysconfig.get_path(kind)) for kind in ("stdlib", "scripts"))
+)
 
 
 def _own_line(error: BaseException, *, last: bool = False) -> str:
@@ -337,7 +340,7 @@ def _own_line(error: BaseException, *, last: bool = False) -> str:
     """
     every = traceback.extract_tb(error.__traceback__)
     frames = [frame for frame in every if "importlib" not in frame.filename][-1 if last else 0 :]
-    own = [frame for frame in frames if not frame.filename.startswith(_PACKAGES)]
+    own = [frame for frame in frames if not _NOT_OWN.match(frame.filename)]
     return f"{own[-1].filename}, line {own[-1].lineno}" if own else ""
 
 

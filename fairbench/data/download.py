@@ -14,7 +14,7 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -286,8 +286,9 @@ class DatasetEntry:
 
     @property
     def datasheet(self) -> Datasheet:
-        """Return the documentation that its loader's module has."""
-        return self.module.DATASHEET
+        """Return the documentation that its loader's module has; its name alone without any."""
+        sheet: Datasheet | None = getattr(self.module, "DATASHEET", None)
+        return sheet or Datasheet(self.name, "", "", "", "")
 
     @property
     def title(self) -> str:
@@ -300,22 +301,32 @@ class DatasetEntry:
         return self.function(archive, **self.options)
 
 
-def entries(conf: Path) -> list[DatasetEntry]:
+def entries(*folders: Path) -> list[DatasetEntry]:
     """Return every data set that has a configuration file, sorted by module and name.
 
     Parameters
     ----------
-    conf : the folder of configurations. The files in its folder ``dataset`` name the loaders.
+    folders : of configurations. The files in their folders ``dataset`` name the loaders.
     """
-    import yaml
-
+    paths = {path.stem: path for conf in folders for path in (conf / "dataset").glob("*.yaml")}
     dataset_entries = []
-    for path in sorted((conf / "dataset").glob("*.yaml")):
-        options = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for name in paths:
+        options = _configured(name, paths)
         module_name, _, function = options.pop("_target_").rpartition(".")
         module = imported(module_name)
-        dataset_entries.append(DatasetEntry(path.stem, module, getattr(module, function), options))
+        dataset_entries.append(DatasetEntry(name, module, getattr(module, function), options))
     return sorted(dataset_entries, key=lambda entry: (entry.module.__name__, entry.name))
+
+
+def _configured(name: str, paths: Mapping[str, Path]) -> dict[str, Any]:
+    """Return the options in a file of a data set, with those of the files that it builds on."""
+    import yaml
+
+    options: dict[str, Any] = yaml.safe_load(paths[name].read_text(encoding="utf-8"))
+    bases = (base for base in options.pop("defaults", ()) if base in paths)
+    for base in reversed([*bases]):
+        options = _configured(base, paths) | options
+    return options
 
 
 def sources_of(module: ModuleType) -> list[Source]:

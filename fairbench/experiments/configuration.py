@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import yaml
 
-from fairbench.components import HOME
+from fairbench.components import HOME, conf_folders
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import hydra_word
 from fairbench.results.catalogue import flat
@@ -154,15 +154,9 @@ Experiment: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Sequence[str]], Ma
 
 @dataclass(frozen=True)
 class Presets:
-    """A folder of configurations, each composed once.
-
-    Attributes
-    ----------
-    also : other folders of components, such as somebody's own.
-    """
+    """A folder of configurations and the user's own, each composed once."""
 
     conf: Path
-    also: tuple[Path, ...] = ()
     _files: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     _experiments: dict[str, Experiment] = field(default_factory=dict)
 
@@ -176,7 +170,7 @@ class Presets:
         A name may be a stranger's: it is looked for among the files, and makes no path.
         """
         if (group, option) not in self._files:
-            folders = [folder / group for folder in (*self.also, self.conf)]
+            folders = [folder / group for folder in (*conf_folders()[1:], self.conf)]
             paths = {path.stem: path for folder in folders for path in folder.glob("*.yaml")}
             options: dict[str, Any] = {}
             if option in paths:
@@ -193,7 +187,7 @@ class Presets:
         if name not in self._experiments:
             from hydra import compose, initialize_config_dir
 
-            words = [f"experiment={name}"]
+            words = [*own_folders(), f"experiment={name}"]
             with initialize_config_dir(str(self.conf.resolve()), version_base="1.3"):
                 composed = compose("config", words, return_hydra_config=True)
             sweep = composed.hydra.sweeper.get("params") or {}
@@ -363,15 +357,33 @@ def _texts(values: object) -> list[str]:
 
 
 def experiments_in(conf: Path, folder: str = "") -> list[str]:
-    """Return the names of the experiments of a folder of ``conf/experiment``, by default of all."""
-    root = conf / "experiment"
-    paths = (root / folder).rglob("*.yaml")
-    return sorted(str(path.relative_to(root).with_suffix("")) for path in paths)
+    """Return the names of the experiments of a folder of ``conf/experiment``, by default of all.
+
+    Those of the user's own folders are among them.
+    """
+    names = {
+        str(path.relative_to(root).with_suffix(""))
+        for root in _experiment_folders(conf)
+        for path in root.rglob("*.yaml")
+    }
+    return sorted(name for name in names if name.startswith(f"{folder}/" if folder else ""))
+
+
+def _experiment_folders(conf: Path) -> list[Path]:
+    """Return the folders of experiments of a folder of configurations, and of the user's own."""
+    return [folder / "experiment" for folder in (conf, *conf_folders()[1:])]
+
+
+def own_folders() -> list[str]:
+    """Return the word that adds the user's folders to Hydra's search path; empty if none."""
+    paths = [f"'file://{folder}'" for folder in conf_folders()[1:]]
+    return [f"hydra.searchpath=[{','.join(paths)}]"] if paths else []
 
 
 def experiment_files(conf: Path, name: str) -> list[dict[str, Any]]:
     """Return the contents of the files that an experiment builds on, and last of its own."""
-    config = yaml.safe_load((conf / "experiment" / f"{name}.yaml").read_text("utf-8"))
+    paths = [folder / f"{name}.yaml" for folder in _experiment_folders(conf)]
+    config = yaml.safe_load(next(filter(Path.is_file, paths)).read_text("utf-8"))
     bases = [
         base for base in config.get("defaults", ()) if isinstance(base, str) and base != "_self_"
     ]

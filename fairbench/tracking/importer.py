@@ -17,6 +17,7 @@ import gc
 import json
 import os
 import shlex
+import signal
 import socket
 import subprocess
 import sys
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _MOST_BYTES = 1 << 30  # memory that a process may add while it asks MLflow
+_END_S = 2.0  # seconds that MLflow's server has to end
 _LOCAL_S = 25.0  # seconds that a step in a local database may take: a new one has many tables
 
 
@@ -558,7 +560,10 @@ _COMPARED = 50
 
 
 def ui(port: str = "5000", results: str = "results") -> int:
-    """Print where the runs are to be seen, and serve the UI unless a server does already."""
+    """Print where the runs are to be seen, and serve the UI unless a server does already.
+
+    The server ends with this command: on Ctrl-C, when it is terminated, or its terminal is closed.
+    """
     tracking = Tracking()
     served = tracking.address.startswith("http")
     site = tracking.address if served else f"http://{_HOST}:{port}"
@@ -579,10 +584,21 @@ def ui(port: str = "5000", results: str = "results") -> int:
     command = [sys.executable, "-m", "mlflow", "server", "--host", _HOST, "--port", port]
     command += ["--workers", "1", "--backend-store-uri", tracking.address]
     environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # a package has taken the first
+        if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+            signal.signal(number, signal.default_int_handler)
+    # Its processes are a group of their own: MLflow ends without those that it has started.
+    server = subprocess.Popen(command, env=environment, start_new_session=True)
     try:
-        return subprocess.call(command, env=environment)
+        return server.wait()
     except KeyboardInterrupt:
         return 0
+    finally:
+        with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+            os.killpg(server.pid, signal.SIGTERM)
+            server.wait(_END_S)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(server.pid, signal.SIGKILL)
 
 
 def links(tracking: Tracking, site: str, results: Path) -> list[str]:

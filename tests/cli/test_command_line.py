@@ -94,10 +94,45 @@ def test_an_option_whose_value_is_a_mapping_is_set_as_a_whole(hydra):
     assert (config["privileged"], config["path"]) == ({"sex": "f"}, "my file.csv")
 
 
+UNHEEDED = (
+    "hydra.run.dir=here", "hydra.job.chdir=true", "hydra.verbose=true", "hydra.sweep.subdir=here",
+    "hydra.output_subdir=here", "hydra/job_logging=default", "hydra.nothing=1",
+    "++hydra.verbose=true",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("word", UNHEEDED)
+def test_a_sweep_refuses_what_it_does_not_heed_of_hydra(hydra, word):
+    with pytest.raises(UserError, match="results=FOLDER says where runs are kept") as refused:
+        sweep("seed=1,2", word)
+    assert word.lstrip("+") in str(refused.value)
+
+
+def test_two_signs_of_plus_set_what_there_is_and_one_adds_to_a_mapping(hydra):
+    words = ["learner=sklearn", "++seed=3", "+learner.options.max_depth=2"]
+    line = CommandLine([*words, "learner.options.n_estimators=5"], CONF, sweep=False)
+    config = line.compose(line.jobs[0])
+    assert config["seed"] == 3
+    assert config["learner"]["options"] == {"max_depth": 2, "n_estimators": 5}
+    depths = sweep("learner=sklearn", "++learner.options.max_depth=2,3", "++seed=1,2")
+    assert [depths.compose(job)["learner"]["options"]["max_depth"] for job in depths.jobs] == [
+        2, 2, 3, 3
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["+foo=1"], "without + or ~"),
+        (["+seed=1"], "without + or ~"),
+        (["~tracking"], "without + or ~"),
+        (["++foo=1"], "unknown option 'foo'"),
+        (["++learner.foo=1"], "unknown option 'learner.foo'"),
+        (["learner.max_depth.foo=1"], "did you mean learner.max_depth"),
+        *(
+            ([word], r"a sweep \(-m\) heeds hydra/launcher")
+            for word in (*UNHEEDED, "hydra.sweep.dir=here", "hydra/launcher=joblib")
+        ),
         (["dataset=german,adult"], "add -m to run each"),
         (["learner.max_dept=3"], "unknown option 'learner.max_dept': did you mean learner.max_d"),
         (["dataset=[german,adult]"], "dataset=german,adult names several values"),
@@ -155,7 +190,7 @@ def test_an_option_goes_to_the_choices_that_have_it_and_a_line_says_which_have_n
         (["dataset", "german"], "error: 'dataset' has no value: write dataset=NAME"),
         (["-m", "hydra/launcher=jobli"], "error: unknown hydra/launcher 'jobli': did you mean job"),
         (["experiment=fairlyuncertain/tabl1"], "did you mean fairlyuncertain/table1"),
-        (["hydra.swep.dir=x"], "error: unknown option 'hydra.swep.dir'"),
+        (["hydra.swep.dir=x"], "error: hydra.swep.dir=x: of Hydra's own settings"),
         (
             ["--config-name", "foo"],
             "error: unknown option '--config-name': options of a run have no ",

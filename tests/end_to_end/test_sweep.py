@@ -1,5 +1,6 @@
 """Sweeps: sharing, skipping, failing, being killed, and going on."""
 
+import html
 import os
 import shutil
 import signal
@@ -9,8 +10,9 @@ import time
 import pandas as pd
 import pytest
 
+from fairbench.evaluation.summary import headlines
 from fairbench.results.runs import Run
-from tests.harness import command, comparable, quick, ran, run_py, session
+from tests.harness import command, comparable, fairbench, quick, ran, run_py, session
 
 SWEEP = (
     "-m", "dataset.n_samples=2000", "method=binomial_nll,ensemble,self_consistency",
@@ -51,6 +53,28 @@ def test_a_new_reading_of_a_finished_bag_by_other_metrics_fits_nothing(undisturb
     done = run_py(*SWEEP[1:2], *SWEEP[3:], *words, cwd=cwd)
     assert "nothing to fit: all 4 cells were in the store" in done.stdout
     assert cells_of(cwd) == cells_of(undisturbed[0])
+
+
+def test_one_error_and_one_gap_come_first_in_every_table(undisturbed):
+    """The sweep's own, a comparison's and the page's, with the same means of the splits."""
+    cwd, done = undisturbed
+    legend = "error is the error rate, log loss is the log loss of the score, gap is the gap in eq"
+    assert legend in " ".join(done.stdout.split())
+    runs = {path.name: Run(path) for path in (cwd / "results" / "runs").iterdir()}
+    means = {id_: headlines(run.summary(), run.protect) for id_, run in runs.items()}
+    shown = {id_: [f"{of[name][0]:.3f}" for name in ("error", "gap")] for id_, of in means.items()}
+    rows = {row[0]: row for row in map(str.split, done.stdout.split("\n")) if row}
+    for id_, (error, gap) in shown.items():
+        assert {error, gap} <= {*rows[id_[:6]]}
+    (a, (error_a, gap_a)), (b, (error_b, gap_b)), *_ = shown.items()
+    compared = " ".join(fairbench("compare", a, b, cwd=cwd).stdout.split())
+    assert f" error rate {error_a} {error_b} " in compared
+    assert f" gap in equalized odds {gap_a} {gap_b} " in compared
+    fairbench("report", cwd=cwd)
+    page = html.unescape((cwd / "results" / "report" / "index.html").read_text())
+    assert "best mean in error rate" in page and "best mean in gap in equalized odds by" in page
+    assert "objectives=[error_rate,equalized_odds] rope=[0.01,0.01]" in page
+    assert "By error rate and gap in equalized odds together." in page
 
 
 @pytest.mark.parametrize("launcher", quick(["basic", "submitit_slurm"], ["basic"]))

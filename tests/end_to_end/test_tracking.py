@@ -2,6 +2,8 @@
 
 import contextlib
 import shutil
+import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -27,7 +29,7 @@ from fairbench.tracking.entries import (
     metric_values,
 )
 from fairbench.tracking.importer import Logger, Tracking, TrackingError, logged_entries
-from tests.harness import ROOT, fairbench, ran, run_folder
+from tests.harness import ROOT, fairbench, ran, run_folder, verb
 
 # MLflow 3.17 uses what SQLAlchemy 2.1 is about to remove.
 pytestmark = pytest.mark.filterwarnings("ignore:.*noload")
@@ -415,3 +417,36 @@ def test_what_is_killed_while_it_is_logged_is_there_once_after_the_next_sync(
         assert ids == {folder.id: run.info.run_id} != {folder.id: half.info.run_id}
         assert run.data.tags[SWEEP] == "[seed=0]"
         assert run.data.metrics == pytest.approx(latest_values(logged_metrics(folder)))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_server_ends_with_the_command_that_started_it(number, tmp_path):
+    """On Ctrl-C, when it is terminated, and when its terminal is closed."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with subprocess.Popen(
+        verb("ui", f"port={port}"), cwd=tmp_path, env={"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # a shell may ignore it
+    ) as command:  # fmt: skip
+        try:
+            within(90, lambda: answers(port))
+            command.send_signal(number)
+            assert command.wait(30) == 0
+            within(10, lambda: not answers(port))
+        finally:
+            command.kill()
+
+
+def answers(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def within(seconds, holds):
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, f"not within {seconds} s"
+        time.sleep(0.1)

@@ -276,4 +276,7 @@ def test_a_traceback_is_cut_in_the_middle_and_in_each_line():
 
 def test_a_version_is_no_failure(tmp_path):
     assert "Hydra" in run_py("--version", cwd=tmp_path).stdout
+    for word in ("--hydra-help", "-sc", "--shell-completion"):  # what is refused is not offered
+        done = run_py(word, cwd=tmp_path)
+        assert done.returncode == 2 and f"unknown option '{word}'" in done.stderr
     fairbench("--version", cwd=tmp_path)

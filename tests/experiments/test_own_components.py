@@ -1,5 +1,6 @@
 """Components of one's own: in the folder that one is in, and in installed packages."""
 
+import re
 import sys
 from importlib.metadata import EntryPoint
 
@@ -9,7 +10,7 @@ from fairbench import components
 from fairbench.core.errors import UserError
 from fairbench.core.processes import failure
 from fairbench.experiments.execute import WorkUnit, work
-from tests.harness import ROOT, ran, run_py
+from tests.harness import ROOT, fairbench, ran, run_py
 
 SMALL = ("split.repeats=1", "tracking=none", "figures=false")
 
@@ -46,6 +47,63 @@ def test_a_learner_of_the_folder_runs_beside_ours_also_on_workers(tmp_path):
     assert "own_tree" in done.stdout and "2 runs finished" in done.stdout
     wrong = run_py("learner=own_tre", cwd=tmp_path)
     assert wrong.returncode == 2 and "did you mean own_tree?" in wrong.stderr
+
+
+EXPERIMENT = """
+# @package _global_
+defaults:
+  - override /dataset: simulated
+dataset:
+  n_samples: 200
+split:
+  repeats: 1
+hydra:
+  sweeper:
+    params:
+      method: baseline,binomial_nll
+"""
+
+
+def test_experiments_of_a_folder_that_has_nothing_else(tmp_path):
+    """They are swept, alone and with their folder, shown composed, and on the page of runs."""
+    folder = tmp_path / "conf" / "experiment"
+    (folder / "set").mkdir(parents=True)
+    for name in ("mine", "set/a", "set/b"):
+        (folder / f"{name}.yaml").write_text(EXPERIMENT)
+    done = ran("-m", "experiment=mine", "tracking=none", "figures=false", cwd=tmp_path)
+    assert "2 runs finished" in done.stdout
+    both = ran("-m", "experiment=set", "tracking=none", "plan=true", cwd=tmp_path).stdout
+    assert both.count("simulated, xgboost") == 2  # jobs that are equal are one
+    for words in (("experiment=mine", "--cfg", "job"), ("--cfg", "job", "experiment=mine")):
+        assert "n_samples: 200" in ran(*words, cwd=tmp_path).stdout
+    assert "mine, set, " in ran("--help", cwd=tmp_path).stdout
+    for name in ("mine", "set"):
+        page = fairbench("report", f"experiment={name}", cwd=tmp_path).stdout
+        assert page.startswith("2 runs on ")
+    wrong = run_py("-m", "experiment=mein", cwd=tmp_path)
+    assert wrong.returncode == 2 and "did you mean mine?" in wrong.stderr
+
+
+def test_data_sets_of_the_folder_are_known_to_the_verb_of_data(tmp_path):
+    """Also one that is a choice of options of ours, and one without a datasheet."""
+    example = ROOT / "docs" / "examples" / "dataset" / "lottery"
+    code = re.sub(r"DATASHEET = .*?\n\)\n", "", example.with_suffix(".py").read_text(), flags=re.S)
+    for name, text in {
+        "datasets/lottery.py": code.replace("import Dataset, Datasheet,", "import Dataset,"),
+        "conf/dataset/lottery.yaml": example.with_suffix(".yaml").read_text(),
+        "conf/dataset/mine.yaml": "# Mine.\ndefaults: [table]\npath: mine.csv\n"
+        "target: won\npositive: 'yes'\nsensitive: [sex]\n",
+        "mine.csv": example.with_suffix(".csv").read_text(),
+        "data/lottery/lottery.csv": example.with_suffix(".csv").read_text(),
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    for name in ("lottery", "mine"):
+        shown = fairbench("data", name, cwd=tmp_path).stdout
+        assert re.search(r"rows +240\n", shown) and f"run dataset={name}" in shown
+        assert re.search(rf"^  {name} ", fairbench("data", cwd=tmp_path).stdout, re.M)
+        done = ran(f"dataset={name}", "method=baseline", *SMALL, cwd=tmp_path)
+        assert f"{name}, xgboost, baseline" in done.stdout
 
 
 def test_a_module_of_the_name_of_ours_is_refused(tmp_path):

@@ -36,7 +36,6 @@ from fairbench.cli.command_line import CommandLine, choices_in_brackets, hydra_o
 from fairbench.cli.jobs import figure_drawer, log_runs, protect_from_collection
 from fairbench.cli.output import print_line
 from fairbench.cli.verbs.audit import print_and_write
-from fairbench.components import conf_folders
 from fairbench.core.errors import IncompatibleError, UserError, unknown_name
 from fairbench.core.options import hydra_word, option
 from fairbench.core.text import digest, said
@@ -355,7 +354,7 @@ class _Request:
                 said("fairbench_search", "run_of_other_data", name=name, of_run=of_run, data=data)
             )
         chosen = {group: run.choices[group] for group in COMPONENTS}
-        presets = Presets(self.conf, tuple(conf_folders()))
+        presets = Presets(self.conf)
         words = presets.overrides(run)  # only those that differ from the defaults
         check_files_named(run, COMPONENTS, self._options)
         return chosen | {k: text for k, text in words.items() if _is_of_model(k)}

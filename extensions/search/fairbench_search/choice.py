@@ -423,6 +423,7 @@ class Choice:
         upper limits of ``at_once`` hold at once at the level.
     apart : whether the rows used for the choice and for judging differ.
     repeats : the number of hold-outs that means are over.
+    several : whether rates are means over several splits, of any kind.
     notes : further sentences for the reader.
     """
 
@@ -439,6 +440,7 @@ class Choice:
     judged: Sequence[Judged]
     apart: bool
     repeats: int
+    several: bool
     notes: tuple[str, ...]
 
     def verdict(self, run: int) -> str:
@@ -672,6 +674,7 @@ def choose_among(
         ),
         apart=choosing is not None,
         repeats=judging.splits.repeats if judging.splits.kind == REPEATS else 1,
+        several=judging.splits.kind != ONE,
         notes=tuple(notes),
     )
 

@@ -38,10 +38,10 @@ def choice_document(choice: Choice, names: Mapping[str, str]) -> Document:
 def _why_table_differs(choice: Choice) -> Iterator[str]:
     """Yield why the table of the chosen run has another number for the objective, if it has."""
     run, objective = choice.runs[choice.chosen_index], choice.judged[0]
-    name = _name(objective["metric"])
     there = Headlines(run.summary(), run.protect).estimate(objective["metric"].name)[0]
     if not isnan(there) and number(there) != number(objective["value"]):
-        values = {"run": run.id, "there": there, "metric": name, "judged": objective}
+        metric = objective["metric"].label
+        values = {"run": run.id, "there": there, "metric": metric, "judged": objective}
         yield sentence_of(_PAGE, "other_value", **values)
 
 
@@ -49,7 +49,7 @@ def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
     """Return the chosen run, its estimates, the corrected limits, and the runs tied with it."""
     text: dict[str, str] = {}
     for judged in choice.judged:
-        name = _name(judged["metric"])
+        name = _name(choice, judged["metric"])
         for key, said in {
             "seems": f"{name} {number(judged['value'])} ({interval(*judged['naive'])})",
             "corrected": f"{name} {interval(*judged['corrected'])}",
@@ -67,7 +67,7 @@ def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
         "rows": "validation rows" if choice.apart else "test rows",
         "means": f"{means}{ending}",
         "chosen": _named(choice, names, [choice.chosen_index]),
-        "metric": _name(choice.judged[0]["metric"]),
+        "metric": _name(choice, choice.judged[0]["metric"]),
         "level": choice.level,
     }
     _, *bounded = choice.judged
@@ -91,8 +91,10 @@ def _bounds_text(bound: Bound) -> str:
     return f"{article} {bound.metric.label} {side} {bound.limit:g}"
 
 
-def _name(metric: Metric) -> str:
-    return f"{metric.label} gap" if metric.is_gap and "gap" not in metric.label else metric.label
+def _name(choice: Choice, metric: Metric) -> str:
+    """Return what a metric is called: a gap of rates over several splits is no mean of gaps."""
+    of_means = " of the mean rates" if metric.is_gap and choice.several else ""
+    return f"{metric.label}{of_means}"
 
 
 def _near_text(choice: Choice, names: Mapping[str, str]) -> str:
@@ -109,7 +111,7 @@ def _near_text(choice: Choice, names: Mapping[str, str]) -> str:
         "further": f" and {len(near) - 5} more" if len(near) > 5 else "",
         "have": f"{behind} of them have" if behind > 1 else "One of them has",
         "they": "they are" if behind > 1 else "it is",
-        "metric": _name(choice.judged[0]["metric"]),
+        "metric": _name(choice, choice.judged[0]["metric"]),
     }
     said = {"tie": same, "alone": not near, "near": near, "behind": near and behind}
     return "".join(sentences_of(_PAGE, said, **values))
@@ -117,7 +119,7 @@ def _near_text(choice: Choice, names: Mapping[str, str]) -> str:
 
 def _chosen_run_table(choice: Choice) -> Table:
     """Return the table of the chosen run."""
-    rows = [{**judged, "name": _name(judged["metric"])} for judged in choice.judged]
+    rows = [{**judged, "name": _name(choice, judged["metric"])} for judged in choice.judged]
     table, without = ("apart", ["corrected"]) if choice.apart else ("corrected", [])
     caption = sentence_of(_PAGE, f"table_{table}")
     values: dict[str, Any] = {"level": choice.level, "caption": caption}
@@ -127,7 +129,7 @@ def _chosen_run_table(choice: Choice) -> Table:
 def _runs_table(choice: Choice, names: Mapping[str, str]) -> Table:
     """Return the table of all runs: those within the bounds by their objective, then the others."""
     values = np.column_stack([choice.objectives, choice.values])
-    judged = [Column(_name(judged["metric"]), "number") for judged in choice.judged]
+    judged = [Column(_name(choice, judged["metric"]), "number") for judged in choice.judged]
     order = np.lexsort((choice.objectives, ~choice.eligible)).tolist()
     rows = [
         [

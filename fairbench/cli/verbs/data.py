@@ -10,6 +10,7 @@ from rich.progress import track
 
 from fairbench.cli.command import Results, command, components_folder, table
 from fairbench.cli.output import print_line
+from fairbench.components import conf_folders
 from fairbench.core.errors import unknown_name
 from fairbench.core.files import write_text
 from fairbench.core.options import option
@@ -76,7 +77,7 @@ def _list_data_sets(options: _DatasheetOptions) -> None:
     fairbench data german
     """
     archive = options.archive(download=False)
-    data_sets = {entry.name: entry for entry in raw.entries(components_folder() / "conf")}
+    data_sets = {entry.name: entry for entry in raw.entries(*conf_folders())}
     if not options.name:
         titles = {n: f"{_missing(entry, archive)}{entry.title}" for n, entry in data_sets.items()}
         print(table(sorted(titles.items())))
@@ -115,8 +116,7 @@ def _check_files(options: _DataOptions) -> int:
     --------
     fairbench data check download=false
     """
-    data_entries = raw.entries(components_folder() / "conf")
-    modules = dict.fromkeys(entry.module for entry in data_entries)
+    modules = dict.fromkeys(entry.module for entry in raw.entries(*conf_folders()))
     sources = dict.fromkeys(source for module in modules for source in raw.sources_of(module))
     archive = options.archive(download=options.download)
     console = Console(stderr=True)

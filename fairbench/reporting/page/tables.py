@@ -392,6 +392,7 @@ def _draws(splits: int) -> verdicts.StudentDraws:
 MOST = 8  # runs in the table of pairs: more would be hard to read
 DRAWS = 1000  # of the posterior, for each pair
 # The gap that runs are first looked at by, or where it is undefined the one that needs no labels.
+_ERROR = HEADLINES[BINARY]["error"]
 GAPS = (HEADLINES[BINARY]["gap"], "statistical_parity")
 _FEWEST = 2
 _TRADED = "traded"  # the style of an open pair of which each is surely better in one
@@ -407,32 +408,30 @@ _HINTS = {ALIKE: "equivalent", OPEN: "undecided"}  # in place of the verdict
 
 
 def _epsilons(gap: str) -> tuple[float, ...]:
-    """Return the differences of accuracy and of a gap that make no difference in practice."""
-    return tuple(objective(name).metric.epsilon for name in ("accuracy", gap))
+    """Return the differences of the error and of a gap that make no difference in practice."""
+    return tuple(objective(name).metric.epsilon for name in (_ERROR, gap))
 
 
 def _contenders(block: RunBlock) -> tuple[dict[str, tuple[float, float]], str, int] | None:
-    """Return the runs of a block to compare by accuracy and a gap between groups.
+    """Return the runs of a block to compare by their error and a gap between groups.
 
     Returns
     -------
-    Run -> its mean accuracy and mean gap over splits, of at most `MOST` runs: those that fewest
+    Run -> its mean error and mean gap over splits, of at most `MOST` runs: those that fewest
     outperform by them come first, of these the more accurate. The gap: the first of `GAPS` that is
-    defined. How many runs could be compared. None if fewer than two
-    can be.
+    defined. How many runs could be compared. None if fewer than two can be.
     """
-    errors = _means(block, "error_rate", "")
+    errors = _means(block, _ERROR, "")
     gaps = {name: _means(block, name, block.protect) for name in GAPS}
     gap = next((name for name in GAPS if errors.keys() <= gaps[name].keys()), "")
     if len(errors) < _FEWEST or not gap:
         return None
     ids = list(errors)
-    accuracy, gap_mean = (np.array([of[id_] for id_ in ids]) for of in (errors, gaps[gap]))
-    accuracy = 1 - accuracy
-    values = np.stack([accuracy, -gap_mean], axis=1)
-    ranks = verdicts.ranking(verdicts.outperforms(values, np.array(_epsilons(gap))).astype(float))
-    order = np.lexsort((-accuracy, ranks))[:MOST]
-    return {ids[i]: (accuracy[i], gap_mean[i]) for i in order}, gap, len(errors)
+    values = np.array([[errors[id_], gaps[gap][id_]] for id_ in ids])
+    ranks = verdicts.ranking(verdicts.outperforms(-values, np.array(_epsilons(gap))).astype(float))
+    order = np.lexsort((values[:, 0], ranks))[:MOST]
+    means = {ids[i]: (errors[ids[i]], gaps[gap][ids[i]]) for i in order}
+    return means, gap, len(errors)
 
 
 def _means(block: RunBlock, metric: str, attribute: str) -> dict[str, float]:
@@ -459,7 +458,7 @@ def compare_block(block: RunBlock) -> tuple[doc.Section | None, Sequence[str]]:
     if len(runs) < _FEWEST:
         return None, left_out
     try:
-        pairs = every_pair(runs, Settings(("accuracy", gap), _epsilons(gap), draws=DRAWS))
+        pairs = every_pair(runs, Settings((_ERROR, gap), _epsilons(gap), draws=DRAWS))
     except UserError as error:
         return None, [*left_out, str(error)]
     rows = [(run.id, block.arms[run.id], *means[run.id]) for run in runs]
@@ -479,7 +478,7 @@ def load_all(
     return loaded, left_out
 
 
-# Of a run: its id, its name, its mean accuracy and its mean gap.
+# Of a run: its id, its name, its mean error and its mean gap.
 _Compared: TypeAlias = tuple[str, str, float, float]
 
 
@@ -487,7 +486,7 @@ def _pairs_section(
     pairs: verdicts.Pairs, runs: Sequence[_Compared], gap: str, available: int
 ) -> doc.Section:
     """Return the ranking with ties, how it is read, and the probability of every pair."""
-    accuracy_rope, gap_rope = _epsilons(gap)
+    error_rope, gap_rope = _epsilons(gap)
     share = f"{100 * CERTAIN:.0f} %"
     values = {"shown": len(runs), "available": available}
     few = len(runs) < available
@@ -498,8 +497,8 @@ def _pairs_section(
         "selection": sentence_of("runs", "selection", **values) if few else "",
     }
     command = (
-        f"fairbench compare runs=[{','.join(id_ for id_, *_ in runs)}] objectives=[accuracy,{gap}] "
-        f"rope=[{accuracy_rope},{gap_rope}] draws={DRAWS}"
+        f"fairbench compare runs=[{','.join(id_ for id_, *_ in runs)}] objectives=[{_ERROR},{gap}] "
+        f"rope=[{error_rope},{gap_rope}] draws={DRAWS}"
     )
     told_marks = [doc.Mark(" ".join(told).strip(), f"pair {kind}") for kind, told in _SIGNS.items()]
     blocks: list[doc.Block] = [
@@ -526,7 +525,7 @@ def _pairs_table(pairs: verdicts.Pairs, runs: Sequence[_Compared], gap: str) -> 
         doc.Column("rank", right=True),
         doc.Column("", "count", heads=True),
         doc.Column("run"),
-        doc.Column("accuracy", "number"),
+        doc.Column(label(_ERROR), "number"),
         doc.Column(label(gap), "number"),
         *(doc.Column(str(place), "percent") for place in range(1, len(order) + 1)),
     ]

@@ -19,7 +19,7 @@ from rich.progress import track
 from fairbench.core import VERSION
 from fairbench.core import text as formats
 from fairbench.core.errors import UserError
-from fairbench.evaluation.summary import DEBIASED_MEANS
+from fairbench.evaluation.summary import DEBIASED_MEANS, HEADLINES
 from fairbench.evaluation.table import DEBIASED
 from fairbench.experiments.configuration import Presets, provenance
 from fairbench.inference.verdicts import ALIKE, OPEN, WORSE
@@ -34,8 +34,8 @@ from fairbench.results.runs import FIGURES, LAST, place_of
 
 _GLANCE = (
     "error_rate", "roc_auc", "nll", "log_loss", "expected_calibration_error", "rmse", "r2",
-    "statistical_parity", "equalized_odds", "classwise_calibration_error",
-    "statistical_parity_class_mean", "equal_opportunity_class_mean",
+    "equalized_odds", "statistical_parity", "classwise_calibration_error",
+    "equal_opportunity_class_mean", "statistical_parity_class_mean",
 )  # fmt: skip
 _FEW = 5  # runs with fewer repeats are marked as a quick look
 
@@ -276,13 +276,6 @@ def _runs_summary(pages: Sequence[_PageBlock], left_out: Sequence[str]) -> doc.E
     return doc.ExecutiveSummary(list(_result_sentences(pages)), sure, unseen, todo)
 
 
-_ERRORS = ("error_rate", "rmse")
-_GAPS = (
-    "statistical_parity",
-    "equalized_odds",
-    "uncertainty_aware_statistical_parity",
-    "equal_opportunity_class_mean",
-)
 _MOST_TOLD, _MOST_NAMED = 6, 3
 
 
@@ -300,7 +293,8 @@ def _result_sentences(pages: Sequence[_PageBlock]) -> Iterator[str]:
 def _winners(page: _PageBlock) -> Iterator[str]:
     """Yield the sentences on the best run by the error, and by the gap between groups."""
     tables = {table.metric: table for table in page.tables if table.is_ranked and not table.setting}
-    for names in (_ERRORS, _GAPS):
+    for part in ("error", "gap"):
+        names = (of_task[part] for of_task in HEADLINES.values())
         name = next((name for name in names if name in tables), "")
         if name and len(tables[name].rows) > 1:
             yield _winner(tables[name])

@@ -98,6 +98,8 @@ def test_where_a_run_s_table_has_another_number_both_say_why(results, split, cap
         f"gaps of all splits. Here it is {number(objective['value'])}, the gap of the mean rates"
     )
     assert (said in chosen) == differ and shown in printed
+    # Another quantity has another name.
+    assert ("gap in equalized odds of the mean rates " in chosen) == several
     why = "a gap is the mean of all splits' gaps, not the gap of mean rates as in choose"
     assert (why in printed) == several
 

@@ -7,6 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Its warnings are shown only if it fails; nothing is installed after what failed.
 pip = $(PIP) --no-compile $(1) 2>$(VENV)/.pip.log || { cat $(VENV)/.pip.log; exit 1; }
 EXTENSIONS := $(sort $(wildcard extensions/*/))
+CODE := fairbench algorithms datasets papers benchmarks extensions
 ARGS ?=
 # One thread a process: parallelism is over processes, and results must not depend on it.
 export OMP_NUM_THREADS := 1
@@ -33,8 +34,9 @@ $(STAMP): requirements-audit.lock requirements.lock requirements-torch.lock pypr
 	@$(call pip,--no-deps --require-hashes --only-binary=:all: -r requirements-audit.lock)
 	@$(call pip,--no-deps --require-hashes --no-build-isolation -r requirements.lock)
 	@$(call pip,--only-binary=:all: -r requirements-torch.lock)
-	@# Compiled on every core, as pip does not; packages' own tests are never imported.
-	@$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib || true
+	@# Compiled on every core, as pip does not; packages' own tests are never imported. So is the
+	@# project, which the workers of `make test` would compile each for itself.
+	@$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib $(CODE) || true
 	@$(BIN)/python -m pip check >/dev/null && $(BIN)/python -c 'import hydra, mlflow, torch, xgboost' \
 		|| { echo "error: the packages did not install; see the lines above"; exit 1; }
 	@# Without the warning that an editable install is one.

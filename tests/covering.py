@@ -14,10 +14,9 @@ def all_pairs(
     Each row is the working one that adds the most pairs, the first of equals: the same factors
     always give the same rows. The last pairs are met by the first choices of the other factors.
     """
-    numbered = product(*(range(len(names)) for names in factors.values()))
-    named = list(product(*factors.values()))
-    rows = np.array([n for n, row in zip(numbered, named, strict=True) if works(row)])
-    kept = [row for row in named if works(row)]
+    kept = [row for row in product(*factors.values()) if works(row)]
+    places = [{name: place for place, name in enumerate(names)} for names in factors.values()]
+    rows = np.array([[of[name] for of, name in zip(places, row, strict=True)] for row in kept])
     columns = list(combinations(range(len(factors)), 2))
     wanted = [np.zeros((rows[:, a].max() + 1, rows[:, b].max() + 1), bool) for a, b in columns]
     for (a, b), missing in zip(columns, wanted, strict=True):

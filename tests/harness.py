@@ -29,12 +29,17 @@ TINY = ("dataset.n_samples=200", "split.repeats=1", "tracking=none")
 
 
 class Lazily:
-    """A module that is imported when it is first used, so that collecting tests is quick."""
+    """A module that is imported when it is first used, so that collecting tests is quick.
+
+    pytest asks every name of a test's module whether it is a fixture.
+    """
 
     def __init__(self, name):
         self.name = name
 
     def __getattr__(self, attribute):
+        if attribute.startswith("_"):
+            raise AttributeError(attribute)
         return getattr(import_module(self.name), attribute)
 
 

@@ -20,9 +20,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fairbench.cli.command import items, options_of_run
 from fairbench.cli.output import explain_hydra_errors
+from fairbench.components import conf_folders
 from fairbench.core.errors import UserError, nearest, note, unknown_name
 from fairbench.core.text import said, shortened
-from fairbench.experiments.configuration import Config, experiments_in, own_folders
+from fairbench.experiments.configuration import (
+    Config,
+    experiment_files,
+    experiments_in,
+    own_folders,
+)
 from fairbench.experiments.execute import Executor, executor
 
 if TYPE_CHECKING:
@@ -319,18 +325,14 @@ class CommandLine:
         """
         folders = [self.conf, *conf_folders()[1:]]
         file = next(filter(Path.is_file, (at / group / f"{option}.yaml" for at in folders)), None)
-        above = [self.conf / "config.yaml"]
+        if file is None or group not in self._base[0]:
+            return None
+        above = [_values_in(self.conf / "config.yaml")]
         if (experiment := self._base[1].get("experiment", "None")) != "None":
-            above.append(self.conf / "experiment" / f"{experiment}.yaml")
-        if file is None or group not in self._base[0] or not all(map(Path.is_file, above)):
-            return None
-        text = file.read_text(encoding="utf-8")
-        part, *others = (_values_in(path) for path in (file, *above))
-        defaults = [name for other in others[1:] for name in other.get("defaults", ())]
-        includes = any(isinstance(name, str) and name != "_self_" for name in defaults)
-        if "${" in text or "@package" in text or "defaults" in part or includes:
-            return None
-        return None if any(group in other for other in others) else dict(part)
+            above += experiment_files(self.conf, experiment)
+        text, part = file.read_text(encoding="utf-8"), _values_in(file)
+        is_plain = "${" not in text and "@package" not in text and "defaults" not in part
+        return dict(part) if is_plain and not any(group in other for other in above) else None
 
 
 @lru_cache(_KEPT)

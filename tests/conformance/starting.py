@@ -42,6 +42,7 @@ class Rule:
     raw: str = ""
     help: str = ""
     slow: bool = False
+    long: bool = False
 
     def is_of(self, command: Printed) -> bool:
         """Return whether it is of a command."""

@@ -2,9 +2,9 @@
 
 Each is started as a process of its own, in a clone of the repository, and runs to its end or until
 it has stored a result. ``commands.yaml`` says what makes it small; nothing that it does is
-replaced. ``make test`` starts README's, ``make test-all`` also the longest of each kind, and
-``make test-slow`` all. One of each verb is started from the wheel in an empty folder, too;
-tables and figures of papers are in ``tests/papers/test_commands.py``.
+replaced. ``make test`` starts README's but those that take longest, ``make test-all`` also the
+longest of each kind, and ``make test-slow`` all. One of each verb is started from the wheel in an
+empty folder, too; tables and figures of papers are in ``tests/papers/test_commands.py``.
 """
 
 import re
@@ -62,9 +62,9 @@ def clone(tmp_path_factory):
 
 def part(name, *, whole=False):
     """Return README's commands, or a part of the others: the longest of each kind, or the whole."""
-    every = [command for command in printed() if whole or not is_slow(command)]
-    first = [command for command in every if command.file == "README.md"]
-    others = [command for command in every if command.file != "README.md"]
+    every = [command for command in printed() if whole or not is_marked(command, "slow")]
+    first = [each for each in every if each.file == "README.md" and not is_marked(each, "long")]
+    others = [each for each in every if each not in first]
     if not whole:
         ordered = sorted(others, key=lambda each: ("--help" not in each.words, len(each.words)))
         others = list({kind(each): each for each in ordered}.values())
@@ -77,9 +77,9 @@ def kind(command):
     return tuple(word for word in words[:3] if word.islower())
 
 
-def is_slow(command):
-    """Return whether a command is for ``make test-slow`` alone."""
-    return any(rule.slow and rule.is_of(command) for rule in rules())
+def is_marked(command, mark):
+    """Return whether a command is one that takes long, or is for ``make test-slow`` alone."""
+    return any(getattr(rule, mark) and rule.is_of(command) for rule in rules())
 
 
 def wrong(asked, place):

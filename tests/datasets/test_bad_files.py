@@ -9,8 +9,12 @@ import pytest
 from fairbench.core.errors import DataError
 from fairbench.data.dataset import Task
 from tests.datasets.raw_files import RAW
+from tests.harness import quick
 
-pytestmark = pytest.mark.parametrize("task", RAW)
+every_task = pytest.mark.parametrize("task", RAW)
+# One of each way to write a file: they are read by the same functions.
+WAYS = ("acs", "adult", "bank", "communities", "compas", "credit_default", "dutch_census", "german")
+each_way = pytest.mark.parametrize("task", quick(RAW, (*WAYS, "resume", "twins")))
 
 
 @functools.cache
@@ -44,6 +48,7 @@ def same(one, other):
     pd.testing.assert_series_equal(one.target, other.target)
 
 
+@every_task
 def test_the_generated_file_is_read_with_any_line_ends(task, raw, load):
     data = load(task)
     assert len(data) == raw.rows
@@ -55,12 +60,14 @@ def test_the_generated_file_is_read_with_any_line_ends(task, raw, load):
     same(load(task, {path: text.replace(b"\n", b"\r\n") for path, text in unix.items()}), data)
 
 
+@every_task
 def test_sensitive_columns_can_be_left_out(task, load):
     with_them, without = (load(task, keep_sensitive=keep) for keep in (True, False))
     assert set(without.features) < set(with_them.features)
     pd.testing.assert_frame_equal(with_them.sensitive, without.sensitive)
 
 
+@each_way
 def test_rows_of_another_length(raw, refusal):
     head, lines = raw.lines()
     short = raw.separator.join(lines[-1].split(raw.separator)[:2])
@@ -72,6 +79,7 @@ def test_rows_of_another_length(raw, refusal):
     assert f"row {3 - raw.header} has {len(raw.names) + 1} fields" in message
 
 
+@each_way
 def test_an_extra_column(raw, refusal):
     if not raw.wide:
         pytest.skip("the archive's file is wide, and only some of its columns are read")
@@ -87,12 +95,14 @@ def test_an_extra_column(raw, refusal):
         assert f"row 1 has {width + 1} fields" in message
 
 
+@each_way
 def test_another_delimiter(raw, refusal):
     head, lines = raw.lines()
     message = refusal(raw.with_lines(head, [line.replace(raw.separator, "|") for line in lines]))
     assert any(part in message for part in ("separated by", "no column", "row 1:"))
 
 
+@each_way
 def test_another_kind_of_content(raw, refusal):
     content = raw.files[raw.path].rstrip(b"\n")
     lines = content.count(b"\n") + 1
@@ -105,6 +115,7 @@ def test_another_kind_of_content(raw, refusal):
         assert sentence in refusal({**raw.files, raw.path: spoilt})
 
 
+@each_way
 def test_columns_in_another_order(task, raw, load, refusal):
     head, lines = raw.lines()
     turned = raw.with_lines(head, [raw.join(reversed(raw.split(line))) for line in lines])
@@ -114,6 +125,7 @@ def test_columns_in_another_order(task, raw, load, refusal):
         assert re.search("column '.*, row ", refusal(turned))
 
 
+@each_way
 def test_a_column_is_missing(raw, refusal):
     if not (raw.header and raw.target):
         pytest.skip("a file without a header: a missing column is a row with too few fields")
@@ -121,6 +133,7 @@ def test_a_column_is_missing(raw, refusal):
     assert f"no column '{raw.target}'" in refusal(files)
 
 
+@each_way
 @pytest.mark.parametrize("value", ["12x", "", "inf", "nan"])
 def test_a_malformed_number(raw, value, refusal):
     if not raw.number or (raw.gaps and not value):
@@ -129,6 +142,7 @@ def test_a_malformed_number(raw, value, refusal):
     assert f"column '{raw.number}', row 2: '{value}' is no number" in message
 
 
+@each_way
 @pytest.mark.parametrize("value", ["third", ""])
 def test_a_third_target_value(raw, value, refusal):
     if not raw.target:

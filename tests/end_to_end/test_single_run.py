@@ -6,12 +6,14 @@ import signal
 import subprocess
 import sys
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from fairbench.cli.main import run_command
+from fairbench.cli.run import run
 from fairbench.core.errors import UserError
 from fairbench.experiments.execute import carry_out
 from fairbench.results.runs import Run
@@ -185,10 +187,18 @@ CASES = [
 
 
 @pytest.mark.parametrize(("words", "message"), CASES, ids=[case[0] for case in CASES])
-def test_is_refused_in_one_sentence(words, message, tmp_path):
+def test_is_refused_in_one_sentence(words, message, tmp_path, monkeypatch, refused):
+    monkeypatch.chdir(tmp_path)
+    said = refused(*words.split(), by=partial(run, root=ROOT))
+    assert said.startswith(f"error: {message}")
+    assert not (tmp_path / "results" / "cells").exists()
+
+
+@pytest.mark.parametrize("words", quick([case[0] for case in CASES], [CASES[0][0], CASES[3][0]]))
+def test_a_process_says_no_more_than_that_sentence(words, tmp_path):
     done = run_py(*words.split(), cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr.startswith(f"error: {message}")
+    assert done.stderr.startswith(f"error: {dict(CASES)[words]}")
     assert len(done.stderr.splitlines()) == 1
     assert "Traceback" not in done.stdout + done.stderr
     assert not (tmp_path / "results" / "cells").exists()

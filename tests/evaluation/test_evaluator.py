@@ -21,6 +21,7 @@ from fairbench.evaluation.table import (
     values_of,
 )
 from tests.evaluation.labelled import evaluate
+from tests.harness import quick
 
 KEYS = ["metric", "statistic", "attribute", "group", "setting"]
 SEED = np.random.default_rng(3)
@@ -306,7 +307,7 @@ def features(draw, n):
     return {"a": first, "b": second} if draw.random() < 0.5 else {"a": first}
 
 
-@pytest.mark.parametrize("seed", range(48))
+@pytest.mark.parametrize("seed", quick(range(48), range(0, 48, 4)))
 def test_no_row_excludes_its_own_point_of_a_classification(seed):
     draw = np.random.default_rng([1, seed])
     n = int(draw.choice([1, 2, 5, 20, 60, 250]))

@@ -4,6 +4,7 @@ import io
 import json
 import re
 from collections import defaultdict
+from contextlib import redirect_stdout
 from dataclasses import replace
 from datetime import date, timedelta
 from html import unescape
@@ -99,8 +100,18 @@ def made(folder, kind, *words, formats=("json",)):
 
 
 @pytest.fixture(scope="module")
-def dossiers(folder):
-    return {kind: made(folder, kind, formats=TEXTS)[0] for kind in KINDS}
+def pages(folder):
+    """Return the JSON of every kind, the words of its first page, and what is printed."""
+    result = {}
+    for kind in KINDS:
+        with redirect_stdout(io.StringIO()) as printed:
+            result[kind] = (*made(folder, kind, formats=TEXTS), printed.getvalue())
+    return result
+
+
+@pytest.fixture
+def dossiers(pages):
+    return {kind: page for kind, (page, _, _) in pages.items()}
 
 
 def comparable(answers):
@@ -367,12 +378,13 @@ def test_a_pack_past_its_date_says_so_on_the_first_page(folder, kind, monkeypatc
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_rules_that_are_not_verified_are_named_on_the_first_page(folder, kind, capsys):
-    result, page = made(folder, kind, formats=PAGE)
-    printed = " ".join(capsys.readouterr().out.split())
+def test_rules_that_are_not_verified_are_named_on_the_first_page(pages, kind):
+    result, page, printed = pages[kind]
     unread = [question for question in result["asked"] if not question["quote"]]
     rules = documents.pack_of(kind).on(rulebook.today())
-    assert f"{sum(rule.verified for rule in rules)} of {len(rules)} items verified" in printed
+    assert f"{sum(rule.verified for rule in rules)} of {len(rules)} items verified" in " ".join(
+        printed.split()
+    )
     words = "could not be checked against a published text"
     assert bool(unread) == (words in page)
     for question in unread:

@@ -33,6 +33,7 @@ from fairbench.inference.few_labels import (
 from fairbench.inference.posterior import central_interval
 from fairbench.metrics.group import difference
 from fairbench.metrics.registry import FN, TP, accuracy
+from tests.harness import quick
 from tests.inference.few_labels.pools import labelled, pool, quadrature
 
 
@@ -153,10 +154,13 @@ LONE = replace(LLO, spread_sd=None)
 OPPOSITE = replace(LLO, mean_sd=(1.0, 2.0), signed=True)
 
 
+SAMPLED = list(product((LLO, LONE, OPPOSITE), (0, 6, 60), (0.5, -3.0), ("importance",)))
+
+
 @pytest.mark.parametrize(
     ("model", "labels", "slope", "sampler"),
     [
-        *product((LLO, LONE, OPPOSITE), (0, 6, 60), (0.5, -3.0), ("importance",)),
+        *quick(SAMPLED, [case for case in SAMPLED if case[2] > 0], several=True),
         pytest.param(LLO, 30, 0.5, "elliptical_slice", marks=pytest.mark.thorough),
     ],
 )

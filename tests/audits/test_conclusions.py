@@ -1,0 +1,459 @@
+"""What is concluded: gaps, findings and their risk, and how often they are wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from benchmarks.pages import read_rows
+from benchmarks.statements.kinds import KINDS, populations
+from benchmarks.statements.page import TEXTS, parts, rows_of, write
+from benchmarks.statements.simulate import (
+    Result,
+    Truth,
+    is_wrong,
+    of_findings,
+    of_page,
+    simulate,
+)
+from fairbench.audits.direction import RATE_OF
+from fairbench.audits.gaps import ASSUMED, Gap, _draws_at, gaps_of, with_tipping
+from fairbench.audits.kinds import document_of
+from fairbench.audits.kinds.binary import _percent
+from fairbench.audits.table import read_frame
+from fairbench.evaluation.findings import (
+    COMPARISON,
+    EXCESS,
+    GAP,
+    LARGE,
+    LOWEST,
+    NOT_MEASURED,
+    OPEN,
+    PAIR,
+    RATIO,
+    SHARE,
+    SMALL,
+    UNLIKE,
+    ErrorBudget,
+    Finding,
+    GapAnswer,
+    answer_gap,
+)
+from fairbench.evaluation.groups import (
+    CountIntervals,
+    GapInterval,
+    GroupCounts,
+    LabelledIntervals,
+    PosteriorIntervals,
+)
+from fairbench.inference.gaps import GroupLimits, largest_gap, leads
+from fairbench.inference.posterior import posterior_draws
+from fairbench.inference.survey import LabelledRows
+from tests.audits.tables import bounds_of
+
+GROUPS = 10
+# The mean range of ten standard normal values (Tippett 1925).
+MEAN_RANGE = 3.0775
+
+
+def alike(rows, generator):
+    """Return the counts of groups of which all have the same shares of TN, FP, FN, TP."""
+    counts = generator.multinomial(rows, [0.4, 0.1, 0.2, 0.3], size=GROUPS)
+    names = [f"g{i}" for i in range(GROUPS)]
+    draws = posterior_draws(counts, 1000, generator)
+    return GroupCounts("group", names, counts, PosteriorIntervals(counts, draws, 0.95))
+
+
+def test_what_groups_that_are_alike_would_show_is_the_range_of_their_noise():
+    counted = alike(4000, np.random.default_rng(1))
+    (gap,) = (
+        g
+        for g in gaps_of([counted], **bounds_of(0.05, 1), assumed=False)
+        if g.metric == "accuracy_gap"
+    )
+    share = counted.counts[:, [0, 3]].sum(axis=1) / 4000
+    sd = np.sqrt(share * (1 - share) / 4000).mean()
+    # The sd of a range of ten is 0.8 of theirs, and 1000 are averaged.
+    assert gap.noise == pytest.approx(MEAN_RANGE * sd, abs=5 * 0.8 * sd / np.sqrt(1000))
+
+
+def test_the_gap_of_two_groups_is_signed_and_has_no_noise_to_tell_apart():
+    counts = np.array([[80, 20, 10, 90], [60, 40, 10, 90]])
+    draws = posterior_draws(counts, 4000, np.random.default_rng(2))
+    gaps = gaps_of(
+        [GroupCounts("group", ["a", "b"], counts, PosteriorIntervals(counts, draws, 0.95))],
+        **bounds_of(0.05, 1),
+        assumed=False,
+    )
+    gap = next(gap for gap in gaps if gap.metric == "false_positive_rate_gap")
+    # Of beta posteriors with one row more of either kind.
+    assert gap.value == pytest.approx(41 / 102 - 21 / 102, abs=5 * 0.065 / np.sqrt(4000))
+    assert np.isnan(gap.noise)
+
+
+def test_of_complete_labels_the_interval_is_of_the_counts_and_pairs_are_named():
+    counts = np.array([[400, 100, 50, 450], [420, 80, 50, 450], [250, 250, 50, 450]])
+    draws = posterior_draws(counts, 1000, np.random.default_rng(3))
+    intervals = CountIntervals(counts, draws, 0.95)
+    counted = GroupCounts("group", ["a", "b", "c"], counts, intervals)
+    gaps = {gap.metric: gap for gap in gaps_of([counted], **bounds_of(0.05, 10), assumed=False)}
+    odds = gaps["false_positive_rate_gap"]
+    assert odds.value == pytest.approx(0.5 - 0.16)
+    assert odds.lower < odds.value < odds.upper
+    assert set(odds.pairs) == {("c", "a"), ("c", "b")}
+    same = gaps["equal_opportunity"]
+    assert same.lower == same.value == 0
+    assert not same.pairs
+
+
+def test_no_pair_of_many_is_surely_apart_because_no_draw_says_otherwise():
+    """A thousand of a thousand draws are less than thirty alike groups, 435 pairs, need."""
+    random = np.random.default_rng(5)
+    wrong = 0
+    for _ in range(60):
+        selected = random.binomial(150, 0.5, 30)
+        draws = random.beta(selected + 1, 151 - selected, (1000, 30))
+        wrong += bool(answer_gap(_draws_at(draws), 0.05, 0.01).pairs)
+    assert wrong <= 3
+
+
+# How many labels would have to be wrong for a verdict not to hold.
+
+
+def counted(counts):
+    """Return counts of groups a, b, ... with complete labels."""
+    table = np.array(counts)
+    names = [chr(ord("a") + g) for g in range(len(table))]
+    draws = np.random.default_rng(0).dirichlet([1.0] * 4, (50, len(table)))
+    return GroupCounts("group", names, table, CountIntervals(table, draws, 0.95))
+
+
+def gaps(each, epsilon):
+    bounds = bounds_of(epsilon, 1)
+    result = gaps_of([each], **bounds, assumed=False)
+    return {gap.metric: gap for gap in with_tipping(result, [each], bounds["risk"])}
+
+
+def verdicts_with(counts, group, wrong, metric, epsilon):
+    """Return all verdicts that there are with so many wrong labels of a group, by trying all."""
+    tables = []
+    for positive in range(-wrong, wrong + 1):
+        most = wrong - abs(positive)
+        for negative in range(-most, most + 1):
+            table = np.array(counts)
+            table[group] += [-negative, -positive, negative, positive]
+            tables += [table] * int(table.min() >= 0)
+    rate = RATE_OF[metric]
+    return verdicts_of(rate.successes(np.array(tables)), rate.size(np.array(tables)), epsilon)
+
+
+def verdicts_of(successes, sizes, epsilon):
+    known, risk = (successes, sizes), 0.05 / len(RATE_OF)
+    at_most = largest_gap(GroupLimits.of(*known, level=1 - 2 * risk)).upper
+    at_least = largest_gap(GroupLimits.of(*known, level=1 - risk)).lower
+    verdicts = np.where(at_most < epsilon, SMALL, np.where(at_least > epsilon, LARGE, OPEN))
+    return set(verdicts.tolist())
+
+
+@pytest.mark.parametrize(
+    ("counts", "metric", "epsilon"),
+    [
+        ([[30, 5, 20, 5], [20, 5, 3, 40]], "equal_opportunity", 0.1),
+        ([[30, 5, 20, 5], [20, 5, 3, 40]], "accuracy_gap", 0.01),
+        ([[40, 2, 20, 5], [12, 25, 3, 20]], "false_positive_rate_gap", 0.2),
+        ([[30, 2, 10, 30], [34, 2, 9, 33]], "equal_opportunity", 0.4),
+        ([[30, 2, 10, 30], [34, 2, 9, 33]], "predictive_parity", 0.35),
+    ],
+)
+def test_a_verdict_holds_with_so_many_wrong_labels_and_not_with_one_more(counts, metric, epsilon):
+    gap = gaps(counted(counts), epsilon)[metric]
+    assert gap.verdict in (LARGE, SMALL)
+    for name, share in gap.tipping.alone:
+        group = "ab".index(name)
+        wrong = round(share * sum(counts[group]))
+        assert wrong > 0
+        assert verdicts_with(counts, group, wrong, metric, epsilon) == {gap.verdict}
+        assert verdicts_with(counts, group, wrong + 1, metric, epsilon) != {gap.verdict}
+    assert gap.tipping.together < min(share for _, share in gap.tipping.alone)
+
+
+def test_only_verdicts_that_rest_on_labels_have_a_tipping_point():
+    result = gaps(counted([[300, 50, 200, 50], [20, 500, 30, 400]]), 0.05)
+    assert result["statistical_parity"].verdict == LARGE
+    assert result["statistical_parity"].tipping is None
+    assert result["equal_opportunity"].tipping.groups == ["a", "b"]
+
+
+def labelled(seed, rows=3000, labels=300):
+    generator = np.random.default_rng(seed)
+    score, group = generator.random(rows), generator.integers(0, 2, rows)
+    decision = (score > 0.5).astype(np.int64)
+    label = (generator.random(rows) < np.clip(score + 0.35 * group, 0, 1)).astype(np.int64)
+    known = np.sort(generator.permutation(rows)[:labels])
+    return LabelledRows(score, decision, group, 2, known, label[known])
+
+
+def test_rows_of_one_group_are_worth_the_same_by_themselves():
+    labels = labelled(3)
+    rates = [LabelledIntervals.of(labels, np.zeros((2, 4)), 0.95, None).asked][0]
+    whole = labels.effective_counts(rates)
+    for g in (0, 1):
+        alone = labels.of_group(g).effective_counts(rates)
+        for of_all, mine in zip(whole, alone, strict=True):
+            np.testing.assert_allclose(of_all[:, g], mine[:, 0], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.1299, "12 %"), (0.0199, "1.9 %"), (0.00256, "0.25 %"), (1.0, "100 %"), (0.1, "10 %")],
+)
+def test_shares_are_never_rounded_up(share, text):
+    assert _percent(share) == text
+
+
+def _answer(successes, size, *, bound=0.05, risk=0.01):
+    counts = np.array(successes, float), np.full(len(successes), float(size))
+    return answer_gap(
+        lambda level: GapInterval.of(GroupLimits.of(*counts, level=level)), bound, risk
+    )
+
+
+def test_of_a_small_gap_nothing_more_is_said():
+    small = _answer([50_000, 51_000], 100_000)
+    assert (small.verdict, list(small.pairs)) == (SMALL, [])
+    assert _answer([50_000, 51_000], 100_000, bound=0.005).pairs == [(1, 0)]
+
+
+def test_of_two_groups_who_is_ahead_takes_the_whole_risk():
+    """Of more groups, pairs are told apart at half of it, as they are said beside the gap."""
+    for successes in ([400, 450, 470], [400, 480]):
+        risk = 0.01 / (1 + (len(successes) > 2))
+        limits = GroupLimits.of(np.array(successes), np.full(len(successes), 1000), level=1 - risk)
+        answer = _answer(successes, 1000)
+        assert set(answer.pairs) == {
+            (int(high), int(low)) for high, low in np.argwhere(leads(limits) > 0)
+        }
+
+
+RISK = 0.01
+
+
+def at_level(groups, apart_up_to=0.0, lower=0.0):
+    """Return intervals whose upper end is their level, with a pair apart up to some level."""
+
+    def interval(level):
+        leads = np.full((groups, groups), -1.0)
+        leads[1, 0] = apart_up_to - level
+        return GapInterval(np.array(lower), np.array(level), leads)
+
+    return interval
+
+
+@pytest.mark.parametrize(("bound", "verdict"), [(1 - 1.9 * RISK, SMALL), (1 - 2.1 * RISK, OPEN)])
+def test_a_gap_is_small_at_twice_the_risk_and_no_more(bound, verdict):
+    """The upper end misses on one side alone, so that its interval may miss twice as often."""
+    assert answer_gap(at_level(2), bound, RISK).verdict == verdict
+    assert answer_gap(at_level(2), bound, RISK, may_be_small=False).verdict == OPEN
+
+
+@pytest.mark.parametrize(
+    ("groups", "apart_up_to", "is_said"),
+    [(2, 1 - 0.9 * RISK, True), (2, 1 - 1.1 * RISK, False),
+     (3, 1 - 0.4 * RISK, True), (3, 1 - 0.6 * RISK, False)],
+)  # fmt: skip
+def test_pairs_of_two_groups_take_the_whole_risk_and_of_more_half(groups, apart_up_to, is_said):
+    answer = answer_gap(at_level(groups, apart_up_to), 0.5, RISK)
+    assert (answer.verdict, list(answer.pairs)) == (OPEN, [(1, 0)] * is_said)
+    large = answer_gap(at_level(groups, 1.0, lower=0.6), 0.5, RISK)
+    assert (large.verdict, large.named, list(large.pairs)) == (LARGE, (1, 0), [(1, 0)])
+
+
+@pytest.mark.parametrize(
+    ("groups", "answer", "freed"),
+    [
+        (2, GapAnswer(SMALL), 1.0),
+        (2, GapAnswer(LARGE, (0, 1), [(0, 1)]), 1.0),
+        (3, GapAnswer(SMALL), 1.0),
+        (3, GapAnswer(LARGE, (0, 1), [(0, 1)]), 0.5),  # two pairs may still be called apart wrongly
+        (3, GapAnswer(LARGE, (0, 1), [(0, 1), (0, 2), (2, 1)]), 1.0),
+        (3, GapAnswer(OPEN, pairs=[(0, 1)]), 0.0),
+    ],
+)
+def test_what_can_still_be_wrong_keeps_its_share_of_the_error_rate(groups, answer, freed):
+    asked = Finding(GAP, "sex", "accuracy", NOT_MEASURED)
+    gap = Gap(asked, metric="accuracy_gap", compared=list(range(groups)), answer=answer)
+    assert gap.freed == freed
+    assert replace(gap, asked=replace(asked, given=ASSUMED)).freed == 0
+    assert ErrorBudget(5).passed_on(freed, 2).risk == pytest.approx(0.05 / 5 * freed / 2)
+
+
+@pytest.mark.parametrize("selected", range(100, 200, 4))
+def test_without_labels_a_probability_is_no_surer_than_the_interval_beside_it(selected):
+    counts = np.array([[250, 250, 0, 0], [500 - selected, selected, 0, 0]])
+    draws = posterior_draws(counts, 1000, np.random.default_rng(selected))
+    intervals = PosteriorIntervals(counts, draws, 0.95)
+    counted = GroupCounts("sex", ["a", "b"], counts, intervals)
+    (gap,) = gaps_of([counted], **bounds_of(0.1, 10), assumed=True, metrics=["statistical_parity"])
+    least = max(0.0, gap.lower, -gap.upper)
+    most = max(abs(gap.lower), abs(gap.upper))
+    assert gap.small >= 0.05 or least > 0.1
+    assert gap.small <= 0.95 or most < 0.1
+
+
+def test_a_gap_that_is_called_small_is_probably_small():
+    """With one question of a page, and three groups, a posterior may be less sure than that."""
+    counts = np.array([[1000, 1000, 0, 0]] * 2 + [[1005, 995, 0, 0]])
+    draws = posterior_draws(counts, 1000, np.random.default_rng(0))
+    counted = GroupCounts("sex", ["a", "b", "c"], counts, CountIntervals(counts, draws, 0.95))
+    for epsilon in np.linspace(0.02, 0.05, 16):
+        bounds = {**bounds_of(float(epsilon), 10), "risk": ErrorBudget(1).risk}
+        (gap,) = gaps_of([counted], **bounds, assumed=False, metrics=["statistical_parity"])
+        assert gap.small >= 0.95 or gap.verdict == OPEN
+
+
+@pytest.mark.parametrize("size", [100, 108])
+def test_one_question_about_two_alike_groups_is_answered_wrongly_in_under_5_percent(size):
+    """Every table of two groups is counted; at exactly 95 % it would be 6.2 % of samples."""
+    counts = np.arange(size + 1)
+    tables = np.stack(np.meshgrid(counts, counts, indexing="ij"), axis=-1)
+
+    def wrong(level):
+        limits = GroupLimits.of(tables, np.full(tables.shape, size), level=level)
+        differ = GapInterval.of(limits).lower > 0
+        rates = np.linspace(0.002, 0.5, 200)
+        of_group = stats.binom.pmf(counts[:, None], size, rates)
+        return np.einsum("ip,ij,jp->p", of_group, differ.astype(float), of_group).max()
+
+    assert wrong(1 - ErrorBudget(1).risk) < 0.045
+    assert wrong(0.95) > 0.06
+
+
+SHORT = {
+    (population.kind, population.name): population
+    for population in populations()
+    if population.short
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("key", SHORT, ids=": ".join)
+def test_at_most_one_page_of_twenty_is_wrong(key):
+    result = simulate(SHORT[key], short=True, pages=1)
+    assert not result.failed, result
+    assert not result.amiss
+
+
+@pytest.mark.thorough
+def test_a_quick_look_at_a_population_of_every_kind():
+    first = {kind: population for (kind, _), population in reversed(SHORT.items())}
+    assert set(first) == set(KINDS)
+    results = [simulate(setting, replications=2, pages=1) for setting in first.values()]
+    assert not [result.amiss for result in results if result.amiss]
+    assert sum(result.wrong for result in results) <= 2
+    assert all(f"| {kind} | 1 | 2 |" in parts(rows_of(results))["kinds"] for kind in KINDS)
+
+
+def _finding(about, verdict, groups=(), **more):
+    return Finding(about, "sex", "rate", verdict, groups, **{"bound": 0.05, **more})
+
+
+RATES = {"G0": 0.5, "G1": 0.45, "G2": 0.3}
+
+
+def _truth(about, values, **more):
+    return Truth({(about, "sex", "rate", ""): values}, **more)
+
+
+@pytest.mark.parametrize(
+    ("finding", "values", "wrong"),
+    [
+        (_finding(GAP, LARGE, ("G0", "G2")), RATES, False),
+        (_finding(GAP, LARGE, ("G2", "G0")), RATES, True),  # the other way round
+        (_finding(GAP, LARGE, ("G0", "G1")), RATES, True),  # not by more than the bound
+        (_finding(GAP, LARGE), RATES, False),
+        (_finding(GAP, LARGE, bound=0.2), RATES, True),
+        (_finding(GAP, SMALL), RATES, True),
+        (_finding(GAP, SMALL, bound=0.21), RATES, False),
+        (_finding(GAP, SMALL), {"G0": 0.5, "G1": 0.45}, False),  # "by more than 0.05"
+        (_finding(GAP, LARGE, ("G0", "G1")), {"G0": 0.5, "G1": 0.45}, True),
+        (_finding(GAP, SMALL), {"G0": 0.5, "G1": 0.4501}, False),
+        (_finding(GAP, OPEN), RATES, False),
+        (_finding(GAP, SMALL, given="if the scores are right"), RATES, False),
+        (_finding(PAIR, LARGE, ("G1", "G2")), RATES, False),
+        (_finding(PAIR, LARGE, ("G2", "G1")), RATES, True),
+        (_finding(LOWEST, LARGE, ("G2",)), RATES, False),
+        (_finding(LOWEST, LARGE, ("G1",)), RATES, True),
+        (_finding(LOWEST, LARGE, ("G1",)), {"G1": 0.3, "G2": 0.3}, True),
+        (_finding(RATIO, LARGE, ("G1",)), {"G1": 0.8}, True),
+        (_finding(RATIO, SMALL, ("G1",)), {"G1": 0.8}, False),
+        (_finding(RATIO, LARGE, ("G1",)), {"G1": 0.7}, False),
+        (_finding(EXCESS, LARGE, ("G1",), value=0.1), {"G1": 0.0}, True),
+        (_finding(EXCESS, LARGE, ("G1",), value=0.1), {"G1": 0.01}, False),
+        (_finding(EXCESS, LARGE, ("G1",), value=0.1), {"G1": -0.01}, True),
+        (_finding(SHARE, LARGE, ("G1",), value=0.9), {"G1": 0.95}, False),
+        (_finding(SHARE, LARGE, ("G1",), value=1.1), {"G1": 0.95}, True),
+        (_finding(UNLIKE, LARGE, ("G1",)), {"G1": 0.0}, True),
+        (_finding(UNLIKE, LARGE, ("G1",)), {"G1": 0.1}, False),
+        (_finding(COMPARISON, LARGE, ("a", "b"), value=-0.1), {"a": 0.2, "b": 0.1}, False),
+        (_finding(COMPARISON, LARGE, ("a", "b"), value=0.1), {"a": 0.2, "b": 0.1}, True),
+        (_finding(COMPARISON, SMALL, ("a", "b")), {"a": 0.2, "b": 0.1}, True),
+        (_finding(COMPARISON, SMALL, ("a", "b")), {"a": 0.12, "b": 0.1}, False),
+    ],
+)
+def test_findings_are_judged_by_the_truth(finding, values, wrong):
+    about = GAP if finding.about in (PAIR, LOWEST) else finding.about
+    assert is_wrong(finding, _truth(about, values)) == wrong
+
+
+def test_a_finding_is_wrong_only_beyond_the_error_of_the_truth():
+    finding = _finding(GAP, SMALL)
+    assert is_wrong(finding, _truth(GAP, {"a": 0.3, "b": 0.351}))
+    assert not is_wrong(finding, _truth(GAP, {"a": 0.3, "b": 0.351}, error=0.002))
+    given = replace(finding, given="if the scores are right")
+    assert is_wrong(given, _truth(GAP, {"a": 0.3, "b": 0.4}, scores_are_right=True))
+
+
+def test_verdicts_that_contradict_their_intervals_are_seen():
+    assert list(of_findings([_finding(GAP, LARGE, lower=0.01, upper=0.04)]))
+    assert list(of_findings([_finding(GAP, SMALL, lower=-0.09, upper=-0.06)]))
+    assert not list(of_findings([_finding(GAP, SMALL, lower=-0.03, upper=0.02)]))
+    assert list(of_findings([_finding(EXCESS, LARGE, value=0.1, lower=-0.01, upper=0.2)]))
+    assert not list(of_findings([_finding(EXCESS, LARGE, value=0.1, lower=0.01, upper=0.2)]))
+
+
+def test_sentences_that_word_no_finding_are_seen():
+    population = SHORT["binary", "2 apart, 1,000 rows"]
+    sample = population.draw(np.random.default_rng(0))
+    document = document_of(sample.options, read_frame(sample.options, source=sample.frame()))
+    assert not list(of_page(document))
+    summary = replace(document.summary, found=["Groups differ.", *document.summary.found])
+    assert list(of_page(replace(document, summary=summary)))
+    summary = replace(document.summary, todo=["Favour G001."])
+    assert list(of_page(replace(document, summary=summary)))
+
+
+def test_a_population_fails_where_too_many_pages_are_surely_wrong():
+    def result(audits, wrong):
+        return Result("binary", "p", audits, wrong, {}, 0, 0, 0, 0, 0)
+
+    assert result(400, 60).failed
+    assert not result(400, 24).failed
+    assert result(400, 24).unsettled  # 6 %, and its interval ends above 6.5 %
+    assert not result(2000, 40).unsettled
+    assert result(400, 0).interval[0] == 0
+
+
+def test_a_population_keeps_its_row_until_it_is_audited_again(tmp_path):
+    path, first, second = tmp_path / "statements.md", *list(populations("pair"))[:2]
+    found = {"there": 10, "found": 5}
+    write(path, [Result("pair", each.name, 150, 0, **found) for each in (second, first)])
+    write(path, [Result("pair", second.name, 4800, 300)])
+    rows = read_rows(path.with_suffix(".csv"), TEXTS)
+    assert rows["population"].tolist() == [first.name, second.name]
+    assert rows["wrong_pages"].tolist() == [0, 300]
+    text = path.read_text()
+    assert "| pair | 2 | 4,950 | 6.1 % | 1 | 0 | 6.2 % (5.0-7.7 %)" in text
+    assert f"- pair, {second.name}: failed, 6.2 % (5.0-7.7 %) of 4,800 pages" in text

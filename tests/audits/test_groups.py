@@ -1,0 +1,466 @@
+"""Groups: within strata, derived from columns, and different by construction."""
+
+import json
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fairbench
+from fairbench.audits.direction import RATE_OF
+from fairbench.audits.kinds.unknown import EVERYONE
+from fairbench.audits.question import Options
+from fairbench.audits.table import read_audit_table, read_frame
+from fairbench.core.errors import UserError
+from fairbench.data.groups import are_quantities, bands_apart, in_order
+from fairbench.evaluation.findings import GAP, LARGE, NOT_MEASURED, OPEN, PAIR, RATIO, SMALL
+from fairbench_watch.alarms import periods_of
+from fairbench_watch.page import skipped
+from fairbench_watch.state import spelling
+from tests.audits.tables import audit, predictions, refusal, written
+from tests.harness import ours
+
+SAME_AGE = "on average among people of the same band of age"
+
+
+def aged(rows=4000, *, seed=0, apart=0.0, labels=None):
+    """Return people of two sexes: women are younger, and the young are selected rarely.
+
+    Parameters
+    ----------
+    apart : by how much more often women are selected than men of their age.
+    """
+    draw = np.random.default_rng(seed)
+    sex = draw.choice(["men", "women"], rows)
+    young = draw.random(rows) < np.where(sex == "women", 0.8, 0.2)
+    age = np.where(young, draw.integers(18, 40, rows), draw.integers(40, 80, rows))
+    chance = np.where(young, 0.25, 0.7) + apart * (sex == "women")
+    selected = draw.random(rows) < chance
+    label = draw.random(rows) < np.where(selected, 0.8, 0.2)
+    frame = pd.DataFrame(
+        {
+            "sex": sex,
+            "age": age,
+            "department": draw.choice(["law", "sales"], rows),
+            "decision": selected.astype(int),
+            "label": label.astype(int).astype(str),
+        }
+    )
+    if labels is not None:
+        frame.loc[labels:, "label"] = ""
+    return frame
+
+
+def report_of(frame, within=("age:40",), **options):
+    asked = {"target": "label", "prediction": "decision", **options}
+    return fairbench.audit(frame, groups="sex", within=list(within), **asked)
+
+
+def by_verdict(report, scope):
+    findings = report.findings
+    chosen = findings[(findings["about"] == GAP) & (findings["scope"] == scope)]
+    return chosen.set_index("measure")["verdict"].to_dict()
+
+
+def test_what_age_explains_is_large_of_everyone_and_small_among_people_of_one_age():
+    report = report_of(aged(40_000))
+    assert by_verdict(report, "")["selection rate"] == LARGE
+    assert by_verdict(report, SAME_AGE)["selection rate"] == SMALL
+    said = " ".join(report.document.verdict.can)
+    assert "By sex, the selection rate of men is higher than that of women by more than" in said
+    assert "no two groups differ by more than 0.05 in selection rate" in said
+    assert f", {SAME_AGE}." in said
+
+
+def test_a_reversal_is_found_in_both_directions_and_described():
+    report = report_of(aged(20_000, apart=0.12))
+    findings = report.findings[report.findings["measure"] == "selection rate"]
+    groups = findings[findings["about"] == GAP].set_index("scope")["groups"]
+    assert groups[""] == "men; women"
+    assert groups[SAME_AGE] == "women; men"
+    described = [
+        item
+        for section in report.document.sections
+        for block in section.blocks
+        for item in getattr(block, "items", ())
+        if "Simpson" in str(item)
+    ]
+    assert described[0].startswith("In these rows the difference in selection rate by sex is")
+
+
+def test_the_page_has_the_strata_with_weights_that_add_up_to_1():
+    frame = aged()
+    report = report_of(frame)
+    gaps = {gap["metric"]: gap for gap in report.document.data["within"]}
+    assert set(gaps) == set(RATE_OF)
+    gap = gaps["statistical_parity"]
+    assert [row["stratum"] for row in gap["strata"]] == ["under 40", "40 and over"]
+    assert sum(row["weight"] for row in gap["strata"]) == pytest.approx(1)
+    assert [row["rows"] for row in gap["strata"]] == [
+        (frame["age"] < 40).sum(), (frame["age"] >= 40).sum(),
+    ]  # fmt: skip
+    mean = sum(row["weight"] * row["value"] for row in gap["strata"])
+    assert gap["value"] == pytest.approx(mean)
+    positives = frame[frame["label"] == "1"]
+    weights = [row["weight"] for row in gaps["equal_opportunity"]["strata"]]
+    assert weights[0] == pytest.approx((positives["age"] < 40).mean())
+    section = next(section for section in report.document.sections if "same band" in section.title)
+    assert section.title == "Among people of the same band of age"
+    html = report.to_html()
+    assert "standardised" in html
+    assert "40 and over" in html
+
+
+def test_rates_that_need_labels_are_of_the_rows_that_have_one():
+    report = report_of(aged(3000, labels=600))
+    gaps = {gap["metric"]: gap for gap in report.document.data["within"]}
+    assert gaps["statistical_parity"]["rows"] == 3000
+    assert gaps["accuracy_gap"]["rows"] == 600
+
+
+def test_several_groups_are_compared_by_pairs_of_their_own_strata():
+    draw = np.random.default_rng(0)
+    frame = aged(9000)
+    frame["sex"] = np.where(draw.random(9000) < 0.3, "other", frame["sex"])
+    frame.loc[(frame["sex"] == "other") & (frame["age"] >= 40), "sex"] = "men"
+    frame.loc[frame["sex"] == "other", "decision"] = 1
+    frame.loc[:4, "sex"] = "rare"
+    report = report_of(frame)
+    gap = next(
+        gap for gap in report.document.data["within"] if gap["metric"] == "statistical_parity"
+    )
+    assert set(gap["names"]) == {"men", "women", "other"}
+    assert list(gap["left_out"]) == ["rare"]
+    assert list(gap["alone"]) == ["40 and over"]
+    assert gap["covered"] == pytest.approx((frame["age"] < 40).mean())
+    notes = " ".join(report.document.notes)
+    assert "sex within age: left out of one gap or more for too few rows" in notes
+    assert "where a group has no rows, it is not compared (40 and over)" in notes
+    findings = report.findings
+    pairs = findings[(findings["about"] == PAIR) & (findings["scope"] == SAME_AGE)]
+    named = findings[(findings["about"] == GAP) & (findings["scope"] == SAME_AGE)]
+    assert named.set_index("measure").loc["selection rate", "groups"].startswith("other; ")
+    assert (pairs["value"] > 0).all()
+
+
+def test_groups_that_never_meet_are_not_measured_and_the_page_says_why():
+    frame = aged(600)
+    frame["age"] = np.where(frame["sex"] == "men", 30, 60)
+    report = report_of(frame)
+    assert set(by_verdict(report, SAME_AGE).values()) == {NOT_MEASURED}
+    said = " ".join(report.document.verdict.cannot)
+    assert "no two have enough rows among people of the same band of age" in said
+    assert report._repr_html_()
+
+
+def test_columns_together_make_strata_and_the_command_takes_bands(tmp_path, capsys):
+    path = written(aged(1500), tmp_path)
+    words = ["target=label", "prediction=decision", "group=sex", f"out={tmp_path / 'out'}"]
+    assert audit([path, *words, "within=[age:30,40,department]"]) == 0
+    shown = capsys.readouterr().out
+    assert "Among people of the same band of age and department" in shown
+    data = json.loads((tmp_path / "out" / "audit.json").read_text())
+    strata = [row["stratum"] for row in data["within"][0]["strata"]]
+    assert strata[0] == "under 30 x law"
+    assert len(strata) == 6
+    assert data["options"]["within"] == ["age", "department"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("within=[sex]", "within= names 'sex', which group= names"),
+        ("within=[label]", "within= names 'label', which target= names"),
+        ("within=[departmnt]", "has no column 'departmnt'; did you mean 'department'?"),
+        ("within=[id]", "'id' holds 1200 different values; a within column has 2 to 50"),
+        ("within=[age:40,30]", "within=age:40,30: the limits of bands rise"),
+        ("within=[age,age]", "within=[age,age] names a column twice"),
+        ("within=[department] weight=age", "within= takes no weight=: leave one of them out"),
+        ("within=[department] cluster=id", "within= takes no cluster=: leave one of them out"),
+        ("within=[department] interval=dirichlet", "within= takes no interval=dirichlet"),
+        ("within=[department] prediction=guess target=price", "within= does not apply to an audit"),
+        ("within=[p,q]", "'p x q' makes 1,200 strata of 1,200 rows; groups are compared within"),
+    ],
+)
+def test_strata_that_cannot_be_are_refused_in_one_line(tmp_path, capsys, words, sentence):
+    row = np.arange(1200)
+    frame = aged(1200).assign(id=[f"c{i}" for i in row], p=row % 50, q=row // 24)
+    numbers = np.random.default_rng(1).normal(9, 2, (2, 1200)).round(3)
+    path = written(frame.assign(price=numbers[0], guess=numbers[1]), tmp_path)
+    given = {"target": "label", "prediction": "decision", "group": "sex"}
+    given |= dict(word.split("=", 1) for word in words.split())
+    assert sentence in refusal(
+        [path, *(f"{name}={value}" for name, value in given.items())], capsys
+    )
+
+
+def test_the_largest_difference_of_two_groups_beside_a_rare_one_has_no_sign():
+    frame = aged(4000)
+    frame.loc[:4, "sex"] = "rare"
+    report = report_of(frame)
+    for gap in report.document.data["within"]:
+        if gap["value"] == gap["value"]:
+            assert list(gap["left_out"]) == ["rare"]
+            assert gap["value"] >= 0 and gap["lower"] >= 0
+    assert SMALL not in by_verdict(report, SAME_AGE).values()
+
+
+def test_few_labels_call_nothing_small_and_no_labels_leave_decisions():
+    few = report_of(aged(30_000, labels=50))
+    assert by_verdict(few, SAME_AGE)["selection rate"] == SMALL
+    assert by_verdict(few, SAME_AGE)["accuracy"] in (OPEN, NOT_MEASURED)
+    none = report_of(aged(500, labels=0), target="")
+    assert set(by_verdict(none, SAME_AGE)) == {"selection rate"}
+
+
+def test_every_rate_is_what_evaluate_says_within_the_same_strata():
+    frame = aged(800)
+    table = report_of(frame, within=["department"]).table
+    evaluated = fairbench.evaluate(
+        frame["label"].astype(int),
+        frame["decision"],
+        sensitive_features=frame["sex"],
+        within=frame["department"],
+    )
+    keys = ["metric", "statistic", "attribute", "group", "within", "stratum"]
+    own, other = (
+        each[each["within"].notna()].astype({"stratum": object}).fillna({"stratum": ""})
+        .set_index(keys)["value"].sort_index()
+        for each in (table, evaluated)
+    )  # fmt: skip
+    assert len(own) == len(other)
+    # The reference of comparisons is the largest group here, and the first of the alphabet there.
+    rates = ~own.index.get_level_values("metric").str.contains("difference|ratio|disparate")
+    np.testing.assert_allclose(own[rates].astype(float), other[own.index[rates]], rtol=1e-12)
+
+
+AGES = [17, 25, 39.5, 40, 62, 90, None]
+
+
+def read(frame, **options):
+    asked = Options(**{"target": "label", "score": "score", "group": ("sex",), **options})
+    table = read_frame(asked, source=frame)
+    return table, read_audit_table(asked, frame=table)
+
+
+def test_a_limit_is_in_the_band_above_it():
+    frame = predictions(7).assign(age=AGES)
+    table, _ = read(frame, group=("age:25,40,62",))
+    expected = ["under 25", "25 to under 40", "25 to under 40", "40 to under 62", "62 and over"]
+    assert table["age"].tolist() == [*expected, "62 and over", ""]
+
+
+def test_bands_are_listed_from_the_lowest():
+    frame = predictions(60).assign(age=np.arange(60) % 40 + 5)
+    _, table = read(frame, group=("age:9,15,40",))
+    largest, *others = table.groups["age"].cat.categories
+    assert largest == "15 to under 40"
+    assert others == ["under 9", "9 to under 15", "40 and over"]
+    assert in_order(["white", "under sea", "7 and over"]) == ["7 and over", "under sea", "white"]
+
+
+def test_quantiles_are_of_one_size():
+    frame = predictions(400).assign(age=np.arange(400) % 100)
+    table, _ = read(frame, group=("age:quantiles(4)",))
+    assert set(Counter(table["age"]).values()) <= {96, 100, 104}
+
+
+def test_bands_are_told_from_names_with_a_colon():
+    assert bands_apart(["age:25,40,62"]) == (("age",), ("age:25,40,62",))
+    assert bands_apart(["a:b", "40"]) == (("a:b", "40"), ())
+
+
+def test_rare_groups_are_pooled_or_left_out_and_named():
+    race = ["a"] * 200 + ["b"] * 190 + ["c"] * 6 + ["d"] * 4
+    frame = predictions(400).assign(race=race)
+    pooled, said = read(frame, group=("race",), rare=30)
+    assert Counter(pooled["race"]) == {"a": 200, "b": 190, "other groups": 10}
+    assert "race: 'c' and 'd' have fewer than 30 rows, and are 'other groups' here" in said.notes
+    left, said = read(frame, group=("race",), leave_out=("race=c", "race=d"))
+    assert Counter(left["race"]) == {"a": 200, "b": 190}
+    assert "race: the 4 rows of 'd' are left out, as asked" in said.notes
+    _, said = read(frame, group=("race",))
+    assert any("2 groups, such as 'c', have fewer than 10 rows" in note for note in said.notes)
+
+
+PERIODS = {
+    "day": ["2024-02-29", "2024-12-31"],
+    "week": ["2024-W09", "2025-W01"],
+    "month": ["2024-02", "2024-12"],
+    "quarter": ["2024-Q1", "2024-Q4"],
+    "year": ["2024", "2024"],
+}
+FORMS = (
+    ["2024-02-29", "2024-12-31T23:59"],
+    ["29.02.2024", "31.12.2024"],
+    ["29/02/2024", "31/12/2024"],
+    ["02/29/2024", "12/31/2024"],
+)
+
+
+@pytest.mark.parametrize("unit", PERIODS)
+@pytest.mark.parametrize("dates", FORMS, ids=lambda dates: dates[0])
+def test_dates_become_periods(dates, unit):
+    assert periods_of(pd.Series(dates, name="day"), unit, "f").tolist() == PERIODS[unit]
+
+
+@pytest.mark.parametrize(
+    ("dates", "sentence"),
+    [
+        (["01/02/2024"], r"row 1: '01/02/2024' may have the day or the month first"),
+        (["2024-02-29", "soon"], r"column 'day', row 2: 'soon' is no date: write dates as"),
+        (["2023-02-29"], "is no date"),
+    ],
+)
+def test_what_is_no_date_is_refused(dates, sentence):
+    with pytest.raises(UserError, match=sentence):
+        periods_of(pd.Series(dates, name="day"), "month", "f")
+
+
+SKIPPED = {
+    "numbers": (["week 9", "week 10", "week 12"], [("week 10", "week 12", 1)]),
+    "weeks of a year with 53": (["2020-W52", "2020-W53", "2021-W01"], []),
+    "weeks": (["2023-W51", "2024-W02"], [("2023-W51", "2024-W02", 2)]),
+    "months": (["2023-11", "2023-12", "2024-02"], [("2023-12", "2024-02", 1)]),
+    "quarters": (["2023-Q4", "2024-Q1", "2024-Q4"], [("2024-Q1", "2024-Q4", 2)]),
+    "years": (["2019", "2021"], [("2019", "2021", 1)]),
+    "days": (["2024-02-28", "2024-02-29", "2024-03-01"], []),
+    "week ends": (
+        ["2024-03-01", "2024-03-04", "2024-03-05", "2024-03-08", "2024-03-18"],
+        [("2024-03-01", "2024-03-04", 2), ("2024-03-08", "2024-03-18", 9)],
+    ),
+    "no day": (["2024-02-30", "2024-02-31"], []),
+    "other weeks": (["2024-52", "2025-01"], []),
+    "names": (["before", "after"], []),
+    "many digits": (
+        [f"{'9' * 5000}2", f"{'9' * 5000}5"],
+        [(f"{'9' * 5000}2", f"{'9' * 5000}5", 2)],
+    ),
+    "one": ([""], []),
+}
+
+
+@pytest.mark.parametrize(("names", "gaps"), SKIPPED.values(), ids=SKIPPED)
+def test_periods_that_are_missing_are_found(names, gaps):
+    assert skipped(names) == gaps
+
+
+def test_spellings_of_one_period_are_alike():
+    assert len({*map(spelling, ("week 7", "Week  07", " WEEK 7 "))}) == 1
+    assert len({*map(spelling, ("week 7", "week 70", "2024-W07", "2024-07"))}) == 4
+
+
+def test_ages_are_told_from_codes():
+    assert are_quantities([str(age) for age in range(18, 80)])
+    assert are_quantities([f"{number / 7:.3f}" for number in range(40)])
+    assert not are_quantities([str(number) for number in range(1, 57)])
+    assert not are_quantities(
+        ["10115", "10117", "10119", *(str(code) for code in range(20000, 20040))]
+    )
+
+
+OF_DECISIONS = {"selection rate", "true positive rate", "false positive rate"}
+OF_LABELS = {"precision"}
+OF_COPIES = {"true positive rate", "false positive rate", "precision", "accuracy"}
+
+
+def people(rows=2000, seed=0):
+    generator = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "sex": generator.choice(["f", "m"], rows),
+            "age": generator.choice(["old", "young"], rows),
+            "label": generator.integers(0, 2, rows),
+            "d": generator.integers(0, 2, rows),
+        }
+    )
+
+
+def audited(frame, **options):
+    asked = {"groups": "sex", "target": "label", "prediction": "d", "favourable": "1"}
+    return fairbench.audit(frame, **{**asked, **options})
+
+
+@pytest.mark.parametrize(
+    ("change", "fixed", "why"),
+    [
+        ({"d": 1}, OF_DECISIONS, "everyone is selected"),
+        ({"d": 0}, OF_DECISIONS, "everyone is not selected"),
+        ({"label": 1}, OF_LABELS, "every label is '1'"),
+        ({"d": lambda frame: frame["label"]}, OF_COPIES, "every decision agrees with its label"),
+        ({"d": lambda frame: 1 - frame["label"]}, OF_COPIES, "no decision agrees with its label"),
+    ],
+)
+def test_what_decisions_or_labels_alone_decide_is_not_found(change, fixed, why):
+    report = audited(people().assign(**change))
+    gaps = report.findings.query("about == @GAP").set_index("measure")
+    reasons = gaps["needs"][gaps["needs"].str.contains("by itself makes all groups the same")]
+    assert ours(reasons.index) == fixed
+    assert reasons.str.startswith(why).all()
+    assert set(gaps.loc[list(fixed), "verdict"]) == {NOT_MEASURED}
+    assert f": {why}, which by itself" in " ".join(report.document.verdict.cannot)
+    assert f": {why}, which by itself" in " ".join(report.document.summary.unseen)
+    assert not any(measure in " ".join(report.document.verdict.can) for measure in fixed)
+
+
+def test_what_varies_stays_a_finding():
+    report = audited(people(20_000))
+    (sentence,) = [said for said in report.document.summary.found if "no two groups" in said]
+    for measure in OF_DECISIONS | OF_COPIES:
+        assert measure in sentence
+
+
+def test_two_scores_that_select_everyone_have_no_gaps_to_compare():
+    frame = people().assign(score=0.7, other=lambda f: 0.6 + 0.1 * f["d"])
+    asked = {"prediction": "", "score": "score", "against": "other"}
+    findings = audited(frame, **asked).findings.query("attribute == 'sex'").set_index("measure")
+    assert set(findings.loc[list(OF_DECISIONS), "verdict"]) == {NOT_MEASURED}
+    # Of one of them that varies, the gap is compared with the other's, which is 0.
+    frame["other"] = 0.4 + 0.3 * frame["d"]
+    findings = audited(frame, **asked).findings.query("attribute == 'sex'").set_index("measure")
+    measured = findings.loc[list(OF_DECISIONS | OF_COPIES), "verdict"]
+    assert NOT_MEASURED not in set(measured)
+
+
+def test_the_column_of_decisions_makes_no_groups():
+    with pytest.raises(UserError, match="names 'd', the column of decisions .prediction=."):
+        audited(people(), groups=["sex", "d"])
+
+
+def granted(rows=1500):
+    """Return loans of which those over a threshold were granted, and only these have labels."""
+    generator = np.random.default_rng(0)
+    score = generator.beta(2, 2, rows).round(3)
+    label = (generator.random(rows) < score).astype(float)
+    frame = pd.DataFrame({"score": score, "granted": (score > 0.4).astype(int)})
+    frame["sex"] = generator.choice(["f", "m"], rows)
+    return frame.assign(repaid=np.where(frame["granted"] == 1, label, np.nan))
+
+
+def test_of_those_whom_one_decision_selected_it_is_no_finding_and_every_sentence_says_of_whom():
+    frame = granted()
+    report = fairbench.audit(
+        frame,
+        groups="sex",
+        **{"target": "repaid", "score": "score", "favourable": "1", "selected": "granted"},
+        threshold=0.4,
+    )
+    page = report.document
+    part = "of those selected ('granted')"
+    findings = report.findings
+    assert set(findings["scope"][findings["about"] == GAP]) == {part, EVERYONE}
+    fixed = findings[(findings["scope"] == part) & (findings["verdict"] == NOT_MEASURED)]
+    selected = {"share predicted '1'"}
+    assert selected <= set(fixed["measure"])
+    assert ours(fixed["measure"]) == OF_DECISIONS - {"selection rate"}
+    sentences = [*page.verdict.can, *page.verdict.cannot, *page.summary.found]
+    assert all(part in said or EVERYONE in said or "four fifths" in said for said in sentences)
+    assert not any("no two groups differ" in said for said in sentences)
+    labels = f"{frame['granted'].sum():,}"
+    sure = f"Of 1,500 rows, {labels} are of those selected ('granted'), all of them with a known"
+    assert sure in " ".join(page.summary.sure)
+    rows = dict(page.summary.audited)["Rows"]
+    assert rows.startswith(f"{labels} of 1,500 people, those selected ('granted'); all of them")
+    ratios = findings[findings["about"] == RATIO]
+    assert len(ratios) and set(ratios["scope"]) == {""}  # of everyone

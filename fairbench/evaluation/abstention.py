@@ -136,7 +136,9 @@ def _add_curves(
         status.flag(np.isnan(value), "undefined", why)
         table.add(
             [f"{prefix}_{name}" for name in names for _ in settings],
-            *(value, np.broadcast_to(_whole_rows(n), value.shape), groups.attribute),
+            value,
+            np.broadcast_to(_whole_rows(n), value.shape),
+            groups.attribute,
             setting=[*settings] * len(names),
             interval=(NAN, NAN) if lacking or not table.frequentist else limits(),
             status=status,
@@ -165,13 +167,17 @@ def _add_curves(
     least = _whole_rows(np.stack([kept, *fewest]))
     add(names, _values(counts, names), kept, limits, no_value, fewest=least)
     add(
-        *(["error_rate"], registry.error_rate(counts), left),
+        ["error_rate"],
+        registry.error_rate(counts),
+        left,
         lambda: rate_limits(registry.error_rate.successes(counts), left, level=level)[1:],
         of_group("no rows kept in group '{}'".format),
         groups=groups.names,
     )
     add(
-        *(["rate"], share, size),
+        ["rate"],
+        share,
+        size,
         lambda: rate_limits(size - left, size, level=level)[1:],
         of_group(tables.no_rows),
         groups=groups.names,
@@ -385,7 +391,9 @@ def evaluate_group_thresholds(
     names = [f"postprocessed_{measure}" for measure in _MEASURES]
     table.add(
         names * (len(constraints) * len(relaxations)),
-        *(values, data.sizes, attribute),
+        values,
+        data.sizes,
+        attribute,
         setting=settings,
         status=statuses,
         fewest=np.broadcast_to(np.expand_dims(fewest, 1), shape),

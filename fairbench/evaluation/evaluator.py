@@ -299,7 +299,9 @@ class Evaluator:
             table.blocks.extend(of_right.blocks_of(lambda name: name not in gaps))
         elif abstention.can_abstain(data) and data.groups:
             abstention.evaluate_abstention(
-                *(table, data, data if self.choose_on == "test" else validation),
+                table,
+                data,
+                data if self.choose_on == "test" else validation,
                 rates=self.abstention_rates,
                 candidates=CANDIDATES,
                 attribute=attribute,
@@ -367,7 +369,10 @@ def _add_pairs(table: MetricTable, counts: GroupCounts, band: float) -> None:
     )
     names, kinds = zip(*((metric.name, metric.interval) for metric in metrics), strict=True)
     table.add(
-        *(names, values, size, *about),
+        names,
+        values,
+        size,
+        *about,
         interval=intervals.pairs(metrics),
         status=statuses,
         bounded=intervals.bounded,
@@ -376,7 +381,10 @@ def _add_pairs(table: MetricTable, counts: GroupCounts, band: float) -> None:
     ratios = [metrics[m] for m in at]
     outside = np.where(np.isnan(values[at]), NAN, intervals.outside(ratios, band))
     table.add(
-        *([metric.name for metric in ratios], outside, size[at], *about),
+        [metric.name for metric in ratios],
+        outside,
+        size[at],
+        *about,
         status=statuses[at],
         statistic=tables.OUTSIDE_BAND,
         setting=Setting(band=band),
@@ -397,7 +405,10 @@ def _add_gaps(
         draw = partial(posterior.resampled_counts, draws=RESAMPLES)
         resampled = _draws_of_splits(draw, counts.counts, generators)
     table.add(
-        *(list(widest), values, size, counts.attribute),
+        list(widest),
+        values,
+        size,
+        counts.attribute,
         interval=interval[:2],
         status=statuses,
         bounded=intervals.bounded,

@@ -246,7 +246,12 @@ def _add_groups(table: MetricTable, groups: Groups, estimates: _Estimates) -> No
     if table.frequentist:
         lower, upper = np.maximum(lower, least), np.minimum(upper, most)
     estimates.add_to(
-        *(table, "", np.maximum(value, least), groups.size, groups.attribute, groups.names),
+        table,
+        "",
+        np.maximum(value, least),
+        groups.size,
+        groups.attribute,
+        groups.names,
         interval=(lower, upper),
         status=estimates.printed_statuses,
     )
@@ -392,7 +397,10 @@ def _closed_batch(
         lambda c: metric.undefined.format(part=all_groups.names[c] or "the part"),
     )
     return Batch(
-        *([label], value, status[None], [lacking]),
+        [label],
+        value,
+        status[None],
+        [lacking],
         limits=lambda level: around(value, limits(level).apply(np.atleast_2d)),
         totals=None if totals is None else totals[None],
     )
@@ -440,7 +448,10 @@ def batch_of_rows(
     value = np.where(statuses.is_ok, all_groups.mean_of(rows), np.nan)
     least = np.array([label.least for label in labels])[:, None]
     return Batch(
-        *(labels, value, statuses, lacking),
+        labels,
+        value,
+        statuses,
+        lacking,
         limits=lambda level: around(value, limits(level), least),
         rows=rows,
     )

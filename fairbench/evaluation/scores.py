@@ -133,7 +133,12 @@ def rate_batch(
     """Return shares of rows (K, n) that are 1 and not 0; other arguments as in `mean_batch`."""
     shares, lacking = _shares(successes, all_groups), [all_groups.too_few(1)] * len(labels)
     return metric_batches.batch_of_rows(
-        *(successes, labels, all_groups, lambda level: at_levels(shares, level), lacking, statuses)
+        successes,
+        labels,
+        all_groups,
+        lambda level: at_levels(shares, level),
+        lacking,
+        statuses,
     )
 
 
@@ -518,7 +523,10 @@ def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> metric_batches.Clo
     if all_groups.design is None:  # attribute by attribute, which takes less memory
         of_attributes = [
             scores.areas(
-                *(target, score, groups.codes, groups.cells),
+                target,
+                score,
+                groups.codes,
+                groups.cells,
                 order=groups.order if ordered else None,
             )
             for groups in all_groups.attributes

@@ -469,7 +469,12 @@ class SomeLabels:
         """Add the metrics of the scores of the labelled rows."""
         if self.strata is not None:
             add_weighted_scores(
-                *(table, self.label, score, self.strata, self.groups, bins),
+                table,
+                self.label,
+                score,
+                self.strata,
+                self.groups,
+                bins,
                 anytime_valid=self.anytime_valid,
             )
             return

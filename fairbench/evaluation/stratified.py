@@ -200,7 +200,10 @@ def evaluate_within(
             values = block.subset(of_values)
             table.add(
                 np.repeat(values.metrics, len(names)).tolist(),
-                *(values.limits.value, values.n, values.attribute, values.groups),
+                values.limits.value,
+                values.n,
+                values.attribute,
+                values.groups,
                 statistic=tables.IN_STRATUM,
                 setting=[
                     setting._replace(within=str(strata.name), stratum=name)

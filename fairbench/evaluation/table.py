@@ -619,8 +619,10 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
         ]
         group = [groups.setdefault(name, len(groups)) for name in block.groups]
         arrays = (
-            *(np.array(subject, np.intp)[:, None, None], np.array(group, np.intp)),
-            *(block.splits[:, None], True if block.is_row is None else block.is_row),
+            np.array(subject, np.intp)[:, None, None],
+            np.array(group, np.intp),
+            block.splits[:, None],
+            True if block.is_row is None else block.is_row,
         )
         parts.append([np.broadcast_to(array, shape).ravel() for array in arrays])
     of_subject, of_group, split, is_row = map(np.concatenate, zip(*parts, strict=True))

@@ -134,7 +134,8 @@ def _add_measures(
         status.flag(without_value & (n != 1), "undefined", lambda *at: status.reason[at])
         table.add(
             *([f"{measure}{form}" for measure in measures], value, n),
-            *(groups.attribute, names),
+            groups.attribute,
+            names,
             status=status,
             **{"interval": [np.where(n > 1, end, NAN) for end in limits[1:]], **options},
         )

@@ -340,7 +340,9 @@ def _evaluate_alike(runs: Sequence[PlannedRun]) -> Iterator[Evaluated]:
             # together.
             of_fold = [
                 read(
-                    *(run, cell, {} if cell.variant else groups),
+                    run,
+                    cell,
+                    {} if cell.variant else groups,
                     split=len(splits) + variants.index(cell.variant),
                 )
                 for cell in cells

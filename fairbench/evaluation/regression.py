@@ -255,7 +255,10 @@ def _add_rmse(
     value, limits, too_heavy, _ = _root_mean((truth, estimate), everyone)
     value = np.where(status.is_ok, value, NAN)[None]
     batch = metric_batches.Batch(
-        *([metric_batches.RowLabel(name)], value, status[None], [too_heavy]),
+        [metric_batches.RowLabel(name)],
+        value,
+        status[None],
+        [too_heavy],
         limits=lambda level: around(value, limits(level).apply(np.atleast_2d)),
     )
     metric_batches.add_estimates(table, everyone, [batch])

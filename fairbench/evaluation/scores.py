@@ -536,7 +536,10 @@ def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> metric_batches.Clo
         areas = scores.Areas(*parts)
     else:
         areas = scores.areas(
-            *(all_groups.rows(target), all_groups.rows(score), all_groups.codes, len(all_groups)),
+            all_groups.rows(target),
+            all_groups.rows(score),
+            all_groups.codes,
+            len(all_groups),
             design=all_groups.repeated,
             order=all_groups.order if ordered else None,
         )

@@ -97,6 +97,8 @@ class GroupLimits:
         unseen : (..., G) other groups that are kept although they have no row; their limits are 0
             and 1.
         """
+        if groups.all():
+            return self
         none = np.zeros_like(groups) if unseen is None else unseen
         nothing = Limits(
             np.full(groups.shape, np.nan), np.where(none, 0.0, np.nan), np.where(none, 1.0, np.nan)

@@ -341,10 +341,11 @@ def _selected(options: _TableOptions) -> Catalogue:
     ------
     UserError : there is none.
     """
+    named = [*options.ids, *options.key_words]
     catalogue = Catalogue(options.results)
     if not catalogue.runs:
         raise UserError(f"{options.results} has no finished run")
-    if not options.ids and not options.keys:
+    if not named:
         return catalogue.only([max(catalogue, key=lambda run: run.finished)])
     return (replace(options, ids=()) if options.ids == EVERY_RUN else options).selected()
 

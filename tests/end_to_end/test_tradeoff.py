@@ -86,10 +86,9 @@ def test_dominance_is_of_no_larger_and_somewhere_smaller():
     assert is_dominated(values).tolist() == [False, False, True, False, False, False]
 
 
-def test_the_command_prints_and_writes_everything(results, capsys):
+def test_the_command_prints_and_writes_everything(results, said_by):
     folder, ids = results
-    run_command(["tradeoff", "dataset=simulated", f"results={folder}"])
-    printed = " ".join(capsys.readouterr().out.split())
+    printed = said_by("tradeoff", "dataset=simulated", f"results={folder}")
     assert "error against the equalized odds gap" in printed
     assert "error of logistic regression, baseline" in printed
     (table_file,) = (folder / "report" / "tradeoff").glob("*.csv")

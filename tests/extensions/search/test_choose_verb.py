@@ -81,14 +81,12 @@ def test_the_smallest_is_chosen_and_its_values_are_those_of_its_table(results, s
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("split", SPLITS)
-def test_where_a_run_s_table_has_another_number_both_say_why(results, split, capsys):
+def test_where_a_run_s_table_has_another_number_both_say_why(results, split, said_by):
     folder, ids = results
-    run_command(["choose", *ids[split], f"results={folder}"])
-    chosen = " ".join(capsys.readouterr().out.split())
+    chosen = said_by("choose", *ids[split], f"results={folder}")
     choice = made(results, split, bounds=())
     run, objective = choice.runs[choice.chosen_index], choice.judged[0]
-    run_command(["table", *ids[split], f"results={folder}"])
-    printed = " ".join(capsys.readouterr().out.split())
+    printed = said_by("table", *ids[split], f"results={folder}")
     shown = number(headlines(run.summary(), run.protect)["gap"][0])
     differ = shown != number(objective["value"])
     several = split in ("several", "folds")
@@ -144,17 +142,16 @@ def test_a_bound_leaves_runs_out_and_says_when_none_is_left(results):
         made(results, "one", bounds=(Bound.read("error_rate<=0"),))
 
 
-def test_the_command_says_what_was_chosen_in_words(results, capsys):
+def test_the_command_says_what_was_chosen_in_words(results, capsys, said_by):
     folder, ids = results
-    run_command(["choose", *ids["one"], f"results={folder}", "where=error_rate<=0.6"])
-    printed = " ".join(capsys.readouterr().out.split())
+    printed = said_by("choose", *ids["one"], f"results={folder}", "where=error_rate<=0.6")
     assert "3 of 3 runs have an error rate of at most 0.6 on the test rows. Of these" in printed
     assert "Corrected for the choice among 3" in printed
-    run_command(["choose", *ids["apart"], f"results={folder}"])
-    printed = " ".join(capsys.readouterr().out.split())
+    printed = said_by("choose", *ids["apart"], f"results={folder}")
     assert "which did not choose" in printed
-    run_command(["choose", *ids["several"], f"results={folder}", "minimise=error_rate"])
-    assert "as means over 3 repeats" in " ".join(capsys.readouterr().out.split())
+    assert "as means over 3 repeats" in said_by(
+        "choose", *ids["several"], f"results={folder}", "minimise=error_rate"
+    )
     for kind in ("json", "html", "markdown", "latex"):
         run_command(["choose", "split=kfold", f"results={folder}", f"format={kind}"])
         printed = capsys.readouterr().out
@@ -162,15 +159,14 @@ def test_the_command_says_what_was_chosen_in_words(results, capsys):
         assert kind != "json" or json.loads(printed)
 
 
-def test_a_tie_is_said_to_be_one(results, tmp_path, capsys):
+def test_a_tie_is_said_to_be_one(results, tmp_path, said_by):
     """A component under another name that predicts the same is another run."""
     folder, ids = results
     shutil.copytree(folder, tmp_path / "results")
     chosen = made(results, "several").runs[made(results, "several").chosen_index]
     path = tmp_path / "results" / "runs" / chosen.id
     twin = page_runs.copy(path, config={"learner": "twin"}).name
-    run_command(["choose", *ids["several"], twin, f"results={tmp_path / 'results'}"])
-    printed = " ".join(capsys.readouterr().out.split())
+    printed = said_by("choose", *ids["several"], twin, f"results={tmp_path / 'results'}")
     assert "It is a tie with " in printed
     assert any(f"({run}): their predictions" in printed for run in (twin, chosen.id))
     assert " tied: " in printed

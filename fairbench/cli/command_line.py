@@ -430,6 +430,9 @@ def _without_hydra(whole: DictConfig) -> Composed:
     choices = {str(key): str(value) for key, value in whole.hydra.runtime.choices.items()}
     masked = OmegaConf.masked_copy(whole, [str(key) for key in whole if key != "hydra"])
     config: Any = OmegaConf.to_container(masked, resolve=True)
+    for group in sorted(choices.keys() & config.keys()):
+        if not isinstance(value := config[group], dict):
+            raise UserError(said("cli", "value_of_group", group=group, value=shortened(str(value))))
     return config, choices
 
 

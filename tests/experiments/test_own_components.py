@@ -82,6 +82,9 @@ def test_experiments_of_a_folder_that_has_nothing_else(tmp_path):
         assert page.startswith("2 runs on ")
     wrong = run_py("-m", "experiment=mein", cwd=tmp_path)
     assert wrong.returncode == 2 and "did you mean mine?" in wrong.stderr
+    (folder / "mine.yaml").write_text("# @package _global_\ntracking: none\n")
+    wrong = run_py("experiment=mine", cwd=tmp_path)
+    assert wrong.returncode == 2 and "by defaults, as 'override /tracking: none'" in wrong.stderr
 
 
 def test_data_sets_of_the_folder_are_known_to_the_verb_of_data(tmp_path):

@@ -1,7 +1,6 @@
 """Audits and gates as Python code asks for them: ``fairbench.audit(...)``, ``fairbench.gate(...)``.
 
-A policy is one YAML file of options and conditions, for Python, pytest and the command line. The
-figures of an audit for a paper or a notebook are drawn with matplotlib, from its data alone.
+A policy is one YAML file of options and conditions, for Python, pytest and the command line.
 """
 
 from __future__ import annotations
@@ -368,7 +367,7 @@ class AuditReport(DocumentReport):
         sentence.
     table : a data frame of every figure, a row each.
     tables : the tables of the page as data frames, by their titles.
-    figures : the figures as matplotlib drawings, by their names.
+    figures : the drawings of the page, by their titles.
     gate : the verdict on the conditions of `fail_if`; None if none were given.
     document : the report as headings, sentences, tables and figures.
 

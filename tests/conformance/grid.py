@@ -27,10 +27,7 @@ QUICK = {
     "mlp": {"epochs": 4, "dropout": 0.1},
     "random_forest": {"n_estimators": 4},
     "sequence_transformer": {"epochs": 2, "width": 4, "heads": 1, "batch_size": 128},
-    "sklearn": {
-        "estimator": "sklearn.ensemble.ExtraTreesClassifier",
-        "options": {"n_estimators": 3, "min_samples_leaf": 3},
-    },
+    "sklearn": {"estimator": "sklearn.ensemble.RandomForestClassifier"},
     "sklearn_mlp": {"max_iter": 4},
     "tabm": {"members": 2, "width": 4, "blocks": 1, "bins": 2, "embedding": 1, "epochs": 1},
     # Any file: the package is missing here, and refuses every combination.

@@ -277,7 +277,7 @@ def test_a_plan_of_many_runs_is_a_price_list_and_names_a_pilot(paid, tmp_path, m
     assert "another none 41 41 0 41 unknown" in printed
     assert "82 cells to compute; about" in printed
     assert "no earlier run tells what 41 of them cost" in printed
-    assert "python run.py -m experiment=atlas split.repeats=1" in printed
+    assert "fairbench run -m experiment=atlas split.repeats=1" in printed
 
 
 # What a run leaves behind, and when its figures are drawn.

@@ -913,8 +913,9 @@ def _rate_pictures(assessment: Assessment) -> Iterator[doc.Figure]:
         ends = np.array([row[2:] for row in drawn])
         tenths = 10 * ends[np.isfinite(ends)]
         low, high = float(np.floor(tenths.min()) / 10), float(np.ceil(tenths.max()) / 10)
-        meaning = f"{direction.meanings[metric]}.{more}"
-        yield _forest(direction.rate_names[metric], meaning, drawn, (low, max(high, low + 0.1)))
+        name = direction.rate_names[metric]
+        meaning = f"{direction.meanings.get(metric, name)}.{more}"  # a metric of one's own has none
+        yield _forest(name, meaning, drawn, (low, max(high, low + 0.1)))
 
 
 _WIDEST = 2.0  # of the impact ratios that are drawn

@@ -6,6 +6,7 @@ metrics and intervals of several; `tidy` has a row for each metric of each run.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isfinite, nan
 from typing import Any
@@ -171,7 +172,8 @@ def _run_document(
     chance = summaries.debiased_gaps(headlines, summary)
     parts = [f"{row.attribute}, {row.group != ''}" for row in headlines.itertuples()]
     rows = list(_rows(headlines, chance.tolist()))
-    status = sentence_of("run", "status") if any(row["status"] for row in rows) else ""
+    counted = any(re.search(r"n=|\(\d", row["status"]) for row in rows)
+    status = sentence_of("run", "status") if counted else ""
     above_chance = np.isfinite(chance).any()
     table = named_table(
         *("run", "headline", rows),
@@ -259,8 +261,9 @@ def _rows(headlines: pd.DataFrame, chance: Sequence[float]) -> Iterator[dict[str
         detail = row["group"] or _compared(name, groups)
         status = status_of(row)
         if not status and np.isnan(row["lower"]):
-            costs = name in long_table.COSTS
-            status = "as measured" if costs else long_table.without_interval(name)
+            why = long_table.without_interval(name)
+            why = why.replace("no interval: none is known to hold", "no known interval")
+            status = "as measured" if name in long_table.COSTS else why
         elif not status:
             status = _too_wide(name, row["upper"] - row["lower"], row["n"])
         yield {

@@ -354,6 +354,7 @@ ELSEWHERE = {
     "cli/command.py": "the command line, and conf",
     "cli/command_line.py": "the command line",
     "cli/jobs.py": "the command line",
+    "core/errors.py": "the words that answer what is open",
     "cli/main.py": "the verbs",
     "cli/run_help.py": "conf",
     "cli/verbs/paper.py": "nothing: it names the engine",

@@ -31,8 +31,8 @@ print(fairbench.evaluate(
 ANSWERS = "and the answers"
 WAYS = {
     "a student with a method of their own": [
-        ["run method=mine", "run method=margin split.repeats=2"],
-        ["run -m method=margin,ensemble split.repeats=2"],
+        ["run method=mine", "run method=margin split.repeats=2 tracking=none"],
+        ["run -m method=margin,ensemble split.repeats=2 tracking=none"],
         ["compare objectives=log_loss", "compare runs=all objectives=area_under_risk_coverage"],
         ["table"],
         ["report"],

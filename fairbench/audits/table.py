@@ -6,10 +6,10 @@ and groups: an :class:`AuditTable`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -31,6 +31,8 @@ from fairbench.data.tables import TablePart
 from fairbench.evaluation.stratified import strata_of
 from fairbench.inference.survey import Design, design_of
 from fairbench.reporting.group_tables import sentence_of
+
+T = TypeVar("T")
 
 
 def read_frame(
@@ -271,17 +273,30 @@ def read_audit_table(
         chosen at random within groups. All that is open is asked at once.
     """
     frame = read_frame(options) if frame is None else frame
-    given = {"many": many, "labelling": labelling, "decisions_alone": decisions_alone}
+    read = partial(_read_table, many=many, labelling=labelling, decisions_alone=decisions_alone)
+    return asked_at_once(options, frame, read)
+
+
+def asked_at_once(
+    options: Options, frame: pd.DataFrame, read: Callable[[Options, pd.DataFrame], T]
+) -> T:
+    """Return what is read of a table; where it leaves something open, ask all questions together.
+
+    Each question is taken to be answered by its first answer, to come to the next one.
+
+    Raises
+    ------
+    OpenQuestions : all that there are.
+    UserError : what `read` refuses before it asks anything.
+    """
     questions: list[OpenQuestion] = []
     while True:
         try:
-            table = _read_table(options, frame, **given)
+            found = read(options, frame)
         except OpenQuestion as question:
-            asked_before = question.answers in [other.answers for other in questions]
-            if not asked_before:
-                questions.append(question)
-            if asked_before or not question.answers:
+            if question.answers in [asked.answers for asked in questions]:
                 break
+            questions.append(question)
             options, frame = _answered(options, frame, question.answers[0])
         except UserError:
             if not questions:
@@ -289,11 +304,11 @@ def read_audit_table(
             break  # it may be of an answer that is not right
         else:
             if not questions:
-                return table
+                return found
             break
     for asked in questions:
         asked.answers = tuple(_with_bands_of(options, word) for word in asked.answers)
-    raise OpenQuestions(questions) if len(questions) > 1 else questions[0]
+    raise OpenQuestions(questions)
 
 
 def _answered(options: Options, frame: pd.DataFrame, answer: str) -> tuple[Options, pd.DataFrame]:
@@ -312,7 +327,8 @@ def _with_bands_of(options: Options, word: str) -> str:
     if name not in ("group", "within"):
         return word
     band_of = {cut.rpartition(":")[0]: cut for cut in options.cuts}
-    return f"{name}={','.join(band_of.get(each, each) for each in getattr(options, name))}"
+    columns_named = getattr(options, name)
+    return f"{name}={','.join(band_of.get(column, column) for column in columns_named)}"
 
 
 def _as_shares(frame: pd.DataFrame, options: Options) -> pd.DataFrame:

@@ -37,10 +37,11 @@ if TYPE_CHECKING:
 
 
 TUNE = "tune"  # the sweeper that tunes
-# Hydra's own words that are heeded: by a sweep, and the last by a single run, too.
-_HEEDED = (
-    "hydra/launcher=", "hydra/sweeper=", "hydra.launcher.", "hydra.sweeper.", "hydra.sweep.dir=",
-    "hydra.searchpath=",
+# Hydra's own words that are heeded by any run, and by a sweep.
+_OF_A_RUN = ("hydra.searchpath=",)
+_OF_A_SWEEP = (
+    *_OF_A_RUN, "hydra/launcher=", "hydra/sweeper=", "hydra.launcher.", "hydra.sweeper.",
+    "hydra.sweep.dir=",
 )  # fmt: skip
 _KEPT = 256  # composed configurations that are cached
 _MOST_PLANNED = 10_000  # jobs, which take one or two minutes to plan
@@ -122,7 +123,7 @@ class CommandLine:
         words = [_with_commas(_without_plus(word), conf) for word in words]
         hydra = [word for word in words if self.parse(word).is_hydra_override()]
         for word in hydra:
-            if not word.startswith(_HEEDED if sweep else _HEEDED[-1]):
+            if not word.startswith(_OF_A_SWEEP if sweep else _OF_A_RUN):
                 raise UserError(said("cli", "hydra_not_heeded", word=shortened(word)))
         run_words = [word for word in words if word not in hydra]
         fixed = [

@@ -40,7 +40,7 @@ class OpenQuestion(UserError):
     Attributes
     ----------
     answers : the words that may be right, such as ``positive=repaid``: one that is likely, or all
-        where nobody can tell which; none where they cannot be listed.
+        where nobody can tell which.
     """
 
     def __init__(self, question: str, *answers: str) -> None:
@@ -49,9 +49,12 @@ class OpenQuestion(UserError):
 
 
 class OpenQuestions(UserError):
-    """Several that are asked at once, in lines, with the words that answer them all."""
+    """All questions about a file: one alone, several in lines with the words that answer them."""
 
     def __init__(self, questions: Sequence[OpenQuestion]) -> None:
+        if len(questions) == 1:
+            super().__init__(str(questions[0]))
+            return
         lines = [f"{i}. {question}" for i, question in enumerate(questions, 1)]
         likely = dict.fromkeys(q.answers[0] for q in questions if len(q.answers) == 1)
         words = [shlex.join(likely)] if likely else []

@@ -247,15 +247,15 @@ def guarded(components: Iterable[object], *given: Frame | pd.Series) -> Iterator
     ------
     UserError : a table was changed.
     """
-    for each in given:
+    for data in given:
         # A sparse matrix has three arrays, and sequences one of each modality.
-        parts = (each, *getattr(each, "parts", ()))
+        parts = (data, *getattr(data, "parts", ()))
         names = ("data", "indices", "indptr", "frames")
-        arrays = [each, *(getattr(part, name, None) for part in parts for name in names)]
+        arrays = [data, *(getattr(part, name, None) for part in parts for name in names)]
         for array in arrays:
             if isinstance(array, np.ndarray):
                 array.flags.writeable = False
-    tables = [each for each in given if isinstance(each, pd.DataFrame | pd.Series)]
+    tables = [data for data in given if isinstance(data, pd.DataFrame | pd.Series)]
     before = [table.copy(deep=False) for table in tables]
     yield
     if not all(table.equals(was) for table, was in zip(tables, before, strict=True)):

@@ -368,7 +368,7 @@ def at_levels(function: Callable[[float], Limits], level: Level) -> Limits:
 def centred_limits(moments: Moments, *, level: Level = 0.95) -> Limits:
     """Return means with their intervals, of however few rows; see :func:`loss_limits`."""
     quantiles = student(moments.size, level), student(moments.size + 1, level)
-    upper, lower = (_half_width(each, *quantiles) for each in (moments, moments.mirrored))
+    upper, lower = (_half_width(side, *quantiles) for side in (moments, moments.mirrored))
     return Limits(moments.mean, moments.mean - lower, moments.mean + upper)
 
 

@@ -70,4 +70,22 @@ def test_python_is_asked_the_same_and_one_question_stands_alone(loans):
             loans.assign(score=loans["score"] / 100), target="outcome", score="score", name="loans",
             positive="repaid", favourable="repaid", groups=["sex", "age"],
         )  # fmt: skip
-    assert not isinstance(caught.value, OpenQuestions)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_other_kinds_and_a_watch_ask_at_once_too(loans, tmp_path, capsys):
+    path = written(loans.assign(guess=loans["score"] + 1, income=loans["score"] * 317.13), tmp_path)
+    numbers = ["target=score", "prediction=guess", "group=age,income"]
+    assert main(["audit", str(path), *numbers, f"out={tmp_path / 'numbers'}"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: 2 things are open:\n1. predictions.csv: column 'age' holds")
+    bands = ["group=age:quantiles(4),income:quantiles(4)"]
+    assert answers(error) == (bands, [])
+    assert main(["audit", str(path), *numbers[:2], *bands, f"out={tmp_path / 'numbers'}"]) == 0
+    watched = ["watch", str(path), *WORDS, "group=sex", f"state={tmp_path / 'w.json'}"]
+    assert main([*watched, "decision=approved/declined"]) == 2
+    likely, choices = answers(capsys.readouterr().err)
+    assert likely == ["scale=percent"] and len(choices) == 2
+    chosen = [choice[-1] for choice in choices]
+    command = [*watched, "decision=approved/declined", *likely, *chosen, f"results={tmp_path}"]
+    assert main(command) in (0, 1)

@@ -31,8 +31,8 @@ from numpy.typing import ArrayLike, NDArray
 from pyarrow import compute
 
 from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF, check_said, direction_of
-from fairbench.audits.question import check_unchanged
-from fairbench.audits.table import read_decisions, read_frame
+from fairbench.audits.question import Options, check_unchanged
+from fairbench.audits.table import asked_at_once, read_decisions, read_frame
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError, note
 from fairbench.core.files import unsealed_json
@@ -88,9 +88,21 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
     ------
     UserError : if the file or a column is missing, or a value is invalid; names the row.
     """
-    audit_options = options.audit
-    file = options.path.name
-    frame = read_frame(audit_options, every=bool(options.time or options.id))
+
+    def read(audit_options: Options, frame: pd.DataFrame) -> WatchedRows:
+        answers = {name: getattr(audit_options, name) for name in _ASKED}
+        return _rows_of(replace(options, **answers), frame, names)
+
+    frame = read_frame(options.audit, every=bool(options.time or options.id))
+    return asked_at_once(options.audit, frame, read)
+
+
+_ASKED = ("scale", "positive", "favourable", "decision")  # options that a table may leave open
+
+
+def _rows_of(options: WatchOptions, frame: pd.DataFrame, names: tuple[str, ...]) -> WatchedRows:
+    """Return what is watched of a table that is read."""
+    audit_options, file = options.audit, options.path.name
     time, _ = period_asked(options.time)
     columns.check_columns(file, [*filter(None, (time, options.id))], list(map(str, frame.columns)))
     if time:
@@ -107,7 +119,8 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
         direction = direction_of(label_names, columns.spelled(options.favourable), options.decision)
         decision = read_decisions(frame, audit_options, direction, score)
     by_name = {name: cross_columns(frame, name.split(CROSSED)) for name in options.group}
-    check_said(direction, audit_options, by_name[options.group[0]], decision)
+    first = by_name[options.group[0]].astype("category")
+    check_said(direction, audit_options, first, decision)
     if column := options.prediction:
         for sentence in columns.notes_on_decisions(
             frame[column], column, label_names, direction.decisions

@@ -14,7 +14,7 @@ import pandas as pd
 
 from fairbench.audits import question, report
 from fairbench.audits.question import Options
-from fairbench.audits.table import AuditTable, read_audit_table
+from fairbench.audits.table import AuditTable, asked_at_once, read_audit_table
 from fairbench.data.columns import are_classes, are_numbers, name_rows_in_errors
 from fairbench.data.groups import has_many_groups
 from fairbench.reporting.document.model import Document
@@ -47,10 +47,9 @@ def document_of(options: Options, frame: pd.DataFrame) -> Document:
         kind = kind_of(options, frame)
         if kind not in _AUDITS:
             return document_of_table(options, read_audit_table(options, frame=frame))
-        module, audit = _AUDITS[kind]
-        return report.document_of(
-            getattr(import_module(f"{__name__}.{module}"), audit)(options, frame)
-        )
+        module, name = _AUDITS[kind]
+        audit = getattr(import_module(f"{__name__}.{module}"), name)
+        return report.document_of(asked_at_once(options, frame, audit))
 
 
 def document_of_table(options: Options, table: AuditTable) -> Document:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _MOST_BYTES = 1 << 30  # memory that a process may add while it asks MLflow
 _END_S = 2.0  # seconds that MLflow's server has to end
+_LOOK_S = 0.1  # between looks at whether it has ended, or is to end
 _LOCAL_S = 25.0  # seconds that a step in a local database may take: a new one has many tables
 
 
@@ -584,21 +585,20 @@ def ui(port: str = "5000", results: str = "results") -> int:
     command = [sys.executable, "-m", "mlflow", "server", "--host", _HOST, "--port", port]
     command += ["--workers", "1", "--backend-store-uri", tracking.address]
     environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    stopped: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # a package has taken the first
         if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
-            signal.signal(number, signal.default_int_handler)
+            signal.signal(number, lambda number, _: stopped.append(number))
     # Its processes are a group of their own: MLflow ends without those that it has started.
     server = subprocess.Popen(command, env=environment, start_new_session=True)
-    try:
-        return server.wait()
-    except KeyboardInterrupt:
-        return 0
-    finally:
-        with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
-            os.killpg(server.pid, signal.SIGTERM)
-            server.wait(_END_S)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(server.pid, signal.SIGKILL)
+    while server.poll() is None and not stopped:
+        time.sleep(_LOOK_S)
+    with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait(_END_S)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(server.pid, signal.SIGKILL)
+    return 0 if stopped else server.wait()
 
 
 def links(tracking: Tracking, site: str, results: Path) -> list[str]:

@@ -18,11 +18,13 @@ from typing import Any
 
 from fairbench.audits.question import Options
 from fairbench.audits.sentences import (
+    beyond_attributes,
     can_be_concluded,
     cannot_be_concluded,
     in_short,
     left_open,
     sentence_of,
+    sentences_of,
     to_do,
 )
 from fairbench.audits.table import AuditTable
@@ -169,6 +171,13 @@ def document_of(audit: Audit) -> doc.Document:
     """Return the document of an audit: its summary, what can and cannot be concluded, sections."""
     can = can_be_concluded(audit.findings)
     cannot = cannot_be_concluded(audit.findings)
+    # Intervals and pairs have tables; how the rows were read stands on the first page, too.
+    told = beyond_attributes([each for each in audit.findings if each.about != PAIR])
+    short = doc.Verdict(
+        sentences_of((each for each in told if each.is_settled), brief=True),
+        sentences_of((each for each in told if not each.is_settled), brief=True),
+        basis=[sentence for sentence in audit.basis if sentence not in audit.audited],
+    )
     names = audit.label_names
     labels = f"label 1 is '{names[1]}', label 0 '{names[0]}'; " if names else ""
     data = {
@@ -192,7 +201,7 @@ def document_of(audit: Audit) -> doc.Document:
     return doc.Document(
         audit.title or f"Audit of {audit.options.path.name}",
         list(audit.sections),
-        doc.Verdict(can, cannot, basis=audit.basis, warning=audit.warning),
+        doc.Verdict(can, cannot, basis=audit.basis, warning=audit.warning, short=short),
         notes=list(audit.notes),
         lead=audit.pictures,
         summary=_summary(audit),
@@ -301,7 +310,9 @@ def key_figures(
     -------
     The table; None without any ratio or gap.
     """
-    shown = list(_key_findings(findings, single, measure))[:_MOST_FIGURES]
+    found = list(_key_findings(findings, single, measure))
+    places = sorted(range(len(found)), key=lambda place: found[place][0])[:_MOST_FIGURES]
+    shown = [found[place][1] for place in sorted(places)]
     pairs = {finding.question for finding in findings if finding.about == PAIR}
 
     def verdict(finding: Finding) -> doc.TableCell:
@@ -343,7 +354,7 @@ def _explained(shown: Sequence[Finding]) -> Iterator[str]:
         of_word = [ratio for ratio in ratios if ratio.decided == word]
         highest = f"the group {word} most often"
         if any(ratio.scope for ratio in of_word):
-            highest += ", where that is large enough"
+            highest += " of those that are large enough"
         others = compared_with(highest, {len(ratio.groups) > 1 for ratio in of_word})
         yield _said("key_ratio", word=word, others=others)
     if any(ratio.scope for ratio in ratios):
@@ -366,21 +377,26 @@ def compared_with(highest: str, are_given: Collection[bool]) -> str:
 
 def _key_findings(
     findings: Sequence[Finding], single: Sequence[str], measure: str
-) -> Iterator[Finding]:
-    """Yield, for each attribute, its smallest ratio and its gap, or else its smallest share."""
+) -> Iterator[tuple[int, Finding]]:
+    """Yield, for each attribute, its smallest ratio and its gap, or else its smallest share.
+
+    These have rank 0; what else is sure of the attribute has rank 1, and what is open in part 2.
+    """
     for of_attribute in _by_attribute(findings, single):
         ratios = [finding for finding in of_attribute if finding.about == RATIO]
         if ratios:
-            yield min(ratios, key=lambda ratio: ratio.value)
+            yield 0, min(ratios, key=lambda ratio: ratio.value)
         if gap := _key_gap(of_attribute, measure):
-            yield gap
-            yield from _also_concluded(of_attribute, gap)
+            yield 0, gap
+            for also in _also_concluded(of_attribute, gap):
+                yield 1 if also.verdict == LARGE else 2, also
         others = [finding for finding in of_attribute if finding.about in (SHARE, CONSTRAINT)]
         if others and not ratios:
             smallest = min(others, key=lambda finding: finding.value)
-            yield smallest
+            yield 0, smallest
             sure = [other for other in others if other.verdict == LARGE and other is not smallest]
-            yield from sorted(sure, key=lambda other: -abs(other.value - other.bound))
+            for other in sorted(sure, key=lambda other: -abs(other.value - other.bound)):
+                yield 1, other
 
 
 def _by_attribute(findings: Sequence[Finding], single: Sequence[str]) -> Iterator[list[Finding]]:

@@ -97,7 +97,7 @@ def in_short(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> list
     """
     settled = [finding for finding in findings if finding.is_settled]
     large = [finding for finding in settled if finding.verdict == LARGE and finding.about != PAIR]
-    large = sorted(_beyond_attributes(large), key=lambda finding: _importance(finding, headlines))
+    large = sorted(beyond_attributes(large), key=lambda finding: _importance(finding, headlines))
     small = [finding for finding in settled if finding.verdict == SMALL]
     if large:  # then a group that is granted as often as others is no news
         small = [finding for finding in small if finding.about != RATIO]
@@ -106,7 +106,7 @@ def in_short(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> list
     sizes = {gap.question for gap in is_open if gap.about == GAP and gap.verdict == OPEN}
     # Even if the size of a gap is open, it may be sure which group is above which.
     pairs = [pair for pair in findings if pair.about == PAIR and pair.question in sizes]
-    return sentences_of([*large, *small, *_beyond_attributes(pairs)], brief=True)
+    return sentences_of([*large, *small, *beyond_attributes(pairs)], brief=True)
 
 
 def left_open(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> list[str]:
@@ -131,7 +131,7 @@ def _importance(finding: Finding, headlines: Sequence[str]) -> tuple[bool, int, 
     return CROSSED in finding.attribute, rank, -abs(finding.value)
 
 
-def _beyond_attributes(findings: Sequence[Finding]) -> list[Finding]:
+def beyond_attributes(findings: Sequence[Finding]) -> list[Finding]:
     """Return findings without those of a combination of which one attribute shows the same."""
     answered = {(*finding.question, finding.about) for finding in findings}
     return [

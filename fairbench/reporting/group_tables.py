@@ -13,6 +13,7 @@ import pandas as pd
 
 from fairbench.core.arrays import Floats
 from fairbench.core.text import count, declared_in, interval, listed, signed
+from fairbench.data.groups import CROSSED
 from fairbench.evaluation.table import status_text, values_of
 from fairbench.inference.rates import Limits
 from fairbench.reporting.charts import BLUE, COLOURS, GREY, Panel, Series
@@ -128,7 +129,7 @@ def table_of(
     ----------
     rows : mappings, or objects with the fields as attributes.
     by : the field at whose changes a rule is drawn; by default ``attribute``, if rows have it;
-        empty for none.
+        empty for none. A short page leaves rows of combinations of attributes out.
     about : further fields of the :class:`Table`, such as its caption.
     """
     rows = list(rows)
@@ -151,7 +152,9 @@ def table_of(
         names = rows[0] if isinstance(rows[0], Mapping) else dir(rows[0])
         by = "attribute" if "attribute" in names else ""
     if by:
-        about["rules"] = starts([str(field(row, by)) for row in rows])
+        values = [str(field(row, by)) for row in rows]
+        about["rules"] = starts(values)
+        about["more"] = frozenset(i for i, value in enumerate(values) if CROSSED in value)
     cells = [[cell(row, shown) for shown, _ in columns] for row in rows]
     return Table([column for _, column in columns], cells, **about)
 

@@ -1,5 +1,6 @@
 """The first page of a report: one page, for somebody who reads nothing else, in every form."""
 
+import html
 import io
 import json
 import re
@@ -23,7 +24,7 @@ from fairbench.reporting.document.forms import to_latex, to_markdown, to_word
 from fairbench.reporting.document.model import as_cell
 from fairbench.reporting.document.terminal import MOST_LINES, print_document, terminal
 from fairbench.reporting.document.writing import _to_pdf, check_forms
-from tests.audits.tables import parse, predictions, written
+from tests.audits.tables import audit, parse, predictions, written
 from tests.harness import quick
 
 COMMAND = "fairbench audit '<script>a b.csv' 'group=[sex,race]' # 100 % & _more_ --x"
@@ -227,6 +228,30 @@ def test_the_first_page_of_a_pdf_is_the_summary_alone(document, tmp_path):
     assert b"D:20260504123000" in content
 
 
+def shown_text(page):
+    """Return what a reader of a page sees, in pictures too."""
+    unseen = r"(?s)<(script|style)\b.*?</\1>|<[^>]*>"
+    return html.unescape(re.sub(unseen, " ", page.read_text()))
+
+
+def test_a_page_of_three_attributes_is_short_and_the_page_beside_it_has_all(tmp_path):
+    frame = table(4000)
+    words = ["target=label", "score=score", "group=[sex,race,age]", f"out={tmp_path}"]
+    assert audit([written(frame, tmp_path), *words]) == 0
+    short, whole = (tmp_path / name for name in ("audit.html", "audit-all.html"))
+    assert len(shown_text(short).split()) <= 2500
+    conclusions = json.loads((tmp_path / "audit.json").read_text())["conclusions"]
+    for text in [*conclusions["can"], *conclusions["cannot"], "The groups in pictures"]:
+        assert text in shown_text(whole)
+    groups = {f"{sex} x {age}" for sex, age in zip(frame["sex"], frame["age"], strict=True)}
+    assert all(group in shown_text(whole) for group in groups)
+    assert not any(f'<td class="t">{group}</td>' in short.read_text() for group in groups)
+    assert set(re.findall('href="([^"#:]+)"', short.read_text())) == {whole.name}
+    for page in (short, whole):  # every link to a place leads somewhere
+        text = page.read_text()
+        assert all(f'id="{place}"' in text for place in re.findall('href="#([^"]+)"', text))
+
+
 def gap(attribute, verdict, value, lower, upper, measure="accuracy", bound=0.05):
     return Finding(
         GAP, attribute, measure, verdict, value=value, lower=lower, upper=upper, bound=bound
@@ -254,6 +279,16 @@ def test_key_figures_are_of_what_was_asked_for():
     assert _gap_chart([], ("sex",), "") is None
 
 
+def test_every_attribute_has_its_key_figures_before_one_has_more():
+    rates = ("selection rate", "true positive rate", "false positive rate", "accuracy")
+    names = ("sex", "race", "age", "region")
+    findings = [gap(name, LARGE, 0.2, 0.1, 0.3, rate) for name in names for rate in rates]
+    shown = key_figures(findings, names, "true positive rate")
+    rows = [tuple(as_cell(value).value for value in row[:2]) for row in shown.rows]
+    assert [name for name, measured in rows if measured == "gap in true positive rate"] == [*names]
+    assert [name for name, _ in rows] == ["sex"] * 4 + ["race"] * 3 + ["age", "region"]
+
+
 def test_a_chart_has_one_tolerance():
     findings = [gap("sex", LARGE, 0.1, 0.08, 0.2), gap("age", LARGE, 9.0, 8.0, 10.0, bound=5.0)]
     svg = _gap_chart(findings, ("sex", "age"), "").drawings[0]
@@ -266,7 +301,7 @@ def test_a_chart_has_one_tolerance():
     [
         (0, {}, "over that of the group selected most often. Under"),
         (0, {"reference": ["b"]}, "over that of the group named by reference=. Under"),
-        (5, {}, "of the group selected most often, where that is large enough. Under"),
+        (5, {}, "of the group selected most often of those that are large enough. Under"),
     ],
 )
 def test_what_an_impact_ratio_is_over_is_said(few, more, over):

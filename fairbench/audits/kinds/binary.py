@@ -97,10 +97,6 @@ def _notes_on(assessment: Assessment) -> Iterator[str]:
             yield _said("short_of_labels", attribute=attribute, enough=FEWEST_LABELS, groups=groups)
     yield from _on_calibration(assessment)
     for attribute, gaps in by_attribute.items():
-        if of_several := [gap for gap in gaps if gap.verdict == findings.OPEN and not gap.signed]:
-            noise = ", ".join(f"{number(gap.noise)} in {gap.rate_name}" for gap in of_several)
-            yield _said("noise", attribute=attribute, noise=noise)
-    for attribute, gaps in by_attribute.items():
         if few := [name for gap in gaps for name in gap.few]:
             yield _said("few", attribute=attribute, names=few)
     yield from _notes_within(assessment.within)
@@ -523,29 +519,31 @@ def _sections_of(assessment: Assessment) -> Iterator[doc.Section]:
     yield doc.Section("Rates by group", [_rates(assessment)])
     errors = _errors(assessment)
     if errors.rows:
-        yield doc.Section("Errors by group", [errors])
+        yield doc.Section("Errors by group", [errors], more=True)
     if len(assessment.thresholds[1]):
-        yield doc.Section("Other thresholds", list(_thresholds(assessment)))
+        # A threshold that was asked for is part of the answer.
+        is_more = assessment.thresholds[2] is None
+        yield doc.Section("Other thresholds", list(_thresholds(assessment)), more=is_more)
     if assessment.scores:
-        yield doc.Section("Scores by group", [tables.score_table(assessment.scores, "score")])
+        scores = [tables.score_table(assessment.scores, "score")]
+        yield doc.Section("Scores by group", scores, more=True)
     if diagrams := list(_diagrams(assessment)):
+        yield doc.Section("Calibration by group", [_calibrations(assessment)])
         caption = _on_page("gallery", label=assessment.table.labels[1])
-        calibration: list[doc.Block] = [_calibrations(assessment), doc.Gallery(diagrams, caption)]
-        yield doc.Section("Calibration by group", calibration)
+        yield doc.Section("Reliability by group", [doc.Gallery(diagrams, caption)], more=True)
     yield doc.Section("", [tables.where_all_is(assessment.metrics)])
 
 
 def _pairs(gaps: Sequence[Gap]) -> Iterator[doc.Table]:
     """Yield the table of pairs of groups that differ, where by how much is open."""
     pairs = [
-        (gap.attribute, gap.rate_name, *pair)
+        {**_fields(gap, "attribute", "rate_name"), "higher": higher, "lower": lower}
         for gap in gaps
         if _differ_somehow(gap)
-        for pair in gap.pairs
+        for higher, lower in gap.pairs
     ]
     if pairs:
-        columns = [doc.Column(title) for title in ("groups", "rate", "higher", "lower")]
-        yield doc.Table(columns, pairs, caption=_on_page("pairs"), most=tables.MOST_ROWS)
+        yield tables.named_table("audit", "pairs", pairs)
 
 
 def _size(gap: Gap) -> str:
@@ -576,8 +574,7 @@ def _gaps(assessment: Assessment) -> doc.Table:
     def verdict(gap: Gap) -> doc.TableCell:
         after: doc.Text = ""
         if _differ_somehow(gap):
-            by_how_much = f": some groups differ, but no pair surely by {epsilon:g} or more: "
-            after = (by_how_much, doc.Link("see the pairs", f"#{_PAIRS}"))
+            after = (": ", doc.Link("groups differ", f"#{_PAIRS}"))
         mark = "assumed" if gap.assumed else gap.verdict
         return doc.TableCell(_verdict_text(gap), mark=mark, after=after)
 
@@ -630,15 +627,16 @@ def _needed(assessment: Assessment) -> Iterator[doc.Details]:
     labels, rows = assessment.labels, len(assessment.table)
     most = rows - labels or rows
     table = [
-        (gap.attribute, gap.rate_name, supposed, f">{count(most)}" if n is None else two_digits(n))
+        {
+            **_fields(gap, "attribute", "rate_name"),
+            "supposed": supposed,
+            "needed": f">{count(most)}" if n is None else two_digits(n),
+        }
         for gap in assessment.gaps
         for supposed, n in gap.needed.items()
     ]
     if table:
-        kind = kind_of_labels(labels, rows)
-        columns = [doc.Column(title) for title in ("groups", "gap in", "supposed")]
-        columns.append(doc.Column(kind, right=True))
-        needed = doc.Table(columns, table, caption=_on_page("needed", kind=kind))
+        needed = tables.named_table("audit", "needed", table, kind=kind_of_labels(labels, rows))
         yield doc.Details("What would settle what is open", [needed])
 
 
@@ -866,15 +864,14 @@ def _curve_figure(curves: Row, assessment: Assessment) -> doc.Figure:
 
 # The _pictures of the groups: rates, impact ratios and calibration.
 
-_MOST_SMALL = 24  # groups of a picture
-
 
 def _pictures(assessment: Assessment) -> list[doc.Section]:
     """Return a picture of each rate with every group's interval; nothing where none is known."""
     figures = [*_impact_picture(assessment), *_rate_pictures(assessment)]
     if not figures:
         return []
-    return [doc.Section("The groups in pictures", [doc.Gallery(figures, _on_page("pictures"))])]
+    gallery = doc.Gallery(figures, _on_page("pictures"))
+    return [doc.Section("The groups in pictures", [gallery], more=True)]
 
 
 def _forest(
@@ -896,25 +893,21 @@ def _forest(
 
 
 def _rate_pictures(assessment: Assessment) -> Iterator[doc.Figure]:
-    """Draw each rate: all groups of single attributes, then the largest of combinations."""
+    """Draw each rate of the groups of single attributes."""
     rates = tables.estimates(assessment.metrics, {rate.name for rate in RATE_OF.values()})
     direction = assessment.table.direction
     for metric, rate in RATE_OF.items():
         known = [(*_key(size), rates.get((*_key(size), rate.name))) for size in assessment.sizes]
         measured = [(*key, *values) for *key, values in known if values and isfinite(values[0])]
-        single = [row for row in measured if row[0] in assessment.options.group]
-        combined = [row for row in measured if row[0] not in assessment.options.group]
-        drawn = single + combined[: max(_MOST_SMALL - len(single), 0)]
+        drawn = [row for row in measured if row[0] in assessment.options.group]
         if not drawn:
             continue
-        left_out = len(measured) - len(drawn)
-        more = f" Not drawn: {left_out} smaller groups." if left_out else ""
         # The scale ends at tenths between which all intervals lie.
         ends = np.array([row[2:] for row in drawn])
         tenths = 10 * ends[np.isfinite(ends)]
         low, high = float(np.floor(tenths.min()) / 10), float(np.ceil(tenths.max()) / 10)
         name = direction.rate_names[metric]
-        meaning = f"{direction.meanings.get(metric, name)}.{more}"  # a metric of one's own has none
+        meaning = f"{direction.meanings.get(metric, name)}."  # a metric of one's own has none
         yield _forest(name, meaning, drawn, (low, max(high, low + 0.1)))
 
 

@@ -155,6 +155,7 @@ class Table:
     repeated : a terminal that is too narrow continues the table below, and repeats this many first
         columns there; 0 if it leaves out columns instead.
     tags : the tags of each row, by which a page filters; empty if it does not.
+    more : positions of rows that a short page leaves out.
     """
 
     columns: Sequence[Column]
@@ -169,6 +170,14 @@ class Table:
     repeated: int = 0
     style: str = ""
     tags: Sequence[Tags] = ()
+    more: frozenset[int] = frozenset()
+
+    @property
+    def short(self) -> Table:
+        """The table without the rows that a short page leaves out; none of these has a tag."""
+        kept = [place for place in range(len(self.rows)) if place not in self.more]
+        rules = frozenset(place for place, row in enumerate(kept) if row in self.rules)
+        return replace(self, rows=[self.rows[place] for place in kept], rules=rules)
 
     @property
     def explanation(self) -> str:
@@ -249,11 +258,15 @@ class Details:
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """Blocks under a heading; a section without a title has no heading."""
+    """Blocks under a heading; a section without a title has no heading.
+
+    `more` says whether a short page leaves it out.
+    """
 
     title: str
     blocks: Sequence[Block]
     name: str = ""
+    more: bool = False
 
 
 Block: TypeAlias = Paragraph | Items | Table | Figure | Gallery | Details | Section
@@ -261,12 +274,16 @@ Block: TypeAlias = Paragraph | Items | Table | Figure | Gallery | Details | Sect
 
 @dataclass(frozen=True)
 class Verdict:
-    """A warning, if one is due, the basis, and what can and cannot be concluded."""
+    """A warning, if one is due, the basis, and what can and cannot be concluded.
+
+    `short` is what a short page says of it.
+    """
 
     can: Sequence[str]
     cannot: Sequence[str]
     basis: Sequence[str] = ()
     warning: str = ""
+    short: Verdict | None = None
 
     @property
     def concludes(self) -> bool:
@@ -420,6 +437,23 @@ class Document:
         return self.verdict.warning if self.verdict else ""
 
     @property
+    def is_long(self) -> bool:
+        """Whether its page is longer than most readers read, and a shorter one leaves more out."""
+        has_more = any(table.more for table in self.tables)
+        has_more = has_more or any(section.more for section in self.sections)
+        return has_more and sum(len(table.rows) for table in self.tables) > _LONG
+
+    def shortened(self, whole: str) -> Document:
+        """Return the document without what only its whole page has, and a link to that page."""
+        link = Link("every group of combinations, every pair and every table", whole)
+        verdict = self.verdict and self.verdict.short
+        sections = [_short(section) for section in self.sections if not section.more]
+        lead = [block for block in self.lead if not (isinstance(block, Section) and block.more)]
+        end = Section("", [Paragraph(("There is a page with ", link, "."))])
+        verdict = verdict or self.verdict
+        return replace(self, lead=lead, verdict=verdict, sections=[*sections, end])
+
+    @property
     def in_order(self) -> Iterator[Block]:
         """All blocks except the title, in reading order, for forms of one column."""
         yield from self.first_page
@@ -484,6 +518,18 @@ class Document:
     def figures(self) -> list[Figure]:
         """Every figure, in the order of the sections."""
         return [block for block in self._blocks if isinstance(block, Figure)]
+
+
+_LONG = 120  # rows of all tables of a page
+
+
+def _short(block: Block) -> Any:
+    """Return a block with the rows of its tables that a short page has."""
+    if isinstance(block, Table):
+        return block.short
+    if isinstance(block, Section | Details):
+        return replace(block, blocks=[_short(each) for each in block.blocks])
+    return block
 
 
 def _listed(title: str, sentences: Sequence[str]) -> Section:

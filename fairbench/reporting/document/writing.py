@@ -416,6 +416,8 @@ def write_document(
 ) -> list[str]:
     """Write ``<name>.<ending>`` for every form, and the further files; return their names.
 
+    A page that would be long is written in two: one that is short, and ``<name>-all`` with all.
+
     Parameters
     ----------
     mode : the permissions of the files.
@@ -426,18 +428,23 @@ def write_document(
     OSError : a place that cannot be written to.
     """
     check_forms(forms)
-    names = []
+    documents = {}
     for form in dict.fromkeys(forms):
-        ending, made_by = FORMS[form]
-        content = made_by(document)
-        names.append(f"{name}.{ending}")
+        ending = FORMS[form][0]
+        documents[f"{name}.{ending}"] = form, document
+        if form == "html" and document.is_long:
+            whole = f"{name}-all.{ending}"
+            short = document.shortened(whole)
+            documents |= {f"{name}.{ending}": (form, short), whole: (form, document)}
+    for file, (form, each) in documents.items():
+        content = FORMS[form][1](each)
         content = (
             content if isinstance(content, bytes) else content.encode(errors="backslashreplace")
         )
-        write_bytes(folder / names[-1], content, mode=mode)
+        write_bytes(folder / file, content, mode=mode)
     for file, text in document.files.items():
         write_text(folder / file, text, mode=mode)
-    return [*names, *document.files]
+    return [*documents, *document.files]
 
 
 _PARTS = {

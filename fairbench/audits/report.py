@@ -177,6 +177,7 @@ def document_of(audit: Audit) -> doc.Document:
         sentences_of((each for each in told if each.is_settled), brief=True),
         sentences_of((each for each in told if not each.is_settled), brief=True),
         basis=[sentence for sentence in audit.basis if sentence not in audit.audited],
+        warning=audit.warning,
     )
     names = audit.label_names
     labels = f"label 1 is '{names[1]}', label 0 '{names[0]}'; " if names else ""
@@ -201,7 +202,7 @@ def document_of(audit: Audit) -> doc.Document:
     return doc.Document(
         audit.title or f"Audit of {audit.options.path.name}",
         list(audit.sections),
-        doc.Verdict(can, cannot, basis=audit.basis, warning=audit.warning, short=short),
+        doc.Verdict(can, cannot, basis=audit.basis, warning=audit.warning),
         notes=list(audit.notes),
         lead=audit.pictures,
         summary=_summary(audit),
@@ -209,6 +210,7 @@ def document_of(audit: Audit) -> doc.Document:
         data=data,
         files=audit.files,
         made=doc.made_from(audit.options.path, audit.options.seed),
+        in_short=short,
     )
 
 

@@ -1,7 +1,8 @@
 """Today's answers are those of the frozen commit, to ten digits: nothing changes unnoticed.
 
 ``make golden`` compares many more, to twelve digits, and ``python -m benchmarks.golden write``
-writes the files that are compared here. They change only where the frozen commit does, a name, or the wording of a sentence.
+writes the files that are compared here. They change only where the frozen commit does, a name, or
+the wording of a sentence.
 """
 
 from pathlib import Path

@@ -274,16 +274,12 @@ Block: TypeAlias = Paragraph | Items | Table | Figure | Gallery | Details | Sect
 
 @dataclass(frozen=True)
 class Verdict:
-    """A warning, if one is due, the basis, and what can and cannot be concluded.
-
-    `short` is what a short page says of it.
-    """
+    """A warning, if one is due, the basis, and what can and cannot be concluded."""
 
     can: Sequence[str]
     cannot: Sequence[str]
     basis: Sequence[str] = ()
     warning: str = ""
-    short: Verdict | None = None
 
     @property
     def concludes(self) -> bool:
@@ -416,6 +412,7 @@ class Document:
     summary : the summary that a page opens with.
     filters : the filters of a page with tabs.
     made : how it was made; the summary is then a first page, and all else its appendix.
+    in_short : the conclusion as a short page has it.
     """
 
     title: str
@@ -430,6 +427,7 @@ class Document:
     summary: ExecutiveSummary | None = None
     filters: Sequence[PageFilter] = ()
     made: Made | None = None
+    in_short: Verdict | None = None
 
     @property
     def warning(self) -> str:
@@ -446,11 +444,10 @@ class Document:
     def shortened(self, whole: str) -> Document:
         """Return the document without what only its whole page has, and a link to that page."""
         link = Link("every group of combinations, every pair and every table", whole)
-        verdict = self.verdict and self.verdict.short
         sections = [_short(section) for section in self.sections if not section.more]
         lead = [block for block in self.lead if not (isinstance(block, Section) and block.more)]
         end = Section("", [Paragraph(("There is a page with ", link, "."))])
-        verdict = verdict or self.verdict
+        verdict = self.in_short or self.verdict
         return replace(self, lead=lead, verdict=verdict, sections=[*sections, end])
 
     @property

@@ -98,10 +98,10 @@ PROMISED = (
     "families",
 )
 OVERVIEW = (
-    *("family", "intervals", "settings", "failed", "mean", "lowest", "where"),
+    *("family", "intervals", "settings", "failed", "mean", "lowest"),
     *("others that failed", "others that never failed (width relative to ours)"),
 )
-_RULE = ("---", *["--:"] * 5, *["---"] * 3)
+_RULE = ("---", *["--:"] * 5, *["---"] * 2)
 LOWEST = ("family", "interval", "coverage", "setting")
 
 
@@ -164,18 +164,16 @@ def _where(row: Mapping[str, Any]) -> str:
 
 
 def _families(rows: pd.DataFrame) -> Iterator[Sequence[str]]:
-    titles = {family.name: family.title for family in FAMILIES}
     for name, of_family in rows[rows["mean"].notna()].groupby("family", sort=False):
         ours = of_family[of_family["made_by"] == OURS]
         mean, failed, least = _together(ours)
         yield (
-            f"{titles[str(name)]} (`{name}`)",
+            f"`{name}`",
             f"{len(ours)}",
             f"{ours['settings'].max()}",
             f"{failed}",
             f"{mean:.1f} %",
             f"{least['lowest']:.1f} %",
-            _where(least),
             *_others(of_family[of_family["made_by"] != OURS]),
         )
 

@@ -385,7 +385,7 @@ def _work(paper: Paper, rows: Sequence[RowAnswer]) -> Iterator[str]:
         words = f"`fairbench paper {paper.name} figure=N run=true`"
         yield from ("## Figures", "", f"{words} runs what a figure needs and draws it.", "")
         judged = [answer for answer in figures if answer.verdict != "drawn"]
-        drawn = [f"`{answer.row.figure}`" for answer in figures if answer not in judged]
+        drawn = dict.fromkeys(f"`{a.row.figure}`" for a in figures if a not in judged)
         if drawn:
             yield "Drawn, with no printed number to compare (`contents.yaml` has what differs):"
             yield from (f"{', '.join(drawn)}.", "")
@@ -447,15 +447,15 @@ def _tables(paper: Paper, tables: Sequence[RowAnswer]) -> Iterator[str]:
     yield f"`fairbench paper {paper.name} table=N run=true` runs what a table needs, and prints the"
     yield "paper's numbers with ours. [What the counts mean](../papers.md)."
     yield ""
-    counted = [heading for heading, _ in _COUNTED.values()]
     headings = dict.fromkeys(("table", "what it has, and where ours differs"), "---")
-    numbers = ("printed", "compared", *counted, "off by", "with causes")
+    numbers = ("agree, of those compared", "under a cause", "unexplained", "off by, with causes")
     cells = []
     for answer in tables:
-        counts = [answer.printed, answer.compared, *(answer.count(name) for name in _COUNTED)]
+        agree, *counts = (answer.count(name) for name in (AGREES, CAUSED, UNEXPLAINED))
         other = "Ours are of other people." if answer.verdict == OTHER_DATA else ""
         text = " ".join(filter(None, [_sentence(answer.row.what), *_seen(answer), other]))
-        cells.append([_item(answer), text, *map(str, counts), *_off(answer.numbers)])
+        off = ", ".join(_off(answer.numbers))
+        cells.append([_item(answer), text, f"{agree} of {answer.compared}", *map(str, counts), off])
     yield from _table(headings | dict.fromkeys(numbers, "--:"), cells)
     yield ""
     reasons: dict[str, list[str]] = {}
@@ -524,9 +524,11 @@ def _rows(rows: Sequence[RowAnswer]) -> Iterator[str]:
 
 
 def _item(answer: RowAnswer) -> str:
-    """Return the name of a row and its place in the text, unless the name says it."""
-    row = answer.row
-    return row.item if row.place in row.item else f"{row.item} ({row.place})"
+    """Return the name of a row and its place in the text, each unless the other says it."""
+    item, place = answer.row.item, answer.row.place
+    if item in place.replace(", ", "; ").split("; "):
+        return place
+    return item if place in item else f"{item} ({place})"
 
 
 def _table(headings: Mapping[str, str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

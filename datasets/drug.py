@@ -25,8 +25,8 @@ DATASHEET = Datasheet(
     "substance. The loader therefore reads nicotine from semer.",
     criticism="The data are of 1885 volunteers who answered an online survey in 2011 and 2012. 91 "
     "% are White, and most are from the UK and the USA. More of them use drugs than in any "
-    "population, so rates describe the sample. What they say of illegal acts is not verified. "
-    "Some groups of age and ethnicity are small (165 people are not White).",
+    "population, so rates describe the sample. Nothing is verified. Some groups of age and "
+    "ethnicity are small (165 people are not White).",
 )
 TITLES = {
     "drug": "Drug consumption: when somebody last used cannabis, in three classes (Fehrman et al. "

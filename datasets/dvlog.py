@@ -26,12 +26,11 @@ DATASHEET = Datasheet(
     "and one of 136 visual ones: the positions of 68 points of a face, 0 where none was found. "
     "Yoon et al. read 596 frames of each modality and fill up shorter videos with zeros; "
     "`learner.length=596` reads as many. This loader reads whole videos, and the learner decides "
-    "what is cut off. The authors' validation rows count as training rows in `partition`, because "
-    "each learner here holds out validation rows of its own. We did not have the files, so the "
-    "loader is tested on generated files of the same layout.",
-    criticism="A label is an annotator's judgement of one video, which was found by words such as "
-    "'depression vlog'. So a model predicts what people say of themselves in public. In about a "
-    "tenth of the videos no face was ever found.",
+    "what is cut off. The authors' validation rows count as training rows in `partition`. We did "
+    "not have the files: the loader is tested on generated ones of the same layout.",
+    criticism="A label is an annotator's judgement of a video that was found by words such as "
+    "'depression vlog': what people say of themselves in public. In about a tenth of the videos "
+    "no face was ever found.",
 )
 LABELS = Source(
     "dvlog/labels.csv",

@@ -17,11 +17,10 @@ DATASHEET = Datasheet(
     "The kind of chest pain, the electrocardiogram, the slope and the thallium test are "
     "categories.",
     criticism="The 303 patients had been sent to an angiography, so their rate of disease, 46 %, "
-    "is not that of any other people. Only 97 are women, so intervals of a gap by sex are wide. "
-    "26 % of the women and 55 % of the men are ill, so equal shares of positive predictions would "
-    "be wrong for one of the two groups. Most features are results of tests that are made when a "
-    "disease is suspected. In some copies of the data, the column 'target' is 1 for healthy "
-    "people.",
+    "is not that of other people. Only 97 are women. 26 % of the women and 55 % of the men are "
+    "ill, so equal shares of positive predictions would be wrong. Most features are results of "
+    "tests that are made when a disease is suspected. In some copies of the data, the column "
+    "'target' is 1 for healthy people.",
 )
 HEART = Source(
     "fairground/heart_disease.parquet",

@@ -32,10 +32,9 @@ DATASHEET = Datasheet(
     "features, like that of group 1: if it falls, as in print (`sd1_group0=falling`), no linear "
     "model reaches the printed accuracy of 0.95 in both groups. The parameters are those of a "
     "published replication, as the paper's code is unavailable. `truth` holds P(y = 1 | x, group).",
-    criticism="Each set has 400 points of two features that a line separates, so differences in "
-    "uncertainty are differences in scale. Group 0 of SD1 lies within one unit of the decision "
-    "boundary and is separable, so its aleatoric uncertainty comes from the linear model and not "
-    "from the data.",
+    criticism="A line separates the points, so differences in uncertainty are differences in "
+    "scale. Group 0 of SD1 lies within one unit of the boundary and is separable: its aleatoric "
+    "uncertainty comes from the linear model.",
     family="simulated",
 )
 TITLES = {

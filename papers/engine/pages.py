@@ -258,6 +258,8 @@ def _write(table: PaperTable, stem: Path, commands: Sequence[str]) -> None:
 
 PAGE = Path("docs", "papers.md")
 # Verdicts on rows that do not say by themselves what they mean.
+# Verdicts on definitions and data sets, whose reasons the page of deviations has.
+_APART = ("differs", "substitute", "loader only", "not comparable")
 _UNCLEAR = ("not resolved", "drawn", "not comparable", "substitute", "loader only")
 # Verdict on a printed number -> its heading, and what it means.
 _COUNTED = {
@@ -400,8 +402,13 @@ def _work(paper: Paper, rows: Sequence[RowAnswer]) -> Iterator[str]:
         yield f"{more} more are implemented or cannot be had; {where} names code and reason,"
         yield "and what differs from the text ([in brief](../deviations.md))."
         yield ""
-    if told:
-        yield from _rows(told)
+    apart = [answer for answer in told if answer.verdict in _APART]
+    if apart:
+        names = "; ".join(f"{_item(answer)}: {answer.verdict}" for answer in apart)
+        yield f"Not as in the text, for reasons that the same two pages have: {names}."
+        yield ""
+    if len(told) > len(apart):
+        yield from _rows([answer for answer in told if answer not in apart])
 
 
 def _claims(paper: Paper, claims: Sequence[RowAnswer]) -> Iterator[str]:
@@ -526,7 +533,7 @@ def _rows(rows: Sequence[RowAnswer]) -> Iterator[str]:
 def _item(answer: RowAnswer) -> str:
     """Return the name of a row and its place in the text, each unless the other says it."""
     item, place = answer.row.item, answer.row.place
-    if item in place.replace(", ", "; ").split("; "):
+    if item.lower() in place.lower().replace(", ", "; ").split("; "):
         return place
     return item if place in item else f"{item} ({place})"
 

@@ -15,8 +15,9 @@ from tests.harness import EXTENSIONS, ROOT, ours
 def test_terms_are_in_order_and_explained_in_a_sentence():
     terms: list[str] = []
     for part in (ROOT / "docs/glossary.md").read_text().split("\n## ")[1:]:
-        lines = [line for line in part.splitlines() if line.startswith("| ")]
-        rows = [line.strip("| ").split(" | ") for line in lines][2:]
+        lines = [line for line in part.splitlines()[1:] if line]
+        assert all(line.startswith("- **") for line in lines)
+        rows = [line[4:].split("**: ", 1) for line in lines]
         of_theme = [term.lower() for term, _ in rows]
         assert of_theme == sorted(of_theme) and len(rows) > 5
         assert all(sentence[0].isupper() and sentence.endswith(".") for _, sentence in rows)

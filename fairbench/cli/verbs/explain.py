@@ -57,8 +57,8 @@ def glossary() -> list[Term]:
     terms = []
     for part in path.read_text(encoding="utf-8").split("\n## ")[1:]:
         theme, *lines = part.splitlines()
-        rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
-        terms += [(name, sentence, theme) for name, sentence in rows[2:]]  # without the header
+        rows = [line[4:].split("**: ", 1) for line in lines if line.startswith("- **")]
+        terms += [(name, sentence, theme) for name, sentence in rows]
     return sorted(terms, key=lambda term: term[0].lower())
 
 

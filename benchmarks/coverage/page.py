@@ -103,6 +103,7 @@ OVERVIEW = (
 )
 _RULE = ("---", *["--:"] * 5, *["---"] * 2)
 LOWEST = ("family", "interval", "coverage", "setting")
+SHOWN = 10  # of the intervals that cover least
 
 
 # Intervals that are promised alike, by the names of their families.
@@ -192,13 +193,15 @@ def _others(rows: pd.DataFrame) -> tuple[str, str]:
 
 
 def _lowest(ours: pd.DataFrame) -> str:
-    """Return how many settings failed, and the intervals that cover too little in any."""
+    """Return how many settings failed, and the intervals that cover least in any."""
     failed = _together(ours[ours["mean"].notna()])[1]
     rows: list[Sequence[str]] = [LOWEST]
     under = ours[ours["lowest"] < 100 * REQUIRED].sort_values("lowest", kind="stable")
-    for row in under.fillna({"lowest_in": ""}).to_dict("records"):
+    for row in under.fillna({"lowest_in": ""}).head(SHOWN).to_dict("records"):
         mark = " (failed)" if row["failed"] else ""
         share = f"{row['lowest']:.1f} %{mark}"
         rows.append((f"`{row['family']}`", row["interval"], share, row["lowest_in"]))
     first = f"{failed or 'No'} setting{'s' * (failed > 1)} of our intervals failed."
+    first += f" {len(under)} covered the truth in under {REQUIRED:.0%} of the samples of a setting."
+    first = first.replace("%", " %")
     return f"{first}\n\n{markdown(rows, ('---', '---', '--:', '---'))}"

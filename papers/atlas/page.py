@@ -74,6 +74,7 @@ from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 from fairbench_rank.approaches import (
     APPROACHES,
+    ERROR,
     THRESHOLDS_NEED,
     approach_table,
     read_approaches,
@@ -101,8 +102,9 @@ _ROWS_SHOWN = 3  # of a table, in the documentation
 _SAID = 3  # of the sentences on a ranking
 _ABOUT = """Do claims of the literature on fairness interventions and on uncertainty hold across
 data sets? `python -m papers.atlas.page docs=docs/atlas.md` writes this page with the first rows of
-each table, and the whole of it as HTML. [Run the atlas](howto/atlas.md) says how the runs were
-made, and [how to read it](howto/atlas.md#how-to-read-the-page)."""
+its tables, that of ranks by the error rate alone, and all of it as HTML. [Run the
+atlas](howto/atlas.md) says how the runs were made, and [how to read
+it](howto/atlas.md#how-to-read-the-page)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -545,6 +547,7 @@ def _without_parts(section: Section) -> Section:
         elif isinstance(block, Details) and block.name.startswith("ranks-"):
             said, *tables = block.blocks
             assert isinstance(said, Items)
+            tables = tables if block.name == f"ranks-{ERROR}" else []
             block = replace(block, blocks=[Items(said.items[:_SAID]), *tables])
         kept.append(block)
     return replace(section, blocks=kept)

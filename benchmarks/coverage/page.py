@@ -98,10 +98,10 @@ PROMISED = (
     "families",
 )
 OVERVIEW = (
-    *("family", "intervals", "settings", "failed", "mean", "lowest"),
+    *("family", "settings", "failed", "mean", "lowest"),
     *("others that failed", "others that never failed (width relative to ours)"),
 )
-_RULE = ("---", *["--:"] * 5, *["---"] * 2)
+_RULE = ("---", *["--:"] * 4, *["---"] * 2)
 LOWEST = ("family", "interval", "coverage", "setting")
 SHOWN = 10  # of the intervals that cover least
 
@@ -170,7 +170,6 @@ def _families(rows: pd.DataFrame) -> Iterator[Sequence[str]]:
         mean, failed, least = _together(ours)
         yield (
             f"`{name}`",
-            f"{len(ours)}",
             f"{ours['settings'].max()}",
             f"{failed}",
             f"{mean:.1f} %",

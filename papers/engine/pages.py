@@ -417,17 +417,20 @@ def _claims(paper: Paper, claims: Sequence[RowAnswer]) -> Iterator[str]:
     judged = [answer for answer in claims if answer.verdict in order]
     if claims:
         yield from ("## Claims", "")
+        yield f"`figure=N` stands for `fairbench paper {paper.name} figure=N run=true`."
+        yield ""
         for answer in sorted(judged, key=lambda answer: order.index(answer.verdict)):
-            yield _claim(paper, answer)
+            yield _claim(answer)
         if more := len(claims) - len(judged):
             yield f"- {more} more cannot be judged; `papers/{paper.name}/contents.yaml` says why."
         yield ""
 
 
-def _claim(paper: Paper, answer: RowAnswer) -> str:
+def _claim(answer: RowAnswer) -> str:
     row = answer.row
     verdict = f"*{answer.verdict[:1].upper()}{answer.verdict[1:]}.*"
-    code = row.command_of(paper.name) or row.code
+    option = row.kind in ("table", "figure")
+    code = f"{row.kind}={getattr(row, row.kind)}" if option else row.command or row.code
     place = f"({row.place})" if row.place else ""
     what = _sentence(row.what)
     told = [f"- **{what}**", place, verdict, *_seen(answer), f"`{code}`" if code else ""]

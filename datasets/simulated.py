@@ -22,9 +22,8 @@ DATASHEET = Datasheet(
     "standard deviation, which no real data set offers. Groups differ in size, noise and base "
     "rate. Label bias, missing values and covariate shift can be added one by one, and adding one "
     "leaves the other random draws unchanged.",
-    criticism="What is found holds for this population only. The signal is made of two normal "
-    "features and their product, noise enters only where the options put it, and groups are "
-    "independent of the features.",
+    criticism="What is found holds for this population only: the signal is two normal features "
+    "and their product, and groups are independent of the features.",
 )
 TITLES = {
     "simulated": "Simulated population with known truth, binary label",

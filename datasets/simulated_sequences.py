@@ -23,9 +23,8 @@ DATASHEET = Datasheet(
     "depends on. `longer=3` makes the rows of group B three times as long. A model that reads "
     "only as many frames as group A has then misses many of group B's events, which is what the "
     "paper says of women's videos.",
-    criticism="What is found holds for this population only. Everything that can be known about a "
-    "label is in two events, their position says nothing, and the groups differ only in how long "
-    "they are recorded. `truth` is the truth of the whole sequences.",
+    criticism="What is found holds for this population only. The groups differ only in how long "
+    "they are recorded. `truth` is that of the whole sequences.",
     family="simulated",
 )
 CHANNELS = {"acoustic": 4, "visual": 6}

@@ -541,7 +541,7 @@ def _without_parts(section: Section) -> Section:
         if isinstance(block, Details) and block.name.startswith(shortened):
             of_size = block.name == "unprocessing-by-size"
             remarks = [part for part in block.blocks if isinstance(part, Items)]
-            block = replace(block, blocks=block.blocks[:2] if of_size else remarks)
+            block = replace(block, blocks=block.blocks[1:2] if of_size else remarks)
             if not block.blocks:
                 continue
         elif isinstance(block, Details) and block.name.startswith("ranks-"):

@@ -547,8 +547,11 @@ def _without_parts(section: Section) -> Section:
         elif isinstance(block, Details) and block.name.startswith("ranks-"):
             said, *tables = block.blocks
             assert isinstance(said, Items)
-            tables = tables if block.name == f"ranks-{ERROR}" else []
-            block = replace(block, blocks=[Items(said.items[:_SAID]), *tables])
+            sentences = said.items[:_SAID]
+            if block.name != f"ranks-{ERROR}":
+                sentences = [str(text).replace(" (the table has all)", "") for text in sentences]
+                tables = []
+            block = replace(block, blocks=[Items(sentences), *tables])
         kept.append(block)
     return replace(section, blocks=kept)
 

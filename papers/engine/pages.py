@@ -326,12 +326,12 @@ _COUNTS = """## How many numbers agree
 compared | off by | with causes |
 | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |""".replace("\\\n", "").splitlines()
 
-_WORDS = """*Compared* leaves out numbers that nothing of ours answers, such as those of data that
-were not released, and tables that we ran on other people's data. *Of those compared* is the share
-that is unexplained. *Off by* is the mean absolute difference of ours, by the text's setting, from
-the printed numbers; *with causes* takes our number under the cause where there is one. The unit is
-the printed sd, or else the sd of the paper's own numbers of that table, metric and data set. It
-stands here because a wide spread of ours makes every number agree.
+_WORDS = """*Compared* leaves out numbers that nothing of ours answers, such as those of data that were
+not released, and tables that we ran on other people's data. *Of those compared* is the share that
+is unexplained. *Off by* is the mean absolute difference of ours, by the text's setting, from the
+printed numbers, in printed sds (or else in sds of the paper's own numbers of that table, metric and
+data set), since a wide spread of ours makes every number agree; *with causes* takes our number
+under the cause where there is one.
 
 A number *agrees* if the two means differ by at most two standard errors of that difference and half
 a printed digit. The error includes our scatter over repeats, and the paper's where it prints one.

@@ -24,18 +24,17 @@ DATASHEET = Datasheet(
     licence="United States government work, in the public domain. folktables and both "
     "repositories: MIT",
     paper_differences="`acs_employment_fu` is the exact sample that FairlyUncertain used: 16249 "
-    "rows of 16 numeric codes. It predicts employment in New York (the paper's text says income). "
-    "It is a tenth, drawn without a seed, and it holds Black and White people only. The three "
-    "national tables (`acs_income`, `acs_mobility` and `acs_public_coverage`) are a random fifth "
-    "of each task. Their codes are read as categories by default; `codes=numeric` reads them as "
-    "numbers, as folktables does. `acs_income_bands` has the people of `acs_mobility`, who are "
-    "over 18 and under 35 years old. It predicts their income in four bands instead of whether "
-    "they moved; `dataset.bands=[...]` sets other bands.",
-    criticism="'Not applicable' is code 0, because folktables replaces missing values with 0 "
-    "(`nan_to_num`). This code is a category, not a measurement. The samples hold no person "
-    "weights, so rates describe the sample and not the population. The cut of ACSIncome at 50,000 "
-    "dollars is as arbitrary as Adult's. The national tables do not record the state, so they "
-    "cannot be used to study the shift between states, which the tasks were made to show.",
+    "rows of 16 numeric codes. It predicts employment in New York (the paper's text says income), "
+    "of a tenth of Black and White people, drawn without a seed. The three national tables "
+    "(`acs_income`, `acs_mobility` and `acs_public_coverage`) are a random fifth of each task. "
+    "Their codes are read as categories by default; `codes=numeric` reads them as numbers, as "
+    "folktables does. `acs_income_bands` has the people of `acs_mobility`, who are over 18 and "
+    "under 35 years old. It predicts their income in four bands; `dataset.bands=[...]` sets "
+    "others.",
+    criticism="'Not applicable' is code 0, a category and not a measurement. The samples hold no "
+    "person weights, so rates describe the sample and not the population. The cut of ACSIncome at "
+    "50,000 dollars is as arbitrary as Adult's. The national tables do not record the state, so "
+    "they cannot show the shift between states, for which the tasks were made.",
 )
 TITLES = {
     "acs_employment_fu": "ACS employment in New York, the sample of FairlyUncertain (Ding et al. "

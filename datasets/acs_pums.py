@@ -22,23 +22,19 @@ DATASHEET = Datasheet(
     source="United States Census Bureau, person records of the American Community Survey's Public "
     "Use Microdata Sample (ACS PUMS), www2.census.gov",
     licence="United States government work, in the public domain. folktables: MIT",
-    paper_differences="The package folktables (0.0.12) defines the populations, features and "
-    "targets, and this loader calls it. 'Not applicable' is code 0, because folktables replaces "
-    "missing values with 0 (`nan_to_num`). Codes are read as categories by default. A run "
-    "downloads the files of its states if they are missing. No checksums of these files are "
-    "published, so a file's checksum is recorded with the results and not checked. folktables "
-    "alone reads years up to 2018 only, and not the District of Columbia. This loader reads later "
-    "files by renaming their columns: RELSHIPP to RELP and JWTRNS to JWTR (from 2019), and STATE "
-    "to ST (from 2023). The names are then the same, but some codes are not: RELP has 0 to 17 "
-    "before 2019 and 20 to 38 since, and codes 3 to 5 of JWTR mean other kinds of train. So do "
-    "not apply a model of 2018 to 2019. The one-year files of 2020 are the Census Bureau's "
-    "experimental ones and have weights of their own. Some five-year files hold a column twice, "
-    "by an old and a new code book (PUMA10 and PUMA20); a task that needs PUMA is refused there.",
-    criticism="The problems of the fixed ACS samples apply here too, except that states can be "
-    "chosen, and that `evaluator.weights=true` weights the rows by their person weights (PWGTP). "
-    "In addition, the Census Bureau adds noise, swaps records and top-codes incomes to protect "
-    "respondents, and one-year files leave out small areas. The cut at 50,000 dollars stays the "
-    "same while prices rise, and base rates differ between years for that reason alone.",
+    paper_differences="Populations, features and targets are those of the package folktables "
+    "(0.0.12). 'Not applicable' is code 0. Codes are read as categories by default. A run "
+    "downloads the files of its states if they are missing. None has a published checksum: what "
+    "was read is recorded with the results. Beyond folktables, the District of Columbia and years "
+    "after 2018 are read, whose columns are renamed: RELSHIPP to RELP and JWTRNS to JWTR (from "
+    "2019), and STATE to ST (from 2023). Some codes changed, too (RELP: 0 to 17 before 2019, 20 "
+    "to 38 since; JWTR: 3 to 5), so do not apply a model of 2018 to 2019. The one-year files of "
+    "2020 are the Census Bureau's experimental ones and have weights of their own. Tasks that "
+    "need PUMA are refused where a file has it twice, by an old and a new code book.",
+    criticism="Those of the fixed ACS samples, except that states can be chosen and "
+    "`evaluator.weights=true` weights the rows (PWGTP). The Census Bureau adds noise, swaps "
+    "records and top-codes incomes to protect respondents, and one-year files leave out small "
+    "areas. The cut at 50,000 dollars stays while prices rise, so base rates differ between years.",
     family="acs",
 )
 TASKS = {

@@ -18,17 +18,14 @@ DATASHEET = Datasheet(
     "the Parquet file of the FairGround collection "
     "(github.com/reliable-ai/fairground-dataset-cache)",
     licence="United States government work, in the public domain. folktables: MIT",
-    paper_differences="None of the papers uses it. It is the whole table of ACSTravelTime for two "
-    "states, with 216385 workers. In the file, several codes start at 0. The loader adds 1 to "
-    "race and sex, so that both have the codes of the census again. The file does not name the "
-    "states: its column ST holds 0 and 20. The difference of 20 and the numbers of the areas are "
-    "those of California (6) and Michigan (26). The year is not recorded either.",
-    criticism="Label 1 is a way to work of over 20 minutes. It says neither who had a choice nor "
-    "how long the way takes. The 12836 people who work at home count as having a short way. PUMA "
-    "and POWPUMA number the areas within a state: 12 numbers of PUMA occur in both states, for "
-    "different places. The file has no person weights, so rates describe the sample. Nine rows "
-    "are of Alaska Natives, too few for any conclusion about this group. 'Not applicable' is code "
-    "0.",
+    paper_differences="It is the whole table of ACSTravelTime for two states, with 216385 "
+    "workers. Codes of race and sex start at 0 in the file; the loader adds 1. States and year "
+    "are not named; by the column ST (0 and 20) and the numbers of the areas they are California "
+    "and Michigan.",
+    criticism="The 12836 people who work at home count as having a short way. PUMA and POWPUMA "
+    "number the areas within a state: 12 numbers of PUMA are different places in the two states. "
+    "The file has no person weights, so rates describe the sample. Nine rows are of Alaska "
+    "Natives. 'Not applicable' is code 0.",
     family="acs",
 )
 TITLES = {

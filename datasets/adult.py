@@ -20,11 +20,11 @@ DATASHEET = Datasheet(
     "Ji et al. use the training file only (30162 complete rows). `split=predefined` keeps the "
     "archive's own test rows for testing.",
     criticism="50,000 dollars was the 76th percentile of income in 1994, but the 88th for Black "
-    "people and the 89th for women. Fairness measures change a lot with this cut (Ding, Hardt, "
-    "Miller and Schmidt 2021, who offer the ACS tasks instead). Results describe the sample. They "
-    "describe the country only if `evaluator.weights=true` weights the rows by fnlwgt. Rows with "
-    "missing values are dropped here, and values are not missing at random. The feature "
-    "'relationship' (Husband, Wife) reveals sex.",
+    "people and the 89th for women, and fairness measures change a lot with this cut (Ding, "
+    "Hardt, Miller and Schmidt 2021, who offer the ACS tasks instead). Results describe the "
+    "country only if `evaluator.weights=true` weights the rows by fnlwgt. Rows with missing "
+    "values are dropped here, and values are not missing at random. The feature 'relationship' "
+    "(Husband, Wife) reveals sex.",
 )
 _PAGE = "https://archive.ics.uci.edu/dataset/2/adult"
 _URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult"

@@ -16,12 +16,10 @@ DATASHEET = Datasheet(
     "It drops rows with an 'unknown' value (30488 of 41188 stay), and replaces the age by whether "
     "it is >= 40. This gives 57 columns. Ji et al. keep all 41188 rows. `duration` is kept, as in "
     "the papers. Set `keep_duration=false` for any other purpose.",
-    criticism="The duration of a call is known only when the call has ended, and then its outcome "
-    "is known too. The duration leaks the label, and a model that needs it cannot be used in "
-    "practice. pdays = 999 means never contacted. The rows dropped for an 'unknown' value are a "
-    "quarter of all rows, and these values are not missing at random. A subscription is an "
-    "outcome that the bank wants. Comparing clients under and over the age of 40 is a convention "
-    "of the papers.",
+    criticism="The duration of a call is known only with its outcome: it leaks the label, and a "
+    "model that needs it cannot be used. pdays = 999 means never contacted. The rows dropped for "
+    "an 'unknown' value are a quarter of all rows, and these values are not missing at random. A "
+    "subscription is what the bank wants. The cut at 40 is a convention of the papers.",
 )
 BANK = Source(
     "bank/bank-additional-full.csv",

@@ -15,14 +15,14 @@ DATASHEET = Datasheet(
     "It keeps the rows that pass ProPublica's filter and have a charge description, and has sex "
     "as one column and the rest one-hot encoded. This gives 406 columns. Names, dates of birth "
     "and case numbers are dropped while reading. The violent file is filtered by `score_text`, as "
-    "in Friedler et al. and Ji et al. (4010 rows). ProPublica itself filters that file by "
-    "`v_score_text` (4020 rows, of which 4015 have a charge description).",
+    "in Friedler et al. and Ji et al. (4010 rows). ProPublica filters it by `v_score_text` (4020 "
+    "rows).",
     criticism="The labels are arrests, not crimes, and policing differs between the groups. "
-    "People with less than two years of follow-up were kept if they reoffended and dropped if "
-    "they did not (Barenstein 2019). This raises the base rate of the two-year file from 36 % to "
-    "45 %. The risk scores were made for pretrial decisions but are judged on another outcome "
-    "(Bao et al. 2021, 'It's COMPASlicated'). Charge descriptions make up most of the one-hot "
-    "columns. The raw files contain the names of real persons.",
+    "People with less than two years of follow-up were kept only if they reoffended, which raises "
+    "the base rate of the two-year file from 36 % to 45 % (Barenstein 2019). The risk scores were "
+    "made for pretrial decisions but are judged on another outcome (Bao et al. 2021, 'It's "
+    "COMPASlicated'). Charge descriptions make up most of the one-hot columns. The raw files "
+    "contain the names of real persons.",
 )
 TITLES = {
     "compas": "COMPAS: charged again within two years (Angwin et al. 2016)",

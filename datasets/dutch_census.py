@@ -16,10 +16,9 @@ DATASHEET = Datasheet(
     paper_differences="The loader follows the survey of Le Quy et al. 2022: the table has 60420 "
     "rows and eleven categorical attributes. Label 1 is an occupation of level 2 or 1 (managers, "
     "professionals), label 0 one of level 5, 4 or 9.",
-    criticism="The authors removed middle occupations, people under age and several other rows. "
-    "The two classes are therefore extremes, and their balance results from this selection. Age "
-    "is coded in seventeen bands. Sex explains much of the label. The data describe the year 2001 "
-    "only.",
+    criticism="Middle occupations, people under age and other rows were removed: the two classes "
+    "are extremes, and their balance results from this. Age is coded in seventeen bands. Sex "
+    "explains much of the label. The data describe the year 2001 only.",
 )
 DUTCH = Source(
     "dutch_census/dutch_census_2001.arff",

@@ -22,17 +22,15 @@ DATASHEET = Datasheet(
     "10.1609/aaai.v36i11.21483: features of 961 video blogs from YouTube. The authors give them "
     "on request: fill in the form on their page",
     licence="For research, under the authors' agreement. The data must not be passed on",
-    paper_differences="For every second of a video there is one frame of 25 acoustic descriptors "
-    "(eGeMAPS) and one frame of 136 visual ones. The visual ones are the positions of 68 points "
-    "of a face, and are 0 where no face was found. Yoon et al. read 596 frames of each modality "
-    "and fill up shorter videos with zeros; `learner.length=596` reads as many. This loader reads "
-    "whole videos, and the learner decides what is cut off. The authors' validation rows count as "
-    "training rows in `partition`, because each learner here holds out validation rows of its "
-    "own. We did not have the files, so the loader is tested on generated files of the same "
-    "layout.",
-    criticism="A label is an annotator's judgement of one video, which was found by words such as "
-    "'depression vlog'. So a model predicts what people say of themselves in public. In about a "
-    "tenth of the videos no face was ever found.",
+    paper_differences="Every second of a video is one frame of 25 acoustic descriptors (eGeMAPS) "
+    "and one of 136 visual ones: the positions of 68 points of a face, 0 where none was found. "
+    "Yoon et al. read 596 frames of each modality and fill up shorter videos with zeros; "
+    "`learner.length=596` reads as many. This loader reads whole videos, and the learner decides "
+    "what is cut off. The authors' validation rows count as training rows in `partition`. We did "
+    "not have the files: the loader is tested on generated ones of the same layout.",
+    criticism="A label is an annotator's judgement of a video that was found by words such as "
+    "'depression vlog': what people say of themselves in public. In about a tenth of the videos "
+    "no face was ever found.",
 )
 LABELS = Source(
     "dvlog/labels.csv",

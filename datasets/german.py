@@ -14,8 +14,8 @@ DATASHEET = Datasheet(
     paper_differences="`columns=fairlyuncertain` gives the table of AIF360: the age group in "
     "place of the age, no personal status, 57 one-hot columns, and age >= 25 as the privileged "
     "group. Uncertainty Matters cuts at > 25 (`privileged_age='> 25'`) and reads sex from the "
-    "personal status. The published score files of Ji et al. hold P(bad) although their label 1 "
-    "is good. Here label 1 is always bad.",
+    "personal status. Here label 1 is always bad; the score files of Ji et al. hold P(bad) "
+    "although their label 1 is good.",
     criticism="The 1000 loans are of 1973-1975 in southern Germany, and bad loans are oversampled "
     "to 30 %. The published code book is wrong in several attributes. Sex cannot be read from the "
     "personal status: code A92, which everyone reads as female, also includes single men "

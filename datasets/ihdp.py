@@ -17,14 +17,12 @@ DATASHEET = Datasheet(
     licence="None stated in CEVAE; the NPCI package is GPL (>= 2)",
     paper_differences="The loader follows FairlyUncertain: the target is the factual outcome of "
     "realisation 1, and the features are the treatment and x1 to x25 (26 columns). The target is "
-    "scaled to [0, 1] by its minimum and maximum over all rows. `truth` holds the true mean (mu0 "
-    "or mu1, by the treatment received) and the true standard deviation (1 in the source's unit), "
-    "both in the target's unit. The paper did not use them.",
+    "scaled to [0, 1] over all rows. `truth` holds the true mean (mu0 or mu1, by the treatment "
+    "received) and standard deviation (1 in the source's unit), which the paper did not use.",
     criticism="The covariates are of 747 real low-birth-weight infants, but the outcomes are "
-    "simulated. The noise is the same for everyone by construction, so no group has noisier "
-    "outcomes that could be found. The source does not say which sex is coded 1. x14 is coded 1 "
-    "and 2, not 0 and 1. Treated infants of non-white mothers were removed to make the trial "
-    "unbalanced.",
+    "simulated. The noise is the same for everyone by construction. The source does not say which "
+    "sex is coded 1. x14 is coded 1 and 2, not 0 and 1. Treated infants of non-white mothers were "
+    "removed to make the trial unbalanced.",
 )
 SOURCES = {
     number: Source(

@@ -14,9 +14,8 @@ DATASHEET = Datasheet(
     paper_differences="The loader follows FairlyUncertain: sex and smoking are one column each, "
     "and three of the four regions are columns (`drop_first`). This gives 8 columns. Charges are "
     "scaled to [0, 1] by their minimum 1121.8739 and maximum 63770.42801 over all rows.",
-    criticism="The data are simulated from United States demographics, although they are often "
-    "presented as records of patients. Nothing that is found in them is evidence about the real "
-    "world. One row occurs twice. Smoking explains most of the charges.",
+    criticism="The data are simulated from United States demographics, although often presented "
+    "as records of patients. One row occurs twice. Smoking explains most of the charges.",
 )
 INSURANCE = Source(
     "insurance/insurance.csv",

@@ -21,8 +21,7 @@ DATASHEET = Datasheet(
     "2017 (21791 rows).",
     criticism="The data are of students who entered in 1991. AIF360's table drops everyone who is "
     "neither Black nor white, and fills in missing gender as 'female'. Grades are standardised "
-    "within schools, and schools select by LSAT and undergraduate average, so these two features "
-    "predict little of the grades.",
+    "within schools, which select by the two features, so these predict little.",
 )
 TITLES = {
     "law_school": "Law school, first-year grades, Black and white students (LSAC study, Wightman "

@@ -17,13 +17,11 @@ DATASHEET = Datasheet(
     licence="None stated",
     paper_differences="`law_school_survey` is the table of Le Quy et al. 2022 (20798 rows), and "
     "`law_school_black_white` a selection of two races (18692 rows). Their pass rate is near that "
-    "of the first attempt (88.5 %). It is not the eventual pass rate, which `law_school_bar` has "
-    "(94.8 %, 22407 rows, missing values kept). So do not mix the three tables.",
-    criticism="The data are of students who entered in 1991. Students who left school have no bar "
-    "outcome and are not in the data. Grades in law school (deciles, zfygpa, zgpa) come after "
-    "admission, so admission cannot be based on them. Two things in the file are not read: the "
-    "birth years, and a column `dnn_bar_pass_prediction`, the output of a model that somebody "
-    "added.",
+    "of the first attempt (88.5 %); `law_school_bar` has the eventual one (94.8 %, 22407 rows, "
+    "missing values kept). Do not mix the three.",
+    criticism="The data are of students who entered in 1991. Those who left school are not in the "
+    "data. Grades in law school (deciles, zfygpa, zgpa) come after admission. The birth years and "
+    "`dnn_bar_pass_prediction`, the output of a model that somebody added, are not read.",
     family="law_school",
 )
 TITLES = {

@@ -15,15 +15,14 @@ DATASHEET = Datasheet(
     source="UCI Machine Learning Repository, data set 76, DOI 10.24432/C5P88W. The file is the "
     "Parquet file of the FairGround collection (github.com/reliable-ai/fairground-dataset-cache)",
     licence="CC BY 4.0",
-    paper_differences="None of the papers uses it. The classes are in the order of their rank: "
-    "`not_recom`, recommended, priority, `spec_prior`. The class recommended combines "
-    "`very_recom` with the 2 rows of recommend; `rank=five` keeps these two apart. `rank=two` "
-    "(`dataset=nursery_priority`) asks whether the class is `spec_prior`; this cut is our own.",
-    criticism="The data are not of people. They are all 12960 combinations of eight attributes, "
-    "once each, ranked by the rules of an expert system. The class is a function of the features, "
-    "and any rate of a group describes the list of combinations. No attribute is of a person, so "
-    "the family's finances stand in for one. `health=not_recom` alone decides the class "
-    "`not_recom`.",
+    paper_differences="The classes are in the order of their rank: `not_recom`, recommended, "
+    "priority, `spec_prior`. The class recommended combines `very_recom` with the 2 rows of "
+    "recommend; `rank=five` keeps these two apart. `rank=two` (`dataset=nursery_priority`) asks "
+    "whether the class is `spec_prior`; this cut is our own.",
+    criticism="The data are not of people, but all 12960 combinations of eight attributes, ranked "
+    "by the rules of an expert system: the class is a function of the features, and a rate of a "
+    "group describes the list. The family's finances stand in for an attribute of a person. "
+    "`health=not_recom` alone decides the class `not_recom`.",
 )
 TITLES = {
     "nursery": "Nursery school applications: their rank in four classes (Olave et al. 1989)",

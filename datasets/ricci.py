@@ -17,8 +17,8 @@ DATASHEET = Datasheet(
     "else, which is the attribute `race_white`.",
     criticism="The label is a function of the features: Combine = 0.6 Written + 0.4 Oral, cut at "
     "70. So every model that sees the combined score can be right for everyone. There are only "
-    "118 candidates. To pass is not to be promoted: promotion depended on rank and vacancies, and "
-    "nobody was promoted. The csv file is a conversion of the archive's fixed-width text.",
+    "118 candidates. Nobody was promoted. The csv file is a conversion of the archive's "
+    "fixed-width text.",
 )
 RICCI = Source(
     "ricci/ricci.csv",

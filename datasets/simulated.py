@@ -18,13 +18,12 @@ DATASHEET = Datasheet(
     title="Simulated populations with known truth",
     source="Generated here",
     licence="Generated, so none is needed",
-    paper_differences="None of the papers uses it. Calibration can be measured against the true "
-    "p(x), or the true mean and standard deviation, which no real data set offers. Groups differ "
-    "in size, noise and base rate. Label bias, missing values and covariate shift can be added "
-    "one by one, and adding one leaves the other random draws unchanged.",
-    criticism="What is found holds for this population only. The signal is made of two normal "
-    "features and their product, noise enters only where the options put it, and groups are "
-    "independent of the features.",
+    paper_differences="Calibration can be measured against the true p(x), or the true mean and "
+    "standard deviation, which no real data set offers. Groups differ in size, noise and base "
+    "rate. Label bias, missing values and covariate shift can be added one by one, and adding one "
+    "leaves the other random draws unchanged.",
+    criticism="What is found holds for this population only: the signal is two normal features "
+    "and their product, and groups are independent of the features.",
 )
 TITLES = {
     "simulated": "Simulated population with known truth, binary label",

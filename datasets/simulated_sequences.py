@@ -17,17 +17,14 @@ DATASHEET = Datasheet(
     title="Simulated sequences with known truth",
     source="Generated here",
     licence="Generated, so none is needed",
-    paper_differences="It stands in for the third data set of Kuzucu et al. (2024), the video "
-    "blogs of D-Vlog, which are given on request only. Every row has an acoustic and a visual "
-    "sequence. Each sequence has one event of a few frames, which can be anywhere in the row. The "
-    "first channel marks the event. During the event the second channel carries what the label "
-    "depends on; elsewhere it says nothing. `longer=3` makes the rows of group B three times as "
-    "long. A model that reads only as many frames as group A has then misses many of group B's "
-    "events. The paper holds such a truncation responsible for what its models do not know about "
-    "women.",
-    criticism="What is found holds for this population only. Everything that can be known about a "
-    "label is in two events, their position says nothing, and the groups differ only in how long "
-    "they are recorded. `truth` is the truth of the whole sequences.",
+    paper_differences="It stands in for D-Vlog, the third data set of Kuzucu et al. (2024). Every "
+    "row has an acoustic and a visual sequence, each with one event of a few frames anywhere in "
+    "it. The first channel marks the event, during which the second carries what the label "
+    "depends on. `longer=3` makes the rows of group B three times as long. A model that reads "
+    "only as many frames as group A has then misses many of group B's events, which is what the "
+    "paper says of women's videos.",
+    criticism="What is found holds for this population only. The groups differ only in how long "
+    "they are recorded. `truth` is that of the whole sequences.",
     family="simulated",
 )
 CHANNELS = {"acoustic": 4, "visual": 6}

@@ -15,9 +15,9 @@ DATASHEET = Datasheet(
     paper_differences="The loader follows the survey of Le Quy et al. 2022: there are 395 and 649 "
     "rows. Label 1 is a final grade of 10 or more, and the first two grades are among the "
     "features.",
-    criticism="The first two grades of the year nearly determine the third. `keep_grades=false` "
-    "leaves them out, which makes the task harder and more useful. The pupils are of two schools. "
-    "382 pupils occur in both files, so the two data sets are not independent.",
+    criticism="The first two grades of the year nearly determine the third; `keep_grades=false` "
+    "leaves them out. The pupils are of two schools. 382 pupils occur in both files, so the two "
+    "data sets are not independent.",
 )
 TITLES = {
     "student_mat": "Student performance: passing mathematics (Cortez, Silva 2008)",

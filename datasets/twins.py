@@ -22,14 +22,13 @@ DATASHEET = Datasheet(
     "number of prenatal visits (nprevistq, scaled from 0..4 to [0, 1]). Pairs without it are "
     "dropped, then columns with a missing value. This leaves 68995 pairs and 19 columns, among "
     "them both infants' identifiers, weights and deaths. `columns=clean` leaves identifiers and "
-    "deaths out. One row is a pair. `unit=twin` makes a row of each twin, and `clusters` keeps "
-    "the two twins of a pair on one side of a split. `twins_under2000g` is the derived table of "
-    "the 11984 pairs lighter than 2000 g; its rows are always single twins. `twins_mortality` "
-    "predicts the deaths of these twins in the first year, as Louizos et al. do.",
-    criticism="In the paper's table, identifiers are features, and so are deaths, which happen "
-    "after the visits that are predicted. Quintiles of a count are neither equally spaced nor "
-    "normal, but are treated as real numbers. The group is the child's race as coded on the birth "
-    "certificate.",
+    "deaths out. One row is a pair; `unit=twin` makes a row of each twin, and keeps both on one "
+    "side of a split. `twins_under2000g` is the derived table of the 11984 pairs lighter than "
+    "2000 g; its rows are always single twins. `twins_mortality` predicts the deaths of these "
+    "twins in the first year, as Louizos et al. do.",
+    criticism="In the paper's table identifiers are features, and so are deaths, which happen "
+    "after the visits. Quintiles of a count are treated as real numbers. The group is the child's "
+    "race as coded on the birth certificate.",
 )
 TITLES = {
     "twins": "Twins: number of prenatal visits, a row for each pair (Almond et al. 2005; Louizos "

@@ -128,13 +128,12 @@ def page() -> str:
         if group == "dataset":
             continue
         tasks = _tasks(group) if group in ("learner", "intervention", "method") else {}
-        header = [f"`{group}=`", "what it is", *["tasks"] * bool(tasks)]
-        rows = [header, ["---"] * len(header)]
+        items = []
         for name, text in sentences(group):
             mark = " **default**" if usual.get(group) == name and len(names(group)) > 1 else ""
-            rows.append([f"`{name}`{mark}", text, *[tasks.get(name, "")] * bool(tasks)])
-        table = [f"| {' | '.join(row)} |" for row in rows]
-        parts.append("\n".join([f"## {group}: {meaning}\n", *table, ""]))
+            works_on = f" (*{tasks[name]}*)" if name in tasks else ""
+            items.append(f"- `{name}`{mark}: {text.removesuffix('.')}{works_on}.")
+        parts.append("\n".join([f"## {group}: {meaning}\n", *items, ""]))
     return "\n".join(parts)
 
 

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -271,8 +272,9 @@ _HEAD = Path(__file__).with_name("datasets.md")  # what the page says before its
 
 _COLUMNS = (
     *("dataset", "what it is", "rows", "columns", "target, and label 1", "rate"),
-    *("good label", "groups: rows (rate)"),
+    *("good label", "groups"),
 )
+_GROUP_COLUMNS = ("dataset", "attribute", "group", "rows", "rate")
 
 
 @dataclass(frozen=True)
@@ -343,32 +345,40 @@ def _sources(values: Iterable[Any]) -> Iterator[Source]:
             yield from _sources([*value, *value.values()])
 
 
-def page(archive: Archive, tasks: Sequence[DatasetEntry]) -> str:
-    """Return the page that documents the data sets `tasks`, in Markdown."""
-    figures, missing = [], []
+def page(archive: Archive, tasks: Sequence[DatasetEntry]) -> tuple[str, str]:
+    """Return the page that documents the data sets `tasks`, in Markdown; their groups, in CSV."""
+    figures, groups, missing = [], [], []
     for entry in tasks:
         try:
-            figures.append(_summary(entry, entry.load(archive)))
+            data = entry.load(archive)
         except UserError as error:
             missing.append(f"- There are no figures for `{entry.name}`: {_why(error)}.")
+        else:
+            own = [(entry.name, *row) for row in _groups(data)]
+            counts = Counter(attribute for _, attribute, *_ in own).items()
+            figures.append([*_summary(entry, data), ", ".join(f"{a} {n}" for a, n in counts)])
+            groups += own
     modules = dict.fromkeys(entry.module for entry in tasks)
     names = {m: [f"`{entry.name}`" for entry in tasks if entry.module is m] for m in modules}
     table = [*_table(_COLUMNS, figures), ""] if figures else []
-    sections = chain.from_iterable(_section(module, names[module]) for module in modules)
+    told = "\n".join(table)
+    sections = chain.from_iterable(_section(module, names[module], told) for module in modules)
     lines = [*table, *missing, "", "## Sources, licences and known problems", "", *sections]
-    return "\n".join([_HEAD.read_text("utf-8"), *lines, ""])
+    text = "\n".join([_HEAD.read_text("utf-8"), *lines, ""])
+    return text, pd.DataFrame(groups, columns=[*_GROUP_COLUMNS]).to_csv(index=False)
 
 
-def _section(module: ModuleType, names: Sequence[str]) -> list[str]:
-    """Return what is to be known of one loader's data sets, as items of a list."""
+def _section(module: ModuleType, names: Sequence[str], told: str) -> list[str]:
+    """Return what is to be known of one loader's data sets, as items of a list.
+
+    Their title is left out where the table that was `told` before has it.
+    """
     sheet: Datasheet = module.DATASHEET
-    files_of = [
-        f"`{file.path}` (sha256 `{file.sha256 or 'not recorded'}`)" for file in sources_of(module)
-    ]
-    said = [sheet.source, f"Licence: {sheet.licence}", f"Files: {'; '.join(files_of) or 'none'}"]
+    files_of = ", ".join(f"`{file.path}`" for file in sources_of(module))
+    said = [sheet.source, f"Licence: {sheet.licence}", f"Files: {files_of or 'none'}"]
+    title = "" if sheet.title in told else f" {sheet.title}."
     return [
-        f"- **{sheet.title}**: {', '.join(names)}. "
-        f"{' '.join(text.rstrip('.') + '.' for text in said)}",
+        f"- **{', '.join(names)}**.{title} {' '.join(text.rstrip('.') + '.' for text in said)}",
         f"  - *In the papers, and here.* {sheet.paper_differences}",
         f"  - *Known problems.* {sheet.criticism}",
     ]
@@ -382,14 +392,14 @@ def _why(error: UserError) -> str:
 
 
 def _summary(entry: DatasetEntry, data: Dataset) -> list[str]:
-    """Return a table row: rows, columns, target, labels, rate, favourable label and groups."""
+    """Return a table row but its groups: rows, columns, target, labels, rate, favourable label."""
     good = "" if data.favourable is None else str(data.favourable)
     if good and data.classes:
         good += f" ({data.classes[int(good)]})"
     label = data.positive_label or (" < " if data.ordered else ", ").join(data.classes)
     target = ": ".join(filter(None, (data.target_name, label)))
     facts = [entry.title, str(len(data)), _width(data), target, _rate(data, data.target), good]
-    return [f"`{entry.name}`", *facts, "<br>".join(_groups(data))]
+    return [f"`{entry.name}`", *facts]
 
 
 def _rate(data: Dataset, target: pd.Series) -> str:
@@ -409,15 +419,13 @@ def _width(data: Dataset) -> str:
     return str(len(onehot_names(data.features)))
 
 
-def _groups(data: Dataset) -> Iterator[str]:
-    """Yield each attribute with its groups, their rows and their rates."""
+def _groups(data: Dataset) -> Iterator[tuple[str, str, int, str]]:
+    """Yield each group with its attribute, its rows and its rate; the reference group first."""
     for attribute in data.sensitive:
         groups = data.groups(str(attribute))
-        cells = []
         for label in groups.cat.categories:
             members = data.target[(groups == label).to_numpy()]
-            cells.append(f"{label}: {len(members)} ({_rate(data, members)})")
-        yield f"**{attribute}** {'; '.join(cells)}"
+            yield str(attribute), label, len(members), _rate(data, members)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -438,8 +446,9 @@ def facts_of(entry: DatasetEntry, archive: Archive) -> list[tuple[str, str]]:
     except UserError as error:
         reason = f"not known before they are named: {error}"
     else:
-        plain = (text.replace("<br>", "; ").replace("**", "") for text in _summary(entry, data))
-        return list(zip(_COLUMNS, plain, strict=True))[2:]
+        told = (f"{name} {label}: {rows} ({rate})" for name, label, rows, rate in _groups(data))
+        cells = [*_summary(entry, data), "; ".join(told)]
+        return list(zip((*_COLUMNS[:-1], "groups: rows (rate)"), cells, strict=True))[2:]
     return [("rows, target and groups", reason)]
 
 

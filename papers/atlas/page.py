@@ -74,6 +74,7 @@ from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 from fairbench_rank.approaches import (
     APPROACHES,
+    ERROR,
     THRESHOLDS_NEED,
     approach_table,
     read_approaches,
@@ -97,11 +98,13 @@ from fairbench_rank.standings import (
 
 _ENDS = ("difference", "lower", "upper")
 _OWN = Path(__file__).with_name(APPROACHES)
-_ROWS_SHOWN = 5  # of a table, in the documentation
+_ROWS_SHOWN = 3  # of a table, in the documentation
+_SAID = 3  # of the sentences on a ranking
 _ABOUT = """Do claims of the literature on fairness interventions and on uncertainty hold across
-data sets? This page tests them on many data sets at once. `python -m papers.atlas.page
-docs=docs/atlas.md` writes it, with the first rows of each table. [Run the atlas](howto/atlas.md)
-says how the runs were made, and [how to read it](howto/atlas.md#how-to-read-the-page)."""
+data sets? `python -m papers.atlas.page docs=docs/atlas.md` writes this page with the first rows of
+its tables, that of ranks by the error rate alone, and all of it as HTML. [Run the
+atlas](howto/atlas.md) says how the runs were made, and [how to read
+it](howto/atlas.md#how-to-read-the-page)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -531,16 +534,24 @@ def docs_page(findings: AtlasFindings, by_seed: Sequence[pd.DataFrame] = ()) -> 
 
 
 def _without_parts(section: Section) -> Section:
-    """Return a section with no more of each claim than the remarks on it, and of no task."""
+    """Return a section with the remarks on claims and first sentences on ranks, and of no task."""
     shortened = ("claim-", "ranks-few-tasks", "unprocessing")
     kept: list[Block] = []
     for block in section.blocks:
         if isinstance(block, Details) and block.name.startswith(shortened):
             of_size = block.name == "unprocessing-by-size"
             remarks = [part for part in block.blocks if isinstance(part, Items)]
-            block = replace(block, blocks=block.blocks[:2] if of_size else remarks)
+            block = replace(block, blocks=block.blocks[1:2] if of_size else remarks)
             if not block.blocks:
                 continue
+        elif isinstance(block, Details) and block.name.startswith("ranks-"):
+            said, *tables = block.blocks
+            assert isinstance(said, Items)
+            sentences = said.items[:_SAID]
+            if block.name != f"ranks-{ERROR}":
+                sentences = [str(text).replace(" (the table has all)", "") for text in sentences]
+                tables = []
+            block = replace(block, blocks=[Items(sentences), *tables])
         kept.append(block)
     return replace(section, blocks=kept)
 

@@ -205,14 +205,12 @@ def lines_of(found: _SeedComparison) -> Iterator[str]:
     yield (
         f"Seed {found.second} drew other splits of {pluralise(len(tasks), 'task', 'tasks')} for "
         f"{pluralise(table['approach'].nunique(), 'approach', 'approaches')}: {found.repeats[1]} "
-        f"splits, where seed {found.first} has {found.repeats[0]}. Both seeds measure the same "
-        f"differences from {found.reference}. Differences that are 0 in every split are left "
-        "out.\n"
+        f"splits, where seed {found.first} has {found.repeats[0]}. Both measure differences from "
+        f"{found.reference}; those that are 0 in every split are left out.\n"
     )
     yield from _told(found)
     metrics = [(label(name), table["metric"] == name) for name in table["metric"].unique()]
-    yield from _shares(found, "metric", [*metrics, ("all", table["metric"] != "")])
-    yield from _shares(found, "task", [(name, table["task"] == name) for name in tasks])
+    yield from _shares(found, [("all", table["metric"] != ""), *metrics])
 
 
 def _told(found: _SeedComparison) -> Iterator[str]:
@@ -221,24 +219,21 @@ def _told(found: _SeedComparison) -> Iterator[str]:
     low, high = np.quantile(found.dealt, [0.025, 0.975])
     usual = "so is this" if low <= alone <= high else "this is not"
     yield (
-        f"**Of {len(found.table)} differences, {share:.1%} agree.** Two measurements agree if "
-        "they are no further apart than the 95 % interval of their distance allows. The interval "
-        "counts the errors of both, corrected for overlapping splits. If both seeds measure the "
-        f"same, at least 95 % should agree, and {as_expected} here. More is no surprise: the "
-        "correction is for other people, and both seeds split the same people.\n"
+        f"**Of {len(found.table)} differences, {share:.1%} agree**: they are no further apart than "
+        "the 95 % interval of their distance, corrected for overlapping splits, allows. If both "
+        f"seeds measure the same, at least 95 % should, and {as_expected} here. More is no "
+        "surprise: the correction is for other people, and both seeds split the same people.\n"
     )
     yield (
         f"A stricter question is whether the {found.repeats[1]} splits could be any of "
-        f"all {sum(found.repeats)}. By the errors of the splits alone, without the correction, "
-        f"{alone:.1%} agree. The approaches of a task share its splits, and so this share varies. "
-        "If the splits are dealt to the two seeds at random, 95 % of such shares are between "
-        f"{low:.1%} and {high:.1%}, and {usual}. The question is fair only where both seeds divide "
-        "the same rows; of a data set from which rows are sampled, they do not.\n"
+        f"all {sum(found.repeats)}: without the correction, {alone:.1%} agree. If the splits are "
+        "dealt to the two seeds at random, 95 % of such shares are between "
+        f"{low:.1%} and {high:.1%}, and {usual}. It is fair only where both seeds divide "
+        "the same rows, and not where rows are sampled.\n"
     )
     yield (
-        f"From seed {found.first}'s runs on all tasks, a multilevel model predicts a 95 % band for "
-        f"each difference. {found.share('band'):.1%} of seed {found.second}'s differences lie in "
-        "their band, widened by their own error.\n"
+        f"{found.share('band'):.1%} of seed {found.second}'s differences lie in the 95 % band that "
+        f"a multilevel model predicts from seed {found.first}'s runs, widened by their own error.\n"
     )
     apart = found.surely_apart
     named = "; ".join(
@@ -252,10 +247,8 @@ def _told(found: _SeedComparison) -> Iterator[str]:
     )
 
 
-def _shares(
-    found: _SeedComparison, title: str, parts: Sequence[tuple[str, pd.Series]]
-) -> Iterator[str]:
-    yield f"| {title} | differences | agree | agree, by the splits alone | in the model's band |"
+def _shares(found: _SeedComparison, parts: Sequence[tuple[str, pd.Series]]) -> Iterator[str]:
+    yield "| metric | differences | agree | agree, by the splits alone | in the model's band |"
     yield "| --- | --- | --- | --- | --- |"
     for name, rows in parts:
         shares = [f"{found.share(column, rows):.1%}" for column in ("corrected", "splits", "band")]

@@ -521,11 +521,16 @@ def _table_answer(row: Row, numbers: pd.DataFrame) -> RowAnswer:
     else:
         verdict = CANNOT if len(numbers) and (verdicts == ABSENT).all() else MISSING
     sentences = [note for note in (row.other_data, row.note) if note]
-    unanswered = numbers[verdicts.isin(UNANSWERED)]
-    reasons = unanswered["reason"].replace("", "they were not run")
-    for reason, rows in unanswered.groupby(reasons, sort=False):
-        all_of_them = len(rows) == len(numbers)
-        number = "None" if all_of_them else f"{len(rows)} of the {len(numbers)} printed numbers"
+    for reason, count in unanswered(numbers).items():
+        all_of_them = count == len(numbers)
+        number = "None" if all_of_them else f"{count} of the {len(numbers)} printed numbers"
         compared_or_not = "is compared" if all_of_them else "are not compared"
         sentences.append(f"{number} {compared_or_not}: {reason}.")
     return RowAnswer(row, verdict, " ".join(sentences), numbers)
+
+
+def unanswered(numbers: pd.DataFrame) -> pd.Series:
+    """Return how many of the numbers nothing answers, by the reason."""
+    left_out = numbers[numbers["verdict"].isin(UNANSWERED)]
+    reasons = left_out["reason"].replace("", "they were not run")
+    return left_out.groupby(reasons, sort=False).size()

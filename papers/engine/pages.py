@@ -47,6 +47,7 @@ from fairbench.components.papers.engine.matching import (
     paper_tables,
     recorded,
     row_answers,
+    unanswered,
     verdicts,
     write_record,
 )
@@ -257,6 +258,8 @@ def _write(table: PaperTable, stem: Path, commands: Sequence[str]) -> None:
 
 PAGE = Path("docs", "papers.md")
 # Verdicts on rows that do not say by themselves what they mean.
+# Verdicts on definitions and data sets, whose reasons the page of deviations has.
+_APART = ("differs", "substitute", "loader only", "not comparable")
 _UNCLEAR = ("not resolved", "drawn", "not comparable", "substitute", "loader only")
 # Verdict on a printed number -> its heading, and what it means.
 _COUNTED = {
@@ -308,9 +311,8 @@ def pages(papers: Sequence[Paper]) -> dict[Path, str]:
 
 _HEAD = """# The five works: what replicates
 
-fairbench implements five works. This page says of each what it claims, whether that replicates, and
-how many of its printed numbers agree with ours. Every work has a page of its own, with each claim,
-table and figure of its text. The thesis has two pages, one for chapter 2 and one for chapter 3; its
+What five works claim, whether that replicates, and how many of their printed numbers agree with
+ours. Each has a page of its own with every claim, table and figure; the thesis has two, as its
 chapter 4 is the paper of 2020.
 
 ## In brief
@@ -324,12 +326,12 @@ _COUNTS = """## How many numbers agree
 compared | off by | with causes |
 | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |""".replace("\\\n", "").splitlines()
 
-_WORDS = """*Compared* leaves out numbers that nothing of ours answers, such as those of data that
-were not released, and tables that we ran on other people's data than the paper's. *Of those
-compared* is the share that is unexplained. *Off by* is the mean absolute difference of ours, by the
-text's setting, from the printed numbers; *with causes* takes our number under the cause where there
-is one. The unit is the printed sd, or, where a paper prints none, the sd of its own numbers of that
-table, metric and data set. Both stand here because a wide spread of ours makes every number agree.
+_WORDS = """*Compared* leaves out numbers that nothing of ours answers, such as those of data that were
+not released, and tables that we ran on other people's data. *Of those compared* is the share that
+is unexplained. *Off by* is the mean absolute difference of ours, by the text's setting, from the
+printed numbers, in printed sds (or else in sds of the paper's own numbers of that table, metric and
+data set), since a wide spread of ours makes every number agree; *with causes* takes our number
+under the cause where there is one.
 
 A number *agrees* if the two means differ by at most two standard errors of that difference and half
 a printed digit. The error includes our scatter over repeats, and the paper's where it prints one.
@@ -356,7 +358,7 @@ def _counts_of_work(paper: Paper, rows: Sequence[RowAnswer]) -> list[str]:
     counted = [answer for answer in rows if answer.verdict != OTHER_DATA]
     printed = sum(answer.printed for answer in rows)
     compared = sum(answer.compared for answer in counted)
-    link = f"[{paper.title}](papers/{paper.name}.md)"
+    link = f"[{paper.name}](papers/{paper.name}.md)"
     if not compared:
         return [link, str(printed), *[""] * 8]
     counts = [sum(answer.count(verdict) for answer in counted) for verdict in _COUNTED]
@@ -385,12 +387,12 @@ def _work(paper: Paper, rows: Sequence[RowAnswer]) -> Iterator[str]:
         words = f"`fairbench paper {paper.name} figure=N run=true`"
         yield from ("## Figures", "", f"{words} runs what a figure needs and draws it.", "")
         judged = [answer for answer in figures if answer.verdict != "drawn"]
-        drawn = [f"`{answer.row.figure}`" for answer in figures if answer not in judged]
+        drawn = dict.fromkeys(f"`{a.row.figure}`" for a in figures if a not in judged)
         if drawn:
             yield "Drawn, with no printed number to compare (`contents.yaml` has what differs):"
             yield from (f"{', '.join(drawn)}.", "")
         if judged:
-            yield from _rows("N", [(f"`{answer.row.figure}`", answer) for answer in judged])
+            yield from _rows(judged)
     shown = {id(answer) for answer in (*tables, *figures)}
     others = [a for a in rows if id(a) not in shown and not a.row.is_claim]
     told = [answer for answer in others if answer.verdict not in ("implemented", CANNOT)]
@@ -400,8 +402,13 @@ def _work(paper: Paper, rows: Sequence[RowAnswer]) -> Iterator[str]:
         yield f"{more} more are implemented or cannot be had; {where} names code and reason,"
         yield "and what differs from the text ([in brief](../deviations.md))."
         yield ""
-    if told:
-        yield from _rows("command or code", [(_answered_by(answer), answer) for answer in told])
+    apart = [answer for answer in told if answer.verdict in _APART]
+    if apart:
+        names = "; ".join(f"{_item(answer)}: {answer.verdict}" for answer in apart)
+        yield f"Not as in the text, for reasons that the same two pages have: {names}."
+        yield ""
+    if len(told) > len(apart):
+        yield from _rows([answer for answer in told if answer not in apart])
 
 
 def _claims(paper: Paper, claims: Sequence[RowAnswer]) -> Iterator[str]:
@@ -410,28 +417,33 @@ def _claims(paper: Paper, claims: Sequence[RowAnswer]) -> Iterator[str]:
     judged = [answer for answer in claims if answer.verdict in order]
     if claims:
         yield from ("## Claims", "")
+        yield f"`figure=N` stands for `fairbench paper {paper.name} figure=N run=true`."
+        yield ""
         for answer in sorted(judged, key=lambda answer: order.index(answer.verdict)):
-            yield _claim(paper, answer)
+            yield _claim(answer)
         if more := len(claims) - len(judged):
             yield f"- {more} more cannot be judged; `papers/{paper.name}/contents.yaml` says why."
         yield ""
 
 
-def _claim(paper: Paper, answer: RowAnswer) -> str:
+def _claim(answer: RowAnswer) -> str:
     row = answer.row
     verdict = f"*{answer.verdict[:1].upper()}{answer.verdict[1:]}.*"
-    code = row.command_of(paper.name) or row.code
+    option = row.kind in ("table", "figure")
+    code = f"{row.kind}={getattr(row, row.kind)}" if option else row.command or row.code
     place = f"({row.place})" if row.place else ""
     what = _sentence(row.what)
-    told = [f"- **{what}**", place, verdict, *_ours(answer), f"`{code}`" if code else ""]
+    told = [f"- **{what}**", place, verdict, *_seen(answer), f"`{code}`" if code else ""]
     return " ".join(filter(None, told))
 
 
-def _ours(answer: RowAnswer) -> list[str]:
-    """Return what we run, where it differs, and what came out, as sentences."""
+def _seen(answer: RowAnswer) -> list[str]:
+    """Return what came out, or else what we run, and where the two differ, as sentences."""
     row = answer.row
     differs = f"*Differs:* {row.differs}" if row.differs else ""
-    return [_sentence(text) for text in (row.ours, differs, answer.note) if text]
+    seen = row.other_data or row.note if row.is_counted else answer.note
+    told = "" if row.is_counted or differs else row.ours
+    return [_sentence(text) for text in (seen or told, differs) if text]
 
 
 def _sentence(text: str) -> str:
@@ -445,17 +457,24 @@ def _tables(paper: Paper, tables: Sequence[RowAnswer]) -> Iterator[str]:
     yield f"`fairbench paper {paper.name} table=N run=true` runs what a table needs, and prints the"
     yield "paper's numbers with ours. [What the counts mean](../papers.md)."
     yield ""
-    counted = [heading for heading, _ in _COUNTED.values()]
-    headings = dict.fromkeys(("table", "what it has, and what we run"), "---")
-    numbers = ("printed", "compared", *counted, "off by", "with causes")
+    headings = dict.fromkeys(("table", "what it has, and where ours differs"), "---")
+    numbers = ("agree, of those compared", "under a cause", "unexplained", "off by, with causes")
     cells = []
     for answer in tables:
-        counts = [answer.printed, answer.compared, *(answer.count(name) for name in _COUNTED)]
+        agree, *counts = (answer.count(name) for name in (AGREES, CAUSED, UNEXPLAINED))
         other = "Ours are of other people." if answer.verdict == OTHER_DATA else ""
-        text = " ".join(filter(None, [_sentence(answer.row.what), *_ours(answer), other]))
-        cells.append([_item(answer), text, *map(str, counts), *_off(answer.numbers)])
+        text = " ".join(filter(None, [_sentence(answer.row.what), *_seen(answer), other]))
+        off = ", ".join(_off(answer.numbers))
+        cells.append([_item(answer), text, f"{agree} of {answer.compared}", *map(str, counts), off])
     yield from _table(headings | dict.fromkeys(numbers, "--:"), cells)
     yield ""
+    reasons: dict[str, list[str]] = {}
+    for answer in tables:
+        for reason, count in unanswered(answer.numbers).items():
+            reasons.setdefault(str(reason), []).append(f"{answer.row.item} ({count})")
+    for reason, left_out in reasons.items():
+        yield f"Not compared: {', '.join(left_out)}; {reason}."
+        yield ""
     record = pd.concat([a.numbers for a in tables if a.verdict != OTHER_DATA] or [pd.DataFrame()])
     if any(answer.verdict == OTHER_DATA for answer in tables):
         yield "What follows leaves out the tables that we ran on other people's data."
@@ -497,28 +516,29 @@ def _numbers(count: int) -> str:
     return f"{count} number{'s' if count > 1 else ''}"
 
 
-def _rows(heading: str, rows: Iterable[tuple[str, RowAnswer]]) -> Iterator[str]:
-    """Yield a table of rows: what the text has, the verdict, by what, what we run and saw."""
-    headings = ("row", "what the text has", "verdict", heading, "ours, and what we saw")
-    cells = (
-        [_item(answer), answer.row.what, answer.verdict, by_what, " ".join(_ours(answer))]
-        for by_what, answer in rows
-    )
-    yield from _table(dict.fromkeys(headings, "---"), cells)
-    yield ""
+def _rows(rows: Sequence[RowAnswer]) -> Iterator[str]:
+    """Yield which rows agree, in a line, and a table of the others: what was seen of each."""
+    agree = [a for a in rows if a.verdict in ("agrees", "holds") and not a.row.differs]
+    if agree:
+        yield f"As in the text: {'; '.join(map(_item, agree))}."
+        yield ""
+    headings = ("row", "what the text has", "verdict", "what we saw")
+    cells = [
+        [_item(answer), answer.row.what, answer.verdict, " ".join(_seen(answer))]
+        for answer in rows
+        if answer not in agree
+    ]
+    if cells:
+        yield from _table(dict.fromkeys(headings, "---"), cells)
+        yield ""
 
 
 def _item(answer: RowAnswer) -> str:
-    """Return the name of a row and its place in the text, unless the name says it."""
-    row = answer.row
-    return row.item if row.place in row.item else f"{row.item} ({row.place})"
-
-
-def _answered_by(answer: RowAnswer) -> str:
-    row = answer.row
-    option = row.kind in ("table", "figure", "dataset")
-    text = f"{row.kind}={getattr(row, row.kind)}" if option else row.command or row.code
-    return f"`{text}`" if text else "-"
+    """Return the name of a row and its place in the text, each unless the other says it."""
+    item, place = answer.row.item, answer.row.place
+    if item.lower() in place.lower().replace(", ", "; ").split("; "):
+        return place
+    return item if place in item else f"{item} ({place})"
 
 
 def _table(headings: Mapping[str, str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

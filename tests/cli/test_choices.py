@@ -21,7 +21,7 @@ def test_the_file_of_every_choice_begins_with_a_sentence(group):
 @pytest.mark.thorough
 def test_the_page_of_choices_is_made_from_the_files():
     page = (ROOT / "docs/choices.md").read_text(encoding="utf-8").splitlines()
-    own = {f"| `{name}` |" for group in EXPLAINED for name in {*options(group)} - {*listed(group)}}
+    own = {f"- `{name}`" for group in EXPLAINED for name in {*options(group)} - {*listed(group)}}
     made = [line for line in choices.page().splitlines() if not line.startswith(tuple(own))]
     assert page == made, "write it anew: python -m fairbench.cli.command > docs/choices.md"
 

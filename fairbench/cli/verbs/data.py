@@ -58,7 +58,7 @@ class _PageOptions(_DataOptions):
 
     Attributes
     ----------
-    output : The file that is written; docs/datasets.md by default.
+    output : The file that is written, docs/datasets.md by default; the groups go beside it, as CSV.
     """
 
     output: str = option("")
@@ -130,7 +130,7 @@ def _check_files(options: _DataOptions) -> int:
 
 
 def _write_page(options: _PageOptions) -> None:
-    """Write docs/datasets.md from the loaders.
+    """Write docs/datasets.md and docs/datasets.csv from the loaders.
 
     Examples
     --------
@@ -138,8 +138,10 @@ def _write_page(options: _PageOptions) -> None:
     """
     root = components_folder(writing="" if options.output else "the page of data sets")
     page_path = Path(options.output) if options.output else root / "docs" / "datasets.md"
-    write_text(page_path, raw.page(options.archive(download=False), raw.entries(root / "conf")))
-    print_line(f"wrote {page_path}")
+    text, groups = raw.page(options.archive(download=False), raw.entries(root / "conf"))
+    for path, written in ((page_path, text), (page_path.with_suffix(".csv"), groups)):
+        write_text(path, written)
+        print_line(f"wrote {path}")
 
 
 COMMANDS = {

@@ -54,9 +54,12 @@ def _names(name: str, sentence: str) -> list[str]:
 def glossary() -> list[Term]:
     """Return every term of the glossary."""
     path = next(candidate for candidate in _GLOSSARY_PATHS if candidate.is_file())
-    lines = path.read_text(encoding="utf-8").splitlines()
-    rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
-    return [(name, sentence, theme) for name, sentence, theme in rows[2:]]  # without the header
+    terms = []
+    for part in path.read_text(encoding="utf-8").split("\n## ")[1:]:
+        theme, *lines = part.splitlines()
+        rows = [line[4:].split("**: ", 1) for line in lines if line.startswith("- **")]
+        terms += [(name, sentence, theme) for name, sentence in rows]
+    return sorted(terms, key=lambda term: term[0].lower())
 
 
 def _key(name: str) -> str:

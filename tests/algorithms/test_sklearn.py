@@ -86,6 +86,7 @@ def test_what_cannot_be_is_refused_before_anything_is_fitted(estimator, options,
         learner_of(estimator, options)
 
 
+@pytest.mark.thorough
 def test_a_run_and_the_command_that_makes_it_again(tmp_path):
     words = (f"learner.estimator={TREES}", "learner.options={n_estimators: 5}")
     done = ran("learner=sklearn", *words, "method=ensemble", *SMALL, cwd=tmp_path)

@@ -67,6 +67,7 @@ def test_a_value_is_read_as_it_is(value):
     assert repr(found) == repr(list(value) if isinstance(value, tuple) else value)
 
 
+@pytest.mark.thorough
 def test_so_is_every_text():
     draw = np.random.default_rng(0)
     for length in draw.integers(1, 9, 1500):

@@ -262,6 +262,7 @@ def test_a_document_has_no_structure_but_its_own(text):
     assert printable(re.sub(r"\x1b\[[0-9;]*m", "", printed.getvalue()))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("text", SIGNS)
 def test_a_word_file_can_be_opened(text):
     with ZipFile(io.BytesIO(to_word(document(f"a{text}")))) as file:
@@ -353,6 +354,7 @@ def test_ends_of_an_interval_are_written_alike(lower, upper, text):
 # No stored name leads out of the folder that files are written into.
 
 
+@pytest.mark.thorough
 @given(st.text() | st.sampled_from(["/", "..", "../../x", "/etc/x", "a/b", ".", "", "x" * 300]))
 def test_a_name_is_one_part_of_a_path(name):
     made = file_name(name)

@@ -103,6 +103,7 @@ def unknown(frame, name, *values):
 LABEL, GRANTED, SEX = "target=repaid", "prediction=granted", "group=[sex]"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("change", "words"),
     [

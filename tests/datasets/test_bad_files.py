@@ -48,6 +48,7 @@ def same(one, other):
     pd.testing.assert_series_equal(one.target, other.target)
 
 
+@pytest.mark.thorough
 @every_task
 def test_the_generated_file_is_read_with_any_line_ends(task, raw, load):
     data = load(task)
@@ -60,6 +61,7 @@ def test_the_generated_file_is_read_with_any_line_ends(task, raw, load):
     same(load(task, {path: text.replace(b"\n", b"\r\n") for path, text in unix.items()}), data)
 
 
+@pytest.mark.thorough
 @every_task
 def test_sensitive_columns_can_be_left_out(task, load):
     with_them, without = (load(task, keep_sensitive=keep) for keep in (True, False))

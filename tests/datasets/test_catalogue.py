@@ -46,6 +46,7 @@ def test_every_task_is_on_the_page(written):
     assert "There are no figures for `table`: dataset=table needs" in written
 
 
+@pytest.mark.thorough
 def test_figures_are_the_loaders(pages):
     written, groups = pages
     row = next(line for line in written.splitlines() if line.startswith("| `german` |"))

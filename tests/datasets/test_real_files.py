@@ -30,6 +30,7 @@ def load(task):
         pytest.skip(f"raw file not found: {error}")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("task", EXPECTED)
 def test_figures(task):
     rows, columns, rate, groups = EXPECTED[task]

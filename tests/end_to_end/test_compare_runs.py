@@ -77,6 +77,7 @@ def test_predictions_read_back_are_those_the_metrics_were_made_of(results):
         assert (fold["prediction"] != target).mean() == pytest.approx(value)
 
 
+@pytest.mark.thorough
 def test_folds_are_pooled_at_their_effective_counts(results):
     """The interval of a difference widens by the root of the shrinkage."""
     runs = [load(results, name) for name in ("folds_lr", "folds_nb")]
@@ -347,6 +348,7 @@ def test_ratio_is_that_of_the_halves_by_hand(halves):
     np.testing.assert_allclose(ratios(halves)(run_), expected.mean(axis=0)[:, None])
 
 
+@pytest.mark.thorough
 def test_the_effective_sample_fraction_follows_the_ratio(halves):
     """Variance inflation 1 + (K - 1) rho is r times the reference's 1 + (K - 1) / K."""
     run_, result = load(halves, "nb"), ratios(halves)

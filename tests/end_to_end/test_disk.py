@@ -139,6 +139,7 @@ def test_a_sweep_goes_on_when_nobody_reads(tmp_path):
     assert len(list(tmp_path.glob("results/runs/*/environment.json"))) == 3
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
 def test_an_output_that_is_not_whole_is_an_error(finished):
     with open("/dev/full", "w") as full:

@@ -39,6 +39,7 @@ def store(*words, cwd, status=0):
     return done.stdout + done.stderr
 
 
+@pytest.mark.thorough
 def test_a_run_is_listed_and_shown(original):
     run = run_folder(original / "results").name
     assert run in store("ls", "method=ensemble", cwd=original)

@@ -47,6 +47,7 @@ def cells_of(cwd):
     return {path.name: path.stat().st_mtime_ns for path in files}
 
 
+@pytest.mark.thorough
 def test_a_new_reading_of_a_finished_bag_by_other_metrics_fits_nothing(undisturbed, tmp_path):
     cwd = shutil.copytree(undisturbed[0], tmp_path / "copy")
     words = ("method=selective_ensemble", "evaluator.bins=7")

@@ -79,6 +79,7 @@ def client_and_runs(cwd):
     return client, experiment, client.search_runs([experiment.experiment_id])
 
 
+@pytest.mark.thorough
 def test_sync_logs_what_is_missing_once(cwd, folder):
     said = f"1 runs of {cwd / 'results'} are in MLflow at sqlite:///mlflow.db"
     assert said in synchronise(cwd)  # a second time
@@ -278,6 +279,7 @@ def test_damage_of_any_part_of_a_database_is_found(cwd, tmp_path):
     assert not is_damaged(path, 1)  # of another version of MLflow, which may have other columns
 
 
+@pytest.mark.thorough
 def test_a_database_that_another_program_writes_is_left_as_it_is(cwd, tmp_path):
     path, folder = whole_database(cwd, tmp_path), Run(run_folder(cwd / "results"))
     with contextlib.closing(sqlite3.connect(path)) as database:

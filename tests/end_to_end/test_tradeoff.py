@@ -59,6 +59,7 @@ def test_namesakes_are_told_apart_by_the_options_that_differ():
     assert part_names(configs) == ["grid search 0.1", "grid search 0.2", "none"]
 
 
+@pytest.mark.thorough
 def test_points_are_the_metrics_and_the_spread_is_the_posteriors(results):
     folder, ids = results
     stored = Catalogue(folder).one(ids["postprocessed"])
@@ -86,6 +87,7 @@ def test_dominance_is_of_no_larger_and_somewhere_smaller():
     assert is_dominated(values).tolist() == [False, False, True, False, False, False]
 
 
+@pytest.mark.thorough
 def test_the_command_prints_and_writes_everything(results, said_by):
     folder, ids = results
     printed = said_by("tradeoff", "dataset=simulated", f"results={folder}")

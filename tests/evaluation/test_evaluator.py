@@ -85,6 +85,7 @@ GIVEN = {
 }  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN)
 def test_arrays_of_any_kind_give_what_plain_ones_give(given, plain):
     before = [values.copy() for values in (TARGET, PREDICTION, SEX, SCORE)]

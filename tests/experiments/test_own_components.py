@@ -64,6 +64,7 @@ hydra:
 """
 
 
+@pytest.mark.thorough
 def test_experiments_of_a_folder_that_has_nothing_else(tmp_path):
     """They are swept, alone and with their folder, shown composed, and on the page of runs."""
     folder = tmp_path / "conf" / "experiment"
@@ -87,6 +88,7 @@ def test_experiments_of_a_folder_that_has_nothing_else(tmp_path):
     assert wrong.returncode == 2 and "by defaults, as 'override /tracking: none'" in wrong.stderr
 
 
+@pytest.mark.thorough
 def test_data_sets_of_the_folder_are_known_to_the_verb_of_data(tmp_path):
     """Also one that is a choice of options of ours, and one without a datasheet."""
     example = ROOT / "docs" / "examples" / "dataset" / "lottery"

@@ -50,6 +50,7 @@ def test_the_range_of_normals_is_the_studentised_range_of_scipy(groups, level):
     assert gaps._range_quantile(level, groups) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("sizes", "rates"), POPULATIONS)
 def test_the_largest_gap_the_larger_of_two_and_the_smallest_ratio_are_covered(sizes, rates):
     """So that a posterior that is always wrong is seldom sure of what is not so."""

@@ -229,6 +229,7 @@ def test_a_claim_of_few_tasks_alone_is_not_resolved():
     assert evidence_text(claim) == "nothing on enough tasks to tell"
 
 
+@pytest.mark.thorough
 def test_the_docs_say_how_many_and_why(of_few):
     (said,) = few_tasks_sentences(of_few)
     text = docs_page(of_few)

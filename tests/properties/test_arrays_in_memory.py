@@ -87,6 +87,7 @@ FORMS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", INPUTS)
 def test_an_input_of_any_type_gives_the_same(name, form):
@@ -115,6 +116,7 @@ GAPS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", GAPS)
 @pytest.mark.parametrize("name", INPUTS)
 def test_a_gap_is_unknown_in_groups_and_refused_elsewhere(name, form):

@@ -119,6 +119,7 @@ SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1
 pytestmark = pytest.mark.parametrize("seed", SEEDS)
 
 
+@pytest.mark.thorough
 def test_a_cell_that_is_no_number_is_missing_and_told_or_refused(seed, tmp_path, capsys):
     frame, draw = people(seed)
     [before], _ = answers(frame, tmp_path, draw, loaded)
@@ -152,6 +153,7 @@ def test_thousands_and_decimal_commas(seed, tmp_path):
         assert answers(commas, tmp_path, draw, read) == answers(frame, tmp_path, draw, read)
 
 
+@pytest.mark.thorough
 def test_row_numbers_are_no_feature_and_a_repeated_column_can_be_left_out(seed, tmp_path, capsys):
     frame, draw = people(seed)
     of_run, of_audit = (answers(frame, tmp_path, draw, read)[0] for read in (loaded, audited))

@@ -81,6 +81,7 @@ def test_what_a_panel_has_is_drawn(metrics):
                 assert word in "".join(keys)
 
 
+@pytest.mark.thorough
 def test_rows_with_names_have_room_and_a_figure_is_as_high_as_its_panels(tmp_path):
     def of(groups):
         series = [

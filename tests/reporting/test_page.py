@@ -72,6 +72,7 @@ def tables_of(block):
     return {table.key: table for table in metric_tables(block)}
 
 
+@pytest.mark.thorough
 def test_it_asks_for_nothing_outside_itself_and_texts_of_runs_are_escaped(page, results):
     names = "src|srcset|data|poster|action|background"
     fetched = re.findall(rf'\s(?:{names})="([^"]*)"', page)
@@ -143,6 +144,7 @@ def test_equal_values_of_other_evaluators_are_one_row(tmp_path):
     assert len({row["label"] for row in tables["error_rate"].rows}) == 2
 
 
+@pytest.mark.thorough
 def test_commands_compute_the_same_run(results):
     collection = Catalogue(results)
     presets = Presets(CONF)

@@ -61,6 +61,7 @@ def page(results):
     return unescape(path.read_text(encoding="utf-8"))
 
 
+@pytest.mark.thorough
 def test_the_command_on_the_page_prints_the_page(results, page, capsys):
     (command,) = re.findall(r"fairbench (compare runs=.*draws=\d+)", page)
     run_command([*command.split(), f"results={results}"])

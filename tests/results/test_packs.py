@@ -272,6 +272,7 @@ def test_a_kill_leaves_no_run_that_is_not_whole(folder, packed, tmp_path):
     assert partly
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("words", "said"),
     [

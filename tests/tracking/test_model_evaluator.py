@@ -67,6 +67,7 @@ def _given(config: dict[str, Any], data: pd.DataFrame | None = None, **other: An
         )  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_gaps_are_logged_with_intervals_as_evaluate_has_them() -> None:
     people = _people()
     result = _given({"sensitive_features": ["sex", "age"], "score": "score"})

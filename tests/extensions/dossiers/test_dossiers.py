@@ -122,6 +122,7 @@ def comparable(answers):
     return json.loads(re.sub(r"\d+ (?=gaps|large|small|open)", "", json.dumps(answers)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_field_that_is_asked_for_is_there_as_the_schema_says(dossiers, kind):
     """Fields, sources and answers are those of the file; a field that goes missing shows here."""

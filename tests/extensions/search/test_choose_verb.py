@@ -102,6 +102,7 @@ def test_where_a_run_s_table_has_another_number_both_say_why(results, split, sai
     assert (why in printed) == several
 
 
+@pytest.mark.thorough
 def test_runs_that_weigh_their_rows_are_refused(results):
     folder, ids = results
     runs = [Catalogue(folder).one(id_) for id_ in ids["one"]]

@@ -47,6 +47,7 @@ def by_linear_programme(rate, rows, group, odds):
     return extremes(*ratio, bounds)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("odds", [NOTHING, 1, 1.5, 20])
 @pytest.mark.parametrize("name", RATES)
 def test_bounds_are_a_linear_programmes(name, odds):

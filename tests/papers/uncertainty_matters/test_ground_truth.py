@@ -76,6 +76,7 @@ def every_pair():
     yield pytest.param(SVM(C=0.4, folds=0), FERM(label=0), id="SVM-FERM")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("learner", "intervention"), list(every_pair()))
 def test_labels_are_those_of_a_run(population, learner, intervention):
     one = study_of(population, learner, intervention)

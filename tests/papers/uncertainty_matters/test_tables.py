@@ -237,6 +237,7 @@ def test_a_share_within_its_error_agrees():
     assert result.loc["all", "agrees"] == pytest.approx(2 / 3)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("reading", READINGS, ids=lambda each: each.label or each.cause or "text")
 def test_kept_numbers_are_those_of_the_packed_counts(reading):
     """Of one table's column, and of the reading that reproduces a number of every setting."""

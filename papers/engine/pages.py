@@ -326,11 +326,11 @@ _COUNTS = """## How many numbers agree
 compared | off by | with causes |
 | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |""".replace("\\\n", "").splitlines()
 
-_WORDS = """*Compared* leaves out numbers that nothing of ours answers, such as those of data that were
-not released, and tables that we ran on other people's data. *Of those compared* is the share that
-is unexplained. *Off by* is the mean absolute difference of ours, by the text's setting, from the
-printed numbers, in printed sds (or else in sds of the paper's own numbers of that table, metric and
-data set), since a wide spread of ours makes every number agree; *with causes* takes our number
+_WORDS = """*Compared* leaves out numbers that nothing of ours answers, such as those of data that
+were not released, and tables that we ran on other people's data. *Of those compared* is the share
+that is unexplained. *Off by* is the mean absolute difference of ours, by the text's setting, from
+the printed numbers, in printed sds (or else in sds of the paper's own numbers of that table, metric
+and data set), since a wide spread of ours makes every number agree; *with causes* takes our number
 under the cause where there is one.
 
 A number *agrees* if the two means differ by at most two standard errors of that difference and half
@@ -417,7 +417,7 @@ def _claims(paper: Paper, claims: Sequence[RowAnswer]) -> Iterator[str]:
     judged = [answer for answer in claims if answer.verdict in order]
     if claims:
         yield from ("## Claims", "")
-        yield f"`figure=N` stands for `fairbench paper {paper.name} figure=N run=true`."
+        yield f"`figure=N` stands for `fairbench paper {paper.name} figure=N run=true`, and so on."
         yield ""
         for answer in sorted(judged, key=lambda answer: order.index(answer.verdict)):
             yield _claim(answer)
@@ -500,15 +500,14 @@ def _explained(paper: Paper, record: pd.DataFrame) -> Iterator[str]:
             if number:
                 yield f"- {_numbers(number)}: {rule['because']} (`{rule['test']}`)"
         yield ""
-    unexplained = record[record["verdict"] == UNEXPLAINED]
+    unexplained = record.loc[record["verdict"] == UNEXPLAINED, "table"].value_counts(sort=False)
     if len(unexplained):
         yield from ("### Unexplained", "")
-        places = unexplained.groupby(["table", "dataset", "metric"], sort=False).size()
-        cells: dict[str, list[str]] = {}
-        for (table, *place), count in places.items():
-            cells.setdefault(str(table), []).append(f"{' '.join(filter(None, place))} ({count})")
-        headings = dict.fromkeys(("table", "data set and metric (how many numbers)"), "---")
-        yield from _table(headings, ([table, "; ".join(told)] for table, told in cells.items()))
+        counted = ", ".join(f"{count} of table {table}" for table, count in unexplained.items())
+        where = f"`papers/{paper.name}/verdicts.csv`"
+        known = f"[findings](../../papers/{paper.name}/findings.md)"
+        yield f"{counted}: {where} has them, with ours; the {known} and"
+        yield "[deviations](../deviations.md) what we know of them."
         yield ""
 
 

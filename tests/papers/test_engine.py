@@ -332,7 +332,7 @@ def test_every_row_has_a_verdict_or_says_why_not(tiny):
     assert "`fairbench paper tiny table=N run=true` runs what a table needs" in own
     assert "| Table 1 | shares. | 1 of 2 | 0 | 1 | 0.50, 0.50 |" in own
     assert "Not compared: Table 1 (1); they were not run." in own
-    assert "| 1 | m1 (1) |" in own
+    assert "1 of table 1: `papers/tiny/verdicts.csv` has them, with ours;" in own
 
 
 def test_a_cause_that_agrees_and_a_number_that_cannot_be_are_no_longer_unexplained(tiny):

@@ -46,12 +46,14 @@ def _curves(
     ----------
     names : the column of what has a curve of its own, in the order of the styles of each.
     """
-    means = rows.groupby([names, along])["value"].agg(["mean", "std"]).dropna(subset="mean")
-    curves = {name: curve.droplevel(names) for name, curve in means.fillna(0).groupby(level=names)}
+    values = rows.groupby([names, along])["value"]
+    mean, sd = values.mean(), values.std().fillna(0).to_numpy()
+    of, place = (mean.index.get_level_values(level) for level in (names, along))
+    there = mean.notna().to_numpy()
     return [
-        Series(name, curve.index, curve["mean"], **style, band=curve["std"].to_numpy(), **more)
+        Series(name, place[own], mean.to_numpy()[own], **style, band=sd[own], **more)
         for name, style in styles.items()
-        if (curve := curves.get(name)) is not None
+        if (own := there & (of == name)).any()
     ]
 
 

@@ -7,7 +7,7 @@ metrics and intervals of several; `tidy` has a row for each metric of each run.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import isfinite, nan
 from typing import Any
 
@@ -36,7 +36,7 @@ from fairbench.reporting.group_tables import (
 )
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import GROUPS
-from fairbench.results.runs import Run
+from fairbench.results.runs import Run, read_summaries
 
 _LEVEL = 0.9  # the level that is shown; if it was not run, the nearest one
 
@@ -387,29 +387,32 @@ def runs_document(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0
     ------
     UserError : a metric that none of the runs has.
     """
-    summary_of_run = {run.id: run.summary() for run in runs}
-    _check(metrics, summary_of_run.values())
     names = runs.label()
     rows: list[dict[str, Any]] = []
     tasks: dict[str, None] = {}
     estimands: dict[str, None] = {}
-    for run in runs:
-        summary = summary_of_run[run.id]
-        of_run = summaries.Headlines(summary, run.protect)
-        tasks[of_run.task] = None
-        asked = [of_run.estimate(name) for name in metrics]
-        texts = summary["estimand"].unique() if "estimand" in summary else ()
+    available: set[str] = set()
+    for table in read_summaries([*runs]):
+        available.update(table["metric"].unique())
+        texts = table["estimand"].unique() if "estimand" in table else ()
         estimands.update(dict.fromkeys(filter(None, texts)))
-        rows.append(
-            {
-                "data": run.choices["dataset"],
-                "error": of_run.usual["error"][0],
-                "id": run.id[:6],
-                "name": names[run.id],
-                "estimates": asked or list(of_run.usual.values()),
-                DEBIASED: nan if metrics else of_run.debiased_gap,
-            }
-        )
+        own = table[((table["variant"] == "") & (table["group"] == "")).to_numpy(bool)]
+        for id_, summary in own.groupby("run", sort=False):
+            run = runs.runs[str(id_)]
+            of_run = summaries.Headlines(summary, run.protect)
+            tasks[of_run.task] = None
+            asked = [of_run.estimate(name) for name in metrics]
+            rows.append(
+                {
+                    "data": run.choices["dataset"],
+                    "error": of_run.usual["error"][0],
+                    "id": run.id[:6],
+                    "name": names[run.id],
+                    "estimates": asked or list(of_run.usual.values()),
+                    DEBIASED: nan if metrics else of_run.debiased_gap,
+                }
+            )
+    _check(metrics, available)
     rows.sort(key=lambda row: (row["data"], row["error"]))
     columns: list[tuple[Any, Column]] = [("id", Column("id")), ("name", Column("run"))]
     titles = [registry.label(name) for name in metrics] or HEADLINES[registry.BINARY]
@@ -433,11 +436,8 @@ def runs_document(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0
     return doc.Document(f"{len(runs)} runs of {runs.folder}", [doc.Section("", [table])])
 
 
-def _check(metrics: Sequence[str], of_runs: Iterable[pd.DataFrame]) -> None:
+def _check(metrics: Sequence[str], available: Collection[str]) -> None:
     """Refuse metrics that no run has."""
-    if not metrics:
-        return
-    available = {str(name) for summary in of_runs for name in summary["metric"].unique()}
     for name in metrics:
         if name not in available:
             hint = did_you_mean(name, available)
@@ -478,21 +478,33 @@ def tidy(runs: Catalogue, metrics: Sequence[str] = ()) -> pd.DataFrame:
     UserError : a metric that none of the runs has.
     """
     names = runs.label()
-    summary_of_run = {run.id: run.summary() for run in runs}
-    _check(metrics, summary_of_run.values())
-    parts = [_run_rows(run, names[run.id], summary_of_run[run.id], metrics) for run in runs]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-
-
-def _run_rows(run: Run, name: str, summary: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
-    """Return the rows of one run, with its choices in the first columns."""
-    own = summary[summary["variant"] == ""]
-    rows = own[own["metric"].isin(metrics)] if metrics else headline(summary, run.protect)
-    about_run = {
-        "run": run.id,
-        "name": name,
-        **{group: run.choices[group] for group in GROUPS},
-        "seed": run.seed,
-        "protect": run.protect,
-    }
-    return rows.assign(**about_run)[[*about_run, *_FACTS, "reason"]].reset_index(drop=True)
+    about = pd.DataFrame(
+        [
+            {
+                "run": run.id,
+                "name": names[run.id],
+                **{group: run.choices[group] for group in GROUPS},
+                "seed": run.seed,
+                "protect": run.protect,
+            }
+            for run in runs
+        ]
+    )
+    available: set[str] = set()
+    parts = []
+    for table in read_summaries([*runs]):
+        available.update(table["metric"].unique())
+        if metrics:
+            parts.append(table[(table["variant"] == "") & table["metric"].isin(metrics)])
+        else:
+            protects = about.set_index("run")["protect"].loc[table["run"].unique()]
+            parts += [
+                headline(table[table["run"].isin(ids.index)], protect)
+                for protect, ids in protects.groupby(protects)
+            ]
+    _check(metrics, available)
+    if not parts:
+        return pd.DataFrame()
+    rows = pd.concat(parts).merge(about.reset_index(), on="run", how="left")
+    rows = rows.sort_values("index", kind="stable", ignore_index=True)
+    return rows[[*about, *_FACTS, "reason"]]

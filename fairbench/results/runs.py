@@ -492,6 +492,28 @@ def read_metrics(runs: Sequence[Run]) -> pd.DataFrame:
     return joined(tables)
 
 
+_TOGETHER = 100  # runs
+
+
+def read_summaries(runs: Sequence[Run]) -> Iterator[pd.DataFrame]:
+    """Yield the summaries of runs, of some at a time, in one table with the column ``run``.
+
+    Raises
+    ------
+    UserError : one is missing or damaged.
+    """
+    import pandas as pd
+
+    from fairbench.results.tables import joined_summaries
+
+    for first in range(0, len(runs), _TOGETHER):
+        some = runs[first : first + _TOGETHER]
+        try:
+            yield joined_summaries({run.id: run.content("summary.csv") for run in some})
+        except files.UNREADABLE:  # which of them?
+            yield pd.concat([run.summary().assign(run=run.id) for run in some], ignore_index=True)
+
+
 _AGAIN, _DRAWN_AGAIN = "it is made again from the cells", "they are drawn again"
 
 

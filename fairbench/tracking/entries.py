@@ -198,9 +198,14 @@ def means_of(summary: pd.DataFrame) -> list[Any]:
     return list(map(_Mean._make, zip(*columns.values(), settings, strict=True)))
 
 
-def logged_metrics(folder: Run) -> list[LoggedMetric]:
-    """Return the metrics of a run to log: means over repeats, their intervals, and curves."""
-    summary = folder.summary()
+def logged_metrics(folder: Run, summary: pd.DataFrame | None = None) -> list[LoggedMetric]:
+    """Return the metrics of a run to log: means over repeats, their intervals, and curves.
+
+    Parameters
+    ----------
+    summary : that of the run, if it has been read.
+    """
+    summary = folder.summary() if summary is None else summary
     protect = folder.protect
     task = task_of(summary)
     means = means_of(summary)

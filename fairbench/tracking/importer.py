@@ -39,13 +39,14 @@ from fairbench.core.processes import BusyError, Progress, in_time, locked
 from fairbench.core.text import digest, visible
 from fairbench.reporting.charts import COLOURS
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.runs import FIGURES, LAST, Run, damaged_files
+from fairbench.results.runs import FIGURES, LAST, Run, damaged_files, read_summaries
 from fairbench.results.upkeep import Sweep, read_sweeps
 from fairbench.tracking import entries
 from fairbench.tracking.database import SCHEME, Stamp, exclusive, local, quiet, settle, stamp
 from fairbench.tracking.entries import FINGERPRINT, RUN, SWEEP, VERSION, LoggedMetric, with_sweeps
 
 if TYPE_CHECKING:
+    import pandas as pd
     from mlflow.tracking import MlflowClient
 
 
@@ -298,9 +299,10 @@ class Tracking:
         existing = logged_entries(client, experiment, [folder.id for folder in runs])
         names: set[str] = set()  # of the metrics that MLflow is told of
         logged = {}
+        means = _summaries([run for run in runs if not _current(run, existing.get(run.id, []))])
         for folder in runs:
             found, places = existing.get(folder.id, []), swept.get(folder.id, [])
-            logged[folder.id] = _log_once(client, experiment, folder, found, places, names)
+            logged[folder.id] = _log_once(client, experiment, folder, found, places, names, means)
         if names:
             _set_view(client, experiment, names)
         return logged, before, settle(file) if file else ()
@@ -459,6 +461,21 @@ def _search(client: MlflowClient, experiment: str, filter_text: str) -> Iterator
             return
 
 
+def _summaries(runs: Sequence[Run]) -> Iterator[pd.DataFrame]:
+    """Yield the summary of each run, of which some are read ahead."""
+    of_run: dict[str, pd.DataFrame] = {}
+    tables = read_summaries(runs)
+    for run in runs:
+        if run.id not in of_run:
+            of_run = {str(id_): rows for id_, rows in next(tables).groupby("run", sort=False)}
+        yield of_run[run.id]
+
+
+def _current(folder: Run, existing: Iterable[Entry]) -> list[Entry]:
+    """Return the entries that have a run as it is."""
+    return [entry for entry in existing if entry.fingerprint == folder.environment["fingerprint"]]
+
+
 def _log_once(
     client: MlflowClient,
     experiment: str,
@@ -466,6 +483,7 @@ def _log_once(
     existing: Sequence[Entry],
     swept: Sequence[tuple[str, int]],
     names: set[str],
+    means: Iterator[pd.DataFrame],
 ) -> Entry:
     """Log a run unless it is logged, remove its other entries in MLflow, and return its entry.
 
@@ -476,9 +494,10 @@ def _log_once(
     ----------
     swept : the names of its sweeps, and its places in them.
     names : gets the names of the metrics that MLflow is told of.
+    means : the summaries of this run, if it is not logged, and of the next ones that are not.
     """
     ordered = sorted(existing, key=lambda entry: (entry.begun, entry.id))
-    current = [e for e in ordered if e.fingerprint == folder.environment["fingerprint"]]
+    current = _current(folder, ordered)
     before = next((entry.sweeps for entry in (*current, *ordered) if entry.sweeps), "")
     sweeps = with_sweeps(before, [name for name, _ in swept])
     if current:
@@ -486,7 +505,7 @@ def _log_once(
         if kept.sweeps != sweeps:
             client.set_tag(kept.id, SWEEP, sweeps)
     else:
-        points = entries.logged_metrics(folder)
+        points = entries.logged_metrics(folder, next(means))
         names.update(point.name for point in points)
         run_tags = {SWEEP: sweeps} if sweeps else {}
         if swept:  # MLflow draws colours at random, and often the same ones

@@ -351,7 +351,7 @@ def test_more_options_and_metrics_than_mlflow_takes_at_once(tmp_path, monkeypatc
     many = {f"learner.option{i}": i for i in range(150)}
     own = Run(copied(own.path, configured(own.environment, many)))
     points = [LoggedMetric(f"metric{i}", i / 7) for i in range(2000)]
-    monkeypatch.setattr("fairbench.tracking.entries.logged_metrics", lambda run: points)
+    monkeypatch.setattr("fairbench.tracking.entries.logged_metrics", lambda *_: points)
     tracking = Tracking(uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
     logged = tracking.sync([Run(own.path)])
     client, experiment, (run,) = client_and_runs(tmp_path)

@@ -65,11 +65,11 @@ def block(results):
 
 
 def measured_blocks(results):
-    return [read(block) for block in blocks(Catalogue(results))]
+    return read(blocks(Catalogue(results)))
 
 
 def tables_of(block):
-    return {table.key: table for table in metric_tables(block)}
+    return {table.key: table for table in metric_tables([block])[0]}
 
 
 @pytest.mark.thorough

@@ -44,7 +44,7 @@ def results(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def of_blocks(results):
-    return {block.name: read(block) for block in blocks(Catalogue(results))}
+    return {block.name: block for block in read(blocks(Catalogue(results)))}
 
 
 def compared(block):

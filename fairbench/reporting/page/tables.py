@@ -128,13 +128,42 @@ def blocks(catalogue: Catalogue) -> list[RunBlock]:
     return all_blocks
 
 
-def read(block: RunBlock) -> RunBlock:
-    """Return a block with its metrics: numbers as floats, which are quick to select."""
-    every_row = read_metrics([*block.runs.values()])
+def together(all_blocks: Sequence[RunBlock]) -> Iterator[list[RunBlock]]:
+    """Yield blocks of one data set and attribute, as many as are read and summarised at once."""
+    some: list[RunBlock] = []
+    for block in all_blocks:
+        runs = sum(len(each.runs) for each in [*some, block])
+        alike = [(each.dataset, each.protect) for each in (*some[:1], block)]
+        if some and (runs > _MOST_TOGETHER or alike[0] != alike[1]):
+            yield some
+            some = []
+        some.append(block)
+    if some:
+        yield some
+
+
+_MOST_TOGETHER = 50  # runs
+
+
+def read(some: Sequence[RunBlock]) -> list[RunBlock]:
+    """Return blocks with their metrics: numbers as floats, which are quick to select."""
+    every_row = read_metrics([run for block in some for run in block.runs.values()])
     metrics = long_table.values_of(every_row)
     metrics = metrics.astype(dict.fromkeys(metrics.select_dtypes("Int64"), float))
     debiased = every_row[(every_row["statistic"] == long_table.DEBIASED).to_numpy(bool)]
-    return replace(block, metrics=metrics.reset_index(drop=True), debiased=debiased)
+    place = {run: i for i, block in enumerate(some) for run in block.runs}
+    parts = [
+        dict(iter(rows.groupby(rows["run"].astype(str).map(place).to_numpy())))
+        for rows in (metrics, debiased)
+    ]
+    return [
+        replace(
+            block,
+            metrics=parts[0].get(i, metrics[:0]).reset_index(drop=True),
+            debiased=parts[1].get(i, debiased[:0]),
+        )
+        for i, block in enumerate(some)
+    ]
 
 
 def _titles(firsts: Sequence[Run]) -> list[str]:
@@ -221,12 +250,17 @@ class RankedRuns:
         return [row["label"] for row in self.rows if row["standing"] == standing]
 
 
-def metric_tables(block: RunBlock) -> list[RankedRuns]:
-    """Return the headline metrics of a block: overall, gaps, groups, costs of the fits."""
-    metrics, protect = block.metrics, block.protect
+def metric_tables(some: Sequence[RunBlock]) -> list[list[RankedRuns]]:
+    """Return the headline metrics of each block: overall, gaps, groups, costs of the fits.
+
+    Parameters
+    ----------
+    some : blocks of one protected attribute, which are summarised together.
+    """
+    metrics, protect = pd.concat([block.metrics for block in some]), some[0].protect
     chosen = metrics["metric"].isin(_metrics_to_summarise())
     chosen &= metrics["attribute"].isin(["", protect])
-    metrics = metrics[chosen].reset_index(drop=True)
+    metrics = metrics[chosen.to_numpy(bool)].reset_index(drop=True)
     metrics = metrics.assign(setting=long_table.setting_text(metrics))
     summary = summarise(metrics, per=["run"])
     summaries = pd.concat([headline(summary, protect), _class_gaps(summary, protect)])
@@ -234,32 +268,39 @@ def metric_tables(block: RunBlock) -> list[RankedRuns]:
         setting=long_table.setting_text(summaries),
         status=list(map(long_table.status_text, summaries["status"], summaries["reason"])),
     )
-    means = block.debiased.groupby([*_CHANCE_KEYS], observed=True, dropna=False)["value"].mean()
+    debiased = pd.concat([block.debiased for block in some])
+    means = debiased.groupby([*_CHANCE_KEYS], observed=True, dropna=False)["value"].mean()
     summaries[long_table.DEBIASED] = debiased_gaps(summaries, means.reset_index(name="mean"))
     values, is_present = _values_by_split(metrics, summaries)
     rows = summaries[[*_SHOWN, "status"]].to_dict("records")
     keys = list(zip(*(summaries[name].astype(str).tolist() for name in _KEYS), strict=True))
-    rows_of_key: dict[tuple[str, ...], list[int]] = {}
-    for index, key in enumerate(keys):
-        rows_of_key.setdefault(key, []).append(index)
-    share = test_share(block.metrics)
-    # What a table's name for files says of it: an attribute where one group is meant.
-    texts = {
-        key: "-".join(filter(None, (key[0], key[1] if key[2] else "", *key[2:])))
-        for key in rows_of_key
-    }
-    names_of_texts = told_apart(texts.values(), _spelled)
-    return [
-        _ranked_runs(
-            key,
-            names_of_texts[texts[key]],
-            [rows[i] for i in indices],
-            values[indices][:, is_present[indices].any(axis=0)].T,
-            block,
-            share,
+    place = {run: i for i, block in enumerate(some) for run in block.runs}
+    rows_of_key: list[dict[tuple[str, ...], list[int]]] = [{} for _ in some]
+    for index, (row, key) in enumerate(zip(rows, keys, strict=True)):
+        rows_of_key[place[row["run"]]].setdefault(key, []).append(index)
+    tables = []
+    for block, of_block in zip(some, rows_of_key, strict=True):
+        share = test_share(block.metrics)
+        # What a table's name for files says of it: an attribute where one group is meant.
+        texts = {
+            key: "-".join(filter(None, (key[0], key[1] if key[2] else "", *key[2:])))
+            for key in of_block
+        }
+        names_of_texts = told_apart(texts.values(), _spelled)
+        tables.append(
+            [
+                _ranked_runs(
+                    key,
+                    names_of_texts[texts[key]],
+                    [rows[i] for i in indices],
+                    values[indices][:, is_present[indices].any(axis=0)].T,
+                    block,
+                    share,
+                )
+                for key, indices in of_block.items()
+            ]
         )
-        for key, indices in rows_of_key.items()
-    ]
+    return tables
 
 
 def _spelled(text: str) -> str:
@@ -560,6 +601,10 @@ def _pair_cell(pairs: verdicts.Pairs, i: int, j: int, verdict: str) -> doc.Table
 MOST_DRAWN = 9  # methods in a figure: as many as there are different markers
 POINTS = 16  # runs in a trade-off: as many as fit into its key and its panel
 _RATES = ("false_positive_rate", "true_positive_rate")
+_DRAWN = [
+    *("metric", "attribute", "group", "method", "value"),
+    *("rate", "feature", "bins", "bin", "quantile", "level"),
+]
 # The titles of figures of several methods.
 _FIGURES = {
     "spread": "Residuals against predicted uncertainty",
@@ -581,7 +626,8 @@ def figures_of(block: RunBlock) -> Iterator[doc.Figure]:
     plain = _plain(block)
     undrawn = len(plain) - MOST_DRAWN
     note = f"{undrawn} further methods are in the tables alone" if undrawn > 0 else ""
-    metrics = metrics[metrics["run"].isin(plain[:MOST_DRAWN]) & metrics["value"].notna()]
+    chosen = metrics["run"].isin(plain[:MOST_DRAWN]) & metrics["value"].notna()
+    metrics = metrics.loc[chosen.to_numpy(bool), _DRAWN]
     metrics = metrics.astype(dict.fromkeys(("metric", "attribute", "group", "method"), str))
     styles = method_styles(metrics["method"])
     for kind, title in _FIGURES.items():

@@ -373,19 +373,21 @@ def write_report(
     left_out: list[str] = []
     run_blocks = measuring.blocks(collection)
     console = Console(stderr=True)
-    shown = track(
-        run_blocks, "data sets and splits", console=console, transient=True,
-        disable=not console.is_terminal,
+    shown = iter(
+        track(
+            run_blocks, "data sets and splits", console=console, transient=True,
+            disable=not console.is_terminal,
+        )
     )  # fmt: skip
-    for block in shown:
-        measured = measuring.read(block)
-        compared, unread = measuring.compare_block(measured)
-        left_out += unread
-        figures = list(measuring.figures_of(measured))
-        tables = measuring.metric_tables(measured)
-        # The page keeps the block without its metrics.
-        origin = provenance(tuple(block.runs.values()), presets)
-        pages.append(_PageBlock(block, tables, figures, compared, origin))
+    for some in measuring.together(run_blocks):
+        measured = measuring.read(some)
+        for block, tables in zip(measured, measuring.metric_tables(measured), strict=True):
+            compared, unread = measuring.compare_block(block)
+            left_out += unread
+            figures = list(measuring.figures_of(block))
+            origin = provenance(tuple(block.runs.values()), presets)
+            # The page keeps the block without its metrics.
+            pages.append(_PageBlock(next(shown), tables, figures, compared, origin))
     summary = _runs_summary(pages, left_out)
     document = _page_document(pages, experiment, summary)
     names = write_document(document, folder, "index", forms)

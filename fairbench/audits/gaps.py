@@ -453,7 +453,7 @@ def _standardised_gap(
         enough of them.
     """
     rate = RATE_OF[metric]
-    rates = counted.standardised(rate)
+    rates = counted.standardised[rate]
     names = np.array(counted.groups, object)
     pairs_compared = rates.compared(minimum)
     compared = pairs_compared.any(axis=-1)

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Floats, Mask, divide
-from fairbench.evaluation.many_groups import posteriors_of, probability_gap_below_of
+from fairbench.evaluation.many_groups import DRAWS as POOLED_DRAWS
+from fairbench.evaluation.many_groups import parts_of
 from fairbench.evaluation.table import Statuses, in_group, of_gaps, without
 from fairbench.inference.gaps import (
     GroupLimits,
@@ -25,7 +26,7 @@ from fairbench.inference.gaps import (
     simultaneous_levels,
     smallest_ratio,
 )
-from fairbench.inference.pooled import Generators, Pooled
+from fairbench.inference.pooled import Generators, Pooled, pool_rates
 from fairbench.inference.posterior import central_interval
 from fairbench.inference.rates import (
     Limits,
@@ -43,6 +44,8 @@ from fairbench.metrics.registry import (
     Counts,
     Metric,
     Rate,
+    accuracy,
+    error_rate,
     metrics_of,
     selection_rate,
     shares_of,
@@ -561,9 +564,20 @@ class GroupCounts:
 
     @cached_property
     def pooled(self) -> Mapping[str, Pooled]:
-        """The joint estimates of all groups' rates, by name."""
-        about = self.attribute, self.groups, self.counts
-        return posteriors_of(*about, self.draws, self.generators)
+        """The joint estimates (S,) of the groups' rates of all gaps, and of the error, by name."""
+        gaps = metrics_of(BINARY, "widest").values()
+        rates = {rate.name: rate for metric in gaps if metric.is_gap for rate in metric.rates}
+        shape = len(rates), -1, len(self.groups)
+        successes, sizes = shares_of(list(rates.values()), self.counts)
+        posteriors = pool_rates(
+            successes.reshape(shape),
+            sizes.reshape(shape),
+            self.generators,
+            attributes=parts_of(self.attribute, self.groups),
+            draws=min(self.draws, POOLED_DRAWS),
+        )
+        by_rate = {name: posteriors.take(r) for r, name in enumerate(rates)}
+        return by_rate | {error_rate.name: by_rate[accuracy.name].complement}
 
     def sizes(self, rates: Sequence[Rate]) -> NDArray[np.int64]:
         """Return how many rows (R, ..., G) each rate rests on in each group."""
@@ -573,10 +587,17 @@ class GroupCounts:
         """Return the probability (...) that a gap between groups (..., G) is under epsilon."""
 
         def of_groups(groups: list[int], samples: Mask) -> Floats:
-            if self.draws:
-                below = probability_gap_below_of(self.pooled, metric, epsilon, groups)
-            else:
+            if not self.draws:
                 below = self.intervals.probability_gap_below(metric, epsilon, groups)
+                return np.reshape(below, samples.shape)[samples]
+            gaps = []
+            for rate in metric.rates:
+                success, failure = rate.weights
+                share = self.pooled[rate.name].draws[..., groups]
+                if success != failure:
+                    share = success * share / (success * share + failure * (1 - share))
+                gaps.append(np.ptp(share, axis=-1))
+            below = (np.max(gaps, axis=0) < epsilon).mean(axis=-1)
             return np.reshape(below, samples.shape)[samples]
 
         return by_pattern(among, of_groups)

@@ -1,4 +1,4 @@
-"""Rates of many groups estimated together, as rows of the evaluation and as a table of counts."""
+"""Rates of many groups estimated together, from a table of counts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from fairbench.core.errors import UserError, check_minimum, check_share
 from fairbench.core.text import MISSING
 from fairbench.data.columns import text_of
 from fairbench.data.in_memory import as_array, by_text
-from fairbench.evaluation.table import NAN, POOLED, WORST, MetricTable, Statuses, values_of
+from fairbench.evaluation.table import values_of
 from fairbench.inference.gaps import GroupLimits, probability_below, surest_gap
 from fairbench.inference.pooled import (
-    Generators,
     Pooled,
     adjusted_p_values,
     all_at_least,
@@ -46,104 +45,14 @@ CLASS = " of "  # between the name of a rate and that of a class
 _WHOLE = 1e-6  # how far a count may be from a whole number
 
 
-def posteriors_of(
-    attribute: str,
-    groups: Sequence[str],
-    counts: registry.Counts,
-    draws: int,
-    generators: Generators,
-) -> Mapping[str, Pooled]:
-    """Return the posteriors of the rates of all gaps, and of the error rate, by name.
-
-    Each is of one attribute's groups jointly, in S splits.
+def parts_of(attribute: str, groups: Sequence[str]) -> Codes | None:
+    """Return codes (G, K) of the K values that each group combines; None for one attribute.
 
     Parameters
     ----------
     attribute : the attribute's name; that of a combination joins the names of several.
     groups : (G,) the names of the groups; those of a combination join one name of each attribute.
-    counts : (..., G, 4) confusion counts, of one split or of several.
-    draws : how many posterior draws there are.
-    generators : one for the draws of each split.
     """
-    gaps = registry.metrics_of(registry.BINARY, "widest").values()
-    rates = {rate.name: rate for metric in gaps if metric.is_gap for rate in metric.rates}
-    successes, sizes = registry.shares_of(list(rates.values()), counts)
-    shape = len(rates), -1, len(groups)
-    posteriors = pool_rates(
-        successes.reshape(shape),
-        sizes.reshape(shape),
-        generators,
-        attributes=_parts_of(attribute, groups),
-        draws=min(draws, DRAWS),
-    )
-    by_rate = {name: posteriors.take(r) for r, name in enumerate(rates)}
-    return by_rate | {registry.error_rate.name: by_rate[registry.accuracy.name].complement}
-
-
-def probability_gap_below_of(
-    posteriors: Mapping[str, Pooled], metric: registry.Metric, epsilon: float, among: Sequence[int]
-) -> Floats:
-    """Return the probability (S,) that no two of some groups are `epsilon` apart in a gap."""
-    gaps = []
-    for rate in metric.rates:
-        success, failure = rate.weights
-        share = posteriors[rate.name].draws[..., list(among)]
-        if success != failure:
-            share = success * share / (success * share + failure * (1 - share))
-        gaps.append(np.ptp(share, axis=-1))
-    return np.asarray((np.max(gaps, axis=0) < epsilon).mean(axis=-1))
-
-
-def add_pooled(
-    table: MetricTable,
-    attribute: str,
-    groups: Sequence[str],
-    posteriors: Mapping[str, Pooled],
-    sizes: Codes,
-) -> None:
-    """Add each group's pooled rates, and its probability to be the worst, to the table.
-
-    Parameters
-    ----------
-    sizes : how many rows (R, ..., G) each of the rates `SHOWN` rests on in each group.
-    """
-    posterior = Pooled.stacked([posteriors[rate.name] for rate in SHOWN])
-    largest = np.array(list(SHOWN.values()))[:, None, None]
-    sizes = np.reshape(sizes, posterior.mean.shape)
-    statuses = _statuses(list(SHOWN), posterior, sizes)
-    valued = statuses.has_value
-    about = sizes, attribute, groups
-    names = [rate.name for rate in SHOWN]
-    mean = np.where(valued, posterior.mean, NAN)
-    interval = posterior.interval(table.level)
-    table.add(names, mean, *about, statistic=POOLED, interval=interval, status=statuses)
-    worst = np.where(largest, posterior.worst(largest=True), posterior.worst(largest=False))
-    certain = Statuses.where(valued, Statuses.ok(sizes.shape), statuses)
-    value = np.where(valued, worst, NAN)
-    table.add(names, value, *about, statistic=WORST, status=certain)
-
-
-def _statuses(rates: Sequence[registry.Rate], posterior: Pooled, sizes: Codes) -> Statuses:
-    """Return statuses (R, S, G) of pooled rates: which ones rest on too little to be believed."""
-    statuses = Statuses.ok(sizes.shape)
-    surprises = posterior.surprise
-    unlike = np.zeros(sizes.shape, bool)
-    for rate_and_split in np.ndindex(sizes.shape[:-1]):
-        surprise = surprises[rate_and_split]
-        if (surprise < EXCEPTIONAL).any():  # adjusting only makes them larger
-            unlike[rate_and_split] = adjusted_p_values(surprise) < EXCEPTIONAL
-    reason = "unlike the other groups: read its own rate, not the pooled one"
-    statuses.flag(unlike, "insufficient", reason)
-    statuses.flag(
-        sizes == 0, "insufficient", lambda r, *_: f"{rates[r].empty}: from the other groups alone"
-    )
-    nobody = np.broadcast_to(~sizes.any(axis=-1, keepdims=True), sizes.shape)
-    statuses.flag(nobody, "undefined", lambda r, *_: rates[r].empty)
-    return statuses
-
-
-def _parts_of(attribute: str, groups: Sequence[str]) -> Codes | None:
-    """Return codes (G, K) of the K values that each group combines; None for one attribute."""
     n_attributes = len(attribute.split(_JOINT))
     values = [group.split(_JOINT) for group in groups]
     if n_attributes < 2 or any(len(group_values) != n_attributes for group_values in values):
@@ -446,7 +355,7 @@ def estimates_of_rates(
         successes[:, None],
         sizes[:, None],
         [generator],
-        attributes=_parts_of(attribute, groups),
+        attributes=parts_of(attribute, groups),
         draws=DRAWS,
     )
     p_values = differs_from_rest(successes, sizes)

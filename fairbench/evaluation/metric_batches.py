@@ -294,12 +294,15 @@ def _add_gaps(table: MetricTable, groups: Groups, estimates: _Estimates) -> None
     nobody_left_out = ~((groups.size > 0) & ~valued).any(axis=-1)
     has_interval = comparable & nobody_left_out
     lower, upper = (np.where(has_interval, limit, NAN)[..., None] for limit in gap[1:])
-    value = np.where(comparable, gap.value, _range(estimates.limits.value, valued))
+    values, several = estimates.limits.value, valued.sum(axis=-1) > 1
+    high = np.where(valued, values, -np.inf).max(axis=-1)
+    low = np.where(valued, values, np.inf).min(axis=-1)
+    with np.errstate(invalid="ignore"):
+        value = np.where(comparable, gap.value, np.where(several, high - low, NAN))
     status = tables.of_gaps(statuses, valued)
     why = tables.without(groups.names, ~valued, lambda *at: str(statuses.reason[at]))
     status.flag(np.asarray(~valued.all(axis=-1)), "insufficient", why)
-    few = valued.sum(axis=-1) < 2
-    status.flag(few, "undefined", "fewer than two groups have a value")
+    status.flag(~several, "undefined", "fewer than two groups have a value")
     fewest = np.where(valued, groups.size, np.iinfo(np.int64).max).min(axis=-1)
     estimates.add_to(
         table,
@@ -310,14 +313,6 @@ def _add_gaps(table: MetricTable, groups: Groups, estimates: _Estimates) -> None
         interval=(lower, np.minimum(upper, estimates.largest_distance)),
         status=status[..., None],
     )
-
-
-def _range(values: Floats, among: Mask) -> Floats:
-    """Return the ranges (...) of values (..., G) among some groups; NaN of fewer than two."""
-    high = np.where(among, values, -np.inf).max(axis=-1)
-    low = np.where(among, values, np.inf).min(axis=-1)
-    with np.errstate(invalid="ignore"):
-        return np.where(among.sum(axis=-1) > 1, high - low, NAN)
 
 
 # A metric that is not a mean of losses, in all cells: its values (C,), the limits (C,) at a level,
@@ -346,6 +341,25 @@ def declared_batches(
     statuses : returns the status of a metric's columns in each cell; nothing is computed in cells
         whose status is not ok.
     """
+
+    def closed(metric: Metric, label: RowLabel, arrays: list[Floats], status: Statuses) -> Batch:
+        """Return a metric that is not a mean as a batch of its own."""
+        value, limits, lacking, totals = kinds[metric.interval](arrays, all_groups)
+        value = np.where(status.is_ok, value, np.nan)[None]
+        status.flag(
+            status.is_ok & np.isnan(value[0]),
+            "undefined",
+            lambda c: metric.undefined.format(part=all_groups.names[c] or "the part"),
+        )
+        return Batch(
+            [label],
+            value,
+            status[None],
+            [lacking],
+            limits=lambda level: around(value, limits(level).apply(np.atleast_2d)),
+            totals=None if totals is None else totals[None],
+        )
+
     # Of each metric the keys of its rows, the arrays (n,) that it is of, and their statuses (C,).
     by_interval: dict[Interval, list[tuple[Metric, RowLabel, list[Floats], Statuses]]] = {}
     for position, metric in enumerate(metrics):
@@ -363,7 +377,7 @@ def declared_batches(
             by_interval.setdefault(metric.interval, []).append((metric, label, arrays, status))
     for kind, inputs in by_interval.items():
         if kind not in ("mean", "heavy_mean"):
-            yield from (_closed_batch(*one, kinds, all_groups) for one in inputs)
+            yield from (closed(*one) for one in inputs)
             continue
         (first, *_), labels, _, of_metrics = zip(*inputs, strict=True)
         outcome = None
@@ -378,32 +392,6 @@ def declared_batches(
         yield mean_batch(
             losses, labels, all_groups, Statuses.stacked(of_metrics), outcome=outcome, heavy=heavy
         )
-
-
-def _closed_batch(
-    metric: Metric,
-    label: RowLabel,
-    arrays: list[Floats],
-    status: Statuses,
-    kinds: Kinds,
-    all_groups: AllGroups,
-) -> Batch:
-    """Return a metric that is not a mean as a batch of its own."""
-    value, limits, lacking, totals = kinds[metric.interval](arrays, all_groups)
-    value = np.where(status.is_ok, value, np.nan)[None]
-    status.flag(
-        status.is_ok & np.isnan(value[0]),
-        "undefined",
-        lambda c: metric.undefined.format(part=all_groups.names[c] or "the part"),
-    )
-    return Batch(
-        [label],
-        value,
-        status[None],
-        [lacking],
-        limits=lambda level: around(value, limits(level).apply(np.atleast_2d)),
-        totals=None if totals is None else totals[None],
-    )
 
 
 def mean_batch(
@@ -444,7 +432,7 @@ def batch_of_rows(
     statuses: Statuses | None = None,
 ) -> Batch:
     """Return the means of rows (K, n), whose limits are known; `statuses` as in `mean_batch`."""
-    statuses = row_statuses(all_groups, len(rows)) if statuses is None else statuses
+    statuses = statuses or Statuses.stacked([all_groups.statuses()] * len(rows))
     value = np.where(statuses.is_ok, all_groups.mean_of(rows), np.nan)
     least = np.array([label.least for label in labels])[:, None]
     return Batch(
@@ -461,11 +449,6 @@ def _finite(values: Floats) -> Floats:
     """Return values with 0 where one is not finite."""
     is_finite = np.isfinite(values)
     return values if is_finite.all() else np.where(is_finite, values, 0.0)
-
-
-def row_statuses(all_groups: AllGroups, count: int) -> Statuses:
-    """Return the statuses (K, C) of K metrics that need rows and nothing else."""
-    return Statuses.stacked([all_groups.statuses()] * count)
 
 
 def _heavy_limits(losses: Floats, all_groups: AllGroups) -> tuple[LimitsAt, list[Why]]:

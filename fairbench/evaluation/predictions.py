@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -154,23 +154,15 @@ class Labelled:
         """Return the rows of several tables, each of one split with the same columns, as one."""
         if len(several) == 1:
             return several[0]
-        first = several[0]
-        tables: Any = {
-            name: pd.concat([getattr(part, name) for part in several], ignore_index=True)
-            for name in ("predictions", "truth", "features")
+        first, in_turn = several[0], partial(pd.concat, ignore_index=True)
+        kinds = dict.fromkeys(("predictions", "truth", "features"), in_turn)
+        joined: Any = {
+            name: join([getattr(part, name) for part in several])
+            for name, join in (kinds | dict.fromkeys(("target", "encoded"), np.concatenate)).items()
             if getattr(first, name) is not None
         }
-        groups = {
-            name: pd.concat([part.groups[name] for part in several], ignore_index=True)
-            for name in first.groups
-        }
-        arrays: Any = {
-            name: np.concatenate([getattr(part, name) for part in several])
-            for name in ("target", "encoded")
-            if getattr(first, name) is not None
-        }
-        rows = tuple(len(part) for part in several)
-        return replace(first, **tables, **arrays, groups=groups, rows=rows)
+        groups = {name: in_turn([part.groups[name] for part in several]) for name in first.groups}
+        return replace(first, **joined, groups=groups, rows=tuple(map(len, several)))
 
     def __len__(self) -> int:
         """Return the number of rows."""

@@ -142,7 +142,8 @@ def setting_text(metrics: pd.DataFrame) -> pd.Series:
 
 def setting_words(settings: Mapping[str, Any]) -> str:
     """Return the settings that a row has, as text for a person."""
-    return " ".join(f"{name}={_text(value)}" for name, value in settings.items())
+    texts = (f"{v:g}" if isinstance(v, float) else str(v) for v in settings.values())
+    return " ".join(map("=".join, zip(settings, texts, strict=True)))
 
 
 def without_classes(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -187,10 +188,6 @@ def records(metrics: pd.DataFrame) -> list[dict[str, Any]]:
         {name: value for name, value in row.items() if name not in settings or not pd.isna(value)}
         for row in metrics.to_dict("records")
     ]
-
-
-def _text(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 # The long table every evaluation returns, assembled from blocks of arrays.
@@ -655,20 +652,17 @@ def _settings(settings: Sequence[Setting], row_setting: NDArray[np.intp]) -> dic
     """Return the columns of settings; `row_setting` (n,) is the index of each row's setting."""
     values = {name: [setting[i] for setting in settings] for i, name in enumerate(_TYPES)}
     used = {name: column for name, column in values.items() if set(column) != {None}}
-    empty = {dtype: _empty(dtype, len(row_setting)) for dtype in set(SETTINGS.values())}
+    none = np.ones(len(row_setting), np.int64)
+    empty = {  # the columns of settings that no row has
+        "category": pd.Categorical.from_codes(-none, pd.Index([], dtype="str")),
+        "Int64": pd.arrays.IntegerArray(none, none > 0),
+        "float64": NAN * none,
+    }
     return {
         name: pd.array(used[name], dtype).take(row_setting) if name in used else empty[dtype]
         for name, dtype in _TYPES.items()
         if name in SETTINGS or name in used
     }
-
-
-def _empty(dtype: str, length: int) -> Any:
-    """Return the column of a setting that no row has."""
-    none = np.ones(length, np.int64)
-    if dtype == "category":
-        return pd.Categorical.from_codes(-none, pd.Index([], dtype="str"))
-    return pd.arrays.IntegerArray(none, none > 0) if dtype == "Int64" else NAN * none
 
 
 def in_group(name: str) -> str:

@@ -38,7 +38,9 @@ def variances(data: Labelled) -> dict[str, Floats]:
         given["predictive"] = 2 * score * (1 - score)
     elif data.task is Task.MULTICLASS and "score_0" in columns:
         scores = [data.column(f"score_{k}") for k in range(len(data.classes))]
-        given["predictive"] = _label_variance(scores)
+        if len(scores) == 2:  # the same number as for a label
+            scores = [np.zeros(len(data)), *scores[1:], scores[1]]
+        given["predictive"] = np.asarray(sum(p * (1 - p) for p in scores))
     elif data.task is Task.REGRESSION and "sd" in columns:
         sd = data.column("sd")
         given["predictive"] = np.where(sd > 0, sd, NAN) ** 2
@@ -50,13 +52,6 @@ def variances(data: Labelled) -> dict[str, Floats]:
 
 
 ENTROPIES = ("entropy_aleatoric", "entropy_epistemic")
-
-
-def _label_variance(scores: Sequence[Floats]) -> Floats:
-    """Return the sum of p (1 - p) over the classes; with two, the same number as for a label."""
-    if len(scores) == 2:
-        return 2 * scores[1] * (1 - scores[1])
-    return np.asarray(sum(p * (1 - p) for p in scores))
 
 
 def evaluate_uncertainties(

@@ -35,7 +35,7 @@ from fairbench.evaluation.by_group import (
     reliability_bins,
 )
 from fairbench.evaluation.by_group import estimates_in_long_form as in_long_form
-from fairbench.evaluation.findings import ErrorBudget, Finding, Measure
+from fairbench.evaluation.findings import Finding, Measure, risk_of
 from fairbench.inference.gaps import GroupLimits
 from fairbench.inference.posterior import FREQUENTIST
 from fairbench.reporting.charts import BLUE, Series, chart
@@ -159,7 +159,7 @@ def findings_of(
     scores : the predictions.
     groups : attribute, or combination of two -> (n,) categorical labels.
     """
-    risk = ErrorBudget(len(groups) + 1).risk
+    risk = risk_of(len(groups) + 1)
     found = []
     for attribute, labels in groups.items():
         found += _compare_accuracies(scores, options, attribute, labels, risk)

@@ -38,9 +38,9 @@ from fairbench.evaluation.findings import (
     NOT_MEASURED,
     OPEN,
     SHARE,
-    ErrorBudget,
     Finding,
     Measure,
+    risk_of,
 )
 from fairbench.evaluation.groups import GapInterval
 from fairbench.evaluation.predictions import Labelled
@@ -122,7 +122,7 @@ def gap_findings(
 ) -> list[Finding]:
     """Return the findings on the gaps in what is compared, which share the error rate."""
     metrics = [name for name in compared if name != COVERAGE or options.bounds]
-    risk = ErrorBudget(len(metrics) * len(data.groups)).risk
+    risk = risk_of(len(metrics) * len(data.groups))
 
     @cache
     def at_level(level: float) -> pd.DataFrame:
@@ -490,7 +490,7 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
     event = marks_of(frame[options.event], ColumnRef(file, options.event))
     rows = (time, event, scores_of(frame, ColumnRef(file, options.score)))
     groups = read_groups(frame, file, options.group, options.reference)[0]
-    risk = ErrorBudget(2 * len(groups)).risk
+    risk = risk_of(2 * len(groups))
     findings: list[Finding] = []
     measured: list[pd.DataFrame] = []
     for attribute, labels in groups.items():

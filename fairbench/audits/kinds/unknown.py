@@ -31,7 +31,7 @@ from fairbench.data.columns import read_group_shares
 from fairbench.data.groups import codes_of
 from fairbench.evaluation import findings, many_groups
 from fairbench.evaluation.by_group import Row
-from fairbench.evaluation.findings import ErrorBudget, Finding, Measure
+from fairbench.evaluation.findings import Finding, Measure, risk_of
 from fairbench.evaluation.groups import GapInterval
 from fairbench.inference import partial
 from fairbench.inference.gaps import GroupLimits, gap_of_noise, surest_gap
@@ -128,7 +128,7 @@ def _verdict(verdict: str) -> doc.TableCell:
 def audit_selected(table: AuditTable, options: Options) -> Audit:
     """Audit those who were selected, and say what follows for everyone."""
     assessment = assess_selected(table, options)
-    found, gaps, rates = bound_everyone(table, options, assessment.budget.risk)
+    found, gaps, rates = bound_everyone(table, options, assessment.risk)
     audit = audit_of(assessment)
     first, *others = audit.sections
     words: dict[str, Any] = {"chosen": table.chosen, "odds": options.odds}
@@ -285,7 +285,7 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
         about = {"metric": rate.name, "attribute": PROXY, "group": names, "n": size}
         columns = {**ends[rate].columns(), **about, "weighted": counted.weighted(rate)}
         rates.append(pd.DataFrame(columns))
-    risk = ErrorBudget(len(RATE_OF)).risk
+    risk = risk_of(len(RATE_OF))
     found, gaps = _answered(
         table, options, WHOEVER, lambda asked, rate: _bounded_gap(asked, names, ends[rate], risk)
     )
@@ -391,8 +391,8 @@ def _estimate_groups(
         generator=rng(options.seed, "posterior"),
         epsilon=options.epsilon,
     )
-    half = ErrorBudget(2).risk  # one half for the tests of single groups, one for the gaps
-    test_risk, gap_risk = (ErrorBudget(n, half).risk for n in (len(frame), len(names)))
+    half = risk_of(2)  # one half for the tests of single groups, one for the gaps
+    test_risk, gap_risk = (risk_of(n, half) for n in (len(frame), len(names)))
     fixed = {RATE_OF[metric].name: why for metric, why in table.fixed.items()}
     rates: list[Row] = []
     found: list[Finding] = []

@@ -70,14 +70,6 @@ def _without_rounding(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.round(values / scale, 10) if scale > 0 else values
 
 
-def spread_error(
-    target: ArrayLike, prediction: ArrayLike, uncertainty: ArrayLike, *, groups: int = 10
-) -> float:
-    """Return the error of the spread diagram of target minus prediction."""
-    residual = np.asarray(target, float) - np.asarray(prediction, float)
-    return spread_diagram(residual, uncertainty, groups).error()
-
-
 # Abstaining on the most uncertain rows: which are kept, their error, and how they differ.
 
 
@@ -111,11 +103,6 @@ def area_under_risk_coverage(loss: ArrayLike, uncertainty: ArrayLike) -> float:
     u = np.asarray(uncertainty, float)
     ordered = mean_over_ties(u, loss)[np.argsort(u, kind="stable")]
     return float((np.cumsum(ordered) / np.arange(1, len(ordered) + 1)).mean())
-
-
-def area_of_errors(target: ArrayLike, prediction: ArrayLike, uncertainty: ArrayLike) -> float:
-    """Return the area under the risk-coverage curve of wrong predictions."""
-    return area_under_risk_coverage(np.asarray(target) != np.asarray(prediction), uncertainty)
 
 
 def feature_shift(features: pd.DataFrame, weights: ArrayLike) -> Floats:

@@ -169,16 +169,10 @@ def _explained_variance(
     target, prediction = (
         all_groups.rows(np.nan_to_num(array, posinf=0, neginf=0)) for array in arrays
     )
-    explained = scores.explained_variance(
+    value, limits, tails, totals = scores.explained_variance(
         target, prediction, all_groups.codes, len(all_groups), sample=all_groups.sample
     )
-    too_heavy = all_groups.too_heavy(explained.tails.max(axis=0))
-    return (
-        1 - explained.left,
-        lambda level: scores.explained_limits(explained, level=level),
-        too_heavy,
-        explained.totals,
-    )
+    return value, limits, all_groups.too_heavy(tails.max(axis=0)), totals
 
 
 KINDS: metric_batches.Kinds = {"root_mean": _root_mean, "explained": _explained_variance}

@@ -29,7 +29,7 @@ from fairbench.data.columns import ColumnRef
 from fairbench.data.in_memory import Table
 from fairbench.data.tables import TablePart
 from fairbench.evaluation.stratified import strata_of
-from fairbench.inference.survey import Design, design_of
+from fairbench.inference.survey import Design
 from fairbench.reporting.group_tables import sentence_of
 
 T = TypeVar("T")
@@ -615,4 +615,4 @@ def design_of_options(frame: pd.DataFrame, options: Options) -> Design | None:
         weight = columns.weights_of(frame, ColumnRef(options.path.name, options.weight))
     if options.cluster:
         clusters = columns.clusters_of(frame, ColumnRef(options.path.name, options.cluster))
-    return design_of(len(frame), weight, clusters)
+    return Design.given(len(frame), weight, clusters)

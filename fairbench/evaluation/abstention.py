@@ -176,7 +176,7 @@ def _add_curves(
         share,
         size,
         lambda: rate_limits(size - left, size, level=level)[1:],
-        of_group(tables.no_rows),
+        of_group(lambda name: f"no rows{tables.in_group(name)}"),
         groups=groups.names,
     )
 

@@ -21,7 +21,7 @@ from fairbench.evaluation.gate import Condition, check_gate, conditions_of, gate
 from fairbench.evaluation.predictions import Labelled, read_predictions
 from fairbench.evaluation.stratified import evaluate_within, strata_of
 from fairbench.inference.posterior import FREQUENTIST
-from fairbench.inference.survey import design_of
+from fairbench.inference.survey import Design
 
 SensitiveFeatures: TypeAlias = pd.Series | pd.DataFrame | Mapping[str, ArrayLike] | ArrayLike
 _SLACK = 0.01  # by which two probabilities may miss a sum of 1
@@ -513,7 +513,7 @@ def _labelled(
         check_combinable(sensitive, "sensitive_features")
     check_few_groups(sensitive, evaluator.intersections, "sensitive_features")
     groups = group_columns(sensitive, references, evaluator.intersections)
-    design = design_of(len(y), arrays.get("sample_weight"), arrays.get("clusters"))
+    design = Design.given(len(y), arrays.get("sample_weight"), arrays.get("clusters"))
     if design is not None and design.units < 2:
         raise UserError("clusters has one mark in all rows: intervals need at least two clusters")
     return Labelled(y, predictions, groups, task, design=design, classes=names)

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats, Mask
-from fairbench.core.errors import UserError, check_minimum, check_share
+from fairbench.core.errors import UserError, check_choice, check_minimum, check_share
 from fairbench.data.dataset import Task
 from fairbench.evaluation import abstention, regression, scores, uncertainties
 from fairbench.evaluation import table as tables
@@ -104,10 +104,9 @@ class Evaluator:
 
     def __post_init__(self) -> None:
         """Refuse settings that would make a metric meaningless."""
-        choices = {"interval": posterior.INTERVALS, "spread_residual": ("probability", "label")}
-        for name, valid in {**choices, "choose_on": ("validation", "test")}.items():
-            if (chosen := getattr(self, name)) not in valid:
-                raise UserError(f"evaluator.{name} is '{chosen}'; valid: {', '.join(valid)}")
+        check_choice("evaluator.interval", self.interval, posterior.INTERVALS)
+        check_choice("evaluator.spread_residual", self.spread_residual, ("probability", "label"))
+        check_choice("evaluator.choose_on", self.choose_on, ("validation", "test"))
         if not self.choose_by or set(self.choose_by) - set(abstention.OBJECTIVES):
             raise UserError(f"evaluator.choose_by names any of {', '.join(abstention.OBJECTIVES)}")
         for name in ("abstention_rates", "feature_shift_rates"):
@@ -356,7 +355,7 @@ def _add_pairs(table: MetricTable, counts: GroupCounts, band: float) -> None:
     metrics = list(metrics_of(BINARY, "difference", "ratio").values())
     intervals, about = counts.intervals, (counts.attribute, counts.groups[1:])
     size, statuses = counts.statuses(metrics, table.minimum)
-    statuses = tables.of_pairs(statuses, size)
+    statuses = statuses.of_pairs(size)
     size = np.minimum(size[..., :1], size[..., 1:])
     values = np.stack([metric(intervals.counts_of(metric)) for metric in metrics])
     statuses.flag(

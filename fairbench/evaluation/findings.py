@@ -385,9 +385,3 @@ def one_sided_level(risk: float) -> float:
     It is at least that of the intervals that are printed, so that no answer contradicts them.
     """
     return max(LEVEL, 1 - 2 * risk)
-
-
-def lowest_of(names: Sequence[str], answer: GapAnswer) -> list[str]:
-    """Return the groups that may be the lowest: those that are surely above no other group."""
-    above = {high for high, _ in answer.pairs}
-    return [name for group, name in enumerate(names) if group not in above]

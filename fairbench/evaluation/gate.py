@@ -92,6 +92,27 @@ class Condition:
             name = f"{'lowest' if self.sign == BELOW else 'highest'} {metric.label}"
         return f"{name} by {self.attribute}" if self.attribute else name
 
+    def statement(self, estimate: Sequence[Any], **fields: Any) -> Statement:
+        """Return the finding on the condition, from the value of its measure and both limits.
+
+        Parameters
+        ----------
+        fields : further fields of :class:`Statement`.
+        """
+        value, lower, upper = map(float, estimate)
+        return Statement(
+            CONSTRAINT,
+            self.attribute,
+            self.label,
+            side_of(lower, upper, self.bound, low_is_bad=self.sign == BELOW),
+            value=value,
+            lower=lower,
+            upper=upper,
+            bound=self.bound,
+            condition=self,
+            **fields,
+        )
+
 
 @lru_cache(maxsize=1)
 def _judged_metrics() -> Mapping[str, Metric]:
@@ -563,28 +584,6 @@ def gate_of_labelled(
     return judge(single, compared, require)
 
 
-def statement_of(condition: Condition, estimate: Sequence[Any], **fields: Any) -> Statement:
-    """Return the finding on a condition, from the value of its measure and both limits.
-
-    Parameters
-    ----------
-    fields : further fields of :class:`Statement`.
-    """
-    value, lower, upper = map(float, estimate)
-    return Statement(
-        CONSTRAINT,
-        condition.attribute,
-        condition.label,
-        side_of(lower, upper, condition.bound, low_is_bad=condition.sign == BELOW),
-        value=value,
-        lower=lower,
-        upper=upper,
-        bound=condition.bound,
-        condition=condition,
-        **fields,
-    )
-
-
 def _statement(condition: Condition, compared: ComparedGroups, risk: float) -> Statement:
     """Return the finding on a condition.
 
@@ -601,9 +600,9 @@ def _statement(condition: Condition, compared: ComparedGroups, risk: float) -> S
     intervals = compared.labelled if labelled else decided
     n = int(compared.n_rows.sum())
     if intervals is None:
-        return statement_of(condition, _NOT_MEASURED, n=0, needs="there are no labels")
+        return condition.statement(_NOT_MEASURED, n=0, needs="there are no labels")
     if len(compared.groups) < 2:
-        return statement_of(condition, _NOT_MEASURED, n=n, needs="there is one group alone")
+        return condition.statement(_NOT_MEASURED, n=n, needs="there is one group alone")
     clear, fail = 1 - 2 * RISK, 1 - 2 * risk
     if metric is None:
         measured = _smallest_ratio(intervals, clear, fail, compared.reference)
@@ -614,8 +613,7 @@ def _statement(condition: Condition, compared: ComparedGroups, risk: float) -> S
         measured = _extreme_rate(intervals, metric, clear, fail, lowest=lowest)
     estimate, positions, noise = measured
     rates = (selection_rate,) if metric is None else metric.rates
-    statement = statement_of(
-        condition,
+    statement = condition.statement(
         estimate,
         groups=tuple(compared.groups[g] for g in positions),
         n=int(intervals.rows(rates).min(axis=0).sum()),

@@ -18,14 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from fairbench.core.arrays import Floats, Mask, divide
 from fairbench.evaluation.many_groups import DRAWS as POOLED_DRAWS
 from fairbench.evaluation.many_groups import parts_of
-from fairbench.evaluation.table import Statuses, in_group, of_gaps, without
-from fairbench.inference.gaps import (
-    GroupLimits,
-    largest_gap,
-    leads,
-    simultaneous_levels,
-    smallest_ratio,
-)
+from fairbench.evaluation.table import Statuses, in_group, without
+from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_levels, smallest_ratio
 from fairbench.inference.pooled import Generators, Pooled, pool_rates
 from fairbench.inference.posterior import central_interval
 from fairbench.inference.rates import (
@@ -38,7 +32,7 @@ from fairbench.inference.rates import (
     sequence_limits,
     weighted_share,
 )
-from fairbench.inference.survey import FEWEST, LabelledRows, SurveyCounts, needs_no_label
+from fairbench.inference.survey import FEWEST, LabelledRows, SurveyCounts
 from fairbench.metrics.registry import (
     BINARY,
     Counts,
@@ -78,7 +72,7 @@ class GapInterval(NamedTuple):
     def of(cls, limits: GroupLimits) -> GapInterval:
         """Return the interval of the largest gap between groups with these limits (G,)."""
         gap = largest_gap(limits)
-        return cls(gap.lower, gap.upper, leads(limits))
+        return cls(gap.lower, gap.upper, limits.leads)
 
     def take(self, index: int) -> GapInterval:
         """Return one of several."""
@@ -305,7 +299,7 @@ class CountIntervals(_Counted):
         # The largest gap of a metric is the largest of its rates' gaps.
         lower = np.maximum.reduceat(np.where(unknown, np.nan, gap.lower), first_rate)
         upper = np.maximum.reduceat(np.where(unknown, np.nan, gap.upper), first_rate)
-        largest_leads = np.fmax.reduceat(leads(of_compared), first_rate)
+        largest_leads = np.fmax.reduceat(of_compared.leads, first_rate)
         for m, metric in enumerate(metrics):
             if not metric.is_gap:
                 rate = first_rate[m]
@@ -462,7 +456,7 @@ class LabelledIntervals(CountIntervals):
         if not self.anytime_valid:
             return super()._shares(rates, levels)
         successes, sizes = self.effective_counts(rates)
-        without_labels = np.array([[needs_no_label(rate)] for rate in rates])
+        without_labels = np.array([[rate.needs_no_label] for rate in rates])
         fixed = rate_limits(successes, sizes, level=levels)
         lasting = sequence_limits(successes, sizes, level=levels)
         return fixed.where(without_labels, lasting)
@@ -474,7 +468,7 @@ class LabelledIntervals(CountIntervals):
         stop at any time may stop after few rows, just when both groups' intervals miss in opposite
         directions. With few rows the correlation is therefore -1: widths add.
         """
-        if not self.anytime_valid or needs_no_label(rate):
+        if not self.anytime_valid or rate.needs_no_label:
             return 0.0
         few = self._few([rate])[0]
         return np.where(few[:, None] | few, -1.0, 0.0)
@@ -646,7 +640,7 @@ class GroupCounts:
 
         found = np.stack([values(*pair) for pair in zip(metrics, among, strict=True)])
         size, of_groups = self.statuses(metrics, minimum)
-        statuses = of_gaps(of_groups, among, size)
+        statuses = of_groups.of_gaps(among, size)
         without_value = np.isnan(found) & statuses.has_value
 
         def all_zero(m: int, *sample: int) -> str:

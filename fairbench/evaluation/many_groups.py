@@ -14,6 +14,7 @@ from fairbench.core.arrays import Codes, Floats, rng
 from fairbench.core.errors import UserError, check_minimum, check_share
 from fairbench.core.text import MISSING
 from fairbench.data.columns import text_of
+from fairbench.data.groups import CROSSED
 from fairbench.data.in_memory import as_array, by_text
 from fairbench.evaluation.table import values_of
 from fairbench.inference.gaps import GroupLimits, probability_below, surest_gap
@@ -21,7 +22,6 @@ from fairbench.inference.pooled import (
     Pooled,
     adjusted_p_values,
     all_at_least,
-    all_at_most,
     differs_from_rest,
     pool,
     pool_rates,
@@ -39,7 +39,7 @@ SHOWN = {
 }
 DRAWS = 400  # that a table needs: a probability to two digits
 EXCEPTIONAL = 0.05  # share of false alarms among the groups called unlike the others
-_JOINT = " x "
+_FALSE_DISCOVERY_RATE = 0.1  # the share of the groups called unlike everyone else that may not be
 _TESTED = ["metric", "attribute", "group"]  # what one test is about
 CLASS = " of "  # between the name of a rate and that of a class
 _WHOLE = 1e-6  # how far a count may be from a whole number
@@ -53,8 +53,8 @@ def parts_of(attribute: str, groups: Sequence[str]) -> Codes | None:
     attribute : the attribute's name; that of a combination joins the names of several.
     groups : (G,) the names of the groups; those of a combination join one name of each attribute.
     """
-    n_attributes = len(attribute.split(_JOINT))
-    values = [group.split(_JOINT) for group in groups]
+    n_attributes = len(attribute.split(CROSSED))
+    values = [group.split(CROSSED) for group in groups]
     if n_attributes < 2 or any(len(group_values) != n_attributes for group_values in values):
         return None
     return _codes(zip(*values, strict=True))
@@ -163,9 +163,10 @@ def pooled(
     table.attrs["gap_below"] = float(
         probability_below(posterior.gap_below(epsilon), gap.lower, gap.upper, epsilon, level=level)
     )
-    for name, certify in (("at_least", all_at_least), ("at_most", all_at_most)):
-        bound, group = certify(y, n, level)
-        table.attrs[name] = {"bound": bound, "group": names[group]}
+    least, group = all_at_least(y, n, level)
+    table.attrs["at_least"] = {"bound": least, "group": names[group]}
+    least, group = all_at_least(n - y, n, level)  # of the others
+    table.attrs["at_most"] = {"bound": 1 - least, "group": names[group]}
     return table
 
 
@@ -179,7 +180,7 @@ def _estimates_of(
     return {**raw_columns, "pooled": posterior.mean, "lower": lower, "upper": upper}
 
 
-def unlike_everyone_else(metrics: pd.DataFrame, false_discovery_rate: float = 0.1) -> pd.DataFrame:
+def unlike_everyone_else(metrics: pd.DataFrame) -> pd.DataFrame:
     """Return the groups of a run that differ from everyone else, over all its rates together.
 
     Every group of an attribute with three or more is tested in four rates (Fisher's exact test with
@@ -190,7 +191,7 @@ def unlike_everyone_else(metrics: pd.DataFrame, false_discovery_rate: float = 0.
     Parameters
     ----------
     metrics : the long table of one run. Weighted rates, which are not counts, are left out.
-    false_discovery_rate : the share of the rows returned that may be wrong, on average.
+
 
     Returns
     -------
@@ -200,7 +201,7 @@ def unlike_everyone_else(metrics: pd.DataFrame, false_discovery_rate: float = 0.
     the number of tests.
     """
     tests = _against_the_rest(metrics)
-    kept = tests[tests["adjusted"] <= false_discovery_rate]
+    kept = tests[tests["adjusted"] <= _FALSE_DISCOVERY_RATE]
     furthest = np.lexsort([-(kept["value"] - kept["rest"]).abs(), kept["adjusted"]])
     kept = kept.iloc[furthest].reset_index(drop=True)
     kept.attrs["tests"] = len(tests)
@@ -280,7 +281,7 @@ def _names(
     if groups is not None:
         names = [text_of(group) or MISSING for group in groups]
     elif columns:
-        names = [_JOINT.join(map(str, values)) for values in zip(*columns.values(), strict=False)]
+        names = [CROSSED.join(map(str, values)) for values in zip(*columns.values(), strict=False)]
     else:
         names = [str(g) for g in range(n_groups)]
     for name, values in {**columns, "groups": names}.items():
@@ -331,7 +332,6 @@ def estimates_of_rates(
     *,
     generator: np.random.Generator,
     epsilon: float,
-    false_discovery_rate: float = 0.1,
 ) -> pd.DataFrame:
     """Estimate several rates of many groups, jointly for each rate, and flag groups that stand out.
 
@@ -342,7 +342,7 @@ def estimates_of_rates(
     attribute : the attribute's name; that of a combination joins the names of several.
     groups : (G,) the names of the groups; those of a combination join one name of each attribute.
     epsilon : a distance from everyone under this makes no practical difference.
-    false_discovery_rate : the share of the groups called unlike everyone else that may not be.
+
 
     Returns
     -------
@@ -376,7 +376,7 @@ def estimates_of_rates(
             "verdict": np.select(is_within_or_beyond, [WITHIN, BEYOND], UNSURE),
             "p_value": p_values[r],
             "adjusted": discoveries[r],
-            "unlike_everyone": discoveries[r] <= false_discovery_rate,
+            "unlike_everyone": discoveries[r] <= _FALSE_DISCOVERY_RATE,
             "exception": adjusted_p_values(posterior.surprise) < EXCEPTIONAL,
         }
         frames.append(pd.DataFrame(columns))

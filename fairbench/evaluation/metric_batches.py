@@ -80,6 +80,32 @@ class Batch:
     rows: Floats | None = None
     totals: Floats | None = None
 
+    @classmethod
+    def of_form(
+        cls,
+        label: RowLabel,
+        form: ClosedForm,
+        status: Statuses,
+        undefined: str | Callable[..., str] = "the value is not a number",
+    ) -> Batch:
+        """Return a metric that is not a mean as a batch of its own, with values where it is ok.
+
+        Parameters
+        ----------
+        undefined : why a cell whose status (C,) is ok has no value.
+        """
+        value, limits, lacking, totals = form
+        value = np.where(status.is_ok, value, np.nan)[None]
+        status.flag(status.is_ok & np.isnan(value[0]), "undefined", undefined)
+        return cls(
+            [label],
+            value,
+            status[None],
+            [lacking],
+            limits=lambda level: around(value, limits(level).apply(np.atleast_2d)),
+            totals=None if totals is None else totals[None],
+        )
+
 
 class _Estimates(NamedTuple):
     """K metrics with their limits, arrays of (K, C); or of one attribute's groups, (K, S, G).
@@ -265,7 +291,7 @@ def _add_differences(table: MetricTable, groups: Groups, estimates: _Estimates) 
     limits = difference_limits(
         estimates.limits.take(others), estimates.limits.take(reference), with_reference
     )
-    statuses = tables.of_pairs(estimates.statuses)
+    statuses = estimates.statuses.of_pairs()
     largest = estimates.largest_distance
     estimates.add_to(
         table,
@@ -299,7 +325,7 @@ def _add_gaps(table: MetricTable, groups: Groups, estimates: _Estimates) -> None
     low = np.where(valued, values, np.inf).min(axis=-1)
     with np.errstate(invalid="ignore"):
         value = np.where(comparable, gap.value, np.where(several, high - low, NAN))
-    status = tables.of_gaps(statuses, valued)
+    status = statuses.of_gaps(valued)
     why = tables.without(groups.names, ~valued, lambda *at: str(statuses.reason[at]))
     status.flag(np.asarray(~valued.all(axis=-1)), "insufficient", why)
     status.flag(~several, "undefined", "fewer than two groups have a value")
@@ -342,23 +368,8 @@ def declared_batches(
         whose status is not ok.
     """
 
-    def closed(metric: Metric, label: RowLabel, arrays: list[Floats], status: Statuses) -> Batch:
-        """Return a metric that is not a mean as a batch of its own."""
-        value, limits, lacking, totals = kinds[metric.interval](arrays, all_groups)
-        value = np.where(status.is_ok, value, np.nan)[None]
-        status.flag(
-            status.is_ok & np.isnan(value[0]),
-            "undefined",
-            lambda c: metric.undefined.format(part=all_groups.names[c] or "the part"),
-        )
-        return Batch(
-            [label],
-            value,
-            status[None],
-            [lacking],
-            limits=lambda level: around(value, limits(level).apply(np.atleast_2d)),
-            totals=None if totals is None else totals[None],
-        )
+    def why(metric: Metric, c: int) -> str:
+        return metric.undefined.format(part=all_groups.names[c] or "the part")
 
     # Of each metric the keys of its rows, the arrays (n,) that it is of, and their statuses (C,).
     by_interval: dict[Interval, list[tuple[Metric, RowLabel, list[Floats], Statuses]]] = {}
@@ -377,7 +388,9 @@ def declared_batches(
             by_interval.setdefault(metric.interval, []).append((metric, label, arrays, status))
     for kind, inputs in by_interval.items():
         if kind not in ("mean", "heavy_mean"):
-            yield from (closed(*one) for one in inputs)
+            for metric, label, arrays, status in inputs:
+                form = kinds[metric.interval](arrays, all_groups)
+                yield Batch.of_form(label, form, status, partial(why, metric))
             continue
         (first, *_), labels, _, of_metrics = zip(*inputs, strict=True)
         outcome = None

@@ -279,30 +279,28 @@ class Statuses:
         few = self.is_ok & (n < minimum)
         self.flag(few, "insufficient", lambda *at: f"n={n[at]}{in_group(names[at[-1]])}")
 
+    def of_pairs(self, size: NDArray[np.int64] | None = None) -> Statuses:
+        """Return the statuses (..., G - 1) of comparisons of every other group with the first.
 
-def of_pairs(statuses: Statuses, size: NDArray[np.int64] | None = None) -> Statuses:
-    """Return the statuses (..., G - 1) of comparisons of every other group with the first.
+        It is that of the worse of both. If they are alike, it is that of fewer of the rows
+        (..., G), or that of the other group where no sizes are given.
+        """
+        reference, others = self[..., :1], self[..., 1:]
+        is_worse = np.asarray(others.kind > reference.kind)
+        is_alike = others.kind == reference.kind
+        is_worse |= is_alike if size is None else is_alike & (size[..., 1:] < size[..., :1])
+        return Statuses.where(is_worse, others, reference)
 
-    It is that of the worse of both. If they are alike, it is that of fewer of the rows (..., G), or
-    that of the other group where no sizes are given.
-    """
-    reference, others = statuses[..., :1], statuses[..., 1:]
-    is_worse = np.asarray(others.kind > reference.kind)
-    is_alike = others.kind == reference.kind
-    is_worse |= is_alike if size is None else is_alike & (size[..., 1:] < size[..., :1])
-    return Statuses.where(is_worse, others, reference)
+    def of_gaps(self, among: Mask, size: NDArray[np.int64] | None = None) -> Statuses:
+        """Return the statuses (...) of gaps among some groups (..., G): that of the worst of these.
 
-
-def of_gaps(statuses: Statuses, among: Mask, size: NDArray[np.int64] | None = None) -> Statuses:
-    """Return the statuses (...) of gaps among some groups (..., G): that of the worst of these.
-
-    Of several as bad it is that of the fewest of the rows (..., G), or the first without sizes.
-    """
-    kind = np.where(among, statuses.kind, -1)
-    is_worst = kind == kind.max(axis=-1, keepdims=True)
-    rows = np.where(is_worst, 0 if size is None else size, np.iinfo(np.int64).max)
-    worst = rows.argmin(axis=-1)[..., None]
-    return statuses.apply(lambda array: np.take_along_axis(array, worst, -1)[..., 0])
+        Of several as bad it is that of the fewest of the rows (..., G), or the first without sizes.
+        """
+        kind = np.where(among, self.kind, -1)
+        is_worst = kind == kind.max(axis=-1, keepdims=True)
+        rows = np.where(is_worst, 0 if size is None else size, np.iinfo(np.int64).max)
+        worst = rows.argmin(axis=-1)[..., None]
+        return self.apply(lambda array: np.take_along_axis(array, worst, -1)[..., 0])
 
 
 def without(names: Sequence[str], left_out: Mask, why: Callable[..., str]) -> Callable[..., str]:
@@ -668,8 +666,3 @@ def _settings(settings: Sequence[Setting], row_setting: NDArray[np.intp]) -> dic
 def in_group(name: str) -> str:
     """Return ``in group 'a'`` with a space before it, nothing of everyone."""
     return f" in group '{name}'" if name else ""
-
-
-def no_rows(group: str) -> str:
-    """Return the status of a metric of no rows."""
-    return f"no rows{in_group(group)}"

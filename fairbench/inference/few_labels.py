@@ -921,10 +921,10 @@ class PosteriorFamily:
     def posterior(self, rows: Rows, generator: np.random.Generator) -> CalibrationPosterior:
         """Return the posterior given the labels of `rows` alone."""
         shown = self.shown(rows)
-        theta, *quality = sample(self.proposal, shown[0], generator)
+        theta, size, sampler = sample(self.proposal, shown[0], generator)
         coefficients = self.proposal.model.coefficients(theta).reshape(len(theta), -1)
         counts = self.counts(rows, shown, coefficients, generator)
-        return CalibrationPosterior(self, rows, counts, theta, *quality)
+        return CalibrationPosterior(self, rows, counts, theta, size, sampler)
 
     def shown(self, rows: Rows) -> tuple[_ShownLabels, Codes]:
         """Return what the labels of some rows say, and their cells of group and prediction (L,).

@@ -424,6 +424,11 @@ class Rate:
         return _sum(counts, tuple(int(weight > 0) for weight in self.numerator))
 
     @property
+    def needs_no_label(self) -> bool:
+        """Whether it rests on decisions alone."""
+        return all(cells[:2] == cells[2:] for cells in (self.numerator, self.denominator))
+
+    @property
     def weights(self) -> tuple[int, int]:
         """How much each success and each failure count; 1 and 1 in a plain share of rows.
 

@@ -49,7 +49,7 @@ from fairbench.evaluation.groups import (
     LabelledIntervals,
     PosteriorIntervals,
 )
-from fairbench.inference.gaps import GroupLimits, largest_gap, leads
+from fairbench.inference.gaps import GroupLimits, largest_gap
 from fairbench.inference.posterior import posterior_draws
 from fairbench.inference.survey import LabelledRows
 from tests.audits.tables import bounds_of
@@ -234,7 +234,7 @@ def test_of_two_groups_who_is_ahead_takes_the_whole_risk():
         limits = GroupLimits.of(np.array(successes), np.full(len(successes), 1000), level=1 - risk)
         answer = _answer(successes, 1000)
         assert set(answer.pairs) == {
-            (int(high), int(low)) for high, low in np.argwhere(leads(limits) > 0)
+            (int(high), int(low)) for high, low in np.argwhere(limits.leads > 0)
         }
 
 

@@ -35,7 +35,7 @@ from fairbench.evaluation.findings import Finding, Measure, risk_of
 from fairbench.evaluation.groups import GapInterval
 from fairbench.inference import partial
 from fairbench.inference.gaps import GroupLimits, gap_of_noise, surest_gap
-from fairbench.inference.partial import ProxyRows, RateBounds, SelectedLabels, gap_bounds
+from fairbench.inference.partial import ProxyRows, RateBounds, SelectedLabels
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.metrics.registry import Rate, base_rate
 from fairbench.reporting.document import model as doc
@@ -69,11 +69,11 @@ def _bounded_gap(
     few = [name for group, name in enumerate(names) if group not in compared]
     names, ends = [names[group] for group in compared], ends.take(compared)
     are_compared = len(names) > 1
-    bounds = gap_bounds(ends) if are_compared else _NO_BOUNDS
+    bounds = ends.gap() if are_compared else _NO_BOUNDS
     measure = Measure(
         template,
         names,
-        (lambda level: GapInterval(*partial.gap_size(ends, level))) if are_compared else None,
+        (lambda level: GapInterval(*ends.gap_size(level))) if are_compared else None,
         estimate=(np.nan, *bounds["interval"]),
         few=few,
         may_be_small=not few,

@@ -22,7 +22,6 @@ from fairbench.data.columns import (
     ColumnRef,
     MulticlassScores,
     class_names,
-    marks_of,
     read_class_scores,
 )
 from fairbench.data.groups import notes_on_groups, read_groups
@@ -71,7 +70,7 @@ def read_multiclass(options: Options, frame: pd.DataFrame) -> MulticlassScores:
         )
     file = options.path.name
     if options.labelled:
-        marks = marks_of(frame[options.labelled], ColumnRef(file, options.labelled))
+        marks = ColumnRef(file, options.labelled).marks(frame[options.labelled])
         bare = marks & (class_names(frame[target]) == "").to_numpy()
         expected = f"a class, though '{options.labelled}' is true there"
         ColumnRef(file, target).refuse(frame[target], bare, expected)

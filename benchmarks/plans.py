@@ -24,7 +24,7 @@ from fairbench.audits.direction import RATE_OF
 from fairbench.audits.gaps import Gap, gaps_of
 from fairbench.audits.labels_needed import ALIKE, with_needed
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.findings import LARGE, SMALL, ErrorBudget
+from fairbench.evaluation.findings import LARGE, SMALL, risk_of
 from fairbench.evaluation.some_labels import SomeLabels
 
 LEAST, MOST, MOST_OF_SEVERAL = 0.75, 0.88, 0.95
@@ -133,7 +133,7 @@ def study(population: Planned, pages: int) -> Study:
         seen = population.seen(drawn)
         evaluator = Evaluator(epsilon=EPSILON)
         _, counts = seen.evaluate(evaluator, 0, counts_alone=True)
-        risk = ErrorBudget(len(counts) * len(RATE_OF)).risk
+        risk = risk_of(len(counts) * len(RATE_OF))
         asked = partial(
             gaps_of,
             epsilon=EPSILON,

@@ -17,11 +17,9 @@ from fairbench.data.columns import (
     AMOUNT,
     ColumnRef,
     are_missing,
-    clusters_of,
     each_value,
     spelled,
     to_numbers,
-    weights_of,
 )
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.download import Archive
@@ -114,8 +112,8 @@ def load(
         values, positive_label = _target(frame[target], kind, positive, file)
     for name in privileged or {}:
         check_choice("sensitive column in dataset.privileged", name, labels)
-    weights = _numbers(weights_of(frame, ColumnRef(file.name, weight))) if weight else None
-    marked = clusters_of(frame, ColumnRef(file.name, clusters)) if clusters else None
+    weights = _numbers(ColumnRef(file.name, weight).weights(frame)) if weight else None
+    marked = ColumnRef(file.name, clusters).clusters(frame) if clusters else None
     most_frequent = {name: str(column.mode()[0]) for name, column in labels.items()}
     return Dataset(
         name=file.stem,

@@ -41,7 +41,7 @@ from fairbench.inference.scores import area_limits, areas
 from fairbench.inference.verdicts import inflation, student_draws
 from fairbench.metrics.probability import log_loss_rows
 from fairbench.metrics.registry import BINARY, accuracy, binary_confusion, metrics_of, total
-from fairbench.metrics.uncertainty import area_of_errors
+from fairbench.metrics.uncertainty import area_under_risk_coverage
 from fairbench_search.choice import (
     Bound,
     Choice,
@@ -677,7 +677,7 @@ def _values(people: People, members: Floats) -> list[float]:
     first, second = (epistemic[group == g].mean() for g in (0, 1))
     return [
         float(log_loss_rows(label, score).mean()),
-        float(area_of_errors(label, score > 0.5, uncertainty)),
+        float(area_under_risk_coverage(label != (score > 0.5), uncertainty)),
         second / first,
         float((members * (1 - members)).std(axis=0).mean()),
     ]

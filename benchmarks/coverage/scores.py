@@ -43,7 +43,6 @@ from fairbench.inference.scores import (
     area_limits,
     areas,
     calibration_limits,
-    explained_limits,
     explained_variance,
 )
 from fairbench.inference.survey import Design
@@ -662,7 +661,7 @@ def _limits_errors(group: Predicted) -> dict[str, Limits]:
     return {
         "MAE": mean_ours(losses["MAE"], ERROR_ROWS),
         "RMSE": root_limits(Moments.of(squares), _tail_index(squares), level=LEVEL),
-        "R2": explained_limits(explained_variance(*rows, len(nll)), level=LEVEL),
+        "R2": explained_variance(*rows, len(nll))[1](LEVEL),
         "CRPS": mean_ours(losses["CRPS"], ERROR_ROWS),
         "NLL": heavy_limits(Moments.of(nll), _tail_index(over), level=LEVEL),
         "interval coverage": rate_limits(held.sum(axis=1), held.shape[1], level=LEVEL),

@@ -34,7 +34,7 @@ from fairbench.data.columns import UNKNOWN, MulticlassScores
 from fairbench.data.dataset import Task
 from fairbench.data.groups import group_columns
 from fairbench.evaluation.by_group import shares_of_places
-from fairbench.evaluation.findings import GAP, SHARE, ErrorBudget, Finding
+from fairbench.evaluation.findings import GAP, SHARE, Finding, risk_of
 from fairbench.evaluation.predictions import Labelled
 from fairbench.inference.gaps import exposure_weights, top_weights
 from fairbench.metrics.registry import label
@@ -170,7 +170,7 @@ def _alone(group: NDArray[np.int64], is_right: NDArray[np.bool_], groups: int) -
     """Return whether the labelled rows alone show a large gap between groups."""
     size = np.bincount(group, minlength=groups).astype(float)
     right = np.bincount(group, is_right, minlength=groups).astype(float)
-    return {(GAP, "sex", classes.ACCURACY, "")} if shows_gap(right, size, ErrorBudget(2)) else set()
+    return {(GAP, "sex", classes.ACCURACY, "")} if shows_gap(right, size, risk_of(2)) else set()
 
 
 def populations_classes() -> Iterator[Population]:

@@ -31,8 +31,8 @@ from fairbench.evaluation.findings import (
     GAP,
     RATIO,
     UNLIKE,
-    ErrorBudget,
     Finding,
+    risk_of,
 )
 from fairbench.evaluation.many_groups import SHOWN
 from fairbench.evaluation.stratified import strata_of
@@ -539,12 +539,12 @@ def audited(drawing: Drawing, generator: np.random.Generator) -> Sample:
     constrained = len(drawing.people.groups) * bool(drawing.constraint)
     questions = len(drawing.people.attributes) * len(RATE_OF) + constrained
     alone = drawing.scored and not design and not drawing.within
-    budget = ErrorBudget(questions)
-    return Sample(options, findings, frame, partial(gaps_alone, rows, budget) if alone else None)
+    risk = risk_of(questions)
+    return Sample(options, findings, frame, partial(gaps_alone, rows, risk) if alone else None)
 
 
 def gaps_alone(
-    rows: Rows, budget: ErrorBudget, direction: Direction = _PLAIN, scope: str = ""
+    rows: Rows, risk: float, direction: Direction = _PLAIN, scope: str = ""
 ) -> Set[Question]:
     """Return the gaps that the labelled rows alone show to be large."""
     table = rows.table()
@@ -557,17 +557,17 @@ def gaps_alone(
         )
         for metric, rate in RATE_OF.items():
             counts = everyone if metric == NEEDS_NO_LABELS else labelled
-            if shows_gap(rate.successes(counts), rate.size(counts), budget):
+            if shows_gap(rate.successes(counts), rate.size(counts), risk):
                 large.add((GAP, attribute, direction.rate_names[metric], scope))
     return large
 
 
-def shows_gap(successes: Floats, sizes: Floats, budget: ErrorBudget) -> bool:
+def shows_gap(successes: Floats, sizes: Floats, risk: float) -> bool:
     """Say whether counts (G,) alone show a large gap between groups of enough rows."""
     enough = sizes >= LOWEST_ROWS
     if enough.sum() < 2:
         return False
-    limits = GroupLimits.of(successes[enough], sizes[enough], level=1 - budget.risk)
+    limits = GroupLimits.of(successes[enough], sizes[enough], level=1 - risk)
     return float(largest_gap(limits).lower) > EPSILON
 
 
@@ -578,14 +578,14 @@ def of_selected(drawing: Drawing, generator: np.random.Generator) -> Sample:
     options = replace(options, selected="selected")
     table = replace(rows.table(), selected=rows.selected, direction=_OF_SELECTED)
     chosen = rows.take(np.flatnonzero(rows.selected))
-    budget = ErrorBudget(2 * len(drawing.people.attributes) * len(RATE_OF))
+    risk = risk_of(2 * len(drawing.people.attributes) * len(RATE_OF))
 
     def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
         assessment = unknown.assess_selected(table, options, only_findings=True)
-        of_everyone, _, _ = unknown.bound_everyone(table, options, assessment.budget.risk)
+        of_everyone, _, _ = unknown.bound_everyone(table, options, assessment.risk)
         return [*binary.findings_of(assessment), *of_everyone], []
 
-    alone = partial(gaps_alone, chosen, budget, _OF_SELECTED, PART)
+    alone = partial(gaps_alone, chosen, risk, _OF_SELECTED, PART)
     return Sample(options, findings, rows.frame, alone)
 
 

@@ -46,7 +46,7 @@ from fairbench.evaluation.by_group import (
     score_distributions,
 )
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.findings import ErrorBudget, Finding
+from fairbench.evaluation.findings import Finding, risk_of
 from fairbench.evaluation.groups import GroupCounts
 from fairbench.evaluation.some_labels import SomeLabels
 from fairbench.inference.few_labels import (
@@ -481,7 +481,7 @@ class Assessment:
 
     Attributes
     ----------
-    budget : the error budget of verdicts on gaps and a constraint.
+    risk : the error rate of one verdict on a gap or a constraint.
     sizes : how many ``rows`` and ``labels`` each ``group`` of an ``attribute`` has.
     metrics : all metrics, in the columns that `fairbench.evaluate` returns; from labels alone, if
         there are any.
@@ -495,7 +495,7 @@ class Assessment:
 
     options: Options
     table: AuditTable
-    budget: ErrorBudget
+    risk: float
     sizes: Sequence[Row]
     metrics: pd.DataFrame
     assumed: pd.DataFrame | None
@@ -557,8 +557,7 @@ def assess(
     # of the error rate to that question.
     has_question = table.sampling is not None or isinstance(options, GatedOptions)
     rate = findings.ERROR_RATE - findings.QUESTION_RATE * has_question
-    budget, minimum = ErrorBudget(questions, rate), evaluator.minimum_group_size
-    risk = budget.risk
+    risk, minimum = risk_of(questions, rate), evaluator.minimum_group_size
     gaps = gaps_of(
         counts,
         options.epsilon,
@@ -589,7 +588,7 @@ def assess(
     return Assessment(
         options=options,
         table=table,
-        budget=budget,
+        risk=risk,
         sizes=_sizes(table),
         metrics=metrics,
         assumed=metrics_if_alike,

@@ -47,7 +47,6 @@ from fairbench.inference.partial import (
 )
 from fairbench.inference.posterior import Beta, central_interval
 from fairbench.inference.rates import Limits, difference_limits, rate_limits
-from fairbench.inference.survey import needs_no_label
 from fairbench.metrics.registry import BINARY, Rate, metrics_of, shares_of
 from fairbench.reporting.group_tables import sentence_of
 
@@ -453,7 +452,7 @@ def _standardised_gap(
         enough of them.
     """
     rate = RATE_OF[metric]
-    rates = counted.standardised(rate)
+    rates = counted.standardised[rate]
     names = np.array(counted.groups, object)
     pairs_compared = rates.compared(minimum)
     compared = pairs_compared.any(axis=-1)
@@ -538,7 +537,7 @@ def shared_traits(options: Options) -> str:
 def metrics_of_decisions() -> set[str]:
     """Return the metrics that need no label."""
     metrics = metrics_of(BINARY, "rate", "difference", "ratio", "widest").values()
-    return {metric.name for metric in metrics if all(map(needs_no_label, metric.rates))}
+    return {metric.name for metric in metrics if all(rate.needs_no_label for rate in metric.rates)}
 
 
 def within_metrics(table: AuditTable, options: Options, evaluator: Evaluator) -> pd.DataFrame:

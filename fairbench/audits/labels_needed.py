@@ -26,7 +26,7 @@ from fairbench.audits.gaps import FEWEST_LABELS, Gap
 from fairbench.audits.question import PlanOptions
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.text import count, two_digits
-from fairbench.evaluation.findings import OPEN, ErrorBudget, one_sided_level
+from fairbench.evaluation.findings import OPEN, one_sided_level, risk_of
 from fairbench.evaluation.groups import GroupCounts
 from fairbench.evaluation.some_labels import SomeLabels
 from fairbench.inference import gaps as of_gaps
@@ -138,7 +138,7 @@ def _other_rate(options: PlanOptions) -> float:
 def _plan_risk(options: PlanOptions) -> float:
     """Return the error rate of one question: a page asks of each attribute, and of each two."""
     attributes = options.attributes
-    return ErrorBudget(len(RATE_OF) * attributes * (attributes + 1) // 2).risk
+    return risk_of(len(RATE_OF) * attributes * (attributes + 1) // 2)
 
 
 def _planned_labels(

@@ -29,7 +29,7 @@ from fairbench.data.columns import ColumnRef
 from fairbench.data.in_memory import Table
 from fairbench.data.tables import TablePart
 from fairbench.evaluation.stratified import strata_of
-from fairbench.inference.survey import Design, design_of
+from fairbench.inference.survey import Design
 from fairbench.reporting.group_tables import sentence_of
 
 T = TypeVar("T")
@@ -100,7 +100,7 @@ def read_frame(
     if not len(frame):
         raise UserError(f"{file}: no rows below the header")
     if options.id:
-        columns.check_ids(frame[options.id], ColumnRef(file, options.id))
+        ColumnRef(file, options.id).check_ids(frame[options.id])
     frame = of_groups.with_bands(frame, options.cuts, file)
     frame = _as_shares(frame, options)
     frame, left_out = of_groups.without_groups(frame, options.leave_out, options.group)
@@ -334,7 +334,7 @@ def _with_bands_of(options: Options, word: str) -> str:
 def _as_shares(frame: pd.DataFrame, options: Options) -> pd.DataFrame:
     """Return a table whose scores in percent are shares of 1."""
     shares = {
-        name: columns.shares_of(frame[name], ColumnRef(options.path.name, name))
+        name: ColumnRef(options.path.name, name).shares(frame[name])
         for name in (options.score_columns if options.scale == PERCENT else ())
     }
     return frame.assign(**shares)
@@ -351,14 +351,14 @@ def _read_table(
     if options.score:
         place = ColumnRef(file, options.score)
         if options.scale == RATING:
-            score = columns.numbers_of(frame, place)
+            score = place.numbers(frame)
         else:
-            score = columns.scores_of(frame, place, ratings=True)
+            score = place.scores(frame, ratings=True)
     label, direction = _labels(frame, options, score)
     selected = None
     if options.selected:
         place = ColumnRef(file, options.selected)
-        selected = columns.marks_of(frame[options.selected], place)
+        selected = place.marks(frame[options.selected])
         if not selected.any():
             raise place.fault("is true in no row: nobody was selected, and no label can be known")
         label = np.where(selected, label, np.nan)
@@ -515,7 +515,7 @@ def _labels(
     if options.target:
         text = frame[options.target].astype(str)
     if options.labelled:
-        has_label = columns.marks_of(frame[options.labelled], replace(place, name=options.labelled))
+        has_label = replace(place, name=options.labelled).marks(frame[options.labelled])
     unlabelled = bool((text == "").all())
     positive = options.positive
     if unlabelled and options.prediction:  # decisions have the labels' names
@@ -533,7 +533,7 @@ def _labels(
                 raise _unsaid("which_good", two_names, place)
         else:
             _ask_positive(text, two_names, score, place, options.score)
-    label, names = columns.labels_of(text, place, positive)
+    label, names = place.labels(text, positive)
     nameless = unlabelled and not options.prediction and options.favourable not in names
     good = "" if nameless else columns.spelled(options.favourable)
     direction = ways.direction_of(names, good, options.decision)
@@ -603,16 +603,14 @@ def read_decisions(
                 )
             good = direction.good
             label_of = dict(zip(direction.decisions, (good, 1 - good), strict=True))
-    return columns.decisions_of(
-        frame, place, direction.names, score, options.threshold, others=label_of
-    )
+    return place.decisions(frame, direction.names, score, options.threshold, others=label_of)
 
 
 def design_of_options(frame: pd.DataFrame, options: Options) -> Design | None:
     """Return how rows were sampled; None where nothing is said of it."""
     weight = clusters = None
     if options.weight:
-        weight = columns.weights_of(frame, ColumnRef(options.path.name, options.weight))
+        weight = ColumnRef(options.path.name, options.weight).weights(frame)
     if options.cluster:
-        clusters = columns.clusters_of(frame, ColumnRef(options.path.name, options.cluster))
-    return design_of(len(frame), weight, clusters)
+        clusters = ColumnRef(options.path.name, options.cluster).clusters(frame)
+    return Design.given(len(frame), weight, clusters)

@@ -2,8 +2,8 @@
 
 A fault is named by file, column and row. From top to bottom: how texts are spelled and missing
 (:func:`spelled`, :func:`to_numbers`), what loaders of data sets make of columns (:func:`numbers`,
-:func:`labels`), what an audit reads (:class:`ColumnRef`, :func:`labels_of`, :func:`scores_of`), of
-several classes (:class:`MulticlassScores`), and columns that hold the label by another name.
+:func:`labels`), what an audit reads (:class:`ColumnRef`), of several classes
+(:class:`MulticlassScores`), and columns that hold the label by another name.
 """
 
 from __future__ import annotations
@@ -332,28 +332,9 @@ def name_rows_in_errors(frame: pd.DataFrame, column: str) -> Iterator[None]:
         raise UserError(str(error).replace(f"row {error.row}", name, 1)) from error
 
 
-def check_ids(ids: pd.Series, column: ColumnRef) -> None:
-    """Refuse a row without an identifier, and two rows with the same identifier.
-
-    Raises
-    ------
-    UserError : names the row or the two rows.
-    """
-    column.refuse_blank(ids, "an identifier")
-    if (again := ids.duplicated().to_numpy()).any():
-        later = int(again.argmax())
-        earlier = int((ids == ids.iloc[later]).to_numpy().argmax())
-        raise column.fault(
-            f"holds {quoted(ids.iloc[later], 40)} in row {ids.index[earlier] + 1} and in row "
-            f"{ids.index[later] + 1}: a "
-            "row is one person, and id= says who; of rows that belong together name cluster= "
-            "instead"
-        )
-
-
 @dataclass(frozen=True)
 class ColumnRef:
-    """The file and the name of a column, for messages."""
+    """A column by its file and its name: what it holds, and what is said where it holds none."""
 
     file: str
     name: str
@@ -391,88 +372,227 @@ class ColumnRef:
         """Raise an error on the first value that is empty, if any."""
         self.refuse(text, (text.astype(str) == "").to_numpy(), expected)
 
+    def check_ids(self, ids: pd.Series) -> None:
+        """Refuse a row without an identifier, and two rows with the same identifier.
+
+        Raises
+        ------
+        UserError : names the row or the two rows.
+        """
+        self.refuse_blank(ids, "an identifier")
+        if (again := ids.duplicated().to_numpy()).any():
+            later = int(again.argmax())
+            earlier = int((ids == ids.iloc[later]).to_numpy().argmax())
+            raise self.fault(
+                f"holds {quoted(ids.iloc[later], 40)} in row {ids.index[earlier] + 1} and in row "
+                f"{ids.index[later] + 1}: a "
+                "row is one person, and id= says who; of rows that belong together name cluster= "
+                "instead"
+            )
+
+    def numbers(self, frame: pd.DataFrame) -> Floats:
+        """Return a column of numbers.
+
+        Raises
+        ------
+        UserError : a value that is no number; names the row.
+        """
+        return np.asarray(numbers(frame, self.name, self.file), np.float64)
+
+    def scores(self, frame: pd.DataFrame, *, ratings: bool = False) -> Floats:
+        """Return a column of probabilities.
+
+        Parameters
+        ----------
+        ratings : whether ratings may be audited as well, and are advised where these are some.
+
+        Raises
+        ------
+        UserError : a value that is no number; names the row.
+        """
+        text = frame[self.name]
+        score: Floats = to_numbers(text)
+        if (wrong := ~np.isfinite(score)).any():
+            wrong_texts = text[wrong].astype(object).fillna("").astype(str).str.strip()
+            hint = ": of percents give scale=percent" if wrong_texts.iloc[0].endswith("%") else ""
+            if not wrong_texts.iloc[0]:
+                rows = count(wrong.sum())
+                hint = f": each row needs a score; add it, or delete the {rows} rows without"
+            self.refuse_as(text.where(~wrong, wrong_texts), wrong, f"is no number{hint}")
+        are_ratings = not (score % 1).any() and not 10 < score.max() <= 100
+        are_percents = not are_ratings and score.min() >= 0 and 1 < score.max() <= 100
+        mixed = mixes_scales(score)
+        shares = (score > 0) & (score < 1)
+        if are_percents and (score > 2).any() and (mixed or shares.mean() >= _MANY_SHARES):
+            hint = "" if mixed else "; if all are percents, give scale=percent"
+            raise mixed_scales(shares, score > 1, text, self, hint)
+        hint = "; of percents give scale=percent" if are_percents else ""
+        if are_ratings and ratings:
+            hint = (
+                "; of ratings such as deciles give scale=rating, and as threshold= the one above "
+                "which a decision is positive"
+            )
+        try:
+            self.refuse(text, (score < 0) | (score > 1), f"a probability between 0 and 1{hint}")
+        except _RowError as error:
+            if are_percents:
+                raise OpenQuestion(str(error), "scale=percent") from error
+            raise
+        return score
+
+    def shares(self, percents: pd.Series) -> pd.Series:
+        """Return a column of percents as shares of 1; values that are no numbers stay as they are.
+
+        Raises
+        ------
+        UserError : some values are percents and others shares; names a row of each kind.
+        """
+        if is_numeric := percents.dtype.kind in "iuf":
+            text, values = percents, percents.to_numpy(np.float64)
+        else:
+            text = percents.astype(str)
+            values = to_numbers(text.str.rstrip("% \u00a0"))
+            has_sign = text.str.endswith("%").to_numpy(bool)
+            is_bare = (text != "").to_numpy(bool) & ~has_sign
+            if has_sign.any() and is_bare.any():
+                raise mixed_scales(is_bare, has_sign, text, self)
+        if mixes_scales(values):
+            raise mixed_scales((values > 0) & (values < 1), values > 1, text, self)
+        if is_numeric:
+            return percents / 100
+        shares = pd.Series(values / 100, percents.index)
+        is_number = np.isfinite(shares)
+        return shares if is_number.all() else percents.where(~is_number, shares.astype(str))
+
+    def labels(
+        self, text: pd.Series, positive: str, names: Sequence[str] = ()
+    ) -> tuple[Floats, tuple[str, str]]:
+        """Return 0, 1 or NaN for every row, and the names of labels 0 and 1.
+
+        Parameters
+        ----------
+        positive : the label that is 1; needed if their names do not tell.
+        names : those of labels 0 and 1, where they are known already.
+
+        Raises
+        ------
+        UserError : a third label, an unknown positive one, or two of which neither is plainly 1.
+        """
+        values = each_value(text, spelled)
+        present = list(dict.fromkeys(value for value in values[1] if value))
+        if len(present) > 2 and not names:
+            hint = "; of several classes name prediction=, the column of predicted ones, too"
+            if len(present) > _MANY_NUMBERS and all(map(is_number, present)):
+                hint = (
+                    f", here {len(present)} different numbers: make two classes of them, such as "
+                    "those above a limit; an audit of predicted numbers names their column by "
+                    "prediction="
+                )
+            first, second = (quoted(label, 30) for label in present[:2])
+            expected = f"{first} or {second}, and a label has two values{hint}"
+            self._meanings(text, values, dict.fromkeys(("", *present[:2]), 0), expected)
+        first, second = names or self._label_names(present, spelled(positive))
+        meaning = {"": np.nan, first: 0.0, second: 1.0}
+        expected = f"'{first}' or '{second}', the labels there are"
+        return self._meanings(text, values, meaning, expected), (first, second)
+
+    def _label_names(self, present: Sequence[str], positive: str) -> tuple[str, str]:
+        """Return the names of labels 0 and 1, from the one or two that are present."""
+        holds = "holds " + " and ".join(quoted(label, 40) for label in sorted(present))
+        if not positive:
+            if pair := plain_pair(present):
+                return pair
+            ways = [f"positive={label}" for label in sorted(present)]
+            either = " or ".join(shortened(way, 49) for way in ways)
+            which = "say which one the score is the probability of"
+            raise self.question(f"{holds}; {which}: {either}", *ways)
+        other_labels = [label for label in present if label != positive]
+        if len(other_labels) > 1:
+            raise self.fault(f"{holds}; positive={positive} is neither")
+        pair = plain_pair([positive]) or (f"not {positive}", positive)
+        return next(label for label in [*other_labels, *pair] if label != positive), positive
+
+    def marks(self, text: pd.Series) -> Mask:
+        """Return a column of true and false.
+
+        Raises
+        ------
+        UserError : any other value.
+        """
+        values = each_value(text, lambda value: spelled(value).lower())
+        meaning = dict.fromkeys(_TRUE, True) | dict.fromkeys(_FALSE, False)
+        return self._meanings(text, values, meaning, "true or false")
+
+    def decisions(
+        self,
+        frame: pd.DataFrame,
+        names: tuple[str, str],
+        score: Floats | None,
+        threshold: float,
+        *,
+        others: Mapping[str, int] | None = None,
+    ) -> NDArray[np.int64]:
+        """Return decisions as 0 and 1, from their column, or from the scores if none is named.
+
+        Parameters
+        ----------
+        names : the names of labels 0 and 1, by which decisions are spelled, too.
+        others : name of a decision -> 0 or 1, if decisions have names of their own.
+
+        Raises
+        ------
+        UserError : a decision that is no label; names the row.
+        """
+        if score is not None and not self.name:
+            return (score > threshold).astype(np.int64)
+        text = frame[self.name]
+        values = each_value(text, spelled)
+        called = _names_of_decisions(values[1], names)
+        meaning = others or {name: code for code, name in enumerate(called)}
+        first, second = (quoted(name, 40) for name in meaning)
+        source = "the decisions that decision= names" if others else "the labels of the target"
+        return self._meanings(text, values, meaning, f"{first} or {second}, {source}")
+
+    def _meanings(
+        self, text: pd.Series, values: Values, meaning: Mapping[str, float], expected: str
+    ) -> NDArray[Any]:
+        """Return what the values of a column mean; refuse the first that means nothing."""
+        codes, distinct = values
+        wrong = np.array([value not in meaning for value in distinct], bool)
+        self.refuse(text, wrong[codes], expected)
+        return np.array([meaning[value] for value in distinct])[codes]
+
+    def weights(self, frame: pd.DataFrame) -> Floats:
+        """Return a column of how many people each row stands for.
+
+        Raises
+        ------
+        UserError : a value that is no number or is below 0; or all are 0.
+        """
+        weight = self.numbers(frame)
+        self.refuse(frame[self.name], weight < 0, "a weight of 0 or more")
+        if not weight.any():
+            raise self.fault("is 0 in every row")
+        return weight
+
+    def clusters(self, frame: pd.DataFrame) -> pd.Series:
+        """Return the cluster of each row, from a column of marks.
+
+        Raises
+        ------
+        UserError : a row without a mark, or the same mark in all rows.
+        """
+        clusters = frame[self.name].astype(str)
+        self.refuse_blank(clusters, "a mark of rows that belong together")
+        if clusters.nunique() < 2:
+            raise self.fault("has one mark in all rows: intervals need at least two clusters")
+        return clusters
+
 
 def each_value(text: pd.Series, function: Callable[[str], str]) -> Values:
     """Apply a function to the distinct values of a column; return codes into their results."""
     codes, values = pd.factorize(text)
     return codes.astype(np.int64), [function(str(value)) for value in values]
-
-
-def scores_of(frame: pd.DataFrame, column: ColumnRef, *, ratings: bool = False) -> Floats:
-    """Return a column of probabilities.
-
-    Parameters
-    ----------
-    ratings : whether ratings may be audited as well, and are advised where these are some.
-
-    Raises
-    ------
-    UserError : a value that is no number; names the row.
-    """
-    text = frame[column.name]
-    score: Floats = to_numbers(text)
-    if (wrong := ~np.isfinite(score)).any():
-        wrong_texts = text[wrong].astype(object).fillna("").astype(str).str.strip()
-        hint = ": of percents give scale=percent" if wrong_texts.iloc[0].endswith("%") else ""
-        if not wrong_texts.iloc[0]:
-            rows = count(wrong.sum())
-            hint = f": each row needs a score; add it, or delete the {rows} rows without"
-        column.refuse_as(text.where(~wrong, wrong_texts), wrong, f"is no number{hint}")
-    are_ratings = not (score % 1).any() and not 10 < score.max() <= 100
-    are_percents = not are_ratings and score.min() >= 0 and 1 < score.max() <= 100
-    mixed = mixes_scales(score)
-    shares = (score > 0) & (score < 1)
-    if are_percents and (score > 2).any() and (mixed or shares.mean() >= _MANY_SHARES):
-        hint = "" if mixed else "; if all are percents, give scale=percent"
-        raise mixed_scales(shares, score > 1, text, column, hint)
-    hint = "; of percents give scale=percent" if are_percents else ""
-    if are_ratings and ratings:
-        hint = (
-            "; of ratings such as deciles give scale=rating, and as threshold= the one above which "
-            "a decision is positive"
-        )
-    try:
-        column.refuse(text, (score < 0) | (score > 1), f"a probability between 0 and 1{hint}")
-    except _RowError as error:
-        if are_percents:
-            raise OpenQuestion(str(error), "scale=percent") from error
-        raise
-    return score
-
-
-def numbers_of(frame: pd.DataFrame, column: ColumnRef) -> Floats:
-    """Return a column of numbers.
-
-    Raises
-    ------
-    UserError : a value that is no number; names the row.
-    """
-    return np.asarray(numbers(frame, column.name, column.file), np.float64)
-
-
-def shares_of(percents: pd.Series, column: ColumnRef) -> pd.Series:
-    """Return a column of percents as shares of 1; values that are no numbers stay as they are.
-
-    Raises
-    ------
-    UserError : some values are percents and others shares; names a row of each kind.
-    """
-    if is_numeric := percents.dtype.kind in "iuf":
-        text, values = percents, percents.to_numpy(np.float64)
-    else:
-        text = percents.astype(str)
-        values = to_numbers(text.str.rstrip("% \u00a0"))
-        has_sign = text.str.endswith("%").to_numpy(bool)
-        is_bare = (text != "").to_numpy(bool) & ~has_sign
-        if has_sign.any() and is_bare.any():
-            raise mixed_scales(is_bare, has_sign, text, column)
-    if mixes_scales(values):
-        raise mixed_scales((values > 0) & (values < 1), values > 1, text, column)
-    if is_numeric:
-        return percents / 100
-    shares = pd.Series(values / 100, percents.index)
-    is_number = np.isfinite(shares)
-    return shares if is_number.all() else percents.where(~is_number, shares.astype(str))
 
 
 # If more of a column's values than this lie between 0 and 1, they are hardly small percents.
@@ -506,109 +626,7 @@ def mixed_scales(
     )
 
 
-def labels_of(
-    text: pd.Series, column: ColumnRef, positive: str, names: Sequence[str] = ()
-) -> tuple[Floats, tuple[str, str]]:
-    """Return 0, 1 or NaN for every row, and the names of labels 0 and 1.
-
-    Parameters
-    ----------
-    positive : the label that is 1; needed if their names do not tell.
-    names : those of labels 0 and 1, where they are known already.
-
-    Raises
-    ------
-    UserError : a third label, an unknown positive one, or two of which neither is plainly 1.
-    """
-    values = each_value(text, spelled)
-    present = list(dict.fromkeys(value for value in values[1] if value))
-    if len(present) > 2 and not names:
-        hint = "; of several classes name prediction=, the column of predicted ones, too"
-        if len(present) > _MANY_NUMBERS and all(map(is_number, present)):
-            hint = (
-                f", here {len(present)} different numbers: make two classes of them, such as those "
-                "above a limit; an audit of predicted numbers names their column by prediction="
-            )
-        first, second = (quoted(label, 30) for label in present[:2])
-        expected = f"{first} or {second}, and a label has two values{hint}"
-        _meanings(text, column, values, dict.fromkeys(("", *present[:2]), 0), expected)
-    first, second = names or _label_names(present, column, spelled(positive))
-    meaning = {"": np.nan, first: 0.0, second: 1.0}
-    expected = f"'{first}' or '{second}', the labels there are"
-    return _meanings(text, column, values, meaning, expected), (first, second)
-
-
 Values = tuple[NDArray[np.int64], list[str]]  # codes, and the distinct values that they stand for
-
-
-def _meanings(
-    text: pd.Series, column: ColumnRef, values: Values, meaning: Mapping[str, float], expected: str
-) -> NDArray[Any]:
-    """Return what the values of a column mean; refuse the first that means nothing."""
-    codes, distinct = values
-    wrong = np.array([value not in meaning for value in distinct], bool)
-    column.refuse(text, wrong[codes], expected)
-    return np.array([meaning[value] for value in distinct])[codes]
-
-
-def _label_names(present: Sequence[str], column: ColumnRef, positive: str) -> tuple[str, str]:
-    """Return the names of labels 0 and 1, from the one or two that are present."""
-    holds = "holds " + " and ".join(quoted(label, 40) for label in sorted(present))
-    if not positive:
-        if pair := plain_pair(present):
-            return pair
-        ways = [f"positive={label}" for label in sorted(present)]
-        either = " or ".join(shortened(way, 49) for way in ways)
-        which = "say which one the score is the probability of"
-        raise column.question(f"{holds}; {which}: {either}", *ways)
-    other_labels = [label for label in present if label != positive]
-    if len(other_labels) > 1:
-        raise column.fault(f"{holds}; positive={positive} is neither")
-    pair = plain_pair([positive]) or (f"not {positive}", positive)
-    return next(label for label in [*other_labels, *pair] if label != positive), positive
-
-
-def marks_of(text: pd.Series, column: ColumnRef) -> Mask:
-    """Return a column of true and false.
-
-    Raises
-    ------
-    UserError : any other value.
-    """
-    values = each_value(text, lambda value: spelled(value).lower())
-    meaning = dict.fromkeys(_TRUE, True) | dict.fromkeys(_FALSE, False)
-    return _meanings(text, column, values, meaning, "true or false")
-
-
-def decisions_of(
-    frame: pd.DataFrame,
-    column: ColumnRef,
-    names: tuple[str, str],
-    score: Floats | None,
-    threshold: float,
-    *,
-    others: Mapping[str, int] | None = None,
-) -> NDArray[np.int64]:
-    """Return decisions as 0 and 1, from their column, or from the scores if none is named.
-
-    Parameters
-    ----------
-    names : the names of labels 0 and 1, by which decisions are spelled, too.
-    others : name of a decision -> 0 or 1, if decisions have names of their own.
-
-    Raises
-    ------
-    UserError : a decision that is no label; names the row.
-    """
-    if score is not None and not column.name:
-        return (score > threshold).astype(np.int64)
-    text = frame[column.name]
-    values = each_value(text, spelled)
-    called = _names_of_decisions(values[1], names)
-    meaning = others or {name: code for code, name in enumerate(called)}
-    first, second = (quoted(name, 40) for name in meaning)
-    source = "the decisions that decision= names" if others else "the labels of the target"
-    return _meanings(text, column, values, meaning, f"{first} or {second}, {source}")
 
 
 _NO = ("0", "no", "n", "false", "f", "nein", "non", "nej", "nee")
@@ -649,34 +667,6 @@ def notes_on_decisions(
         return []
     pairs = (f"'{ours}' stands for '{label}'" for ours, label in zip(called, names, strict=True))
     return [f"Decisions are spelled otherwise than labels: in '{column}' {' and '.join(pairs)}."]
-
-
-def weights_of(frame: pd.DataFrame, column: ColumnRef) -> Floats:
-    """Return a column of how many people each row stands for.
-
-    Raises
-    ------
-    UserError : a value that is no number or is below 0; or all are 0.
-    """
-    weight = numbers_of(frame, column)
-    column.refuse(frame[column.name], weight < 0, "a weight of 0 or more")
-    if not weight.any():
-        raise column.fault("is 0 in every row")
-    return weight
-
-
-def clusters_of(frame: pd.DataFrame, column: ColumnRef) -> pd.Series:
-    """Return the cluster of each row, from a column of marks.
-
-    Raises
-    ------
-    UserError : a row without a mark, or the same mark in all rows.
-    """
-    clusters = frame[column.name].astype(str)
-    column.refuse_blank(clusters, "a mark of rows that belong together")
-    if clusters.nunique() < 2:
-        raise column.fault("has one mark in all rows: intervals need at least two clusters")
-    return clusters
 
 
 UNKNOWN = -1
@@ -760,7 +750,7 @@ def read_class_scores(
     ------
     UserError : an unknown class, no prediction, or probabilities that are none or do not sum to 1.
     """
-    shares = np.column_stack([scores_of(frame, ColumnRef(file, name)) for name in columns])
+    shares = np.column_stack([ColumnRef(file, name).scores(frame) for name in columns])
     labels = class_names(frame[target])
     predicted = class_names(frame[prediction]) if prediction else labels
     if lone := len(columns) == 1:
@@ -819,7 +809,7 @@ def read_group_shares(
     UserError : a probability that is none, or of a row that do not sum to 1.
     """
     places = [ColumnRef(file, name) for name in columns]
-    shares = np.column_stack([numbers_of(frame, place) for place in places])
+    shares = np.column_stack([place.numbers(frame) for place in places])
     for place, share in zip(places, shares.T, strict=True):
         is_outside = (share < 0) | (share > 1)
         place.refuse(frame[place.name], is_outside, "a probability between 0 and 1")

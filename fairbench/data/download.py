@@ -302,6 +302,26 @@ class DatasetEntry:
         """Load it with the options in its configuration file."""
         return self.function(archive, **self.options)
 
+    def facts(self, archive: Archive) -> list[tuple[str, str]]:
+        """Return how many rows it has, its target and its sensitive attributes.
+
+        They are read from the raw files; where one is missing, or the data set needs options, the
+        reason is given in their place.
+        """
+        try:
+            data = self.load(archive)
+        except MissingFileError as error:
+            why = (
+                f"not known, as {error.path} is not here; fairbench data check fetches what it can"
+            )
+        except UserError as error:
+            why = f"not known before they are named: {error}"
+        else:
+            told = (f"{name} {label}: {rows} ({rate})" for name, label, rows, rate in _groups(data))
+            cells = [*_summary(self, data), "; ".join(told)]
+            return list(zip((*_COLUMNS[:-1], "groups: rows (rate)"), cells, strict=True))[2:]
+        return [("rows, target and groups", why)]
+
 
 def entries(*folders: Path) -> list[DatasetEntry]:
     """Return every data set that has a configuration file, sorted by module and name.
@@ -431,25 +451,6 @@ def _groups(data: Dataset) -> Iterator[tuple[str, str, int, str]]:
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     rule = ["---"] * len(head)
     return ["| " + " | ".join(cells) + " |" for cells in (head, rule, *rows)]
-
-
-def facts_of(entry: DatasetEntry, archive: Archive) -> list[tuple[str, str]]:
-    """Return how many rows a data set has, its target and its sensitive attributes.
-
-    They are read from the raw files; where one is missing, or the data set needs options, the
-    reason is given in their place.
-    """
-    try:
-        data = entry.load(archive)
-    except MissingFileError as error:
-        reason = f"not known, as {error.path} is not here; fairbench data check fetches what it can"
-    except UserError as error:
-        reason = f"not known before they are named: {error}"
-    else:
-        told = (f"{name} {label}: {rows} ({rate})" for name, label, rows, rate in _groups(data))
-        cells = [*_summary(entry, data), "; ".join(told)]
-        return list(zip((*_COLUMNS[:-1], "groups: rows (rate)"), cells, strict=True))[2:]
-    return [("rows, target and groups", reason)]
 
 
 def check_file(archive: Archive, source: Source) -> tuple[str, str]:

@@ -139,7 +139,7 @@ def _begin(name: str) -> tuple[float, bool]:
     return (float(limit), not band["top"]) if band and is_number(limit) else (np.inf, True)
 
 
-def are_quantities(values: Sequence[str]) -> bool:
+def _are_quantities(values: Sequence[str]) -> bool:
     """Return whether values are numbers of something, such as years of age, rather than codes.
 
     They are if some are not whole, or if nearly all whole numbers of a stretch up to 120 occur;
@@ -233,7 +233,7 @@ def groups_of(
     holds = f"holds {len(names)} different"
     banded = f"{option}={column.name}:quantiles(4)"
     bands = f"{option}={column.name}:25,40,62 or {banded.partition('=')[2]}"
-    hint = f": make bands of them, such as {bands}" if are_quantities(names) else ""
+    hint = f": make bands of them, such as {bands}" if _are_quantities(names) else ""
     if not 2 <= len(names) <= most:
         only = f" ({quoted(names[0])})" if len(names) == 1 else ""
         fault = f"{holds} values{only}; a {option} column has 2 to {most}{hint}"
@@ -287,7 +287,7 @@ def group_columns(
     """Return every attribute, and every combination of up to `intersections`, as group labels."""
     single = {name: reference_first(sensitive[name], privileged[name]) for name in sensitive}
     return {
-        " x ".join(names): combine([single[name] for name in names])
+        CROSSED.join(names): combine([single[name] for name in names])
         for size in range(1, max(1, intersections) + 1)
         for names in combinations(single, size)
     }
@@ -380,7 +380,7 @@ def _notes_on_sizes(name: str, column: pd.Series) -> Iterator[str]:
     if (times := times_of(column)) is not None:
         sizes = pd.Series(times, column.index).groupby(labels.to_numpy()).sum()
     rare = sizes.index[sizes < _RARE]
-    if are_quantities([str(value) for value in sizes.index]):
+    if _are_quantities([str(value) for value in sizes.index]):
         count_text = f"{name}: {len(sizes)} different numbers are a group each"
         yield f"{count_text}; {name}:25,40,62 or {name}:quantiles(4) makes bands of them"
     elif len(rare) and len(sizes) <= MOST_GROUPS:

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats, divide
-from fairbench.data.dataset import Task
 from fairbench.evaluation import table as tables
 from fairbench.evaluation.groups import NO_DRAWS, CountIntervals
 from fairbench.evaluation.predictions import Groups, Labelled
@@ -67,7 +66,15 @@ def evaluate_abstention(
     if chooser is not None:
         same = chooser is test
         ordered = tested if same else _RowsByUncertainty.of(chooser, attribute)
-        chosen = _best_rates(ordered, candidates, objectives)
+        tried = np.repeat(np.array([0.0, *candidates])[:, None], len(ordered.slices), axis=1)
+        units, *values = np.moveaxis(_values(ordered.counts(tried), objectives), 0, -1)
+        # The least sum of objectives, each over its value at rate 0. One that has ceased to exist
+        # is infinite; one that does not exist for all rows either has no say.
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratios = np.where(units > 0, values / units, np.greater(values, 0))
+        ratios = np.where(np.isnan(values), np.inf, ratios)
+        sums = np.where(np.isnan(units), 0.0, ratios).sum(axis=-1)
+        chosen = np.asarray(candidates, float)[sums.argmin(axis=0)]
         table.add(tables.CHOSEN_RATE, chosen[:, None], chooser.sizes, attribute)
         gaps = list(registry.metrics_of(registry.BINARY, "widest"))
         about: Any = {"gaps": gaps, "lacking": CHOSEN_HERE * same}
@@ -85,16 +92,6 @@ def _add_area(table: MetricTable, test: Labelled, ordered: _RowsByUncertainty) -
             limits = coverage_area_limits(loss, uncertainty, level=table.level)
             lower[s, 0], upper[s, 0] = limits[1:]
     table.add("area_under_risk_coverage", area, test.sizes, interval=(lower, upper))
-
-
-def _best_rates(
-    chooser: _RowsByUncertainty, candidates: Sequence[float], objectives: Sequence[str]
-) -> Floats:
-    """Return the rates (S,) with the least sum of objectives, each over its value at rate 0."""
-    rates = np.repeat(np.array([0.0, *candidates])[:, None], len(chooser.slices), axis=1)
-    values = np.moveaxis(_values(chooser.counts(rates), objectives), 0, -1)
-    sums = _normalised_sums(values[1:], values[0])
-    return np.asarray(candidates, float)[sums.argmin(axis=0)]
 
 
 def _add_curves(
@@ -179,7 +176,7 @@ def _add_curves(
         share,
         size,
         lambda: rate_limits(size - left, size, level=level)[1:],
-        of_group(tables.no_rows),
+        of_group(lambda name: f"no rows{tables.in_group(name)}"),
         groups=groups.names,
     )
 
@@ -262,22 +259,6 @@ def _values(counts: Floats, metrics: Sequence[str]) -> Floats:
 def _whole_rows(counts: Floats) -> NDArray[np.int64]:
     """Return fractional counts as the numbers of rows they take, blind to rounding errors."""
     return np.ceil(counts - 1e-9).astype(np.int64)
-
-
-def _normalised_sums(values: Floats, units: Floats) -> Floats:
-    """Return the sums of values (..., M) over units (M,), infinite where one has ceased to exist.
-
-    What does not exist for all rows either (NaN among the units) has no say.
-    """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ratios = np.where(units > 0, values / units, values > 0)
-    ratios = np.where(np.isnan(values), np.inf, ratios)
-    return np.asarray(np.where(np.isnan(units), 0.0, ratios).sum(axis=-1))
-
-
-def can_abstain(data: Labelled) -> bool:
-    """Say whether the predictions order abstention on a classification."""
-    return data.task is Task.BINARY and "uncertainty" in data.predictions
 
 
 def evaluate_feature_shift(table: MetricTable, data: Labelled, rates: Sequence[float]) -> None:

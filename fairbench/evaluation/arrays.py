@@ -21,13 +21,13 @@ from fairbench.evaluation.gate import Condition, check_gate, conditions_of, gate
 from fairbench.evaluation.predictions import Labelled, read_predictions
 from fairbench.evaluation.stratified import evaluate_within, strata_of
 from fairbench.inference.posterior import FREQUENTIST
-from fairbench.inference.survey import design_of
+from fairbench.inference.survey import Design
 
 SensitiveFeatures: TypeAlias = pd.Series | pd.DataFrame | Mapping[str, ArrayLike] | ArrayLike
 _SLACK = 0.01  # by which two probabilities may miss a sum of 1
 
 
-def align(
+def _aligned(
     given: Mapping[str, Any], features: SensitiveFeatures, within: SensitiveFeatures | None = None
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
     """Return arrays, groups and strata by name, with pandas objects reordered to one index.
@@ -59,11 +59,21 @@ def align(
         if len(values) != rows:
             raise UserError(f"{name} has {len(values)} rows, the target {rows}")
     indexed = [(name, values.index) for name, values in columns if _is_pandas(values)]
-    order = indexed[0][1] if indexed else None
-    without_index = len(indexed) < len(columns)
+    order: Any = indexed[0][1] if indexed else None
     for name, index in indexed:
         first = indexed[0][0]
-        _check_index(name, index, first, order, by_position=without_index and first != "target")
+        if index.equals(order):
+            continue
+        if not (index.is_unique and order.is_unique and index.isin(order).all()):
+            raise UserError(
+                f"the rows of {name} and of {first} have different names (index): give both with "
+                "one index, or as arrays (.to_numpy()) where their rows are in one order"
+            )
+        if len(indexed) < len(columns) and first != "target":
+            raise UserError(
+                f"the rows of {name} are in another order than those of {first}, and arrays "
+                "without an index are given too: give all with an index, or none (.to_numpy())"
+            )
 
     def in_order(columns: Mapping[str, Any]) -> dict[str, Any]:
         return {name: _reorder(values, order) for name, values in columns.items()}
@@ -106,30 +116,6 @@ def _reorder(values: Any, order: pd.Index | None) -> Any:
     if _is_pandas(values) and not values.index.equals(order):
         values = values.reindex(order)
     return in_memory.as_array(values) if isinstance(values, pd.Series) else values
-
-
-def _check_index(
-    name: str, index: pd.Index, first: str, order: pd.Index, *, by_position: bool
-) -> None:
-    """Refuse rows that are not the first array's, or that plain arrays are in one order with.
-
-    Parameters
-    ----------
-    by_position : whether arrays without an index are given, too.
-    """
-    if index.equals(order):
-        return
-    same_rows = index.is_unique and order.is_unique and index.isin(order).all()
-    if not same_rows:
-        raise UserError(
-            f"the rows of {name} and of {first} have different names (index): give both with one "
-            "index, or as arrays (.to_numpy()) where their rows are in one order"
-        )
-    if by_position:
-        raise UserError(
-            f"the rows of {name} are in another order than those of {first}, and arrays without an "
-            "index are given too: give all with an index, or none (.to_numpy())"
-        )
 
 
 def _columns_of(
@@ -478,11 +464,11 @@ def evaluate(
         "sample_weight": sample_weight,
         "clusters": clusters,
     }
-    aligned, features, bands = align(arrays, sensitive_features, within)
+    aligned, features, bands = _aligned(arrays, sensitive_features, within)
     given = in_memory.by_text((privileged or {}).items(), "privileged")
     privileged = {name: text_of(label) or MISSING for name, label in given.items()}
     sensitive = _sensitive_frame(features)
-    data = _read_arrays(aligned, sensitive, privileged, task, positive, classes, evaluator)
+    data = _labelled(aligned, sensitive, privileged, evaluator, (task, positive, classes))
     table = evaluator.table(data, [rng(seed, "posterior")])
     if within is not None:
         strata = _strata(bands, data, evaluator)
@@ -497,38 +483,37 @@ def evaluate(
     return frame
 
 
-def _references(sensitive: pd.DataFrame, privileged: Mapping[str, str]) -> dict[str, str]:
-    """Return each attribute's reference group: by default its first label in sorted order."""
-    references = {str(name): str(sensitive[name].cat.categories[0]) for name in sensitive}
-    for name, label in privileged.items():
-        check_choice("sensitive feature in privileged", name, references)
-        references[name] = label
-    return references
-
-
-def _read_arrays(
+def _labelled(
     arrays: Mapping[str, Any],
     sensitive: pd.DataFrame,
     privileged: Mapping[str, str],
-    task: Task,
-    positive: object,
-    classes: Sequence[object] | None,
     evaluator: Evaluator,
+    about: tuple[Task, object, Sequence[object] | None],
 ) -> Labelled:
-    """Return checked predictions with their labels, and groups by their attributes (n, A)."""
-    names, y, columns = _columns_of(arrays, task, positive, classes)
+    """Return checked predictions with their labels, and groups by their attributes (n, A).
+
+    Parameters
+    ----------
+    about : the task, the label that counts as 1, and the classes, as `evaluate` takes them.
+    """
+    task = about[0]
+    names, y, columns = _columns_of(arrays, *about)
     valid = np.isin(y, (0, 1)) if task is Task.BINARY else np.isfinite(y)
     if not valid.all():
         expected = "0 or 1" if task is Task.BINARY else "a number"
         row = int(np.flatnonzero(~valid)[0])
         raise UserError(f"target is {y[row]:g} in row {row}, not {expected}")
     predictions = read_predictions(columns, task, "evaluate", classes=len(names))
-    references = _references(sensitive, privileged)
+    # Each attribute's reference group: by default its first label in sorted order.
+    references = {str(name): str(sensitive[name].cat.categories[0]) for name in sensitive}
+    for name in privileged:
+        check_choice("sensitive feature in privileged", name, references)
+    references |= privileged
     if evaluator.intersections > 1:
         check_combinable(sensitive, "sensitive_features")
     check_few_groups(sensitive, evaluator.intersections, "sensitive_features")
     groups = group_columns(sensitive, references, evaluator.intersections)
-    design = design_of(len(y), arrays.get("sample_weight"), arrays.get("clusters"))
+    design = Design.given(len(y), arrays.get("sample_weight"), arrays.get("clusters"))
     if design is not None and design.units < 2:
         raise UserError("clusters has one mark in all rows: intervals need at least two clusters")
     return Labelled(y, predictions, groups, task, design=design, classes=names)

@@ -166,7 +166,6 @@ def shares_of_places(
     lists: Codes | None,
     top: float,
     *,
-    level: float = 0.95,
     error_rate: float = 0.05,
 ) -> pd.DataFrame:
     """Return the share of a ranking's positions that each group of each attribute gets.
@@ -177,7 +176,6 @@ def shares_of_places(
     groups : attribute -> (n,) categorical labels.
     lists : (n,) the list that each row is in, if there are several.
     top : how many positions count as the top, or which share of all positions.
-    level : the level of the intervals.
     error_rate : the probability that any row of the table is wrong to be `surely` true.
 
     Returns
@@ -199,7 +197,7 @@ def shares_of_places(
         codes, names = codes_of(labels)
         for kind, weight in kinds.items():
             measure = partial(weighted_shares, weight, codes, len(names), lists=lists)
-            shares, of_rows, ratios, below = measure(level=level)
+            shares, of_rows, ratios, below = measure()
             _, _, wider, _ = measure(level=1 - error_rate / questions)
             # The errors' correlation depends on the level a little, and so does what is wider.
             lower = np.minimum(ratios.lower, wider.lower)
@@ -411,6 +409,7 @@ def group_means(
 # Calibration by group: whether scores agree with how often the known labels are positive.
 
 BINS = 10
+_LEVEL = 0.95
 # Fewer labels make a difference of means, let alone a diagram, say next to nothing.
 FEWEST_LABELS = 10
 
@@ -423,7 +422,6 @@ def group_calibrations(
     *,
     strata: Codes | None = None,
     anytime_valid: bool = False,
-    level: float = 0.95,
 ) -> Iterator[Row]:
     """Yield the calibration of every group of an attribute.
 
@@ -463,14 +461,12 @@ def group_calibrations(
         bins: list[Row] = []
         at: Callable[[float], tuple[float, float]] = _normal(*_NAN[:2], 0)
         if labels >= FEWEST_LABELS:
-            bin_level = float(lasting_level(level, labels)) if anytime_valid else level
-            measured, error, bins = _measure(
-                score[rows], label[rows], arms[rows], sizes[g], bin_level
-            )
+            level = float(lasting_level(_LEVEL, labels)) if anytime_valid else _LEVEL
+            measured, error, bins = _measure(score[rows], label[rows], arms[rows], sizes[g], level)
             at = _normal(measured["excess"], error, labels if anytime_valid else 0)
         if all_excesses is not None:
             at = partial(lambda group, level: all_excesses(level).at(group)[1:], g)
-        lower, upper = at(level)
+        lower, upper = at(_LEVEL)
         interval = {"lower": lower, "upper": upper}
         yield {**about, **measured, **interval, "bins": bins, "fit": _NAN[0], "at": at}
 
@@ -629,7 +625,7 @@ def estimates_by_group(
         draws = known.draws(DRAWS, generator)[:, kept]
         limits = Limits(known.mean[kept], *posterior.central_interval(draws))
     # Ranks come from the labels alone.
-    above = gaps.leads(gaps.GroupLimits.of(counts["right"], counts["labels"])) > 0
+    above = gaps.GroupLimits.of(counts["right"], counts["labels"]).leads > 0
     worst = 1 + above.sum(axis=1)
     best = len(kept) - above.sum(axis=0)
     accuracy = _estimates(limits, worst_rank=worst, best_rank=best)

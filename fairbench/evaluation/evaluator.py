@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats, Mask
-from fairbench.core.errors import UserError, check_minimum, check_share
+from fairbench.core.errors import UserError, check_choice, check_minimum, check_share
 from fairbench.data.dataset import Task
 from fairbench.evaluation import abstention, regression, scores, uncertainties
 from fairbench.evaluation import table as tables
@@ -25,17 +25,16 @@ from fairbench.evaluation.groups import (
     SurveyIntervals,
     by_pattern,
 )
-from fairbench.evaluation.many_groups import SHOWN, add_pooled
-from fairbench.evaluation.metric_batches import add_estimates, declared_batches
-from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
+from fairbench.evaluation.many_groups import EXCEPTIONAL, SHOWN
+from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.table import NAN, MetricTable, Setting, Statuses
 from fairbench.inference import posterior
 from fairbench.inference.gaps import probability_below
-from fairbench.inference.pooled import Generators
+from fairbench.inference.pooled import Generators, Pooled, adjusted_p_values
 from fairbench.inference.survey import Design, SurveyCounts
 from fairbench.metrics import registry
 from fairbench.metrics.group import FORMS, average_gaps, debiased, group_weighted
-from fairbench.metrics.registry import BINARY, MULTICLASS, Counts, Metric, metrics_of
+from fairbench.metrics.registry import BINARY, Counts, Metric, metrics_of
 from fairbench.metrics.uncertainty import spread_diagram
 
 _NO_DESIGN = (
@@ -105,10 +104,9 @@ class Evaluator:
 
     def __post_init__(self) -> None:
         """Refuse settings that would make a metric meaningless."""
-        choices = {"interval": posterior.INTERVALS, "spread_residual": ("probability", "label")}
-        for name, valid in {**choices, "choose_on": ("validation", "test")}.items():
-            if (chosen := getattr(self, name)) not in valid:
-                raise UserError(f"evaluator.{name} is '{chosen}'; valid: {', '.join(valid)}")
+        check_choice("evaluator.interval", self.interval, posterior.INTERVALS)
+        check_choice("evaluator.spread_residual", self.spread_residual, ("probability", "label"))
+        check_choice("evaluator.choose_on", self.choose_on, ("validation", "test"))
         if not self.choose_by or set(self.choose_by) - set(abstention.OBJECTIVES):
             raise UserError(f"evaluator.choose_by names any of {', '.join(abstention.OBJECTIVES)}")
         for name in ("abstention_rates", "feature_shift_rates"):
@@ -239,8 +237,7 @@ class Evaluator:
             _add_pairs(table, counts, self.ratio_band)
             _add_gaps(table, counts, generators, self.epsilon)
             if counts.draws and len(counts.groups) > 2:
-                sizes = counts.sizes(list(SHOWN))
-                add_pooled(table, counts.attribute, counts.groups, counts.pooled, sizes)
+                _add_pooled(table, counts)
 
     def _add_label_metrics(
         self, table: MetricTable, data: Labelled, generators: Generators
@@ -267,10 +264,10 @@ class Evaluator:
             return of_label
 
         if len(data.classes) > 2:
-            hits = _right_as_label(data)
+            hits = _as_label(data)
             hits = replace(hits, predictions=hits.predictions[["prediction"]])
             table.blocks.extend(evaluated(hits).blocks_of(lambda name: _is_of(name, _WHOLE)))
-            _add_scores(table, data.with_weight(), self.bins)
+            scores.evaluate_class_scores(table, data.with_weight(), self.bins)
         for k, name in enumerate(data.classes):
             table_of_class = evaluated(_as_label(data, k))
             if len(data.classes) == 2 and k:
@@ -288,16 +285,15 @@ class Evaluator:
         self, table: MetricTable, data: Labelled, validation: Labelled | None, attribute: str
     ) -> None:
         """Add the error of the rows kept at each rate of abstention, and of labels its gaps."""
+        if "uncertainty" not in data.predictions or attribute not in data.groups:
+            return
         if data.task is Task.MULTICLASS:
-            if "uncertainty" not in data.predictions or attribute not in data.groups:
-                return
             of_right = table.without_rows()
             rates = self.abstention_rates
-            right = _right_as_label(data)
-            abstention.evaluate_abstention(of_right, right, None, rates, (), attribute)
+            abstention.evaluate_abstention(of_right, _as_label(data), None, rates, (), attribute)
             gaps = ("abstention_statistical_parity", "abstention_equalized_odds")
             table.blocks.extend(of_right.blocks_of(lambda name: name not in gaps))
-        elif abstention.can_abstain(data) and data.groups:
+        elif data.task is Task.BINARY:
             abstention.evaluate_abstention(
                 table,
                 data,
@@ -359,7 +355,7 @@ def _add_pairs(table: MetricTable, counts: GroupCounts, band: float) -> None:
     metrics = list(metrics_of(BINARY, "difference", "ratio").values())
     intervals, about = counts.intervals, (counts.attribute, counts.groups[1:])
     size, statuses = counts.statuses(metrics, table.minimum)
-    statuses = tables.of_pairs(statuses, size)
+    statuses = statuses.of_pairs(size)
     size = np.minimum(size[..., :1], size[..., 1:])
     values = np.stack([metric(intervals.counts_of(metric)) for metric in metrics])
     statuses.flag(
@@ -449,6 +445,34 @@ def _add_gaps(
         add(tables.PAIRS_THAT_DIFFER, apart, statuses, is_row=~np.isnan(values))
 
 
+def _add_pooled(table: MetricTable, counts: GroupCounts) -> None:
+    """Add each group's rates as pooled with the others', and its probability to be the worst."""
+    rates = list(SHOWN)
+    posterior = Pooled.stacked([counts.pooled[rate.name] for rate in rates])
+    sizes = np.reshape(counts.sizes(rates), posterior.mean.shape)
+    statuses, unlike = Statuses.ok(sizes.shape), np.zeros(sizes.shape, bool)
+    for rate_and_split in np.ndindex(sizes.shape[:-1]):
+        surprise = posterior.surprise[rate_and_split]
+        if (surprise < EXCEPTIONAL).any():  # adjusting only makes them larger
+            unlike[rate_and_split] = adjusted_p_values(surprise) < EXCEPTIONAL
+    reason = "unlike the other groups: read its own rate, not the pooled one"
+    statuses.flag(unlike, "insufficient", reason)
+    statuses.flag(
+        sizes == 0, "insufficient", lambda r, *_: f"{rates[r].empty}: from the other groups alone"
+    )
+    nobody = np.logical_not(sizes.any(axis=-1, keepdims=True))
+    statuses.flag(nobody, "undefined", lambda r, *_: rates[r].empty)
+    valued = statuses.has_value
+    names, about = [rate.name for rate in rates], (sizes, counts.attribute, counts.groups)
+    mean, interval = np.where(valued, posterior.mean, NAN), posterior.interval(table.level)
+    table.add(names, mean, *about, statistic=tables.POOLED, interval=interval, status=statuses)
+    largest = np.array(list(SHOWN.values()))[:, None, None]
+    worst = np.where(largest, posterior.worst(largest=True), posterior.worst(largest=False))
+    certain = Statuses.where(valued, Statuses.ok(sizes.shape), statuses)
+    worst = np.where(valued, worst, NAN)
+    table.add(names, worst, *about, statistic=tables.WORST, status=certain)
+
+
 def _draws_of_splits(draw: Callable[..., Counts], counts: Counts, generators: Generators) -> Counts:
     """Return draws (T, ..., G, 4) from counts, each split's by its own generator."""
     splits = counts.reshape(-1, *counts.shape[-2:])
@@ -471,57 +495,19 @@ _TOGETHER = (*_WHOLE, "balanced_accuracy", "log_loss", "brier_score", "nll")
 _GAPS = ("statistical_parity", "equal_opportunity")
 
 
-def _as_label(data: Labelled, k: int) -> Labelled:
-    """Return predictions of one class against the rest: label 1 is the class, 0 all others."""
-    columns = {"prediction": data.column("prediction") == k}
-    if f"score_{k}" in data.predictions:
-        columns["score"] = data.column(f"score_{k}")
-    return _with_label(data, data.target == k, columns)
+def _as_label(data: Labelled, k: int | None = None) -> Labelled:
+    """Return predictions of one class against the rest: label 1 is the class, 0 all others.
 
-
-def _right_as_label(data: Labelled) -> Labelled:
-    """Return predictions of correctness: the label is always 1, the prediction 1 where right."""
-    columns = {"prediction": data.column("prediction") == data.target}
-    if "uncertainty" in data.predictions:
-        columns["uncertainty"] = data.column("uncertainty")
-    return _with_label(data, np.ones(len(data)), columns)
-
-
-def _with_label(
-    data: Labelled, target: NDArray[np.generic], columns: dict[str, Floats]
-) -> Labelled:
-    table = pd.DataFrame({name: values.astype(np.float64) for name, values in columns.items()})
-    label = target.astype(np.float64)
-    return replace(data, target=label, predictions=table, task=Task.BINARY, classes=())
-
-
-def scores_of(data: Labelled) -> Floats | None:
-    """Return the probabilities (n, C) of all classes; None without scores."""
-    names = [f"score_{k}" for k in range(len(data.classes))]
-    if not set(names) <= set(data.predictions):
-        return None
-    return data.predictions[names].to_numpy(np.float64)
-
-
-def _add_scores(table: MetricTable, data: Labelled, n_bins: int) -> None:
-    """Add likelihoods and calibration of three or more classes."""
-    probabilities = scores_of(data)
-    if probabilities is None:
-        return
-    all_groups, metrics = AllGroups.of_labelled(data), metrics_of(MULTICLASS)
-    columns = {"scores": probabilities}
-    batches = list(declared_batches(metrics.values(), data.target, columns, all_groups, {}))
-    bins = [
-        scores.ordered_bins(data.target == k, probability, data, n_bins)
-        for k, probability in enumerate(probabilities.T)
-    ]
-    name, position = "classwise_calibration_error", len(metrics)
-    batches.append(
-        scores.calibration_batch(
-            name, bins, all_groups, n_bins=n_bins, level=table.level, position=position
-        )
-    )
-    add_estimates(table, all_groups, batches)
+    Without a class they are of correctness: the label is always 1, the prediction 1 where right.
+    """
+    kept = ("uncertainty", "uncertainty") if k is None else (f"score_{k}", "score")
+    hard = data.column("prediction") == (data.target if k is None else k)
+    columns = {"prediction": hard.astype(np.float64)}
+    if kept[0] in data.predictions:
+        columns[kept[1]] = data.column(kept[0])
+    label = np.ones(len(data)) if k is None else (data.target == k).astype(np.float64)
+    predictions = pd.DataFrame(columns)
+    return replace(data, target=label, predictions=predictions, task=Task.BINARY, classes=())
 
 
 def _is_of(name: str, metrics: Sequence[str]) -> bool:
@@ -597,7 +583,7 @@ def _add_averages(
     of_groups[0] = np.where(among.sum(axis=-1) < 2, NAN, value)
     name = "statistical_parity_group_weighted"
     add(name, of_groups, sizes[0][parity], statuses[0][parity])
-    micro, rows, status = gaps_of(count(_right_as_label(data)), [widest["accuracy_gap"]])
+    micro, rows, status = gaps_of(count(_as_label(data)), [widest["accuracy_gap"]])
     add("equal_opportunity_micro", micro[:, 0], rows[0], status[0])
 
 

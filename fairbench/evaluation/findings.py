@@ -122,33 +122,21 @@ _FIRST = (
 )
 
 
-@dataclass(frozen=True)
-class ErrorBudget:
-    """How many questions share an error rate.
+def risk_of(questions: int, rate: float = ERROR_RATE) -> float:
+    """Return the error rate of one answer, where several questions share an error rate equally.
 
-    Attributes
+    A question that is answered rightly cannot be answered wrongly any more, so its share of the
+    error rate may be spent again (Bretz, Maurer, Brannath and Posch 2009, "A graphical approach to
+    sequentially rejective multiple test procedures"): further questions share the risk of one times
+    the number of questions that were settled. Open ones, and other statements under them, keep
+    their shares.
+
+    Parameters
     ----------
-    questions : how many there are; all have the same error rate.
+    questions : how many there are.
     rate : the probability that any answer is wrong (family-wise error rate).
     """
-
-    questions: int
-    rate: float = ERROR_RATE
-
-    @property
-    def risk(self) -> float:
-        """The error rate of one answer."""
-        return min(self.rate / max(self.questions, 1), _LARGEST_RISK)
-
-    def passed_on(self, freed: float, questions: int) -> ErrorBudget:
-        """Return the budget of further questions: the shares that settled questions free.
-
-        A question that is answered rightly cannot be answered wrongly any more, so its share of
-        the error rate may be spent again (Bretz, Maurer, Brannath and Posch 2009, "A graphical
-        approach to sequentially rejective multiple test procedures"). Open questions, and other
-        statements under them, keep their shares: `freed` is the number of settled questions.
-        """
-        return ErrorBudget(questions, self.risk * freed)
+    return min(rate / max(questions, 1), _LARGEST_RISK)
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,9 +385,3 @@ def one_sided_level(risk: float) -> float:
     It is at least that of the intervals that are printed, so that no answer contradicts them.
     """
     return max(LEVEL, 1 - 2 * risk)
-
-
-def lowest_of(names: Sequence[str], answer: GapAnswer) -> list[str]:
-    """Return the groups that may be the lowest: those that are surely above no other group."""
-    above = {high for high, _ in answer.pairs}
-    return [name for group, name in enumerate(names) if group not in above]

@@ -92,6 +92,27 @@ class Condition:
             name = f"{'lowest' if self.sign == BELOW else 'highest'} {metric.label}"
         return f"{name} by {self.attribute}" if self.attribute else name
 
+    def statement(self, estimate: Sequence[Any], **fields: Any) -> Statement:
+        """Return the finding on the condition, from the value of its measure and both limits.
+
+        Parameters
+        ----------
+        fields : further fields of :class:`Statement`.
+        """
+        value, lower, upper = map(float, estimate)
+        return Statement(
+            CONSTRAINT,
+            self.attribute,
+            self.label,
+            side_of(lower, upper, self.bound, low_is_bad=self.sign == BELOW),
+            value=value,
+            lower=lower,
+            upper=upper,
+            bound=self.bound,
+            condition=self,
+            **fields,
+        )
+
 
 @lru_cache(maxsize=1)
 def _judged_metrics() -> Mapping[str, Metric]:
@@ -506,24 +527,6 @@ class ComparedGroups:
     labelled: CountIntervals | None
     reference: int | None = None
 
-    def intervals(self, condition: Condition) -> CountIntervals | None:
-        """Return the intervals of a condition's measure; None if it needs labels and none exist."""
-        if condition.declared is None:
-            return self.favoured
-        return self.labelled if condition.needs_labels else self.selected
-
-    @property
-    def few(self) -> list[str]:
-        """The groups with too few rows for a useful statement."""
-        return [self.groups[g] for g in np.flatnonzero(self.n_rows < FEWEST_ROWS).tolist()]
-
-    def short_of_labels(self, condition: Condition) -> list[str]:
-        """Return the groups that have too few labels for a condition to be cleared."""
-        if not (condition.needs_labels and isinstance(self.labelled, LabelledIntervals)):
-            return []
-        n_labels = np.asarray(self.labelled.counts).sum(axis=-1)
-        return [self.groups[g] for g in np.flatnonzero(n_labels < FEWEST_LABELS).tolist()]
-
 
 def decision_intervals(
     groups: Groups, hard: NDArray[Any], design: Design | None = None, target: Any = None
@@ -581,28 +584,6 @@ def gate_of_labelled(
     return judge(single, compared, require)
 
 
-def statement_of(condition: Condition, estimate: Sequence[Any], **fields: Any) -> Statement:
-    """Return the finding on a condition, from the value of its measure and both limits.
-
-    Parameters
-    ----------
-    fields : further fields of :class:`Statement`.
-    """
-    value, lower, upper = map(float, estimate)
-    return Statement(
-        CONSTRAINT,
-        condition.attribute,
-        condition.label,
-        side_of(lower, upper, condition.bound, low_is_bad=condition.sign == BELOW),
-        value=value,
-        lower=lower,
-        upper=upper,
-        bound=condition.bound,
-        condition=condition,
-        **fields,
-    )
-
-
 def _statement(condition: Condition, compared: ComparedGroups, risk: float) -> Statement:
     """Return the finding on a condition.
 
@@ -613,14 +594,16 @@ def _statement(condition: Condition, compared: ComparedGroups, risk: float) -> S
     ----------
     risk : the probability with which the condition may wrongly be found met.
     """
-    intervals = compared.intervals(condition)
+    metric = condition.declared
+    labelled = condition.needs_labels
+    decided = compared.favoured if metric is None else compared.selected
+    intervals = compared.labelled if labelled else decided
     n = int(compared.n_rows.sum())
     if intervals is None:
-        return statement_of(condition, _NOT_MEASURED, n=0, needs="there are no labels")
+        return condition.statement(_NOT_MEASURED, n=0, needs="there are no labels")
     if len(compared.groups) < 2:
-        return statement_of(condition, _NOT_MEASURED, n=n, needs="there is one group alone")
+        return condition.statement(_NOT_MEASURED, n=n, needs="there is one group alone")
     clear, fail = 1 - 2 * RISK, 1 - 2 * risk
-    metric = condition.declared
     if metric is None:
         measured = _smallest_ratio(intervals, clear, fail, compared.reference)
     elif metric.is_gap:
@@ -630,20 +613,21 @@ def _statement(condition: Condition, compared: ComparedGroups, risk: float) -> S
         measured = _extreme_rate(intervals, metric, clear, fail, lowest=lowest)
     estimate, positions, noise = measured
     rates = (selection_rate,) if metric is None else metric.rates
-    statement = statement_of(
-        condition,
+    statement = condition.statement(
         estimate,
         groups=tuple(compared.groups[g] for g in positions),
         n=int(intervals.rows(rates).min(axis=0).sum()),
         noise=noise,
     )
-    why = ""
-    short = compared.short_of_labels(condition)
-    if statement.verdict == SMALL and short:
-        why = f"under {FEWEST_LABELS} labels in {some_of(short)}"
-    elif statement.verdict == OPEN and (few := compared.few):
-        why = f"under {FEWEST_ROWS} rows in {some_of(few)}"
-    return replace(statement, verdict=OPEN, needs=why) if why else statement
+    # Too few labels for a condition to be cleared, or too few rows for a useful statement.
+    counted, least, what = compared.n_rows, FEWEST_ROWS, "rows"
+    if statement.verdict == SMALL and isinstance(intervals, LabelledIntervals):
+        counted, least, what = np.asarray(intervals.counts).sum(axis=-1), FEWEST_LABELS, "labels"
+    elif statement.verdict != OPEN:
+        return statement
+    few = [compared.groups[g] for g in np.flatnonzero(counted < least).tolist()]
+    why = f"under {least} {what} in {some_of(few)}"
+    return replace(statement, verdict=OPEN, needs=why) if few else statement
 
 
 # What a condition is about: a value with both limits, the positions of its groups, and the noise.

@@ -16,16 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Floats, Mask, divide
-from fairbench.evaluation.many_groups import posteriors_of, probability_gap_below_of
-from fairbench.evaluation.table import Statuses, in_group, of_gaps, without
-from fairbench.inference.gaps import (
-    GroupLimits,
-    largest_gap,
-    leads,
-    simultaneous_levels,
-    smallest_ratio,
-)
-from fairbench.inference.pooled import Generators, Pooled
+from fairbench.evaluation.many_groups import DRAWS as POOLED_DRAWS
+from fairbench.evaluation.many_groups import parts_of
+from fairbench.evaluation.table import Statuses, in_group, without
+from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_levels, smallest_ratio
+from fairbench.inference.pooled import Generators, Pooled, pool_rates
 from fairbench.inference.posterior import central_interval
 from fairbench.inference.rates import (
     Limits,
@@ -37,12 +32,14 @@ from fairbench.inference.rates import (
     sequence_limits,
     weighted_share,
 )
-from fairbench.inference.survey import FEWEST, LabelledRows, SurveyCounts, needs_no_label
+from fairbench.inference.survey import FEWEST, LabelledRows, SurveyCounts
 from fairbench.metrics.registry import (
     BINARY,
     Counts,
     Metric,
     Rate,
+    accuracy,
+    error_rate,
     metrics_of,
     selection_rate,
     shares_of,
@@ -75,7 +72,7 @@ class GapInterval(NamedTuple):
     def of(cls, limits: GroupLimits) -> GapInterval:
         """Return the interval of the largest gap between groups with these limits (G,)."""
         gap = largest_gap(limits)
-        return cls(gap.lower, gap.upper, leads(limits))
+        return cls(gap.lower, gap.upper, limits.leads)
 
     def take(self, index: int) -> GapInterval:
         """Return one of several."""
@@ -302,7 +299,7 @@ class CountIntervals(_Counted):
         # The largest gap of a metric is the largest of its rates' gaps.
         lower = np.maximum.reduceat(np.where(unknown, np.nan, gap.lower), first_rate)
         upper = np.maximum.reduceat(np.where(unknown, np.nan, gap.upper), first_rate)
-        largest_leads = np.fmax.reduceat(leads(of_compared), first_rate)
+        largest_leads = np.fmax.reduceat(of_compared.leads, first_rate)
         for m, metric in enumerate(metrics):
             if not metric.is_gap:
                 rate = first_rate[m]
@@ -459,7 +456,7 @@ class LabelledIntervals(CountIntervals):
         if not self.anytime_valid:
             return super()._shares(rates, levels)
         successes, sizes = self.effective_counts(rates)
-        without_labels = np.array([[needs_no_label(rate)] for rate in rates])
+        without_labels = np.array([[rate.needs_no_label] for rate in rates])
         fixed = rate_limits(successes, sizes, level=levels)
         lasting = sequence_limits(successes, sizes, level=levels)
         return fixed.where(without_labels, lasting)
@@ -471,7 +468,7 @@ class LabelledIntervals(CountIntervals):
         stop at any time may stop after few rows, just when both groups' intervals miss in opposite
         directions. With few rows the correlation is therefore -1: widths add.
         """
-        if not self.anytime_valid or needs_no_label(rate):
+        if not self.anytime_valid or rate.needs_no_label:
             return 0.0
         few = self._few([rate])[0]
         return np.where(few[:, None] | few, -1.0, 0.0)
@@ -561,9 +558,20 @@ class GroupCounts:
 
     @cached_property
     def pooled(self) -> Mapping[str, Pooled]:
-        """The joint estimates of all groups' rates, by name."""
-        about = self.attribute, self.groups, self.counts
-        return posteriors_of(*about, self.draws, self.generators)
+        """The joint estimates (S,) of the groups' rates of all gaps, and of the error, by name."""
+        gaps = metrics_of(BINARY, "widest").values()
+        rates = {rate.name: rate for metric in gaps if metric.is_gap for rate in metric.rates}
+        shape = len(rates), -1, len(self.groups)
+        successes, sizes = shares_of(list(rates.values()), self.counts)
+        posteriors = pool_rates(
+            successes.reshape(shape),
+            sizes.reshape(shape),
+            self.generators,
+            attributes=parts_of(self.attribute, self.groups),
+            draws=min(self.draws, POOLED_DRAWS),
+        )
+        by_rate = {name: posteriors.take(r) for r, name in enumerate(rates)}
+        return by_rate | {error_rate.name: by_rate[accuracy.name].complement}
 
     def sizes(self, rates: Sequence[Rate]) -> NDArray[np.int64]:
         """Return how many rows (R, ..., G) each rate rests on in each group."""
@@ -573,10 +581,17 @@ class GroupCounts:
         """Return the probability (...) that a gap between groups (..., G) is under epsilon."""
 
         def of_groups(groups: list[int], samples: Mask) -> Floats:
-            if self.draws:
-                below = probability_gap_below_of(self.pooled, metric, epsilon, groups)
-            else:
+            if not self.draws:
                 below = self.intervals.probability_gap_below(metric, epsilon, groups)
+                return np.reshape(below, samples.shape)[samples]
+            gaps = []
+            for rate in metric.rates:
+                success, failure = rate.weights
+                share = self.pooled[rate.name].draws[..., groups]
+                if success != failure:
+                    share = success * share / (success * share + failure * (1 - share))
+                gaps.append(np.ptp(share, axis=-1))
+            below = (np.max(gaps, axis=0) < epsilon).mean(axis=-1)
             return np.reshape(below, samples.shape)[samples]
 
         return by_pattern(among, of_groups)
@@ -625,7 +640,7 @@ class GroupCounts:
 
         found = np.stack([values(*pair) for pair in zip(metrics, among, strict=True)])
         size, of_groups = self.statuses(metrics, minimum)
-        statuses = of_gaps(of_groups, among, size)
+        statuses = of_groups.of_gaps(among, size)
         without_value = np.isnan(found) & statuses.has_value
 
         def all_zero(m: int, *sample: int) -> str:

@@ -1,4 +1,4 @@
-"""Rates of many groups estimated together, as rows of the evaluation and as a table of counts."""
+"""Rates of many groups estimated together, from a table of counts."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from fairbench.core.arrays import Codes, Floats, rng
 from fairbench.core.errors import UserError, check_minimum, check_share
 from fairbench.core.text import MISSING
 from fairbench.data.columns import text_of
+from fairbench.data.groups import CROSSED
 from fairbench.data.in_memory import as_array, by_text
-from fairbench.evaluation.table import NAN, POOLED, WORST, MetricTable, Statuses, values_of
+from fairbench.evaluation.table import values_of
 from fairbench.inference.gaps import GroupLimits, probability_below, surest_gap
 from fairbench.inference.pooled import (
-    Generators,
     Pooled,
     adjusted_p_values,
     all_at_least,
-    all_at_most,
     differs_from_rest,
     pool,
     pool_rates,
@@ -40,112 +39,22 @@ SHOWN = {
 }
 DRAWS = 400  # that a table needs: a probability to two digits
 EXCEPTIONAL = 0.05  # share of false alarms among the groups called unlike the others
-_JOINT = " x "
+_FALSE_DISCOVERY_RATE = 0.1  # the share of the groups called unlike everyone else that may not be
 _TESTED = ["metric", "attribute", "group"]  # what one test is about
 CLASS = " of "  # between the name of a rate and that of a class
 _WHOLE = 1e-6  # how far a count may be from a whole number
 
 
-def posteriors_of(
-    attribute: str,
-    groups: Sequence[str],
-    counts: registry.Counts,
-    draws: int,
-    generators: Generators,
-) -> Mapping[str, Pooled]:
-    """Return the posteriors of the rates of all gaps, and of the error rate, by name.
-
-    Each is of one attribute's groups jointly, in S splits.
+def parts_of(attribute: str, groups: Sequence[str]) -> Codes | None:
+    """Return codes (G, K) of the K values that each group combines; None for one attribute.
 
     Parameters
     ----------
     attribute : the attribute's name; that of a combination joins the names of several.
     groups : (G,) the names of the groups; those of a combination join one name of each attribute.
-    counts : (..., G, 4) confusion counts, of one split or of several.
-    draws : how many posterior draws there are.
-    generators : one for the draws of each split.
     """
-    gaps = registry.metrics_of(registry.BINARY, "widest").values()
-    rates = {rate.name: rate for metric in gaps if metric.is_gap for rate in metric.rates}
-    successes, sizes = registry.shares_of(list(rates.values()), counts)
-    shape = len(rates), -1, len(groups)
-    posteriors = pool_rates(
-        successes.reshape(shape),
-        sizes.reshape(shape),
-        generators,
-        attributes=_parts_of(attribute, groups),
-        draws=min(draws, DRAWS),
-    )
-    by_rate = {name: posteriors.take(r) for r, name in enumerate(rates)}
-    return by_rate | {registry.error_rate.name: by_rate[registry.accuracy.name].complement}
-
-
-def probability_gap_below_of(
-    posteriors: Mapping[str, Pooled], metric: registry.Metric, epsilon: float, among: Sequence[int]
-) -> Floats:
-    """Return the probability (S,) that no two of some groups are `epsilon` apart in a gap."""
-    gaps = []
-    for rate in metric.rates:
-        success, failure = rate.weights
-        share = posteriors[rate.name].draws[..., list(among)]
-        if success != failure:
-            share = success * share / (success * share + failure * (1 - share))
-        gaps.append(np.ptp(share, axis=-1))
-    return np.asarray((np.max(gaps, axis=0) < epsilon).mean(axis=-1))
-
-
-def add_pooled(
-    table: MetricTable,
-    attribute: str,
-    groups: Sequence[str],
-    posteriors: Mapping[str, Pooled],
-    sizes: Codes,
-) -> None:
-    """Add each group's pooled rates, and its probability to be the worst, to the table.
-
-    Parameters
-    ----------
-    sizes : how many rows (R, ..., G) each of the rates `SHOWN` rests on in each group.
-    """
-    posterior = Pooled.stacked([posteriors[rate.name] for rate in SHOWN])
-    largest = np.array(list(SHOWN.values()))[:, None, None]
-    sizes = np.reshape(sizes, posterior.mean.shape)
-    statuses = _statuses(list(SHOWN), posterior, sizes)
-    valued = statuses.has_value
-    about = sizes, attribute, groups
-    names = [rate.name for rate in SHOWN]
-    mean = np.where(valued, posterior.mean, NAN)
-    interval = posterior.interval(table.level)
-    table.add(names, mean, *about, statistic=POOLED, interval=interval, status=statuses)
-    worst = np.where(largest, posterior.worst(largest=True), posterior.worst(largest=False))
-    certain = Statuses.where(valued, Statuses.ok(sizes.shape), statuses)
-    value = np.where(valued, worst, NAN)
-    table.add(names, value, *about, statistic=WORST, status=certain)
-
-
-def _statuses(rates: Sequence[registry.Rate], posterior: Pooled, sizes: Codes) -> Statuses:
-    """Return statuses (R, S, G) of pooled rates: which ones rest on too little to be believed."""
-    statuses = Statuses.ok(sizes.shape)
-    surprises = posterior.surprise
-    unlike = np.zeros(sizes.shape, bool)
-    for rate_and_split in np.ndindex(sizes.shape[:-1]):
-        surprise = surprises[rate_and_split]
-        if (surprise < EXCEPTIONAL).any():  # adjusting only makes them larger
-            unlike[rate_and_split] = adjusted_p_values(surprise) < EXCEPTIONAL
-    reason = "unlike the other groups: read its own rate, not the pooled one"
-    statuses.flag(unlike, "insufficient", reason)
-    statuses.flag(
-        sizes == 0, "insufficient", lambda r, *_: f"{rates[r].empty}: from the other groups alone"
-    )
-    nobody = np.broadcast_to(~sizes.any(axis=-1, keepdims=True), sizes.shape)
-    statuses.flag(nobody, "undefined", lambda r, *_: rates[r].empty)
-    return statuses
-
-
-def _parts_of(attribute: str, groups: Sequence[str]) -> Codes | None:
-    """Return codes (G, K) of the K values that each group combines; None for one attribute."""
-    n_attributes = len(attribute.split(_JOINT))
-    values = [group.split(_JOINT) for group in groups]
+    n_attributes = len(attribute.split(CROSSED))
+    values = [group.split(CROSSED) for group in groups]
     if n_attributes < 2 or any(len(group_values) != n_attributes for group_values in values):
         return None
     return _codes(zip(*values, strict=True))
@@ -254,9 +163,10 @@ def pooled(
     table.attrs["gap_below"] = float(
         probability_below(posterior.gap_below(epsilon), gap.lower, gap.upper, epsilon, level=level)
     )
-    for name, certify in (("at_least", all_at_least), ("at_most", all_at_most)):
-        bound, group = certify(y, n, level)
-        table.attrs[name] = {"bound": bound, "group": names[group]}
+    least, group = all_at_least(y, n, level)
+    table.attrs["at_least"] = {"bound": least, "group": names[group]}
+    least, group = all_at_least(n - y, n, level)  # of the others
+    table.attrs["at_most"] = {"bound": 1 - least, "group": names[group]}
     return table
 
 
@@ -270,7 +180,7 @@ def _estimates_of(
     return {**raw_columns, "pooled": posterior.mean, "lower": lower, "upper": upper}
 
 
-def unlike_everyone_else(metrics: pd.DataFrame, false_discovery_rate: float = 0.1) -> pd.DataFrame:
+def unlike_everyone_else(metrics: pd.DataFrame) -> pd.DataFrame:
     """Return the groups of a run that differ from everyone else, over all its rates together.
 
     Every group of an attribute with three or more is tested in four rates (Fisher's exact test with
@@ -281,7 +191,7 @@ def unlike_everyone_else(metrics: pd.DataFrame, false_discovery_rate: float = 0.
     Parameters
     ----------
     metrics : the long table of one run. Weighted rates, which are not counts, are left out.
-    false_discovery_rate : the share of the rows returned that may be wrong, on average.
+
 
     Returns
     -------
@@ -291,7 +201,7 @@ def unlike_everyone_else(metrics: pd.DataFrame, false_discovery_rate: float = 0.
     the number of tests.
     """
     tests = _against_the_rest(metrics)
-    kept = tests[tests["adjusted"] <= false_discovery_rate]
+    kept = tests[tests["adjusted"] <= _FALSE_DISCOVERY_RATE]
     furthest = np.lexsort([-(kept["value"] - kept["rest"]).abs(), kept["adjusted"]])
     kept = kept.iloc[furthest].reset_index(drop=True)
     kept.attrs["tests"] = len(tests)
@@ -371,7 +281,7 @@ def _names(
     if groups is not None:
         names = [text_of(group) or MISSING for group in groups]
     elif columns:
-        names = [_JOINT.join(map(str, values)) for values in zip(*columns.values(), strict=False)]
+        names = [CROSSED.join(map(str, values)) for values in zip(*columns.values(), strict=False)]
     else:
         names = [str(g) for g in range(n_groups)]
     for name, values in {**columns, "groups": names}.items():
@@ -422,7 +332,6 @@ def estimates_of_rates(
     *,
     generator: np.random.Generator,
     epsilon: float,
-    false_discovery_rate: float = 0.1,
 ) -> pd.DataFrame:
     """Estimate several rates of many groups, jointly for each rate, and flag groups that stand out.
 
@@ -433,7 +342,7 @@ def estimates_of_rates(
     attribute : the attribute's name; that of a combination joins the names of several.
     groups : (G,) the names of the groups; those of a combination join one name of each attribute.
     epsilon : a distance from everyone under this makes no practical difference.
-    false_discovery_rate : the share of the groups called unlike everyone else that may not be.
+
 
     Returns
     -------
@@ -446,7 +355,7 @@ def estimates_of_rates(
         successes[:, None],
         sizes[:, None],
         [generator],
-        attributes=_parts_of(attribute, groups),
+        attributes=parts_of(attribute, groups),
         draws=DRAWS,
     )
     p_values = differs_from_rest(successes, sizes)
@@ -467,7 +376,7 @@ def estimates_of_rates(
             "verdict": np.select(is_within_or_beyond, [WITHIN, BEYOND], UNSURE),
             "p_value": p_values[r],
             "adjusted": discoveries[r],
-            "unlike_everyone": discoveries[r] <= false_discovery_rate,
+            "unlike_everyone": discoveries[r] <= _FALSE_DISCOVERY_RATE,
             "exception": adjusted_p_values(posterior.surprise) < EXCEPTIONAL,
         }
         frames.append(pd.DataFrame(columns))

@@ -80,6 +80,32 @@ class Batch:
     rows: Floats | None = None
     totals: Floats | None = None
 
+    @classmethod
+    def of_form(
+        cls,
+        label: RowLabel,
+        form: ClosedForm,
+        status: Statuses,
+        undefined: str | Callable[..., str] = "the value is not a number",
+    ) -> Batch:
+        """Return a metric that is not a mean as a batch of its own, with values where it is ok.
+
+        Parameters
+        ----------
+        undefined : why a cell whose status (C,) is ok has no value.
+        """
+        value, limits, lacking, totals = form
+        value = np.where(status.is_ok, value, np.nan)[None]
+        status.flag(status.is_ok & np.isnan(value[0]), "undefined", undefined)
+        return cls(
+            [label],
+            value,
+            status[None],
+            [lacking],
+            limits=lambda level: around(value, limits(level).apply(np.atleast_2d)),
+            totals=None if totals is None else totals[None],
+        )
+
 
 class _Estimates(NamedTuple):
     """K metrics with their limits, arrays of (K, C); or of one attribute's groups, (K, S, G).
@@ -265,7 +291,7 @@ def _add_differences(table: MetricTable, groups: Groups, estimates: _Estimates) 
     limits = difference_limits(
         estimates.limits.take(others), estimates.limits.take(reference), with_reference
     )
-    statuses = tables.of_pairs(estimates.statuses)
+    statuses = estimates.statuses.of_pairs()
     largest = estimates.largest_distance
     estimates.add_to(
         table,
@@ -294,12 +320,15 @@ def _add_gaps(table: MetricTable, groups: Groups, estimates: _Estimates) -> None
     nobody_left_out = ~((groups.size > 0) & ~valued).any(axis=-1)
     has_interval = comparable & nobody_left_out
     lower, upper = (np.where(has_interval, limit, NAN)[..., None] for limit in gap[1:])
-    value = np.where(comparable, gap.value, _range(estimates.limits.value, valued))
-    status = tables.of_gaps(statuses, valued)
+    values, several = estimates.limits.value, valued.sum(axis=-1) > 1
+    high = np.where(valued, values, -np.inf).max(axis=-1)
+    low = np.where(valued, values, np.inf).min(axis=-1)
+    with np.errstate(invalid="ignore"):
+        value = np.where(comparable, gap.value, np.where(several, high - low, NAN))
+    status = statuses.of_gaps(valued)
     why = tables.without(groups.names, ~valued, lambda *at: str(statuses.reason[at]))
     status.flag(np.asarray(~valued.all(axis=-1)), "insufficient", why)
-    few = valued.sum(axis=-1) < 2
-    status.flag(few, "undefined", "fewer than two groups have a value")
+    status.flag(~several, "undefined", "fewer than two groups have a value")
     fewest = np.where(valued, groups.size, np.iinfo(np.int64).max).min(axis=-1)
     estimates.add_to(
         table,
@@ -310,14 +339,6 @@ def _add_gaps(table: MetricTable, groups: Groups, estimates: _Estimates) -> None
         interval=(lower, np.minimum(upper, estimates.largest_distance)),
         status=status[..., None],
     )
-
-
-def _range(values: Floats, among: Mask) -> Floats:
-    """Return the ranges (...) of values (..., G) among some groups; NaN of fewer than two."""
-    high = np.where(among, values, -np.inf).max(axis=-1)
-    low = np.where(among, values, np.inf).min(axis=-1)
-    with np.errstate(invalid="ignore"):
-        return np.where(among.sum(axis=-1) > 1, high - low, NAN)
 
 
 # A metric that is not a mean of losses, in all cells: its values (C,), the limits (C,) at a level,
@@ -346,6 +367,10 @@ def declared_batches(
     statuses : returns the status of a metric's columns in each cell; nothing is computed in cells
         whose status is not ok.
     """
+
+    def why(metric: Metric, c: int) -> str:
+        return metric.undefined.format(part=all_groups.names[c] or "the part")
+
     # Of each metric the keys of its rows, the arrays (n,) that it is of, and their statuses (C,).
     by_interval: dict[Interval, list[tuple[Metric, RowLabel, list[Floats], Statuses]]] = {}
     for position, metric in enumerate(metrics):
@@ -363,7 +388,9 @@ def declared_batches(
             by_interval.setdefault(metric.interval, []).append((metric, label, arrays, status))
     for kind, inputs in by_interval.items():
         if kind not in ("mean", "heavy_mean"):
-            yield from (_closed_batch(*one, kinds, all_groups) for one in inputs)
+            for metric, label, arrays, status in inputs:
+                form = kinds[metric.interval](arrays, all_groups)
+                yield Batch.of_form(label, form, status, partial(why, metric))
             continue
         (first, *_), labels, _, of_metrics = zip(*inputs, strict=True)
         outcome = None
@@ -378,32 +405,6 @@ def declared_batches(
         yield mean_batch(
             losses, labels, all_groups, Statuses.stacked(of_metrics), outcome=outcome, heavy=heavy
         )
-
-
-def _closed_batch(
-    metric: Metric,
-    label: RowLabel,
-    arrays: list[Floats],
-    status: Statuses,
-    kinds: Kinds,
-    all_groups: AllGroups,
-) -> Batch:
-    """Return a metric that is not a mean as a batch of its own."""
-    value, limits, lacking, totals = kinds[metric.interval](arrays, all_groups)
-    value = np.where(status.is_ok, value, np.nan)[None]
-    status.flag(
-        status.is_ok & np.isnan(value[0]),
-        "undefined",
-        lambda c: metric.undefined.format(part=all_groups.names[c] or "the part"),
-    )
-    return Batch(
-        [label],
-        value,
-        status[None],
-        [lacking],
-        limits=lambda level: around(value, limits(level).apply(np.atleast_2d)),
-        totals=None if totals is None else totals[None],
-    )
 
 
 def mean_batch(
@@ -444,7 +445,7 @@ def batch_of_rows(
     statuses: Statuses | None = None,
 ) -> Batch:
     """Return the means of rows (K, n), whose limits are known; `statuses` as in `mean_batch`."""
-    statuses = row_statuses(all_groups, len(rows)) if statuses is None else statuses
+    statuses = statuses or Statuses.stacked([all_groups.statuses()] * len(rows))
     value = np.where(statuses.is_ok, all_groups.mean_of(rows), np.nan)
     least = np.array([label.least for label in labels])[:, None]
     return Batch(
@@ -461,11 +462,6 @@ def _finite(values: Floats) -> Floats:
     """Return values with 0 where one is not finite."""
     is_finite = np.isfinite(values)
     return values if is_finite.all() else np.where(is_finite, values, 0.0)
-
-
-def row_statuses(all_groups: AllGroups, count: int) -> Statuses:
-    """Return the statuses (K, C) of K metrics that need rows and nothing else."""
-    return Statuses.stacked([all_groups.statuses()] * count)
 
 
 def _heavy_limits(losses: Floats, all_groups: AllGroups) -> tuple[LimitsAt, list[Why]]:

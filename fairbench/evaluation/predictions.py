@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fairbench.core.arrays import Codes, Floats, divide
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
-from fairbench.evaluation.table import Statuses, no_rows
+from fairbench.evaluation.table import Statuses, in_group
 from fairbench.inference.means import MOST_HEAVY, Moments, by_group, tail_index
 from fairbench.inference.rates import quantile
 from fairbench.inference.survey import Design, Sampled, sums
@@ -23,6 +23,7 @@ from fairbench.metrics.regression import ERROR_ROWS
 
 Columns = Mapping[str, NDArray[Any]]
 _Scalar = TypeVar("_Scalar", bound=np.generic)
+_T = TypeVar("_T")
 
 _VARIANCES = ("aleatoric", "epistemic")
 _ENTROPIES = ("entropy_aleatoric", "entropy_epistemic")
@@ -154,23 +155,15 @@ class Labelled:
         """Return the rows of several tables, each of one split with the same columns, as one."""
         if len(several) == 1:
             return several[0]
-        first = several[0]
-        tables: Any = {
-            name: pd.concat([getattr(part, name) for part in several], ignore_index=True)
-            for name in ("predictions", "truth", "features")
+        first, in_turn = several[0], partial(pd.concat, ignore_index=True)
+        kinds = dict.fromkeys(("predictions", "truth", "features"), in_turn)
+        joined: Any = {
+            name: join([getattr(part, name) for part in several])
+            for name, join in (kinds | dict.fromkeys(("target", "encoded"), np.concatenate)).items()
             if getattr(first, name) is not None
         }
-        groups = {
-            name: pd.concat([part.groups[name] for part in several], ignore_index=True)
-            for name in first.groups
-        }
-        arrays: Any = {
-            name: np.concatenate([getattr(part, name) for part in several])
-            for name in ("target", "encoded")
-            if getattr(first, name) is not None
-        }
-        rows = tuple(len(part) for part in several)
-        return replace(first, **tables, **arrays, groups=groups, rows=rows)
+        groups = {name: in_turn([part.groups[name] for part in several]) for name in first.groups}
+        return replace(first, **joined, groups=groups, rows=tuple(map(len, several)))
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -385,19 +378,19 @@ class AllGroups:
 
     def sums_of(self, values: Floats) -> Floats:
         """Return the sums (..., C) of values as `mean_of` takes them, whatever rows weigh."""
-        parts = [sums(rows, g.codes, g.cells) for g, rows in self.by_attribute(values)]
-        return np.concatenate(parts, axis=-1)
+        return np.concatenate(self._by_attribute(sums, values), axis=-1)
 
-    def by_attribute(self, values: NDArray[Any]) -> Iterator[tuple[Groups, NDArray[Any]]]:
-        """Yield the groups of each attribute with values (..., n), their part of (..., A n) ones.
+    def _by_attribute(self, of: Callable[..., _T], values: Floats) -> list[_T]:
+        """Return a function of values (..., n), or of their part of (..., A n), and cells.
 
         A part at a time fits into the memory that was used a moment ago: of a million rows, making
         room for all at once takes longer than computing with them.
         """
         n = len(self.attributes[0].codes)
-        same = values.shape[-1] == n
-        for i, groups in enumerate(self.attributes):
-            yield groups, values if same else values[..., i * n : (i + 1) * n]
+        parts = [values] * len(self.attributes)
+        if values.shape[-1] != n:
+            parts = [values[..., i * n : (i + 1) * n] for i in range(len(self.attributes))]
+        return [of(part, g.codes, g.cells) for part, g in zip(parts, self.attributes, strict=True)]
 
     def _in_turn(self, values: Floats) -> Floats:
         return self.rows(values) if values.shape[-1] < len(self.codes) else values
@@ -410,15 +403,11 @@ class AllGroups:
         return Moments.of_sampled(mean, totals, self.sample), totals
 
     def _moments(self, values: Floats) -> Moments:
-        moments = [
-            Moments.of_groups(rows, g.codes, g.cells) for g, rows in self.by_attribute(values)
-        ]
-        return Moments.joined(moments)
+        return Moments.joined(self._by_attribute(Moments.of_groups, values))
 
     def tail_index(self, values: Floats) -> Floats:
         """Return how heavy the upper tails (..., C) of values of rows are."""
-        indices = [tail_index(rows, g.codes, g.cells) for g, rows in self.by_attribute(values)]
-        return np.concatenate(indices, axis=-1)
+        return np.concatenate(self._by_attribute(tail_index, values), axis=-1)
 
     def normal_limits(self, values: Floats, level: float) -> Floats:
         """Return both limits (2, ..., C) of normal intervals of the means of values of rows."""
@@ -431,7 +420,7 @@ class AllGroups:
     def statuses(self, bad: NDArray[np.bool_] | None = None, what: str = "") -> Statuses:
         """Return the status (C,) of each cell; invalid where rows (n,) are `bad`."""
         statuses = Statuses.ok((len(self),))
-        statuses.flag(self.size == 0, "undefined", lambda c: no_rows(self.names[c]))
+        statuses.flag(self.size == 0, "undefined", lambda c: f"no rows{in_group(self.names[c])}")
         if bad is not None and bad.any():
             wrong = np.bincount(self.codes, self.rows(bad.astype(float)), len(self)).astype(int)
             statuses.flag(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +13,10 @@ from fairbench.data.dataset import Task
 from fairbench.evaluation import metric_batches
 from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
 from fairbench.evaluation.scores import interval_batches, rate_batch
-from fairbench.evaluation.table import NAN, MetricTable, Statuses, no_rows
+from fairbench.evaluation.table import NAN, MetricTable, Statuses, in_group
 from fairbench.inference import scores
 from fairbench.inference.gaps import distance_limits
-from fairbench.inference.means import Level, around, divide_by_scale, root_limits
+from fairbench.inference.means import Level, divide_by_scale, root_limits
 from fairbench.inference.rates import Limits
 from fairbench.metrics import regression
 from fairbench.metrics.probability import spearman
@@ -87,7 +88,7 @@ def _add_parities(table: MetricTable, data: Labelled, attribute: str) -> None:
     statuses.flag(
         empty.any(axis=1)[:, None],
         "undefined",
-        lambda _, s, __: no_rows(groups.names[int(empty[s].argmax())]),
+        lambda _, s, __: f"no rows{in_group(groups.names[int(empty[s].argmax())])}",
     )
     statuses.flag(np.array(len(groups) == 1), "undefined", "only one group")
     means, targets, sds = map(groups.split, (mean, data.target, sd))
@@ -169,16 +170,10 @@ def _explained_variance(
     target, prediction = (
         all_groups.rows(np.nan_to_num(array, posinf=0, neginf=0)) for array in arrays
     )
-    explained = scores.explained_variance(
+    value, limits, tails, totals = scores.explained_variance(
         target, prediction, all_groups.codes, len(all_groups), sample=all_groups.sample
     )
-    too_heavy = all_groups.too_heavy(explained.tails.max(axis=0))
-    return (
-        1 - explained.left,
-        lambda level: scores.explained_limits(explained, level=level),
-        too_heavy,
-        explained.totals,
-    )
+    return value, limits, all_groups.too_heavy(tails.max(axis=0)), totals
 
 
 KINDS: metric_batches.Kinds = {"root_mean": _root_mean, "explained": _explained_variance}
@@ -193,6 +188,13 @@ def evaluate_against_truth(table: MetricTable, data: Labelled) -> None:
     """
     if data.truth is None:
         return
+    everyone = AllGroups((data.everyone,))
+
+    def add(name: str, *about: Any) -> None:
+        """Add a metric from its closed form and its statuses."""
+        batch = metric_batches.Batch.of_form(metric_batches.RowLabel(name), *about)
+        metric_batches.add_estimates(table, everyone, [batch])
+
     if data.task is Task.BINARY:
         mean = data.truth["probability"].to_numpy()
         sd = np.sqrt(mean * (1 - mean))
@@ -210,58 +212,29 @@ def evaluate_against_truth(table: MetricTable, data: Labelled) -> None:
         if data.task is Task.MULTICLASS:
             away = data.predictions[[f"score_{k}" for k in range(p.shape[1])]].to_numpy() - p
             values = np.sqrt((away**2).sum(axis=1) / 2)
-        _add_rmse(table, "truth_rmse_mean", data, values, mean, ~np.isfinite(values), estimate)
+        form = _root_mean((mean, values), everyone)
+        add("truth_rmse_mean", form, everyone.statuses(~np.isfinite(values), estimate))
     if "sd" in data.predictions:
         values = data.column("sd")
         bad = ~(np.isfinite(values) & (values >= 0))
-        _add_rmse(table, "truth_rmse_sd", data, values, sd, bad, "sd")
+        add("truth_rmse_sd", _root_mean((sd, values), everyone), everyone.statuses(bad, "sd"))
     if "uncertainty" in data.predictions:
-        _add_rank_correlation(table, data, data.column("uncertainty"), sd)
+        values = data.column("uncertainty")
+        status = everyone.statuses(~(np.isfinite(values) & (values >= 0)), "uncertainty")
+        correlation = np.full(data.splits, NAN)
+        for s in np.flatnonzero(status.is_ok):
+            rows = data.slices[s]
+            correlation[s] = spearman(values[rows], sd[rows])
+        too_few = everyone.too_few(scores.RANK_ROWS)
 
+        def limits(level: Level) -> Limits:
+            return scores.correlation_limits(correlation, everyone.size, level=float(level))
 
-def _add_rank_correlation(table: MetricTable, data: Labelled, values: Floats, sd: Floats) -> None:
-    """Add the rank correlation of uncertainties with the true standard deviations."""
-    everyone = AllGroups((data.everyone,))
-    status = everyone.statuses(~(np.isfinite(values) & (values >= 0)), "uncertainty")
-    correlation = np.full(data.splits, NAN)
-    for s in np.flatnonzero(status.is_ok):
-        rows = data.slices[s]
-        correlation[s] = spearman(values[rows], sd[rows])
+        def constant(s: int) -> str:
+            what = "true sd" if np.ptp(values[data.slices[s]]) else "uncertainty"
+            return f"the {what} is constant"
 
-    def constant(s: int) -> str:
-        return f"the {'true sd' if np.ptp(values[data.slices[s]]) else 'uncertainty'} is constant"
-
-    def limits(level: Level) -> Limits:
-        return scores.correlation_limits(correlation[None], everyone.size, level=float(level))
-
-    status.flag(np.isnan(correlation) & status.is_ok, "undefined", constant)
-    about = [metric_batches.RowLabel("truth_rank_correlation")], correlation[None], status[None]
-    batch = metric_batches.Batch(*about, [everyone.too_few(scores.RANK_ROWS)], limits)
-    metric_batches.add_estimates(table, everyone, [batch])
-
-
-def _add_rmse(
-    table: MetricTable,
-    name: str,
-    data: Labelled,
-    estimate: Floats,
-    truth: Floats,
-    bad: Mask,
-    column: str,
-) -> None:
-    """Add the root mean squared error of estimates (n,); a split with `bad` rows has none."""
-    everyone = AllGroups((data.everyone,))
-    status = everyone.statuses(bad, column)
-    value, limits, too_heavy, _ = _root_mean((truth, estimate), everyone)
-    value = np.where(status.is_ok, value, NAN)[None]
-    batch = metric_batches.Batch(
-        [metric_batches.RowLabel(name)],
-        value,
-        status[None],
-        [too_heavy],
-        limits=lambda level: around(value, limits(level).apply(np.atleast_2d)),
-    )
-    metric_batches.add_estimates(table, everyone, [batch])
+        add("truth_rank_correlation", (correlation, limits, too_few, None), status, constant)
 
 
 # Evaluates what is cut off the groups' sequences, and what is filled up.

@@ -23,7 +23,7 @@ from fairbench.inference.means import Level, around, at_levels, loss_limits
 from fairbench.inference.rates import Limits, rate_limits, weighted_sum_limits
 from fairbench.inference.survey import Design, SurveyCounts, sums
 from fairbench.metrics import probability
-from fairbench.metrics.registry import BINARY, metrics_of, selection_rate
+from fairbench.metrics.registry import BINARY, MULTICLASS, metrics_of, selection_rate
 
 Columns = Mapping[str, Floats]
 _SET = re.compile(r"set_(\d+)_(\d+)")
@@ -74,12 +74,11 @@ def _set_batches(
         return
     held = np.stack(list(sets.values()))
     size = held.sum(axis=1)
-    statuses = metric_batches.row_statuses(all_groups, len(sets))
     labels = partial(_row_labels, list(sets), position)
     covered = held[:, target.astype(np.intp), np.arange(len(target))]
-    yield rate_batch(covered, labels("coverage"), all_groups, statuses)
-    yield rate_batch((size == 0).astype(float), labels("empty_sets"), all_groups, statuses)
-    yield _size_batch(size, held.shape[1], labels("set_size"), all_groups, statuses)
+    yield rate_batch(covered, labels("coverage"), all_groups)
+    yield rate_batch((size == 0).astype(float), labels("empty_sets"), all_groups)
+    yield _size_batch(size, held.shape[1], labels("set_size"), all_groups)
 
 
 def evaluate_sets(table: MetricTable, data: Labelled, levels: Sequence[float]) -> None:
@@ -143,11 +142,7 @@ def rate_batch(
 
 
 def _size_batch(
-    size: Floats,
-    classes: int,
-    labels: Sequence[metric_batches.RowLabel],
-    all_groups: AllGroups,
-    statuses: Statuses,
+    size: Floats, classes: int, labels: Sequence[metric_batches.RowLabel], all_groups: AllGroups
 ) -> metric_batches.Batch:
     """Return the mean sizes of sets (K, n) with up to `classes` labels.
 
@@ -176,7 +171,7 @@ def _size_batch(
         return size_limits.apply(lambda limit: 1 + limit)
 
     lacking = [all_groups.too_few(1)] * len(labels)
-    return metric_batches.batch_of_rows(size, labels, all_groups, limits, lacking, statuses)
+    return metric_batches.batch_of_rows(size, labels, all_groups, limits, lacking)
 
 
 def _correlation(share: Floats) -> Floats:
@@ -253,7 +248,7 @@ def evaluate_scores(
     if "score" in columns:
         diagrams = _all_bins(all_groups, target, columns["score"], bins)
         about: Any = {"n_bins": bins, "level": table.level, "position": after}
-        batches.append(calibration_batch(_CALIBRATION, [diagrams], all_groups, **about))
+        batches.append(_calibration_batch(_CALIBRATION, [diagrams], all_groups, **about))
 
         def add_calibration(groups: Groups) -> None:
             _add_multicalibration(table, all_groups, diagrams, groups, bins)
@@ -331,8 +326,13 @@ def _add_diagram(
         return in_bins
 
     n_rows = by_number(size, 0)
-    points = _points(target, score, bin_index, design, table.level)
-    for name, limits in zip(("mean_score", "base_rate"), points, strict=True):
+    # The mean score and the share of label 1 in each bin that has rows.
+    in_bins = AllGroups((Groups("", ("",) * len(present), bin_index),), design)
+    means = loss_limits(in_bins.moments(score)[0], level=table.level, least=0.0, most=1.0)
+    if design is not None:
+        means = around(in_bins.mean_of(score), means)
+    shares = _shares(target[None], in_bins)(table.level).apply(np.ravel)
+    for name, limits in (("mean_score", means), ("base_rate", shares)):
         value, lower, upper = limits.apply(by_number)
         table.add(
             (f"reliability_{name}",) * shape[0],
@@ -379,7 +379,7 @@ def _largest_calibration_error(
     return Limits(*(np.where(is_counted, limit, -np.inf).max(axis=-1) for limit in of_groups))
 
 
-def calibration_batch(
+def _calibration_batch(
     metric: str,
     diagrams: Sequence[scores.Bins],
     all_groups: AllGroups,
@@ -430,7 +430,7 @@ def calibration_batch(
     return metric_batches.Batch(
         labels=labels,
         value=np.stack([plain, debiased], axis=1).reshape(len(labels), -1),
-        statuses=metric_batches.row_statuses(all_groups, len(labels)),
+        statuses=Statuses.stacked([all_groups.statuses()] * len(labels)),
         lacking=[_why_clustered] * len(labels),
         limits=limits,
     )
@@ -444,30 +444,30 @@ def _mean_calibration(diagrams: Sequence[scores.Bins], level: Level) -> Limits:
     return Limits(*(np.mean(limits, axis=0) for limits in zip(*errors, strict=True)))
 
 
-def ordered_bins(
-    target: NDArray[np.generic], score: Floats, data: Labelled, bins: int
-) -> scores.Bins:
-    """Return reliability diagrams (2, C, bins) of a label, whose rows come in any order."""
-    order = _in_order(score, data)
-    all_groups = AllGroups.of_labelled(data.take(order))
-    return _all_bins(all_groups, target[order].astype(np.float64), score[order], bins)
+def evaluate_class_scores(table: MetricTable, data: Labelled, n_bins: int) -> None:
+    """Add likelihoods and calibration of three or more classes."""
+    names = [f"score_{k}" for k in range(len(data.classes))]
+    if not {*names} <= {*data.predictions}:
+        return
+    probabilities = data.predictions[names].to_numpy(np.float64)
+    all_groups, metrics = AllGroups.of_labelled(data), metrics_of(MULTICLASS)
+    bins = []
+    for k, score in enumerate(probabilities.T):
+        order = _in_order(score, data)
+        ordered = AllGroups.of_labelled(data.take(order))
+        is_class = (data.target == k)[order].astype(np.float64)
+        bins.append(_all_bins(ordered, is_class, score[order], n_bins))
+    about: Any = {"n_bins": n_bins, "level": table.level, "position": len(metrics)}
+    columns = {"scores": probabilities}
+    batches = [
+        *metric_batches.declared_batches(metrics.values(), data.target, columns, all_groups, {}),
+        _calibration_batch("classwise_calibration_error", bins, all_groups, **about),
+    ]
+    metric_batches.add_estimates(table, all_groups, batches)
 
 
 def _why_clustered(c: int) -> str:
     return "no interval is known to hold for clustered rows"
-
-
-def _points(
-    target: Floats, score: Floats, cells: Codes, design: Design | None, level: float
-) -> tuple[Limits, Limits]:
-    """Return the mean score and the share of label 1 in each bin that has rows."""
-    names = ("",) * (int(cells.max(initial=-1)) + 1)
-    in_bins = AllGroups((Groups("", names, cells),), design)
-    moments, _ = in_bins.moments(score)
-    limits = loss_limits(moments, level=level, least=0.0, most=1.0)
-    means = limits if design is None else around(in_bins.mean_of(score), limits)
-    shares = _shares(target[None], in_bins)(level)
-    return means, shares.apply(lambda limit: np.reshape(limit, -1))
 
 
 def _all_bins(all_groups: AllGroups, target: Floats, score: Floats, bins: int) -> scores.Bins:

@@ -1,8 +1,8 @@
 """Evaluates decisions and scores of which all rows have a label, or some, or none.
 
-Groups may have been labelled more often than others (:func:`add_weighted_scores`), or be labelled
-while one looks (:class:`LabelledRates`, :class:`LabelledMeans`). :class:`SomeLabels` has the rows
-of an audit.
+Groups may be labelled while one looks (:class:`LabelledRates`, :class:`LabelledMeans`).
+:class:`SomeLabels` has the rows of an audit, of which groups may have been labelled more often than
+others.
 """
 
 from __future__ import annotations
@@ -35,69 +35,6 @@ from fairbench.inference.survey import Design, LabelledRows, strata_sizes, weigh
 from fairbench.metrics.registry import BINARY, Metric, Rate, metrics_of
 
 _CALIBRATION = "expected_calibration_error"
-
-
-def add_weighted_scores(
-    table: tables.MetricTable,
-    label: Floats,
-    score: Floats,
-    arms: Rows,
-    groups: Mapping[str, pd.Series],
-    bins: int,
-    *,
-    anytime_valid: bool = False,
-) -> None:
-    """Add the rows of scores, everyone's and each group's, where labels are not a random sample.
-
-    Rows of one stratum were chosen among one another, so that a label stands for as many rows of
-    its group as were chosen from; strata without a label are left out. Of calibration errors, whose
-    intervals are of random samples, the values alone are added.
-
-    Parameters
-    ----------
-    label : (n,) the labels of all rows, NaN where unknown.
-    score : (n,) the scores of all rows.
-    arms : (n,) the stratum of each row.
-    bins : how many bins the calibration error has.
-    anytime_valid : whether intervals hold whenever labelling is stopped.
-    """
-    losses = [name for name, m in metrics_of(BINARY, "mean").items() if m.needs == ("score",)]
-    for attribute, labels in {"": one_group(len(label)), **groups}.items():
-        codes = labels.cat.codes.to_numpy()
-        for code, name in enumerate(labels.cat.categories):
-            rows = np.flatnonzero(codes == code)
-            labelled = rows[~np.isnan(label[rows])]
-            (sizes,) = strata_sizes(np.zeros_like(rows), arms[rows])
-            chosen = np.bincount(arms[labelled], minlength=len(sizes))
-            weight = weights(sizes, chosen)[arms[labelled]]
-            level = (
-                float(lasting_level(table.level, len(labelled))) if anytime_valid else table.level
-            )
-            of_group = replace(table.without_rows(), level=level)
-            whose = pd.Series(pd.Categorical([str(name)] * len(labelled), [str(name)]))
-            data = Labelled(
-                label[labelled],
-                pd.DataFrame({"score": score[labelled]}),
-                {attribute: whose} if attribute else {},  # everyone has rows anyway
-                Task.BINARY,
-                design=Design.of(len(labelled), weight=weight) if len(labelled) else None,
-            )
-            scores.evaluate_scores(of_group, data, bins)
-            for block in of_group.blocks_of({*losses, "roc_auc", _CALIBRATION}.__contains__):
-                if block.attribute == attribute:
-                    table.blocks.append(_values_of_block(block))
-
-
-def _values_of_block(block: tables.Block) -> tables.Block:
-    """Return the values of a block, calibration errors without intervals."""
-    block = block.subset([m for m, name in enumerate(block.statistics) if name == tables.VALUE])
-    is_calibration = np.array([name == _CALIBRATION for name in block.metrics])[:, None, None]
-    value, *ends = block.limits
-    lower, upper = (np.where(is_calibration, tables.NAN, end) for end in ends)
-    status = block.status.copy(value.shape)
-    of_calibration = np.broadcast_to(is_calibration, value.shape) & status.is_ok
-    status.reason[of_calibration] = tables.without_interval(_CALIBRATION)
-    return replace(block, limits=Limits(value, lower, upper), status=status)
 
 
 # A metric of groups from the rows that have labels, while more of them are being labelled.
@@ -468,15 +405,7 @@ class SomeLabels:
     def _add_scores(self, table: tables.MetricTable, score: Floats, bins: int) -> None:
         """Add the metrics of the scores of the labelled rows."""
         if self.strata is not None:
-            add_weighted_scores(
-                table,
-                self.label,
-                score,
-                self.strata,
-                self.groups,
-                bins,
-                anytime_valid=self.anytime_valid,
-            )
+            self._add_weighted_scores(table, score, self.strata, bins)
             return
         labelled = np.flatnonzero(~np.isnan(self.label))
         predictions = pd.DataFrame(
@@ -485,3 +414,50 @@ class SomeLabels:
         groups = {name: labels.iloc[labelled] for name, labels in self.groups.items()}
         data = Labelled(self.label[labelled], predictions, groups, Task.BINARY, design=self.design)
         scores.evaluate_scores(table, data, bins)
+
+    def _add_weighted_scores(
+        self, table: tables.MetricTable, score: Floats, arms: Codes, bins: int
+    ) -> None:
+        """Add the rows of scores, everyone's and each group's, where labels are no random sample.
+
+        Rows of one of the strata (n,) were chosen among one another, so that a label stands for as
+        many rows of its group as were chosen from; strata without a label are left out. Of
+        calibration errors, whose intervals are of random samples, the values alone are added.
+        """
+        losses = [name for name, m in metrics_of(BINARY, "mean").items() if m.needs == ("score",)]
+        for attribute, labels in {"": one_group(len(self.label)), **self.groups}.items():
+            codes = labels.cat.codes.to_numpy()
+            for code, name in enumerate(labels.cat.categories):
+                rows = np.flatnonzero(codes == code)
+                labelled = rows[~np.isnan(self.label[rows])]
+                (sizes,) = strata_sizes(np.zeros_like(rows), arms[rows])
+                chosen = np.bincount(arms[labelled], minlength=len(sizes))
+                weight = weights(sizes, chosen)[arms[labelled]]
+                level = table.level
+                if self.anytime_valid:
+                    level = float(lasting_level(level, len(labelled)))
+                of_group = replace(table.without_rows(), level=level)
+                whose = pd.Series(pd.Categorical([str(name)] * len(labelled), [str(name)]))
+                data = Labelled(
+                    self.label[labelled],
+                    pd.DataFrame({"score": score[labelled]}),
+                    {attribute: whose} if attribute else {},  # everyone has rows anyway
+                    Task.BINARY,
+                    design=Design.of(len(labelled), weight=weight) if len(labelled) else None,
+                )
+                scores.evaluate_scores(of_group, data, bins)
+                for block in of_group.blocks_of({*losses, "roc_auc", _CALIBRATION}.__contains__):
+                    if block.attribute == attribute:
+                        table.blocks.append(_values_of_block(block))
+
+
+def _values_of_block(block: tables.Block) -> tables.Block:
+    """Return the values of a block, calibration errors without intervals."""
+    block = block.subset([m for m, name in enumerate(block.statistics) if name == tables.VALUE])
+    is_calibration = np.array([name == _CALIBRATION for name in block.metrics])[:, None, None]
+    value, *ends = block.limits
+    lower, upper = (np.where(is_calibration, tables.NAN, end) for end in ends)
+    status = block.status.copy(value.shape)
+    of_calibration = np.broadcast_to(is_calibration, value.shape) & status.is_ok
+    status.reason[of_calibration] = tables.without_interval(_CALIBRATION)
+    return replace(block, limits=Limits(value, lower, upper), status=status)

@@ -98,12 +98,9 @@ class Stratified:
         """Return the number of rows (G, K) in a rate's denominator."""
         return registry.shares_of([rate], self.counts)[1][0].astype(np.int64)
 
-    def standardised(self, rate: registry.Rate) -> StandardisedRates:
-        """Return the standardised rates of all pairs of groups."""
-        return self._standardised[rate]
-
     @cached_property
-    def _standardised(self) -> Mapping[registry.Rate, StandardisedRates]:
+    def standardised(self) -> Mapping[registry.Rate, StandardisedRates]:
+        """The standardised rates of all pairs of groups."""
         rates = counted_rates()
         shares = registry.shares_of(rates, self.counts)
         return dict(zip(rates, map(StandardisedRates.of, *shares), strict=True))
@@ -125,7 +122,7 @@ class Stratified:
         fewest = []
         reasons = []
         for rate in metric.rates:
-            rates = self.standardised(rate)
+            rates = self.standardised[rate]
             compared = [pair for pair in pairs if rates.rows[pair]]
             not_compared = [pair for pair in pairs if not rates.rows[pair]]
             if not compared:
@@ -148,7 +145,7 @@ class Stratified:
 
     def _why_not_everyone(self, rate: registry.Rate, pairs: Sequence[tuple[int, int]]) -> str:
         """Return which strata the comparisons leave out, if any, and the share that remains."""
-        rates = self.standardised(rate)
+        rates = self.standardised[rate]
         compared = np.zeros(rates.value.shape, bool)
         compared[tuple(zip(*pairs, strict=True))] = True
         left_out = self.left_out(rate, compared)
@@ -252,19 +249,19 @@ def _add_standardised(table: tables.MetricTable, counted: Stratified) -> None:
     # Each group's rates over the strata that it has rows in.
     for metric in registry.metrics_of(registry.BINARY, "rate").values():
         if len(metric.rates) == 1 and metric.rates[0].weights == (1, 1):
-            limits = counted.standardised(metric.rates[0]).limits(level=table.level)
+            limits = counted.standardised[metric.rates[0]].limits(level=table.level)
             add(metric, counted.groups, limits.apply(np.diagonal), [[(g, g)] for g in groups])
     if len(groups) == 1:
         return
     for metric in registry.metrics_of(registry.BINARY, "difference", "ratio").values():
-        standardised = counted.standardised(metric.rates[0])
+        standardised = counted.standardised[metric.rates[0]]
         is_ratio = metric.interval == "ratio"
         limits = (standardised.ratios if is_ratio else standardised.differences)(level=table.level)
         to_reference = limits.apply(lambda limit: limit[1:, 0])
         add(metric, counted.groups[1:], to_reference, [[(g, 0)] for g in others])
     all_pairs = [(group, other) for group in groups for other in groups if group < other]
     for metric in registry.metrics_of(registry.BINARY, "widest").values():
-        rates = [counted.standardised(rate) for rate in metric.rates]
+        rates = [counted.standardised[rate] for rate in metric.rates]
         among = [of_pairs.compared() for of_pairs in rates]
         if metric.is_gap:
             limits, _ = largest_difference(rates, among, level=table.level)

@@ -106,11 +106,6 @@ class Headlines:
         return float(self._summary["mean"].iat[places[-1]]) if places else _UNKNOWN[0]
 
 
-def headlines(summary: pd.DataFrame, protect: str) -> dict[str, Estimate]:
-    """Return the usual :class:`Headlines` of a run."""
-    return Headlines(summary, protect).usual
-
-
 def task_of(summary: pd.DataFrame) -> str:
     """Return what a run predicts, by the metrics that it has."""
     if not (summary["metric"] == HEADLINES[registry.BINARY]["error"]).any():

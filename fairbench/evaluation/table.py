@@ -142,7 +142,8 @@ def setting_text(metrics: pd.DataFrame) -> pd.Series:
 
 def setting_words(settings: Mapping[str, Any]) -> str:
     """Return the settings that a row has, as text for a person."""
-    return " ".join(f"{name}={_text(value)}" for name, value in settings.items())
+    texts = (f"{v:g}" if isinstance(v, float) else str(v) for v in settings.values())
+    return " ".join(map("=".join, zip(settings, texts, strict=True)))
 
 
 def without_classes(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -187,10 +188,6 @@ def records(metrics: pd.DataFrame) -> list[dict[str, Any]]:
         {name: value for name, value in row.items() if name not in settings or not pd.isna(value)}
         for row in metrics.to_dict("records")
     ]
-
-
-def _text(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 # The long table every evaluation returns, assembled from blocks of arrays.
@@ -282,30 +279,28 @@ class Statuses:
         few = self.is_ok & (n < minimum)
         self.flag(few, "insufficient", lambda *at: f"n={n[at]}{in_group(names[at[-1]])}")
 
+    def of_pairs(self, size: NDArray[np.int64] | None = None) -> Statuses:
+        """Return the statuses (..., G - 1) of comparisons of every other group with the first.
 
-def of_pairs(statuses: Statuses, size: NDArray[np.int64] | None = None) -> Statuses:
-    """Return the statuses (..., G - 1) of comparisons of every other group with the first.
+        It is that of the worse of both. If they are alike, it is that of fewer of the rows
+        (..., G), or that of the other group where no sizes are given.
+        """
+        reference, others = self[..., :1], self[..., 1:]
+        is_worse = np.asarray(others.kind > reference.kind)
+        is_alike = others.kind == reference.kind
+        is_worse |= is_alike if size is None else is_alike & (size[..., 1:] < size[..., :1])
+        return Statuses.where(is_worse, others, reference)
 
-    It is that of the worse of both. If they are alike, it is that of fewer of the rows (..., G), or
-    that of the other group where no sizes are given.
-    """
-    reference, others = statuses[..., :1], statuses[..., 1:]
-    is_worse = np.asarray(others.kind > reference.kind)
-    is_alike = others.kind == reference.kind
-    is_worse |= is_alike if size is None else is_alike & (size[..., 1:] < size[..., :1])
-    return Statuses.where(is_worse, others, reference)
+    def of_gaps(self, among: Mask, size: NDArray[np.int64] | None = None) -> Statuses:
+        """Return the statuses (...) of gaps among some groups (..., G): that of the worst of these.
 
-
-def of_gaps(statuses: Statuses, among: Mask, size: NDArray[np.int64] | None = None) -> Statuses:
-    """Return the statuses (...) of gaps among some groups (..., G): that of the worst of these.
-
-    Of several as bad it is that of the fewest of the rows (..., G), or the first without sizes.
-    """
-    kind = np.where(among, statuses.kind, -1)
-    is_worst = kind == kind.max(axis=-1, keepdims=True)
-    rows = np.where(is_worst, 0 if size is None else size, np.iinfo(np.int64).max)
-    worst = rows.argmin(axis=-1)[..., None]
-    return statuses.apply(lambda array: np.take_along_axis(array, worst, -1)[..., 0])
+        Of several as bad it is that of the fewest of the rows (..., G), or the first without sizes.
+        """
+        kind = np.where(among, self.kind, -1)
+        is_worst = kind == kind.max(axis=-1, keepdims=True)
+        rows = np.where(is_worst, 0 if size is None else size, np.iinfo(np.int64).max)
+        worst = rows.argmin(axis=-1)[..., None]
+        return self.apply(lambda array: np.take_along_axis(array, worst, -1)[..., 0])
 
 
 def without(names: Sequence[str], left_out: Mask, why: Callable[..., str]) -> Callable[..., str]:
@@ -655,7 +650,12 @@ def _settings(settings: Sequence[Setting], row_setting: NDArray[np.intp]) -> dic
     """Return the columns of settings; `row_setting` (n,) is the index of each row's setting."""
     values = {name: [setting[i] for setting in settings] for i, name in enumerate(_TYPES)}
     used = {name: column for name, column in values.items() if set(column) != {None}}
-    empty = {dtype: _empty(dtype, len(row_setting)) for dtype in set(SETTINGS.values())}
+    none = np.ones(len(row_setting), np.int64)
+    empty = {  # the columns of settings that no row has
+        "category": pd.Categorical.from_codes(-none, pd.Index([], dtype="str")),
+        "Int64": pd.arrays.IntegerArray(none, none > 0),
+        "float64": NAN * none,
+    }
     return {
         name: pd.array(used[name], dtype).take(row_setting) if name in used else empty[dtype]
         for name, dtype in _TYPES.items()
@@ -663,19 +663,6 @@ def _settings(settings: Sequence[Setting], row_setting: NDArray[np.intp]) -> dic
     }
 
 
-def _empty(dtype: str, length: int) -> Any:
-    """Return the column of a setting that no row has."""
-    none = np.ones(length, np.int64)
-    if dtype == "category":
-        return pd.Categorical.from_codes(-none, pd.Index([], dtype="str"))
-    return pd.arrays.IntegerArray(none, none > 0) if dtype == "Int64" else NAN * none
-
-
 def in_group(name: str) -> str:
     """Return ``in group 'a'`` with a space before it, nothing of everyone."""
     return f" in group '{name}'" if name else ""
-
-
-def no_rows(group: str) -> str:
-    """Return the status of a metric of no rows."""
-    return f"no rows{in_group(group)}"

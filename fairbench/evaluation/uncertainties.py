@@ -15,7 +15,7 @@ from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
 from fairbench.evaluation.table import NAN, MetricTable, Setting, Statuses
 from fairbench.inference import rates
 from fairbench.inference.means import ROWS, Moments, around, loss_limits
-from fairbench.metrics.uncertainty import GroupMeans, Neighbours, individual_fairness
+from fairbench.metrics.uncertainty import GroupMeans, individual_fairness
 
 FEWEST = 50  # rows of a mean: variances are as skewed as squares, though bounded
 
@@ -38,7 +38,9 @@ def variances(data: Labelled) -> dict[str, Floats]:
         given["predictive"] = 2 * score * (1 - score)
     elif data.task is Task.MULTICLASS and "score_0" in columns:
         scores = [data.column(f"score_{k}") for k in range(len(data.classes))]
-        given["predictive"] = _label_variance(scores)
+        if len(scores) == 2:  # the same number as for a label
+            scores = [np.zeros(len(data)), *scores[1:], scores[1]]
+        given["predictive"] = np.asarray(sum(p * (1 - p) for p in scores))
     elif data.task is Task.REGRESSION and "sd" in columns:
         sd = data.column("sd")
         given["predictive"] = np.where(sd > 0, sd, NAN) ** 2
@@ -50,13 +52,6 @@ def variances(data: Labelled) -> dict[str, Floats]:
 
 
 ENTROPIES = ("entropy_aleatoric", "entropy_epistemic")
-
-
-def _label_variance(scores: Sequence[Floats]) -> Floats:
-    """Return the sum of p (1 - p) over the classes; with two, the same number as for a label."""
-    if len(scores) == 2:
-        return 2 * scores[1] * (1 - scores[1])
-    return np.asarray(sum(p * (1 - p) for p in scores))
 
 
 def evaluate_uncertainties(
@@ -120,9 +115,9 @@ def _add_measures(
         status, n = reasons[..., None].copy(size.shape), size
         nobody = status.is_ok & (size == 0)
         status.flag_few(size, table.minimum, names)
-        status.flag(nobody, "undefined", lambda *at: tables.no_rows(groups.names[at[-1]]))
+        status.flag(nobody, "undefined", lambda *at: f"no rows{tables.in_group(names[at[-1]])}")
         if form:  # what compares groups has nothing to add about the reference, the first of them
-            status, n = tables.of_pairs(status, size), np.minimum(size[..., :1], size[..., 1:])
+            status, n = status.of_pairs(size), np.minimum(size[..., :1], size[..., 1:])
             limits, names = limits.take(slice(1, None)), names[1:]
         value = np.where(status.has_value, limits.value, NAN)
         if table.frequentist:
@@ -251,14 +246,9 @@ def evaluate_individual(table: MetricTable, data: Labelled, k: int, attribute: s
         return
     score = "score" if "score" in data.predictions else "prediction"
     values = {"prediction": data.column(score), **variances(data)}
-    neighbours = [Neighbours.of(data.encoded[rows], k) for rows in data.slices]
+    of_splits = [(rows, individual_fairness(data.encoded[rows], k)) for rows in data.slices]
     for name, column in values.items():
-        fairness = np.concatenate(
-            [
-                individual_fairness(column[rows], of_split)
-                for rows, of_split in zip(data.slices, neighbours, strict=True)
-            ]
-        )
+        fairness = np.concatenate([of_split(column[rows]) for rows, of_split in of_splits])
         for groups, outcomes in _groups_and_outcomes(data, attribute):
             _add_fairness(table, f"individual_fairness_{name}", fairness.T, groups, outcomes)
 
@@ -306,7 +296,7 @@ def _add_fairness(
 
     def empty(m: int, _: int, g: int) -> str:
         outcome = settings[m].outcome
-        return f"no {outcome} in group '{names[g]}'" if outcome else tables.no_rows(names[g])
+        return f"no {outcome or 'rows'}{tables.in_group(names[g])}"
 
     status.flag(
         np.isnan(value), "undefined", lambda m, *_: f"nobody has {settings[m].k} neighbours"

@@ -43,7 +43,7 @@ from fairbench.experiments.compute import compute, raw_outputs
 from fairbench.experiments.configuration import COMPONENTS, Config, Presets
 from fairbench.experiments.contracts import Cell, Method, Study, cells_of
 from fairbench.inference.posterior import FREQUENTIST
-from fairbench.inference.survey import Design, design_of
+from fairbench.inference.survey import Design
 from fairbench.metrics.registry import table_rows
 from fairbench.results import record, runs, tables
 from fairbench.results.runs import (
@@ -426,7 +426,7 @@ def _design(run: PlannedRun, rows: NDArray[np.intp]) -> Design | None:
         None if column is None else column.to_numpy()[rows]
         for column in (weight, run.dataset.clusters)
     )
-    return design_of(len(rows), *weights_and_clusters)
+    return Design.given(len(rows), *weights_and_clusters)
 
 
 def _tables(run: PlannedRun, readings: Sequence[Reading]) -> Iterator[MetricTable]:
@@ -548,7 +548,7 @@ _LEAST_S, _S_PER_MB, _TIMES_S = 120.0, 10.0, 50.0
 _FEW = 1000  # splits, variants or rows, which are built whatever is stored
 
 
-def recompose(run: Run, conf: Path, typed: Mapping[str, str]) -> DictConfig:
+def _recomposed(run: Run, conf: Path, typed: Mapping[str, str]) -> DictConfig:
     """Return the configuration of a stored run, whose names stand for the files in `conf`.
 
     What is stored may come from a stranger: it chooses components of this project by their names
@@ -654,7 +654,7 @@ def mend(
     """Make damaged files of a run again from its cells; return their paths.
 
     These are its own, the people and the rows that it shares with others, and figures that there
-    are. `typed` is what `recompose` takes.
+    are. `typed` are options of the command line, which name the files that are read.
 
     Raises
     ------
@@ -679,7 +679,7 @@ def mend(
 
 def _prepared(run: Run, conf: Path, typed: Mapping[str, str]) -> PlannedRun:
     """Return the run of a stored configuration; no fit."""
-    config = recompose(run, conf, typed)
+    config = _recomposed(run, conf, typed)
     return _within_bounds(run, lambda: prepare(config))
 
 
@@ -688,7 +688,7 @@ def evaluate_again(
 ) -> bool:
     """Evaluate a stored run from its cells if the evaluation's code has changed; fit nothing.
 
-    Figures that there are, are drawn again. `typed` is what `recompose` takes.
+    Figures that there are, are drawn again. `typed` is what `mend` takes.
 
     Returns
     -------
@@ -730,7 +730,7 @@ def sample(
 ) -> list[Cell]:
     """Return some cells of a run, drawn at random, each under the id it is stored with.
 
-    `typed` is what `recompose` takes.
+    `typed` is what `mend` takes.
 
     Raises
     ------

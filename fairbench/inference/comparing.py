@@ -273,7 +273,7 @@ class Comparison:
         probability = self.outcomes(inside)
         events = dict.fromkeys(event_names(self.objectives), 0.0)
         for outcome in product(range(3), repeat=len(self.objectives)):
-            events[event_name(outcome, self.objectives)] += float(probability[outcome])
+            events[_event_name(outcome, self.objectives)] += float(probability[outcome])
         return events
 
     def reach(self, level: float = 0.95) -> Floats:
@@ -291,7 +291,7 @@ class Comparison:
 A_BETTER, B_BETTER, PRACTICALLY_EQUAL = "A >> B", "B >> A", "A ~ B"
 
 
-def event_name(outcome: Sequence[int], objectives: Sequence[str]) -> str:
+def _event_name(outcome: Sequence[int], objectives: Sequence[str]) -> str:
     """Return the name of the event that an outcome (one digit an objective) belongs to."""
     if FIRST in outcome and SECOND in outcome:
         sides = {FIRST: "A", SECOND: "B"}
@@ -308,7 +308,7 @@ def event_name(outcome: Sequence[int], objectives: Sequence[str]) -> str:
 def event_names(objectives: Sequence[str]) -> list[str]:
     """Return the names of all events, mixed ones last."""
     outcomes = product(range(3), repeat=len(objectives))
-    names = [event_name(outcome, objectives) for outcome in outcomes]
+    names = [_event_name(outcome, objectives) for outcome in outcomes]
     return list(dict.fromkeys([A_BETTER, B_BETTER, PRACTICALLY_EQUAL, *names]))
 
 

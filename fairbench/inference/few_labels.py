@@ -145,21 +145,20 @@ class _ShownLabels:
     label: Floats
     weight: Floats | None = None
 
+    def log_likelihood(self, coefficients: Floats) -> Floats:
+        """Return the log likelihood under every row of coefficients, (T, G D) -> (T,).
 
-def log_likelihood(coefficients: Floats, labels: _ShownLabels) -> Floats:
-    """Return the log likelihood of labels (L,) under every row of coefficients, (T, G D) -> (T,).
-
-    The terms linear in the coefficients are summed over rows once.
-    """
-    label, weight = labels.label, labels.weight
-    softplus = np.empty(len(coefficients))
-    for block in _blocks(len(coefficients), len(label)):
-        odds = coefficients[block] @ labels.design
-        np.exp(odds, out=odds)
-        np.log1p(odds, out=odds)
-        softplus[block] = odds.sum(axis=1) if weight is None else odds @ weight
-    positives = label if weight is None else weight * label
-    return np.asarray(coefficients @ (labels.design @ positives) - softplus)
+        The terms linear in the coefficients are summed over rows once.
+        """
+        label, weight = self.label, self.weight
+        softplus = np.empty(len(coefficients))
+        for block in _blocks(len(coefficients), len(label)):
+            odds = coefficients[block] @ self.design
+            np.exp(odds, out=odds)
+            np.log1p(odds, out=odds)
+            softplus[block] = odds.sum(axis=1) if weight is None else odds @ weight
+        positives = label if weight is None else weight * label
+        return np.asarray(coefficients @ (self.design @ positives) - softplus)
 
 
 def _blocks(draws: int, rows: int) -> Iterator[slice]:
@@ -425,8 +424,7 @@ def _propose(proposal: _Proposal, labels: _ShownLabels) -> tuple[Floats, Floats]
     log_density = log_density - proposal.log_weight[:, None]
     flat = theta.reshape(-1, size)
     coefficients = proposal.model.flat_coefficients(flat)
-    likelihood = log_likelihood(coefficients, labels)
-    return flat, likelihood + (log_prior - log_density).ravel()
+    return flat, labels.log_likelihood(coefficients) + (log_prior - log_density).ravel()
 
 
 def _resample(weights: Floats, draws: int, generator: np.random.Generator) -> NDArray[np.int64]:
@@ -512,28 +510,13 @@ _LARGEST_SHAPE, _SMALLEST_SHARE = 0.7, 0.2
 _CHAINS, _WARMUP, _THIN = 128, 200, 20
 
 
-@dataclass(frozen=True)
-class _Sample:
-    """Equally weighted posterior draws of the parameters, (T, G D), with their effective size.
-
-    Attributes
-    ----------
-    effective_size : how many independent draws these are worth.
-    sampler : ``importance``, or ``elliptical_slice`` where importance draws cannot be trusted.
-    """
-
-    theta: Floats
-    effective_size: float
-    sampler: str
-
-
 def sample(
     proposal: _Proposal,
     labels: _ShownLabels,
     generator: np.random.Generator,
     *,
     chains: bool = True,
-) -> _Sample:
+) -> tuple[Floats, float, str]:
     """Draw the parameters given the labels that are shown.
 
     Importance draws count where the Pareto shape is at most 0.7 and the effective size a fifth of
@@ -542,7 +525,14 @@ def sample(
     Parameters
     ----------
     chains : without them the first importance draws count, whatever they are worth.
+
+    Returns
+    -------
+    theta : (T, G, D) equally weighted draws.
+    effective_size : how many independent draws these are worth.
+    sampler : ``importance``, or ``elliptical_slice`` where importance draws cannot be trusted.
     """
+    model, n_groups = proposal.model, proposal.n_groups
     for _ in range(_ROUNDS):
         theta, log_weights = _propose(proposal, labels)
         weights, shape = _smooth_tail(np.exp(log_weights - log_weights.max()))
@@ -550,17 +540,17 @@ def sample(
         kept = _resample(weights, len(theta), generator)
         trusted = shape <= _LARGEST_SHAPE and size >= _SMALLEST_SHARE * len(theta)
         if trusted or not chains:
-            return _Sample(theta[kept], size, "importance")
+            return theta[kept].reshape(len(kept), n_groups, -1), size, "importance"
         start, spread = theta[kept[:_CHAINS]], proposal.spread(kept[:_CHAINS])
         proposal = proposal.refine(weights, generator)
     # Chains on the prior's normals, which start from the last importance draws.
-    model, n_groups, draws = proposal.model, proposal.n_groups, len(theta)
+    draws = len(theta)
 
     def parameters(z: Floats) -> Floats:
         return model.from_normals(z, n_groups).reshape(*z.shape[:-1], -1)
 
     z = _elliptical_slice(
-        lambda z: log_likelihood(model.flat_coefficients(parameters(z)), labels),
+        lambda z: labels.log_likelihood(model.flat_coefficients(parameters(z))),
         model.to_normals(start.reshape(len(start), n_groups, model.size), spread, generator),
         generator,
         warmup=_WARMUP,
@@ -569,7 +559,7 @@ def sample(
     )
     chained = parameters(z)
     size = _chain_effective_size(chained)
-    return _Sample(chained.reshape(draws, -1), size, "elliptical_slice")
+    return chained.reshape(draws, n_groups, -1), size, "elliptical_slice"
 
 
 # Whether scores are calibrated alike everywhere: labels that are foreseen, and those that come.
@@ -620,8 +610,8 @@ def calibration_p_values(
         in_other = np.full(len(other_rows), _OTHER)
         design = ALIKE.design(score[other_rows], in_other, 2)
         shown = _ShownLabels(design, label[other_rows].astype(np.float64))
-        theta = sample(proposal, shown, generator, chains=False).theta
-        coefficients = ALIKE.coefficients(theta.reshape(len(theta), 2, -1))[:, _ONE]
+        theta, *_ = sample(proposal, shown, generator, chains=False)
+        coefficients = ALIKE.coefficients(theta)[:, _ONE]
         values[g] = _p_value(counts[g], coefficients, generator)
     return values
 
@@ -759,86 +749,6 @@ NODES = 12
 _SMALL = 100
 
 
-@dataclass(frozen=True)
-class Pool:
-    """All rows of a pool, labelled or not, by (group, prediction): C = 2 G cells.
-
-    Attributes
-    ----------
-    design : (G D, K) design matrix of the points that stand for the rows.
-    weights : (K, C) rows each point stands for, in the column of its cell.
-    sizes : (C,) rows of each cell.
-    """
-
-    design: Floats
-    weights: Floats
-    sizes: Floats
-
-    @classmethod
-    def of(cls, table: PartlyLabelled, model: Calibration, nodes: int = NODES) -> Pool:
-        """Replace the rows of every cell by at most `nodes` points of its log odds."""
-        cells = np.arange(2 * table.n_groups)
-        points, weights, cell = _points(
-            table.score, table.group * 2 + table.prediction, cells, nodes
-        )
-        design = model.design(points, cell // 2, table.n_groups)
-        spread = weights[:, None] * (cell[:, None] == cells)
-        return cls(design, spread, table.sizes().ravel().astype(np.float64))
-
-    def unlabelled(
-        self, coefficients: Floats, labels: _ShownLabels, cell: Codes
-    ) -> tuple[Floats, Floats, Floats]:
-        """Return mean and variance of the number of positives among rows without a label.
-
-        All rows' sums, less those of the labelled ones.
-
-        Parameters
-        ----------
-        coefficients : (T, G D) calibration maps.
-        labels : the labelled rows, or points that stand for them.
-        cell : (L,) their cells.
-
-        Returns
-        -------
-        mean, variance : (T, C) sums of p and of p (1 - p).
-        size : (C,) rows summed over.
-        """
-        labelled = (cell[:, None] == np.arange(len(self.sizes))).astype(np.float64)
-        if labels.weight is not None:
-            labelled *= labels.weight[:, None]
-        size = np.rint(self.sizes - labelled.sum(axis=0))
-        design = np.hstack([self.design, labels.design])
-        weights = np.vstack([self.weights, -labelled])
-        mean, variance = np.empty((2, len(coefficients), len(size)))
-        for block in _blocks(len(coefficients), len(weights)):
-            p = _sigmoid(coefficients[block] @ design)
-            mean[block] = p @ weights
-            p -= p * p
-            variance[block] = p @ weights
-        return np.clip(mean, 0, size), np.maximum(variance, 0), size
-
-
-def _shown_labels(
-    table: PartlyLabelled, rows: Rows, model: Calibration, nodes: int | None = None
-) -> tuple[_ShownLabels, Codes]:
-    """Return what the labels of some rows say, and their cells of group and prediction (L,).
-
-    Parameters
-    ----------
-    nodes : points that stand for the rows of one cell and label, if it has more; None keeps every
-        row. With as many as a pool has, the likelihood of maps whose slopes are under 3 is off by
-        less than 0.01.
-    """
-    score, label = table.score[rows], table.label[rows]
-    cell = table.group[rows] * 2 + table.prediction[rows]
-    if nodes is None or not len(rows):
-        return _ShownLabels(model.design(score, cell // 2, table.n_groups), label), cell
-    kind = cell * 2 + label.astype(np.int64)
-    points, weights, kind = _points(score, kind, np.unique(kind), nodes)
-    design = model.design(points, kind // 4, table.n_groups)
-    return _ShownLabels(design, (kind % 2).astype(np.float64), weights), kind // 2
-
-
 def _draw_positives(
     mean: Floats, variance: Floats, size: Floats, generator: np.random.Generator
 ) -> Floats:
@@ -911,18 +821,16 @@ class CalibrationPosterior:
     rows : the positions of the rows whose labels are shown.
     counts : (T, G, 4) TN, FP, FN, TP of the whole pool; with pool noise what they may turn out to
         be, without it what is expected of each calibration map.
-    parameters : the calibration parameters behind them, and how well they were drawn.
+    theta, effective_size, sampler : the calibration parameters behind them (T, G, D), and how well
+        they were drawn; see :func:`sample`.
     """
 
     family: PosteriorFamily
     rows: Rows
     counts: Floats
-    parameters: _Sample
-
-    @property
-    def theta(self) -> Floats:
-        """Return the parameters as (T, G, D)."""
-        return self.parameters.theta.reshape(len(self.counts), self.family.table.n_groups, -1)
+    theta: Floats
+    effective_size: float
+    sampler: str
 
     def with_slopes(self, factors: Floats, seed: int) -> Floats:
         """Return the draws of counts if each group's slopes are multiplied by a factor (G,)."""
@@ -959,15 +867,19 @@ class PosteriorFamily:
 
     Attributes
     ----------
-    table : the rows.
-    pool : the points that stand for them.
+    table : the rows, labelled or not, by (group, prediction): C = 2 G cells.
+    design : (G D, K) design matrix of the points that stand for them.
+    weights : (K, C) rows each point stands for, in the column of its cell.
+    sizes : (C,) rows of each cell.
     proposal : the proposal distribution of the calibration parameters.
     pool_noise : whether unlabelled labels scatter around their calibrated probability.
     label_nodes : points that stand for the labelled rows of one cell and label; None keeps all.
     """
 
     table: PartlyLabelled
-    pool: Pool
+    design: Floats
+    weights: Floats
+    sizes: Floats
     proposal: _Proposal
     pool_noise: bool
     label_nodes: int | None = None
@@ -985,27 +897,83 @@ class PosteriorFamily:
     ) -> PosteriorFamily:
         """Compute what no label changes.
 
+        The rows of every cell are replaced by at most :data:`NODES` points of its log odds.
+
         Parameters
         ----------
         draws : a power of two.
-        label_nodes : as in :func:`_shown_labels`: from a few hundred labels on it takes a fraction
-            of the time.
+        label_nodes : as in :meth:`shown`: from a few hundred labels on it takes a fraction of the
+            time.
         """
-        pool = Pool.of(table, model)
-        proposal = _Proposal.of(model, table.n_groups, draws, generator)
-        return cls(table, pool, proposal, pool_noise, label_nodes)
+        cells = np.arange(2 * table.n_groups)
+        of_rows = table.group * 2 + table.prediction
+        points, weights, cell = _points(table.score, of_rows, cells, NODES)
+        return cls(
+            table=table,
+            design=model.design(points, cell // 2, table.n_groups),
+            weights=weights[:, None] * (cell[:, None] == cells),
+            sizes=table.sizes().ravel().astype(np.float64),
+            proposal=_Proposal.of(model, table.n_groups, draws, generator),
+            pool_noise=pool_noise,
+            label_nodes=label_nodes,
+        )
 
     def posterior(self, rows: Rows, generator: np.random.Generator) -> CalibrationPosterior:
         """Return the posterior given the labels of `rows` alone."""
         shown = self.shown(rows)
-        drawn = sample(self.proposal, shown[0], generator)
-        coefficients = self.proposal.model.flat_coefficients(drawn.theta)
+        theta, size, sampler = sample(self.proposal, shown[0], generator)
+        coefficients = self.proposal.model.coefficients(theta).reshape(len(theta), -1)
         counts = self.counts(rows, shown, coefficients, generator)
-        return CalibrationPosterior(self, rows, counts, drawn)
+        return CalibrationPosterior(self, rows, counts, theta, size, sampler)
 
     def shown(self, rows: Rows) -> tuple[_ShownLabels, Codes]:
-        """Return what the labels of some rows say, and their cells."""
-        return _shown_labels(self.table, rows, self.proposal.model, self.label_nodes)
+        """Return what the labels of some rows say, and their cells of group and prediction (L,).
+
+        `label_nodes` points stand for the rows of one cell and label, if it has more; None keeps
+        every row. With as many as a pool has, the likelihood of maps whose slopes are under 3 is
+        off by less than 0.01.
+        """
+        table, model = self.table, self.proposal.model
+        score, label = table.score[rows], table.label[rows]
+        cell = table.group[rows] * 2 + table.prediction[rows]
+        if self.label_nodes is None or not len(rows):
+            return _ShownLabels(model.design(score, cell // 2, table.n_groups), label), cell
+        kind = cell * 2 + label.astype(np.int64)
+        points, weights, kind = _points(score, kind, np.unique(kind), self.label_nodes)
+        design = model.design(points, kind // 4, table.n_groups)
+        return _ShownLabels(design, (kind % 2).astype(np.float64), weights), kind // 2
+
+    def unlabelled(
+        self, coefficients: Floats, labels: _ShownLabels, cell: Codes
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return mean and variance of the number of positives among rows without a label.
+
+        All rows' sums, less those of the labelled ones.
+
+        Parameters
+        ----------
+        coefficients : (T, G D) calibration maps.
+        labels : the labelled rows, or points that stand for them.
+        cell : (L,) their cells.
+
+        Returns
+        -------
+        mean, variance : (T, C) sums of p and of p (1 - p).
+        size : (C,) rows summed over.
+        """
+        labelled = (cell[:, None] == np.arange(len(self.sizes))).astype(np.float64)
+        if labels.weight is not None:
+            labelled *= labels.weight[:, None]
+        size = np.rint(self.sizes - labelled.sum(axis=0))
+        design = np.hstack([self.design, labels.design])
+        weights = np.vstack([self.weights, -labelled])
+        mean, variance = np.empty((2, len(coefficients), len(size)))
+        for block in _blocks(len(coefficients), len(weights)):
+            p = _sigmoid(coefficients[block] @ design)
+            mean[block] = p @ weights
+            p -= p * p
+            variance[block] = p @ weights
+        return np.clip(mean, 0, size), np.maximum(variance, 0), size
 
     def counts(
         self,
@@ -1023,7 +991,7 @@ class PosteriorFamily:
         coefficients : (T, G D) slopes and intercepts.
         generator : draws.
         """
-        positives, variance, size = self.pool.unlabelled(coefficients, *shown)
+        positives, variance, size = self.unlabelled(coefficients, *shown)
         if self.pool_noise:
             positives = _draw_positives(positives, variance, size, generator)
         by_prediction = (len(positives), self.table.n_groups, 2)

@@ -109,6 +109,15 @@ class GroupLimits:
             self.correlation,
         )
 
+    @property
+    def leads(self) -> Floats:
+        """Lower limits (..., G, G) of how much higher the first rate of every ordered pair is.
+
+        They are of differences, and all hold at once, at the level of the limits. The first group's
+        rate is surely higher if the lower limit is above 0.
+        """
+        return difference_limits(*pairs(self.simultaneous), self.correlation).lower
+
 
 @lru_cache(maxsize=512)
 def simultaneous_level(level: float, groups: int, rates: int = 1) -> float:
@@ -346,18 +355,6 @@ def smallest_ratio(rates: GroupLimits) -> Limits:
     upper = np.where(is_pair, wide.upper, np.inf).min(axis=(-2, -1))
     lower = np.where(is_pair, pointwise.lower, np.inf).min(axis=(-2, -1))
     return Limits(value, np.fmin(lower, np.fmin(value, 1)), np.fmax(np.fmin(upper, 1), value))
-
-
-def leads(rates: GroupLimits) -> Floats:
-    """Return lower limits of how much higher the first rate of every ordered pair is.
-
-    Returns
-    -------
-    (..., G, G) lower limits of differences, which all hold at once, at the level of the limits. The
-    first group's rate is surely higher if the lower limit is above 0.
-    """
-    differences = difference_limits(*pairs(rates.simultaneous), rates.correlation)
-    return differences.lower
 
 
 def distance_limits(

@@ -310,31 +310,18 @@ def loss_limits(
     side of the longer tail no transformation helps if the sample contains none of the rare large
     losses. So the limit is Student's for the sample with one more row, which lies one and a half
     times as far out as the outermost row, less the length of the other tail; three times, where
-    that row is eight standard deviations out. Without a least value
-    either tail may be the longer one of the population: limits are then at least Student's
-    (:func:`signed_limits`).
+    that row is eight standard deviations out. Without a least value either tail may be the longer
+    one of the population, of which a sample often has one alone and looks skewed: limits are then
+    at least Student's.
     """
     lost = centred_limits(moments, level=level)
-    limits = _signed(lost, moments, level).where(np.isneginf(least), lost)
-    return _within(limits, moments.size >= rows, least, most)
-
-
-def signed_limits(moments: Moments, *, level: Level = 0.95) -> Limits:
-    """Return means of values of either sign with the wider of Student's limits and Hall's.
-
-    Of values with two long tails a sample often has one of them alone, and looks skewed.
-    """
-    return _signed(centred_limits(moments, level=level), moments, level)
-
-
-def _signed(limits: Limits, moments: Moments, level: Level) -> Limits:
-    """Return limits that are at least as far apart as Student's."""
     half_width = student(moments.size, level) * moments.sd / np.sqrt(moments.size)
-    return Limits(
-        limits.value,
-        np.minimum(limits.lower, limits.value - half_width),
-        np.maximum(limits.upper, limits.value + half_width),
+    signed = Limits(
+        lost.value,
+        np.minimum(lost.lower, lost.value - half_width),
+        np.maximum(lost.upper, lost.value + half_width),
     )
+    return _within(signed.where(np.isneginf(least), lost), moments.size >= rows, least, most)
 
 
 def _within(

@@ -64,55 +64,53 @@ class RateBounds:
         index = np.asarray(groups)
         return RateBounds(self.value[..., index], self.rows[..., index])
 
+    def gap(self) -> dict[str, Any]:
+        """Return the bounds of a gap between G groups, from the bounds (2, G) of their rates.
 
-def gap_bounds(bounds: RateBounds, *, level: float = 0.95) -> dict[str, Any]:
-    """Return the bounds of a gap between G groups, from the bounds (2, G) of their rates.
+        Returns
+        -------
+        lower, upper : the bounds of the second group's rate minus the first's; of more than two
+            groups, the bounds of the largest gap.
+        interval : a 95 % interval of the gap, wherever between the bounds it is.
+        """
+        least, largest = self._differences(_LEVEL)
+        if self.value.shape[-1] == 2:
+            lower, upper, *interval = (
+                array[1, 0] for array in (least.value, largest.value, least.lower, largest.upper)
+            )
+        else:
+            *interval, _ = self.gap_size(_LEVEL)
+            lower = max(0.0, _largest_of_pairs(least.value))
+            upper = _largest_of_pairs(largest.value)
+        ends = tuple(map(float, interval))
+        return {"lower": float(lower), "upper": float(upper), "interval": ends}
 
-    Returns
-    -------
-    lower, upper : the bounds of the second group's rate minus the first's; of more than two
-        groups, the bounds of the largest gap.
-    interval : a confidence interval of the gap, wherever between the bounds it is.
-    """
-    least, largest = _difference_bounds(bounds, level)
-    if bounds.value.shape[-1] == 2:
-        lower, upper, at_least, at_most = (
-            array[1, 0] for array in (least.value, largest.value, least.lower, largest.upper)
-        )
-    else:
-        at_least, at_most, _ = gap_size(bounds, level)
-        lower = max(0.0, _largest_of_pairs(least.value))
-        upper = _largest_of_pairs(largest.value)
-    interval = float(at_least), float(at_most)
-    return {"lower": float(lower), "upper": float(upper), "interval": interval}
+    def gap_size(self, level: float) -> tuple[Floats, Floats, Floats]:
+        """Return limits of the size of the largest gap, and of the lead of each group over another.
+
+        Returns
+        -------
+        at_least : the largest lower limit of a pair; the limits of all pairs hold together.
+        at_most : the largest upper limit of any one pair.
+        leads : (G, G) the lower limits of all ordered pairs, which hold together.
+        """
+        least_together, _ = self._differences(simultaneous_level(level, self.value.shape[-1]))
+        at_least = max(0.0, _largest_of_pairs(least_together.lower))
+        at_most = _largest_of_pairs(self._differences(level)[1].upper)
+        return np.asarray(at_least), np.asarray(at_most), least_together.lower
+
+    def _differences(self, level: float) -> tuple[Limits, Limits]:
+        """Return the least and the largest difference (G, G) of a group's rate from another's."""
+        (lower, other_lower), (upper, other_upper) = map(pairs, self.limits(level))
+        return difference_limits(lower, other_upper), difference_limits(upper, other_lower)
+
+
+_LEVEL = 0.95
 
 
 def size_bounds(lower: float, upper: float) -> tuple[float, float]:
     """Return the least and the largest size that a gap between two bounds may have."""
     return max(0.0, lower, -upper), max(abs(lower), abs(upper))
-
-
-def gap_size(bounds: RateBounds, level: float) -> tuple[Floats, Floats, Floats]:
-    """Return limits of the size of the largest gap, and of the lead of each group over another.
-
-    Returns
-    -------
-    at_least : the largest lower limit of a pair; the limits of all pairs hold together.
-    at_most : the largest upper limit of any one pair.
-    leads : (G, G) the lower limits of all ordered pairs, which hold together.
-    """
-    n_groups = bounds.value.shape[-1]
-    least_together, _ = _difference_bounds(bounds, simultaneous_level(level, n_groups))
-    _, largest_single = _difference_bounds(bounds, level)
-    at_least = max(0.0, _largest_of_pairs(least_together.lower))
-    at_most = _largest_of_pairs(largest_single.upper)
-    return np.asarray(at_least), np.asarray(at_most), least_together.lower
-
-
-def _difference_bounds(bounds: RateBounds, level: float) -> tuple[Limits, Limits]:
-    """Return the least and the largest difference (G, G) of every group's rate from another's."""
-    (lower, other_lower), (upper, other_upper) = map(pairs, bounds.limits(level))
-    return difference_limits(lower, other_upper), difference_limits(upper, other_lower)
 
 
 def _largest_of_pairs(values: Floats) -> float:

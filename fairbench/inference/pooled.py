@@ -148,13 +148,6 @@ def all_at_least(successes: ArrayLike, sizes: ArrayLike, level: float = 0.95) ->
     return float(limits[worst]), worst
 
 
-def all_at_most(successes: ArrayLike, sizes: ArrayLike, level: float = 0.95) -> tuple[float, int]:
-    """Certify "no group's rate is over c" in the same way."""
-    y, n = np.asarray(successes, np.float64), np.asarray(sizes, np.float64)
-    bound, group = all_at_least(n - y, n, level)
-    return 1 - bound, group
-
-
 # Rates of many groups, estimated jointly: groups of few rows borrow strength from the others.
 #
 # A group's rate has a Beta distribution whose centre depends on the group's attributes: the logit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -329,24 +330,6 @@ def _or_undefined(bins: Bins, values: Floats) -> Floats:
     return np.where(bins.size.sum(axis=-1) > 0, values, np.nan)
 
 
-@dataclass(frozen=True, eq=False)
-class _Explained:
-    """Shares of variance that predictions leave unexplained.
-
-    Attributes
-    ----------
-    left : (...) the shares.
-    influence : the moments of what rows add to the error of their logarithm.
-    tails : (2, ...) the indices of the influence's lower and upper tails.
-    totals : (P,) sums of linearised scores by cluster and group, where rows were sampled.
-    """
-
-    left: Floats
-    influence: means.Moments
-    tails: Floats
-    totals: Floats | None = None
-
-
 def explained_variance(
     target: Floats,
     prediction: Floats,
@@ -354,8 +337,26 @@ def explained_variance(
     groups: int,
     *,
     sample: Sampled | None = None,
-) -> _Explained:
-    """Return what predictions (n,) leave of the variance in groups 0 .. G - 1."""
+) -> tuple[Floats, Callable[[means.Level], Limits], Floats, Floats | None]:
+    """Return coefficients of determination (G,) of predictions (n,) in groups 0 .. G - 1.
+
+    Returns
+    -------
+    value : (G,) the coefficients.
+    limits : makes their intervals at a level, NaN where a tail is not known. That is under
+        :data:`ERROR_ROWS` rows, and from the tail index :data:`MOST_HEAVY` on.
+    tails : (2, G) the indices of the lower and upper tails of what rows add to the error of the
+        logarithm of the share of variance that is left.
+    totals : (P,) sums of linearised scores by cluster and group, where rows were sampled.
+
+    Notes
+    -----
+    On the scale of log(1 - R2), the logarithm of the ratio of two mean squares, whose error is a
+    mean of each row's influence: its squared error over the mean squared error, less its squared
+    distance from the mean over the variance. As squares have long tails, either end is Student's of
+    the sample and one row more, one and a half times as far out as the outermost, and up to
+    forty times where the tail is heavy.
+    """
     size = np.maximum(np.bincount(codes, minlength=groups), 1)
     share = 1 / size[codes] if sample is None else sample.share
     mean = np.bincount(codes, share * target, groups)
@@ -369,37 +370,24 @@ def explained_variance(
         left = np.where((total > 0) & (ends.lowest < ends.highest), ratio, np.nan)
         influence = np.nan_to_num(away**2 / unexplained[codes] - apart**2 / total[codes])
     tails = means.tail_index(np.stack([-influence, influence]), codes, groups)
-    if sample is None:
-        return _Explained(left, means.Moments.of_groups(influence, codes, groups), tails)
-    totals = sample.totals(share * influence)
-    moments = means.Moments.of_sampled(np.zeros(groups), totals, sample)
-    return _Explained(left, moments, tails, totals)
+    totals = None if sample is None else sample.totals(share * influence)
+    if sample is None or totals is None:
+        influences = means.Moments.of_groups(influence, codes, groups)
+    else:
+        influences = means.Moments.of_sampled(np.zeros(groups), totals, sample)
+    has_limits = (influences.size >= ERROR_ROWS) & (left > 0) & np.isfinite(left)
+    has_limits &= (tails < means.MOST_HEAVY).all(axis=0)
+    low, high = means.unseen_distance(tails, means.UNSEEN)
 
+    def limits(level: means.Level) -> Limits:
+        quantile = means.student(influences.size + 1, level)
+        above = means.with_one_more(influences, high * influences.highest, quantile)
+        below = means.with_one_more(influences, -low * influences.lowest, quantile)
+        with np.errstate(over="ignore"):
+            ends = 1 - left * np.exp(above), 1 - left * np.exp(-below)
+        return Limits(1 - left, *(np.where(has_limits, end, np.nan) for end in ends))
 
-def explained_limits(shares: _Explained, *, level: means.Level = 0.95) -> Limits:
-    """Return coefficients of determination with intervals, NaN where a tail is not known.
-
-    That is under :data:`ERROR_ROWS` rows, and from the tail index :data:`MOST_HEAVY` on.
-
-    Notes
-    -----
-    On the scale of log(1 - R2), the logarithm of the ratio of two mean squares, whose error is a
-    mean of each row's influence: its squared error over the mean squared error, less its squared
-    distance from the mean over the variance. As squares have long tails, either end is Student's of
-    the sample and one row more, one and a half times as far out as the outermost, and up to
-    forty times where the tail is heavy.
-    """
-    influences = shares.influence
-    left, right = means.unseen_distance(shares.tails, means.UNSEEN)
-    quantile = means.student(influences.size + 1, level)
-    above = means.with_one_more(influences, right * influences.highest, quantile)
-    below = means.with_one_more(influences, -left * influences.lowest, quantile)
-    with np.errstate(over="ignore"):
-        lower, upper = 1 - shares.left * np.exp(above), 1 - shares.left * np.exp(-below)
-    has_limits = (influences.size >= ERROR_ROWS) & (shares.left > 0) & np.isfinite(shares.left)
-    has_limits &= (shares.tails < means.MOST_HEAVY).all(axis=0)
-    value = 1 - shares.left
-    return Limits(value, np.where(has_limits, lower, np.nan), np.where(has_limits, upper, np.nan))
+    return 1 - left, limits, tails, totals
 
 
 def correlation_limits(value: ArrayLike, size: ArrayLike, *, level: float = 0.95) -> Limits:
@@ -447,26 +435,10 @@ def coverage_area_limits(loss: ArrayLike, uncertainty: ArrayLike, *, level: floa
     summed = np.concatenate([[0.0], np.cumsum(harmonic)])
     weight = ((summed[stop] - summed[stop - n_tied]) / n_tied)[tie]  # the mean over tied rows
     unseen = np.sqrt((weight**2).mean())
-    value, variance = (weight * is_error).sum(), (weight**2 * is_error).sum()
-    return _gamma_limits(value, variance, unseen, level=level)
-
-
-def _gamma_limits(
-    value: ArrayLike, variance: ArrayLike, unseen: ArrayLike, *, level: float = 0.95
-) -> Limits:
-    """Return weighted sums of rare events with Fay and Feuer's intervals.
-
-    Parameters
-    ----------
-    value : sums of the weights of the events.
-    variance : sums of their squares.
-    unseen : the weight of one more event, which the upper limit allows for.
-    level : the level of the intervals.
-    """
-    y, v, most = (np.asarray(array, float) for array in (value, variance, unseen))
+    y, v = np.asarray((weight * is_error).sum()), (weight**2 * is_error).sum()
     tail = (1 - level) / 2
     with np.errstate(invalid="ignore", divide="ignore"):
         lower = np.where(y > 0, special.gammaincinv(y**2 / v, tail) * v / y, 0.0)
-        above, spread = y + most, v + most**2
+        above, spread = y + unseen, v + unseen**2
         upper = special.gammaincinv(above**2 / spread, 1 - tail) * spread / above
     return Limits(y, lower, upper)

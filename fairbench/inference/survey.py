@@ -207,6 +207,16 @@ class Design:
         unit, units = _checked_clusters(clusters, rows)
         return cls(checked, unit, units, clustered=units < rows)
 
+    @classmethod
+    def given(
+        cls, rows: int, weight: ArrayLike | None = None, clusters: ArrayLike | None = None
+    ) -> Design | None:
+        """Return how rows were sampled; None where rows have equal weights and no clusters."""
+        if weight is None and clusters is None:
+            return None
+        design = cls.of(rows, weight=weight, clusters=clusters)
+        return design if design.weighted or design.clustered else None
+
     @property
     def weighted(self) -> bool:
         """Whether rows count unequally."""
@@ -502,16 +512,6 @@ class SurveyCounts:
         return self.weighted * scale[:, None]
 
 
-def design_of(
-    rows: int, weight: ArrayLike | None = None, clusters: ArrayLike | None = None
-) -> Design | None:
-    """Return how rows were sampled; None where rows have equal weights and no clusters."""
-    if weight is None and clusters is None:
-        return None
-    design = Design.of(rows, weight=weight, clusters=clusters)
-    return design if design.weighted or design.clustered else None
-
-
 # Post-stratification: labels of strata that were sampled at unequal rates, each weighted.
 
 
@@ -638,7 +638,7 @@ class LabelledRows:
         """
         counts = []
         for rate in rates:
-            if needs_no_label(rate):
+            if rate.needs_no_label:
                 cells = _cells(rate.numerator), _cells(rate.denominator)
                 counts.append([self._sum_all(counted[self.decision]) for counted in cells])
                 continue
@@ -687,7 +687,7 @@ class LabelledRows:
         cell = 2 * self.label + self.decision[self.rows]
         sizes = [
             self._sum_all(_cells(rate.denominator)[self.decision])
-            if needs_no_label(rate)
+            if rate.needs_no_label
             else self._sum(_cells(rate.denominator)[cell])
             for rate in rates
         ]
@@ -862,8 +862,3 @@ def _move_together(shares: Floats, sum_change: Floats) -> Floats:
 def _cells(weights: Sequence[int]) -> Floats:
     """Return 1 for each of the cells TN, FP, FN, TP that a rate counts, else 0."""
     return (np.array(weights) > 0).astype(float)
-
-
-def needs_no_label(rate: Rate) -> bool:
-    """Return whether a rate rests on decisions alone."""
-    return all(array[:2] == array[2:] for array in (rate.numerator, rate.denominator))

@@ -1,7 +1,7 @@
 """Group fairness of classifications: pure functions of counts (..., G, 4), reference group first.
 
 The same function serves observed counts, posterior draws (T, G, 4) and effective counts. The last
-part has thresholds per group, and metrics of several classes, whose counts are (..., G, C, C).
+part has thresholds per group, and metrics of several classes, each of which has such counts.
 """
 
 from __future__ import annotations
@@ -13,17 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Floats, divide
-from fairbench.metrics.probability import brier_rows, expected_calibration_error, log_loss_rows
-from fairbench.metrics.registry import (
-    FN,
-    FP,
-    Counts,
-    Rate,
-    accuracy,
-    base_rate,
-    selection_rate,
-    total,
-)
+from fairbench.metrics.probability import brier_rows, log_loss_rows
+from fairbench.metrics.registry import FN, FP, Counts, Rate, base_rate, selection_rate
 
 
 def gap(rate: Callable[[Counts], Floats], counts: Counts) -> Floats:
@@ -406,27 +397,6 @@ def _solve(programmes: Sequence[tuple[_Programme, float]], rates: int) -> list[F
 FORMS = ("class_mean", "weighted", "largest")
 
 
-def one_vs_rest(counts: Counts) -> Counts:
-    """Return the TN, FP, FN, TP of every class against the rest, (..., G, C, C) -> (C, ..., G, 4).
-
-    Parameters
-    ----------
-    counts : rows by group, true class and predicted class.
-    """
-    hit = np.einsum("...kk->...k", counts)
-    label, predicted = counts.sum(axis=-1), counts.sum(axis=-2)
-    everyone = counts.sum(axis=(-2, -1))[..., None]
-    cells = (everyone - label - predicted + hit, predicted - hit, label - hit, hit)
-    return np.moveaxis(np.stack(cells, axis=-1), -2, 0)
-
-
-def _right_or_wrong(counts: Counts) -> Counts:
-    """Return the tables (..., G, 4) with right predictions as TP and wrong predictions as FN."""
-    right = np.einsum("...kk->...", counts)
-    wrong = counts.sum(axis=(-2, -1)) - right
-    return np.stack([np.zeros_like(right), np.zeros_like(right), wrong, right], axis=-1)
-
-
 def average_gaps(form: str, gaps: Floats, shares: Floats) -> Floats:
     """Return a form of the classes' gaps (C, ...); gaps of NaN are left out.
 
@@ -445,12 +415,6 @@ def average_gaps(form: str, gaps: Floats, shares: Floats) -> Floats:
     return divide((weight * np.nan_to_num(gaps)).sum(axis=0), weight.sum(axis=0))
 
 
-def combined_gap(form: str, rate: Rate, counts: Counts) -> Floats:
-    """Return a form of the classes' gaps in a rate, (..., G, C, C) -> (...)."""
-    tables = one_vs_rest(counts)
-    return average_gaps(form, gap(rate, tables), base_rate(total(tables))[..., 0])
-
-
 def group_weighted(tables: Counts) -> Floats:
     """Return sum_j p(y = j | s) AR_sj of every group s, (C, ..., G, 4) -> (..., G).
 
@@ -458,16 +422,6 @@ def group_weighted(tables: Counts) -> Floats:
     are the same class; NaN of an empty group.
     """
     return (base_rate(tables) * selection_rate(tables)).sum(axis=0)
-
-
-def group_weighted_gap(counts: Counts) -> Floats:
-    """Return the widest gap (...) between groups in what :func:`group_weighted` returns."""
-    return gap(group_weighted, one_vs_rest(counts))
-
-
-def micro_gap(counts: Counts) -> Floats:
-    """Return the widest gap (...) in the true positive rate of all classes added up."""
-    return gap(accuracy, _right_or_wrong(counts))
 
 
 def class_log_loss(target: ArrayLike, scores: ArrayLike, *, floor: float = 1e-15) -> Floats:
@@ -499,16 +453,3 @@ def class_brier(target: ArrayLike, scores: ArrayLike) -> Floats:
     if p.shape[1] == 2:
         return brier_rows(code, p[:, 1])
     return ((p - (code[:, None] == np.arange(p.shape[1]))) ** 2).sum(axis=1) / 2
-
-
-def error_of_classes(counts: Counts) -> Floats:
-    """Return the share of wrong predictions, (..., C, C) -> (...)."""
-    return 1 - accuracy(_right_or_wrong(counts))
-
-
-def classwise_calibration_error(target: ArrayLike, scores: ArrayLike, *, bins: int = 15) -> float:
-    """Return the mean over the classes of their expected calibration errors (Kull et al. 2019)."""
-    code = np.asarray(target)
-    p = np.asarray(scores, float)
-    errors = [expected_calibration_error(code == k, p[:, k], bins=bins) for k in range(p.shape[1])]
-    return float(np.mean(errors))

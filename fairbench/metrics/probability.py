@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Floats
@@ -140,42 +138,4 @@ def bins_of_mass(
     return index
 
 
-def expected_calibration_error(
-    target: ArrayLike, score: ArrayLike, *, bins: int = 15, equal_mass: bool = False
-) -> float:
-    """Return the mean distance of mean score and share of positives in `bins` bins (Guo 2017)."""
-    diagram = reliability(target, score, bins=bins, equal_mass=equal_mass)
-    return diagram.expected_calibration_error()
-
-
 FEWEST = 100  # rows of a group, below which its calibration error is mostly chance
-
-
-def multicalibration_error(
-    targets: Sequence[ArrayLike], scores: Sequence[ArrayLike], *, bins: int = 15
-) -> float:
-    """Return the largest calibration error of several groups, in bins of equal numbers of rows.
-
-    Hansen, Devic, Nakkiran and Sharan (2024), "When is multicalibration post-processing
-    necessary?", take the largest error of groups, too. An evaluation leaves those of fewer than
-    :data:`FEWEST` rows out.
-
-    Parameters
-    ----------
-    targets, scores : labels and probabilities of each group; groups may overlap.
-    """
-    return max(
-        expected_calibration_error(target, score, bins=bins, equal_mass=True)
-        for target, score in zip(targets, scores, strict=True)
-    )
-
-
-def roc_auc(target: ArrayLike, score: ArrayLike) -> float:
-    """Return the area under the ROC curve by the rank-sum statistic; NaN with one class only."""
-    y = np.asarray(target).astype(bool)
-    positives = int(y.sum())
-    negatives = int((~y).sum())
-    if not (positives and negatives):
-        return float("nan")
-    rank_sum = pd.Series(score).rank()[y].sum()
-    return float((rank_sum - positives * (positives + 1) / 2) / (positives * negatives))

@@ -3,7 +3,8 @@
 A row says what a metric is called, how it is computed, which values are good, what its interval is
 made from and where it is shown; its columns are explained in :class:`Metric`. The column `formula`
 has the cells of a rate, as in ``FP / (TN + FP)``, or a function of a module of this package, with
-what it is of in brackets: ``group.gap(selection_rate)``. A :class:`Metric` at the top level of a
+what it is of in brackets: ``group.gap(selection_rate)``; nothing of a number that
+:mod:`fairbench.evaluation` computes of all groups at once. A :class:`Metric` at the top level of a
 module of this package is a declaration, too. The evaluator, the tables, the figures, the pages,
 comparisons and audits take names, labels, directions and sizes that do not matter from here.
 """
@@ -78,11 +79,10 @@ class Metric:
         interval is made from their moments.
         ``heavy_mean`` : as ``mean``, for losses with heavy tails, such as squared errors.
         ``auc``, ``root_mean`` (of squares of target minus prediction), ``explained`` (share of the
-        target's variance) : take what ``mean`` takes, return a number. The interval has a closed
-        form.
-        ``none`` : takes what ``mean`` takes, returns a number. The module that adds its rows makes
-        its interval, if it has one. With ``groups``, columns are lists with a column of each
-        group, where it needs scores of labels too.
+        target's variance) : without a function. An evaluation computes values of all groups at
+        once, with the closed form of their interval.
+        ``none`` : without a function. The module that adds its rows computes values and interval,
+        if it has one.
     least, most : the bounds of its values, such as 0 for losses that are never negative; see
         `at_most`.
     fewest : the number of rows under which the interval of a mean would not hold, if larger than
@@ -147,6 +147,11 @@ class Metric:
         return self.epsilon * float(np.median(np.abs(values))) if self.relative else self.epsilon
 
 
+def _without_function(*_: Any) -> float:
+    """Stand for the function of a metric that an evaluation computes of all groups at once."""
+    return float("nan")
+
+
 def near(values: Floats, target: float) -> Floats:
     """Return how near values are to a positive target, as a ratio of at most 1."""
     with np.errstate(divide="ignore"):
@@ -182,11 +187,12 @@ def declared() -> tuple[Metric, ...]:
 def _metric_of(row: Mapping[str, str]) -> Metric:
     """Return the metric that a row of the table declares."""
     formula, task, better = row["formula"], row["task"], row["better"]
-    function: Callable[..., Any]
+    function: Callable[..., Any] = _without_function
+    arguments: list[Any] = []
     if is_rate := "/" in formula:
         function = RATES[row["name"]]
-        arguments: list[Any] = [function]
-    else:
+        arguments = [function]
+    elif formula:
         module, name, *names = re.findall(r"\w+", formula)
         arguments = [RATES.get(argument, argument) for argument in names]
         function = getattr(import_module(f"fairbench.metrics.{module}"), name)
@@ -313,7 +319,7 @@ def named(name: str, task: str) -> Metric:
         better=better,
         needs=(),
         interval="none",
-        function=lambda *_: np.nan,
+        function=_without_function,
         relative=not isinstance(better, float),
         special=True,
     )
@@ -416,6 +422,11 @@ class Rate:
     def successes(self, counts: Counts) -> NDArray[np.float64]:
         """Return how many rows are in the cells of the numerator."""
         return _sum(counts, tuple(int(weight > 0) for weight in self.numerator))
+
+    @property
+    def needs_no_label(self) -> bool:
+        """Whether it rests on decisions alone."""
+        return all(cells[:2] == cells[2:] for cells in (self.numerator, self.denominator))
 
     @property
     def weights(self) -> tuple[int, int]:

@@ -32,19 +32,6 @@ def residual_rows(target: ArrayLike, prediction: ArrayLike) -> Floats:
     return np.asarray(target, float) - np.asarray(prediction, float)
 
 
-def root_mean_squared_error(target: ArrayLike, prediction: ArrayLike) -> float:
-    """Return the root of the mean squared error."""
-    y, m = np.asarray(target, float), np.asarray(prediction, float)
-    return float(np.sqrt(((y - m) ** 2).mean()))
-
-
-def r2_score(target: ArrayLike, prediction: ArrayLike) -> float:
-    """Return the coefficient of determination; NaN where the target is constant."""
-    y, m = np.asarray(target, float), np.asarray(prediction, float)
-    total = ((y - y.mean()) ** 2).sum()
-    return float(1 - ((y - m) ** 2).sum() / total) if total > 0 else float("nan")
-
-
 def normal_nll_rows(target: ArrayLike, mean: ArrayLike, sd: ArrayLike) -> Floats:
     """Return each row's -log N(target; mean, sd), the constant included; NaN where sd <= 0."""
     y, m, s = (np.asarray(a, float) for a in (target, mean, sd))
@@ -72,33 +59,20 @@ def normal_quantile(level: float) -> float:
     return float(ndtri((1 + level) / 2))
 
 
-def _kolmogorov_smirnov(a: ArrayLike, b: ArrayLike) -> float:
-    """Return the largest distance of two empirical distribution functions; NaN if one is empty."""
-    x, y = np.sort(np.asarray(a, float)), np.sort(np.asarray(b, float))
-    if not (len(x) and len(y)):
-        return float("nan")
-    points = np.concatenate([x, y])
-    cdf_x = np.searchsorted(x, points, side="right") / len(x)
-    cdf_y = np.searchsorted(y, points, side="right") / len(y)
-    return float(np.abs(cdf_x - cdf_y).max())
-
-
 def distribution_distances(samples: Sequence[ArrayLike]) -> Floats:
-    """Return the Kolmogorov-Smirnov distances (G, G) between any two groups' values."""
-    distances = np.zeros((len(samples), len(samples)))
-    for i, a in enumerate(samples):
-        for j, b in enumerate(samples[:i]):
-            distances[i, j] = distances[j, i] = _kolmogorov_smirnov(a, b)
-    return distances
+    """Return the Kolmogorov-Smirnov distances (G, G) between any two groups' values.
 
-
-def distribution_parity(samples: Sequence[ArrayLike]) -> float:
-    """Return the largest Kolmogorov-Smirnov distance between two groups' predictions.
-
-    Statistical parity of a regression (FairlyUncertain, section 6; Agarwal et al. 2019), exact at
-    the sorted values. NaN if a group is empty, and for a single one.
+    They are exact, at the sorted values. The largest is the statistical parity of a regression
+    (FairlyUncertain, section 6; Agarwal et al. 2019). No group is empty.
     """
-    return float(distribution_distances(samples).max()) if len(samples) > 1 else float("nan")
+    ordered = [np.sort(np.asarray(sample, float)) for sample in samples]
+    distances = np.zeros((len(samples), len(samples)))
+    for i, a in enumerate(ordered):
+        for j, b in enumerate(ordered[:i]):
+            points = np.concatenate([a, b])
+            cdf, other = (np.searchsorted(x, points, side="right") / len(x) for x in (a, b))
+            distances[i, j] = distances[j, i] = np.abs(cdf - other).max()
+    return distances
 
 
 _REACH = 8.3  # sds beyond which a normal has no mass that float64 could add to 1

@@ -8,6 +8,7 @@ among similar people (:func:`variance_decomposition`, :class:`GroupMeans`,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -70,14 +71,6 @@ def _without_rounding(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.round(values / scale, 10) if scale > 0 else values
 
 
-def spread_error(
-    target: ArrayLike, prediction: ArrayLike, uncertainty: ArrayLike, *, groups: int = 10
-) -> float:
-    """Return the error of the spread diagram of target minus prediction."""
-    residual = np.asarray(target, float) - np.asarray(prediction, float)
-    return spread_diagram(residual, uncertainty, groups).error()
-
-
 # Abstaining on the most uncertain rows: which are kept, their error, and how they differ.
 
 
@@ -111,11 +104,6 @@ def area_under_risk_coverage(loss: ArrayLike, uncertainty: ArrayLike) -> float:
     u = np.asarray(uncertainty, float)
     ordered = mean_over_ties(u, loss)[np.argsort(u, kind="stable")]
     return float((np.cumsum(ordered) / np.arange(1, len(ordered) + 1)).mean())
-
-
-def area_of_errors(target: ArrayLike, prediction: ArrayLike, uncertainty: ArrayLike) -> float:
-    """Return the area under the risk-coverage curve of wrong predictions."""
-    return area_under_risk_coverage(np.asarray(target) != np.asarray(prediction), uncertainty)
 
 
 def feature_shift(features: pd.DataFrame, weights: ArrayLike) -> Floats:
@@ -315,68 +303,44 @@ def _log_interval(value: Floats, log_error: Floats, level: float) -> tuple[Float
     return value / factor, value * factor
 
 
-@dataclass(frozen=True, eq=False)
-class Neighbours:
-    """The nearest neighbours of n rows, which lie on P distinct points.
+def individual_fairness(features: ArrayLike, k: int) -> Callable[[Floats], Floats]:
+    """Return how alike values (n,) are to those of the `k` nearest neighbours of rows (n, d).
 
-    Attributes
-    ----------
-    point : (n,) the point each row lies on.
-    nearest : (P, k) every point's nearest other points, the nearest first; -1 where there are none.
-    """
+    Neighbours are found by Euclidean distance. Rows on one point are each other's neighbours; of
+    other points at equal distances the search takes any.
 
-    point: NDArray[np.intp]
-    nearest: NDArray[np.intp]
+    Returns
+    -------
+    A function from values to (n, k): 1 - |value - mean of its 1, 2 ... k nearest neighbours'
+    values|. Rows on the point where the neighbourhood ends count with their mean, in whatever order
+    they come. NaN where there are fewer other rows.
 
-    @classmethod
-    def of(cls, features: ArrayLike, k: int) -> Neighbours:
-        """Return the `k` nearest neighbours (n, d), by Euclidean distance.
-
-        Rows on one point are each other's neighbours. Of other points at equal distances the
-        search takes any.
-        """
-        from sklearn.neighbors import NearestNeighbors
-
-        points, point = _distinct(np.asarray(features, np.float32))
-        nearest = np.full((len(points), k), -1)
-        if found := min(k, len(points) - 1):
-            search = NearestNeighbors(n_neighbors=found, algorithm="brute").fit(points)
-            nearest[:, :found] = search.kneighbors(return_distance=False)
-        return cls(point, nearest)
-
-    def means(self, values: Floats) -> Floats:
-        """Return the mean (n, k) of `values` (n,) over the 1, 2 ... k nearest of every row.
-
-        Rows on the point where the neighbourhood ends count with their mean, in whatever order
-        they come. NaN where there are fewer other rows.
-        """
-        size = np.append(np.bincount(self.point), 0)
-        total = np.append(np.bincount(self.point, values), 0.0)
-        with np.errstate(invalid="ignore"):
-            mean, own = total / size, (total[self.point] - values) / (size[self.point] - 1)
-        # Of every row, how many others lie on its own point, on the nearest other one, ...
-        nearest = self.nearest[self.point]
-        reach = np.column_stack([size[self.point] - 1, size[nearest]]).cumsum(axis=1)
-        candidates = np.column_stack([own, mean[nearest]])
-        k = self.nearest.shape[1]
-        place = np.stack([(reach <= rank).sum(axis=1) for rank in range(k)], axis=1)
-        candidates = np.column_stack([candidates, np.full(len(values), np.nan)])
-        drawn = np.take_along_axis(candidates, place, axis=1)
-        return drawn.cumsum(axis=1) / np.arange(1, k + 1)
-
-
-def individual_fairness(values: Floats, neighbours: Neighbours) -> Floats:
-    """Return 1 - |value - mean of its k nearest neighbours' values| of every row and k, (n, k).
-
+    Notes
+    -----
     Kuzucu et al. (2024), section 4.3, after the consistency of Zemel et al. (2013): 1 is fair.
     """
-    return 1 - np.abs(values[:, None] - neighbours.means(values))
+    from sklearn.neighbors import NearestNeighbors
 
-
-def _distinct(features: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
-    """Return the distinct rows of `features`, and which of them each row is."""
     # Adding 0 makes -0 and 0 the same bytes.
-    rows = np.ascontiguousarray(features + np.float32(0))
+    rows = np.ascontiguousarray(np.asarray(features, np.float32) + np.float32(0))
     keys = rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).ravel()
     _, first, point = np.unique(keys, return_index=True, return_inverse=True)
-    return rows[first], point
+    # Of every point the nearest other ones, the nearest first; -1 where there are none.
+    nearest_points = np.full((len(first), k), -1)
+    if found := min(k, len(first) - 1):
+        search = NearestNeighbors(n_neighbors=found, algorithm="brute").fit(rows[first])
+        nearest_points[:, :found] = search.kneighbors(return_distance=False)
+    size, nearest = np.append(np.bincount(point), 0), nearest_points[point]
+    # Of every row, how many others lie on its own point, on the nearest other one, ...
+    reach = np.column_stack([size[point] - 1, size[nearest]]).cumsum(axis=1)
+    place = np.stack([(reach <= rank).sum(axis=1) for rank in range(k)], axis=1)
+
+    def fairness(values: Floats) -> Floats:
+        total = np.append(np.bincount(point, values), 0.0)
+        with np.errstate(invalid="ignore"):
+            mean, own = total / size, (total[point] - values) / (size[point] - 1)
+        candidates = np.column_stack([own, mean[nearest], np.full(len(values), np.nan)])
+        drawn = np.take_along_axis(candidates, place, axis=1)
+        return 1 - np.abs(values[:, None] - drawn.cumsum(axis=1) / np.arange(1, k + 1))
+
+    return fairness

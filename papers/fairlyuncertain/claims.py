@@ -339,8 +339,8 @@ def predictions(
 def measures(test: Predictions) -> list[float]:
     """Return UA-SP, parity of points, parity of labels, coverage, CRPS; NaN without sds."""
     groups = test.groups()
-    points = regression.distribution_parity([group.mean for group in groups])
-    labels = regression.distribution_parity([group.target for group in groups])
+    points = regression.distribution_distances([group.mean for group in groups]).max()
+    labels = regression.distribution_distances([group.target for group in groups]).max()
     covered = np.abs(test.target - test.mean) <= regression.normal_quantile(LEVEL) * test.sd
     coverage = float(covered.mean()) if test.sd.any() else float("nan")
     crps = float(regression.crps_normal_rows(test.target, test.mean, test.sd).mean())

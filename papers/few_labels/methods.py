@@ -629,7 +629,7 @@ def _differences(
     table, counts = family.table, posterior.counts
     if reading == POOL_NOISE:
         model = family.proposal.model
-        coefficients = model.flat_coefficients(posterior.parameters.theta)
+        coefficients = model.coefficients(posterior.theta).reshape(len(posterior.theta), -1)
         noisy = replace(family, pool_noise=True)
         counts = noisy.counts(rows, noisy.shown(rows), coefficients, noise)
         return [difference(rate, everyone_else(counts))[:, 0] for rate in rates]

@@ -37,7 +37,7 @@ from fairbench.components.papers.uncertainty_fairness.tables import (
     values,
 )
 from fairbench.data.download import Archive
-from fairbench.metrics.uncertainty import Neighbours, individual_fairness, variance_decomposition
+from fairbench.metrics.uncertainty import individual_fairness, variance_decomposition
 from fairbench.reporting import panels
 from fairbench.reporting.charts import BLUE, COLOURS, ORANGE, Drawing, drawn
 
@@ -162,7 +162,7 @@ def unscaled(effort: Effort) -> pd.DataFrame:
     """
     setting, training = CAUSES["unscaled columns"], TRAININGS["adult"]
     rows = rows_of("adult", 0, setting)
-    neighbours = Neighbours.of(rows.tested, NEIGHBOURS)
+    fairness_of = individual_fairness(rows.tested, NEIGHBOURS)
     frames = []
     for run in range(effort.choose(5, 2, 1)):
         with one_thread():
@@ -171,7 +171,7 @@ def unscaled(effort: Effort) -> pd.DataFrame:
         outcome = np.array(["TN", "FP", "FN", "TP"])[2 * rows.truth + labels]
         compared = {"prediction": labels.astype(float), **parts._asdict()}
         for name, values_of_rows in compared.items():
-            fairness = pd.DataFrame(individual_fairness(values_of_rows, neighbours))
+            fairness = pd.DataFrame(fairness_of(values_of_rows))
             fairness.columns = pd.RangeIndex(1, NEIGHBOURS + 1, name="k")
             for attribute, groups in rows.people.items():
                 cells = fairness.groupby([groups.astype(str).to_numpy(), outcome])

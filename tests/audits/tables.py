@@ -16,7 +16,7 @@ from fairbench.audits.question import Options
 from fairbench.audits.report import document_of
 from fairbench.cli.command import read
 from fairbench.cli.main import main
-from fairbench.evaluation.findings import ErrorBudget
+from fairbench.evaluation.findings import risk_of
 
 
 def predictions(rows=400, *, labels=None, bias=0.0, seed=0):
@@ -88,5 +88,5 @@ def concluded(result, audit_of=binary_audit):
 
 def bounds_of(epsilon, minimum, attributes=1):
     """Return what verdicts on the gaps of so many attributes are given by."""
-    risk = ErrorBudget(attributes * len(RATE_OF)).risk
+    risk = risk_of(attributes * len(RATE_OF))
     return {"epsilon": epsilon, "minimum": minimum, "risk": risk}

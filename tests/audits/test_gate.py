@@ -11,6 +11,7 @@ import pytest
 import fairbench
 from fairbench.audits.assessment import assess
 from fairbench.audits.calls import policy_of
+from fairbench.audits.direction import RATE_OF
 from fairbench.audits.question import GatedOptions, Options
 from fairbench.audits.table import read_audit_table
 from fairbench.cli.main import main
@@ -118,7 +119,7 @@ def test_findings_beside_a_gate_have_half_of_the_error_rate():
     gated = GatedOptions(**given, fail_if=(RATIO,))
     for options, rate in ((Options(**given), 0.05), (gated, 0.025)):
         table = read_audit_table(options, frame)
-        assert assess(table, options, only_findings=True).budget.rate == rate
+        assert assess(table, options, only_findings=True).risk == rate / len(RATE_OF)
 
 
 POLICY = """\

@@ -9,8 +9,9 @@ import pytest
 from fairbench.audits.assessment import assess, calibrations
 from fairbench.audits.labels import GroupSampling
 from fairbench.audits.table import read_audit_table
-from fairbench.evaluation.some_labels import add_weighted_scores
-from fairbench.evaluation.table import MetricTable, setting_text, values_of
+from fairbench.evaluation.evaluator import Evaluator
+from fairbench.evaluation.some_labels import SomeLabels
+from fairbench.evaluation.table import setting_text, values_of
 from tests.audits.tables import concluded, parse, predictions, written
 
 SCORES = ("log_loss", "brier_score", "roc_auc", "expected_calibration_error")
@@ -28,6 +29,15 @@ def unequal(rows, seed, women=0.04, men=0.4):
     frame = predictions(rows, bias=0.25, seed=seed)
     rate = np.where(frame["sex"] == "Female", women, men)
     return frame.assign(is_labelled=np.random.default_rng(seed + 1).random(rows) < rate)
+
+
+def weighted(label, score, strata, groups, evaluator):
+    """Return the rows of scores of which labels were chosen by stratum."""
+    cells = pd.Series(pd.Categorical.from_codes(strata, [*map(str, range(strata.max() + 1))]))
+    decisions = (score > 0.5).astype(int)
+    rows = SomeLabels(score, decisions, label, groups, cells, strata=strata)
+    table, _ = rows.evaluate(evaluator, 0)
+    return table[table["metric"].isin(SCORES)]
 
 
 @pytest.fixture(autouse=True)
@@ -63,10 +73,8 @@ def test_weighted_figures_are_unbiased_and_plain_ones_are_not(tmp_path):
     for seed in range(200):
         generator = np.random.default_rng(seed)
         shown = generator.random(len(pool)) < np.where(codes == 0, 0.004, 0.002)
-        table = MetricTable()
-        label = np.where(shown, known, np.nan)
-        add_weighted_scores(table, label, score, codes, {}, 15)
-        (row,) = table.frame().query("metric == 'brier_score'").itertuples()  # once, and no more
+        frame = weighted(np.where(shown, known, np.nan), score, codes, {}, Evaluator())
+        (row,) = frame.query("metric == 'brier_score'").itertuples()  # once, and no more
         held += int(row.lower <= truth <= row.upper)
         plain.append(((known - score) ** 2)[shown].mean() - truth)
     # At least 186 expected, with a standard deviation of 3.6.
@@ -77,10 +85,9 @@ def test_weighted_figures_are_unbiased_and_plain_ones_are_not(tmp_path):
 def test_the_papers_evaluation_has_normal_intervals_of_means_and_no_others():
     pool = predictions(500, bias=0.25)
     codes = pool["sex"].astype("category").cat.codes.to_numpy(np.int64)
-    table = MetricTable(frequentist=False)
     label, score = pool["label"].to_numpy(float), pool["score"].to_numpy()
-    add_weighted_scores(table, label, score, codes, {"sex": pool["sex"].astype("category")}, 15)
-    rows = table.frame()
+    groups = {"sex": pool["sex"].astype("category")}
+    rows = weighted(label, score, codes, groups, Evaluator(interval="dirichlet"))
     assert not rows.duplicated(["metric", "attribute", "group", "binning"]).any()
     has_interval = rows["lower"].notna()
     assert set(rows.loc[has_interval, "metric"]) == {"log_loss", "brier_score"}

@@ -13,7 +13,7 @@ from fairbench.audits.kinds.unknown import EVERYONE
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table, read_frame
 from fairbench.core.errors import UserError
-from fairbench.data.groups import are_quantities, bands_apart, in_order
+from fairbench.data.groups import _are_quantities, bands_apart, in_order
 from fairbench.evaluation.findings import GAP, LARGE, NOT_MEASURED, OPEN, PAIR, RATIO, SMALL
 from fairbench_watch.alarms import periods_of
 from fairbench_watch.page import skipped
@@ -352,10 +352,10 @@ def test_spellings_of_one_period_are_alike():
 
 
 def test_ages_are_told_from_codes():
-    assert are_quantities([str(age) for age in range(18, 80)])
-    assert are_quantities([f"{number / 7:.3f}" for number in range(40)])
-    assert not are_quantities([str(number) for number in range(1, 57)])
-    assert not are_quantities(
+    assert _are_quantities([str(age) for age in range(18, 80)])
+    assert _are_quantities([f"{number / 7:.3f}" for number in range(40)])
+    assert not _are_quantities([str(number) for number in range(1, 57)])
+    assert not _are_quantities(
         ["10115", "10117", "10119", *(str(code) for code in range(20000, 20040))]
     )
 

@@ -28,8 +28,8 @@ from fairbench.evaluation.findings import (
     NOT_MEASURED,
     OPEN,
     SMALL,
-    ErrorBudget,
     Finding,
+    risk_of,
 )
 from fairbench.inference.partial import RateBounds
 from fairbench.metrics.registry import binary_confusion, false_negative_rate, selection_rate
@@ -253,8 +253,8 @@ def partly_selected(rows=3000, *, bias=0.3, keep=False, seed=0):
 def bounded(frame, folder, *words):
     options = parse([str(written(frame, folder)), *UNKNOWN_WORDS, *words])
     table = read_audit_table(options, frame=read_frame(options))
-    budget = ErrorBudget(len(table.groups) * len(RATE_OF))
-    _, gaps, rates = bound_everyone(table, options, budget.risk)
+    risk = risk_of(len(table.groups) * len(RATE_OF))
+    _, gaps, rates = bound_everyone(table, options, risk)
     metrics = {name: metric for metric, name in table.direction.rate_names.items()}
     return {metrics[gap["measure"]]: gap for gap in gaps}, rates
 

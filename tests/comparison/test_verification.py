@@ -7,7 +7,7 @@ import pytest
 
 from fairbench.core.errors import UserError
 from fairbench.core.fingerprint import ROOT
-from fairbench.experiments.pipeline import compare, recompose
+from fairbench.experiments.pipeline import _recomposed, compare
 from fairbench.results.catalogue import Catalogue
 from tests.studies import sealed_record
 
@@ -54,7 +54,7 @@ def stored_run(results, changed):
 
 
 def test_a_stored_configuration_names_components_and_their_options(tmp_path):
-    cfg = recompose(stored_run(tmp_path, {"learner.max_depth": 6}), ROOT / "conf", {})
+    cfg = _recomposed(stored_run(tmp_path, {"learner.max_depth": 6}), ROOT / "conf", {})
     assert cfg.learner.max_depth == 6
     assert cfg.learner._target_.startswith("algorithms.")
 
@@ -76,7 +76,7 @@ def test_a_stored_configuration_is_data(tmp_path, changed):
     run = stored_run(tmp_path, changed)
     assert not Catalogue(tmp_path).runs
     with pytest.raises(UserError, match=re.escape("is missing or damaged")):
-        recompose(run, ROOT / "conf", {})
+        _recomposed(run, ROOT / "conf", {})
 
 
 @pytest.mark.parametrize(
@@ -92,4 +92,4 @@ def test_a_stored_configuration_is_data(tmp_path, changed):
 )
 def test_a_stored_configuration_is_of_components_and_sizes_that_are_here(tmp_path, changed, said):
     with pytest.raises(UserError, match=re.escape(said)):
-        recompose(stored_run(tmp_path, changed), ROOT / "conf", {})
+        _recomposed(stored_run(tmp_path, changed), ROOT / "conf", {})

@@ -11,7 +11,6 @@ from fairbench.core.arrays import rng
 from fairbench.data.dataset import Task
 from fairbench.evaluation.abstention import (
     _RowsByUncertainty,
-    can_abstain,
     evaluate_abstention,
     evaluate_feature_shift,
 )
@@ -159,9 +158,14 @@ def test_the_protected_attribute_is_the_one_judged_by():
 
 
 def test_only_ordered_classifications_abstain():
-    assert can_abstain(data())
-    assert not can_abstain(labelled([1, 0], prediction=[1, 0]))
-    assert not can_abstain(replace(data(), task=Task.REGRESSION))
+    unordered = labelled([1, 0], prediction=[1, 0])
+    for rows, expected in (
+        (data(), True),
+        (unordered, False),
+        (replace(data(), task=Task.REGRESSION), False),
+    ):
+        metrics = Evaluator(draws=100).table(rows, [rng(0, "posterior")]).frame()["metric"]
+        assert metrics.str.startswith("abstention_").any() == expected
 
 
 def test_what_is_kept_of_several_splits_is_the_sum_of_the_weights_of_each():

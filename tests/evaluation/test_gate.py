@@ -18,7 +18,6 @@ from fairbench.evaluation.gate import (
     by_attribute,
     conditions_of,
     judge,
-    statement_of,
 )
 from fairbench.evaluation.groups import CountIntervals
 from fairbench.inference.rates import rate_limits, ratio_limits
@@ -125,13 +124,13 @@ def test_measures_go_by_the_names_that_tables_print(text, plain):
 )
 def test_a_verdict_is_given_where_the_interval_does_not_hold_the_bound(ends, verdict):
     (condition,) = conditions_of([f"sex:{RATIO}"])
-    assert statement_of(condition, ends).outcome == verdict
+    assert condition.statement(ends).outcome == verdict
 
 
 def test_a_gate_passes_where_all_do_fails_where_one_does_and_is_open_otherwise():
     (condition,) = conditions_of([f"sex:{RATIO}"])
     clear, broken, unsure = (
-        statement_of(condition, ends) for ends in ((0.9, 0.85, 1), (0.5, 0.4, 0.6), (0.8, 0.6, 1))
+        condition.statement(ends) for ends in ((0.9, 0.85, 1), (0.5, 0.4, 0.6), (0.8, 0.6, 1))
     )
     for several, outcome, status in (
         ([clear, clear], PASSES, 0),

@@ -17,7 +17,7 @@ from fairbench.evaluation.uncertainties import (
     evaluate_uncertainties,
     variances,
 )
-from fairbench.metrics.uncertainty import Neighbours, individual_fairness
+from fairbench.metrics.uncertainty import individual_fairness
 from tests.evaluation.labelled import by_place, evaluate, labelled
 
 
@@ -196,7 +196,7 @@ def similar_rows(rows, k=3):
 
 
 def test_every_part_has_the_mean_fairness_of_its_rows():
-    result, fairness = similar_rows(people()), individual_fairness(SCORE, Neighbours.of(ENCODED, 3))
+    result, fairness = similar_rows(people()), individual_fairness(ENCODED, 3)(SCORE)
     group = np.array(list("ab" * 40))
     parts = {("", ""): np.ones(80, bool), ("b", ""): group == "b"}
     parts["a", "outcome=FP "] = (group == "a") & (TARGET == 0) & (PREDICTION == 1)
@@ -217,7 +217,7 @@ def test_labels_stand_in_for_scores_and_variances_are_compared_too():
     assert names == {"prediction", "aleatoric", "epistemic", "predictive"}
     labels = people()
     rows = similar_rows(replace(labels, predictions=labels.predictions[["prediction"]]))
-    expected = individual_fairness(PREDICTION.astype(float), Neighbours.of(ENCODED, 1)).mean()
+    expected = individual_fairness(ENCODED, 1)(PREDICTION.astype(float)).mean()
     assert rows[SIMILAR, "", "k=1"].value == pytest.approx(expected)
 
 

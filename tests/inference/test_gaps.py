@@ -75,7 +75,7 @@ def test_the_largest_gap_the_larger_of_two_and_the_smallest_ratio_are_covered(si
 
 def test_among_equal_groups_no_pair_is_named_more_often_than_allowed():
     sizes = [200] * 10
-    named = gaps.leads(gaps.GroupLimits.of(counts_of(sizes, [0.3] * 10), sizes)) > 0
+    named = gaps.GroupLimits.of(counts_of(sizes, [0.3] * 10), sizes).leads > 0
     assert named.any(axis=(-2, -1)).mean() < 0.07
 
 
@@ -107,10 +107,10 @@ def test_some_of_the_groups_are_compared_as_if_there_were_no_others(left_out):
     expected = gaps.largest_gap(gaps.GroupLimits(single, together))
     masked = limits.only(np.tile(some, (2, 1)))
     np.testing.assert_array_equal(np.array(gaps.largest_gap(masked)), np.array(expected))
-    named = gaps.leads(masked) > 0
+    named = masked.leads > 0
     assert not named[:, left_out].any()
     np.testing.assert_array_equal(
-        named[:, some][..., some], gaps.leads(gaps.GroupLimits(single, together)) > 0
+        named[:, some][..., some], gaps.GroupLimits(single, together).leads > 0
     )
 
 
@@ -401,7 +401,7 @@ def test_one_stratum_is_the_raw_comparison():
     gap, ahead = gaps.largest_difference([rates], [rates.compared()])
     np.testing.assert_allclose(gap, gaps.largest_gap(limits), rtol=1e-9)
     off = ~np.eye(4, dtype=bool)
-    np.testing.assert_allclose(ahead[off], gaps.leads(limits)[off], atol=1e-9)
+    np.testing.assert_allclose(ahead[off], limits.leads[off], atol=1e-9)
     smallest = gaps.smallest_standardised_ratio(rates, rates.compared())
     np.testing.assert_allclose(smallest, gaps.smallest_ratio(limits), rtol=1e-9)
 

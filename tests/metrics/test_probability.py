@@ -12,7 +12,6 @@ from fairbench.metrics.probability import (
     log_loss_rows,
     nll_of_sd,
     reliability,
-    roc_auc,
     spearman,
 )
 
@@ -92,7 +91,7 @@ def test_more_bins_of_equal_mass_than_rows_leave_empty_bins_out():
     assert diagram.expected_calibration_error() == pytest.approx(0.15)
 
 
-# Ranks and what rests on them, against scipy and scikit-learn.
+# Ranks, against scipy.
 
 
 @pytest.mark.parametrize("decimals", [0, 9])
@@ -101,8 +100,3 @@ def test_spearman_matches_scipy_and_is_nan_where_a_side_is_constant(decimals):
     a, b = np.round(a, decimals), np.round(a + b, decimals)
     assert spearman(a, b) == pytest.approx(stats.spearmanr(a, b).statistic, rel=1e-12)
     assert np.isnan([spearman(a, 0 * b), spearman(0 * a, b)]).all()
-
-
-@pytest.mark.parametrize("target", [[0, 0, 0], [1, 1, 1], []])
-def test_roc_auc_is_nan_with_one_class_only(target):
-    assert np.isnan(roc_auc(target, np.linspace(0, 1, len(target))))

@@ -15,7 +15,6 @@ from scipy.stats import wasserstein_distance
 
 from fairbench.metrics.uncertainty import (
     GroupMeans,
-    Neighbours,
     area_under_risk_coverage,
     entropy_decomposition,
     feature_shift,
@@ -284,17 +283,18 @@ def test_neighbourhoods_are_those_of_loops_over_rows(kind):
     if kind != "distinct":
         features = 2.0 ** draw.integers(12 if kind == "on points" else 1, size=(80, 1))
     values = draw.random(80)
-    result = individual_fairness(values, Neighbours.of(features, 20))
+    result = individual_fairness(features, 20)(values)
     np.testing.assert_allclose(result, naive(features, values, 20), atol=1e-12)
 
 
 @pytest.mark.parametrize("features", [[[0], [1], [5]], [[2], [2], [2]], [[2], [2], [5]]])
 def test_more_neighbours_than_there_are_rows_is_undefined(features):
     values = np.array([0.1, 0.2, 0.6])
-    result = individual_fairness(values, Neighbours.of(features, 4))
+    result = individual_fairness(features, 4)(values)
     np.testing.assert_array_equal(np.isnan(result), [[False, False, True, True]] * 3)
     np.testing.assert_allclose(result[:, 1], [1 - 0.3, 1 - 0.15, 1 - 0.45])
 
 
 def test_minus_zero_is_zero():
-    assert Neighbours.of([[0.0], [-0.0], [1.0]], 1).point.tolist() in ([0, 0, 1], [1, 1, 0])
+    fairness = individual_fairness([[0.0], [-0.0], [1.0]], 1)(np.array([0.0, 1.0, 0.0]))
+    np.testing.assert_allclose(fairness[:, 0], [0.0, 0.0, 0.5])

@@ -19,7 +19,7 @@ from fairbench.components.papers.released_scores import partly_labelled
 from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError
 from fairbench.data.download import Archive
-from fairbench.inference.few_labels import BETA, LLO, PosteriorFamily, _ShownLabels, log_likelihood
+from fairbench.inference.few_labels import BETA, LLO, PosteriorFamily, _ShownLabels
 from fairbench.metrics.registry import (
     BINARY,
     accuracy,
@@ -566,7 +566,8 @@ def test_beta_calibration_may_leave_scores_as_they_are_and_may_be_linear_in_the_
 def test_labels_are_bernoulli_of_the_calibrated_scores():
     """Equation 4.5: f(0.8) for a label 1, 1 - f(0.3) for a label 0, f the identity."""
     design = BETA.design(np.array([0.8, 0.3]), np.array([0, 0]), 1)
-    found = log_likelihood(np.array([[1.0, 1.0, 0.0]]), _ShownLabels(design, np.array([1.0, 0.0])))
+    labels = _ShownLabels(design, np.array([1.0, 0.0]))
+    found = labels.log_likelihood(np.array([[1.0, 1.0, 0.0]]))
     assert float(found[0]) == pytest.approx(log(0.8) + log(1 - 0.3))
 
 

@@ -41,7 +41,7 @@ from fairbench.audits.table import AuditTable, read_audit_table
 from fairbench.core.arrays import Codes, Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.core.text import count, listed, number
-from fairbench.data.columns import ColumnRef, numbers_of, to_numbers
+from fairbench.data.columns import ColumnRef, to_numbers
 from fairbench.data.dataset import reference_first
 from fairbench.data.groups import CROSSED, codes_of, notes_on_groups
 from fairbench.evaluation.by_group import impact_ratios_at, impact_ratios_of
@@ -123,7 +123,7 @@ def lending(
     values: dict[str, Floats] = {}
     sure = [*table.read_as]
     if options.score:
-        values[options.score] = numbers_of(frame, ColumnRef(options.path.name, options.score))
+        values[options.score] = ColumnRef(options.path.name, options.score).numbers(frame)
         high = _good_side(options, table, values[options.score])
         sure.append(f"{'High' if high else 'Low'} '{options.score}' is good for a person.")
         best = list(_best(values[options.score], singles, options.quantiles, high=high))

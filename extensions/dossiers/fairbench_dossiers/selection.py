@@ -29,7 +29,7 @@ from fairbench.audits.table import read_audit_table
 from fairbench.core.arrays import Mask
 from fairbench.core.errors import UserError, unknown_name, warn
 from fairbench.core.text import MISSING, count, number, quoted, some_of
-from fairbench.data.columns import ColumnRef, numbers_of
+from fairbench.data.columns import ColumnRef
 from fairbench.data.dataset import combine
 from fairbench.data.groups import CROSSED, groups_of
 from fairbench.evaluation.by_group import FEWEST_ROWS, SMALLEST_SHARE, Row, impact_ratios_of
@@ -172,7 +172,7 @@ def _beyond_median(options: Options, frame: pd.DataFrame) -> tuple[Mask, float, 
 
     Where low scores are good (``favourable=0``), those below the median are counted.
     """
-    score = numbers_of(frame, ColumnRef(options.path.name, options.score))
+    score = ColumnRef(options.path.name, options.score).numbers(frame)
     median = float(np.median(score))
     above = score > median
     direction = direction_of(("0", "1"), options.favourable, "")

@@ -33,7 +33,6 @@ from fairbench.evaluation.groups import GapInterval, LabelledIntervals
 from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_level
 from fairbench.inference.posterior import Beta, ranks
 from fairbench.inference.rates import Limits, candidates, found_limits, together
-from fairbench.inference.survey import needs_no_label
 from fairbench.metrics.registry import BINARY, REGRESSION, Metric, metrics_of
 from fairbench.reporting.document import model
 from fairbench.reporting.group_tables import named_table, sentence_of
@@ -68,7 +67,7 @@ def _askable(session: Session) -> Mapping[str, Metric]:
         for name, metric in metrics.items()
         if columns.issuperset(metric.needs)
         and name != "mean_prediction"
-        and not (metric.rates and all(map(needs_no_label, metric.rates)))
+        and not (metric.rates and all(rate.needs_no_label for rate in metric.rates))
     }
 
 

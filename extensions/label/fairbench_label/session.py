@@ -373,12 +373,12 @@ def _opened_numbers(state: State, options: Options, frame: pd.DataFrame) -> Sess
     label_texts = columns.class_names(frame[options.target])
     if options.labelled:
         label_texts = label_texts.where(
-            columns.marks_of(frame[options.labelled], columns.ColumnRef(file, options.labelled)), ""
+            columns.ColumnRef(file, options.labelled).marks(frame[options.labelled]), ""
         )
     label = columns.numbers(
         label_texts.to_frame(options.target), options.target, file, missing=""
     ).to_numpy()
-    predicted = columns.numbers_of(frame, columns.ColumnRef(file, options.prediction))
+    predicted = columns.ColumnRef(file, options.prediction).numbers(frame)
     groups, cells = read_groups(frame, file, options.group, options.reference)
     no_decisions = np.zeros(len(frame), np.int64)
     table = AuditTable(None, no_decisions, label, groups, cells, Direction(("", "")), notes=notes)

@@ -34,7 +34,7 @@ from fairbench.core.files import (
 )
 from fairbench.core.text import digest
 from fairbench.evaluation.table import COSTS, VALUE
-from fairbench.inference.means import Moments, signed_limits
+from fairbench.inference.means import Moments, loss_limits
 from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import find
 from fairbench.results.catalogue import contents, differing_options, file_content
@@ -713,7 +713,7 @@ def mean_over_families(means: Floats, *, level: float = 0.95) -> Limits:
     Notes
     -----
     The ends are the wider of Student's and of Hall's with one more family that lies farther out
-    than any (:func:`fairbench.inference.means.signed_limits`). Families are few and their means
+    than any (:func:`fairbench.inference.means.loss_limits`). Families are few and their means
     skewed, so that the usual bootstraps of families give intervals that are too short. Where 20
     families are drawn from those of the atlas, percentiles and BCa cover 87 to 89 % for 95 %,
     Student's t 89 to 91 %, a bootstrapped t 91 %, and this 94 to 95 %. No construction holds where
@@ -723,5 +723,5 @@ def mean_over_families(means: Floats, *, level: float = 0.95) -> Limits:
     for difference, family_values in enumerate(means):
         finite = family_values[np.isfinite(family_values)]
         if len(finite) >= FEWEST_FAMILIES:
-            limits[:, difference] = signed_limits(Moments.of(finite), level=level)
+            limits[:, difference] = loss_limits(Moments.of(finite), level=level, rows=0)
     return Limits(*limits)

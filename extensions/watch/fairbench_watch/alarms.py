@@ -109,11 +109,7 @@ def _rows_of(options: WatchOptions, frame: pd.DataFrame, names: tuple[str, ...])
         frame = sort_by_period(frame, options.time, file)
     with columns.name_rows_in_errors(frame, options.id):
         label, label_names = _labels(frame, options, names)
-        score = (
-            columns.scores_of(frame, columns.ColumnRef(file, options.score))
-            if options.score
-            else None
-        )
+        score = columns.ColumnRef(file, options.score).scores(frame) if options.score else None
         if score is not None:
             columns.check_score(label, score, file, options.score)
         direction = direction_of(label_names, columns.spelled(options.favourable), options.decision)
@@ -158,8 +154,8 @@ def _labels(
     # Decisions tell what labels do not yet.
     if not names and decided and len(present) < 2 and not columns.plain_pair(present):
         positive = options.positive or options.decision.partition("/")[0]
-        _, names = columns.labels_of(frame[decided], columns.ColumnRef(file, decided), positive)
-    return columns.labels_of(text, label_column, options.positive, names)
+        _, names = columns.ColumnRef(file, decided).labels(frame[decided], positive)
+    return label_column.labels(text, options.positive, names)
 
 
 # Dates as the periods they lie in, and the order of periods.

@@ -33,7 +33,6 @@ from fairbench.evaluation.gate import (
     by_attribute,
     check_gate,
     conditions_of,
-    statement_of,
 )
 from fairbench.reporting.document.writing import check_forms
 from fairbench_watch.alarms import WatchFile, look, quantities
@@ -143,7 +142,7 @@ def _statement(condition: Condition, state: WatchState) -> Statement:
     }
     if np.isnan(estimates[:, 0]).all():
         no_values = (float("nan"),) * 3
-        return statement_of(condition, no_values, n=state.rows, needs="no gap has a value yet")
+        return condition.statement(no_values, n=state.rows, needs="no gap has a value yet")
     value, low, high = estimates.T
     widest = int(np.nanargmax(np.abs(value)))
     lower = float(np.nanmax([np.zeros_like(low), low, -high]))
@@ -159,4 +158,4 @@ def _statement(condition: Condition, state: WatchState) -> Statement:
     if value[widest] < 0:
         groups.reverse()
     estimate = float(abs(value[widest])), lower, upper
-    return statement_of(condition, estimate, groups=tuple(groups), n=state.rows, needs=needs)
+    return condition.statement(estimate, groups=tuple(groups), n=state.rows, needs=needs)

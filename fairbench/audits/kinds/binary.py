@@ -309,7 +309,7 @@ def findings_of(assessment: Assessment) -> list[Finding]:
     scores = [row for row in assessment.calibrations if row["attribute"] in options.group]
     freed = sum(gap.freed for gap in assessment.gaps)
     freed += sum(finding.is_settled for finding in constraint)
-    risk = assessment.budget.passed_on(freed, len(ratios) + len(scores)).risk
+    risk = findings.risk_of(len(ratios) + len(scores), assessment.risk * freed)
     if risk:
         # Groups of two attributes together are described only: their intervals are not made again.
         groups = {name: table.whole.groups[name] for name in options.group}

@@ -22,7 +22,6 @@ from fairbench.data.columns import (
     ColumnRef,
     MulticlassScores,
     class_names,
-    marks_of,
     read_class_scores,
 )
 from fairbench.data.groups import notes_on_groups, read_groups
@@ -35,7 +34,7 @@ from fairbench.evaluation.by_group import (
     reliability_bins,
 )
 from fairbench.evaluation.by_group import estimates_in_long_form as in_long_form
-from fairbench.evaluation.findings import ErrorBudget, Finding, Measure
+from fairbench.evaluation.findings import Finding, Measure, risk_of
 from fairbench.inference.gaps import GroupLimits
 from fairbench.inference.posterior import FREQUENTIST
 from fairbench.reporting.charts import BLUE, Series, chart
@@ -71,7 +70,7 @@ def read_multiclass(options: Options, frame: pd.DataFrame) -> MulticlassScores:
         )
     file = options.path.name
     if options.labelled:
-        marks = marks_of(frame[options.labelled], ColumnRef(file, options.labelled))
+        marks = ColumnRef(file, options.labelled).marks(frame[options.labelled])
         bare = marks & (class_names(frame[target]) == "").to_numpy()
         expected = f"a class, though '{options.labelled}' is true there"
         ColumnRef(file, target).refuse(frame[target], bare, expected)
@@ -159,7 +158,7 @@ def findings_of(
     scores : the predictions.
     groups : attribute, or combination of two -> (n,) categorical labels.
     """
-    risk = ErrorBudget(len(groups) + 1).risk
+    risk = risk_of(len(groups) + 1)
     found = []
     for attribute, labels in groups.items():
         found += _compare_accuracies(scores, options, attribute, labels, risk)
@@ -191,7 +190,9 @@ def _compare_accuracies(
     found = measure.conclude()
     if len(names) == 2:
         return found
-    candidates = findings.lowest_of(names, measure.answer)
+    # Those that are surely above no other group may be the lowest.
+    above = {high for high, _ in measure.answer.pairs}
+    candidates = [name for group, name in enumerate(names) if group not in above]
     rates = at_level(findings.LEVEL).pointwise
     lowest = replace(lowest, verdict=findings.OPEN, groups=tuple(candidates), needs="")
     if len(candidates) == 1:

@@ -31,7 +31,7 @@ from fairbench.data.columns import spelled
 from fairbench.data.groups import CROSSED, references_of
 from fairbench.evaluation import by_group as shares
 from fairbench.evaluation.by_group import Row
-from fairbench.evaluation.findings import LEVEL, NAN, ErrorBudget, Finding, one_sided_level
+from fairbench.evaluation.findings import LEVEL, NAN, Finding, one_sided_level, risk_of
 from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.reporting.charts import forest
@@ -458,8 +458,8 @@ def _findings(
         for ratio in ratios
     ]
     single = list(compress(ratios, judged))
-    budget = ErrorBudget(sum(not shares.is_given_reference(ratio) for ratio in single))
-    wider = list(compress(_ratios(table, references, one_sided_level(budget.risk)), judged))
+    risk = risk_of(sum(not shares.is_given_reference(ratio) for ratio in single))
+    wider = list(compress(_ratios(table, references, one_sided_level(risk)), judged))
     return list(impact_findings(single, wider, SELECTED, attributes_with_small_groups(ratios)))
 
 

@@ -25,7 +25,7 @@ from fairbench.audits.table import design_of_options
 from fairbench.core.arrays import Codes, Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.core.text import count
-from fairbench.data.columns import ColumnRef, are_missing, marks_of, numbers_of, scores_of
+from fairbench.data.columns import ColumnRef, are_missing
 from fairbench.data.dataset import Task
 from fairbench.data.groups import codes_of, cross_columns, notes_on_groups, read_groups
 from fairbench.evaluation import by_group
@@ -38,9 +38,9 @@ from fairbench.evaluation.findings import (
     NOT_MEASURED,
     OPEN,
     SHARE,
-    ErrorBudget,
     Finding,
     Measure,
+    risk_of,
 )
 from fairbench.evaluation.groups import GapInterval
 from fairbench.evaluation.predictions import Labelled
@@ -76,16 +76,16 @@ def _read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list
     percent = f"{100 * options.nominal:g}"
     known = ~are_missing(frame[options.target])
     if options.labelled:
-        known &= marks_of(frame[options.labelled], ColumnRef(file, options.labelled))
+        known &= ColumnRef(file, options.labelled).marks(frame[options.labelled])
     if not known.any():
         raise UserError(f"{file}: no row has a value of '{options.target}'")
     rows = frame[known]
-    target = numbers_of(rows, ColumnRef(file, options.target))
+    target = ColumnRef(file, options.target).numbers(rows)
     predicted = options.prediction or options.bounds[0]  # a column that rows without a target have
-    of_all_rows = numbers_of(frame, ColumnRef(file, predicted))
+    of_all_rows = ColumnRef(file, predicted).numbers(frame)
     columns = {"prediction": of_all_rows[known]} if options.prediction else {}
     if options.bounds:
-        lower, upper = (numbers_of(rows, ColumnRef(file, name)) for name in options.bounds)
+        lower, upper = (ColumnRef(file, name).numbers(rows) for name in options.bounds)
         first, second = options.bounds
         ColumnRef(file, first).refuse(rows[first], lower > upper, f"at most '{second}' of its row")
         columns |= {f"lower_{percent}": lower, f"upper_{percent}": upper}
@@ -122,7 +122,7 @@ def gap_findings(
 ) -> list[Finding]:
     """Return the findings on the gaps in what is compared, which share the error rate."""
     metrics = [name for name in compared if name != COVERAGE or options.bounds]
-    risk = ErrorBudget(len(metrics) * len(data.groups)).risk
+    risk = risk_of(len(metrics) * len(data.groups))
 
     @cache
     def at_level(level: float) -> pd.DataFrame:
@@ -291,7 +291,7 @@ def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
     if not options.score:
         raise UserError("top= is of a ranking by scores: name their column by score=")
     file = options.path.name
-    score = numbers_of(frame, ColumnRef(file, options.score))
+    score = ColumnRef(file, options.score).numbers(frame)
     groups = read_groups(frame, file, options.group, options.reference)[0]
     singles = {name: groups[name] for name in options.group}
     lists = None
@@ -485,12 +485,12 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
         raise UserError("event= needs horizon=: by which time the score is the risk of an event")
     file = options.path.name
     time_column = ColumnRef(file, options.target)
-    time = numbers_of(frame, time_column)
+    time = time_column.numbers(frame)
     time_column.refuse(frame[options.target], time < 0, "a time of 0 or more")
-    event = marks_of(frame[options.event], ColumnRef(file, options.event))
-    rows = (time, event, scores_of(frame, ColumnRef(file, options.score)))
+    event = ColumnRef(file, options.event).marks(frame[options.event])
+    rows = (time, event, ColumnRef(file, options.score).scores(frame))
     groups = read_groups(frame, file, options.group, options.reference)[0]
-    risk = ErrorBudget(2 * len(groups)).risk
+    risk = risk_of(2 * len(groups))
     findings: list[Finding] = []
     measured: list[pd.DataFrame] = []
     for attribute, labels in groups.items():

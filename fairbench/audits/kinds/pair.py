@@ -18,7 +18,7 @@ from fairbench.audits.report import OF_POPULATION, Audit, counted_rows, on_label
 from fairbench.audits.table import AuditTable, read_audit_table
 from fairbench.core.arrays import Floats
 from fairbench.evaluation import findings
-from fairbench.evaluation.findings import ErrorBudget, Finding
+from fairbench.evaluation.findings import Finding, risk_of
 from fairbench.inference.gaps import cells_of, difference, gap_change, rates_of
 from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import Rate, accuracy
@@ -77,7 +77,7 @@ def compare_tables(first: AuditTable, second: AuditTable, options: Options) -> l
     The value of each is the second classifier's less the first's. It is `SMALL` if they differ by
     less than epsilon, and `LARGE` if one of them is surely the larger.
     """
-    risk = ErrorBudget(1 + len(first.groups) * len(RATE_OF)).risk
+    risk = risk_of(1 + len(first.groups) * len(RATE_OF))
     names = options.score, options.against
     accuracies = Finding(
         findings.COMPARISON, "", ACCURACY, findings.NOT_MEASURED, names, bound=options.epsilon

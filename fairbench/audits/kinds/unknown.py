@@ -31,11 +31,11 @@ from fairbench.data.columns import read_group_shares
 from fairbench.data.groups import codes_of
 from fairbench.evaluation import findings, many_groups
 from fairbench.evaluation.by_group import Row
-from fairbench.evaluation.findings import ErrorBudget, Finding, Measure
+from fairbench.evaluation.findings import Finding, Measure, risk_of
 from fairbench.evaluation.groups import GapInterval
 from fairbench.inference import partial
 from fairbench.inference.gaps import GroupLimits, gap_of_noise, surest_gap
-from fairbench.inference.partial import ProxyRows, RateBounds, SelectedLabels, gap_bounds
+from fairbench.inference.partial import ProxyRows, RateBounds, SelectedLabels
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.metrics.registry import Rate, base_rate
 from fairbench.reporting.document import model as doc
@@ -69,11 +69,11 @@ def _bounded_gap(
     few = [name for group, name in enumerate(names) if group not in compared]
     names, ends = [names[group] for group in compared], ends.take(compared)
     are_compared = len(names) > 1
-    bounds = gap_bounds(ends) if are_compared else _NO_BOUNDS
+    bounds = ends.gap() if are_compared else _NO_BOUNDS
     measure = Measure(
         template,
         names,
-        (lambda level: GapInterval(*partial.gap_size(ends, level))) if are_compared else None,
+        (lambda level: GapInterval(*ends.gap_size(level))) if are_compared else None,
         estimate=(np.nan, *bounds["interval"]),
         few=few,
         may_be_small=not few,
@@ -128,7 +128,7 @@ def _verdict(verdict: str) -> doc.TableCell:
 def audit_selected(table: AuditTable, options: Options) -> Audit:
     """Audit those who were selected, and say what follows for everyone."""
     assessment = assess_selected(table, options)
-    found, gaps, rates = bound_everyone(table, options, assessment.budget.risk)
+    found, gaps, rates = bound_everyone(table, options, assessment.risk)
     audit = audit_of(assessment)
     first, *others = audit.sections
     words: dict[str, Any] = {"chosen": table.chosen, "odds": options.odds}
@@ -285,7 +285,7 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
         about = {"metric": rate.name, "attribute": PROXY, "group": names, "n": size}
         columns = {**ends[rate].columns(), **about, "weighted": counted.weighted(rate)}
         rates.append(pd.DataFrame(columns))
-    risk = ErrorBudget(len(RATE_OF)).risk
+    risk = risk_of(len(RATE_OF))
     found, gaps = _answered(
         table, options, WHOEVER, lambda asked, rate: _bounded_gap(asked, names, ends[rate], risk)
     )
@@ -391,8 +391,8 @@ def _estimate_groups(
         generator=rng(options.seed, "posterior"),
         epsilon=options.epsilon,
     )
-    half = ErrorBudget(2).risk  # one half for the tests of single groups, one for the gaps
-    test_risk, gap_risk = (ErrorBudget(n, half).risk for n in (len(frame), len(names)))
+    half = risk_of(2)  # one half for the tests of single groups, one for the gaps
+    test_risk, gap_risk = (risk_of(n, half) for n in (len(frame), len(names)))
     fixed = {RATE_OF[metric].name: why for metric, why in table.fixed.items()}
     rates: list[Row] = []
     found: list[Finding] = []

@@ -90,7 +90,7 @@ def _list_data_sets(options: _DatasheetOptions) -> None:
     sheet = entry.datasheet
     rows = [
         ("data set", f"{_missing(entry, archive)}{entry.title}"),
-        *raw.facts_of(entry, archive),
+        *entry.facts(archive),
         ("source", sheet.source),
         ("licence", sheet.licence),
         ("in the papers, and here", sheet.paper_differences),

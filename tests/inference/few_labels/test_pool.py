@@ -16,16 +16,13 @@ from fairbench.inference.few_labels import (
     LLO,
     NODES,
     SEPARATE,
-    Pool,
     PosteriorFamily,
     _draw_positives,
     _gauss_rule,
     _kronecker,
     _Proposal,
-    _shown_labels,
     _ShownLabels,
     bayesian_calibration,
-    log_likelihood,
     plug_in,
     plug_in_draws,
     sample,
@@ -64,7 +61,8 @@ def test_expected_counts_are_sums_over_rows(rows):
     design = BETA.design(table.score[shown], table.group[shown], 3)
     coefficients = BETA.flat_coefficients(theta)
     labels = _ShownLabels(design, np.zeros(0))
-    mean, variance, size = Pool.of(table, BETA).unlabelled(coefficients, labels, cell)
+    family = PosteriorFamily.of(table, generator)
+    mean, variance, size = family.unlabelled(coefficients, labels, cell)
     hidden = np.setdiff1d(np.arange(rows), shown)
     design = BETA.design(table.score[hidden], table.group[hidden], 3)
     p = 1 / (1 + np.exp(-(coefficients @ design)))
@@ -172,8 +170,8 @@ def test_one_group_agrees_with_quadrature(model, labels, slope, sampler, monkeyp
     table = table.showing(np.arange(labels))
     posterior = bayesian_calibration(table, generator, model=model)
     exact = quadrature(model, table)
-    error = exact[:, 1] / np.sqrt(posterior.parameters.effective_size)
-    assert sampler in ("importance", posterior.parameters.sampler)
+    error = exact[:, 1] / np.sqrt(posterior.effective_size)
+    assert sampler in ("importance", posterior.sampler)
     assert (np.abs(posterior.theta[:, 0].mean(axis=0) - exact[:, 0]) < 4.5 * error).all()
     np.testing.assert_allclose(posterior.theta[:, 0].std(axis=0), exact[:, 1], rtol=0.12)
 
@@ -234,9 +232,10 @@ def test_inverted_scores_are_drawn_without_chains():
     table = pool(generator, rows=400)
     label = (generator.random(400) > table.score).astype(float)
     design = BETA.design(table.score, table.group, 2)
-    drawn = sample(_Proposal.of(BETA, 2, 2048, generator), _ShownLabels(design, label), generator)
-    assert drawn.sampler == "importance"
-    assert drawn.theta[:, 0].mean() < -1
+    labels = _ShownLabels(design, label)
+    theta, _, sampler = sample(_Proposal.of(BETA, 2, 2048, generator), labels, generator)
+    assert sampler == "importance"
+    assert theta[:, 0, 0].mean() < -1
 
 
 @pytest.mark.thorough
@@ -277,12 +276,13 @@ def test_points_stand_for_as_many_rows_as_there_are():
     generator = np.random.default_rng(10)
     table = labelled(pool(generator, rows=500), np.zeros((2, 3)), generator, BETA)
     rows = np.arange(400)
-    labels, cell = _shown_labels(table, rows, BETA, NODES)
+    family = PosteriorFamily.of(table, generator, label_nodes=NODES)
+    labels, cell = family.shown(rows)
     assert len(labels.label) < 100
     counts = np.zeros((table.n_groups, 2, 2))
     np.add.at(counts, (cell // 2, labels.label.astype(int), cell % 2), labels.weight)
     np.testing.assert_allclose(counts.reshape(-1, 4), table.counts(rows))
     coefficients = BETA.coefficients(generator.normal(0, 0.5, (20, 2, 3))).reshape(20, -1)
-    all_rows, _ = _shown_labels(table, rows, BETA)
-    condensed, exact = (log_likelihood(coefficients, of) for of in (labels, all_rows))
+    all_rows, _ = replace(family, label_nodes=None).shown(rows)
+    condensed, exact = (of.log_likelihood(coefficients) for of in (labels, all_rows))
     np.testing.assert_allclose(condensed, exact, atol=0.01)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairbench.audits.direction import RATE_OF
-from fairbench.inference.partial import NOTHING, SelectedLabels, gap_bounds
+from fairbench.inference.partial import NOTHING, SelectedLabels
 from fairbench.inference.rates import rate_limits
 from fairbench.metrics.registry import base_rate
 from tests.inference.partial.linear import extremes
@@ -67,7 +67,7 @@ def test_bounds_of_gaps_are_those_of_any_labels_there_could_be():
     for groups in (2, 4):
         rows = some(generator, groups)
         ends = rows.bounds(base_rate)
-        result = gap_bounds(ends)
+        result = ends.gap()
         rates = generator.random((20_000, groups)) ** 0.3
         rates = np.where(generator.random(rates.shape) < 0.5, rates, 1 - rates)
         rates = ends.value[0] + rates * (ends.value[1] - ends.value[0])

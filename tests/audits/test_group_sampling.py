@@ -63,7 +63,7 @@ def test_equal_shares_give_what_a_random_sample_gives(tmp_path):
     np.testing.assert_allclose(width, plain_width, rtol=1e-6)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_weighted_figures_are_unbiased_and_plain_ones_are_not(tmp_path):
     pool = predictions(100_000, bias=0.25)
     known, sexes = pool["label"].to_numpy(float), pool["sex"].astype("category")

@@ -313,7 +313,7 @@ def test_no_pattern_takes_long_on_a_hundred_thousand_letters_of_its_worst_text()
     assert not slow, "\n".join(slow)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("use, text", [
     ("search", "(a+)+$"), ("fullmatch", "(a|aa)+"), ("fullmatch", r"(\w+\s?)*x"),
     ("fullmatch", r"\s*(.*?)\s*<"), ("fullmatch", r"\d+\.?\d*"), ("search", "<b>.*?</b>"),

@@ -49,13 +49,8 @@ def test_they_run_together_and_their_metric_is_in_the_table(checkout):
     assert rows["value"].between(rows["lower"], rows["upper"]).all()
 
 
-@pytest.mark.parametrize(
-    "group",
-    [
-        pytest.param(group, marks=pytest.mark.thorough if group == "metric" else pytest.mark.slow)
-        for group in NAMES
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("group", NAMES)
 def test_make_test_one_finds_and_checks_each(checkout, group):
     """As the page tells a contributor to do it, with this environment in place of a new one."""
     command = [

@@ -102,7 +102,10 @@ def test_too_little_address_space_is_said_before_anything_waits_for_it():
     assert ended(code + "sys.exit(main())", limit=GB // 2) == (2, f"{said} at least")
 
 
-@pytest.mark.parametrize("limit", quick([0.85, 1.4, 1.5, 1.6, 1.7, 2.0], [1.5]))
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "limit", quick([0.85, 1.4, 1.5, 1.6, 1.7, 2.0], [1.5], rest=pytest.mark.slow)
+)
 def test_what_a_library_reserves_is_no_loss_where_address_space_is_limited(limit):
     """Arrow's own allocator takes a GB where it can; with 1.4 to 1.8 in all too little was left."""
     code = (

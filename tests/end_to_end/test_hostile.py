@@ -305,7 +305,7 @@ TRIALS = {
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("attack", TRIALS)
+@pytest.mark.parametrize("attack", quick(TRIALS, ["a call", "no value"], rest=pytest.mark.slow))
 def test_a_trial_outside_of_the_space_is_judged_again(attack, place, capsys):
     assert said(capsys, "tune", *TUNE)[0] == 0
     (path,) = place.glob("results/tuning/*/trials.jsonl")

@@ -29,7 +29,7 @@ from fairbench.tracking.entries import (
     metric_values,
 )
 from fairbench.tracking.importer import Logger, Tracking, TrackingError, logged_entries
-from tests.harness import ROOT, fairbench, ran, run_folder, verb
+from tests.harness import ROOT, fairbench, quick, ran, run_folder, verb
 
 # MLflow 3.17 uses what SQLAlchemy 2.1 is about to remove.
 pytestmark = pytest.mark.filterwarnings("ignore:.*noload")
@@ -422,7 +422,10 @@ def test_what_is_killed_while_it_is_logged_is_there_once_after_the_next_sync(
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number",
+    quick([signal.SIGINT, signal.SIGTERM, signal.SIGHUP], [signal.SIGTERM], rest=pytest.mark.slow),
+)
 def test_the_server_ends_with_the_command_that_started_it(number, tmp_path):
     """On Ctrl-C, when it is terminated, and when its terminal is closed."""
     with socket.socket() as probe:

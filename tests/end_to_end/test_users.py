@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from tests.conformance import trees
-from tests.harness import ROOT
+from tests.harness import ROOT, quick
 
 pytestmark = pytest.mark.thorough
 
@@ -54,7 +54,10 @@ WAYS = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=["checkout", "wheel"])
+PLACES = quick(["checkout", "wheel"], ["checkout"], rest=pytest.mark.slow)
+
+
+@pytest.fixture(scope="module", params=PLACES)
 def python_path(request, tmp_path_factory):
     """Return the folder that fairbench is imported from."""
     return ROOT if request.param == "checkout" else trees.wheel(tmp_path_factory.mktemp("wheel"))

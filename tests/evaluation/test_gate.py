@@ -302,7 +302,7 @@ def outcomes(conditions, cells, rows, repeats, reference=None):
     return {outcome: number / repeats for outcome, number in seen.items()}
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [(30, 30), (200, 200), (1500, 1500), (2000, 200)], ids=str)
 @pytest.mark.parametrize("name", AT_BOUND)
 def test_at_the_bound_a_gate_is_wrong_in_one_sample_of_twenty(name, rows):

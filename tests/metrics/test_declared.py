@@ -21,6 +21,7 @@ from fairbench.metrics.registry import (
     table_rows,
 )
 from fairbench.metrics.regression import ERROR_ROWS
+from tests.harness import quick
 
 GROUPS, CLASSES, ROWS = 3, 4, 600
 LIMIT = 6  # frames that are read
@@ -302,7 +303,7 @@ NEAR = {"crps": 1e-4, "uncertainty_aware_statistical_parity": 1.1e-3}
 
 
 IN_TABLE = declared()[: len(table_rows())]  # what other modules declare comes after them
-SEEDS = [pytest.param(seed, marks=pytest.mark.thorough if seed else ()) for seed in range(4)]
+SEEDS = quick(range(4), [0], rest=pytest.mark.slow)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

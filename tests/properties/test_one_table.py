@@ -14,6 +14,7 @@ from fairbench.audits.table import read_audit_table, read_frame
 from fairbench.components.datasets import table
 from fairbench.core.errors import UserError
 from fairbench.data.download import Archive
+from tests.harness import quick
 
 FILES = ("csv", "tsv", "semicolon.csv", "xlsx", "parquet", "arrow")
 MISSING = ("", "NA", "N/A", "nan", "null", "None")
@@ -115,7 +116,10 @@ def answers(frame, folder, draw, read, **options):
     return different[:1], REFUSED in found
 
 
-SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 8))]
+SEEDS = [
+    *quick(range(3), [0]),
+    *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 8)),
+]
 pytestmark = pytest.mark.parametrize("seed", SEEDS)
 
 

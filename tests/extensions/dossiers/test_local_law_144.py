@@ -21,6 +21,7 @@ from fairbench.audits.question import Options
 from fairbench.core.errors import UserError
 from fairbench.reporting.document.forms import to_json
 from fairbench_dossiers.selection import is_under, ll144, selections_that_turn, unknown_of
+from tests.harness import quick
 
 DAY = date(2026, 11, 26)
 UNKNOWN = ["", "N/A", "Decline To Self Identify", "I do not wish to answer", "Prefer not to answer"]
@@ -87,7 +88,7 @@ def of_the_rule(frame, selected, keep_small):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", quick(range(4), [0], rest=pytest.mark.slow))
 def test_every_number_is_that_of_the_rule(part):
     """On 200 tables, half of tools that select and half of tools that score."""
     tables = compared = excluded = undefined = below_ours = 0

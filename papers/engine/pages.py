@@ -297,10 +297,10 @@ def pages(papers: Sequence[Paper]) -> dict[Path, str]:
         *(_line(_counts_of_work(paper, rows)) for paper, rows in every),
         "",
         *_WORDS,
-        *(f"| {name} | {meaning} |" for name, meaning in _COUNTED.values()),
+        *(f"- *{name}*: {meaning}" for name, meaning in _COUNTED.values()),
         "",
         *_ROWS,
-        *(f"| *{name}* | {meaning} |" for name, meaning in _EXPLAINED.items()),
+        *(f"- *{name}*: {meaning}" for name, meaning in _EXPLAINED.items()),
         "",
         *("```{toctree}", ":hidden:", "", *names, "```", ""),
     ]
@@ -338,13 +338,11 @@ a printed digit. The error includes our scatter over repeats, and the paper's wh
 Where the paper divided its data once, ours are repeated over divisions, and the printed number is
 judged as one of them.
 
-| a number | |
-| --- | --- |""".splitlines()
+""".splitlines()
 
 _ROWS = """Every other verdict is our judgement, and says what it means, but for:
 
-| verdict | what it means |
-| --- | --- |""".splitlines()
+""".splitlines()
 
 
 def _brief(paper: Paper) -> list[str]:

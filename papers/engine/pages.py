@@ -403,7 +403,7 @@ def _work(paper: Paper, rows: Sequence[RowAnswer]) -> Iterator[str]:
     apart = [answer for answer in told if answer.verdict in _APART]
     if apart:
         names = "; ".join(f"{_item(answer)}: {answer.verdict}" for answer in apart)
-        yield f"Not as in the text, for reasons that the same two pages have: {names}."
+        yield f"Not as in the text, for reasons that both of these have: {names}."
         yield ""
     if len(told) > len(apart):
         yield from _rows([answer for answer in told if answer not in apart])

@@ -399,8 +399,8 @@ def _section(module: ModuleType, names: Sequence[str], told: str) -> list[str]:
     title = "" if sheet.title in told else f" {sheet.title}."
     return [
         f"- **{', '.join(names)}**.{title} {' '.join(text.rstrip('.') + '.' for text in said)}",
-        f"  - *In the papers, and here.* {sheet.paper_differences}",
-        f"  - *Known problems.* {sheet.criticism}",
+        f"  - *Here.* {sheet.paper_differences}",
+        f"  - *Problems.* {sheet.criticism}",
     ]
 
 

@@ -49,10 +49,9 @@ class _SeedComparison:
     table: pd.DataFrame
     dealt: Floats
 
-    def share(self, column: str, rows: pd.Series | None = None) -> float:
+    def share(self, column: str) -> float:
         """Return the share of differences that lie within their 95 % interval."""
-        table = self.table if rows is None else self.table[rows]
-        return float((table[column] > 1 - LEVEL).mean())
+        return float((self.table[column] > 1 - LEVEL).mean())
 
     @property
     def surely_apart(self) -> pd.DataFrame:
@@ -196,7 +195,7 @@ def chance_apart(apart: Floats, first: Sequence[Floats], second: Sequence[Floats
 
 
 def lines_of(found: _SeedComparison) -> Iterator[str]:
-    """Yield what a comparison says, in sentences and tables."""
+    """Yield what a comparison says, in sentences."""
     table = found.table
     if table.empty:
         yield f"Seed {found.second} has no difference in common with seed {found.first}.\n"
@@ -209,8 +208,6 @@ def lines_of(found: _SeedComparison) -> Iterator[str]:
         f"{found.reference}; those that are 0 in every split are left out.\n"
     )
     yield from _told(found)
-    metrics = [(label(name), table["metric"] == name) for name in table["metric"].unique()]
-    yield from _shares(found, [("all", table["metric"] != ""), *metrics])
 
 
 def _told(found: _SeedComparison) -> Iterator[str]:
@@ -228,7 +225,7 @@ def _told(found: _SeedComparison) -> Iterator[str]:
         f"A stricter question is whether the {found.repeats[1]} splits could be any of "
         f"all {sum(found.repeats)}: without the correction, {alone:.1%} agree. If the splits are "
         "dealt to the two seeds at random, 95 % of such shares are between "
-        f"{low:.1%} and {high:.1%}, and {usual}. It is fair only where both seeds divide "
+        f"{low:.1%} and {high:.1%}, and {usual}. The question is fair only where both divide "
         "the same rows, and not where rows are sampled.\n"
     )
     yield (
@@ -245,12 +242,3 @@ def _told(found: _SeedComparison) -> Iterator[str]:
         f"The seeds surely disagree, with all differences judged at once at 95 %, on {len(apart)} "
         "of them" + (f": {named}.\n" if named else ".\n")
     )
-
-
-def _shares(found: _SeedComparison, parts: Sequence[tuple[str, pd.Series]]) -> Iterator[str]:
-    yield "| metric | differences | agree | agree, by the splits alone | in the model's band |"
-    yield "| --- | --- | --- | --- | --- |"
-    for name, rows in parts:
-        shares = [f"{found.share(column, rows):.1%}" for column in ("corrected", "splits", "band")]
-        yield f"| {name} | {int(rows.sum())} | {' | '.join(shares)} |"
-    yield ""

@@ -297,10 +297,10 @@ def pages(papers: Sequence[Paper]) -> dict[Path, str]:
         *(_line(_counts_of_work(paper, rows)) for paper, rows in every),
         "",
         *_WORDS,
-        *(f"| {name} | {meaning} |" for name, meaning in _COUNTED.values()),
+        *(f"- *{name}*: {meaning}" for name, meaning in _COUNTED.values()),
         "",
         *_ROWS,
-        *(f"| *{name}* | {meaning} |" for name, meaning in _EXPLAINED.items()),
+        *(f"- *{name}*: {meaning}" for name, meaning in _EXPLAINED.items()),
         "",
         *("```{toctree}", ":hidden:", "", *names, "```", ""),
     ]
@@ -338,13 +338,11 @@ a printed digit. The error includes our scatter over repeats, and the paper's wh
 Where the paper divided its data once, ours are repeated over divisions, and the printed number is
 judged as one of them.
 
-| a number | |
-| --- | --- |""".splitlines()
+""".splitlines()
 
 _ROWS = """Every other verdict is our judgement, and says what it means, but for:
 
-| verdict | what it means |
-| --- | --- |""".splitlines()
+""".splitlines()
 
 
 def _brief(paper: Paper) -> list[str]:
@@ -405,7 +403,7 @@ def _work(paper: Paper, rows: Sequence[RowAnswer]) -> Iterator[str]:
     apart = [answer for answer in told if answer.verdict in _APART]
     if apart:
         names = "; ".join(f"{_item(answer)}: {answer.verdict}" for answer in apart)
-        yield f"Not as in the text, for reasons that the same two pages have: {names}."
+        yield f"Not as in the text, for reasons that both of these have: {names}."
         yield ""
     if len(told) > len(apart):
         yield from _rows([answer for answer in told if answer not in apart])

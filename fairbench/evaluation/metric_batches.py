@@ -371,6 +371,19 @@ def declared_batches(
     def why(metric: Metric, c: int) -> str:
         return metric.undefined.format(part=all_groups.names[c] or "the part")
 
+    def of_means(inputs: Sequence[tuple[Metric, RowLabel, list[Floats], Statuses]]) -> Batch:
+        (first, *_), labels, _, of_metrics = zip(*inputs, strict=True)
+        outcome = None
+        with np.errstate(invalid="ignore", divide="ignore"):
+            losses = np.stack([metric(*given) for metric, _, given, _ in inputs])
+            # Of two classes one label may be rare. Then the intervals also need the losses that
+            # the rows would have with the other label: the metrics of ``1 - target``.
+            if first.task == BINARY:
+                flipped = [metric(1 - target, *given[1:]) for metric, _, given, _ in inputs]
+                outcome = target, np.stack(flipped)
+        status, heavy = Statuses.stacked(of_metrics), first.interval == "heavy_mean"
+        return mean_batch(losses, labels, all_groups, status, outcome=outcome, heavy=heavy)
+
     # Of each metric the keys of its rows, the arrays (n,) that it is of, and their statuses (C,).
     by_interval: dict[Interval, list[tuple[Metric, RowLabel, list[Floats], Statuses]]] = {}
     for position, metric in enumerate(metrics):
@@ -387,24 +400,12 @@ def declared_batches(
             status = statuses(metric) if statuses else all_groups.statuses()
             by_interval.setdefault(metric.interval, []).append((metric, label, arrays, status))
     for kind, inputs in by_interval.items():
-        if kind not in ("mean", "heavy_mean"):
-            for metric, label, arrays, status in inputs:
-                form = kinds[metric.interval](arrays, all_groups)
-                yield Batch.of_form(label, form, status, partial(why, metric))
+        if kind in ("mean", "heavy_mean"):
+            yield of_means(inputs)
             continue
-        (first, *_), labels, _, of_metrics = zip(*inputs, strict=True)
-        outcome = None
-        with np.errstate(invalid="ignore", divide="ignore"):
-            losses = np.stack([metric(*given) for metric, _, given, _ in inputs])
-            # Of two classes one label may be rare. Then the intervals also need the losses that
-            # the rows would have with the other label: the metrics of ``1 - target``.
-            if first.task == BINARY:
-                flipped = [metric(1 - target, *given[1:]) for metric, _, given, _ in inputs]
-                outcome = target, np.stack(flipped)
-        heavy = kind == "heavy_mean"
-        yield mean_batch(
-            losses, labels, all_groups, Statuses.stacked(of_metrics), outcome=outcome, heavy=heavy
-        )
+        for metric, label, arrays, status in inputs:
+            form = kinds[metric.interval](arrays, all_groups)
+            yield Batch.of_form(label, form, status, partial(why, metric))
 
 
 def mean_batch(

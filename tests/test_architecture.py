@@ -256,6 +256,11 @@ def test_the_library_is_imported_at_once():
     assert not loaded_by("import fairbench") & {*HEAVY, "numpy", "pandas", "scipy", "hydra"}
 
 
+def test_listing_runs_imports_nothing_heavy(tmp_path):
+    code = f"from fairbench.cli import main; main.main(['store', 'ls', 'results={tmp_path}'])"
+    assert not loaded_by(code) & {*HEAVY, "numpy", "pandas", "scipy", "pyarrow", "hydra"}
+
+
 @pytest.mark.thorough
 def test_one_module_decides_what_is_small():
     """All kinds of audits, and gates, ask it; a mend there is one everywhere."""

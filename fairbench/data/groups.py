@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
+from math import prod
 
 import numpy as np
 import pandas as pd
@@ -302,10 +303,14 @@ def check_few_groups(sensitive: pd.DataFrame, intersections: int, source: str) -
     intersections : how many attributes are combined.
     source : where the attributes are from, for the error.
     """
-    sizes = sensitive.nunique()
+    # Of a categorical, the labels that it can have are counted, which is quick and no fewer.
+    sizes = {
+        name: len(column.cat.categories) if hasattr(column, "cat") else column.nunique()
+        for name, column in sensitive.items()
+    }
     for size in range(1, max(1, intersections) + 1):
         for names in map(list, combinations(sensitive, size)):
-            if sizes[names].prod() <= MOST_COMPARED:
+            if prod(sizes[name] for name in names) <= MOST_COMPARED:
                 continue
             if (groups := len(sensitive[names].drop_duplicates())) > MOST_COMPARED:
                 single = "make bands of numbers, or leave out a column of names"

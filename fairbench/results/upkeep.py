@@ -32,7 +32,6 @@ from fairbench.core import files
 from fairbench.core.errors import UserError, warn
 from fairbench.core.processes import working
 from fairbench.core.text import digest
-from fairbench.results import tables
 from fairbench.results.record import FILES, Parts, checked, is_id
 from fairbench.results.runs import (
     FIGURES,
@@ -403,6 +402,8 @@ def _contents(
     runs: Sequence[Run], store: Store, cells: Sequence[str], people: bool, left_out: set[str]
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the path in the pack and the content of every file, what runs share before them."""
+    from fairbench.results import tables  # slow to import: listing runs does without
+
     results = store.root
     for cell in cells:
         yield _shared(results, store.cell_path(cell), sealed=True)
@@ -580,6 +581,8 @@ def _write(
     results: Path,
 ) -> tuple[int, int]:
     """Write what the folder lacks, the records of runs last; then all of it is on the disk."""
+    from fairbench.results import tables
+
     runs = cells = 0
 
     def content(name: str) -> bytes:

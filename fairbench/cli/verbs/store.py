@@ -18,8 +18,6 @@ from fairbench.core.processes import alone, using
 from fairbench.core.text import counted, said, visible
 from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.document.terminal import print_document
-from fairbench.reporting.panels import draw_figures
-from fairbench.reporting.runs import document_of, where_from
 from fairbench.results import upkeep
 from fairbench.results.catalogue import Catalogue, differing_options
 from fairbench.results.record import GROUPS, refuse_pack
@@ -194,6 +192,8 @@ def _show(options: _ShowOptions) -> None:
     --------
     fairbench store show 3f2a
     """
+    from fairbench.reporting.runs import document_of, where_from  # slow: listing does without
+
     folder = Catalogue(options.results).one(options.run)
     print_line(folder.content("config.yaml").decode(errors="replace"))
     print_document(where_from(folder))
@@ -296,6 +296,7 @@ def _evaluate(options: cli.Selection) -> int:
     fairbench store evaluate
     """
     from fairbench.experiments.pipeline import evaluate_again
+    from fairbench.reporting.panels import draw_figures
 
     conf = cli.components_folder() / "conf"
     runs = list(options.selected())
@@ -322,6 +323,7 @@ def _verify(options: _VerifyOptions) -> int:
     fairbench store verify 3f2a cells=10
     """
     from fairbench.experiments import pipeline
+    from fairbench.reporting.panels import draw_figures
 
     if not options.run:
         raise UserError("nothing is named: fairbench store verify RUN")

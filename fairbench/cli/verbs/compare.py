@@ -150,7 +150,9 @@ def _tested(run: RunPredictions, settings: comparing.Settings) -> str:
     tested = "all" if len(folds) > 1 else f"{len(folds[0]['rows'])}"
     rows = f"like the {len(run.people)} rows of the data, {tested} of which are tested in {times}"
     pooled = "; a gap is that of all folds' rows together, not the mean of the folds' gaps"
-    return rows + pooled * (len(folds) > 1)
+    goals = settings.goals(run.people.task)
+    of_folds = len(folds) > 1 and any(goal.of_counts and goal.metric.is_gap for goal in goals)
+    return rows + pooled * of_folds
 
 
 def _pooled(

@@ -125,7 +125,8 @@ PROMISES = {
         "few_labels", "active_labels", "stopped_labels", "along_the_run", "selected", "proxies",
     ),
     "Gaps and errors over splits: of one run, of the fairest of many, of two runs compared": (
-        "chosen", "chosen_runs", "runs", "learners", "comparisons", "stored_comparisons",
+        "chosen", "chosen_runs", "chosen_in_splits", "runs", "learners", "comparisons",
+        "stored_comparisons",
     ),
     "Every row of the table of `fairbench.evaluate`": ("evaluate",),
 }  # fmt: skip

@@ -40,15 +40,16 @@ from fairbench.inference.repeats import (
 from fairbench.inference.scores import area_limits, areas
 from fairbench.inference.verdicts import inflation, student_draws
 from fairbench.metrics.probability import log_loss_rows
-from fairbench.metrics.registry import BINARY, accuracy, binary_confusion, metrics_of, total
+from fairbench.metrics.registry import BINARY, accuracy, binary_confusion, metrics_of, named, total
 from fairbench.metrics.uncertainty import area_under_risk_coverage
 from fairbench_search.choice import (
     Bound,
     Choice,
     Shared,
     SharedRows,
+    Stored,
+    choice_of,
     choose_among,
-    minimised_metric,
 )
 from fairbench_search.corrected import Candidates, choose, correction
 
@@ -829,7 +830,7 @@ def _intervals(
 
 # The family of the fairest of many runs: whole pipelines, fitted again in every hold-out.
 
-METRIC = minimised_metric("statistical_parity")
+METRIC = named("statistical_parity", BINARY)
 NAMES_CHOSEN_RUNS = ("gap of the chosen run", "error rate of the chosen run")
 
 
@@ -915,6 +916,74 @@ def _intervals_chosen_runs(
     return dict(zip(NAMES_CHOSEN_RUNS, result.transpose(1, 2, 0), strict=True))
 
 
+# The family of the best of many runs by what has one value in a split.
+
+COUNT_IN_SPLITS, NEW_IN_SPLITS = 10, 4000
+IN_SPLITS = {"roc_auc": "AUC of the chosen run", "log_loss": "log loss of the chosen run"}
+
+
+def _populations_in_splits(short: bool) -> list[Setting]:
+    """Return runs that each see the features through noise of their own, alike or not."""
+    result = []
+    for kind, noise in product((REPEATS, FOLDS), (0.0, 1.0)):
+        people = run_of(300, 2, 0.3, 0.0, kind)
+        spread = f"worse by up to {noise:g}" if noise else "equally good"
+        name = f"{COUNT_IN_SPLITS} runs, {spread}, {people.name}"
+        result.append(Setting(name=name, people=people, noise=noise))
+    return result[:1] if short else result
+
+
+def _draw_in_splits(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
+    """Draw data sets, choose on each, and say what is true of the chosen run's fits."""
+    kind = population.people.kind
+    splits, share = _splits(kind), SHARE if kind == REPEATS else 1 / SPLITS
+    others_like_them = Setting(**{**vars(population.people), "rows": NEW_IN_SPLITS})
+    choices: list[list[Choice]] = []
+    true = []
+    for _ in range(replications):
+        people, new = (People.drawn(of, 1, draw) for of in (population.people, others_like_them))
+        (tested,) = tested_rows(people.label.shape, kind, draw)
+        everyone = np.concatenate([people.features[0], new.features[0]])
+        rows = people.label.size
+        found, of_fits = [], []
+        for i in range(COUNT_IN_SPLITS):
+            own = 1 + population.noise * i / COUNT_IN_SPLITS
+            seen = everyone + own * draw.standard_normal(everyone.shape)
+            score = logistic(seen[:rows], people.label[0], ~tested, seen, draw)
+            found.append(_of_scores(score[:, :rows], people.label[0], tested))
+            of_fits.append(_of_everyone(score[:, rows:], new.label[0]))
+        of_metrics = np.moveaxis(np.array(found), (1, 2), (0, 1))  # (2, 3, k, S)
+        chosen = []
+        for m, name in enumerate(IN_SPLITS):
+            value, lower, upper = of_metrics[m]
+            chance = np.full(COUNT_IN_SPLITS, 0.5 if name == "roc_auc" else np.nan)
+            limits = mean_limits(value, lower, upper, splits, level=LEVEL, chance=chance)
+            at = np.array([limits.lower, limits.upper])[..., None]
+            metrics = (named(name, BINARY),)
+            stored = Stored([], metrics, (), value.T[..., None], at, share, [])
+            chosen.append(choice_of(stored, stored, LEVEL))
+        choices.append(chosen)
+        true.append([of_fits[of.chosen_index][m] for m, of in enumerate(chosen)])
+    truth = dict(zip(IN_SPLITS.values(), np.array(true).T, strict=True))
+    return Sample(choices, truth)
+
+
+def _of_everyone(scores: Floats, label: Labels) -> Floats:
+    """Return AUC and log loss of scores (S, N) of new people, means over the splits."""
+    splits = len(scores)
+    target = np.tile(label, splits).astype(float)
+    area = areas(target, scores.ravel(), np.repeat(np.arange(splits), len(label)), splits).area
+    return np.array([area.mean(), _log_loss(label, scores).mean()])
+
+
+def _intervals_in_splits(
+    choices: Sequence[Sequence[Choice]], _: np.random.Generator, *, ends: str
+) -> Mapping[str, Interval]:
+    """Return the ``corrected`` or ``naive`` intervals of the chosen runs."""
+    result = np.array([[choice.judged[0][ends] for choice in of] for of in choices])
+    return dict(zip(IN_SPLITS.values(), result.transpose(1, 2, 0), strict=True))
+
+
 FAMILIES = (
     Family(
         "chosen",
@@ -935,6 +1004,17 @@ FAMILIES = (
         (
             Construction("ours", partial(_intervals_chosen_runs, ends="corrected")),
             Construction("as if not chosen", partial(_intervals_chosen_runs, ends="naive")),
+        ),
+        replications=200,
+    ),
+    Family(
+        "chosen_in_splits",
+        "The best of many runs by values in the splits",
+        _populations_in_splits,
+        _draw_in_splits,
+        (
+            Construction("ours", partial(_intervals_in_splits, ends="corrected")),
+            Construction("as if not chosen", partial(_intervals_in_splits, ends="naive")),
         ),
         replications=200,
     ),

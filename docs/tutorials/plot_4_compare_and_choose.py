@@ -38,7 +38,7 @@ for choice in (
     print(run.id, run.name)
 
 # %%
-# All of them in one table. The gap is of the headline attribute, between the groups' mean rates.
+# All of them in one table. The gap is of the headline attribute: the mean of the splits' gaps.
 
 runs = Catalogue(run.results)
 runs
@@ -71,7 +71,7 @@ command("compare", "runs=all", results)
 # The fairest of several runs looks fairer than it is, because it was chosen for that. ``fairbench
 # choose`` corrects for it, and names the runs that cannot be told from the one it chose.
 
-command("choose", "minimise=equalized_odds", results)
+command("choose", "objective=equalized_odds", results)
 
 # %%
 # The same question as a picture: error against fairness, each run with the region that it may lie

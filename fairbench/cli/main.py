@@ -27,7 +27,7 @@ SECTIONS: Mapping[str, Sequence[str]] = {
     "Audit predictions": ("audit", "gate"),
     "Run": ("data", "run"),
     "Compare finished runs": ("compare", "paper", "report", "table", "tradeoff"),
-    "Results, MLflow and terms": ("explain", "store", "sync", "ui"),
+    "Results, MLflow and terms": ("completion", "explain", "store", "sync", "ui"),
     EXTENSIONS: (),
 }
 OWN_VERBS = {verb for verbs_of_it in SECTIONS.values() for verb in verbs_of_it}

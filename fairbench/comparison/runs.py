@@ -8,10 +8,10 @@ compare, with folds pooled by effective counts; :class:`VarianceRatios` says how
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
-from itertools import chain, combinations
+from functools import cache, cached_property, lru_cache, partial
+from itertools import chain, combinations, product
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
@@ -21,20 +21,19 @@ import yaml
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats, rng
-from fairbench.core.errors import UserError, refused
+from fairbench.core.errors import UserError, did_you_mean, refused
 from fairbench.core.files import DamagedError, write_bytes, write_text
 from fairbench.core.options import check_declared, option
 from fairbench.core.text import csv_text, digest, said
 from fairbench.data.columns import unique_names
 from fairbench.data.dataset import Dataset, Task
-from fairbench.evaluation.summary import HEADLINES
-from fairbench.evaluation.table import values_of
+from fairbench.evaluation.summary import HEADLINES, headline_of, rows_of, several_values
 from fairbench.experiments.configuration import IDENTITY, Presets
 from fairbench.inference import comparing, posterior, survey
 from fairbench.inference.gaps import cells_of
 from fairbench.inference.repeats import finite_mean, mean_table_draws, no_narrower
 from fairbench.inference.verdicts import Pairs, inflation, student_draws
-from fairbench.metrics.registry import binary_confusion, unknown_metric
+from fairbench.metrics.registry import binary_confusion
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import reading
 from fairbench.results.runs import Run, place_of
@@ -97,19 +96,20 @@ class Settings:
         self.shrinkage(10, 1.0)
         check_declared(self)
 
-    def about(self, task: str) -> Self:
-        """Return these settings for runs of a task, with its headlines where nothing is named.
+    def about(self, *runs: RunPredictions) -> Self:
+        """Return these settings for some runs, with their headlines where nothing is named.
 
         Raises
         ------
         UserError : settings of comparisons by counts, with an objective that is not one of counts.
         """
-        headlines = HEADLINES[task]
-        names = self.objectives or (headlines["error"], headlines["gap"])
+        task = runs[0].people.task
+        usual = HEADLINES[task]
+        names = self.objectives or (usual["error"], headline_of(runs) or usual["gap"])
         about = replace(self, objectives=names)
         of_splits = [goal.metric.name for goal in about.goals(task) if not goal.of_counts]
-        usual = Settings()
-        given = [name for name in _OF_COUNTS if getattr(self, name) != getattr(usual, name)]
+        defaults = Settings()
+        given = [name for name in _OF_COUNTS if getattr(self, name) != getattr(defaults, name)]
         if of_splits and given:
             words = " and ".join(f"{name}=" for name in given)
             raise UserError(said("comparison", "of_splits", metric=of_splits[0], given=words))
@@ -164,7 +164,7 @@ class RunPredictions:
     """The predictions of a finished run, with labels and groups.
 
     `repeats` has the folds of each repeat: one of a hold-out split, K of a K-fold split. `metrics`
-    reads the run's long table.
+    reads the run's long table; `headline` is the gap that it is first looked at by, if it has one.
     """
 
     id: str
@@ -173,6 +173,7 @@ class RunPredictions:
     protect: tuple[str, ...]
     repeats: Mapping[int, list[Fold]]
     metrics: Callable[[], pd.DataFrame]
+    headline: str = ""
 
 
 NUMBERS = (Task.BINARY, Task.REGRESSION)  # the tasks whose predictions are a number each
@@ -203,7 +204,8 @@ def load_predictions(
         columns = {name: rows[name].to_numpy(kinds[name]) for name in kinds if name in rows}
         of_fold = {"rows": rows["row"].to_numpy(np.intp), **columns}
         repeats.setdefault(int(repeat), []).append(of_fold)
-    return RunPredictions(run.id, run.name, people, run.attributes, repeats, run.all_metrics)
+    names, metrics = (run.id, run.name), cache(run.all_metrics)
+    return RunPredictions(*names, people, run.attributes, repeats, metrics, run.headline)
 
 
 def _type_of(people: Dataset) -> type[np.number[Any]]:
@@ -389,7 +391,7 @@ def compare_pair(
     ------
     UserError : runs of different data sets or splits, or (paired) of different test rows.
     """
-    settings = settings.about(first.people.task)
+    settings = settings.about(first, second)
     if first.people.name != second.people.name or len(first.people) != len(second.people):
         raise UserError(said("comparison", "other_data", first=first, second=second))
     repeats = sorted(first.repeats.keys() & second.repeats.keys())
@@ -440,6 +442,39 @@ def _compare_repeats(
     return replace(from_repeats, delta=no_narrower(from_repeats.delta, from_counts.delta))
 
 
+def values_in_splits(
+    runs: Sequence[RunPredictions],
+    repeats: Sequence[int],
+    goals: Sequence[comparing.Objective],
+    settings: Settings,
+) -> tuple[Floats, list[list[Fold]], float]:
+    """Return the values (J, R, M) that R runs store of M metrics in J splits, where all have one.
+
+    Also the folds (R, J) of these splits, and the share of all rows that one tests.
+
+    Raises
+    ------
+    UserError : the runs were tested on different rows, or share fewer than two splits; a run has no
+        such metric, or several values of it in a split.
+    """
+    _check_folds(runs, repeats)
+    places = [(repeat, fold) for repeat in repeats for fold in range(len(runs[0].repeats[repeat]))]
+    folds = [[run.repeats[repeat][fold] for repeat, fold in places] for run in runs]
+    for same in zip(*folds, strict=True):
+        if not all(np.array_equal(same[0]["rows"], other["rows"]) for other in same):
+            raise UserError(said("comparison", "other_rows", advice=""))
+    stored = [[_stored_values(run, goal, settings, places) for goal in goals] for run in runs]
+    values = np.moveaxis(np.array(stored), -1, 0)
+    defined = np.isfinite(values).all(axis=(1, 2))
+    kept = [[fold for fold, is_kept in zip(of, defined, strict=True) if is_kept] for of in folds]
+    distinct = len({fold["rows"].tobytes() for fold in kept[0]})
+    if distinct < 2 or distinct < len(kept[0]):
+        name = goals[0].metric.name
+        raise UserError(said("comparison", "one_split", metric=name, count=distinct))
+    share = float(np.mean([len(fold["rows"]) for fold in kept[0]])) / len(runs[0].people)
+    return values[defined], kept, share
+
+
 def _compare_in_splits(
     runs: tuple[RunPredictions, RunPredictions],
     repeats: Sequence[int],
@@ -452,30 +487,14 @@ def _compare_in_splits(
     posterior is that of the Bayesian correlated t-test; so is that of the mean tables which any
     other objective is computed from, by the same draws.
     """
-    by_splits = next(goal.metric.name for goal in goals if not goal.of_counts)
-    _check_folds(runs, repeats)
-    places = [(repeat, fold) for repeat in repeats for fold in range(len(runs[0].repeats[repeat]))]
-    folds = [[run.repeats[repeat][fold] for repeat, fold in places] for run in runs]
-    for first, second in zip(*folds, strict=True):
-        if not np.array_equal(first["rows"], second["rows"]):
-            raise UserError(said("comparison", "other_rows", advice=""))
-    stored = {
-        goal.metric.name: np.array([_stored_values(run, goal, settings, places) for run in runs]).T
-        for goal in goals
-        if not goal.of_counts
-    }
-    defined = np.all([np.isfinite(values).all(axis=1) for values in stored.values()], axis=0)
-    tested = [fold["rows"] for fold, kept in zip(folds[0], defined, strict=True) if kept]
-    distinct = len({rows.tobytes() for rows in tested})
-    if distinct < 2 or distinct < len(tested):
-        raise UserError(said("comparison", "one_split", metric=by_splits, count=distinct))
-    share = float(np.mean([len(rows) for rows in tested])) / len(runs[0].people)
+    others = [goal for goal in goals if not goal.of_counts]
+    stored, folds, share = values_in_splits(runs, repeats, others, settings)
 
     def generator() -> np.random.Generator:
         """Return the generator of the same draws for every objective."""
         return rng(settings.seed, "comparison in splits", runs[0].people.name, repeats[0])
 
-    student = student_draws(len(tested), settings.draws, generator())
+    student = student_draws(len(stored), settings.draws, generator())
     tables: Floats | None = None
     leads: list[Floats] = []
     rope: list[float] = []
@@ -483,7 +502,7 @@ def _compare_in_splits(
         if goal.of_counts:
             if tables is None:
                 labels = _labels_of(runs[0].people, settings.protect or runs[0].protect)
-                counts = np.stack([labels.counts(of_run) for of_run in folds], axis=1)[defined]
+                counts = np.stack([labels.counts(of_run) for of_run in folds], axis=1)
                 shares = counts / counts.sum(axis=(-1, -2), keepdims=True)
                 tables = mean_table_draws(
                     shares, share, draws=settings.draws, generator=generator()
@@ -491,7 +510,7 @@ def _compare_in_splits(
             leads.append(goal(tables[:, 0]) - goal(tables[:, 1]))
             rope.append(goal.metric.epsilon)
         else:
-            values = stored[goal.metric.name][defined]
+            values = stored[..., others.index(goal)]
             leads.append(comparing.lead_of_values(values, goal, share, student))
             rope.append(goal.metric.negligible(values))
     return comparing.of_leads(leads, settings.objectives, settings.rope or rope)
@@ -510,27 +529,14 @@ def _stored_values(
     UserError : the run has no such metric, or several values of it in a split.
     """
     name, table = goal.metric.name, run.metrics()
-    rows = _rows_of(table, name, " x ".join(settings.protect or run.protect))
+    rows = rows_of(table, name, " x ".join(settings.protect or run.protect))
     if rows.empty:
-        raise unknown_metric("objective", name, sorted({*table["metric"]}))
-    value_of = dict(zip(zip(rows["repeat"], rows["fold"], strict=True), rows["value"], strict=True))
-    if len(value_of) < len(rows):
-        raise UserError(said("comparison", "several_values", metric=name, run=run))
-    return np.array([value_of.get(place, np.nan) for place in places])
-
-
-def _rows_of(table: pd.DataFrame, metric: str, protect: str) -> pd.DataFrame:
-    """Return the rows of a metric of everyone, or of all groups of `protect` together.
-
-    Of what only compares a group with the reference, such as a ratio, they are those of the groups.
-    """
-    rows = values_of(table)
-    rows = rows[(rows["metric"] == metric) & (rows["variant"] == "")]
-    rows = rows[rows["attribute"].isin(["", protect])]
-    together = rows[rows["group"] == ""]
-    rows = together if len(together) else rows
-    rows = rows[rows["attribute"] == rows["attribute"].min()]  # everyone's, if there is one
-    return rows[(rows["binning"] != "mass") & rows["outcome"].isna()]
+        hint = did_you_mean(name, {*table["metric"]})
+        raise UserError(f"run {run.id} ({run.name}) has no metric '{name}'{hint and ': '}{hint}")
+    if rows.duplicated(["repeat", "fold"]).any():
+        raise several_values(name, rows)
+    value_of = rows.set_index(["repeat", "fold"])["value"]
+    return value_of.reindex(pd.MultiIndex.from_tuples(places)).to_numpy(float)
 
 
 def _effective_counts(
@@ -558,13 +564,13 @@ def _effective_counts(
     ]
 
 
-def _check_folds(runs: tuple[RunPredictions, RunPredictions], repeats: Sequence[int]) -> None:
+def _check_folds(runs: Sequence[RunPredictions], repeats: Sequence[int]) -> None:
     """Refuse runs that have different numbers of folds in a repeat."""
-    for repeat in repeats:
-        first, second = (len(run.repeats[repeat]) for run in runs)
+    for repeat, other in product(repeats, runs[1:]):
+        first, second = (len(run.repeats[repeat]) for run in (runs[0], other))
         if first != second:
             folds = {"first": first, "second": second}
-            raise UserError(said("comparison", "other_folds", runs=runs, **folds))
+            raise UserError(said("comparison", "other_folds", runs=(runs[0], other), **folds))
 
 
 def _tested_share(run: RunPredictions, repeats: Sequence[int] = ()) -> float:
@@ -642,7 +648,7 @@ def observed_values(run: RunPredictions, settings: Settings, repeats: Sequence[i
     value is NaN where no repeat defines it.
     """
     task, found = run.people.task, []
-    for goal in settings.about(task).goals(task):
+    for goal in settings.about(run).goals(task):
         if goal.of_counts:
             labels = _labels_of(run.people, settings.protect or run.protect)
             tables = [labels.counts(run.repeats[repeat]).sum(axis=0) for repeat in repeats]
@@ -718,7 +724,7 @@ def every_pair(
 
 HALF_SPLITS = "half_splits"
 # Settings that do not change which labels a run predicts.
-_ASIDE = ("split", "evaluator", "consistency")
+_ASIDE = ("split", "evaluator", "consistency", "headline")
 # Settings in which the reference's run agrees with the run that it is compared with.
 _SHARED_SETTINGS = ("dataset", "method", "seed")
 
@@ -836,7 +842,7 @@ class VarianceRatios:
         """Return the rates of both halves of every halving: repeat -> (2, R, G)."""
         labels = _labels_of(run.people, self.settings.protect or run.protect)
         task = run.people.task
-        goals = self.settings.about(task).goals(task)
+        goals = self.settings.about(run).goals(task)
         rates = dict.fromkeys(chain.from_iterable(goal.rates for goal in goals))
         estimates = {}
         for repeat, folds in half_run.repeats.items():
@@ -846,7 +852,7 @@ class VarianceRatios:
 
 
 def _identity(run: Run) -> dict[str, Any]:
-    return {name: run.config[name] for name in IDENTITY if name not in _ASIDE}
+    return {name: run.config.get(name) for name in IDENTITY if name not in _ASIDE}
 
 
 def _most_halvings(runs: Sequence[Run]) -> Run | None:
@@ -911,13 +917,17 @@ def part_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def run_points(
-    run: RunPredictions, protect: tuple[str, ...], *, repeats: str = AVERAGED
+    run: RunPredictions,
+    protect: tuple[str, ...],
+    metrics: Iterable[str] = comparing.METRICS,
+    *,
+    repeats: str = AVERAGED,
 ) -> dict[str, dict[str, float]]:
-    """Return a run's error and gap for every metric of `METRICS`, with their variances."""
+    """Return a run's error and gap for every metric of gaps, with their variances."""
     labels = _labels_of(run.people, protect or run.protect)
     counts = [labels.counts(folds) for folds in run.repeats.values()]
     share = float("nan") if repeats == TYPICAL else _tested_share(run)
-    return comparing.points(np.array(counts), run.people.name, test_share=share)
+    return comparing.points(np.array(counts), run.people.name, metrics, test_share=share)
 
 
 def tradeoff(
@@ -928,7 +938,7 @@ def tradeoff(
     *,
     repeats: str = AVERAGED,
 ) -> pd.DataFrame:
-    """Return a row for every metric and run.
+    """Return a row for every metric of `METRICS` and run, of the runs' headline gap first.
 
     Parameters
     ----------
@@ -940,12 +950,11 @@ def tradeoff(
     posterior probability that one other run is better in both, paired on the same rows) and
     ``postprocessed_error`` (of the frontier at a gap no larger).
     """
-    points_of_runs = [run_points(run, protect, repeats=repeats) for run in runs]
+    metrics = [*dict.fromkeys([headline_of(runs) or comparing.METRICS[0], *comparing.METRICS])]
+    points_of_runs = [run_points(run, protect, metrics, repeats=repeats) for run in runs]
     table = comparing.point_table([run.id for run in runs], names, points_of_runs)
     settings = Settings(rope=(0.0, 0.0), draws=comparing.DRAWS, protect=protect, repeats=repeats)
-    table["certainty"] = np.concatenate(
-        [_certainty(runs, name, settings) for name in comparing.METRICS]
-    )
+    table["certainty"] = np.concatenate([_certainty(runs, name, settings) for name in metrics])
     postprocessed = [
         comparing.at_equal_fairness(curve, metric, gap)
         for metric, gap in zip(table["metric"], table["gap"], strict=True)

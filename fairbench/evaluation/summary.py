@@ -6,7 +6,7 @@ log loss and the gap of a task.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats, divide
+from fairbench.core.errors import UserError, note
 from fairbench.evaluation import table as tables
 from fairbench.evaluation.abstention import SHARES
 from fairbench.inference import repeats
@@ -37,9 +38,28 @@ HEADLINES: Mapping[str, Mapping[str, str]] = {
 DEBIASED_MEANS = (
     f"{tables.DEBIASED}: the gap less what chance adds to the largest of more than two groups"
 )
+_PLACES = (*tables.SETTINGS, "group")  # what a metric may have several values of
+# The rows of a metric that are its value, where there are such.
+_USUAL: Mapping[str, tuple[Any, ...]] = {
+    "statistic": (tables.VALUE,),
+    "outcome": (np.nan,),
+    "binning": (np.nan, "width"),
+    "group": ("",),
+    "attribute": ("",),
+}
 _KEYS = ("run", "variant", "metric", "attribute", "group", "outcome")
 _UNKNOWN = (float("nan"), float("nan"), float("nan"))
 Estimate = tuple[float, float, float]
+
+
+def headline_of(runs: Iterable[Any]) -> str:
+    """Return the headline gap of runs; empty, with a note if they differ, for the usual one."""
+    names = {run.headline: run.id for run in runs}
+    if len(names) < 2:
+        return next(iter(names), "")
+    different = " and ".join(f"{name or 'the usual one'} of run {names[name]}" for name in names)
+    note(f"runs have different headlines, {different}: the usual one is shown")
+    return ""
 
 
 class Headlines:
@@ -49,10 +69,11 @@ class Headlines:
     ----------
     summary : the summary of a run, as :func:`fairbench.evaluation.summary.summarise` returns it.
     protect : the attribute, or combination, whose groups gaps are between.
+    gap : the gap that it is first looked at by; the usual one of its task by default.
     """
 
-    def __init__(self, summary: pd.DataFrame, protect: str) -> None:
-        self._summary = summary
+    def __init__(self, summary: pd.DataFrame, protect: str, gap: str = "") -> None:
+        self._summary, self._protect, self._gap = summary, protect, gap
         names = ("variant", "group", "attribute", "metric", "statistic", "binning")
         columns = [summary[name].tolist() for name in names]
         of_class = summary["outcome"].notna().tolist()
@@ -76,13 +97,19 @@ class Headlines:
     def estimate(self, metric: str) -> Estimate:
         """Return a metric of everyone, or of the protected groups, with its interval; NaN if none.
 
-        A metric with several settings, such as rates of abstention, counts as none.
+        Raises
+        ------
+        UserError : there are several values, such as one for each rate of abstention.
         """
-        if (row := self._row(metric)) is None:
+        table, row = self._summary, self._row(metric)
+        if row is None:
+            table = rows_of(table, metric, self._protect)
+            if len(table) > 1:
+                raise several_values(metric, table)
+        if not len(table):
             return _UNKNOWN
-        mean, lower, upper = (
-            float(self._summary[name].iat[row[1]]) for name in ("mean", "lower", "upper")
-        )
+        place = row[1] if row else 0
+        mean, lower, upper = (float(table[name].iat[place]) for name in ("mean", "lower", "upper"))
         return mean, lower, upper
 
     @cached_property
@@ -91,19 +118,54 @@ class Headlines:
         return task_of(self._summary)
 
     @cached_property
+    def names(self) -> dict[str, str]:
+        """The metrics that are its ``error``, ``log loss`` and ``gap``."""
+        usual = HEADLINES[self.task]
+        return {**usual, "gap": self._gap or usual["gap"]}
+
+    @cached_property
     def usual(self) -> dict[str, Estimate]:
         """The ``error``, ``log loss`` and ``gap``: the mean, and the ends of its interval."""
-        return {name: self.estimate(metric) for name, metric in HEADLINES[self.task].items()}
+        return {name: self.estimate(metric) for name, metric in self.names.items()}
 
     @cached_property
     def debiased_gap(self) -> float:
         """The gap less what chance adds to it; NaN between two groups."""
-        metric = HEADLINES[self.task]["gap"]
+        metric = self.names["gap"]
         row = self._row(metric)
         if row is None or metric not in _gaps():
             return _UNKNOWN[0]
         places = self._places.get((metric, tables.DEBIASED), {}).get(row[0], [])
         return float(self._summary["mean"].iat[places[-1]]) if places else _UNKNOWN[0]
+
+
+def rows_of(table: pd.DataFrame, name: str, protect: str) -> pd.DataFrame:
+    """Return the rows of a metric, one in each split, or several where it has several values.
+
+    They are of everyone, or else of all groups of `protect` together, or of what compares each
+    with the first; of a gap that is stored only less what chance adds to it, that. ``coverage@0.9``
+    means the rows of a setting, a class or a group.
+    """
+    metric, *at = name.split(registry.AT)
+    chosen = (table["metric"] == metric) & (table["variant"] == "")
+    rows = table[chosen & table["attribute"].isin(["", protect])]
+    for value in at:
+        texts = rows[[*_PLACES]].astype(str).replace(r"\.0$", "", regex=True)
+        rows = rows[(texts == value.removesuffix(".0")).any(axis=1)]
+    for column, usual in _USUAL.items():
+        is_usual = rows[column].isin(usual)
+        rows = rows[is_usual] if is_usual.any() else rows
+    return rows
+
+
+def several_values(name: str, rows: pd.DataFrame) -> UserError:
+    """Return the error that rows of a metric are several in a split, with some that are one."""
+    varies = next(column for column in _PLACES if rows[column].nunique() > 1)
+    named = [f"{name}{registry.AT}{value}" for value in rows[varies].dropna().unique()]
+    return UserError(
+        f"{name} has several values in a split, one for each {varies}: name one, such as "
+        + " or ".join(named[:2])
+    )
 
 
 def task_of(summary: pd.DataFrame) -> str:

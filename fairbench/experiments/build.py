@@ -28,6 +28,7 @@ from fairbench.data.splits import Split
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.experiments.configuration import Config, choice, configurations
 from fairbench.experiments.contracts import Capabilities, Consistency, Intervention, Learner, Method
+from fairbench.metrics.registry import gaps_of
 
 _loaded: OrderedDict[str, Dataset] = OrderedDict()
 _KEPT = 4
@@ -90,6 +91,9 @@ def components(config: Config) -> Components:
     }
     dataset = load_dataset(config)
     protect = _protected_attributes(config, dataset)
+    gaps = gaps_of(dataset.task)
+    if config["headline"] is not None and config["headline"] not in gaps:
+        raise unknown_name("headline", str(config["headline"]), gaps)
     source = f"dataset={dataset.name}"
     check_few_groups(dataset.sensitive, made["evaluator"].intersections, source)
     check_few_groups(dataset.sensitive[list(protect)], len(protect), source)

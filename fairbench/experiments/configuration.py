@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 COMPONENTS = (*GROUPS, "consistency")
 # What a run is, as against how and where it is computed.
-IDENTITY = (*COMPONENTS, "seed", "protect")
+IDENTITY = (*COMPONENTS, "seed", "protect", "headline")
 # A composed configuration as plain values; of Hydra's own part it has the choices.
 Config: TypeAlias = Mapping[str, Any]
 
@@ -74,7 +74,10 @@ def identity_of(
     if not verified:
         stored["dataset"][VERIFIED] = False
         choices["dataset"] += UNVERIFIED
-    return choices, {**stored, "seed": int(config["seed"]), "protect": config["protect"]}
+    # Most runs name none, and have the ids that they had before there was one.
+    named = {"headline": gap} if (gap := config.get("headline")) is not None else {}
+    stored |= {"seed": int(config["seed"]), "protect": config["protect"], **named}
+    return choices, stored
 
 
 def choice(config: Config, group: str) -> str:
@@ -111,7 +114,7 @@ def full_name(name: str, stored: Mapping[str, Any]) -> str:
             parts.append(chosen)
         as_usual = {**stored[group], **configurations(group).get(chosen, {})}
         parts += _unlike(as_usual, stored[group])
-    settings = {option: stored[option] for option in ("seed", "protect")}
+    settings = {option: stored.get(option) for option in ("seed", "protect", "headline")}
     return ", ".join([name, *parts, *_unlike({**dict.fromkeys(settings), **usual}, settings)])
 
 
@@ -312,7 +315,7 @@ class Presets:
         chosen = run.choices
         chosen["dataset"] = chosen["dataset"].removesuffix("" if run.verified else UNVERIFIED)
         words = dict(chosen)
-        preset: dict[str, Any] = {"seed": 0, "protect": None}
+        preset: dict[str, Any] = {"seed": 0, "protect": None, "headline": None}
         consistency = "consistency", self.default_choices["consistency"]
         for group, option in [*chosen.items(), consistency]:
             preset |= self.choice(group, option)

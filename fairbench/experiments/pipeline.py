@@ -577,7 +577,7 @@ def _recomposed(run: Run, conf: Path, typed: Mapping[str, str]) -> DictConfig:
         for group, options in components.items():
             own = {k: value for k, value in options.items() if k not in ("name", record.VERIFIED)}
             cfg[group] = OmegaConf.merge(cfg[group], own)
-        cfg.protect = run.config.get("protect")
+        cfg.protect, cfg.headline = run.config.get("protect"), run.config.get("headline")
         cfg.results = str(run.results)
         cfg.data.verify = run.verified
         cfg.purpose = run.purpose

@@ -7,7 +7,7 @@ the region in which their difference lies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -85,9 +85,13 @@ _SEED = 0
 
 
 def points(
-    counts: NDArray[Any], dataset: str, *, test_share: float = float("nan")
+    counts: NDArray[Any],
+    dataset: str,
+    metrics: Iterable[str] = METRICS,
+    *,
+    test_share: float = float("nan"),
 ) -> dict[str, dict[str, float]]:
-    """Return an algorithm's error and gap for every metric of `METRICS`, and the posterior of both.
+    """Return an algorithm's error and gap for every metric, and the posterior of both.
 
     `error` and `gap` are the means over the repeats. `error_variance`, `covariance` and
     `gap_variance` are those of the means of all repeats, or of the repeat of median error, whose
@@ -102,6 +106,7 @@ def points(
     ----------
     counts : (R, K, G, 4) confusion counts of R repeats of K folds; one fold of a hold-out split.
     dataset : name that the draws are seeded by, so that a data set's algorithms share them.
+    metrics : the gaps.
     test_share : the share of the rows that a hold-out repeat tests, for the posterior of the mean
         of all repeats; NaN for that of the repeat of median error.
     """
@@ -117,7 +122,7 @@ def points(
         shares = observed / observed.sum(axis=(-1, -2), keepdims=True)
         draws = mean_table_draws(shares, test_share, draws=DRAWS, generator=generator)
     values = {}
-    for name in METRICS:
+    for name in metrics:
         metric = registry.metrics_of(registry.BINARY, "widest")[name]
         gaps = metric(observed)
         gap = float(gaps[~np.isnan(gaps)].mean()) if not np.isnan(gaps).all() else np.nan
@@ -153,7 +158,7 @@ def point_table(
     ``error_variance``, ``gap_variance``, ``covariance``, ``dominated``.
     """
     rows = []
-    for metric in METRICS:
+    for metric in found[0]:
         run_points = [objective_values[metric] for objective_values in found]
         behind = is_dominated(np.array([[p["error"], p["gap"]] for p in run_points])).tolist()
         for run, name, point, is_behind in zip(runs, names, run_points, behind, strict=True):

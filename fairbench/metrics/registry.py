@@ -15,7 +15,7 @@ import csv
 import pkgutil
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -42,6 +42,7 @@ Interval = Literal[
     "none",
 ]
 BINARY, MULTICLASS, REGRESSION = "binary", "multiclass", "regression"
+AT = "@"  # between a metric and the setting, class or group that it is of
 # Names that metrics had -> their names now. The parity of that name weighted classes by how often
 # each was predicted, where the paper's equation (9) has how often each is the label.
 RENAMED: Mapping[str, str] = MappingProxyType(
@@ -153,7 +154,8 @@ def _without_function(*_: Any) -> float:
 
 
 def near(values: Floats, target: float) -> Floats:
-    """Return how near values are to a positive target, as a ratio of at most 1."""
+    """Return how near values are to a positive target, as a ratio of at most 1; 0 if negative."""
+    values = np.maximum(values, 0)
     with np.errstate(divide="ignore"):
         return np.minimum(values / target, target / values)
 
@@ -287,6 +289,13 @@ def metrics_of(task: str, *intervals: Interval) -> Mapping[str, Metric]:
     )
 
 
+def gaps_of(task: str) -> list[str]:
+    """Return the gaps between groups in what a task predicts, any of which can be the headline."""
+    needed = {"prediction", "groups"}
+    metrics = metrics_of(task).values()
+    return [of.name for of in metrics if of.better == "lower" and {*of.needs} == needed]
+
+
 @lru_cache(maxsize=1024)
 def find(name: str) -> Metric | None:
     """Return the metric of a name, of the first task that has it; None of what is not declared."""
@@ -298,7 +307,8 @@ def named(name: str, task: str) -> Metric:
     """Return the metric of a name, also of one that runs store without a declaration.
 
     Those are means of uncertainties, their consistency, and what compares a metric between groups.
-    A gap is better the smaller it is, a ratio the nearer it is to 1.
+    A gap is better the smaller it is, a ratio the nearer it is to 1. ``coverage@0.9`` is what a
+    metric is at one of the settings, classes or groups that runs store several values of.
 
     Raises
     ------
@@ -306,10 +316,18 @@ def named(name: str, task: str) -> Metric:
     """
     if name in RENAMED:
         raise unknown_metric("objective", name, ())
-    if metric := metrics_of(task).get(name) or find(name):
+    if metric := metrics_of(task).get(name):
         return metric
-    better: Better = 1.0 if name.endswith("_ratio") else "neither"
-    if name.endswith("_gap") or name.startswith("consistency_"):
+    stem = name.partition(AT)[0]
+    if metric := metrics_of(task).get(stem) or find(stem):
+        # What another task computes of counts has stored values here, such as those of classes.
+        return replace(metric, name=name, interval="none", rates=())
+    thresholded = find(re.sub("^(abstention|postprocessed(_validation)?)_", "", stem))
+    compared = thresholded or find(re.sub("_(gap|difference)$", "", stem))
+    better: Better = thresholded.better if thresholded else "neither"
+    if stem.endswith("_ratio"):
+        better = 1.0
+    elif stem.endswith("_gap") or stem.startswith("consistency_"):
         better = "lower"
     return Metric(
         name=name,
@@ -320,7 +338,8 @@ def named(name: str, task: str) -> Metric:
         needs=(),
         interval="none",
         function=_without_function,
-        relative=not isinstance(better, float),
+        epsilon=compared.epsilon if compared else Metric.epsilon,
+        relative=compared.relative if compared else not isinstance(better, float),
         special=True,
     )
 
@@ -334,8 +353,9 @@ def unknown_metric(kind: str, name: str, valid: Iterable[str]) -> UserError:
 
 def label(name: str) -> str:
     """Return what a metric is called in tables; derived names are read as they are spelt."""
-    metric = find(name)
-    return metric.label if metric else name.replace("_", " ")
+    stem, *at = name.split(AT)
+    metric = find(stem)
+    return " at ".join([metric.label if metric else stem.replace("_", " "), *at])
 
 
 # Confusion counts per group, and the rates that are ratios of sums of their cells.

@@ -316,11 +316,10 @@ def tradeoff_document(
     """
     thresholds = sentence_of("run", "thresholds", base=base) if base else ""
     values: dict[str, Any] = {"spread": spread, "thresholds": thresholds}
+    titles = {name: name.removesuffix("_gap").replace("_", " ") for name in metrics}
     tables = [
-        named_table(
-            "run", "tradeoff", _of_metric(rows, name), metric=name.replace("_", " "), **values
-        )
-        for name in metrics
+        named_table("run", "tradeoff", _of_metric(rows, name), metric=shown, **values)
+        for name, shown in titles.items()
     ]
     return doc.Document(title, [doc.Section("", tables)])
 
@@ -389,18 +388,20 @@ def runs_document(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0
     """
     names = runs.label()
     rows: list[dict[str, Any]] = []
-    tasks: dict[str, None] = {}
+    gap = "" if metrics else summaries.headline_of(runs)
+    tasks: dict[str, Mapping[str, str]] = {}
     estimands: dict[str, None] = {}
     available: set[str] = set()
     for table in read_summaries([*runs]):
         available.update(table["metric"].unique())
         texts = table["estimand"].unique() if "estimand" in table else ()
         estimands.update(dict.fromkeys(filter(None, texts)))
-        own = table[((table["variant"] == "") & (table["group"] == "")).to_numpy(bool)]
+        is_own = table["variant"] == ""
+        own = table[is_own if metrics else is_own & (table["group"] == "")]
         for id_, summary in own.groupby("run", sort=False):
             run = runs.runs[str(id_)]
-            of_run = summaries.Headlines(summary, run.protect)
-            tasks[of_run.task] = None
+            of_run = summaries.Headlines(summary, run.protect, gap)
+            tasks[of_run.task] = of_run.names
             asked = [of_run.estimate(name) for name in metrics]
             rows.append(
                 {
@@ -430,7 +431,7 @@ def runs_document(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0
         caption += f"{DEBIASED_MEANS}; "
     caption += f"95 % intervals {about(estimands)}; a gap's may begin at 0"
     if any(text.endswith(": their mean rates") for text in estimands):
-        caption += "; a gap is the mean of all splits' gaps, not the gap of mean rates as in choose"
+        caption += "; a gap is the mean of the splits' gaps, not the gap of mean rates as in choose"
     rules = starts([row["data"] for row in rows]) - {0}
     table = table_of(rows, columns, caption=caption, rules=rules, most=most)
     return doc.Document(f"{len(runs)} runs of {runs.folder}", [doc.Section("", [table])])
@@ -439,7 +440,7 @@ def runs_document(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0
 def _check(metrics: Sequence[str], available: Collection[str]) -> None:
     """Refuse metrics that no run has."""
     for name in metrics:
-        if name not in available:
+        if name.partition(registry.AT)[0] not in available:
             hint = did_you_mean(name, available)
             raise UserError(f"none of these runs has a metric '{name}'{hint and ': '}{hint}")
 
@@ -447,14 +448,12 @@ def _check(metrics: Sequence[str], available: Collection[str]) -> None:
 _OF = {registry.MULTICLASS: "of several classes, ", registry.REGRESSION: "of regressions, "}
 
 
-def _meanings(tasks: Iterable[str]) -> str:
+def _meanings(tasks: Mapping[str, Mapping[str, str]]) -> str:
     """Return a text on the metrics of the columns, for each task."""
     parts = []
-    for task in tasks:
+    for task, names in tasks.items():
         of_task = registry.metrics_of(task)
-        meanings = (
-            f"{name} is the {of_task[metric].label}" for name, metric in HEADLINES[task].items()
-        )
+        meanings = (f"{name} is the {of_task[metric].label}" for name, metric in names.items())
         parts.append(f"{_OF.get(task, '')}{', '.join(meanings)}")
     return "; ".join([*parts, ""])
 
@@ -495,7 +494,14 @@ def tidy(runs: Catalogue, metrics: Sequence[str] = ()) -> pd.DataFrame:
     for table in read_summaries([*runs]):
         available.update(table["metric"].unique())
         if metrics:
-            parts.append(table[(table["variant"] == "") & table["metric"].isin(metrics)])
+            own = table[table["variant"] == ""]
+            parts.append(own[own["metric"].isin(metrics)])
+            parts += [
+                summaries.rows_of(rows, name, runs.runs[str(id_)].protect)
+                for name in metrics
+                if registry.AT in name
+                for id_, rows in own.groupby("run", sort=False)
+            ]
         else:
             protects = about.set_index("run")["protect"].loc[table["run"].unique()]
             parts += [

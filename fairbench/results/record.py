@@ -150,8 +150,9 @@ CONFIG: Mapping[str, Check] = {
     "seed": _is_count,
     "consistency": _are_options,
     "protect": _is_protect,
+    "headline": _is_name,
 }
-NEEDED = CONFIG.keys() - {"consistency", "protect"}
+NEEDED = CONFIG.keys() - {"consistency", "protect", "headline"}
 
 
 def _are_numbers(value: object) -> bool:

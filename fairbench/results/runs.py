@@ -238,6 +238,11 @@ class Run:
         return str(self.summarised["protect"])
 
     @property
+    def headline(self) -> str:
+        """The gap that it is first looked at by; empty for the usual one of its task."""
+        return str(self.summarised["config"].get("headline") or "")
+
+    @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes that `protect` joins."""
         return tuple(self.protect.split(" x "))

@@ -1,5 +1,6 @@
 """Comparing finished runs, as ``fairbench compare runs=[A,B]`` does."""
 
+import re
 import shutil
 from dataclasses import replace
 
@@ -19,8 +20,11 @@ from fairbench.comparison.runs import (
     typical_repeat,
 )
 from fairbench.core.errors import UserError
+from fairbench.data.dataset import Task
+from fairbench.evaluation.summary import Headlines
 from fairbench.evaluation.table import values_of
 from fairbench.experiments.execute import carry_out
+from fairbench.inference.comparing import objective
 from fairbench.inference.survey import mean_relative_shrinkage
 from fairbench.metrics.registry import binary_confusion
 from fairbench.results.catalogue import Catalogue
@@ -268,7 +272,7 @@ def test_a_run_under_two_ids_is_compared_once(results, tmp_path, capsys):
         (["runs=[{lr},{nb}]", "objectives=logloss"], "did you mean log_loss"),
         (["runs=[{lr},{nb}]", "objectives=log_loss", "paired=false", "rho=0"], "rho= and paired="),
         (["runs=[{nll},{regression}]", "objectives=coverage"], "several values in a split"),
-        (["runs=[{lr},{nb}]", "objectives=crps"], "unknown objective 'crps'"),
+        (["runs=[{lr},{nb}]", "objectives=crps"], "has no metric 'crps'"),
         (["runs=[{folds_lr},{nb}]", "objectives=log_loss"], "has 5 folds and .* 1"),
         (["runs=[{lr},{other_seed}]", "objectives=log_loss"], "tested on different rows"),
         (["runs=[{one_lr},{one_nb}]", "objectives=log_loss"], "a larger split.repeats"),
@@ -434,3 +438,94 @@ def test_words_that_mean_no_rho_are_refused(halves, words, message):
     folder, ids = halves
     with pytest.raises(UserError, match=message):
         run_command(["compare", f"runs=[{ids['lr']},{ids['nb']}]", *words, f"results={folder}"])
+
+
+PAIRS = {
+    "classes": ("evaluator.neighbours=2", "evaluator.feature_shift_rates=[0.2]",
+                "evaluator.relaxations=[0.05]", "consistency=max_depth", "consistency.values=[2,3]",
+                "method=ensemble"),
+    "sets": ("method=conformal", "learner.max_depth=3"),
+    "numbers": ("dataset=simulated_regression", "method=normal_nll"),
+    "several classes": ("dataset=simulated_classes", "method=ensemble"),
+}  # fmt: skip
+OF_PAIRS = ("split.repeats=3", "split.validation=0.2", "tracking=none", "figures=false")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", PAIRS)
+def test_every_metric_that_a_table_lists_is_compared_and_tabled(kind, tmp_path, capsys):
+    """What has several values in a split is answered by the name that the refusal gives."""
+    for depth in (2, 4):
+        words = [*OF_PAIRS, *PAIRS[kind], f"learner.max_depth={depth}"]
+        carry_out(configuration(*words, results=tmp_path))
+    stored = list(Catalogue(tmp_path))
+    runs = [load_predictions(run, tasks=tuple(Task)) for run in stored]
+    tables = [Headlines(run.summary(), run.protect) for run in stored]
+    summary = stored[0].summary()
+    names = sorted(summary[summary["variant"] == ""]["metric"].unique())
+    assert len(names) > 30
+    answered = []
+    for name in names:
+        settings = Settings((name,), draws=200)
+        try:
+            (compared,) = compare_pair(*runs, settings).comparisons
+        except UserError as refusal:
+            named = re.search("one for each .*: name one, such as (.+?)(?: or |$)", str(refusal))
+            assert named, refusal
+            with pytest.raises(UserError, match="has several values in a split"):
+                tables[0].estimate(name)
+            names.append(named[1])  # perhaps several still
+            continue
+        answered.append(name)
+        assert np.isfinite(compared.delta).all() and compared.delta.shape[1] == 1
+        goal = objective(name, runs[0].people.task)
+        shown = np.array([table.estimate(name)[0] for table in tables])
+        assert np.isfinite(shown).all()
+        if not goal.of_counts:
+            values = [observed_values(run, settings, list(run.repeats))[0] for run in runs]
+            np.testing.assert_allclose(values, shown, atol=1e-9)
+            if not isinstance(goal.metric.better, float):  # the inverse of a mean is another
+                first, second = goal.metric.larger_is_better(shown)
+                spread = compared.delta.std() / np.sqrt(200)
+                assert abs(compared.delta.mean() - (first - second)) <= 6 * spread + 1e-9
+    out = tmp_path / "table.md"
+    run_command(
+        ["table", "all", f"metrics=[{','.join(answered)}]", f"results={tmp_path}", f"out={out}"]
+    )
+    header, _, *rows = [line for line in out.read_text().splitlines() if line.startswith("|")]
+    assert header.count("95 % interval") == len(answered) and len(rows) == 2
+    assert " - " not in " ".join(rows)
+
+
+@pytest.mark.thorough
+def test_one_headline_is_chosen_once_and_every_command_looks_at_it_first(tmp_path, capsys):
+    """It is part of what a run is, and of no fit; runs without one are as they were."""
+
+    def run_of(*words):
+        common = ("split.repeats=2", f"learner={words[0]}", *COMMON, *words[1:])
+        return carry_out(configuration(*common, results=tmp_path)).plan
+
+    ids = [
+        run_of(name, "headline=accuracy_gap").id for name in ("logistic_regression", "gaussian_nb")
+    ]
+    fits = sorted((tmp_path / "cells").rglob("*"))
+    where, named = f"results={tmp_path}", "gap in accuracy"
+    for command in (["table", "all"], ["compare", *ids], ["choose"], ["tradeoff", "simulated"]):
+        run_command([*command, where])
+        printed = capsys.readouterr().out
+        first = printed.partition("gap in " if command[0] != "tradeoff" else "against the ")[2]
+        assert first.startswith("accuracy"), printed
+    run_command(["report", where])
+    assert "has the best mean in gap in accuracy" in (tmp_path / "report/index.html").read_text()
+    usual = run_of("logistic_regression")
+    assert usual.id not in ids and "headline" not in Catalogue(tmp_path).one(usual.id).config
+    assert sorted((tmp_path / "cells").rglob("*")) == fits
+    capsys.readouterr()
+    run_command(["table", "all", where])
+    printed = capsys.readouterr()
+    assert printed.err.count("note: runs have different headlines, ") == 1
+    assert "gap in equalized odds" in printed.out and named not in printed.out
+    with pytest.raises(UserError, match="unknown headline 'fairness'; valid: accuracy_gap, "):
+        run_of("gaussian_nb", "headline=fairness")
+    run_command(["store", "evaluate", where])  # composes each run's configuration again
+    assert {*Catalogue(tmp_path).runs} == {*ids, usual.id}

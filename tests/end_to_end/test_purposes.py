@@ -54,7 +54,7 @@ def test_a_purpose_is_no_part_of_what_a_run_is(results, tmp_path):
 )
 def test_a_choice_leaves_demos_and_tuning_out_and_says_how_many(results, words, runs, capsys):
     given = list(Catalogue(results).runs) if words == ["named"] else words
-    run_command(["choose", "minimise=error_rate", f"results={results}", *given])
+    run_command(["choose", "objective=error_rate", f"results={results}", *given])
     printed = capsys.readouterr()
     assert f"The best of {runs} runs" in printed.out
     said = "note: 1 demo run and 1 tuning run are left out: purpose=[demo,tuning,paper,study] takes"
@@ -106,7 +106,7 @@ def test_a_pack_keeps_purposes(results, tmp_path, capsys):
     run_command(["store", "pack", str(results), f"out={file}"])
     run_command(["store", "unpack", str(file), f"out={pack}"])
     assert sorted(run.purpose for run in Catalogue(pack)) == ["demo", "study", "study", "tuning"]
-    run_command(["choose", "minimise=error_rate", f"results={pack}", "purpose=demo,study"])
+    run_command(["choose", "objective=error_rate", f"results={pack}", "purpose=demo,study"])
     assert "The best of 3 runs" in capsys.readouterr().out
 
 

@@ -282,7 +282,7 @@ VERBS = (
     ("report",),
     ("leaderboard",),
     ("choose",),
-    ("choose", "minimise=predictive_parity", "where=positive_predictive_value>=0"),
+    ("choose", "objective=predictive_parity", "where=positive_predictive_value>=0"),
     ("compare", "runs=all"),
     ("tradeoff", "dataset=table"),
 )

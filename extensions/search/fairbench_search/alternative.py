@@ -44,7 +44,8 @@ def gap_named(name: str) -> Metric:
     ------
     UserError : there is none.
     """
-    if name not in (gaps := choice.gaps_by_name()):
+    gaps = {key: metric for key, metric in metrics_of(BINARY).items() if metric.is_gap}
+    if name not in gaps:
         raise unknown_name("gap", name, gaps)
     return gaps[name]
 
@@ -348,7 +349,9 @@ def alternative_among_runs(
     """
     names = runs.label()
     first_of_all = [in_use] if in_use else []
-    shared = choice.read_shared(list({run.id: run for run in [*first_of_all, *runs]}.values()))
+    among = list({run.id: run for run in [*first_of_all, *runs]}.values())
+    choice.check_several(among)
+    shared = choice.shared_rows(among)
     choosing, stored = shared.choosing, shared.runs
     if choosing is None:
         raise UserError(said("fairbench_search", "no_validation"))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any, TypeAlias
@@ -19,13 +19,23 @@ from typing import Any, TypeAlias
 import numpy as np
 import yaml
 from numpy.typing import NDArray
+from scipy import special
 
-from fairbench.comparison.runs import people_of, read_predictions
+from fairbench.comparison.runs import (
+    Settings,
+    load_predictions,
+    people_of,
+    read_predictions,
+    values_in_splits,
+)
 from fairbench.core.arrays import Floats, rng
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.errors import UserError
 from fairbench.core.files import sha256
 from fairbench.core.text import said
+from fairbench.data.dataset import Task
+from fairbench.evaluation.summary import HEADLINES, Headlines, headline_of, rows_of
 from fairbench.inference import verdicts
+from fairbench.inference.comparing import Objective
 from fairbench.inference.repeats import (
     FOLDS,
     ONE,
@@ -51,42 +61,43 @@ _DRAWS, _DRAWS_OF_MANY, _MANY = 4000, 2000, 100
 _ROUNDING = 1e-9
 
 
-_COMPARISON = re.compile(r"\s*(\w+)\s*(<=|>=|<|>)\s*([-+.\w]+)\s*")
+_COMPARISON = re.compile(r"\s*([\w@.]+)\s*(<=|>=|<|>)\s*([-+.\w]+)\s*")
 
 
 @dataclass(frozen=True)
 class Bound:
-    """An upper or lower bound of a rate over everyone."""
+    """An upper or lower bound of a metric."""
 
     metric: Metric
     operator: str
     limit: float
 
     @classmethod
-    def read(cls, text: str) -> Bound:
+    def read(cls, text: str, task: str = BINARY) -> Bound:
         """Return the bound that a comparison such as ``error_rate<=0.15`` means.
 
         Raises
         ------
-        UserError : no comparison, an unknown rate, or a limit that no rate can have.
+        UserError : no comparison, no number, or a limit that no rate can have.
         """
         match = _COMPARISON.fullmatch(text)
         if not match:
             raise UserError(f"where={text} is no comparison: write one such as error_rate<=0.15")
         name, operator, number = match.groups()
-        if name not in _rates():
-            raise unknown_name("rate in where=", name, _rates())
+        metric = registry.named(name, task)
         try:
             limit = float(number)
         except ValueError:
             limit = np.nan
-        if not 0 <= limit <= 1:
+        if not np.isfinite(limit):
+            raise UserError(f"where={text}: {number} is no number")
+        if metric.interval == "rate" and not 0 <= limit <= 1:
             raise UserError(f"where={text}: a rate is compared with a number between 0 and 1")
-        return cls(_rates()[name], operator, limit)
+        return cls(metric, operator, limit)
 
     @property
     def sign(self) -> float:
-        """1 where the rate must be small, -1 where it must be large."""
+        """1 where the value must be small, -1 where it must be large."""
         return 1.0 if self.operator.startswith("<") else -1.0
 
     def __str__(self) -> str:
@@ -104,28 +115,11 @@ def _rates() -> dict[str, Metric]:
     }
 
 
-def gaps_by_name() -> dict[str, Metric]:
-    """Return the metrics that are a gap between groups, by name."""
-    widest = metrics_of(BINARY, "widest")
-    return {name: metric for name, metric in widest.items() if metric.is_gap}
-
-
-def minimised_metric(name: str) -> Metric:
-    """Return a metric by name, if smaller values are better: a gap, or an overall rate.
-
-    Raises
-    ------
-    UserError : another metric, or none of this name.
-    """
-    minimisable = gaps_by_name() | {
-        key: metric for key, metric in _rates().items() if metric.better == "lower"
-    }
-    if name in minimisable:
-        return minimisable[name]
-    if registry.find(name) is None:
-        raise registry.unknown_metric("metric to minimise", name, minimisable)
-    valid = ", ".join(sorted(minimisable))
-    raise UserError(said("fairbench_search", "not_minimised", name=name, valid=valid))
+def of_counts(metric: Metric, bounds: Sequence[Bound]) -> bool:
+    """Say whether a choice needs no more than what runs predict: gaps, and shares of rows."""
+    rates = [bound.metric for bound in bounds] + [metric] * (not metric.is_gap)
+    are_shares = all(rate.interval == "rate" and rate.name in _rates() for rate in rates)
+    return metric.better == "lower" and are_shares
 
 
 # Which runs can be compared for a choice, and the words that select such runs.
@@ -138,8 +132,20 @@ class CannotChooseError(UserError):
     """Runs among which there can be no choice; other runs may allow one."""
 
 
-def _check_comparable(runs: Sequence[Run]) -> None:
+def check_several(runs: Sequence[Run]) -> None:
+    """Refuse fewer than two runs."""
+    if len(runs) < 2:
+        matches = "1 finished run matches" if runs else "no finished run matches"
+        which = "".join(f" ({run.name}, {run.id})" for run in runs)
+        raise CannotChooseError(f"{matches}{which}; a choice needs at least two")
+
+
+def _check_comparable(runs: Sequence[Run], *, weighted: bool = False) -> None:
     """Refuse runs that do not predict the same rows for the same groups, each counting as one.
+
+    Parameters
+    ----------
+    weighted : whether rows may have weights.
 
     Raises
     ------
@@ -150,8 +156,8 @@ def _check_comparable(runs: Sequence[Run]) -> None:
         raise CannotChooseError(
             said("fairbench_search", "not_comparable", runs=len(runs), options=options)
         )
-    if weighted := [run.id for run in runs if _is_weighted(run)]:
-        count, first = len(weighted), weighted[0]
+    if not weighted and (found := [run.id for run in runs if _is_weighted(run)]):
+        count, first = len(found), found[0]
         raise CannotChooseError(said("fairbench_search", "weighted", count=count, first=first))
 
 
@@ -342,15 +348,6 @@ class Shared:
     notes: list[str]
 
 
-def read_shared(runs: Sequence[Run]) -> Shared:
-    """Return the predictions of two runs or more, as `shared_rows` does."""
-    if len(runs) < 2:
-        matches = "1 finished run matches" if runs else "no finished run matches"
-        which = "".join(f" ({run.name}, {run.id})" for run in runs)
-        raise CannotChooseError(f"{matches}{which}; a choice needs at least two")
-    return shared_rows(runs)
-
-
 def shared_rows(runs: Sequence[Run]) -> Shared:
     """Return the predictions of runs for test rows, and for validation rows if kept apart."""
     _check_comparable(runs)
@@ -443,6 +440,14 @@ class Choice:
     several: bool
     notes: tuple[str, ...]
 
+    @property
+    def shown(self) -> Floats:
+        """The values (k,) of what was chosen by: objectives are turned, so that less is better."""
+        better = self.judged[0]["metric"].better
+        if isinstance(better, float):
+            return np.exp(-self.objectives)
+        return -self.objectives if better == "higher" else self.objectives
+
     def verdict(self, run: int) -> str:
         """Return how a run, by its position, compares with the chosen one: alike, open or worse."""
         if self.same[run]:
@@ -477,6 +482,11 @@ class _Estimates:
     n_objective: int
     bounds: tuple[Bound, ...]
     rows: SharedRows
+
+    @property
+    def first_equal(self) -> NDArray[np.intp]:
+        """The index of the first run with equal predictions, for each run, (k,)."""
+        return self.rows.first_equal
 
     @cached_property
     def rates_of_splits(self) -> Floats:
@@ -632,6 +642,133 @@ class _Estimates:
         return float(lower.lower), float(upper.upper)
 
 
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """Metrics that k runs have one value of in each of J splits, with their tables' intervals.
+
+    Attributes
+    ----------
+    runs : the runs.
+    metrics : the D metrics: the objective, those with bounds, and others.
+    bounds : the bounds that the chosen run must keep.
+    values : (J, k, D) values in the splits.
+    limits : (2, k, D) the limits of their means, at 95 %.
+    share : the share of the rows that a split tests.
+    notes : sentences on runs that are left out.
+    """
+
+    runs: Sequence[Run]
+    metrics: tuple[Metric, ...]
+    bounds: tuple[Bound, ...]
+    values: Floats
+    limits: Floats
+    share: float
+    notes: list[str]
+    n_objective = 1
+
+    @cached_property
+    def rates(self) -> Floats:
+        """The means over the splits, (k, D)."""
+        return np.asarray(self.values.mean(axis=0))
+
+    @cached_property
+    def first_equal(self) -> NDArray[np.intp]:
+        """The index of the first run with equal values in every split, for each run, (k,)."""
+        keys = [sha256(self.values[:, run].tobytes()) for run in range(len(self.rates))]
+        return np.array([keys.index(key) for key in keys], np.intp)
+
+    @property
+    def signs(self) -> list[float]:
+        """1 or -1 for each metric, so that smaller is better."""
+        signs = [-1.0 if self.metrics[0].better == "higher" else 1.0]
+        signs += [bound.sign for bound in self.bounds]
+        return signs + [1.0] * (len(self.metrics) - len(signs))
+
+    @cached_property
+    def candidates(self) -> correcting.Candidates:
+        """The runs as candidates of the choice; the size of a ratio's logarithm is to be small."""
+        splits, is_ratio = len(self.values), self.is_ratio
+        scale = np.sqrt(verdicts.inflation(splits, self.share) / (splits - 1))
+        factor = (self.values - self.rates) * scale
+        noise = correcting.joint_noise(factor, draws=_DRAWS, generator=rng(0, "choice"))
+        noise, rates = noise * self.signs, self.rates * self.signs
+        limits = [*(bound.sign * bound.limit for bound in self.bounds), *[np.inf] * len(rates[0])]
+        return correcting.Candidates(
+            parts=np.log(rates[:, :1]) if is_ratio else rates[:, :1],
+            part_noise=noise[..., :1] / (rates[:, :1] if is_ratio else 1),
+            contrasts=np.ones((1, 1)),
+            values=rates[:, 1:],
+            value_noise=noise[..., 1:],
+            bounds=np.array(limits[: len(rates[0]) - 1]),
+            folded=is_ratio,
+        )
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether the objective is a ratio, of which 1 is the best."""
+        return isinstance(self.metrics[0].better, float)
+
+    def judge_run(self, run: int, **tails: Sequence[correcting.Tails]) -> list[Judged]:
+        """Return each metric of one run, with an interval for each name, as `_Estimates` does."""
+        judged: list[Judged] = []
+        for column, (metric, sign) in enumerate(zip(self.metrics, self.signs, strict=True)):
+            is_ratio = self.is_ratio and column == 0
+            value, lower, upper = self.rates[run, column], *self.limits[:, run, column]
+            if is_ratio:  # from here on the size of its logarithm
+                value, lower, upper = np.log([value, max(lower, 0), upper])
+                if value < 0:
+                    value, lower, upper = -value, -upper, -lower
+            least, at = 0.0 if lower == 0 else metric.least, {}
+            for name, of in tails.items():
+                below, above = of[column] if sign > 0 else reversed(of[column])
+                wide = [self._reach(below) * (lower - value), self._reach(above) * (upper - value)]
+                at[name] = np.clip(value + np.array(wide), least, metric.at_most)
+            if is_ratio:
+                value = np.exp(-value)
+                at = {name: np.exp(-np.maximum(ends[::-1], 0)) for name, ends in at.items()}
+            judged.append({"metric": metric, "value": float(value), **at})
+        return judged
+
+    def _reach(self, tail: float) -> float:
+        """Return how much wider a limit with an error rate is than that of an interval at 95 %."""
+        of, usual = special.stdtrit(len(self.values) - 1, [1 - tail, 1 - 0.05 / 2])
+        return float(of / usual)
+
+
+def read_stored(runs: Sequence[Run], metric: Metric, bounds: tuple[Bound, ...]) -> Stored:
+    """Return what runs of any task store of a metric and of those with bounds, in their splits.
+
+    Raises
+    ------
+    UserError : they cannot be compared by these metrics.
+    """
+    _check_comparable(runs, weighted=True)
+    people = runs[0].people()
+    metrics = [metric, *(bound.metric for bound in bounds)]
+    error = registry.named(HEADLINES[people.task]["error"], people.task)
+    metrics += [error] if error.name not in [of.name for of in metrics] else []
+    lacking = {
+        run: [of.name for of in metrics if rows_of(run.summary(), of.name, run.protect).empty]
+        for run in runs
+    }
+    if len(kept := [run for run in runs if not lacking[run]]) < 2:
+        kept, lacking = list(runs), {}  # which is refused, with what the metric may have meant
+    notes = [
+        said("fairbench_search", "without_metric", run=run, names=" and no ".join(names))
+        for run, names in lacking.items()
+        if names
+    ]
+    loaded = [load_predictions(run, participle="chosen from", tasks=tuple(Task)) for run in kept]
+    repeats = sorted(set.intersection(*({*of.repeats} for of in loaded)))
+    goals = [Objective(of) for of in metrics]
+    values, _, share = values_in_splits(loaded, repeats, goals, Settings())
+    if metric.better == "neither":
+        raise UserError(said("fairbench_search", "no_direction", name=metric.name))
+    tables = [Headlines(run.summary(), run.protect) for run in kept]
+    limits = np.array([[table.estimate(of.name)[1:] for of in metrics] for table in tables])
+    return Stored(kept, tuple(metrics), bounds, values, np.moveaxis(limits, -1, 0), share, notes)
+
+
 def choose_among(
     read: Shared, metric: Metric, bounds: tuple[Bound, ...], *, level: float = 0.95
 ) -> Choice:
@@ -648,18 +785,56 @@ def choose_among(
     judging, choosing, notes = read.judging, read.choosing, [*read.notes]
     test = _estimates(judging, metric, bounds, notes)
     rows = _estimates(choosing, metric, bounds, notes) if choosing else test
-    candidates = rows.candidates
+    repeats = judging.splits.repeats if judging.splits.kind == REPEATS else 1
+    choice = choice_of(test, rows, level, repeats=repeats, several=judging.splits.kind != ONE)
+    return replace(choice, runs=read.runs, notes=tuple(notes))
+
+
+def choose(
+    runs: Sequence[Run], objective: str = "", where: Sequence[str] = (), level: float = 0.95
+) -> Choice:
+    """Return the best of runs in a metric, of those that keep to comparisons such as ``nll<=1``.
+
+    Gaps and shares are computed from what runs predict, and anything else is what they store.
+
+    Raises
+    ------
+    CannotChooseError : there is no choice among these runs.
+    UserError : a metric that none can be chosen by, or no run is within the bounds.
+    """
+    check_several(runs)
+    task = runs[0].people().task
+    metric = registry.named(objective or headline_of(runs) or HEADLINES[task]["gap"], task)
+    bounds = tuple(Bound.read(text, task) for text in where)
+    if of_counts(metric, bounds):
+        return choose_among(shared_rows(runs), metric, bounds, level=level)
+    stored = read_stored(runs, metric, bounds)
+    repeats = 1 if "n_folds" in runs[0].config["split"] else len(stored.values)
+    choice = choice_of(stored, stored, level, repeats=repeats)
+    return replace(choice, runs=stored.runs, notes=tuple(stored.notes))
+
+
+def choice_of(
+    test: _Estimates | Stored,
+    rows: _Estimates | Stored,
+    level: float,
+    *,
+    repeats: int = 1,
+    several: bool = True,
+) -> Choice:
+    """Return the run that is chosen by some rows, as it is judged on the test rows."""
+    bounds, candidates = rows.bounds, rows.candidates
     chosen_index = correcting.choose(candidates)
     if chosen_index is None:
         raise _none_within(rows, bounds)
     plain = (1 - level) / 2, (1 - level) / 2
-    naive = [plain] * (1 + len(bounds) + 1)
+    naive = [plain] * (1 + candidates.values.shape[1])
     corrected, joint = naive, plain
-    if choosing is None:
+    if rows is test:
         corrected, simultaneous, _ = correcting.correction(candidates, level=level)
         joint = simultaneous, simultaneous
     return Choice(
-        runs=read.runs,
+        runs=(),
         bounds=bounds,
         level=level,
         chosen_index=chosen_index,
@@ -668,14 +843,14 @@ def choose_among(
         eligible=candidates.eligible,
         near=correcting.not_told_from_best(candidates, level=level),
         larger=correcting.larger_than(candidates, chosen_index, level=level),
-        same=rows.rows.first_equal == rows.rows.first_equal[chosen_index],
+        same=rows.first_equal == rows.first_equal[chosen_index],
         judged=test.judge_run(
             chosen_index, naive=naive, corrected=corrected, at_once=[joint] * len(naive)
         ),
-        apart=choosing is not None,
-        repeats=judging.splits.repeats if judging.splits.kind == REPEATS else 1,
-        several=judging.splits.kind != ONE,
-        notes=tuple(notes),
+        apart=rows is not test,
+        repeats=repeats,
+        several=several,
+        notes=(),
     )
 
 
@@ -693,7 +868,7 @@ def estimate_every_run(
     return [estimates.judge_run(run, naive=plain) for run in range(len(estimates.rates))]
 
 
-def _none_within(rows: _Estimates, bounds: tuple[Bound, ...]) -> UserError:
+def _none_within(rows: _Estimates | Stored, bounds: tuple[Bound, ...]) -> UserError:
     """Return the error that no run is within the bounds, with the nearest bound that one keeps."""
     bound = bounds[0]
     nearest = rows.rates[:, rows.n_objective] * bound.sign

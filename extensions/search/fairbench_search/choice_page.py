@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from math import isnan
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from fairbench.reporting.group_tables import named_table, sentence_of, sentences
 from fairbench_search.choice import Bound, Choice
 
 _PAGE = "fairbench_search:choice"
+_NONE = "no interval"
 
 
 def choice_document(choice: Choice, names: Mapping[str, str]) -> Document:
@@ -39,7 +39,7 @@ def _why_table_differs(choice: Choice) -> Iterator[str]:
     """Yield why the table of the chosen run has another number for the objective, if it has."""
     run, objective = choice.runs[choice.chosen_index], choice.judged[0]
     there = Headlines(run.summary(), run.protect).estimate(objective["metric"].name)[0]
-    if not isnan(there) and number(there) != number(objective["value"]):
+    if objective["metric"].is_gap and number(there) != number(objective["value"]):
         metric = objective["metric"].label
         values = {"run": run.id, "there": there, "metric": metric, "judged": objective}
         yield sentence_of(_PAGE, "other_value", **values)
@@ -51,14 +51,14 @@ def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
     for judged in choice.judged:
         name = _name(choice, judged["metric"])
         for key, said in {
-            "seems": f"{name} {number(judged['value'])} ({interval(*judged['naive'])})",
-            "corrected": f"{name} {interval(*judged['corrected'])}",
+            "seems": f"{name} {number(judged['value'])} ({interval(*judged['naive']) or _NONE})",
+            "corrected": f"{name} {interval(*judged['corrected']) or _NONE}",
             "at_once": f"{name} at most {number(judged['at_once'][1])}",
         }.items():
             between = " and " if key == "at_once" else ", "
             text[key] = f"{text[key]}{between}{said}" if key in text else said
     means = f", as means over {choice.repeats} repeats" if choice.repeats > 1 else ""
-    ending = "." if choice.bounds else means and ","
+    ending = "." if choice.bounds else ","
     values = {
         **text,
         "runs": len(choice.runs),
@@ -67,14 +67,17 @@ def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
         "rows": "validation rows" if choice.apart else "test rows",
         "means": f"{means}{ending}",
         "chosen": _named(choice, names, [choice.chosen_index]),
-        "metric": _name(choice, choice.judged[0]["metric"]),
+        "best": _best(choice),
         "level": choice.level,
     }
     _, *bounded = choice.judged
     holding = {
         "within" if choice.bounds else "among": True,
         "apart" if choice.apart else "corrected": True,
-        "at_once": len(bounded) == 1 and bounded[0]["metric"].better == "lower",
+        "at_once": len(bounded) == 1
+        and all(
+            of["metric"].better == "lower" and np.isfinite(of["at_once"][1]) for of in choice.judged
+        ),
     }
     return " ".join([*sentences_of(_PAGE, holding, **values), _near_text(choice, names)])
 
@@ -97,6 +100,15 @@ def _name(choice: Choice, metric: Metric) -> str:
     return f"{metric.label}{of_means}"
 
 
+def _best(choice: Choice) -> str:
+    """Return which value of the metric is the best, in words."""
+    metric = choice.judged[0]["metric"]
+    name, extreme = _name(choice, metric), {"lower": "smallest", "higher": "largest"}
+    if isinstance(metric.better, float):
+        return f"{name} nearest to {metric.better:g}"
+    return f"{extreme[metric.better]} {name}"
+
+
 def _near_text(choice: Choice, names: Mapping[str, str]) -> str:
     """Return which other runs cannot be distinguished from the best, the first five by name."""
     order = np.argsort(choice.objectives, kind="stable").tolist()
@@ -105,6 +117,7 @@ def _near_text(choice: Choice, names: Mapping[str, str]) -> str:
     behind = int((choice.near & choice.larger).sum())
     values = {
         "tied": _named(choice, names, same),
+        "same": "their predictions of these rows",
         "count": len(near),
         "run": "runs" if len(near) > 1 else "run",
         "shown": _named(choice, names, near[:5]),
@@ -128,7 +141,7 @@ def _chosen_run_table(choice: Choice) -> Table:
 
 def _runs_table(choice: Choice, names: Mapping[str, str]) -> Table:
     """Return the table of all runs: those within the bounds by their objective, then the others."""
-    values = np.column_stack([choice.objectives, choice.values])
+    values = np.column_stack([choice.shown, choice.values])
     judged = [Column(_name(choice, judged["metric"]), "number") for judged in choice.judged]
     order = np.lexsort((choice.objectives, ~choice.eligible)).tolist()
     rows = [

@@ -42,14 +42,15 @@ class _ChooseOptions(cli.Selection):
 
     Attributes
     ----------
-    minimise : What is to be small: a gap between groups, or a rate better low.
-    where : What a run must keep to: rates compared by <=, <, >= or > with a number, in quotes.
+    objective : What the run is to be best in, any metric that runs store: their headline gap by
+        default.
+    where : What a run must keep to: metrics compared by <=, <, >= or > with a number, in quotes.
     level : How sure the intervals are.
     format : How the result is printed.
     """
 
-    minimise: str = option("equalized_odds", shown="METRIC")
-    where: tuple[str, ...] = option((), shown="'[RATE<=NUMBER,...]'")
+    objective: str = option("", shown="METRIC", was="minimise")
+    where: tuple[str, ...] = option((), shown="'[METRIC<=NUMBER,...]'")
     level: float = option(0.95, share=True)
     format: str = option("text", choices=FORMATS)
 
@@ -59,7 +60,7 @@ class _ChooseOptions(cli.Selection):
             if name.rstrip("<>") != name:
                 raise UserError(f"'{name}={text}' is a comparison: write where='{name}={text}'")
             if name != _FROM and name not in KEYS and "." not in name:
-                available = ("minimise", "where", "level", "format", "results", _FROM, *KEYS)
+                available = ("objective", "where", "level", "format", "results", _FROM, *KEYS)
                 raise unknown_name("option", name, available)
 
 
@@ -72,20 +73,17 @@ def _choose(options: _ChooseOptions) -> None:
 
     Examples
     --------
-    fairbench choose dataset=adult where='error_rate<=0.15' minimise=equalized_odds
-    fairbench choose from=fairlyuncertain/table8_13 dataset=german minimise=equalized_odds
+    fairbench choose dataset=adult where='error_rate<=0.15' objective=equalized_odds
+    fairbench choose from=fairlyuncertain/table8_13 dataset=german objective=equalized_odds
     fairbench choose 3f2a b71c 90cd where='[error_rate<=0.2,true_positive_rate>=0.6]'
     """
-    metric = choosing.minimised_metric(options.minimise)
-    bounds = tuple(choosing.Bound.read(text) for text in options.where)
     among = Catalogue(options.results)
     for name in (text for key, text in options.keys if key == _FROM):
         presets = Presets(cli.components_folder() / "conf")
         among = among.only(presets.runs_of_all(name, among.runs))
     catalogue = cli.counted_runs(among, [*options.ids, *_selection(options)])
     try:
-        read = choosing.read_shared(list(catalogue))
-        choice = choosing.choose_among(read, metric, bounds, level=options.level)
+        choice = choosing.choose(list(catalogue), options.objective, options.where, options.level)
     except choosing.CannotChooseError as error:
         raise UserError(f"{error}; {_instead(options, among, catalogue)}") from error
     print_as(
@@ -109,7 +107,7 @@ def _instead(options: _ChooseOptions, among: Catalogue, catalogue: Catalogue) ->
     typed = [f"{_FROM}={text}" for name, text in options.keys if name == _FROM]
     typed += [f"where=[{','.join(options.where)}]"] * bool(options.where)
     defaults = vars(_ChooseOptions())
-    stated = {name: getattr(options, name) for name in ("minimise", "level", "results")}
+    stated = {name: getattr(options, name) for name in ("objective", "level", "results")}
     typed += [f"{name}={value}" for name, value in stated.items() if value != defaults[name]]
     line = shlex.join(
         ["fairbench", "choose", *choosing.selection_words(chosen, among, words), *typed]

@@ -24,7 +24,7 @@ from fairbench.core.files import write_bytes, write_text
 from fairbench.core.options import option
 from fairbench.core.text import csv_text, file_name, said
 from fairbench.data.dataset import Task
-from fairbench.inference.comparing import METRICS, frontier
+from fairbench.inference.comparing import frontier
 from fairbench.inference.verdicts import ranking
 from fairbench.reporting import comparisons
 from fairbench.reporting.charts import file_of, png_of, tradeoff_chart
@@ -109,7 +109,7 @@ def _ratios(runs: Sequence[RunPredictions], options: _CompareOptions) -> compari
 
 def _pair(first: RunPredictions, second: RunPredictions, settings: _CompareOptions) -> None:
     """Print the comparison of two runs, and write its page, its probabilities and its figure."""
-    settings = settings.about(first.people.task)
+    settings = settings.about(first, second)
     ratios = _ratios([first, second], settings)
     compared = comparing.compare_pair(first, second, settings, ratios)
     regions = compared.regions(settings.level)
@@ -148,7 +148,11 @@ def _tested(run: RunPredictions, settings: comparing.Settings) -> str:
     repeats = len(run.repeats)
     times = f"each of {repeats} repeats" if repeats > 1 else "1 repeat"
     tested = "all" if len(folds) > 1 else f"{len(folds[0]['rows'])}"
-    return f"like the {len(run.people)} rows of the data, {tested} of which are tested in {times}"
+    rows = f"like the {len(run.people)} rows of the data, {tested} of which are tested in {times}"
+    pooled = "; a gap is that of all folds' rows together, not the mean of the folds' gaps"
+    goals = settings.goals(run.people.task)
+    of_folds = len(folds) > 1 and any(goal.of_counts and goal.metric.is_gap for goal in goals)
+    return rows + pooled * of_folds
 
 
 def _pooled(
@@ -184,7 +188,7 @@ def _matrix(folders: Sequence[Run], options: _CompareOptions) -> None:
         print_line(f"left out: {reason}")
     if len(runs) < 2:
         return
-    options = options.about(runs[0].people.task)
+    options = options.about(*runs)
     outperforms = comparing.every_pair(runs, options, _ratios(runs, options)).outperforms
     ranks = ranking(outperforms, options.certainty)
     by = " x ".join(options.protect or runs[0].protect)
@@ -246,7 +250,9 @@ def _draw_tradeoff(options: _TradeoffOptions) -> None:
     table = comparing.tradeoff(runs, names, curve, runs[0].protect, repeats=options.repeats)
     title = f"{options.dataset} by {protect}, {len(runs)} runs"
     spread = comparing.SPREADS[options.repeats]
-    print_document(tradeoff_document(table, METRICS, title=title, base=base, spread=spread))
+    print_document(
+        tradeoff_document(table, table["metric"].unique(), title=title, base=base, spread=spread)
+    )
     name = file_name(f"{options.dataset}_{protect.replace(' ', '')}")
     stem = results / "report" / "tradeoff" / name
     write_text(stem.with_suffix(".csv"), csv_text(table))

@@ -24,7 +24,7 @@ from fairbench.core.errors import UserError
 from fairbench.core.text import digest, file_name, natural, percent, told_apart
 from fairbench.data.dataset import Task
 from fairbench.evaluation import table as long_table
-from fairbench.evaluation.summary import HEADLINES, debiased_gaps, summarise
+from fairbench.evaluation.summary import HEADLINES, debiased_gaps, headline_of, summarise
 from fairbench.inference import verdicts
 from fairbench.inference.comparing import frontier, objective, point_table, points
 from fairbench.inference.verdicts import ALIKE, OPEN, WORSE
@@ -463,8 +463,9 @@ def _contenders(block: RunBlock) -> tuple[dict[str, tuple[float, float]], str, i
     defined. How many runs could be compared. None if fewer than two can be.
     """
     errors = _means(block, _ERROR, "")
-    gaps = {name: _means(block, name, block.protect) for name in GAPS}
-    gap = next((name for name in GAPS if errors.keys() <= gaps[name].keys()), "")
+    usual = (headline_of(block.runs.values()), *GAPS)
+    gaps = {name: _means(block, name, block.protect) for name in usual}
+    gap = next((name for name in usual if name and errors.keys() <= gaps[name].keys()), "")
     if len(errors) < _FEWEST or not gap:
         return None
     ids = list(errors)

@@ -19,7 +19,7 @@ from rich.progress import track
 from fairbench.core import VERSION
 from fairbench.core import text as formats
 from fairbench.core.errors import UserError
-from fairbench.evaluation.summary import DEBIASED_MEANS, HEADLINES
+from fairbench.evaluation.summary import DEBIASED_MEANS, HEADLINES, headline_of
 from fairbench.evaluation.table import DEBIASED
 from fairbench.experiments.configuration import Presets, provenance
 from fairbench.inference.verdicts import ALIKE, OPEN, WORSE
@@ -294,7 +294,8 @@ def _winners(page: _PageBlock) -> Iterator[str]:
     """Yield the sentences on the best run by the error, and by the gap between groups."""
     tables = {table.metric: table for table in page.tables if table.is_ranked and not table.setting}
     for part in ("error", "gap"):
-        names = (of_task[part] for of_task in HEADLINES.values())
+        first = headline_of(page.block.runs.values()) if part == "gap" else ""
+        names = (first, *(of_task[part] for of_task in HEADLINES.values()))
         name = next((name for name in names if name in tables), "")
         if name and len(tables[name].rows) > 1:
             yield _winner(tables[name])

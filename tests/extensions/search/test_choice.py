@@ -7,14 +7,13 @@ import pytest
 
 from benchmarks.alternative import coverage
 from fairbench.core.errors import UserError
-from fairbench.metrics.registry import confusion, metrics_of
+from fairbench.metrics.registry import BINARY, confusion, metrics_of, named
 from fairbench_search.alternative import Alternative, compare_models, gap_named
 from fairbench_search.choice import (
     Shared,
     SharedRows,
     _estimates,
     choose_among,
-    minimised_metric,
 )
 from fairbench_search.goals import Goal, GoalRows, Tuning, goals, together
 from fairbench_search.tuning import Dimension, DrawnSearch, Family, Trial
@@ -41,7 +40,7 @@ def holdouts(runs, own, seed=0):
 
 
 def choice(shared, metric):
-    return choose_among(Shared((), shared, None, []), minimised_metric(metric), ())
+    return choose_among(Shared((), shared, None, []), named(metric, BINARY), ())
 
 
 @pytest.mark.parametrize("metric", ["error_rate", "statistical_parity"])
@@ -87,7 +86,7 @@ def test_runs_that_predict_the_same_are_told_apart_alike():
         twin = with_copy(shared, of)
         result = choice(twin, "equalized_odds")
         assert result.near[-1] == result.near[of] and result.larger[-1] == result.larger[of]
-        estimates = _estimates(twin, minimised_metric("equalized_odds"), (), [])
+        estimates = _estimates(twin, named("equalized_odds", BINARY), (), [])
         noise = estimates.candidates.part_noise
         np.testing.assert_array_equal(noise[:, of], noise[:, -1])
 

@@ -13,13 +13,14 @@ from fairbench.core.text import number
 from fairbench.evaluation.summary import Headlines
 from fairbench.evaluation.table import values_of
 from fairbench.experiments.execute import carry_out
+from fairbench.metrics.registry import BINARY, named
 from fairbench.results.catalogue import Catalogue
 from fairbench_search.choice import (
     Bound,
     SharedRows,
+    choose,
     choose_among,
-    minimised_metric,
-    read_shared,
+    shared_rows,
 )
 from tests.harness import configuration
 from tests.reporting import page_runs
@@ -53,7 +54,7 @@ def results(tmp_path_factory):
 def made(results, split, metric="equalized_odds", bounds=LOOSE, **options):
     folder, ids = results
     runs = [Catalogue(folder).one(id_) for id_ in ids[split]]
-    return choose_among(read_shared(runs), minimised_metric(metric), bounds, **options)
+    return choose_among(shared_rows(runs), named(metric, BINARY), bounds, **options)
 
 
 @pytest.mark.thorough
@@ -93,12 +94,12 @@ def test_where_a_run_s_table_has_another_number_both_say_why(results, split, sai
     assert (not differ or several) and (differ or split != "folds")
     said = (
         f"fairbench table {run.id} shows {shown} as the gap in equalized odds, the mean of the "
-        f"gaps of all splits. Here it is {number(objective['value'])}, the gap of the mean rates"
+        f"splits' gaps. Here it is {number(objective['value'])}, the gap of the mean rates"
     )
     assert (said in chosen) == differ and shown in printed
     # Another quantity has another name.
     assert ("gap in equalized odds of the mean rates " in chosen) == several
-    why = "a gap is the mean of all splits' gaps, not the gap of mean rates as in choose"
+    why = "a gap is the mean of the splits' gaps, not the gap of mean rates as in choose"
     assert (why in printed) == several
 
 
@@ -108,7 +109,44 @@ def test_runs_that_weigh_their_rows_are_refused(results):
     runs = [Catalogue(folder).one(id_) for id_ in ids["one"]]
     runs[1].config["evaluator"]["weights"] = True
     with pytest.raises(UserError, match=f"1 of these runs, such as {runs[1].id}, weigh"):
-        choose_among(read_shared(runs), minimised_metric("error_rate"), ())
+        choose_among(shared_rows(runs), named("error_rate", BINARY), ())
+
+
+@pytest.mark.parametrize("split", ["several", "folds"])
+@pytest.mark.parametrize(
+    ("metric", "sign"),
+    [
+        ("log_loss", 1),
+        ("roc_auc", -1),
+        ("consistency_of_nobody", 0),
+        ("predictive_uncertainty_ratio", 2),
+    ],
+)
+def test_any_stored_metric_is_chosen_by_and_has_its_table_s_value(results, split, metric, sign):
+    """The interval by itself is the table's; of two alike, the correction moves it by little."""
+    runs = [Catalogue(results[0]).one(id_) for id_ in results[1][split]]
+    if not sign:
+        with pytest.raises(UserError, match="has no metric 'consistency_of_nobody'"):
+            choose(runs, metric)
+        return
+    choice = choose(runs, metric, ("brier_score<=1",))
+    tables = [Headlines(run.summary(), run.protect).estimate(metric) for run in choice.runs]
+    means = np.array(tables)[:, 0]
+    ordered = np.abs(np.log(means)) if sign == 2 else sign * means
+    assert choice.chosen_index == ordered.argmin()
+    judged = choice.judged[0]
+    value, lower, upper = tables[choice.chosen_index]
+    if sign == 2:
+        value = min(value, 1 / value)
+        assert np.isnan([lower, *judged["naive"], *judged["corrected"]]).all()
+    else:
+        np.testing.assert_allclose(judged["naive"], (lower, upper))
+        assert judged["corrected"][0] <= judged["value"] <= judged["corrected"][1]
+        wider = np.diff(judged["corrected"])[0] / (upper - lower)
+        assert 0.97 < wider < 2
+    assert judged["value"] == pytest.approx(value) == choice.shown[choice.chosen_index]
+    with pytest.raises(UserError, match="none of 3 runs has brier_score<=0.01: the smallest"):
+        choose(runs, metric, ("brier_score<=0.01",))
 
 
 @pytest.mark.parametrize(
@@ -151,7 +189,7 @@ def test_the_command_says_what_was_chosen_in_words(results, capsys, said_by):
     printed = said_by("choose", *ids["apart"], f"results={folder}")
     assert "which did not choose" in printed
     assert "as means over 3 repeats" in said_by(
-        "choose", *ids["several"], f"results={folder}", "minimise=error_rate"
+        "choose", *ids["several"], f"results={folder}", "objective=error_rate"
     )
     for kind in ("json", "html", "markdown", "latex"):
         run_command(["choose", "split=kfold", f"results={folder}", f"format={kind}"])
@@ -179,13 +217,17 @@ def test_a_tie_is_said_to_be_one(results, tmp_path, said_by):
     [
         ([], r"they differ in split \(holdout in 9, kfold in 3\)"),
         (["split=holdout"], r"differ in .*split.repeats \(1 in 6, 3 in 3\)"),
-        (["split=kfold", "minimise=accuracy"], "minimise=accuracy: only gaps.* statistical_parity"),
+        (
+            ["split=kfold", "objective=selection_rate"],
+            "objective=selection_rate: neither more nor less of it is better",
+        ),
         (["split=kfold", "where=error_rate=0.1"], "is no comparison"),
-        (["split=kfold", "where=error<=0.1"], "unknown rate in where= 'error'"),
+        (["split=kfold", "where=error<=0.1"], "has no metric 'error': did you mean"),
         (["split=kfold", "where=error_rate<=15"], "a number between 0 and 1"),
         (["split=kfold", "error_rate<=0.1"], "is a comparison: write where="),
         (["split=kfold", "level=1"], "level is 1.0"),
         (["minimize=error_rate"], "unknown option 'minimize'"),
+        (["minimise=error_rate"], "minimise= is called objective= here"),
         (["from=nothing"], "unknown experiment 'nothing'"),
     ],
 )
@@ -199,7 +241,7 @@ def test_a_wrong_command_is_refused(results, words, message):
     ("words", "chosen"),
     [
         ([], 3),
-        (["split=holdout", "minimise=error_rate", "where=error_rate<=0.9"], 3),
+        (["split=holdout", "objective=error_rate", "where=error_rate<=0.9"], 3),
         (["split=holdout", "split.validation=0", "learner=logistic_regression"], 2),
         (["learner=svm"], 3),
     ],
@@ -211,7 +253,7 @@ def test_a_dead_end_shows_a_way_out_as_a_command_that_starts(results, words, cho
     assert said.endswith(f"; {chosen}")
     start, verb, *again = shlex.split(command)
     assert (start, verb) == ("fairbench", "choose")
-    assert {word for word in words if word.startswith(("minimise", "where"))} <= {
+    assert {word for word in words if word.startswith(("objective", "where"))} <= {
         word.replace("=[", "=").rstrip("]") for word in again
     }
     run_command([verb, *again])

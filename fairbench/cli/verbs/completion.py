@@ -1,0 +1,111 @@
+"""Complete words of fairbench at a tab: print what bash, zsh or fish reads for that.
+
+One line in the file that the shell reads when it starts, such as ~/.bashrc, does it. Verbs, their
+parts and options, the names of components and other choices are completed, and anything else as
+a file.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from fairbench.cli.command import Command, command, components_folder, names, options_of_run
+from fairbench.core.options import option
+from fairbench.core.text import declared_in
+
+_SHELLS = ("bash", "zsh", "fish")
+# What each command takes, as their modules declare it: reading these would take a second a tab.
+_TABLE = "options.toml"
+
+
+@dataclass(frozen=True)
+class _CompletionOptions:
+    """What is printed.
+
+    Attributes
+    ----------
+    shell : The shell whose function is printed.
+    line : The command line so far: what its last word may become is printed, for the function.
+    """
+
+    shell: str = option(
+        "", argument="SHELL", choices=_SHELLS, needed=f"no shell is named: {', '.join(_SHELLS)}"
+    )
+    line: str = option("", shown="TEXT")
+
+
+def _print_completion(options: _CompletionOptions) -> None:
+    """Print the function of a shell, or what a word may become.
+
+    Examples
+    --------
+    eval "$(fairbench completion bash)"
+    fairbench completion fish | source
+    """
+    if not options.line:
+        print(declared_in("cli", "completion.toml")[options.shell], end="")
+        return
+    for word in candidates(options.line):
+        print(word)
+
+
+def candidates(line: str) -> Iterator[str]:
+    """Yield what the last word of a command line may become; a space ends what is whole."""
+    from fairbench.cli.main import verbs
+
+    typed = line.split()
+    typed = [*typed[1:], *[""] * line[-1:].isspace()]
+    *before, last = typed or [""]
+    plain = [word for word in before if "=" not in word and word[:1] != "-"]
+    if not plain:
+        found = [f"{verb} " for verb in [*verbs(), "--help", "--version"]]
+    else:
+        found = list(_of_verb(plain, last))
+    return (word for word in found if word.startswith(last))
+
+
+def _of_verb(plain: Sequence[str], last: str) -> Iterator[str]:
+    """Yield the parts of a verb, its options, or the values of the one that is being typed."""
+    declared: Mapping[str, Mapping[str, list[str]]] = declared_in("cli", _TABLE)
+    verb, part = plain[0], " ".join(plain[:2])
+    options = declared.get(part, declared.get(verb, {}))
+    name, equals, text = last.partition("=")
+    if equals:
+        done = text[: max(text.rfind(","), text.rfind("[")) + 1]
+        for value in options.get(name) or names(name):
+            yield f"{name}={done}{value}"
+        return
+    if part not in declared:
+        yield from (f"{of.partition(' ')[2]} " for of in declared if of.startswith(f"{verb} "))
+    yield from (f"{name}=" for name in options)
+    yield "--help "
+
+
+COMMAND = command(_print_completion)
+
+
+def _table() -> Iterator[str]:
+    """Yield the lines of the table of what each command takes."""
+    from fairbench.cli.main import _module_of, verbs
+    from fairbench.results.catalogue import KEYS
+
+    for verb in verbs():
+        module = _module_of(verb)
+        commands: Mapping[str, Command | None] = getattr(module, "COMMANDS", {})
+        for part, of_part in (commands or {"": getattr(module, "COMMAND", None)}).items():
+            yield f"\n[{shlex.quote(f'{verb} {part}'.strip())}]"
+            declared = of_part.declared.values() if of_part else ()
+            for each in declared:
+                choices = ["true", "false"] if each.kind is bool else each.metadata["choices"]
+                if not each.pairs:
+                    yield f"{each.name} = {[*filter(None, choices)]}"
+            if not of_part or any(each.pairs for each in declared):
+                of_run = KEYS if of_part else options_of_run(components_folder() / "conf")
+                own = [each.name for each in declared]
+                yield from (f"{name} = []" for name in of_run if name not in own)
+
+
+if __name__ == "__main__":
+    print("# Written by python -m fairbench.cli.verbs.completion.", *_table(), sep="\n")

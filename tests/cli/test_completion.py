@@ -1,0 +1,134 @@
+"""Words that are completed at a tab, in shells as a person starts them."""
+
+import os
+import pty
+import re
+import select
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+
+from fairbench.cli.command import GROUPS, names
+from fairbench.cli.main import verbs
+from fairbench.cli.verbs import completion
+from fairbench.core.text import declared_in
+from tests.cli.test_verbs import COMMANDS
+from tests.harness import ROOT
+
+PROMPT = "ready> "
+STARTED = {
+    "bash": (["bash", "--norc", "--noprofile", "-i"], f"PS1='{PROMPT}'",
+             'eval "$(fairbench completion bash)"'),
+    "zsh": (["zsh", "-f", "-i"], f"PS1='{PROMPT}'", 'eval "$(fairbench completion zsh)"'),
+    "fish": (["fish", "--no-config", "-i"],
+             f"function fish_prompt; printf '{PROMPT}'; end", "fairbench completion fish | source"),
+}  # fmt: skip
+# What is typed before a tab, and what stands there after it.
+COMPLETED = {
+    "fairbench compa": "fairbench compare ",
+    "fairbench store pac": "fairbench store pack ",
+    "fairbench compare objecti": "fairbench compare objectives=",
+    "fairbench compare rho_per=gr": "fairbench compare rho_per=group",
+    "fairbench run dataset=acs_emp": "fairbench run dataset=acs_employment_fu",
+    "fairbench run method=self": "fairbench run method=self_consistency",
+    "fairbench audit my_people": "fairbench audit my_people.csv",
+}
+
+
+class Terminal:
+    """A shell in a terminal of its own, which is typed to and read from."""
+
+    def __init__(self, words, folder):
+        self.pid, self.end = pty.fork()
+        if not self.pid:
+            os.chdir(folder)
+            path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
+            os.execvpe(
+                words[0], words, os.environ | {"PATH": path, "TERM": "xterm", "HOME": str(folder)}
+            )
+
+    def type(self, text):
+        os.write(self.end, text.encode())
+
+    def until(self, expected, seconds=60.0):
+        """Return what the terminal shows until it has a text."""
+        shown, last = "", time.monotonic() + seconds
+        while expected not in shown:
+            if not select.select([self.end], [], [], max(0.0, last - time.monotonic()))[0]:
+                raise AssertionError(f"no {expected!r} in {shown!r}")
+            shown += re.sub(
+                r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b.|[\r\b]", "", os.read(self.end, 4096).decode()
+            )
+        return shown
+
+    def close(self):
+        os.close(self.end)
+        os.waitpid(self.pid, 0)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("shell", STARTED)
+def test_a_tab_completes_what_is_typed(shell, tmp_path):
+    if not shutil.which(shell):
+        pytest.skip(f"{shell} is not installed")
+    (tmp_path / "my_people.csv").touch()
+    words, prompt, line = STARTED[shell]
+    terminal = Terminal(words, tmp_path)
+    try:
+        terminal.type(f"{prompt}\n{line}\necho be''gun\n")
+        terminal.until("begun")
+        for typed, whole in COMPLETED.items():
+            terminal.type(f"{typed}\t")
+            terminal.until(whole.removeprefix(typed))
+            terminal.type("\x15")  # an empty line again
+    finally:
+        terminal.close()
+
+
+def complete(line):
+    return list(completion.candidates(line))
+
+
+def test_what_a_word_may_become():
+    assert set(complete("fairbench ")) >= {f"{verb} " for verb in verbs()}
+    assert complete("fairbench store ls pu") == ["purpose="]
+    assert complete("fairbench store p") == ["pack "]
+    assert "dataset=[adult,german" in complete("fairbench choose dataset=[adult,g")
+    assert complete("fairbench choose format=h") == ["format=html"]
+    assert complete("fairbench nothing x") == []
+    for group in GROUPS:
+        assert complete(f"fairbench run {group}=") == [f"{group}={name}" for name in names(group)]
+
+
+def test_the_table_has_every_option_of_every_command():
+    table = declared_in("cli", "options.toml")
+    for words, command in COMMANDS.items():
+        options = table[" ".join(words)]
+        for name, declared in command.declared.items():
+            if not declared.pairs:
+                choices = [choice for choice in declared.metadata["choices"] if choice]
+                assert options[name] == (["true", "false"] if declared.kind is bool else choices)
+    assert {" ".join(words) for words in COMMANDS} == table.keys() - {"run", "resolve"}, (
+        "write it anew: python -m fairbench.cli.verbs.completion > fairbench/cli/options.toml"
+    )
+
+
+def test_it_is_there_at_once_and_loads_no_library():
+    code = (
+        "from fairbench.cli.main import main; import sys; main(sys.argv[1:]); print(*sys.modules)"
+    )
+    words = ["completion", "bash", "line=fairbench compare rho_per=m"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[0] == "rho_per=mean"
+    loaded = {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()}
+    assert not loaded & {"numpy", "pandas", "rich", "hydra", "scipy", "torch", "mlflow"}
+    before = os.times()
+    subprocess.run([sys.executable, "-c", code, *words], cwd=ROOT, capture_output=True, check=True)
+    after = os.times()
+    spent = after.children_user + after.children_system
+    assert spent - before.children_user - before.children_system < 0.3

@@ -106,17 +106,40 @@ class Headlines:
         return float(self._summary["mean"].iat[places[-1]]) if places else _UNKNOWN[0]
 
 
-def headlines(summary: pd.DataFrame, protect: str) -> dict[str, Estimate]:
-    """Return the usual :class:`Headlines` of a run."""
-    return Headlines(summary, protect).usual
-
-
 def task_of(summary: pd.DataFrame) -> str:
     """Return what a run predicts, by the metrics that it has."""
     if not (summary["metric"] == HEADLINES[registry.BINARY]["error"]).any():
         return registry.REGRESSION
     of_classes = (summary["metric"] == "base_rate") & summary["outcome"].notna()
     return registry.MULTICLASS if of_classes.any() else registry.BINARY
+
+
+FITS = ("constraint_active", *tables.COSTS)
+
+
+def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
+    """Return the most important rows: of everyone, gaps of `protect`, its groups, the fits.
+
+    Those of single classes have a table of their own.
+    """
+    summary = tables.values_of(summary)
+    summary = summary[(summary["variant"] == "") & summary["outcome"].isna()]
+    overall = summary["attribute"] == ""
+    protected, grouped = summary["attribute"] == protect, summary["group"] != ""
+    mass = (summary["binning"] == "mass").to_numpy(bool)
+    shown = {
+        where: summary["metric"].isin(
+            [metric.name for metric in registry.declared() if where in metric.shown]
+        )
+        for where in ("everyone", "gaps", "groups")
+    }
+    parts = [
+        summary[overall & shown["everyone"] & ~mass],
+        summary[protected & ~grouped & shown["gaps"]],
+        summary[protected & grouped & shown["groups"]],
+        summary[overall & summary["metric"].isin(FITS)],
+    ]
+    return pd.concat(parts, ignore_index=True)
 
 
 def debiased_gaps(rows: pd.DataFrame, summary: pd.DataFrame) -> Floats:

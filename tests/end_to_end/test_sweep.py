@@ -10,7 +10,7 @@ import time
 import pandas as pd
 import pytest
 
-from fairbench.evaluation.summary import headlines
+from fairbench.evaluation.summary import Headlines
 from fairbench.results.runs import Run
 from tests.harness import command, comparable, fairbench, quick, ran, run_py, session
 
@@ -61,7 +61,7 @@ def test_one_error_and_one_gap_come_first_in_every_table(undisturbed):
     legend = "error is the error rate, log loss is the log loss of the score, gap is the gap in eq"
     assert legend in " ".join(done.stdout.split())
     runs = {path.name: Run(path) for path in (cwd / "results" / "runs").iterdir()}
-    means = {id_: headlines(run.summary(), run.protect) for id_, run in runs.items()}
+    means = {id_: Headlines(run.summary(), run.protect).usual for id_, run in runs.items()}
     shown = {id_: [f"{of[name][0]:.3f}" for name in ("error", "gap")] for id_, of in means.items()}
     rows = {row[0]: row for row in map(str.split, done.stdout.split("\n")) if row}
     for id_, (error, gap) in shown.items():

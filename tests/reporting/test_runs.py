@@ -22,7 +22,7 @@ from fairbench.cli.verbs.store import _runs_lines
 from fairbench.comparison.runs import load_predictions, predictions_frame
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
-from fairbench.evaluation.summary import headlines, summarise
+from fairbench.evaluation.summary import Headlines, summarise
 from fairbench.evaluation.table import values_of
 from fairbench.experiments.configuration import full_name
 from fairbench.experiments.execute import carry_out
@@ -400,7 +400,7 @@ def test_a_sweep_ends_with_its_table_and_what_to_do_next(swept, runs):
     assert sorted(line.split(": ")[1] for line in lines) == names
     assert "2 runs of results" in text
     for run in runs:
-        error, lower, upper = headlines(run.summary(), run.protect)["error"]
+        error, lower, upper = Headlines(run.summary(), run.protect).usual["error"]
         assert f"{error:.3f}" in text
         assert f"{lower:.2f} to {upper:.2f}" in text
     ids = [run[:6] for run in runs.runs]
@@ -502,7 +502,8 @@ def test_what_mlflow_is_told_tells_runs_apart(runs):
         for depth in (2, 4)
     }
     for run in runs:
-        values, first = latest_values(logged_metrics(run)), headlines(run.summary(), run.protect)
+        values = latest_values(logged_metrics(run))
+        first = Headlines(run.summary(), run.protect).usual
         error, log_loss, _, gap = (values[name] for name in opening_names("binary"))
         assert [error, log_loss, gap] == pytest.approx([figures[0] for figures in first.values()])
         told = tags(run)

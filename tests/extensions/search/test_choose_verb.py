@@ -10,7 +10,7 @@ import pytest
 from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
 from fairbench.core.text import number
-from fairbench.evaluation.summary import headlines
+from fairbench.evaluation.summary import Headlines
 from fairbench.evaluation.table import values_of
 from fairbench.experiments.execute import carry_out
 from fairbench.results.catalogue import Catalogue
@@ -87,7 +87,7 @@ def test_where_a_run_s_table_has_another_number_both_say_why(results, split, sai
     choice = made(results, split, bounds=())
     run, objective = choice.runs[choice.chosen_index], choice.judged[0]
     printed = said_by("table", *ids[split], f"results={folder}")
-    shown = number(headlines(run.summary(), run.protect)["gap"][0])
+    shown = number(Headlines(run.summary(), run.protect).usual["gap"][0])
     differ = shown != number(objective["value"])
     several = split in ("several", "folds")
     assert (not differ or several) and (differ or split != "folds")

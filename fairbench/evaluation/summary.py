@@ -176,6 +176,34 @@ def task_of(summary: pd.DataFrame) -> str:
     return registry.MULTICLASS if of_classes.any() else registry.BINARY
 
 
+FITS = ("constraint_active", *tables.COSTS)
+
+
+def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
+    """Return the most important rows: of everyone, gaps of `protect`, its groups, the fits.
+
+    Those of single classes have a table of their own.
+    """
+    summary = tables.values_of(summary)
+    summary = summary[(summary["variant"] == "") & summary["outcome"].isna()]
+    overall = summary["attribute"] == ""
+    protected, grouped = summary["attribute"] == protect, summary["group"] != ""
+    mass = (summary["binning"] == "mass").to_numpy(bool)
+    shown = {
+        where: summary["metric"].isin(
+            [metric.name for metric in registry.declared() if where in metric.shown]
+        )
+        for where in ("everyone", "gaps", "groups")
+    }
+    parts = [
+        summary[overall & shown["everyone"] & ~mass],
+        summary[protected & ~grouped & shown["gaps"]],
+        summary[protected & grouped & shown["groups"]],
+        summary[overall & summary["metric"].isin(FITS)],
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
 def debiased_gaps(rows: pd.DataFrame, summary: pd.DataFrame) -> Floats:
     """Return the means of gaps (n,) less what chance adds to them; NaN of what has no such mean.
 

@@ -20,7 +20,7 @@ from fairbench.data.dataset import Dataset, Task
 from fairbench.evaluation import summary as summaries
 from fairbench.evaluation import table as long_table
 from fairbench.evaluation.many_groups import CLASS, unlike_everyone_else
-from fairbench.evaluation.summary import DEBIASED_MEANS, HEADLINES
+from fairbench.evaluation.summary import DEBIASED_MEANS, HEADLINES, headline
 from fairbench.evaluation.table import DEBIASED, POOLED, values_of
 from fairbench.metrics import registry
 from fairbench.reporting.document import model as doc
@@ -90,34 +90,6 @@ def _of_people(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
     """Return the values of a run's own variant, of everyone and by `protect`."""
     rows = values_of(summary)
     return rows[(rows["variant"] == "") & rows["attribute"].isin(["", protect])]
-
-
-FITS = ("constraint_active", *long_table.COSTS)
-
-
-def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
-    """Return the most important rows: of everyone, gaps of `protect`, its groups, the fits.
-
-    Those of single classes have a table of their own.
-    """
-    summary = values_of(summary)
-    summary = summary[(summary["variant"] == "") & summary["outcome"].isna()]
-    overall = summary["attribute"] == ""
-    protected, grouped = summary["attribute"] == protect, summary["group"] != ""
-    mass = (summary["binning"] == "mass").to_numpy(bool)
-    shown = {
-        where: summary["metric"].isin(
-            [metric.name for metric in registry.declared() if where in metric.shown]
-        )
-        for where in ("everyone", "gaps", "groups")
-    }
-    parts = [
-        summary[overall & shown["everyone"] & ~mass],
-        summary[protected & ~grouped & shown["gaps"]],
-        summary[protected & grouped & shown["groups"]],
-        summary[overall & summary["metric"].isin(FITS)],
-    ]
-    return pd.concat(parts, ignore_index=True)
 
 
 def document_of(run: Run) -> doc.Document:
@@ -367,8 +339,8 @@ def where_from(run: Run) -> doc.Document:
 
 
 _FACTS = (
-    *("metric", "statistic", "attribute", "group"),
-    *("mean", "sd", "lower", "upper", "n", "repeats", "status"),
+    *("run", "name", *GROUPS, "seed", "protect", "metric", "statistic", "attribute", "group"),
+    *("mean", "sd", "lower", "upper", "n", "repeats", "status", "reason"),
 )
 
 
@@ -477,18 +449,7 @@ def tidy(runs: Catalogue, metrics: Sequence[str] = ()) -> pd.DataFrame:
     UserError : a metric that none of the runs has.
     """
     names = runs.label()
-    about = pd.DataFrame(
-        [
-            {
-                "run": run.id,
-                "name": names[run.id],
-                **{group: run.choices[group] for group in GROUPS},
-                "seed": run.seed,
-                "protect": run.protect,
-            }
-            for run in runs
-        ]
-    )
+    protect = {run.id: run.protect for run in runs}
     available: set[str] = set()
     parts = []
     for table in read_summaries([*runs]):
@@ -503,14 +464,15 @@ def tidy(runs: Catalogue, metrics: Sequence[str] = ()) -> pd.DataFrame:
                 for id_, rows in own.groupby("run", sort=False)
             ]
         else:
-            protects = about.set_index("run")["protect"].loc[table["run"].unique()]
-            parts += [
-                headline(table[table["run"].isin(ids.index)], protect)
-                for protect, ids in protects.groupby(protects)
-            ]
+            by_protect = table.groupby(table["run"].map(protect))
+            parts += [headline(rows, str(name)) for name, rows in by_protect]
     _check(metrics, available)
     if not parts:
         return pd.DataFrame()
-    rows = pd.concat(parts).merge(about.reset_index(), on="run", how="left")
-    rows = rows.sort_values("index", kind="stable", ignore_index=True)
-    return rows[[*about, *_FACTS, "reason"]]
+    about = [
+        run.choices | {"run": run.id, "name": names[run.id], "seed": run.seed, "place": place}
+        for place, run in enumerate(runs)
+    ]
+    rows = pd.concat(parts).merge(pd.DataFrame(about), on="run")
+    rows["protect"] = rows["run"].map(protect)
+    return rows.sort_values("place", kind="stable", ignore_index=True)[[*_FACTS]]

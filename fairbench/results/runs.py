@@ -515,7 +515,7 @@ def read_summaries(runs: Sequence[Run]) -> Iterator[pd.DataFrame]:
         some = runs[first : first + _TOGETHER]
         try:
             yield joined_summaries({run.id: run.content("summary.csv") for run in some})
-        except files.UNREADABLE:  # which of them?
+        except files.UNREADABLE:  # one by one, which says which of them is damaged
             yield pd.concat([run.summary().assign(run=run.id) for run in some], ignore_index=True)
 
 

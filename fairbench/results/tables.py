@@ -16,6 +16,7 @@ import io
 import json
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,7 +33,7 @@ from fairbench.core.options import from_plain
 from fairbench.core.text import count, html, interval, number, read_csv
 from fairbench.data.dataset import Dataset, Task
 from fairbench.evaluation import table as long
-from fairbench.evaluation.summary import debiased_gaps
+from fairbench.evaluation.summary import FITS, debiased_gaps, headline
 from fairbench.metrics import registry
 from fairbench.results import record as records
 
@@ -211,26 +212,18 @@ def joined_summaries(contents: Mapping[str, bytes]) -> pd.DataFrame:
     """Return the summaries of runs, by their ids, in one table with the column ``run``.
 
     Files with the same columns are parsed as one: to begin takes a parser longer than a file does.
-    The rows of a run stay in their order, and the runs in that of `contents`.
 
     Raises
     ------
-    DamagedError, ValueError : one of them has another content.
+    DamagedError, ValueError : one of them has another content, or a text with a line break.
     """
-    alike: dict[bytes, dict[str, bytes]] = {}
-    for run, content in contents.items():
-        head, _, body = content.partition(b"\n")
-        alike.setdefault(head, {})[run] = body
     tables = []
-    for head, bodies in alike.items():
+    for head, some in groupby(contents.items(), lambda of_run: of_run[1].partition(b"\n")[0]):
+        bodies = {run: content[len(head) + 1 :] for run, content in some}
         table = summary_in(b"\n".join([head, b"".join(bodies.values())]))
-        lengths = [body.count(b"\n") for body in bodies.values()]  # at least the rows there are
-        if sum(lengths) == len(table):
-            tables.append(table.assign(run=np.repeat(list(bodies), lengths)))
-        else:  # a text has a line break
-            tables += [summary_in(contents[run]).assign(run=run) for run in bodies]
-    places = {run: place for place, run in enumerate(contents)}
-    return pd.concat(tables).sort_values("run", key=lambda ids: ids.map(places), kind="stable")
+        lengths = [body.count(b"\n") for body in bodies.values()]
+        tables.append(table.assign(run=np.repeat(list(bodies), lengths)))
+    return pd.concat(tables, ignore_index=True)
 
 
 # What runs predict, about which rows, and whose.
@@ -477,8 +470,9 @@ def _people(meta: Mapping[str, Any], frame: pd.DataFrame) -> Dataset:
 
 def run_html(title: str, summary: pd.DataFrame, protect: str) -> str:
     """Return the headline metrics of a run as a table of HTML; `protect` is what it protects."""
-    headline = _headline(long.values_of(summary), protect)
-    debiased = debiased_gaps(headline, summary)
+    shown = headline(summary, protect)
+    shown = shown[~shown["metric"].isin(FITS)]
+    debiased = debiased_gaps(shown, summary)
     rows = [
         {
             "metric": registry.label(row.metric),
@@ -488,28 +482,9 @@ def run_html(title: str, summary: pd.DataFrame, protect: str) -> str:
             "95 % interval": interval(row.lower, row.upper, 4),
             "rows": count(row.n),
         }
-        for row, gap in zip(headline.itertuples(), debiased, strict=True)
+        for row, gap in zip(shown.itertuples(), debiased, strict=True)
     ]
     return titled_html(title, pd.DataFrame(rows))
-
-
-def _headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
-    """Return the most important rows: of everyone, the gaps of `protect`, and its groups."""
-    is_plain = (summary["variant"] == "") & summary["outcome"].isna()
-    summary = summary[is_plain & (summary["binning"] != "mass")]
-    is_of_everyone = summary["attribute"] == ""
-    is_of_protect = summary["attribute"] == protect
-    is_of_all_groups = summary["group"] == ""
-    sections = {
-        "everyone": is_of_everyone,
-        "gaps": is_of_protect & is_of_all_groups,
-        "groups": is_of_protect & ~is_of_all_groups,
-    }
-    tables = []
-    for section, is_in_section in sections.items():
-        metrics = [metric.name for metric in registry.declared() if section in metric.shown]
-        tables.append(summary[is_in_section & summary["metric"].isin(metrics)])
-    return pd.concat(tables)
 
 
 def titled_html(title: str, table: pd.DataFrame) -> str:

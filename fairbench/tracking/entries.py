@@ -108,13 +108,10 @@ def data_set(folder: Run) -> DatasetInput:
     """Return the data set of a run as MLflow knows data sets: name and digest, and no row of it."""
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
-    files = json.dumps({"files": folder.environment["data_sha256"]})
-    digest_ = str(folder.environment["data"])
-    name = folder.choices["dataset"]
-    return DatasetInput(
-        Dataset(name, digest_, "fairbench", files),
-        [InputTag("mlflow.data.context", "training and test")],
-    )
+    record = folder.environment
+    files = json.dumps({"files": record["data_sha256"]})
+    data = Dataset(folder.choices["dataset"], str(record["data"]), "fairbench", files)
+    return DatasetInput(data, [InputTag("mlflow.data.context", "training and test")])
 
 
 _LONGEST = 250
@@ -177,14 +174,12 @@ def means_of(summary: pd.DataFrame) -> list[Any]:
     summary : the result of :func:`fairbench.evaluation.summary.summarise`.
     """
     columns = {name: summary[name].to_numpy(object).tolist() for name in _Mean._fields[:-1]}
+    pairs = list(zip(columns["attribute"], columns["group"], strict=True))
     groups: dict[str, dict[str, None]] = {}
-    for attribute, group in zip(columns["attribute"], columns["group"], strict=True):
+    for attribute, group in pairs:
         groups.setdefault(attribute, {})[group] = None
     labels = {attribute: told_apart([*of_it], _spelled) for attribute, of_it in groups.items()}
-    columns["group"] = [
-        labels[attribute][group]
-        for attribute, group in zip(columns["attribute"], columns["group"], strict=True)
-    ]
+    columns["group"] = [labels[attribute][group] for attribute, group in pairs]
     settings: list[dict[str, Any]] = [{} for _ in range(len(summary))]
     for name in SETTINGS:
         column = summary.get(name, _NONE)

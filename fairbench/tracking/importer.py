@@ -46,7 +46,6 @@ from fairbench.tracking.database import SCHEME, Stamp, exclusive, local, quiet, 
 from fairbench.tracking.entries import FINGERPRINT, RUN, SWEEP, VERSION, LoggedMetric, with_sweeps
 
 if TYPE_CHECKING:
-    import pandas as pd
     from mlflow.tracking import MlflowClient
 
 
@@ -299,7 +298,8 @@ class Tracking:
         existing = logged_entries(client, experiment, [folder.id for folder in runs])
         names: set[str] = set()  # of the metrics that MLflow is told of
         logged = {}
-        means = _summaries([run for run in runs if not _current(run, existing.get(run.id, []))])
+        new = [run for run in runs if not _current(run, existing.get(run.id, []))]
+        means = (of for table in read_summaries(new) for of in table.groupby("run", sort=False))
         for folder in runs:
             found, places = existing.get(folder.id, []), swept.get(folder.id, [])
             logged[folder.id] = _log_once(client, experiment, folder, found, places, names, means)
@@ -461,16 +461,6 @@ def _search(client: MlflowClient, experiment: str, filter_text: str) -> Iterator
             return
 
 
-def _summaries(runs: Sequence[Run]) -> Iterator[pd.DataFrame]:
-    """Yield the summary of each run, of which some are read ahead."""
-    of_run: dict[str, pd.DataFrame] = {}
-    tables = read_summaries(runs)
-    for run in runs:
-        if run.id not in of_run:
-            of_run = {str(id_): rows for id_, rows in next(tables).groupby("run", sort=False)}
-        yield of_run[run.id]
-
-
 def _current(folder: Run, existing: Iterable[Entry]) -> list[Entry]:
     """Return the entries that have a run as it is."""
     return [entry for entry in existing if entry.fingerprint == folder.environment["fingerprint"]]
@@ -483,7 +473,7 @@ def _log_once(
     existing: Sequence[Entry],
     swept: Sequence[tuple[str, int]],
     names: set[str],
-    means: Iterator[pd.DataFrame],
+    means: Iterator[Any],
 ) -> Entry:
     """Log a run unless it is logged, remove its other entries in MLflow, and return its entry.
 
@@ -494,7 +484,7 @@ def _log_once(
     ----------
     swept : the names of its sweeps, and its places in them.
     names : gets the names of the metrics that MLflow is told of.
-    means : the summaries of this run, if it is not logged, and of the next ones that are not.
+    means : the ids and summaries of this run, if it is not logged, and of those after it.
     """
     ordered = sorted(existing, key=lambda entry: (entry.begun, entry.id))
     current = _current(folder, ordered)
@@ -505,7 +495,7 @@ def _log_once(
         if kept.sweeps != sweeps:
             client.set_tag(kept.id, SWEEP, sweeps)
     else:
-        points = entries.logged_metrics(folder, next(means))
+        points = entries.logged_metrics(folder, dict([next(means)])[folder.id])
         names.update(point.name for point in points)
         run_tags = {SWEEP: sweeps} if sweeps else {}
         if swept:  # MLflow draws colours at random, and often the same ones

@@ -69,7 +69,7 @@ def measured_blocks(results):
 
 
 def tables_of(block):
-    return {table.key: table for table in metric_tables([block])[0]}
+    return {table.key: table for table in next(metric_tables([block]))}
 
 
 @pytest.mark.thorough

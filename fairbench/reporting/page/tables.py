@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
-from itertools import product
+from itertools import groupby, product
 from math import fsum
 from typing import Any, TypeAlias
 
@@ -24,7 +24,14 @@ from fairbench.core.errors import UserError
 from fairbench.core.text import digest, file_name, natural, percent, told_apart
 from fairbench.data.dataset import Task
 from fairbench.evaluation import table as long_table
-from fairbench.evaluation.summary import HEADLINES, debiased_gaps, headline_of, summarise
+from fairbench.evaluation.summary import (
+    FITS,
+    HEADLINES,
+    debiased_gaps,
+    headline,
+    headline_of,
+    summarise,
+)
 from fairbench.inference import verdicts
 from fairbench.inference.comparing import frontier, objective, point_table, points
 from fairbench.inference.verdicts import ALIKE, OPEN, WORSE
@@ -34,7 +41,6 @@ from fairbench.reporting.comparisons import rank_of
 from fairbench.reporting.document import model as doc
 from fairbench.reporting.group_tables import sentence_of
 from fairbench.reporting.panels import OF_METHODS, method_styles
-from fairbench.reporting.runs import FITS, headline
 from fairbench.results.catalogue import Catalogue, add_differing_options
 from fairbench.results.runs import Run, read_metrics
 
@@ -130,16 +136,10 @@ def blocks(catalogue: Catalogue) -> list[RunBlock]:
 
 def together(all_blocks: Sequence[RunBlock]) -> Iterator[list[RunBlock]]:
     """Yield blocks of one data set and attribute, as many as are read and summarised at once."""
-    some: list[RunBlock] = []
-    for block in all_blocks:
-        runs = sum(len(each.runs) for each in [*some, block])
-        alike = [(each.dataset, each.protect) for each in (*some[:1], block)]
-        if some and (runs > _MOST_TOGETHER or alike[0] != alike[1]):
-            yield some
-            some = []
-        some.append(block)
-    if some:
-        yield some
+    for _, alike in groupby(all_blocks, key=lambda block: (block.dataset, block.protect)):
+        some = [*alike]
+        step = max(1, _MOST_TOGETHER // max(len(block.runs) for block in some))
+        yield from (some[first : first + step] for first in range(0, len(some), step))
 
 
 _MOST_TOGETHER = 50  # runs
@@ -151,19 +151,18 @@ def read(some: Sequence[RunBlock]) -> list[RunBlock]:
     metrics = long_table.values_of(every_row)
     metrics = metrics.astype(dict.fromkeys(metrics.select_dtypes("Int64"), float))
     debiased = every_row[(every_row["statistic"] == long_table.DEBIASED).to_numpy(bool)]
-    place = {run: i for i, block in enumerate(some) for run in block.runs}
-    parts = [
-        dict(iter(rows.groupby(rows["run"].astype(str).map(place).to_numpy())))
-        for rows in (metrics, debiased)
-    ]
-    return [
-        replace(
-            block,
-            metrics=parts[0].get(i, metrics[:0]).reset_index(drop=True),
-            debiased=parts[1].get(i, debiased[:0]),
-        )
-        for i, block in enumerate(some)
-    ]
+    place = _places(some)
+
+    def split(rows: pd.DataFrame) -> list[pd.DataFrame]:
+        parts = dict(iter(rows.groupby(rows["run"].astype(str).map(place).to_numpy())))
+        return [parts.get(i, rows[:0]).reset_index(drop=True) for i in range(len(some))]
+
+    parts = zip(some, split(metrics), split(debiased), strict=True)
+    return [replace(block, metrics=own, debiased=less) for block, own, less in parts]
+
+
+def _places(some: Sequence[RunBlock]) -> dict[str, int]:
+    return {run: place for place, block in enumerate(some) for run in block.runs}
 
 
 def _titles(firsts: Sequence[Run]) -> list[str]:
@@ -250,8 +249,8 @@ class RankedRuns:
         return [row["label"] for row in self.rows if row["standing"] == standing]
 
 
-def metric_tables(some: Sequence[RunBlock]) -> list[list[RankedRuns]]:
-    """Return the headline metrics of each block: overall, gaps, groups, costs of the fits.
+def metric_tables(some: Sequence[RunBlock]) -> Iterator[list[RankedRuns]]:
+    """Yield the headline metrics of each block: overall, gaps, groups, costs of the fits.
 
     Parameters
     ----------
@@ -274,11 +273,10 @@ def metric_tables(some: Sequence[RunBlock]) -> list[list[RankedRuns]]:
     values, is_present = _values_by_split(metrics, summaries)
     rows = summaries[[*_SHOWN, "status"]].to_dict("records")
     keys = list(zip(*(summaries[name].astype(str).tolist() for name in _KEYS), strict=True))
-    place = {run: i for i, block in enumerate(some) for run in block.runs}
+    place = _places(some)
     rows_of_key: list[dict[tuple[str, ...], list[int]]] = [{} for _ in some]
     for index, (row, key) in enumerate(zip(rows, keys, strict=True)):
         rows_of_key[place[row["run"]]].setdefault(key, []).append(index)
-    tables = []
     for block, of_block in zip(some, rows_of_key, strict=True):
         share = test_share(block.metrics)
         # What a table's name for files says of it: an attribute where one group is meant.
@@ -287,20 +285,17 @@ def metric_tables(some: Sequence[RunBlock]) -> list[list[RankedRuns]]:
             for key in of_block
         }
         names_of_texts = told_apart(texts.values(), _spelled)
-        tables.append(
-            [
-                _ranked_runs(
-                    key,
-                    names_of_texts[texts[key]],
-                    [rows[i] for i in indices],
-                    values[indices][:, is_present[indices].any(axis=0)].T,
-                    block,
-                    share,
-                )
-                for key, indices in of_block.items()
-            ]
-        )
-    return tables
+        yield [
+            _ranked_runs(
+                key,
+                names_of_texts[texts[key]],
+                [rows[i] for i in indices],
+                values[indices][:, is_present[indices].any(axis=0)].T,
+                block,
+                share,
+            )
+            for key, indices in of_block.items()
+        ]
 
 
 def _spelled(text: str) -> str:

@@ -372,23 +372,20 @@ def write_report(
     check_page(folder / "index.html")
     pages = []
     left_out: list[str] = []
-    run_blocks = measuring.blocks(collection)
     console = Console(stderr=True)
-    shown = iter(
-        track(
-            run_blocks, "data sets and splits", console=console, transient=True,
-            disable=not console.is_terminal,
-        )
+    shown = track(
+        [*measuring.together(measuring.blocks(collection))], "data sets and splits",
+        console=console, transient=True, disable=not console.is_terminal,
     )  # fmt: skip
-    for some in measuring.together(run_blocks):
-        measured = measuring.read(some)
-        for block, tables in zip(measured, measuring.metric_tables(measured), strict=True):
-            compared, unread = measuring.compare_block(block)
+    for some in shown:
+        read = measuring.read(some)
+        for block, whole, tables in zip(some, read, measuring.metric_tables(read), strict=True):
+            compared, unread = measuring.compare_block(whole)
             left_out += unread
-            figures = list(measuring.figures_of(block))
+            figures = list(measuring.figures_of(whole))
             origin = provenance(tuple(block.runs.values()), presets)
             # The page keeps the block without its metrics.
-            pages.append(_PageBlock(next(shown), tables, figures, compared, origin))
+            pages.append(_PageBlock(block, tables, figures, compared, origin))
     summary = _runs_summary(pages, left_out)
     document = _page_document(pages, experiment, summary)
     names = write_document(document, folder, "index", forms)

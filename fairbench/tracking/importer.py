@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _MOST_BYTES = 1 << 30  # memory that a process may add while it asks MLflow
+_RUNS = 50  # that MLflow has `total_s` for
 _END_S = 2.0  # seconds that MLflow's server has to end
 _LOOK_S = 0.1  # between looks at whether it has ended, or is to end
 _LOCAL_S = 25.0  # seconds that a step in a local database may take: a new one has many tables
@@ -175,8 +176,8 @@ class Tracking:
     uri : the tracking server; None takes ``MLFLOW_TRACKING_URI`` or ``sqlite:///mlflow.db``.
     experiment : the experiment's name.
     idle_s, total_s : seconds without progress, be it another process or a server that is waited
-        for, and seconds in all, after which it is left for later. A run then loses less than 10 to
-        a server that hangs, and less than 60 to one that is slow.
+        for, and seconds in all, of each 50 runs, after which it is left for later. A run then loses
+        less than 10 to a server that hangs, and less than 60 to one that is slow.
     """
 
     uri: str | None = None
@@ -224,15 +225,17 @@ class Tracking:
         if not ask:
             runs = list(filter(_is_whole, runs))
         with self._alone(runs):
-            logged, before, after = self.ask(partial(self._send, runs, swept), whole=ask)
+            sent = partial(self._send, runs, swept)
+            logged, before, after = self.ask(sent, whole=ask, runs=len(runs))
             self._note(runs, logged, before, after)
         return {run_id: entry.id for run_id, entry in logged.items()}
 
-    def ask(self, work: Callable[[MlflowClient], T], *, whole: bool = False) -> T:
+    def ask(self, work: Callable[[MlflowClient], T], *, whole: bool = False, runs: int = 1) -> T:
         """Return what `work` returns, which asks MLflow; every answer counts as a step.
 
         Parameters
         ----------
+        runs : how many runs it is about.
         whole : whether a local database, however large, is first read completely to check it.
 
         Raises
@@ -240,6 +243,7 @@ class Tracking:
         TrackingError : MLflow is down, does not get on, or cannot do it.
         """
         address, idle_s = self.address, self.idle_s
+        total_s = self.total_s * max(1, runs / _RUNS)
         begun = time.monotonic()
         quiet()
         from mlflow.tracking import MlflowClient
@@ -257,7 +261,7 @@ class Tracking:
                 if address.startswith(SCHEME):  # free by now: it may be slow, and does not hang
                     idle_s = max(idle_s, _LOCAL_S)
                 return in_time(
-                    connected, idle_s=idle_s, total_s=self.total_s, before_s=imported,
+                    connected, idle_s=idle_s, total_s=total_s, before_s=imported,
                     most_bytes=min(_MOST_BYTES, files.most_memory()),
                 )  # fmt: skip
         except BusyError as error:

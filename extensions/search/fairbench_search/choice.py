@@ -724,8 +724,9 @@ class Stored:
                 wide = [self._reach(below) * (lower - value), self._reach(above) * (upper - value)]
                 at[name] = np.clip(value + np.array(wide), least, metric.at_most)
             if is_ratio:
-                value = np.exp(-value)
-                at = {name: np.exp(-np.maximum(ends[::-1], 0)) for name, ends in at.items()}
+                # How often a chosen ratio's corrected interval covers has not been simulated.
+                value, naive = np.exp(-value), np.exp(-np.maximum(at["naive"][::-1], 0))
+                at = dict.fromkeys(at, np.full(2, np.nan)) | {"naive": naive}
             judged.append({"metric": metric, "value": float(value), **at})
         return judged
 

@@ -23,18 +23,17 @@ DATASHEET = Datasheet(
     "rtealwitter/fairlyuncertain (employment) and dssg/aequitas (the others)",
     licence="United States government work, in the public domain. folktables and both "
     "repositories: MIT",
-    paper_differences="`acs_employment_fu` is the exact sample that FairlyUncertain used: 16249 "
-    "rows of 16 numeric codes. It predicts employment in New York (the paper's text says income), "
-    "of a tenth of Black and White people, drawn without a seed. The three national tables "
-    "(`acs_income`, `acs_mobility` and `acs_public_coverage`) are a random fifth of each task. "
-    "Their codes are read as categories by default; `codes=numeric` reads them as numbers, as "
-    "folktables does. `acs_income_bands` has the people of `acs_mobility`, who are over 18 and "
-    "under 35 years old. It predicts their income in four bands; `dataset.bands=[...]` sets "
-    "others.",
-    criticism="'Not applicable' is code 0, a category and not a measurement. The samples hold no "
-    "person weights, so rates describe the sample and not the population. The cut of ACSIncome at "
-    "50,000 dollars is as arbitrary as Adult's. The national tables do not record the state, so "
-    "they cannot show the shift between states, for which the tasks were made.",
+    paper_differences="`acs_employment_fu` is FairlyUncertain's own sample: 16249 rows of 16 "
+    "numeric codes. It predicts employment in New York (the paper's text says income), of a tenth "
+    "of Black and White people, drawn without a seed. The national tables (`acs_income`, "
+    "`acs_mobility` and `acs_public_coverage`) are a random fifth of each task. Codes are read as "
+    "categories; `codes=numeric` reads them as numbers, as folktables does. `acs_income_bands` "
+    "predicts the income of the people of `acs_mobility`, over 18 and under 35 years old, in four "
+    "bands; `dataset.bands=[...]` sets others.",
+    criticism="'Not applicable' is code 0, a category and not a measurement. There are no person "
+    "weights, so rates describe the sample, not the population. The cut of ACSIncome at 50,000 "
+    "dollars is as arbitrary as Adult's. The national tables do not record the state, so they "
+    "cannot show the shift between states.",
 )
 TITLES = {
     "acs_employment_fu": "ACS employment in New York, the sample of FairlyUncertain (Ding et al. "

@@ -22,19 +22,18 @@ DATASHEET = Datasheet(
     source="United States Census Bureau, person records of the American Community Survey's Public "
     "Use Microdata Sample (ACS PUMS), www2.census.gov",
     licence="United States government work, in the public domain. folktables: MIT",
-    paper_differences="Populations, features and targets are those of the package folktables "
-    "(0.0.12). 'Not applicable' is code 0. Codes are read as categories by default. A run "
-    "downloads the files of its states if they are missing. None has a published checksum: what "
-    "was read is recorded with the results. Beyond folktables, the District of Columbia and years "
-    "after 2018 are read, whose columns are renamed: RELSHIPP to RELP and JWTRNS to JWTR (from "
-    "2019), and STATE to ST (from 2023). Some codes changed, too (RELP: 0 to 17 before 2019, 20 "
-    "to 38 since; JWTR: 3 to 5), so do not apply a model of 2018 to 2019. The one-year files of "
-    "2020 are the Census Bureau's experimental ones and have weights of their own. Tasks that "
-    "need PUMA are refused where a file has it twice, by an old and a new code book.",
+    paper_differences="Populations, features and targets are those of folktables (0.0.12). 'Not "
+    "applicable' is code 0; codes are read as categories. A run downloads the files of its states "
+    "if they are missing. None has a published checksum: what was read is recorded with the "
+    "results. Beyond folktables, the District of Columbia and years after 2018 are read, with "
+    "columns renamed: RELSHIPP to RELP and JWTRNS to JWTR (from 2019), and STATE to ST (from "
+    "2023). Some codes changed, too (RELP: 0 to 17 before 2019, 20 to 38 since; JWTR: 3 to 5), so "
+    "do not apply a model of 2018 to 2019. The one-year files of 2020 are experimental and have "
+    "weights of their own. Tasks that need PUMA are refused where a file has it by two code books.",
     criticism="Those of the fixed ACS samples, except that states can be chosen and "
     "`evaluator.weights=true` weights the rows (PWGTP). The Census Bureau adds noise, swaps "
-    "records and top-codes incomes to protect respondents, and one-year files leave out small "
-    "areas. The cut at 50,000 dollars stays while prices rise, so base rates differ between years.",
+    "records and top-codes incomes, and one-year files leave out small areas. The cut at 50,000 "
+    "dollars stays while prices rise, so base rates differ between years.",
     family="acs",
 )
 TASKS = {

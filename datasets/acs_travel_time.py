@@ -14,18 +14,16 @@ from fairbench.data.tables import parquet_table
 
 DATASHEET = Datasheet(
     title="ACS travel time, two states (Ding, Hardt, Miller, Schmidt 2021)",
-    source="United States Census Bureau, ACS PUMS, through the package folktables. The file is "
-    "the Parquet file of the FairGround collection "
-    "(github.com/reliable-ai/fairground-dataset-cache)",
+    source="United States Census Bureau, ACS PUMS, through the package folktables. File of the "
+    "FairGround collection (github.com/reliable-ai/fairground-dataset-cache)",
     licence="United States government work, in the public domain. folktables: MIT",
-    paper_differences="It is the whole table of ACSTravelTime for two states, with 216385 "
-    "workers. Codes of race and sex start at 0 in the file; the loader adds 1. States and year "
-    "are not named; by the column ST (0 and 20) and the numbers of the areas they are California "
-    "and Michigan.",
+    paper_differences="The whole table of ACSTravelTime for two states, with 216385 workers. Codes "
+    "of race and sex start at 0 in the file; the loader adds 1. States and year are not named; by "
+    "ST (0 and 20) and the areas they are California and Michigan.",
     criticism="The 12836 people who work at home count as having a short way. PUMA and POWPUMA "
-    "number the areas within a state: 12 numbers of PUMA are different places in the two states. "
-    "The file has no person weights, so rates describe the sample. Nine rows are of Alaska "
-    "Natives. 'Not applicable' is code 0.",
+    "number areas within a state: 12 numbers are different places in the two states. There are no "
+    "person weights, so rates describe the sample. Nine rows are of Alaska Natives. 'Not "
+    "applicable' is code 0.",
     family="acs",
 )
 TITLES = {

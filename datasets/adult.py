@@ -13,18 +13,15 @@ DATASHEET = Datasheet(
     title="Adult, or census income (Becker and Kohavi 1996)",
     source="UCI Machine Learning Repository, data set 2, DOI 10.24432/C5XW20; Kohavi, KDD 1996",
     licence="CC BY 4.0",
-    paper_differences="The loader follows FairlyUncertain, which reads the data through AIF360. "
-    "It takes the complete rows of both files together, leaves out the sampling weight fnlwgt, "
-    "and has sex as one column and race one-hot encoded. This gives 102 columns. "
-    "FairlyUncertain's AIF360 loader puts the columns in another order. Uncertainty Matters and "
-    "Ji et al. use the training file only (30162 complete rows). `split=predefined` keeps the "
-    "archive's own test rows for testing.",
-    criticism="50,000 dollars was the 76th percentile of income in 1994, but the 88th for Black "
-    "people and the 89th for women, and fairness measures change a lot with this cut (Ding, "
-    "Hardt, Miller and Schmidt 2021, who offer the ACS tasks instead). Results describe the "
-    "country only if `evaluator.weights=true` weights the rows by fnlwgt. Rows with missing "
-    "values are dropped here, and values are not missing at random. The feature 'relationship' "
-    "(Husband, Wife) reveals sex.",
+    paper_differences="As FairlyUncertain reads it through AIF360, but for the order of columns: "
+    "the complete rows of both files, without the sampling weight fnlwgt, with sex as one column "
+    "and race one-hot encoded; 102 columns. Uncertainty Matters and Ji et al. use the training "
+    "file only (30162 complete rows). `split=predefined` tests on the archive's test rows.",
+    criticism="50,000 dollars was the 76th percentile of income in 1994, the 88th for Black people "
+    "and the 89th for women, and fairness measures change a lot with this cut (Ding et al. 2021). "
+    "Results describe the country only if `evaluator.weights=true` weights the rows by fnlwgt. "
+    "Rows with missing values are dropped, which are not missing at random. The feature "
+    "'relationship' (Husband, Wife) reveals sex.",
 )
 _PAGE = "https://archive.ics.uci.edu/dataset/2/adult"
 _URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult"

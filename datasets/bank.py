@@ -12,14 +12,14 @@ DATASHEET = Datasheet(
     source="UCI Machine Learning Repository, data set 222, DOI 10.24432/C5K306; Decision Support "
     "Systems 62:22-31",
     licence="CC BY 4.0",
-    paper_differences="The loader follows FairlyUncertain, which reads the data through AIF360. "
-    "It drops rows with an 'unknown' value (30488 of 41188 stay), and replaces the age by whether "
-    "it is >= 40. This gives 57 columns. Ji et al. keep all 41188 rows. `duration` is kept, as in "
-    "the papers. Set `keep_duration=false` for any other purpose.",
+    paper_differences="As FairlyUncertain reads it through AIF360: rows with an 'unknown' value "
+    "are dropped (30488 of 41188 stay), and the age is replaced by whether it is >= 40; 57 "
+    "columns. Ji et al. keep all 41188 rows. `duration` is kept, as in the papers: set "
+    "`keep_duration=false` for any other purpose.",
     criticism="The duration of a call is known only with its outcome: it leaks the label, and a "
-    "model that needs it cannot be used. pdays = 999 means never contacted. The rows dropped for "
-    "an 'unknown' value are a quarter of all rows, and these values are not missing at random. A "
-    "subscription is what the bank wants. The cut at 40 is a convention of the papers.",
+    "model that needs it cannot be used. pdays = 999 means never contacted. The dropped rows are a "
+    "quarter of all, and not missing at random. A subscription is what the bank wants. The cut at "
+    "40 is a convention of the papers.",
 )
 BANK = Source(
     "bank/bank-additional-full.csv",

@@ -16,18 +16,16 @@ DATASHEET = Datasheet(
     title="Communities and crime (Redmond 2009; Redmond, Baveja 2002)",
     source="UCI Machine Learning Repository, data set 183, DOI 10.24432/C53W3X",
     licence="CC BY 4.0",
-    paper_differences="The loader follows FairlyUncertain. It drops the columns with a missing "
-    "value and the five columns that are not predictors, and adds a column that says whether "
-    "racepctblack exceeds 0.2. This gives 100 columns. FairlyUncertain's target has the shape (n, "
-    "1), so its negative log likelihood is over an n x n matrix; here it has n values. The source "
-    "scales every value to [0, 1], so `target_scale` changes nothing. In "
-    "`communities_high_crime`, label 1 marks the 30 % of towns with the most crimes. This cut is "
-    "our own.",
-    criticism="Rows are towns, and the groups are towns by their share of Black residents, so a "
-    "fairness measure compares places. The source clips values at three standard deviations, so "
-    "the values 0 and 1 are frequent. Crimes are those reported to the police. Whole states are "
-    "missing because they have no counts of rape. The census figures are of 1990, the crimes of "
-    "1995.",
+    paper_differences="As in FairlyUncertain, without the columns with a missing value and the "
+    "five that are not predictors, and with one for whether racepctblack exceeds 0.2; 100 columns. "
+    "The paper's target has the shape (n, 1), so its negative log likelihood is over an n x n "
+    "matrix; here it has n values. The source scales every value to [0, 1], so `target_scale` "
+    "changes nothing. In `communities_high_crime`, label 1 marks the 30 % of towns with the most "
+    "crimes. This cut is our own.",
+    criticism="Rows are towns, and groups are towns by their share of Black residents: a fairness "
+    "measure compares places. The source clips values at three standard deviations, so the values "
+    "0 and 1 are frequent. Crimes are those reported to the police. Whole states are missing, as "
+    "they have no counts of rape. The census figures are of 1990, the crimes of 1995.",
 )
 TITLES = {
     "communities": "Communities and crime: violent crimes per population (Redmond 2009)",

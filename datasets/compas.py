@@ -11,18 +11,17 @@ DATASHEET = Datasheet(
     title="COMPAS recidivism, general and violent (Angwin, Larson, Mattu, Kirchner 2016)",
     source="ProPublica, github.com/propublica/compas-analysis; Broward County, Florida, 2013-2014",
     licence="None stated. Published by ProPublica for re-analysis, from public records",
-    paper_differences="The loader follows FairlyUncertain, which reads the data through AIF360. "
-    "It keeps the rows that pass ProPublica's filter and have a charge description, and has sex "
-    "as one column and the rest one-hot encoded. This gives 406 columns. Names, dates of birth "
-    "and case numbers are dropped while reading. The violent file is filtered by `score_text`, as "
-    "in Friedler et al. and Ji et al. (4010 rows). ProPublica filters it by `v_score_text` (4020 "
-    "rows).",
-    criticism="The labels are arrests, not crimes, and policing differs between the groups. "
-    "People with less than two years of follow-up were kept only if they reoffended, which raises "
-    "the base rate of the two-year file from 36 % to 45 % (Barenstein 2019). The risk scores were "
-    "made for pretrial decisions but are judged on another outcome (Bao et al. 2021, 'It's "
-    "COMPASlicated'). Charge descriptions make up most of the one-hot columns. The raw files "
-    "contain the names of real persons.",
+    paper_differences="As FairlyUncertain reads it through AIF360: the rows that pass ProPublica's "
+    "filter and have a charge description, with sex as one column and the rest one-hot encoded; "
+    "406 columns. Names, dates of birth and case numbers are dropped while reading. The violent "
+    "file is filtered by `score_text`, as in Friedler et al. and Ji et al. (4010 rows); ProPublica "
+    "filters it by `v_score_text` (4020 rows).",
+    criticism="The labels are arrests, not crimes, and policing differs between the groups. People "
+    "with less than two years of follow-up were kept only if they reoffended, which raises the "
+    "base rate of the two-year file from 36 % to 45 % (Barenstein 2019). The risk scores were made "
+    "for pretrial decisions but are judged on another outcome (Bao et al. 2021, 'It's "
+    "COMPASlicated'). Charge descriptions make up most of the one-hot columns. The raw files name "
+    "real persons.",
 )
 TITLES = {
     "compas": "COMPAS: charged again within two years (Angwin et al. 2016)",

@@ -12,9 +12,9 @@ DATASHEET = Datasheet(
     licence="None stated. Published by ProPublica for re-analysis, from public records",
     paper_differences="Zafar et al. keep the 6172 rows that pass ProPublica's filter, and of each "
     "the age group, race, sex, number of prior charges and degree of the charge. One-hot these are "
-    "14 columns, the number that Kuzucu et al. (2024) print. Zafar et al. go on with African-"
-    "Americans and Caucasians alone and leave out one column of each category of two; Kuzucu et "
-    "al. keep everyone, and so does this loader.",
+    "14 columns, as Kuzucu et al. (2024) print. Zafar et al. go on with African-Americans and "
+    "Caucasians alone and one column for each category of two; Kuzucu et al. and this loader keep "
+    "everyone.",
     criticism="That of `compas`: the labels are arrests, and policing differs between the groups. "
     "Here race, sex and age are features.",
     family="compas",

@@ -10,14 +10,12 @@ DATASHEET = Datasheet(
     title="Default of credit card clients, Taiwan 2005 (Yeh, Lien 2009)",
     source="UCI Machine Learning Repository, data set 350, DOI 10.24432/C55S3H",
     licence="CC BY 4.0",
-    paper_differences="The loader follows the survey of Le Quy et al. 2022: it keeps all 30000 "
-    "rows, and the sensitive attributes are sex, education and marriage. The file is the "
-    "archive's xls file converted to csv, with its two header lines. The client number is "
+    paper_differences="As in Le Quy et al. 2022: all 30000 rows, by sex, education and marriage. "
+    "The file is the archive's xls file as csv, with its two header lines. The client number is "
     "dropped.",
     criticism="EDUCATION holds the undocumented codes 0, 5 and 6, and MARRIAGE the undocumented "
-    "code 0. Here each of these codes is a group of its own, although nobody has defined what it "
-    "means. The PAY columns hold -2 and 0, which the code book does not explain either. The data "
-    "were recorded during a debt crisis.",
+    "code 0. Here each of these codes is a group. The PAY columns hold -2 and 0, which the code "
+    "book does not explain either. The data were recorded during a debt crisis.",
 )
 CREDIT = Source(
     "credit_default/default_of_credit_card_clients.csv",

@@ -13,9 +13,8 @@ DATASHEET = Datasheet(
     title="Diabetes progression (Efron, Hastie, Johnstone, Tibshirani 2004)",
     source="scikit-learn's copy of the data of 'Least Angle Regression', Ann. Statist. 32(2)",
     licence="BSD, as part of scikit-learn",
-    paper_differences="It is included because it needs no file. Variables are in their own units; "
-    "scikit-learn's default scales them. `diabetes_high_progression` cuts the progression at its "
-    "median; this cut is our own.",
+    paper_differences="It needs no file. Variables are in their own units; scikit-learn's default "
+    "scales them. `diabetes_high_progression` cuts the progression at its median, our own cut.",
     criticism="The source codes sex as 1 and 2 without saying which is which. 442 patients are "
     "too few to find differences between groups. Race is not recorded.",
 )

@@ -12,21 +12,20 @@ from fairbench.data.tables import RawTable
 
 DATASHEET = Datasheet(
     title="Drug consumption (Fehrman, Muhammad, Mirkes, Egan, Gorban 2017)",
-    source="UCI Machine Learning Repository, data set 373, DOI 10.24432/C5TC7S. The file is the "
-    "Parquet file of the FairGround collection (github.com/reliable-ai/fairground-dataset-cache)",
+    source="UCI Machine Learning Repository, data set 373, DOI 10.24432/C5TC7S. File of the "
+    "FairGround collection (github.com/reliable-ai/fairground-dataset-cache)",
     licence="CC BY 4.0",
     paper_differences="The classes are in the order of time: never; before the last year (the "
     "answers 'over a decade ago' and 'in the last decade'); in the last year (the answers 'in the "
     "last year', 'month', 'week' and 'day'). `periods=seven` keeps the seven answers. "
     "`periods=two` separates those who used the substance in the last year from all others, the "
     "year-based cut of Fehrman et al. (`dataset=drug_last_year`). The substance is cannabis by "
-    "default. Other substances are not features. The file exchanges the columns nicotine and "
-    "semer: by its column names, 75 % of the respondents would be users of semer, a made-up "
-    "substance. The loader therefore reads nicotine from semer.",
-    criticism="The data are of 1885 volunteers who answered an online survey in 2011 and 2012. 91 "
-    "% are White, and most are from the UK and the USA. More of them use drugs than in any "
-    "population, so rates describe the sample. Nothing is verified. Some groups of age and "
-    "ethnicity are small (165 people are not White).",
+    "default. Other substances are not features. The file exchanges the columns nicotine and semer "
+    "(75 % would use semer, a made-up substance), so the loader reads nicotine from semer.",
+    criticism="1885 volunteers answered an online survey in 2011 and 2012. 91 % are White, and "
+    "most are from the UK and the USA. More of them use drugs than in any population, so rates "
+    "describe the sample. Nothing is verified. Some groups of age and ethnicity are small (165 "
+    "people are not White).",
 )
 TITLES = {
     "drug": "Drug consumption: when somebody last used cannabis, in three classes (Fehrman et al. "

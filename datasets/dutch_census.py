@@ -13,12 +13,12 @@ DATASHEET = Datasheet(
     "Quy et al. 2022 (github.com/tailequy/fairness_dataset)",
     licence="None stated. The original microdata have terms of use for research: check them "
     "before you pass the file on",
-    paper_differences="The loader follows the survey of Le Quy et al. 2022: the table has 60420 "
-    "rows and eleven categorical attributes. Label 1 is an occupation of level 2 or 1 (managers, "
-    "professionals), label 0 one of level 5, 4 or 9.",
-    criticism="Middle occupations, people under age and other rows were removed: the two classes "
-    "are extremes, and their balance results from this. Age is coded in seventeen bands. Sex "
-    "explains much of the label. The data describe the year 2001 only.",
+    paper_differences="As in Le Quy et al. 2022: 60420 rows and eleven categorical attributes. "
+    "Label 1 is an occupation of level 2 or 1 (managers, professionals), label 0 one of level 5, 4 "
+    "or 9.",
+    criticism="Middle occupations, people under age and other rows were removed: the classes are "
+    "extremes, which balances them. Age is coded in seventeen bands. Sex explains much of the "
+    "label. The data describe the year 2001 only.",
 )
 DUTCH = Source(
     "dutch_census/dutch_census_2001.arff",

@@ -24,10 +24,10 @@ DATASHEET = Datasheet(
     licence="For research, under the authors' agreement. The data must not be passed on",
     paper_differences="Every second of a video is one frame of 25 acoustic descriptors (eGeMAPS) "
     "and one of 136 visual ones: the positions of 68 points of a face, 0 where none was found. "
-    "Yoon et al. read 596 frames of each modality and fill up shorter videos with zeros; "
-    "`learner.length=596` reads as many. This loader reads whole videos, and the learner decides "
-    "what is cut off. The authors' validation rows count as training rows in `partition`. We did "
-    "not have the files: the loader is tested on generated ones of the same layout.",
+    "Yoon et al. read 596 frames of each modality and fill up shorter videos with zeros; here "
+    "whole videos are read, and the learner cuts them (`learner.length=596` as they do). The "
+    "authors' validation rows count as training rows in `partition`. The loader is tested only on "
+    "generated files of the same layout.",
     criticism="A label is an annotator's judgement of a video that was found by words such as "
     "'depression vlog': what people say of themselves in public. In about a tenth of the videos "
     "no face was ever found.",

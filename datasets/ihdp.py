@@ -15,10 +15,10 @@ DATASHEET = Datasheet(
     title="IHDP, semi-synthetic (Hill 2011), realisations 1 to 10",
     source="AMLab-Amsterdam/CEVAE (Louizos et al. 2017), made with the NPCI package of V. Dorie",
     licence="None stated in CEVAE; the NPCI package is GPL (>= 2)",
-    paper_differences="The loader follows FairlyUncertain: the target is the factual outcome of "
-    "realisation 1, and the features are the treatment and x1 to x25 (26 columns). The target is "
-    "scaled to [0, 1] over all rows. `truth` holds the true mean (mu0 or mu1, by the treatment "
-    "received) and standard deviation (1 in the source's unit), which the paper did not use.",
+    paper_differences="As in FairlyUncertain: the target is the factual outcome of realisation 1, "
+    "the features are the treatment and x1 to x25 (26 columns). The target is scaled to [0, 1] "
+    "over all rows. `truth` holds the true mean (mu0 or mu1, by the treatment received) and "
+    "standard deviation (1 in the source's unit), unused in the paper.",
     criticism="The covariates are of 747 real low-birth-weight infants, but the outcomes are "
     "simulated. The noise is the same for everyone by construction. The source does not say which "
     "sex is coded 1. x14 is coded 1 and 2, not 0 and 1. Treated infants of non-white mothers were "

@@ -11,9 +11,9 @@ DATASHEET = Datasheet(
     title="Insurance charges (Lantz, 'Machine Learning with R', 2013)",
     source="github.com/stedy/Machine-Learning-with-R-datasets; simulated by the book's author",
     licence="None stated",
-    paper_differences="The loader follows FairlyUncertain: sex and smoking are one column each, "
-    "and three of the four regions are columns (`drop_first`). This gives 8 columns. Charges are "
-    "scaled to [0, 1] by their minimum 1121.8739 and maximum 63770.42801 over all rows.",
+    paper_differences="As in FairlyUncertain: sex and smoking are one column each, and three of "
+    "the four regions are columns (`drop_first`), 8 in all. Charges are scaled to [0, 1] by their "
+    "minimum 1121.8739 and maximum 63770.42801 over all rows.",
     criticism="The data are simulated from United States demographics, although often presented "
     "as records of patients. One row occurs twice. Smoking explains most of the charges.",
 )

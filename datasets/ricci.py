@@ -11,14 +11,13 @@ DATASHEET = Datasheet(
     title="Ricci: the New Haven promotion examinations of 2003 (Miao 2010)",
     source="Journal of Statistics Education Data Archive; Ricci v. DeStefano, 554 F. Supp. 2d 142",
     licence="Free for educational use (JSE archive)",
-    paper_differences="The loader follows Friedler et al. and Ji et al.: a candidate passes with "
-    "Combine >= 70 (56 of 118). The combined score stays among the features "
-    "(`keep_combined=false` leaves it out). Ji et al. compare white candidates with everyone "
-    "else, which is the attribute `race_white`.",
+    paper_differences="As in Friedler et al. and Ji et al., a candidate passes with Combine >= 70 "
+    "(56 of 118). The combined score stays among the features (`keep_combined=false` leaves it "
+    "out). Ji et al. compare white candidates with everyone else, which is the attribute "
+    "`race_white`.",
     criticism="The label is a function of the features: Combine = 0.6 Written + 0.4 Oral, cut at "
-    "70. So every model that sees the combined score can be right for everyone. There are only "
-    "118 candidates. Nobody was promoted. The csv file is a conversion of the archive's "
-    "fixed-width text.",
+    "70. So a model that sees the combined score can be right for everyone. Nobody was promoted. "
+    "The csv file is a conversion of the archive's fixed-width text.",
 )
 RICCI = Source(
     "ricci/ricci.csv",

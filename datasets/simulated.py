@@ -19,9 +19,8 @@ DATASHEET = Datasheet(
     source="Generated here",
     licence="Generated, so none is needed",
     paper_differences="Calibration can be measured against the true p(x), or the true mean and "
-    "standard deviation, which no real data set offers. Groups differ in size, noise and base "
-    "rate. Label bias, missing values and covariate shift can be added one by one, and adding one "
-    "leaves the other random draws unchanged.",
+    "standard deviation. Groups differ in size, noise and base rate. Label bias, missing values "
+    "and covariate shift can be added one by one, which leaves the other random draws unchanged.",
     criticism="What is found holds for this population only: the signal is two normal features "
     "and their product, and groups are independent of the features.",
 )

@@ -17,12 +17,12 @@ DATASHEET = Datasheet(
     title="Simulated sequences with known truth",
     source="Generated here",
     licence="Generated, so none is needed",
-    paper_differences="It stands in for D-Vlog, the third data set of Kuzucu et al. (2024). Every "
+    paper_differences="A stand-in for D-Vlog, the third data set of Kuzucu et al. (2024). Every "
     "row has an acoustic and a visual sequence, each with one event of a few frames anywhere in "
-    "it. The first channel marks the event, during which the second carries what the label "
-    "depends on. `longer=3` makes the rows of group B three times as long. A model that reads "
-    "only as many frames as group A has then misses many of group B's events, which is what the "
-    "paper says of women's videos.",
+    "it. The first channel marks the event, during which the second carries what the label depends "
+    "on. `longer=3` makes the rows of group B three times as long. A model that reads only as many "
+    "frames as group A has then misses many of group B's events, which is what the paper says of "
+    "women's videos.",
     criticism="What is found holds for this population only. The groups differ only in how long "
     "they are recorded. `truth` is that of the whole sequences.",
     family="simulated",

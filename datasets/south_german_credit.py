@@ -9,18 +9,17 @@ from fairbench.data.tables import RawTable
 
 DATASHEET = Datasheet(
     title="South German credit: German credit with its codes corrected (Groemping 2019)",
-    source="UCI Machine Learning Repository, data set 522. The file is the Parquet file of the "
-    "FairGround collection (github.com/reliable-ai/fairground-dataset-cache); U. Groemping, "
-    "'South German Credit Data: Correcting a Widely Used Data Set', Beuth University, report "
-    "4/2019",
+    source="UCI Machine Learning Repository, data set 522. File of the FairGround collection "
+    "(github.com/reliable-ai/fairground-dataset-cache); U. Groemping, 'South German Credit Data: "
+    "Correcting a Widely Used Data Set', Beuth University, report 4/2019",
     licence="CC BY 4.0",
-    paper_differences="The papers use the data set german, which has the same 1000 loans but "
-    "wrong meanings for the codes of several attributes. Label 1 is bad (300 loans), as in "
-    "german. `privileged_age` sets the cut to >= 25 or to > 25.",
+    paper_differences="The papers use `german`, the same 1000 loans with wrong meanings of several "
+    "attributes' codes. Label 1 is bad (300 loans), as there. `privileged_age` sets the cut to >= "
+    "25 or to > 25.",
     criticism="The 1000 loans are of 1973 to 1975 in southern Germany, and bad loans are "
-    "oversampled to 30 %, so no rate here is that of a bank. Sex is not an attribute: one of the "
-    "four labels of its column holds women who are not single and single men (310 rows). 150 "
-    "people are under 25 and 37 are foreign workers, whose codes the published german exchanges.",
+    "oversampled to 30 %, so no rate is a bank's. Sex is not an attribute: one of the four labels "
+    "of its column holds women who are not single and single men (310 rows). 150 people are under "
+    "25 and 37 are foreign workers, whose codes the published german exchanges.",
     family="german",
 )
 SOUTH = Source(

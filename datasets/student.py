@@ -12,9 +12,8 @@ DATASHEET = Datasheet(
     source="UCI Machine Learning Repository, data set 320, DOI 10.24432/C5TG7T; the final grade "
     "was cut into two classes by Le Quy et al. 2022 (github.com/tailequy/fairness_dataset)",
     licence="CC BY 4.0",
-    paper_differences="The loader follows the survey of Le Quy et al. 2022: there are 395 and 649 "
-    "rows. Label 1 is a final grade of 10 or more, and the first two grades are among the "
-    "features.",
+    paper_differences="As in Le Quy et al. 2022, with 395 and 649 rows. Label 1 is a final grade "
+    "of 10 or more, and the first two grades are among the features.",
     criticism="The first two grades of the year nearly determine the third; `keep_grades=false` "
     "leaves them out. The pupils are of two schools. 382 pupils occur in both files, so the two "
     "data sets are not independent.",

@@ -31,9 +31,8 @@ DATASHEET = Datasheet(
     licence="Yours",
     paper_differences="Text columns become categorical features. Missing features stay missing. "
     "People whose sensitive label is missing are a group of their own, 'unknown'.",
-    criticism="The privileged group is the most frequent one unless `dataset.privileged` names "
-    "it. Name identifiers in `dataset.drop`: a model memorises a column that has a different "
-    "value in each row.",
+    criticism="The privileged group is the most frequent one unless `dataset.privileged` names it. "
+    "Name identifiers in `dataset.drop`: a model would memorise them.",
 )
 
 

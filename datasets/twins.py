@@ -18,14 +18,14 @@ DATASHEET = Datasheet(
     title="Twins (Almond, Chay, Lee 2005; prepared by Louizos et al. 2017)",
     source="AMLab-Amsterdam/CEVAE, from the NCHS/NBER linked birth and infant death files",
     licence="None stated. The original data are public-use data of the United States government",
-    paper_differences="The loader follows FairlyUncertain: the target is the quintile of the "
-    "number of prenatal visits (nprevistq, scaled from 0..4 to [0, 1]). Pairs without it are "
-    "dropped, then columns with a missing value. This leaves 68995 pairs and 19 columns, among "
-    "them both infants' identifiers, weights and deaths. `columns=clean` leaves identifiers and "
-    "deaths out. One row is a pair; `unit=twin` makes a row of each twin, and keeps both on one "
-    "side of a split. `twins_under2000g` is the derived table of the 11984 pairs lighter than "
-    "2000 g; its rows are always single twins. `twins_mortality` predicts the deaths of these "
-    "twins in the first year, as Louizos et al. do.",
+    paper_differences="As in FairlyUncertain: the target is the quintile of the number of prenatal "
+    "visits (nprevistq, scaled from 0..4 to [0, 1]). Pairs without it are dropped, then columns "
+    "with a missing value: 68995 pairs and 19 columns stay, among them both infants' identifiers, "
+    "weights and deaths, which `columns=clean` leaves out but for the weights. One row is a pair; "
+    "`unit=twin` makes a row of each twin, and keeps both on one side of a split. "
+    "`twins_under2000g` is the derived table of the 11984 pairs lighter than 2000 g; its rows are "
+    "always single twins. `twins_mortality` predicts the deaths of these twins in the first year, "
+    "as Louizos et al. do.",
     criticism="In the paper's table identifiers are features, and so are deaths, which happen "
     "after the visits. Quintiles of a count are treated as real numbers. The group is the child's "
     "race as coded on the birth certificate.",

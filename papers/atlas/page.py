@@ -89,7 +89,6 @@ from fairbench_rank.leaderboard import (
 )
 from fairbench_rank.standings import (
     GAPS,
-    MEAN_OVER_FAMILIES,
     Findings,
     findings_of,
     left_out_sentences,
@@ -186,7 +185,7 @@ def add_claims(document: Document, findings: AtlasFindings, gap: str) -> Documen
             f"{pluralise(verdicts.count(OPEN), 'is', 'are')} not resolved: see Claims."
         )
     caveats = [
-        f"On “{claim.statement}” {claim.remarks[0]} More is under Claims."
+        f"The comparison is uneven for “{claim.statement}” Claims says how."
         for claim in findings.claims
         if claim.remarks
     ]
@@ -266,7 +265,7 @@ def claims_section(findings: AtlasFindings) -> Section:
     text = (
         "A claim holds, or fails, where the interval over families of data leaves no other "
         "answer; otherwise it is not resolved. A difference that does not matter in practice "
-        f"counts as none. {MEAN_OVER_FAMILIES} {FEW_TASKS}"
+        f"counts as none. {FEW_TASKS}"
     )
     overview = table_of(
         findings.claims,

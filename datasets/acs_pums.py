@@ -28,7 +28,7 @@ DATASHEET = Datasheet(
     "results. Beyond folktables, the District of Columbia and years after 2018 are read, with "
     "columns renamed: RELSHIPP to RELP and JWTRNS to JWTR (from 2019), and STATE to ST (from "
     "2023). Some codes changed, too (RELP: 0 to 17 before 2019, 20 to 38 since; JWTR: 3 to 5), so "
-    "do not apply a model of 2018 to 2019. The one-year files of 2020 are experimental and have "
+    "do not apply a model of 2018 to 2019. The one-year files of 2020 are experimental, with "
     "weights of their own. Tasks that need PUMA are refused where a file has it by two code books.",
     criticism="Those of the fixed ACS samples, except that states can be chosen and "
     "`evaluator.weights=true` weights the rows (PWGTP). The Census Bureau adds noise, swaps "

@@ -19,9 +19,9 @@ DATASHEET = Datasheet(
     "file only (30162 complete rows). `split=predefined` tests on the archive's test rows.",
     criticism="50,000 dollars was the 76th percentile of income in 1994, the 88th for Black people "
     "and the 89th for women, and fairness measures change a lot with this cut (Ding et al. 2021). "
-    "Results describe the country only if `evaluator.weights=true` weights the rows by fnlwgt. "
-    "Rows with missing values are dropped, which are not missing at random. The feature "
-    "'relationship' (Husband, Wife) reveals sex.",
+    "Results describe the country only with `evaluator.weights=true` (by fnlwgt). Rows with "
+    "missing values are dropped, which are not missing at random. The feature 'relationship' "
+    "(Husband, Wife) reveals sex.",
 )
 _PAGE = "https://archive.ics.uci.edu/dataset/2/adult"
 _URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult"

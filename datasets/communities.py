@@ -21,7 +21,7 @@ DATASHEET = Datasheet(
     "The paper's target has the shape (n, 1), so its negative log likelihood is over an n x n "
     "matrix; here it has n values. The source scales every value to [0, 1], so `target_scale` "
     "changes nothing. In `communities_high_crime`, label 1 marks the 30 % of towns with the most "
-    "crimes. This cut is our own.",
+    "crimes, our own cut.",
     criticism="Rows are towns, and groups are towns by their share of Black residents: a fairness "
     "measure compares places. The source clips values at three standard deviations, so the values "
     "0 and 1 are frequent. Crimes are those reported to the police. Whole states are missing, as "

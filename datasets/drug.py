@@ -24,8 +24,8 @@ DATASHEET = Datasheet(
     "(75 % would use semer, a made-up substance), so the loader reads nicotine from semer.",
     criticism="1885 volunteers answered an online survey in 2011 and 2012. 91 % are White, and "
     "most are from the UK and the USA. More of them use drugs than in any population, so rates "
-    "describe the sample. Nothing is verified. Some groups of age and ethnicity are small (165 "
-    "people are not White).",
+    "describe the sample. Nothing is verified. Some groups of age and ethnicity are small (165 are "
+    "not White).",
 )
 TITLES = {
     "drug": "Drug consumption: when somebody last used cannabis, in three classes (Fehrman et al. "

@@ -15,11 +15,10 @@ DATASHEET = Datasheet(
     paper_differences="The 303 patients of Cleveland. Label 1 is num 1 to 4 (139 patients), label "
     "0 is num 0. The six missing values (four of ca, two of thal) stay missing. The kind of chest "
     "pain, the electrocardiogram, the slope and the thallium test are categories.",
-    criticism="The 303 patients had been sent to an angiography, so their rate of disease, 46 %, "
-    "is not that of other people. Only 97 are women. 26 % of the women and 55 % of the men are "
-    "ill, so equal shares of positive predictions would be wrong. Most features are results of "
-    "tests that are made when a disease is suspected. In some copies, 'target' is 1 for healthy "
-    "people.",
+    criticism="The patients had been sent to an angiography, so their rate of disease, 46 %, is "
+    "not that of other people. Only 97 are women. 26 % of the women and 55 % of the men are ill, "
+    "so equal shares of positive predictions would be wrong. Most features are results of tests "
+    "that are made when a disease is suspected. In some copies, 'target' is 1 for healthy people.",
 )
 HEART = Source(
     "fairground/heart_disease.parquet",

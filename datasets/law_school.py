@@ -18,9 +18,9 @@ DATASHEET = Datasheet(
     "columns (race, gender, LSAT score and undergraduate average), here in the file's order and in "
     "their own units. The target is scaled to [0, 1] by its minimum -4.44 and maximum 3.48. "
     "`law_school_kusner` is the table of Kusner et al. 2017 (21791 rows).",
-    criticism="The data are of students who entered in 1991. AIF360's table drops everyone who is "
-    "neither Black nor white, and fills in missing gender as 'female'. Grades are standardised "
-    "within schools, which select by the two features, so these predict little.",
+    criticism="The students entered in 1991. AIF360's table drops everyone who is neither Black "
+    "nor white, and fills in missing gender as 'female'. Grades are standardised within schools, "
+    "which select by the two features, so these predict little.",
 )
 TITLES = {
     "law_school": "Law school, first-year grades, Black and white students (LSAC study, Wightman "

@@ -19,8 +19,8 @@ DATASHEET = Datasheet(
     "`law_school_black_white` a selection of two races (18692 rows). Their pass rate is near that "
     "of the first attempt (88.5 %); `law_school_bar` has the eventual one (94.8 %, 22407 rows, "
     "missing values kept). Do not mix the three.",
-    criticism="The data are of students who entered in 1991. Those who left school are not in the "
-    "data. Grades in law school (deciles, zfygpa, zgpa) come after admission. The birth years and "
+    criticism="The students entered in 1991. Those who left school are not in the data. Grades in "
+    "law school (deciles, zfygpa, zgpa) come after admission. The birth years and "
     "`dnn_bar_pass_prediction`, the output of a model that somebody added, are not read.",
     family="law_school",
 )

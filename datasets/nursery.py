@@ -18,7 +18,7 @@ DATASHEET = Datasheet(
     paper_differences="The classes are in the order of their rank: `not_recom`, recommended, "
     "priority, `spec_prior`. The class recommended combines `very_recom` with the 2 rows of "
     "recommend; `rank=five` keeps these two apart. `rank=two` (`dataset=nursery_priority`) asks "
-    "whether the class is `spec_prior`; this cut is our own.",
+    "whether the class is `spec_prior`, our own cut.",
     criticism="Rows are not people, but all 12960 combinations of eight attributes, ranked by an "
     "expert system: the class is a function of the features, and a group's rate describes the "
     "list. The family's finances stand in for an attribute of a person. `health=not_recom` alone "

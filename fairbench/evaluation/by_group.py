@@ -40,8 +40,8 @@ Row: TypeAlias = Mapping[str, Any]  # what is said of a group: plain values by n
 FEWEST_ROWS, SMALLEST_SHARE = 10, 0.02
 LARGE_ENOUGH = f"of at least {FEWEST_ROWS} rows and {100 * SMALLEST_SHARE:g} % of all"
 COMPARED_WITH = (
-    f"Others are compared with a group only if it has at least {FEWEST_ROWS} rows and "
-    f"{100 * SMALLEST_SHARE:g} % of all, where two groups have."
+    f"A group of fewer than {FEWEST_ROWS} rows, or of less than {100 * SMALLEST_SHARE:g} % of all, "
+    "is compared with the others, and no other with it, where two groups are larger."
 )
 
 

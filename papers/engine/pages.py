@@ -312,8 +312,8 @@ def pages(papers: Sequence[Paper]) -> dict[Path, str]:
 _HEAD = """# The five works: what replicates
 
 What five works claim, whether that replicates, and how many of their printed numbers agree with
-ours. Each has a page of its own with every claim, table and figure; the thesis has two, as its
-chapter 4 is the paper of 2020.
+ours. Each has a page with every claim, table and figure; the thesis has two, and its chapter 4 is
+the paper of 2020.
 
 ## In brief
 

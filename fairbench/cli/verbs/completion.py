@@ -1,8 +1,9 @@
 """Complete words of fairbench at a tab: print what bash, zsh or fish reads for that.
 
-One line in the file that the shell reads when it starts, such as ~/.bashrc, does it. Verbs, their
-parts and options, the names of components and other choices are completed, and anything else as
-a file.
+One line in the file that the shell reads when it starts, such as ~/.bashrc, does it: in bash and
+zsh eval "$(fairbench completion bash)", with the shell's own name, and in fish
+fairbench completion fish | source. Verbs, their parts and options, the names of components and
+other choices are completed, and anything else as a file.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ def _print_completion(options: _CompletionOptions) -> None:
 
     Examples
     --------
-    eval "$(fairbench completion bash)"
-    fairbench completion fish | source
+    fairbench completion bash
+    fairbench completion fish
     """
     if not options.line:
         print(declared_in("cli", "completion.toml")[options.shell], end="")

@@ -127,7 +127,7 @@ def test_the_page_is_what_its_rows_make_of_it(tmp_path, page):
     assert again.with_suffix(".csv").read_text() == page.with_suffix(".csv").read_text()
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_rankings_stand_in_their_tables(tmp_path):
     random = np.random.default_rng(0)
     tallies = []

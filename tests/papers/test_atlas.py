@@ -50,6 +50,8 @@ from fairbench_rank.leaderboard import BoardTable, board_findings, page_of, shor
 from fairbench_rank.standings import RankedValues, few_tasks_sentences, findings_of
 from tests.extensions.rank import generated_atlas
 
+pytestmark = pytest.mark.thorough  # studies of works, which take minutes together
+
 
 def claimed(table, *metrics, draws=60, **options):
     """Return the findings of a table, with the claims of the literature."""

@@ -31,6 +31,8 @@ from fairbench.metrics.registry import (
 from tests.harness import archive_with
 from tests.inference.few_labels.pools import labelled, pool
 
+pytestmark = pytest.mark.thorough  # studies of works, which take minutes together
+
 
 @pytest.fixture(scope="module")
 def table():

@@ -17,6 +17,8 @@ from fairbench.components.papers.uncertainty_fairness import figures, studies, t
 from fairbench.components.papers.uncertainty_fairness.studies import ACS_SIZES, TEST, folds
 from fairbench.core.errors import UserError
 
+pytestmark = pytest.mark.thorough  # studies of works, which take minutes together
+
 PUBLISHED = PAPERS / "uncertainty_fairness" / "published.csv"
 COLUMNS = ["dataset", "run", "repeat", "metric", "attribute", "group", "value"]
 

@@ -15,6 +15,8 @@ from fairbench.components.papers.uncertainty_matters.readings import ALONE, RHOS
 from fairbench.components.papers.uncertainty_matters.tables import Pair
 from fairbench.metrics.registry import true_positive_rate
 
+pytestmark = pytest.mark.thorough  # studies of works, which take minutes together
+
 NAMES = ("Linear SVM + Hardt", "FERM")
 
 

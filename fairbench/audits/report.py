@@ -172,10 +172,10 @@ def document_of(audit: Audit) -> doc.Document:
     can = can_be_concluded(audit.findings)
     cannot = cannot_be_concluded(audit.findings)
     # Intervals and pairs have tables; how the rows were read stands on the first page, too.
-    told = beyond_attributes([each for each in audit.findings if each.about != PAIR])
+    told = beyond_attributes([finding for finding in audit.findings if finding.about != PAIR])
     short = doc.Verdict(
-        sentences_of((each for each in told if each.is_settled), brief=True),
-        sentences_of((each for each in told if not each.is_settled), brief=True),
+        sentences_of((finding for finding in told if finding.is_settled), brief=True),
+        sentences_of((finding for finding in told if not finding.is_settled), brief=True),
         basis=[sentence for sentence in audit.basis if sentence not in audit.audited],
         warning=audit.warning,
     )

@@ -98,13 +98,13 @@ def _table() -> Iterator[str]:
         for part, of_part in (commands or {"": getattr(module, "COMMAND", None)}).items():
             yield f"\n[{shlex.quote(f'{verb} {part}'.strip())}]"
             declared = of_part.declared.values() if of_part else ()
-            for each in declared:
-                choices = ["true", "false"] if each.kind is bool else each.metadata["choices"]
-                if not each.pairs:
-                    yield f"{each.name} = {[*filter(None, choices)]}"
-            if not of_part or any(each.pairs for each in declared):
+            for taken in declared:
+                choices = ["true", "false"] if taken.kind is bool else taken.metadata["choices"]
+                if not taken.pairs:
+                    yield f"{taken.name} = {[*filter(None, choices)]}"
+            if not of_part or any(taken.pairs for taken in declared):
                 of_run = KEYS if of_part else options_of_run(components_folder() / "conf")
-                own = [each.name for each in declared]
+                own = [taken.name for taken in declared]
                 yield from (f"{name} = []" for name in of_run if name not in own)
 
 

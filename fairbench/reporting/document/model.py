@@ -443,7 +443,7 @@ class Document:
 
     def shortened(self, whole: str) -> Document:
         """Return the document without what only its whole page has, and a link to that page."""
-        link = Link("every group of combinations, every pair and every table", whole)
+        link = Link("every combination of groups, every pair, table and picture", whole)
         sections = [_short(section) for section in self.sections if not section.more]
         lead = [block for block in self.lead if not (isinstance(block, Section) and block.more)]
         end = Section("", [Paragraph(("There is a page with ", link, "."))])

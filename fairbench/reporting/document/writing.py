@@ -436,8 +436,8 @@ def write_document(
             whole = f"{name}-all.{ending}"
             short = document.shortened(whole)
             documents |= {f"{name}.{ending}": (form, short), whole: (form, document)}
-    for file, (form, each) in documents.items():
-        content = FORMS[form][1](each)
+    for file, (form, written) in documents.items():
+        content = FORMS[form][1](written)
         content = (
             content if isinstance(content, bytes) else content.encode(errors="backslashreplace")
         )

@@ -62,7 +62,7 @@ class Sklearn(Learner):
                 "configured: choose a class, or options, with which it has predict_proba"
             )
 
-    @property
+    @cached_property
     def capabilities(self) -> Capabilities:
         """Labels of a classifier, and values of a regressor."""
         from sklearn.base import is_classifier

@@ -341,7 +341,7 @@ SHORT = {
 FIRST = {kind: key for key in reversed(SHORT) for kind in key[:1]}  # of each kind
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("key", quick(SHORT, FIRST.values(), rest=pytest.mark.slow), ids=": ".join)
 def test_at_most_one_page_of_twenty_is_wrong(key):
     result = simulate(SHORT[key], short=True, pages=1)

@@ -5,10 +5,11 @@ from importlib.util import find_spec
 from itertools import product
 
 from omegaconf import OmegaConf
+from pytest import MonkeyPatch
 
 from fairbench.components import made
 from fairbench.components.datasets import simulated, simulated_sequences
-from fairbench.experiments.build import Components, refusal
+from fairbench.experiments import build
 from tests.covering import all_pairs
 from tests.harness import CONF, configuration, options
 
@@ -78,7 +79,7 @@ def refused(dataset, learner, intervention, method):
     names = {"learner": learner, "intervention": intervention, "method": method}
     parts = [_component(group, name) for group, name in names.items()]
     unasked = (None, None, None, "", True)  # split, evaluator ... of which none is refused here
-    return refusal(Components(_dataset(dataset), *parts, ("group",), names, *unasked))
+    return build.refusal(build.Components(_dataset(dataset), *parts, ("group",), names, *unasked))
 
 
 def installed(group):
@@ -105,7 +106,9 @@ def rows():
         "intervention": sorted(options("intervention"), key=lambda name: name != "none"),
         "method": METHODS,
     }
-    return all_pairs(factors, lambda row: refused(row[0], *row[2:]) is None)
+    with MonkeyPatch.context() as patch:
+        patch.setattr(build, "find_spec", cache(find_spec))  # which looks through every folder
+        return all_pairs(factors, lambda row: refused(row[0], *row[2:]) is None)
 
 
 @cache

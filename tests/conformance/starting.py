@@ -22,7 +22,7 @@ from tests.papers import stand_ins
 
 SECONDS = 120.0
 PRINTED, WORKING = "printed", "working"  # of a rule's `until`
-LEAST_CPU = 3.0  # seconds in which a command fails that does not work
+LEAST_CPU = 2.0  # seconds in which a command fails that does not work
 MAKE = "make"
 IDS = ("3f2a", "b71c", "90cd")  # what pages call runs
 MADE = ("out", "board", "pilot", "atlas", "mine", "mine.zip", "adult.zip")
@@ -42,7 +42,6 @@ class Rule:
     raw: str = ""
     help: str = ""
     slow: bool = False
-    long: bool = False
 
     def is_of(self, command: Printed) -> bool:
         """Return whether it is of a command."""

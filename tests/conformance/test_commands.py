@@ -2,9 +2,9 @@
 
 Each is started as a process of its own, in a clone of the repository, and runs to its end or until
 it has stored a result. ``commands.yaml`` says what makes it small; nothing that it does is
-replaced. ``make test`` starts README's but those that take longest, ``make test-all`` also the
-longest of each kind, and ``make test-slow`` all. One of each verb is started from the wheel in an
-empty folder, too; tables and figures of papers are in ``tests/papers/test_commands.py``.
+replaced. ``make test-all`` starts README's and the longest of each kind, and ``make test-slow``
+all, and one of each verb from the wheel in an empty folder; tables and figures of papers are in
+``tests/papers/test_commands.py``.
 """
 
 import re
@@ -16,10 +16,8 @@ from fairbench.cli.main import verbs
 from tests.conformance import readers, trees
 from tests.conformance.printed import commands, of, printed
 from tests.conformance.starting import Place, prepare, rules, start
-from tests.harness import quick
 
-PARTS = 16  # of all commands but those of README, which come first
-FIRST = "README"
+PARTS = 16
 # What the wheel has not: the atlas, the pages, examples of components; and what takes longest.
 CLONE_ONLY = "papers/atlas|papers.atlas|results=atlas|data write|margin|paper all|experiment="
 
@@ -46,6 +44,7 @@ fairbench.run()
     ]
 
 
+@pytest.mark.thorough
 def test_every_rule_is_of_a_command_that_is_printed():
     idle = [rule.of for rule in rules() if not any(map(rule.is_of, printed()))]
     assert not idle, f"commands.yaml has rules of no command: {idle}"
@@ -60,15 +59,14 @@ def clone(tmp_path_factory):
     return prepare(folder / "kept", lambda kept: Place(tree, tree, kept))
 
 
-def part(name, *, whole=False):
-    """Return README's commands, or a part of the others: the longest of each kind, or the whole."""
-    every = [command for command in printed() if whole or not is_marked(command, "slow")]
-    first = [each for each in every if each.file == "README.md" and not is_marked(each, "long")]
-    others = [each for each in every if each not in first]
+def part(number, *, whole=False):
+    """Return a part of README's commands and of the longest of each kind, or of all."""
+    every = [command for command in printed() if whole or not is_slow(command)]
     if not whole:
-        ordered = sorted(others, key=lambda each: ("--help" not in each.words, len(each.words)))
-        others = list({kind(each): each for each in ordered}.values())
-    return first if name == FIRST else others[name::PARTS]
+        ordered = sorted(every, key=lambda each: ("--help" not in each.words, len(each.words)))
+        longest = list({kind(each): each for each in ordered}.values())
+        every = [each for each in every if each.file == "README.md" or each in longest]
+    return every[number::PARTS]
 
 
 def kind(command):
@@ -77,9 +75,9 @@ def kind(command):
     return tuple(word for word in words[:3] if word.islower())
 
 
-def is_marked(command, mark):
-    """Return whether a command is one that takes long, or is for ``make test-slow`` alone."""
-    return any(getattr(rule, mark) and rule.is_of(command) for rule in rules())
+def is_slow(command):
+    """Return whether a command is for ``make test-slow`` alone."""
+    return any(rule.slow and rule.is_of(command) for rule in rules())
 
 
 def wrong(asked, place):
@@ -87,19 +85,20 @@ def wrong(asked, place):
     return "\n\n".join(filter(None, (start(command, place) for command in asked)))
 
 
-@pytest.mark.parametrize("name", quick([FIRST, *range(PARTS)], [FIRST]))
-def test_every_printed_command_works(name, clone):
-    assert not (told := wrong(part(name), clone)), told
+@pytest.mark.thorough
+@pytest.mark.parametrize("number", range(PARTS))
+def test_every_printed_command_works(number, clone):
+    assert not (told := wrong(part(number), clone)), told
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [FIRST, *range(PARTS)])
-def test_every_printed_command_works_when_started_afresh(name, clone):
+@pytest.mark.parametrize("number", range(PARTS))
+def test_every_printed_command_works_when_started_afresh(number, clone):
     afresh = Place(clone.folder, clone.tree, clone.kept, fresh=True)
-    assert not (told := wrong(part(name, whole=True), afresh)), told
+    assert not (told := wrong(part(number, whole=True), afresh)), told
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_command_of_each_verb_works_from_the_wheel(clone, tmp_path):
     (tmp_path / "empty").mkdir()
     place = Place(tmp_path / "empty", trees.wheel(tmp_path), clone.kept)

@@ -362,6 +362,7 @@ def test_the_effective_sample_fraction_follows_the_ratio(halves):
     assert up == pytest.approx(mean_relative_shrinkage(result(run_), 5))
 
 
+@pytest.mark.thorough
 def test_each_run_is_drawn_at_its_own_fraction_unless_paired(halves):
     runs = [load(halves, name) for name in ("lr", "nb")]
     fractions = dict(zip((id(run_) for run_ in runs), (2.0, 0.5), strict=True))

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from tests.harness import ROOT, command, fairbench, ran, run_py, verb
+from tests.harness import ROOT, command, fairbench, quick, ran, run_py, verb
 
 HERE = os.environ | {"PYTHONPATH": str(ROOT)}
 RUN = ("dataset.n_samples=200", "split.repeats=1", "learner=gaussian_nb", "tracking=none")
@@ -112,7 +112,10 @@ def test_every_command_says_in_a_line_what_could_not_be_written(disk, kind, name
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("kind", SPOILT)
-@pytest.mark.parametrize("launcher", ["basic", "joblib", "submitit_local"])
+@pytest.mark.parametrize(
+    "launcher",
+    quick(["basic", "joblib", "submitit_local"], ["basic"], rest=pytest.mark.slow),
+)
 def test_a_sweep_has_its_summary(disk, kind, launcher):
     words = ("-m", *RUN, "seed=1,2", f"hydra/launcher={launcher}")
     said = refused(disk(kind), run_py, *words, status=1)

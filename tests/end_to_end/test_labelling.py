@@ -82,6 +82,7 @@ def labelled(tmp_path_factory):
     return folder, truth, acknowledged
 
 
+@pytest.mark.thorough
 def test_no_label_is_lost(labelled):
     folder, truth, acknowledged = labelled
     content = json.loads((folder / "audit.json").read_text())

@@ -56,6 +56,7 @@ def test_a_new_reading_of_a_finished_bag_by_other_metrics_fits_nothing(undisturb
     assert cells_of(cwd) == cells_of(undisturbed[0])
 
 
+@pytest.mark.thorough
 def test_one_error_and_one_gap_come_first_in_every_table(undisturbed):
     """The sweep's own, a comparison's and the page's, with the same means of the splits."""
     cwd, done = undisturbed
@@ -158,7 +159,12 @@ def test_one_failed_job_does_not_lose_the_others(tmp_path):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("launcher", ["basic", "joblib", "submitit_local"])
+@pytest.mark.parametrize(
+    "launcher",
+    quick(
+        ["basic", "joblib", "submitit_local"], ["basic", "submitit_local"], rest=pytest.mark.slow
+    ),
+)
 def test_a_cell_that_takes_too_long_is_ended_and_its_job_named(tmp_path, launcher):
     words = ("dataset.n_samples=500", "split.repeats=1", "tracking=none", "figures=false")
     ran(*words, "learner.rounds=5", cwd=tmp_path)

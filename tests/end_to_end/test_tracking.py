@@ -104,6 +104,7 @@ def test_sync_logs_what_is_missing_once(cwd, folder):
     assert len(curve) > 5
 
 
+@pytest.mark.thorough
 def test_a_sweep_on_workers_is_logged_while_it_fits(folder, tmp_path, tracking):
     logger = Logger(tracking, ("my sweep", (folder.id,)), every=0.05)
     logger.add(folder)

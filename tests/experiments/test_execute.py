@@ -283,6 +283,7 @@ def test_a_plan_of_many_runs_is_a_price_list_and_names_a_pilot(paid, tmp_path, m
 # What a run leaves behind, and when its figures are drawn.
 
 
+@pytest.mark.thorough
 def test_figures_can_wait_and_are_then_drawn_without_fitting(tmp_path):
     config = configuration(*TINY, results=tmp_path)
     first = carry_out(config)

@@ -94,33 +94,40 @@ SAID = {
     "lines": "ValueError: x",
     "signs": r"ValueError: \x1b[31m\u202eevil",
 }
-OFTEN = [
-    ("learner", "exit", "here"), ("method", "exit", "here"), ("dataset", "exit", "here"),
-]  # fmt: skip
-RARE = [
-    ("learner", "exit", "workers"), ("learner", "exit", "joblib"), ("learner", "exit", "local"),
-    ("learner", "message", "here"),
-    ("learner", "ended", "workers"), ("method", "exit", "workers"), ("dataset", "ended", "here"),
-    *((where, how, "here") for where in ("learner", "dataset") for how in list(SAID)[3:]),
-]  # fmt: skip
 
 
-@pytest.mark.parametrize(("where", "how", "executor"), quick(OFTEN + RARE, OFTEN, several=True))
+@pytest.mark.parametrize(
+    ("where", "executor", "hows"),
+    quick(
+        [
+            ("learner", "here", list(SAID)), ("dataset", "here", list(SAID)),
+            ("method", "here", ["exit"]), ("learner", "workers", ["exit", "ended"]),
+            ("method", "workers", ["exit"]), ("learner", "joblib", ["exit"]),
+            ("learner", "local", ["exit"]),
+        ],
+        [("learner", "here", list(SAID)), ("method", "here", ["exit"])],
+        several=True,
+    ),
+    ids=str,
+)  # fmt: skip
 def test_what_would_end_the_process_or_is_endless_is_a_failed_run(
-    where, how, executor, folder, tmp_path
+    where, executor, hows, folder, tmp_path
 ):
     words = {"dataset": "simulated", "learner": "gaussian_nb", "method": "baseline", where: "odd"}
     done = run_py(
-        "-m", *(f"{name}={value}" for name, value in words.items()), f"{where}.how=none,{how}",
+        "-m", *(f"{name}={value}" for name, value in words.items()),
+        f"{where}.how={','.join(['none', *hows])}",
         *SMALL, *EXECUTORS[executor], f"results={tmp_path}", cwd=folder,
     )  # fmt: skip
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "1 runs finished, 0 skipped, 1 failed" in done.stdout
-    assert f"how={how}: {SAID[how]}" in done.stdout
+    assert f"1 runs finished, 0 skipped, {len(hows)} failed" in done.stdout
+    assert all(f"how={how}: {SAID[how]}" in done.stdout for how in hows)
     assert len(list((tmp_path / "runs").iterdir())) == 1
     (kept,) = tmp_path.rglob("outcomes.json")
-    (outcome,) = (job for job in json.loads(kept.read_text()) if job["status"] == "failed")
-    assert outcome["message"].startswith(SAID[how])
+    failed = [job for job in json.loads(kept.read_text()) if job["status"] == "failed"]
+    assert len(failed) == len(hows)
+    for how, outcome in zip(hows, failed, strict=True):
+        assert outcome["message"].startswith(SAID[how])
     for text in (done.stdout, done.stderr, kept.read_text()):
         assert len(text) < 50_000 and "\x1b" not in text and "\u202e" not in text
 
@@ -240,6 +247,7 @@ def test_a_copy_can_be_changed(own_learner):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("line", "said"),
     [

@@ -40,6 +40,7 @@ def anew(monkeypatch):
     components.folders.cache_clear()
 
 
+@pytest.mark.thorough
 def test_a_learner_of_the_folder_runs_beside_ours_also_on_workers(tmp_path):
     own(tmp_path)
     words = ("-m", "learner=own_tree,xgboost", "method=baseline", "dataset.n_samples=200")

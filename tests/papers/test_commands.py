@@ -199,7 +199,7 @@ def test_a_killed_run_goes_on_by_the_same_command(tmp_path):
     def more(before, **options):
         """Give the command until it has stored more, and end it; return what is stored."""
         done = warm.run(
-            ["-m", "fairbench", "paper", *FIRST], cwd=tmp_path, timeout=200, fresh=True,
+            ["-m", "fairbench", "paper", *FIRST], cwd=tmp_path, timeout=200,
             environment={"FAIRBENCH_CACHE": str(tmp_path / "cache")},
             until=lambda *_: stored(results) > before, **options,
         )  # fmt: skip

@@ -78,6 +78,7 @@ def test_the_command_on_the_page_prints_the_page(results, page, capsys):
     assert places_ == sorted(places_)
 
 
+@pytest.mark.thorough
 def test_there_is_one_section_for_the_one_block_that_can_be_compared(page, of_blocks):
     assert page.count(">Which one is better?<") == 1
     section = page[page.index('<section id="simulated-1">') :]

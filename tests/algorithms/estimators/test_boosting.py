@@ -98,6 +98,7 @@ def test_tuning_passes_over_what_fits_held_out_rows_worse(rows, options):
     assert model.chosen_["min_child_weight"] == 1
 
 
+@pytest.mark.thorough
 def test_a_bounded_histogram_cache_grows_the_same_trees(monkeypatch):
     draw = np.random.default_rng(5)
     X, y = draw.normal(size=(1500, 40)), draw.normal(size=1500)

@@ -117,6 +117,7 @@ def by_cvxpy(rows, at, threshold, side):
     return theta.value
 
 
+@pytest.mark.thorough
 def test_a_step_equals_cvxpy(unfair):
     few = unfair.take(np.arange(300))
     at = plain(few).estimator.coefficients_

@@ -138,6 +138,7 @@ def test_every_field_that_is_asked_for_is_there_as_the_schema_says(dossiers, kin
     assert all(question["answer"] for question in asked if question["asks"] == documents.MEASURE)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_sentence_claims_that_a_law_is_kept(folder, dossiers, kind):
     for form in TEXTS:

@@ -49,7 +49,7 @@ def test_the_same_state_gives_the_same_rows_and_only_another_seed_another_order(
     np.testing.assert_array_equal(begun.order, other.order)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_scores_of_labelled_rows_are_those_of_their_group():
     """Rows are drawn at random within a group: 200 first rows of 50 pools against all rows."""
     errors = []

@@ -16,6 +16,7 @@ import fairbench
 from fairbench.cli.main import main, run_command
 from fairbench.core.errors import UserError
 from fairbench_rank.sources import benchmark_scores, families
+from tests.harness import quick
 
 SAMPLES = Path(__file__).with_name("written_by_others")
 LM_EVAL = SAMPLES / "lm_eval"
@@ -280,7 +281,7 @@ def read_or_refused(path, items=(None, False)):
             assert "\n" not in str(error) and len(str(error)) < 600
 
 
-@pytest.mark.parametrize("count", [1, pytest.param(4, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("count", quick([1, 4], [1], rest=pytest.mark.slow))
 @pytest.mark.parametrize("name", ["lm_eval/*one/results*", "lm_eval/*one/samples_said*"])
 def test_odd_values_in_any_place_are_read_or_refused_in_a_line(tmp_path, name, count):
     [source] = SAMPLES.glob(name)

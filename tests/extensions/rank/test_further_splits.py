@@ -20,7 +20,7 @@ from fairbench_rank import resolve
 from fairbench_rank.new_tasks import least_half_width, variance_parts
 from fairbench_rank.ranking import WRONG, answers
 from fairbench_rank.scores import read_scores
-from tests.harness import ROOT, THOROUGH
+from tests.harness import ROOT
 
 SCALES = np.array([0.01, 0.05, 0.2, 0.05])
 SECONDS = {"t0": 1.0, "t1": 1.0, "t2": 1.0, "t3": 10.0}
@@ -93,7 +93,7 @@ def of_families(difference, between, splits, seed=0, noise=0.02, families=30):
     return answer, least_half_width(parts, families, answer.held.critical)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_no_number_of_splits_makes_an_interval_narrower_than_the_bound():
     """Of few splits the bound is known already, and it holds of many in 19 of 20 samples."""
     beyond = 0
@@ -124,7 +124,9 @@ def test_a_far_better_method_is_soon_alone():
 @pytest.mark.parametrize(
     ("race", "races", "most"),
     [
-        pytest.param(replace(RACES[2], families=8, rounds=4), 8, 0.25, id="quick", marks=THOROUGH),
+        pytest.param(
+            replace(RACES[2], families=8, rounds=4), 8, 0.25, id="quick", marks=pytest.mark.slow
+        ),
         *(pytest.param(race, 200, 0.081, id=race.name, marks=pytest.mark.slow) for race in RACES),
     ],
 )

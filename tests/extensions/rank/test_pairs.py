@@ -7,6 +7,7 @@ from scipy import stats
 from benchmarks.rank import EPSILON, TARGET, Population, held_at_most, run
 from fairbench_rank import new_tasks, sign_flips
 from fairbench_rank.sign_flips import paired_units, simultaneous
+from tests.harness import quick
 
 
 def judged(values, *, seed=0, flips=499, unit=None, **options):
@@ -215,7 +216,7 @@ def test_a_large_family_of_tasks_counts_once():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("holes", [0.0, 0.2])
+@pytest.mark.parametrize("holes", quick([0.0, 0.2], [0.0], rest=pytest.mark.slow))
 def test_probabilities_are_calibrated(holes):
     """In bins of what was said, the share of new tasks is near it: to 5 points, by 400 tables."""
     random = np.random.default_rng(1)

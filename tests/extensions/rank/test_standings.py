@@ -253,7 +253,7 @@ def test_the_interval_is_no_narrower_than_student_and_turns_with_the_sign():
     assert (wider.lower < result.lower).all() and (wider.upper > result.upper).all()
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("population", "mean"),
     [

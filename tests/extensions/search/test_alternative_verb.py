@@ -272,6 +272,7 @@ STORED_CASES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", STORED_CASES)
 def test_stored_runs_that_cannot_be_searched_are_refused_in_a_line(case, stored, refused):
     words, message = STORED_CASES[case]

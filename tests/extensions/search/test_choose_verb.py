@@ -22,7 +22,7 @@ from fairbench_search.choice import (
     choose_among,
     shared_rows,
 )
-from tests.harness import configuration
+from tests.harness import configuration, quick
 from tests.reporting import page_runs
 
 COMMON = ("dataset.n_samples=400", "tracking=none", "figures=false", "method=baseline")
@@ -112,15 +112,19 @@ def test_runs_that_weigh_their_rows_are_refused(results):
         choose_among(shared_rows(runs), named("error_rate", BINARY), ())
 
 
-@pytest.mark.parametrize("split", ["several", "folds"])
+@pytest.mark.parametrize("split", quick(["several", "folds"], ["several"]))
 @pytest.mark.parametrize(
     ("metric", "sign"),
-    [
-        ("log_loss", 1),
-        ("roc_auc", -1),
-        ("consistency_of_nobody", 0),
-        ("predictive_uncertainty_ratio", 2),
-    ],
+    quick(
+        [
+            ("log_loss", 1),
+            ("roc_auc", -1),
+            ("consistency_of_nobody", 0),
+            ("predictive_uncertainty_ratio", 2),
+        ],
+        [("log_loss", 1)],
+        several=True,
+    ),
 )
 def test_any_stored_metric_is_chosen_by_and_has_its_table_s_value(results, split, metric, sign):
     """The interval by itself is the table's; of two alike, the correction moves it by little."""

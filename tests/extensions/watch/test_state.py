@@ -167,7 +167,7 @@ def test_no_kill_loses_a_look_or_counts_a_row_twice(watch, tmp_path):
 # Rows that are alike by chance are not taken for repeats, nor repeats for chance.
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("kinds", [30, 1000, 30_000, 10**7])
 @pytest.mark.parametrize("spread", [0.0, 2.0])
 def test_chance_is_not_taken_for_repeats_and_repeats_not_for_chance(kinds, spread):
@@ -209,6 +209,7 @@ def test_at_most_five_percent_of_watches_ever_give_a_false_alarm(watches, most, 
     assert sum(alarms > 0 for alarms in false_alarms(watches, **size)) <= most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gaps", [1, 5, 10])
 @pytest.mark.parametrize(
     ("rates", "share", "epsilon"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -155,19 +156,17 @@ def _least_accurate(
         yield dataset, _ranks(panels)
 
 
-def figure_3_7(results: Path, effort: Effort) -> Drawn:
-    """Draw Thompson sampling beside epsilon-greedy and Bayesian UCB."""
-    return _least_accurate(_STRATEGIES, results, effort)
+def _strengths(*labels: float) -> Iterator[assessment.Method]:
+    return (assessment.Method("scores", "thompson", strength) for strength in labels)
 
 
-def figure_3_8(results: Path, effort: Effort) -> Drawn:
-    """Draw Thompson and top-two Thompson sampling, of the least accurate class."""
-    return _least_accurate(_TOP_TWO, results, effort, tops=1)
-
-
-def figure_3_9(results: Path, effort: Effort) -> Drawn:
-    """Draw Thompson sampling with the scores' prior and with the uniform one."""
-    return _least_accurate(_PRIORS, results, effort)
+# Of the least accurate classes: Thompson sampling beside epsilon-greedy and Bayesian UCB; beside
+# top-two Thompson sampling; with the scores' prior and with the uniform one; and with priors of
+# several strengths.
+figure_3_7 = partial(_least_accurate, _STRATEGIES)
+figure_3_8 = partial(_least_accurate, _TOP_TWO, tops=1)
+figure_3_9 = partial(_least_accurate, _PRIORS)
+figure_3_11 = partial(_least_accurate, (*_strengths(2.0, 10.0, 100.0), assessment.NO_PRIOR))
 
 
 def figure_3_10(results: Path, effort: Effort) -> Drawn:
@@ -177,11 +176,6 @@ def figure_3_10(results: Path, effort: Effort) -> Drawn:
             pools = growing(assessment.released(dataset), dataset)
             name = f"{title}, a prior worth {strength:g} labels"
             yield f"{dataset}_{strength:g}", reliability_figure(pools, name, strength=strength)
-
-
-def figure_3_11(results: Path, effort: Effort) -> Drawn:
-    """Draw the identification of the least accurate classes under priors of several strengths."""
-    return _least_accurate((*_strengths(2.0, 10.0, 100.0), assessment.NO_PRIOR), results, effort)
 
 
 def figure_3_12(results: Path, effort: Effort) -> Drawn:
@@ -194,10 +188,6 @@ def figure_3_12(results: Path, effort: Effort) -> Drawn:
             lines = _lines(pool, tables.calibrated_question(m), methods, results, effort, runs)
             panels.append((f"{title}, {m} least calibrated", lines))
         yield dataset, _ranks(panels)
-
-
-def _strengths(*labels: float) -> Iterator[assessment.Method]:
-    return (assessment.Method("scores", "thompson", strength) for strength in labels)
 
 
 def _ranks(panels: Sequence[tuple[str, Mapping[assessment.Method, assessment.Curves]]]) -> Figure:

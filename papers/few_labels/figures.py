@@ -363,27 +363,6 @@ def figure_4_5(results: Path, effort: Effort) -> Drawn:
     yield "intervals", _panels(cases, _runs, f"run, {_FEW} labels each")
 
 
-def figure_4_6(results: Path, effort: Effort) -> Drawn:
-    """Draw errors of the FPRs' difference of the multi-layer perceptron."""
-    names = ("beta-binomial", "calibration")
-    yield from _by_labels("fpr", ("mlp",), results, effort, names)
-
-
-def figure_b_1(results: Path, effort: Effort) -> Drawn:
-    """Draw errors of the accuracies' difference of all models."""
-    yield from _by_labels("accuracy", LEARNERS, results, effort)
-
-
-def figure_b_2(results: Path, effort: Effort) -> Drawn:
-    """Draw errors of the TPRs' difference of all models."""
-    yield from _by_labels("tpr", LEARNERS, results, effort)
-
-
-def figure_b_3(results: Path, effort: Effort) -> Drawn:
-    """Draw errors of the FPRs' difference of all models."""
-    yield from _by_labels("fpr", LEARNERS, results, effort)
-
-
 def _by_labels(
     rate: str,
     learners: Sequence[str],
@@ -404,6 +383,13 @@ def _by_labels(
         ]
         label = f"error of the {_RATE_NAMES[rate]}' difference, points"
         yield learner, _panels(cases, partial(_errors, names=names), label)
+
+
+# Errors of the differences: of the network's FPRs, and of each rate of all models.
+figure_4_6 = partial(_by_labels, "fpr", ("mlp",), names=("beta-binomial", "calibration"))
+figure_b_1 = partial(_by_labels, "accuracy", LEARNERS)
+figure_b_2 = partial(_by_labels, "tpr", LEARNERS)
+figure_b_3 = partial(_by_labels, "fpr", LEARNERS)
 
 
 def _panels(cases: Sequence[T], draw: Callable[[Axes, T], None], label: str) -> Figure:

@@ -101,6 +101,7 @@ def test_scores_do_not_depend_on_the_units_of_features(name, task):
         assert apart <= TOLERANCES.get(name, 1e-4), unit
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("name", quick(learners(Task.REGRESSION), FEW, rest=pytest.mark.slow))
 def test_r2_does_not_depend_on_the_units_of_features_and_target(name, loss):

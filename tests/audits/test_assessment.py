@@ -54,6 +54,7 @@ def test_all_labels_give_what_evaluate_gives(tmp_path):
     pd.testing.assert_frame_equal(ours, evaluated(pd.read_csv(tmp_path / "predictions.csv")))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("labels", "beside"), [(0, False), (60, True), (1500, False), (3000, False)]
 )
@@ -138,6 +139,7 @@ def surveyed(frame):
     return frame.assign(people=people, home=[f"home {number}" for number in home])
 
 
+@pytest.mark.thorough
 def test_weights_and_clusters_give_what_evaluate_gives(tmp_path):
     frame = surveyed(predictions(300, bias=0.2))
     result = assessed(frame, tmp_path, "weight=people", "cluster=home")

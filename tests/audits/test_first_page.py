@@ -61,6 +61,7 @@ def test_a_terminal_shows_the_summary_in_few_lines_of_eighty_columns(document):
     assert "Rates by group" not in text
 
 
+@pytest.mark.thorough
 def test_what_has_no_room_on_a_terminal_is_what_matters_least(document):
     endless = ["word " * 400, *(f"sentence {number}" for number in range(60))]
     summary = replace(document.summary, sure=endless, unseen=endless, todo=endless)

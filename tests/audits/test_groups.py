@@ -206,6 +206,7 @@ def test_the_largest_difference_of_two_groups_beside_a_rare_one_has_no_sign():
     assert SMALL not in by_verdict(report, SAME_AGE).values()
 
 
+@pytest.mark.thorough
 def test_few_labels_call_nothing_small_and_no_labels_leave_decisions():
     few = report_of(aged(30_000, labels=50))
     assert by_verdict(few, SAME_AGE)["selection rate"] == SMALL

@@ -110,6 +110,7 @@ def test_every_kind_refuses_labels_of_the_largest_predictions_alone(kind, senten
     assert re.search(sentence.strip(), str(refusal.value)), refusal.value
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS[::2])
 def test_every_kind_takes_labels_of_rows_at_random(kind):
     frame, draw = rows_of_every_kind(600), np.random.default_rng(3)

@@ -404,6 +404,7 @@ def test_text_becomes_code_words_and_commands_where_it_is_known_to():
     assert making - GATE == set(ELSEWHERE)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(ELSEWHERE))
 def test_nothing_stored_is_made_into_words_elsewhere(name):
     stored = (".choices[", ".config[", ".config.get(", ".environment[", ".summarised[")

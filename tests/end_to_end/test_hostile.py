@@ -276,9 +276,8 @@ STORED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("changes", "commands", "reason"), quick(STORED, STORED[5:], several=True), ids=str
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize(("changes", "commands", "reason"), STORED, ids=str)
 def test_what_cannot_be_computed_again_is_said_in_a_line(changes, commands, reason, place, capsys):
     run = stored(place, **changes)
     for *words, last in commands:
@@ -344,6 +343,7 @@ def test_verify_looks_at_all_that_a_run_names(folder, place, capsys):
     assert said(capsys, "store", "verify", run)[0] == 0
 
 
+@pytest.mark.thorough
 def test_a_list_of_figures_names_none_elsewhere(place, capsys):
     run = run_folder(place / "results")
     (place.parent / "secret.png").write_bytes(b"not to be read")
@@ -434,6 +434,7 @@ def test_a_browser_shows_the_labels_and_runs_none(tried):
             assert list(tables.judged(seen, result.case, policy=policy)) == []
 
 
+@pytest.mark.thorough
 def test_a_browser_is_asked_what_would_run(tmp_path):
     path = browser_path()
     if path is None:

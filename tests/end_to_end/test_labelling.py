@@ -95,6 +95,7 @@ def test_no_label_is_lost(labelled):
     assert len(content["labels"]) == len(stored)
 
 
+@pytest.mark.thorough
 def test_the_next_row_is_one_without_a_label(labelled):
     folder, _, acknowledged = labelled
     once, again = (run("next", "state=audit.json", "n=3", cwd=folder) for _ in range(2))

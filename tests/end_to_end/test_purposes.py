@@ -43,6 +43,7 @@ def test_a_purpose_is_no_part_of_what_a_run_is(results, tmp_path):
         plan_run(configuration(*SMALL, "purpose=dmo"))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("words", "runs"),
     [
@@ -159,6 +160,7 @@ def test_runs_are_removed_and_what_others_share_stays(removable, capsys):
     assert len(ensemble.predictions())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("words", "message"),
     [

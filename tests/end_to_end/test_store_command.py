@@ -79,6 +79,7 @@ def test_a_run_is_exported_and_audited(original):
     assert (original / "page" / "audit.html").is_file()
 
 
+@pytest.mark.thorough
 def test_exports_that_cannot_be_are_refused(original):
     run = run_folder(original / "results").name
     said = store("export", run, "run.csv", "repeat=9", cwd=original, status=2)

@@ -261,6 +261,7 @@ def whole_database(cwd, tmp_path):
     return path
 
 
+@pytest.mark.thorough
 def test_damage_of_any_part_of_a_database_is_found(cwd, tmp_path):
     path = whole_database(cwd, tmp_path)
     content = path.read_bytes()

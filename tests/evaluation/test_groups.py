@@ -312,6 +312,7 @@ def assert_probability(result, exact):
     assert abs(result["value"] - exact) < 5 * np.sqrt(exact * (1 - exact) / DRAWS)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("groups", ["ab", "abc"])
 @pytest.mark.parametrize("name", GAPS)
 def test_probability_of_a_small_gap_is_that_of_the_posterior(name, groups):

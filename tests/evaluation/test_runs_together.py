@@ -59,6 +59,7 @@ def test_small_runs_are_evaluated_in_one_block_with_the_tables_of_each(plans, mo
         assert len(run.folder.predictions()) == len(predictions)
 
 
+@pytest.mark.thorough
 def test_a_run_that_cannot_be_evaluated_leaves_the_others_of_its_block(plans):
     run = prepared(plans[1])
     cell = run.cells[0]

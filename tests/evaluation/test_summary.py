@@ -129,6 +129,7 @@ def by_metric(table, **options):
     return summary[summary["group"] != "A"].set_index("metric")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kind", "splits", "estimand"),
     [

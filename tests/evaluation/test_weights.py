@@ -210,6 +210,7 @@ def test_refused(design, what):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.thorough
 def test_a_run_is_weighted_without_fitting_again_and_keeps_homes_together(tmp_path):
     draw = np.random.default_rng(0)
     frame = pd.DataFrame({"age": draw.integers(18, 80, 300), "sex": draw.choice(["f", "m"], 300)})

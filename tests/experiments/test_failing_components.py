@@ -101,11 +101,11 @@ SAID = {
     quick(
         [
             ("learner", "here", list(SAID)), ("dataset", "here", list(SAID)),
-            ("method", "here", ["exit"]), ("learner", "workers", ["exit", "ended"]),
+            ("method", "here", ["exit", "message"]), ("learner", "workers", ["exit", "ended"]),
             ("method", "workers", ["exit"]), ("learner", "joblib", ["exit"]),
             ("learner", "local", ["exit"]),
         ],
-        [("learner", "here", list(SAID)), ("method", "here", ["exit"])],
+        [("method", "here", ["exit", "message"])],
         several=True,
     ),
     ids=str,
@@ -229,9 +229,8 @@ def own_learner(tmp_path_factory):
     return run
 
 
-@pytest.mark.parametrize(
-    ("what", "form"), quick(CHANGED.items(), [*CHANGED.items()][::4], several=True)
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize(("what", "form"), CHANGED.items())
 def test_what_is_given_to_others_too_cannot_be_changed(what, form, own_learner):
     """Every member of a bag is given the same rows, and every later fit in this process."""
     words = ("method=ensemble", f"learner.what={what}", f"learner.form={form}")
@@ -242,6 +241,7 @@ def test_what_is_given_to_others_too_cannot_be_changed(what, form, own_learner):
     assert where in done.stderr
 
 
+@pytest.mark.thorough
 def test_a_copy_can_be_changed(own_learner):
     done = own_learner(CHANGING, "method=ensemble", "learner.what=copy", "learner.form=native")
     assert done.returncode == 0, done.stderr

@@ -38,6 +38,7 @@ def test_every_rate_of_few_rows_is_covered(n):
     assert covered.min() > (0.9285 if n in (8, *range(84, 91)) else 0.93)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n", [100, 200, 500, 1000])
 def test_at_the_worst_rate_of_many_rows_coverage_is_over_92_percent(n):
     """It is where some seven successes are expected, however many the rows: 92.3 % in the limit."""

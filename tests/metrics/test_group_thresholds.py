@@ -137,6 +137,7 @@ def test_thresholds_are_those_of_the_programme(metric, groups):
             np.testing.assert_allclose(ours[e], other, rtol=0, atol=1e-12)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("metric", CONSTRAINTS)
 def test_no_thresholds_of_random_groups_are_better_than_the_programmes(metric):
     """Whatever is tied: few rows, scores rounded to tenths, groups in order and out of it."""

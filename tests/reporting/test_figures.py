@@ -32,6 +32,7 @@ def of_run(metrics):
     return dict(figures(own, TITLE, "g"))
 
 
+@pytest.mark.thorough
 def test_every_figure_the_metrics_allow_is_drawn_labelled_and_titled(metrics, of_run):
     assert list(of_run) == [
         "reliability", "spread", "group_rates", "abstention", "feature_shift", "consistency",

@@ -598,6 +598,7 @@ def markers(panel):
     return [(tuple(map(float, place.split())), fill, stroke) for place, fill, stroke, _ in found]
 
 
+@pytest.mark.thorough
 def test_a_panel_a_metric_with_a_point_and_an_ellipse_a_run_a_frontier_and_a_key(drawings):
     *panels, key = drawings
     labels = [re.search(r"rotate\(-90\)[^>]*>([^<]*)<", panel)[1] for panel in panels]

@@ -10,7 +10,7 @@ from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
 from fairbench.experiments import build
 from fairbench.experiments.execute import carry_out
-from tests.harness import configuration, quick, run_folder
+from tests.harness import configuration, run_folder
 
 RUNS = (("method=baseline",), ("learner=logistic_regression",))
 COMMON = (
@@ -53,19 +53,17 @@ def printed(capsys, *words, results):
     return capsys.readouterr().out.replace(str(results), "RESULTS")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "words",
-    quick(
-        [
-            ("compare", "runs=all", "draws=200"),
-            ("tradeoff", "dataset=simulated"),
-            ("store", "ls"),
-            ("table",),
-            ("audit", "{run}"),
-            ("report",),
-        ],
-        [("store", "ls"), ("table",), ("audit", "{run}")],
-    ),
+    [
+        ("compare", "runs=all", "draws=200"),
+        ("tradeoff", "dataset=simulated"),
+        ("store", "ls"),
+        ("table",),
+        ("audit", "{run}"),
+        ("report",),
+    ],
     ids=" ".join,
 )
 def test_a_copy_says_what_the_original_says(words, results, capsys, nothing_loads):

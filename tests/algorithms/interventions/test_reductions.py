@@ -124,6 +124,7 @@ def test_values_equal_fairlearn_called_directly(loss, n_groups):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("encoding", [Encoding.ONEHOT, Encoding.NATIVE])
 @pytest.mark.parametrize("intervention", [ExponentiatedGradient(max_iter=2), GridSearch()])
 def test_a_frame_of_any_layout_is_binned_once(intervention, encoding, monkeypatch):
@@ -242,6 +243,7 @@ def data(request):
     return np.zeros((ROWS, 1)), labels, groups
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [

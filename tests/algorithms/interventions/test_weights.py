@@ -30,7 +30,6 @@ from fairbench.components.algorithms.losses import Binomial
 from fairbench.core.errors import UserError
 from fairbench.data.features import Encoding
 from tests.algorithms.interventions.encoded import Rows, rows, wrapped
-from tests.harness import quick
 
 INTERVENTIONS = [
     DisparateMistreatment(),
@@ -46,7 +45,8 @@ INTERVENTIONS = [
 LEARNER = LogisticRegression(tol=1e-10, max_iter=10_000)
 
 
-@pytest.mark.parametrize("intervention", quick(INTERVENTIONS, INTERVENTIONS[2:]), ids=str)
+@pytest.mark.thorough
+@pytest.mark.parametrize("intervention", INTERVENTIONS, ids=str)
 def test_a_whole_weight_is_a_number_of_copies(intervention):
     train, _ = rows(n_groups=2, base_rate_gap=2.0)
     n = len(train.y)

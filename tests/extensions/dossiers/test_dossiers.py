@@ -152,6 +152,7 @@ def test_no_sentence_claims_that_a_law_is_kept(folder, dossiers, kind):
         assert not CLAIMS.search(text), CLAIMS.search(text)
 
 
+@pytest.mark.thorough
 def test_differences_are_those_of_fishers_test(dossiers):
     result = {(e["attribute"], e["group"]): e for e in dossiers["four-fifths"]["differences"]}
     black = result["race", "Black"]
@@ -177,6 +178,7 @@ OF_EVERYONE = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["model-card", "ai-act"])
 def test_a_card_shows_what_an_audit_does_and_every_figure_has_an_interval(folder, dossiers, kind):
     result, measured = dossiers[kind], defaultdict(set)
@@ -230,6 +232,7 @@ def test_what_cannot_be_is_refused_in_a_line(folder, refused, words, said):
     assert len(line) <= 301
 
 
+@pytest.mark.thorough
 def test_the_ai_act_counts_open_gaps_and_says_that_one_file_was_measured_and_from_when(dossiers):
     result = dossiers["ai-act"]
     verdicts = [gap["verdict"] for gap in result["gaps"]]
@@ -379,6 +382,7 @@ def test_a_pack_past_its_date_says_so_on_the_first_page(folder, kind, monkeypatc
     assert "may no longer hold" not in json.dumps(within) + page
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
 def test_rules_that_are_not_verified_are_named_on_the_first_page(pages, kind):
     result, page, printed = pages[kind]

@@ -150,6 +150,7 @@ def test_a_group_of_whom_nobody_is_granted_has_a_ratio_of_0(tmp_path):
 NO_PRICES = {"words": "x", "blanks": "", "dots": "4.1.2"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("words", "said"),
     [

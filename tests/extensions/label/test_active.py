@@ -135,6 +135,7 @@ def regions_by_quantiles(first, second, margin, nodes=8_000):
     return larger, stats.beta.sf(values + margin, *second).mean()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 @pytest.mark.parametrize("margin", [0.02, 0.05])
 def test_comparison_against_a_finer_quadrature(first, second, margin):

@@ -77,6 +77,7 @@ def test_next_names_rows_and_says_why(table, run):
     assert named(run("next", "n=4")) == named(out)
 
 
+@pytest.mark.thorough
 def test_labels_are_stored_in_order_and_replaced_where_that_is_asked_for(begun, table, state):
     assert "2 stored: 5 of 300" in begun("ask", "17=1", "18=0")
     assert "1 stored: 6 of 300" in begun("ask", "20=1")
@@ -212,6 +213,7 @@ FORMATS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "write"), FORMATS.values(), ids=FORMATS)
 @pytest.mark.parametrize("by", ["customer", "row"])
 def test_label_files_are_of_any_format(name, write, by, by_id, state, tmp_path):

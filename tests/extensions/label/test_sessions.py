@@ -28,6 +28,7 @@ from tests.audits.tables import parse, written
 from tests.extensions.label.sessions import answer, label_actively, pool, said, session
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("strategy", ONE_AT_A_TIME)
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_every_question_and_strategy_names_rows_that_wait(question, strategy):
@@ -265,6 +266,7 @@ def of_numbers():
     return parse(["x.csv", "prediction=predicted", "group=place"])
 
 
+@pytest.mark.thorough
 def test_the_worst_group_of_several_classes_is_found():
     frame, true = classified()
     session = labelled(of_classes(), frame, true, 300)
@@ -278,6 +280,7 @@ def test_the_worst_group_of_several_classes_is_found():
     assert worst.lower < 0.35 < worst.upper
 
 
+@pytest.mark.thorough
 def test_regression_is_asked_about_its_errors():
     frame, true = numeric()
     session = labelled(of_numbers(), frame, true, 300, metric="mae")
@@ -338,6 +341,7 @@ def run(capsys, *words, status=0):
     return printed.err if status else printed.out
 
 
+@pytest.mark.thorough
 def test_several_classes_on_the_command_line(tmp_path, capsys):
     frame, true = classified(200)
     path, state = written(frame, tmp_path), f"state={tmp_path / 's.json'}"

@@ -71,6 +71,7 @@ def page(board):
     return board[0].read_text(encoding="utf-8")
 
 
+@pytest.mark.thorough
 def test_it_asks_for_nothing_outside_itself_and_its_links_lead_somewhere(page, board):
     text = re.sub(r"base64,[\w+/=]+", "", page)
     assert not re.search(r"@import|url\(|fetch\(|XMLHttp|https?:|//[a-z]", text)
@@ -135,6 +136,7 @@ def test_folders_that_say_nothing_are_refused(results, tmp_path):
         leaderboard.write_leaderboard([one.parent], tmp_path / "out")
 
 
+@pytest.mark.thorough
 def test_a_run_of_the_same_name_that_other_code_fitted_is_left_out_and_the_page_says_so(
     results, tmp_path
 ):
@@ -167,6 +169,7 @@ def small(whole, **kept):
     return leaderboard.board_findings(board), board.gaps[0]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kept", "why"),
     [

@@ -304,6 +304,7 @@ def test_a_row_is_a_task_an_approach_a_setting_and_a_repeat(results):
     assert own["test_share"].iloc[0] == pytest.approx(60 / (60 + 180), abs=0.01)
 
 
+@pytest.mark.thorough
 def test_thresholds_and_abstaining_are_settings(results):
     folder, plain = results
     table = approach_table(list(Catalogue(folder)))

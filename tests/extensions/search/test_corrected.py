@@ -115,6 +115,7 @@ def test_a_bound_that_errors_lie_around_corrects_the_error():
     assert upper > 2.2 > 1.9 > lower
 
 
+@pytest.mark.thorough
 def test_both_upper_ends_hold_at_once():
     population, missed = Population(np.full(10, 6.0), rho=0.5, cross=0.3, draws=1000), []
     for noise in population.drawn(300):

@@ -253,6 +253,7 @@ def test_an_option_that_another_split_has_is_refused_in_words(tmp_path, refused)
     refused("tune", *words, f"results={tmp_path}", message=said)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("word", "message"),
     [

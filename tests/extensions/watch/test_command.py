@@ -270,6 +270,7 @@ def test_scores_may_be_percents(look, state):
             np.testing.assert_allclose(sums, plain["counts"][group], atol=1e-9)
 
 
+@pytest.mark.thorough
 def test_a_state_from_before_scales_is_of_probabilities(look, state):
     frame = rows(900)
     look(frame[:600], *USUAL)

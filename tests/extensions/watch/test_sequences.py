@@ -23,6 +23,7 @@ def outcomes(first, second):
     return np.meshgrid(np.arange(first + 1), np.arange(second + 1), indexing="ij")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rows", [(1, 1), (5, 40), (30, 30), (60, 7)])
 @pytest.mark.parametrize("gap", [-0.3, 0.0, 0.05, 0.4])
 @pytest.mark.parametrize("share", [0.5, 0.9])
@@ -37,6 +38,7 @@ def test_evidence_is_at_most_1_on_average_if_the_claim_is_true(rows, gap, share)
             assert (chance * evidence).sum() <= 1
 
 
+@pytest.mark.thorough
 def test_evidence_is_the_least_of_any_height(monkeypatch):
     """A search as dense as one likes finds nothing lower."""
     generator = np.random.default_rng(0)

@@ -104,6 +104,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sentence", FAULTS)
 def test_a_file_that_is_no_state_is_refused(sentence, watch, tmp_path):
     watch(frame(100))
@@ -239,6 +240,7 @@ def test_it_does_not_matter_when_is_looked(watch):
     assert json.dumps(once.marks[-1].counts) == json.dumps(often.marks[-1].counts)
 
 
+@pytest.mark.thorough
 def test_limits_are_computed_where_charts_show_them(watch):
     """A long watch has many marks, and charts of at most 200 and the last."""
     table = frame(2000).assign(week=np.arange(2000) // 4)

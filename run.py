@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from fairbench.cli.run import run
+from fairbench.cli.verbs.run import run_words
 
 if __name__ == "__main__":
-    sys.exit(run(sys.argv[1:], Path(__file__).resolve().parent))
+    sys.exit(run_words(sys.argv[1:], Path(__file__).resolve().parent))

@@ -32,7 +32,7 @@ from benchmarks.measure import (
     fresh,
 )
 from benchmarks.reference import MEMBERS, ROUNDS, Instance
-from fairbench.cli.run import run
+from fairbench.cli.verbs.run import run_words
 from fairbench.components.algorithms.losses import NormalLoss
 from fairbench.core.errors import DataError
 from fairbench.data.dataset import Task
@@ -182,7 +182,7 @@ def _stages(warm_up: Sequence[str], words: Sequence[str]) -> Seconds:
 def _run(words: Sequence[str]) -> None:
     printed = StringIO()
     with redirect_stdout(printed):
-        status = run([*words, "data.download=false"], ROOT)
+        status = run_words([*words, "data.download=false"], ROOT)
     if status:
         raise RuntimeError(f"{' '.join(words)} failed:\n{printed.getvalue()}")
 

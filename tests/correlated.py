@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import stats
 
-from fairbench.inference.verdicts import inflation
+from fairbench.inference.repeats import inflation
 
 
 def probability_better(first, second, test_share, *, rope=0.0):

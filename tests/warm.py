@@ -33,7 +33,7 @@ IMPORTED = (
     "xgboost",
     "fairbench",
     "fairbench.cli.main",
-    "fairbench.cli.run",
+    "fairbench.cli.verbs.run",
     "fairbench.cli.verbs.audit",
     "fairbench.cli.verbs.compare",
     "fairbench.experiments.pipeline",

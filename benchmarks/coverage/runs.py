@@ -32,13 +32,14 @@ from fairbench.inference.repeats import (
     REPEATS,
     RunRates,
     Splits,
+    inflation,
     largest_mean_gap,
     mean_limits,
     mean_table_draws,
     no_narrower,
+    student_draws,
 )
 from fairbench.inference.scores import area_limits, areas
-from fairbench.inference.verdicts import inflation, student_draws
 from fairbench.metrics.probability import log_loss_rows
 from fairbench.metrics.registry import BINARY, accuracy, binary_confusion, metrics_of, named, total
 from fairbench.metrics.uncertainty import area_under_risk_coverage

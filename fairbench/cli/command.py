@@ -21,7 +21,7 @@ from pathlib import Path
 from types import MappingProxyType, NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
-from fairbench.components import CHECKOUT, HOME, conf_folders, is_installed
+from fairbench.components import HOME, conf_folders
 from fairbench.core.errors import UserError, did_you_mean, nearest, note, unknown_name
 from fairbench.core.options import check_limits, declared_names, meanings, option, value_word
 from fairbench.core.text import said
@@ -597,23 +597,6 @@ def check_folder(out: Path, *, new: bool = False) -> None:
     for path in (*([out] if not new else []), *out.parents):
         if path.exists() and not path.is_dir():
             raise UserError(f"out={out}: {path} is a file; name another place, out=FOLDER")
-
-
-def components_folder(*, writing: str = "") -> Path:
-    """Return the folder that has ``conf``, ``datasets``, ``algorithms`` and ``papers``.
-
-    Parameters
-    ----------
-    writing : what is written into ``docs`` beside them, if anything: the folder is then the
-        checkout itself, which has ``docs``, too.
-
-    Raises
-    ------
-    UserError : something is to be written, and this is an installed package.
-    """
-    if writing and is_installed():
-        raise UserError(f"{writing} is written into a checkout: clone the repository for that")
-    return CHECKOUT if writing else HOME
 
 
 def check_run_words(names: Iterable[str], own: Sequence[str], conf: Path) -> None:

@@ -31,8 +31,14 @@ from fairbench.evaluation.summary import HEADLINES, headline_of, rows_of, severa
 from fairbench.experiments.configuration import IDENTITY, Presets
 from fairbench.inference import comparing, posterior, survey
 from fairbench.inference.gaps import cells_of
-from fairbench.inference.repeats import finite_mean, mean_table_draws, no_narrower
-from fairbench.inference.verdicts import Pairs, inflation, student_draws
+from fairbench.inference.repeats import (
+    finite_mean,
+    inflation,
+    mean_table_draws,
+    no_narrower,
+    student_draws,
+)
+from fairbench.inference.verdicts import Pairs
 from fairbench.metrics.registry import binary_confusion
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import reading

@@ -32,6 +32,21 @@ def read_only(array: Any) -> Any:
     return array
 
 
+def even_points(number: int, dimensions: int, shift: Floats | float = 0.0) -> Floats:
+    """Return so many points (n, d) that fill the unit cube evenly, shifted modulo 1.
+
+    Notes
+    -----
+    Roberts (2018), the Kronecker sequence: the multiples of the powers of 1 / x, where x is the
+    root of x^(d + 1) = x + 1 for d dimensions.
+    """
+    root = 2.0
+    for _ in range(40):  # a contraction, which converges to the root
+        root = (1 + root) ** (1 / (dimensions + 1))
+    steps = root ** -np.arange(1.0, dimensions + 1)
+    return (shift + np.arange(1, number + 1)[:, None] * steps) % 1
+
+
 Key = str | int
 
 

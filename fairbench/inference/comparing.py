@@ -19,12 +19,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.arrays import Floats, rng
+from fairbench.core.arrays import Floats, even_points, rng
 from fairbench.core.errors import UserError
-from fairbench.inference.posterior import even_points, table_draws
-from fairbench.inference.repeats import mean_table_draws
+from fairbench.inference.posterior import table_draws
+from fairbench.inference.repeats import StudentDraws, mean_table_draws, posterior_draws
 from fairbench.inference.survey import effective_counts, mean_shrinkage
-from fairbench.inference.verdicts import StudentDraws, posterior_draws
 from fairbench.metrics import registry
 
 
@@ -350,7 +349,7 @@ def lead_of_values(
     ----------
     values : (J, 2) both algorithms' values in J splits, 2 at least.
     test_share : the share of the rows that a split tests.
-    student : draws made by :func:`fairbench.inference.verdicts.student_draws` for J splits.
+    student : draws made by :func:`fairbench.inference.repeats.student_draws` for J splits.
 
     Notes
     -----

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh_tridiagonal
 from scipy.special import chdtri, logit, ndtri
 
-from fairbench.core.arrays import Codes, Floats, Rows, rng
+from fairbench.core.arrays import Codes, Floats, Rows, even_points, rng
 from fairbench.core.errors import UserError, check_minimum
-from fairbench.inference.posterior import even_points, posterior_draws
+from fairbench.inference.posterior import posterior_draws
 from fairbench.metrics.registry import binary_confusion
 
 CLIP = 0.01
@@ -200,7 +200,7 @@ def _kronecker(columns: int, rows: int, generator: np.random.Generator) -> Float
 
     Notes
     -----
-    A Kronecker sequence (:func:`fairbench.inference.posterior.even_points`), shifted at random
+    A Kronecker sequence (:func:`fairbench.core.arrays.even_points`), shifted at random
     (Cranley & Patterson 1976). Sobol's set fills many columns better, but ``scipy.stats`` takes
     longer to import than a million rows to count.
     """

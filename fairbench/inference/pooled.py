@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from fairbench.core.arrays import Codes, Floats
-from fairbench.inference.posterior import even_points
+from fairbench.core.arrays import Codes, Floats, even_points
 
 _CELLS = 1 << 20  # cells of one block of tests
 _REACH = 9.0  # standard deviations from the mean, beyond which counts have no weight

@@ -160,21 +160,6 @@ def centred(mean: ArrayLike, strength: ArrayLike = 2.0) -> Beta:
     return Beta(inside * total, (1 - inside) * total)
 
 
-def even_points(number: int, dimensions: int, shift: Floats | float = 0.0) -> Floats:
-    """Return so many points (n, d) that fill the unit cube evenly, shifted modulo 1.
-
-    Notes
-    -----
-    Roberts (2018), the Kronecker sequence: the multiples of the powers of 1 / x, where x is the
-    root of x^(d + 1) = x + 1 for d dimensions.
-    """
-    root = 2.0
-    for _ in range(40):  # a contraction, which converges to the root
-        root = (1 + root) ** (1 / (dimensions + 1))
-    steps = root ** -np.arange(1.0, dimensions + 1)
-    return (shift + np.arange(1, number + 1)[:, None] * steps) % 1
-
-
 # Posteriors of confusion counts: of one classifier, group by group, or of two on the same rows.
 
 # How intervals of rates by group are made: so that they hold in repeated samples, or as quantiles

@@ -1,17 +1,14 @@
-"""Which of several algorithms are better: every pair, ranks, and the probability to be best.
-
-Also the posterior of means over splits that share training rows, which these rest on.
-"""
+"""Which of several algorithms are better: every pair, ranks, and the probability to be best."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
+from fairbench.inference.repeats import StudentDraws, posterior_draws
 
 # The verdicts of every comparison of methods, runs and models: of the first against the other.
 BETTER, WORSE, ALIKE, OPEN = "better", "worse", "alike", "open"
@@ -127,57 +124,3 @@ def standings(
     )
     column = column.reshape(-1)
     return (wins / copies)[column], near[column]
-
-
-# The random numbers of T draws from a posterior of R splits, whatever was measured in them:
-# standard normals (R, T), and chi-squares (T,) with R - 1 degrees of freedom.
-StudentDraws: TypeAlias = tuple[Floats, Floats]
-
-
-def student_draws(splits: int, draws: int, generator: np.random.Generator) -> StudentDraws:
-    """Return draws for quantities measured in `splits` splits, 2 at least."""
-    normal = generator.standard_normal((draws, splits)).T
-    return normal, generator.chisquare(splits - 1, size=draws)
-
-
-def posterior_draws(values: Floats, test_share: float, draws: StudentDraws) -> Floats:
-    """Draw the expected values of methods from their joint posterior.
-
-    A multivariate Student t with R - 1 degrees of freedom, the means as its location and
-    (1/R + rho / (1 - rho)) S as its scale: S is the methods' covariance over splits, and the second
-    summand is Nadeau and Bengio's (2003, Machine Learning 52, equation 9) for splits that share
-    training rows. Each difference of two has the Bayesian correlated t-test (Corani and Benavoli
-    2015; Benavoli et al. 2017, JMLR 18, equation 6) as its margin. That the methods share one
-    degree of freedom count is a choice: S has rank R - 1 at most, and few splits say little of how
-    many methods vary together.
-
-    Parameters
-    ----------
-    values : (R, M), R at least 2.
-    test_share : rho, between 0 (independent splits) and 1, both excluded at the top.
-    draws : draws made by :func:`student_draws` for R splits.
-
-    Returns
-    -------
-    (T, M) values, a view of an array with the draws last: sums and maxima over methods run over
-    contiguous memory.
-    """
-    normal, chisquare = draws
-    location = values.mean(axis=0)
-    drawn: Floats = (values - location).T @ normal
-    drawn *= np.sqrt(inflation(len(values), test_share) / chisquare)
-    drawn += location[:, None]
-    return drawn.T
-
-
-def inflation(splits: Any, test_share: float) -> Any:
-    """Return the factor from the variance over overlapping splits to that of their mean.
-
-    Notes
-    -----
-    It is Nadeau and Bengio's factor 1/J + s / (1 - s), for J splits and the share s of test rows
-    that two hold-outs have in common: the variance of the mean is 1/J + (1 - 1/J) s times that of
-    one split, and the variance between splits is 1 - s times that of one split. It is conservative,
-    as the variance between splits also contains that of their fits.
-    """
-    return 1 / splits + test_share / (1 - test_share)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fairbench.cli.command import Command, components_folder
+from fairbench.cli.command import Command
+from fairbench.components import components_folder
 from fairbench.components.papers.engine.mapping import ALL, Paper, PaperOptions, papers_in
 from fairbench.core.errors import UserError, unknown_name
 

@@ -6,7 +6,7 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
 from fairbench.cli.command_line import CommandLine, choices_in_brackets, command_lines, hydra_of
-from fairbench.cli.run import run
+from fairbench.cli.verbs.run import run_words
 from fairbench.core.errors import UserError
 from tests.harness import CONF, ROOT
 
@@ -199,8 +199,8 @@ def test_an_option_goes_to_the_choices_that_have_it_and_a_line_says_which_have_n
 )
 def test_what_hydra_refuses_is_said_in_one_line(words, message, capsys, monkeypatch):
     GlobalHydra.instance().clear()
-    monkeypatch.setattr("fairbench.cli.run.set_up_process", lambda: None)
-    assert run(words, ROOT) == 2
+    monkeypatch.setattr("fairbench.cli.verbs.run.set_up_process", lambda: None)
+    assert run_words(words, ROOT) == 2
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1

@@ -70,9 +70,9 @@ def part(number, *, whole=False):
 
 
 def kind(command):
-    """Return the program, module or verb that a command starts, and the verb's part."""
+    """Return the module or verb that a command starts, and the verb's part."""
     words = [word for word in command.words if not word.startswith("-") and "=" not in word]
-    return tuple(word for word in words[:3] if word.islower())
+    return tuple(word for word in words[: 2 if words[0] == "python" else 3] if word.islower())
 
 
 def is_slow(command):

@@ -10,7 +10,7 @@ import pytest
 
 from fairbench.cli import jobs as summary
 from fairbench.cli.command_line import command_lines, hydra_of
-from fairbench.cli.run import run
+from fairbench.cli.verbs.run import run_words
 from fairbench.core.errors import UserError
 from fairbench.core.text import digest
 from fairbench.data.dataset import family_of
@@ -51,7 +51,7 @@ def planned(words, results, monkeypatch, capsys):
     """Return the outcomes of ``fairbench run -m WORDS plan=true``, and what it printed."""
     outcomes = []
     monkeypatch.setattr(summary, "show_planned_sweep", outcomes.extend)  # in place of a table
-    run(["-m", *words, "plan=true", f"results={results}", "tracking=none"], ROOT)
+    run_words(["-m", *words, "plan=true", f"results={results}", "tracking=none"], ROOT)
     printed = capsys.readouterr()
     return outcomes, printed.err + printed.out
 

@@ -29,7 +29,7 @@ from fairbench.inference.survey import mean_relative_shrinkage
 from fairbench.metrics.registry import binary_confusion
 from fairbench.results.catalogue import Catalogue
 from tests.correlated import probability_better
-from tests.harness import CONF, configuration
+from tests.harness import CONF, configuration, quick
 from tests.reporting import page_runs
 
 COMMON = ("dataset.n_samples=300", "method=baseline", "tracking=none", "figures=false")
@@ -453,7 +453,7 @@ OF_PAIRS = ("split.repeats=3", "split.validation=0.2", "tracking=none", "figures
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kind", PAIRS)
+@pytest.mark.parametrize("kind", quick(PAIRS, ["classes", "sets"], rest=pytest.mark.slow))
 def test_every_metric_that_a_table_lists_is_compared_and_tabled(kind, tmp_path, capsys):
     """What has several values in a split is answered by the name that the refusal gives."""
     for depth in (2, 4):

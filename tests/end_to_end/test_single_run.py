@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from fairbench.cli.main import run_command
-from fairbench.cli.run import run
+from fairbench.cli.verbs.run import run_words
 from fairbench.core.errors import UserError
 from fairbench.experiments.execute import carry_out
 from fairbench.results.runs import Run
@@ -189,7 +189,7 @@ CASES = [
 @pytest.mark.parametrize(("words", "message"), CASES, ids=[case[0] for case in CASES])
 def test_is_refused_in_one_sentence(words, message, tmp_path, monkeypatch, refused):
     monkeypatch.chdir(tmp_path)
-    said = refused(*words.split(), by=partial(run, root=ROOT))
+    said = refused(*words.split(), by=partial(run_words, root=ROOT))
     assert said.startswith(f"error: {message}")
     assert not (tmp_path / "results" / "cells").exists()
 
@@ -311,8 +311,9 @@ def two_runs(folder, groups, repeats, *, rare=False):
     quick(
         [(1, 2, False), (2, 1, False), (8, 2, False), (15, 2, False), (40, 2, False)]
         + [(2, 2, True), (15, 1, True)],
-        kept=[(2, 1, False)],
+        kept=[(2, 1, False), (15, 2, False)],
         several=True,
+        rest=pytest.mark.slow,
     ),
 )
 def test_commands_answer_or_refuse_in_a_line(groups, repeats, rare, tmp_path, monkeypatch, capsys):

@@ -13,7 +13,7 @@ import threading
 from collections import Counter
 from pathlib import Path
 
-from fairbench.cli.run import run
+from fairbench.cli.verbs.run import run_words
 
 ROOT = Path(__file__).resolve().parents[2]
 EVALUATES = re.compile(r"fairbench/(evaluation|inference|metrics)/")
@@ -50,7 +50,7 @@ class Counts:
         threading.setprofile(self.called)
         listening.append(self.opened)
         try:
-            status = run([*words, "data.download=false"], ROOT)
+            status = run_words([*words, "data.download=false"], ROOT)
         finally:
             listening.clear()
             sys.setprofile(None)

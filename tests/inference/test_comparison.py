@@ -21,7 +21,7 @@ from fairbench.inference.comparing import (
     objective,
 )
 from fairbench.inference.posterior import independent_draws, paired_draws
-from fairbench.inference.verdicts import student_draws
+from fairbench.inference.repeats import student_draws
 from fairbench.metrics import registry
 
 FIRST = np.array([[300, 20, 30, 100], [90, 15, 25, 40]])

@@ -13,12 +13,12 @@ from fairbench.inference.repeats import (
     RunRates,
     Splits,
     _cross_fold_inflation,
+    inflation,
     largest_mean_gap,
     mean_limits,
     mean_table_draws,
     no_narrower,
 )
-from fairbench.inference.verdicts import inflation
 
 SHARE, DRAWS = 0.2, 40_000
 

@@ -5,18 +5,16 @@ import pytest
 from scipy import stats
 
 from fairbench.core.arrays import rng
+from fairbench.inference.repeats import inflation, posterior_draws, student_draws
 from fairbench.inference.verdicts import (
     ALIKE,
     BETTER,
     OPEN,
     WORSE,
     Pairs,
-    inflation,
     outperforms,
-    posterior_draws,
     ranking,
     standings,
-    student_draws,
 )
 from tests.correlated import probability_better
 

@@ -15,7 +15,7 @@ import pytest
 from matplotlib import rcParams
 
 from fairbench.cli.main import main
-from fairbench.cli.run import run
+from fairbench.cli.verbs.run import run_words
 from fairbench.components.papers.engine import running
 from fairbench.components.papers.engine.mapping import Paper, papers_in, rule_of
 from fairbench.components.papers.engine.matching import Effort
@@ -80,7 +80,7 @@ def first_job(words, results, effort):
     shared = (f"{REPEATS}=1", f"results={results}", "tracking=none", "figures=false")
     for place in (0, -1) if name in BOTH_ENDS else (0,):
         job = [f"{key}={given.get(key, values)[place]}" for key, values in varied.items()]
-        status = run(["-m", words[0], *job, *shared], ROOT)
+        status = run_words(["-m", words[0], *job, *shared], ROOT)
         assert status == 0, f"conf/experiment/{name}.yaml: its job {' '.join(job)} fails"
 
 

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairbench.cli.command import components_folder
 from fairbench.cli.jobs import Job, carry_out_jobs, protect_from_collection
 from fairbench.cli.output import print_line
-from fairbench.cli.run import run as run_words
+from fairbench.cli.verbs.run import run_words
+from fairbench.components import components_folder
 from fairbench.core import VERSION, files
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.text import count, digest, percent, two_digits

@@ -36,6 +36,7 @@ from fairbench.cli.command_line import CommandLine, choices_in_brackets, hydra_o
 from fairbench.cli.jobs import figure_drawer, log_runs, protect_from_collection
 from fairbench.cli.output import print_line
 from fairbench.cli.verbs.audit import print_and_write
+from fairbench.components import components_folder
 from fairbench.core.errors import IncompatibleError, UserError, unknown_name
 from fairbench.core.options import hydra_word, option
 from fairbench.core.text import digest, said
@@ -148,9 +149,9 @@ def _search_stored(options: _AlternativeOptions) -> tuple[Alternative, Path, str
 
 def _search_drawn(options: _AlternativeOptions) -> tuple[Alternative | None, Path, str]:
     """Draw candidates until the search ends, and judge the chosen one on the test rows."""
-    from fairbench.cli.run import set_up_process
+    from fairbench.cli.verbs.run import set_up_process
 
-    conf = cli.components_folder() / "conf"
+    conf = components_folder() / "conf"
     cli.check_run_words(dict(options.words), list(cli.options_of(type(options))), conf)
     set_up_process()
     with hydra_of(conf), ExitStack() as locks:

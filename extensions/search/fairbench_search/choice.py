@@ -43,6 +43,7 @@ from fairbench.inference.repeats import (
     SAME,
     RunRates,
     Splits,
+    inflation,
     largest_mean_gap,
 )
 from fairbench.metrics import registry
@@ -688,7 +689,7 @@ class Stored:
     def candidates(self) -> correcting.Candidates:
         """The runs as candidates of the choice; the size of a ratio's logarithm is to be small."""
         splits, is_ratio = len(self.values), self.is_ratio
-        scale = np.sqrt(verdicts.inflation(splits, self.share) / (splits - 1))
+        scale = np.sqrt(inflation(splits, self.share) / (splits - 1))
         factor = (self.values - self.rates) * scale
         noise = correcting.joint_noise(factor, draws=_DRAWS, generator=rng(0, "choice"))
         noise, rates = noise * self.signs, self.rates * self.signs

@@ -23,11 +23,12 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from fairbench.cli.command import Results, check_run_words, command, components_folder, read
+from fairbench.cli.command import Results, check_run_words, command, read
 from fairbench.cli.command_line import CommandLine, value_at
 from fairbench.cli.jobs import figure_drawer, log_runs, protect_from_collection
 from fairbench.cli.output import print_as, print_line
-from fairbench.cli.run import run
+from fairbench.cli.verbs.run import run_words
+from fairbench.components import components_folder
 from fairbench.core.errors import UserError
 from fairbench.core.options import hydra_word, option, value_word
 from fairbench.core.text import fixed, said
@@ -93,7 +94,7 @@ def _tune(options: _TuneOptions) -> int:
         "results": hydra_word(str(options.results)),
     }
     words = [f"{name}={text}" for name, text in (*options.words, *texts.items())]
-    return run(["-m", "hydra/sweeper=tune", *words], root)
+    return run_words(["-m", "hydra/sweeper=tune", *words], root)
 
 
 def tune(line: CommandLine, locks: ExitStack) -> int:

@@ -19,6 +19,7 @@ from fairbench.cli.command import command
 from fairbench.cli.output import print_line
 from fairbench.comparison import runs as comparing
 from fairbench.comparison.runs import RunPredictions
+from fairbench.components import components_folder
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_bytes, write_text
 from fairbench.core.options import option
@@ -101,7 +102,7 @@ def _ratios(runs: Sequence[RunPredictions], options: _CompareOptions) -> compari
     if not options.relative:
         return None
     ratios = comparing.VarianceRatios(
-        cli.components_folder() / "conf", Catalogue(options.results), options
+        components_folder() / "conf", Catalogue(options.results), options
     )
     ratios.check(runs)
     return cache(ratios)

@@ -12,7 +12,8 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from fairbench.cli.command import Command, command, components_folder, names, options_of_run
+from fairbench.cli.command import Command, command, names, options_of_run
+from fairbench.components import components_folder
 from fairbench.core.options import option
 from fairbench.core.text import declared_in
 

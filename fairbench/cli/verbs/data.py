@@ -8,9 +8,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import track
 
-from fairbench.cli.command import Results, command, components_folder, table
+from fairbench.cli.command import Results, command, table
 from fairbench.cli.output import print_line
-from fairbench.components import conf_folders
+from fairbench.components import components_folder, conf_folders
 from fairbench.core.errors import unknown_name
 from fairbench.core.files import write_text
 from fairbench.core.options import option

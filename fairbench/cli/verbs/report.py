@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairbench.cli.command import Results, command, components_folder, formats
+from fairbench.cli.command import Results, command, formats
 from fairbench.cli.output import print_line
+from fairbench.components import components_folder
 from fairbench.core.options import option
 
 

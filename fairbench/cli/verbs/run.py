@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import sys
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
-from fairbench.cli import run as running
-from fairbench.cli.command import components_folder
-from fairbench.core.errors import UserError
+from fairbench.cli import output
+from fairbench.components import FOLDER, components_folder
+from fairbench.core.errors import UserError, did_you_mean
+from fairbench.core.processes import check_address_space, source_date
 
 if TYPE_CHECKING:
+    from fairbench.cli.command_line import CommandLine
+    from fairbench.cli.jobs import Outcome
     from fairbench.results.runs import Run
 
 
 def main(words: Sequence[str]) -> int:
     """Run what the words configure; Hydra reads them."""
-    return running.run(words, components_folder())
+    return run_words(words, components_folder())
 
 
 def run(words: Sequence[str] = ()) -> Run:
@@ -49,7 +56,7 @@ def run(words: Sequence[str] = ()) -> Run:
     if isinstance(words, str):
         raise UserError(f"words is a text: give a list, such as {words.split()!r}")
     conf = components_folder() / "conf"
-    running.set_up_workers()
+    set_up_workers()
     with hydra_of(conf), ExitStack() as locks:
         line = CommandLine(list(words), conf, sweep=False)
         config = line.compose(line.jobs[0])
@@ -61,3 +68,179 @@ def run(words: Sequence[str] = ()) -> Run:
         planned = carry_out(config, executor=executor, draw=draw).plan
         log_runs([planned], config["tracking"])
     return Run(planned.store.run_path(planned.id))
+
+
+# Options that only show something; Hydra handles them itself.
+_HYDRA_SHOWS = ("-c", "--cfg", "--resolve", "-p", "--package", "-i", "--info", "--version")
+
+
+CarryOut: TypeAlias = "Callable[[Sequence[CommandLine], ExitStack], int]"
+
+
+def run_words(arguments: Sequence[str], root: Path, carry_out: CarryOut | None = None) -> int:
+    """Do what ``python run.py ARGUMENTS`` does, and return the exit status.
+
+    Parameters
+    ----------
+    arguments : words such as ``dataset=adult``, ``-m`` before those of a sweep.
+    root : the folder that has ``conf``.
+    carry_out : what carries out the jobs of the command lines, under the locks that it takes, in
+        place of fitting each of them once.
+
+    Returns
+    -------
+    int
+        0; 1 if something failed, 2 if it cannot be done as it was asked, 130 if interrupted.
+    """
+    set_up_process()
+    interrupted = "interrupted: finished cells are kept; the same command goes on"
+    return output.call_command(partial(_run, arguments, root / "conf", carry_out), interrupted)
+
+
+def set_up_process() -> None:
+    """Give this process and its workers one thread each, and the same components.
+
+    Called before numpy is imported.
+    """
+    output.set_up_threads()
+    source_folder = set_up_workers()  # which comes before the current folder on the path
+    os.environ["PYTHONSAFEPATH"] = "1"
+    sys.path[:] = [source_folder, *(path for path in sys.path if path not in ("", source_folder))]
+
+
+def set_up_workers() -> str:
+    """Let workers find this package and components, and Hydra raise its errors as exceptions.
+
+    Returns
+    -------
+    The folder that the package lies in.
+    """
+    source_folder = str(Path(__file__).resolve().parents[2])
+    before = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if before[0] != source_folder:
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [source_folder, *before]))
+    os.environ.setdefault(FOLDER, os.getcwd())
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    return source_folder
+
+
+def _run(arguments: Sequence[str], conf: Path, carry_out: CarryOut | None) -> int:
+    """Carry out what the words ask for (help, a run, a sweep, tuning); return the status."""
+    check_address_space()
+    source_date()
+    options = [word for word in arguments if word.startswith("-")]
+    if {*arguments} & {"-h", "--help", "help"}:
+        from fairbench.cli.run_help import run_help
+
+        output.print_line(run_help(arguments))
+        return 0
+    if set(options) & set(_HYDRA_SHOWS):
+        return _show(arguments, conf)
+    from fairbench.cli.command import options_of_run
+    from fairbench.cli.command_line import choices_in_brackets, command_lines, hydra_of
+
+    several = bool(set(options) & {"-m", "--multirun"})
+    if unknown := set(options) - {"-m", "--multirun"}:
+        name = min(unknown).lstrip("-").partition("=")[0].replace("-", "_")
+        hint = did_you_mean(name, options_of_run(conf), "{}=VALUE") or "--help lists them"
+        raise UserError(f"unknown option '{min(unknown)}': options of a run have no dashes; {hint}")
+    words = [word for word in arguments if word not in options]
+    several |= carry_out is not None
+    several |= any(len(choices_in_brackets(word, conf)) > 1 for word in words)
+    with hydra_of(conf), ExitStack() as locks:
+        lines = command_lines(words, conf, sweep=several)
+        if carry_out:
+            return carry_out(lines, locks)
+        if lines[0].tuned:
+            from fairbench.cli.extensions import verb_module
+
+            if len(lines) > 1:
+                raise UserError("a folder of sweeps cannot be tuned: name one experiment")
+            status: int = verb_module("tune").tune(lines[0], locks)
+            return status
+        return _sweep(lines, words, locks) if several else _single(lines[0], locks)
+
+
+def _show(arguments: Sequence[str], conf: Path) -> int:
+    """Let Hydra show its help, or a composed configuration."""
+    import hydra
+
+    from fairbench.cli.command_line import prefer_own_launchers
+    from fairbench.experiments.configuration import own_folders
+
+    prefer_own_launchers(conf)
+    words = list(arguments)
+    first = next((i for i, word in enumerate(words) if "=" in word), len(words))
+    words[first:first] = own_folders()  # words of Hydra's command line stand together
+    sys.argv = ["run.py", *words]
+    path = str(conf.resolve())
+    try:
+        with output.explain_hydra_errors(conf):
+            hydra.main(version_base="1.3", config_path=path, config_name="config")(lambda _: None)()
+    except SystemExit as ended:  # its way to end after --version
+        return int(ended.code or 0)
+    return 0
+
+
+def _single(line: CommandLine, locks: ExitStack) -> int:
+    """Plan a single run, carry it out and print its metrics; return the status."""
+    from fairbench.cli import jobs
+    from fairbench.experiments.execute import Execution, plan_run, prepared, processes
+    from fairbench.reporting.document.terminal import print_document
+    from fairbench.reporting.runs import document_of
+
+    config = line.compose(line.jobs[0])
+    jobs.protect_from_collection([config["results"]], locks, make=not config["plan"])
+    planned = plan_run(config)
+    if config["plan"]:
+        jobs.show_plan([planned])
+        return 0
+    executor = processes(config["n_jobs"], config["timeout_min"])
+    with jobs.SweepProgress(planned.name) as progress:
+        draw = jobs.figure_drawer(config)
+        execution = Execution([planned], executor, draw, progress.cell)
+        progress.add_planned(execution)
+        (end,) = execution.carry_out()
+    if end.error:
+        return output.print_failure(end.error, end.trace)
+    ready = prepared(planned)
+    print_document(document_of(ready.folder))
+    did = end.describe(progress.seconds)
+    output.print_line(
+        f"{did}; files: {ready.folder.path}; {jobs.log_runs([planned], config['tracking'])}"
+    )
+    return 0
+
+
+def _sweep(lines: Sequence[CommandLine], words: Sequence[str], locks: ExitStack) -> int:
+    """Plan and carry out all jobs, and print how each ended.
+
+    Several lines are the sweeps of a folder of experiments; they share their settings.
+
+    Parameters
+    ----------
+    words : the words of the command.
+    """
+    from fairbench.cli import jobs
+    from fairbench.experiments.configuration import IDENTITY
+    from fairbench.results.upkeep import sweep_name
+
+    name = sweep_name(words, IDENTITY)
+    outcomes: list[Outcome] = []
+    every = [(line, job) for line in lines for job in line.jobs]
+    with jobs.SweepProgress(jobs=len(every)) as progress:
+        # All are composed first: a wrong name refuses a sweep before hours are spent on it.
+        composed = [(job, line.compose(job)) for line, job in progress.show_composing(every)]
+        folders = [config["results"] for _, config in composed]
+        jobs.protect_from_collection(folders, locks, make=not composed[0][1]["plan"])
+        size = lines[0].of_hydra("sweeper.max_batch_size") or len(composed)
+        varied = jobs.varied_names([job for job, _ in composed])
+        for start in range(0, len(composed), size):
+            part = composed[start : start + size]
+            whole = len(part) == len(composed)
+            outcomes += jobs.carry_out_jobs(
+                part, lines[0], progress, varied, whole=whole, sweep=name
+            )
+    if composed[0][1]["plan"]:
+        return jobs.show_planned_sweep(outcomes)
+    return jobs.sum_up(outcomes, composed[0][1], lines[0], name)

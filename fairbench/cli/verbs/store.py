@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from fairbench.cli import command as cli
 from fairbench.cli.command import Asked, command
 from fairbench.cli.output import print_line
+from fairbench.components import components_folder
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
 from fairbench.core.processes import alone, using
@@ -298,7 +299,7 @@ def _evaluate(options: cli.Selection) -> int:
     from fairbench.experiments.pipeline import evaluate_again
     from fairbench.reporting.panels import draw_figures
 
-    conf = cli.components_folder() / "conf"
+    conf = components_folder() / "conf"
     runs = list(options.selected())
     evaluated = failed = 0
     for run in runs:
@@ -332,7 +333,7 @@ def _verify(options: _VerifyOptions) -> int:
         raise UserError(said("cli", "path_is_no_run", path=path))
     store = Store(options.results)
     folder = Catalogue(options.results).one(options.run)
-    conf = cli.components_folder() / "conf"
+    conf = components_folder() / "conf"
     has_list = "cells.txt" not in damaged_files(folder)
     if has_list and (damaged := pipeline.damaged_cells(folder, store)):
         for line in damaged:

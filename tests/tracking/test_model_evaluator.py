@@ -46,6 +46,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         mlflow.set_tracking_uri(uri)
         mlflow.set_experiment(experiment_id=mlflow.create_experiment("e", f"file://{folder}/files"))
         yield
+        mlflow.set_experiment("Default")  # which is of the same number in any database
         mlflow.set_tracking_uri(before)
 
 

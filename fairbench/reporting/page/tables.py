@@ -34,6 +34,7 @@ from fairbench.evaluation.summary import (
 )
 from fairbench.inference import verdicts
 from fairbench.inference.comparing import frontier, objective, point_table, points
+from fairbench.inference.repeats import StudentDraws, student_draws
 from fairbench.inference.verdicts import ALIKE, OPEN, WORSE
 from fairbench.metrics.registry import BINARY, FN, FP, Metric, declared, find, label
 from fairbench.reporting.charts import chart, key_of, tradeoff_chart
@@ -418,9 +419,9 @@ def _rank_rows(
 
 
 @lru_cache(maxsize=8)
-def _draws(splits: int) -> verdicts.StudentDraws:
+def _draws(splits: int) -> StudentDraws:
     """Return the draws for ranking runs, the same for all metrics with this number of splits."""
-    return verdicts.student_draws(splits, _DRAWS, rng(0, "standings"))
+    return student_draws(splits, _DRAWS, rng(0, "standings"))
 
 
 # Pairwise comparisons of the runs of a block that have the best means.

@@ -354,7 +354,8 @@ class Logger:
 
     Parameters
     ----------
-    every : seconds between two batches.
+    every : seconds between two batches, at most: there are more in the beginning, so that little
+        is left of a short sweep.
     """
 
     def __init__(self, tracking: Tracking, sweep: Sweep, every: float = 20.0) -> None:
@@ -373,8 +374,9 @@ class Logger:
         self._thread.join()
 
     def _log(self) -> None:
+        begun = time.monotonic()
         with contextlib.suppress(TrackingError, UserError, OSError):
-            while not self._over.wait(self._every):
+            while not self._over.wait(min(self._every, 1 + (time.monotonic() - begun) / 8)):
                 runs = [self._finished.popleft() for _ in range(len(self._finished))]
                 if runs:
                     self._tracking.sync(runs, [self._sweep], ask=False)

@@ -169,4 +169,4 @@ def test_a_week_that_is_missing_is_named_and_refused_when_it_comes(tmp_path, cap
 
 @pytest.mark.thorough
 def test_two_people_who_are_killed_lose_nothing_and_count_nothing_twice():
-    assert states.main(6)
+    assert states.main(4)

@@ -243,7 +243,7 @@ LARGE = ("fairbench", "papers")
 SMALL = [name for name in fingerprint.PACKAGES if name not in LARGE]
 
 
-@pytest.mark.parametrize("package", quick(fingerprint.PACKAGES, SMALL))
+@pytest.mark.parametrize("package", quick(fingerprint.PACKAGES, SMALL, rest=pytest.mark.slow))
 def test_the_layout_of_no_module_of_the_project_counts(package, tmp_path):
     copy = tmp_path / "module.py"
     paths = sorted((ROOT / package).rglob("*.py"))

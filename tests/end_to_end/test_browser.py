@@ -91,6 +91,7 @@ def text(document):
     return html.unescape(re.sub(r"(<[^>]*>\s*)+", "|", without_style))
 
 
+@pytest.mark.slow
 def test_experiment_shows_each_run_once(site, tmp_path):
     _, printed = site
     address = printed[0].removeprefix("runs: ")
@@ -104,6 +105,7 @@ def test_experiment_shows_each_run_once(site, tmp_path):
     assert shown.count(f"|[{SWEEP[2]} {SWEEP[1]} {SWEEP[0]}]|") == len(METHODS)
 
 
+@pytest.mark.slow
 def test_comparison_shows_parameters_and_metrics_of_both_runs(site, tmp_path):
     cwd, printed = site
     assert printed[1].startswith("the latest sweep, 2 of 2 runs compared: http://127.0.0.1:")

@@ -394,7 +394,7 @@ def groups_of_audit(path, group):
     return Counter(frame[group].replace("", "unknown").tolist())
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case", READ, ids=lambda case: case.name.encode("ascii", "replace").decode()
 )

@@ -87,7 +87,7 @@ def test_plan_of_a_sweep_counts_shared_cells_once_and_submits_nothing(tmp_path, 
     assert not list(tmp_path.rglob(".submitit"))
 
 
-@pytest.mark.parametrize("moment", quick([1, 3, 6], [3]))
+@pytest.mark.parametrize("moment", quick([1, 3, 6], [3], rest=pytest.mark.slow))
 def test_killed_sweep_goes_on_where_it_was(undisturbed, tmp_path, moment):
     process = subprocess.Popen(
         command(*SWEEP), cwd=tmp_path, stdout=subprocess.DEVNULL, start_new_session=True
@@ -161,9 +161,7 @@ def test_one_failed_job_does_not_lose_the_others(tmp_path):
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "launcher",
-    quick(
-        ["basic", "joblib", "submitit_local"], ["basic", "submitit_local"], rest=pytest.mark.slow
-    ),
+    quick(["basic", "joblib", "submitit_local"], ["basic"], rest=pytest.mark.slow),
 )
 def test_a_cell_that_takes_too_long_is_ended_and_its_job_named(tmp_path, launcher):
     words = ("dataset.n_samples=500", "split.repeats=1", "tracking=none", "figures=false")

@@ -6,7 +6,7 @@ import pytest
 
 from fairbench.core.processes import failure
 from tests import warm
-from tests.harness import fairbench, quick, run_py, verb
+from tests.harness import fairbench, run_py, verb
 
 SMALL = ("dataset.n_samples=200", "split.repeats=1", "tracking=none", "figures=false")
 ODD = '''
@@ -98,18 +98,17 @@ SAID = {
 
 @pytest.mark.parametrize(
     ("where", "executor", "hows"),
-    quick(
-        [
-            ("learner", "here", list(SAID)), ("dataset", "here", list(SAID)),
-            ("method", "here", ["exit", "message"]), ("learner", "workers", ["exit", "ended"]),
-            ("method", "workers", ["exit"]), ("learner", "joblib", ["exit"]),
-            ("learner", "local", ["exit"]),
-        ],
-        [("method", "here", ["exit", "message"])],
-        several=True,
-    ),
+    [
+        ("method", "here", ["exit", "message"]),
+        pytest.param("learner", "here", list(SAID), marks=pytest.mark.thorough),
+        pytest.param("dataset", "here", list(SAID), marks=pytest.mark.thorough),
+        pytest.param("learner", "workers", ["exit", "ended"], marks=pytest.mark.thorough),
+        pytest.param("learner", "joblib", ["exit"], marks=pytest.mark.thorough),
+        pytest.param("learner", "local", ["exit"], marks=pytest.mark.slow),
+        pytest.param("method", "workers", ["exit"], marks=pytest.mark.slow),
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_what_would_end_the_process_or_is_endless_is_a_failed_run(
     where, executor, hows, folder, tmp_path
 ):

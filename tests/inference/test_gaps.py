@@ -545,7 +545,7 @@ def test_intervals_of_many_lists_hold():
         assert ((ends[:, 2 * k] <= at) & (at <= ends[:, 2 * k + 1])).mean() > 0.91
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("groups", "rows", "lists", "level", "most"),
     [(10, 300, 1, 0.9975, 12), (10, 1000, 1, 0.9975, 12)]

@@ -45,7 +45,7 @@ CLASSIFIERS = {
     ),
 }
 # Combinations beyond the first few take long.
-THREE = pytest.param(3, marks=pytest.mark.thorough)
+THREE = pytest.param(3, marks=pytest.mark.slow)
 LINEAR = pytest.param("logistic_regression", marks=pytest.mark.thorough)
 
 

@@ -182,7 +182,7 @@ def test_rounds_add_splits_and_the_page_says_what_they_bought(tmp_path, capsys):
     assert "rounds.json is not as it was written: remove it" in capsys.readouterr().err
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_what_is_killed_goes_on(tmp_path, capsys):
     words = ["resolve", "error_rate", "budget=60s", *SWEEP, f"results={tmp_path}"]
     process = subprocess.Popen(

@@ -245,11 +245,12 @@ def selection_words(chosen: Sequence[Run], among: Catalogue, words: Sequence[str
     ids = {run.id for run in chosen}
     kept_words = list(words)
     unwanted = [run for run in among.matching(kept_words) if run.id not in ids]
-    shared = dict(set.intersection(*(set(_facts(run).items()) for run in chosen)))
-    names = [name for name in _facts(chosen[0]) if name in shared]
+    facts = {run.id: _facts(run) for run in (*chosen, *unwanted)}
+    shared = dict(set.intersection(*(set(facts[run.id].items()) for run in chosen)))
+    names = [name for name in facts[chosen[0].id] if name in shared]
     while unwanted:
         left_by = {
-            name: [run for run in unwanted if _facts(run).get(name) == shared[name]]
+            name: [run for run in unwanted if facts[run.id].get(name) == shared[name]]
             for name in names
         }
         best = min(left_by, key=lambda name: len(left_by[name]))

@@ -709,14 +709,21 @@ def _mean_draws(
 
 
 def every_pair(
-    runs: Sequence[RunPredictions], settings: Settings, ratios: Ratios | None = None
+    runs: Sequence[RunPredictions],
+    settings: Settings,
+    ratios: Ratios | None = None,
+    shown: Callable[[list[tuple[int, int]]], Iterable[tuple[int, int]]] = iter,
 ) -> Pairs:
     """Return the probabilities of the events of every pair of R runs.
 
     If repeats are compared one by one, these are medians over repeats.
+
+    Parameters
+    ----------
+    shown : a function that yields the pairs, and may show how far it has come.
     """
     better, equivalent, traded = np.full((3, len(runs), len(runs)), np.nan)
-    for first, second in combinations(range(len(runs)), 2):
+    for first, second in shown([*combinations(range(len(runs)), 2)]):
         events = compare_pair(runs[first], runs[second], settings, ratios).events()
         wins, losses, alike = events[list(_PLAIN)].median()
         better[first, second], better[second, first] = wins, losses

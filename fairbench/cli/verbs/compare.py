@@ -13,6 +13,8 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import track
 
 from fairbench.cli import command as cli
 from fairbench.cli.command import command
@@ -190,7 +192,12 @@ def _matrix(folders: Sequence[Run], options: _CompareOptions) -> None:
     if len(runs) < 2:
         return
     options = options.about(*runs)
-    outperforms = comparing.every_pair(runs, options, _ratios(runs, options)).outperforms
+    console = Console(stderr=True)
+    shown = partial(
+        track, description="pairs", console=console, transient=True,
+        disable=not console.is_terminal,
+    )  # fmt: skip
+    outperforms = comparing.every_pair(runs, options, _ratios(runs, options), shown).outperforms
     ranks = ranking(outperforms, options.certainty)
     by = " x ".join(options.protect or runs[0].protect)
     names, ids = [run.name for run in runs], [run.id for run in runs]

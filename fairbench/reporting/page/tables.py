@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
-from itertools import groupby, product
+from itertools import groupby
 from math import fsum
 from typing import Any, TypeAlias
 
@@ -459,23 +459,27 @@ def _contenders(block: RunBlock) -> tuple[dict[str, tuple[float, float]], str, i
     defined. How many runs could be compared. None if fewer than two can be.
     """
     errors = _means(block, _ERROR, "")
-    usual = (headline_of(block.runs.values()), *GAPS)
-    gaps = {name: _means(block, name, block.protect) for name in usual}
-    gap = next((name for name in usual if name and errors.keys() <= gaps[name].keys()), "")
-    if len(errors) < _FEWEST or not gap:
+    if len(errors) < _FEWEST:
+        return None
+    for gap in filter(None, (headline_of(block.runs.values()), *GAPS)):
+        gaps = _means(block, gap, block.protect)
+        if errors.keys() <= gaps.keys():
+            break
+    else:
         return None
     ids = list(errors)
-    values = np.array([[errors[id_], gaps[gap][id_]] for id_ in ids])
+    values = np.array([[errors[id_], gaps[id_]] for id_ in ids])
     ranks = verdicts.ranking(verdicts.outperforms(-values, np.array(_epsilons(gap))).astype(float))
     order = np.lexsort((values[:, 0], ranks))[:MOST]
-    means = {ids[i]: (errors[ids[i]], gaps[gap][ids[i]]) for i in order}
+    means = {ids[i]: (errors[ids[i]], gaps[ids[i]]) for i in order}
     return means, gap, len(errors)
 
 
 def _means(block: RunBlock, metric: str, attribute: str) -> dict[str, float]:
     """Return a metric's mean for every arm that has it in all splits."""
-    rows = block.metrics[block.metrics["metric"] == metric]
-    rows = rows[(rows["attribute"] == attribute) & (rows["group"] == "")]
+    rows = block.metrics
+    is_of_it = (rows["metric"] == metric) & (rows["attribute"] == attribute) & (rows["group"] == "")
+    rows = rows.loc[is_of_it, ["run", "value"]]
     values: dict[str, list[float]] = {}
     for id_, value in zip(rows["run"].tolist(), rows["value"].tolist(), strict=True):
         values.setdefault(id_, []).append(value)
@@ -712,25 +716,23 @@ def _confusion_counts(metrics: pd.DataFrame, protect: str) -> Iterator[tuple[str
     metrics : the long table of several runs, with the column ``run``.
     """
     rows = metrics[metrics["metric"].isin(_RATES) & (metrics["attribute"] == protect)]
-    rows = rows[rows["group"] != ""].astype(dict.fromkeys(("run", "group", "metric"), str))
+    rows = rows[rows["group"] != ""]
     if rows.empty:
         return
     # How many of the rows were predicted 0 and 1; a group may have none.
     n = np.nan_to_num(rows["n"].to_numpy(float))
     ones = np.where(n == 0, 0, np.rint(rows["value"].to_numpy(float) * n))
-    keys = ["run", "repeat", "fold", "group", "metric"]
-    counts = rows[keys].assign(zeros=n - ones, ones=ones).set_index(keys)
-    groups, predicted = rows["group"].unique(), ("zeros", "ones")
-    table = counts.unstack(["group", "metric"], fill_value=0).reindex(
-        columns=list(product(predicted, groups, _RATES)), fill_value=0
-    )
-    for run in rows["run"].unique():
-        of_run = table.loc[run]
-        if not of_run.isna().any(axis=None):
-            repeats = of_run.index.get_level_values("repeat").nunique()
-            shape = repeats, -1, len(predicted), len(groups), len(_RATES)
-            cells = np.moveaxis(of_run.to_numpy(float).reshape(shape), 2, -1)
-            yield run, cells.reshape(*cells.shape[:3], -1)
+    (run, ids), (group, groups) = (pd.factorize(rows[name]) for name in ("run", "group"))
+    rate = pd.Index(_RATES).get_indexer(rows["metric"].astype(str))
+    splits, split = np.unique(rows[["repeat", "fold"]].to_numpy(), axis=0, return_inverse=True)
+    counts = np.zeros((len(ids), len(splits), len(groups), len(_RATES), 2))
+    counts[run, split.ravel(), group, rate] = np.column_stack([n - ones, ones])
+    has_split = np.zeros(counts.shape[:2], bool)
+    has_split[run, split.ravel()] = True
+    for id_, cells, is_of_run in zip(ids, counts, has_split, strict=True):
+        if not np.isnan(cells[is_of_run]).any():
+            repeats = len(np.unique(splits[is_of_run, 0]))
+            yield str(id_), cells[is_of_run].reshape(repeats, -1, len(groups), 2 * len(_RATES))
 
 
 def _differ(counts: Floats) -> bool:

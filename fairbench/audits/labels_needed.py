@@ -119,11 +119,6 @@ def _apart(successes: Floats, sizes: Floats, gap: float, points: Floats) -> Floa
     return np.where(points[:, 1, None] < odds[0], *rates)
 
 
-def kind_of_labels(labels: int, rows: int) -> str:
-    """Return what further labels are: of rows that lack one, or of new rows."""
-    return "more labels" if labels < rows else "more rows"
-
-
 # How many labels an audit will take, from what is supposed before there are any data.
 
 MOST = 50_000_000  # labels; more are not planned
@@ -143,7 +138,7 @@ def _plan_risk(options: PlanOptions) -> float:
 
 def _planned_labels(
     options: PlanOptions, *, no_difference: bool, equally: bool
-) -> tuple[int | None, int | None]:
+) -> list[int | None]:
     """Return how many labels give the right verdict with a probability of 0.2, and of 0.8.
 
     Rates are estimated from labels alone: scores, which may help, are not known yet.
@@ -181,11 +176,8 @@ def _planned_labels(
         level = 1 - risk / (2 if len(shares) > 2 else 1)
         return float((supposed.gap(labels, level).lower > 0).mean())
 
-    few, enough = (
-        of_gaps.least_number(chance, wanted, 1, MOST)
-        for wanted in (of_gaps.UNLIKELY, of_gaps.LIKELY)
-    )
-    return few, enough
+    wanted = of_gaps.UNLIKELY, of_gaps.LIKELY
+    return [of_gaps.least_number(chance, probability, 1, MOST) for probability in wanted]
 
 
 def plan_document(options: PlanOptions) -> Document:

@@ -243,6 +243,21 @@ class AuditTable:
         return len(self.known) if self.times is None else int(self.times[self.known].sum())
 
     @property
+    def complete(self) -> bool:
+        """Whether all rows have a label."""
+        return 0 < self.labels_known == len(self)
+
+    @property
+    def of_decisions(self) -> bool:
+        """Whether there are decisions alone, without scores or labels."""
+        return self.score is None and not self.labels_known
+
+    @property
+    def of_scores(self) -> bool:
+        """Whether no row has a label, and all have a score."""
+        return self.score is not None and not self.labels_known
+
+    @property
     def known(self) -> NDArray[np.int64]:
         """The positions of the rows with a label."""
         return np.flatnonzero(~np.isnan(self.label))
@@ -377,11 +392,14 @@ def _read_table(
         )
     times = columns.times_of(frame)
     if selected is None and not (labelling or decisions_alone):
+        advice = _said("of_selected")
+        if options.against or options.proxy or many:
+            advice = "Leave target= out to audit decisions alone"
         check_labels_at_random(
             file,
             ~np.isnan(label),
             cells,
-            advice=_on_other_labels(options, many=many),
+            advice=advice,
             classes=(prediction, direction.decided_names),
             values={} if score is None else {f"'{options.score}'": score},
             times=times,
@@ -421,13 +439,6 @@ def _read_table(
         read_as=read_as,
         warnings=list(_warnings(table, options)),
     )
-
-
-def _on_other_labels(options: Options, *, many: bool) -> str:
-    """Return what to do where rows were not chosen for labelling at random."""
-    if options.against or options.proxy or many:
-        return "Leave target= out to audit decisions alone"
-    return _said("of_selected")
 
 
 def _references(groups: Mapping[str, pd.Series], options: Options) -> dict[str, str]:

@@ -187,6 +187,7 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
     notes += [f"Some gaps are {need}." for need in needs if need.startswith("without")]
     of_errors = COMPARED_INTERVALS if alone else ("mae", *[COVERAGE][: len(options.bounds)])
     said = partial(tables.sentence_of, "intervals" if alone else "numbers")
+    gaps = [{**vars(gap), "verdict": TableCell(gap.verdict, mark=gap.verdict)} for gap in findings]
     unknown = len(frame) - len(data)
     about = {"unknown": unknown, "bound": options.epsilon * _unit_of(data), "options": options}
     basis = {"rows": True, "left_out": unknown, "matters": True}
@@ -201,7 +202,10 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
             OF_POPULATION,
         ],
         [
-            Section("Gaps between groups", [_gap_table(findings, said("gaps"))]),
+            Section(
+                "Gaps between groups",
+                [tables.named_table("numbers", "gaps", gaps, caption=said("gaps"))],
+            ),
             Section(
                 "By group" if alone else "Errors by group",
                 [_errors(metrics, name, options) for name in of_errors],
@@ -227,12 +231,6 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
         unseen=[said("unseen")],
         todo_if_open="Read what stays open, and collect more rows for what matters most.",
     )
-
-
-def _gap_table(findings: Sequence[Finding], caption: str) -> Table:
-    """Return the table of the gaps between groups."""
-    rows = [{**vars(gap), "verdict": TableCell(gap.verdict, mark=gap.verdict)} for gap in findings]
-    return tables.named_table("numbers", "gaps", rows, caption=caption)
 
 
 def _errors(metrics: pd.DataFrame, metric: str, options: Options) -> Table:
@@ -267,13 +265,10 @@ def _figure(attribute: str, data: Labelled, distributions: Mapping[str, Sequence
         )
         for index, name in enumerate(names[: tables.MOST_LINES])
     ]
-    panels = [Panel(lines, "prediction", "mean residual", from_zero="")]
-    for what, scores in distributions.items():
-        panels.append(
-            tables.density_panel(
-                [of_group for of_group in scores if of_group["attribute"] == attribute], what
-            )
-        )
+    panels = [
+        Panel(lines, "prediction", "mean residual", from_zero=""),
+        *(tables.density_panel(of, attribute, what) for what, of in distributions.items()),
+    ]
     caption = _said("figure", attribute=attribute)
     return Figure(f"residuals by {attribute}", chart(panels, key=lines), caption=caption)
 
@@ -394,9 +389,7 @@ def _curve(
     title = "log10 of how many places are the first"
     panels = [
         Panel([*lines, *level_lines], title, "share of the first places", from_zero="y"),
-        tables.density_panel(
-            [score for score in scores if score["attribute"] == attribute], "score"
-        ),
+        tables.density_panel(scores, attribute, "score"),
     ]
     caption = _said("first", attribute=attribute)
     return Figure(f"who is first, by {attribute}", chart(panels, key=lines), caption=caption)

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.question import Options
+from fairbench.audits.question import PURPOSES, Options
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import OpenQuestion, UserError, unknown_name
 from fairbench.core.text import count, number, quoted, shortened
@@ -175,14 +175,11 @@ def direction_of(names: tuple[str, str], favourable: str, decision: str) -> Dire
     UserError : `favourable` is neither a label nor a decision.
     """
     decisions = decisions_named(decision)
-    if not favourable:
-        # Decisions that have the labels' names say which label is good.
-        if decisions and {*decisions} == {*names}:
-            return Direction(names, names.index(decisions[0]), decisions)
-        return Direction(names, None, decisions)
+    if not favourable and {*decisions} == {*names}:
+        favourable = decisions[0]  # decisions that have the labels' names say which label is good
     if favourable in names:
         return Direction(names, names.index(favourable), decisions)
-    if decisions and favourable == decisions[0]:
+    if favourable in ("", *decisions[:1]):
         return Direction(names, None, decisions)
     raise unknown_name("favourable label", favourable, names)
 
@@ -215,15 +212,6 @@ def _sounds_adverse(text: str) -> bool:
     return any(word in _ADVERSE_WORDS or word.startswith(_ADVERSE_STEMS) for word in words)
 
 
-# What decisions are for -> whom an error hurts, where somebody is refused.
-HURTS: Mapping[str, str] = MappingProxyType(
-    {
-        "lending": "somebody who would have paid back",
-        "hiring": "somebody who would have done well",
-        "care": "somebody who needs care",
-        "justice": "somebody who would not have done what is feared",
-    }
-)
 # Where it matters who is granted at all, whatever the labels say.
 _COUNTS_GRANTED = ("lending", "hiring")
 
@@ -235,7 +223,7 @@ def on_purpose(direction: Direction, purpose: str) -> Iterator[str]:
     name = direction.rate_names[direction.wrongly_refused]
     hurt = f"somebody with '{direction.names[direction.good]}'"
     if purpose:
-        hurt = f"{HURTS[purpose]} ('{direction.names[direction.good]}')"
+        hurt = f"{PURPOSES[purpose]} ('{direction.names[direction.good]}')"
     on_granted = ""
     if purpose in _COUNTS_GRANTED:
         on_granted = _said("on_granted", purpose=purpose, direction=direction)

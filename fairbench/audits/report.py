@@ -220,14 +220,13 @@ def _summary(audit: Audit) -> doc.ExecutiveSummary:
     attributes = audit.options.group
     headline = next(iter(audit.headlines), "")
     sure = [*audit.sure, *([_said("promise"), _said("intervals")] if findings else [])]
-    if any(finding.verdict == OPEN for finding in findings):
-        sure.append(_said("open"))
     unseen = list(audit.unseen)
     todo = [*to_do(findings, audit.headlines), *audit.todo]
     if any(finding.verdict == OPEN for finding in findings):
+        sure.append(_said("open"))
         todo += filter(None, [audit.todo_if_open])
     if groups := listed(list(attributes or audit.options.proxy)):
-        unseen = [_said("compared", groups=groups), *unseen]
+        unseen.insert(0, _said("compared", groups=groups))
     return doc.ExecutiveSummary(
         in_short(findings, audit.headlines),
         sure,

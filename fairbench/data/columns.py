@@ -385,9 +385,8 @@ class ColumnRef:
             earlier = int((ids == ids.iloc[later]).to_numpy().argmax())
             raise self.fault(
                 f"holds {quoted(ids.iloc[later], 40)} in row {ids.index[earlier] + 1} and in row "
-                f"{ids.index[later] + 1}: a "
-                "row is one person, and id= says who; of rows that belong together name cluster= "
-                "instead"
+                f"{ids.index[later] + 1}: a row is one person, and id= says who; of rows that "
+                "belong together name cluster= instead"
             )
 
     def numbers(self, frame: pd.DataFrame) -> Floats:

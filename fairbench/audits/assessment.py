@@ -68,10 +68,11 @@ from fairbench.reporting.group_tables import sentence_of
 
 
 def calibrations(table: AuditTable, asked: Sequence[str] = (), *, seed: int = 0) -> Iterator[Row]:
-    """Yield the calibration of every group of every attribute; nothing without scores or labels.
+    """Yield the calibration of every group of every attribute.
 
-    Where rows were chosen by group, labels weigh as many rows as they stand for; where labelling
-    may stop because of them, intervals are anytime-valid.
+    Nothing without scores or labels, or of rows that are weighted or in clusters. Where rows were
+    chosen by group, labels weigh as many rows as they stand for; where labelling may stop because
+    of them, intervals are anytime-valid.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ def calibrations(table: AuditTable, asked: Sequence[str] = (), *, seed: int = 0)
     """
     known = table.known
     sampling = table.sampling
-    if table.score is None or not len(known):
+    if table.score is None or not len(known) or table.design:
         return
     score = table.score[known]
     label = table.label[known].astype(np.int64)
@@ -271,12 +272,15 @@ _UNKNOWN: tuple[float, float, float] = (findings.NAN, findings.NAN, findings.NAN
 _Thresholds = tuple[Sequence[Row], pd.DataFrame, Row | None]
 
 
-def _other_thresholds(table: AuditTable, options: Options, risk: float) -> _Thresholds:
+def _other_thresholds(
+    table: AuditTable, options: Options, risk: float, *, only_findings: bool = False
+) -> _Thresholds:
     """Return what other thresholds would decide; nothing without scores.
 
     Parameters
     ----------
     risk : the error rate of the statement that a constraint holds, or does not hold.
+    only_findings : whether a constraint alone is asked for.
 
     Returns
     -------
@@ -293,9 +297,7 @@ def _other_thresholds(table: AuditTable, options: Options, risk: float) -> _Thre
     ------
     UserError : a constraint that needs what the table does not have.
     """
-    if table.score is None or not options.group:
-        if options.constraint:
-            raise UserError("constraint= looks for a threshold of scores: name score= and group=")
+    if table.score is None or (only_findings and not options.constraint):
         return [], pd.DataFrame(), None
     label = table.label if len(table.known) == len(table) else None
     low_is_selected = table.direction.good == 0
@@ -588,15 +590,9 @@ def assess(
         metrics=metrics,
         assumed=metrics_if_alike,
         gaps=gaps,
-        calibrations=(
-            [] if table.design else list(calibrations(table, compared_attributes, seed=seed))
-        ),
+        calibrations=list(calibrations(table, compared_attributes, seed=seed)),
         impact=impact_ratios(table),
-        thresholds=(
-            _other_thresholds(table, options, risk)
-            if options.constraint or not only_findings
-            else ([], pd.DataFrame(), None)
-        ),
+        thresholds=_other_thresholds(table, options, risk, only_findings=only_findings),
         scores=scores,
         within=standardised_gaps(table, options, metrics_within, minimum=minimum, risk=risk),
     )

@@ -241,19 +241,14 @@ def _summary(audit: Audit) -> doc.ExecutiveSummary:
 
 def _audited(audit: Audit) -> Iterator[tuple[str, str]]:
     """Yield how many rows there are, and how they were read."""
-    options = audit.options
-    names = audit.label_names
     labelled = f"{count(audit.labels)} of them" if audit.labels else "none of them"
     if audit.labels == audit.rows:
         labelled = "all of them"
     yield "Rows", audit.counted or f"{count(audit.rows)}, {labelled} with a label"
-    labels = [f"Label 1 is '{names[1]}', label 0 '{names[0]}'."] if names else []
-    if sentences := [*(audit.audited or labels)]:
-        yield "Read as", " ".join(sentences)
+    if audit.audited:
+        yield "Read as", " ".join(audit.audited)
     if audit.rates:
         yield "Rates", audit.rates
-    if names and options.score and not options.prediction and not audit.audited:
-        yield "Threshold", f"'{options.score}' above {options.threshold:g} is a positive decision"
 
 
 OF_POPULATION = "Intervals allow for these rows being a sample of a larger population."

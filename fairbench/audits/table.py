@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -362,13 +362,10 @@ def _read_table(
     file = options.path.name
     if options.prediction and options.prediction in options.group:
         raise UserError(_said("by_construction", prediction=options.prediction))
-    score = None
+    score, is_rating = None, options.scale == RATING
     if options.score:
         place = ColumnRef(file, options.score)
-        if options.scale == RATING:
-            score = place.numbers(frame)
-        else:
-            score = place.scores(frame, ratings=True)
+        score = place.numbers(frame) if is_rating else place.scores(frame, ratings=True)
     label, direction = _labels(frame, options, score)
     selected = None
     if options.selected:
@@ -417,7 +414,7 @@ def _read_table(
         }
         strata = strata_of(of_columns, file)
     table = AuditTable(
-        None if options.scale == RATING else score,  # of which no probability is asked
+        None if is_rating else score,  # of which no probability is asked
         prediction,
         label,
         groups,
@@ -529,21 +526,20 @@ def _labels(
         has_label = replace(place, name=options.labelled).marks(frame[options.labelled])
     unlabelled = bool((text == "").all())
     positive = options.positive
-    if unlabelled and options.prediction:  # decisions have the labels' names
+    of_decisions = unlabelled and bool(options.prediction)
+    if of_decisions:  # which have the labels' names
         text = frame[options.prediction]
         place = replace(place, name=options.prediction)
-        if not positive and (two_names := _two_names(text)):
-            good = columns.spelled(options.decision.partition("/")[0])
-            positive = good if good in two_names else columns.spelled(options.favourable)
-            if not positive:
-                raise _unsaid("which_decision", two_names, place)
-    elif not positive and (two_names := _two_names(text)):
-        if score is None:
-            positive = columns.spelled(options.favourable)
-            if not positive:
-                raise _unsaid("which_good", two_names, place)
-        else:
-            _ask_positive(text, two_names, score, place, options.score)
+    if not positive and (two_names := _two_names(text)):
+        if score is not None and not of_decisions:
+            first, second = two_names
+            label, _ = place.labels(text, second)
+            start = place.fault(f"holds {quoted(first, 40)} and {quoted(second, 40)}; ")
+            raise ways.which_foretold(score, label, (first, second), options.score, str(start))
+        good = columns.spelled(options.decision.partition("/")[0]) if of_decisions else ""
+        positive = good if good in two_names else columns.spelled(options.favourable)
+        if not positive:
+            raise _unsaid("which_decision" if of_decisions else "which_good", two_names, place)
     label, names = place.labels(text, positive)
     nameless = unlabelled and not options.prediction and options.favourable not in names
     good = "" if nameless else columns.spelled(options.favourable)
@@ -561,18 +557,6 @@ def _two_names(text: pd.Series) -> tuple[str, ...]:
     _, values = columns.each_value(text, columns.spelled)
     present = tuple(sorted({value for value in values if value}))
     return present if len(present) == 2 and not columns.plain_pair(present) else ()
-
-
-def _ask_positive(
-    text: pd.Series, names: Sequence[str], score: Floats, place: ColumnRef, column: str
-) -> NoReturn:
-    """Ask which of two labels the scores foretell."""
-    first, second = names
-    codes, values = columns.each_value(text, columns.spelled)
-    meaning = {first: 0.0, second: 1.0}
-    label = np.array([meaning.get(value, np.nan) for value in values])[codes]
-    start = place.fault(f"holds {quoted(first, 40)} and {quoted(second, 40)}; ")
-    raise ways.which_foretold(score, label, (first, second), column, str(start))
 
 
 def _unsaid(question: str, names: Sequence[str], place: ColumnRef) -> OpenQuestion:

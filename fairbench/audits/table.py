@@ -22,7 +22,7 @@ from fairbench.audits.question import PERCENT, RATING, Options
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import OpenQuestion, OpenQuestions, UserError
 from fairbench.core.options import typed_values
-from fairbench.core.text import quoted
+from fairbench.core.text import count, quoted
 from fairbench.data import columns, in_memory, tables
 from fairbench.data import groups as of_groups
 from fairbench.data.columns import ColumnRef
@@ -457,20 +457,45 @@ def _references(groups: Mapping[str, pd.Series], options: Options) -> dict[str, 
 def _notes(table: AuditTable, frame: pd.DataFrame, options: Options) -> Iterator[str]:
     """Yield what a reader should know about labels, decisions and groups."""
     names = table.direction.names
-    yield from columns.notes_on_labels(
-        table.label,
-        table.score,
-        table.prediction,
-        names,
-        columns=(options.score, options.prediction),
-        times=table.times,
-    )
+    yield from _notes_on_labels(table, options)
     if options.prediction:
         decisions = frame[options.prediction]
         yield from columns.notes_on_decisions(
             decisions, options.prediction, names, table.direction.decisions
         )
     yield from of_groups.notes_on_groups(frame, options.group)
+
+
+def _notes_on_labels(table: AuditTable, options: Options) -> Iterator[str]:
+    """Yield warnings about labels that are all the same, or that a column copies."""
+    label, score = table.label, table.score
+    present, rows = np.unique(label[table.known]), count(table.labels_known)
+    if len(present) == 1:
+        missing, told = "the true positive rate", "the false positive rate (1 minus the accuracy)"
+        if present[0]:
+            missing = "the false positive rate"
+            told = "the true positive rate (which is then the accuracy)"
+        yield (
+            f"All {rows} labels are '{table.labels[int(present[0])]}': there are selection rates, "
+            f"accuracy and {told}, but nothing is known of {missing} or of how well scores tell "
+            "labels apart. Check that the labels of the others have not been left out."
+        )
+    if not columns.enough_to_tell(label, table.times):
+        return
+    if score is not None:
+        scores_of_0, scores_of_1 = score[label == 0], score[label == 1]
+        if scores_of_0.max() < scores_of_1.min() or scores_of_1.max() < scores_of_0.min():
+            yield (
+                f"'{options.score}' tells the two labels apart without one mistake in {rows} "
+                "labelled rows. Scores are hardly ever that good: it may have been made from the "
+                "label, or from what was known only after it, which is called leakage."
+            )
+            return
+    if options.prediction and (table.prediction == label)[table.known].all():
+        yield (
+            f"'{options.prediction}' equals the label in all {rows} labelled rows. Decisions are "
+            "hardly ever that good: they may have been made from the label, or be the label."
+        )
 
 
 def _read_as(table: AuditTable, options: Options) -> Iterator[str]:
@@ -578,27 +603,28 @@ def read_decisions(
     ------
     UserError : decisions have other names than labels, and it is not said which are which.
     """
-    place = ColumnRef(options.path.name, options.prediction)
+    if score is not None and not options.prediction:
+        return (score > options.threshold).astype(np.int64)
+    place, text = ColumnRef(options.path.name, options.prediction), frame[options.prediction]
     label_of: dict[str, int] = {}
-    if options.prediction:
-        codes, values = columns.each_value(frame[options.prediction], columns.spelled)
-        present = sorted({value for value in values if value})
-        are_named = {*present} == {*direction.decisions}
-        # Where decisions are 0 and 1 and labels are not, 1 may be the good decision or the positive
-        # label, which differ if the positive label is bad for a person.
-        is_open = not columns.plain_pair(present) or direction.favourable == 0
-        if are_named or (len(present) == 2 and not {*present} & {*direction.names} and is_open):
-            if not are_named:
-                raise _unsaid("which_decision", present, place)
-            if direction.favourable is None:
-                decision = quoted(direction.decisions[0], 30)[1:-1]
-                raise OpenQuestion(
-                    _said("label_of_decision", place=place, decision=decision, direction=direction),
-                    *(f"favourable={name}" for name in direction.names),
-                )
-            good = direction.good
-            label_of = dict(zip(direction.decisions, (good, 1 - good), strict=True))
-    return place.decisions(frame, direction.names, score, options.threshold, others=label_of)
+    _, values = columns.each_value(text, columns.spelled)
+    present = sorted({value for value in values if value})
+    are_named = {*present} == {*direction.decisions}
+    # Where decisions are 0 and 1 and labels are not, 1 may be the good decision or the positive
+    # label, which differ if the positive label is bad for a person.
+    is_open = not columns.plain_pair(present) or direction.favourable == 0
+    if are_named or (len(present) == 2 and not {*present} & {*direction.names} and is_open):
+        if not are_named:
+            raise _unsaid("which_decision", present, place)
+        if direction.favourable is None:
+            decision = quoted(direction.decisions[0], 30)[1:-1]
+            raise OpenQuestion(
+                _said("label_of_decision", place=place, decision=decision, direction=direction),
+                *(f"favourable={name}" for name in direction.names),
+            )
+        good = direction.good
+        label_of = dict(zip(direction.decisions, (good, 1 - good), strict=True))
+    return place.decisions(text, direction.names, label_of)
 
 
 def design_of_options(frame: pd.DataFrame, options: Options) -> Design | None:

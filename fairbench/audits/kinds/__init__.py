@@ -81,11 +81,10 @@ def kind_of(options: Options, frame: pd.DataFrame) -> str:
         question.SELECTED: options.selected,
         question.PREDICTED_INTERVALS: options.bounds
         and not (options.prediction or options.score_columns),
+        question.CLASSES: options.scores,
     }
     kind = next((kind for kind, option in option_of.items() if option), "")
-    if not kind and options.scores:
-        kind = question.CLASSES
-    elif not kind and options.target and options.prediction:
+    if not kind and options.target and options.prediction:
         columns = frame[options.target], frame[options.prediction]
         if are_numbers(*columns):
             kind = question.NUMBERS

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fairbench.audits import question
 from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF
@@ -28,7 +27,7 @@ from fairbench.audits.gaps import (
 from fairbench.audits.labels_needed import with_needed
 from fairbench.audits.question import CONSTRAINED, GatedOptions, Options, constraint_of
 from fairbench.audits.table import AuditTable
-from fairbench.core.arrays import Floats, rng
+from fairbench.core.arrays import Floats, Mask, rng
 from fairbench.core.errors import UserError
 from fairbench.data.columns import tally
 from fairbench.data.groups import codes_of
@@ -369,7 +368,9 @@ def _constrained_threshold(
     choosing, others = rows.subset(half), rows.subset(~half)
     candidates = np.union1d(fine, [today])
     values = {
-        attribute: _measured(name, choosing, labels[half], candidates, few=False).value
+        attribute: _measured(
+            name, choosing, labels[half], candidates, findings.LEVEL, few=False
+        ).value
         for attribute, labels in groups.items()
     }
     # NaN meets no constraint.
@@ -406,13 +407,7 @@ def _constrained_threshold(
 
 
 def _measured(
-    name: str,
-    rows: ScoredRows,
-    labels: pd.Series,
-    thresholds: Floats,
-    *,
-    level: float = findings.LEVEL,
-    few: bool = True,
+    name: str, rows: ScoredRows, labels: pd.Series, thresholds: Floats, level: float, *, few: bool
 ) -> Limits:
     """Return the ratio or gap of some rows' groups at thresholds (K,), with its limits.
 
@@ -448,8 +443,11 @@ def _judge(
     ----------
     thresholds : the one that was chosen, and today's.
     """
-    limits = _measured(name, rows, labels, thresholds)
-    _, least, most = _measured(name, rows, labels, thresholds, level=1 - risk).at(0)
+    limits, wider = (
+        _measured(name, rows, labels, thresholds, level, few=True)
+        for level in (findings.LEVEL, 1 - risk)
+    )
+    _, least, most = wider.at(0)
     side = findings.side_of(least, most, bound, low_is_bad=name == question.RATIO)
     holds = {findings.SMALL: True, findings.LARGE: False}.get(side)
     if holds and len(codes_of(labels)[1]) < len(labels.cat.categories):
@@ -458,7 +456,7 @@ def _judge(
     return {**value, "before": float(limits.value[1]), "holds": holds}
 
 
-def _half(rows: ScoredRows, seed: int) -> NDArray[np.bool_]:
+def _half(rows: ScoredRows, seed: int) -> Mask:
     """Return a random half of the rows; those of one cluster stay together."""
     generator = rng(seed, "constraint")
     if rows.design is None:

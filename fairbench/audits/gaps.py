@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable
-from fairbench.core.arrays import Floats, rng
+from fairbench.core.arrays import Floats, Rows, rng
 from fairbench.core.text import listed
 from fairbench.data.dataset import Task
 from fairbench.evaluation import findings
@@ -404,7 +403,7 @@ def standardised_gaps(
     return gaps
 
 
-def _count_by_stratum(table: AuditTable, attribute: str, rows: NDArray[np.int64]) -> Stratified:
+def _count_by_stratum(table: AuditTable, attribute: str, rows: Rows) -> Stratified:
     """Count decisions and labels of some rows, by position, in each group and stratum."""
     assert table.strata is not None
     groups = Groups.of(attribute, table.groups[attribute].iloc[rows])

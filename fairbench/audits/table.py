@@ -19,7 +19,7 @@ from fairbench.audits import direction as ways
 from fairbench.audits.direction import Direction
 from fairbench.audits.labels import GroupSampling, check_labels_at_random
 from fairbench.audits.question import PERCENT, RATING, Options
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Codes, Floats, Mask, Rows
 from fairbench.core.errors import OpenQuestion, OpenQuestions, UserError
 from fairbench.core.options import typed_values
 from fairbench.core.text import count, quoted
@@ -142,14 +142,14 @@ class AuditTable:
     """
 
     score: Floats | None
-    prediction: NDArray[np.int64]
+    prediction: Codes
     label: Floats
     groups: Mapping[str, pd.Series]
     cells: pd.Series
     direction: Direction
     sampling: GroupSampling | None = None
     design: Design | None = None
-    selected: NDArray[np.bool_] | None = None
+    selected: Mask | None = None
     chosen: str = ways.SELECTED
     references: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
@@ -157,7 +157,7 @@ class AuditTable:
     read_as: Sequence[str] = ()
     warnings: Sequence[str] = ()
     strata: pd.Series | None = None
-    times: NDArray[np.int64] | None = None
+    times: columns.Times | None = None
 
     @property
     def whole(self) -> AuditTable:
@@ -195,7 +195,7 @@ class AuditTable:
         return self.direction.names
 
     @property
-    def favoured(self) -> NDArray[np.bool_]:
+    def favoured(self) -> Mask:
         """Who gets the good decision (n,): who was selected, or is predicted the good label."""
         if self.selected is not None:
             return self.selected
@@ -258,7 +258,7 @@ class AuditTable:
         return self.score is not None and not self.labels_known
 
     @property
-    def known(self) -> NDArray[np.int64]:
+    def known(self) -> Rows:
         """The positions of the rows with a label."""
         return np.flatnonzero(~np.isnan(self.label))
 
@@ -507,9 +507,7 @@ def _read_as(table: AuditTable, options: Options) -> Iterator[str]:
         threshold=options.threshold,
         granted=table.prediction == table.direction.good,
         times=table.times,
-        means="a rating, whose high values are for"
-        if options.scale == RATING
-        else ways.PROBABILITY_OF,
+        scale=options.scale,
     )
     if table.selected is not None:
         share = f"{table.selected.mean():.1%}"
@@ -596,7 +594,7 @@ def _unsaid(question: str, names: Sequence[str], place: ColumnRef) -> OpenQuesti
 
 def read_decisions(
     frame: pd.DataFrame, options: Options, direction: Direction, score: Floats | None
-) -> NDArray[np.int64]:
+) -> Codes:
     """Return decisions (n,), 1 for label 1.
 
     Raises

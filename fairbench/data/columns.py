@@ -524,7 +524,7 @@ class ColumnRef:
 
     def decisions(
         self, text: pd.Series, names: tuple[str, str], others: Mapping[str, int]
-    ) -> NDArray[np.int64]:
+    ) -> Codes:
         """Return decisions as 0 and 1.
 
         Parameters
@@ -883,7 +883,7 @@ def check_score(label: Floats, score: Floats, file: str, column: str) -> None:
         )
 
 
-def enough_to_tell(label: Floats, times: NDArray[np.int64] | None = None) -> bool:
+def enough_to_tell(label: Floats, times: Times | None = None) -> bool:
     """Return whether there are enough labels of both kinds to know a copy of them."""
     zeros, ones = (tally(label == value, times, least=2)[1] for value in (0, 1))
     return bool(zeros + ones >= _ENOUGH and min(zeros, ones) >= _FEWEST)

@@ -116,6 +116,7 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
     groups = {attribute: parts_of(column) for attribute, column in labels.items()}
     bins = reliability_bins(scores, options.strength)
     mistakes = frequent_mistakes(scores)
+    frequent = [named_table("classes", "mistakes", mistakes)] if mistakes else []
     n_rows, n_labels = len(scores), len(scores.labelled)
     accuracy, *limits = _estimate(everyone["accuracy"])
     return Audit(
@@ -137,11 +138,7 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
             Section("Calibration", [_diagram(bins, everyone)]),
             *(Section(f"By {name}", [_table(name, parts)]) for name, parts in groups.items()),
             Section(f"By {CLASSES}, the least accurate first", [_table("class", classes)]),
-            *(
-                [Section("Most frequent mistakes", [named_table("classes", "mistakes", mistakes)])]
-                if mistakes
-                else []
-            ),
+            *(Section("Most frequent mistakes", [table]) for table in frequent),
         ],
         {
             "class_names": list(scores.classes),

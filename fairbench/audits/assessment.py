@@ -7,20 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from functools import cache
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fairbench.audits import question
 from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF
 from fairbench.audits.gaps import (
     Gap,
-    asked_within,
     gaps_of,
     metrics_of_decisions,
     standardised_gaps,
@@ -30,7 +27,7 @@ from fairbench.audits.gaps import (
 from fairbench.audits.labels_needed import with_needed
 from fairbench.audits.question import CONSTRAINED, GatedOptions, Options, constraint_of
 from fairbench.audits.table import AuditTable
-from fairbench.core.arrays import Floats, rng
+from fairbench.core.arrays import Floats, Mask, rng
 from fairbench.core.errors import UserError
 from fairbench.data.columns import tally
 from fairbench.data.groups import codes_of
@@ -56,7 +53,7 @@ from fairbench.inference.few_labels import (
     population_draws,
     union,
 )
-from fairbench.inference.gaps import FOUR_FIFTHS, GroupLimits, largest_gap, smallest_ratio
+from fairbench.inference.gaps import FOUR_FIFTHS, largest_gap, smallest_ratio
 from fairbench.inference.partial import size_bounds
 from fairbench.inference.posterior import DIRICHLET
 from fairbench.inference.rates import Limits
@@ -70,10 +67,11 @@ from fairbench.reporting.group_tables import sentence_of
 
 
 def calibrations(table: AuditTable, asked: Sequence[str] = (), *, seed: int = 0) -> Iterator[Row]:
-    """Yield the calibration of every group of every attribute; nothing without scores or labels.
+    """Yield the calibration of every group of every attribute.
 
-    Where rows were chosen by group, labels weigh as many rows as they stand for; where labelling
-    may stop because of them, intervals are anytime-valid.
+    Nothing without scores or labels, or of rows that are weighted or in clusters. Where rows were
+    chosen by group, labels weigh as many rows as they stand for; where labelling may stop because
+    of them, intervals are anytime-valid.
 
     Parameters
     ----------
@@ -81,7 +79,7 @@ def calibrations(table: AuditTable, asked: Sequence[str] = (), *, seed: int = 0)
     """
     known = table.known
     sampling = table.sampling
-    if table.score is None or not len(known):
+    if table.score is None or not len(known) or table.design:
         return
     score = table.score[known]
     label = table.label[known].astype(np.int64)
@@ -266,20 +264,22 @@ _STEPS = 9  # thresholds that select 90, 80 ... 10 % of everyone
 _FINE = 100  # thresholds of a curve, which are the candidates for a constraint, too
 _SURVEYED = 20  # thresholds for weighted or clustered rows, which take longer to count
 CURVES = (selection_rate, false_positive_rate, false_negative_rate)
-_Estimate = tuple[float, float, float]  # a value with its interval
-_UNKNOWN: _Estimate = (findings.NAN, findings.NAN, findings.NAN)
+_UNKNOWN: tuple[float, float, float] = (findings.NAN, findings.NAN, findings.NAN)
 
 
 # The curves of each attribute, a table of a few thresholds, and the one that a constraint asks for.
 _Thresholds = tuple[Sequence[Row], pd.DataFrame, Row | None]
 
 
-def _other_thresholds(table: AuditTable, options: Options, risk: float) -> _Thresholds:
+def _other_thresholds(
+    table: AuditTable, options: Options, risk: float, *, only_findings: bool = False
+) -> _Thresholds:
     """Return what other thresholds would decide; nothing without scores.
 
     Parameters
     ----------
     risk : the error rate of the statement that a constraint holds, or does not hold.
+    only_findings : whether a constraint alone is asked for.
 
     Returns
     -------
@@ -296,9 +296,7 @@ def _other_thresholds(table: AuditTable, options: Options, risk: float) -> _Thre
     ------
     UserError : a constraint that needs what the table does not have.
     """
-    if table.score is None or not options.group:
-        if options.constraint:
-            raise UserError("constraint= looks for a threshold of scores: name score= and group=")
+    if table.score is None or (only_findings and not options.constraint):
         return [], pd.DataFrame(), None
     label = table.label if len(table.known) == len(table) else None
     low_is_selected = table.direction.good == 0
@@ -324,7 +322,7 @@ def _other_thresholds(table: AuditTable, options: Options, risk: float) -> _Thre
         if len(names) > 1:
             selected = rates[selection_rate.name]
             size = np.bincount(codes, None if rows.design is None else rows.design.weight)
-            compared = _large_enough(selected, codes)
+            compared = selected.take(may_be_compared_with(np.bincount(codes)))
             columns = {
                 "attribute": attribute,
                 "threshold": thresholds,
@@ -343,11 +341,6 @@ def _other_thresholds(table: AuditTable, options: Options, risk: float) -> _Thre
 def _columns(name: str, limits: Limits) -> dict[str, Floats]:
     """Return an estimate and both its limits as columns."""
     return {name: limits.value, f"{name}_lower": limits.lower, f"{name}_upper": limits.upper}
-
-
-def _large_enough(rates: GroupLimits, codes: NDArray[np.intp]) -> GroupLimits:
-    """Return the limits of the groups that have enough rows to be compared."""
-    return rates.take(may_be_compared_with(np.bincount(codes)))
 
 
 def _constrained_threshold(
@@ -375,7 +368,9 @@ def _constrained_threshold(
     choosing, others = rows.subset(half), rows.subset(~half)
     candidates = np.union1d(fine, [today])
     values = {
-        attribute: _measured(name, choosing, labels[half], candidates, few=False).value
+        attribute: _measured(
+            name, choosing, labels[half], candidates, findings.LEVEL, few=False
+        ).value
         for attribute, labels in groups.items()
     }
     # NaN meets no constraint.
@@ -412,13 +407,7 @@ def _constrained_threshold(
 
 
 def _measured(
-    name: str,
-    rows: ScoredRows,
-    labels: pd.Series,
-    thresholds: Floats,
-    *,
-    level: float = findings.LEVEL,
-    few: bool = True,
+    name: str, rows: ScoredRows, labels: pd.Series, thresholds: Floats, level: float, *, few: bool
 ) -> Limits:
     """Return the ratio or gap of some rows' groups at thresholds (K,), with its limits.
 
@@ -430,7 +419,7 @@ def _measured(
     codes, _ = codes_of(labels)
     (limits,) = rows.limits([CONSTRAINED[name]], codes, thresholds, level=level)
     if not few:
-        limits = _large_enough(limits, codes)
+        limits = limits.take(may_be_compared_with(np.bincount(codes)))
     return smallest_ratio(limits) if name == question.RATIO else largest_gap(limits)
 
 
@@ -454,8 +443,11 @@ def _judge(
     ----------
     thresholds : the one that was chosen, and today's.
     """
-    limits = _measured(name, rows, labels, thresholds)
-    _, least, most = _measured(name, rows, labels, thresholds, level=1 - risk).at(0)
+    limits, wider = (
+        _measured(name, rows, labels, thresholds, level, few=True)
+        for level in (findings.LEVEL, 1 - risk)
+    )
+    _, least, most = wider.at(0)
     side = findings.side_of(least, most, bound, low_is_bad=name == question.RATIO)
     holds = {findings.SMALL: True, findings.LARGE: False}.get(side)
     if holds and len(codes_of(labels)[1]) < len(labels.cat.categories):
@@ -464,7 +456,7 @@ def _judge(
     return {**value, "before": float(limits.value[1]), "holds": holds}
 
 
-def _half(rows: ScoredRows, seed: int) -> NDArray[np.bool_]:
+def _half(rows: ScoredRows, seed: int) -> Mask:
     """Return a random half of the rows; those of one cluster stay together."""
     generator = rng(seed, "constraint")
     if rows.design is None:
@@ -511,16 +503,6 @@ class Assessment:
         """The number of rows with a label."""
         return self.table.labels_known
 
-    @property
-    def of_decisions(self) -> bool:
-        """Whether there are decisions alone, without scores or labels."""
-        return _Basis.of(self.table) is _Basis.DECISIONS
-
-    @property
-    def complete(self) -> bool:
-        """Whether all rows have a label."""
-        return _Basis.of(self.table) is _Basis.ALL_LABELS
-
 
 def assess(
     table: AuditTable, options: Options, *, others: int = 0, only_findings: bool = False
@@ -539,17 +521,21 @@ def assess(
     ------
     UserError : if the column of labels has none, and there are no scores.
     """
-    basis = _Basis.of(table)
-    if basis is _Basis.DECISIONS and options.target:
+    if table.of_decisions and options.target:
         raise UserError(sentence_of("options", "no_labels", file=options.path.name))
     check_design(table)
     evaluator = Evaluator(epsilon=options.epsilon, interval=options.interval)
+    is_posterior = evaluator.interval == DIRICHLET
     rows = rows_of(table)
     seed = options.seed
-    metrics, counts, decided = _evaluate(rows, basis, evaluator, seed, counts_alone=only_findings)
-    gap_metrics = [NEEDS_NO_LABELS] if basis is _Basis.DECISIONS else list(RATE_OF)
+    metrics, counts, decided = _evaluate(table, rows, evaluator, seed, counts_alone=only_findings)
+    gap_metrics = [NEEDS_NO_LABELS] if table.of_decisions else list(RATE_OF)
     fixed = table.fixed
-    metrics_within = asked_within(table, [name for name in gap_metrics if name not in fixed])
+    metrics_within = [
+        name
+        for name in (() if table.strata is None else gap_metrics)
+        if name not in fixed and (len(table.known) or name == NEEDS_NO_LABELS)
+    ]
     questions = len(counts) * len(gap_metrics) + len(options.group) * len(metrics_within) + others
     if options.constraint:
         questions += len(options.group)
@@ -564,7 +550,7 @@ def assess(
         risk,
         minimum=minimum,
         decided=decided,
-        assumed=basis is _Basis.SCORES,
+        assumed=table.of_scores,
         metrics=gap_metrics,
         names=table.direction.rate_names,
     )
@@ -574,10 +560,19 @@ def assess(
         else gap
         for gap in gaps
     ]
-    metrics_if_alike = None
+    metrics_if_alike = completion = None
     scores: Sequence[Row] = []
     if not only_findings:
-        metrics_if_alike, gaps = _with_robustness(gaps, table, rows, counts, evaluator, risk, seed)
+        # What would change verdicts, and how many labels would settle what is open.
+        if 0 < table.labels_known < len(table) and not is_posterior:
+            _, completion = rows.completion(seed, SIGNED)
+        if completion is not None:
+            metrics_if_alike, if_alike = rows.evaluate(evaluator, seed, completion.counts)
+            gaps = _with_supposed(gaps, if_alike, table, completion, seed)
+        gaps = with_tipping(gaps, counts, risk)
+        is_drawn = is_posterior and not table.of_scores
+        if not (table.of_decisions or table.design or table.sampling or is_drawn):
+            gaps = with_needed(gaps, rows, counts, risk, seed)
         if metrics_within:
             within = within_metrics(table, options, evaluator)
             metrics = pd.concat([metrics, within], ignore_index=True)
@@ -593,69 +588,16 @@ def assess(
         metrics=metrics,
         assumed=metrics_if_alike,
         gaps=gaps,
-        calibrations=(
-            [] if table.design else list(calibrations(table, compared_attributes, seed=seed))
-        ),
+        calibrations=list(calibrations(table, compared_attributes, seed=seed)),
         impact=impact_ratios(table),
-        thresholds=(
-            _other_thresholds(table, options, risk)
-            if options.constraint or not only_findings
-            else ([], pd.DataFrame(), None)
-        ),
+        thresholds=_other_thresholds(table, options, risk, only_findings=only_findings),
         scores=scores,
         within=standardised_gaps(table, options, metrics_within, minimum=minimum, risk=risk),
     )
 
 
-def _with_robustness(
-    gaps: list[Gap],
-    table: AuditTable,
-    rows: SomeLabels,
-    counts: list[GroupCounts],
-    evaluator: Evaluator,
-    risk: float,
-    seed: int,
-) -> tuple[pd.DataFrame | None, list[Gap]]:
-    """Add to gaps what would change their verdicts, and how many labels would settle them.
-
-    Returns
-    -------
-    The metrics if all groups' scores are calibrated equally, None if that adds nothing; and the
-    gaps.
-    """
-    basis = _Basis.of(table)
-    metrics_if_alike = None
-    completion = None
-    if basis is _Basis.SOME_LABELS and evaluator.interval != DIRICHLET:
-        _, completion = rows.completion(seed, SIGNED)
-    if completion is not None:
-        metrics_if_alike, counts_if_alike = rows.evaluate(evaluator, seed, completion.counts)
-        gaps = _with_supposed(gaps, counts_if_alike, table, completion, seed)
-    gaps = with_tipping(gaps, counts, risk)
-    is_posterior = evaluator.interval == DIRICHLET and basis is not _Basis.SCORES
-    if not (basis is _Basis.DECISIONS or table.design or table.sampling or is_posterior):
-        gaps = with_needed(gaps, rows, counts, risk, seed)
-    return metrics_if_alike, gaps
-
-
-class _Basis(Enum):
-    """What the rates of an audit rest on."""
-
-    ALL_LABELS = "every row has a label"
-    SOME_LABELS = "some rows have a label"
-    SCORES = "no row has a label, and all have a score"
-    DECISIONS = "there are decisions alone"
-
-    @classmethod
-    def of(cls, table: AuditTable) -> _Basis:
-        """Return what the rates of a table rest on."""
-        if not table.labels_known:
-            return cls.DECISIONS if table.score is None else cls.SCORES
-        return cls.ALL_LABELS if table.labels_known == len(table) else cls.SOME_LABELS
-
-
 def _evaluate(
-    rows: SomeLabels, basis: _Basis, evaluator: Evaluator, seed: int, *, counts_alone: bool
+    table: AuditTable, rows: SomeLabels, evaluator: Evaluator, seed: int, *, counts_alone: bool
 ) -> tuple[pd.DataFrame, list[GroupCounts], list[GroupCounts]]:
     """Return the metrics of rows, and the counts of each attribute's groups, and of decisions.
 
@@ -664,17 +606,18 @@ def _evaluate(
     there are none, as if all decisions were right.
     """
     completed = None
-    if basis is _Basis.SCORES or (basis is _Basis.SOME_LABELS and evaluator.interval == DIRICHLET):
+    is_posterior = evaluator.interval == DIRICHLET
+    if table.of_scores or (is_posterior and 0 < table.labels_known < len(table)):
         completed, _ = rows.completion(seed)
-    if basis is not _Basis.DECISIONS:
+    if not table.of_decisions:
         metrics, counts = rows.evaluate(evaluator, seed, completed, counts_alone=counts_alone)
-        if basis is not _Basis.SCORES or evaluator.interval == DIRICHLET:
+        if is_posterior or not table.of_scores:
             return metrics, counts, counts
     as_if_right = replace(rows, label=rows.prediction.astype(float))
     counted, decided = as_if_right.evaluate(evaluator, seed, counts_alone=counts_alone)
     need_no_label = metrics_of_decisions()
     counted = counted[counted["metric"].isin(need_no_label)].reset_index(drop=True)
-    if basis is _Basis.DECISIONS:
+    if table.of_decisions:
         return counted, decided, decided
     completed = metrics[~metrics["metric"].isin(need_no_label)]
     return pd.concat([counted, completed], ignore_index=True), counts, decided
@@ -687,7 +630,7 @@ def check_design(table: AuditTable) -> None:
     ------
     UserError : some rows have none, and there is something that needs them.
     """
-    if table.design is not None and _Basis.of(table) in (_Basis.SOME_LABELS, _Basis.SCORES):
+    if table.design is not None and not (table.complete or table.of_decisions):
         raise UserError(sentence_of("options", "label_in_every_row"))
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 
 from fairbench.audits.assessment import check_design, rows_of
 from fairbench.audits.kinds import document_of, kind_of
-from fairbench.audits.question import GatedOptions, Options, column_options, options_with
+from fairbench.audits.question import GatedOptions, Options, column_options
 from fairbench.audits.table import AuditTable, read_audit_table, read_frame
 from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError, check_choice
@@ -282,7 +282,9 @@ def audit(
     named, table = _columns_by_name(given, None if is_file else frame, name)
     if policy:
         given["policy"] = str(policy)
-    asked = options_with({**_filled(named, policy), "path": Path(frame if is_file else name)})
+    values = {**_filled(named, policy), "path": Path(frame if is_file else name)}
+    kind = GatedOptions if values.get("fail_if") else Options
+    asked = kind(**{key: values[key] for key in kind.__dataclass_fields__ if key in values})
     document, verdict = report_of(asked, read_frame(asked, source=table))
     if not is_file:
         given["name"] = name

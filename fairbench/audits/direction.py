@@ -16,13 +16,12 @@ from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from fairbench.audits.question import Options
-from fairbench.core.arrays import Floats
+from fairbench.audits.question import PURPOSES, RATING, Options
+from fairbench.core.arrays import Codes, Floats, Mask
 from fairbench.core.errors import OpenQuestion, UserError, unknown_name
 from fairbench.core.text import count, number, quoted, shortened
-from fairbench.data.columns import tally
+from fairbench.data.columns import Times, tally
 from fairbench.data.groups import codes_of
 from fairbench.metrics.registry import BINARY, Rate, label, metrics_of
 from fairbench.reporting.group_tables import sentence_of
@@ -175,14 +174,11 @@ def direction_of(names: tuple[str, str], favourable: str, decision: str) -> Dire
     UserError : `favourable` is neither a label nor a decision.
     """
     decisions = decisions_named(decision)
-    if not favourable:
-        # Decisions that have the labels' names say which label is good.
-        if decisions and {*decisions} == {*names}:
-            return Direction(names, names.index(decisions[0]), decisions)
-        return Direction(names, None, decisions)
+    if not favourable and {*decisions} == {*names}:
+        favourable = decisions[0]  # decisions that have the labels' names say which label is good
     if favourable in names:
         return Direction(names, names.index(favourable), decisions)
-    if decisions and favourable == decisions[0]:
+    if favourable in ("", *decisions[:1]):
         return Direction(names, None, decisions)
     raise unknown_name("favourable label", favourable, names)
 
@@ -215,15 +211,6 @@ def _sounds_adverse(text: str) -> bool:
     return any(word in _ADVERSE_WORDS or word.startswith(_ADVERSE_STEMS) for word in words)
 
 
-# What decisions are for -> whom an error hurts, where somebody is refused.
-HURTS: Mapping[str, str] = MappingProxyType(
-    {
-        "lending": "somebody who would have paid back",
-        "hiring": "somebody who would have done well",
-        "care": "somebody who needs care",
-        "justice": "somebody who would not have done what is feared",
-    }
-)
 # Where it matters who is granted at all, whatever the labels say.
 _COUNTS_GRANTED = ("lending", "hiring")
 
@@ -235,7 +222,7 @@ def on_purpose(direction: Direction, purpose: str) -> Iterator[str]:
     name = direction.rate_names[direction.wrongly_refused]
     hurt = f"somebody with '{direction.names[direction.good]}'"
     if purpose:
-        hurt = f"{HURTS[purpose]} ('{direction.names[direction.good]}')"
+        hurt = f"{PURPOSES[purpose]} ('{direction.names[direction.good]}')"
     on_granted = ""
     if purpose in _COUNTS_GRANTED:
         on_granted = _said("on_granted", purpose=purpose, direction=direction)
@@ -246,9 +233,9 @@ def check_said(
     direction: Direction,
     options: Options,
     groups: pd.Series | None,
-    predicted: NDArray[np.int64],
+    predicted: Codes,
     *,
-    times: NDArray[np.int64] | None = None,
+    times: Times | None = None,
     side: str = "",
 ) -> None:
     """Ask which decision is good for a person, where the names of a file leave it open.
@@ -286,12 +273,7 @@ def check_said(
     raise OpenQuestion(question, *(f"favourable={name}" for name in names))
 
 
-def _granted(
-    groups: pd.Series | None,
-    granted: NDArray[np.bool_],
-    times: NDArray[np.int64] | None,
-    word: str,
-) -> str:
+def _granted(groups: pd.Series | None, granted: Mask, times: Times | None, word: str) -> str:
     """Return how often decisions are the good one, for the groups of the most and least."""
     everyone = f"{percent_of(_share_of(granted, times))} of the rows as {word}"
     if groups is None:
@@ -312,14 +294,12 @@ def _granted(
     return f"{text} as {word}"
 
 
-def _share_of(rows: NDArray[np.bool_], times: NDArray[np.int64] | None = None) -> float:
+def _share_of(rows: Mask, times: Times | None = None) -> float:
     """Return the share of rows (n,) that are marked, each counted as often as it comes."""
     return float(rows.mean()) if times is None else float(times[rows].sum() / times.sum())
 
 
-def _score_area(
-    score: Floats, label: Floats, times: NDArray[np.int64] | None = None
-) -> tuple[float, float]:
+def _score_area(score: Floats, label: Floats, times: Times | None = None) -> tuple[float, float]:
     """Return the area under the ROC curve, and a bound of its standard error.
 
     The variance of the Mann-Whitney statistic is at most A (1 - A) / min(m, n), whatever the
@@ -348,7 +328,7 @@ _FEWEST = 10  # labels of either kind, for a score to be judged by them
 _SURE = 3.3  # standard errors: one file in two thousand is wrongly taken to run against its labels
 
 
-def runs_against(score: Floats, label: Floats, times: NDArray[np.int64] | None = None) -> bool:
+def runs_against(score: Floats, label: Floats, times: Times | None = None) -> bool:
     """Say whether scores are surely lower where the label is 1."""
     area, error = _score_area(score, label, times)
     return bool(area + _SURE * error < 0.5)
@@ -378,18 +358,15 @@ def which_foretold(
     return OpenQuestion(f"{start}{question}", *(f"positive={name}" for name in likely))
 
 
-PROBABILITY_OF = "the probability of"
-
-
 def reading(
     direction: Direction,
     *,
     score: str,
     decided: str,
     threshold: float,
-    granted: NDArray[np.bool_] | None = None,
-    times: NDArray[np.int64] | None = None,
-    means: str = PROBABILITY_OF,
+    granted: Mask | None = None,
+    times: Times | None = None,
+    scale: str = "",
 ) -> Iterator[str]:
     """Yield how a file was read: what its scores foretell, and who is granted.
 
@@ -398,7 +375,7 @@ def reading(
     score, decided : the columns of scores and of decisions, either empty.
     granted : (n,) who gets the good decision, where all rows are at hand.
     times : (n,) how often each row comes; once by default.
-    means : what a score is, up to the name of label 1.
+    scale : that of the scores, if they are no probabilities.
     """
     side = f"{score} {'above' if direction.good else 'of at most'} {threshold:g}"
     who = f"{direction.granted[:1].upper()}{direction.granted[1:]}: "
@@ -406,6 +383,7 @@ def reading(
     if granted is not None:
         rows = count(len(granted) if times is None else times.sum())
         who += f" ({percent_of(_share_of(granted, times))} of {rows} rows)"
+    means = "a rating, whose high values are for" if scale == RATING else "the probability of"
     foretells = f"'{score}' is read as {means} '{direction.names[1]}'"
     if direction.favourable is None:
         start = f"{foretells}. " if score else ""

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable
-from fairbench.core.arrays import Floats, Mask, rng
+from fairbench.core.arrays import Floats, Rows, rng
 from fairbench.core.text import listed
 from fairbench.data.dataset import Task
 from fairbench.evaluation import findings
@@ -32,7 +31,6 @@ from fairbench.evaluation.stratified import Stratified, evaluate_within
 from fairbench.evaluation.table import MetricTable
 from fairbench.inference.gaps import (
     GroupLimits,
-    StandardisedRates,
     largest_difference,
     largest_gap,
     probability_below,
@@ -48,9 +46,7 @@ from fairbench.inference.partial import (
 from fairbench.inference.posterior import Beta, central_interval
 from fairbench.inference.rates import Limits, difference_limits, rate_limits
 from fairbench.metrics.registry import BINARY, Rate, metrics_of, shares_of
-from fairbench.reporting.group_tables import sentence_of
 
-_said = partial(sentence_of, "within")
 ASSUMED = "if the scores are right"
 TOO_FEW = "there are too few rows of all but one of them"
 FEWEST_LABELS = 30  # that every group must have before a gap is called small
@@ -351,20 +347,16 @@ def with_tipping(gaps: Sequence[Gap], counted: Sequence[GroupCounts], risk: floa
     Gaps of weighted or clustered rows, and those of the papers' posterior, stay as they are.
     """
     by_name = {of_groups.attribute: of_groups for of_groups in counted}
-    return [
-        replace(gap, tipping=_tipping(gap, by_name[gap.attribute], risk))
-        if gap.verdict in (findings.SMALL, findings.LARGE)
-        and not gap.assumed
-        and gap.metric != NEEDS_NO_LABELS
-        else gap
-        for gap in gaps
-    ]
+    return [replace(gap, tipping=_tipping(gap, by_name[gap.attribute], risk)) for gap in gaps]
 
 
 def _tipping(gap: Gap, counted: GroupCounts, risk: float) -> Tipping | None:
-    """Return how many wrong labels would undo a verdict; None where intervals do not allow it."""
+    """Return how many wrong labels would undo a verdict; None where that is not known."""
     intervals = counted.intervals
     limits = rate_limits
+    is_open = gap.verdict not in (findings.SMALL, findings.LARGE)
+    if is_open or gap.assumed or gap.metric == NEEDS_NO_LABELS:
+        return None
     if isinstance(intervals, LabelledIntervals):
         limits = intervals.of_counts
         possible = [
@@ -384,18 +376,8 @@ def _tipping(gap: Gap, counted: GroupCounts, risk: float) -> Tipping | None:
 # Gaps within strata: among people of the same age band, department or the like.
 
 
-def asked_within(table: AuditTable, asked: Sequence[str]) -> list[str]:
-    """Return the metrics whose gaps can be taken within strata; none where no strata are named.
-
-    Without labels that is the gap of decisions alone.
-    """
-    if table.strata is None:
-        return []
-    return [name for name in asked if len(table.known) or name == NEEDS_NO_LABELS]
-
-
 def standardised_gaps(
-    table: AuditTable, options: Options, asked: Sequence[str], *, minimum: int, risk: float
+    table: AuditTable, options: Options, metrics: Sequence[str], *, minimum: int, risk: float
 ) -> list[Gap]:
     """Return the gaps of every attribute over one mix of strata.
 
@@ -405,32 +387,23 @@ def standardised_gaps(
         return []
     gaps = []
     same = f"among people of the same {shared_traits(options)}"
+    asked = Finding(findings.GAP, "", "", findings.NOT_MEASURED, bound=options.epsilon)
+    asked = replace(asked, needs=f"no two have enough rows {same}", scope=f"on average {same}")
     for attribute in options.group:
         all_rows = _count_by_stratum(table, attribute, np.arange(len(table)))
         labelled_rows = all_rows
         if len(table.known) < len(table):
             labelled_rows = _count_by_stratum(table, attribute, table.known)
-        for metric in asked:
-            needs_no_labels = metric == NEEDS_NO_LABELS
-            counted = all_rows if needs_no_labels else labelled_rows
-            gap = Finding(
-                *(
-                    findings.GAP,
-                    attribute,
-                    table.direction.rate_names[metric],
-                    findings.NOT_MEASURED,
-                ),
-                bound=options.epsilon,
-                needs=f"no two have enough rows {same}",
-                scope=f"on average {same}",
-            )
+        for metric in metrics:
+            counted = all_rows if metric == NEEDS_NO_LABELS else labelled_rows
+            gap = replace(asked, attribute=attribute, measure=table.direction.rate_names[metric])
             few = counted is not all_rows
             standardised = _standardised_gap(gap, counted, metric, minimum, few=few)
             gaps.append(standardised.answered(risk))
     return gaps
 
 
-def _count_by_stratum(table: AuditTable, attribute: str, rows: NDArray[np.int64]) -> Stratified:
+def _count_by_stratum(table: AuditTable, attribute: str, rows: Rows) -> Stratified:
     """Count decisions and labels of some rows, by position, in each group and stratum."""
     assert table.strata is not None
     groups = Groups.of(attribute, table.groups[attribute].iloc[rows])
@@ -476,11 +449,17 @@ def _standardised_gap(
         first, second = groups
         differences = rates.differences(level=findings.LEVEL)
         value, lower, upper = (float(number[second, first]) for number in differences)
+
+    def at_level(level: float) -> GapInterval:
+        """Return the interval of the largest gap, with the leads of these groups."""
+        limits, leads = largest_difference([rates], [pairs_compared], level=level)
+        return GapInterval(limits.lower, limits.upper, leads[np.ix_(groups, groups)])
+
     return replace(
         gap,
         asked=replace(asked, n=int(counted.rows(rate)[groups].sum())),
         names=names[groups].tolist(),
-        gap=partial(_standardised_interval, rates, pairs_compared, groups),
+        gap=at_level,
         rates=rates.value[np.ix_(groups, groups)].tolist(),
         estimate=(value, lower, upper),
         signed=len(groups) == 2 and gap.is_whole,
@@ -488,14 +467,6 @@ def _standardised_gap(
         covered=float(rates.covered[pairs_compared].min()),
         alone=counted.left_out(rate, pairs_compared),
     )
-
-
-def _standardised_interval(
-    rates: StandardisedRates, pairs_compared: Mask, groups: NDArray[np.intp], level: float
-) -> GapInterval:
-    """Return the interval of the largest gap at a level, with the leads of these groups."""
-    gap, leads = largest_difference([rates], [pairs_compared], level=level)
-    return GapInterval(gap.lower, gap.upper, leads[np.ix_(groups, groups)])
 
 
 def _strata(counted: Stratified, rate: Rate) -> Iterator[Row]:

@@ -15,10 +15,9 @@ from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import special
 
-from fairbench.core.arrays import Codes, Floats, Mask
+from fairbench.core.arrays import Codes, Floats, Mask, Rows
 from fairbench.core.errors import UserError
 from fairbench.core.text import count, number
 from fairbench.data.columns import Times, tally
@@ -316,11 +315,11 @@ class GroupSampling:
         return _said("whenever" if self.anytime_valid else "said_before")
 
     @property
-    def codes(self) -> NDArray[np.int64]:
+    def codes(self) -> Codes:
         """The position of every row's group."""
         return self.arms.cat.codes.to_numpy(np.int64)
 
-    def unlabelled(self, known: NDArray[np.int64]) -> list[str]:
+    def unlabelled(self, known: Rows) -> list[str]:
         """Return the groups that have none of the rows `known`."""
         labels = np.bincount(self.codes[known], minlength=len(self.arms.cat.categories))
         return [str(name) for name in self.arms.cat.categories[labels == 0]]

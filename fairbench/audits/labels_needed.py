@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 import numpy as np
 from scipy import special
@@ -31,8 +32,8 @@ from fairbench.evaluation.groups import GroupCounts
 from fairbench.evaluation.some_labels import SomeLabels
 from fairbench.inference import gaps as of_gaps
 from fairbench.inference.few_labels import sobol
-from fairbench.reporting.document.model import Column, Document, Paragraph, Section, Table
-from fairbench.reporting.group_tables import sentence_of
+from fairbench.reporting.document.model import Document, Paragraph, Section
+from fairbench.reporting.group_tables import named_table, sentence_of
 
 _LEAST = 0.02  # times the labels there are: fewer more are not planned
 ALIKE = "all groups are alike"
@@ -119,11 +120,6 @@ def _apart(successes: Floats, sizes: Floats, gap: float, points: Floats) -> Floa
     return np.where(points[:, 1, None] < odds[0], *rates)
 
 
-def kind_of_labels(labels: int, rows: int) -> str:
-    """Return what further labels are: of rows that lack one, or of new rows."""
-    return "more labels" if labels < rows else "more rows"
-
-
 # How many labels an audit will take, from what is supposed before there are any data.
 
 MOST = 50_000_000  # labels; more are not planned
@@ -143,7 +139,7 @@ def _plan_risk(options: PlanOptions) -> float:
 
 def _planned_labels(
     options: PlanOptions, *, no_difference: bool, equally: bool
-) -> tuple[int | None, int | None]:
+) -> list[int | None]:
     """Return how many labels give the right verdict with a probability of 0.2, and of 0.8.
 
     Rates are estimated from labels alone: scores, which may help, are not known yet.
@@ -181,11 +177,8 @@ def _planned_labels(
         level = 1 - risk / (2 if len(shares) > 2 else 1)
         return float((supposed.gap(labels, level).lower > 0).mean())
 
-    few, enough = (
-        of_gaps.least_number(chance, wanted, 1, MOST)
-        for wanted in (of_gaps.UNLIKELY, of_gaps.LIKELY)
-    )
-    return few, enough
+    wanted = of_gaps.UNLIKELY, of_gaps.LIKELY
+    return [of_gaps.least_number(chance, probability, 1, MOST) for probability in wanted]
 
 
 def plan_document(options: PlanOptions) -> Document:
@@ -196,18 +189,13 @@ def plan_document(options: PlanOptions) -> Document:
         True: f"no two groups differ by {options.gap:g} or more, if all are alike",
         False: f"groups differ, if the one of {smallest} has a rate of {_other_rate(options):g}",
     }
-    rows = [
-        [claim, "as many in each group" if equally else "at random"]
-        + [
-            f"over {count(MOST)}" if labels is None else two_digits(labels)
-            for labels in _planned_labels(options, no_difference=no_difference, equally=equally)
-        ]
-        for no_difference, claim in claims.items()
-        for equally in (False, True)
-    ]
-    columns = [Column("to conclude that"), Column("labels chosen")]
-    columns += [Column(f"labels, for {chance}", right=True) for chance in ("20 %", "80 %")]
+    rows = []
+    for (no_difference, claim), equally in product(claims.items(), (False, True)):
+        labels = _planned_labels(options, no_difference=no_difference, equally=equally)
+        few, enough = (f"over {count(MOST)}" if n is None else two_digits(n) for n in labels)
+        chosen = "as many in each group" if equally else "at random"
+        rows.append({"claim": claim, "chosen": chosen, "few": few, "enough": enough})
     text = sentence_of("plan", "text", sizes=sizes, options=options)
     lead = [Paragraph(text), Paragraph(sentence_of("plan", "assumed"), "note")]
-    sections = [Section("", [Table(columns, rows)])]
+    sections = [Section("", [named_table("plan", "labels", rows)])]
     return Document("Labels that an audit will take", sections, lead=lead)

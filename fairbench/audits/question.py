@@ -44,8 +44,13 @@ LABELLED = (*OF_TWO, CLASSES, *OF_NUMBERS, SURVIVAL)
 BY_PAIRS = (BINARY, SELECTED, PAIR, CLASSES, *OF_NUMBERS, RANKING, SURVIVAL, COUNTS)
 OF_SCORES = (*OF_TWO, CLASSES, RANKING, SURVIVAL)
 
-# What decisions are for; fairbench.audits.direction says whom their errors hurt.
-PURPOSES = ("lending", "hiring", "care", "justice")
+# What decisions are for -> whom an error hurts, where somebody is refused.
+PURPOSES: Mapping[str, str] = {
+    "lending": "somebody who would have paid back",
+    "hiring": "somebody who would have done well",
+    "care": "somebody who needs care",
+    "justice": "somebody who would not have done what is feared",
+}
 # Options that name columns, in the order in which these are read.
 _COLUMNS = (
     *("target", "score_columns", "prediction", "labelled", "selected", "weight", "cluster", "id"),
@@ -147,7 +152,7 @@ class _Decided:
     positive: str = option("", shown="LABEL", applies=OF_TWO)
     favourable: str = option("", shown="LABEL", applies=OF_TWO, main=True)
     decision: str = option("", shown="GOOD/BAD", applies=OF_TWO)
-    purpose: str = option("", choices=PURPOSES, applies=OF_TWO)
+    purpose: str = option("", choices=tuple(PURPOSES), applies=OF_TWO)
     threshold: float = option(0.5, applies=OF_TWO, main=True)
 
 
@@ -435,21 +440,6 @@ def check_unchanged(
         raise UserError(_said("unlike", state=state, name=names[0]))
 
 
-def check_applies(options: Options, kind: str) -> None:
-    """Refuse an option that a kind of audit does not take.
-
-    Raises
-    ------
-    UserError : it was given, and does not apply; names the kinds that take it.
-    """
-    for declared in fields(options):
-        kinds = declared.metadata.get("applies")
-        name = declared.name
-        if kinds and kind not in kinds and getattr(options, name) != declared.default:
-            kinds_text = ", or ".join(kinds)
-            raise UserError(f"{name}= does not apply to {kind}, but to {kinds_text}: leave it out")
-
-
 RATIO = "ratio"
 # The names of constraints, and the rate of groups that each compares.
 CONSTRAINED: Mapping[str, Rate] = {
@@ -545,16 +535,3 @@ class GatedOptions(Gating, Options):
         super().__post_init__()
         conditions_of(self.fail_if)
         check_gate(self.require, self.interval)
-
-
-def options_with(values: Mapping[str, Any]) -> Options:
-    """Return the options of an audit with these values; of a gated one where there is a condition.
-
-    Parameters
-    ----------
-    values : the values of options by the names of fields of `GatedOptions`.
-    """
-    if values.get("fail_if"):
-        return GatedOptions(**values)
-    names = {field.name for field in fields(Options)}
-    return Options(**{name: value for name, value in values.items() if name in names})

@@ -220,14 +220,13 @@ def _summary(audit: Audit) -> doc.ExecutiveSummary:
     attributes = audit.options.group
     headline = next(iter(audit.headlines), "")
     sure = [*audit.sure, *([_said("promise"), _said("intervals")] if findings else [])]
-    if any(finding.verdict == OPEN for finding in findings):
-        sure.append(_said("open"))
     unseen = list(audit.unseen)
     todo = [*to_do(findings, audit.headlines), *audit.todo]
     if any(finding.verdict == OPEN for finding in findings):
+        sure.append(_said("open"))
         todo += filter(None, [audit.todo_if_open])
     if groups := listed(list(attributes or audit.options.proxy)):
-        unseen = [_said("compared", groups=groups), *unseen]
+        unseen.insert(0, _said("compared", groups=groups))
     return doc.ExecutiveSummary(
         in_short(findings, audit.headlines),
         sure,
@@ -242,19 +241,14 @@ def _summary(audit: Audit) -> doc.ExecutiveSummary:
 
 def _audited(audit: Audit) -> Iterator[tuple[str, str]]:
     """Yield how many rows there are, and how they were read."""
-    options = audit.options
-    names = audit.label_names
     labelled = f"{count(audit.labels)} of them" if audit.labels else "none of them"
     if audit.labels == audit.rows:
         labelled = "all of them"
     yield "Rows", audit.counted or f"{count(audit.rows)}, {labelled} with a label"
-    labels = [f"Label 1 is '{names[1]}', label 0 '{names[0]}'."] if names else []
-    if sentences := [*(audit.audited or labels)]:
-        yield "Read as", " ".join(sentences)
+    if audit.audited:
+        yield "Read as", " ".join(audit.audited)
     if audit.rates:
         yield "Rates", audit.rates
-    if names and options.score and not options.prediction and not audit.audited:
-        yield "Threshold", f"'{options.score}' above {options.threshold:g} is a positive decision"
 
 
 OF_POPULATION = "Intervals allow for these rows being a sample of a larger population."

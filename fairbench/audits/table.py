@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -19,10 +19,10 @@ from fairbench.audits import direction as ways
 from fairbench.audits.direction import Direction
 from fairbench.audits.labels import GroupSampling, check_labels_at_random
 from fairbench.audits.question import PERCENT, RATING, Options
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Codes, Floats, Mask, Rows
 from fairbench.core.errors import OpenQuestion, OpenQuestions, UserError
 from fairbench.core.options import typed_values
-from fairbench.core.text import quoted
+from fairbench.core.text import count, quoted
 from fairbench.data import columns, in_memory, tables
 from fairbench.data import groups as of_groups
 from fairbench.data.columns import ColumnRef
@@ -142,14 +142,14 @@ class AuditTable:
     """
 
     score: Floats | None
-    prediction: NDArray[np.int64]
+    prediction: Codes
     label: Floats
     groups: Mapping[str, pd.Series]
     cells: pd.Series
     direction: Direction
     sampling: GroupSampling | None = None
     design: Design | None = None
-    selected: NDArray[np.bool_] | None = None
+    selected: Mask | None = None
     chosen: str = ways.SELECTED
     references: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
@@ -157,7 +157,7 @@ class AuditTable:
     read_as: Sequence[str] = ()
     warnings: Sequence[str] = ()
     strata: pd.Series | None = None
-    times: NDArray[np.int64] | None = None
+    times: columns.Times | None = None
 
     @property
     def whole(self) -> AuditTable:
@@ -195,7 +195,7 @@ class AuditTable:
         return self.direction.names
 
     @property
-    def favoured(self) -> NDArray[np.bool_]:
+    def favoured(self) -> Mask:
         """Who gets the good decision (n,): who was selected, or is predicted the good label."""
         if self.selected is not None:
             return self.selected
@@ -243,7 +243,22 @@ class AuditTable:
         return len(self.known) if self.times is None else int(self.times[self.known].sum())
 
     @property
-    def known(self) -> NDArray[np.int64]:
+    def complete(self) -> bool:
+        """Whether all rows have a label."""
+        return 0 < self.labels_known == len(self)
+
+    @property
+    def of_decisions(self) -> bool:
+        """Whether there are decisions alone, without scores or labels."""
+        return self.score is None and not self.labels_known
+
+    @property
+    def of_scores(self) -> bool:
+        """Whether no row has a label, and all have a score."""
+        return self.score is not None and not self.labels_known
+
+    @property
+    def known(self) -> Rows:
         """The positions of the rows with a label."""
         return np.flatnonzero(~np.isnan(self.label))
 
@@ -347,13 +362,10 @@ def _read_table(
     file = options.path.name
     if options.prediction and options.prediction in options.group:
         raise UserError(_said("by_construction", prediction=options.prediction))
-    score = None
+    score, is_rating = None, options.scale == RATING
     if options.score:
         place = ColumnRef(file, options.score)
-        if options.scale == RATING:
-            score = place.numbers(frame)
-        else:
-            score = place.scores(frame, ratings=True)
+        score = place.numbers(frame) if is_rating else place.scores(frame, ratings=True)
     label, direction = _labels(frame, options, score)
     selected = None
     if options.selected:
@@ -377,11 +389,14 @@ def _read_table(
         )
     times = columns.times_of(frame)
     if selected is None and not (labelling or decisions_alone):
+        advice = _said("of_selected")
+        if options.against or options.proxy or many:
+            advice = "Leave target= out to audit decisions alone"
         check_labels_at_random(
             file,
             ~np.isnan(label),
             cells,
-            advice=_on_other_labels(options, many=many),
+            advice=advice,
             classes=(prediction, direction.decided_names),
             values={} if score is None else {f"'{options.score}'": score},
             times=times,
@@ -399,7 +414,7 @@ def _read_table(
         }
         strata = strata_of(of_columns, file)
     table = AuditTable(
-        None if options.scale == RATING else score,  # of which no probability is asked
+        None if is_rating else score,  # of which no probability is asked
         prediction,
         label,
         groups,
@@ -423,13 +438,6 @@ def _read_table(
     )
 
 
-def _on_other_labels(options: Options, *, many: bool) -> str:
-    """Return what to do where rows were not chosen for labelling at random."""
-    if options.against or options.proxy or many:
-        return "Leave target= out to audit decisions alone"
-    return _said("of_selected")
-
-
 def _references(groups: Mapping[str, pd.Series], options: Options) -> dict[str, str]:
     """Return attribute -> its reference group, where the user named the references it needs.
 
@@ -449,20 +457,45 @@ def _references(groups: Mapping[str, pd.Series], options: Options) -> dict[str, 
 def _notes(table: AuditTable, frame: pd.DataFrame, options: Options) -> Iterator[str]:
     """Yield what a reader should know about labels, decisions and groups."""
     names = table.direction.names
-    yield from columns.notes_on_labels(
-        table.label,
-        table.score,
-        table.prediction,
-        names,
-        columns=(options.score, options.prediction),
-        times=table.times,
-    )
+    yield from _notes_on_labels(table, options)
     if options.prediction:
         decisions = frame[options.prediction]
         yield from columns.notes_on_decisions(
             decisions, options.prediction, names, table.direction.decisions
         )
     yield from of_groups.notes_on_groups(frame, options.group)
+
+
+def _notes_on_labels(table: AuditTable, options: Options) -> Iterator[str]:
+    """Yield warnings about labels that are all the same, or that a column copies."""
+    label, score = table.label, table.score
+    present, rows = np.unique(label[table.known]), count(table.labels_known)
+    if len(present) == 1:
+        missing, told = "the true positive rate", "the false positive rate (1 minus the accuracy)"
+        if present[0]:
+            missing = "the false positive rate"
+            told = "the true positive rate (which is then the accuracy)"
+        yield (
+            f"All {rows} labels are '{table.labels[int(present[0])]}': there are selection rates, "
+            f"accuracy and {told}, but nothing is known of {missing} or of how well scores tell "
+            "labels apart. Check that the labels of the others have not been left out."
+        )
+    if not columns.enough_to_tell(label, table.times):
+        return
+    if score is not None:
+        scores_of_0, scores_of_1 = score[label == 0], score[label == 1]
+        if scores_of_0.max() < scores_of_1.min() or scores_of_1.max() < scores_of_0.min():
+            yield (
+                f"'{options.score}' tells the two labels apart without one mistake in {rows} "
+                "labelled rows. Scores are hardly ever that good: it may have been made from the "
+                "label, or from what was known only after it, which is called leakage."
+            )
+            return
+    if options.prediction and (table.prediction == label)[table.known].all():
+        yield (
+            f"'{options.prediction}' equals the label in all {rows} labelled rows. Decisions are "
+            "hardly ever that good: they may have been made from the label, or be the label."
+        )
 
 
 def _read_as(table: AuditTable, options: Options) -> Iterator[str]:
@@ -474,9 +507,7 @@ def _read_as(table: AuditTable, options: Options) -> Iterator[str]:
         threshold=options.threshold,
         granted=table.prediction == table.direction.good,
         times=table.times,
-        means="a rating, whose high values are for"
-        if options.scale == RATING
-        else ways.PROBABILITY_OF,
+        scale=options.scale,
     )
     if table.selected is not None:
         share = f"{table.selected.mean():.1%}"
@@ -518,21 +549,20 @@ def _labels(
         has_label = replace(place, name=options.labelled).marks(frame[options.labelled])
     unlabelled = bool((text == "").all())
     positive = options.positive
-    if unlabelled and options.prediction:  # decisions have the labels' names
+    of_decisions = unlabelled and bool(options.prediction)
+    if of_decisions:  # which have the labels' names
         text = frame[options.prediction]
         place = replace(place, name=options.prediction)
-        if not positive and (two_names := _two_names(text)):
-            good = columns.spelled(options.decision.partition("/")[0])
-            positive = good if good in two_names else columns.spelled(options.favourable)
-            if not positive:
-                raise _unsaid("which_decision", two_names, place)
-    elif not positive and (two_names := _two_names(text)):
-        if score is None:
-            positive = columns.spelled(options.favourable)
-            if not positive:
-                raise _unsaid("which_good", two_names, place)
-        else:
-            _ask_positive(text, two_names, score, place, options.score)
+    if not positive and (two_names := _two_names(text)):
+        if score is not None and not of_decisions:
+            first, second = two_names
+            label, _ = place.labels(text, second)
+            start = place.fault(f"holds {quoted(first, 40)} and {quoted(second, 40)}; ")
+            raise ways.which_foretold(score, label, (first, second), options.score, str(start))
+        good = columns.spelled(options.decision.partition("/")[0]) if of_decisions else ""
+        positive = good if good in two_names else columns.spelled(options.favourable)
+        if not positive:
+            raise _unsaid("which_decision" if of_decisions else "which_good", two_names, place)
     label, names = place.labels(text, positive)
     nameless = unlabelled and not options.prediction and options.favourable not in names
     good = "" if nameless else columns.spelled(options.favourable)
@@ -552,18 +582,6 @@ def _two_names(text: pd.Series) -> tuple[str, ...]:
     return present if len(present) == 2 and not columns.plain_pair(present) else ()
 
 
-def _ask_positive(
-    text: pd.Series, names: Sequence[str], score: Floats, place: ColumnRef, column: str
-) -> NoReturn:
-    """Ask which of two labels the scores foretell."""
-    first, second = names
-    codes, values = columns.each_value(text, columns.spelled)
-    meaning = {first: 0.0, second: 1.0}
-    label = np.array([meaning.get(value, np.nan) for value in values])[codes]
-    start = place.fault(f"holds {quoted(first, 40)} and {quoted(second, 40)}; ")
-    raise ways.which_foretold(score, label, (first, second), column, str(start))
-
-
 def _unsaid(question: str, names: Sequence[str], place: ColumnRef) -> OpenQuestion:
     """Return the question which of two labels or decisions is good for a person, as an error."""
     first, second = names
@@ -576,34 +594,35 @@ def _unsaid(question: str, names: Sequence[str], place: ColumnRef) -> OpenQuesti
 
 def read_decisions(
     frame: pd.DataFrame, options: Options, direction: Direction, score: Floats | None
-) -> NDArray[np.int64]:
+) -> Codes:
     """Return decisions (n,), 1 for label 1.
 
     Raises
     ------
     UserError : decisions have other names than labels, and it is not said which are which.
     """
-    place = ColumnRef(options.path.name, options.prediction)
+    if score is not None and not options.prediction:
+        return (score > options.threshold).astype(np.int64)
+    place, text = ColumnRef(options.path.name, options.prediction), frame[options.prediction]
     label_of: dict[str, int] = {}
-    if options.prediction:
-        codes, values = columns.each_value(frame[options.prediction], columns.spelled)
-        present = sorted({value for value in values if value})
-        are_named = {*present} == {*direction.decisions}
-        # Where decisions are 0 and 1 and labels are not, 1 may be the good decision or the positive
-        # label, which differ if the positive label is bad for a person.
-        is_open = not columns.plain_pair(present) or direction.favourable == 0
-        if are_named or (len(present) == 2 and not {*present} & {*direction.names} and is_open):
-            if not are_named:
-                raise _unsaid("which_decision", present, place)
-            if direction.favourable is None:
-                decision = quoted(direction.decisions[0], 30)[1:-1]
-                raise OpenQuestion(
-                    _said("label_of_decision", place=place, decision=decision, direction=direction),
-                    *(f"favourable={name}" for name in direction.names),
-                )
-            good = direction.good
-            label_of = dict(zip(direction.decisions, (good, 1 - good), strict=True))
-    return place.decisions(frame, direction.names, score, options.threshold, others=label_of)
+    _, values = columns.each_value(text, columns.spelled)
+    present = sorted({value for value in values if value})
+    are_named = {*present} == {*direction.decisions}
+    # Where decisions are 0 and 1 and labels are not, 1 may be the good decision or the positive
+    # label, which differ if the positive label is bad for a person.
+    is_open = not columns.plain_pair(present) or direction.favourable == 0
+    if are_named or (len(present) == 2 and not {*present} & {*direction.names} and is_open):
+        if not are_named:
+            raise _unsaid("which_decision", present, place)
+        if direction.favourable is None:
+            decision = quoted(direction.decisions[0], 30)[1:-1]
+            raise OpenQuestion(
+                _said("label_of_decision", place=place, decision=decision, direction=direction),
+                *(f"favourable={name}" for name in direction.names),
+            )
+        good = direction.good
+        label_of = dict(zip(direction.decisions, (good, 1 - good), strict=True))
+    return place.decisions(text, direction.names, label_of)
 
 
 def design_of_options(frame: pd.DataFrame, options: Options) -> Design | None:

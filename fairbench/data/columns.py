@@ -385,9 +385,8 @@ class ColumnRef:
             earlier = int((ids == ids.iloc[later]).to_numpy().argmax())
             raise self.fault(
                 f"holds {quoted(ids.iloc[later], 40)} in row {ids.index[earlier] + 1} and in row "
-                f"{ids.index[later] + 1}: a "
-                "row is one person, and id= says who; of rows that belong together name cluster= "
-                "instead"
+                f"{ids.index[later] + 1}: a row is one person, and id= says who; of rows that "
+                "belong together name cluster= instead"
             )
 
     def numbers(self, frame: pd.DataFrame) -> Floats:
@@ -524,15 +523,9 @@ class ColumnRef:
         return self._meanings(text, values, meaning, "true or false")
 
     def decisions(
-        self,
-        frame: pd.DataFrame,
-        names: tuple[str, str],
-        score: Floats | None,
-        threshold: float,
-        *,
-        others: Mapping[str, int] | None = None,
-    ) -> NDArray[np.int64]:
-        """Return decisions as 0 and 1, from their column, or from the scores if none is named.
+        self, text: pd.Series, names: tuple[str, str], others: Mapping[str, int]
+    ) -> Codes:
+        """Return decisions as 0 and 1.
 
         Parameters
         ----------
@@ -543,9 +536,6 @@ class ColumnRef:
         ------
         UserError : a decision that is no label; names the row.
         """
-        if score is not None and not self.name:
-            return (score > threshold).astype(np.int64)
-        text = frame[self.name]
         values = each_value(text, spelled)
         called = _names_of_decisions(values[1], names)
         meaning = others or {name: code for code, name in enumerate(called)}
@@ -880,7 +870,7 @@ def check_score(label: Floats, score: Floats, file: str, column: str) -> None:
     ------
     UserError : the column is the label, in other words.
     """
-    if not _tells(label):
+    if not enough_to_tell(label):
         return
     scores_of_0, scores_of_1 = (np.unique(score[label == value]) for value in (0, 1))
     if len(scores_of_0) == len(scores_of_1) == 1 and scores_of_0[0] != scores_of_1[0]:
@@ -893,55 +883,7 @@ def check_score(label: Floats, score: Floats, file: str, column: str) -> None:
         )
 
 
-def notes_on_labels(
-    label: Floats,
-    score: Floats | None,
-    decision: NDArray[np.int64],
-    names: tuple[str, str],
-    *,
-    columns: tuple[str, str],
-    times: NDArray[np.int64] | None = None,
-) -> Iterator[str]:
-    """Yield warnings about labels that are all the same, or that a column copies.
-
-    Parameters
-    ----------
-    names : the names of labels 0 and 1.
-    columns : the names of the columns of scores and of decisions, empty if there is none.
-    times : (n,) how often each row occurs; once by default.
-    """
-    labelled = np.isfinite(label)
-    present = np.unique(label[labelled])
-    rows = count(tally(labelled, times, least=2)[1])
-    if len(present) == 1:
-        missing, told = "the true positive rate", "the false positive rate (1 minus the accuracy)"
-        if present[0]:
-            missing = "the false positive rate"
-            told = "the true positive rate (which is then the accuracy)"
-        yield (
-            f"All {rows} labels are '{names[int(present[0])]}': there are selection rates, "
-            f"accuracy and {told}, but nothing is known of {missing} or of how well scores tell "
-            "labels apart. Check that the labels of the others have not been left out."
-        )
-    if not _tells(label, times):
-        return
-    if score is not None:
-        scores_of_0, scores_of_1 = score[label == 0], score[label == 1]
-        if scores_of_0.max() < scores_of_1.min() or scores_of_1.max() < scores_of_0.min():
-            yield (
-                f"'{columns[0]}' tells the two labels apart without one mistake in {rows} labelled "
-                "rows. Scores are hardly ever that good: it may have been made from the label, or "
-                "from what was known only after it, which is called leakage."
-            )
-            return
-    if columns[1] and (decision == label)[labelled].all():
-        yield (
-            f"'{columns[1]}' equals the label in all {rows} labelled rows. Decisions are hardly "
-            "ever that good: they may have been made from the label, or be the label."
-        )
-
-
-def _tells(label: Floats, times: NDArray[np.int64] | None = None) -> bool:
+def enough_to_tell(label: Floats, times: Times | None = None) -> bool:
     """Return whether there are enough labels of both kinds to know a copy of them."""
     zeros, ones = (tally(label == value, times, least=2)[1] for value in (0, 1))
     return bool(zeros + ones >= _ENOUGH and min(zeros, ones) >= _FEWEST)

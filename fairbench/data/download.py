@@ -50,10 +50,15 @@ class MissingFileError(DataError):
     reason : why it was not downloaded.
     """
 
-    def __init__(self, message: str, path: str, reason: str) -> None:
-        super().__init__(message)
-        self.path = path
-        self.reason = reason
+    def __init__(self, source: Source, folders: Iterable[Path], reason: str) -> None:
+        looked_in = ", ".join(dict.fromkeys(map(str, folders)))
+        super().__init__(
+            f"the raw file {source.path} is missing. It is in none of these folders: {looked_in}. "
+            f"It was not downloaded: {reason}. Get it from {source.page}, save it as "
+            f"FOLDER/{source.path}, and name that folder by data.search_path=[FOLDER] or by the "
+            "environment variable FAIRBENCH_DATA"
+        )
+        self.path, self.reason = source.path, reason
 
 
 @dataclass(frozen=True)
@@ -109,20 +114,21 @@ class Archive:
 
     def locate(self, source: Source) -> Path | None:
         """Return the first existing file for `source`, plain or with ``.gz``, or None."""
-        for folder in (*self.search_path, self.store):
+        for folder in self._folders:
             for path in (folder / source.path, folder / f"{source.path}.gz"):
                 if path.is_file():
                     return path
         return None
 
+    @property
+    def _folders(self) -> tuple[Path, ...]:
+        """The folders that files are looked for in."""
+        return *self.search_path, self.store
+
     def _download(self, source: Source) -> Path:
         """Download a file from the first of its addresses that works; return its path."""
-        if not source.urls:
-            raise self._missing(source, "no address to download it from is known")
-        if not self.download:
-            raise self._missing(source, "downloading is off (data.download=false)")
         reasons = []
-        for url in source.urls:
+        for url in source.urls if self.download else ():
             try:
                 content = _fetch(url, source, source.size if self.verify else 0)
                 self._check_sum(content, source, "has", "data.verify=false takes it as it is")
@@ -131,20 +137,10 @@ class Archive:
             else:
                 files.write_bytes(self.store / source.path, content)
                 return self.store / source.path
-        raise self._missing(source, "; ".join(reasons))
-
-    def _missing(self, source: Source, reason: str) -> MissingFileError:
-        """Return the error of a file that is neither in the folders nor was downloaded."""
-        looked_in = (*self.search_path, self.store)
-        folders = ", ".join(dict.fromkeys(map(str, looked_in)))
-        return MissingFileError(
-            f"the raw file {source.path} is missing. It is in none of these folders: {folders}. "
-            f"It was not downloaded: {reason}. Get it from {source.page}, save it as "
-            f"FOLDER/{source.path}, and name that folder by data.search_path=[FOLDER] or by the "
-            "environment variable FAIRBENCH_DATA",
-            source.path,
-            reason,
-        )
+        why = "; ".join(reasons) or "downloading is off (data.download=false)"
+        if not source.urls:
+            why = "no address to download it from is known"
+        raise MissingFileError(source, self._folders, why)
 
 
 def unpack(path: Path, member: str = "", size: int = 0) -> bytes:

@@ -179,11 +179,10 @@ def by_text(columns: Iterable[tuple[object, Any]], where: str) -> dict[str, Any]
 
 def columns_of_table(source: Table, where: str) -> dict[str, Any]:
     """Return a table's columns by name: of pandas with their index, of others without any."""
+    columns = by_text(frame_of(source).items(), where)
     if isinstance(source, pd.DataFrame):
-        return by_text(source.items(), where)
-    return {
-        name: as_array(column) for name, column in by_text(frame_of(source).items(), where).items()
-    }
+        return columns
+    return {name: as_array(column) for name, column in columns.items()}
 
 
 def is_column(value: object) -> bool:

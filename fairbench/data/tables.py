@@ -131,7 +131,7 @@ def read_any_table(
         if kind in (PARQUET, ARROW):
             large = distinct and kind == PARQUET and not part.rows
             with _readable(path, kind):
-                frame = distinct_rows(path, named) if large else None
+                frame = _distinct_rows(path, named) if large else None
             if frame is None:
                 table, columns = _read_arrow(path, kind, named, without, every=every)
                 frame = _as_texts(table, path.name, {*exact, *named} if numeric is None else None)
@@ -764,7 +764,7 @@ MOST_DISTINCT = 100_000  # rows; more are not counted here
 _BATCH = 1 << 20
 
 
-def distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
+def _distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
     """Return the distinct rows of a Parquet file as strings, in the order of their first rows.
 
     Whatever depends on counts alone (rates by group, gaps, ratios) is the same of these rows, each

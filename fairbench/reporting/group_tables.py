@@ -113,7 +113,6 @@ Row = TypeVar("Row")
 # How a cell is filled from a row: by a field, by several fields, or by a function of the row. The
 # field ``rate.mean`` is that of an estimate, see `rows_of`; if a row lacks it, its cell is empty.
 Shown: TypeAlias = str | tuple[str, ...] | Callable[[Row], object]
-OF_GROUP = (("attribute", Column("of", left_out=1)), ("group", Column("group")))
 
 
 def table_of(
@@ -221,8 +220,9 @@ def group_line(name: str, g: int, x: Floats, y: Floats | Limits, *, marked: bool
     return Series(name, x, value, colour, shape=g, marked=marked, dashed=g, band=band)
 
 
-def density_panel(scores: Sequence[Mapping[str, Any]], label: str) -> Panel:
-    """Return how often each score occurs in the groups of one attribute."""
+def density_panel(scores: Sequence[Mapping[str, Any]], attribute: str, label: str) -> Panel:
+    """Return how often each score occurs in the groups of one of the attributes."""
+    scores = [of_group for of_group in scores if of_group["attribute"] == attribute]
     corners = np.repeat(scores[0]["edges"], 2)[1:-1]
     lines = [
         group_line(group["group"], g, corners, np.repeat(group["density"], 2))

@@ -63,7 +63,7 @@ def test_what_follows_if_scores_are_right_stands_beside_some_labels(labels, besi
     result = assessed(frame, tmp_path, "labelled=is_labelled", group="group=[sex]")
     assert (result.assumed is not None) is beside
     assert result.labels == labels
-    assert result.complete is (labels == 3000)
+    assert result.table.complete is (labels == 3000)
     assert all(np.isfinite(gap.supposed).all() == beside for gap in result.gaps)
 
 

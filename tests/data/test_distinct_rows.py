@@ -12,7 +12,7 @@ from pyarrow import parquet
 from fairbench.cli.main import main
 from fairbench.data import tables as distinct
 from fairbench.data.columns import tally, times_of
-from fairbench.data.tables import distinct_rows, read_any_table
+from fairbench.data.tables import _distinct_rows, read_any_table
 
 
 def people(n):
@@ -55,7 +55,7 @@ def test_they_are_the_rows_of_the_table_in_the_order_of_their_first(written, few
         "categories": pd.Categorical(["x", "y", "x", None, "y", "x"]),
     }
     path = written(pd.DataFrame(columns).sample(1000, replace=True, random_state=3), 61)
-    whole, few = read_any_table(path, list(columns)), distinct_rows(path, list(columns))
+    whole, few = read_any_table(path, list(columns)), _distinct_rows(path, list(columns))
     pd.testing.assert_frame_equal(few, whole.drop_duplicates())
     assert times_of(few).tolist() == whole.groupby(list(columns), sort=False).size().tolist()
     assert times_of(whole) is None
@@ -66,8 +66,8 @@ def test_too_many_distinct_rows_are_not_counted(written, monkeypatch, few_are_ma
     monkeypatch.setattr(distinct, "MOST_DISTINCT", 50)
     grid = {"a": np.arange(60), "b": 0, "tens": np.arange(60) // 10, "ones": np.arange(60) % 10}
     path = written(pd.DataFrame(grid))
-    assert distinct_rows(path, ["a"]) is distinct_rows(path, ["tens", "ones"]) is None
-    assert len(distinct_rows(path, ["b"])) == 1
+    assert _distinct_rows(path, ["a"]) is _distinct_rows(path, ["tens", "ones"]) is None
+    assert len(_distinct_rows(path, ["b"])) == 1
 
 
 def test_a_tally_is_exact():
@@ -126,8 +126,8 @@ def test_an_audit_and_its_refusals_are_the_same_to_the_last_sign(
     whole = audited(path, *words)
     request.getfixturevalue("few_are_many")
     counted = []
-    read = distinct.distinct_rows
-    monkeypatch.setattr(distinct, "distinct_rows", lambda *of: counted.append(of) or read(*of))
+    read = distinct._distinct_rows
+    monkeypatch.setattr(distinct, "_distinct_rows", lambda *of: counted.append(of) or read(*of))
     assert audited(path, *words) == whole
     assert counted
 
@@ -136,7 +136,7 @@ def test_what_needs_rows_is_read_row_by_row(written, audited, few_are_many, monk
     def unasked(*of):
         raise AssertionError("rows were counted")
 
-    monkeypatch.setattr(distinct, "distinct_rows", unasked)
+    monkeypatch.setattr(distinct, "_distinct_rows", unasked)
     path = written(people(500).assign(score=np.linspace(0, 1, 500), person=range(500)))
     for more in ("score=score", "id=person", "cluster=person", "within=region"):
         status, *_ = audited(path, LABEL, GRANTED, SEX, "favourable=1", more)

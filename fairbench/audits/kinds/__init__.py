@@ -7,6 +7,7 @@ What is found is worded by :mod:`fairbench.audits.sentences`, and put on a page 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from importlib import import_module
 from types import MappingProxyType
 
@@ -15,6 +16,7 @@ import pandas as pd
 from fairbench.audits import question, report
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable, asked_at_once, read_audit_table
+from fairbench.core.errors import UserError
 from fairbench.data.columns import are_classes, are_numbers, name_rows_in_errors
 from fairbench.data.groups import has_many_groups
 from fairbench.reporting.document.model import Document
@@ -64,7 +66,12 @@ def document_of_table(options: Options, table: AuditTable) -> Document:
 
 
 def kind_of(options: Options, frame: pd.DataFrame) -> str:
-    """Return which kind of audit is asked for, once it is sure that it takes all that is given."""
+    """Return which kind of audit is asked for, once it is sure that it takes all that is given.
+
+    Raises
+    ------
+    UserError : an option was given that does not apply to it; names the kinds that take it.
+    """
     option_of = {
         question.COUNTS: options.total,
         question.RANKING: options.top,
@@ -74,11 +81,10 @@ def kind_of(options: Options, frame: pd.DataFrame) -> str:
         question.SELECTED: options.selected,
         question.PREDICTED_INTERVALS: options.bounds
         and not (options.prediction or options.score_columns),
+        question.CLASSES: options.scores,
     }
     kind = next((kind for kind, option in option_of.items() if option), "")
-    if not kind and options.scores:
-        kind = question.CLASSES
-    elif not kind and options.target and options.prediction:
+    if not kind and options.target and options.prediction:
         columns = frame[options.target], frame[options.prediction]
         if are_numbers(*columns):
             kind = question.NUMBERS
@@ -87,5 +93,9 @@ def kind_of(options: Options, frame: pd.DataFrame) -> str:
     if not kind:
         many = options.group and has_many_groups(frame[list(options.group)])
         kind = question.MANY if many else question.BINARY
-    question.check_applies(options, kind)
+    for declared in fields(options):
+        name, taken_by = declared.name, declared.metadata.get("applies")
+        if taken_by and kind not in taken_by and getattr(options, name) != declared.default:
+            kinds = ", or ".join(taken_by)
+            raise UserError(f"{name}= does not apply to {kind}, but to {kinds}: leave it out")
     return kind

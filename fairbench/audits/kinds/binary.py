@@ -26,7 +26,6 @@ from fairbench.audits.gaps import (
     Gap,
     shared_traits,
 )
-from fairbench.audits.labels_needed import kind_of_labels
 from fairbench.audits.question import RATIO, Options
 from fairbench.audits.report import (
     OF_POPULATION,
@@ -59,16 +58,16 @@ def _basis_of(assessment: Assessment) -> Iterator[str]:
     table = assessment.table
     labels = assessment.labels
     rows = len(table)
-    if assessment.of_decisions:
+    if table.of_decisions:
         yield _said("of_decisions", rows=rows, granted=table.direction.granted)
     else:
         yield counted_rows(rows, labels)
     by_group = table.sampling if labels else None
-    if by_group is not None and not assessment.complete:
+    if by_group is not None and not table.complete:
         yield _said("chosen", by=by_group.by)
         yield by_group.stopping
     yield from counted_by(assessment.options)
-    if assessment.complete or assessment.of_decisions:
+    if table.complete or table.of_decisions:
         yield OF_POPULATION
     elif labels:
         predictor = "Decisions" if table.score is None else "Scores"
@@ -102,54 +101,34 @@ def _notes_on(assessment: Assessment) -> Iterator[str]:
     yield from _notes_within(assessment.within)
 
 
-def _least_alike(found: Sequence[Row]) -> list[Row]:
-    """Return the groups whose labels fit least how the scores of other groups are calibrated.
-
-    An attribute counts if its groups surely differ; of its groups the one that fits least is
-    returned, or several that fit as little. However many groups are compared, at most 3 % of audits
-    have an alarm without cause.
-    """
-    compared = [row for row in found if not np.isnan(row["fit"])]
-    least: dict[str, float] = {}
-    for row in compared:
-        least[row["attribute"]] = min(row["fit"], least.get(row["attribute"], 1.0))
-    return [
-        row
-        for row in compared
-        if row["fit"] == least[row["attribute"]] and row["fit"] * len(compared) < ALARMS
-    ]
-
-
 def _notes_within(gaps: Sequence[Gap]) -> Iterator[str]:
     """Yield who and what is not compared within strata."""
-    by_attribute: dict[str, list[Gap]] = {}
-    for gap in gaps:
-        by_attribute.setdefault(gap.attribute, []).append(gap)
-    for attribute, several in by_attribute.items():
-        within = several[0].within
-        if left_out := list(dict.fromkeys(name for gap in several for name in gap.few)):
-            yield tables.sentence_of(
-                "within", "left_out", attribute=attribute, within=within, names=left_out
-            )
-        alone = [gap for gap in several if gap.alone]
-        if alone:
+    said = partial(tables.sentence_of, "within")
+    for attribute, of_attribute in groupby(gaps, lambda gap: gap.attribute):
+        several = list(of_attribute)
+        if few := [*dict.fromkeys(name for gap in several for name in gap.few)]:
+            yield said("left_out", attribute=attribute, within=several[0].within, names=few)
+        if alone := [gap for gap in several if gap.alone]:
             least = min(alone, key=lambda gap: gap.covered)
-            strata = dict.fromkeys(name for gap in alone for name in gap.alone)
-            shown = listed([*strata], 3)
-            yield tables.sentence_of(
-                "within", "alone", least=least, strata=shown, percent=100 * least.covered
-            )
+            strata = listed([*dict.fromkeys(name for gap in alone for name in gap.alone)], 3)
+            yield said("alone", least=least, strata=strata, percent=100 * least.covered)
 
 
 def _on_calibration(assessment: Assessment) -> Iterator[str]:
-    """Yield what speaks against scores calibrated alike, and what would follow if they were."""
+    """Yield what speaks against scores calibrated alike, and what would follow if they were.
+
+    Of an attribute whose groups surely differ, the one is named whose labels fit least how the
+    scores of the others are calibrated, or several that fit as little. However many groups are
+    compared, at most 3 % of audits have an alarm without cause.
+    """
     advice = "" if assessment.assumed is None else _said("not_if_alike")
-    least = _least_alike(assessment.calibrations)
-    for attribute, of_attribute in groupby(least, lambda row: row["attribute"]):
-        unlike = list(of_attribute)
-        groups = " and ".join(row["group"] for row in unlike)
-        fit = unlike[0]["fit"]
-        yield _said("least_alike", attribute=attribute, groups=groups, fit=fit, advice=advice)
+    compared = [row for row in assessment.calibrations if not isnan(row["fit"])]
+    for attribute, of_attribute in groupby(compared, lambda row: row["attribute"]):
+        fits = {row["group"]: row["fit"] for row in of_attribute}
+        fit = min(fits.values())
+        if fit * len(compared) < ALARMS:
+            groups = " and ".join(group for group in fits if fits[group] == fit)
+            yield _said("least_alike", attribute=attribute, groups=groups, fit=fit, advice=advice)
     for gap in assessment.gaps:
         _, lower, upper = gap.supposed
         if lower > gap.upper or upper < gap.lower:
@@ -179,6 +158,11 @@ def _as_much(factor: float) -> str:
     if factor <= 0:
         return "say the opposite" if factor else "say nothing"
     return f"say {factor:g} times as much as it seems"
+
+
+def _further(assessment: Assessment) -> str:
+    """Return what further labels are: of rows that lack one, or of new rows."""
+    return "more labels" if assessment.labels < len(assessment.table) else "more rows"
 
 
 def _needed_in_words(needed: Mapping[str, int | None], kind: str) -> str:
@@ -239,7 +223,7 @@ def _unseen_of(assessment: Assessment) -> Iterator[str]:
 def _todo_after(assessment: Assessment) -> Iterator[str]:
     """Yield what to do next: collect outcomes or labels, audit more rows, or repeat the audit."""
     if not assessment.labels:
-        subject = "decisions" if assessment.of_decisions else "scores"
+        subject = "decisions" if assessment.table.of_decisions else "scores"
         yield _said("collect_outcomes", subject=subject)
         return
     fewest = {
@@ -250,7 +234,7 @@ def _todo_after(assessment: Assessment) -> Iterator[str]:
     if reachable := [gap for gap, labels in fewest.items() if labels]:
         single = [gap for gap in reachable if gap.attribute in assessment.options.group]
         nearest = min(single or reachable, key=lambda gap: fewest[gap])
-        kind = kind_of_labels(assessment.labels, len(assessment.table))
+        kind = _further(assessment)
         needed = _needed_in_words(nearest.needed, kind)
         yield _said("collect", kind=kind, nearest=nearest, needed=needed)
     elif fewest:
@@ -267,7 +251,7 @@ def audit_of(assessment: Assessment) -> Audit:
     options, table = assessment.options, assessment.table
     direction = table.direction
     warnings = [*table.warnings]
-    if not (assessment.labels or assessment.of_decisions):
+    if not (assessment.labels or table.of_decisions):
         warnings.append(_said("no_labels"))
     # Looked at first where it was said what is good for a person.
     is_said = direction.favourable is not None
@@ -285,7 +269,7 @@ def audit_of(assessment: Assessment) -> Audit:
         unseen=list(_unseen_of(assessment)),
         todo=list(_todo_after(assessment)),
         headlines=[direction.rate_names[direction.wrongly_refused]] if is_said else [],
-        rates="" if assessment.of_decisions else direction.rates_explained,
+        rates="" if table.of_decisions else direction.rates_explained,
     )
 
 
@@ -356,14 +340,14 @@ def _excess_findings(found: Sequence[Row], risk: float) -> Iterator[Finding]:
 
 def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
     """Yield what gaps say of the people that the rows are a sample of, and of pairs of groups."""
-    kind = kind_of_labels(assessment.labels, len(assessment.table))
+    kind = _further(assessment)
     for gap in assessment.gaps:
         found, *pairs = gap.conclude(unless=_tipping_clause(gap.tipping))
         needs = filter(None, [found.needs, _needed_in_words(gap.needed, kind)])
         yield replace(found, needs="; ".join(needs))
         if not gap.assumed:
             yield from pairs
-    if assessment.of_decisions:
+    if assessment.table.of_decisions:
         bound = assessment.options.epsilon
         unknown = Finding(
             findings.GAP, "", "", findings.NOT_MEASURED, bound=bound, needs="there are no labels"
@@ -417,19 +401,6 @@ def _constraint_findings(constrained: Row, direction: Direction) -> Iterator[Fin
 _PLAIN = ("attribute", "metric", "within", "names", "value", "lower", "upper", "answer", "rates",
           "covered", "alone", "strata", "minimum", "rate_name")  # fmt: skip
 
-
-def _plain_within(gaps: Sequence[Gap]) -> list[Row]:
-    """Return gaps within strata in plain values, for the JSON."""
-    return [
-        {
-            **{name: getattr(gap, name) for name in _PLAIN},
-            "left_out": gap.few,
-            "rows": gap.asked.n,
-        }
-        for gap in gaps
-    ]
-
-
 _GAP_FIELDS = (
     "attribute", "metric", "compared", "left_out", "few", "assumed", "value", "lower", "upper",
     "supposed", "small", "tipping", "short_of_labels", "standard_error",
@@ -440,6 +411,10 @@ def _data(assessment: Assessment) -> Mapping[str, Any]:
     """Return all that was computed in plain values, for the JSON."""
     gaps = assessment.gaps
     calibrations = assessment.calibrations
+    within = [
+        {**_fields(gap, *_PLAIN), "left_out": gap.few, "rows": gap.asked.n}
+        for gap in assessment.within
+    ]
     return {
         "label_names": dict(zip("01", assessment.table.labels, strict=True)),
         "gaps": [
@@ -482,7 +457,7 @@ def _data(assessment: Assessment) -> Mapping[str, Any]:
         "stress": [
             _fields(gap, "attribute", "metric") | {**gap.stress} for gap in gaps if gap.stress
         ],
-        **({"within": _plain_within(assessment.within)} if assessment.within else {}),
+        **({"within": within} if within else {}),
         "metrics": records(assessment.metrics),
         "if_calibrated_alike": [] if assessment.assumed is None else records(assessment.assumed),
     }
@@ -495,13 +470,10 @@ def _fields(row: object, *names: str) -> dict[str, Any]:
 
 # The page: its sections, in the order of `_sections_of`, and the pictures of its groups.
 
-_MAIN_RATES = {
-    "selection_rate": "selected",
-    "true_positive_rate": "TPR",
-    "false_positive_rate": "FPR",
-    "positive_predictive_value": "precision",
-    "accuracy": "accuracy",
-}
+_MAIN_RATES = (
+    *("selection_rate", "true_positive_rate", "false_positive_rate", "positive_predictive_value"),
+    "accuracy",
+)
 _on_page = partial(tables.sentence_of, "audit")
 _PAIRS = "pairs"  # the place of a page with the pairs of groups that differ
 
@@ -593,7 +565,7 @@ def _gaps(assessment: Assessment) -> doc.Table:
         for gap, bar in zip(gaps, _bars(gaps, epsilon), strict=True)
     ]
     is_shown = {
-        "standard_error": assessment.of_decisions,
+        "standard_error": assessment.table.of_decisions,
         "noise": is_noisy,
         "alike": is_alike,
     }
@@ -636,28 +608,21 @@ def _needed(assessment: Assessment) -> Iterator[doc.Details]:
         for supposed, n in gap.needed.items()
     ]
     if table:
-        needed = tables.named_table("audit", "needed", table, kind=kind_of_labels(labels, rows))
+        needed = tables.named_table("audit", "needed", table, kind=_further(assessment))
         yield doc.Details("What would settle what is open", [needed])
 
 
 def _rates(assessment: Assessment) -> doc.Table:
     """Return the table of each group's size and main rates."""
-    labelled = not assessment.of_decisions
     selected = assessment.table.direction.rate_names[NEEDS_NO_LABELS].removeprefix("share ")
-    selection = {"selection_rate": selected.replace("selection rate", "selected")}
-    main = {**_MAIN_RATES, **selection} if labelled else selection
-    values = tables.estimates(assessment.metrics, main)
+    selected = selected.replace("selection rate", "selected")
+    values = tables.estimates(assessment.metrics, _MAIN_RATES)
     rows = [
-        {**size, **{name: values.get((*_key(size), name)) for name in main}}
+        {**size, **{name: values.get((*_key(size), name)) for name in _MAIN_RATES}}
         for size in assessment.sizes
     ]
-    columns = [
-        *tables.OF_GROUP,
-        ("rows", doc.Column("rows", "count")),
-        *([("labels", doc.Column("labels", "count"))] if labelled else []),
-        *((name, doc.Column(title, "estimate")) for name, title in main.items()),
-    ]
-    return tables.table_of(rows, columns, most=tables.MOST_ROWS)
+    without = ["labels", *_MAIN_RATES[1:]] if assessment.table.of_decisions else []
+    return tables.named_table("audit", "rates", rows, without=without, selected=selected)
 
 
 def _key(row: Row) -> tuple[str, str]:
@@ -675,12 +640,11 @@ def _within(assessment: Assessment) -> Iterator[doc.Block]:
 
     rows = []
     for gap, bar in zip(gaps, _bars(gaps, epsilon), strict=True):
-        verdict = "too few rows" if gap.verdict == NOT_MEASURED else gap.verdict
         shown = {
             "raw": _size(raw(gap)),
             "size": _size(gap),
             "bar": bar,
-            "verdict": doc.TableCell(verdict, mark=gap.verdict),
+            "verdict": doc.TableCell(_verdict_text(gap), mark=gap.verdict),
         }
         rows.append({**_fields(gap, "attribute", "rate_name", "lower", "upper"), **shown})
     yield tables.named_table("audit", "within", rows)
@@ -732,7 +696,7 @@ def _strata(gap: Gap, epsilon: float) -> doc.Table:
     return tables.named_table("audit", "strata", rows, gap=gap, first=first, second=second)
 
 
-_LARGEST = 2.0  # of the ratios that a bar has room for
+_WIDEST = 2.0  # of the impact ratios that a bar, or a picture, has room for
 
 
 def _impact(assessment: Assessment) -> doc.Table:
@@ -768,7 +732,7 @@ def _ratio_bar(row: Row) -> doc.Bar | None:
         return None
     ratios = (row["lower"], row["ratio"], row["upper"], FOUR_FIFTHS, 1, 1 / FOUR_FIFTHS)
     lower, value, upper, band_start, equal, band_end = (
-        round(100 * min(end, _LARGEST) / _LARGEST, 1) for end in ratios
+        round(100 * min(end, _WIDEST) / _WIDEST, 1) for end in ratios
     )
     return doc.Bar((lower, value, upper), band=(band_start, band_end), zero=equal)
 
@@ -847,18 +811,18 @@ def _asked_of_threshold(chosen: Row, direction: Direction) -> str:
 
 def _curve_figure(curves: Row, assessment: Assessment) -> doc.Figure:
     """Return rates of an attribute's largest groups at all thresholds, and their scores."""
-    panels = []
+    panels, attribute = [], curves["attribute"]
     for rate, limits in curves["rates"].items():
         lines = [
             tables.group_line(name, g, curves["thresholds"], Limits(*(end[:, g] for end in limits)))
             for g, name in enumerate(curves["groups"][: tables.MOST_LINES])
         ]
         panels.append(Panel(lines, "threshold", label(rate), from_zero="y"))
-    scores = [group for group in assessment.scores if group["attribute"] == curves["attribute"]]
-    drawings = chart([*panels, tables.density_panel(scores, "score")], key=panels[0].series)
+    scores = tables.density_panel(assessment.scores, attribute, "score")
+    drawings = chart([*panels, scores], key=panels[0].series)
     granted = assessment.table.direction.granted
-    caption = _on_page("curves", attribute=curves["attribute"], granted=granted)
-    title = f"what every threshold would decide, by {curves['attribute']}"
+    caption = _on_page("curves", attribute=attribute, granted=granted)
+    title = f"what every threshold would decide, by {attribute}"
     return doc.Figure(title, drawings, caption=caption)
 
 
@@ -909,9 +873,6 @@ def _rate_pictures(assessment: Assessment) -> Iterator[doc.Figure]:
         name = direction.rate_names[metric]
         meaning = f"{direction.meanings.get(metric, name)}."  # a metric of one's own has none
         yield _forest(name, meaning, drawn, (low, max(high, low + 0.1)))
-
-
-_WIDEST = 2.0  # of the impact ratios that are drawn
 
 
 def _impact_picture(assessment: Assessment) -> Iterator[doc.Figure]:

@@ -116,21 +116,29 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
     groups = {attribute: parts_of(column) for attribute, column in labels.items()}
     bins = reliability_bins(scores, options.strength)
     mistakes = frequent_mistakes(scores)
+    frequent = [named_table("classes", "mistakes", mistakes)] if mistakes else []
+    n_rows, n_labels = len(scores), len(scores.labelled)
+    accuracy, *limits = _estimate(everyone["accuracy"])
     return Audit(
         options,
-        len(scores),
-        len(scores.labelled),
+        n_rows,
+        n_labels,
         found,
-        _basis(scores, everyone["accuracy"]),
+        sentences_of(
+            "classes",
+            {"rows": True, "accuracy": n_labels, "means": True, "at_random": n_labels < n_rows},
+            rows=n_rows,
+            labels=n_labels,
+            share=n_labels / n_rows,
+            classes=len(scores.classes),
+            accuracy=accuracy,
+            limits=limits,
+        ),
         [
             Section("Calibration", [_diagram(bins, everyone)]),
             *(Section(f"By {name}", [_table(name, parts)]) for name, parts in groups.items()),
             Section(f"By {CLASSES}, the least accurate first", [_table("class", classes)]),
-            *(
-                [Section("Most frequent mistakes", [named_table("classes", "mistakes", mistakes)])]
-                if mistakes
-                else []
-            ),
+            *(Section("Most frequent mistakes", [table]) for table in frequent),
         ],
         {
             "class_names": list(scores.classes),
@@ -209,21 +217,6 @@ def _predicted_classes(scores: MulticlassScores) -> pd.Series:
     return pd.Series(pd.Categorical.from_codes(scores.prediction, scores.classes))
 
 
-def _basis(scores: MulticlassScores, accuracy: Mapping[str, float]) -> list[str]:
-    """Return the notes on what the figures rest on and describe."""
-    rows, labels = len(scores), len(scores.labelled)
-    return sentences_of(
-        "classes",
-        {"rows": True, "accuracy": labels, "means": True, "at_random": labels < rows},
-        rows=rows,
-        labels=labels,
-        share=labels / rows,
-        classes=len(scores.classes),
-        accuracy=accuracy["value"],
-        limits=(accuracy["lower"], accuracy["upper"]),
-    )
-
-
 def _notes(
     scores: MulticlassScores, options: Options, classes: Rows, groups: Mapping[str, Rows]
 ) -> Iterator[str]:
@@ -248,20 +241,12 @@ def _table(kind: str, parts: Rows) -> Table:
     low = float(np.nanmin([0.99, *(row["accuracy"]["lower"] for row in parts)]))
     rows = []
     for row in sorted(parts, key=lambda row: float(row["accuracy"]["value"])):
-        accuracy, error, cost = row["accuracy"], row["calibration"], row["cost"]
+        accuracy = row["accuracy"]
         value, lower, upper = (100 * (figure - low) / (1 - low) for figure in _estimate(accuracy))
         bar = None if np.isnan(value) else Bar((lower, value, upper), band=(0, 100))
-        shown = {
-            "accuracy": _estimate(accuracy),
-            "bar": bar,
-            "rank": f"{accuracy['worst_rank']:.0f} to {accuracy['best_rank']:.0f}",
-            "error": _estimate(error),
-            "highest_error": error["extreme"],
-        }
-        if cost:
-            shown |= {"cost": _estimate(cost), "highest_cost": cost["extreme"]}
-        rows.append({**row, **shown})
-    without = () if parts[0]["cost"] else ("cost", "highest_cost")
+        rank = f"{accuracy['worst_rank']:.0f} to {accuracy['best_rank']:.0f}"
+        rows.append({**row, "bar": bar, "rank": rank})
+    without = () if parts[0]["cost"] else ("cost",)
     return named_table("classes", "parts", rows, without=without, kind=kind)
 
 

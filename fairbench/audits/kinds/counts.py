@@ -35,7 +35,7 @@ from fairbench.evaluation.findings import LEVEL, NAN, Finding, one_sided_level, 
 from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.reporting.charts import forest
-from fairbench.reporting.document.model import Figure, Section, Table
+from fairbench.reporting.document.model import Figure, Section
 from fairbench.reporting.group_tables import (
     named_table,
     sentence_of,
@@ -159,7 +159,6 @@ def section_of(
     """
     first = categories[0]
     ours = [row["ours"] for row in categories]
-    references = list(dict.fromkeys(ratio["reference"] for ratio in ours))
     highest = max((ratio["upper"] for ratio in ours if ratio["upper"] < np.inf), default=1.0)
     estimates = ((ratio["ratio"], ratio["lower"], ratio["upper"]) for ratio in ours)
     svg = forest(
@@ -171,29 +170,23 @@ def section_of(
     figure = Figure(
         f"impact ratios by {first['attribute']}",
         [svg],
-        caption=f"Our ratios, to {references[0]}, with 95 % intervals"
+        caption=f"Our ratios, to {ours[0]['reference']}, with 95 % intervals"
         f"{'' if np.isnan(mark) else '; dashed: four fifths'}.",
     )
-    return Section(f"By {first['attribute']}", [_table(categories, rate, by, mark, more), figure])
-
-
-def _table(categories: Sequence[Row], rate: str, by: str, mark: float, more: str) -> Table:
-    """Return the table of categories with the rule's ratio, and ours with its interval."""
-    first = categories[0]
-    ours = first["ours"]
     reason = f"the highest of those with {shares.FEWEST_ROWS} people and 2 % or more"
-    if ours["given"]:
+    if ours[0]["given"]:
         reason = "as reference= says"
-    most = first["reason"] or some_of(first["most_selected"])
-    return named_table(
+    table = named_table(
         "counts",
         "categories",
         categories,
         without=["ours.below"] if np.isnan(mark) else [],
         attribute=first["attribute"],
         selected=SELECTED if rate == "selection rate" else "above",
-        **{"by": by, "rate": rate, "most": most, "ours": ours, "reason": reason, "more": more},
+        most=first["reason"] or some_of(first["most_selected"]),
+        **{"by": by, "rate": rate, "ours": ours[0], "reason": reason, "more": more},
     )
+    return Section(f"By {first['attribute']}", [table, figure])
 
 
 # A table of counts, read.

@@ -28,20 +28,9 @@ from fairbench.core.text import count
 from fairbench.data.columns import ColumnRef, are_missing
 from fairbench.data.dataset import Task
 from fairbench.data.groups import codes_of, cross_columns, notes_on_groups, read_groups
-from fairbench.evaluation import by_group
+from fairbench.evaluation import by_group, findings
 from fairbench.evaluation.by_group import Row
-from fairbench.evaluation.findings import (
-    ERROR_RATE,
-    GAP,
-    LARGE,
-    LEVEL,
-    NOT_MEASURED,
-    OPEN,
-    SHARE,
-    Finding,
-    Measure,
-    risk_of,
-)
+from fairbench.evaluation.findings import GAP, LEVEL, NOT_MEASURED, Finding, Measure, risk_of
 from fairbench.evaluation.groups import GapInterval
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.regression import evaluate_regression
@@ -138,7 +127,7 @@ def gap_findings(
         groups = groups[["value", "lower", "upper"]].astype(float).drop("", errors="ignore")
         return groups.dropna(subset="value").sort_values("value", ascending=False)
 
-    findings = []
+    found = []
     for attribute, metric in itertools.product(data.groups, metrics):
         key = (attribute, "", f"{metric}_gap")
         is_share = metric == COVERAGE
@@ -155,8 +144,8 @@ def gap_findings(
             may_be_small=gap["status"] == "ok",
             noise=gap_of_noise(Limits(*groups.to_numpy().T)),
         )
-        findings += measure.answered(risk).conclude(needs=gap["reason"])
-    return findings
+        found += measure.answered(risk).conclude(needs=gap["reason"])
+    return found
 
 
 def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
@@ -174,7 +163,7 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
         raise UserError(_said("no_target"))
     data, notes = _read_numbers(options, frame)
     metrics = _evaluate_numbers(data, options)
-    findings = gap_findings(data, options, COMPARED_INTERVALS if alone else COMPARED)
+    found = gap_findings(data, options, COMPARED_INTERVALS if alone else COMPARED)
     singles = {name: data.groups[name] for name in options.group}
     distributions: dict[str, Sequence[Row]] = {}
     if not alone:
@@ -183,10 +172,11 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
             what: by_group.score_distributions(values, singles, data.design)
             for what, values in (("residual", data.target - prediction), ("prediction", prediction))
         }
-    needs = dict.fromkeys(finding.needs for finding in findings if finding.verdict != NOT_MEASURED)
+    needs = dict.fromkeys(finding.needs for finding in found if finding.verdict != NOT_MEASURED)
     notes += [f"Some gaps are {need}." for need in needs if need.startswith("without")]
     of_errors = COMPARED_INTERVALS if alone else ("mae", *[COVERAGE][: len(options.bounds)])
     said = partial(tables.sentence_of, "intervals" if alone else "numbers")
+    gaps = [{**vars(gap), "verdict": TableCell(gap.verdict, mark=gap.verdict)} for gap in found]
     unknown = len(frame) - len(data)
     about = {"unknown": unknown, "bound": options.epsilon * _unit_of(data), "options": options}
     basis = {"rows": True, "left_out": unknown, "matters": True}
@@ -194,14 +184,17 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
         options,
         len(data),
         len(data),
-        findings,
+        found,
         [
             *tables.sentences_of("numbers", basis, rows=len(data), **about),
             *counted_by(options),
             OF_POPULATION,
         ],
         [
-            Section("Gaps between groups", [_gap_table(findings, said("gaps"))]),
+            Section(
+                "Gaps between groups",
+                [tables.named_table("numbers", "gaps", gaps, caption=said("gaps"))],
+            ),
             Section(
                 "By group" if alone else "Errors by group",
                 [_errors(metrics, name, options) for name in of_errors],
@@ -227,12 +220,6 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
         unseen=[said("unseen")],
         todo_if_open="Read what stays open, and collect more rows for what matters most.",
     )
-
-
-def _gap_table(findings: Sequence[Finding], caption: str) -> Table:
-    """Return the table of the gaps between groups."""
-    rows = [{**vars(gap), "verdict": TableCell(gap.verdict, mark=gap.verdict)} for gap in findings]
-    return tables.named_table("numbers", "gaps", rows, caption=caption)
 
 
 def _errors(metrics: pd.DataFrame, metric: str, options: Options) -> Table:
@@ -267,13 +254,10 @@ def _figure(attribute: str, data: Labelled, distributions: Mapping[str, Sequence
         )
         for index, name in enumerate(names[: tables.MOST_LINES])
     ]
-    panels = [Panel(lines, "prediction", "mean residual", from_zero="")]
-    for what, scores in distributions.items():
-        panels.append(
-            tables.density_panel(
-                [of_group for of_group in scores if of_group["attribute"] == attribute], what
-            )
-        )
+    panels = [
+        Panel(lines, "prediction", "mean residual", from_zero=""),
+        *(tables.density_panel(of, attribute, what) for what, of in distributions.items()),
+    ]
     caption = _said("figure", attribute=attribute)
     return Figure(f"residuals by {attribute}", chart(panels, key=lines), caption=caption)
 
@@ -303,7 +287,9 @@ def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
             raise UserError(f"'{options.lists}' has one mark in all rows: leave out lists=")
         in_lists = f", in {count(lists.max() + 1)} lists"
         what = "lists"
-    shares = by_group.shares_of_places(score, groups, lists, options.top, error_rate=ERROR_RATE)
+    shares = by_group.shares_of_places(
+        score, groups, lists, options.top, error_rate=findings.ERROR_RATE
+    )
     scores = by_group.score_distributions(score, singles)
     first = first_places(options.top, of_each=lists is not None)
     rows = {kind: of_kind.to_dict("records") for kind, of_kind in shares.groupby("kind")}
@@ -355,10 +341,10 @@ def places_findings(shares: pd.DataFrame, first: str) -> list[Finding]:
     """
     return [
         Finding(
-            SHARE,
+            findings.SHARE,
             row.attribute,
             f"the {first}" if row.kind == by_group.TOP else "the exposure",
-            LARGE if row.surely else OPEN,
+            findings.LARGE if row.surely else findings.OPEN,
             (row.group,),
             row.ratio,
             row.ratio_lower,
@@ -394,9 +380,7 @@ def _curve(
     title = "log10 of how many places are the first"
     panels = [
         Panel([*lines, *level_lines], title, "share of the first places", from_zero="y"),
-        tables.density_panel(
-            [score for score in scores if score["attribute"] == attribute], "score"
-        ),
+        tables.density_panel(scores, attribute, "score"),
     ]
     caption = _said("first", attribute=attribute)
     return Figure(f"who is first, by {attribute}", chart(panels, key=lines), caption=caption)
@@ -491,14 +475,14 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
     rows = (time, event, ColumnRef(file, options.score).scores(frame))
     groups = read_groups(frame, file, options.group, options.reference)[0]
     risk = risk_of(2 * len(groups))
-    findings: list[Finding] = []
+    found: list[Finding] = []
     measured: list[pd.DataFrame] = []
     for attribute, labels in groups.items():
         codes, names = codes_of(labels)
         for name, at in _measures(rows, codes, len(names), options.horizon).items():
             asked = Finding(GAP, attribute, name, NOT_MEASURED, n=len(time), needs=_FEW_EVENTS)
             measure = Measure.of_limits(replace(asked, bound=options.epsilon), names, at)
-            findings += measure.answered(risk).conclude()
+            found += measure.answered(risk).conclude()
             about = {"metric": name, "attribute": attribute, "group": names}
             limits = at(LEVEL).pointwise._asdict()
             measured.append(pd.DataFrame({**about, **limits, "n": np.bincount(codes)}))
@@ -507,7 +491,7 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
         options,
         len(time),
         len(time),
-        findings,
+        found,
         [
             _said("events", rows=len(time), events=event.sum()),
             "This assumes that who is censored when does not depend, within a group, on the risk.",

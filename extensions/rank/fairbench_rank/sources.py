@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -33,6 +34,7 @@ from fairbench.core.text import counted, listed, quoted, shortened
 from fairbench.data.tables import names_in, read_any_table
 from fairbench.evaluation.table import COSTS
 from fairbench.metrics.registry import find
+from fairbench.reporting.group_tables import sentence_of
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import refuse_pack
 from fairbench_rank import approaches
@@ -42,6 +44,7 @@ METHOD, TASK, SPLIT, ITEM, FAMILY = "method", "task", "split", "item", "family"
 KEYS = (METHOD, TASK, SPLIT, ITEM, FAMILY)
 _PLACE = (METHOD, TASK, SPLIT, ITEM)  # has one score at most
 COMBINED = "score"  # the column of scores that differ from task to task
+_told = partial(sentence_of, "fairbench_rank:sources")
 Better: TypeAlias = Literal["higher", "lower", ""]
 
 
@@ -128,10 +131,8 @@ def with_scores(table: BenchmarkTable, names: Sequence[str]) -> BenchmarkTable:
     if len(kept) > 1 and not names and not one_each:
         few = ", ".join(shortened(score.name) for score in kept[:8])
         more = f" and {len(kept) - 8} more" if len(kept) > 8 else ""
-        raise UserError(
-            f"the {table.format} have {len(kept)} scores: {few}{more}; name the one to rank by, "
-            f"such as score={kept[0].name}"
-        )
+        values = {"format": table.format, "count": len(kept), "first": kept[0].name}
+        raise UserError(_told("several_scores", few=f"{few}{more}", **values))
     dropped = {score.name for score in table.scores} - {score.name for score in kept}
     chosen = _select_tasks(table, where.index[where.any(axis=1)])
     chosen = replace(chosen.having(chosen.frame.drop(columns=[*dropped])), scores=tuple(kept))
@@ -192,10 +193,7 @@ def tidy(rows: Sequence[Mapping[str, Any]] | pd.DataFrame, source: str) -> pd.Da
     if again.any():
         repeated = frame[again].iloc[0]
         where = ", ".join(f"{name} {quoted(repeated[name])}" for name in places)
-        raise DataError(
-            f"the {source} have {int(again.sum())} rows too many: {where} is there twice; keep one "
-            "of them, or name what tells them apart"
-        )
+        raise DataError(_told("rows_twice", source=source, rows=again.sum(), where=where))
     frame.columns.name = None
     return frame.reset_index(drop=True)
 
@@ -412,10 +410,7 @@ def _read_frames(kind: str, paths: Mapping[Path, str]) -> BenchmarkTable:
     warnings = []
     if "metric" in frame and frame["metric"].nunique() > 1:
         few = ", ".join(map(shortened, sorted(frame["metric"].unique())[:6]))
-        warnings.append(
-            f"tasks have scores of several metrics ({few}), whose mean mixes units: rank the "
-            "tasks of one metric, or a score on one scale"
-        )
+        warnings.append(_told("several_metrics", few=few))
     costs = {name: _as_number(frame[name]) for name in layout.costs.split() if name in frame}
     described = [
         Score(name, "lower" if name in layout.losses.split() else way, is_binary(values))
@@ -449,9 +444,8 @@ def _read_frame(path: Path, name: str, layout: _Layout, notes: list[str]) -> pd.
 
 def _not_texts(path: Path) -> set[str]:
     """Return the columns of a Parquet file that hold bytes or lists, such as pickled objects."""
-    with open(path, "rb") as file:
-        if file.read(4) != _PARQUET:
-            return set()
+    if _start_of(path, len(_PARQUET)) != _PARQUET:
+        return set()
     from pyarrow import types
 
     return {
@@ -536,7 +530,7 @@ def _files_under(path: Path) -> tuple[dict[Path, str], int]:
     return {file: str(file.relative_to(path)) for file in files}, links
 
 
-def _start_of(path: Path, size: int = 4096) -> bytes:
+def _start_of(path: Path, size: int) -> bytes:
     """Return the first bytes of a file."""
     with open(opened(path), "rb") as file:
         return file.read(size)
@@ -778,14 +772,12 @@ class _Scored:
     kind : the format.
     family : the group of each task, if there are any.
     directions : (metric, filter) -> which values are good; the first file that says so decides.
-    tasks : (metric, filter) -> the tasks that have it.
     """
 
     kind: str
     family: Mapping[str, str]
     rows: list[dict[Any, Any]] = field(default_factory=list)
     directions: dict[tuple[str, str], Better] = field(default_factory=dict)
-    tasks: dict[tuple[str, str], set[str]] = field(default_factory=dict)
 
     def row(self, method: str, task: str, **keys: str) -> dict[Any, Any]:
         """Return the new row of a method on a task, or on an item of it."""
@@ -797,13 +789,13 @@ class _Scored:
         """Put a score into its row."""
         row[key] = float(value)
         self.directions[key] = self.directions.get(key, "") or run.direction(key[0])
-        self.tasks.setdefault(key, set()).add(row["task"])
 
     def table(self, notes: Iterable[str] = ()) -> BenchmarkTable:
         """Return the table, its scores named by metric, and by filter where a task has several."""
         if not self.directions:
             raise DataError(f"the {self.kind} have no metrics that are numbers")
-        on_task = Counter((key[0], task) for key, tasks in self.tasks.items() for task in tasks)
+        places = {(key, row["task"]) for row in self.rows for key in self.directions.keys() & row}
+        on_task = Counter((metric, task) for (metric, _), task in places)
         several = {metric for (metric, _), filters in on_task.items() if filters > 1}
         names = {
             (metric, filtered): f"{metric}/{filtered}" if metric in several else metric
@@ -829,10 +821,8 @@ def _methods(runs: Sequence[_Run]) -> list[str]:
     seen: dict[tuple[str, str], str] = {}
     for method, run in zip(methods, runs, strict=True):
         if (earlier := seen.setdefault((method, run.task), run.name)) != run.name:
-            raise DataError(
-                f"{earlier} and {run.name} are both of model {quoted(method)} on task "
-                f"{quoted(run.task)}, with the same settings: keep one of them"
-            )
+            values = {"model": quoted(method), "task": quoted(run.task)}
+            raise DataError(_told("same_run", earlier=earlier, name=run.name, **values))
     return methods
 
 
@@ -880,10 +870,8 @@ def _read_samples(
             content = text_of(line, "doc_hash")
             seen, earlier = documents.setdefault((run.task, item), (content, run.name))
             if content and seen and content != seen:
-                raise DataError(
-                    f"document {quoted(item)} of task {quoted(run.task)} is another one in "
-                    f"{earlier} than in {run.name}: models are compared on the same documents"
-                )
+                values = {"item": quoted(item), "task": quoted(run.task)}
+                raise DataError(_told("documents", earlier=earlier, name=run.name, **values))
             if item not in row_of_item:
                 row_of_item[item] = scored.row(method, run.task, item=item)
             row = row_of_item[item]
@@ -916,10 +904,7 @@ def _add_line(
             left_out.add(metric)
             continue
         if (metric, filtered) in row:
-            raise DataError(
-                f"{document} is there twice, with the filter {quoted(filtered)}: keep one of the "
-                "lines"
-            )
+            raise DataError(_told("twice", document=document, filter=quoted(filtered)))
         scored.add(row, (metric, filtered), value, run)
     return left_out
 
@@ -931,12 +916,8 @@ def _notes_on_samples(
     if left_out:
         listed = ", ".join(map(shortened, sorted(left_out)))
         yield f"{listed}: no number for every document, and left out"
-    unnamed = [run for run in runs if not run.results]
-    if unnamed:
-        yield (
-            f"{unnamed[0].name} has no results file of its date beside it: the model is called "
-            f"{quoted(unnamed[0].model)}, as its folder is"
-        )
+    if unnamed := [run for run in runs if not run.results]:
+        yield _told("unnamed", name=unnamed[0].name, model=quoted(unnamed[0].model))
     present = {(run.results.path, run.task) for run in runs if run.results}
     lacking = [
         (file, task) for file in results for task in file.tasks if (file.path, task) not in present
@@ -944,10 +925,7 @@ def _notes_on_samples(
     if lacking:
         file, task = lacking[0]
         rest = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
-        yield (
-            f"task {quoted(task)} of {file.name}{rest} has no samples, and is left out: items and "
-            "aggregates are not ranked together"
-        )
+        yield _told("no_samples", task=quoted(task), file=f"{file.name}{rest}")
 
 
 # The format of a file or folder of results, by its content, and its scores.
@@ -987,10 +965,7 @@ def _format_of(path: Path, name: str, *, alone: bool) -> str:
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}") from error
     if path.suffix == ".eval" or (isinstance(values, dict) and {"eval", "samples"} <= {*values}):
-        raise DataError(
-            f"{name} is a log of inspect_ai: write its samples as a table, by "
-            "inspect_ai.analysis.samples_df, and rank that (extensions/rank/README.md)"
-        )
+        raise DataError(_told("inspect", name=name))
     if path.suffix in LOGS:
         if not isinstance(values, dict):
             return OTHER
@@ -999,10 +974,7 @@ def _format_of(path: Path, name: str, *, alone: bool) -> str:
     if not alone and not {*suffixes[-1:]} & _TABLES:
         return OTHER
     if _start_of(path, len(_SQLITE)) == _SQLITE:
-        raise DataError(
-            f"{name} is a database of SQLite; if it is MLflow's, mlflow.search_runs() gives a "
-            "table of its runs"
-        )
+        raise DataError(_told("sqlite", name=name))
     return _format_of_columns(path) or TABLE
 
 
@@ -1018,16 +990,10 @@ def _read_files(path: Path, *, items: bool | None) -> BenchmarkTable | None:
     tables = of_format.pop(TABLE, {})
     passed = {**of_format.pop(OTHER, {}), **tables}
     if tables and not of_format:
-        raise UserError(
-            f"{path}: {next(iter(tables.values()))} has columns of its own: give the file itself, "
-            "with method=, task= and score="
-        )
+        raise UserError(_told("own_columns", path=path, name=next(iter(tables.values()))))
     if not of_format:
         example = next(iter(files.values()), "the folder is empty")
-        raise UserError(
-            f"{path} holds no results that are read here ({example}): extensions/rank/README.md "
-            "lists the formats"
-        )
+        raise UserError(_told("no_results", path=path, example=example))
     results, samples = (of_format.get(kind, {}) for kind in (RESULTS, SAMPLES))
     if len(of_format) > 1 and of_format.keys() != {RESULTS, SAMPLES}:
         listed = " and ".join(
@@ -1105,12 +1071,9 @@ def select_approaches_with_enough_tasks(table: BenchmarkTable) -> BenchmarkTable
     ranked = enough.index[enough]
     if enough.all() or len(ranked) < 2:
         return table.having(measured.reset_index(drop=True))
-    left_out = len(enough) - len(ranked)
-    are, they = ("is", "it has") if left_out == 1 else ("are", "they have")
-    note = (
-        f"{left_out} of {len(enough)} approaches {are} left out, as in the leaderboard: {they} the "
-        f"score on fewer than {fewest} of the {tasks} tasks, half of them"
-    )
+    are, they = ("is", "it has") if len(enough) - len(ranked) == 1 else ("are", "they have")
+    counts = {"left": len(enough) - len(ranked), "all": len(enough), "tasks": tasks}
+    note = _told("few_tasks", are=are, they=they, fewest=fewest, **counts)
     return table.having(measured[measured[METHOD].isin(ranked)].reset_index(drop=True), note)
 
 

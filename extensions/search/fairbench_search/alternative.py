@@ -26,7 +26,7 @@ from fairbench.results.record import TUNING
 from fairbench.results.runs import Run
 from fairbench.results.tables import TEST
 from fairbench_search import choice, gains
-from fairbench_search.corrected import Tails
+from fairbench_search.corrected import Tails, uncorrected_tails
 from fairbench_search.gains import GoalEstimate
 from fairbench_search.goals import Goal, GoalRows, Tuning, together
 from fairbench_search.tuning import DrawnSearch, Search, Trial, label_rows
@@ -77,6 +77,11 @@ class _BothModels:
     notes: Sequence[str]
 
     @property
+    def label(self) -> str:
+        """The name of the gap in sentences."""
+        return Goal(self.metric).label
+
+    @property
     def verdict(self) -> str:
         """Whether the chosen one is better: whether its gap surely is smaller."""
         _, lower, upper = self.gap_change
@@ -114,7 +119,7 @@ def _change(rows: choice.SharedRows, goal: Goal, level: float) -> Estimate:
     """Return a metric of the second model minus that of the first, on the same rows."""
     first, second = (_rows_of_model(rows, model_index) for model_index in (0, 1))
     in_use, chosen = goal.estimate(first), goal.estimate(second)
-    judging, tails = first.judging_rows(), _uncorrected_tails(level)
+    judging, tails = first.judging_rows(), uncorrected_tails(level)
     lower, upper = gains.gain_limits(in_use, chosen, judging, tails)
     return chosen.value - in_use.value, max(-upper, -1.0), min(-lower, 1.0)
 
@@ -479,7 +484,7 @@ def _promise(
     estimates = (trials[place].estimates(goals) for place in (0, position))
     tails_of_goals = _tails_of_goals(_distinct(trials), goals, tuning, test_rows)
     rows = _rows_of(trials[0]).judging_rows(test_rows)
-    plain = _uncorrected_tails(tuning.level)
+    plain = uncorrected_tails(tuning.level)
     found = []
     for goal, default, chosen, tails in zip(goals, *estimates, tails_of_goals, strict=True):
         of_gain, of_fresh, of_value = tails
@@ -507,11 +512,6 @@ def _rows_of(trial: Trial) -> GoalRows:
     return trial.rows
 
 
-def _uncorrected_tails(level: float) -> Tails:
-    """Return the tails of an interval without a correction for the choice."""
-    return (1 - level) / 2, (1 - level) / 2
-
-
 def _clip_to_range(goal: Goal, limits: choice.LowerAndUpper) -> choice.LowerAndUpper:
     """Return limits on the metric's own scale, clipped to its range."""
     lower, upper = limits if goal.sign > 0 else (-limits[1], -limits[0])
@@ -533,12 +533,9 @@ def _tails_of_goals(
     """Return the tails of each goal's limits for the trial chosen; the default comes first."""
     estimates = [trial.estimates(goals) for trial in trials]
     codes = np.unique(_rows_of(trials[0]).unit)
-    # Which people and which fold each row is of, people as positions in `codes`.
-    judging_rows = [
-        gains.JudgingRows(np.searchsorted(codes, rows.unit).astype(np.int64), rows.fold)
-        for rows in map(_rows_of, trials)
-    ]
-    noise = gains.stack_noise(estimates, judging_rows, len(codes))
+    # Which people each row is of, as positions in `codes`.
+    units = [np.searchsorted(codes, _rows_of(trial).unit) for trial in trials]
+    noise = gains.stack_noise(estimates, units, len(codes))
     values, unseen, fresh = np.array(
         [
             [
@@ -576,7 +573,7 @@ def _with_test_results(
     found = []
     for row in tuned.gains:
         pair: list[GoalEstimate] = [row["goal"].estimate(rows) for rows in test_rows]
-        judging, tails = test_rows[0].judging_rows(), _uncorrected_tails(tuned.level)
+        judging, tails = test_rows[0].judging_rows(), uncorrected_tails(tuned.level)
         limits = gains.gain_limits(pair[0], pair[1], judging, tails)
         values = _values(row["goal"], pair[0], pair[1])
         tested = {f"test_{name}": value for name, value in values.items()}

@@ -214,7 +214,7 @@ def chosen_tails(
     of_value = trial_errors + unseen_errors
     of_fresh = of_gain + np.sqrt(fresh) * generator.standard_normal(of_gain.shape)
     gains, count = values - default, len(weights)
-    (_, *tails), _, _ = correction(
+    (_, *tails), _ = correction(
         Candidates(
             parts=(gains @ weights)[:, None],
             part_noise=(of_gain @ weights)[..., None],
@@ -233,21 +233,21 @@ def chosen_tails(
 
 
 def stack_noise(
-    estimates: Sequence[Sequence[GoalEstimate]], rows: Sequence[JudgingRows], units: int
+    estimates: Sequence[Sequence[GoalEstimate]], units: Sequence[NDArray[np.integer]], count: int
 ) -> Floats:
     """Return the contribution of each unit to the error of every value, (k, M, U).
 
     Parameters
     ----------
     estimates : the estimates of each of k candidates, one for each of M metrics.
-    rows : the rows that each candidate was judged on; one that was stopped was judged on the first
-        folds alone.
-    units : the number of units of all rows.
+    units : the codes of the units of the rows that each candidate was judged on; one that was
+        stopped was judged on the first folds alone.
+    count : the number of units of all rows.
     """
     return np.stack(
         [
-            np.stack([sums(metric.linear, judging.unit, units) for metric in metrics])
-            for metrics, judging in zip(estimates, rows, strict=True)
+            np.stack([sums(metric.linear, unit, count) for metric in metrics])
+            for metrics, unit in zip(estimates, units, strict=True)
         ]
     )
 

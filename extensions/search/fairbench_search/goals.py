@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.options import check_declared, option
+from fairbench.core.text import said
 from fairbench.metrics.registry import Metric, Rate, metrics_of, unknown_metric
 from fairbench_search.gains import GoalEstimate, JudgingRows
 
@@ -47,11 +48,10 @@ class Tuning:
     def __post_init__(self) -> None:
         """Refuse values that mean nothing, before anything is composed."""
         check_declared(self)
-        if self.weights and len(self.weights) != len(self.objectives):
-            raise UserError(
-                f"weights= has {len(self.weights)} and objectives= {len(self.objectives)}: give "
-                "one for each"
-            )
+        weights, objectives = len(self.weights), len(self.objectives)
+        if weights and weights != objectives:
+            told = {"weights": weights, "objectives": objectives}
+            raise UserError(said("fairbench_search", "weights", **told))
         if self.weights and not (min(self.weights) >= 0 < max(self.weights)):
             raise UserError("weights= must be at least 0, and one above it")
 
@@ -129,10 +129,8 @@ class Goal:
         """
         missing = set(self.metric.needs) - {"groups", *rows.columns}
         if missing:
-            raise UserError(
-                f"objectives={self.metric.name} needs a {missing.pop()}, which this method gives "
-                "none of: take another objective or method"
-            )
+            name, need = self.metric.name, missing.pop()
+            raise UserError(said("fairbench_search", "no_such_column", name=name, need=need))
         if self.metric.rates:
             return self._estimate_rates(rows)
         columns = [rows.columns[name] for name in self.metric.needs]

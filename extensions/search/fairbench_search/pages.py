@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core import VERSION
-from fairbench.core.text import count, counted, csv_text
+from fairbench.core.text import counted, csv_text
 from fairbench.experiments.execute import prepared
 from fairbench.inference.comparing import is_dominated
 from fairbench.inference.verdicts import BETTER, OPEN, verdict_of
@@ -80,12 +80,6 @@ def _seed(search: Search) -> int:
     return prepared(search.default_plan).study.seed
 
 
-def _name(answer: Alternative) -> str:
-    """Return the name of the gap in sentences."""
-    label = answer.comparison.metric.label
-    return label if "gap" in label else f"{label} gap"
-
-
 def _values(answer: Alternative) -> dict[str, object]:
     """Return what the sentences of the page name."""
     search, everyone = answer.search, answer.comparison.flips[-1]
@@ -96,7 +90,7 @@ def _values(answer: Alternative) -> dict[str, object]:
         "everyone": everyone,
         "changed": everyone["gained"] + everyone["lost"],
         "other": answer.without_group,
-        "gap": _name(answer),
+        "gap": answer.comparison.label,
         "others": counted(len(answer.tried) - 1, "candidate" if search else "other run"),
         "most": answer.in_use["error"] + answer.within,
         "source": SOURCE,
@@ -165,20 +159,12 @@ def _terms(answer: Alternative, tell: Callable[[str], str]) -> Iterator[tuple[st
 
 def _both_models_table(answer: Alternative) -> doc.Table:
     """Return the table of both models."""
-    comparison = answer.comparison
-    titles = ["in use", "alternative", "difference"]
-    rows = [
-        [_name(answer), *comparison.gaps, comparison.gap_change],
-        ["error rate", *comparison.errors, comparison.error_change],
-    ]
-    title = "both models"
-    caption = f"{comparison.level:.0%} intervals, of {count(comparison.people)} people"
-    if answer.chosen_index:
-        caption += "; the difference is of the same people"
-    else:
-        title, titles, rows = "the model in use", titles[:1], [row[:2] for row in rows]
-    shown = [doc.Column("on the test rows"), *(doc.Column(of, "estimate") for of in titles)]
-    return doc.Table(shown, rows, title, caption)
+    of = answer.comparison
+    values = {of.label: (*of.gaps, of.gap_change), "error rate": (*of.errors, of.error_change)}
+    names = ("what", "in_use", "other", "change")
+    rows = [dict(zip(names, (what, *shown), strict=True)) for what, shown in values.items()]
+    table = "both" if answer.chosen_index else "alone"
+    return named_table(_ALTERNATIVE, table, rows, comparison=of)
 
 
 def _flips(answer: Alternative) -> doc.Table:
@@ -215,12 +201,12 @@ def _search_blocks(answer: Alternative) -> Iterator[doc.Table]:
         for family in search.families
         for name, text in family.stated.items()
     }
-    columns = [doc.Column(title) for title in ("component", "option", "is drawn from")]
-    caption = sentence_of(_ALTERNATIVE, "options_caption")
-    yield doc.Table(columns, list(options), "options", caption)
+    names = ("component", "option", "drawn_from")
+    rows = [dict(zip(names, option, strict=True)) for option in options]
+    yield named_table(_ALTERNATIVE, "options", rows)
     if search.left_out:
-        columns = [doc.Column("combination"), doc.Column("why it is not drawn")]
-        yield doc.Table(columns, list(search.left_out.items()), "what is not drawn")
+        rows = [{"combination": what, "why": why} for what, why in search.left_out.items()]
+        yield named_table(_ALTERNATIVE, "left_out", rows)
 
 
 def _standing(answer: Alternative, position: int) -> str:
@@ -260,7 +246,7 @@ def _candidates_table(answer: Alternative) -> doc.Table:
     rows = [{**tried, **log} for tried, log in zip(answer.tried, _log(answer), strict=True)]
     without = [] if any(row["reason"] for row in rows) else ["reason"]
     rows.sort(key=order)
-    return named_table(_ALTERNATIVE, "tried", rows, without=without, gap=_name(answer))
+    return named_table(_ALTERNATIVE, "tried", rows, without=without, gap=answer.comparison.label)
 
 
 def _data(answer: Alternative) -> dict[str, Any]:

@@ -15,7 +15,6 @@ goes on where it was stopped, with more trials= as well.
 
 from __future__ import annotations
 
-import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -102,10 +101,8 @@ def tune(line: CommandLine, locks: ExitStack) -> int:
     search, options = search_of(line, locks)
     search.check()
     if search.default_plan.config["plan"]:
-        cells = len(search.default_plan.cells)
-        print_line(
-            said("fairbench_search", "plan_of_tuning", trials=search.tuning.trials, cells=cells)
-        )
+        told = {"trials": search.tuning.trials, "cells": len(search.default_plan.cells)}
+        print_line(said("fairbench_search", "plan_of_tuning", **told))
         return 0
     if options.format == "text":
         search.show = showing(search, ("untuned", "trial"), options_shown)
@@ -192,6 +189,7 @@ def showing(
     label : returns the values of a trial's options in words.
     values : what stands before each objective.
     """
+    words = values or [""] * len(search.goals)
 
     def show(number: int, trial: Trial) -> None:
         """Print how a trial ended: its name, and its objectives if it has any."""
@@ -199,11 +197,7 @@ def showing(
         if trial.error:
             told = f"has no value: {trial.error}"
         else:
-            ends = zip(
-                itertools.chain(values, itertools.repeat("")),
-                trial.estimates(search.goals),
-                strict=False,
-            )
+            ends = zip(words, trial.estimates(search.goals), strict=True)
             told = ", ".join(f"{word}{fixed(one.sign * one.value, 4)}" for word, one in ends)
             told += f" (stopped after {trial.folds})" if trial.stopped else ""
         print(f"  {name}: {told}", file=sys.stderr, flush=True)

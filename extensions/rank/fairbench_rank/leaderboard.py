@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from fairbench.cli.command import Command, Results, check_folder, default_results, purposes
+from fairbench.cli.command import Results, check_folder, command, default_results, purposes
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_bytes
@@ -98,6 +98,12 @@ def leaderboard(options: _LeaderboardOptions) -> None:
     Raises
     ------
     UserError : nothing finished, one task only, or an unknown metric.
+
+    Examples
+    --------
+    fairbench leaderboard
+    fairbench leaderboard add=[papers/atlas/approaches.parquet] out=board
+    fairbench leaderboard metric=equalized_odds
     """
     from fairbench.reporting.document.terminal import print_document
 
@@ -124,15 +130,7 @@ def _command(options: _LeaderboardOptions) -> str:
     return shlex.join(words)
 
 
-COMMAND = Command(
-    _LeaderboardOptions,
-    leaderboard,
-    examples=(
-        "fairbench leaderboard",
-        "fairbench leaderboard add=[papers/atlas/approaches.parquet] out=board",
-        "fairbench leaderboard metric=equalized_odds",
-    ),
-)
+COMMAND = command(leaderboard)
 
 
 # The page, of what the approaches show.

@@ -22,17 +22,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairbench.cli.command import Asked, Command, Page, Results
+from fairbench.cli.command import Asked, Page, Results, command
 from fairbench.cli.verbs.audit import print_and_write
 from fairbench.core import VERSION
-from fairbench.core.errors import UserError, check_choice
+from fairbench.core.errors import check_choice
 from fairbench.core.options import refuse_former_names, typed_values
 from fairbench.core.text import (
     count,
     csv_text,
     file_name,
     interval,
-    said,
     shortened,
     two_digits,
 )
@@ -69,27 +68,24 @@ MADE_FOR = "0.1"
 
 
 def _print_ranking(options: Asked) -> None:
-    """Print what the scores say, and write it."""
+    """Print what the scores say, and write it.
+
+    Examples
+    --------
+    fairbench rank scores.csv method=model task=dataset score=auc split=fold
+    fairbench rank scores.csv score=auc family=source epsilon=0.005
+    fairbench rank answers.parquet score=correct item=question family=document
+    fairbench rank scores.csv 'score=[auc,log_loss]' crashed=worst cost=seconds
+    fairbench rank lm_eval_output score=acc
+    """
     check_forms(options.formats)
-    if options.path == Path():
-        raise UserError(said("fairbench_rank", "nothing_to_rank"))
     report = _report_of(options.taken_as(RankOptions))
     beside = options.path.parent / f"{options.path.name.partition('.')[0]}-rank"
     folder = Path(options.out) if options.out else beside
     print_and_write(report.document, lambda: folder, "rank", options.formats)
 
 
-COMMAND = Command(
-    (RankOptions, Page, Results),
-    _print_ranking,
-    examples=(
-        "fairbench rank scores.csv method=model task=dataset score=auc split=fold",
-        "fairbench rank scores.csv score=auc family=source epsilon=0.005",
-        "fairbench rank answers.parquet score=correct item=question family=document",
-        "fairbench rank scores.csv 'score=[auc,log_loss]' crashed=worst cost=seconds",
-        "fairbench rank lm_eval_output score=acc",
-    ),
-)
+COMMAND = command(_print_ranking, RankOptions, Page, Results)
 
 
 # The ranking of a benchmark as a document, and as Python code asks for it.

@@ -504,7 +504,12 @@ class RankOptions(TablePart):
     out : The folder of the page and the JSON.
     """
 
-    path: Path = option(Path, argument="SCORES")
+    path: Path = option(
+        Path,
+        argument="SCORES",
+        needed="nothing to rank: give a table of scores, such as scores.csv score=auc, or a folder "
+        "by its name",
+    )
     score: tuple[str, ...] = option((), shown="[COLUMN,...]")
     method: str = option("", shown="COLUMN")
     task: str = option("", shown="COLUMN")

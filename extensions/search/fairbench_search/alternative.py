@@ -119,8 +119,8 @@ def _change(rows: choice.SharedRows, goal: Goal, level: float) -> Estimate:
     """Return a metric of the second model minus that of the first, on the same rows."""
     first, second = (_rows_of_model(rows, model_index) for model_index in (0, 1))
     in_use, chosen = goal.estimate(first), goal.estimate(second)
-    judging, tails = first.judging_rows(), uncorrected_tails(level)
-    lower, upper = gains.gain_limits(in_use, chosen, judging, tails)
+    tails = uncorrected_tails(level)
+    lower, upper = gains.gain_limits(in_use, chosen, first, tails)
     return chosen.value - in_use.value, max(-upper, -1.0), min(-lower, 1.0)
 
 
@@ -483,7 +483,7 @@ def _promise(
     position = _choose_trial(trials, goals, tuning)
     estimates = (trials[place].estimates(goals) for place in (0, position))
     tails_of_goals = _tails_of_goals(_distinct(trials), goals, tuning, test_rows)
-    rows = _rows_of(trials[0]).judging_rows(test_rows)
+    rows = _rows_of(trials[0])
     plain = uncorrected_tails(tuning.level)
     found = []
     for goal, default, chosen, tails in zip(goals, *estimates, tails_of_goals, strict=True):
@@ -494,7 +494,7 @@ def _promise(
         )
         values = _values(goal, default, chosen)
         expected = gains.gain_limits(default, chosen, rows, of_gain)
-        fresh = gains.gain_limits(default, chosen, rows, of_fresh, fresh=True)
+        fresh = gains.gain_limits(default, chosen, rows, of_fresh, fresh=test_rows)
         intervals = {"naive": naive, "corrected": corrected, "expected": expected, "fresh": fresh}
         found.append({"goal": goal, **values, **intervals})
     return TuningResult(trials, position, tuning.level, test_rows, found)
@@ -573,8 +573,8 @@ def _with_test_results(
     found = []
     for row in tuned.gains:
         pair: list[GoalEstimate] = [row["goal"].estimate(rows) for rows in test_rows]
-        judging, tails = test_rows[0].judging_rows(), uncorrected_tails(tuned.level)
-        limits = gains.gain_limits(pair[0], pair[1], judging, tails)
+        tails = uncorrected_tails(tuned.level)
+        limits = gains.gain_limits(pair[0], pair[1], test_rows[0], tails)
         values = _values(row["goal"], pair[0], pair[1])
         tested = {f"test_{name}": value for name, value in values.items()}
         found.append({**row, **tested, "test_interval": limits})

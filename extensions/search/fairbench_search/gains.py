@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,6 +31,9 @@ from numpy.typing import ArrayLike, NDArray
 from fairbench.core.arrays import Floats, rng
 from fairbench.inference.survey import sums
 from fairbench_search.corrected import Candidates, Tails, correction, critical, joint_noise
+
+if TYPE_CHECKING:
+    from fairbench_search.goals import GoalRows
 
 Interval = tuple[float, float]
 _ROUNDING = 1e-9
@@ -79,52 +83,28 @@ class GoalEstimate:
         return float(self.side**2 @ self.least)
 
 
-@dataclass(frozen=True, eq=False)
-class JudgingRows:
-    """The rows that candidates were judged on, and the number of fresh test rows to come.
+def _spread(influence: Floats, rows: GoalRows, fresh: float = np.inf) -> Floats:
+    """Return the covariance matrix of errors, (n, D) -> (D, D).
 
-    Attributes
+    Parameters
     ----------
-    unit : (n,) codes of the independent units: people, or clusters of them.
-    fold : (n,) codes of the fold in which each row was judged; a person may be in several.
-    fresh : the number of fresh test rows.
+    influence : the contribution of each row to each error.
+    rows : the rows that candidates were judged on; a person may be in several folds.
+    fresh : how many fresh rows add their sampling variance.
     """
-
-    unit: NDArray[np.int64]
-    fold: NDArray[np.int64]
-    fresh: float = np.inf
-
-    @cached_property
-    def _unit_and_fold(self) -> NDArray[np.int64]:
-        """Codes of the pairs of a unit and a fold, (n,)."""
-        pairs = np.stack([self.unit, self.fold], axis=1)
-        return np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
-
-    def spread(self, influence: Floats, *, fresh: bool) -> Floats:
-        """Return the covariance matrix of errors, (n, D) -> (D, D).
-
-        Parameters
-        ----------
-        influence : the contribution of each row to each error.
-        fresh : whether the sampling variance of the fresh rows is added.
-        """
-        by_unit = sums(influence.T, self.unit, int(self.unit.max()) + 1)
-        covariance = by_unit @ by_unit.T
-        if fresh:
-            code = self._unit_and_fold
-            by_pair = sums(influence.T, code, int(code.max()) + 1)
-            covariance = covariance + by_pair @ by_pair.T * self.rows_per_fresh_row
-        return covariance
-
-    @property
-    def rows_per_fresh_row(self) -> float:
-        """The number of rows judged on, divided by that of fresh rows."""
-        return len(self.unit) / self.fresh
+    by_unit = sums(influence.T, rows.unit, int(rows.unit.max()) + 1)
+    covariance = by_unit @ by_unit.T
+    if np.isfinite(fresh):
+        pairs = np.stack([rows.unit, rows.fold], axis=1)
+        code = np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1)
+        by_pair = sums(influence.T, code, int(code.max()) + 1)
+        covariance = covariance + by_pair @ by_pair.T * (len(rows.unit) / fresh)
+    return np.asarray(covariance)
 
 
-def value_limits(estimate: GoalEstimate, rows: JudgingRows, tails: Tails) -> Interval:
+def value_limits(estimate: GoalEstimate, rows: GoalRows, tails: Tails) -> Interval:
     """Return the limits of a value, on the scale on which small is good."""
-    spread = rows.spread(estimate.influence, fresh=False) + np.diag(estimate.least)
+    spread = _spread(estimate.influence, rows) + np.diag(estimate.least)
     error = np.sqrt(np.einsum("ap,pq,aq->a", estimate.sides, spread, estimate.sides))
     centre = estimate.sides @ estimate.parts
     below, above = map(critical, tails)
@@ -134,10 +114,10 @@ def value_limits(estimate: GoalEstimate, rows: JudgingRows, tails: Tails) -> Int
 def gain_limits(
     default: GoalEstimate,
     tuned: GoalEstimate,
-    rows: JudgingRows,
+    rows: GoalRows,
     tails: Tails,
     *,
-    fresh: bool = False,
+    fresh: float = np.inf,
 ) -> Interval:
     """Return the limits of how much smaller the tuned value is than the default's.
 
@@ -146,8 +126,8 @@ def gain_limits(
     default, tuned : the estimates of both on the same rows.
     rows : these rows.
     tails : the chance that the limits may fail on either side.
-    fresh : whether to return limits of the gain that fresh rows will show; otherwise limits of the
-        expected gain.
+    fresh : for how many fresh rows the limits are of the gain that they will show; by default they
+        are of the expected gain.
 
     Notes
     -----
@@ -155,8 +135,8 @@ def gain_limits(
     limits are the same maximum and minimum of the limits of a - b.
     """
     count = len(default.parts)
-    spread = rows.spread(np.hstack([default.influence, tuned.influence]), fresh=fresh)
-    least = tuned.least * (1 + rows.rows_per_fresh_row if fresh else 1)
+    spread = _spread(np.hstack([default.influence, tuned.influence]), rows, fresh)
+    least = tuned.least * (1 + len(rows.unit) / fresh)
     a, b = default.sides, tuned.sides
     variance_a = np.einsum("ap,pq,aq->a", a, spread[:count, :count], a)
     variance_b = np.einsum("bp,pq,bq->b", b, spread[count:, count:] + np.diag(least), b)

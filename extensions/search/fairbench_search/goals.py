@@ -18,7 +18,7 @@ from fairbench.core.errors import UserError
 from fairbench.core.options import check_declared, option
 from fairbench.core.text import said
 from fairbench.metrics.registry import Metric, Rate, metrics_of, unknown_metric
-from fairbench_search.gains import GoalEstimate, JudgingRows
+from fairbench_search.gains import GoalEstimate
 
 _COLUMNS = {"prediction", "score", "uncertainty", "sd"}
 
@@ -80,10 +80,6 @@ class GoalRows:
     group: NDArray[np.int64]
     columns: Mapping[str, Floats]
     groups: int
-
-    def judging_rows(self, fresh: float = np.inf) -> JudgingRows:
-        """Return which rows share a person, for a trial that `fresh` new persons will judge."""
-        return JudgingRows(self.unit, self.fold, fresh)
 
     def first(self, folds: int) -> GoalRows:
         """Return the rows of the first folds."""

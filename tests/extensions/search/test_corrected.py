@@ -14,7 +14,6 @@ from fairbench_search.corrected import (
 )
 from fairbench_search.gains import (
     GoalEstimate,
-    JudgingRows,
     chance_of_better,
     chosen_tails,
     further_gain,
@@ -23,6 +22,7 @@ from fairbench_search.gains import (
     least_gap,
     value_limits,
 )
+from fairbench_search.goals import GoalRows
 
 ONE = np.ones((1, 1))
 
@@ -276,8 +276,13 @@ def gap(selected, group):
     return GoalEstimate(np.array(parts), np.stack(influence, axis=1), least, FOLDED, 1.0)
 
 
-def judging_rows(rows, fresh=np.inf):
-    return JudgingRows(np.arange(rows), np.zeros(rows, np.int64), fresh)
+def of_people(unit):
+    none = np.zeros(len(unit))
+    return GoalRows(none.astype(np.int64), unit, none, none.astype(np.int64), {}, 1)
+
+
+def judging_rows(rows):
+    return of_people(np.arange(rows))
 
 
 def test_the_interval_of_a_gain_is_that_of_the_paired_difference():
@@ -287,7 +292,7 @@ def test_the_interval_of_a_gain_is_that_of_the_paired_difference():
     difference = one - two
     expected = stats.norm.interval(0.95, difference.mean(), difference.std() / 20)
     assert result == pytest.approx(expected)
-    fresh = gain_limits(rate(one), rate(two), judging_rows(400, 100), PLAIN, fresh=True)
+    fresh = gain_limits(rate(one), rate(two), judging_rows(400), PLAIN, fresh=100)
     expected = stats.norm.interval(0.95, difference.mean(), difference.std() * np.sqrt(5) / 20)
     assert fresh == pytest.approx(expected)
 
@@ -295,7 +300,7 @@ def test_the_interval_of_a_gain_is_that_of_the_paired_difference():
 def test_rows_of_one_person_count_as_one():
     wrong = np.repeat(np.random.default_rng(0).random(100) < 0.3, 4).astype(float)
     unit = np.repeat(np.arange(100), 4)
-    below, above = value_limits(rate(wrong), JudgingRows(unit, np.zeros(400, np.int64)), PLAIN)
+    below, above = value_limits(rate(wrong), of_people(unit), PLAIN)
     error = wrong.std() / np.sqrt(100)
     assert (above - below) == pytest.approx(2 * 1.96 * error, rel=1e-3)
 
@@ -315,7 +320,9 @@ def test_the_gain_in_a_gap_is_covered_where_its_sign_is_not_known(before, after,
 
     for _ in range(150):
         one, two = gaps_of_drawn()
-        low, high = gain_limits(one, two, judging_rows(rows, rows), PLAIN, fresh=fresh)
+        low, high = gain_limits(
+            one, two, judging_rows(rows), PLAIN, fresh=rows if fresh else np.inf
+        )
         truth = before - after
         if fresh:
             first, second = gaps_of_drawn()
@@ -370,7 +377,9 @@ def coverage(seed, replications, *, spread, trials=12, rows=200, fresh=150):
         one, two = rate(losses[:, 0]), rate(losses[:, best])
         row = []
         for chosen, expected in ((gain, True), (of_fresh, False), (PLAIN, True)):
-            low, high = gain_limits(one, two, judging_rows(rows, fresh), chosen, fresh=not expected)
+            low, high = gain_limits(
+                one, two, judging_rows(rows), chosen, fresh=np.inf if expected else fresh
+            )
             shown = (truth if expected else test)[[0, best]]
             row.append(low <= shown[0] - shown[1] <= high)
         result.append(row)

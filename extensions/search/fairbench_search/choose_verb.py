@@ -30,8 +30,8 @@ from fairbench.core.options import option
 from fairbench.experiments.configuration import Presets
 from fairbench.results.catalogue import KEYS, Catalogue
 from fairbench_search import choice as choosing
-from fairbench_search.choice_page import choice_document
-from fairbench_search.tune_verb import FORMATS
+from fairbench_search.goals import FORMATS
+from fairbench_search.pages import choice_document
 
 MADE_FOR = "0.1"
 _FROM, _PURPOSE = "from", "purpose"

@@ -20,12 +20,13 @@ from fairbench.core.text import said
 from fairbench.metrics.registry import Metric, Rate, metrics_of, unknown_metric
 from fairbench_search.gains import GoalEstimate
 
+FORMATS = ("text", "json", "html", "markdown", "latex")  # in which an answer is printed
 _COLUMNS = {"prediction", "score", "uncertainty", "sd"}
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """Settings of tuning: the objectives, and how much may be spent on them.
+    """How options are tuned, and how the answer is printed: ``hydra.sweeper.*`` of the sweeper.
 
     Attributes
     ----------
@@ -36,6 +37,7 @@ class Tuning:
     cpu_seconds : After how many CPU seconds of fitting no further trial is begun.
     level : How sure the intervals are.
     study : A name, to begin another study of the same default beside the first.
+    format : How the result is printed.
     """
 
     objectives: tuple[str, ...] = option(("error_rate",), shown="[METRIC,...]")
@@ -44,6 +46,7 @@ class Tuning:
     cpu_seconds: float | None = option(None, above=0)
     level: float = option(0.95, share=True)
     study: str = option("", shown="NAME")
+    format: str = option("text", choices=FORMATS)
 
     def __post_init__(self) -> None:
         """Refuse values that mean nothing, before anything is composed."""

@@ -43,23 +43,10 @@ if TYPE_CHECKING:
 
 
 MADE_FOR = "0.1"
-FORMATS = ("text", "json", "html", "markdown", "latex")  # in which an answer is printed
 
 
 @dataclass(frozen=True)
-class TuningOptions(Tuning):
-    """How options are tuned, and how the answer is printed: ``hydra.sweeper.*`` of the sweeper.
-
-    Attributes
-    ----------
-    format : How the result is printed.
-    """
-
-    format: str = option("text", choices=FORMATS)
-
-
-@dataclass(frozen=True)
-class _TuneOptions(Results, TuningOptions):
+class _TuneOptions(Results, Tuning):
     """What is tuned, and how.
 
     Attributes
@@ -86,7 +73,7 @@ def _tune(options: _TuneOptions) -> int:
     fairbench tune dataset=adult learner=lightgbm learner.rounds=20,50,100 cpu_seconds=600
     """
     root = components_folder()
-    tuning_options = tuple(TuningOptions.__dataclass_fields__)
+    tuning_options = tuple(Tuning.__dataclass_fields__)
     check_run_words(dict(options.words), tuning_options, root / "conf")
     texts = {
         **{f"hydra.sweeper.{name}": hydra_word(getattr(options, name)) for name in tuning_options},
@@ -116,12 +103,12 @@ def tune(line: CommandLine, locks: ExitStack) -> int:
     return 0
 
 
-def search_of(line: CommandLine, locks: ExitStack) -> tuple[Search, TuningOptions]:
+def search_of(line: CommandLine, locks: ExitStack) -> tuple[Search, Tuning]:
     """Return the search that a command line asks for, and how its answer is printed."""
     # The sweeper's options are read as those of the verb are: with the same refusals.
     values = line.of_hydra("sweeper")
-    words = [f"{name}={value_word(values[name])}" for name in TuningOptions.__dataclass_fields__]
-    options = read(TuningOptions, words)
+    words = [f"{name}={value_word(values[name])}" for name in Tuning.__dataclass_fields__]
+    options = read(Tuning, words)
     (fixed,) = line.jobs
     if not any(word.startswith("purpose=") for word in fixed):
         fixed = (*fixed, f"purpose={TUNING}")

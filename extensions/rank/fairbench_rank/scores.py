@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError, note
 from fairbench.core.options import check_declared, option
-from fairbench.core.text import count, quoted, shortened
+from fairbench.core.text import count, declared_in, quoted, shortened
 from fairbench.data.columns import ColumnRef, mixed_scales, mixes_scales, to_numbers
 from fairbench.data.in_memory import Table, names_of_table, texts_of_table
 from fairbench.data.tables import TablePart, check_file, names_in, read_any_table
@@ -158,7 +158,7 @@ def _with_usual_names(
     chosen = _columns(options)
     free = {name.lower(): name for name in reversed(names) if name not in chosen}
     guessed: dict[str, list[str]] = {}
-    for role, usual in USUAL_NAMES.items():
+    for role, usual in declared_in("fairbench_rank", "formats.toml")["usual"].items():
         matches = [free[name] for name in usual if name in free]
         if not getattr(options, role) and matches:
             guessed[role] = matches if role == "split" else matches[:1]
@@ -466,14 +466,6 @@ HIGHER, LOWER = "higher", "lower"
 FAMILIES, TASKS = "families", "tasks"
 NEW, THESE = "new", "these"
 WORST, LEFT_OUT = "worst", "left-out"
-# Usual names of columns, tried if the options name none.
-USUAL_NAMES = {
-    "method": ("method", "model", "algorithm", "learner", "system", "approach"),
-    "task": ("task", "dataset", "data_set", "benchmark", "problem"),
-    "split": ("split", "fold", "repeat", "repetition", "seed"),
-    "item": ("item", "question", "question_id", "doc_id", "instance", "example"),
-    "family": ("family", "source"),
-}
 
 
 @dataclass(frozen=True)
@@ -568,7 +560,7 @@ def read_recognised(options: RankOptions) -> BenchmarkTable | None:
     named_columns = options.method or options.task or options.item not in ("", _NO_ITEMS)
     if not path.exists() or (path.is_file() and named_columns and path.suffix not in LOGS):
         return None
-    items = False if options.item == _NO_ITEMS else None
+    items = options.item != _NO_ITEMS
     table = benchmark_scores(path, options.score, items=items)
     if table is None:
         return None

@@ -30,7 +30,7 @@ from fairbench.core.files import (
     read_schema,
 )
 from fairbench.core.files import names_in as files_in
-from fairbench.core.text import counted, listed, quoted, shortened
+from fairbench.core.text import counted, declared_in, listed, quoted, shortened
 from fairbench.data.tables import names_in, read_any_table
 from fairbench.evaluation.table import COSTS
 from fairbench.metrics.registry import find
@@ -286,13 +286,13 @@ _BLANK = ("", "nan", "na", "n/a", "none", "null")
 # TabArena's results (and bencheval's), the AutoML benchmark's, and benchopt's runs; as CSV, Parquet
 # or any other table that is read here.
 
-_AMLB = "AutoML benchmark results"
+_FORMATS = declared_in("fairbench_rank", "formats.toml")
 _PARQUET = b"PAR1"
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """The columns of a format; ``|`` divides names of one column, ``*`` stands for any ending.
+    """The columns of a format, as ``formats.toml`` says.
 
     Attributes
     ----------
@@ -303,6 +303,8 @@ class _Layout:
     score : the columns of scores; losses : those of which low values are better.
     costs, facts : further columns that are read if they exist.
     curves : whether rows of one split are a curve, of which the last point counts.
+    negated, good : values of the column ``metric`` whose scores are negated, as lower is better,
+        and those whose are not.
     """
 
     needs: str
@@ -314,6 +316,8 @@ class _Layout:
     costs: str = ""
     facts: str = ""
     curves: bool = False
+    negated: str = ""
+    good: str = ""
 
     def fits(self, names: Collection[str]) -> bool:
         return all({*each.split("|")} & {*names} for each in self.needs.split())
@@ -332,40 +336,7 @@ class _Layout:
 
 
 # The first that fits is taken.
-_LAYOUTS: Mapping[str, _Layout] = {
-    "benchopt runs": _Layout(
-        needs="solver_name dataset_name|data_name objective_name",
-        method="solver_name",
-        task="dataset_name|data_name objective_name",
-        split="idx_rep",
-        score="objective_*",
-        losses="objective_value",
-        costs="time",
-        curves=True,
-    ),
-    "TabArena results": _Layout(
-        needs="metric_error method|framework dataset|task",
-        method="method|framework",
-        task="dataset|task",
-        split="repeat fold split seed",
-        score="metric_error",
-        losses="metric_error",
-        costs="time_train_s time_infer_s",
-        facts="metric imputed",
-    ),
-    _AMLB: _Layout(
-        needs="task framework fold result metric",
-        method="framework constraint",
-        task="task",
-        split="fold",
-        score="result",
-        costs="duration",
-        facts="metric",
-    ),
-}
-# Metrics of the AutoML benchmark that are losses; newer versions negate them, as neg_logloss.
-_LOSSES = {"logloss", "rmse", "mse", "mae", "rmsle", "msle"}
-_GOOD = {"auc", "acc", "balacc", "f1", "pac", "r2", "auc_ovo", "auc_ovr"}
+_LAYOUTS = {kind: _Layout(**columns) for kind, columns in _FORMATS["tables"].items()}
 
 
 def _format_of_columns(path: Path) -> str:
@@ -403,8 +374,9 @@ def _read_frames(kind: str, paths: Mapping[Path, str]) -> BenchmarkTable:
     if not scores:
         raise DataError(refused)
     way: Better = ""
-    if kind == _AMLB:
-        scores["result"], way = _higher(scores["result"], frame["metric"].str.strip(), notes)
+    if layout.negated:
+        metric, name = frame["metric"].str.strip(), layout.score
+        scores[name], way = _higher(scores[name], metric, layout, notes)
     if filled := int((frame.get("imputed", keys[METHOD]).str.lower() == "true").sum()):
         notes.append(f"{filled} rows are marked as imputed: they are another method's scores")
     warnings = []
@@ -476,14 +448,17 @@ def _keys(frame: pd.DataFrame, layout: _Layout) -> dict[str, pd.Series]:
     return keys
 
 
-def _higher(result: pd.Series, metric: pd.Series, notes: list[str]) -> tuple[pd.Series, Better]:
-    """Return results of the AutoML benchmark with losses negated, if all metrics are known."""
-    unknown = {*metric[result.notna()]} - _LOSSES - _GOOD
+def _higher(
+    result: pd.Series, metric: pd.Series, layout: _Layout, notes: list[str]
+) -> tuple[pd.Series, Better]:
+    """Return results with losses negated, if all metrics are known."""
+    negated, good = layout.negated.split(), layout.good.split()
+    unknown = {*metric[result.notna()]} - {*negated, *good}
     if failed := int(result.isna().sum()):
         notes.append(f"{failed} rows have no result: the framework failed there")
     if any(not name.startswith("neg_") for name in unknown):
         return result, ""
-    turned = metric.isin(_LOSSES)
+    turned = metric.isin(negated)
     if turned.any():
         notes.append("losses are negated, as the AutoML benchmark does: higher is better")
     return result.where(~turned, -result), "higher"
@@ -611,19 +586,7 @@ _RESULTS_NAME = re.compile(rf".*_({_DATE})\.json")
 _SAMPLES_NAME = re.compile(rf"samples_(.+?)(?:_({_DATE}))?\.jsonl")
 _STDERR = "_stderr"
 _NO_FILTER = "none"
-# The arguments that name a model, in the order in which the harness looks for them.
-_MODEL_ARGUMENTS = ("peft", "delta", "pretrained", "model", "path", "engine")
-# What a line of samples has beside its scores.
-_OF_LINE = {
-    "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics",
-    "doc_hash", "prompt_hash", "target_hash", "schema_version",
-}  # fmt: skip
-# Metrics of the harness, for samples without a results file.
-_LOWER = {"perplexity", "word_perplexity", "byte_perplexity", "bits_per_byte", "brier_score", "ter"}
-_HIGHER = {
-    "acc", "acc_norm", "acc_mutual_info", "exact_match", "em", "f1", "mcc", "bleu", "chrf",
-    "rouge1", "rouge2", "rougeL", "likelihood", "pass@1",
-}  # fmt: skip
+_LM_EVAL: Mapping[str, Sequence[str]] = _FORMATS["lm_eval"]
 
 
 @dataclass(frozen=True)
@@ -684,7 +647,7 @@ class _Run:
             arguments = {key.strip(): value for key, _, value in words}
         if not isinstance(arguments, dict):
             arguments = {}
-        given = (text_of(arguments, key) for key in _MODEL_ARGUMENTS)
+        given = (text_of(arguments, key) for key in _LM_EVAL["model"])
         name = text_of(self.results.values, "model_name") or next(filter(None, given), "")
         return name or self.path.parent.name
 
@@ -709,8 +672,9 @@ class _Run:
         said = self.results.part("higher_is_better").get(self.task) if self.results else None
         is_higher = said.get(metric) if isinstance(said, dict) else None
         if is_higher is None:
-            is_higher = True if metric in _HIGHER else False if metric in _LOWER else None
-        return "" if is_higher is None else "higher" if is_higher is True else "lower"
+            ways: tuple[Better, ...] = ("higher", "lower")
+            return next((way for way in ways if metric in _LM_EVAL[way]), "")
+        return "higher" if is_higher is True else "lower"
 
 
 def _is_results(values: Mapping[str, Any]) -> bool:
@@ -730,7 +694,7 @@ def _read_lm_eval(
     samples: Mapping[Path, str],
     root: Path,
     *,
-    items: bool | None = None,
+    items: bool,
 ) -> BenchmarkTable:
     """Return the scores of documents, or of tasks if there are no samples.
 
@@ -738,7 +702,7 @@ def _read_lm_eval(
     ----------
     results, samples : the files of each kind, with their names in messages.
     root : the file or folder that was named.
-    items : whether documents are read, or aggregates of tasks; documents by default, if there are.
+    items : whether documents are read, if there are any, or aggregates of tasks.
 
     Raises
     ------
@@ -753,11 +717,9 @@ def _read_lm_eval(
     for file in read:
         for group, names in file.groups.items():
             groups.setdefault(group, []).extend(names)
-    if items and not samples:
-        raise DataError(f"{root} has no samples: give lm_eval the option --log_samples")
-    if items is False and not results:
+    if not items and not results:
         raise DataError(f"{root} has no results_*.json: of samples no aggregates are read")
-    if not samples or items is False:
+    if not (items and samples):
         return _read_results(read, _Scored(RESULTS, families(groups)))
     runs = [_run_of_samples(path, name, read) for path, name in samples.items()]
     return _read_samples(runs, read, _Scored(SAMPLES, families(groups)))
@@ -835,12 +797,10 @@ def _read_results(results: Sequence[_Results], scored: _Scored) -> BenchmarkTabl
         for key, value in of_task.items():
             metric, _, filtered = key.partition(",")
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if is_number and not metric.endswith(_STDERR) and metric not in _NOT_SCORES:
+            is_score = not metric.endswith(_STDERR) and metric not in _LM_EVAL["no_scores"]
+            if is_number and is_score:
                 scored.add(row, (metric, filtered or _NO_FILTER), value, run)
     return scored.table()
-
-
-_NOT_SCORES = {"sample_len", "samples", "alias", "name"}
 
 
 def _run_of_samples(path: Path, name: str, results: Sequence[_Results]) -> _Run:
@@ -894,7 +854,7 @@ def _add_line(
     """
     filtered = text_of(line, "filter") or _NO_FILTER
     listed = line.get("metrics")
-    metrics = [name for name in line if name not in _OF_LINE]
+    metrics = [name for name in line if name not in _LM_EVAL["of_line"]]
     if isinstance(listed, list):
         metrics = [name for name in listed if isinstance(name, str)]
     left_out = set()
@@ -978,7 +938,7 @@ def _format_of(path: Path, name: str, *, alone: bool) -> str:
     return _format_of_columns(path) or TABLE
 
 
-def _read_files(path: Path, *, items: bool | None) -> BenchmarkTable | None:
+def _read_files(path: Path, *, items: bool) -> BenchmarkTable | None:
     """Return all scores of a file, or of the files of a folder, in one format of others."""
     files, links = _files_under(path)
     of_format: dict[str, dict[Path, str]] = {}
@@ -1021,7 +981,7 @@ LOGS = {".json", ".jsonl", ".ndjson", ".eval"}
 
 
 def benchmark_scores(
-    path: Path, scores: Sequence[str] = (), *, items: bool | None = None
+    path: Path, scores: Sequence[str] = (), *, items: bool = True
 ) -> BenchmarkTable | None:
     """Return the scores of a file or folder; None for a table in no known format.
 
@@ -1030,7 +990,7 @@ def benchmark_scores(
     Parameters
     ----------
     scores : the scores to keep; if there are several, some must be named.
-    items : whether single items of logs are read, or aggregates of tasks; items by default.
+    items : whether single items of logs are read, where there are any, or aggregates of tasks.
 
     Raises
     ------

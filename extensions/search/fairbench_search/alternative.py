@@ -19,6 +19,7 @@ from fairbench.core.text import said
 from fairbench.experiments.execute import Execution, Plan, plan_run, prepared
 from fairbench.experiments.pipeline import PlannedRun
 from fairbench.inference.rates import rate_limits
+from fairbench.inference.survey import sums
 from fairbench.inference.verdicts import verdict_of
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
 from fairbench.results.catalogue import Catalogue, comparable_sets
@@ -535,7 +536,10 @@ def _tails_of_goals(
     codes = np.unique(_rows_of(trials[0]).unit)
     # Which people each row is of, as positions in `codes`.
     units = [np.searchsorted(codes, _rows_of(trial).unit) for trial in trials]
-    noise = gains.stack_noise(estimates, units, len(codes))
+    noise = [
+        [sums(goal.linear, unit, len(codes)) for goal in of_trial]
+        for of_trial, unit in zip(estimates, units, strict=True)
+    ]
     values, unseen, fresh = np.array(
         [
             [
@@ -545,17 +549,9 @@ def _tails_of_goals(
             for of_trial in estimates
         ]
     ).transpose(2, 0, 1)
-    weights = np.array(tuning.weights or [1.0] * len(goals))
-    return gains.chosen_tails(
-        values[1:],
-        values[0],
-        noise=noise[1:],
-        default_noise=noise[0],
-        unseen=unseen[1:],
-        fresh=fresh[1:],
-        weights=weights,
-        level=tuning.level,
-    )
+    weights, level = np.array(tuning.weights or [1.0] * len(goals)), tuning.level
+    spreads = {"noise": np.array(noise), "unseen": unseen, "fresh": fresh}
+    return gains.chosen_tails(values, **spreads, weights=weights, level=level)
 
 
 def _fresh_variance(default: GoalEstimate, tuned: GoalEstimate, test_rows: int) -> float:

@@ -20,13 +20,12 @@ the README beside it has the resulting coverage.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fairbench.core.arrays import Floats, rng
 from fairbench.inference.survey import sums
@@ -151,55 +150,49 @@ def gain_limits(
 
 def chosen_tails(
     values: Floats,
-    default: Floats,
     *,
     noise: Floats,
-    default_noise: Floats,
     unseen: Floats,
     fresh: Floats,
     weights: Floats,
     level: float = 0.95,
-    seed: int = 0,
 ) -> list[tuple[Tails, Tails, Tails]]:
     """Return the tails with which limits hold for the trial that was chosen, for each metric.
 
     Parameters
     ----------
-    values : (k, M) values of k trials by M metrics, small being good. All trials were judged on the
-        same rows or, if stopped, some of them.
-    default : (M,) values of the default.
-    noise : (k, M, U) the contribution of each unit to the errors of a trial's values.
-    default_noise : (M, U) the contribution of each unit to the errors of the default's values.
-    unseen : (k, M) least variances, added for events that did not occur in the rows.
-    fresh : (k, M) the variance of the gain that comes from fresh rows.
+    values : (1 + k, M) values of the default and of k trials by M metrics, small being good. All
+        were judged on the same rows or, if stopped, some of them.
+    noise : (1 + k, M, U) the contribution of each unit to the errors of these values.
+    unseen : (1 + k, M) least variances, added for events that did not occur in the rows.
+    fresh : (1 + k, M) the variance of the gain that comes from fresh rows.
     weights : (M,) weights of the metrics in the score; the trial with the smallest score is chosen.
     level : the level of the intervals.
-    seed : of the draws.
 
     Returns
     -------
     For each metric the tails of the expected gain, of the gain on fresh rows, and of the value.
     """
-    generator = rng(seed, "tuning", len(values))
-    both = np.concatenate([noise, default_noise[None]])
+    generator = rng(0, "tuning", len(values) - 1)
+    both = np.roll(noise, -1, axis=0)  # the default last
     factor = np.moveaxis(both, -1, 0).reshape(both.shape[-1], -1)
     errors = joint_noise(factor, draws=_DRAWS, generator=generator).reshape(-1, *both.shape[:2])
     trial_errors, default_errors = errors[:, :-1], errors[:, -1:]
-    unseen_errors = np.sqrt(unseen) * generator.standard_normal(trial_errors.shape)
+    unseen_errors = np.sqrt(unseen[1:]) * generator.standard_normal(trial_errors.shape)
     of_gain = trial_errors - default_errors + unseen_errors
     # A part of the same variance is independent between trials.
     spread = np.sqrt((of_gain**2).mean(axis=0))
     independent = spread * generator.standard_normal(of_gain.shape)
     of_gain = np.sqrt(1 - _INDEPENDENT) * of_gain + np.sqrt(_INDEPENDENT) * independent
     of_value = trial_errors + unseen_errors
-    of_fresh = of_gain + np.sqrt(fresh) * generator.standard_normal(of_gain.shape)
-    gains, count = values - default, len(weights)
+    of_fresh = of_gain + np.sqrt(fresh[1:]) * generator.standard_normal(of_gain.shape)
+    gains, count = values[1:] - values[0], len(weights)
     (_, *tails), _ = correction(
         Candidates(
             parts=(gains @ weights)[:, None],
             part_noise=(of_gain @ weights)[..., None],
             contrasts=np.ones((1, 1)),
-            values=np.hstack([gains, gains, values]),
+            values=np.hstack([gains, gains, values[1:]]),
             value_noise=np.concatenate([of_gain, of_fresh, of_value], axis=2),
             bounds=np.full(3 * count, np.inf),
             folded=False,
@@ -210,26 +203,6 @@ def chosen_tails(
     mirrored = [(above, below) for below, above in tails[: 2 * count]]
     parts = mirrored[:count], mirrored[count:], tails[2 * count :]
     return list(zip(*parts, strict=True))
-
-
-def stack_noise(
-    estimates: Sequence[Sequence[GoalEstimate]], units: Sequence[NDArray[np.integer]], count: int
-) -> Floats:
-    """Return the contribution of each unit to the error of every value, (k, M, U).
-
-    Parameters
-    ----------
-    estimates : the estimates of each of k candidates, one for each of M metrics.
-    units : the codes of the units of the rows that each candidate was judged on; one that was
-        stopped was judged on the first folds alone.
-    count : the number of units of all rows.
-    """
-    return np.stack(
-        [
-            np.stack([sums(metric.linear, unit, count) for metric in metrics])
-            for metrics, unit in zip(estimates, units, strict=True)
-        ]
-    )
 
 
 # An upper bound of the gain from further search that holds at any stopping time.

@@ -343,13 +343,11 @@ def searched(rng, means, trials):
 
 def judged(losses, kept, fresh):
     noise = (losses - losses.mean(axis=0)).T / len(losses)
+    kept = [0, *kept]  # the default first
     variance = ((noise[kept] - noise[0]) ** 2).sum(axis=1) * len(losses) / fresh
-    means = losses.mean(axis=0)
     return chosen_tails(
-        values=means[kept][:, None],
-        default=means[:1],
+        losses.mean(axis=0)[kept][:, None],
         noise=noise[kept][:, None],
-        default_noise=noise[:1],
         unseen=np.full((len(kept), 1), 1 / len(losses) ** 2),
         fresh=variance[:, None],
         weights=np.ones(1),

@@ -33,16 +33,8 @@ from fairbench.metrics.registry import declared, find
 from fairbench.reporting.document.model import Document, ExecutiveSummary
 from fairbench.reporting.group_tables import sentence_of, sentences_of
 from fairbench.results.runs import Run
-from fairbench_rank import sources
+from fairbench_rank import ranking, sources
 from fairbench_rank.approaches import approach_table
-from fairbench_rank.ranking import (
-    WRONG,
-    Ranking,
-    answers,
-    join_words,
-    units_in_words,
-    units_of,
-)
 from fairbench_rank.scores import (
     LEFT_OUT,
     RankOptions,
@@ -293,7 +285,7 @@ class _Race:
             if run.id in about.index
         }
 
-    def _answer(self, error_rate: float) -> tuple[Ranking, ScoreTable, RankOptions]:
+    def _answer(self, error_rate: float) -> tuple[ranking.Ranking, ScoreTable, RankOptions]:
         """Rank the approaches in all of their splits, with family-wise error rate `error_rate`."""
         wide = approach_table(list(self.longest.values()))
         read = sources.with_scores(sources.approaches_as_methods(wide), [self.metric])
@@ -301,7 +293,7 @@ class _Race:
         options = as_read(RankOptions(path=Path("experiment"), crashed=LEFT_OUT), read)
         table = read_scores(options, None, read)
         every = len(table.methods)
-        (answer,) = answers(table, options, error_rate=error_rate, most_planned=every)
+        (answer,) = ranking.answers(table, options, error_rate=error_rate, most_planned=every)
         return answer, table, options
 
     def _seconds_of_splits(self) -> dict[str, float]:
@@ -346,7 +338,7 @@ class _Race:
 
 def wrong_of_round(number: int) -> float:
     """Return the chance with which round `number`, from 1, may drop the best method."""
-    return WRONG / (number * (number + 1))
+    return ranking.WRONG / (number * (number + 1))
 
 
 @dataclass(frozen=True)
@@ -389,7 +381,7 @@ def noise_of_tasks(
     M / (M - 1) as the mean over methods holds each method itself.
     """
     (scores,) = table.scores
-    units = units_of(table, options)
+    units = ranking.units_of(table, options)
     values = scores.larger_is_better
     families = np.bincount(units.unit)
     weights = 1 / len(families) / families[units.unit]
@@ -448,7 +440,7 @@ def seconds_of(
     )
 
 
-def rivals_of(answer: Ranking, best: Collection[str]) -> list[Mapping[str, Any]]:
+def rivals_of(answer: ranking.Ranking, best: Collection[str]) -> list[Mapping[str, Any]]:
     """Return the plans of the leader and each rival that is left."""
     plans = [plan for plan in answer.plans if plan["first"] == answer.leader]
     return [plan for plan in plans if plan["second"] in best]
@@ -466,7 +458,7 @@ _SHOWN = 5  # approaches that a sentence names
 
 
 def _resolving_document(
-    answer: Ranking,
+    answer: ranking.Ranking,
     rounds: Sequence[Round],
     noise: Sequence[TaskNoise],
     reason: str,
@@ -484,15 +476,15 @@ def _resolving_document(
     needed = sorted(filter(isfinite, (plan["units_needed"] for plan in beyond)))
     values = {
         "answer": answer,
-        "units": units_in_words(answer),
+        "units": ranking.units_in_words(answer),
         "least": "least" if answer.scores.better == "lower" else "largest",
         "best": len(best),
         "approaches": len(answer.methods),
         "before": len(rounds[0].best),
-        "names": join_words(best),
+        "names": ranking.join_words(best),
         "fits": sum(each.fits for each in further),
         "time": _time_in_words(sum(each.seconds for each in further) / 60),
-        "wrong": WRONG,
+        "wrong": ranking.WRONG,
         "beyond": len(beyond),
         "rivals": len(rivals),
         "left": len(rivals) - len(beyond),

@@ -1044,13 +1044,10 @@ def with_methods_and_tasks(wide: pd.DataFrame) -> pd.DataFrame:
     """
     wide = wide[(wide["setting"] == "").to_numpy()]
     wide = wide.sort_values([*TASK_COLUMNS, *approaches.APPROACH, "seed", "repeat"], kind="stable")
-    wide = wide.reset_index(drop=True)
-    code = wide.groupby([*approaches.APPROACH], sort=False).ngroup().to_numpy()
-    first = wide[~wide.duplicated([*approaches.APPROACH])]
-    names = np.array(
-        [approaches.approach_name(row) for row in first.to_dict("records")], dtype=object
-    )
-    return wide.assign(method=names[code], task=wide["dataset"].str.cat(wide["protect"], sep=", "))
+    values = approaches.ApproachValues.of(wide)
+    names = np.array(values.names, dtype=object)[values.cell_index[:, 0]]
+    task = values.table["dataset"].str.cat(values.table["protect"], sep=", ")
+    return values.table.assign(method=names, task=task)
 
 
 def approaches_as_methods(wide: pd.DataFrame) -> BenchmarkTable:

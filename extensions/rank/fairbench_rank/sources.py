@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -720,59 +720,48 @@ def _read_lm_eval(
     if not items and not results:
         raise DataError(f"{root} has no results_*.json: of samples no aggregates are read")
     if not (items and samples):
-        return _read_results(read, _Scored(RESULTS, families(groups)))
+        return _scored(RESULTS, _rows_of_results(read), groups)
+    left_out = set[str]()
     runs = [_run_of_samples(path, name, read) for path, name in samples.items()]
-    return _read_samples(runs, read, _Scored(SAMPLES, families(groups)))
+    table = _scored(SAMPLES, _rows_of_samples(runs, left_out), groups)
+    return table.having(table.frame, *_notes_on_samples(runs, read, left_out))
 
 
-@dataclass
-class _Scored:
-    """Rows whose scores are under (metric, filter).
+# A run, and the keys of a method's row with its scores, by (metric, filter).
+_Row: TypeAlias = tuple[_Run, dict[Any, Any]]
 
-    Attributes
-    ----------
-    kind : the format.
-    family : the group of each task, if there are any.
-    directions : (metric, filter) -> which values are good; the first file that says so decides.
+
+def _scores_in(row: Mapping[Any, Any]) -> list[tuple[str, str]]:
+    return [key for key in row if key not in KEYS]
+
+
+def _scored(
+    kind: str, found: Iterable[_Row], groups: Mapping[str, Iterable[str]]
+) -> BenchmarkTable:
+    """Return the table of rows, its scores named by metric, and by filter where a task has several.
+
+    The first file that says which values of a score are good decides.
     """
-
-    kind: str
-    family: Mapping[str, str]
-    rows: list[dict[Any, Any]] = field(default_factory=list)
-    directions: dict[tuple[str, str], Better] = field(default_factory=dict)
-
-    def row(self, method: str, task: str, **keys: str) -> dict[Any, Any]:
-        """Return the new row of a method on a task, or on an item of it."""
-        family = {"family": self.family.get(task, task)} if self.family else {}
-        self.rows.append({"method": method, "task": task, **keys, **family})
-        return self.rows[-1]
-
-    def add(self, row: dict[Any, Any], key: tuple[str, str], value: float, run: _Run) -> None:
-        """Put a score into its row."""
-        row[key] = float(value)
-        self.directions[key] = self.directions.get(key, "") or run.direction(key[0])
-
-    def table(self, notes: Iterable[str] = ()) -> BenchmarkTable:
-        """Return the table, its scores named by metric, and by filter where a task has several."""
-        if not self.directions:
-            raise DataError(f"the {self.kind} have no metrics that are numbers")
-        places = {(key, row["task"]) for row in self.rows for key in self.directions.keys() & row}
-        on_task = Counter((metric, task) for (metric, _), task in places)
-        several = {metric for (metric, _), filters in on_task.items() if filters > 1}
-        names = {
-            (metric, filtered): f"{metric}/{filtered}" if metric in several else metric
-            for metric, filtered in self.directions
-        }
-        renamed = [{names.get(key, key): value for key, value in row.items()} for row in self.rows]
-        frame = tidy(renamed, self.kind)
-        ways: dict[str, Better] = {}
-        for key, name in names.items():
-            ways[name] = ways.get(name, "") or self.directions[key]
-        scores = [
-            Score(name, way, self.kind == SAMPLES and is_binary(frame[name]))
-            for name, way in ways.items()
-        ]
-        return BenchmarkTable(frame, self.kind, tuple(scores), notes=tuple(notes))
+    rows, family = list(found), families(groups)
+    ways: dict[tuple[str, str], Better] = {}
+    for run, row in rows:
+        row |= {FAMILY: family.get(run.task, run.task)} if family else {}
+        for key in _scores_in(row):
+            ways[key] = ways.get(key, "") or run.direction(key[0])
+    if not ways:
+        raise DataError(f"the {kind} have no metrics that are numbers")
+    places = {(key, run.task) for run, row in rows for key in _scores_in(row)}
+    on_task = Counter((metric, task) for (metric, _), task in places)
+    several = {metric for (metric, _), filters in on_task.items() if filters > 1}
+    names = {key: "/".join(key) if key[0] in several else key[0] for key in ways}
+    frame = tidy([{names.get(key, key): row[key] for key in row} for _, row in rows], kind)
+    way_of: dict[str, Better] = {}
+    for key, name in names.items():
+        way_of[name] = way_of.get(name, "") or ways[key]
+    scores = [
+        Score(name, way, kind == SAMPLES and is_binary(frame[name])) for name, way in way_of.items()
+    ]
+    return BenchmarkTable(frame, kind, tuple(scores))
 
 
 def _methods(runs: Sequence[_Run]) -> list[str]:
@@ -788,19 +777,19 @@ def _methods(runs: Sequence[_Run]) -> list[str]:
     return methods
 
 
-def _read_results(results: Sequence[_Results], scored: _Scored) -> BenchmarkTable:
-    """Return the aggregate scores of tasks."""
+def _rows_of_results(results: Sequence[_Results]) -> Iterator[_Row]:
+    """Yield a row for each task, with its aggregate scores."""
     runs = [_Run(file.path, file.name, task, file) for file in results for task in file.tasks]
     scores = [of_task for file in results for of_task in file.tasks.values()]
     for method, run, of_task in zip(_methods(runs), runs, scores, strict=True):
-        row = scored.row(method, run.task)
+        row: dict[Any, Any] = {METHOD: method, TASK: run.task}
         for key, value in of_task.items():
             metric, _, filtered = key.partition(",")
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             is_score = not metric.endswith(_STDERR) and metric not in _LM_EVAL["no_scores"]
             if is_number and is_score:
-                scored.add(row, (metric, filtered or _NO_FILTER), value, run)
-    return scored.table()
+                row[metric, filtered or _NO_FILTER] = float(value)
+        yield run, row
 
 
 def _run_of_samples(path: Path, name: str, results: Sequence[_Results]) -> _Run:
@@ -813,11 +802,8 @@ def _run_of_samples(path: Path, name: str, results: Sequence[_Results]) -> _Run:
     return _Run(path, name, task, found[0] if found else None)
 
 
-def _read_samples(
-    runs: Sequence[_Run], results: Sequence[_Results], scored: _Scored
-) -> BenchmarkTable:
-    """Return the scores of documents."""
-    left_out = set[str]()
+def _rows_of_samples(runs: Sequence[_Run], left_out: set[str]) -> Iterator[_Row]:
+    """Yield a row for each document; `left_out` gets the metrics whose value is no number."""
     documents: dict[tuple[str, str], tuple[str, str]] = {}
     for method, run in zip(_methods(runs), runs, strict=True):
         row_of_item: dict[str, dict[Any, Any]] = {}
@@ -832,18 +818,14 @@ def _read_samples(
             if content and seen and content != seen:
                 values = {"item": quoted(item), "task": quoted(run.task)}
                 raise DataError(_told("documents", earlier=earlier, name=run.name, **values))
-            if item not in row_of_item:
-                row_of_item[item] = scored.row(method, run.task, item=item)
-            row = row_of_item[item]
-            left_out |= _add_line(scored, row, run, line, f"{where}: document {quoted(item)}")
+            row = row_of_item.setdefault(item, {METHOD: method, TASK: run.task, ITEM: item})
+            left_out |= _add_line(row, line, f"{where}: document {quoted(item)}")
         if not row_of_item:
             raise DataError(f"{run.name} has no lines")
-    return scored.table(_notes_on_samples(runs, results, left_out))
+        yield from ((run, row) for row in row_of_item.values())
 
 
-def _add_line(
-    scored: _Scored, row: dict[Any, Any], run: _Run, line: Mapping[str, Any], document: str
-) -> set[str]:
+def _add_line(row: dict[Any, Any], line: Mapping[str, Any], document: str) -> set[str]:
     """Put the scores of a line, a document under one filter, into the document's row.
 
     Lines of older versions do not list their metrics.
@@ -865,7 +847,7 @@ def _add_line(
             continue
         if (metric, filtered) in row:
             raise DataError(_told("twice", document=document, filter=quoted(filtered)))
-        scored.add(row, (metric, filtered), value, run)
+        row[metric, filtered] = float(value)
     return left_out
 
 

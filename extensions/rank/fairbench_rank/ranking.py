@@ -218,10 +218,6 @@ class Ranking:
             row.value, row.lower, row.upper = (0.0 - x for x in (row.value, row.upper, row.lower))
         return row
 
-    def pair(self, first: str, second: str) -> int:
-        """Return the position of a pair of methods in `paired`."""
-        return _position(self.index_of[first], self.index_of[second], self.paired.methods)
-
     def rows(self, reference: str = "") -> list[dict[str, Any]]:
         """Return a row for each method, best first: ranks, mean, and the chance of a new task.
 
@@ -517,15 +513,16 @@ def _with_plans(answer: Ranking, units: _UnitsOfMean, most: int) -> Ranking:
     price = _price(answer, units, [answer.index_of[name] for name in planned]) if pairs else 0.0
     plans = []
     for first, rival in pairs:
-        difference, pair = answer.difference(first, rival), answer.pair(first, rival)
+        difference = answer.difference(first, rival)
+        one, other = answer.index_of[first], answer.index_of[rival]
+        pair = _position(one, other, answer.paired.methods)
         spread = usual_spread(answer.paired.errors[pair], answer.paired.sizes[pair])
         needed = nan
         if isfinite(spread) and spread > 0:
             needed = float(units_needed(spread[None], answer.epsilon, answer.held.critical)[0])
         parts, times, floor, noise = None, nan, 0.0, nan
         if units.name != "question":
-            cells = values[answer.index_of[first]] - values[answer.index_of[rival]]
-            parts = variance_parts(cells, units.group, units.unit)
+            parts = variance_parts(values[one] - values[other], units.group, units.unit)
         if parts is not None:
             n, critical = difference.units, answer.held.critical
             floor = least_half_width(parts, n, critical)

@@ -289,13 +289,9 @@ class _Request:
         if sum(family.count for family in families) < 2:
             raise UserError(said("fairbench_search", "one_candidate", name=families[0].name))
         options = self.options
-        tuning = Tuning(
-            objectives=(options.minimise, "error_rate"),
-            trials=options.trials,
-            cpu_seconds=options.cpu_seconds,
-            level=options.level,
-            study=options.study,
-        )
+        shared = ("trials", "cpu_seconds", "level", "study")
+        stated = {name: getattr(options, name) for name in shared}
+        tuning = Tuning(objectives=(options.minimise, "error_rate"), **stated)
         for family in families:  # refuses impossible values before anything is fitted
             example = {option.name: option.example for option in family.space}
             plan_run(self._compose({**family.choices, **family.fixed, **example}))

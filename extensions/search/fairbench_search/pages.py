@@ -425,20 +425,18 @@ def _why_table_differs(choice: Choice) -> Iterator[str]:
 
 def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
     """Return the chosen run, its estimates, the corrected limits, and the runs tied with it."""
-    text: dict[str, str] = {}
-    for judged in choice.judged:
-        name = _name(choice, judged["metric"])
-        for key, said in {
-            "seems": f"{name} {number(judged['value'])} ({interval(*judged['naive']) or _NONE})",
-            "corrected": f"{name} {interval(*judged['corrected']) or _NONE}",
-            "at_once": f"{name} at most {number(judged['at_once'][1])}",
-        }.items():
-            between = " and " if key == "at_once" else ", "
-            text[key] = f"{text[key]}{between}{said}" if key in text else said
+    named = [(_name(choice, judged["metric"]), judged) for judged in choice.judged]
+    seems = [
+        f"{name} {number(of['value'])} ({interval(*of['naive']) or _NONE})" for name, of in named
+    ]
+    corrected = [f"{name} {interval(*of['corrected']) or _NONE}" for name, of in named]
+    at_once = [f"{name} at most {number(of['at_once'][1])}" for name, of in named]
     means = f", as means over {choice.repeats} repeats" if choice.repeats > 1 else ""
     ending = "." if choice.bounds else ","
     values = {
-        **text,
+        "seems": ", ".join(seems),
+        "corrected": ", ".join(corrected),
+        "at_once": " and ".join(at_once),
         "runs": len(choice.runs),
         "eligible": choice.eligible.sum(),
         "bounds": " and ".join(_bounds_text(bound) for bound in choice.bounds),

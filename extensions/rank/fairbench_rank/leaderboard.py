@@ -28,7 +28,7 @@ from fairbench.cli.command import Results, check_folder, command, default_result
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_bytes
-from fairbench.core.options import option
+from fairbench.core.options import option, value_word
 from fairbench.core.text import count, digest, is_number, spreadsheet_safe
 from fairbench.evaluation.table import COSTS
 from fairbench.inference.repeats import REPEATS, Splits, mean_limits
@@ -123,11 +123,9 @@ def leaderboard(options: _LeaderboardOptions) -> None:
 
 def _command(options: _LeaderboardOptions) -> str:
     """Return the line that makes the page again."""
-    words = ["fairbench", "leaderboard", f"results={options.results}"]
-    for name, values in (("add", options.add), ("purpose", options.purpose)):
-        words += [f"{name}=[{','.join(map(str, values))}]"] if values else []
-    words += [f"metric={options.metric}"] if options.metric else []
-    return shlex.join(words)
+    given = {name: getattr(options, name) for name in ("results", "add", "purpose", "metric")}
+    words = [f"{name}={value_word(value)}" for name, value in given.items() if value]
+    return shlex.join(["fairbench", "leaderboard", *words])
 
 
 COMMAND = command(leaderboard)

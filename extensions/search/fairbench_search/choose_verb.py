@@ -87,10 +87,8 @@ def _choose(options: _ChooseOptions) -> None:
         choice = choosing.choose(list(catalogue), options.objective, options.where, options.level)
     except choosing.CannotChooseError as error:
         raise UserError(f"{error}; {_instead(options, among, catalogue)}") from error
-    print_as(
-        choice_document(choice, catalogue.only(list(choice.runs)).label()),
-        options.format,
-    )
+    names = catalogue.only(list(choice.runs)).label()
+    print_as(choice_document(choice, names), options.format)
 
 
 def _selection(options: _ChooseOptions) -> list[str]:

@@ -146,10 +146,8 @@ def read_approaches(path: Path) -> pd.DataFrame:
     except UserError:
         raise
     except UNREADABLE as error:
-        raise DataError(
-            f"{path} is no table of approaches, or damaged: {str(error).splitlines()[0]}; "
-            f"fairbench leaderboard writes one of runs, {APPROACHES}"
-        ) from error
+        told = {"path": path, "why": str(error).splitlines()[0], "usual": APPROACHES}
+        raise DataError(said("fairbench_rank", "no_approaches", **told)) from error
     return frame
 
 

@@ -114,12 +114,12 @@ class Ranking:
     @cached_property
     def first_rank(self) -> NDArray[np.int64]:
         """The simultaneous lower limit of the rank of each method, (M,)."""
-        return self.held.first_rank[self.order]
+        return np.asarray(1 + self.held.better.sum(axis=0))[self.order]
 
     @cached_property
     def last_rank(self) -> NDArray[np.int64]:
         """The simultaneous upper limit of the rank of each method, (M,)."""
-        return self.held.last_rank[self.order]
+        return np.asarray(len(self.order) - self.held.better.sum(axis=1))[self.order]
 
     @property
     def leader(self) -> str:
@@ -403,10 +403,8 @@ def _check_strata(values: Floats, table: ScoreTable, strata: NDArray[np.intp]) -
     """Refuse missing answers, and tasks with a single question."""
     if (holes := ~np.isfinite(values)).any():
         method = int(np.flatnonzero(holes.any(axis=1))[0])
-        raise UserError(
-            f"about=these compares methods on the same questions, and {table.methods[method]} "
-            f"lacks {count(holes[method].sum())}: leave it out of the table, or give crashed="
-        )
+        name, lacking = table.methods[method], holes[method].sum()
+        raise UserError(_tell("lacks_questions", name=name, lacking=lacking))
     if (small := np.bincount(strata) < 2).any():
         name = table.tasks[int(np.flatnonzero(small)[0])]
         raise UserError(f"about=these needs two questions of each task, and '{name}' has one")

@@ -215,10 +215,8 @@ class _Race:
                 began = time.monotonic()
                 fits = self._at_least(splits, last.best)
                 new = self._close(record, splits, fits, began)
-                print_line(
-                    f"round {number}: {len(new.best)} of {len(last.best)} may still be the best "
-                    f"({fits} fits, {new.seconds:.0f} s)"
-                )
+                told = {"best": len(new.best), "before": len(last.best), "fits": fits}
+                print_line(sentence_of(_PAGE, "round", round=new, **told))
         except _TimeIsOver:
             return BUDGET
 

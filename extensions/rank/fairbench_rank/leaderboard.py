@@ -483,11 +483,6 @@ def _few_tasks(findings: Findings, few: Sequence[Mapping[str, Any]]) -> model.De
 
 def _cost_section(findings: Findings, gap: str, style_of: Styles) -> model.Section:
     """Return the section on cost: seconds of every approach, beside its error and one gap."""
-    by_metric = {
-        standing.metric: {row["method"]: row for row in standing.rows}
-        for standing in findings.standings
-        if standing.metric in (ERROR, gap)
-    }
     ordered = sorted(
         findings.approaches,
         key=lambda row: (isnan(row["relative_cost"]), row["relative_cost"], row["name"]),
@@ -495,33 +490,30 @@ def _cost_section(findings: Findings, gap: str, style_of: Styles) -> model.Secti
     rows = [{**row, "need": _need_text(row)} for row in ordered]
     tags = [tags_of(row) for row in ordered]
     table = declared_table(_PAGE, "costs", rows, {"reference": findings.reference}, tags=tags)
-    blocks: list[model.Block] = [
-        model.Paragraph(_tell("cost")),
-        _cost_figure(ordered, by_metric, style_of),
-        table,
-    ]
-    return model.Section("Cost and benefit", blocks, name="cost")
+    shown = [standing for standing in findings.standings if standing.metric in (ERROR, gap)]
+    picture = _cost_figure(shown, ordered, style_of)
+    text = model.Paragraph(_tell("cost"))
+    return model.Section("Cost and benefit", [text, picture, table], name="cost")
 
 
 def _cost_figure(
-    approaches: Sequence[Mapping[str, Any]],
-    by_metric: Mapping[str, Mapping[str, Mapping[str, Any]]],
-    style_of: Styles,
+    shown: Sequence[MetricStandings], approaches: Sequence[Mapping[str, Any]], style_of: Styles
 ) -> model.Figure:
     """Return a panel for each metric: the difference from the reference against the cost."""
     panels = []
-    for metric, row_of in by_metric.items():
+    for standing in shown:
+        difference = {row["method"]: row["difference"] for row in standing.rows}
         points = [
             Series(
-                row["name"], [log10(row["relative_cost"])], [row_of[row["name"]]["difference"]],
+                row["name"], [log10(row["relative_cost"])], [difference[row["name"]]],
                 **style_of[row["intervention"]], lined=False, tags=tags_of(row),
             )
             for row in approaches
-            if row["name"] in row_of and row["relative_cost"] > 0
-            and not isnan(row_of[row["name"]]["difference"])
+            if row["relative_cost"] > 0 and not isnan(difference.get(row["name"], np.nan))
         ]  # fmt: skip
         axis = "cost: 0 as the reference, 1 ten times as much"
-        panels.append(Panel(points, axis, f"{metric_label(metric)}, difference", from_zero=""))
+        label = f"{metric_label(standing.metric)}, difference"
+        panels.append(Panel(points, axis, label, from_zero=""))
     drawings = chart(panels, key=_key_of(style_of, [row["intervention"] for row in approaches]))
     caption = _tell("cost_caption")
     return model.Figure("Benefit against cost", drawings, caption=caption, name="cost-figure")

@@ -368,7 +368,9 @@ def test_plain_names_stay_and_others_are_told_apart():
     assert len({file_name(name) for name in ("a/b", "a_b", "a\\b")}) == 3
 
 
-@pytest.mark.parametrize("package", ["cli", "comparison", "fairbench_label", "fairbench_search"])
+@pytest.mark.parametrize(
+    "package", ["cli", "comparison", "fairbench_label", "fairbench_rank", "fairbench_search"]
+)
 def test_every_sentence_of_a_package_is_said_with_the_values_that_it_names(package):
     (folder,) = [*ROOT.glob(f"fairbench/{package}"), *ROOT.glob(f"extensions/*/{package}")]
     nodes = [

@@ -32,7 +32,7 @@ from fairbench.core.files import (
     read_schema,
     table_within,
 )
-from fairbench.core.text import digest
+from fairbench.core.text import digest, said
 from fairbench.evaluation.table import COSTS, VALUE
 from fairbench.inference.means import Moments, loss_limits
 from fairbench.inference.rates import Limits
@@ -146,10 +146,8 @@ def read_approaches(path: Path) -> pd.DataFrame:
     except UserError:
         raise
     except UNREADABLE as error:
-        raise DataError(
-            f"{path} is no table of approaches, or damaged: {str(error).splitlines()[0]}; "
-            f"fairbench leaderboard writes one of runs, {APPROACHES}"
-        ) from error
+        told = {"path": path, "why": str(error).splitlines()[0], "usual": APPROACHES}
+        raise DataError(said("fairbench_rank", "no_approaches", **told)) from error
     return frame
 
 
@@ -200,18 +198,13 @@ def approaches_together(tables: Sequence[pd.DataFrame]) -> tuple[pd.DataFrame, l
         same = np.isclose(both[facts[2:]], other[facts[2:]], rtol=1e-6, equal_nan=True).all(axis=1)
         comparable = other[is_new | same]
         if tasks := len(other[~(is_new | same)].drop_duplicates([*TASK])):
-            notes.append(
-                f"On {tasks} task{'s' * (tasks > 1)}, runs are left out that have other data or "
-                "other shares of test rows than the first ones of the same name."
-            )
+            several = "s" * (tasks > 1)
+            notes.append(said("fairbench_rank", "other_data", tasks=tasks, several=several))
         again = pd.Index(comparable["run"]).isin(first["run"])
         here = comparable.set_index([*_PLACE]).index.isin(first.set_index([*_PLACE]).index)
         if runs := comparable[here & ~again]["run"].nunique():
-            notes.append(
-                f"{runs} later run{'s are' if runs > 1 else ' is'} left out, as the first of the "
-                "same approach on the same splits counts. A method that is another one needs "
-                "another name."
-            )
+            are = "s are" if runs > 1 else " is"
+            notes.append(said("fairbench_rank", "namesakes", runs=runs, are=are))
         families = first.drop_duplicates([*TASK]).set_index([*TASK])["family"]
         kept = comparable[~here]
         named = kept[[*TASK]].merge(families, how="left", left_on=[*TASK], right_index=True)

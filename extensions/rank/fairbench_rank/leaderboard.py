@@ -15,7 +15,7 @@ import io
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import isnan, log10
 from pathlib import Path
 from types import MappingProxyType
@@ -24,12 +24,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from fairbench.cli.command import Command, Results, check_folder, default_results, purposes
+from fairbench.cli.command import Results, check_folder, command, default_results, purposes
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_bytes
-from fairbench.core.options import option
-from fairbench.core.text import count, digest, interval, is_number, signed, spreadsheet_safe
+from fairbench.core.options import option, value_word
+from fairbench.core.text import count, digest, is_number, spreadsheet_safe
 from fairbench.evaluation.table import COSTS
 from fairbench.inference.repeats import REPEATS, Splits, mean_limits
 from fairbench.metrics.registry import find, unknown_metric
@@ -37,7 +37,7 @@ from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import COLOURS, Panel, Series, chart, file_of
 from fairbench.reporting.document import model
 from fairbench.reporting.document.writing import write_document
-from fairbench.reporting.group_tables import table_of
+from fairbench.reporting.group_tables import sentence_of
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import refuse_pack
 from fairbench.results.runs import Run
@@ -46,6 +46,7 @@ from fairbench_rank.approaches import (
     APPROACH,
     APPROACHES,
     ERROR,
+    FACTS,
     FEWEST_FAMILIES,
     NONE,
     PARTS,
@@ -57,9 +58,8 @@ from fairbench_rank.approaches import (
     name_with_group_need,
     read_approaches,
 )
-from fairbench_rank.rank import rank_table
+from fairbench_rank.rank import declared_table, rank_table
 from fairbench_rank.standings import (
-    MEAN_OVER_FAMILIES,
     METRICS,
     Findings,
     MetricStandings,
@@ -98,6 +98,12 @@ def leaderboard(options: _LeaderboardOptions) -> None:
     Raises
     ------
     UserError : nothing finished, one task only, or an unknown metric.
+
+    Examples
+    --------
+    fairbench leaderboard
+    fairbench leaderboard add=[papers/atlas/approaches.parquet] out=board
+    fairbench leaderboard metric=equalized_odds
     """
     from fairbench.reporting.document.terminal import print_document
 
@@ -117,32 +123,19 @@ def leaderboard(options: _LeaderboardOptions) -> None:
 
 def _command(options: _LeaderboardOptions) -> str:
     """Return the line that makes the page again."""
-    words = ["fairbench", "leaderboard", f"results={options.results}"]
-    for name, values in (("add", options.add), ("purpose", options.purpose)):
-        words += [f"{name}=[{','.join(map(str, values))}]"] if values else []
-    words += [f"metric={options.metric}"] if options.metric else []
-    return shlex.join(words)
+    given = {name: getattr(options, name) for name in ("results", "add", "purpose", "metric")}
+    words = [f"{name}={value_word(value)}" for name, value in given.items() if value]
+    return shlex.join(["fairbench", "leaderboard", *words])
 
 
-COMMAND = Command(
-    _LeaderboardOptions,
-    leaderboard,
-    examples=(
-        "fairbench leaderboard",
-        "fairbench leaderboard add=[papers/atlas/approaches.parquet] out=board",
-        "fairbench leaderboard metric=equalized_odds",
-    ),
-)
+COMMAND = command(leaderboard)
 
 
 # The page, of what the approaches show.
 
-TITLES = ("What to use", "How sure this is", "What is not resolved", "")
-NEXT = (
-    "Before you choose, look under Data sets for a task that is like yours: what holds across "
-    "tasks need not hold there. To add your own method, which fits its own cells alone, follow "
-    "extensions/rank/README.md."
-)
+_PAGE = "fairbench_rank:leaderboard"
+_tell = partial(sentence_of, _PAGE)
+_TITLES = ("What to use", "How sure this is", "What is not resolved", "")
 _LINES = 10  # of a ranking on a terminal
 # What adds to a page, given what it shows and the runs that it is of.
 Further: TypeAlias = Callable[[model.Document, Findings, Sequence[Run]], model.Document]
@@ -199,11 +192,7 @@ def write_leaderboard(
     findings = board_findings(board, metric)
     if hidden:
         several = "runs of later folders are" if len(hidden) > 1 else "run of a later folder is"
-        notes.append(
-            f"{len(hidden)} {several} left out, such as {hidden[0].name}: the first folder has one "
-            "of the same name and options, which other code or versions fitted. A method that is "
-            "another one needs another name."
-        )
+        notes.append(_tell("hidden", count=len(hidden), several=several, name=hidden[0].name))
     notes += [*left_out_rows, *left_out_sentences(findings, known)]
     findings = replace(findings, notes=tuple(notes))
     document = page_of(board, findings, metric, list(runs.values()), command, further)
@@ -228,17 +217,11 @@ def comparable_board(table: pd.DataFrame, folder_names: str, metric: str) -> Boa
     UserError : one task only, or a metric that nothing has.
     """
     if ERROR not in table or table[ERROR].isna().all():
-        raise UserError(
-            f"no run of {folder_names} has an {ERROR}, by which a leaderboard ranks: tasks whose "
-            "target is a number have none, and fairbench report shows them"
-        )
+        raise UserError(_tell("no_errors", folders=folder_names, error=ERROR))
     judged = table.groupby([*TASK])[ERROR].transform("count") > 0
     board = BoardTable(table[judged].reset_index(drop=True))
     if len(board.tasks) < 2:
-        raise UserError(
-            f"{folder_names} has runs of {board.tasks[0].title} alone, and a leaderboard needs "
-            "several tasks: run another data set, or use fairbench report"
-        )
+        raise UserError(_tell("one_task", folders=folder_names, task=board.tasks[0].title))
     if metric and metric not in board.metrics:
         raise unknown_metric("metric", metric, board.metrics)
     return board
@@ -255,18 +238,21 @@ def page_of(
     """Return the page; the parameters are those of :func:`write_leaderboard`."""
     style_of = _styles_of(board)
     gap = next(iter(board.gaps_from(metric)), "")
-    points = sorted(findings.mean_frontiers, key=lambda point: point["gap_metric"] != gap)
+    points = sorted(
+        map(_with_names, findings.mean_frontiers), key=lambda point: point["gap_metric"] != gap
+    )
     picture = _frontier_figure(points, style_of)
     lead: list[model.Block] = [picture, _frontier_table(points)] if picture else []
+    sections = [
+        ranks_section(findings, gap),
+        _cost_section(findings, gap, style_of),
+        _tasks_section(board),
+    ]
     document = model.Document(
         f"Leaderboard: {pluralise(len(findings.approaches), 'approach', 'approaches')} on "
         f"{pluralise(len(board.tasks), 'task', 'tasks')}",
-        [
-            ranks_section(findings, gap),
-            _cost_section(findings, gap, style_of),
-            _tasks_section(board),
-        ],
-        lead=[*lead, model.Paragraph(NEXT)],
+        sections,
+        lead=[*lead, model.Paragraph(_tell("next"))],
         tabs=True,
         summary=summary_of(findings, gap),
         filters=board.filters,
@@ -279,7 +265,7 @@ def page_of(
     }
     origin = _origin_section(board, runs, list(drawings), command)
     sections = [*document.sections, origin]
-    return replace(document, sections=sections, files=downloads(board, drawings))
+    return replace(document, sections=sections, files=_downloads(board, drawings))
 
 
 def short_of(document: model.Document, findings: Findings, gap: str) -> model.Document:
@@ -301,69 +287,53 @@ def summary_of(findings: Findings, gap: str) -> model.ExecutiveSummary:
         near = [row for row in standing.rows if row["near_best_on_new"] >= 0]  # not NaN
         if near:
             best = max(near, key=lambda row: row["near_best_on_new"])
-            found.append(
-                f"For a small {metric_label(standing.metric)}: {best['method']}. On a new task, "
-                f"the estimated chance that it scores within {standing.answer.epsilon:g} of "
-                f"whichever approach is best there is {best['near_percent']}."
-            )
+            name, epsilon = metric_label(standing.metric), standing.answer.epsilon
+            found.append(_tell("near", metric=name, best=best, epsilon=epsilon))
     for standing in ranked[:1]:
         tied = [row for row in findings.approaches if row["name"] in standing.answer.best]
         if len(tied) > 1:
             least = min(tied, key=lambda row: (row["fit_seconds"], row["name"]))
-            found.append(
-                f"Of the {len(tied)} approaches that may have the smallest "
-                f"{metric_label(standing.metric)}, the cheapest is {least['name']}: "
-                f"{least['fit_seconds']:.2g} seconds of one processor for a fit."
-            )
-    basis, unseen = _basis_sentences(findings), _open_sentences(findings, ranked)
-    return model.ExecutiveSummary(found, list(basis), list(unseen), titles=TITLES)
+            name = metric_label(standing.metric)
+            found.append(_tell("cheapest", tied=len(tied), metric=name, least=least))
+    unseen = list(_open_sentences(findings, ranked))
+    return model.ExecutiveSummary(found, _basis_sentences(findings), unseen, titles=_TITLES)
 
 
-def _basis_sentences(findings: Findings) -> Iterator[str]:
-    """Yield the basis of the answer, and how it is to be read."""
-    repeats = f", {pluralise(findings.repeats, 'split', 'splits')} each" if findings.repeats else ""
-    yield (
-        f"It rests on {pluralise(len(findings.approaches), 'approach', 'approaches')} and "
-        f"{pluralise(len(findings.values.tasks), 'task', 'tasks')} of "
-        f"{pluralise(findings.families, 'family', 'families')} of data{repeats}. Data sets "
-        "from one source count as one family; results apply to new families of this kind."
-    )
-    if findings.standings:
-        yield ranks_sentence(findings)
-    yield MEAN_OVER_FAMILIES
-    yield from few_tasks_sentences(findings)
-    yield from findings.notes
+def _basis_sentences(findings: Findings) -> list[str]:
+    """Return the basis of the answer, and how it is to be read."""
+    counts = {
+        "approaches": pluralise(len(findings.approaches), "approach", "approaches"),
+        "tasks": pluralise(len(findings.values.tasks), "task", "tasks"),
+        "families": pluralise(findings.families, "family", "families"),
+        "splits": pluralise(findings.repeats, "split", "splits"),
+    }
+    return [
+        _tell("basis", **counts),
+        *([ranks_sentence(findings)] if findings.standings else []),
+        _tell("mean_over_families"),
+        *few_tasks_sentences(findings),
+        *findings.notes,
+    ]
 
 
 def _open_sentences(findings: Findings, ranked: Sequence[MetricStandings]) -> Iterator[str]:
     """Yield the questions that the runs leave open."""
     if not any(standing.metric == ERROR for standing in findings.standings):
+        why = "no_shared_splits"
         if len(findings.approaches) < 2:
-            why = (
-                "there is one approach alone: run another on the same tasks, or add=[TABLE] those "
-                "of others"
-            )
+            why = "one_approach"
         elif findings.families < FEWEST_FAMILIES:
-            why = (
-                f"how much families of data differ cannot be told from {findings.families}: run "
-                f"data sets of at least {FEWEST_FAMILIES}"
-            )
+            why = "few_families"
         elif findings.repeats < 2:
-            why = "one split does not show what is luck: run at least split.repeats=2"
-        else:
-            why = (
-                f"no approach shares splits with {findings.reference} on at least "
-                f"{findings.fewest_tasks} tasks of {FEWEST_FAMILIES} families: run the same ones"
-            )
-        yield f"Nothing is ranked, as {why}."
+            why = "one_split"
+        yield _tell("not_ranked", why=_tell(why, findings=findings, fewest=FEWEST_FAMILIES))
     for index, standing in enumerate(ranked):
-        name, best = metric_label(standing.metric), standing.answer.best
-        if len(best) > 1:
-            which = f"Which of {len(best)} approaches has the smallest {name}"
-            yield f"{which} on average over families."
+        name, best = metric_label(standing.metric), len(standing.answer.best)
+        if best > 1:
+            yield _tell("which", best=best, metric=name)
         if index == 0:
             yield from (f"On the {name}: {sentence}" for sentence in standing.resolving[:2])
-    yield "Only the approaches that were run are here; one that was not may be better."
+    yield _tell("others")
 
 
 _CORNERS = 24
@@ -372,33 +342,23 @@ Point: TypeAlias = Mapping[str, Any]
 
 def _frontier_figure(points: Sequence[Point], style_of: Styles) -> model.Figure | None:
     """Return a panel for each gap: one line per intervention, from its weakest to its strongest."""
-    gaps = list(dict.fromkeys(point["gap_metric"] for point in points))
-    if not gaps:
-        return None
     panels = []
-    for gap in gaps:
-        own = [point for point in points if point["gap_metric"] == gap]
-        spans = {axis: span_of(np.array([p[end] for p in own])) for axis, end in _AXES}
+    for gap in dict.fromkeys(point["gap_of"] for point in points):
+        own = [point for point in points if point["gap_of"] == gap]
+        spans = {
+            axis: span_of(np.array([point[of] for point in own]))
+            for axis, of in (("x", "error"), ("y", "gap"))
+        }
+        lines = list(_lines(own, style_of))
         panels.append(
-            Panel(
-                list(_lines(own, style_of)), "error rate, change", f"{gap_label(gap)}, change",
-                from_zero="", spans=spans,
-            )
-        )  # fmt: skip
-    shown = [NONE, *(_point_name(point)[0] for point in points)]
-    drawings = chart(panels, key=key_of(style_of, shown, {NONE: "no intervention"}))
-    caption = (
-        "What each intervention changes, the mean over families of data, against the same "
-        "learner without it: down is a smaller gap, right is more errors. Points of a line are "
-        "strengths; an ellipse is where a point lies at 95 %, each by itself; the widest leave the "
-        "frame. What was run on fewer than half of the tasks is left out. The pointer shows "
-        "numbers."
-    )
+            Panel(lines, "error rate, change", f"{gap}, change", from_zero="", spans=spans)
+        )
+    if not panels:
+        return None
+    shown = [NONE, *(point["name"] for point in points)]
+    drawings = chart(panels, key=_key_of(style_of, shown, {NONE: "no intervention"}))
     title = "Error against gap across data sets"
-    return model.Figure(title, drawings, caption=caption, name="frontier")
-
-
-_AXES = (("x", "error"), ("y", "gap"))
+    return model.Figure(title, drawings, caption=_tell("frontier_caption"), name="frontier")
 
 
 def span_of(ends: np.ndarray) -> tuple[float, float]:
@@ -414,12 +374,11 @@ def _lines(points: Sequence[Point], style_of: Styles) -> Iterator[Series]:
     """Yield a line for each intervention, a marker with its ellipse for each of its strengths."""
     lines: dict[tuple[str, str], list[Point]] = {}
     for point in points:
-        name, strength = _point_name(point)
-        words = [word for word in strength.split() if not is_number(word)]
-        lines.setdefault((name, " ".join(words)), []).append(point)
+        words = [word for word in point["strength"].split() if not is_number(word)]
+        lines.setdefault((point["name"], " ".join(words)), []).append(point)
     for (name, _), line in lines.items():
-        line.sort(key=lambda p: [float(w) for w in _point_name(p)[1].split() if is_number(w)])
-        tags = _point_tags(line[0])
+        line.sort(key=lambda p: [float(w) for w in p["strength"].split() if is_number(w)])
+        tags = line[0]["tags"]
         x, y = ([point[axis][0] for point in line] for axis in ("error", "gap"))
         yield Series(name, x, y, style_of[name]["colour"], marked=False, tags=tags)
         for point in line:
@@ -430,17 +389,18 @@ def _lines(points: Sequence[Point], style_of: Styles) -> Iterator[Series]:
     yield Series("no intervention", [0.0], [0.0], **style_of[NONE], lined=False)
 
 
-def _point_name(point: Point) -> tuple[str, str]:
-    """Return an intervention and its strength; of thresholds, how large the gap may be."""
-    if point["setting"]:
-        return THRESHOLDS, point["setting"].partition("<=")[2]
+def _with_names(point: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a point with its ``name``, ``strength`` and ``tags``, and its ``need`` in words.
+
+    The strength of thresholds is how large the gap may be.
+    """
     name, _, strength = point["intervention"].partition(" ")
-    return name, strength
-
-
-def _point_tags(point: Point) -> model.Tags:
-    name = _point_name(point)[0]
-    return {"intervention": NONE if name == THRESHOLDS else name}
+    tags = {"intervention": name}
+    if point["setting"]:
+        name, strength = THRESHOLDS, point["setting"].partition("<=")[2]
+        tags = {"intervention": NONE}
+    shown = {"name": name, "strength": strength, "gap_of": gap_label(point["gap_metric"])}
+    return {**point, **shown, "tags": tags, "need": _need_text(point)}
 
 
 def _ellipse(point: Point) -> np.ndarray:
@@ -452,50 +412,22 @@ def _ellipse(point: Point) -> np.ndarray:
 
 
 def _hint(point: Point) -> str:
-    needs = point["group_at_prediction"]
-    name = name_with_group_need(" ".join(_point_name(point)), needs_group=needs)
-    error, gap = (
-        f"{signed(value)} ({interval(*ends)})" for value, *ends in (point["error"], point["gap"])
-    )
-    return f"{name}: error {error}, gap {gap}, {point['tasks']} tasks"
+    name = f"{point['name']} {point['strength']}"
+    name = name_with_group_need(name, needs_group=point["group_at_prediction"])
+    return _tell("hint", name=name, point=point)
 
 
 def _frontier_table(points: Sequence[Point]) -> model.Details:
     """Return the numbers of the picture."""
-    table = table_of(
-        points,
-        [
-            (lambda point: _point_name(point)[0], model.Column("intervention")),
-            (lambda point: _point_name(point)[1], model.Column("strength")),
-            (lambda point: gap_label(point["gap_metric"]), model.Column("gap of")),
-            ("error", model.Column("error, change", "estimate", decimals=4)),
-            ("gap", model.Column("gap, change", "estimate", decimals=4)),
-            ("tasks", model.Column("tasks", "count")),
-            ("families", model.Column("families", "count")),
-            (_need_text, model.Column("group at prediction")),
-        ],
-        by="",
-        caption="change: the mean over families, both intervals of a row together at 95 %",
-        sortable=True,
-        tags=[{"metric": point["gap_metric"], **_point_tags(point)} for point in points],
-    )
+    tags = [{"metric": point["gap_metric"], **point["tags"]} for point in points]
+    table = declared_table(_PAGE, "frontier", points, tags=tags)
     return model.Details("The numbers of the picture", [table])
 
 
 def ranks_section(findings: Findings, first: str) -> model.Section:
     """Return the ranking in every metric, that of `first` and of the error open."""
-    blocks: list[model.Block] = [
-        model.Items(
-            [
-                "An approach is a learner with an intervention and an uncertainty method.",
-                "Compared is the mean over families, each of which counts alike; the tasks of a "
-                "family are averaged, and the splits of a task, as they share its rows. Two "
-                "approaches are compared on the tasks that both were run on. Claims are about new "
-                "families like these.",
-                ranks_sentence(findings),
-            ]
-        )
-    ]
+    about = [_tell("approach"), _tell("compared"), ranks_sentence(findings)]
+    blocks: list[model.Block] = [model.Items(about)]
     for standing in findings.standings:
         metric = find(standing.metric)
         direction = metric.direction if metric else ""
@@ -520,24 +452,16 @@ def ranks_section(findings: Findings, first: str) -> model.Section:
 def _ranks_table(standing: MetricStandings, findings: Findings, **about: Any) -> model.Table:
     """Return the ranking in one metric, with what each approach costs."""
     own = {row["name"]: row for row in findings.approaches}
-
-    def cost(row: Mapping[str, Any]) -> float:
-        return float(own[row["method"]]["relative_cost"])
-
+    rows = []
+    for row in standing.rows:
+        approach = own[row["method"]]
+        cost = {"cost": approach["relative_cost"], "need": _need_text(approach)}
+        rows.append({**row, **cost})
     return rank_table(
         standing.answer,
-        standing.rows,
+        rows,
         reference=standing.reference,
-        noun="approach",
-        more=[
-            ("tasks", model.Column("tasks", "count", left_out=1)),
-            (cost, model.Column("cost", "number", 2, left_out=7)),
-            (
-                lambda row: _need_text(own[row["method"]]),
-                model.Column("group at prediction", left_out=8),
-            ),
-        ],
-        tags=[tags_of(own[row["method"]]) for row in standing.rows],
+        tags=[tags_of(own[row["method"]]) for row in rows],
         **{"most": 0, **about},
     )
 
@@ -545,24 +469,9 @@ def _ranks_table(standing: MetricStandings, findings: Findings, **about: Any) ->
 def _few_tasks(findings: Findings, few: Sequence[Mapping[str, Any]]) -> model.Details:
     """Return the results of approaches that were run on too few tasks to be ranked."""
     own = {row["name"]: row for row in findings.approaches}
-    table = table_of(
-        few,
-        [
-            (lambda row: metric_label(row["metric"]), model.Column("metric")),
-            ("approach", model.Column("approach")),
-            (("difference", "lower", "upper"), model.Column("difference", "estimate")),
-            ("tasks", model.Column("tasks", "count")),
-            ("families", model.Column("families", "count")),
-        ],
-        by="",
-        caption=(
-            f"difference: from {findings.reference}, over the families of these tasks alone, with "
-            "the 95 % interval for new splits of them; approaches that were run on different tasks "
-            "cannot be compared by it"
-        ),
-        sortable=True,
-        tags=[{**tags_of(own[row["approach"]]), "metric": row["metric"]} for row in few],
-    )
+    rows = [{**row, "label": metric_label(row["metric"])} for row in few]
+    tags = [{**tags_of(own[row["approach"]]), "metric": row["metric"]} for row in few]
+    table = declared_table(_PAGE, "few", rows, {"reference": findings.reference}, tags=tags)
     return model.Details(
         "Run on few tasks",
         [*map(model.Paragraph, few_tasks_sentences(findings)), table],
@@ -574,68 +483,45 @@ def _few_tasks(findings: Findings, few: Sequence[Mapping[str, Any]]) -> model.De
 
 def _cost_section(findings: Findings, gap: str, style_of: Styles) -> model.Section:
     """Return the section on cost: seconds of every approach, beside its error and one gap."""
-    by_metric = {
-        standing.metric: {row["method"]: row for row in standing.rows}
-        for standing in findings.standings
-        if standing.metric in (ERROR, gap)
-    }
     ordered = sorted(
         findings.approaches,
         key=lambda row: (isnan(row["relative_cost"]), row["relative_cost"], row["name"]),
     )
-    columns: list[Any] = [
-        ("name", model.Column("approach")),
-        ("tasks", model.Column("tasks", "count")),
-        ("relative_cost", model.Column("cost", "number", decimals=2)),
-        ("fit_seconds", model.Column("fit seconds", "number")),
-        ("predict_seconds", model.Column("predict seconds", "number")),
-        (_need_text, model.Column("group at prediction")),
-    ]
-    caption = (
-        "seconds of one processor for a split, medians over tasks; cost: over those of "
-        f"{findings.reference} on the same task, geometric mean; what it brings is in the ranks"
-    )
+    rows = [{**row, "need": _need_text(row)} for row in ordered]
     tags = [tags_of(row) for row in ordered]
-    table = table_of(ordered, columns, by="", caption=caption, sortable=True, tags=tags)
-    text = (
-        "What an approach brings stands beside what it costs: the seconds, and whether somebody's "
-        "group must be known when they are decided about, which law or data may forbid."
-    )
-    picture = _cost_figure(ordered, by_metric, style_of)
-    return model.Section("Cost and benefit", [model.Paragraph(text), picture, table], name="cost")
+    table = declared_table(_PAGE, "costs", rows, {"reference": findings.reference}, tags=tags)
+    shown = [standing for standing in findings.standings if standing.metric in (ERROR, gap)]
+    picture = _cost_figure(shown, ordered, style_of)
+    text = model.Paragraph(_tell("cost"))
+    return model.Section("Cost and benefit", [text, picture, table], name="cost")
 
 
 def _cost_figure(
-    approaches: Sequence[Mapping[str, Any]],
-    by_metric: Mapping[str, Mapping[str, Mapping[str, Any]]],
-    style_of: Styles,
+    shown: Sequence[MetricStandings], approaches: Sequence[Mapping[str, Any]], style_of: Styles
 ) -> model.Figure:
     """Return a panel for each metric: the difference from the reference against the cost."""
     panels = []
-    for metric, row_of in by_metric.items():
+    for standing in shown:
+        difference = {row["method"]: row["difference"] for row in standing.rows}
         points = [
             Series(
-                row["name"], [log10(row["relative_cost"])], [row_of[row["name"]]["difference"]],
+                row["name"], [log10(row["relative_cost"])], [difference[row["name"]]],
                 **style_of[row["intervention"]], lined=False, tags=tags_of(row),
             )
             for row in approaches
-            if row["name"] in row_of and row["relative_cost"] > 0
-            and not isnan(row_of[row["name"]]["difference"])
+            if row["relative_cost"] > 0 and not isnan(difference.get(row["name"], np.nan))
         ]  # fmt: skip
-        label = f"{metric_label(metric)}, difference"
         axis = "cost: 0 as the reference, 1 ten times as much"
+        label = f"{metric_label(standing.metric)}, difference"
         panels.append(Panel(points, axis, label, from_zero=""))
-    drawings = chart(panels, key=key_of(style_of, [row["intervention"] for row in approaches]))
-    caption = (
-        "Every point is an approach: its difference from the reference against its cost in powers "
-        "of ten. Lower left is better. The pointer shows its name."
-    )
+    drawings = chart(panels, key=_key_of(style_of, [row["intervention"] for row in approaches]))
+    caption = _tell("cost_caption")
     return model.Figure("Benefit against cost", drawings, caption=caption, name="cost-figure")
 
 
 # The single tasks: the means of every approach over the repeats.
 
-SHOWN_GAPS = 3
+_SHOWN_GAPS = 3
 Styles: TypeAlias = Mapping[str, dict[str, Any]]
 _LONGEST = 50  # letters of a task's name, each of up to four bytes of a file's 255
 THRESHOLDS = "a threshold for each group"
@@ -692,7 +578,7 @@ class BoardTable:
     @cached_property
     def gaps(self) -> list[str]:
         """The metrics that compare groups and are shown: zero is fair."""
-        return [n for n in self.metrics if getattr(find(n), "is_gap", False)][:SHOWN_GAPS]
+        return [n for n in self.metrics if getattr(find(n), "is_gap", False)][:_SHOWN_GAPS]
 
     def gaps_from(self, metric: str) -> list[str]:
         """Return the gaps, beginning with a metric if it is one of them."""
@@ -793,47 +679,28 @@ def _need_text(row: Mapping[str, Any]) -> str:
 
 def _tasks_section(board: BoardTable) -> model.Section:
     """Return the section of all tasks: their facts side by side, then each by itself."""
-    text = (
-        "A task is a data set with the attribute whose groups are compared. Data sets that share "
-        "their people or their source are of one family, and count as relatives, not as "
-        "independent evidence."
-    )
-    blocks: list[model.Block] = [model.Paragraph(text), _facts(board)]
+    blocks: list[model.Block] = [model.Paragraph(_tell("task")), _facts(board)]
     blocks += [_details(task, board) for task in board.tasks]
     return model.Section("Data sets", blocks, name="data-sets")
 
 
 def _facts(board: BoardTable) -> model.Table:
     """Return the table of facts about the tasks."""
+    rows = [
+        {
+            "task": model.TableCell(task.title, link=f"#{task.name}"),
+            "family": str(task.first["family"]),
+            **{name: _fact(task.first.get(name)) for name in FACTS},
+            "approaches": int(board.shown(task)["setting"].eq("").sum()),
+            "repeats": task.repeats,
+        }
+        for task in board.tasks
+    ]
+    return declared_table(_PAGE, "facts", rows, tags=[{"family": row["family"]} for row in rows])
 
-    def fact(name: str, title: str, kind: Any = "count", **how: Any) -> tuple[Any, model.Column]:
-        def value(task: TaskMeans) -> float | None:
-            found = task.first.get(name)
-            return None if found is None or pd.isna(found) else float(found)
 
-        return value, model.Column(title, kind, **how)
-
-    def approaches(task: TaskMeans) -> int:
-        return int(board.shown(task)["setting"].eq("").sum())
-
-    return table_of(
-        board.tasks,
-        [
-            (lambda task: model.TableCell(task.title, link=f"#{task.name}"), model.Column("task")),
-            (lambda task: task.first["family"], model.Column("family")),
-            fact("rows", "rows"),
-            fact("features", "features"),
-            fact("positive_share", "base rate", "number", decimals=2),
-            fact("smallest_group_share", "smallest group", "number", decimals=2),
-            fact("groups", "groups"),
-            (approaches, model.Column("approaches", "count")),
-            ("repeats", model.Column("repeats", "count")),
-        ],
-        by="",
-        caption="base rate: the share of label 1; smallest group: its share of the rows",
-        sortable=True,
-        tags=[{"family": str(task.first["family"])} for task in board.tasks],
-    )
+def _fact(found: Any) -> float | None:
+    return None if pd.isna(found) else float(found)
 
 
 def _details(task: TaskMeans, board: BoardTable) -> model.Details:
@@ -856,28 +723,15 @@ def _details(task: TaskMeans, board: BoardTable) -> model.Details:
 
 def _table(rows: pd.DataFrame, board: BoardTable) -> model.Table:
     """Return the table of approaches on a task."""
-    metrics = [name for name in _SHOWN if name in board.metrics and rows[name].notna().any()]
-    approaches: list[dict[str, Any]] = rows.to_dict("records")
-
-    def seconds(row: Mapping[str, Any]) -> float | None:
-        total = sum(row.get(name, float("nan")) for name in COSTS)
-        return total if total == total else None
-
-    columns: list[Any] = [
-        (approach_name, model.Column("approach")),
-        *(
-            ((name, f"{name} lower", f"{name} upper"), model.Column(metric_label(name), "estimate"))
-            for name in metrics
-        ),
-        (seconds, model.Column("CPU seconds", "number", decimals=2)),
-        (_need_text, model.Column("group at prediction")),
-    ]
-    caption = (
-        "mean over the repeats, and its 95 % interval for these fits on new people (Nadeau and "
-        "Bengio 2003); CPU seconds: of one fit and its predictions"
-    )
-    tags = [tags_of(row) for row in approaches]
-    return table_of(approaches, columns, by="", caption=caption, sortable=True, tags=tags)
+    without = [n for n in _SHOWN if n not in board.metrics or rows[n].isna().all()]
+    shown = []
+    for row in rows.to_dict("records"):
+        seconds = sum(row.get(name, np.nan) for name in COSTS)
+        about = {"approach": approach_name(row), "need": _need_text(row)}
+        shown.append({**row, **about, "seconds": None if isnan(seconds) else seconds})
+    labels = {name: metric_label(name) for name in _SHOWN}
+    tags = [tags_of(row) for row in shown]
+    return declared_table(_PAGE, "task", shown, {"labels": labels}, without=without, tags=tags)
 
 
 def _task_figure(task: TaskMeans, board: BoardTable) -> model.Figure | None:
@@ -893,12 +747,8 @@ def _task_figure(task: TaskMeans, board: BoardTable) -> model.Figure | None:
     if not panels:
         return None
     relaxed = [THRESHOLDS] if rows["setting"].ne("").any() else []
-    drawings = chart(panels, key=key_of(style_of, [*rows["intervention"], *relaxed]))
-    caption = (
-        f"{task.title}: every point is an approach, the mean of its repeats; lower left is better. "
-        "The pointer shows its name."
-    )
-    title = f"Error against gaps, {task.title}"
+    drawings = chart(panels, key=_key_of(style_of, [*rows["intervention"], *relaxed]))
+    title, caption = f"Error against gaps, {task.title}", _tell("task_caption", task=task.title)
     return model.Figure(title, drawings, caption=caption, name=f"task-{task.name}")
 
 
@@ -918,7 +768,7 @@ def _points(rows: pd.DataFrame, gap: str, style_of: Styles) -> Iterator[Series]:
 _NAMING = (*APPROACH, "group_at_prediction")
 
 
-def key_of(
+def _key_of(
     style_of: Styles, shown: Sequence[str], names: Mapping[str, str] = MappingProxyType({})
 ) -> list[Series]:
     """Return the key of a chart of what is shown; some have other names in it."""
@@ -948,35 +798,30 @@ _DECIMALS = 6  # of numbers in files
 
 
 def _origin_section(
-    board: BoardTable,
-    runs: Sequence[Run],
-    drawn: Sequence[str],
-    command: str,
+    board: BoardTable, runs: Sequence[Run], drawn: Sequence[str], command: str
 ) -> model.Section:
     """Return the section on how the page was made, and what can be downloaded."""
-    rows, several = count(len(board.table)), count(sum(len(task.rows) for task in board.tasks))
+
+    def link(name: str) -> model.Link:
+        return model.Link(name, name)
+
+    of_rows = _tell("of_rows", rows=len(board.table), file=APPROACHES)
+    of_means = _tell("of_means", rows=sum(len(task.rows) for task in board.tasks))
     files: list[model.Text] = [
-        (
-            model.Link(TABLE, TABLE),
-            ", ",
-            model.Link(APPROACHES, APPROACHES),
-            f": every task, approach and repeat, {rows} rows; add=[{APPROACHES}] shows these "
-            "beside other runs.",
-        ),
-        (
-            model.Link(MEANS, MEANS),
-            f": means over the repeats with their intervals, {several} rows.",
-        ),
-        (model.Link("index.json", "index.json"), ": the findings of this page."),
+        (link(TABLE), ", ", link(APPROACHES), of_rows),
+        (link(MEANS), of_means),
+        (link("index.json"), ": the findings of this page."),
     ]
     pictures: list[model.Text] = [(model.Link(name, _picture_file(name)),) for name in drawn]
+    making: list[model.Block] = [
+        model.Paragraph(_making(board, runs)),
+        model.Paragraph((model.Code(command),)),
+    ]
     blocks: list[model.Block] = [
-        model.Paragraph(
-            "The statistics rest on the files below alone: whoever doubts one can repeat it."
-        ),
+        model.Paragraph(_tell("rests_on")),
         model.Items(files),
         model.Details(f"The {len(drawn)} pictures as SVG", [model.Items(pictures)]),
-        model.Section("How it was made", list(_making(board, runs, command))),
+        model.Section("How it was made", making),
     ]
     return model.Section("Download and origin", blocks, name="origin")
 
@@ -986,24 +831,20 @@ def _picture_file(name: str) -> str:
     return f"figures/{name}.svg"
 
 
-def _making(board: BoardTable, runs: Sequence[Run], command: str) -> Iterator[model.Block]:
-    """Yield what the fits cost, and the command that makes the page again."""
+def _making(board: BoardTable, runs: Sequence[Run]) -> str:
+    """Return what the fits cost, in a sentence."""
     used = set(board.table["run"])
     used_runs = [run for run in runs if run.id in used]
     fits = len({cell for run in used_runs for cell in run.cells()})
-    seconds = float(board.table[[n for n in COSTS if n in board.table]].sum().sum())
-    hours = seconds / 3600
+    hours = float(board.table[[n for n in COSTS if n in board.table]].sum().sum()) / 3600
     time = f"{hours:.1f} hours" if hours >= 2 else f"{count(60 * hours)} minutes"
     others = len(used) - len({run.id for run in used_runs})
     of_tables = f", and {count(others)} runs of tables" if others else ""
-    yield model.Paragraph(
-        f"{count(fits)} fits in {count(len(used_runs))} runs{of_tables}, {time} of one processor "
-        f"in fitting and predicting. Written with fairbench {VERSION}."
-    )
-    yield model.Paragraph((model.Code(command),))
+    values = {"runs": len(used_runs), "tables": of_tables, "time": time, "version": VERSION}
+    return _tell("making", fits=fits, **values)
 
 
-def downloads(board: BoardTable, drawings: Mapping[str, str]) -> dict[str, str]:
+def _downloads(board: BoardTable, drawings: Mapping[str, str]) -> dict[str, str]:
     """Return the texts beside the page: the means, and every picture."""
     facts = ("family", *TASK)
     means = pd.concat(

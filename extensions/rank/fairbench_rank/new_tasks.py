@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from fairbench.core.arrays import Floats
+from fairbench.inference.survey import sums
 from fairbench_rank.sign_flips import FEWEST, as_student
 
 FEW, MOST_OF_FEW = 9, 0.65
@@ -82,11 +83,11 @@ def on_new_task(
         means += np.stack([is_best / is_best.sum(axis=0), is_near, lead, lead**2]) / fillings
     best_share, near_share, mean_lead, squared_lead = means
     units = int(unit.max()) + 1
-    n_tasks = sum_by_unit(measured.astype(float), unit, units)
+    n_tasks = sums(measured.astype(float), unit, units)
     n_units = (n_tasks > 0).sum(axis=1).astype(float)
 
     def mean_over_units(share: Floats) -> Floats:
-        by_unit = sum_by_unit(np.where(measured, share, 0.0), unit, units)
+        by_unit = sums(np.where(measured, share, 0.0), unit, units)
         return np.asarray((by_unit / np.maximum(n_tasks, 1)).sum(axis=1) / np.maximum(n_units, 1))
 
     size = n_units * _explained_share(mean_lead, squared_lead, measured, fillings)
@@ -129,11 +130,6 @@ def _explained_share(
     variance = np.maximum(mean_over_tasks(square) - mean_over_tasks(mean) ** 2, by_draws)
     share = np.divide(by_draws, variance, out=np.zeros_like(by_draws), where=variance > 0)
     return np.asarray(1 - share)
-
-
-def sum_by_unit(values: Floats, unit: NDArray[np.integer], units: int) -> Floats:
-    """Return the sums of the tasks (M, T) of each unit, (M, U)."""
-    return np.stack([np.bincount(unit, row, units) for row in values])
 
 
 def _method_effects(values: Floats, measured: NDArray[np.bool_]) -> Floats:

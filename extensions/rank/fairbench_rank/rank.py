@@ -10,31 +10,38 @@ averaged. Columns that are called method, task, split, item or family need not b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from itertools import chain
 from math import isfinite, isnan, nan
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fairbench.cli.command import Asked, Command, Page, Results
+from fairbench.cli.command import Asked, Page, Results, command
 from fairbench.cli.verbs.audit import print_and_write
 from fairbench.core import VERSION
-from fairbench.core.errors import UserError, check_choice
+from fairbench.core.errors import check_choice
 from fairbench.core.options import refuse_former_names, typed_values
-from fairbench.core.text import count, csv_text, file_name, interval, shortened, two_digits
+from fairbench.core.text import (
+    count,
+    csv_text,
+    file_name,
+    interval,
+    shortened,
+    two_digits,
+)
 from fairbench.reporting.charts import forest
 from fairbench.reporting.document import model
-from fairbench.reporting.document.writing import DocumentReport
-from fairbench.reporting.group_tables import bars, table_of
+from fairbench.reporting.document.writing import DocumentReport, check_forms
+from fairbench.reporting.group_tables import bars, named_table, sentence_of, sentences_of
 from fairbench_rank.new_tasks import FEW, MOST_OF_FEW
 from fairbench_rank.ranking import (
     NAMED,
-    PLURALS,
     PairedDifference,
     Ranking,
     answers,
@@ -48,6 +55,7 @@ from fairbench_rank.ranking import (
     unseen_in_words,
 )
 from fairbench_rank.scores import (
+    TASKS,
     THESE,
     RankOptions,
     ScoreTable,
@@ -60,36 +68,29 @@ MADE_FOR = "0.1"
 
 
 def _print_ranking(options: Asked) -> None:
-    """Print what the scores say, and write it."""
-    from fairbench.reporting.document.writing import check_forms
+    """Print what the scores say, and write it.
 
+    Examples
+    --------
+    fairbench rank scores.csv method=model task=dataset score=auc split=fold
+    fairbench rank scores.csv score=auc family=source epsilon=0.005
+    fairbench rank answers.parquet score=correct item=question family=document
+    fairbench rank scores.csv 'score=[auc,log_loss]' crashed=worst cost=seconds
+    fairbench rank lm_eval_output score=acc
+    """
     check_forms(options.formats)
-    if options.path == Path():
-        raise UserError(
-            "nothing to rank: give a table of scores, such as scores.csv score=auc, or a folder by "
-            "its name"
-        )
-    report = report_of(options.taken_as(RankOptions))
+    report = _report_of(options.taken_as(RankOptions))
     beside = options.path.parent / f"{options.path.name.partition('.')[0]}-rank"
     folder = Path(options.out) if options.out else beside
     print_and_write(report.document, lambda: folder, "rank", options.formats)
 
 
-COMMAND = Command(
-    (RankOptions, Page, Results),
-    _print_ranking,
-    examples=(
-        "fairbench rank scores.csv method=model task=dataset score=auc split=fold",
-        "fairbench rank scores.csv score=auc family=source epsilon=0.005",
-        "fairbench rank answers.parquet score=correct item=question family=document",
-        "fairbench rank scores.csv 'score=[auc,log_loss]' crashed=worst cost=seconds",
-        "fairbench rank lm_eval_output score=acc",
-    ),
-)
+COMMAND = command(_print_ranking, RankOptions, Page, Results)
 
 
 # The ranking of a benchmark as a document, and as Python code asks for it.
 
+_PAGE = "fairbench_rank:rank"
 _DRAWN = 20  # methods in the figure
 _MOST_ROWS = 30  # rows that a terminal shows
 _MOST_PAIRS = 20_000  # more pairs are not written as a CSV file
@@ -147,10 +148,10 @@ def rank(
     stated = {key: value for key, value in stated.items() if value is not None}
     file = Path(frame) if isinstance(frame, str | Path) else None
     rank_options = RankOptions(path=file or Path(name), **typed_values(RankOptions, stated))
-    return report_of(rank_options, None if file else frame)
+    return _report_of(rank_options, None if file else frame)
 
 
-def report_of(options: RankOptions, source: Any = None) -> RankReport:
+def _report_of(options: RankOptions, source: Any = None) -> RankReport:
     """Return the report of scores from a path, or of a table in memory."""
     read = read_recognised(options) if source is None else None
     if read is not None:
@@ -240,36 +241,32 @@ def _rank_document(
 ) -> model.Document:
     """Return the report on the rankings."""
     several = len(rankings) > 1
-    summary = _summary(table, rankings, options)
     sections: list[model.Section] = []
     for answer in rankings:
         prefix = f"{answer.scores.score}: " if several else ""
-        sections.append(
-            model.Section(
-                f"{prefix}Ranks", [rank_table(answer, title=f"Ranks by {answer.scores.score}")]
-            )
-        )
-        if options.pair:
-            pair = _pair_table(answer, [vars(answer.difference(*options.pair))])
-            sections.append(model.Section(f"{prefix}{' and '.join(options.pair)}", [pair]))
-        if answer.plans:
-            sections.append(
-                model.Section(f"{prefix}What is not resolved", list(_open_questions(answer, table)))
-            )
-        sections.append(model.Section(f"{prefix}Pairs", [_pairs(answer)]))
-    files = {}
-    for answer in rankings:
-        if len(answer.paired.first) <= _MOST_PAIRS:
-            name = f"pairs-{answer.scores.score}.csv" if several else "pairs.csv"
-            files[file_name(name)] = csv_text(_pair_frame(answer))
+        pair = [vars(answer.difference(*options.pair))] if options.pair else []
+        parts: dict[str, list[model.Block]] = {
+            "Ranks": [rank_table(answer, title=f"Ranks by {answer.scores.score}")],
+            " and ".join(options.pair): [_pair_table(answer, pair)] if pair else [],
+            "What is not resolved": _open_questions(answer, table),
+            "Pairs": [_pairs(answer)],
+        }
+        sections += [model.Section(f"{prefix}{name}", part) for name, part in parts.items() if part]
+    summary = _summary(table, rankings)
     return model.Document(
-        f"Ranking of {options.path.name}: {shape(table, options)}",
+        f"Ranking of {options.path.name}: {_shape(table)}",
         sections,
         verdict=_verdict(table, summary),
-        notes=[*_notes(table, rankings, options)],
+        notes=_notes(table, rankings, options),
         origin=f"fairbench {VERSION}.",
         data=_data(table, rankings, options),
-        files=files,
+        files={
+            file_name(f"pairs-{answer.scores.score}.csv" if several else "pairs.csv"): csv_text(
+                _pair_frame(answer)
+            )
+            for answer in rankings
+            if answer.pair_count <= _MOST_PAIRS
+        },
         summary=summary,
         made=model.made_from(options.path, options.seed),
     )
@@ -284,9 +281,7 @@ def _verdict(table: ScoreTable, summary: model.ExecutiveSummary) -> model.Verdic
     return model.Verdict(summary.found, summary.still_open, warning=warning)
 
 
-def _summary(
-    table: ScoreTable, rankings: Sequence[Ranking], options: RankOptions
-) -> model.ExecutiveSummary:
+def _summary(table: ScoreTable, rankings: Sequence[Ranking]) -> model.ExecutiveSummary:
     """Return the first page: what was found, what is open, and what to do about it."""
     leading = rankings[0]
     several = len(rankings) > 1
@@ -295,8 +290,8 @@ def _summary(
     todo: list[str] = []
     for answer in rankings:
         prefix = f"{answer.scores.score}: " if several else ""
-        told = (found_sentences(answer), new_task_sentences(answer), fresh_sentences(answer))
-        findings += [f"{prefix}{sentence}" for sentence in chain(*told)]
+        found = found_sentences(answer), new_task_sentences(answer), fresh_sentences(answer)
+        findings += [f"{prefix}{sentence}" for sentence in chain(*found)]
         still_open += [f"{prefix}{sentence}" for sentence in open_sentences(answer)]
         todo += [f"{prefix}{sentence}" for sentence in resolving_sentences(answer, _cells(table))]
     told_of_new = any(answer.new is not None for answer in rankings)
@@ -312,7 +307,7 @@ def _summary(
     )
 
 
-def shape(table: ScoreTable, options: RankOptions) -> str:
+def _shape(table: ScoreTable) -> str:
     """Return a sentence with the size of a table of scores: methods, tasks, families and scores."""
     methods = f"{count(len(table.methods))} methods"
     scores = ", ".join(f"{scores.score} ({scores.better} is better)" for scores in table.scores)
@@ -338,75 +333,85 @@ def rank_table(
     rows: Sequence[Mapping[str, Any]] = (),
     *,
     reference: str = "",
-    noun: str = "method",
     short: bool = False,
-    more: Sequence[Any] = (),
     **about: Any,
 ) -> model.Table:
     """Return the table of ranks; a short one, without caption and bars, is for a summary.
 
     Parameters
     ----------
-    rows : of the ranking; all of them by default.
-    reference : the method that the differences of the rows are from; the leader by default.
-    noun : the word for a method.
-    more : further columns, each with the function or field that fills it.
+    rows : of the ranking; all of them by default. Those of a leaderboard have ``tasks``, ``cost``
+        and ``need`` as well.
+    reference : the method that a leaderboard's differences are from; the leader otherwise.
     about : further fields of the :class:`Table`, such as its tags.
     """
     rows = rows or answer.rows()
-    base, named = reference or answer.leader, "reference" if reference else "first"
-    decimals, near, units = _decimals(answer), f"within {answer.epsilon:g}", PLURALS[answer.unit]
+    base, decimals = reference or answer.leader, _decimals(answer)
     place = {name: index for index, name in enumerate(answer.methods)}
     ends = np.array([(row["lower"], row["difference"], row["upper"]) for row in rows], float)
     ends[~np.isfinite(ends).all(axis=1)] = np.nan
-    bar_of = dict(zip((row["method"] for row in rows),
-                      bars([*map(tuple, ends.tolist())], answer.epsilon), strict=True))  # fmt: skip
-
-    def rank_range(row: Mapping[str, Any]) -> str:
-        first, last = row["first_rank"], row["last_rank"]
-        return f"{first}" if first == last else f"{first}-{last}"
-
-    def difference(row: Mapping[str, Any]) -> Any:
-        return None if row["method"] == base else row["difference"]
-
-    ends_of, interval_column = _ends_column(decimals, left_out=1)
-
-    def near_percent(row: Mapping[str, Any]) -> str:
-        return near_in_words(answer, place[row["method"]], " or more", "")
-
-    columns: list[Any] = [
-        (rank_range, model.Column("rank", right=True)),
-        ("method", model.Column(noun, heads=True)),
-        (lambda row: "yes" if row["may_be_best"] else "", model.Column("may be best", left_out=2)),
-        ("mean", model.Column(f"mean {answer.scores.score}", "number", decimals=decimals)),
-        (difference, model.Column(f"minus the {named}", "signed", decimals=decimals, left_out=3)),
-        (lambda row: None if row["method"] == base else ends_of(row), interval_column),
-    ]
-    if not short:
-        columns.append((lambda row: bar_of[row["method"]], model.Column("", "bar", page_only=True)))
-    if answer.new is not None:
-        columns.append((near_percent, model.Column(f"% {near}", right=True)))
-    if answer.new is not None and not short:
-        best = model.Column("% best", "number", decimals=0, left_out=5)
-        columns.append((lambda row: 100 * row["best_on_new"], best))
-    if len(np.unique(answer.ran)) > 1:
-        columns.append((units, model.Column(units, "count", left_out=4)))
-    caption = (
-        f"rank: the ranks that each {noun} can have, simultaneously; minus the {named}: mean "
-        f"difference from {shortened(base, 40)}"
-    )
-    if answer.new is not None:
-        caption += (
-            f"; % {near}, % best: probability of being so near the best, and the best, on a new "
-            "task"
-        )
-    about = {
-        "caption": "" if short else caption,
-        "most": _MOST_ROWS,
-        "sortable": not short,
-        **about,
+    shown = []
+    for row, bar in zip(rows, bars([*map(tuple, ends.tolist())], answer.epsilon), strict=True):
+        first, last, is_base = row["first_rank"], row["last_rank"], row["method"] == base
+        cells = {
+            "rank": f"{first}" if first == last else f"{first}-{last}",
+            "best": "yes" if row["may_be_best"] else "",
+            "minus": None if is_base else row["difference"],
+            "interval": None if is_base else _ends_in_words(row, decimals),
+            "bar": bar,
+            "near": near_in_words(answer, place[row["method"]]),
+            "first": 100 * row["best_on_new"],
+            "units": row[answer.plural],
+        }
+        shown.append({**row, **cells})
+    is_left_out = {
+        "bar": short,
+        "near": answer.new is None,
+        "first": answer.new is None or short,
+        "units": len(np.unique(answer.ran)) == 1,
+        **dict.fromkeys(("tasks", "cost", "need"), not reference),
     }
-    return table_of(rows, [*columns, *more], by="", **about)
+    values: dict[str, object] = {
+        "noun": "approach" if reference else "method",
+        "score": answer.scores.score,
+        "named": "reference" if reference else "first",
+        "base": shortened(base, 40),
+        "near": f"within {answer.epsilon:g}",
+        "units": answer.plural,
+    }
+    caption = {"ranks": not short, "chances": not short and answer.new is not None}
+    values["caption"] = "; ".join(sentences_of(_PAGE, caption, **values))
+    without = [name for name, left_out in is_left_out.items() if left_out]
+    about = {"most": _MOST_ROWS, "sortable": not short, **about}
+    return declared_table(
+        _PAGE, "ranks", shown, values, without=without, decimals=decimals, **about
+    )
+
+
+def declared_table(
+    page: str,
+    name: str,
+    rows: Iterable[Mapping[str, Any]],
+    values: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    without: Collection[str] = (),
+    decimals: int = 3,
+    **about: Any,
+) -> model.Table:
+    """Return a table of a page, as ``tables.toml`` declares it, with further fields of its own.
+
+    Parameters
+    ----------
+    values : what its texts name.
+    without : the fields whose columns are left out.
+    decimals : of the columns that declare none.
+    """
+    table = named_table(page, name, rows, without=without, **values)
+    columns = [
+        replace(column, decimals=decimals) if column.decimals == model.Column.decimals else column
+        for column in table.columns
+    ]
+    return replace(table, columns=columns, **about)
 
 
 def _decimals(answer: Ranking) -> int:
@@ -416,8 +421,9 @@ def _decimals(answer: Ranking) -> int:
     return int(np.clip(np.ceil(1 - np.log10(answer.epsilon)), 0, 6))
 
 
-def _ends_in_words(lower: float, upper: float, decimals: int) -> str:
-    """Return an interval in words; one end or both may be unknown."""
+def _ends_in_words(row: Mapping[str, Any], decimals: int) -> str:
+    """Return the interval of a row in words; one end or both may be unknown."""
+    lower, upper = row["lower"], row["upper"]
     if isfinite(lower) and isfinite(upper):
         return interval(lower, upper, decimals)
     if isfinite(lower):
@@ -427,94 +433,64 @@ def _ends_in_words(lower: float, upper: float, decimals: int) -> str:
     return "not known"
 
 
-def _ends_column(decimals: int, **how: Any) -> tuple[Any, model.Column]:
-    """Return the column of a row's interval."""
-    column = model.Column("simultaneous 95 %", right=True, **how)
-    return lambda row: _ends_in_words(row["lower"], row["upper"], decimals), column
+def _with_interval(rows: Iterable[Mapping[str, Any]], decimals: int) -> list[dict[str, Any]]:
+    return [{**row, "interval": _ends_in_words(row, decimals)} for row in rows]
 
 
 def _pair_table(answer: Ranking, rows: Sequence[Mapping[str, Any]]) -> model.Table:
     """Return the table of differences of pairs of methods."""
     decimals = _decimals(answer)
-    units = PLURALS[answer.unit]
-    return table_of(
-        rows,
-        [
-            ("first", model.Column("first", heads=True)),
-            ("second", model.Column("second")),
-            ("value", model.Column("first - second", "signed", decimals=decimals)),
-            _ends_column(decimals),
-            ("units", model.Column(units, "count", left_out=1)),
-            ("verdict", model.Column("the first is")),
-        ],
-        by="",
-        most=_MOST_ROWS,
-        sortable=True,
-    )
+    shown, values = _with_interval(rows, decimals), {"units": answer.plural}
+    return declared_table(_PAGE, "pairs", shown, values, decimals=decimals)
 
 
 def _pairs(answer: Ranking) -> model.Details:
     """Return a folded table of the first pairs, and the file that holds all pairs."""
-    pairs = len(answer.paired.first)
+    pairs = answer.pair_count
     rows: list[dict[str, Any]] = answer.pairs[:_SHOWN_PAIRS].to_dict("records")
-    remark = ""
+    blocks: list[model.Block] = [_pair_table(answer, rows)]
     if pairs > len(rows):
         where = "pairs.csv" if pairs <= _MOST_PAIRS else "Python, report.difference(A, B)"
-        remark = f"The first {count(len(rows))} of {count(pairs)}; the others are in {where}."
-    note = [model.Paragraph(remark, "note")] if remark else []
-    return model.Details(f"All pairs ({count(pairs)})", [*note, _pair_table(answer, rows)])
+        remark = sentence_of(_PAGE, "first_pairs", shown=len(rows), pairs=pairs, where=where)
+        blocks.insert(0, model.Paragraph(remark, "note"))
+    return model.Details(f"All pairs ({count(pairs)})", blocks)
 
 
-def _open_questions(answer: Ranking, table: ScoreTable) -> Iterator[model.Block]:
-    """Yield the table of what would resolve each open pair, and the number of rivals left out."""
-    cells, decimals, units = _cells(table), _decimals(answer), PLURALS[answer.unit]
+def _open_questions(answer: Ranking, table: ScoreTable) -> list[model.Block]:
+    """Return the table of what would resolve each open pair, and the number of rivals left out."""
+    if not answer.plans:
+        return []
+    decimals = _decimals(answer)
     has_noise, has_cost = (
         any(not isnan(plan[name]) for plan in answer.plans) for name in ("noise", "cost")
     )
 
-    def units_needed(plan: Mapping[str, Any]) -> Any:
-        needed = plan["units_needed"]
-        if isnan(needed):
-            return None
-        return two_digits(needed) if isfinite(needed) else "over 10,000,000"
+    def unless_endless(value: float, text: str, endless: str) -> str | None:
+        return None if isnan(value) else text if isfinite(value) else endless
 
-    def times_as_many(plan: Mapping[str, Any]) -> Any:
-        times = plan["times_as_many"]
-        if isnan(times):
-            return None
-        return f"{max(times, 1):.2g} times" if isfinite(times) else "no number"
-
-    columns: list[Any] = [
-        ("first", model.Column("first", heads=True)),
-        ("second", model.Column("second", heads=True)),
-        ("difference", model.Column("first - second", "signed", decimals=decimals, left_out=4)),
-        _ends_column(decimals, left_out=1),
-        ("units", model.Column(f"{units} now", "count", left_out=2)),
-        (units_needed, model.Column(f"{units} needed", right=True)),
+    rows = [
+        {
+            **plan,
+            "needed": unless_endless(needed, two_digits(needed), "over 10,000,000"),
+            "times": unless_endless(times, f"{max(times, 1):.2g} times", "no number"),
+            "share": 100 * plan["noise"],
+        }
+        for plan in _with_interval(answer.plans, decimals)
+        for needed, times in [(plan["units_needed"], plan["times_as_many"])]
     ]
-    caption = (
-        f"{units} needed: in all, to tell the two apart in four of five such benchmarks if they "
-        f"truly differ by {answer.epsilon:g}, with all pairs compared"
-    )
-    if has_noise:
-        share = model.Column(f"% of {cells}", "number", decimals=0, left_out=3)
-        columns += [
-            (times_as_many, model.Column(f"or {cells}", right=True)),
-            (lambda plan: 100 * plan["noise"], share),
-        ]
-        caption += (
-            f"; or {cells}: so many times as many {cells} of the same tasks; % of {cells}: as much "
-            "of the variance is their noise"
-        )
-    if has_cost:
-        columns.append(("cost", model.Column("cost", "count", left_out=1)))
-        caption += "; cost: of what is missing, for all methods named here"
     several = len(answer.best) > 1
-    title = "What would settle which is the best" if several else "What would tell neighbours apart"
-    yield table_of(answer.plans, columns, by="", caption=caption, title=title)
+    values: dict[str, object] = {"answer": answer, "cells": _cells(table)}
+    said = {"needed": True, "or_cells": has_noise, "cost": has_cost}
+    values["caption"] = "; ".join(sentences_of(_PAGE, said, **values))
+    values["title"] = sentence_of(_PAGE, "settle" if several else "neighbours")
+    without = [*(["times", "share"] * (not has_noise)), *(["cost"] * (not has_cost))]
+    blocks: list[model.Block] = [
+        declared_table(_PAGE, "open", rows, values, without=without, decimals=decimals)
+    ]
     hidden = len(answer.best) - 1 - len(answer.plans)
     if hidden > 0:
-        yield model.Paragraph(f"{count(hidden)} more methods may be the best.", "note")
+        blocks.append(model.Paragraph(sentence_of(_PAGE, "hidden", hidden=hidden), "note"))
+    return blocks
 
 
 def _figure(answer: Ranking) -> model.Figure | None:
@@ -541,63 +517,37 @@ def _figure(answer: Ranking) -> model.Figure | None:
     return model.Figure(title, [svg], name="differences", caption=caption)
 
 
-def _notes(table: ScoreTable, rankings: Sequence[Ranking], options: RankOptions) -> Iterator[str]:
-    """Yield the basis of the results, and how they are to be read."""
+def _notes(table: ScoreTable, rankings: Sequence[Ranking], options: RankOptions) -> list[str]:
+    """Return the basis of the results, and how they are to be read."""
     ranking = rankings[0]
-    yield from table.notes
-    yield _estimand(ranking, table, options)
-    if options.epsilon is None:
-        listed = ", ".join(dict.fromkeys(f"{answer.epsilon:g}" for answer in rankings))
-        yield f"A difference of up to {listed} is taken not to matter; epsilon= says otherwise."
-    if ranking.held.flipped:
-        yield (
-            f"Pairs are told apart by flipping the signs of their differences on whole "
-            f"{PLURALS[ranking.unit]}, and by Hall's statistic where differences are skewed."
-        )
-    else:
-        yield "Pairs are told apart by Student's t with Bonferroni's correction."
-    if ranking.new is not None:
-        yield (
-            "Probabilities on a new task are how often a method was so near the best on these, "
-            f"drawn towards the other methods where {PLURALS[ranking.unit]} are few. They are of "
-            "scores measured as these are, with as many splits or questions."
-        )
-        if ranking.units < FEW:
-            yield (
-                f"Of fewer than {FEW} {PLURALS[ranking.unit]}, a probability of being near the "
-                f"best over {100 * MOST_OF_FEW:.0f} % is said to be that or more."
-            )
+    on_new, inner = ranking.new is not None, "tasks" if table.tasks else "questions"
+    said = {
+        _estimand(ranking, table, options): True,
+        "epsilon": options.epsilon is None,
+        "flips": ranking.held.flipped,
+        "student": not ranking.held.flipped,
+        "new_tasks": on_new,
+        "few_units": on_new and ranking.units < FEW,
+    }
+    epsilons = ", ".join(dict.fromkeys(f"{answer.epsilon:g}" for answer in rankings))
+    splits = sentence_of(_PAGE, "splits") * (table.splits > 1)
+    values = {"ranking": ranking, "inner": inner, "few": FEW, "most": MOST_OF_FEW}
+    return [
+        *table.notes,
+        *sentences_of(_PAGE, said, epsilons=epsilons, splits=splits, **values),
+    ]
 
 
 def _estimand(answer: Ranking, table: ScoreTable, options: RankOptions) -> str:
-    """Return the sentence on what is compared, and on what claims are about."""
-    if options.about == THESE and answer.unit == "question":
-        return (
-            "Compared is the mean over these tasks, each of which counts alike, on new questions "
-            "like theirs; nothing is claimed of other tasks or families."
-        )
+    """Return the name of the sentence on what is compared, and on what claims are about."""
     if answer.unit == "question":
-        return "Compared is the share or mean over questions, on new questions like these."
-    unit_names = PLURALS[answer.unit]
-    if options.mean == "tasks" and table.families:
-        inner = "tasks" if table.tasks else "questions"
-        return (
-            f"Compared is the mean over {inner}, each of which counts alike; {inner} of a family "
-            "go together, so that families are what the uncertainty comes from."
-        )
-    splits = (
-        "; the splits of a task are averaged, as they share its rows" if table.splits > 1 else ""
-    )
-    return (
-        f"Compared is the mean over {unit_names}, each of which counts alike{splits}. Claims are "
-        "about "
-        f"new {unit_names} like these."
-    )
+        return "of_these" if options.about == THESE else "of_questions"
+    return "of_tasks" if options.mean == TASKS and table.families else "of_units"
 
 
 def _pair_frame(answer: Ranking) -> pd.DataFrame:
     """Return all pairs, as Python code and a file have them."""
-    frame = answer.pairs.rename(columns={"value": "difference", "units": PLURALS[answer.unit]})
+    frame = answer.pairs.rename(columns={"value": "difference", "units": answer.plural})
     frame.insert(0, "score", answer.scores.score)
     return frame
 
@@ -609,7 +559,7 @@ def _data(
     return {
         "version": VERSION,
         "options": {**asdict(options), "path": options.path.name},
-        "shape": shape(table, options),
+        "shape": _shape(table),
         "warnings": list(table.warnings),
         "notes": list(table.notes),
         "scores": [answer.plain() for answer in rankings],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil, inf, isfinite, isnan, log10, nan
 from operator import itemgetter
 from types import SimpleNamespace
@@ -20,6 +20,8 @@ from fairbench.core.errors import UserError, check_choice
 from fairbench.core.text import count, percent, shortened, two_digits
 from fairbench.inference.gaps import difference_of_shares
 from fairbench.inference.rates import Limits
+from fairbench.inference.survey import sums
+from fairbench.reporting.group_tables import sentence_of, sentences_of
 from fairbench_rank.approaches import finite_mean
 from fairbench_rank.new_tasks import (
     MOST_OF_FEW,
@@ -28,7 +30,6 @@ from fairbench_rank.new_tasks import (
     fresh_winner,
     least_half_width,
     on_new_task,
-    sum_by_unit,
     times_as_many,
     units_needed,
     usual_spread,
@@ -113,12 +114,12 @@ class Ranking:
     @cached_property
     def first_rank(self) -> NDArray[np.int64]:
         """The simultaneous lower limit of the rank of each method, (M,)."""
-        return self.held.first_rank[self.order]
+        return np.asarray(1 + self.held.better.sum(axis=0))[self.order]
 
     @cached_property
     def last_rank(self) -> NDArray[np.int64]:
         """The simultaneous upper limit of the rank of each method, (M,)."""
-        return self.held.last_rank[self.order]
+        return np.asarray(len(self.order) - self.held.better.sum(axis=1))[self.order]
 
     @property
     def leader(self) -> str:
@@ -153,6 +154,21 @@ class Ranking:
     def told_apart(self) -> int:
         """The number of pairs that surely differ."""
         return int(self.held.better.sum())
+
+    @property
+    def pair_count(self) -> int:
+        """The number of pairs."""
+        return len(self.paired.first)
+
+    @property
+    def undecided(self) -> int:
+        """The number of pairs that may or may not differ."""
+        return self.pair_count - self.told_apart
+
+    @property
+    def plural(self) -> str:
+        """The plural word for a unit."""
+        return PLURALS[self.unit]
 
     @cached_property
     def pairs(self) -> pd.DataFrame:
@@ -202,10 +218,6 @@ class Ranking:
             row.value, row.lower, row.upper = (0.0 - x for x in (row.value, row.upper, row.lower))
         return row
 
-    def pair(self, first: str, second: str) -> int:
-        """Return the position of a pair of methods in `paired`."""
-        return _position(self.index_of[first], self.index_of[second], self.paired.methods)
-
     def rows(self, reference: str = "") -> list[dict[str, Any]]:
         """Return a row for each method, best first: ranks, mean, and the chance of a new task.
 
@@ -230,7 +242,7 @@ class Ranking:
                 "upper": difference.upper,
                 "near_best_on_new": float(self.new.near[place]) if self.new else nan,
                 "best_on_new": float(self.new.best[place]) if self.new else nan,
-                PLURALS[self.unit]: int(self.ran[place]),
+                self.plural: int(self.ran[place]),
             })  # fmt: skip
         return rows
 
@@ -242,7 +254,7 @@ class Ranking:
             "within": self.epsilon,
             "unit": self.unit,
             "units": self.units,
-            "pairs": len(self.paired.first),
+            "pairs": self.pair_count,
             "told_apart": self.told_apart,
             "may_be_best": self.best,
             "surely_near": self.surely_near,
@@ -391,10 +403,8 @@ def _check_strata(values: Floats, table: ScoreTable, strata: NDArray[np.intp]) -
     """Refuse missing answers, and tasks with a single question."""
     if (holes := ~np.isfinite(values)).any():
         method = int(np.flatnonzero(holes.any(axis=1))[0])
-        raise UserError(
-            f"about=these compares methods on the same questions, and {table.methods[method]} "
-            f"lacks {count(holes[method].sum())}: leave it out of the table, or give crashed="
-        )
+        name, lacking = table.methods[method], holes[method].sum()
+        raise UserError(_tell("lacks_questions", name=name, lacking=lacking))
     if (small := np.bincount(strata) < 2).any():
         name = table.tasks[int(np.flatnonzero(small)[0])]
         raise UserError(f"about=these needs two questions of each task, and '{name}' has one")
@@ -448,9 +458,9 @@ def _usual_epsilon(values: Floats) -> float:
 def _task_means(values: Floats, group: NDArray[np.intp], tasks: int) -> Floats:
     """Return the means of each method's cells of each task, (M, K); NaN if there are none."""
     is_known = np.isfinite(values)
-    sums = sum_by_unit(np.where(is_known, values, 0.0), group, tasks)
+    totals = sums(np.where(is_known, values, 0.0), group, tasks)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return sums / sum_by_unit(is_known.astype(float), group, tasks)
+        return totals / sums(is_known.astype(float), group, tasks)
 
 
 def _adjusted_means(
@@ -468,7 +478,7 @@ def _adjusted_means(
     """
     task_means = _task_means(values, group, len(unit))
     units = int(unit.max()) + 1
-    counts = sum_by_unit(np.isfinite(task_means).astype(float), unit, units)
+    counts = sums(np.isfinite(task_means).astype(float), unit, units)
     weight = np.where(counts > 0, 1.0 if alike else counts, 0.0)
     filled_means = np.where(counts > 0, _task_means(task_means, unit, units), 0.0)
     ran = (counts > 0).sum(axis=1)
@@ -501,15 +511,16 @@ def _with_plans(answer: Ranking, units: _UnitsOfMean, most: int) -> Ranking:
     price = _price(answer, units, [answer.index_of[name] for name in planned]) if pairs else 0.0
     plans = []
     for first, rival in pairs:
-        difference, pair = answer.difference(first, rival), answer.pair(first, rival)
+        difference = answer.difference(first, rival)
+        one, other = answer.index_of[first], answer.index_of[rival]
+        pair = _position(one, other, answer.paired.methods)
         spread = usual_spread(answer.paired.errors[pair], answer.paired.sizes[pair])
         needed = nan
         if isfinite(spread) and spread > 0:
             needed = float(units_needed(spread[None], answer.epsilon, answer.held.critical)[0])
         parts, times, floor, noise = None, nan, 0.0, nan
         if units.name != "question":
-            cells = values[answer.index_of[first]] - values[answer.index_of[rival]]
-            parts = variance_parts(cells, units.group, units.unit)
+            parts = variance_parts(values[one] - values[other], units.group, units.unit)
         if parts is not None:
             n, critical = difference.units, answer.held.critical
             floor = least_half_width(parts, n, critical)
@@ -549,12 +560,14 @@ def _price(answer: Ranking, units: _UnitsOfMean, places: list[int]) -> float:
 NAMED = 6  # methods that a sentence lists
 _LENGTH = 110  # letters of a name in a sentence
 PLURALS = {"family": "families", "task": "tasks", "question": "questions"}
+_PAGE = "fairbench_rank:ranking"
+_tell = partial(sentence_of, _PAGE)
 
 
 def units_in_words(answer: Ranking, number: float | None = None) -> str:
     """Return a number of units (by default, all of the ranking) with the word for them."""
     number = answer.units if number is None else number
-    return f"{count(number)} {answer.unit if number == 1 else PLURALS[answer.unit]}"
+    return f"{count(number)} {answer.unit if number == 1 else answer.plural}"
 
 
 def short_name(name: str) -> str:
@@ -570,8 +583,8 @@ def join_words(names: Sequence[str], word: str = "and") -> str:
     >>> join_words(["forest", "linear", "nearest"]), join_words(["forest, plain", "linear"], "or")
     ('forest, linear and nearest', 'forest, plain; or linear')
     """
-    if len(names) == 1:
-        return names[0]
+    if len(names) < 2:
+        return "".join(names)
     if any("," in name for name in names):
         return f"{'; '.join(names[:-1])}; {word} {names[-1]}"
     return f"{', '.join(names[:-1])} {word} {names[-1]}"
@@ -593,95 +606,75 @@ def found_sentences(answer: Ranking, methods: str = "methods") -> Iterator[str]:
     ----------
     methods : the plural word for the methods.
     """
-    total = len(answer.methods)
-    best = answer.best
-    pairs = len(answer.paired.first)
-    parts = [f"{count(answer.told_apart)} of {count(pairs)} pairs of {methods} surely differ"]
-    if len(best) > 1 and (near := answer.surely_near):
-        parts.insert(
-            0, f"surely within {answer.epsilon:g} of the best on average: {first_names(near)}"
-        )
-    if len(best) == 1:
-        parts.insert(0, f"{short_name(best[0])} is the best on average")
-    elif len(best) < total:
-        if len(best) > NAMED:
-            one_of = f"one of {count(len(best))} of {count(total)} {methods}: {first_names(best)}"
-        else:
-            one_of = f"{first_names(best, 'or')} (of {count(total)} {methods})"
-        parts.insert(0, f"the best on average is {one_of}")
+    best, total, near = answer.best, len(answer.methods), answer.surely_near
+    is_open, many = 1 < len(best) < total, len(best) > NAMED
+    said = {
+        "best": len(best) == 1,
+        "one_of_many": is_open and many,
+        "one_of": is_open and not many,
+        "near": len(best) > 1 and near,
+        "differ": True,
+    }
+    names = first_names(best, "and" if many else "or")
+    values = {"best": len(best), "total": total, "name": short_name(best[0]), "names": names}
+    near_names = first_names(near)
+    parts = sentences_of(_PAGE, said, answer=answer, methods=methods, near=near_names, **values)
     if len(parts) > 1 or answer.told_apart:
-        first, *rest = parts
-        if len(best) != 1:
-            first = first[0].upper() + first[1:]
-        yield "; ".join([first, *rest]) + "."
+        told = "; ".join(parts)
+        yield f"{told if len(best) == 1 else told[0].upper() + told[1:]}."
 
 
 def new_task_sentences(answer: Ranking, method: str = "method") -> Iterator[str]:
     """Yield the largest probabilities to be near the best on a new task."""
     if answer.new is None:
         return
-    order = np.argsort(-answer.new.near, kind="stable")[:3]
     listed = [
-        f"{near_in_words(answer, int(method_index), ' % or more', ' %')} for "
-        f"{short_name(answer.methods[method_index])}"
-        for method_index in order
+        f"{near_in_words(answer, place, ' %')} for {short_name(answer.methods[place])}"
+        for place in np.argsort(-answer.new.near, kind="stable")[:3].tolist()
     ]
     remark = "" if len(listed) == len(answer.methods) else " (the table has all)"
-    yield (
-        f"On a new task, the estimated chance to score within {answer.epsilon:g} of whichever "
-        f"{method} is best there is {join_words(listed)}{remark}."
-    )
+    chances = join_words(listed)
+    yield _tell("new_task", answer=answer, method=method, chances=chances, remark=remark)
 
 
-def near_in_words(answer: Ranking, method_index: int, at_least: str, otherwise: str) -> str:
-    """Return the percentage of a method's chance to be near the best, with a text after it."""
+def near_in_words(answer: Ranking, method_index: int, unit: str = "") -> str:
+    """Return the percentage of a method's chance to be near the best, with its unit."""
     if answer.new is None:
         return ""
     near = float(answer.new.near[method_index])
-    capped = answer.new.few and near >= MOST_OF_FEW
-    return percent(near) + (at_least if capped else otherwise)
+    return percent(near) + unit + " or more" * (answer.new.few and near >= MOST_OF_FEW)
 
 
-def fresh_sentences(answer: Ranking, methods: str = "methods") -> Iterator[str]:
-    """Yield how often halves of the splits, or of the units, disagree on which mean is best."""
+def fresh_sentences(answer: Ranking, methods: str = "methods") -> list[str]:
+    """Return how often halves of the splits, or of the units, disagree on which mean is best."""
     fresh = answer.fresh
     if fresh is None:
-        return
-    halved, on_single_task, among = PLURALS[answer.unit], "", ""
-    if fresh["halved"] == SPLITS:
-        halved = "splits"
-        on_single_task = f", and on a single task {percent(fresh['within_task'])} % of the time"
-    if fresh["methods"] < len(answer.methods):
-        among = f" of the {count(fresh['methods'])} {methods} that were run everywhere"
-    yield (
-        f"Where the {halved} are divided in two at random, the halves disagree on which "
-        f"mean{among} is best {percent(fresh['overall'])} % of the time{on_single_task}."
-    )
+        return []
+    among = _tell("among", fresh=fresh, methods=methods)
+    among *= fresh["methods"] < len(answer.methods)
+    said = {"halves_of_splits": fresh["halved"] == SPLITS, "halves": fresh["halved"] != SPLITS}
+    return sentences_of(_PAGE, said, fresh=fresh, among=among, answer=answer)
 
 
-def open_sentences(answer: Ranking, methods: str = "methods") -> Iterator[str]:
-    """Yield the questions that the scores leave open."""
-    total, pairs = len(answer.methods), len(answer.paired.first)
-    if len(answer.best) == total:
-        yield f"Any of the {count(total)} {methods} may be the best on average."
-    elif len(answer.best) > 1:
-        best = first_names(answer.best, "or")
-        yield f"Which of {count(len(answer.best))} {methods} is the best on average: {best}."
-    open_ = pairs - answer.told_apart
-    if open_:
-        yield f"{count(open_)} of {count(pairs)} pairs: either of the two may be the better one."
+def open_sentences(answer: Ranking, methods: str = "methods") -> list[str]:
+    """Return the questions that the scores leave open."""
+    total, best = len(answer.methods), len(answer.best)
     needed = fewest_units(answer.held.level)  # for a sign-flip test to find a difference
-    if answer.units < FEWEST:
-        yield (f"With {units_in_words(answer)} nothing can be told apart; {FEWEST} are the fewest.")
-    elif answer.units < needed:
-        yield (
-            f"With fewer than {needed} {PLURALS[answer.unit]} only very large differences are "
-            "told apart, and only if they are normal."
-        )
+    said = {
+        "any": best == total,
+        "which": 1 < best < total,
+        "undecided": answer.undecided,
+        "too_few": answer.units < FEWEST,
+        "few": FEWEST <= answer.units < needed,
+    }
+    names, units = first_names(answer.best, "or"), units_in_words(answer)
+    values = {"names": names, "units": units, "fewest": FEWEST, "needed": needed}
+    values |= {"best": best, "total": total}
+    return sentences_of(_PAGE, said, answer=answer, methods=methods, **values)
 
 
-def resolving_sentences(answer: Ranking, cells: str = "splits") -> Iterator[str]:
-    """Yield sentences on how many more units, or cells, would resolve the hardest pair.
+def resolving_sentences(answer: Ranking, cells: str = "splits") -> list[str]:
+    """Return sentences on how many more units, or cells, would resolve the hardest pair.
 
     Parameters
     ----------
@@ -689,66 +682,53 @@ def resolving_sentences(answer: Ranking, cells: str = "splits") -> Iterator[str]
     """
     plans = [plan for plan in answer.plans if not isnan(plan["units_needed"])]
     if not plans:
-        return
+        return []
     hardest = max(plans, key=itemgetter("units_needed"))
-    pair = f"{short_name(hardest['first'])} and {short_name(hardest['second'])}"
-    if hardest["units_needed"] <= hardest["units"]:
-        yield (
-            f"If {pair} truly differed by {answer.epsilon:g}, the "
-            f"{units_in_words(answer, hardest['units'])} there are would show it; a smaller "
-            "difference needs more."
-        )
-        return
-    if isfinite(hardest["units_needed"]):
-        cost = f", at a cost of {two_digits(hardest['cost'])}" if hardest["cost"] > 0 else ""
-        yield (
-            f"If {pair} truly differ by {answer.epsilon:g}, about "
-            f"{two_digits(hardest['units_needed'])} {PLURALS[answer.unit]} would show it (now "
-            f"{count(hardest['units'])}){cost}; a smaller difference needs more."
-        )
-    if hardest["times_as_many"] == inf:
-        yield (
-            f"More {cells} of the same tasks would not do: {percent(1 - hardest['noise'])} % of "
-            f"the variance is between {PLURALS[answer.unit]}."
-        )
-    elif hardest["times_as_many"] > 1:
-        times = max(hardest["times_as_many"], 1.1)
-        in_words = two_digits(times) if times >= 10 else f"{times:.2g}"
-        yield f"Or {in_words} times as many {cells} of each task."
+    needed, times = hardest["units_needed"], hardest["times_as_many"]
+    lacking = needed > hardest["units"]
+    said = {
+        "enough": not lacking,
+        "needed": lacking and isfinite(needed),
+        "no_cells": lacking and times == inf,
+        "more_cells": lacking and 1 < times < inf,
+    }
+    values = {
+        "answer": answer,
+        "cells": cells,
+        "pair": f"{short_name(hardest['first'])} and {short_name(hardest['second'])}",
+        "now": units_in_words(answer, hardest["units"]),
+        "plan": hardest,
+        "needed": two_digits(needed),
+        "cost": f", at a cost of {two_digits(hardest['cost'])}" if hardest["cost"] > 0 else "",
+        "between": 1 - hardest["noise"],
+        "times": two_digits(times) if times >= 10 else f"{max(times, 1.1):.2g}",
+    }
+    return sentences_of(_PAGE, said, **values)
 
 
-def limits_of_cells(answer: Ranking) -> Iterator[str]:
-    """Yield sentences on rivals that no number of splits can distinguish from the leader.
+def limits_of_cells(answer: Ranking) -> list[str]:
+    """Return sentences on rivals that no number of splits can distinguish from the leader.
 
     The variance of paired differences between units remains, however many splits each unit has.
-    Nothing is yielded if some number of splits is enough for all rivals.
+    There are none if some number of splits is enough for all rivals.
     """
-    if len(answer.best) < 2:
-        return
     plans = [plan for plan in answer.plans if plan["noise"] >= 0]  # not NaN
     out_of_reach = sum(not isfinite(plan["times_as_many"]) for plan in plans)
-    if not out_of_reach:
-        return
-    units = PLURALS[answer.unit]
-    rivals = f"{count(out_of_reach)} of" if out_of_reach < len(plans) else "any of"
-    yield (
-        f"By these estimates, no number of splits of the same tasks would tell "
-        f"{short_name(answer.leader)} from {rivals} its {count(len(plans))} rivals if their true "
-        f"difference is {answer.epsilon:g}."
-    )
+    if len(answer.best) < 2 or not out_of_reach:
+        return []
     needed = np.sort([plan["units_needed"] for plan in plans])
     for_half, for_all = float(needed[(len(needed) - 1) // 2]), float(needed[-1])
-    between = percent(1 - float(np.median([plan["noise"] for plan in plans])))
-    parts = []
-    if isfinite(for_half):
-        parts.append(f"about {two_digits(for_half)} would do for half of the rivals")
-    if isfinite(for_all):
-        parts.append(f"{two_digits(for_all)} for all")
-    enough = f": {' and '.join(parts)} (now {count(answer.units)})" if parts else ""
-    yield (
-        f"For half of the rivals, {between} % or more of the variance of the paired difference is "
-        f"between {units}, which only more {units} average out{enough}."
-    )
+    said = {"for_half": isfinite(for_half), "for_all": isfinite(for_all)}
+    parts = sentences_of(_PAGE, said, half=two_digits(for_half), all=two_digits(for_all))
+    values = {
+        "answer": answer,
+        "leader": short_name(answer.leader),
+        "rivals": f"{count(out_of_reach)} of" if out_of_reach < len(plans) else "any of",
+        "count": len(plans),
+        "between": 1 - float(np.median([plan["noise"] for plan in plans])),
+        "enough": f": {' and '.join(parts)} (now {count(answer.units)})" if parts else "",
+    }
+    return [_tell("no_splits", **values), _tell("more_units", **values)]
 
 
 def unseen_in_words(answer: Ranking) -> tuple[float, str]:
@@ -757,10 +737,8 @@ def unseen_in_words(answer: Ranking) -> tuple[float, str]:
     They are 0 and empty if nothing is left out.
     """
     share = ceil(1000 * answer.unseen) / 10  # rounded up: it would not hold for less
-    return answer.unseen, (
-        f"Left out is what a method does on fewer than {share:g} % of {PLURALS[answer.unit]}, such "
-        f"as failing badly: {units_in_words(answer)} may show none of it."
-    ) * bool(share)
+    said = _tell("unseen", share=share, answer=answer, units=units_in_words(answer))
+    return answer.unseen, said * bool(share)
 
 
 def simultaneous_sentences(
@@ -774,11 +752,9 @@ def simultaneous_sentences(
     on_new_tasks : whether there are probabilities on new tasks.
     unseen : what :func:`unseen_in_words` returns for each score; the largest share holds for all.
     """
-    scores_text = f" of {scores}" if scores else ""
     sentences = [
-        f"Ranks, who may be the best and all differences{scores_text} are valid simultaneously: "
-        f"the chance that any of them is wrong is at most {100 * WRONG:.0f} %.",
+        _tell("simultaneous", scores=f" of {scores}" if scores else "", wrong=WRONG),
         max(unseen, default=(0.0, ""))[1],
-        "Probabilities on a new task are estimates." * on_new_tasks,
+        _tell("estimates") * on_new_tasks,
     ]
     return " ".join(filter(None, sentences))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
@@ -28,21 +28,13 @@ from fairbench.cli.verbs.run import run_words
 from fairbench.components import components_folder
 from fairbench.core import VERSION, files
 from fairbench.core.errors import UserError, unknown_name
-from fairbench.core.text import count, digest, percent, two_digits
+from fairbench.core.text import digest, two_digits
 from fairbench.metrics.registry import declared, find
 from fairbench.reporting.document.model import Document, ExecutiveSummary
+from fairbench.reporting.group_tables import sentence_of, sentences_of
 from fairbench.results.runs import Run
-from fairbench_rank import sources
+from fairbench_rank import ranking, sources
 from fairbench_rank.approaches import approach_table
-from fairbench_rank.ranking import (
-    PLURALS,
-    WRONG,
-    Ranking,
-    answers,
-    join_words,
-    units_in_words,
-    units_of,
-)
 from fairbench_rank.scores import (
     LEFT_OUT,
     RankOptions,
@@ -57,6 +49,7 @@ if TYPE_CHECKING:
     from fairbench.cli.jobs import Outcome
 
 MADE_FOR = "0.1"
+_PAGE = "fairbench_rank:resolve"
 SHRUNK = 0.8  # each round reduces the variance from splits to at most this share of it
 _STEP = 5  # each step gives a task one fifth more splits
 # Why there is no further round.
@@ -107,10 +100,7 @@ def _resolve(lines: Sequence[CommandLine], locks: ExitStack, *, metric: str, sec
 
     jobs = [(line, job) for line in lines for job in line.jobs]
     if len(jobs) < 2:
-        raise UserError(
-            "resolve compares the runs of a sweep, and this is one run: give several choices, such "
-            "as method=baseline,ensemble"
-        )
+        raise UserError(sentence_of(_PAGE, "one_run"))
     deadline = time.monotonic() + seconds
     with SweepProgress(jobs=len(jobs)) as progress:
         composed: list[Job] = [
@@ -120,9 +110,7 @@ def _resolve(lines: Sequence[CommandLine], locks: ExitStack, *, metric: str, sec
             if config["plan"]:
                 raise UserError("plan=true plans an experiment: give it to fairbench run")
             if "repeats" not in config["split"]:
-                raise UserError(
-                    "resolve adds splits, and the split of this experiment has no repeats"
-                )
+                raise UserError(sentence_of(_PAGE, "no_repeats"))
         protect_from_collection([config["results"] for _, config in composed], locks, make=True)
         varied = varied_names([job for job, _ in composed])
 
@@ -186,10 +174,8 @@ class _Race:
         try:
             fits = self._carry_out(list(enumerate(self.composed)))
         except _TimeIsOver:
-            print_line(
-                f"the time is over after {len(self.first)} of {len(self.composed)} runs of the "
-                "experiment itself: the same command goes on"
-            )
+            done, all_runs = len(self.first), len(self.composed)
+            print_line(sentence_of(_PAGE, "time_is_over", done=done, runs=all_runs))
             return 0
         if not self.first:
             raise UserError("no run of this experiment could be finished")
@@ -229,10 +215,8 @@ class _Race:
                 began = time.monotonic()
                 fits = self._at_least(splits, last.best)
                 new = self._close(record, splits, fits, began)
-                print_line(
-                    f"round {number}: {len(new.best)} of {len(last.best)} may still be the best "
-                    f"({fits} fits, {new.seconds:.0f} s)"
-                )
+                told = {"best": len(new.best), "before": len(last.best), "fits": fits}
+                print_line(sentence_of(_PAGE, "round", round=new, **told))
         except _TimeIsOver:
             return BUDGET
 
@@ -299,7 +283,7 @@ class _Race:
             if run.id in about.index
         }
 
-    def _answer(self, error_rate: float) -> tuple[Ranking, ScoreTable, RankOptions]:
+    def _answer(self, error_rate: float) -> tuple[ranking.Ranking, ScoreTable, RankOptions]:
         """Rank the approaches in all of their splits, with family-wise error rate `error_rate`."""
         wide = approach_table(list(self.longest.values()))
         read = sources.with_scores(sources.approaches_as_methods(wide), [self.metric])
@@ -307,7 +291,7 @@ class _Race:
         options = as_read(RankOptions(path=Path("experiment"), crashed=LEFT_OUT), read)
         table = read_scores(options, None, read)
         every = len(table.methods)
-        (answer,) = answers(table, options, error_rate=error_rate, most_planned=every)
+        (answer,) = ranking.answers(table, options, error_rate=error_rate, most_planned=every)
         return answer, table, options
 
     def _seconds_of_splits(self) -> dict[str, float]:
@@ -333,10 +317,7 @@ class _Race:
         except FileNotFoundError:
             pass
         except (files.DamagedError, ValueError, TypeError, KeyError) as error:
-            raise UserError(
-                f"{path} is not as it was written: remove it, and rounds are counted anew from the "
-                "finished runs"
-            ) from error
+            raise UserError(sentence_of(_PAGE, "damaged", path=path)) from error
 
 
 # A round gives every approach that still may be the best further splits of some tasks; then all
@@ -355,7 +336,7 @@ class _Race:
 
 def wrong_of_round(number: int) -> float:
     """Return the chance with which round `number`, from 1, may drop the best method."""
-    return WRONG / (number * (number + 1))
+    return ranking.WRONG / (number * (number + 1))
 
 
 @dataclass(frozen=True)
@@ -398,7 +379,7 @@ def noise_of_tasks(
     M / (M - 1) as the mean over methods holds each method itself.
     """
     (scores,) = table.scores
-    units = units_of(table, options)
+    units = ranking.units_of(table, options)
     values = scores.larger_is_better
     families = np.bincount(units.unit)
     weights = 1 / len(families) / families[units.unit]
@@ -457,7 +438,7 @@ def seconds_of(
     )
 
 
-def rivals_of(answer: Ranking, best: Collection[str]) -> list[Mapping[str, Any]]:
+def rivals_of(answer: ranking.Ranking, best: Collection[str]) -> list[Mapping[str, Any]]:
     """Return the plans of the leader and each rival that is left."""
     plans = [plan for plan in answer.plans if plan["first"] == answer.leader]
     return [plan for plan in plans if plan["second"] in best]
@@ -475,7 +456,7 @@ _SHOWN = 5  # approaches that a sentence names
 
 
 def _resolving_document(
-    answer: Ranking,
+    answer: ranking.Ranking,
     rounds: Sequence[Round],
     noise: Sequence[TaskNoise],
     reason: str,
@@ -487,16 +468,44 @@ def _resolving_document(
     answer : the ranking after the last round.
     reason : why there is no further round.
     """
-    metric, rivals = answer.scores.score, rivals_of(answer, rounds[-1].best)
+    metric, best, further = answer.scores.score, rounds[-1].best, rounds[1:]
+    rivals = rivals_of(answer, best)
+    beyond = [plan for plan in rivals if is_out_of_reach(plan)]
+    needed = sorted(filter(isfinite, (plan["units_needed"] for plan in beyond)))
+    values = {
+        "answer": answer,
+        "units": ranking.units_in_words(answer),
+        "least": "least" if answer.scores.better == "lower" else "largest",
+        "best": len(best),
+        "approaches": len(answer.methods),
+        "before": len(rounds[0].best),
+        "names": ranking.join_words(best),
+        "fits": sum(each.fits for each in further),
+        "time": _time_in_words(sum(each.seconds for each in further) / 60),
+        "wrong": ranking.WRONG,
+        "beyond": len(beyond),
+        "rivals": len(rivals),
+        "left": len(rivals) - len(beyond),
+        "half": two_digits(needed[(len(needed) - 1) // 2]) if needed else "",
+    }
+    found = {
+        "found": True,
+        "these": 1 < len(best) <= _SHOWN,
+        "one": len(best) == 1,
+        "no_fits": not further,
+        "fits": further,
+    }
+    still_open = {
+        "one_split": reason == ONE_SPLIT,
+        "no_splits": reason != RESOLVED and beyond,
+        "more_splits": reason == BUDGET and len(rivals) > len(beyond),
+    }
+    todo = {"again": reason == BUDGET, "more_units": needed}
     summary = ExecutiveSummary(
-        list(_findings(answer, rounds)),
-        sure=[
-            "The approach that is truly best was dropped in any round with a chance of at most "
-            f"{percent(WRONG)} %, if splits scatter alike to either side. What is compared are "
-            f"means over {units_in_words(answer)} like these, each of which counts alike."
-        ],
-        still_open=list(_open_questions(answer, rivals, reason)),
-        todo=list(_todo(answer, rivals, reason)),
+        sentences_of(_PAGE, found, **values),
+        sure=sentences_of(_PAGE, {"sure": True}, **values),
+        still_open=sentences_of(_PAGE, still_open, **values),
+        todo=sentences_of(_PAGE, todo, **values),
         audited_title="What was compared",
     )
     data = {
@@ -511,57 +520,7 @@ def _resolving_document(
     return Document(title, [], origin=f"fairbench {VERSION}.", data=data, summary=summary)
 
 
-def _findings(answer: Ranking, rounds: Sequence[Round]) -> Iterator[str]:
-    """Yield which approaches may be the best, and what further fits were made."""
-    best, further = rounds[-1].best, rounds[1:]
-    least = "least" if answer.scores.better == "lower" else "largest"
-    yield (
-        f"{count(len(best))} of {count(len(answer.methods))} approaches may have the {least} "
-        f"{answer.scores.score} on average over {PLURALS[answer.unit]}; after the experiment "
-        f"itself it was {count(len(rounds[0].best))}."
-    )
-    if len(best) <= _SHOWN:
-        yield f"These are {join_words(best)}." if best[1:] else f"It is {best[0]}."
-    if not further:
-        yield "No further fit was made."
-        return
-    minutes = sum(each.seconds for each in further) / 60
-    time = f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.1f} hours"
-    time = f"{60 * minutes:.0f} seconds" if minutes < 1.5 else time
-    yield (
-        f"{count(sum(each.fits for each in further))} further fits in {time} went to approaches "
-        "that could still be the best, on the tasks whose splits scatter most for what they cost."
-    )
-
-
-def _open_questions(
-    answer: Ranking, rivals: Sequence[Mapping[str, Any]], reason: str
-) -> Iterator[str]:
-    """Yield the questions that further splits cannot answer, and those that they may."""
-    out_of_reach = sum(map(is_out_of_reach, rivals))
-    if reason == RESOLVED:
-        return
-    if reason == ONE_SPLIT:
-        yield "Every task has one split, so that it is not known what further ones would bring."
-    if out_of_reach:
-        yield (
-            f"{count(out_of_reach)} of {count(len(rivals))} rivals cannot be told from the leader "
-            "by any number of splits, if they differ as they seem to: what "
-            f"{PLURALS[answer.unit]} differ by leaves each interval wider than the difference."
-        )
-    if reason == BUDGET and (left := len(rivals) - out_of_reach):
-        yield f"Further splits may tell the leader from {count(left)} rivals; the time was over."
-
-
-def _todo(answer: Ranking, rivals: Sequence[Mapping[str, Any]], reason: str) -> Iterator[str]:
-    """Yield what to do next."""
-    if reason == BUDGET:
-        yield "Give the same command again: it goes on where it stopped."
-    beyond = [plan["units_needed"] for plan in rivals if is_out_of_reach(plan)]
-    if finite := sorted(filter(isfinite, beyond)):
-        half = finite[(len(finite) - 1) // 2]
-        yield (
-            f"Add {PLURALS[answer.unit]}: {two_digits(half)} in all would tell the leader from "
-            f"half of these rivals if they truly differ by {answer.epsilon:g} (now "
-            f"{count(answer.units)})."
-        )
+def _time_in_words(minutes: float) -> str:
+    if minutes < 1.5:
+        return f"{60 * minutes:.0f} seconds"
+    return f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.1f} hours"

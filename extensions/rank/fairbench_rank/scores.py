@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,12 @@ from numpy.typing import NDArray
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError, note
 from fairbench.core.options import check_declared, option
-from fairbench.core.text import count, quoted, shortened
+from fairbench.core.text import count, declared_in, quoted, shortened
 from fairbench.data.columns import ColumnRef, mixed_scales, mixes_scales, to_numbers
 from fairbench.data.in_memory import Table, names_of_table, texts_of_table
 from fairbench.data.tables import TablePart, check_file, names_in, read_any_table
 from fairbench.metrics.registry import find
+from fairbench.reporting.group_tables import sentence_of
 from fairbench_rank.sources import LOGS, BenchmarkTable, Score, benchmark_scores
 
 Codes = NDArray[np.intp]
@@ -126,10 +128,18 @@ def read_scores(
     else:
         frame, _ = texts_of_table(source, file, columns, numeric=numeric)
     if not len(frame):
-        raise UserError(f"{file}: no rows below the header")
+        raise _refusal("no_rows", file=file)
     warnings = [_sentence(text) for text in read.warnings] if read is not None else []
     declared = {score.name: score for score in read.scores} if read is not None else {}
     return _Reading(options, frame, file, sentences, warnings, declared).table()
+
+
+_told = partial(sentence_of, "fairbench_rank:scores")
+
+
+def _refusal(name: str, /, **values: object) -> UserError:
+    """Return the error that a sentence tells."""
+    return UserError(_told(name, **values))
 
 
 def _sentence(text: str) -> str:
@@ -148,7 +158,7 @@ def _with_usual_names(
     chosen = _columns(options)
     free = {name.lower(): name for name in reversed(names) if name not in chosen}
     guessed: dict[str, list[str]] = {}
-    for role, usual in USUAL_NAMES.items():
+    for role, usual in declared_in("fairbench_rank", "formats.toml")["usual"].items():
         matches = [free[name] for name in usual if name in free]
         if not getattr(options, role) and matches:
             guessed[role] = matches if role == "split" else matches[:1]
@@ -156,17 +166,12 @@ def _with_usual_names(
         role: tuple(columns) if role == "split" else columns[0] for role, columns in guessed.items()
     }
     options = replace(options, **found)
-    others = ", ".join([str(name) for name in names if name not in _columns(options)][:12])
     for role in ("method", "score"):
         if not getattr(options, role):
-            raise UserError(
-                f"{file}: no column is named for the {role}s: give {role}=COLUMN, one of {others}"
-            )
+            others = ", ".join([str(name) for name in names if name not in _columns(options)][:12])
+            raise _refusal("no_column", file=file, role=role, others=others)
     if not options.task and not options.item:
-        raise UserError(
-            f"{file}: no column is named for the tasks: give task=COLUMN, or item=COLUMN where "
-            "each row is an answer to one question"
-        )
+        raise _refusal("no_tasks", file=file)
     guesses = [
         f"{role}=[{','.join(columns)}]" if columns[1:] else f"{role}={columns[0]}"
         for role, columns in guessed.items()
@@ -195,26 +200,20 @@ class _Reading:
         """Return the scores."""
         options = self.options
         self.method, self.methods = self._codes(options.method)
-        if len(self.methods) < 2:
-            raise UserError(
-                f"{self.file}: column '{options.method}' holds one method, "
-                f"{quoted(self.methods[0])}: ranking needs two"
-            )
-        if len(self.methods) > MOST_METHODS:
-            raise UserError(
-                f"{self.file}: column '{options.method}' holds {count(len(self.methods))} methods; "
-                f"at most {count(MOST_METHODS)} are ranked, as all pairs are compared: keep those "
-                "that matter, or name another column"
-            )
+        column, count_of = options.method, len(self.methods)
+        if count_of < 2:
+            method = quoted(self.methods[0])
+            raise _refusal("one_method", file=self.file, column=column, method=method)
+        if count_of > MOST_METHODS:
+            values = {"methods": count_of, "most": MOST_METHODS}
+            raise _refusal("many_methods", file=self.file, column=column, **values)
         self.cell, self.task, self.tasks = self._cells()
         family, families = self._families()
         self._check_units(families)
         self.shape = len(self.methods), len(self.task)
         if (size := prod(self.shape)) > _MOST_NUMBERS:
-            raise UserError(
-                f"{self.file}: {count(self.shape[0])} methods in {count(self.shape[1])} cells are "
-                f"{count(size)} numbers; at most {count(_MOST_NUMBERS)} are ranked"
-            )
+            sizes = {"shape": self.shape, "size": size, "most": _MOST_NUMBERS}
+            raise _refusal("many_numbers", file=self.file, **sizes)
         self.cell_code = self._cell_codes()
         scores = tuple(self._scores(name, number) for number, name in enumerate(options.score))
         self._note_missing(scores[0].values)
@@ -268,34 +267,25 @@ class _Reading:
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             column = self.options.task or self.options.item
-            raise UserError(
-                f"{self.file}: column '{self.options.family}', row {row + 1}: {column} "
-                f"{quoted(self.frame[column].iloc[row])} is of the family "
-                f"{quoted(families[row_family[row]])}, and elsewhere of another; a task has one"
+            task, of = (
+                quoted(text) for text in (self.frame[column].iloc[row], families[row_family[row]])
             )
+            values = {"family": self.options.family, "row": row + 1, "column": column}
+            raise _refusal("two_families", file=self.file, task=task, of=of, **values)
         return family, families
 
     def _check_units(self, families: tuple[str, ...]) -> None:
         """Refuse tables with too few tasks, families or questions to rank by."""
         options, tasks = self.options, self.tasks
         if options.about == THESE and not (options.item and tasks):
-            raise UserError(
-                "about=these is for questions of several tasks: name item= and task=, or leave it "
-                "out"
-            )
+            raise _refusal("these_tasks")
         if len(tasks) == 1 and not options.item:
-            raise UserError(
-                f"{self.file}: column '{options.task}' holds one task, {quoted(tasks[0])}: how "
-                "methods do on a new task cannot be told from one; where each row is a question of "
-                "it, name item="
-            )
+            raise _refusal("one_task", file=self.file, column=options.task, task=quoted(tasks[0]))
         if len(families) == 1 and options.about != THESE:
-            raise UserError(
-                f"{self.file}: column '{options.family}' holds one family, {quoted(families[0])}: "
-                "leave family= out to compare its tasks as if they were independent"
-            )
+            family = quoted(families[0])
+            raise _refusal("one_family", file=self.file, column=options.family, family=family)
         if len(self.task) < 2:
-            raise UserError(f"{self.file}: one question; ranking needs several")
+            raise _refusal("one_question", file=self.file)
 
     def _cell_codes(self) -> Codes:
         """Return the flat index of each row in the matrix (methods, cells); refuse duplicates."""
@@ -310,10 +300,7 @@ class _Reading:
         clashing = rows[cell_code[rows] == cell_code[first_row]]
         if len(self.frame.iloc[rows].drop_duplicates()) == len(np.unique(cell_code[rows])):
             extra = np.flatnonzero(pd.Series(cell_code).duplicated())
-            self.notes.append(
-                f"Rows that say the same as an earlier one, counted once: {count(len(extra))} (the "
-                f"first is row {extra[0] + 1})."
-            )
+            self.notes.append(_told("again", rows=len(extra), first=extra[0] + 1))
             return cell_code
         key_columns = [self.options.method, self.options.task or self.options.item]
         key_text = " and ".join(
@@ -324,10 +311,9 @@ class _Reading:
             hint = "keep one of them"
         elif self.options.split:
             hint = "keep one, or name all columns that tell splits apart: split=[A,B]"
-        raise UserError(
-            f"{self.file}: {len(clashing)} rows of {key_text} have different scores (rows "
-            f"{clashing[0] + 1} and {clashing[1] + 1}): {hint}"
-        )
+        one, other, *_ = clashing + 1
+        values = {"rows": len(clashing), "keys": key_text, "one": one, "other": other}
+        raise _refusal("clashing", file=self.file, hint=hint, **values)
 
     def _scores(self, name: str, number: int) -> Scores:
         """Return a column of scores as a matrix of methods by cells, checked."""
@@ -360,24 +346,20 @@ class _Reading:
 
     def _direction(self, name: str, number: int) -> str:
         """Return whether higher or lower is better, and warn if that contradicts the name."""
-        metric, said = find(name), self.declared.get(name, Score(name)).better
-        by_name = said or (str(metric.better) if metric is not None else "")
+        metric, said_so = find(name), self.declared.get(name, Score(name)).better
+        by_name = said_so or (str(metric.better) if metric is not None else "")
         if by_name not in (HIGHER, LOWER):
             by_name = LOWER if _SMALLER.search(name) else HIGHER if _LARGER.search(name) else ""
         given = self.options.better
+        way = by_name or HIGHER
         if not given:
-            if not said:
-                self.notes.append(
-                    f"{(by_name or HIGHER).capitalize()} {name} is taken to be better"
-                    f"{', by its name' if by_name else ''}; better= says otherwise."
-                )
-            return by_name or HIGHER
+            if not said_so:
+                by = ", by its name" if by_name else ""
+                self.notes.append(_told("direction", way=way.capitalize(), name=name, by=by))
+            return way
         direction = given[number if len(given) > 1 else 0]
         if by_name and direction != by_name:
-            self.warnings.append(
-                f"better={direction} is asked for, but of a score called '{name}' {by_name} is "
-                "usually better: if so, every rank is upside down."
-            )
+            self.warnings.append(_told("upside_down", asked=direction, name=name, usual=by_name))
         return direction
 
     def _with_crashed_scores(
@@ -390,26 +372,19 @@ class _Reading:
         is_crashed &= ~np.isfinite(values)
         crashed = is_crashed.sum(axis=1)
         listed = self._first_names(np.flatnonzero(crashed), crashed)
+        values_of = {"name": name, "listed": listed}
         if not self.options.crashed:
-            first = int(rows[0])
-            raise UserError(
-                f"{self.file}: column '{name}', row {first + 1}: {_scores_are(len(rows))} empty or "
-                f"not finite, of {listed}: say what such a score counts, crashed=worst (the worst "
-                "of that task), crashed=left-out, or a number"
-            )
+            row, are = int(rows[0]) + 1, _scores_are(len(rows))
+            raise _refusal("not_finite", file=self.file, row=row, are=are, **values_of)
         value = self.options.crashed_value
-        crashes = f"{name}: {_scores_are(is_crashed.sum())} empty or not finite, of {listed}"
+        crashes = _told("crashes", are=_scores_are(is_crashed.sum()), **values_of)
         if self.options.crashed == LEFT_OUT:
-            self.warnings.append(
-                f"{crashes}; left out, which flatters methods that fail where it is hard."
-            )
+            self.warnings.append(_told("crashes_left_out", crashes=crashes))
             return values
         if value is not None:
             self.notes.append(f"{crashes}; such a score counts as {value:g}.")
             return np.where(is_crashed, value, values)
-        self.notes.append(
-            f"{crashes}; they count as the worst score that any method has on that task."
-        )
+        self.notes.append(_told("crashes_worst", crashes=crashes))
         worst = np.fmax if better == LOWER else np.fmin  # which leave NaN out
         worst_of_task = np.full(int(self.task.max()) + 1, np.nan)
         worst.at(worst_of_task, self.task, worst.reduce(values, axis=0))
@@ -428,11 +403,7 @@ class _Reading:
         task_sizes = np.bincount(task, size, tasks) / np.bincount(task, minlength=tasks)
         usual = float(np.median(task_sizes))
         if usual > 0 and task_sizes.max() > _APART * usual:
-            self.warnings.append(
-                f"The scores of {name} on some tasks are over {_APART} times as large as on most: "
-                "these tasks make the mean. Rank a score that is on one scale, such as a share of "
-                "each task's best."
-            )
+            self.warnings.append(_told("scales", name=name, apart=_APART))
 
     def _note_missing(self, values: Floats) -> None:
         """Note which methods lack tasks, questions or splits that others have."""
@@ -446,18 +417,12 @@ class _Reading:
         present, total = is_known.sum(axis=1), is_known.shape[1]
         incomplete = [m for m in np.argsort(present, kind="stable") if present[m] < total]
         if not incomplete:
-            self.notes.append(
-                "Some methods lack splits that others have: two methods are compared on the splits "
-                "that both have."
-            )
+            self.notes.append(_told("lack_splits"))
             return
         listed = self._first_names(incomplete, present)
         lack = "method lacks" if len(incomplete) == 1 else "methods lack"
-        self.notes.append(
-            f"{count(len(incomplete))} {lack} some of the {count(total)} {units}: {listed}. Two "
-            f"methods are compared on the {units} that both have, so that nobody gains by leaving "
-            "out what is hard."
-        )
+        counts = {"count": len(incomplete), "lack": lack, "total": total, "units": units}
+        self.notes.append(_told("lack_units", listed=listed, **counts))
 
     def _cell_means(self, row_values: Floats) -> Floats:
         """Return the means of the rows of each cell, (M, C); NaN if no row is finite."""
@@ -501,14 +466,6 @@ HIGHER, LOWER = "higher", "lower"
 FAMILIES, TASKS = "families", "tasks"
 NEW, THESE = "new", "these"
 WORST, LEFT_OUT = "worst", "left-out"
-# Usual names of columns, tried if the options name none.
-USUAL_NAMES = {
-    "method": ("method", "model", "algorithm", "learner", "system", "approach"),
-    "task": ("task", "dataset", "data_set", "benchmark", "problem"),
-    "split": ("split", "fold", "repeat", "repetition", "seed"),
-    "item": ("item", "question", "question_id", "doc_id", "instance", "example"),
-    "family": ("family", "source"),
-}
 
 
 @dataclass(frozen=True)
@@ -539,7 +496,12 @@ class RankOptions(TablePart):
     out : The folder of the page and the JSON.
     """
 
-    path: Path = option(Path, argument="SCORES")
+    path: Path = option(
+        Path,
+        argument="SCORES",
+        needed="nothing to rank: give a table of scores, such as scores.csv score=auc, or a folder "
+        "by its name",
+    )
     score: tuple[str, ...] = option((), shown="[COLUMN,...]")
     method: str = option("", shown="COLUMN")
     task: str = option("", shown="COLUMN")
@@ -562,13 +524,11 @@ class RankOptions(TablePart):
         for direction in self.better:
             if direction not in (HIGHER, LOWER):
                 raise UserError(f"better is '{direction}'; it must be higher or lower")
-        if len(self.better) > 1 and len(self.better) != len(self.score):
-            raise UserError(
-                f"better= has {len(self.better)} directions for {len(self.score)} scores: give one "
-                "for all of them, or one for each"
-            )
+        ways, scores = len(self.better), len(self.score)
+        if ways > 1 and ways != scores:
+            raise _refusal("directions", ways=ways, scores=scores)
         if self.pair and len(set(self.pair)) != 2:
-            raise UserError("pair= needs two different methods: pair=[A,B]")
+            raise _refusal("two_methods")
         self.crashed_value  # noqa: B018  (refuses what is no number)
 
     @property
@@ -579,9 +539,7 @@ class RankOptions(TablePart):
         try:
             return float(self.crashed)
         except ValueError:
-            raise UserError(
-                f"crashed is '{self.crashed}'; it must be worst, left-out or a number"
-            ) from None
+            raise _refusal("no_crash", crashed=self.crashed) from None
 
 
 # Scores of a recognised format, and the columns that it has.
@@ -602,7 +560,7 @@ def read_recognised(options: RankOptions) -> BenchmarkTable | None:
     named_columns = options.method or options.task or options.item not in ("", _NO_ITEMS)
     if not path.exists() or (path.is_file() and named_columns and path.suffix not in LOGS):
         return None
-    items = False if options.item == _NO_ITEMS else None
+    items = options.item != _NO_ITEMS
     table = benchmark_scores(path, options.score, items=items)
     if table is None:
         return None

@@ -498,16 +498,6 @@ class Simultaneous:
     flipped: bool
     level: float
 
-    @property
-    def first_rank(self) -> NDArray[np.int64]:
-        """The best rank that each method can have, (M,)."""
-        return np.asarray(1 + self.better.sum(axis=0))
-
-    @property
-    def last_rank(self) -> NDArray[np.int64]:
-        """The worst rank that each method can have, (M,)."""
-        return np.asarray(len(self.better) - self.better.sum(axis=1))
-
 
 def simultaneous(
     paired: PairedUnits,

@@ -11,7 +11,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -29,10 +30,11 @@ from fairbench.core.files import (
     read_schema,
 )
 from fairbench.core.files import names_in as files_in
-from fairbench.core.text import counted, listed, quoted, shortened
+from fairbench.core.text import counted, declared_in, listed, quoted, shortened
 from fairbench.data.tables import names_in, read_any_table
 from fairbench.evaluation.table import COSTS
 from fairbench.metrics.registry import find
+from fairbench.reporting.group_tables import sentence_of
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import refuse_pack
 from fairbench_rank import approaches
@@ -42,6 +44,7 @@ METHOD, TASK, SPLIT, ITEM, FAMILY = "method", "task", "split", "item", "family"
 KEYS = (METHOD, TASK, SPLIT, ITEM, FAMILY)
 _PLACE = (METHOD, TASK, SPLIT, ITEM)  # has one score at most
 COMBINED = "score"  # the column of scores that differ from task to task
+_told = partial(sentence_of, "fairbench_rank:sources")
 Better: TypeAlias = Literal["higher", "lower", ""]
 
 
@@ -128,10 +131,8 @@ def with_scores(table: BenchmarkTable, names: Sequence[str]) -> BenchmarkTable:
     if len(kept) > 1 and not names and not one_each:
         few = ", ".join(shortened(score.name) for score in kept[:8])
         more = f" and {len(kept) - 8} more" if len(kept) > 8 else ""
-        raise UserError(
-            f"the {table.format} have {len(kept)} scores: {few}{more}; name the one to rank by, "
-            f"such as score={kept[0].name}"
-        )
+        values = {"format": table.format, "count": len(kept), "first": kept[0].name}
+        raise UserError(_told("several_scores", few=f"{few}{more}", **values))
     dropped = {score.name for score in table.scores} - {score.name for score in kept}
     chosen = _select_tasks(table, where.index[where.any(axis=1)])
     chosen = replace(chosen.having(chosen.frame.drop(columns=[*dropped])), scores=tuple(kept))
@@ -192,10 +193,7 @@ def tidy(rows: Sequence[Mapping[str, Any]] | pd.DataFrame, source: str) -> pd.Da
     if again.any():
         repeated = frame[again].iloc[0]
         where = ", ".join(f"{name} {quoted(repeated[name])}" for name in places)
-        raise DataError(
-            f"the {source} have {int(again.sum())} rows too many: {where} is there twice; keep one "
-            "of them, or name what tells them apart"
-        )
+        raise DataError(_told("rows_twice", source=source, rows=again.sum(), where=where))
     frame.columns.name = None
     return frame.reset_index(drop=True)
 
@@ -288,13 +286,13 @@ _BLANK = ("", "nan", "na", "n/a", "none", "null")
 # TabArena's results (and bencheval's), the AutoML benchmark's, and benchopt's runs; as CSV, Parquet
 # or any other table that is read here.
 
-_AMLB = "AutoML benchmark results"
+_FORMATS = declared_in("fairbench_rank", "formats.toml")
 _PARQUET = b"PAR1"
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """The columns of a format; ``|`` divides names of one column, ``*`` stands for any ending.
+    """The columns of a format, as ``formats.toml`` says.
 
     Attributes
     ----------
@@ -305,6 +303,8 @@ class _Layout:
     score : the columns of scores; losses : those of which low values are better.
     costs, facts : further columns that are read if they exist.
     curves : whether rows of one split are a curve, of which the last point counts.
+    negated, good : values of the column ``metric`` whose scores are negated, as lower is better,
+        and those whose are not.
     """
 
     needs: str
@@ -316,6 +316,8 @@ class _Layout:
     costs: str = ""
     facts: str = ""
     curves: bool = False
+    negated: str = ""
+    good: str = ""
 
     def fits(self, names: Collection[str]) -> bool:
         return all({*each.split("|")} & {*names} for each in self.needs.split())
@@ -334,40 +336,7 @@ class _Layout:
 
 
 # The first that fits is taken.
-_LAYOUTS: Mapping[str, _Layout] = {
-    "benchopt runs": _Layout(
-        needs="solver_name dataset_name|data_name objective_name",
-        method="solver_name",
-        task="dataset_name|data_name objective_name",
-        split="idx_rep",
-        score="objective_*",
-        losses="objective_value",
-        costs="time",
-        curves=True,
-    ),
-    "TabArena results": _Layout(
-        needs="metric_error method|framework dataset|task",
-        method="method|framework",
-        task="dataset|task",
-        split="repeat fold split seed",
-        score="metric_error",
-        losses="metric_error",
-        costs="time_train_s time_infer_s",
-        facts="metric imputed",
-    ),
-    _AMLB: _Layout(
-        needs="task framework fold result metric",
-        method="framework constraint",
-        task="task",
-        split="fold",
-        score="result",
-        costs="duration",
-        facts="metric",
-    ),
-}
-# Metrics of the AutoML benchmark that are losses; newer versions negate them, as neg_logloss.
-_LOSSES = {"logloss", "rmse", "mse", "mae", "rmsle", "msle"}
-_GOOD = {"auc", "acc", "balacc", "f1", "pac", "r2", "auc_ovo", "auc_ovr"}
+_LAYOUTS = {kind: _Layout(**columns) for kind, columns in _FORMATS["tables"].items()}
 
 
 def _format_of_columns(path: Path) -> str:
@@ -405,17 +374,15 @@ def _read_frames(kind: str, paths: Mapping[Path, str]) -> BenchmarkTable:
     if not scores:
         raise DataError(refused)
     way: Better = ""
-    if kind == _AMLB:
-        scores["result"], way = _higher(scores["result"], frame["metric"].str.strip(), notes)
+    if layout.negated:
+        metric, name = frame["metric"].str.strip(), layout.score
+        scores[name], way = _higher(scores[name], metric, layout, notes)
     if filled := int((frame.get("imputed", keys[METHOD]).str.lower() == "true").sum()):
         notes.append(f"{filled} rows are marked as imputed: they are another method's scores")
     warnings = []
     if "metric" in frame and frame["metric"].nunique() > 1:
         few = ", ".join(map(shortened, sorted(frame["metric"].unique())[:6]))
-        warnings.append(
-            f"tasks have scores of several metrics ({few}), whose mean mixes units: rank the "
-            "tasks of one metric, or a score on one scale"
-        )
+        warnings.append(_told("several_metrics", few=few))
     costs = {name: _as_number(frame[name]) for name in layout.costs.split() if name in frame}
     described = [
         Score(name, "lower" if name in layout.losses.split() else way, is_binary(values))
@@ -449,9 +416,8 @@ def _read_frame(path: Path, name: str, layout: _Layout, notes: list[str]) -> pd.
 
 def _not_texts(path: Path) -> set[str]:
     """Return the columns of a Parquet file that hold bytes or lists, such as pickled objects."""
-    with open(path, "rb") as file:
-        if file.read(4) != _PARQUET:
-            return set()
+    if _start_of(path, len(_PARQUET)) != _PARQUET:
+        return set()
     from pyarrow import types
 
     return {
@@ -482,14 +448,17 @@ def _keys(frame: pd.DataFrame, layout: _Layout) -> dict[str, pd.Series]:
     return keys
 
 
-def _higher(result: pd.Series, metric: pd.Series, notes: list[str]) -> tuple[pd.Series, Better]:
-    """Return results of the AutoML benchmark with losses negated, if all metrics are known."""
-    unknown = {*metric[result.notna()]} - _LOSSES - _GOOD
+def _higher(
+    result: pd.Series, metric: pd.Series, layout: _Layout, notes: list[str]
+) -> tuple[pd.Series, Better]:
+    """Return results with losses negated, if all metrics are known."""
+    negated, good = layout.negated.split(), layout.good.split()
+    unknown = {*metric[result.notna()]} - {*negated, *good}
     if failed := int(result.isna().sum()):
         notes.append(f"{failed} rows have no result: the framework failed there")
     if any(not name.startswith("neg_") for name in unknown):
         return result, ""
-    turned = metric.isin(_LOSSES)
+    turned = metric.isin(negated)
     if turned.any():
         notes.append("losses are negated, as the AutoML benchmark does: higher is better")
     return result.where(~turned, -result), "higher"
@@ -536,7 +505,7 @@ def _files_under(path: Path) -> tuple[dict[Path, str], int]:
     return {file: str(file.relative_to(path)) for file in files}, links
 
 
-def _start_of(path: Path, size: int = 4096) -> bytes:
+def _start_of(path: Path, size: int) -> bytes:
     """Return the first bytes of a file."""
     with open(opened(path), "rb") as file:
         return file.read(size)
@@ -617,19 +586,7 @@ _RESULTS_NAME = re.compile(rf".*_({_DATE})\.json")
 _SAMPLES_NAME = re.compile(rf"samples_(.+?)(?:_({_DATE}))?\.jsonl")
 _STDERR = "_stderr"
 _NO_FILTER = "none"
-# The arguments that name a model, in the order in which the harness looks for them.
-_MODEL_ARGUMENTS = ("peft", "delta", "pretrained", "model", "path", "engine")
-# What a line of samples has beside its scores.
-_OF_LINE = {
-    "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics",
-    "doc_hash", "prompt_hash", "target_hash", "schema_version",
-}  # fmt: skip
-# Metrics of the harness, for samples without a results file.
-_LOWER = {"perplexity", "word_perplexity", "byte_perplexity", "bits_per_byte", "brier_score", "ter"}
-_HIGHER = {
-    "acc", "acc_norm", "acc_mutual_info", "exact_match", "em", "f1", "mcc", "bleu", "chrf",
-    "rouge1", "rouge2", "rougeL", "likelihood", "pass@1",
-}  # fmt: skip
+_LM_EVAL: Mapping[str, Sequence[str]] = _FORMATS["lm_eval"]
 
 
 @dataclass(frozen=True)
@@ -690,7 +647,7 @@ class _Run:
             arguments = {key.strip(): value for key, _, value in words}
         if not isinstance(arguments, dict):
             arguments = {}
-        given = (text_of(arguments, key) for key in _MODEL_ARGUMENTS)
+        given = (text_of(arguments, key) for key in _LM_EVAL["model"])
         name = text_of(self.results.values, "model_name") or next(filter(None, given), "")
         return name or self.path.parent.name
 
@@ -715,8 +672,9 @@ class _Run:
         said = self.results.part("higher_is_better").get(self.task) if self.results else None
         is_higher = said.get(metric) if isinstance(said, dict) else None
         if is_higher is None:
-            is_higher = True if metric in _HIGHER else False if metric in _LOWER else None
-        return "" if is_higher is None else "higher" if is_higher is True else "lower"
+            ways: tuple[Better, ...] = ("higher", "lower")
+            return next((way for way in ways if metric in _LM_EVAL[way]), "")
+        return "higher" if is_higher is True else "lower"
 
 
 def _is_results(values: Mapping[str, Any]) -> bool:
@@ -736,7 +694,7 @@ def _read_lm_eval(
     samples: Mapping[Path, str],
     root: Path,
     *,
-    items: bool | None = None,
+    items: bool,
 ) -> BenchmarkTable:
     """Return the scores of documents, or of tasks if there are no samples.
 
@@ -744,7 +702,7 @@ def _read_lm_eval(
     ----------
     results, samples : the files of each kind, with their names in messages.
     root : the file or folder that was named.
-    items : whether documents are read, or aggregates of tasks; documents by default, if there are.
+    items : whether documents are read, if there are any, or aggregates of tasks.
 
     Raises
     ------
@@ -759,66 +717,51 @@ def _read_lm_eval(
     for file in read:
         for group, names in file.groups.items():
             groups.setdefault(group, []).extend(names)
-    if items and not samples:
-        raise DataError(f"{root} has no samples: give lm_eval the option --log_samples")
-    if items is False and not results:
+    if not items and not results:
         raise DataError(f"{root} has no results_*.json: of samples no aggregates are read")
-    if not samples or items is False:
-        return _read_results(read, _Scored(RESULTS, families(groups)))
+    if not (items and samples):
+        return _scored(RESULTS, _rows_of_results(read), groups)
+    left_out = set[str]()
     runs = [_run_of_samples(path, name, read) for path, name in samples.items()]
-    return _read_samples(runs, read, _Scored(SAMPLES, families(groups)))
+    table = _scored(SAMPLES, _rows_of_samples(runs, left_out), groups)
+    return table.having(table.frame, *_notes_on_samples(runs, read, left_out))
 
 
-@dataclass
-class _Scored:
-    """Rows whose scores are under (metric, filter).
+# A run, and the keys of a method's row with its scores, by (metric, filter).
+_Row: TypeAlias = tuple[_Run, dict[Any, Any]]
 
-    Attributes
-    ----------
-    kind : the format.
-    family : the group of each task, if there are any.
-    directions : (metric, filter) -> which values are good; the first file that says so decides.
-    tasks : (metric, filter) -> the tasks that have it.
+
+def _scores_in(row: Mapping[Any, Any]) -> list[tuple[str, str]]:
+    return [key for key in row if key not in KEYS]
+
+
+def _scored(
+    kind: str, found: Iterable[_Row], groups: Mapping[str, Iterable[str]]
+) -> BenchmarkTable:
+    """Return the table of rows, its scores named by metric, and by filter where a task has several.
+
+    The first file that says which values of a score are good decides.
     """
-
-    kind: str
-    family: Mapping[str, str]
-    rows: list[dict[Any, Any]] = field(default_factory=list)
-    directions: dict[tuple[str, str], Better] = field(default_factory=dict)
-    tasks: dict[tuple[str, str], set[str]] = field(default_factory=dict)
-
-    def row(self, method: str, task: str, **keys: str) -> dict[Any, Any]:
-        """Return the new row of a method on a task, or on an item of it."""
-        family = {"family": self.family.get(task, task)} if self.family else {}
-        self.rows.append({"method": method, "task": task, **keys, **family})
-        return self.rows[-1]
-
-    def add(self, row: dict[Any, Any], key: tuple[str, str], value: float, run: _Run) -> None:
-        """Put a score into its row."""
-        row[key] = float(value)
-        self.directions[key] = self.directions.get(key, "") or run.direction(key[0])
-        self.tasks.setdefault(key, set()).add(row["task"])
-
-    def table(self, notes: Iterable[str] = ()) -> BenchmarkTable:
-        """Return the table, its scores named by metric, and by filter where a task has several."""
-        if not self.directions:
-            raise DataError(f"the {self.kind} have no metrics that are numbers")
-        on_task = Counter((key[0], task) for key, tasks in self.tasks.items() for task in tasks)
-        several = {metric for (metric, _), filters in on_task.items() if filters > 1}
-        names = {
-            (metric, filtered): f"{metric}/{filtered}" if metric in several else metric
-            for metric, filtered in self.directions
-        }
-        renamed = [{names.get(key, key): value for key, value in row.items()} for row in self.rows]
-        frame = tidy(renamed, self.kind)
-        ways: dict[str, Better] = {}
-        for key, name in names.items():
-            ways[name] = ways.get(name, "") or self.directions[key]
-        scores = [
-            Score(name, way, self.kind == SAMPLES and is_binary(frame[name]))
-            for name, way in ways.items()
-        ]
-        return BenchmarkTable(frame, self.kind, tuple(scores), notes=tuple(notes))
+    rows, family = list(found), families(groups)
+    ways: dict[tuple[str, str], Better] = {}
+    for run, row in rows:
+        row |= {FAMILY: family.get(run.task, run.task)} if family else {}
+        for key in _scores_in(row):
+            ways[key] = ways.get(key, "") or run.direction(key[0])
+    if not ways:
+        raise DataError(f"the {kind} have no metrics that are numbers")
+    places = {(key, run.task) for run, row in rows for key in _scores_in(row)}
+    on_task = Counter((metric, task) for (metric, _), task in places)
+    several = {metric for (metric, _), filters in on_task.items() if filters > 1}
+    names = {key: "/".join(key) if key[0] in several else key[0] for key in ways}
+    frame = tidy([{names.get(key, key): row[key] for key in row} for _, row in rows], kind)
+    way_of: dict[str, Better] = {}
+    for key, name in names.items():
+        way_of[name] = way_of.get(name, "") or ways[key]
+    scores = [
+        Score(name, way, kind == SAMPLES and is_binary(frame[name])) for name, way in way_of.items()
+    ]
+    return BenchmarkTable(frame, kind, tuple(scores))
 
 
 def _methods(runs: Sequence[_Run]) -> list[str]:
@@ -829,28 +772,24 @@ def _methods(runs: Sequence[_Run]) -> list[str]:
     seen: dict[tuple[str, str], str] = {}
     for method, run in zip(methods, runs, strict=True):
         if (earlier := seen.setdefault((method, run.task), run.name)) != run.name:
-            raise DataError(
-                f"{earlier} and {run.name} are both of model {quoted(method)} on task "
-                f"{quoted(run.task)}, with the same settings: keep one of them"
-            )
+            values = {"model": quoted(method), "task": quoted(run.task)}
+            raise DataError(_told("same_run", earlier=earlier, name=run.name, **values))
     return methods
 
 
-def _read_results(results: Sequence[_Results], scored: _Scored) -> BenchmarkTable:
-    """Return the aggregate scores of tasks."""
+def _rows_of_results(results: Sequence[_Results]) -> Iterator[_Row]:
+    """Yield a row for each task, with its aggregate scores."""
     runs = [_Run(file.path, file.name, task, file) for file in results for task in file.tasks]
     scores = [of_task for file in results for of_task in file.tasks.values()]
     for method, run, of_task in zip(_methods(runs), runs, scores, strict=True):
-        row = scored.row(method, run.task)
+        row: dict[Any, Any] = {METHOD: method, TASK: run.task}
         for key, value in of_task.items():
             metric, _, filtered = key.partition(",")
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if is_number and not metric.endswith(_STDERR) and metric not in _NOT_SCORES:
-                scored.add(row, (metric, filtered or _NO_FILTER), value, run)
-    return scored.table()
-
-
-_NOT_SCORES = {"sample_len", "samples", "alias", "name"}
+            is_score = not metric.endswith(_STDERR) and metric not in _LM_EVAL["no_scores"]
+            if is_number and is_score:
+                row[metric, filtered or _NO_FILTER] = float(value)
+        yield run, row
 
 
 def _run_of_samples(path: Path, name: str, results: Sequence[_Results]) -> _Run:
@@ -863,11 +802,8 @@ def _run_of_samples(path: Path, name: str, results: Sequence[_Results]) -> _Run:
     return _Run(path, name, task, found[0] if found else None)
 
 
-def _read_samples(
-    runs: Sequence[_Run], results: Sequence[_Results], scored: _Scored
-) -> BenchmarkTable:
-    """Return the scores of documents."""
-    left_out = set[str]()
+def _rows_of_samples(runs: Sequence[_Run], left_out: set[str]) -> Iterator[_Row]:
+    """Yield a row for each document; `left_out` gets the metrics whose value is no number."""
     documents: dict[tuple[str, str], tuple[str, str]] = {}
     for method, run in zip(_methods(runs), runs, strict=True):
         row_of_item: dict[str, dict[Any, Any]] = {}
@@ -880,22 +816,16 @@ def _read_samples(
             content = text_of(line, "doc_hash")
             seen, earlier = documents.setdefault((run.task, item), (content, run.name))
             if content and seen and content != seen:
-                raise DataError(
-                    f"document {quoted(item)} of task {quoted(run.task)} is another one in "
-                    f"{earlier} than in {run.name}: models are compared on the same documents"
-                )
-            if item not in row_of_item:
-                row_of_item[item] = scored.row(method, run.task, item=item)
-            row = row_of_item[item]
-            left_out |= _add_line(scored, row, run, line, f"{where}: document {quoted(item)}")
+                values = {"item": quoted(item), "task": quoted(run.task)}
+                raise DataError(_told("documents", earlier=earlier, name=run.name, **values))
+            row = row_of_item.setdefault(item, {METHOD: method, TASK: run.task, ITEM: item})
+            left_out |= _add_line(row, line, f"{where}: document {quoted(item)}")
         if not row_of_item:
             raise DataError(f"{run.name} has no lines")
-    return scored.table(_notes_on_samples(runs, results, left_out))
+        yield from ((run, row) for row in row_of_item.values())
 
 
-def _add_line(
-    scored: _Scored, row: dict[Any, Any], run: _Run, line: Mapping[str, Any], document: str
-) -> set[str]:
+def _add_line(row: dict[Any, Any], line: Mapping[str, Any], document: str) -> set[str]:
     """Put the scores of a line, a document under one filter, into the document's row.
 
     Lines of older versions do not list their metrics.
@@ -906,7 +836,7 @@ def _add_line(
     """
     filtered = text_of(line, "filter") or _NO_FILTER
     listed = line.get("metrics")
-    metrics = [name for name in line if name not in _OF_LINE]
+    metrics = [name for name in line if name not in _LM_EVAL["of_line"]]
     if isinstance(listed, list):
         metrics = [name for name in listed if isinstance(name, str)]
     left_out = set()
@@ -916,11 +846,8 @@ def _add_line(
             left_out.add(metric)
             continue
         if (metric, filtered) in row:
-            raise DataError(
-                f"{document} is there twice, with the filter {quoted(filtered)}: keep one of the "
-                "lines"
-            )
-        scored.add(row, (metric, filtered), value, run)
+            raise DataError(_told("twice", document=document, filter=quoted(filtered)))
+        row[metric, filtered] = float(value)
     return left_out
 
 
@@ -931,12 +858,8 @@ def _notes_on_samples(
     if left_out:
         listed = ", ".join(map(shortened, sorted(left_out)))
         yield f"{listed}: no number for every document, and left out"
-    unnamed = [run for run in runs if not run.results]
-    if unnamed:
-        yield (
-            f"{unnamed[0].name} has no results file of its date beside it: the model is called "
-            f"{quoted(unnamed[0].model)}, as its folder is"
-        )
+    if unnamed := [run for run in runs if not run.results]:
+        yield _told("unnamed", name=unnamed[0].name, model=quoted(unnamed[0].model))
     present = {(run.results.path, run.task) for run in runs if run.results}
     lacking = [
         (file, task) for file in results for task in file.tasks if (file.path, task) not in present
@@ -944,10 +867,7 @@ def _notes_on_samples(
     if lacking:
         file, task = lacking[0]
         rest = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
-        yield (
-            f"task {quoted(task)} of {file.name}{rest} has no samples, and is left out: items and "
-            "aggregates are not ranked together"
-        )
+        yield _told("no_samples", task=quoted(task), file=f"{file.name}{rest}")
 
 
 # The format of a file or folder of results, by its content, and its scores.
@@ -987,10 +907,7 @@ def _format_of(path: Path, name: str, *, alone: bool) -> str:
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}") from error
     if path.suffix == ".eval" or (isinstance(values, dict) and {"eval", "samples"} <= {*values}):
-        raise DataError(
-            f"{name} is a log of inspect_ai: write its samples as a table, by "
-            "inspect_ai.analysis.samples_df, and rank that (extensions/rank/README.md)"
-        )
+        raise DataError(_told("inspect", name=name))
     if path.suffix in LOGS:
         if not isinstance(values, dict):
             return OTHER
@@ -999,14 +916,11 @@ def _format_of(path: Path, name: str, *, alone: bool) -> str:
     if not alone and not {*suffixes[-1:]} & _TABLES:
         return OTHER
     if _start_of(path, len(_SQLITE)) == _SQLITE:
-        raise DataError(
-            f"{name} is a database of SQLite; if it is MLflow's, mlflow.search_runs() gives a "
-            "table of its runs"
-        )
+        raise DataError(_told("sqlite", name=name))
     return _format_of_columns(path) or TABLE
 
 
-def _read_files(path: Path, *, items: bool | None) -> BenchmarkTable | None:
+def _read_files(path: Path, *, items: bool) -> BenchmarkTable | None:
     """Return all scores of a file, or of the files of a folder, in one format of others."""
     files, links = _files_under(path)
     of_format: dict[str, dict[Path, str]] = {}
@@ -1018,16 +932,10 @@ def _read_files(path: Path, *, items: bool | None) -> BenchmarkTable | None:
     tables = of_format.pop(TABLE, {})
     passed = {**of_format.pop(OTHER, {}), **tables}
     if tables and not of_format:
-        raise UserError(
-            f"{path}: {next(iter(tables.values()))} has columns of its own: give the file itself, "
-            "with method=, task= and score="
-        )
+        raise UserError(_told("own_columns", path=path, name=next(iter(tables.values()))))
     if not of_format:
         example = next(iter(files.values()), "the folder is empty")
-        raise UserError(
-            f"{path} holds no results that are read here ({example}): extensions/rank/README.md "
-            "lists the formats"
-        )
+        raise UserError(_told("no_results", path=path, example=example))
     results, samples = (of_format.get(kind, {}) for kind in (RESULTS, SAMPLES))
     if len(of_format) > 1 and of_format.keys() != {RESULTS, SAMPLES}:
         listed = " and ".join(
@@ -1055,7 +963,7 @@ LOGS = {".json", ".jsonl", ".ndjson", ".eval"}
 
 
 def benchmark_scores(
-    path: Path, scores: Sequence[str] = (), *, items: bool | None = None
+    path: Path, scores: Sequence[str] = (), *, items: bool = True
 ) -> BenchmarkTable | None:
     """Return the scores of a file or folder; None for a table in no known format.
 
@@ -1064,7 +972,7 @@ def benchmark_scores(
     Parameters
     ----------
     scores : the scores to keep; if there are several, some must be named.
-    items : whether single items of logs are read, or aggregates of tasks; items by default.
+    items : whether single items of logs are read, where there are any, or aggregates of tasks.
 
     Raises
     ------
@@ -1105,12 +1013,9 @@ def select_approaches_with_enough_tasks(table: BenchmarkTable) -> BenchmarkTable
     ranked = enough.index[enough]
     if enough.all() or len(ranked) < 2:
         return table.having(measured.reset_index(drop=True))
-    left_out = len(enough) - len(ranked)
-    are, they = ("is", "it has") if left_out == 1 else ("are", "they have")
-    note = (
-        f"{left_out} of {len(enough)} approaches {are} left out, as in the leaderboard: {they} the "
-        f"score on fewer than {fewest} of the {tasks} tasks, half of them"
-    )
+    are, they = ("is", "it has") if len(enough) - len(ranked) == 1 else ("are", "they have")
+    counts = {"left": len(enough) - len(ranked), "all": len(enough), "tasks": tasks}
+    note = _told("few_tasks", are=are, they=they, fewest=fewest, **counts)
     return table.having(measured[measured[METHOD].isin(ranked)].reset_index(drop=True), note)
 
 
@@ -1121,13 +1026,10 @@ def with_methods_and_tasks(wide: pd.DataFrame) -> pd.DataFrame:
     """
     wide = wide[(wide["setting"] == "").to_numpy()]
     wide = wide.sort_values([*TASK_COLUMNS, *approaches.APPROACH, "seed", "repeat"], kind="stable")
-    wide = wide.reset_index(drop=True)
-    code = wide.groupby([*approaches.APPROACH], sort=False).ngroup().to_numpy()
-    first = wide[~wide.duplicated([*approaches.APPROACH])]
-    names = np.array(
-        [approaches.approach_name(row) for row in first.to_dict("records")], dtype=object
-    )
-    return wide.assign(method=names[code], task=wide["dataset"].str.cat(wide["protect"], sep=", "))
+    values = approaches.ApproachValues.of(wide)
+    names = np.array(values.names, dtype=object)[values.cell_index[:, 0]]
+    task = values.table["dataset"].str.cat(values.table["protect"], sep=", ")
+    return values.table.assign(method=names, task=task)
 
 
 def approaches_as_methods(wide: pd.DataFrame) -> BenchmarkTable:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from fairbench.evaluation.table import COSTS
 from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import find, label
 from fairbench.reporting.document.forms import finite
+from fairbench.reporting.group_tables import sentence_of
 from fairbench_rank import ranking
 from fairbench_rank.approaches import (
     ERROR,
@@ -46,10 +47,7 @@ from fairbench_rank.scores import HIGHER, LOWER, RankOptions, Scores, ScoreTable
 METRICS = ("error_rate", "log_loss", "statistical_parity", "equalized_odds", "equal_opportunity")
 GAPS = ("statistical_parity", "equalized_odds")
 _NOUN = "approaches"  # what methods are called here
-MEAN_OVER_FAMILIES = (
-    "A mean over families first averages the tasks of each family, and then counts every family "
-    "equally. Its interval is for new families like these."
-)
+_tell = partial(sentence_of, "fairbench_rank:leaderboard")
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +151,7 @@ class MetricStandings:
         rows = self.answer.rows(self.reference)
         for place, (name, row) in enumerate(zip(self.answer.methods, rows, strict=True)):
             row["tasks"] = tasks[name]
-            row["near_percent"] = ranking.near_in_words(self.answer, place, " % or more", " %")
+            row["near_percent"] = ranking.near_in_words(self.answer, place, " %")
             if name != self.reference:
                 row["families"] = self.answer.difference(name, self.reference).units
         return rows
@@ -184,17 +182,14 @@ class MetricStandings:
         return {**about, **self.answer.plain(), "ranks": self.rows, **told, "few": self.few}
 
 
-def standings_of(
-    ranked: RankedValues, *, error_rate: float = ranking.WRONG, seed: int = 0
-) -> MetricStandings:
+def standings_of(ranked: RankedValues, *, error_rate: float = ranking.WRONG) -> MetricStandings:
     """Return ranks and differences of each approach in one metric.
 
     Parameters
     ----------
     error_rate : the chance that any rank, difference or candidate for the best is wrong.
-    seed : the seed of the random sign flips.
     """
-    options = RankOptions(epsilon=epsilon_of(ranked.metric), seed=seed)
+    options = RankOptions(epsilon=epsilon_of(ranked.metric))
     (answer,) = ranking.answers(
         ranked.table(), options, error_rate=error_rate, most_planned=len(ranked.positions)
     )
@@ -261,7 +256,7 @@ class Findings:
 
     Attributes
     ----------
-    values : the values of approaches in all settings; plain : without settings.
+    values : the values of approaches in all settings.
     approaches : a row for each: ``name``, its learner, intervention, method and options,
         ``group_at_prediction`` (whether a person's group must be known to predict), ``tasks`` on
         which it was run, ``fit_seconds`` and ``predict_seconds`` (CPU seconds for a split, medians
@@ -276,7 +271,6 @@ class Findings:
     """
 
     values: ApproachValues
-    plain: ApproachValues
     approaches: Sequence[Mapping[str, Any]]
     standings: Sequence[MetricStandings]
     mean_frontiers: Sequence[Mapping[str, Any]]
@@ -310,12 +304,7 @@ class Findings:
         return dict(finite({"tasks": tasks, "standings": standings, **content}))
 
 
-def findings_of(
-    table: pd.DataFrame,
-    *,
-    metrics: Sequence[str] = METRICS,
-    seed: int = 0,
-) -> Findings:
+def findings_of(table: pd.DataFrame, *, metrics: Sequence[str] = METRICS) -> Findings:
     """Return the findings of a table of approaches; all rankings share one error rate.
 
     Parameters
@@ -337,9 +326,8 @@ def findings_of(
     of_each = ranking.WRONG / max(len(ranked), 1)
     return Findings(
         values=values,
-        plain=plain,
         approaches=list(_approaches(plain, index)),
-        standings=[standings_of(one, seed=seed, error_rate=of_each) for one in ranked],
+        standings=[standings_of(one, error_rate=of_each) for one in ranked],
         mean_frontiers=list(mean_frontiers(values)),
         reference=plain.names[index],
         runs=int(table["run"].nunique()),
@@ -434,11 +422,7 @@ def left_out_sentences(findings: Findings, runs: int) -> Iterator[str]:
     """Yield a sentence on how many of the runs were not used; nothing if all were."""
     left = runs - findings.runs
     if left > 0:
-        yield (
-            f"{pluralise(left, 'more run is', 'more runs are')} not part of these answers. A run "
-            "is left out if it has other splits or other data than most runs of the same task, if "
-            "it was evaluated once more, or if it predicts numbers, which have no error rate."
-        )
+        yield _tell("left_out", runs=pluralise(left, "more run is", "more runs are"))
 
 
 def few_tasks_sentences(findings: Findings) -> Iterator[str]:
@@ -446,13 +430,9 @@ def few_tasks_sentences(findings: Findings) -> Iterator[str]:
     few = len(findings.few)
     if few:
         are, were, they = ("is", "was", "it") if few == 1 else ("are", "were", "they")
-        yield (
-            f"{few} of the {len(findings.approaches)} approaches {are} not ranked: {they} {were} "
-            f"run on fewer than {findings.fewest_tasks} of the {len(findings.values.tasks)} tasks, "
-            f"that is on fewer than half of them. This is too little to say how {they} would do on "
-            f"other tasks. What {they} did on the tasks that {they} {were} run on is shown without "
-            "a rank."
-        )
+        words = {"are": are, "were": were, "they": they, "fewest": findings.fewest_tasks}
+        total, tasks = len(findings.approaches), len(findings.values.tasks)
+        yield _tell("few_tasks", few=few, total=total, tasks=tasks, **words)
 
 
 def ranks_sentence(findings: Findings) -> str:

@@ -19,6 +19,7 @@ from fairbench.core.text import said
 from fairbench.experiments.execute import Execution, Plan, plan_run, prepared
 from fairbench.experiments.pipeline import PlannedRun
 from fairbench.inference.rates import rate_limits
+from fairbench.inference.survey import sums
 from fairbench.inference.verdicts import verdict_of
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
 from fairbench.results.catalogue import Catalogue, comparable_sets
@@ -26,7 +27,7 @@ from fairbench.results.record import TUNING
 from fairbench.results.runs import Run
 from fairbench.results.tables import TEST
 from fairbench_search import choice, gains
-from fairbench_search.corrected import Tails
+from fairbench_search.corrected import Tails, uncorrected_tails
 from fairbench_search.gains import GoalEstimate
 from fairbench_search.goals import Goal, GoalRows, Tuning, together
 from fairbench_search.tuning import DrawnSearch, Search, Trial, label_rows
@@ -77,6 +78,11 @@ class _BothModels:
     notes: Sequence[str]
 
     @property
+    def label(self) -> str:
+        """The name of the gap in sentences."""
+        return Goal(self.metric).label
+
+    @property
     def verdict(self) -> str:
         """Whether the chosen one is better: whether its gap surely is smaller."""
         _, lower, upper = self.gap_change
@@ -114,8 +120,8 @@ def _change(rows: choice.SharedRows, goal: Goal, level: float) -> Estimate:
     """Return a metric of the second model minus that of the first, on the same rows."""
     first, second = (_rows_of_model(rows, model_index) for model_index in (0, 1))
     in_use, chosen = goal.estimate(first), goal.estimate(second)
-    judging, tails = first.judging_rows(), _uncorrected_tails(level)
-    lower, upper = gains.gain_limits(in_use, chosen, judging, tails)
+    tails = uncorrected_tails(level)
+    lower, upper = gains.gain_limits(in_use, chosen, first, tails)
     return chosen.value - in_use.value, max(-upper, -1.0), min(-lower, 1.0)
 
 
@@ -478,8 +484,8 @@ def _promise(
     position = _choose_trial(trials, goals, tuning)
     estimates = (trials[place].estimates(goals) for place in (0, position))
     tails_of_goals = _tails_of_goals(_distinct(trials), goals, tuning, test_rows)
-    rows = _rows_of(trials[0]).judging_rows(test_rows)
-    plain = _uncorrected_tails(tuning.level)
+    rows = _rows_of(trials[0])
+    plain = uncorrected_tails(tuning.level)
     found = []
     for goal, default, chosen, tails in zip(goals, *estimates, tails_of_goals, strict=True):
         of_gain, of_fresh, of_value = tails
@@ -489,7 +495,7 @@ def _promise(
         )
         values = _values(goal, default, chosen)
         expected = gains.gain_limits(default, chosen, rows, of_gain)
-        fresh = gains.gain_limits(default, chosen, rows, of_fresh, fresh=True)
+        fresh = gains.gain_limits(default, chosen, rows, of_fresh, fresh=test_rows)
         intervals = {"naive": naive, "corrected": corrected, "expected": expected, "fresh": fresh}
         found.append({"goal": goal, **values, **intervals})
     return TuningResult(trials, position, tuning.level, test_rows, found)
@@ -505,11 +511,6 @@ def _rows_of(trial: Trial) -> GoalRows:
     """Return the rows that a trial was judged on; a trial without an error has them."""
     assert trial.rows is not None
     return trial.rows
-
-
-def _uncorrected_tails(level: float) -> Tails:
-    """Return the tails of an interval without a correction for the choice."""
-    return (1 - level) / 2, (1 - level) / 2
 
 
 def _clip_to_range(goal: Goal, limits: choice.LowerAndUpper) -> choice.LowerAndUpper:
@@ -533,12 +534,12 @@ def _tails_of_goals(
     """Return the tails of each goal's limits for the trial chosen; the default comes first."""
     estimates = [trial.estimates(goals) for trial in trials]
     codes = np.unique(_rows_of(trials[0]).unit)
-    # Which people and which fold each row is of, people as positions in `codes`.
-    judging_rows = [
-        gains.JudgingRows(np.searchsorted(codes, rows.unit).astype(np.int64), rows.fold)
-        for rows in map(_rows_of, trials)
+    # Which people each row is of, as positions in `codes`.
+    units = [np.searchsorted(codes, _rows_of(trial).unit) for trial in trials]
+    noise = [
+        [sums(goal.linear, unit, len(codes)) for goal in of_trial]
+        for of_trial, unit in zip(estimates, units, strict=True)
     ]
-    noise = gains.stack_noise(estimates, judging_rows, len(codes))
     values, unseen, fresh = np.array(
         [
             [
@@ -548,17 +549,9 @@ def _tails_of_goals(
             for of_trial in estimates
         ]
     ).transpose(2, 0, 1)
-    weights = np.array(tuning.weights or [1.0] * len(goals))
-    return gains.chosen_tails(
-        values[1:],
-        values[0],
-        noise=noise[1:],
-        default_noise=noise[0],
-        unseen=unseen[1:],
-        fresh=fresh[1:],
-        weights=weights,
-        level=tuning.level,
-    )
+    weights, level = np.array(tuning.weights or [1.0] * len(goals)), tuning.level
+    spreads = {"noise": np.array(noise), "unseen": unseen, "fresh": fresh}
+    return gains.chosen_tails(values, **spreads, weights=weights, level=level)
 
 
 def _fresh_variance(default: GoalEstimate, tuned: GoalEstimate, test_rows: int) -> float:
@@ -576,8 +569,8 @@ def _with_test_results(
     found = []
     for row in tuned.gains:
         pair: list[GoalEstimate] = [row["goal"].estimate(rows) for rows in test_rows]
-        judging, tails = test_rows[0].judging_rows(), _uncorrected_tails(tuned.level)
-        limits = gains.gain_limits(pair[0], pair[1], judging, tails)
+        tails = uncorrected_tails(tuned.level)
+        limits = gains.gain_limits(pair[0], pair[1], test_rows[0], tails)
         values = _values(row["goal"], pair[0], pair[1])
         tested = {f"test_{name}": value for name, value in values.items()}
         found.append({**row, **tested, "test_interval": limits})

@@ -163,12 +163,8 @@ def _search_drawn(options: _AlternativeOptions) -> tuple[Alternative | None, Pat
         folder = options.results / "alternative" / search.folder.name
         if search.default_plan.config["plan"]:
             families = "; ".join(f"{of.name} {of.options}".rstrip() for of in search.families)
-            trials = search.tuning.trials
-            return (
-                None,
-                folder,
-                said("fairbench_search", "plan_of_search", trials=trials, families=families),
-            )
+            told = {"trials": search.tuning.trials, "families": families}
+            return None, folder, said("fairbench_search", "plan_of_search", **told)
         words = ("gap ", "error ")
         search.show = showing(search, ("in use", "candidate"), comparison.candidate_name, words)
         drawer = figure_drawer(search.default_plan.config)
@@ -239,9 +235,8 @@ class _Request:
                 reason = reason or str(error)
                 continue
             if study.dataset.task is not Task.BINARY:
-                raise UserError(
-                    said("fairbench_search", "no_binary_target", name=study.dataset.name)
-                )
+                name = study.dataset.name
+                raise UserError(said("fairbench_search", "no_binary_target", name=name))
             fixed, space = self._space(choices, config)
             return Family(choices, fixed, space, study.group_at_prediction), ""
         return None, reason
@@ -294,13 +289,9 @@ class _Request:
         if sum(family.count for family in families) < 2:
             raise UserError(said("fairbench_search", "one_candidate", name=families[0].name))
         options = self.options
-        tuning = Tuning(
-            objectives=(options.minimise, "error_rate"),
-            trials=options.trials,
-            cpu_seconds=options.cpu_seconds,
-            level=options.level,
-            study=options.study,
-        )
+        shared = ("trials", "cpu_seconds", "level", "study")
+        stated = {name: getattr(options, name) for name in shared}
+        tuning = Tuning(objectives=(options.minimise, "error_rate"), **stated)
         for family in families:  # refuses impossible values before anything is fitted
             example = {option.name: option.example for option in family.space}
             plan_run(self._compose({**family.choices, **family.fixed, **example}))
@@ -349,11 +340,9 @@ class _Request:
         """Return the components and options of the model of a finished run."""
         run = Catalogue(self.options.results).one(name)
         data = str(self.line.compose(self.fixed)["hydra"]["runtime"]["choices"]["dataset"])
-        if run.choices["dataset"] != data:
-            of_run = run.choices["dataset"]
-            raise UserError(
-                said("fairbench_search", "run_of_other_data", name=name, of_run=of_run, data=data)
-            )
+        if (of_run := run.choices["dataset"]) != data:
+            told = {"name": name, "of_run": of_run, "data": data}
+            raise UserError(said("fairbench_search", "run_of_other_data", **told))
         chosen = {group: run.choices[group] for group in COMPONENTS}
         presets = Presets(self.conf)
         words = presets.overrides(run)  # only those that differ from the defaults

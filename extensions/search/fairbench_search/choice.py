@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from typing import Any, TypeAlias
@@ -153,10 +153,8 @@ def _check_comparable(runs: Sequence[Run], *, weighted: bool = False) -> None:
     CannotChooseError : they do not, and the message says in what they differ; or rows are weighted.
     """
     if len(comparable_sets(runs)) > 1:
-        options = _differing_options(runs)
-        raise CannotChooseError(
-            said("fairbench_search", "not_comparable", runs=len(runs), options=options)
-        )
+        told = {"runs": len(runs), "options": _differing_options(runs)}
+        raise CannotChooseError(said("fairbench_search", "not_comparable", **told))
     if not weighted and (found := [run.id for run in runs if _is_weighted(run)]):
         count, first = len(found), found[0]
         raise CannotChooseError(said("fairbench_search", "weighted", count=count, first=first))
@@ -426,7 +424,6 @@ class Choice:
     notes : further sentences for the reader.
     """
 
-    runs: Sequence[Run]
     bounds: tuple[Bound, ...]
     level: float
     chosen_index: int
@@ -438,9 +435,10 @@ class Choice:
     same: NDArray[np.bool_]
     judged: Sequence[Judged]
     apart: bool
-    repeats: int
-    several: bool
-    notes: tuple[str, ...]
+    runs: Sequence[Run] = ()
+    repeats: int = 1
+    several: bool = True
+    notes: tuple[str, ...] = ()
 
     @property
     def shown(self) -> Floats:
@@ -789,8 +787,9 @@ def choose_among(
     test = _estimates(judging, metric, bounds, notes)
     rows = _estimates(choosing, metric, bounds, notes) if choosing else test
     repeats = judging.splits.repeats if judging.splits.kind == REPEATS else 1
-    choice = choice_of(test, rows, level, repeats=repeats, several=judging.splits.kind != ONE)
-    return replace(choice, runs=read.runs, notes=tuple(notes))
+    several = judging.splits.kind != ONE
+    about = {"repeats": repeats, "several": several, "notes": tuple(notes)}
+    return choice_of(test, rows, level, runs=read.runs, **about)
 
 
 def choose(
@@ -813,31 +812,31 @@ def choose(
         return choose_among(shared_rows(runs), metric, bounds, level=level)
     stored = read_stored(runs, metric, bounds)
     repeats = 1 if "n_folds" in runs[0].config["split"] else len(stored.values)
-    choice = choice_of(stored, stored, level, repeats=repeats)
-    return replace(choice, runs=stored.runs, notes=tuple(stored.notes))
+    return choice_of(
+        stored, stored, level, runs=stored.runs, repeats=repeats, notes=tuple(stored.notes)
+    )
 
 
 def choice_of(
-    test: _Estimates | Stored,
-    rows: _Estimates | Stored,
-    level: float,
-    *,
-    repeats: int = 1,
-    several: bool = True,
+    test: _Estimates | Stored, rows: _Estimates | Stored, level: float, **about: Any
 ) -> Choice:
-    """Return the run that is chosen by some rows, as it is judged on the test rows."""
+    """Return the run that is chosen by some rows, as it is judged on the test rows.
+
+    Parameters
+    ----------
+    about : the further fields of the :class:`Choice`.
+    """
     bounds, candidates = rows.bounds, rows.candidates
     chosen_index = correcting.choose(candidates)
     if chosen_index is None:
         raise _none_within(rows, bounds)
-    plain = (1 - level) / 2, (1 - level) / 2
+    plain = correcting.uncorrected_tails(level)
     naive = [plain] * (1 + candidates.values.shape[1])
     corrected, joint = naive, plain
     if rows is test:
-        corrected, simultaneous, _ = correcting.correction(candidates, level=level)
+        corrected, simultaneous = correcting.correction(candidates, level=level)
         joint = simultaneous, simultaneous
     return Choice(
-        runs=(),
         bounds=bounds,
         level=level,
         chosen_index=chosen_index,
@@ -851,9 +850,7 @@ def choice_of(
             chosen_index, naive=naive, corrected=corrected, at_once=[joint] * len(naive)
         ),
         apart=rows is not test,
-        repeats=repeats,
-        several=several,
-        notes=(),
+        **about,
     )
 
 
@@ -867,7 +864,7 @@ def estimate_every_run(
     notes : the list to which a sentence is added for each group that is left out.
     """
     estimates = _estimates(rows, metric, (), notes)
-    plain = [((1 - level) / 2, (1 - level) / 2)] * 2
+    plain = [correcting.uncorrected_tails(level)] * 2
     return [estimates.judge_run(run, naive=plain) for run in range(len(estimates.rates))]
 
 

@@ -30,8 +30,8 @@ from fairbench.core.options import option
 from fairbench.experiments.configuration import Presets
 from fairbench.results.catalogue import KEYS, Catalogue
 from fairbench_search import choice as choosing
-from fairbench_search.choice_page import choice_document
-from fairbench_search.tune_verb import FORMATS
+from fairbench_search.goals import FORMATS
+from fairbench_search.pages import choice_document
 
 MADE_FOR = "0.1"
 _FROM, _PURPOSE = "from", "purpose"
@@ -87,10 +87,8 @@ def _choose(options: _ChooseOptions) -> None:
         choice = choosing.choose(list(catalogue), options.objective, options.where, options.level)
     except choosing.CannotChooseError as error:
         raise UserError(f"{error}; {_instead(options, among, catalogue)}") from error
-    print_as(
-        choice_document(choice, catalogue.only(list(choice.runs)).label()),
-        options.format,
-    )
+    names = catalogue.only(list(choice.runs)).label()
+    print_as(choice_document(choice, names), options.format)
 
 
 def _selection(options: _ChooseOptions) -> list[str]:

@@ -136,6 +136,11 @@ def _chance_above(quantile: Any) -> Any:
 Tails: TypeAlias = tuple[float, float]
 
 
+def uncorrected_tails(level: float) -> Tails:
+    """Return the tails of an interval without a correction for the choice."""
+    return (1 - level) / 2, (1 - level) / 2
+
+
 def choose(candidates: Candidates) -> int | None:
     """Return the position of the smallest objective within all bounds; None if none is within."""
     allowed = np.flatnonzero(candidates.eligible & np.isfinite(candidates.objectives))
@@ -144,7 +149,7 @@ def choose(candidates: Candidates) -> int | None:
     return int(allowed[candidates.objectives[allowed].argmin()])
 
 
-def correction(candidates: Candidates, *, level: float = 0.95) -> tuple[list[Tails], float, Mask]:
+def correction(candidates: Candidates, *, level: float = 0.95) -> tuple[list[Tails], float]:
     """Return the tails that make the chosen candidate's intervals hold at a level.
 
     Each interval holds at that level for the candidate that :func:`choose` returns, whichever it
@@ -154,7 +159,6 @@ def correction(candidates: Candidates, *, level: float = 0.95) -> tuple[list[Tai
     -------
     tails : those of the objective's interval, and of the interval of each other quantity.
     simultaneous : the tail above each upper limit with which all upper limits hold at once.
-    plausible : (k,) which candidates could have been chosen with other rows.
 
     Raises
     ------
@@ -164,11 +168,11 @@ def correction(candidates: Candidates, *, level: float = 0.95) -> tuple[list[Tai
     if chosen is None:
         raise ValueError("no candidate is within the bounds: none is chosen")
     choices = list(_simulate_choices(candidates, chosen))
-    (without_choice, _, _), missed = choices[0], 1 - level
+    (without_choice, _), missed = choices[0], 1 - level
     tails = [
         _shortest(
             without_choice[:, quantity],
-            [(errors[:, quantity], allowed * missed) for errors, _, allowed in choices[1:]],
+            [(errors[:, quantity], allowed * missed) for errors, allowed in choices[1:]],
             missed,
         )
         for quantity in range(without_choice.shape[1])
@@ -176,13 +180,12 @@ def correction(candidates: Candidates, *, level: float = 0.95) -> tuple[list[Tai
     # The quantile of the lowest error of any quantity in a draw.
     lowest = [
         float(np.sort(errors.min(axis=1))[int(allowed * missed * len(errors))])
-        for errors, _, allowed in choices
+        for errors, allowed in choices
     ]
-    plausible = np.any([may_be_chosen for _, may_be_chosen, _ in choices], axis=0)
-    return tails, float(_chance_above(-min(lowest))), plausible
+    return tails, float(_chance_above(-min(lowest)))
 
 
-def _simulate_choices(candidates: Candidates, chosen: int) -> Iterator[tuple[Floats, Mask, float]]:
+def _simulate_choices(candidates: Candidates, chosen: int) -> Iterator[tuple[Floats, float]]:
     """Yield the choice made again in draws of all errors, under every supposition.
 
     Under the first supposition there is no choice: it is always the candidate `chosen`.
@@ -191,7 +194,6 @@ def _simulate_choices(candidates: Candidates, chosen: int) -> Iterator[tuple[Flo
     ------
     errors : (T', 1 + C) the errors of the chosen one's objective and values, in standard errors, in
         the draws in which a candidate is within the bounds.
-    plausible : (k,) which candidates are chosen in any draw.
     allowed : the share of the error rate that may be spent under this supposition. The rest is
         kept for suppositions that were not made; it is 0 if the other candidates do not matter.
     """
@@ -199,7 +201,6 @@ def _simulate_choices(candidates: Candidates, chosen: int) -> Iterator[tuple[Flo
     spread = np.sqrt((noise**2).mean(axis=0))
     spread = np.where(spread > 0, spread, 1)
     value_spread = np.where(candidates.value_errors > 0, candidates.value_errors, 1)
-    n_candidates = len(candidates.parts)
     draws = np.arange(len(noise))
 
     def standardise(objective_errors: Floats, winners: NDArray[np.intp]) -> Floats:
@@ -208,7 +209,7 @@ def _simulate_choices(candidates: Candidates, chosen: int) -> Iterator[tuple[Flo
         return np.column_stack([objective_errors / spread[winners], value_errors])
 
     without_choice = standardise(noise[:, chosen], np.full(len(noise), chosen))
-    yield without_choice, np.arange(n_candidates) == chosen, 1.0
+    yield without_choice, 1.0
     for supposed_values in _supposed_values(candidates):
         within: Mask = np.asarray((value_noise <= candidates.bounds - supposed_values).all(axis=2))
         has_winner = within.any(axis=1)
@@ -220,8 +221,7 @@ def _simulate_choices(candidates: Candidates, chosen: int) -> Iterator[tuple[Flo
             errors = standardise(observed[draws, winners] - truth[winners], winners)
             is_same = (np.abs(errors - without_choice) < _ROUNDING).all(axis=1)
             same_share = float((has_winner & is_same).mean())
-            plausible = np.bincount(winners[has_winner], minlength=n_candidates) > 0
-            yield errors[has_winner], plausible, _KEPT + (1 - _KEPT) * same_share
+            yield errors[has_winner], _KEPT + (1 - _KEPT) * same_share
 
 
 def _supposed_objectives(candidates: Candidates, chosen: int, noise: Floats) -> Iterator[Floats]:

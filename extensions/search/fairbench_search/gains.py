@@ -20,16 +20,19 @@ the README beside it has the resulting coverage.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fairbench.core.arrays import Floats, rng
 from fairbench.inference.survey import sums
 from fairbench_search.corrected import Candidates, Tails, correction, critical, joint_noise
+
+if TYPE_CHECKING:
+    from fairbench_search.goals import GoalRows
 
 Interval = tuple[float, float]
 _ROUNDING = 1e-9
@@ -79,52 +82,28 @@ class GoalEstimate:
         return float(self.side**2 @ self.least)
 
 
-@dataclass(frozen=True, eq=False)
-class JudgingRows:
-    """The rows that candidates were judged on, and the number of fresh test rows to come.
+def _spread(influence: Floats, rows: GoalRows, fresh: float = np.inf) -> Floats:
+    """Return the covariance matrix of errors, (n, D) -> (D, D).
 
-    Attributes
+    Parameters
     ----------
-    unit : (n,) codes of the independent units: people, or clusters of them.
-    fold : (n,) codes of the fold in which each row was judged; a person may be in several.
-    fresh : the number of fresh test rows.
+    influence : the contribution of each row to each error.
+    rows : the rows that candidates were judged on; a person may be in several folds.
+    fresh : how many fresh rows add their sampling variance.
     """
-
-    unit: NDArray[np.int64]
-    fold: NDArray[np.int64]
-    fresh: float = np.inf
-
-    @cached_property
-    def _unit_and_fold(self) -> NDArray[np.int64]:
-        """Codes of the pairs of a unit and a fold, (n,)."""
-        pairs = np.stack([self.unit, self.fold], axis=1)
-        return np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
-
-    def spread(self, influence: Floats, *, fresh: bool) -> Floats:
-        """Return the covariance matrix of errors, (n, D) -> (D, D).
-
-        Parameters
-        ----------
-        influence : the contribution of each row to each error.
-        fresh : whether the sampling variance of the fresh rows is added.
-        """
-        by_unit = sums(influence.T, self.unit, int(self.unit.max()) + 1)
-        covariance = by_unit @ by_unit.T
-        if fresh:
-            code = self._unit_and_fold
-            by_pair = sums(influence.T, code, int(code.max()) + 1)
-            covariance = covariance + by_pair @ by_pair.T * self.rows_per_fresh_row
-        return covariance
-
-    @property
-    def rows_per_fresh_row(self) -> float:
-        """The number of rows judged on, divided by that of fresh rows."""
-        return len(self.unit) / self.fresh
+    by_unit = sums(influence.T, rows.unit, int(rows.unit.max()) + 1)
+    covariance = by_unit @ by_unit.T
+    if np.isfinite(fresh):
+        pairs = np.stack([rows.unit, rows.fold], axis=1)
+        code = np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1)
+        by_pair = sums(influence.T, code, int(code.max()) + 1)
+        covariance = covariance + by_pair @ by_pair.T * (len(rows.unit) / fresh)
+    return np.asarray(covariance)
 
 
-def value_limits(estimate: GoalEstimate, rows: JudgingRows, tails: Tails) -> Interval:
+def value_limits(estimate: GoalEstimate, rows: GoalRows, tails: Tails) -> Interval:
     """Return the limits of a value, on the scale on which small is good."""
-    spread = rows.spread(estimate.influence, fresh=False) + np.diag(estimate.least)
+    spread = _spread(estimate.influence, rows) + np.diag(estimate.least)
     error = np.sqrt(np.einsum("ap,pq,aq->a", estimate.sides, spread, estimate.sides))
     centre = estimate.sides @ estimate.parts
     below, above = map(critical, tails)
@@ -134,10 +113,10 @@ def value_limits(estimate: GoalEstimate, rows: JudgingRows, tails: Tails) -> Int
 def gain_limits(
     default: GoalEstimate,
     tuned: GoalEstimate,
-    rows: JudgingRows,
+    rows: GoalRows,
     tails: Tails,
     *,
-    fresh: bool = False,
+    fresh: float = np.inf,
 ) -> Interval:
     """Return the limits of how much smaller the tuned value is than the default's.
 
@@ -146,8 +125,8 @@ def gain_limits(
     default, tuned : the estimates of both on the same rows.
     rows : these rows.
     tails : the chance that the limits may fail on either side.
-    fresh : whether to return limits of the gain that fresh rows will show; otherwise limits of the
-        expected gain.
+    fresh : for how many fresh rows the limits are of the gain that they will show; by default they
+        are of the expected gain.
 
     Notes
     -----
@@ -155,8 +134,8 @@ def gain_limits(
     limits are the same maximum and minimum of the limits of a - b.
     """
     count = len(default.parts)
-    spread = rows.spread(np.hstack([default.influence, tuned.influence]), fresh=fresh)
-    least = tuned.least * (1 + rows.rows_per_fresh_row if fresh else 1)
+    spread = _spread(np.hstack([default.influence, tuned.influence]), rows, fresh)
+    least = tuned.least * (1 + len(rows.unit) / fresh)
     a, b = default.sides, tuned.sides
     variance_a = np.einsum("ap,pq,aq->a", a, spread[:count, :count], a)
     variance_b = np.einsum("bp,pq,bq->b", b, spread[count:, count:] + np.diag(least), b)
@@ -171,55 +150,49 @@ def gain_limits(
 
 def chosen_tails(
     values: Floats,
-    default: Floats,
     *,
     noise: Floats,
-    default_noise: Floats,
     unseen: Floats,
     fresh: Floats,
     weights: Floats,
     level: float = 0.95,
-    seed: int = 0,
 ) -> list[tuple[Tails, Tails, Tails]]:
     """Return the tails with which limits hold for the trial that was chosen, for each metric.
 
     Parameters
     ----------
-    values : (k, M) values of k trials by M metrics, small being good. All trials were judged on the
-        same rows or, if stopped, some of them.
-    default : (M,) values of the default.
-    noise : (k, M, U) the contribution of each unit to the errors of a trial's values.
-    default_noise : (M, U) the contribution of each unit to the errors of the default's values.
-    unseen : (k, M) least variances, added for events that did not occur in the rows.
-    fresh : (k, M) the variance of the gain that comes from fresh rows.
+    values : (1 + k, M) values of the default and of k trials by M metrics, small being good. All
+        were judged on the same rows or, if stopped, some of them.
+    noise : (1 + k, M, U) the contribution of each unit to the errors of these values.
+    unseen : (1 + k, M) least variances, added for events that did not occur in the rows.
+    fresh : (1 + k, M) the variance of the gain that comes from fresh rows.
     weights : (M,) weights of the metrics in the score; the trial with the smallest score is chosen.
     level : the level of the intervals.
-    seed : of the draws.
 
     Returns
     -------
     For each metric the tails of the expected gain, of the gain on fresh rows, and of the value.
     """
-    generator = rng(seed, "tuning", len(values))
-    both = np.concatenate([noise, default_noise[None]])
+    generator = rng(0, "tuning", len(values) - 1)
+    both = np.roll(noise, -1, axis=0)  # the default last
     factor = np.moveaxis(both, -1, 0).reshape(both.shape[-1], -1)
     errors = joint_noise(factor, draws=_DRAWS, generator=generator).reshape(-1, *both.shape[:2])
     trial_errors, default_errors = errors[:, :-1], errors[:, -1:]
-    unseen_errors = np.sqrt(unseen) * generator.standard_normal(trial_errors.shape)
+    unseen_errors = np.sqrt(unseen[1:]) * generator.standard_normal(trial_errors.shape)
     of_gain = trial_errors - default_errors + unseen_errors
     # A part of the same variance is independent between trials.
     spread = np.sqrt((of_gain**2).mean(axis=0))
     independent = spread * generator.standard_normal(of_gain.shape)
     of_gain = np.sqrt(1 - _INDEPENDENT) * of_gain + np.sqrt(_INDEPENDENT) * independent
     of_value = trial_errors + unseen_errors
-    of_fresh = of_gain + np.sqrt(fresh) * generator.standard_normal(of_gain.shape)
-    gains, count = values - default, len(weights)
-    (_, *tails), _, _ = correction(
+    of_fresh = of_gain + np.sqrt(fresh[1:]) * generator.standard_normal(of_gain.shape)
+    gains, count = values[1:] - values[0], len(weights)
+    (_, *tails), _ = correction(
         Candidates(
             parts=(gains @ weights)[:, None],
             part_noise=(of_gain @ weights)[..., None],
             contrasts=np.ones((1, 1)),
-            values=np.hstack([gains, gains, values]),
+            values=np.hstack([gains, gains, values[1:]]),
             value_noise=np.concatenate([of_gain, of_fresh, of_value], axis=2),
             bounds=np.full(3 * count, np.inf),
             folded=False,
@@ -230,26 +203,6 @@ def chosen_tails(
     mirrored = [(above, below) for below, above in tails[: 2 * count]]
     parts = mirrored[:count], mirrored[count:], tails[2 * count :]
     return list(zip(*parts, strict=True))
-
-
-def stack_noise(
-    estimates: Sequence[Sequence[GoalEstimate]], rows: Sequence[JudgingRows], units: int
-) -> Floats:
-    """Return the contribution of each unit to the error of every value, (k, M, U).
-
-    Parameters
-    ----------
-    estimates : the estimates of each of k candidates, one for each of M metrics.
-    rows : the rows that each candidate was judged on; one that was stopped was judged on the first
-        folds alone.
-    units : the number of units of all rows.
-    """
-    return np.stack(
-        [
-            np.stack([sums(metric.linear, judging.unit, units) for metric in metrics])
-            for metrics, judging in zip(estimates, rows, strict=True)
-        ]
-    )
 
 
 # An upper bound of the gain from further search that holds at any stopping time.

@@ -16,15 +16,17 @@ from numpy.typing import NDArray
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.options import check_declared, option
+from fairbench.core.text import said
 from fairbench.metrics.registry import Metric, Rate, metrics_of, unknown_metric
-from fairbench_search.gains import GoalEstimate, JudgingRows
+from fairbench_search.gains import GoalEstimate
 
+FORMATS = ("text", "json", "html", "markdown", "latex")  # in which an answer is printed
 _COLUMNS = {"prediction", "score", "uncertainty", "sd"}
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """Settings of tuning: the objectives, and how much may be spent on them.
+    """How options are tuned, and how the answer is printed: ``hydra.sweeper.*`` of the sweeper.
 
     Attributes
     ----------
@@ -35,6 +37,7 @@ class Tuning:
     cpu_seconds : After how many CPU seconds of fitting no further trial is begun.
     level : How sure the intervals are.
     study : A name, to begin another study of the same default beside the first.
+    format : How the result is printed.
     """
 
     objectives: tuple[str, ...] = option(("error_rate",), shown="[METRIC,...]")
@@ -43,15 +46,15 @@ class Tuning:
     cpu_seconds: float | None = option(None, above=0)
     level: float = option(0.95, share=True)
     study: str = option("", shown="NAME")
+    format: str = option("text", choices=FORMATS)
 
     def __post_init__(self) -> None:
         """Refuse values that mean nothing, before anything is composed."""
         check_declared(self)
-        if self.weights and len(self.weights) != len(self.objectives):
-            raise UserError(
-                f"weights= has {len(self.weights)} and objectives= {len(self.objectives)}: give "
-                "one for each"
-            )
+        weights, objectives = len(self.weights), len(self.objectives)
+        if weights and weights != objectives:
+            told = {"weights": weights, "objectives": objectives}
+            raise UserError(said("fairbench_search", "weights", **told))
         if self.weights and not (min(self.weights) >= 0 < max(self.weights)):
             raise UserError("weights= must be at least 0, and one above it")
 
@@ -80,10 +83,6 @@ class GoalRows:
     group: NDArray[np.int64]
     columns: Mapping[str, Floats]
     groups: int
-
-    def judging_rows(self, fresh: float = np.inf) -> JudgingRows:
-        """Return which rows share a person, for a trial that `fresh` new persons will judge."""
-        return JudgingRows(self.unit, self.fold, fresh)
 
     def first(self, folds: int) -> GoalRows:
         """Return the rows of the first folds."""
@@ -129,10 +128,8 @@ class Goal:
         """
         missing = set(self.metric.needs) - {"groups", *rows.columns}
         if missing:
-            raise UserError(
-                f"objectives={self.metric.name} needs a {missing.pop()}, which this method gives "
-                "none of: take another objective or method"
-            )
+            name, need = self.metric.name, missing.pop()
+            raise UserError(said("fairbench_search", "no_such_column", name=name, need=need))
         if self.metric.rates:
             return self._estimate_rates(rows)
         columns = [rows.columns[name] for name in self.metric.needs]

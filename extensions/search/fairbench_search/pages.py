@@ -1,12 +1,13 @@
-"""The pages on searches: for a less discriminatory alternative, and of a tuning study.
+"""The pages on searches: for an alternative model, of a tuning study, and among finished runs.
 
-That on an alternative comes with the log of what was tried. That on tuning has the answer in
-sentences, the gains, the values and the trials.
+That on a less discriminatory alternative comes with the log of what was tried. That on tuning has
+the answer in sentences, the gains, the values and the trials; that on a choice, the chosen run and
+how all others compare.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,14 +15,17 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core import VERSION
-from fairbench.core.text import count, counted, csv_text
+from fairbench.core.text import counted, csv_text, interval, number
+from fairbench.evaluation.summary import Headlines
 from fairbench.experiments.execute import prepared
 from fairbench.inference.comparing import is_dominated
-from fairbench.inference.verdicts import BETTER, OPEN, verdict_of
+from fairbench.inference.verdicts import ALIKE, BETTER, OPEN, WORSE, verdict_of
+from fairbench.metrics.registry import Metric
 from fairbench.reporting.document import model as doc
-from fairbench.reporting.group_tables import named_table, sentence_of
+from fairbench.reporting.group_tables import named_table, sentence_of, sentences_of
 from fairbench_search import alternative
 from fairbench_search.alternative import Alternative, TuningResult, value_text
+from fairbench_search.choice import Bound, Choice
 from fairbench_search.tuning import Search
 
 SOURCE = (
@@ -32,6 +36,8 @@ _FEW = 30  # a search that ends with fewer candidates has ended early
 
 # The pages whose sentences and tables are declared beside this file.
 _ALTERNATIVE, _TUNING = "fairbench_search:alternative", "fairbench_search:tuning"
+_CHOICE = "fairbench_search:choice"
+_NONE = "no interval"
 
 
 def alternative_document(answer: Alternative, command: str) -> doc.Document:
@@ -80,12 +86,6 @@ def _seed(search: Search) -> int:
     return prepared(search.default_plan).study.seed
 
 
-def _name(answer: Alternative) -> str:
-    """Return the name of the gap in sentences."""
-    label = answer.comparison.metric.label
-    return label if "gap" in label else f"{label} gap"
-
-
 def _values(answer: Alternative) -> dict[str, object]:
     """Return what the sentences of the page name."""
     search, everyone = answer.search, answer.comparison.flips[-1]
@@ -96,7 +96,7 @@ def _values(answer: Alternative) -> dict[str, object]:
         "everyone": everyone,
         "changed": everyone["gained"] + everyone["lost"],
         "other": answer.without_group,
-        "gap": _name(answer),
+        "gap": answer.comparison.label,
         "others": counted(len(answer.tried) - 1, "candidate" if search else "other run"),
         "most": answer.in_use["error"] + answer.within,
         "source": SOURCE,
@@ -165,20 +165,12 @@ def _terms(answer: Alternative, tell: Callable[[str], str]) -> Iterator[tuple[st
 
 def _both_models_table(answer: Alternative) -> doc.Table:
     """Return the table of both models."""
-    comparison = answer.comparison
-    titles = ["in use", "alternative", "difference"]
-    rows = [
-        [_name(answer), *comparison.gaps, comparison.gap_change],
-        ["error rate", *comparison.errors, comparison.error_change],
-    ]
-    title = "both models"
-    caption = f"{comparison.level:.0%} intervals, of {count(comparison.people)} people"
-    if answer.chosen_index:
-        caption += "; the difference is of the same people"
-    else:
-        title, titles, rows = "the model in use", titles[:1], [row[:2] for row in rows]
-    shown = [doc.Column("on the test rows"), *(doc.Column(of, "estimate") for of in titles)]
-    return doc.Table(shown, rows, title, caption)
+    of = answer.comparison
+    values = {of.label: (*of.gaps, of.gap_change), "error rate": (*of.errors, of.error_change)}
+    names = ("what", "in_use", "other", "change")
+    rows = [dict(zip(names, (what, *shown), strict=True)) for what, shown in values.items()]
+    table = "both" if answer.chosen_index else "alone"
+    return named_table(_ALTERNATIVE, table, rows, comparison=of)
 
 
 def _flips(answer: Alternative) -> doc.Table:
@@ -215,12 +207,12 @@ def _search_blocks(answer: Alternative) -> Iterator[doc.Table]:
         for family in search.families
         for name, text in family.stated.items()
     }
-    columns = [doc.Column(title) for title in ("component", "option", "is drawn from")]
-    caption = sentence_of(_ALTERNATIVE, "options_caption")
-    yield doc.Table(columns, list(options), "options", caption)
+    names = ("component", "option", "drawn_from")
+    rows = [dict(zip(names, option, strict=True)) for option in options]
+    yield named_table(_ALTERNATIVE, "options", rows)
     if search.left_out:
-        columns = [doc.Column("combination"), doc.Column("why it is not drawn")]
-        yield doc.Table(columns, list(search.left_out.items()), "what is not drawn")
+        rows = [{"combination": what, "why": why} for what, why in search.left_out.items()]
+        yield named_table(_ALTERNATIVE, "left_out", rows)
 
 
 def _standing(answer: Alternative, position: int) -> str:
@@ -260,7 +252,7 @@ def _candidates_table(answer: Alternative) -> doc.Table:
     rows = [{**tried, **log} for tried, log in zip(answer.tried, _log(answer), strict=True)]
     without = [] if any(row["reason"] for row in rows) else ["reason"]
     rows.sort(key=order)
-    return named_table(_ALTERNATIVE, "tried", rows, without=without, gap=_name(answer))
+    return named_table(_ALTERNATIVE, "tried", rows, without=without, gap=answer.comparison.label)
 
 
 def _data(answer: Alternative) -> dict[str, Any]:
@@ -400,3 +392,157 @@ def _notes(answer: TuningResult, search: Search) -> Iterator[str]:
         yield sentence_of(_TUNING, "spent", spent=spent, wished=wished)
     if search.tried_all and len(search.trials) < search.tuning.trials:
         yield sentence_of(_TUNING, "ended")
+
+
+# The page on the run that was chosen out of many.
+
+
+def choice_document(choice: Choice, names: Mapping[str, str]) -> doc.Document:
+    """Return a document on the run that was chosen out of many.
+
+    Parameters
+    ----------
+    names : a label for each run, by id.
+    """
+    by = choice.runs[0].protect
+    data = choice.runs[0].choices["dataset"]
+    title = f"The best of {len(choice.runs)} runs of {data} by {by}"
+    lead = [doc.Paragraph(_sentences(choice, names))]
+    tables = [_chosen_run_table(choice), _runs_table(choice, names)]
+    notes = [*choice.notes, *_why_table_differs(choice)]
+    return doc.Document(title, [doc.Section("", tables)], lead=lead, notes=notes)
+
+
+def _why_table_differs(choice: Choice) -> Iterator[str]:
+    """Yield why the table of the chosen run has another number for the objective, if it has."""
+    run, objective = choice.runs[choice.chosen_index], choice.judged[0]
+    there = Headlines(run.summary(), run.protect).estimate(objective["metric"].name)[0]
+    if objective["metric"].is_gap and number(there) != number(objective["value"]):
+        metric = objective["metric"].label
+        values = {"run": run.id, "there": there, "metric": metric, "judged": objective}
+        yield sentence_of(_CHOICE, "other_value", **values)
+
+
+def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
+    """Return the chosen run, its estimates, the corrected limits, and the runs tied with it."""
+    named = [(_name(choice, judged["metric"]), judged) for judged in choice.judged]
+    seems = [
+        f"{name} {number(of['value'])} ({interval(*of['naive']) or _NONE})" for name, of in named
+    ]
+    corrected = [f"{name} {interval(*of['corrected']) or _NONE}" for name, of in named]
+    at_once = [f"{name} at most {number(of['at_once'][1])}" for name, of in named]
+    means = f", as means over {choice.repeats} repeats" if choice.repeats > 1 else ""
+    ending = "." if choice.bounds else ","
+    values = {
+        "seems": ", ".join(seems),
+        "corrected": ", ".join(corrected),
+        "at_once": " and ".join(at_once),
+        "runs": len(choice.runs),
+        "eligible": choice.eligible.sum(),
+        "bounds": " and ".join(_bounds_text(bound) for bound in choice.bounds),
+        "rows": "validation rows" if choice.apart else "test rows",
+        "means": f"{means}{ending}",
+        "chosen": _named(choice, names, [choice.chosen_index]),
+        "best": _best(choice),
+        "level": choice.level,
+    }
+    _, *bounded = choice.judged
+    holding = {
+        "within" if choice.bounds else "among": True,
+        "apart" if choice.apart else "corrected": True,
+        "at_once": len(bounded) == 1
+        and all(
+            of["metric"].better == "lower" and np.isfinite(of["at_once"][1]) for of in choice.judged
+        ),
+    }
+    return " ".join([*sentences_of(_CHOICE, holding, **values), _near_text(choice, names)])
+
+
+def _named(choice: Choice, names: Mapping[str, str], places: Iterable[int]) -> str:
+    """Return the names and ids of runs."""
+    runs = [choice.runs[i] for i in places]
+    return "; ".join(f"{names[run.id]} ({run.id})" for run in runs)
+
+
+def _bounds_text(bound: Bound) -> str:
+    side = {"<=": "of at most", "<": "under", ">=": "of at least", ">": "over"}[bound.operator]
+    article = "an" if bound.metric.label[0] in "aeiou" else "a"
+    return f"{article} {bound.metric.label} {side} {bound.limit:g}"
+
+
+def _name(choice: Choice, metric: Metric) -> str:
+    """Return what a metric is called: a gap of rates over several splits is no mean of gaps."""
+    of_means = " of the mean rates" if metric.is_gap and choice.several else ""
+    return f"{metric.label}{of_means}"
+
+
+def _best(choice: Choice) -> str:
+    """Return which value of the metric is the best, in words."""
+    metric = choice.judged[0]["metric"]
+    name, extreme = _name(choice, metric), {"lower": "smallest", "higher": "largest"}
+    if isinstance(metric.better, float):
+        return f"{name} nearest to {metric.better:g}"
+    return f"{extreme[metric.better]} {name}"
+
+
+def _near_text(choice: Choice, names: Mapping[str, str]) -> str:
+    """Return which other runs cannot be distinguished from the best, the first five by name."""
+    order = np.argsort(choice.objectives, kind="stable").tolist()
+    near = [i for i in order if choice.verdict(i) == OPEN]
+    same = [i for i in np.flatnonzero(choice.same).tolist() if i != choice.chosen_index]
+    behind = int((choice.near & choice.larger).sum())
+    values = {
+        "tied": _named(choice, names, same),
+        "same": "their predictions of these rows",
+        "count": len(near),
+        "run": "runs" if len(near) > 1 else "run",
+        "shown": _named(choice, names, near[:5]),
+        "further": f" and {len(near) - 5} more" if len(near) > 5 else "",
+        "have": f"{behind} of them have" if behind > 1 else "One of them has",
+        "they": "they are" if behind > 1 else "it is",
+        "metric": _name(choice, choice.judged[0]["metric"]),
+    }
+    said = {"tie": same, "alone": not near, "near": near, "behind": near and behind}
+    return "".join(sentences_of(_CHOICE, said, **values))
+
+
+def _chosen_run_table(choice: Choice) -> doc.Table:
+    """Return the table of the chosen run."""
+    rows = [{**judged, "name": _name(choice, judged["metric"])} for judged in choice.judged]
+    table, without = ("apart", ["corrected"]) if choice.apart else ("corrected", [])
+    caption = sentence_of(_CHOICE, f"table_{table}")
+    values: dict[str, Any] = {"level": choice.level, "caption": caption}
+    return named_table(_CHOICE, "chosen", rows, without=without, **values)
+
+
+def _runs_table(choice: Choice, names: Mapping[str, str]) -> doc.Table:
+    """Return the table of all runs: those within the bounds by their objective, then the others."""
+    values = np.column_stack([choice.shown, choice.values])
+    judged = [doc.Column(_name(choice, judged["metric"]), "number") for judged in choice.judged]
+    order = np.lexsort((choice.objectives, ~choice.eligible)).tolist()
+    rows = [
+        [
+            names[choice.runs[i].id],
+            choice.runs[i].id,
+            *values[i, : len(judged)],
+            _standing_of_run(choice, i),
+        ]
+        for i in order
+    ]
+    rule = int(choice.eligible.sum())
+    rules = frozenset({rule} if 0 < rule < len(order) else ())
+    where = "validation" if choice.apart else "test"
+    caption = f"on the {where} rows; under the line are runs beyond a bound" if rules else ""
+    columns = [doc.Column("run"), doc.Column("id"), *judged, doc.Column("standing")]
+    return doc.Table(columns, rows, "all runs", caption, rules=rules, most=30)
+
+
+_STANDINGS = {ALIKE: "tied: the same predictions", WORSE: "not the best"}
+
+
+def _standing_of_run(choice: Choice, i: int) -> str:
+    """Return how run `i` compares with the chosen one, in a few words."""
+    if i == choice.chosen_index:
+        return "chosen"
+    is_open = "best only if others miss a bound" if choice.larger[i] else "not told from the best"
+    return _STANDINGS.get(choice.verdict(i), is_open)

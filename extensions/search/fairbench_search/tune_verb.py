@@ -15,7 +15,6 @@ goes on where it was stopped, with more trials= as well.
 
 from __future__ import annotations
 
-import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -44,23 +43,10 @@ if TYPE_CHECKING:
 
 
 MADE_FOR = "0.1"
-FORMATS = ("text", "json", "html", "markdown", "latex")  # in which an answer is printed
 
 
 @dataclass(frozen=True)
-class TuningOptions(Tuning):
-    """How options are tuned, and how the answer is printed: ``hydra.sweeper.*`` of the sweeper.
-
-    Attributes
-    ----------
-    format : How the result is printed.
-    """
-
-    format: str = option("text", choices=FORMATS)
-
-
-@dataclass(frozen=True)
-class _TuneOptions(Results, TuningOptions):
+class _TuneOptions(Results, Tuning):
     """What is tuned, and how.
 
     Attributes
@@ -87,7 +73,7 @@ def _tune(options: _TuneOptions) -> int:
     fairbench tune dataset=adult learner=lightgbm learner.rounds=20,50,100 cpu_seconds=600
     """
     root = components_folder()
-    tuning_options = tuple(TuningOptions.__dataclass_fields__)
+    tuning_options = tuple(Tuning.__dataclass_fields__)
     check_run_words(dict(options.words), tuning_options, root / "conf")
     texts = {
         **{f"hydra.sweeper.{name}": hydra_word(getattr(options, name)) for name in tuning_options},
@@ -102,10 +88,8 @@ def tune(line: CommandLine, locks: ExitStack) -> int:
     search, options = search_of(line, locks)
     search.check()
     if search.default_plan.config["plan"]:
-        cells = len(search.default_plan.cells)
-        print_line(
-            said("fairbench_search", "plan_of_tuning", trials=search.tuning.trials, cells=cells)
-        )
+        told = {"trials": search.tuning.trials, "cells": len(search.default_plan.cells)}
+        print_line(said("fairbench_search", "plan_of_tuning", **told))
         return 0
     if options.format == "text":
         search.show = showing(search, ("untuned", "trial"), options_shown)
@@ -119,12 +103,12 @@ def tune(line: CommandLine, locks: ExitStack) -> int:
     return 0
 
 
-def search_of(line: CommandLine, locks: ExitStack) -> tuple[Search, TuningOptions]:
+def search_of(line: CommandLine, locks: ExitStack) -> tuple[Search, Tuning]:
     """Return the search that a command line asks for, and how its answer is printed."""
     # The sweeper's options are read as those of the verb are: with the same refusals.
     values = line.of_hydra("sweeper")
-    words = [f"{name}={value_word(values[name])}" for name in TuningOptions.__dataclass_fields__]
-    options = read(TuningOptions, words)
+    words = [f"{name}={value_word(values[name])}" for name in Tuning.__dataclass_fields__]
+    options = read(Tuning, words)
     (fixed,) = line.jobs
     if not any(word.startswith("purpose=") for word in fixed):
         fixed = (*fixed, f"purpose={TUNING}")
@@ -192,6 +176,7 @@ def showing(
     label : returns the values of a trial's options in words.
     values : what stands before each objective.
     """
+    words = values or [""] * len(search.goals)
 
     def show(number: int, trial: Trial) -> None:
         """Print how a trial ended: its name, and its objectives if it has any."""
@@ -199,11 +184,7 @@ def showing(
         if trial.error:
             told = f"has no value: {trial.error}"
         else:
-            ends = zip(
-                itertools.chain(values, itertools.repeat("")),
-                trial.estimates(search.goals),
-                strict=False,
-            )
+            ends = zip(words, trial.estimates(search.goals), strict=True)
             told = ", ".join(f"{word}{fixed(one.sign * one.value, 4)}" for word, one in ends)
             told += f" (stopped after {trial.folds})" if trial.stopped else ""
         print(f"  {name}: {told}", file=sys.stderr, flush=True)

@@ -23,7 +23,7 @@ from fairbench.core import files
 from fairbench.core.arrays import Floats, Rows, integer_seed, rng
 from fairbench.core.errors import UserError
 from fairbench.core.processes import BusyError, failure, locked
-from fairbench.core.text import digest, shortened
+from fairbench.core.text import digest, said, shortened
 from fairbench.data.dataset import Dataset
 from fairbench.evaluation.table import COSTS
 from fairbench.experiments.configuration import Config
@@ -126,20 +126,15 @@ def begin_study(folder: Path, space: Mapping[str, str], *, again: bool) -> None:
     try:
         before = dict(files.unsealed_json(files.read_bytes(path))["space"])
     except files.UNREADABLE as error:
-        raise UserError(
-            f"{path} is not as it was written: begin the study anew with resume=false, which "
-            "fits nothing that is in the store, or another beside it with study=NAME"
-        ) from error
+        raise UserError(said("fairbench_search", "damaged_study", path=path)) from error
     if before != dict(space):
         differing = [k for k in {**before, **space} if before.get(k) != space.get(k)]
         was, now = (
             ", ".join(f"{k}={side[k]}" for k in differing if k in side) or "nothing of it"
             for side in (before, space)
         )
-        raise UserError(
-            f"the study in {folder} was begun with {was}, which is now {now}: go on with "
-            "the same, or begin another beside it with study=NAME"
-        )
+        texts = {"folder": folder, "was": was, "now": now}
+        raise UserError(said("fairbench_search", "another_space", **texts))
 
 
 def _read_trial(line: bytes) -> dict[str, Any]:
@@ -382,18 +377,13 @@ class Search:
         UserError : an unknown option or objective, nothing to tune, or no rows that choose alone.
         """
         if not self.space:
-            raise UserError(
-                "nothing is to be tuned: give an option an interval or several values, such as "
-                "'learner.max_depth=interval(2,8)'"
-            )
+            raise UserError(said("fairbench_search", "nothing_tuned"))
         for dimension in self.space:
-            if dimension.name.partition(".")[0] not in _TUNED:
-                raise UserError(
-                    f"'{dimension.name}={shortened(dimension.text)}' cannot be tuned, as it "
-                    "changes what is judged: give it one value, and several to learner, "
-                    "intervention, method or their options alone"
-                )
-            self.compose({dimension.name: dimension.example})
+            name = dimension.name
+            if name.partition(".")[0] not in _TUNED:
+                text = shortened(dimension.text)
+                raise UserError(said("fairbench_search", "not_tuned", name=name, text=text))
+            self.compose({name: dimension.example})
         self._check_rows()
 
     def _check_rows(self) -> None:
@@ -406,22 +396,13 @@ class Search:
         """
         folds = [cell.fold for cell in self._run.cells if not cell.variant]
         if not all(len(fold.validation) for fold in folds):
-            raise UserError(
-                "there are no validation rows to choose by: add split.validation=0.2, or take "
-                "split=tuning"
-            )
+            raise UserError(said("fairbench_search", "no_choosing_rows"))
         chosen_by = np.unique(np.concatenate([fold.validation for fold in folds]))
         if any(np.isin(fold.test, chosen_by).any() for fold in folds):
-            raise UserError(
-                "rows that one repeat tests are validation rows of another, so that none would be "
-                "left to judge what is chosen: take split=tuning, or split.repeats=1"
-            )
+            raise UserError(said("fairbench_search", "tested_rows"))
         _ = self.goals
         if self._run.evaluator.weights:
-            raise UserError(
-                "evaluator.weights=true cannot be tuned by: every row counts as one here; tune "
-                "with evaluator.weights=false"
-            )
+            raise UserError(said("fairbench_search", "weighted_rows"))
 
     @property
     def searched(self) -> dict[str, str]:
@@ -459,9 +440,8 @@ class Search:
                 add_trial(self.folder, trial.line(self._objective_values(trial)))
                 errors = [trial.error for trial in self.trials]
                 if len(errors) >= min(5, self.tuning.trials) and all(errors):
-                    raise UserError(
-                        f"none of {len(errors)} trials has a value; the first: {errors[0]}"
-                    )
+                    first = f"; the first: {errors[0]}"
+                    raise UserError(f"none of {len(errors)} trials has a value{first}")
         return self.everyone
 
     def _add(self, trial: Trial) -> None:
@@ -637,10 +617,8 @@ class DrawnSearch(Search):
         """
         self._check_rows()
         if len(self.default_plan.cells) > 1:
-            raise UserError(
-                f"{len(self.default_plan.cells)} fits of each candidate are asked for, and it is "
-                "single models that are compared: take split.repeats=1, and no consistency"
-            )
+            cells = len(self.default_plan.cells)
+            raise UserError(said("fairbench_search", "several_cells", cells=cells))
 
     @property
     def _kind(self) -> tuple[str, ...]:

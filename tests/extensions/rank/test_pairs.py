@@ -92,7 +92,8 @@ def test_differences_that_do_not_vary_have_no_interval_that_is_known():
 def test_large_differences_are_told_apart_and_ranks_follow():
     values = np.random.default_rng(3).normal(size=(4, 30)) + [[3], [3.0], [1.5], [0]]
     _, held = judged(values)
-    assert held.first_rank.tolist() == [1, 1, 3, 4] and held.last_rank.tolist() == [2, 2, 3, 4]
+    assert held.better.sum(axis=0).tolist() == [0, 0, 2, 3]  # of those that are surely ahead
+    assert held.better.sum(axis=1).tolist() == [2, 2, 1, 0]  # and surely behind
     assert held.may_be_best.tolist() == [True, True, False, False]
 
 

@@ -14,7 +14,6 @@ from fairbench_search.corrected import (
 )
 from fairbench_search.gains import (
     GoalEstimate,
-    JudgingRows,
     chance_of_better,
     chosen_tails,
     further_gain,
@@ -23,6 +22,7 @@ from fairbench_search.gains import (
     least_gap,
     value_limits,
 )
+from fairbench_search.goals import GoalRows
 
 ONE = np.ones((1, 1))
 
@@ -55,7 +55,7 @@ class Population:
             candidates = self.candidates(noise)
             if (place := choose(candidates)) is None:
                 continue
-            both, _, _ = correction(candidates)
+            both, _ = correction(candidates)
             row = []
             for gap, tails in zip((True, False), both, strict=True):
                 value = candidates.objectives[place] if gap else candidates.values[place, 0]
@@ -128,7 +128,6 @@ def test_both_upper_ends_hold_at_once():
 def test_a_clear_winner_is_hardly_corrected():
     population = Population([1.0, *[40.0] * 9])
     made = correction(population.candidates(population.drawn(1)[0]))
-    assert made[2].tolist() == [True] + [False] * 9
     assert made[0][0] == pytest.approx((0.025, 0.025), rel=0.03)
     assert not_told_from_best(population.candidates(np.zeros((10, 2)))).sum() == 1
 
@@ -277,8 +276,13 @@ def gap(selected, group):
     return GoalEstimate(np.array(parts), np.stack(influence, axis=1), least, FOLDED, 1.0)
 
 
-def judging_rows(rows, fresh=np.inf):
-    return JudgingRows(np.arange(rows), np.zeros(rows, np.int64), fresh)
+def of_people(unit):
+    none = np.zeros(len(unit))
+    return GoalRows(none.astype(np.int64), unit, none, none.astype(np.int64), {}, 1)
+
+
+def judging_rows(rows):
+    return of_people(np.arange(rows))
 
 
 def test_the_interval_of_a_gain_is_that_of_the_paired_difference():
@@ -288,7 +292,7 @@ def test_the_interval_of_a_gain_is_that_of_the_paired_difference():
     difference = one - two
     expected = stats.norm.interval(0.95, difference.mean(), difference.std() / 20)
     assert result == pytest.approx(expected)
-    fresh = gain_limits(rate(one), rate(two), judging_rows(400, 100), PLAIN, fresh=True)
+    fresh = gain_limits(rate(one), rate(two), judging_rows(400), PLAIN, fresh=100)
     expected = stats.norm.interval(0.95, difference.mean(), difference.std() * np.sqrt(5) / 20)
     assert fresh == pytest.approx(expected)
 
@@ -296,7 +300,7 @@ def test_the_interval_of_a_gain_is_that_of_the_paired_difference():
 def test_rows_of_one_person_count_as_one():
     wrong = np.repeat(np.random.default_rng(0).random(100) < 0.3, 4).astype(float)
     unit = np.repeat(np.arange(100), 4)
-    below, above = value_limits(rate(wrong), JudgingRows(unit, np.zeros(400, np.int64)), PLAIN)
+    below, above = value_limits(rate(wrong), of_people(unit), PLAIN)
     error = wrong.std() / np.sqrt(100)
     assert (above - below) == pytest.approx(2 * 1.96 * error, rel=1e-3)
 
@@ -316,7 +320,9 @@ def test_the_gain_in_a_gap_is_covered_where_its_sign_is_not_known(before, after,
 
     for _ in range(150):
         one, two = gaps_of_drawn()
-        low, high = gain_limits(one, two, judging_rows(rows, rows), PLAIN, fresh=fresh)
+        low, high = gain_limits(
+            one, two, judging_rows(rows), PLAIN, fresh=rows if fresh else np.inf
+        )
         truth = before - after
         if fresh:
             first, second = gaps_of_drawn()
@@ -337,13 +343,11 @@ def searched(rng, means, trials):
 
 def judged(losses, kept, fresh):
     noise = (losses - losses.mean(axis=0)).T / len(losses)
+    kept = [0, *kept]  # the default first
     variance = ((noise[kept] - noise[0]) ** 2).sum(axis=1) * len(losses) / fresh
-    means = losses.mean(axis=0)
     return chosen_tails(
-        values=means[kept][:, None],
-        default=means[:1],
+        losses.mean(axis=0)[kept][:, None],
         noise=noise[kept][:, None],
-        default_noise=noise[:1],
         unseen=np.full((len(kept), 1), 1 / len(losses) ** 2),
         fresh=variance[:, None],
         weights=np.ones(1),
@@ -371,7 +375,9 @@ def coverage(seed, replications, *, spread, trials=12, rows=200, fresh=150):
         one, two = rate(losses[:, 0]), rate(losses[:, best])
         row = []
         for chosen, expected in ((gain, True), (of_fresh, False), (PLAIN, True)):
-            low, high = gain_limits(one, two, judging_rows(rows, fresh), chosen, fresh=not expected)
+            low, high = gain_limits(
+                one, two, judging_rows(rows), chosen, fresh=np.inf if expected else fresh
+            )
             shown = (truth if expected else test)[[0, best]]
             row.append(low <= shown[0] - shown[1] <= high)
         result.append(row)

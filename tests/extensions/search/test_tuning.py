@@ -18,7 +18,8 @@ from fairbench.core.errors import UserError
 from fairbench.experiments.execute import prepared
 from fairbench.results.catalogue import Catalogue
 from fairbench_search.alternative import tuned
-from fairbench_search.tune_verb import TuningOptions, search_of
+from fairbench_search.goals import Tuning
+from fairbench_search.tune_verb import search_of
 from tests.harness import CONF, ROOT
 
 SPACE = "learner.C=tag(log,interval(0.01,10))"
@@ -154,8 +155,8 @@ SMALL = ("dataset.n_samples=120", "split.repeats=2", "figures=false", "tracking=
 
 def test_the_sweeper_has_the_options_of_the_verb_and_their_defaults():
     stored = yaml.safe_load((CONF / "hydra/sweeper/tune.yaml").read_text())
-    options = TuningOptions()
-    for field in fields(TuningOptions):
+    options = Tuning()
+    for field in fields(Tuning):
         default = getattr(options, field.name)
         assert stored[field.name] == (list(default) if isinstance(default, tuple) else default)
 

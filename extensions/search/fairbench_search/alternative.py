@@ -28,8 +28,8 @@ from fairbench.results.runs import Run
 from fairbench.results.tables import TEST
 from fairbench_search import choice, gains
 from fairbench_search.corrected import Tails, uncorrected_tails
-from fairbench_search.gains import GoalEstimate
-from fairbench_search.goals import Goal, GoalRows, Tuning, together
+from fairbench_search.gains import GoalEstimate, GoalRows, together
+from fairbench_search.goals import Goal, Tuning
 from fairbench_search.tuning import DrawnSearch, Search, Trial, label_rows
 
 Estimate: TypeAlias = tuple[float, float, float]  # a value, and the limits of its interval

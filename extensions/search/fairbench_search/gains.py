@@ -20,24 +20,60 @@ the README beside it has the resulting coverage.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Floats, rng
 from fairbench.inference.survey import sums
 from fairbench_search.corrected import Candidates, Tails, correction, critical, joint_noise
 
-if TYPE_CHECKING:
-    from fairbench_search.goals import GoalRows
-
 Interval = tuple[float, float]
 _ROUNDING = 1e-9
 _INDEPENDENT = 0.2  # the share of a trial's variance that is treated as independent noise
 _DRAWS = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class GoalRows:
+    """Rows with their labels, groups and predictions.
+
+    Attributes
+    ----------
+    fold : (n,) the fold that each row was tested in.
+    unit : (n,) the person or cluster of persons.
+    target : (n,) the label.
+    group : (n,) the code of the group.
+    columns : what was predicted, (n,) each.
+    groups : how many groups there are.
+    """
+
+    fold: NDArray[np.int64]
+    unit: NDArray[np.int64]
+    target: Floats
+    group: NDArray[np.int64]
+    columns: Mapping[str, Floats]
+    groups: int
+
+    def first(self, folds: int) -> GoalRows:
+        """Return the rows of the first folds."""
+        kept = self.fold < folds
+        columns = {name: values[kept] for name, values in self.columns.items()}
+        ids = self.fold[kept], self.unit[kept]
+        return GoalRows(*ids, self.target[kept], self.group[kept], columns, self.groups)
+
+
+def together(folds: Sequence[GoalRows]) -> GoalRows:
+    """Return the rows of several folds, one after the other."""
+    by_row = zip(*((rows.fold, rows.unit, rows.target, rows.group) for rows in folds), strict=True)
+    columns = {
+        name: np.concatenate([rows.columns[name] for rows in folds]) for name in folds[0].columns
+    }
+    fold, unit, target, group = map(np.concatenate, by_row)
+    return GoalRows(fold, unit, target, group, columns, folds[0].groups)
 
 
 @dataclass(frozen=True, eq=False)

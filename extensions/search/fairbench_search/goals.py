@@ -6,7 +6,7 @@ test rows reach it once, for the trial that was chosen and the untuned default.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -18,7 +18,7 @@ from fairbench.core.errors import UserError
 from fairbench.core.options import check_declared, option
 from fairbench.core.text import said
 from fairbench.metrics.registry import Metric, Rate, metrics_of, unknown_metric
-from fairbench_search.gains import GoalEstimate
+from fairbench_search.gains import GoalEstimate, GoalRows
 
 FORMATS = ("text", "json", "html", "markdown", "latex")  # in which an answer is printed
 _COLUMNS = {"prediction", "score", "uncertainty", "sd"}
@@ -61,45 +61,6 @@ class Tuning:
     def score(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sums that are to be small, (..., M) -> (...)."""
         return np.asarray(values @ np.array(self.weights or [1.0] * len(self.objectives)))
-
-
-@dataclass(frozen=True, eq=False)
-class GoalRows:
-    """Rows with their labels, groups and predictions.
-
-    Attributes
-    ----------
-    fold : (n,) the fold that each row was tested in.
-    unit : (n,) the person or cluster of persons.
-    target : (n,) the label.
-    group : (n,) the code of the group.
-    columns : what was predicted, (n,) each.
-    groups : how many groups there are.
-    """
-
-    fold: NDArray[np.int64]
-    unit: NDArray[np.int64]
-    target: Floats
-    group: NDArray[np.int64]
-    columns: Mapping[str, Floats]
-    groups: int
-
-    def first(self, folds: int) -> GoalRows:
-        """Return the rows of the first folds."""
-        kept = self.fold < folds
-        columns = {name: values[kept] for name, values in self.columns.items()}
-        ids = self.fold[kept], self.unit[kept]
-        return GoalRows(*ids, self.target[kept], self.group[kept], columns, self.groups)
-
-
-def together(folds: Sequence[GoalRows]) -> GoalRows:
-    """Return the rows of several folds, one after the other."""
-    by_row = zip(*((rows.fold, rows.unit, rows.target, rows.group) for rows in folds), strict=True)
-    columns = {
-        name: np.concatenate([rows.columns[name] for rows in folds]) for name in folds[0].columns
-    }
-    fold, unit, target, group = map(np.concatenate, by_row)
-    return GoalRows(fold, unit, target, group, columns, folds[0].groups)
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,15 @@ from fairbench.experiments.pipeline import PlannedRun, ensure, read_cell
 from fairbench.results.runs import CorruptCellError, StoredCell
 from fairbench.results.tables import VALIDATION
 from fairbench.results.upkeep import note_begun
-from fairbench_search.gains import GoalEstimate, chance_of_better, is_enough, least_gap
-from fairbench_search.goals import Goal, GoalRows, Tuning, goals, together
+from fairbench_search.gains import (
+    GoalEstimate,
+    GoalRows,
+    chance_of_better,
+    is_enough,
+    least_gap,
+    together,
+)
+from fairbench_search.goals import Goal, Tuning, goals
 
 # The trials of a tuning study, and the files in which they are kept.
 #

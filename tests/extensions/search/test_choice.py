@@ -15,7 +15,8 @@ from fairbench_search.choice import (
     _estimates,
     choose_among,
 )
-from fairbench_search.goals import Goal, GoalRows, Tuning, goals, together
+from fairbench_search.gains import GoalRows, together
+from fairbench_search.goals import Goal, Tuning, goals
 from fairbench_search.tuning import Dimension, DrawnSearch, Family, Trial
 
 PEOPLE, SPLITS = 400, 10

@@ -14,6 +14,7 @@ from fairbench_search.corrected import (
 )
 from fairbench_search.gains import (
     GoalEstimate,
+    GoalRows,
     chance_of_better,
     chosen_tails,
     further_gain,
@@ -22,7 +23,6 @@ from fairbench_search.gains import (
     least_gap,
     value_limits,
 )
-from fairbench_search.goals import GoalRows
 
 ONE = np.ones((1, 1))
 

@@ -175,7 +175,6 @@ def test_rules():
     )
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("worse", [0.0, -0.02])
 def test_margins_hold_although_the_setting_was_chosen(worse):
     """Ten overlapping splits of one task; the bound lies three standard errors below 93 %."""
@@ -205,7 +204,6 @@ def of_few():
     return claimed(generated_atlas.with_few(generated_atlas.table()), "error_rate")
 
 
-@pytest.mark.thorough
 def test_it_is_part_of_claims_and_decides_none(findings, of_few):
     before, after = ({claim.name: claim for claim in each.claims} for each in (findings, of_few))
     assert [(name, claim.verdict) for name, claim in after.items()] == [
@@ -231,7 +229,6 @@ def test_a_claim_of_few_tasks_alone_is_not_resolved():
     assert evidence_text(claim) == "nothing on enough tasks to tell"
 
 
-@pytest.mark.thorough
 def test_the_docs_say_how_many_and_why(of_few):
     (said,) = few_tasks_sentences(of_few)
     text = docs_page(of_few)
@@ -261,7 +258,6 @@ def printed(table):
     return findings.claims[0], docs, row
 
 
-@pytest.mark.thorough
 def test_the_printed_verdict_changes_when_the_family_means_do():
     table = generated_atlas.table(learners=("xgboost",), repeats=4)
     families = sorted(set(table["family"]))
@@ -500,7 +496,6 @@ def test_slopes_are_found_and_shrunk():
     assert posterior.estimate(2) == pytest.approx([0, 0], abs=0.15)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     "options", [{"tails": 3}, {"tails": "skewed"}], ids=["heavy tails", "skewed"]
 )
@@ -590,7 +585,6 @@ def seed_table(values, seed):
     )
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("same_rows", [True, False])
 def test_as_many_agree_as_are_expected(same_rows):
     """Of 570 differences; three standard errors are 2.8 points."""
@@ -609,7 +603,6 @@ def test_as_many_agree_as_are_expected(same_rows):
     assert result.surely_apart.empty
 
 
-@pytest.mark.thorough
 def test_a_planted_disagreement_is_found_and_told():
     result = compared_seeds(*two_seeds(same_rows=True, planted=0.4), ("error_rate",))
     (row,) = result.surely_apart.itertuples()
@@ -620,7 +613,6 @@ def test_a_planted_disagreement_is_found_and_told():
     assert "nan" not in text
 
 
-@pytest.mark.thorough
 def test_tasks_and_approaches_of_one_seed_alone_are_left_out():
     first, second = two_seeds(same_rows=True)
     part = second[(second["dataset"] < "data 04") & (second["learner"] != "learner 05")]

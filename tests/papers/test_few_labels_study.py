@@ -400,7 +400,6 @@ def test_the_published_number_is_that_of_the_example():
     )
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("margin", [0.02, 0.05])
 def test_closed_form_and_simulation_agree(margin):
     population = figures.Population(shares=(0.5, 0.5), base_rates=(0.3, 0.5), rates=(0.7, 0.6))

@@ -13,11 +13,12 @@ from sklearn.svm import SVC
 
 from fairbench.components.algorithms.interventions.hardt import equalised_odds
 from fairbench.components.datasets import adult as dataset
+from fairbench.components.datasets import german
 from fairbench.components.papers.uncertainty_matters import adult, grid, solvers
 from fairbench.components.papers.uncertainty_matters.readings import ALONE, RIGHT
 from fairbench.components.papers.uncertainty_matters.solvers import FOLDS, training
 from fairbench.components.papers.uncertainty_matters.tables import read_published
-from fairbench.data.download import Archive
+from tests.harness import archive_with
 
 
 @pytest.fixture(scope="module")
@@ -131,11 +132,7 @@ def test_what_is_packed_has_all_rows_of_german():
 @pytest.mark.slow
 def test_packed_counts_are_those_of_the_algorithms():
     """The first cross-validation of two families."""
-    from fairbench.components.datasets import german
-    from fairbench.data.download import Archive
-
-    if Archive.of(download=False).locate(german.GERMAN) is None:
-        pytest.skip("not found")
+    archive_with(german.GERMAN)
     for name in ("LR", "Linear FERM"):
         for algorithm, counts in grid.repeated(name, 0, 1).items():
             for place, choice in enumerate(grid.choices(algorithm)):
@@ -198,8 +195,7 @@ def test_kept_numbers_are_those_of_adult():
 
     Labels are then the same, and so are counts and draws, which leaves the rounding of the file.
     """
-    if Archive.of(download=False).locate(dataset.TRAIN) is None:
-        pytest.skip("not found")
+    archive_with(dataset.TRAIN)
     fitted = adult.machines(adult.load())
     other_order = replace(fitted, used=fitted.used[::-1].copy())
     for name in ("SVM", "FERM", "Linear SVM", "Linear FERM"):

@@ -113,7 +113,6 @@ def test_fractions_of_rows_are_cut_off():
     np.testing.assert_array_equal(tables.sum(axis=-1), np.tile([17, 5], (500, 1)))
 
 
-@pytest.mark.thorough
 def test_each_step_widens_the_draws(monkeypatch):
     monkeypatch.setattr(studies, "KERNELS", 500)
     counts = np.tile([[400, 60, 80, 60], [80, 20, 20, 30]], (5, 1, 1))

@@ -42,7 +42,7 @@ from fairbench.components.papers.uncertainty_matters.tables import (
     shares,
     table_12_1,
 )
-from fairbench.data.download import Archive
+from tests.harness import archive_with
 
 PUBLISHED = read_published()
 ROWS = PUBLISHED[PUBLISHED["table"].isin(["1", "12.1"])]
@@ -277,8 +277,7 @@ def test_hardts_rule_does_not_err_more_than_calling_everybody_good():
 @pytest.mark.data
 def test_packed_counts_are_those_of_the_algorithms(monkeypatch):
     """One partition of each, and the first half of the first halving."""
-    if Archive.of(download=False).locate(german.GERMAN) is None:
-        pytest.skip("not found")
+    archive_with(german.GERMAN)
     monkeypatch.setattr(ground_truth, "BATCH", 1)
     for name in ALL:
         np.testing.assert_array_equal(

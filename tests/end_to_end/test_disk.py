@@ -118,8 +118,7 @@ def test_every_command_says_in_a_line_what_could_not_be_written(disk, kind, name
 )
 def test_a_sweep_has_its_summary(disk, kind, launcher):
     words = ("-m", *RUN, "seed=1,2", f"hydra/launcher={launcher}")
-    said = refused(disk(kind), run_py, *words, status=1)
-    assert "0 runs finished, 0 skipped, 2 failed" in said
+    assert "0 runs finished, 0 skipped, 2 failed" in refused(disk(kind), run_py, *words, status=1)
 
 
 @pytest.mark.parametrize("kind", SPOILT)

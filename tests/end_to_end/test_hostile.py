@@ -241,8 +241,7 @@ def stored(place, **changes):
         record["choices"] = {group: record["config"][group]["name"] for group in GROUPS}
         record["name"] = run_name(record["choices"])
     run = digest(record["config"], 12)
-    target = folder.rename(folder.with_name(run))
-    (target / LAST).write_text(sealed_json(record))
+    (folder.rename(folder.with_name(run)) / LAST).write_text(sealed_json(record))
     return run
 
 
@@ -390,8 +389,7 @@ def groups_of_run(path, group):
 
 def groups_of_audit(path, group):
     options = Options(path=Path(path), target="label", score="score", group=(group,))
-    frame = audit_columns.read_frame(options)
-    return Counter(frame[group].replace("", "unknown").tolist())
+    return Counter(audit_columns.read_frame(options)[group].replace("", "unknown").tolist())
 
 
 @pytest.mark.thorough
@@ -458,8 +456,7 @@ def test_a_browser_is_asked_what_would_run(tmp_path, opened):
 
 
 def test_labels_that_look_alike_are_named():
-    said = list(label_notes("sex", ["male", "Male ", "female", "01", "1.0", "", "unknown"]))
-    assert said == [
+    assert list(label_notes("sex", ["male", "Male ", "female", "01", "1.0", "", "unknown"])) == [
         "sex: '01' and '1.0' look alike, and are different groups",
         "sex: 'Male ' and 'male' look alike, and are different groups",
         "sex: rows without a label are counted with those of the label 'unknown'",

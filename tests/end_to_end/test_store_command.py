@@ -66,8 +66,7 @@ def test_a_run_is_exported_and_audited(original):
     # The error rate of this repeat is the one that the run's own table has.
     metrics = Run(original / "results" / "runs" / run).all_metrics()
     mine = metrics.query("metric == 'error_rate' and repeat == 1 and attribute == ''")
-    errors = (frame["prediction"] != frame["target"]).mean()
-    assert errors == pytest.approx(mine["value"].iloc[0])
+    assert (frame["prediction"] != frame["target"]).mean() == pytest.approx(mine["value"].iloc[0])
     (command,) = [line for line in said.splitlines() if line.startswith("fairbench audit")]
     fairbench(*shlex.split(command)[1:], "repeat=1", "out=page", cwd=original)
     # The run itself is audited with the same numbers, and nobody names its columns.

@@ -152,10 +152,8 @@ def test_the_mixture_at_a_gap_solves_the_linear_programme():
 
 def test_a_frontier_that_cannot_reach_a_gap_is_judged_by_what_it_reaches():
     table = generated_atlas.table(noise=0.002)
-    short = table[~table["setting"].str.endswith(("<=0", "<=0.05"))]
-    values = ApproachValues.of(short)
-    series = margin_series(values)
-    strongest = [line for line in series if line.gap < 0.07]
+    values = ApproachValues.of(table[~table["setting"].str.endswith(("<=0", "<=0.05"))])
+    strongest = [line for line in margin_series(values) if line.gap < 0.07]
     assert strongest
     assert all(effect.excess.mean() > 0.03 for effect in strongest)
 
@@ -274,8 +272,7 @@ def test_the_printed_verdict_changes_when_the_family_means_do():
 def test_imprecise_families_count_as_much_as_precise_ones():
     """On three of nine families thresholds err 0.1 more, in splits that differ by far more."""
     table = generated_atlas.table(learners=("xgboost",), noise=0.002)
-    families = sorted(set(table["family"]))
-    rough = lowered(table, families[:3], 0.1, noise=0.3)
+    rough = lowered(table, sorted(set(table["family"]))[:3], 0.1, noise=0.3)
     (claim, *_) = claimed(rough).claims
     for part in claim.deciding_parts:
         assert part.mean > 0.015
@@ -432,8 +429,7 @@ def simulated(count, draw, *, sizes=SIZES, tau=1.0, shared=0.5, tails=None, nois
 def held_by(count=150, draws=150, **options):
     """Return how often the mean's interval holds."""
     simulation = simulated(count, np.random.default_rng(3), **options)
-    posterior = fit(simulation, generator=np.random.default_rng(4), draws=draws)
-    lower, upper = posterior.interval()
+    lower, upper = fit(simulation, generator=np.random.default_rng(4), draws=draws).interval()
     return np.mean((lower <= 0) & (upper >= 0))
 
 

@@ -66,8 +66,7 @@ def test_released_files_are_what_they_are_said_to_be(name):
     archive = archive_with(file)
     for column in file.groups:
         table = file.table(archive, "logistic_regression", column)
-        right = (table.prediction == table.label).mean()
-        assert right > 0.6
+        assert (table.prediction == table.label).mean() > 0.6
 
 
 TOP = "Index Correct Predicted Confidence\n0 cat cat 0.9\n1 dog cat 0.6\n2 emu dog 0.5\n"
@@ -144,7 +143,6 @@ def test_faults_are_named_with_their_place(fault, tmp_path):
                                                      ("svhn", 26032, 25187)])  # fmt: skip
 def test_released_files_have_their_published_accuracy(name, rows, right):
     file = made(yaml.safe_load((CONF / "scores" / f"{name}.yaml").read_text()))
-    archive = archive_with(file)
-    pool = file.scores(archive)
+    pool = file.scores(archive_with(file))
     assert len(pool) == rows
     assert pool.correct.sum() == right

@@ -2,9 +2,11 @@
 
 import contextlib
 import csv
+import os
 import subprocess
 import sys
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -124,6 +126,18 @@ def fairbench(
     return done
 
 
+def python(
+    *words: str, cwd: Path = ROOT, status: int = 0, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a Python of its own in a folder; check its exit status."""
+    done = subprocess.run(
+        [sys.executable, *words], cwd=cwd, env=os.environ | environment, timeout=240,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == status, done.stdout + done.stderr
+    return done
+
+
 def verb(*words: object) -> list[str]:
     """Return the command line of ``fairbench``, which needs the checkout in ``PYTHONPATH``."""
     return [sys.executable, "-m", "fairbench", *map(str, words)]
@@ -132,6 +146,14 @@ def verb(*words: object) -> list[str]:
 def command(*arguments: str) -> list[str]:
     """Return the command line of run.py."""
     return [sys.executable, str(ROOT / "run.py"), *arguments]
+
+
+def within(seconds: float, holds: Callable[[], Any]) -> None:
+    """Wait until something holds, for so many seconds at most."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, f"not within {seconds} s"
+        time.sleep(0.05)
 
 
 def run_folder(results: Path) -> Path:

@@ -97,8 +97,7 @@ def test_scores_do_not_depend_on_the_units_of_features(name, task):
     for unit, change in FEATURES.items():
         changed = replace(dataset, features=in_units(dataset.features, change))
         _, found = outputs(learner, changed)
-        apart = np.abs(found[kind] - expected[kind]).mean()
-        assert apart <= TOLERANCES.get(name, 1e-4), unit
+        assert np.abs(found[kind] - expected[kind]).mean() <= TOLERANCES.get(name, 1e-4), unit
 
 
 @pytest.mark.thorough
@@ -171,14 +170,10 @@ def test_neither_rounding_nor_a_placeholder_merges_what_differs(encoding):
     for column in (seconds, seconds.mask(placeholder, 0.0), seconds.mask(placeholder)):
         frame = features.assign(t=column)
         matrix = Encoder(encoding).fit(frame).transform(frame)
-        encoded = matrix if isinstance(matrix, pd.DataFrame) else pd.DataFrame(_dense(matrix))
-        found = encoded.iloc[:, 0].to_numpy()[~column.isna()].astype(np.float32)
+        dense = matrix.toarray() if hasattr(matrix, "toarray") else matrix
+        found = pd.DataFrame(dense).iloc[:, 0].to_numpy()[~column.isna()].astype(np.float32)
         if encoding is not Encoding.STANDARD or not (column == 0).any():
             assert len(np.unique(found)) == column.nunique()
-
-
-def _dense(matrix):
-    return matrix.toarray() if hasattr(matrix, "toarray") else matrix
 
 
 def test_what_is_far_from_the_training_rows_stays_finite():

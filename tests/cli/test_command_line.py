@@ -152,8 +152,7 @@ def test_choices_are_listed_in_brackets_as_in_other_verbs(hydra):
     plainly = sweep("dataset=german,adult", "protect=[sex,race]", "method=ensemble")
     assert listed.jobs == plainly.jobs
     one = CommandLine(["method=[ensemble]"], CONF, sweep=False)
-    config = one.compose(one.jobs[0])
-    assert config["hydra"]["runtime"]["choices"]["method"] == "ensemble"
+    assert one.compose(one.jobs[0])["hydra"]["runtime"]["choices"]["method"] == "ensemble"
     assert choices_in_brackets("dataset=[german,adult]", CONF) == ("german", "adult")
     for word in ("protect=[sex,race]", "dataset=german", "dataset=german,adult", "=[a,b]"):
         assert not choices_in_brackets(word, CONF)

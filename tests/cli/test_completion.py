@@ -5,7 +5,6 @@ import pty
 import re
 import select
 import shutil
-import subprocess
 import sys
 import time
 
@@ -16,7 +15,7 @@ from fairbench.cli.main import verbs
 from fairbench.cli.verbs import completion
 from fairbench.core.text import declared_in
 from tests.cli.test_verbs import COMMANDS
-from tests.harness import ROOT
+from tests.harness import python
 
 PROMPT = "ready> "
 STARTED = {
@@ -120,15 +119,13 @@ def test_it_is_there_at_once_and_loads_no_library():
     code = (
         "from fairbench.cli.main import main; import sys; main(sys.argv[1:]); print(*sys.modules)"
     )
-    words = ["completion", "bash", "line=fairbench compare rho_per=m"]
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[0] == "rho_per=mean"
-    loaded = {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()}
+    words = ["-c", code, "completion", "bash", "line=fairbench compare rho_per=m"]
+    lines = python(*words).stdout.splitlines()
+    assert lines[0] == "rho_per=mean"
+    loaded = {name.partition(".")[0] for name in lines[-1].split()}
     assert not loaded & {"numpy", "pandas", "rich", "hydra", "scipy", "torch", "mlflow"}
     before = os.times()
-    subprocess.run([sys.executable, "-c", code, *words], cwd=ROOT, capture_output=True, check=True)
+    python(*words)
     after = os.times()
     spent = after.children_user + after.children_system
     assert spent - before.children_user - before.children_system < 0.3

@@ -1,8 +1,6 @@
 """Verbs that other distributions add: what is installed, missing, of another version, or twice."""
 
-import os
 import shutil
-import subprocess
 import sys
 
 import pytest
@@ -10,7 +8,7 @@ import pytest
 import fairbench
 from fairbench.cli import extensions
 from fairbench.cli.main import main, overview
-from tests.harness import ROOT
+from tests.harness import ROOT, python
 
 VERB = '''"""{sentence}
 
@@ -130,10 +128,6 @@ def test_another_project_of_the_name_is_told_from_ours(tmp_path):
     """Its files lie over ours where both were installed, and pip says nothing."""
     shutil.copytree(ROOT / "fairbench", tmp_path / "fairbench", symlinks=True)
     (tmp_path / "fairbench" / "__init__.py").write_text("__version__ = '0.9'\n")
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "fairbench.cli.main", "--version"],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True,
-        text=True,
-    )  # fmt: skip
-    assert done.returncode == 1
-    assert "is of another project called fairbench" in done.stderr.splitlines()[-1]
+    words, place = ["-P", "-m", "fairbench.cli.main", "--version"], str(tmp_path)
+    error = python(*words, cwd=tmp_path, status=1, PYTHONPATH=place).stderr
+    assert "is of another project called fairbench" in error.splitlines()[-1]

@@ -16,7 +16,7 @@ import yaml
 
 from fairbench.cli.main import main
 from fairbench.cli.verbs import audit as action
-from tests.harness import ROOT
+from tests.harness import ROOT, python
 
 STATUS = {"passes": 0, "fails": 1, "open": 3}
 
@@ -101,8 +101,7 @@ def test_the_command_and_the_script_of_the_action_end_as_the_pipeline_should(
     assert (tmp_path / "gate.xml").stat().st_mode & 0o077 == 0
     (run,) = json.loads((tmp_path / "gate.sarif").read_text())["runs"]
     assert run["invocations"][0]["exitCode"] == STATUS[outcome]
-    kinds = {result["kind"] for result in run["results"]}
-    assert (kinds == {"pass"}) == (outcome == "passes")
+    assert ({result["kind"] for result in run["results"]} == {"pass"}) == (outcome == "passes")
     output, summary = tmp_path / "output", tmp_path / "summary"
     given = {"GITHUB_OUTPUT": str(output), "GITHUB_STEP_SUMMARY": str(summary)}
     assert action.act({"INPUT_POLICY": policy, **given}) == STATUS[outcome]
@@ -129,15 +128,12 @@ def test_a_mistake(fairbench_gate):
 @pytest.mark.thorough
 def test_the_fixture_ends_as_the_pipelines_should(folder):
     (folder / "test_models.py").write_text(IN_PYTEST)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "fairbench.cli.pytest_plugin", "-p",
-         "no:cacheprovider", "test_models.py"],
-        cwd=folder, capture_output=True, text=True, timeout=240,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+    done = python(
+        *("-m", "pytest", "-q", "-p", "fairbench.cli.pytest_plugin", "-p", "no:cacheprovider"),
+        "test_models.py", cwd=folder, status=1, PYTHONPATH=str(ROOT),
+        PYTEST_DISABLE_PLUGIN_AUTOLOAD="1",
     )  # fmt: skip
-    assert done.returncode == 1, done.stdout + done.stderr
-    ends = [outcome for outcome, *_ in PIPELINES.values()]
-    for number, outcome in enumerate(ends):
+    for number, outcome in enumerate([outcome for outcome, *_ in PIPELINES.values()]):
         failed = f"FAILED test_models.py::test_pipeline[{number}]" in done.stdout
         assert failed == (outcome != "passes"), done.stdout
     assert "gate is open: these rows cannot tell" in done.stdout
@@ -147,10 +143,7 @@ def test_the_fixture_ends_as_the_pipelines_should(folder):
 
 def test_the_plug_in_costs_nothing_until_it_is_used_and_is_registered():
     code = "import sys, fairbench.cli.pytest_plugin; print('numpy' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "False\n"
+    assert python("-c", code).stdout == "False\n"
     text = (ROOT / "pyproject.toml").read_text()
     assert '[project.entry-points.pytest11]\nfairbench = "fairbench.cli.pytest_plugin"' in text
 

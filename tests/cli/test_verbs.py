@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from fairbench.cli.command import Asked, Results, asked, items, read
 from fairbench.cli.main import SECTIONS, _module_of, main, overview, verbs
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
-from tests.harness import ROOT, verb
+from tests.harness import ROOT, python, verb
 
 
 def commands():
@@ -136,8 +135,7 @@ def test_help_works_without_what_runs_need():
         "from fairbench.cli.main import main, verbs\n"
         "sys.exit(sum(main([verb, '--help']) for verb in verbs() if verb != 'run'))"
     )  # of `run`, help is Hydra's own
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    python("-c", code)
 
 
 @dataclass(frozen=True)
@@ -185,10 +183,8 @@ def test_the_list_of_verbs_is_there_at_once_and_loads_no_library(capsys):
     # What a verb does, and not what a part of its file is.
     assert not re.search(r"^  [a-z]+ +(A|An|The|What) ", printed, re.MULTILINE)
     code = "import sys; from fairbench.cli.main import main; main(['--help']); print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    loaded = {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()}
+    modules = python("-c", code).stdout.splitlines()[-1]
+    loaded = {name.partition(".")[0] for name in modules.split()}
     assert not loaded & {"numpy", "pandas", "rich", "hydra", "scipy", "yaml"}
     started = time.process_time()
     assert main(["--version"]) == 0

@@ -7,14 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from fairbench.core.errors import (
-    UserError,
-    check_minimum,
-    check_share,
-    check_types,
-    nearest,
-    unknown_name,
-)
+from fairbench.core import errors
 
 NAMES = ["adult", "german", "compas", "compas_violent", "diabetes"]
 
@@ -34,7 +27,7 @@ NAMES = ["adult", "german", "compas", "compas_violent", "diabetes"]
     ],
 )
 def test_the_nearest_names_are_those_that_look_alike(name, names, found):
-    assert nearest(name, names) == found
+    assert errors.nearest(name, names) == found
 
 
 MANY = [*NAMES, "acs", "bank", "drug", "ricci"]
@@ -52,7 +45,7 @@ LONG = [letter * 30 for letter in "abcdefghijklmn"]
     ],
 )
 def test_the_sentence_names_the_near_or_else_the_valid_names(name, names, sentence):
-    said = str(unknown_name("dataset", name, names, listed_by="fairbench store ls"))
+    said = str(errors.unknown_name("dataset", name, names, listed_by="fairbench store ls"))
     assert re.match(f"unknown dataset '{name}'.*{sentence}", said)
 
 
@@ -88,13 +81,13 @@ BAD = [
 
 @pytest.mark.parametrize(("name", "value"), GOOD)
 def test_values_of_the_declared_type_pass(name, value):
-    check_types("learner", Options, {name: value})
+    errors.check_types("learner", Options, {name: value})
 
 
 @pytest.mark.parametrize(("name", "value", "expected"), BAD)
 def test_other_values_are_refused_by_name(name, value, expected):
-    with pytest.raises(UserError) as refusal:
-        check_types("learner", Options, {"depth": 2, name: value})
+    with pytest.raises(errors.UserError) as refusal:
+        errors.check_types("learner", Options, {"depth": 2, name: value})
     assert str(refusal.value) == f"learner.{name} is {value!r}; it must be {expected}"
 
 
@@ -102,8 +95,8 @@ def test_functions_have_options_too_and_top_level_settings_no_group():
     def load(archive, *, n: int = 3):
         """Load."""
 
-    with pytest.raises(UserError, match="^n is 'many'; it must be a whole number$"):
-        check_types("", load, {"n": "many"})
+    with pytest.raises(errors.UserError, match="^n is 'many'; it must be a whole number$"):
+        errors.check_types("", load, {"n": "many"})
 
 
 INSIDE, FROM_0 = "between 0 and 1", "at least 0 and under 1"
@@ -126,13 +119,13 @@ INSIDE, FROM_0 = "between 0 and 1", "at least 0 and under 1"
 def test_what_is_no_share_is_refused(value, zero, within):
     said = ""
     try:
-        check_share("split.train", value, zero=zero)
-    except UserError as refusal:
+        errors.check_share("split.train", value, zero=zero)
+    except errors.UserError as refusal:
         said = str(refusal)
     assert said == (f"split.train is {value}; it must be {within}" if within else "")
 
 
 def test_a_value_under_the_minimum_is_refused():
-    check_minimum("split.repeats", 1, 1)
-    with pytest.raises(UserError, match="^split.repeats is 0; it must be at least 1$"):
-        check_minimum("split.repeats", 0, 1)
+    errors.check_minimum("split.repeats", 1, 1)
+    with pytest.raises(errors.UserError, match="^split.repeats is 0; it must be at least 1$"):
+        errors.check_minimum("split.repeats", 0, 1)

@@ -272,8 +272,7 @@ class Outer:
 
 
 def test_a_component_is_described_by_its_class_and_fields_and_theirs():
-    described = describe(Outer(Inner(0.25)))
-    assert described == {
+    assert describe(Outer(Inner(0.25))) == {
         "class": "Outer",
         "inner": {"class": "Inner", "rate": 0.25},
         "levels": (0.5, 0.9),

@@ -141,8 +141,7 @@ def test_without_locks_the_command_says_so_once_and_goes_on(tmp_path, monkeypatc
     for _ in range(2):
         with using(tmp_path), locked(tmp_path / "locks" / "ab.lock"):
             pass
-    said = capsys.readouterr().err
-    assert said.count("has no locks: give it one command at a time") == 1
+    assert capsys.readouterr().err.count("has no locks: give it one command at a time") == 1
     assert left(tmp_path) == []
     assert processes._holder(tmp_path / "none") == "another process"
 

@@ -16,7 +16,7 @@ import pytest
 from fairbench.core import processes
 from fairbench.core.files import MEMORY
 from fairbench.core.processes import GivenUpError, failure, in_time
-from tests.harness import quick
+from tests.harness import python, quick
 
 # Pages that are asked for while an array comes and goes, without and with it.
 _FAULTS = """
@@ -36,9 +36,7 @@ print(faults(), keep_freed_memory(), faults())
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be asked")
 def test_arrays_that_come_and_go_use_the_same_pages():
-    command = [sys.executable, "-c", _FAULTS]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    given_back, asked, kept = printed.split()
+    given_back, asked, kept = python("-c", _FAULTS).stdout.split()
     assert asked == "True"
     assert int(kept) < int(given_back) / 4
 

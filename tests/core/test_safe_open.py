@@ -5,26 +5,8 @@ import socket
 
 import pytest
 
+from fairbench.core import files
 from fairbench.core.errors import UserError, warn
-from fairbench.core.files import (
-    StrangeFileError,
-    guard,
-    half_of,
-    is_aside,
-    is_file,
-    make_folder,
-    make_private,
-    names_in,
-    opened,
-    read_bytes,
-    remove,
-    remove_folder,
-    rename,
-    set_aside,
-    token,
-    write_cache,
-    write_text,
-)
 from fairbench.core.processes import alone, locked, using, working
 
 
@@ -36,7 +18,7 @@ def folder(tmp_path):
         place.mkdir(parents=True)
     for name in ("poetry.lock", "index.html"):
         (outside / name).write_text("mine")
-    guard(results)
+    files.guard(results)
     return results
 
 
@@ -72,22 +54,22 @@ def strange(folder, kind):
 def test_only_a_regular_file_of_a_size_is_read(kind, folder):
     path = strange(folder, kind)
     with pytest.raises(OSError, match="link|regular|directory|200|214,748,364,800"):
-        read_bytes(path)
-    assert is_file(path) == (kind == "sparse")
+        files.read_bytes(path)
+    assert files.is_file(path) == (kind == "sparse")
 
 
 def test_a_guarded_folder_may_be_a_link_itself(folder):
     own = folder.with_name("own")
     own.symlink_to(folder)
-    guard(own)
+    files.guard(own)
     (folder / "runs" / "record").write_text("text")
-    assert read_bytes(own / "runs" / "record") == b"text"
-    assert names_in(own / "runs") == (["record"], [], [])
+    assert files.read_bytes(own / "runs" / "record") == b"text"
+    assert files.names_in(own / "runs") == (["record"], [], [])
 
 
 def test_a_link_is_replaced_and_what_it_leads_to_stays(folder):
     (folder / "index.json").symlink_to(folder.parent / "outside" / "index.html")
-    write_text(folder / "index.json", "ours")
+    files.write_text(folder / "index.json", "ours")
     assert (folder / "index.json").read_text() == "ours"
     assert outside(folder) == UNTOUCHED
 
@@ -95,25 +77,25 @@ def test_a_link_is_replaced_and_what_it_leads_to_stays(folder):
 @pytest.mark.parametrize(
     "use",
     [
-        lambda path: write_text(path / "new", "ours"),
-        lambda path: make_folder(path / "new" / "deeper"),
-        make_private,
-        lambda path: remove(path / "index.html"),
-        lambda path: rename(path / "index.html", "new"),
-        lambda path: set_aside(path / "index.html", "gone"),
-        lambda path: opened(path / "new", os.O_WRONLY | os.O_CREAT),
-        lambda path: read_bytes(path / "index.html"),
-        names_in,
+        lambda path: files.write_text(path / "new", "ours"),
+        lambda path: files.make_folder(path / "new" / "deeper"),
+        files.make_private,
+        lambda path: files.remove(path / "index.html"),
+        lambda path: files.rename(path / "index.html", "new"),
+        lambda path: files.set_aside(path / "index.html", "gone"),
+        lambda path: files.opened(path / "new", os.O_WRONLY | os.O_CREAT),
+        lambda path: files.read_bytes(path / "index.html"),
+        files.names_in,
     ],
 )
 def test_nothing_is_done_behind_a_link(use, folder):
     (folder / "runs" / "one").symlink_to(folder.parent / "outside")
     mode = (folder.parent / "outside").stat().st_mode
-    with pytest.raises(StrangeFileError, match="not followed"):
+    with pytest.raises(files.StrangeFileError, match="not followed"):
         use(folder / "runs" / "one")
-    assert not is_file(folder / "runs" / "one" / "index.html")
-    assert names_in(folder / "runs") == ([], [], ["one"])
-    assert not remove_folder(folder / "runs" / "one", lambda name: True)
+    assert not files.is_file(folder / "runs" / "one" / "index.html")
+    assert files.names_in(folder / "runs") == ([], [], ["one"])
+    assert not files.remove_folder(folder / "runs" / "one", lambda name: True)
     assert outside(folder) == UNTOUCHED
     assert (folder.parent / "outside").stat().st_mode == mode
 
@@ -121,18 +103,18 @@ def test_nothing_is_done_behind_a_link(use, folder):
 @pytest.mark.parametrize("kind", ["link", "pipe", "socket", "folder"])
 def test_only_a_regular_file_is_removed(kind, folder):
     path = strange(folder, kind)
-    with pytest.raises(StrangeFileError, match="no regular file"):
-        remove(path)
+    with pytest.raises(files.StrangeFileError, match="no regular file"):
+        files.remove(path)
     assert os.path.lexists(path)
-    remove(folder / "none")
+    files.remove(folder / "none")
 
 
 def test_a_file_with_a_second_name_is_read_and_not_written(folder):
     os.link(folder.parent / "outside" / "index.html", folder / "trials.jsonl")
-    assert read_bytes(folder / "trials.jsonl") == b"mine"
-    with pytest.raises(StrangeFileError, match="second name"):
-        opened(folder / "trials.jsonl", os.O_WRONLY | os.O_APPEND)
-    write_text(folder / "trials.jsonl", "ours")  # under this name alone
+    assert files.read_bytes(folder / "trials.jsonl") == b"mine"
+    with pytest.raises(files.StrangeFileError, match="second name"):
+        files.opened(folder / "trials.jsonl", os.O_WRONLY | os.O_APPEND)
+    files.write_text(folder / "trials.jsonl", "ours")  # under this name alone
     assert outside(folder) == UNTOUCHED
 
 
@@ -145,17 +127,17 @@ def test_a_folder_goes_only_if_all_in_it_is_ours(what, folder):
         other.symlink_to(folder.parent / "outside")
     else:
         other.mkdir() if what == "folder" else other.touch()
-    assert not remove_folder(figures, lambda name: name != "own" or what != "file")
+    assert not files.remove_folder(figures, lambda name: name != "own" or what != "file")
     assert {path.name for path in figures.iterdir()} == {"a.png", "own"}
     other.rmdir() if what == "folder" else other.unlink()
-    assert remove_folder(figures, lambda name: name.endswith(".png"))
+    assert files.remove_folder(figures, lambda name: name.endswith(".png"))
     assert not figures.exists()
 
 
 def test_folders_are_made_below_a_guarded_one_that_is_not_there(tmp_path):
-    guard(tmp_path / "new" / "results")
-    write_text(tmp_path / "new" / "results" / "runs" / "one" / "record", "text")
-    make_folder(tmp_path / "new" / "results" / "data", 0o700)
+    files.guard(tmp_path / "new" / "results")
+    files.write_text(tmp_path / "new" / "results" / "runs" / "one" / "record", "text")
+    files.make_folder(tmp_path / "new" / "results" / "data", 0o700)
     assert (tmp_path / "new/results/runs/one/record").read_text() == "text"
     assert (tmp_path / "new/results/data").stat().st_mode & 0o777 == 0o700
 
@@ -164,42 +146,44 @@ def test_a_private_folder_is_closed_and_stays_as_strict_as_it_was(tmp_path):
     for name, mode, closed in (("open", 0o755, 0o700), ("read-only", 0o500, 0o500)):
         (tmp_path / name).mkdir()
         (tmp_path / name).chmod(mode)
-        make_private(tmp_path / name)
+        files.make_private(tmp_path / name)
         assert (tmp_path / name).stat().st_mode & 0o777 == closed
 
 
 def test_that_others_may_read_a_private_file_is_said_in_a_line(tmp_path, capsys):
     warn.cache_clear()
-    write_text(tmp_path / "own", "text", mode=0o600)
+    files.write_text(tmp_path / "own", "text", mode=0o600)
     for mode, private, times in ((0o600, True, 0), (0o640, False, 0), (0o640, True, 1)):
         (tmp_path / "own").chmod(mode)
-        assert read_bytes(tmp_path / "own", private=private) == b"text"
+        assert files.read_bytes(tmp_path / "own", private=private) == b"text"
         said = capsys.readouterr().err
         assert said.count("may be read by others: chmod 600 it") == len(said.splitlines()) == times
 
 
 def test_a_cache_is_written_over_only_what_was_sealed_here(tmp_path, capsys):
     path = tmp_path / "index.json"
-    write_cache(path, {"a": 0})
+    files.write_cache(path, {"a": 0})
     for before in (b"", b"\0" * 40):
         path.write_bytes(before)
         for value in (1, 2):
-            write_cache(path, {"a": value})
+            files.write_cache(path, {"a": value})
             assert f'"a": {value}'.encode() in path.read_bytes()
     path.write_text('{"pages": "mine"}')
-    write_cache(path, {"a": 3})
+    files.write_cache(path, {"a": 3})
     assert path.read_text() == '{"pages": "mine"}'
     assert "no file of fairbench's, and stays" in capsys.readouterr().err
 
 
 def test_names_of_half_files_and_of_those_set_aside_are_nobody_elses(tmp_path, capsys):
-    assert half_of(f".a.b.parquet.{token()}.tmp") == "a.b.parquet"
-    assert not any(map(half_of, [".a.tmp", ".a.12.tmp", "a.host.1.0a1b2c3d.tmp", ".swp.1.2.tmp"]))
+    assert files.half_of(f".a.b.parquet.{files.token()}.tmp") == "a.b.parquet"
+    assert not any(
+        map(files.half_of, [".a.tmp", ".a.12.tmp", "a.host.1.0a1b2c3d.tmp", ".swp.1.2.tmp"])
+    )
     (tmp_path / "a").touch()
-    set_aside(tmp_path / "a", "it is made again")
+    files.set_aside(tmp_path / "a", "it is made again")
     (name,) = os.listdir(tmp_path)
-    assert is_aside(name)
-    assert not any(map(is_aside, ["a.damaged-by-rain", "a.damaged-1", "a"]))
+    assert files.is_aside(name)
+    assert not any(map(files.is_aside, ["a.damaged-by-rain", "a.damaged-1", "a"]))
 
 
 @pytest.mark.parametrize("use", [using, lambda folder: alone(folder, 0.0)])
@@ -221,6 +205,6 @@ def test_what_is_no_lock_of_ours_stays_among_the_locks(folder):
     path.parent.mkdir()
     path.write_text("mine")
     assert not working(folder)
-    with pytest.raises(StrangeFileError, match="no lock of fairbench"), locked(path):
+    with pytest.raises(files.StrangeFileError, match="no lock of fairbench"), locked(path):
         pass
     assert path.read_text() == "mine"

@@ -33,15 +33,8 @@ from fairbench.core.text import (
     visible,
 )
 from fairbench.reporting.charts import Estimate, forest
+from fairbench.reporting.document import model
 from fairbench.reporting.document.forms import to_json, to_latex, to_markdown, to_word
-from fairbench.reporting.document.model import (
-    Column,
-    Document,
-    Items,
-    Paragraph,
-    Section,
-    Table,
-)
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.document.writing import to_html
 from tests.harness import ROOT
@@ -232,12 +225,14 @@ def _is_number(text):
 
 
 def document(text):
-    table = Table((Column(text), Column("n", "count")), [[text, 1]], title=text, caption=text)
+    table = model.Table(
+        (model.Column(text), model.Column("n", "count")), [[text, 1]], title=text, caption=text
+    )
     blocks = [
-        Paragraph(text), Paragraph(text, "warning"), Items([text]),
+        model.Paragraph(text), model.Paragraph(text, "warning"), model.Items([text]),
         table,
     ]  # fmt: skip
-    return Document(text, [Section(text, blocks)])
+    return model.Document(text, [model.Section(text, blocks)])
 
 
 PLAIN = "plain"

@@ -106,5 +106,4 @@ def of_columns(loader, columns, path="", *, rows=None, end="\n", head="", **more
     content = head + table(columns, separator, header=header, end=end)
     names = tuple(name.strip('"') for name in columns)
     rows = len(next(iter(columns.values()))) if rows is None else rows
-    files = {path: content.encode()}
-    return Raw(loader, files, rows, names, skipped=head.count("\n"), **more)
+    return Raw(loader, {path: content.encode()}, rows, names, skipped=head.count("\n"), **more)

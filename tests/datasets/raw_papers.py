@@ -107,8 +107,7 @@ def compas():
 
 def compas_zafar():
     """The same file, of which the row without a charge description is read, too."""
-    raw = compas()
-    return replace(raw, loader="compas_zafar.load", rows=6, number="priors_count")
+    return replace(compas(), loader="compas_zafar.load", rows=6, number="priors_count")
 
 
 def compas_violent():

@@ -131,8 +131,7 @@ def test_columns_in_another_order(task, raw, load, refusal):
 def test_a_column_is_missing(raw, refusal):
     if not (raw.header and raw.target):
         pytest.skip("a file without a header: a missing column is a row with too few fields")
-    files = raw.with_cell(0, raw.target, "other")
-    assert f"no column '{raw.target}'" in refusal(files)
+    assert f"no column '{raw.target}'" in refusal(raw.with_cell(0, raw.target, "other"))
 
 
 @each_way

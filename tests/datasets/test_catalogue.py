@@ -108,8 +108,7 @@ def test_there_missing_and_wrong_are_told_apart(tmp_path, monkeypatch, capsys):
 
 
 def test_a_verified_file_is_there(tmp_path):
-    real = archive_with(german.GERMAN)
-    assert catalogue.check_file(real, german.GERMAN)[0] == "there"
+    assert catalogue.check_file(archive_with(german.GERMAN), german.GERMAN)[0] == "there"
 
 
 @pytest.mark.thorough

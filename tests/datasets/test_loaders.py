@@ -184,8 +184,7 @@ def test_law_school_scales_grades(load):
     data = load("law_school")
     assert data.target.tolist()[:3] == [0, 0.5, 1]
     assert data.features.shape[1] == 4
-    kusner = load("law_school_kusner")
-    assert kusner.sensitive["sex"].tolist()[:2] == ["female", "male"]
+    assert load("law_school_kusner").sensitive["sex"].tolist()[:2] == ["female", "male"]
 
 
 def test_law_school_bar_keeps_gaps_and_reads_no_birth_year(load):
@@ -235,8 +234,7 @@ def test_acs_codes_are_categories_or_numbers(load):
     assert list(data.features["OCCP"].cat.categories) == sorted(
         data.features["OCCP"].cat.categories, key=int
     )
-    numeric = load("acs_income", codes="numeric")
-    assert len(onehot_names(numeric.features)) == 10
+    assert len(onehot_names(load("acs_income", codes="numeric").features)) == 10
     assert "row" not in data.features
 
 

@@ -1,8 +1,6 @@
 """The real files, where they are found: rows, columns, base rates and groups as published."""
 
 import functools
-import os
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,6 +12,7 @@ from fairbench.components import CHECKOUT, imported
 from fairbench.core.errors import DataError
 from fairbench.data.download import Archive, MissingFileError
 from fairbench.data.features import onehot_names
+from tests.harness import python
 
 pytestmark = pytest.mark.data
 EXPECTED = yaml.safe_load(Path(__file__).with_name("real_files.yaml").read_text(encoding="utf-8"))
@@ -96,12 +95,4 @@ print((peak() - start) / own)
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_the_largest_table_and_its_onehot_take_at_most_four_times_their_size():
     load("acs_income"), load("german")  # or skipped
-    run = subprocess.run(
-        [sys.executable, "-c", PEAK],
-        cwd=CHECKOUT,
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert 0 < float(run.stdout) < 4
+    assert 0 < float(python("-c", PEAK, PYTHONPATH=str(CHECKOUT)).stdout) < 4

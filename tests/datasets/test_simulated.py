@@ -77,10 +77,9 @@ def test_more_groups_step_from_the_majority_to_the_last_minority():
     data = draw(task="regression", n_samples=MANY, n_groups=4, minority_share=0.6)
     groups = data.sensitive["group"]
     assert list(groups.cat.categories) == ["majority", "minority 1", "minority 2", "minority 3"]
-    shares = groups.value_counts(normalize=True)
-    assert shares[["majority", "minority 1", "minority 2", "minority 3"]].tolist() == pytest.approx(
-        [0.4, 0.2, 0.2, 0.2], abs=0.01
-    )
+    assert groups.value_counts(normalize=True)[
+        ["majority", "minority 1", "minority 2", "minority 3"]
+    ].tolist() == pytest.approx([0.4, 0.2, 0.2, 0.2], abs=0.01)
     scale = (data.truth["sd"] / np.exp(0.5 * data.features["x2"]) / 0.2).groupby(groups).mean()
     assert scale.tolist() == pytest.approx([1, 4 / 3, 5 / 3, 2])
     x = data.features
@@ -186,8 +185,7 @@ def test_the_truth_is_a_function_of_the_events_and_labels_follow_it(many):
         share = pytest.approx(truth[rows].mean(), abs=5 * 0.5 / np.sqrt(rows.sum()))
         assert many.target[rows].mean() == share
     assert roc_auc_score(many.target, truth) == pytest.approx(0.947, abs=0.01)
-    half = roc_auc_score(many.target, said[0])
-    assert half == pytest.approx(0.815, abs=0.025)
+    assert roc_auc_score(many.target, said[0]) == pytest.approx(0.815, abs=0.025)
 
 
 def test_group_b_is_longer_and_loses_events_where_it_is_cut(many):
@@ -196,8 +194,7 @@ def test_group_b_is_longer_and_loses_events_where_it_is_cut(many):
     assert lengths[in_b].mean() / lengths[~in_b].mean() == pytest.approx(3, abs=0.06)
     assert lengths[~in_b].max() <= 36 < lengths[in_b].max() <= 108
     assert all((events(part)[1].sum(axis=1) == 4).all() for part in many.features.parts)
-    cut = many.features.parts[0].cut(36, end=True)
-    lost = ~events(cut)[1].any(axis=1)
+    lost = ~events(many.features.parts[0].cut(36, end=True))[1].any(axis=1)
     assert not lost[~in_b].any()
     assert 0.4 < lost[in_b].mean() < 0.6
     encoded = Encoder(SequenceEncoding(length=36)).fit(many.features).transform(many.features)

@@ -41,8 +41,7 @@ def chromium(*words):
 def site(tmp_path_factory):
     """Serve the UI of a synchronised sweep; return its results, what it printed and a profile."""
     cwd = tmp_path_factory.mktemp("ui")
-    done = ran("-m", *SWEEP, cwd=cwd, MLFLOW_TRACKING_URI=DOWN)
-    assert "MLflow: not logged" in done.stdout
+    assert "MLflow: not logged" in ran("-m", *SWEEP, cwd=cwd, MLFLOW_TRACKING_URI=DOWN).stdout
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
     for _ in range(2):
         subprocess.run(verb("sync"), cwd=cwd, env=environment, check=True)

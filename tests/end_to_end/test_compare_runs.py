@@ -9,16 +9,7 @@ import pandas as pd
 import pytest
 
 from fairbench.cli.main import run_command
-from fairbench.comparison.runs import (
-    Settings,
-    VarianceRatios,
-    compare_pair,
-    effective_sample_fraction,
-    every_pair,
-    load_predictions,
-    observed_values,
-    typical_repeat,
-)
+from fairbench.comparison import runs as pairs
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
 from fairbench.evaluation.summary import Headlines
@@ -65,7 +56,7 @@ def results(tmp_path_factory):
 
 def load(results, name):
     folder, ids = results
-    return load_predictions(Catalogue(folder).one(ids[name]))
+    return pairs.load_predictions(Catalogue(folder).one(ids[name]))
 
 
 @pytest.mark.thorough
@@ -87,7 +78,7 @@ def test_folds_are_pooled_at_their_effective_counts(results):
     runs = [load(results, name) for name in ("folds_lr", "folds_nb")]
     sds = {}
     for rho in ("0", "1/K", "average"):
-        (comparison,) = compare_pair(*runs, Settings(rho=rho, alpha=0)).comparisons
+        (comparison,) = pairs.compare_pair(*runs, pairs.Settings(rho=rho, alpha=0)).comparisons
         sds[rho] = comparison.delta[:, 0].std()
     assert sds["1/K"] / sds["0"] == pytest.approx(np.sqrt(1.8), rel=0.05)
     assert sds["average"] / sds["0"] == pytest.approx(np.sqrt(0.8 / np.log(1.8)), rel=0.05)
@@ -96,7 +87,7 @@ def test_folds_are_pooled_at_their_effective_counts(results):
 def test_pairing_keeps_the_means_and_narrows_the_difference(results):
     runs = [load(results, name) for name in ("lr", "nb")]
     paired, apart = (
-        compare_pair(*runs, Settings(paired=paired)).comparisons[0].delta[:, 0]
+        pairs.compare_pair(*runs, pairs.Settings(paired=paired)).comparisons[0].delta[:, 0]
         for paired in (True, False)
     )
     assert abs(paired.mean() - apart.mean()) < 5 * apart.std() / np.sqrt(5000)
@@ -106,8 +97,8 @@ def test_pairing_keeps_the_means_and_narrows_the_difference(results):
 def test_repeats_are_averaged_by_the_corrected_t_test(results):
     """With one objective the probabilities are the correlated t-test's, in closed form."""
     runs = [load(results, name) for name in ("ten_lr", "ten_nb")]
-    settings = Settings(objectives=("accuracy",), rope=(0.01,), draws=40_000)
-    (result,) = compare_pair(*runs, settings).comparisons
+    settings = pairs.Settings(objectives=("accuracy",), rope=(0.01,), draws=40_000)
+    (result,) = pairs.compare_pair(*runs, settings).comparisons
     target = runs[0].people.target.to_numpy()
     accuracies = [
         np.array(
@@ -138,21 +129,21 @@ def test_any_stored_metric_is_compared_by_its_values_in_the_splits(results, kind
     columns = f"metric == '{metric}' and attribute == '' and variant == '' and binning != 'mass'"
     values = [values_of(run.metrics()).query(columns) for run in runs]
     rope = 0.2 * abs(values[0]["value"].mean() - values[1]["value"].mean())
-    settings = Settings((metric,), (rope,), draws=40_000)
-    (result,) = compare_pair(*runs, settings).comparisons
+    settings = pairs.Settings((metric,), (rope,), draws=40_000)
+    (result,) = pairs.compare_pair(*runs, settings).comparisons
     turned = [STORED[kind, metric] * of_run["value"].to_numpy() for of_run in values]
     for name, pair in (("A >> B", turned), ("B >> A", turned[::-1])):
         exact = probability_better(*pair, test_share=0.2, rope=rope)
         assert result.events()[name] == pytest.approx(exact, abs=5 * 0.5 / np.sqrt(40_000))
-    observed = [observed_values(run, settings, list(run.repeats))[0] for run in runs]
+    observed = [pairs.observed_values(run, settings, list(run.repeats))[0] for run in runs]
     assert observed == pytest.approx([of_run["value"].mean() for of_run in values])
 
 
 def test_counts_and_a_loss_are_compared_by_the_same_draws(results):
     """Each has the margin that it has alone, and they vary together as in the splits."""
     runs = [load(results, f"ten_{name}") for name in ("lr", "nb")]
-    together = Settings(("error_rate", "brier_score"), (0.0, 0.0), draws=20_000)
-    (both,) = compare_pair(*runs, together).comparisons
+    together = pairs.Settings(("error_rate", "brier_score"), (0.0, 0.0), draws=20_000)
+    (both,) = pairs.compare_pair(*runs, together).comparisons
     tables = [values_of(run.metrics()).query("attribute == '' and variant == ''") for run in runs]
     first, second = (
         table.pivot_table(index="repeat", columns="metric", values="value") for table in tables
@@ -182,13 +173,13 @@ def test_regressions_and_ratios_between_groups_are_compared(results, capsys):
 
 def test_typical_repeats_are_compared_one_by_one_and_a_matrix_holds_both_directions(results):
     runs = [load(results, name) for name in ("lr", "nb")]
-    compared = compare_pair(*runs, Settings(repeats="typical"))
+    compared = pairs.compare_pair(*runs, pairs.Settings(repeats="typical"))
     events = compared.events(compared.regions(0.95))
     assert len(events) == 3
     np.testing.assert_allclose(events.sum(axis=1), 1)
-    assert typical_repeat(pd.DataFrame({"a": [0.1, 0.5, 0.9], "b": [0.9, 0.5, 0.1]})) == 1
-    matrix = every_pair(runs, Settings()).outperforms
-    events = compare_pair(*runs, Settings()).events().median()  # of one comparison
+    assert pairs.typical_repeat(pd.DataFrame({"a": [0.1, 0.5, 0.9], "b": [0.9, 0.5, 0.1]})) == 1
+    matrix = pairs.every_pair(runs, pairs.Settings()).outperforms
+    events = pairs.compare_pair(*runs, pairs.Settings()).events().median()  # of one comparison
     assert (matrix[0, 1], matrix[1, 0]) == (events["A >> B"], events["B >> A"])
 
 
@@ -202,7 +193,7 @@ def test_typical_repeats_are_compared_one_by_one_and_a_matrix_holds_both_directi
 )
 def test_runs_that_cannot_be_compared_are_refused(results, names, paired, words):
     with pytest.raises(UserError, match=words):
-        compare_pair(*(load(results, name) for name in names), Settings(paired=paired))
+        pairs.compare_pair(*(load(results, name) for name in names), pairs.Settings(paired=paired))
 
 
 def test_command_prints_the_answer_and_writes_details_table_and_figure(results, capsys):
@@ -227,12 +218,12 @@ def test_command_prints_the_answer_and_writes_details_table_and_figure(results, 
 @pytest.mark.parametrize("name", ["lr", "nb"])
 def test_the_values_of_a_run_are_those_of_its_own_table(results, name):
     run = load(results, name)
-    named = Settings(("accuracy", "equal_opportunity"))
-    accuracy, gap = observed_values(run, named, list(run.repeats))
+    named = pairs.Settings(("accuracy", "equal_opportunity"))
+    accuracy, gap = pairs.observed_values(run, named, list(run.repeats))
     summary = values_of(Catalogue(results[0]).one(run.id).summary())
     summary = summary[(summary["variant"] == "") & (summary["group"] == "")]
     means = summary.groupby(["metric", "attribute"])["mean"].first()
-    error, odds = observed_values(run, Settings(), list(run.repeats))
+    error, odds = pairs.observed_values(run, pairs.Settings(), list(run.repeats))
     assert error == pytest.approx(means["error_rate", ""])
     assert odds == pytest.approx(means["equalized_odds", run.protect[0]])
     assert accuracy == pytest.approx(1 - means["error_rate", ""])
@@ -288,10 +279,10 @@ def test_words_that_mean_nothing_are_refused(results, words, message):
 def test_groups_are_those_asked_for(results):
     run, other = load(results, "lr"), load(results, "nb")
     attribute = run.people.sensitive.columns[-1]
-    settings = Settings(
+    settings = pairs.Settings(
         objectives=("accuracy_gap",), rope=(0.0,), protect=(attribute,), repeats="typical"
     )
-    comparison = compare_pair(run, other, settings).comparisons[0]
+    comparison = pairs.compare_pair(run, other, settings).comparisons[0]
     groups = run.people.groups(attribute).cat.codes.to_numpy()
     gaps = []
     for fold in (run.repeats[0][0], other.repeats[0][0]):
@@ -312,7 +303,7 @@ HALF_SPLITS = {
     "lr": (*FOLDS, *LR), "nb": (*FOLDS, *NB), "half_lr": (*HALVES, *LR), "half_nb": (*HALVES, *NB),
     "half_svm": (*HALVES, *SVM),
 }  # fmt: skip
-RELATIVE = Settings(("accuracy", "equal_opportunity"), rho="relative", paired=False)
+RELATIVE = pairs.Settings(("accuracy", "equal_opportunity"), rho="relative", paired=False)
 
 
 @pytest.fixture(scope="module")
@@ -322,7 +313,7 @@ def halves(tmp_path_factory):
 
 
 def ratios(halves, **options):
-    return VarianceRatios(CONF, Catalogue(halves[0]), replace(RELATIVE, **options))
+    return pairs.VarianceRatios(CONF, Catalogue(halves[0]), replace(RELATIVE, **options))
 
 
 def by_hand(halves, name):
@@ -357,8 +348,8 @@ def test_the_effective_sample_fraction_follows_the_ratio(halves):
     """Variance inflation 1 + (K - 1) rho is r times the reference's 1 + (K - 1) / K."""
     run_, result = load(halves, "nb"), ratios(halves)
     r = np.clip(result(run_), (1 - 4 / 5) / 1.8, 5 / 1.8)  # rho within [-1/K, 1]
-    assert effective_sample_fraction(run_, RELATIVE, result) == pytest.approx(1 / (r * 1.8))
-    up = effective_sample_fraction(run_, replace(RELATIVE, rho="relative_up"), result)
+    assert pairs.effective_sample_fraction(run_, RELATIVE, result) == pytest.approx(1 / (r * 1.8))
+    up = pairs.effective_sample_fraction(run_, replace(RELATIVE, rho="relative_up"), result)
     assert up == pytest.approx(mean_relative_shrinkage(result(run_), 5))
 
 
@@ -373,7 +364,7 @@ def test_each_run_is_drawn_at_its_own_fraction_unless_paired(halves):
             ("own", lambda run_: np.asarray(fractions[id(run_)])),
             ("larger", lambda run_: np.asarray(2.0)),
         ):
-            (comparison,) = compare_pair(*runs, settings, chosen).comparisons
+            (comparison,) = pairs.compare_pair(*runs, settings, chosen).comparisons
             sds[paired, name] = comparison.delta.std()
     assert sds[True, "own"] == pytest.approx(sds[True, "larger"], rel=0.05)
     assert sds[False, "own"] < 0.9 * sds[False, "larger"]
@@ -421,7 +412,7 @@ def test_two_references_must_be_told_apart(halves, tmp_path):
     folder, ids = halves
     copied = shutil.copytree(folder, tmp_path / "results")
     (other,) = made(copied, {"other": (*HALVES, *SVM, "learner.C=3")})[1].values()
-    lr = load_predictions(Catalogue(copied).one(ids["lr"]))
+    lr = pairs.load_predictions(Catalogue(copied).one(ids["lr"]))
     with pytest.raises(UserError, match=f"several half-split runs of the reference: .*{other}"):
         ratios((copied, ids))(lr)
     named = ratios((copied, ids), reference_run=ids["half_svm"]).ratios_of_rates(lr)
@@ -460,16 +451,16 @@ def test_every_metric_that_a_table_lists_is_compared_and_tabled(kind, tmp_path, 
         words = [*OF_PAIRS, *PAIRS[kind], f"learner.max_depth={depth}"]
         carry_out(configuration(*words, results=tmp_path))
     stored = list(Catalogue(tmp_path))
-    runs = [load_predictions(run, tasks=tuple(Task)) for run in stored]
+    runs = [pairs.load_predictions(run, tasks=tuple(Task)) for run in stored]
     tables = [Headlines(run.summary(), run.protect) for run in stored]
     summary = stored[0].summary()
     names = sorted(summary[summary["variant"] == ""]["metric"].unique())
     assert len(names) > 30
     answered = []
     for name in names:
-        settings = Settings((name,), draws=200)
+        settings = pairs.Settings((name,), draws=200)
         try:
-            (compared,) = compare_pair(*runs, settings).comparisons
+            (compared,) = pairs.compare_pair(*runs, settings).comparisons
         except UserError as refusal:
             named = re.search("one for each .*: name one, such as (.+?)(?: or |$)", str(refusal))
             assert named, refusal
@@ -483,7 +474,7 @@ def test_every_metric_that_a_table_lists_is_compared_and_tabled(kind, tmp_path, 
         shown = np.array([table.estimate(name)[0] for table in tables])
         assert np.isfinite(shown).all()
         if not goal.of_counts:
-            values = [observed_values(run, settings, list(run.repeats))[0] for run in runs]
+            values = [pairs.observed_values(run, settings, list(run.repeats))[0] for run in runs]
             np.testing.assert_allclose(values, shown, atol=1e-9)
             if not isinstance(goal.metric.better, float):  # the inverse of a mean is another
                 first, second = goal.metric.larger_is_better(shown)

@@ -12,6 +12,8 @@ import pytest
 
 from tests.harness import ROOT, command, fairbench, quick, ran, run_py, verb
 
+pytestmark = pytest.mark.thorough
+
 HERE = os.environ | {"PYTHONPATH": str(ROOT)}
 RUN = ("dataset.n_samples=200", "split.repeats=1", "learner=gaussian_nb", "tracking=none")
 ROWS = "label,score,group\n" + "".join(f"{i % 2},0.{i % 9},{'ab'[i % 3 == 0]}\n" for i in range(90))
@@ -99,7 +101,6 @@ COMMANDS = {
 }  # fmt: skip
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("kind", SPOILT)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_says_in_a_line_what_could_not_be_written(disk, kind, name):
@@ -110,7 +111,6 @@ def test_every_command_says_in_a_line_what_could_not_be_written(disk, kind, name
         assert line.startswith("error: ") and "results/" in line and reason in line
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("kind", SPOILT)
 @pytest.mark.parametrize(
     "launcher",
@@ -118,11 +118,9 @@ def test_every_command_says_in_a_line_what_could_not_be_written(disk, kind, name
 )
 def test_a_sweep_has_its_summary(disk, kind, launcher):
     words = ("-m", *RUN, "seed=1,2", f"hydra/launcher={launcher}")
-    said = refused(disk(kind), run_py, *words, status=1)
-    assert "0 runs finished, 0 skipped, 2 failed" in said
+    assert "0 runs finished, 0 skipped, 2 failed" in refused(disk(kind), run_py, *words, status=1)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("kind", SPOILT)
 def test_what_only_reads_goes_on(disk, kind, finished):
     cwd = disk(kind)
@@ -132,7 +130,6 @@ def test_what_only_reads_goes_on(disk, kind, finished):
     assert "files:" in fairbench("table", run, cwd=cwd).stdout
 
 
-@pytest.mark.thorough
 def test_a_sweep_goes_on_when_nobody_reads(tmp_path):
     words = command("-m", *RUN, "figures=false", "seed=1,2,3")
     with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=-2) as process:
@@ -142,7 +139,6 @@ def test_a_sweep_goes_on_when_nobody_reads(tmp_path):
     assert len(list(tmp_path.glob("results/runs/*/environment.json"))) == 3
 
 
-@pytest.mark.thorough
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
 def test_an_output_that_is_not_whole_is_an_error(finished):
     with open("/dev/full", "w") as full:
@@ -155,7 +151,6 @@ def test_an_output_that_is_not_whole_is_an_error(finished):
     ]
 
 
-@pytest.mark.thorough
 def test_no_output_at_all_is_none(finished):
     words = ["sh", "-c", 'exec "$@" >&-', "sh", *verb("store", "ls")]
     done = subprocess.run(words, cwd=finished, env=HERE, stderr=-1, text=True)

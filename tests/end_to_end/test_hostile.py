@@ -241,8 +241,7 @@ def stored(place, **changes):
         record["choices"] = {group: record["config"][group]["name"] for group in GROUPS}
         record["name"] = run_name(record["choices"])
     run = digest(record["config"], 12)
-    target = folder.rename(folder.with_name(run))
-    (target / LAST).write_text(sealed_json(record))
+    (folder.rename(folder.with_name(run)) / LAST).write_text(sealed_json(record))
     return run
 
 
@@ -390,8 +389,7 @@ def groups_of_run(path, group):
 
 def groups_of_audit(path, group):
     options = Options(path=Path(path), target="label", score="score", group=(group,))
-    frame = audit_columns.read_frame(options)
-    return Counter(frame[group].replace("", "unknown").tolist())
+    return Counter(audit_columns.read_frame(options)[group].replace("", "unknown").tolist())
 
 
 @pytest.mark.slow
@@ -424,23 +422,25 @@ def test_no_row_is_lost_or_changed_and_nothing_is_obeyed(tried):
     assert result.wrong == []
 
 
-@pytest.mark.thorough
-def test_a_browser_shows_the_labels_and_runs_none(tried):
-    path = browser_path()
-    if path is None:
+@pytest.fixture
+def opened():
+    """Return a browser."""
+    if (path := browser_path()) is None:
         pytest.skip("there is no Chromium here to look at pages with")
+    with browser(path) as started:
+        yield started
+
+
+@pytest.mark.thorough
+def test_a_browser_shows_the_labels_and_runs_none(tried, opened):
     result, _ = tried
-    with browser(path) as opened:
-        for policy in (True, False):
-            seen = opened.open(result.page, policy=policy)
-            assert list(tables.judged(seen, result.case, policy=policy)) == []
+    for policy in (True, False):
+        seen = opened.open(result.page, policy=policy)
+        assert list(tables.judged(seen, result.case, policy=policy)) == []
 
 
 @pytest.mark.thorough
-def test_a_browser_is_asked_what_would_run(tmp_path):
-    path = browser_path()
-    if path is None:
-        pytest.skip("there is no Chromium here to look at pages with")
+def test_a_browser_is_asked_what_would_run(tmp_path, opened):
     page = tmp_path / "page.html"
     policy = "default-src 'none'"
     page.write_text(
@@ -448,17 +448,15 @@ def test_a_browser_is_asked_what_would_run(tmp_path):
         f"<body>a<script>{tables.HACK}</script></body>"
     )
     case = tables.labelled("one", "a")
-    with browser(path) as opened:
-        kept = list(tables.judged(opened.open(page), case, policy=True))
-        free = list(tables.judged(opened.open(page, policy=False), case, policy=False))
+    kept = list(tables.judged(opened.open(page), case, policy=True))
+    free = list(tables.judged(opened.open(page, policy=False), case, policy=False))
     assert not any("a script ran" in message for message in kept)
     assert any("said with its policy" in message for message in kept)
     assert "a script ran without a policy: hacked" in free
 
 
 def test_labels_that_look_alike_are_named():
-    said = list(label_notes("sex", ["male", "Male ", "female", "01", "1.0", "", "unknown"]))
-    assert said == [
+    assert list(label_notes("sex", ["male", "Male ", "female", "01", "1.0", "", "unknown"])) == [
         "sex: '01' and '1.0' look alike, and are different groups",
         "sex: 'Male ' and 'male' look alike, and are different groups",
         "sex: rows without a label are counted with those of the label 'unknown'",

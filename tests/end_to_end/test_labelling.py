@@ -11,6 +11,8 @@ import pytest
 from tests.audits.tables import predictions, written
 from tests.harness import ROOT, fairbench, verb
 
+pytestmark = pytest.mark.thorough
+
 LABEL = verb("label")
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
 PROMPT = re.compile(r"label of row (\d+) \([^)]*\): $")
@@ -82,7 +84,6 @@ def labelled(tmp_path_factory):
     return folder, truth, acknowledged
 
 
-@pytest.mark.thorough
 def test_no_label_is_lost(labelled):
     folder, truth, acknowledged = labelled
     content = json.loads((folder / "audit.json").read_text())
@@ -95,7 +96,6 @@ def test_no_label_is_lost(labelled):
     assert len(content["labels"]) == len(stored)
 
 
-@pytest.mark.thorough
 def test_the_next_row_is_one_without_a_label(labelled):
     folder, _, acknowledged = labelled
     once, again = (run("next", "state=audit.json", "n=3", cwd=folder) for _ in range(2))
@@ -105,13 +105,10 @@ def test_the_next_row_is_one_without_a_label(labelled):
     assert not named & set(acknowledged)
 
 
-@pytest.mark.thorough
 def test_the_report_is_opened(labelled, tmp_path):
     folder, _, acknowledged = labelled
-    out = run("report", "state=audit.json", f"out={tmp_path}", cwd=folder)
-    assert "800 rows" in out
-    page = (tmp_path / "audit.html").read_text()
-    assert "decided while labelling" in " ".join(page.split())
+    assert "800 rows" in run("report", "state=audit.json", f"out={tmp_path}", cwd=folder)
+    assert "decided while labelling" in " ".join((tmp_path / "audit.html").read_text().split())
     content = json.loads((tmp_path / "audit.json").read_text())
     assert content["labels"] >= len(acknowledged)
     assert "passed over" not in " ".join(content["conclusions"]["notes"])

@@ -152,8 +152,7 @@ def test_runs_are_removed_and_what_others_share_stays(removable, capsys):
     assert f"would remove 2 runs and free {sum(gone.values()) / 1e6:.2f} MB ({freed})" in said
     assert f"removed 2 runs and freed {sum(gone.values()) / 1e6:.2f} MB ({freed})" in done
     assert list(Catalogue(folder).runs) == [ensemble.id]
-    stems = {path.stem for path in (folder / "cells").rglob("*.parquet")}
-    assert stems == set(ensemble.cells())
+    assert {path.stem for path in (folder / "cells").rglob("*.parquet")} == set(ensemble.cells())
     run_command(["store", "gc", "hours=0", "dry_run=true", f"results={folder}"])
     assert "would free 0.00 MB" in capsys.readouterr().out
     run_command(["table", ensemble.id, f"results={folder}"])

@@ -23,6 +23,7 @@ from tests.harness import (
     command,
     configuration,
     fairbench,
+    python,
     quick,
     ran,
     run_folder,
@@ -57,8 +58,7 @@ def test_default_run_prints_a_table_and_where_things_are(finished):
 
 def test_run_folder_is_whole(finished):
     folder = run_folder(finished[0] / "results")
-    metrics = Run(folder).all_metrics()
-    assert set(metrics["repeat"]) == {0, 1, 2}
+    assert set(Run(folder).all_metrics()["repeat"]) == {0, 1, 2}
     assert len(Run(folder).cells()) == 3
     assert Run(folder).config["dataset"]["n_samples"] == 400
     environment = json.loads((folder / "environment.json").read_text())
@@ -77,10 +77,7 @@ def run_and_list_modules(*arguments, cwd):
         "except SystemExit: pass\n"
         "print(*sys.modules)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, check=True
-    )
-    printed, _, modules = done.stdout.rstrip().rpartition("\n")
+    printed, _, modules = python("-c", code, cwd=cwd).stdout.rstrip().rpartition("\n")
     return printed, set(modules.split())
 
 
@@ -210,8 +207,7 @@ def test_a_process_says_no_more_than_that_sentence(words, tmp_path):
 def test_a_date_that_is_no_number_is_refused_before_any_library_reads_it(date, tmp_path):
     said = f"error: SOURCE_DATE_EPOCH is '{date}'; it must be a whole number of seconds since 1970"
     run = run_py(*TINY, cwd=tmp_path, SOURCE_DATE_EPOCH=date)
-    page = fairbench("report", cwd=tmp_path, status=2, SOURCE_DATE_EPOCH=date)
-    for done in (run, page):
+    for done in (run, fairbench("report", cwd=tmp_path, status=2, SOURCE_DATE_EPOCH=date)):
         assert (done.returncode, done.stderr) == (2, f"{said}: unset it\n")
 
 
@@ -266,8 +262,7 @@ def test_a_run_of_unverified_files_is_marked_wherever_it_is_shown(tmp_path):
     fairbench("report", cwd=tmp_path)
     page = (tmp_path / "results" / "report" / "index.html").read_text()
     assert all(said in page for said in ("ricci-unverified", "data.verify=false"))
-    again = fairbench("store", "verify", run.name, cwd=tmp_path, **place)
-    assert "bit for bit" in again.stdout
+    assert "bit for bit" in fairbench("store", "verify", run.name, cwd=tmp_path, **place).stdout
 
 
 @pytest.mark.thorough

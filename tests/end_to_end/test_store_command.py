@@ -14,6 +14,8 @@ from fairbench.results.runs import Run, Store
 from tests import warm
 from tests.harness import command, fairbench, ran, run_folder, run_py, verb
 
+pytestmark = pytest.mark.thorough
+
 RUN = (
     "split.repeats=4", "dataset.n_samples=300", "method=ensemble", "method.members=5",
     "tracking=none", "figures=false",
@@ -39,7 +41,6 @@ def store(*words, cwd, status=0):
     return done.stdout + done.stderr
 
 
-@pytest.mark.thorough
 def test_a_run_is_listed_and_shown(original):
     run = run_folder(original / "results").name
     assert run in store("ls", "method=ensemble", cwd=original)
@@ -56,7 +57,6 @@ def test_a_run_is_listed_and_shown(original):
     assert "unknown run" in store("show", "zz", cwd=original, status=2)
 
 
-@pytest.mark.thorough
 def test_a_run_is_exported_and_audited(original):
     run = run_folder(original / "results").name
     said = store("export", run, "run.csv", "repeat=1", cwd=original)
@@ -66,8 +66,7 @@ def test_a_run_is_exported_and_audited(original):
     # The error rate of this repeat is the one that the run's own table has.
     metrics = Run(original / "results" / "runs" / run).all_metrics()
     mine = metrics.query("metric == 'error_rate' and repeat == 1 and attribute == ''")
-    errors = (frame["prediction"] != frame["target"]).mean()
-    assert errors == pytest.approx(mine["value"].iloc[0])
+    assert (frame["prediction"] != frame["target"]).mean() == pytest.approx(mine["value"].iloc[0])
     (command,) = [line for line in said.splitlines() if line.startswith("fairbench audit")]
     fairbench(*shlex.split(command)[1:], "repeat=1", "out=page", cwd=original)
     # The run itself is audited with the same numbers, and nobody names its columns.
@@ -79,7 +78,6 @@ def test_a_run_is_exported_and_audited(original):
     assert (original / "page" / "audit.html").is_file()
 
 
-@pytest.mark.thorough
 def test_exports_that_cannot_be_are_refused(original):
     run = run_folder(original / "results").name
     said = store("export", run, "run.csv", "repeat=9", cwd=original, status=2)
@@ -87,7 +85,6 @@ def test_exports_that_cannot_be_are_refused(original):
     assert "neither .csv nor .parquet" in store("export", run, "x.txt", cwd=original, status=2)
 
 
-@pytest.mark.thorough
 def test_copied_results_resume(copied):
     shutil.rmtree(run_folder(copied / "results"))  # a copy that was cut short
     cells = sorted((copied / "results" / "cells").rglob("*.parquet"))
@@ -96,7 +93,6 @@ def test_copied_results_resume(copied):
     assert "nothing to fit: all 4 cells were in the store" in run_py(*RUN, cwd=copied).stdout
 
 
-@pytest.mark.thorough
 def test_a_run_is_verified_bit_for_bit_and_another_value_in_a_whole_cell_is_found(copied):
     run = run_folder(copied / "results")
     said = store("verify", run.name, "cells=2", cwd=copied)
@@ -111,7 +107,6 @@ def test_a_run_is_verified_bit_for_bit_and_another_value_in_a_whole_cell_is_foun
     assert f"differs: cell {cell}: 1 of " in said
 
 
-@pytest.mark.thorough
 def test_cells_that_a_resumed_run_has_found_survive_garbage_collection(copied):
     shutil.rmtree(run_folder(copied / "results"))
     cells = {path: path.stat().st_ino for path in (copied / "results" / "cells").rglob("*.parquet")}

@@ -12,7 +12,7 @@ import pytest
 
 from fairbench.evaluation.summary import Headlines
 from fairbench.results.runs import Run
-from tests.harness import command, comparable, fairbench, quick, ran, run_py, session
+from tests.harness import command, comparable, fairbench, quick, ran, run_py, session, within
 
 SWEEP = (
     "-m", "dataset.n_samples=2000", "method=binomial_nll,ensemble,self_consistency",
@@ -24,8 +24,7 @@ SWEEP = (
 def undisturbed(tmp_path_factory):
     """Return the folder of the sweep that nothing interrupted, and what it printed."""
     cwd = tmp_path_factory.mktemp("undisturbed")
-    done = ran(*SWEEP, cwd=cwd)
-    return cwd, done
+    return cwd, ran(*SWEEP, cwd=cwd)
 
 
 def metrics_of(cwd):
@@ -98,8 +97,7 @@ def test_killed_sweep_goes_on_where_it_was(undisturbed, tmp_path, moment):
     process.wait()
     kept = cells_of(tmp_path)
     assert moment <= len(kept) < 8
-    done = ran(*SWEEP, cwd=tmp_path)
-    assert f"fitted {8 - len(kept)} of 8 cells" in done.stdout
+    assert f"fitted {8 - len(kept)} of 8 cells" in ran(*SWEEP, cwd=tmp_path).stdout
     after = cells_of(tmp_path)
     assert {name: after[name] for name in kept} == kept
     assert_same_metrics(undisturbed, tmp_path)
@@ -113,8 +111,7 @@ def test_two_processes_share_a_results_folder(undisturbed, tmp_path):
     ]
     printed = [process.communicate(timeout=240)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0]
-    fitted = [int(text.rpartition("fitted ")[2].split()[0]) for text in printed]
-    assert sum(fitted) == 8
+    assert sum([int(text.rpartition("fitted ")[2].split()[0]) for text in printed]) == 8
     assert_same_metrics(undisturbed, tmp_path)
 
 
@@ -173,8 +170,7 @@ def test_a_cell_that_takes_too_long_is_ended_and_its_job_named(tmp_path, launche
     why = "took longer than 0.05 minutes (timeout_min): finished cells are kept"
     assert f"learner.rounds=5000000 {why}" in " ".join(done.stdout.split())
     assert len(cells_of(tmp_path)) == 1
-    again = run_py(*words, "learner.rounds=5", cwd=tmp_path)
-    assert "nothing to fit" in again.stdout
+    assert "nothing to fit" in run_py(*words, "learner.rounds=5", cwd=tmp_path).stdout
     assert not list((tmp_path / "results" / "locks").iterdir())
 
 
@@ -191,10 +187,7 @@ def test_no_job_of_submitit_outlives_a_killed_command(tmp_path):
     finally:
         process.kill()
         process.wait()
-    deadline = time.monotonic() + 5
-    while session(process.pid, "-m\0submitit"):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    within(5, lambda: not session(process.pid, "-m\0submitit"))
 
 
 def cells_at_work(cwd):

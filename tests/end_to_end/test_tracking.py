@@ -17,19 +17,10 @@ from benchmarks.stored import configured, copied
 from fairbench.core.processes import locked
 from fairbench.evaluation.summary import summarise
 from fairbench.results.runs import TABLES, Run, seal_run
+from fairbench.tracking import entries
 from fairbench.tracking.database import is_damaged, local
-from fairbench.tracking.entries import (
-    COLOUR,
-    SWEEP,
-    VERSION_TAG,
-    LoggedMetric,
-    latest_values,
-    logged_metrics,
-    means_of,
-    metric_values,
-)
 from fairbench.tracking.importer import Logger, Tracking, TrackingError, logged_entries
-from tests.harness import ROOT, fairbench, quick, ran, run_folder, verb
+from tests.harness import ROOT, fairbench, quick, ran, run_folder, verb, within
 
 # MLflow 3.17 uses what SQLAlchemy 2.1 is about to remove.
 pytestmark = pytest.mark.filterwarnings("ignore:.*noload")
@@ -87,9 +78,9 @@ def test_sync_logs_what_is_missing_once(cwd, folder):
         assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     client, experiment, (run,) = client_and_runs(cwd)
     assert run.data.tags["fairbench.run_id"] == folder.path.name
-    assert run.data.metrics == pytest.approx(latest_values(logged_metrics(folder)))
-    headline = dict(metric_values(means_of(folder.summary()), folder.protect))
-    assert headline.items() <= latest_values(logged_metrics(folder)).items()
+    assert run.data.metrics == pytest.approx(entries.latest_values(entries.logged_metrics(folder)))
+    headline = dict(entries.metric_values(entries.means_of(folder.summary()), folder.protect))
+    assert headline.items() <= entries.latest_values(entries.logged_metrics(folder)).items()
     (error,) = summarise(folder.all_metrics()).query("metric == 'error_rate' and group == ''")[
         "lower"
     ]
@@ -99,7 +90,7 @@ def test_sync_logs_what_is_missing_once(cwd, folder):
     artifacts = {item.path for item in client.list_artifacts(run.info.run_id)}
     assert {"config.yaml", "metrics.parquet", "environment.json", "figures"} <= artifacts
     curve = client.get_metric_history(run.info.run_id, "abstention/error_rate")
-    expected = [p for p in logged_metrics(folder) if p.name == "abstention/error_rate"]
+    expected = [p for p in entries.logged_metrics(folder) if p.name == "abstention/error_rate"]
     assert [(p.step, p.value) for p in curve] == [(p.step, p.value) for p in expected]
     assert len(curve) > 5
 
@@ -108,13 +99,11 @@ def test_sync_logs_what_is_missing_once(cwd, folder):
 def test_a_sweep_on_workers_is_logged_while_it_fits(folder, tmp_path, tracking):
     logger = Logger(tracking, ("my sweep", (folder.id,)), every=0.05)
     logger.add(folder)
-    patience = time.monotonic() + 60
-    while not (tmp_path / "mlflow.db").exists() and time.monotonic() < patience:
-        time.sleep(0.05)
+    within(60, (tmp_path / "mlflow.db").exists)
     logger.end()  # waits for what is being logged
     _, _, (run,) = client_and_runs(tmp_path)
-    assert run.data.tags[SWEEP] == "[my sweep]"
-    assert run.data.metrics == pytest.approx(latest_values(logged_metrics(folder)))
+    assert run.data.tags[entries.SWEEP] == "[my sweep]"
+    assert run.data.metrics == pytest.approx(entries.latest_values(entries.logged_metrics(folder)))
     tracking.sync([folder], [("my sweep", (folder.id,))])
     assert [again.info.run_id for again in client_and_runs(tmp_path)[2]] == [run.info.run_id]
 
@@ -207,7 +196,7 @@ CHANGE = "UPDATE latest_metrics SET value = 0.505 WHERE key = 'accuracy'"
     "changes",
     [
         (CHANGE, CHANGE.replace("latest_metrics", "metrics")),
-        (f"UPDATE tags SET value = 'another' WHERE key = '{VERSION_TAG}'",),
+        (f"UPDATE tags SET value = 'another' WHERE key = '{entries.VERSION_TAG}'",),
     ],
     ids=["numbers", "version"],
 )
@@ -225,7 +214,7 @@ def test_an_entry_that_is_not_as_it_would_be_logged_is_replaced(
     client, _, runs = client_and_runs(tmp_path)
     assert [run.info.run_id for run in runs] == [second]
     assert runs[0].data.metrics["accuracy"] == pytest.approx(
-        latest_values(logged_metrics(folder))["accuracy"]
+        entries.latest_values(entries.logged_metrics(folder))["accuracy"]
     )
 
 
@@ -241,8 +230,7 @@ def test_of_what_two_copies_logged_the_first_that_is_whole_is_kept(cwd, tmp_path
     assert len(runs) == 2
     mine = {"fairbench.run_id": folder.id}
     for tags in (mine, {**runs[0].data.tags, "fairbench.logged_at": "1"}):  # killed half-way
-        half = client.create_run(experiment.experiment_id, tags=tags)
-        client.set_terminated(half.info.run_id)
+        client.set_terminated(client.create_run(experiment.experiment_id, tags=tags).info.run_id)
     assert tracking.sync([Run(run_folder(copies[1]))]) == {folder.id: first} != {folder.id: second}
     assert len(client_and_runs(tmp_path)[2]) == 1
 
@@ -352,7 +340,7 @@ def test_what_is_there_is_not_asked_for_until_the_database_is_written(
 def test_more_options_and_metrics_than_mlflow_takes_at_once(tmp_path, monkeypatch, own):
     many = {f"learner.option{i}": i for i in range(150)}
     own = Run(copied(own.path, configured(own.environment, many)))
-    points = [LoggedMetric(f"metric{i}", i / 7) for i in range(2000)]
+    points = [entries.LoggedMetric(f"metric{i}", i / 7) for i in range(2000)]
     monkeypatch.setattr("fairbench.tracking.entries.logged_metrics", lambda *_: points)
     tracking = Tracking(uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
     logged = tracking.sync([Run(own.path)])
@@ -370,14 +358,13 @@ def test_a_run_is_of_several_sweeps_and_each_is_noted_once(tmp_path, own, tracki
         # The run's own folder notes the sweeps as well: a new one is asked about, an old one not.
         assert tracking.sync([own], sweeps, ask=False) == {own.id: logged}
     _, _, (run,) = client_and_runs(tmp_path)
-    assert run.data.tags[SWEEP] == "[seed=0,1] [seed=0]"
-    assert run.data.tags[COLOUR].startswith("#")
+    assert run.data.tags[entries.SWEEP] == "[seed=0,1] [seed=0]"
+    assert run.data.tags[entries.COLOUR].startswith("#")
     seal_run(own.path, own.environment | {"fingerprint": "yet another"})
-    anew = Run(own.path)
-    assert tracking.sync([anew]) != {own.id: logged}
+    assert tracking.sync([Run(own.path)]) != {own.id: logged}
     _, _, (run,) = client_and_runs(tmp_path)
     assert run.data.tags["fairbench.fingerprint"] == "yet another"
-    assert run.data.tags[SWEEP] == "[seed=0,1] [seed=0]"
+    assert run.data.tags[entries.SWEEP] == "[seed=0,1] [seed=0]"
 
 
 def killed(*arguments, **options):
@@ -419,8 +406,10 @@ def test_what_is_killed_while_it_is_logged_is_there_once_after_the_next_sync(
         ids = tracking.sync([folder], sweeps)
         _, _, (run,) = client_and_runs(tmp_path)
         assert ids == {folder.id: run.info.run_id} != {folder.id: half.info.run_id}
-        assert run.data.tags[SWEEP] == "[seed=0]"
-        assert run.data.metrics == pytest.approx(latest_values(logged_metrics(folder)))
+        assert run.data.tags[entries.SWEEP] == "[seed=0]"
+        assert run.data.metrics == pytest.approx(
+            entries.latest_values(entries.logged_metrics(folder))
+        )
 
 
 @pytest.mark.thorough
@@ -450,10 +439,3 @@ def test_the_server_ends_with_the_command_that_started_it(number, tmp_path):
 def answers(port):
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def within(seconds, holds):
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, f"not within {seconds} s"
-        time.sleep(0.1)

@@ -76,8 +76,7 @@ def folder(tmp_path):
         decided=np.where(chance > 0.6, "approved", "declined"),
         outcome=np.where(happens, "repaid", "defaulted"),
     ).to_csv(tmp_path / "loans.csv", index=False, sep=";", decimal=",")
-    deciles = pd.qcut(chance, 10, labels=False) + 1
-    people.assign(decile=deciles, again=happens.astype(int)).to_csv(
+    people.assign(decile=pd.qcut(chance, 10, labels=False) + 1, again=happens.astype(int)).to_csv(
         tmp_path / "ratings.csv", index=False
     )
     (tmp_path / "notebook.py").write_text(NOTEBOOK)

@@ -47,8 +47,7 @@ def python(site, tmp_path):
 
 
 def test_it_holds_one_package_and_evaluates_arrays(site, python):
-    tops = {path.name for path in site.iterdir() if path.suffix != ".dist-info"}
-    assert tops == {"fairbench"}
+    assert {path.name for path in site.iterdir() if path.suffix != ".dist-info"} == {"fairbench"}
     done = python("-c", USE)
     place, value = done.stdout.split()
     assert place.startswith(str(site)) and float(value) == 1.0

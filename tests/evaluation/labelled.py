@@ -6,7 +6,7 @@ import pandas as pd
 import fairbench
 from fairbench.data.dataset import Task
 from fairbench.evaluation.predictions import Labelled
-from fairbench.evaluation.table import VALUE, setting_text, status_text
+from fairbench.evaluation.table import VALUE, MetricTable, setting_text, status_text
 
 
 def labelled(target, groups=None, *, task=Task.BINARY, truth=None, **columns):
@@ -25,6 +25,13 @@ def worded(frame):
 def evaluate(*arrays, **options):
     """Evaluate arrays, and return the worded table."""
     return worded(fairbench.evaluate(*arrays, **options))
+
+
+def added(add, *arguments, statistic=VALUE, **options):
+    """Return the rows that a function adds to a table of these options, by place."""
+    table = MetricTable(**options)
+    add(table, *arguments)
+    return by_place(table, statistic)
 
 
 def by_place(table, statistic=VALUE):

@@ -9,15 +9,10 @@ import pytest
 from fairbench import Evaluator
 from fairbench.core.arrays import rng
 from fairbench.data.dataset import Task
-from fairbench.evaluation.abstention import (
-    _RowsByUncertainty,
-    evaluate_abstention,
-    evaluate_feature_shift,
-)
+from fairbench.evaluation import abstention
 from fairbench.evaluation.predictions import Labelled
-from fairbench.evaluation.table import MetricTable
 from fairbench.metrics.uncertainty import feature_shift, keep_weights
-from tests.evaluation.labelled import by_place, labelled
+from tests.evaluation.labelled import added, by_place, labelled
 
 # Target, prediction, uncertainty, group: the two most uncertain rows are the two errors.
 EIGHT = [
@@ -32,9 +27,7 @@ def data(rows=EIGHT):
 
 
 def rows_of(test, chooser=None, *, rates=(), candidates=(0.0,)):
-    table = MetricTable()
-    evaluate_abstention(table, test, chooser, rates, candidates, "g")
-    return by_place(table)
+    return added(abstention.evaluate_abstention, test, chooser, rates, candidates, "g")
 
 
 LACKS = "undefined: a group of the rows kept lacks what it is a share of"
@@ -141,8 +134,7 @@ def test_the_rate_is_chosen_on_the_rows_named(seed):
         ("validation", None, None),
     ):
         evaluator = Evaluator(draws=100, choose_on=choose_on)
-        table = evaluator.table(test, [rng(0, "posterior")], validation=others)
-        result = by_place(table)
+        result = by_place(evaluator.table(test, [rng(0, "posterior")], validation=others))
         assert ("abstention_error_rate", "", "rate=0.5") in result
         chosen = result.get(("abstention_chosen_rate", "", ""))
         assert (chosen and (chosen.value, chosen.n)) == expected
@@ -153,8 +145,7 @@ def test_the_protected_attribute_is_the_one_judged_by():
     two = replace(rows, groups={"g": rows.groups["g"], "h": rows.groups["g"]})
     for protect, attribute in (("", "g"), ("h", "h")):
         table = Evaluator(draws=100).table(two, [rng(0, "posterior")], protect=protect).frame()
-        curves = table[table["metric"] == "abstention_error_rate"]
-        assert set(curves["attribute"]) == {attribute}
+        assert set(table[table["metric"] == "abstention_error_rate"]["attribute"]) == {attribute}
 
 
 def test_only_ordered_classifications_abstain():
@@ -176,10 +167,9 @@ def test_what_is_kept_of_several_splits_is_the_sum_of_the_weights_of_each():
         uncertainty = np.round(draw.random(n), 1)
         splits.append(labelled(target, groups, prediction=prediction, uncertainty=uncertainty))
     rates = np.stack([shares, shares, shares[::-1]], axis=1)
-    counts = _RowsByUncertainty.of(Labelled.joined(splits), "g").counts(rates)
+    counts = abstention._RowsByUncertainty.of(Labelled.joined(splits), "g").counts(rates)
     for s, split in enumerate(splits):
-        kept = keep_weights(split.column("uncertainty"), rates[:, s])
-        for k, weights in enumerate(kept):
+        for k, weights in enumerate(keep_weights(split.column("uncertainty"), rates[:, s])):
             chosen = split.coded["g"].codes, split.target, split.column("prediction")
             direct = np.zeros((2, 2, 2))
             np.add.at(direct, tuple(cells.astype(int) for cells in chosen), weights)
@@ -197,9 +187,7 @@ def featured(uncertainty=(0.1, 0.2, 0.3, 0.4), features=FEATURES):
 
 
 def shifts_of(rows, rates):
-    table = MetricTable()
-    evaluate_feature_shift(table, rows, rates)
-    return by_place(table)
+    return added(abstention.evaluate_feature_shift, rows, rates)
 
 
 def test_the_most_certain_rows_are_compared_with_everyone():

@@ -10,16 +10,8 @@ from hypothesis import strategies as st
 import fairbench
 from fairbench import Evaluator
 from fairbench.core.errors import UserError
+from fairbench.evaluation import table as tables
 from fairbench.evaluation.summary import summarise
-from fairbench.evaluation.table import (
-    BELOW_EPSILON,
-    OUTSIDE_BAND,
-    PAIRS_THAT_DIFFER,
-    POOLED,
-    VALUE,
-    WORST,
-    values_of,
-)
 from tests.evaluation.labelled import evaluate
 from tests.harness import quick
 
@@ -89,8 +81,7 @@ GIVEN = {
 @pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN)
 def test_arrays_of_any_kind_give_what_plain_ones_give(given, plain):
     before = [values.copy() for values in (TARGET, PREDICTION, SEX, SCORE)]
-    result = table(**{"sample_weight": WEIGHT, **given})
-    pd.testing.assert_frame_equal(result, plain, rtol=1e-12)
+    pd.testing.assert_frame_equal(table(**{"sample_weight": WEIGHT, **given}), plain, rtol=1e-12)
     for values, copy in zip((TARGET, PREDICTION, SEX, SCORE), before, strict=True):
         np.testing.assert_array_equal(values, copy)
 
@@ -112,10 +103,9 @@ def test_a_posteriors_intervals_depend_on_the_seed_alone_and_values_do_not(inter
         for seed in (0, 0, 1)
     )  # fmt: skip
     assert_same(first, again)
-    differ = (first["lower"].dropna() != other["lower"].dropna()).any()
-    assert differ == (interval == "dirichlet")
+    assert (first["lower"].dropna() != other["lower"].dropna()).any() == (interval == "dirichlet")
     columns = [*KEYS, "value"]
-    assert_same(values_of(first)[columns], values_of(other)[columns])
+    assert_same(tables.values_of(first)[columns], tables.values_of(other)[columns])
 
 
 # --- refusals
@@ -159,26 +149,16 @@ def test_bad_input_is_refused_in_one_sentence(changed, sentence):
     assert sentence in str(refusal.value) and "\n" not in str(refusal.value)
 
 
+MEANINGLESS = {
+    **{"draws": [99, 200.5], "alpha": [0, float("nan")], "epsilon": [-1], "ratio_band": [5]},
+    **{"minimum_group_size": [-3], "intersections": [1.5], "level": [0, 1], "bins": [0]},
+    **{"spread_groups": [(10, 0)], "spread_residual": ["hard"], "negligible_sd": [-1]},
+    **{"relaxations": [(0.5, 1.5)], "feature_shift_rates": [(1.0,)]},
+}
+
+
 @pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("draws", 99),
-        ("draws", 200.5),
-        ("alpha", 0),
-        ("alpha", float("nan")),
-        ("epsilon", -1),
-        ("ratio_band", 5),
-        ("minimum_group_size", -3),
-        ("intersections", 1.5),
-        ("level", 0),
-        ("level", 1),
-        ("bins", 0),
-        ("spread_groups", (10, 0)),
-        ("spread_residual", "hard"),
-        ("negligible_sd", -1),
-        ("relaxations", (0.5, 1.5)),
-        ("feature_shift_rates", (1.0,)),
-    ],
+    ("option", "value"), [(name, value) for name, them in MEANINGLESS.items() for value in them]
 )
 def test_an_evaluator_refuses_settings_that_mean_nothing(option, value):
     with pytest.raises(UserError, match=rf"^(unknown )?evaluator\.{option} (is |must be |')"):
@@ -201,11 +181,10 @@ def inputs(draw):
         "uncertainty": st.integers(0, 5).map(lambda k: k / 10),
         "sensitive_features": st.sampled_from(["a", "b", "c"]),
     }
-    drawn = {
+    return {
         name: np.array(draw(st.lists(values, min_size=n, max_size=n)))
         for name, values in columns.items()
-    }
-    return drawn, np.array(draw(st.permutations(range(n))))
+    }, np.array(draw(st.permutations(range(n))))
 
 
 def table_of(columns, **options):
@@ -235,7 +214,7 @@ def test_names_of_groups_change_no_value(drawn, new):
     result = table_of(renamed, privileged={"group": names[groups[0]]})
     parts = []
     for each in (expected, result):
-        observed = each[each["statistic"].isin([VALUE, PAIRS_THAT_DIFFER])]
+        observed = each[each["statistic"].isin([tables.VALUE, tables.PAIRS_THAT_DIFFER])]
         reason = observed["status"].str.partition(":")[0]
         parts.append(observed[[*KEYS, "value", "n"]].assign(reason=reason))
     assert_same(*parts, rtol=1e-9, atol=1e-12)
@@ -257,11 +236,13 @@ def test_exactly_the_undefined_values_are_nan_and_all_others_are_possible(drawn)
     assert result["n"].dtype == np.int64
     assert result["n"].between(0, len(columns["target"])).all()
     # Of an empty group, the others say something.
-    empty = (result["n"] == 0) & ~result["statistic"].isin([POOLED, WORST])
+    empty = (result["n"] == 0) & ~result["statistic"].isin([tables.POOLED, tables.WORST])
     assert (result.loc[empty, "status"].str.startswith("undefined")).all()
     assert (result["lower"] <= result["upper"])[result["lower"].notna()].all()
     rates = result["metric"].str.endswith(("_rate", "accuracy", "_score", "_value", "_auc"))
-    probabilities = result["statistic"].isin([BELOW_EPSILON, OUTSIDE_BAND, WORST])
+    probabilities = result["statistic"].isin(
+        [tables.BELOW_EPSILON, tables.OUTSIDE_BAND, tables.WORST]
+    )
     shares = result.loc[rates | probabilities, "value"].dropna()
     assert len(shares) > 10
     assert shares.between(0, 1).all()
@@ -274,7 +255,7 @@ def test_swapping_the_labels_swaps_the_error_rates(drawn):
     columns, _ = drawn
     flipped = {**columns, "target": 1 - columns["target"], "prediction": 1 - columns["prediction"]}
     one, mirrored = (
-        values_of(table_of(given)).set_index(["metric", "attribute", "group"])["value"]
+        tables.values_of(table_of(given)).set_index(["metric", "attribute", "group"])["value"]
         for given in (columns, flipped)
     )
     for name, other in (

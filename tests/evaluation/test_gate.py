@@ -326,8 +326,7 @@ def test_away_from_the_bound_a_gate_says_so(conditions, cells, rows, outcome):
 
 def test_a_gap_of_many_groups_says_what_noise_alone_would_make():
     groups = np.array([f"g{place}" for place in range(20)]).repeat(50)
-    decision = np.random.default_rng(0).integers(0, 2, 1000)
-    frame = pd.DataFrame({"group": groups, "d": decision})
+    frame = pd.DataFrame({"group": groups, "d": np.random.default_rng(0).integers(0, 2, 1000)})
     asked = {"prediction": "d", "groups": "group", "fail_if": "statistical_parity>0.05"}
     gate = fairbench.gate(frame, **asked)
     (statement,) = gate.statements

@@ -3,16 +3,13 @@
 import pytest
 
 from fairbench.evaluation.abstention import CONSTRAINTS, evaluate_group_thresholds
-from fairbench.evaluation.table import MetricTable
-from tests.evaluation.labelled import by_place, labelled
+from tests.evaluation.labelled import added, labelled
 
 PERFECT = labelled([0, 1, 0, 1], "aabb", prediction=[0, 1, 0, 1], score=[0.1, 0.9, 0.6, 0.8])
 
 
 def rows_of(data, validation, relaxations=(0.0, 1.0), attribute="g"):
-    table = MetricTable()
-    evaluate_group_thresholds(table, data, validation, relaxations, attribute)
-    return by_place(table)
+    return added(evaluate_group_thresholds, data, validation, relaxations, attribute)
 
 
 def test_thresholds_of_the_validation_rows_are_judged_on_the_test_rows():

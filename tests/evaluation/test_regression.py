@@ -11,11 +11,10 @@ from fairbench.core.arrays import rng
 from fairbench.data.dataset import Task
 from fairbench.evaluation.groups import CountIntervals, LabelledIntervals
 from fairbench.evaluation.regression import evaluate_against_truth, evaluate_regression
-from fairbench.evaluation.table import MetricTable
 from fairbench.inference.survey import LabelledRows
 from fairbench.metrics.registry import BINARY, binary_confusion, metrics_of
 from fairbench.metrics.regression import crps_normal_rows, uncertainty_aware_parity
-from tests.evaluation.labelled import by_place, evaluate, labelled
+from tests.evaluation.labelled import added, by_place, evaluate, labelled
 
 UA_SP = "uncertainty_aware_statistical_parity"
 PARITIES = ("statistical_parity", "label_parity", UA_SP)
@@ -75,8 +74,7 @@ def test_an_empty_group_is_said_to_be_empty(metric, group):
 
 def test_what_one_group_one_row_and_a_constant_target_leave_undefined():
     constant = table_of(np.where(GROUP == "b", 2.0, TARGET))
-    rows = constant[constant["metric"] == "r2"].set_index("group")
-    assert rows["status"].to_dict() == {
+    assert constant[constant["metric"] == "r2"].set_index("group")["status"].to_dict() == {
         "": "ok",
         "a": "ok",
         "b": "undefined: target is constant in b",
@@ -114,11 +112,10 @@ PARTS = (("", slice(None)), ("a", slice(2)), ("b", slice(2, 4)))
 
 
 def rows_of(levels=LEVELS, **columns):
-    table = MetricTable(frequentist=False)  # of few rows there is no other interval
     columns = {**FOUR, **columns}
     data = labelled(columns.pop("y"), "aabb", task=Task.REGRESSION, **columns)
-    evaluate_regression(table, data, levels)
-    return by_place(table)
+    # Of few rows there is no other interval.
+    return added(evaluate_regression, data, levels, frequentist=False)
 
 
 def test_normal_intervals_and_likelihoods_by_hand_for_everyone_and_each_group():
@@ -231,10 +228,8 @@ NORMAL = pd.DataFrame({"mean": [1.0, 2.0, 3.0], "sd": [0.5, 1.0, 2.0]})
 
 
 def truth_rows(data):
-    table = MetricTable()
-    evaluate_against_truth(table, data)
-    rows = {metric: row for (metric, _, _), row in by_place(table).items()}
-    return {metric.removeprefix("truth_"): row for metric, row in rows.items()}
+    rows = added(evaluate_against_truth, data)
+    return {metric.removeprefix("truth_"): row for (metric, _, _), row in rows.items()}
 
 
 def binary(probability=P, **columns):

@@ -15,12 +15,12 @@ from fairbench.evaluation.by_group import score_distributions
 from fairbench.evaluation.metric_batches import add_estimates
 from fairbench.evaluation.predictions import AllGroups
 from fairbench.evaluation.scores import _largest_calibration_error, _set_batches, interval_batches
-from fairbench.evaluation.table import DEBIASED, MetricTable, values_of
+from fairbench.evaluation.table import DEBIASED, values_of
 from fairbench.inference.scores import Bins
 from fairbench.inference.survey import Design
 from fairbench.metrics.probability import nll_of_sd, reliability
 from fairbench.metrics.uncertainty import spread_diagram
-from tests.evaluation.labelled import by_place, evaluate, labelled
+from tests.evaluation.labelled import added, by_place, evaluate, labelled
 
 
 def scored(seed=0, n=400):
@@ -198,10 +198,8 @@ def rows_of(sets, target, groups, design=None):
     columns = {f"set_{k}_90": np.asarray(members, float) for k, members in enumerate(sets)}
     labels = pd.Series(pd.Categorical(list(groups)))
     all_groups = AllGroups.of(len(target), {"g": labels}, design)
-    table = MetricTable()
-    batches = list(_set_batches(np.asarray(target, float), columns, (0.8, 0.9), all_groups, 0))
-    add_estimates(table, all_groups, batches)
-    return by_place(table)
+    batches = _set_batches(np.asarray(target, float), columns, (0.8, 0.9), all_groups, 0)
+    return added(add_estimates, all_groups, list(batches))
 
 
 def test_coverage_size_and_emptiness_by_hand():
@@ -256,18 +254,15 @@ def test_infinite_intervals_are_counted_and_their_mean_width_has_a_status():
     y, lower = np.zeros(40), -1 - np.arange(40) / 40
     lower[30:] = -np.inf
     labels = pd.Series(pd.Categorical(["many"] * 30 + ["few"] * 10, ["many", "few"]))
-    all_groups, table = AllGroups.of(40, {"g": labels}), MetricTable()
-    add_estimates(
-        table, all_groups, list(interval_batches(y, {0.9: (lower, -lower)}, all_groups, 0))
-    )
-    result = by_place(table)
+    all_groups = AllGroups.of(40, {"g": labels})
+    batches = interval_batches(y, {0.9: (lower, -lower)}, all_groups, 0)
+    result = added(add_estimates, all_groups, list(batches))
     assert result["infinite_intervals", "few", "level=0.9"].value == 1
     assert result["infinite_intervals", "many", "level=0.9"].value == 0
     width = result["interval_width", "few", "level=0.9"]
     infinite = "no interval of an infinite mean in group 'few'"
     assert (width.value, width.status) == (np.inf, f"insufficient: {infinite}")
-    gap = result["interval_width_gap", "", "level=0.9"]
-    assert gap.status == f"insufficient: {infinite}"
+    assert result["interval_width_gap", "", "level=0.9"].status == f"insufficient: {infinite}"
 
 
 def test_an_evaluation_has_the_sets_of_a_binary_task():

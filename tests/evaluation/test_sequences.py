@@ -1,18 +1,15 @@
 """What is cut off sequences, by group: the metrics, and what a run makes of them."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from fairbench.core.errors import IncompatibleError, UserError
-from fairbench.data.dataset import Task
-from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.regression import evaluate_truncation
-from fairbench.evaluation.table import MetricTable
 from fairbench.experiments import pipeline
 from fairbench.experiments.execute import carry_out
 from fairbench.inference.rates import rate_limits
 from fairbench.metrics.sequences import padded_frames, truncated_frames, truncated_rows
+from tests.evaluation.labelled import added, labelled
 from tests.harness import configuration
 
 LENGTHS = np.array([[10, 10], [4, 8], [30, 5], [20, 20]])
@@ -25,40 +22,34 @@ def test_shares_of_rows_by_hand():
     np.testing.assert_allclose(padded_frames([], LENGTHS, LIMITS), [0, 6 / 18, 3 / 18, 0])
 
 
+def truncated(groups, lengths):
+    """Return what is cut off sequences of these lengths where 15 frames are read, by place."""
+    data = labelled(np.zeros(len(groups)), groups, prediction=np.zeros(len(groups)))
+    return added(evaluate_truncation, data, lengths, np.array([15]))
+
+
 def test_groups_have_rates_with_intervals_and_differences():
     draw = np.random.default_rng(0)
-    group = pd.Series(pd.Categorical(draw.choice(["A", "B"], 400), ["A", "B"]))
-    lengths = draw.integers(1, 20, (400, 1)) + 10 * (group == "B").to_numpy()[:, None]
-    predictions = pd.DataFrame({"prediction": np.zeros(400)})
-    data = Labelled(np.zeros(400), predictions, {"sex": group}, Task.BINARY)
-    table = MetricTable()
-    evaluate_truncation(table, data, lengths, np.array([15]))
-    rows = table.frame().set_index(["metric", "attribute", "group"]).sort_index()
-    cut = lengths[:, 0] > 15
+    group = draw.choice(["A", "B"], 400)
+    lengths = draw.integers(1, 20, (400, 1)) + 10 * (group == "B")[:, None]
+    rows, cut = truncated(group, lengths), lengths[:, 0] > 15
     for name, mine in (("A", group == "A"), ("B", group == "B")):
-        result = rows.loc[("truncated_rows", "sex", name)]
+        result = rows["truncated_rows", name, ""]
         limits = rate_limits(cut[mine].sum(), mine.sum(), level=0.95)
-        assert result["value"] == pytest.approx(cut[mine].mean())
-        assert result["lower"] == pytest.approx(float(limits.lower))
-        assert result["upper"] == pytest.approx(float(limits.upper))
+        expected = [cut[mine].mean(), float(limits.lower), float(limits.upper)]
+        assert [result.value, result.lower, result.upper] == pytest.approx(expected)
     gap = cut[group == "B"].mean() - cut[group == "A"].mean()
-    assert rows.loc[("truncated_rows_gap", "sex", ""), "value"] == pytest.approx(gap)
+    assert rows["truncated_rows_gap", "", ""].value == pytest.approx(gap)
     for metric in ("truncated_rows", "truncated_frames", "padded_frames"):
-        difference = rows.loc[(f"{metric}_difference", "sex", "B")]
-        assert difference["lower"] < difference["value"] < difference["upper"]
-        assert (rows.loc[metric, "status"] == "ok").all()
+        difference = rows[f"{metric}_difference", "B", ""]
+        assert difference.lower < difference.value < difference.upper
+        assert {row.status for place, row in rows.items() if place[0] == metric} == {"ok"}
 
 
 def test_shares_of_frames_never_have_limits_above_one():
-    draw, groups = np.random.default_rng(3), pd.Series(pd.Categorical(["A", "B"] * 30))
-    lengths = draw.choice([900, 5000], (60, 1), p=[0.2, 0.8])
-    predictions = pd.DataFrame({"prediction": np.zeros(60)})
-    data = Labelled(np.zeros(60), predictions, {"sex": groups}, Task.BINARY)
-    table = MetricTable()
-    evaluate_truncation(table, data, lengths, np.array([15]))
-    result = table.frame()
-    assert (result["upper"] == 1).any()
-    assert result["upper"].max() <= 1
+    lengths = np.random.default_rng(3).choice([900, 5000], (60, 1), p=[0.2, 0.8])
+    upper = [row.upper for row in truncated("AB" * 30, lengths).values()]
+    assert np.nanmax(upper) == 1
 
 
 DATA = (

@@ -5,61 +5,41 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fairbench.evaluation import table as tables
 from fairbench.evaluation.metric_batches import RowLabel, add_estimates, mean_batch
 from fairbench.evaluation.predictions import AllGroups
-from fairbench.evaluation.table import (
-    BELOW_EPSILON,
-    COLUMNS,
-    COSTS,
-    DEBIASED,
-    KEYS,
-    OUTSIDE_BAND,
-    PAIRS_THAT_DIFFER,
-    POOLED,
-    SETTINGS,
-    STATISTICS,
-    STATUSES,
-    STRATA,
-    VALUE,
-    WORST,
-    MetricTable,
-    Setting,
-    by_run,
-    concatenate,
-    without_interval,
-)
 from fairbench.inference.means import Moments, loss_limits
 
 
 @pytest.mark.parametrize(
     ("metric", "statistic", "why"),
     [
-        (COSTS[0], VALUE, "it was measured"),
-        ("abstention_chosen_rate", VALUE, "it was chosen"),
-        ("spread_error", VALUE, "none is known to hold"),
-        ("selection_rate", POOLED, "none is known to hold"),
-        ("equalized_odds", DEBIASED, "see that of the gap itself"),
-        ("equalized_odds", PAIRS_THAT_DIFFER, "it counts what is sure"),
-        ("x", BELOW_EPSILON, "it is a probability itself"),
-        ("x", WORST, "it is a probability itself"),
-        ("x_ratio", OUTSIDE_BAND, "it is a probability itself"),
-        ("idle_seconds", VALUE, "none is known to hold"),  # a name's end says nothing
+        (tables.COSTS[0], tables.VALUE, "it was measured"),
+        ("abstention_chosen_rate", tables.VALUE, "it was chosen"),
+        ("spread_error", tables.VALUE, "none is known to hold"),
+        ("selection_rate", tables.POOLED, "none is known to hold"),
+        ("equalized_odds", tables.DEBIASED, "see that of the gap itself"),
+        ("equalized_odds", tables.PAIRS_THAT_DIFFER, "it counts what is sure"),
+        ("x", tables.BELOW_EPSILON, "it is a probability itself"),
+        ("x", tables.WORST, "it is a probability itself"),
+        ("x_ratio", tables.OUTSIDE_BAND, "it is a probability itself"),
+        ("idle_seconds", tables.VALUE, "none is known to hold"),  # a name's end says nothing
     ],
 )
 def test_why_a_row_has_no_interval_goes_by_what_it_says_of_its_metric(metric, statistic, why):
-    assert without_interval(metric, statistic) == f"no interval: {why}"
+    assert tables.without_interval(metric, statistic) == f"no interval: {why}"
 
 
 def test_columns_have_their_types_whatever_is_in_them():
-    assert tuple(Setting._fields) == (*SETTINGS, *STRATA)
-    plain, with_settings = MetricTable(), MetricTable()
+    assert tuple(tables.Setting._fields) == (*tables.SETTINGS, *tables.STRATA)
+    plain, with_settings = tables.MetricTable(), tables.MetricTable()
     plain.add("accuracy", 0.5, 9)
-    with_settings.add("coverage", 0.5, 7, setting=Setting(level=0.9))
-    for table in (MetricTable(), plain, with_settings):
+    with_settings.add("coverage", 0.5, 7, setting=tables.Setting(level=0.9))
+    for table in (tables.MetricTable(), plain, with_settings):
         types = {name: str(dtype) for name, dtype in table.frame().dtypes.items()}
-        assert {name: types[name] for name in SETTINGS} == dict(SETTINGS)
+        assert {name: types[name] for name in tables.SETTINGS} == dict(tables.SETTINGS)
         assert (types["value"], types["n"], types["status"]) == ("float64", "int64", "category")
-        for name, texts in (("status", STATUSES), ("statistic", STATISTICS)):
+        for name, texts in (("status", tables.STATUSES), ("statistic", tables.STATISTICS)):
             assert tuple(table.frame()[name].cat.categories) == texts
 
 
@@ -67,7 +47,7 @@ def test_a_mean_has_an_interval_that_knows_skewness_from_20_rows_on():
     losses = np.random.default_rng(0).exponential(size=50)
     rows = []
     for n in (50, 19):
-        table, everyone = MetricTable(level=0.8), AllGroups.of(n, {})
+        table, everyone = tables.MetricTable(level=0.8), AllGroups.of(n, {})
         batch = mean_batch(losses[None, :n], [RowLabel("log_loss")], everyone)
         add_estimates(table, everyone, [batch])
         rows += table.frame().to_dict("records")
@@ -81,7 +61,7 @@ def test_a_mean_has_an_interval_that_knows_skewness_from_20_rows_on():
 
 
 def test_an_invalidated_table_keeps_its_rows_and_gives_the_reason():
-    table = MetricTable()
+    table = tables.MetricTable()
     table.add(("error_rate", "accuracy"), [[[0.1]], [[0.9]]], 9)
     invalid = table.without_values("only class 0 among 40 training rows").frame()
     assert list(invalid["metric"]) == ["error_rate", "accuracy"]
@@ -93,14 +73,13 @@ def test_an_invalidated_table_keeps_its_rows_and_gives_the_reason():
 
 
 def test_rows_of_several_splits_come_split_by_split_behind_their_keys():
-    several = MetricTable(splits=(2, 0))
+    several = tables.MetricTable(splits=(2, 0))
     several.add("accuracy", [[0.6], [0.4]], 5)
     several.add(("low", "high"), [[[0.1], [0.2]], [[0.8], [0.9]]], [[5], [6]])
     several.add("points", [[1.0], [2.0]], 3, is_row=np.array([[True], [False]]))
-    alone = replace(several, splits=(0,))
-    alone.add("accuracy", 0.5, 5)
-    stacked = concatenate([several], [(0, 1, 0, ""), (0, 9, 9, "none"), (1, 0, 3, "deep")])
-    assert tuple(stacked.columns) == ("run", *KEYS, *COLUMNS)
+    replace(several, splits=(0,)).add("accuracy", 0.5, 5)
+    stacked = tables.concatenate([several], [(0, 1, 0, ""), (0, 9, 9, "none"), (1, 0, 3, "deep")])
+    assert tuple(stacked.columns) == ("run", *tables.KEYS, *tables.COLUMNS)
     assert list(stacked["repeat"]) == [1, 1, 1, 1, 0, 0, 0, 0]
     assert list(stacked["variant"]) == [*[""] * 4, *["deep"] * 4]
     assert list(stacked["metric"]) == ["accuracy", "low", "high", "accuracy"] + [
@@ -108,16 +87,16 @@ def test_rows_of_several_splits_come_split_by_split_behind_their_keys():
     ]  # fmt: skip
     assert list(stacked["value"]) == [0.4, 0.2, 0.9, 0.5, 0.6, 0.1, 0.8, 1.0]
     assert list(stacked["n"]) == [5, 6, 6, 5, 5, 5, 5, 3]
-    first, second = by_run(stacked)
+    first, second = tables.by_run(stacked)
     assert list(first["metric"]) == ["accuracy", "low", "high", "accuracy"]
-    assert tuple(second.columns) == (*KEYS, *COLUMNS)
+    assert tuple(second.columns) == (*tables.KEYS, *tables.COLUMNS)
     assert list(second["value"]) == [0.6, 0.1, 0.8, 1.0]
     for part in (stacked, first, second):
         assert list(part.index) == list(range(len(part)))
 
 
 def test_a_gap_of_a_group_of_few_rows_is_flagged_and_keeps_the_rows_of_all():
-    table = MetricTable(minimum=10)
+    table = tables.MetricTable(minimum=10)
     table.add("error_rate_gap", 0.2, 300, interval=(0.0, 0.9), fewest=4)
     row = table.frame().iloc[0]
     assert (row["n"], row["status"], row["reason"]) == (

@@ -8,23 +8,16 @@ import pytest
 from fairbench import Evaluator
 from fairbench.core.arrays import rng
 from fairbench.data.dataset import Task
+from fairbench.evaluation import uncertainties
 from fairbench.evaluation.predictions import Groups
-from fairbench.evaluation.table import OUTSIDE_BAND, VALUE, MetricTable
-from fairbench.evaluation.uncertainties import (
-    _skewed_means,
-    evaluate_consistency,
-    evaluate_individual,
-    evaluate_uncertainties,
-    variances,
-)
+from fairbench.evaluation.table import OUTSIDE_BAND, VALUE
 from fairbench.metrics.uncertainty import individual_fairness
-from tests.evaluation.labelled import by_place, evaluate, labelled
+from tests.evaluation.labelled import added, by_place, evaluate, labelled
 
 
 def rows_of(data, *, minimum=1, negligible_sd=0.001, statistic=VALUE):
-    table = MetricTable(minimum=minimum)
-    evaluate_uncertainties(table, data, 0.2, negligible_sd)
-    return by_place(table, statistic)
+    given = uncertainties.evaluate_uncertainties, data, 0.2, negligible_sd
+    return added(*given, minimum=minimum, statistic=statistic)
 
 
 def two_groups(*epistemic, n=200):
@@ -96,7 +89,7 @@ def test_the_floor_is_an_option_and_of_the_targets_size_in_a_regression():
     ],
 )
 def test_a_single_model_has_a_predictive_uncertainty_that_is_not_split(task, columns, expected):
-    result = variances(labelled([0, 1], task=task, prediction=[0, 1], **columns))
+    result = uncertainties.variances(labelled([0, 1], task=task, prediction=[0, 1], **columns))
     assert {name: list(values) for name, values in result.items()} == {
         name: pytest.approx(values) for name, values in expected.items()
     }
@@ -131,7 +124,7 @@ def test_means_of_skewed_uncertainties_and_their_comparisons_cover(measure, rows
     truth = sample(2_000_000).mean()
     values = sample((sum(rows), count)).T
     groups = Groups("g", ("a", "b"), np.repeat([0, 1], rows))
-    means, differences, ratios, _ = _skewed_means(values, groups, 0.95, 0.2)
+    means, differences, ratios, _ = uncertainties._skewed_means(values, groups, 0.95, 0.2)
     for (_, lower, upper), true in ((means, truth), (differences, 0), (ratios, 1)):
         lower, upper = lower[:, 0, 1], upper[:, 0, 1]
         assert ((lower <= true) & (true <= upper)).mean() > 0.93 - 3 * 0.008
@@ -144,9 +137,9 @@ DRAWS = {"replicate=1": [0.0, 0.0, 0.3], "replicate=2": [0.0, 0.3, 0.3], "replic
 
 
 def spread_of(uncertainty):
-    table = MetricTable()
-    evaluate_consistency(table, {name: np.array(u, float) for name, u in uncertainty.items()})
-    return {(metric, setting): row for (metric, _, setting), row in by_place(table).items()}
+    values = {name: np.array(u, float) for name, u in uncertainty.items()}
+    rows = added(uncertainties.evaluate_consistency, values)
+    return {(metric, setting): row for (metric, _, setting), row in rows.items()}
 
 
 def test_spread_over_variants_and_the_noise_of_replicates_by_hand():
@@ -190,9 +183,7 @@ def people(groups="ab" * 40, **columns):
 
 
 def similar_rows(rows, k=3):
-    table = MetricTable()
-    evaluate_individual(table, rows, k, "g")
-    return by_place(table)
+    return added(uncertainties.evaluate_individual, rows, k, "g")
 
 
 def test_every_part_has_the_mean_fairness_of_its_rows():

@@ -1,5 +1,7 @@
 """Weighted and clustered rows in whole evaluations and in runs."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -204,10 +206,8 @@ def test_nothing_unweighted_is_passed_off_as_weighted():
     ],
 )
 def test_refused(design, what):
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=rf"^{re.escape(what)}.*\Z"):
         fairbench.evaluate([0, 1, 1, 0], [0, 1, 0, 0], sensitive_features=list("aabb"), **design)
-    assert str(caught.value).startswith(what)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.thorough

@@ -1,13 +1,10 @@
 """What of a checkout may change without a cell being fitted again, and what may not."""
 
-import os
 import shutil
-import subprocess
-import sys
 
 import pytest
 
-from tests.harness import ROOT
+from tests.harness import ROOT, python
 
 RUN = ("dataset.n_samples=200", "split.repeats=1", "tracking=none", "figures=false")
 TABLE = ("table", "all", "metrics=[false_omission_rate]")
@@ -28,11 +25,7 @@ def checkout(tmp_path_factory):
 def run(folder, *words, status=0):
     """Run a verb, or the command of the run itself; return what it printed."""
     words = ("-m", "fairbench", *words) if words else ("run.py", *RUN)
-    done = subprocess.run(
-        [sys.executable, *words], cwd=folder, capture_output=True, text=True, timeout=120,
-        env=os.environ | {"PYTHONPATH": str(folder)},
-    )  # fmt: skip
-    assert done.returncode == status, done.stderr
+    done = python(*words, cwd=folder, status=status, PYTHONPATH=str(folder))
     return done.stdout + done.stderr
 
 
@@ -45,9 +38,8 @@ def edit(folder, file, old, new):
 
 @pytest.mark.thorough
 def test_rewording_and_moving_fit_nothing_and_a_changed_loss_does(checkout):
-    edit(checkout, "datasets/simulated.py", '"""', '"""In other words: ')
-    edit(checkout, "algorithms/losses.py", '"""', '"""In other words: ')
-    edit(checkout, "algorithms/fitters/single.py", '"""', '"""In other words: ')
+    for name in ("datasets/simulated", "algorithms/losses", "algorithms/fitters/single"):
+        edit(checkout, f"{name}.py", '"""', '"""In other words: ')
     edit(checkout, "fairbench/data/dataset.py", "is not categorical", "has no categories")
     edit(checkout, "fairbench/core/errors.py", "did you mean", "was it")
     assert "nothing to fit" in run(checkout)

@@ -35,7 +35,7 @@ from fairbench.experiments.execute import (
 from fairbench.reporting.panels import draw_figures
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.upkeep import garbage
-from tests.harness import ROOT, TINY, comparable, configuration, session
+from tests.harness import ROOT, TINY, comparable, configuration, session, within
 
 READINGS = ("ensemble", "selective_ensemble", "self_consistency")
 
@@ -213,7 +213,6 @@ def test_a_damaged_cell_is_computed_again_when_its_run_is_evaluated(plans):
 
 
 # The second holds the interpreter as a library does that is being loaded: no thread gets on.
-# The second holds the interpreter as a library does that is being loaded: no thread gets on.
 @pytest.mark.thorough
 @pytest.mark.parametrize("busy", ["time.sleep(60)", "ctypes.PyDLL(None).sleep(60)"])
 def test_no_worker_is_left_by_a_sweep_that_is_killed(busy):
@@ -225,17 +224,11 @@ def test_no_worker_is_left_by_a_sweep_that_is_killed(busy):
         "list(on_workers([Task(), Task()], 2))"
     )
     process = subprocess.Popen([sys.executable, "-c", command], cwd=ROOT, start_new_session=True)
-    deadline = time.monotonic() + 60
-    while len(session(process.pid, "multiprocessing.spawn")) < 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    within(60, lambda: len(session(process.pid, "multiprocessing.spawn")) >= 2)
     time.sleep(1)  # until they are ready
     process.kill()
     process.wait()
-    deadline = time.monotonic() + 5
-    while session(process.pid, "multiprocessing.spawn"):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    within(5, lambda: not session(process.pid, "multiprocessing.spawn"))
 
 
 # What fits will cost, by what they have cost, and the list that a plan prints.
@@ -244,8 +237,7 @@ def test_no_worker_is_left_by_a_sweep_that_is_killed(busy):
 @pytest.fixture
 def paid(tmp_path):
     """Return the plan of a run that was carried out, and what its cells have cost each."""
-    config = configuration(*TINY, "dataset.n_samples=200", results=tmp_path)
-    end = carry_out(config)
+    end = carry_out(configuration(*TINY, "dataset.n_samples=200", results=tmp_path))
     return end.plan, end.prepared.folder.environment["cost"]["seconds_per_cell"]
 
 
@@ -269,8 +261,7 @@ def test_a_plan_of_many_runs_is_a_price_list_and_names_a_pilot(paid, tmp_path, m
         for name, cells, key in (("a", config, planned.cost_key), ("b", other, ""))
         for k in range(41)
     ]
-    words = ["run.py", "-m", "experiment=atlas", "plan=true"]
-    monkeypatch.setattr(summary.sys, "argv", words)
+    monkeypatch.setattr(summary.sys, "argv", ["run.py", "-m", "experiment=atlas", "plan=true"])
     summary.show_plan(runs)
     printed = " ".join(capsys.readouterr().out.split())
     assert f"{chosen['learner']} none 41 41 0 41 {41 * seconds:.0f} s" in printed
@@ -291,8 +282,7 @@ def test_figures_can_wait_and_are_then_drawn_without_fitting(tmp_path):
     assert first.computed == 1
     assert not folder.figures.exists()
     assert carry_out(config, draw=draw_figures).computed == 0
-    drawn = {path.name for path in folder.figures.iterdir()}
-    assert "reliability.png" in drawn
+    assert "reliability.png" in {path.name for path in folder.figures.iterdir()}
     assert not list(folder.path.glob(".figures*"))
     times = [path.stat().st_mtime_ns for path in sorted(folder.figures.iterdir())]
     carry_out(config)

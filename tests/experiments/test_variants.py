@@ -1,5 +1,6 @@
 """Variants: what each differs in, the draws they share, and a varied run from end to end."""
 
+import re
 from collections import namedtuple
 from dataclasses import replace
 
@@ -64,10 +65,8 @@ def test_a_variant_differs_in_one_option_of_a_component_or_in_its_draws_alone():
     ],
 )  # fmt: skip
 def test_what_cannot_be_varied_is_refused_in_one_sentence(vary, values, message):
-    with pytest.raises(UserError) as refusal:
+    with pytest.raises(UserError, match=rf"^{re.escape(message)}.*\Z"):
         variants_of(Consistency(vary, values))
-    assert str(refusal.value).startswith(message)
-    assert "\n" not in str(refusal.value)
 
 
 # --- draws

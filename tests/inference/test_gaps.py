@@ -39,8 +39,7 @@ POPULATIONS = [
 
 
 def counts_of(sizes, rates, seed=0):
-    draw = np.random.default_rng(seed)
-    return draw.binomial(sizes, rates, size=(REPLICATIONS, len(sizes)))
+    return np.random.default_rng(seed).binomial(sizes, rates, size=(REPLICATIONS, len(sizes)))
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.9999])
@@ -258,8 +257,7 @@ def test_nobody_is_compared_with_a_group_left_out_nor_known_where_nobody_is_sele
 
 
 def test_groups_that_share_clusters_are_compared_more_closely():
-    generator = np.random.default_rng(0)
-    luck = np.repeat(generator.random(300), 2)  # of a pair, one of each group
+    luck = np.repeat(np.random.default_rng(0).random(300), 2)  # of a pair, one of each group
     selected = (luck < np.tile([0.4, 0.5], 300)).astype(np.intp)
     design = Design.of(600, clusters=np.repeat(np.arange(300), 2))
     survey = SurveyCounts.of(selected, np.tile([0, 1], 300), design, groups=2)
@@ -300,8 +298,7 @@ def test_rates_and_differences_are_those_of_the_confusion_counts(groups):
         )
         both = gaps.rates_of(cells, rate, level=0.95)
         np.testing.assert_allclose([limits.value for limits in both], [one, other])
-        change = gaps.difference(cells, rate, level=0.95)
-        np.testing.assert_allclose(change.value, other - one)
+        np.testing.assert_allclose(gaps.difference(cells, rate, level=0.95).value, other - one)
         gap = gaps.gap_change(cells, rate)
         assert gap.value == pytest.approx(np.ptp(other) - np.ptp(one))
         assert gap.lower <= gap.value <= gap.upper
@@ -452,8 +449,7 @@ def test_samples_are_taken_side_by_side():
     pairs = [random_counts(seed) for seed in range(3)]
     hits, size = (np.stack(counts) for counts in zip(*pairs, strict=True))
     several = gaps.StandardisedRates.of(hits, size)
-    among = several.compared(5)
-    widest, _ = gaps.largest_difference([several], [among])
+    widest, _ = gaps.largest_difference([several], [several.compared(5)])
     for place, (one_hits, one_size) in enumerate(pairs):
         rates = gaps.StandardisedRates.of(one_hits, one_size)
         gap, _ = gaps.largest_difference([rates], [rates.compared(5)])

@@ -175,8 +175,7 @@ def test_a_share_that_is_shown_only_with_ten_rows_has_the_limit_of_those_shown()
 def test_likelihoods_of_heavy_tailed_errors_are_covered(freedom, rows):
     draw = np.random.default_rng([freedom, rows])
     error = draw.standard_t(freedom, (1500, rows)) / np.sqrt(freedom / (freedom - 2))
-    limits = heavy_limits(Moments.of(error**2 / 2 - 7), index_of(error**2))
-    assert covered(limits, -6.5) > 0.925
+    assert covered(heavy_limits(Moments.of(error**2 / 2 - 7), index_of(error**2)), -6.5) > 0.925
     few = error[:, :199] ** 2
     assert np.isnan(heavy_limits(Moments.of(few), index_of(few)).lower).all()
 
@@ -196,8 +195,7 @@ def test_what_rows_could_lose_is_that_of_the_ten_that_would_lose_most():
     score = np.linspace(0, 1, 41)
     label = (np.arange(41) % 2) * 1.0
     result = of_labels(label[None], score[None], brier_rows)
-    far = np.mean(np.linspace(1, 0.775, 10) ** 2)
-    np.testing.assert_allclose(result.most[0], far)
+    np.testing.assert_allclose(result.most[0], np.mean(np.linspace(1, 0.775, 10) ** 2))
     np.testing.assert_allclose(result.least[0], np.mean(np.linspace(0, 0.225, 10) ** 2))
 
 

@@ -88,8 +88,7 @@ def test_an_empty_group_is_where_its_attributes_point():
     posterior = pool(y, n, generator, attributes=np.column_stack([sex, race]))
     lower, upper = posterior.interval(0.9)
     assert lower[9] < special.expit(1.3) < upper[9]
-    alone = pool(y, n, generator)
-    assert np.subtract(*alone.interval(0.9)[::-1])[9] > 1.5 * (upper - lower)[9]
+    assert np.subtract(*pool(y, n, generator).interval(0.9)[::-1])[9] > 1.5 * (upper - lower)[9]
 
 
 def test_the_predictive_check_finds_the_exception_and_little_else():
@@ -173,8 +172,7 @@ def test_adjusted_p_values_agree_with_scipy():
 def test_certificates_of_all_groups_hold():
     generator = np.random.default_rng(6)
     n = np.resize([30, 200, 1000], 30)
-    rates = np.resize([0.75, 0.85, 0.8, 0.95], 30)
-    y = generator.binomial(n, rates, (2000, 30))
+    y = generator.binomial(n, np.resize([0.75, 0.85, 0.8, 0.95], 30), (2000, 30))
     bounds = np.array([pooled.all_at_least(counts, n)[0] for counts in y])
     assert (bounds <= 0.75).mean() > 0.95 - 0.01
     ceiling = fairbench.pooled(n - y[0], n, draws=100).attrs["at_most"]["bound"]

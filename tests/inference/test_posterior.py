@@ -11,29 +11,8 @@ from scipy import integrate, stats
 from fairbench.components.papers.black_box.estimation import probability_less
 from fairbench.core.arrays import rng
 from fairbench.data.columns import UNKNOWN, MulticlassScores
+from fairbench.inference import posterior as posteriors
 from fairbench.inference.gaps import cells_of
-from fairbench.inference.posterior import (
-    PRIORS,
-    Beta,
-    accuracy_posterior,
-    central_interval,
-    centred,
-    confusion_posterior,
-    cost_draws,
-    expected_cost,
-    independent_draws,
-    margins,
-    paired_draws,
-    posterior_draws,
-    prior_from_scores,
-    ranks,
-    reliability_diagram,
-    resampled_counts,
-    score_prior,
-    table_draws,
-    uniform,
-    uninformative_prior,
-)
 from fairbench.metrics.group import difference
 from fairbench.metrics.registry import BINARY, accuracy, confusion, metrics_of, selection_rate
 
@@ -58,7 +37,9 @@ def exact_quantile(rate, counts, alpha, level):
 @pytest.mark.parametrize("alpha", [1.0, 0.5])
 @pytest.mark.parametrize("rate", RATES, ids=lambda rate: rate.name)
 def test_marginal_of_every_rate_is_its_beta_distribution(rate, alpha):
-    samples = rate(posterior_draws(COUNTS, DRAWS, rng(0, "test", rate.name), alpha=alpha))
+    samples = rate(
+        posteriors.posterior_draws(COUNTS, DRAWS, rng(0, "test", rate.name), alpha=alpha)
+    )
     assert samples.shape == (DRAWS, len(COUNTS))
     for group, counts in enumerate(COUNTS):
         for level in (0.025, 0.25, 0.5, 0.9, 0.975):
@@ -71,8 +52,8 @@ def test_interval_covers_truths_drawn_from_the_prior_at_its_nominal_level():
     replications, generator = 2000, np.random.default_rng(12)
     truth = generator.dirichlet(np.ones(4), size=(replications, 2))
     counts = generator.multinomial([25, 8], truth)
-    samples = difference(selection_rate, posterior_draws(counts, 600, generator))[..., 0]
-    lower, upper = central_interval(samples)
+    samples = difference(selection_rate, posteriors.posterior_draws(counts, 600, generator))[..., 0]
+    lower, upper = posteriors.central_interval(samples)
     value = difference(selection_rate, truth)[..., 0]
     covered = ((lower <= value) & (value <= upper)).mean()
     # 4 standard errors, and up to 0.004 for the quantiles of 600 draws.
@@ -86,14 +67,14 @@ def test_central_interval_returns_order_statistics_and_nan_of_a_column_with_one(
     columns = np.stack([samples, 1000 - samples, samples, samples], axis=1).reshape(1001, 2, 2)
     columns[7, 1, 1] = np.nan
     before = columns.copy()
-    lower, upper = central_interval(columns, level)
+    lower, upper = posteriors.central_interval(columns, level)
     np.testing.assert_array_equal(lower, [[low, low], [low, np.nan]])
     np.testing.assert_array_equal(upper, [[high, high], [high, np.nan]])
     np.testing.assert_array_equal(columns, before)
 
 
 def test_resampled_counts_keep_the_sizes_and_the_mean_shares():
-    resampled = resampled_counts(COUNTS, 5000, np.random.default_rng(3))
+    resampled = posteriors.resampled_counts(COUNTS, 5000, np.random.default_rng(3))
     assert resampled.shape == (5000, 3, 4)
     assert (resampled.sum(axis=-1) == COUNTS.sum(axis=-1)).all()
     share = COUNTS[0] / COUNTS[0].sum()
@@ -106,7 +87,7 @@ def test_resampled_counts_keep_the_sizes_and_the_mean_shares():
 # Beta posteriors against scipy, quadrature and closed forms.
 
 SHAPES = [(1.0, 1.0), (5.0, 2.0), (0.5, 0.5), (30.0, 1.0), (1.998, 0.002), (400.0, 90.0)]
-ALL = Beta(*np.array(SHAPES).T)
+ALL = posteriors.Beta(*np.array(SHAPES).T)
 
 
 def test_moments_and_quantiles_are_those_of_scipy():
@@ -128,7 +109,7 @@ def test_expected_distance_from_a_point_against_quadrature(point):
 @pytest.mark.parametrize(("margin", "error"), [(0.0, 2e-4), (0.05, 2e-3), (-0.2, 2e-3)])
 def test_comparison_against_quadrature(margin, error):
     grid = (np.arange(10000) + 0.5) / 10000
-    pairs = Beta(ALL.successes[:, None], ALL.failures[:, None])
+    pairs = posteriors.Beta(ALL.successes[:, None], ALL.failures[:, None])
     less = probability_less(pairs, ALL, margin=margin)
     quantiles = stats.beta(pairs.successes, pairs.failures).ppf(grid)
     for (i, first), (j, second) in product(enumerate(SHAPES), repeat=2):
@@ -141,12 +122,11 @@ def test_comparison_against_quadrature(margin, error):
 
 
 def test_priors_are_worth_their_strength():
-    np.testing.assert_array_equal(uniform(3).successes, [1, 1, 1])
-    prior = centred([0.2, 1.0], 10.0)
+    np.testing.assert_array_equal(posteriors.uniform(3).successes, [1, 1, 1])
+    prior = posteriors.centred([0.2, 1.0], 10.0)
     np.testing.assert_allclose(prior.strength, 10)
     np.testing.assert_allclose(prior.mean, [0.2, 0.999])
-    posterior = prior.after(np.array([8, 0]), np.array([2, 0]))
-    np.testing.assert_allclose(posterior.mean, [0.5, 0.999])
+    np.testing.assert_allclose(prior.after(np.array([8, 0]), np.array([2, 0])).mean, [0.5, 0.999])
 
 
 # Draws of confusion tables: their exact distributions, priors and sizes.
@@ -157,7 +137,9 @@ MANY_DRAWS = 20000
 
 @pytest.mark.parametrize(("prior", "alpha"), [("uniform", 1), ("jeffreys", 0.5), ("improper", 0)])
 def test_quantiles_of_every_cell_are_those_of_its_beta_distribution(prior, alpha):
-    tables = table_draws(DRAWN_COUNTS, MANY_DRAWS, np.random.default_rng(0), alpha=PRIORS[prior])
+    tables = posteriors.table_draws(
+        DRAWN_COUNTS, MANY_DRAWS, np.random.default_rng(0), alpha=posteriors.PRIORS[prior]
+    )
     shares = tables / DRAWN_COUNTS.sum(axis=-1)[:, None]
     for cell in np.ndindex(DRAWN_COUNTS.shape):
         a, whole = DRAWN_COUNTS[cell] + alpha, DRAWN_COUNTS[cell[0]].sum() + 4 * alpha
@@ -171,14 +153,14 @@ def test_quantiles_of_every_cell_are_those_of_its_beta_distribution(prior, alpha
 
 def test_posterior_tables_keep_the_sizes_of_the_groups_and_leading_axes():
     counts = np.arange(48).reshape(2, 6, 4)
-    tables = table_draws(counts, 50, np.random.default_rng(0))
+    tables = posteriors.table_draws(counts, 50, np.random.default_rng(0))
     assert tables.shape == (50, 2, 6, 4)
     np.testing.assert_allclose(tables.sum(axis=-1), np.tile(counts.sum(axis=-1), (50, 1, 1)))
 
 
 def test_predictive_is_dirichlet_multinomial():
     counts = DRAWN_COUNTS[:1]
-    tables = table_draws(counts, MANY_DRAWS, np.random.default_rng(1), predictive=True)
+    tables = posteriors.table_draws(counts, MANY_DRAWS, np.random.default_rng(1), predictive=True)
     exact = stats.dirichlet_multinomial(counts[0] + 1, int(counts.sum()))
     np.testing.assert_array_equal(tables, np.round(tables))
     error = np.sqrt(exact.var() / MANY_DRAWS)
@@ -187,8 +169,9 @@ def test_predictive_is_dirichlet_multinomial():
 
 
 def test_predictive_rounds_a_size_that_is_no_whole_number_at_random():
-    sizes = table_draws(np.array([[1.5, 2.0, 0.5, 1.25]]), MANY_DRAWS, np.random.default_rng(2),
-                        predictive=True).sum(axis=-1)  # fmt: skip
+    counts, generator = np.array([[1.5, 2.0, 0.5, 1.25]]), np.random.default_rng(2)
+    tables = posteriors.table_draws(counts, MANY_DRAWS, generator, predictive=True)
+    sizes = tables.sum(axis=-1)
     assert set(np.unique(sizes)) == {5.0, 6.0}
     assert abs(sizes.mean() - 5.25) < 5 * np.sqrt(0.25 * 0.75 / MANY_DRAWS)
 
@@ -197,7 +180,7 @@ def test_predictive_rounds_a_size_that_is_no_whole_number_at_random():
 def test_group_without_rows_draws_nothing(predictive):
     counts = np.array([[0, 0, 0, 0], [5, 5, 5, 5]])
     for alpha in (1.0, 0.0):
-        tables = table_draws(
+        tables = posteriors.table_draws(
             counts, 10, np.random.default_rng(3), alpha=alpha, predictive=predictive
         )
         assert not np.nansum(tables[:, 0])
@@ -217,12 +200,12 @@ POOL = MulticlassScores(
 
 
 def test_true_classes_are_counted_in_the_row_of_the_predicted_one():
-    by_prediction = confusion_posterior(POOL, uninformative_prior(3))
+    by_prediction = posteriors.confusion_posterior(POOL, posteriors.uninformative_prior(3))
     np.testing.assert_array_equal(by_prediction, [[2, 1, 2], [1, 2, 1], [1, 1, 1]])
 
 
 def test_score_prior_is_the_mean_distribution_of_the_rows_predicted_so():
-    prior = prior_from_scores(POOL, strength=10)
+    prior = posteriors.prior_from_scores(POOL, strength=10)
     np.testing.assert_allclose(prior.sum(axis=1), 10)
     np.testing.assert_allclose(prior[0], 10 * (0.99 * SHARES[:2].mean(axis=0) + 0.01 / 3))
     np.testing.assert_allclose(prior[2], 10 / 3)
@@ -236,9 +219,11 @@ def test_cost_against_whole_confusion_matrices(costs):
     """Cells of equal cost are merged in draws; the moments are those without merging."""
     generator = np.random.default_rng(1)
     posterior = generator.gamma(2.0, size=(4, 4)) + 0.1
-    mean, variance = expected_cost(posterior, costs)
-    draws = cost_draws(posterior, costs, 40000, generator)
-    plain = np.einsum("tkj,jk->tk", posterior_draws(posterior, 40000, generator, alpha=0.0), costs)
+    mean, variance = posteriors.expected_cost(posterior, costs)
+    draws = posteriors.cost_draws(posterior, costs, 40000, generator)
+    plain = np.einsum(
+        "tkj,jk->tk", posteriors.posterior_draws(posterior, 40000, generator, alpha=0.0), costs
+    )
     for sample in (draws, plain):
         error = 5 * np.sqrt(variance / len(sample))
         assert (np.abs(sample.mean(axis=0) - mean) < error).all()
@@ -248,7 +233,7 @@ def test_cost_against_whole_confusion_matrices(costs):
     )
     if costs is not COSTS:
         right = np.diagonal(posterior)
-        wrong = Beta(posterior.sum(axis=1) - right, right)
+        wrong = posteriors.Beta(posterior.sum(axis=1) - right, right)
         np.testing.assert_allclose(mean, wrong.mean)
         np.testing.assert_allclose(variance, wrong.variance)
 
@@ -258,12 +243,12 @@ def test_cost_against_whole_confusion_matrices(costs):
 
 def test_counts_scores_and_priors_of_bins():
     score, correct = np.array([0.1, 0.35, 0.45, 0.5, 1.0]), np.array([0, 1, np.nan, 0, 1])
-    diagram = reliability_diagram(score, correct, bins=2)
+    diagram = posteriors.reliability_diagram(score, correct, bins=2)
     np.testing.assert_allclose(diagram.weight, [[0.8, 0.2]])
     np.testing.assert_allclose(diagram.score, [[0.35, 1.0]])
     np.testing.assert_array_equal(diagram.labels, [[3, 1]])
     np.testing.assert_allclose(diagram.accuracy.successes, [[0.7 + 1, 1.998 + 1]])
-    middle = reliability_diagram(score, correct, bins=2, strength=4, midpoints=True)
+    middle = posteriors.reliability_diagram(score, correct, bins=2, strength=4, midpoints=True)
     np.testing.assert_allclose(middle.accuracy.failures, [[3 + 2, 1]])
 
 
@@ -271,7 +256,7 @@ def test_draws_have_the_closed_form_as_their_mean():
     generator = np.random.default_rng(2)
     score, group = generator.beta(4, 1.5, 400), generator.integers(3, size=400)
     correct = np.where(np.arange(400) < 150, generator.random(400) < score, np.nan)
-    diagram = reliability_diagram(score, correct, group, n_groups=4)
+    diagram = posteriors.reliability_diagram(score, correct, group, n_groups=4)
     draws = diagram.calibration_error_draws(20000, generator)
     mean = diagram.expected_calibration_error()
     error = 5 * draws.std(axis=0)[:3] / np.sqrt(len(draws))
@@ -285,10 +270,10 @@ def test_draws_have_the_closed_form_as_their_mean():
 
 def test_labelled_rows_are_counted_by_group_and_the_prior_has_the_mean_score_of_all_rows():
     correct, group = np.array([1, 1, 0, np.nan, 0, 1]), np.array([0, 0, 0, 0, 1, 1])
-    posterior = accuracy_posterior(correct, group, uniform(3))
+    posterior = posteriors.accuracy_posterior(correct, group, posteriors.uniform(3))
     np.testing.assert_array_equal(posterior.successes, [3, 2, 1])
     np.testing.assert_array_equal(posterior.failures, [2, 2, 1])
-    prior = score_prior(np.array([0.9, 0.8, 0.7, 0.6, 0.5, 0.3]), group, 3, strength=10)
+    prior = posteriors.score_prior(np.array([0.9, 0.8, 0.7, 0.6, 0.5, 0.3]), group, 3, strength=10)
     np.testing.assert_allclose(prior.mean, [0.75, 0.4, 0.5])
     np.testing.assert_allclose(prior.strength, 10)
 
@@ -298,12 +283,12 @@ def test_labelled_rows_are_counted_by_group_and_the_prior_has_the_mean_score_of_
 
 def test_order_and_interval():
     draws = np.array([[0.1, 0.3, 0.2]] * 9 + [[0.4, 0.3, 0.2]])
-    result = ranks(draws)
+    result = posteriors.ranks(draws)
     np.testing.assert_allclose(result["first"], [0.1, 0.9, 0])
     np.testing.assert_allclose(result["mean"], [2.8, 1.1, 2.1])
     np.testing.assert_array_equal(result["lower"], [1, 1, 2])
     np.testing.assert_array_equal(result["upper"], [3, 2, 3])
-    smallest = ranks(draws, m=2, largest=False)
+    smallest = posteriors.ranks(draws, m=2, largest=False)
     np.testing.assert_allclose(smallest["first"], [0.9, 0, 0.1])
     np.testing.assert_allclose(smallest["among"], [0.9, 0.1, 1])
 
@@ -320,7 +305,7 @@ def test_margins_are_each_algorithms_own_confusion():
     group = draw.integers(3, size=500)
     joint = cells_of(target, first, second, group, groups=4)
     assert joint.shape == (4, 8)
-    for mine, prediction in zip(margins(joint), (first, second), strict=True):
+    for mine, prediction in zip(posteriors.margins(joint), (first, second), strict=True):
         expected = confusion(target, prediction, group, n_groups=4)
         np.testing.assert_array_equal(mine, expected.reshape(4, -1))
 
@@ -333,7 +318,9 @@ def accuracy_difference(tables):
 def test_variances_of_a_difference_are_the_closed_forms_paired_or_not():
     """A - B is the difference of two Dirichlet sums: A right and B wrong, minus the reverse."""
     error = 5 * np.sqrt(2 / JOINT_DRAWS)
-    values = accuracy_difference(paired_draws(JOINT, JOINT_DRAWS, np.random.default_rng(1)))
+    values = accuracy_difference(
+        posteriors.paired_draws(JOINT, JOINT_DRAWS, np.random.default_rng(1))
+    )
     weights = JOINT[0] + 0.5
     whole = weights.sum()
     # Cells are (target, A, B): A alone is right in 001 and 110, B alone in 010 and 101.
@@ -341,15 +328,14 @@ def test_variances_of_a_difference_are_the_closed_forms_paired_or_not():
     paired = (p + q - (p - q) ** 2) / (whole + 1)
     assert abs(values.mean() - (p - q)) < 5 * np.sqrt(paired / JOINT_DRAWS)
     np.testing.assert_allclose(values.var(), paired, rtol=error)
-    alone, generator = margins(JOINT), np.random.default_rng(2)
+    alone, generator = posteriors.margins(JOINT), np.random.default_rng(2)
     right, whole = np.array([counts[0, [0, 3]].sum() + 2 for counts in alone]), JOINT.sum() + 4
     independent = (right * (whole - right) / whole**2 / (whole + 1)).sum()
-    values = accuracy_difference(independent_draws(*alone, JOINT_DRAWS, generator))
+    values = accuracy_difference(posteriors.independent_draws(*alone, JOINT_DRAWS, generator))
     np.testing.assert_allclose(values.var(), independent, rtol=error)
 
 
 def test_predictive_margins_are_counts_of_the_same_rows():
-    first, second = paired_draws(JOINT, 100, np.random.default_rng(5), predictive=True)
+    first, second = posteriors.paired_draws(JOINT, 100, np.random.default_rng(5), predictive=True)
     assert (first.sum(axis=-1) == JOINT.sum()).all()
-    positives = first[..., 2:].sum(axis=-1)
-    np.testing.assert_array_equal(positives, second[..., 2:].sum(axis=-1))
+    np.testing.assert_array_equal(first[..., 2:].sum(axis=-1), second[..., 2:].sum(axis=-1))

@@ -42,8 +42,7 @@ def test_repeats_that_agree_are_not_certain_and_are_stretched_around_their_media
     generator = np.random.default_rng(2)
     counted = generator.normal(0, 1, (5000, 3))
     wide, narrow = generator.normal(3, 2, 4001), generator.normal(2, 0.1, 4001)
-    draws = np.column_stack([np.full(4001, 0.1), wide, narrow])
-    result = no_narrower(draws, counted)
+    result = no_narrower(np.column_stack([np.full(4001, 0.1), wide, narrow]), counted)
     np.testing.assert_allclose(result[:, [0, 2]].std(axis=0), 0.5, rtol=0.1)
     assert result[:, 0].mean() == pytest.approx(0.1, abs=0.05)
     np.testing.assert_array_equal(result[:, 1], wide)
@@ -82,8 +81,7 @@ def test_rates_have_the_limits_of_their_effective_counts(kind):
     for g, there in enumerate([[0, 1, 2, 3, 4], [0, 1, 2, 4]]):
         mean, count = values[g, there].mean(), np.array(float(len(there)))
         size = count / (1 / sizes[g, there]).sum() / splits.variance(count)
-        expected = rate_limits(mean * size, size)
-        np.testing.assert_allclose([limit[g] for limit in limits], expected)
+        np.testing.assert_allclose([limit[g] for limit in limits], rate_limits(mean * size, size))
 
 
 def test_mean_differences_of_rates_are_between_minus_one_and_one():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -234,10 +235,8 @@ def test_pseudo_values_of_equal_rows_are_the_rows() -> None:
 )
 def test_refused(weight: Any, clusters: Any, what: str) -> None:
     """Weights and clusters that mean nothing are refused in one line."""
-    with pytest.raises(UserError) as error:
+    with pytest.raises(UserError, match=rf"^{re.escape(what)}.*\Z"):
         Design.of(3, weight=weight, clusters=clusters)
-    assert str(error.value).startswith(what)
-    assert "\n" not in str(error.value)
 
 
 def _scored(draw: np.random.Generator, rows: tuple[int, int], spread: float) -> tuple[Any, ...]:

@@ -126,8 +126,7 @@ def calibration_error(target, score, strategy="uniform", bins=15):
         index = np.searchsorted(np.linspace(0, 1, bins + 1)[1:-1], score)
     else:
         index = (stats.rankdata(score, method="min") - 1).astype(int) * bins // len(score)
-    away = [(target - score)[index == b].sum() for b in range(bins)]
-    return np.abs(away).sum() / len(score)
+    return np.abs([(target - score)[index == b].sum() for b in range(bins)]).sum() / len(score)
 
 
 def label_nll(data):
@@ -201,8 +200,7 @@ def combined(average, form):
     def expected(data):
         gaps = class_gaps(data, average)
         shares = np.bincount(data.target) / ROWS
-        forms = {"class_mean": gaps.mean(), "largest": gaps.max(), "weighted": shares @ gaps}
-        return forms[form]
+        return {"class_mean": gaps.mean(), "largest": gaps.max(), "weighted": shares @ gaps}[form]
 
     return expected
 

@@ -35,8 +35,7 @@ def test_equalized_odds_is_the_larger_gap_whichever_it_is():
 
 
 def test_each_class_against_the_rest_is_scikit_learns():
-    draw = np.random.default_rng(0)
-    target, prediction = draw.integers(4, size=(2, 900))
+    target, prediction = np.random.default_rng(0).integers(4, size=(2, 900))
     expected = multilabel_confusion_matrix(target, prediction).reshape(4, 4)
     table = evaluate(target, prediction, sensitive_features=["a"] * 900, task=MULTICLASS)
     values = table.query("statistic == 'value' and attribute == ''").set_index("metric")
@@ -49,8 +48,7 @@ def test_each_class_against_the_rest_is_scikit_learns():
 @pytest.mark.parametrize("metric", metrics_of(BINARY, "rate", "widest", "ratio").values())
 def test_metrics_map_over_posterior_draws(metric):
     draws = np.random.default_rng(0).random((7, 3, 4))
-    values = metric(draws)
-    np.testing.assert_allclose(values, [metric(draw) for draw in draws])
+    np.testing.assert_allclose(metric(draws), [metric(draw) for draw in draws])
 
 
 def test_a_gap_is_nan_if_one_group_has_no_rate():
@@ -74,8 +72,7 @@ def test_debiased_subtracts_the_bootstrap_bias_and_stops_at_zero():
     counts = np.array([[6, 4, 0, 0], [4, 6, 0, 0]])
     wider = np.array([[[7, 3, 0, 0], [4, 6, 0, 0]], [[6, 4, 0, 0], [4, 6, 0, 0]]])
     assert metrics.debiased(metric, counts, wider) == pytest.approx(0.2 - (0.25 - 0.2))
-    far = np.array([[[10, 0, 0, 0], [0, 10, 0, 0]]])
-    assert metrics.debiased(metric, counts, far) == 0
+    assert metrics.debiased(metric, counts, np.array([[[10, 0, 0, 0], [0, 10, 0, 0]]])) == 0
 
 
 def test_debiased_ignores_resamples_without_a_rate_and_is_nan_without_any():

@@ -19,8 +19,7 @@ def simulated(n=600, groups=3, decimals=2):
     draw = np.random.default_rng(3)
     group = draw.integers(groups, size=n)
     score = np.round(draw.beta(1 + group, 2), decimals)
-    target = (draw.random(n) < score ** (1 + group / 2)).astype(float)
-    return target, score, group
+    return (draw.random(n) < score ** (1 + group / 2)).astype(float), score, group
 
 
 def hulls_of(target, score, group):
@@ -143,13 +142,11 @@ def test_no_thresholds_of_random_groups_are_better_than_the_programmes(metric):
     """Whatever is tied: few rows, scores rounded to tenths, groups in order and out of it."""
     draw, rates, samples = np.random.default_rng(5), GAPS[metric].rates, []
     for _ in range(12):
-        groups = draw.integers(2, 5)
-        size = draw.integers(4, 60, size=groups)
+        size = draw.integers(4, 60, size=draw.integers(2, 5))
         score = [np.round(draw.random(n), 1) for n in size]
         target = [np.append(draw.random(n - 2) < draw.random(), [0, 1]).astype(float) for n in size]
         samples.append([RocHull.of(*of) for of in zip(target, score, strict=True)])
-    result = least_error(samples, rates, RELAXATIONS)
-    for hulls, weights in zip(samples, result, strict=True):
+    for hulls, weights in zip(samples, least_error(samples, rates, RELAXATIONS), strict=True):
         counts = expected_counts(weights, [hull.counts for hull in hulls])
         assert (GAPS[metric](counts) <= np.array(RELAXATIONS) + 1e-9).all()
         for e, relaxation in enumerate(RELAXATIONS):

@@ -59,8 +59,7 @@ def test_reliability_matches_the_calibration_curve_of_scikit_learn(equal_mass, s
 
 
 def test_bins_include_their_upper_end_and_the_first_includes_zero():
-    score = np.array([0, 0.25, 0.5, 0.75, 1])
-    diagram = reliability([0, 1, 0, 1, 1], score, bins=4)
+    diagram = reliability([0, 1, 0, 1, 1], np.array([0, 0.25, 0.5, 0.75, 1]), bins=4)
     np.testing.assert_array_equal(diagram.size, [2, 1, 1, 1])
     np.testing.assert_allclose(diagram.mean_score, [0.125, 0.5, 0.75, 1])
     np.testing.assert_allclose(diagram.base_rate, [0.5, 0, 1, 1])

@@ -111,18 +111,16 @@ def test_steps_among_normals_are_the_limit_of_narrow_normals(seed):
     means, sds = groups(seed, scale=0.3, digits=1)
     steps = [np.where(np.arange(len(s)) % 3, s, 0) for s in sds]
     narrow = [np.where(s > 0, s, 1e-9) for s in steps]
-    result = regression.uncertainty_aware_parity(means, steps, tolerance=1e-6)
-    assert result == pytest.approx(
+    assert regression.uncertainty_aware_parity(means, steps, tolerance=1e-6) == pytest.approx(
         regression.uncertainty_aware_parity(means, narrow, tolerance=1e-6), abs=2e-6
     )
 
 
 def test_a_step_is_seen_from_its_left():
     """Just under 0 the distance is Phi(1 / 2), at 0 it is the smaller 1 - Phi(1 / 2)."""
-    result = regression.uncertainty_aware_parity(
+    assert regression.uncertainty_aware_parity(
         [[0.0], [-0.5, -0.5]], [[0.0], [1.0, 1.0]], tolerance=1e-9
-    )
-    assert result == pytest.approx(stats.norm.cdf(0.5), abs=1e-9)
+    ) == pytest.approx(stats.norm.cdf(0.5), abs=1e-9)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -1e-3])

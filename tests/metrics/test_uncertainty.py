@@ -57,8 +57,7 @@ def test_a_constant_uncertainty_has_no_rank_correlation_despite_rounding(n):
     draw = np.random.default_rng(n)
     for constant in np.linspace(0.01, 0.5, 50):
         residual = draw.integers(2, size=n) - draw.random(n).round(2)
-        diagram = spread_diagram(residual, np.full(n, constant), 10)
-        assert np.isnan(diagram.rank_correlation())
+        assert np.isnan(spread_diagram(residual, np.full(n, constant), 10).rank_correlation())
 
 
 def test_a_small_spread_about_a_large_offset_is_not_lost():
@@ -235,8 +234,7 @@ def test_intervals_cover_at_their_level_though_values_are_skewed():
 
 def test_the_probability_of_a_ratio_outside_the_band_is_calibrated():
     """With ratios drawn from a flat prior around the edge, it is the share that lie outside."""
-    draw = np.random.default_rng(0)
-    ratio = np.exp(draw.uniform(-1, 1, 20_000))
+    ratio = np.exp(np.random.default_rng(0).uniform(-1, 1, 20_000))
     chance = skewed(20_000, 60, ratio).ratio_outside(0.2)[1]
     for low, high in ((0.1, 0.4), (0.4, 0.6), (0.6, 0.9)):
         chosen = (low < chance) & (chance < high)

@@ -65,10 +65,8 @@ def test_the_published_update_counts_what_was_predicted(released):
         matrices, "svhn", ("uniform", "random"), published=True, replications=4000
     )[0]
     # A class with a label is known, whatever it was; of the others the estimate is uniform.
-    sizes = np.bincount(scores.prediction)
-    unseen = stats.hypergeom.pmf(0, len(scores), sizes, 20)
-    uniform = np.full((10, 10), 0.1)
-    away = ((uniform - matrices.published) ** 2).sum(axis=1)
+    unseen = stats.hypergeom.pmf(0, len(scores), np.bincount(scores.prediction), 20)
+    away = ((np.full((10, 10), 0.1) - matrices.published) ** 2).sum(axis=1)
     assert error.mean() == pytest.approx((unseen * away) @ share / unit, rel=0.03)
 
 
@@ -109,8 +107,7 @@ def test_errors_of_the_classes_are_sums_over_bins(released):
         rows = scores.prediction == k
         curve = reliability(scores.correct[rows], scores.confidence[rows], bins=10)
         assert errors[k] == pytest.approx(curve.expected_calibration_error())
-    published = tables.published_pool("svhn")
-    assert len(published.arm) == 540
+    assert len(tables.published_pool("svhn").arm) == 540
 
 
 def test_given_all_labels_the_least_calibrated_class_is_named(released):
@@ -153,10 +150,9 @@ def test_a_goal_is_reached_where_the_mean_first_passes_it():
     below = assessment.Curves(curve.labels, {"mrr": batches / 2})
     assert below.reached("mrr")[0] == 100  # 99 % of its highest mean
     # A batch alone, as a study of fewer runs, passes where its own mean does.
-    alone = assessment.Curves(
+    assert assessment.Curves(
         curve.labels, {"mrr": np.array([[0.2, 0.995], [0.995, 0.5], [1, 1], [1, 1]])}
-    )
-    assert alone.reached_by_batch("mrr").tolist() == [100, 0]
+    ).reached_by_batch("mrr").tolist() == [100, 0]
 
 
 def test_a_posterior_mean_beats_the_share_where_its_prior_is_near_enough():
@@ -280,8 +276,7 @@ def test_what_the_text_counts_in_its_own_tables():
 @pytest.mark.thorough
 @pytest.mark.parametrize("table", ["3.2", "3.3", "3.4", "3.5", "3.6", "3.7", "3.8"])
 def test_every_table_is_computed_from_few_of_its_rows(released, table, tmp_path):
-    paper = Paper.read("active_assessment", PAPERS)
-    rows = paper.published(table)
+    rows = Paper.read("active_assessment", PAPERS).published(table)
     rows = rows[rows["dataset"].str.startswith(("CIFAR", "SVHN"))].iloc[[0, -1]]
     numbers = pd.DataFrame(tables.numbers(rows, tmp_path, Effort.FIRST))
     assert set(numbers["row"]) == set(rows.index)
@@ -320,8 +315,7 @@ def test_choices_have_the_distribution_of_plain_draws(name):
     plain = thompson(arms, Lowest(), np.random.default_rng(2))[:, 0]
     counts = np.array([np.bincount(chosen, minlength=6) for chosen in (fast, plain)])
     assert (counts[:, 4] == 0).all()  # no row left
-    kept = counts.sum(axis=0) > 20
-    assert stats.chi2_contingency(counts[:, kept]).pvalue > 1e-4
+    assert stats.chi2_contingency(counts[:, counts.sum(axis=0) > 20]).pvalue > 1e-4
 
 
 def test_distribution_functions_follow_the_labels():
@@ -385,10 +379,9 @@ def test_true_classes_are_added_to_the_prior_of_the_predicted_class():
 
 def test_the_informative_prior_of_a_class_is_the_mean_of_its_rows_probabilities():
     """(2.17), and Beta(N_0 s_g, N_0 (1 - s_g)) of 2.4.2."""
-    probabilities = np.array([[0.9, 0.1], [0.7, 0.3], [0.4, 0.6]])
     scores = MulticlassScores(
         np.array([0, 1, 1]), np.array([0, 0, 1]), np.array([0.9, 0.7, 0.6]), ("a", "b"),
-        probabilities,
+        np.array([[0.9, 0.1], [0.7, 0.3], [0.4, 0.6]]),
     )  # fmt: skip
     expected = [[(0.9 + 0.7) / 2, (0.1 + 0.3) / 2], [0.4, 0.6]]
     assert assessment.mean_scores(scores) == pytest.approx(np.array(expected))

@@ -152,10 +152,8 @@ def test_the_mixture_at_a_gap_solves_the_linear_programme():
 
 def test_a_frontier_that_cannot_reach_a_gap_is_judged_by_what_it_reaches():
     table = generated_atlas.table(noise=0.002)
-    short = table[~table["setting"].str.endswith(("<=0", "<=0.05"))]
-    values = ApproachValues.of(short)
-    series = margin_series(values)
-    strongest = [line for line in series if line.gap < 0.07]
+    values = ApproachValues.of(table[~table["setting"].str.endswith(("<=0", "<=0.05"))])
+    strongest = [line for line in margin_series(values) if line.gap < 0.07]
     assert strongest
     assert all(effect.excess.mean() > 0.03 for effect in strongest)
 
@@ -175,7 +173,6 @@ def test_rules():
     )
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("worse", [0.0, -0.02])
 def test_margins_hold_although_the_setting_was_chosen(worse):
     """Ten overlapping splits of one task; the bound lies three standard errors below 93 %."""
@@ -205,7 +202,6 @@ def of_few():
     return claimed(generated_atlas.with_few(generated_atlas.table()), "error_rate")
 
 
-@pytest.mark.thorough
 def test_it_is_part_of_claims_and_decides_none(findings, of_few):
     before, after = ({claim.name: claim for claim in each.claims} for each in (findings, of_few))
     assert [(name, claim.verdict) for name, claim in after.items()] == [
@@ -231,7 +227,6 @@ def test_a_claim_of_few_tasks_alone_is_not_resolved():
     assert evidence_text(claim) == "nothing on enough tasks to tell"
 
 
-@pytest.mark.thorough
 def test_the_docs_say_how_many_and_why(of_few):
     (said,) = few_tasks_sentences(of_few)
     text = docs_page(of_few)
@@ -261,7 +256,6 @@ def printed(table):
     return findings.claims[0], docs, row
 
 
-@pytest.mark.thorough
 def test_the_printed_verdict_changes_when_the_family_means_do():
     table = generated_atlas.table(learners=("xgboost",), repeats=4)
     families = sorted(set(table["family"]))
@@ -278,8 +272,7 @@ def test_the_printed_verdict_changes_when_the_family_means_do():
 def test_imprecise_families_count_as_much_as_precise_ones():
     """On three of nine families thresholds err 0.1 more, in splits that differ by far more."""
     table = generated_atlas.table(learners=("xgboost",), noise=0.002)
-    families = sorted(set(table["family"]))
-    rough = lowered(table, families[:3], 0.1, noise=0.3)
+    rough = lowered(table, sorted(set(table["family"]))[:3], 0.1, noise=0.3)
     (claim, *_) = claimed(rough).claims
     for part in claim.deciding_parts:
         assert part.mean > 0.015
@@ -436,8 +429,7 @@ def simulated(count, draw, *, sizes=SIZES, tau=1.0, shared=0.5, tails=None, nois
 def held_by(count=150, draws=150, **options):
     """Return how often the mean's interval holds."""
     simulation = simulated(count, np.random.default_rng(3), **options)
-    posterior = fit(simulation, generator=np.random.default_rng(4), draws=draws)
-    lower, upper = posterior.interval()
+    lower, upper = fit(simulation, generator=np.random.default_rng(4), draws=draws).interval()
     return np.mean((lower <= 0) & (upper >= 0))
 
 
@@ -500,7 +492,6 @@ def test_slopes_are_found_and_shrunk():
     assert posterior.estimate(2) == pytest.approx([0, 0], abs=0.15)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     "options", [{"tails": 3}, {"tails": "skewed"}], ids=["heavy tails", "skewed"]
 )
@@ -590,7 +581,6 @@ def seed_table(values, seed):
     )
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("same_rows", [True, False])
 def test_as_many_agree_as_are_expected(same_rows):
     """Of 570 differences; three standard errors are 2.8 points."""
@@ -609,7 +599,6 @@ def test_as_many_agree_as_are_expected(same_rows):
     assert result.surely_apart.empty
 
 
-@pytest.mark.thorough
 def test_a_planted_disagreement_is_found_and_told():
     result = compared_seeds(*two_seeds(same_rows=True, planted=0.4), ("error_rate",))
     (row,) = result.surely_apart.itertuples()
@@ -620,7 +609,6 @@ def test_a_planted_disagreement_is_found_and_told():
     assert "nan" not in text
 
 
-@pytest.mark.thorough
 def test_tasks_and_approaches_of_one_seed_alone_are_left_out():
     first, second = two_seeds(same_rows=True)
     part = second[(second["dataset"] < "data 04") & (second["learner"] != "learner 05")]

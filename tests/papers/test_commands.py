@@ -38,11 +38,6 @@ def study_of(command):
     return getattr(import_module(module), study or "main")
 
 
-def options_class(command):
-    """Return what a command's function gets, which `papers.run_main` reads the words into."""
-    return options_of_study(study_of(command))
-
-
 SOURCES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts): path.read_text(encoding="utf-8")
     for path in sorted((ROOT / "papers").rglob("*.py"))
@@ -69,9 +64,8 @@ def test_help_names_every_option_with_its_default(command, monkeypatch, capsys):
     assert shown.startswith(f"python -m {command}")
     study = study_of(command)
     text = import_module(command).__doc__ if study.__name__ == "main" else inspect.getdoc(study)
-    paragraph = text.partition("\n\n")[0]
-    assert " ".join(paragraph.split()) in shown
-    for option in options_of(options_class(command)).values():
+    assert " ".join(text.partition("\n\n")[0].split()) in shown
+    for option in options_of(options_of_study(study_of(command))).values():
         assert f"{option.name}=" in shown
         assert option.sentence in shown
         if option.kind is int:

@@ -63,8 +63,7 @@ def test_verdicts(mean, verdict):
 def test_what_was_not_run_is_said_not_to_be():
     row = {"metric": "nll", "value": "0.9", "sd": "0.02"}
     assert judge(EMPTY, row, None)["verdict"] == "not run"
-    ours = {"mean": np.nan, "sd": np.nan, "repeats": 0}
-    assert judge(EMPTY, row, ours)["verdict"] == "not run"
+    assert judge(EMPTY, row, {"mean": np.nan, "sd": np.nan, "repeats": 0})["verdict"] == "not run"
 
 
 def test_a_number_without_an_sd_is_taken_to_scatter_as_ours():
@@ -237,8 +236,7 @@ def test_a_quick_look_is_of_small_data_and_few_repeats():
     assert list(running.figure_sweeps(paper, CONF, ["3"])) == [
         ["experiment=fairlyuncertain/figure3"]
     ]
-    computed = running.sweeps(paper, CONF, ["8"])
-    assert ["experiment=fairlyuncertain/table8_13"] in list(computed)
+    assert ["experiment=fairlyuncertain/table8_13"] in list(running.sweeps(paper, CONF, ["8"]))
 
 
 def test_a_quick_look_leaves_out_what_the_mapping_names_and_varies_less():

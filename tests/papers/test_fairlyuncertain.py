@@ -35,8 +35,7 @@ def printed():
 
 
 def test_seven_numbers_of_table_7_are_no_calibration_errors(printed):
-    errors = printed[printed["table"] == "7"]
-    assert (errors["number"] > 1).sum() == 7
+    assert (printed[printed["table"] == "7"]["number"] > 1).sum() == 7
 
 
 def test_table_7_is_table_1s_likelihood_to_more_digits(printed):
@@ -77,8 +76,7 @@ def test_the_first_way_of_abstaining_is_the_texts():
     first, *others = tables.ways("ensemble", "german")
     assert (first.cause, first.objectives, first.words[1]) == ("", (), "method.reading=majority")
     assert all(way.cause for way in others)
-    causes = Paper.read("fairlyuncertain", PAPERS).causes
-    assert {way.cause for way in others} <= set(causes)
+    assert {way.cause for way in others} <= set(Paper.read("fairlyuncertain", PAPERS).causes)
 
 
 def test_a_paired_difference_has_nadeau_and_bengios_interval():
@@ -131,8 +129,7 @@ def test_ranges_are_those_that_the_run_measures(tmp_path, figure, experiment, va
 
 
 def test_of_many_people_equally_spaced_ranks_are_drawn():
-    draw = np.random.default_rng(0)
-    values = draw.random((5, 1000))
+    values = np.random.default_rng(0).random((5, 1000))
     values[2, 7] = np.nan
     (axes,) = figures.draw_ranges({"a_method": values}, "title").axes
     (lines,) = axes.collections
@@ -349,5 +346,4 @@ def test_the_share_left_out_has_the_least_normalised_sum():
 
 def test_people_of_one_uncertainty_are_kept_together():
     """Section 5, Figure 5's flat lines: of (0.1, 0.3, 0.3, 0.3) up to three quarters keep all."""
-    kept = tables.together(np.array([0.1, 0.3, 0.3, 0.3]), tables.RATES)
-    assert (kept.sum(axis=1) == 4).all()
+    assert (tables.together(np.array([0.1, 0.3, 0.3, 0.3]), tables.RATES).sum(axis=1) == 4).all()

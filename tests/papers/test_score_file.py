@@ -10,7 +10,7 @@ from fairbench.components import made
 from fairbench.components.papers.released_scores import MulticlassFile, ScoreFile
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.download import Archive
-from tests.harness import CONF, options
+from tests.harness import CONF, archive_with, options
 
 TEXT = "id,sex,y,m\n1,f,1,0.9\n2,m,0,0.2\n3,x,0,0.4\n"
 
@@ -63,13 +63,10 @@ BINARY = [
 @pytest.mark.parametrize("name", BINARY)
 def test_released_files_are_what_they_are_said_to_be(name):
     file = made(yaml.safe_load((CONF / "scores" / f"{name}.yaml").read_text()))
-    archive = Archive.of(download=False)
-    if archive.locate(file) is None:
-        pytest.skip("not found")
+    archive = archive_with(file)
     for column in file.groups:
         table = file.table(archive, "logistic_regression", column)
-        right = (table.prediction == table.label).mean()
-        assert right > 0.6
+        assert (table.prediction == table.label).mean() > 0.6
 
 
 TOP = "Index Correct Predicted Confidence\n0 cat cat 0.9\n1 dog cat 0.6\n2 emu dog 0.5\n"
@@ -146,9 +143,6 @@ def test_faults_are_named_with_their_place(fault, tmp_path):
                                                      ("svhn", 26032, 25187)])  # fmt: skip
 def test_released_files_have_their_published_accuracy(name, rows, right):
     file = made(yaml.safe_load((CONF / "scores" / f"{name}.yaml").read_text()))
-    archive = Archive.of(download=False)
-    if archive.locate(file) is None:
-        pytest.skip("not found")
-    pool = file.scores(archive)
+    pool = file.scores(archive_with(file))
     assert len(pool) == rows
     assert pool.correct.sum() == right

@@ -78,8 +78,7 @@ def test_a_direction_counts_runs_that_show_both_of_its_parts():
             three_runs("sd3", selection_rate=0.5, predictive_uncertainty=[1.0, 1.0, np.nan]),
         ]
     )
-    counts = [row[2:5] for row in cells(tables.directions_seen(ours, ""))]
-    assert counts == [
+    assert [row[2:5] for row in cells(tables.directions_seen(ours, ""))] == [
         ["2 of 3", "2 of 3", "1 of 3"],
         ["3 of 3", "2 of 3", "2 of 3"],
         ["2 of 3", "3 of 3", "2 of 3"],
@@ -123,10 +122,9 @@ def test_the_texts_formulas_come_first_and_what_the_tables_print_after(answered)
 def test_a_rule_without_a_network_has_rates_and_no_uncertainties(answered):
     rows = asked("5", "sex")
     result = answered(of_adult(), rows)
-    of_rule = rows.loc[result.loc[result["cause"] == "capital gain or loss", "row"], "metric"]
-    assert set(of_rule) == {
-        name for name in tables.METRICS if tables.METRICS[name] not in tables.VARIANCES
-    }
+    assert set(
+        rows.loc[result.loc[result["cause"] == "capital gain or loss", "row"], "metric"]
+    ) == {name for name in tables.METRICS if tables.METRICS[name] not in tables.VARIANCES}
 
 
 def printed_ratios():
@@ -293,8 +291,7 @@ def test_people_are_counted_by_group_and_label_in_the_training_part(monkeypatch)
         ],
         columns=columns,
     )
-    result = pd.DataFrame(tables.counts(rows, None, Effort.FIRST))
-    assert result["mean"].tolist() == [2, 60, 4, 9]
+    assert pd.DataFrame(tables.counts(rows, None, Effort.FIRST))["mean"].tolist() == [2, 60, 4, 9]
 
 
 GROUPS = {"race": ("African-American", "Caucasian"), "sex": ("Female", "Male")}

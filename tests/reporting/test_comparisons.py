@@ -29,8 +29,7 @@ def printed(outperforms, ranks, names=None, ids=None):
 
 @pytest.mark.parametrize(("runs", "tables"), [(2, 1), (13, 1), (18, 1), (30, 2)])
 def test_a_hundred_columns_hold_every_number_whole(runs, tables):
-    outperforms = np.full((runs, runs), 0.995)
-    lines, result = printed(outperforms, np.arange(runs))
+    lines, result = printed(np.full((runs, runs), 0.995), np.arange(runs))
     assert result == tables
     text = "\n".join(lines)
     assert "…" not in text
@@ -107,8 +106,7 @@ ANSWERS = [
 
 @pytest.mark.parametrize(("probabilities", "lines"), ANSWERS)
 def test_a_comparison_of_two_runs_begins_with_its_answer(probabilities, lines):
-    answer = document_of(probabilities, tested="").sections[0].blocks[0].text
-    assert answer.splitlines() == lines
+    assert document_of(probabilities, tested="").sections[0].blocks[0].text.splitlines() == lines
 
 
 EVENT = {"A >> B": 0.5, "A ~ B": 0.5}
@@ -129,8 +127,7 @@ def test_an_open_comparison_says_what_it_often_misses(objectives, scale, said):
 
 
 def test_every_event_has_a_name_of_its_own_in_plain_words():
-    three = (*TWO, "disparate_impact")
-    for objectives in (("accuracy",), TWO, three):
+    for objectives in (("accuracy",), TWO, (*TWO, "disparate_impact")):
         names = event_names(objectives)
         outcomes, _ = document_of(dict.fromkeys(names, 0.1), objectives).tables
         labels = [row[0] for row in outcomes.rows]

@@ -19,14 +19,7 @@ import pytest
 from rich.console import Console
 
 from fairbench.core.errors import UserError
-from fairbench.reporting.document.forms import (
-    _latex_table,
-    _markdown_table,
-    to_json,
-    to_latex,
-    to_markdown,
-    to_word,
-)
+from fairbench.reporting.document import forms
 from fairbench.reporting.document.model import (
     Bar,
     Code,
@@ -141,26 +134,25 @@ def test_json_follows_its_schema_and_is_the_data_or_what_is_shown():
     templates = files("fairbench.reporting.document").joinpath("templates")
     schema = json.loads(templates.joinpath("document.schema.json").read_text(encoding="utf-8"))
     for document in (WHOLE, hostile_document()):
-        jsonschema.validate(json.loads(to_json(document)), schema)
-    content = json.loads(to_json(DOCUMENT))
+        jsonschema.validate(json.loads(forms.to_json(document)), schema)
+    content = json.loads(forms.to_json(DOCUMENT))
     (table,) = [block for block in content["sections"][1]["blocks"] if block["kind"] == "table"]
     assert [column["title"] for column in table["columns"]][-1] == "P"
     assert table["rows"][0][:3] == [HOSTILE, [0.5, 0.4, 0.6], 0.1]
     assert table["rows"][1][2] is None
-    data = Document("", [], data={"a": float("inf")})
-    assert json.loads(to_json(data)) == {"a": None}
+    assert json.loads(forms.to_json(Document("", [], data={"a": float("inf")}))) == {"a": None}
 
 
 def test_markdown_and_latex_hold_the_same_cells():
     for line, text in (
-        (_markdown_table(TABLE), "&lt;script"),
-        (_latex_table(TABLE), r"\textless{}"),
+        (forms._markdown_table(TABLE), "&lt;script"),
+        (forms._latex_table(TABLE), r"\textless{}"),
     ):
         assert text in line
         assert "+0.100" in line
         assert "1,234" in line
-    assert r"\& " in _latex_table(TABLE)
-    assert to_markdown(DOCUMENT).count("## ") >= 5
+    assert r"\& " in forms._latex_table(TABLE)
+    assert forms.to_markdown(DOCUMENT).count("## ") >= 5
 
 
 LABELS = ("[unknown]", "[/red]", "\x1b[31mred", "\u202eabc", "<script>x</script>", "a\nb|c")
@@ -174,8 +166,10 @@ def hostile_document():
 
 def test_labels_are_shown_as_they_are_and_never_obeyed():
     said = printed(hostile_document(), 120)
-    page, text, formula = (write(hostile_document()) for write in (to_html, to_markdown, to_latex))
-    word = words_of(to_word(hostile_document()))
+    page, text, formula = (
+        write(hostile_document()) for write in (to_html, forms.to_markdown, forms.to_latex)
+    )
+    word = words_of(forms.to_word(hostile_document()))
     for output in (said, page, text, formula, word):
         assert "\x1b" not in output
         assert "\u202e" not in output
@@ -183,7 +177,7 @@ def test_labels_are_shown_as_they_are_and_never_obeyed():
         assert shown in said and shown in page and shown in word
     assert r"a\nb|c" in said
     assert "<script>x" not in page + text
-    assert "<script>x</script>" in word and HOSTILE in words_of(to_word(WHOLE))
+    assert "<script>x</script>" in word and HOSTILE in words_of(forms.to_word(WHOLE))
     assert r"\[unknown\]" in text
     assert r"\textless{}script\textgreater{}" in formula
 
@@ -255,19 +249,18 @@ def balanced(text):
 
 def test_latex_is_a_whole_file_in_which_everything_is_closed_and_escaped():
     for document in (WHOLE, hostile_document()):
-        text = to_latex(document)
+        text = forms.to_latex(document)
         assert text.index(r"\documentclass") < text.index(r"\begin{document}")
         assert balanced(text)
         assert "\x1b" not in text
-    assert r"100 \% \& more" in to_latex(WHOLE)
+    assert r"100 \% \& more" in forms.to_latex(WHOLE)
 
 
 def test_on_paper_no_row_is_cut_and_what_is_folded_and_long_is_left_out():
-    file = docx.Document(io.BytesIO(to_word(WHOLE)))
-    first, *rest = file.tables[0].rows
+    first, *rest = docx.Document(io.BytesIO(forms.to_word(WHOLE))).tables[0].rows
     assert "w:tblHeader" in first._tr.xml  # on every page
     assert all("w:cantSplit" in row._tr.xml for row in (first, *rest))
     table = Table([Column("n", "count")], [[i] for i in range(500)])
     document = Document("t", [Section("s", [Details("all", [table])])])
-    for text in (to_latex(document), words_of(to_word(document))):
+    for text in (forms.to_latex(document), words_of(forms.to_word(document))):
         assert "on the page and in the JSON" in text

@@ -5,14 +5,8 @@ import pandas as pd
 import pytest
 
 from fairbench.core.errors import UserError
+from fairbench.reporting import panels
 from fairbench.reporting.charts import Panel, Series, chart, drawn, key_of
-from fairbench.reporting.panels import (
-    OF_A_RUN,
-    OF_METHODS,
-    figures,
-    figures_of_methods,
-    method_styles,
-)
 from tests.reporting.test_panels import METHODS, evaluated
 
 TITLE = "simulated, xgboost"
@@ -29,7 +23,7 @@ def metrics():
 @pytest.fixture(scope="module")
 def of_run(metrics):
     own = metrics[(metrics["method"] == "third") & (metrics["dataset"] == "second")]
-    return dict(figures(own, TITLE, "g"))
+    return dict(panels.figures(own, TITLE, "g"))
 
 
 @pytest.mark.thorough
@@ -39,12 +33,12 @@ def test_every_figure_the_metrics_allow_is_drawn_labelled_and_titled(metrics, of
         "uncertainties", "individual_fairness",
     ]  # fmt: skip
     few = metrics[metrics["metric"].isin(["selection_rate", "error_rate"])]
-    assert [name for name, _ in figures(few, TITLE, "g")] == ["group_rates"]
-    assert list(figures(metrics[metrics["metric"] == "nll"], TITLE, "g")) == []
+    assert [name for name, _ in panels.figures(few, TITLE, "g")] == ["group_rates"]
+    assert list(panels.figures(metrics[metrics["metric"] == "nll"], TITLE, "g")) == []
     own = metrics[(metrics["method"] == "third") & (metrics["dataset"] == "second")]
     for name, figure in of_run.items():
         assert figure.count(f">{TITLE}<") == 1, name
-        for panel in OF_A_RUN[name][1](own, "g"):
+        for panel in panels.OF_A_RUN[name][1](own, "g"):
             assert panel.x_label and (panel.y_label or len(panel.names)), name
             assert panel.x_label[:20].partition("'")[0] in figure, name
 
@@ -53,8 +47,8 @@ def test_every_figure_the_metrics_allow_is_drawn_labelled_and_titled(metrics, of
 def test_every_figure_of_methods_has_a_panel_for_each_data_set(metrics):
     of_methods = {
         f"{kind}:{name}": figure
-        for kind in OF_METHODS
-        for name, figure in figures_of_methods(metrics, kind)
+        for kind in panels.OF_METHODS
+        for name, figure in panels.figures_of_methods(metrics, kind)
     }
     assert list(of_methods) == [
         "consistency:", "spread:groups3", "spread:groups40", "abstention:error_rate",
@@ -72,7 +66,7 @@ def test_every_figure_of_methods_has_a_panel_for_each_data_set(metrics):
 def test_what_a_panel_has_is_drawn(metrics):
     second = metrics[metrics["dataset"] == "second"]
     for kind in ("abstention", "spread", "consistency"):
-        for _, panel in OF_METHODS[kind](second, method_styles(METHODS)):
+        for _, panel in panels.OF_METHODS[kind](second, panels.method_styles(METHODS)):
             bands = [one for one in panel.series if one.band is not None]
             drawing, *keys = chart([panel], key=key_of([panel]))
             marks = sum(np.isfinite(np.array(one.x)).sum() for one in panel.series if one.marked)
@@ -94,8 +88,7 @@ def test_rows_with_names_have_room_and_a_figure_is_as_high_as_its_panels(tmp_pat
     assert low.height < high.height
     assert high.height >= 8 * 240
     figure = drawn([low, high], "both")
-    height = int(figure.partition('height="')[2].partition('"')[0])
-    assert height > high.height + 60 * 12
+    assert int(figure.partition('height="')[2].partition('"')[0]) > high.height + 60 * 12
     for name, start in (("both.png", b"\x89PNG"), ("both.svg", b"<svg")):
         figure.savefig(tmp_path / name)
         assert (tmp_path / name).read_bytes().startswith(start)
@@ -106,4 +99,4 @@ def test_rows_with_names_have_room_and_a_figure_is_as_high_as_its_panels(tmp_pat
 def test_variants_are_not_drawn(metrics, of_run):
     own = metrics[(metrics["method"] == "third") & (metrics["dataset"] == "second")]
     varied = own.assign(value=own["value"] / 2, variant="max_depth=5")
-    assert dict(figures(pd.concat([varied, own], ignore_index=True), TITLE, "g")) == of_run
+    assert dict(panels.figures(pd.concat([varied, own], ignore_index=True), TITLE, "g")) == of_run

@@ -102,8 +102,7 @@ def test_it_holds_what_it_must(page):
 
 
 def test_numbers_are_those_of_the_runs(page, block, results):
-    table = tables_of(block)["roc_auc"]
-    for row in table.rows:
+    for row in tables_of(block)["roc_auc"].rows:
         metrics = Run(results / "runs" / row["run"]).all_metrics()
         own = metrics[(metrics["metric"] == "roc_auc") & (metrics["attribute"] == "")]
         assert row["mean"] == pytest.approx(own["value"].mean())
@@ -114,8 +113,7 @@ def test_numbers_are_those_of_the_runs(page, block, results):
 
 
 def test_standings_are_of_paired_values(block, results):
-    table = tables_of(block)["error_rate"]
-    rows = pd.DataFrame(table.rows).set_index("label")
+    rows = pd.DataFrame(tables_of(block)["error_rate"].rows).set_index("label")
     assert rows.loc["baseline, max_depth=2", "standing"] == UNRANKED
     assert rows.loc["baseline, max_depth=9", "best"] < rows["best"].max()
     assert rows["best"].sum() == pytest.approx(1)

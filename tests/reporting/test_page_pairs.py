@@ -11,14 +11,8 @@ from fairbench.comparison.runs import load_predictions, run_points
 from fairbench.inference.comparing import points
 from fairbench.reporting.document.model import Document
 from fairbench.reporting.document.writing import to_html
+from fairbench.reporting.page import tables
 from fairbench.reporting.page import tables as choice
-from fairbench.reporting.page.tables import (
-    _confusion_counts,
-    _contenders,
-    blocks,
-    compare_block,
-    read,
-)
 from fairbench.reporting.page.tables import test_share as share_of
 from fairbench.reporting.page.write import write_report
 from fairbench.results.catalogue import Catalogue
@@ -44,12 +38,12 @@ def results(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def of_blocks(results):
-    return {block.name: block for block in read(blocks(Catalogue(results)))}
+    return {block.name: block for block in tables.read(tables.blocks(Catalogue(results)))}
 
 
 def compared(block):
     """Return the comparison of a block, its table, and what was left out."""
-    section, left_out = compare_block(block)
+    section, left_out = tables.compare_block(block)
     (table,) = Document("", [section]).tables
     return section, table, left_out
 
@@ -86,8 +80,8 @@ def test_there_is_one_section_for_the_one_block_that_can_be_compared(page, of_bl
     assert "Which one is better?" in section
     assert "differences up to 0.01 do not matter" in section
     assert "gap in true positive rate" in section
-    assert _contenders(of_blocks["simulated-2"]) is None
-    assert _contenders(of_blocks["simulated_regression"]) is None
+    assert tables._contenders(of_blocks["simulated-2"]) is None
+    assert tables._contenders(of_blocks["simulated_regression"]) is None
 
 
 def test_few_are_compared_and_the_page_says_so(of_blocks, monkeypatch):
@@ -105,12 +99,12 @@ def test_the_first_are_those_that_fewest_outperform(of_blocks):
         for id_, value in zip(block.arms, values, strict=True):
             metrics.loc[(metrics["run"] == id_) & (metrics["metric"] == name), "value"] = value
     best, fair, third = block.arms
-    means, *_ = _contenders(replace(block, metrics=metrics))
+    means, *_ = tables._contenders(replace(block, metrics=metrics))
     assert list(means) == [best, fair, third]  # the third is outperformed by the second
     lost = (metrics["metric"] == "equalized_odds") & (metrics["run"] == fair)
     lost &= metrics["repeat"] == 1
     undefined = metrics.assign(value=metrics["value"].where(~lost))
-    assert _contenders(replace(block, metrics=undefined))[1] == "statistical_parity"
+    assert tables._contenders(replace(block, metrics=undefined))[1] == "statistical_parity"
 
 
 def test_runs_that_cannot_be_read_are_left_out_with_the_reason(results, of_blocks):
@@ -131,7 +125,7 @@ def test_runs_that_cannot_be_read_are_left_out_with_the_reason(results, of_block
 def test_counts_from_metrics_are_those_of_the_predictions_where_there_are_some(results, of_blocks):
     block = of_blocks["simulated-1"]
     metrics = block.metrics.astype(dict.fromkeys(("metric", "attribute", "group"), str))
-    counts, share = dict(_confusion_counts(metrics, block.protect)), share_of(block.metrics)
+    counts, share = dict(tables._confusion_counts(metrics, block.protect)), share_of(block.metrics)
     for id_ in block.arms:
         run = load_predictions(Run(results / "runs" / id_))
         ours = points(counts[id_], block.dataset, test_share=share)
@@ -139,4 +133,4 @@ def test_counts_from_metrics_are_those_of_the_predictions_where_there_are_some(r
             assert ours[metric] == pytest.approx(point, nan_ok=True)
     invalid = (metrics["run"] == id_) & (metrics["repeat"] == 0)
     metrics["value"] = metrics["value"].where(~invalid)
-    assert set(dict(_confusion_counts(metrics, block.protect))) == set(counts) - {id_}
+    assert set(dict(tables._confusion_counts(metrics, block.protect))) == set(counts) - {id_}

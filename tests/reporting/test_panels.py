@@ -102,8 +102,7 @@ def test_group_rates_are_medians_over_repeats_with_their_intervals(own):
     for one in panel.series:
         rows = [values(own, name, group=one.name, attribute="g") for name in names]
         np.testing.assert_allclose(one.x, [row["value"].median() for row in rows])
-        ends = [row[["lower", "upper"]].median() for row in rows]
-        np.testing.assert_allclose(one.ends, ends)
+        np.testing.assert_allclose(one.ends, [row[["lower", "upper"]].median() for row in rows])
 
 
 def test_abstention_curves_of_a_run_are_means_over_repeats(own):
@@ -163,8 +162,7 @@ def test_uncertainties_have_a_panel_for_every_part_with_a_point_for_every_group(
         for one, group in zip(panel.series, "ab", strict=True):
             rows = values(own, f"{part}_uncertainty", group=group)
             assert list(one.x) == [rows["value"].median()]
-    single = evaluated("third", 0, members=False)
-    assert len(of_run(single, "uncertainties")) == 1
+    assert len(of_run(evaluated("third", 0, members=False), "uncertainties")) == 1
 
 
 def test_individual_fairness_has_a_panel_for_every_measure_and_outcome(own):
@@ -259,5 +257,4 @@ def test_parities_stand_beside_those_of_the_labels_with_coverage_and_score():
         everyone = {"method": name, "attribute": ""}
         coverage = mean(metrics, "coverage", level=0.9, **everyone)
         assert text == f"{coverage:.2f}, {mean(metrics, 'crps', **everyone):.2f}: {name}"
-    without = metrics[metrics["metric"] != UA_SP]
-    assert list(OF_METHODS["parity"](without, styles)) == []
+    assert list(OF_METHODS["parity"](metrics[metrics["metric"] != UA_SP], styles)) == []

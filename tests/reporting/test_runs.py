@@ -40,17 +40,7 @@ from fairbench.reporting.runs import (
 )
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Store
-from fairbench.tracking.entries import (
-    RUN,
-    VERSION,
-    VERSION_TAG,
-    data_set,
-    latest_values,
-    logged_metrics,
-    opening_names,
-    tags,
-    times,
-)
+from fairbench.tracking import entries
 from tests.evaluation.labelled import labelled
 from tests.harness import configuration, ran
 
@@ -193,11 +183,9 @@ def test_an_undefined_row_is_shown_with_its_reason():
     table = evaluate(target, target, sensitive_features={"sex": group}).assign(**COLUMNS)
     lines = printed(table)
     assert max(map(len, lines)) <= 100
-    row = cells_of(lines, "true positive rate", "sex: a")
-    assert row[2:4] == ["-", "-"]
+    assert cells_of(lines, "true positive rate", "sex: a")[2:4] == ["-", "-"]
     place = next(line.index("status") for line in lines if "status" in line)
-    text = " ".join(" ".join(line[place:].split()) for line in lines)
-    assert "undefined: no positives" in text
+    assert "undefined: no positives" in " ".join(" ".join(line[place:].split()) for line in lines)
 
 
 def test_variants_and_attributes_other_than_the_protected_one_are_left_to_the_files():
@@ -348,11 +336,9 @@ def test_groups_estimated_together_have_the_figures_of_the_summary():
 def test_what_chance_adds_to_a_gap_of_many_groups_stands_beside_it():
     """Twenty alike groups of fifty rows are 0.2 and more apart."""
     names = [f"g{place:02d}" for place in range(20)]
-    summary = summarise(metrics_of(names, n=1000))
-    document = _run_document(summary, "alike", "sex")
+    document = _run_document(summarise(metrics_of(names, n=1000)), "alike", "sex")
     (table, *_) = document.tables
-    titles = [column.title for column in table.columns]
-    assert titles[2:4] == ["mean", "debiased"]
+    assert [column.title for column in table.columns][2:4] == ["mean", "debiased"]
     (gap,) = [row for row in table.rows if row[0] == "gap in selection rate"]
     assert gap[2] > 0.2 and gap[3] < 0.6 * gap[2]
     assert {row[3] for row in table.rows if not row[0].startswith("gap")} == {None}
@@ -377,8 +363,7 @@ SWEEP = (
 def swept(tmp_path_factory):
     """Return the folder of a small sweep and what it printed."""
     cwd = tmp_path_factory.mktemp("swept")
-    done = ran(*SWEEP, cwd=cwd)
-    return cwd / "results", done.stdout
+    return cwd / "results", ran(*SWEEP, cwd=cwd).stdout
 
 
 @pytest.fixture
@@ -496,23 +481,22 @@ def test_rows_are_ordered_by_error_within_a_data_set(runs):
 
 
 def test_what_mlflow_is_told_tells_runs_apart(runs):
-    names = {full_name(run.name, run.config) for run in runs}
-    assert names == {
+    assert {full_name(run.name, run.config) for run in runs} == {
         f"simulated, xgboost, baseline, n_samples=300, max_depth={depth}, repeats=2"
         for depth in (2, 4)
     }
     for run in runs:
-        values = latest_values(logged_metrics(run))
+        values = entries.latest_values(entries.logged_metrics(run))
         first = Headlines(run.summary(), run.protect).usual
-        error, log_loss, _, gap = (values[name] for name in opening_names("binary"))
+        error, log_loss, _, gap = (values[name] for name in entries.opening_names("binary"))
         assert [error, log_loss, gap] == pytest.approx([figures[0] for figures in first.values()])
-        told = tags(run)
-        assert (told[RUN], told[VERSION_TAG]) == (run.id, VERSION)
-        began, ended = times(run)
+        told = entries.tags(run)
+        assert (told[entries.RUN], told[entries.VERSION_TAG]) == (run.id, entries.VERSION)
+        began, ended = entries.times(run)
         assert 0 < ended - began < 60_000
         assert ended == int(1000 * run.finished.timestamp())
-        (tag,) = data_set(run).tags
-        known = data_set(run).dataset
+        (tag,) = entries.data_set(run).tags
+        known = entries.data_set(run).dataset
         assert (known.name, known.digest) == ("simulated", run.environment["data"])
         assert tag.key == "mlflow.data.context"
 
@@ -635,8 +619,7 @@ def test_an_ellipse_holds_95_percent_of_its_normal():
     row = rows("equalized_odds").iloc[0]
     covariance = [[row.error_variance, row.covariance], [row.covariance, row.gap_variance]]
     draws = np.random.default_rng(0).multivariate_normal([row.error, row.gap], covariance, 20000)
-    inside = Path(_outline_of(row)).contains_points(draws)
-    assert inside.mean() == pytest.approx(0.95, abs=0.007)
+    assert Path(_outline_of(row)).contains_points(draws).mean() == pytest.approx(0.95, abs=0.007)
 
 
 def test_the_table_marks_and_orders_and_fits_in_100_columns():

@@ -211,8 +211,7 @@ def test_what_unfolds_to_too_much_is_refused_before_it_does(tmp_path, monkeypatc
     told = bytearray(pack_of({"cells/ab/ab.parquet": bytes(8 << 20)}))
     at = told.index(b"PK\x01\x02")  # of the directory, which says that it is of one byte
     told[at + 24 : at + 28] = (1).to_bytes(4, "little")
-    blank = bytes(told[:-64]) + b"0" * 64
-    file.write_bytes(sealed(blank))
+    file.write_bytes(sealed(bytes(told[:-64]) + b"0" * 64))
     with pytest.raises(UserError, match="its manifest has other files, or other sizes"):
         unpack(file, out)
     assert not out.exists()

@@ -13,15 +13,8 @@ from benchmarks.stored import configured, copied, laid_out, run_of
 from fairbench.core.errors import UserError
 from fairbench.core.files import sealed_json
 from fairbench.core.text import csv_text, read_csv
+from fairbench.results import runs
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.runs import (
-    TABLES,
-    Run,
-    RunWriter,
-    damaged_files,
-    read_environment,
-    seal_run,
-)
 from fairbench.results.tables import _rows, people_path, read_people, write_people
 from tests.harness import quick
 from tests.studies import RECORD
@@ -40,10 +33,10 @@ PREDICTIONS = pd.DataFrame(
 )  # fmt: skip
 READ = {
     "config.yaml": lambda run: run.content("config.yaml"),
-    "summary.csv": Run.summary,
-    "metrics.parquet": Run.all_metrics,
-    "cells.txt": Run.cells,
-    "predictions.parquet": Run.predictions,
+    "summary.csv": runs.Run.summary,
+    "metrics.parquet": runs.Run.all_metrics,
+    "cells.txt": runs.Run.cells,
+    "predictions.parquet": runs.Run.predictions,
 }
 
 
@@ -51,8 +44,8 @@ READ = {
 def folder(tmp_path, make_dataset):
     path = tmp_path / "runs" / RUN
     tables = {"metrics": METRICS, "summary": METRICS, "predictions": PREDICTIONS}
-    RunWriter(path).write(CONFIG, ["cell"], tables, make_dataset(), KNOWN)
-    return Run(path)
+    runs.RunWriter(path).write(CONFIG, ["cell"], tables, make_dataset(), KNOWN)
+    return runs.Run(path)
 
 
 def test_what_was_written_is_read(folder):
@@ -88,13 +81,13 @@ def test_a_missing_or_damaged_file_is_named(folder, name, change):
     """Of a run that keeps each file by itself, as those of earlier versions do."""
     whole = read_all(folder)
     path = laid_out(folder.path) / name
-    assert read_all(Run(folder.path)) == whole
+    assert read_all(runs.Run(folder.path)) == whole
     content = path.read_bytes()
     path.unlink()
     if change:
         path.write_bytes(change(content))
     with pytest.raises(UserError, match=rf"{RUN}/{name} is missing or damaged: repeat"):
-        READ[name](Run(folder.path))
+        READ[name](runs.Run(folder.path))
 
 
 def read_all(run):
@@ -103,36 +96,36 @@ def read_all(run):
 
 @pytest.mark.parametrize("step", quick([7, 41], [41]))
 def test_of_tables_that_are_missing_or_damaged_no_more_is_read_than_was_written(folder, step):
-    path, whole = folder.path / TABLES, read_all(folder)
+    path, whole = folder.path / runs.TABLES, read_all(folder)
     content = path.read_bytes()
     found = 0
     for at in range(0, len(content), step):
         path.write_bytes(content[:at] + bytes([content[at] ^ 4]) + content[at + 1 :])
         for name in READ:
             try:
-                assert Run(folder.path).content(name) == whole[name]
+                assert runs.Run(folder.path).content(name) == whole[name]
             except UserError as error:
-                assert f"{RUN}/{TABLES} is missing or damaged: repeat" in str(error)
+                assert f"{RUN}/{runs.TABLES} is missing or damaged: repeat" in str(error)
                 found += 1
     assert found
     path.unlink()
-    assert sorted(damaged_files(Run(folder.path))) == sorted(READ)
+    assert sorted(runs.damaged_files(runs.Run(folder.path))) == sorted(READ)
 
 
 def test_a_run_that_is_made_again_keeps_its_files_in_one(folder, make_dataset):
     laid_out(folder.path)
     tables = {"metrics": METRICS, "summary": METRICS, "predictions": PREDICTIONS}
-    RunWriter(folder.path).write(CONFIG, ["cell"], tables, make_dataset(), KNOWN)
-    assert {path.name for path in folder.path.iterdir()} == {TABLES, "environment.json"}
+    runs.RunWriter(folder.path).write(CONFIG, ["cell"], tables, make_dataset(), KNOWN)
+    assert {path.name for path in folder.path.iterdir()} == {runs.TABLES, "environment.json"}
 
 
 def test_a_run_is_finished_while_all_its_files_are_whole(folder, capsys):
-    writer = RunWriter(folder.path)
+    writer = runs.RunWriter(folder.path)
     assert writer.is_finished("x")
     assert not writer.is_finished("other code")
-    (folder.path / TABLES).write_text("x")
+    (folder.path / runs.TABLES).write_text("x")
     assert not writer.is_finished("x")
-    assert f"{TABLES} is not as it was written: set aside as" in capsys.readouterr().err
+    assert f"{runs.TABLES} is not as it was written: set aside as" in capsys.readouterr().err
     assert not writer.is_finished("x")
     assert not capsys.readouterr().err  # it is missing now, and said once
 
@@ -140,9 +133,9 @@ def test_a_run_is_finished_while_all_its_files_are_whole(folder, capsys):
 def test_a_strangers_folder_names_no_other_path(folder):
     known = folder.environment
     (laid_out(folder.path) / "cells.txt").write_text("../../home")
-    seal_run(folder.path, known)
+    runs.seal_run(folder.path, known)
     with pytest.raises(UserError, match=r"cells\.txt is missing or damaged"):
-        Run(folder.path).cells()
+        runs.Run(folder.path).cells()
 
 
 @pytest.mark.parametrize("shared", ["data", "splits"])
@@ -150,7 +143,7 @@ def test_a_run_is_not_finished_without_what_runs_share(folder, shared):
     (path,) = (folder.results / shared).iterdir()
     path.write_bytes(path.read_bytes()[:-1])
     _rows.cache_clear()
-    assert not RunWriter(folder.path).is_finished("x")
+    assert not runs.RunWriter(folder.path).is_finished("x")
     assert [file.name.startswith(f"{path.name}.damaged-") for file in path.parent.iterdir()]
 
 
@@ -159,7 +152,7 @@ def test_a_run_whose_record_is_damaged_is_left_out_and_named(folder, capsys):
     path.write_text(path.read_text().replace('"fingerprint": "x"', '"fingerprint": "y"'))
     assert not Catalogue(folder.results).runs
     assert f"left out of {folder.results / 'runs'}: {RUN}" in capsys.readouterr().err
-    assert not RunWriter(folder.path).is_finished("y")
+    assert not runs.RunWriter(folder.path).is_finished("y")
 
 
 @pytest.mark.parametrize(
@@ -177,7 +170,7 @@ def test_a_run_whose_record_is_damaged_is_left_out_and_named(folder, capsys):
 )  # fmt: skip
 def test_a_record_of_another_shape_is_that_of_no_finished_run(folder, changed):
     (folder.path / "environment.json").write_text(sealed_json({**folder.environment, **changed}))
-    assert read_environment(folder.path) == {}
+    assert runs.read_environment(folder.path) == {}
 
 
 @pytest.mark.parametrize(
@@ -191,14 +184,14 @@ def test_a_record_of_another_shape_is_that_of_no_finished_run(folder, changed):
     ],
 )  # fmt: skip
 def test_a_configuration_that_is_more_than_data_is_that_of_no_run(folder, changed):
-    assert read_environment(copied(folder.path, configured(folder.environment, changed))) == {}
+    assert runs.read_environment(copied(folder.path, configured(folder.environment, changed))) == {}
 
 
 def test_a_configuration_that_names_columns_is_read(folder):
     """As a survey calls them, such as the one on behavioural risk."""
     for columns in ({"_RACE": "a b"}, {"sex/age": 1.5, "": None}):
         record = configured(folder.environment, {"dataset.privileged": columns})
-        assert read_environment(copied(folder.path, record)) == record | {
+        assert runs.read_environment(copied(folder.path, record)) == record | {
             "files": folder.environment["files"]
         }
 

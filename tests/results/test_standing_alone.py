@@ -25,8 +25,7 @@ def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mine") / "results"
     for run in RUNS:
         carry_out(configuration(*COMMON, *run, results=folder))
-    copied = tmp_path_factory.mktemp("copied") / "results"
-    return folder, shutil.copytree(folder, copied)
+    return folder, shutil.copytree(folder, tmp_path_factory.mktemp("copied") / "results")
 
 
 @pytest.fixture(scope="module")

@@ -9,13 +9,6 @@ import pytest
 
 from fairbench.core import files as written
 from fairbench.core.errors import UserError
-from fairbench.core.files import (
-    atomic,
-    sealed_json,
-    unsealed_json,
-    write_table,
-    write_text,
-)
 from fairbench.results.runs import CorruptCellError, Store
 
 ID, OTHER = "ab" * 10, "cd" * 10
@@ -81,14 +74,14 @@ def test_a_write_that_ends_in_the_middle_leaves_nothing(
 
 def test_a_write_that_ends_in_the_middle_keeps_what_was_there(store, tmp_path):
     path = tmp_path / "config.yaml"
-    write_text(path, "seed: 0\n")
-    with pytest.raises(Killed), atomic(path) as file:
+    written.write_text(path, "seed: 0\n")
+    with pytest.raises(Killed), written.atomic(path) as file:
         file.write(b"seed: 1\n and ha")
         assert path.read_text() == "seed: 0\n"
         raise Killed
     assert path.read_text() == "seed: 0\n"
     assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
-    write_text(path, "seed: 2\n")
+    written.write_text(path, "seed: 2\n")
     assert path.read_text() == "seed: 2\n"
 
 
@@ -131,7 +124,7 @@ def test_a_parquet_file_that_is_no_cell_is_corrupt(store, metadata):
     store.write(ID, COLUMNS, NOTES)
     path = store.cell_path(ID)
     table = pq.read_table(path)
-    write_table(path, table.replace_schema_metadata(metadata and {b"fairbench": metadata}))
+    written.write_table(path, table.replace_schema_metadata(metadata and {b"fairbench": metadata}))
     with pytest.raises(CorruptCellError, match=ID):
         store.read(ID)
     assert not store.intact(ID)
@@ -149,13 +142,13 @@ def test_a_cell_under_another_cells_name_is_corrupt(store):
 
 
 def test_a_seal_covers_every_bit_of_a_text():
-    text = sealed_json({"a": 1, "b": "fairbench-sha256:"}).encode()
-    assert unsealed_json(text) == {"a": 1, "b": "fairbench-sha256:"}
+    text = written.sealed_json({"a": 1, "b": "fairbench-sha256:"}).encode()
+    assert written.unsealed_json(text) == {"a": 1, "b": "fairbench-sha256:"}
     for position in range(8 * len(text)):
         changed = bytearray(text)
         changed[position // 8] ^= 1 << position % 8
         with pytest.raises(written.DamagedError):
-            unsealed_json(bytes(changed))
+            written.unsealed_json(bytes(changed))
 
 
 # --- folders

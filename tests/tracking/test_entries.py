@@ -9,21 +9,7 @@ import pytest
 
 from fairbench import Evaluator, evaluate
 from fairbench.evaluation.summary import HEADLINES, summarise
-from fairbench.tracking.entries import (
-    HEADLINE,
-    PARITY,
-    abstention_curves,
-    aligned_values,
-    columns,
-    consistency_curves,
-    means_of,
-    metric_values,
-    opening_names,
-    sweep_mark,
-    values_of_evaluation,
-    view,
-    with_sweeps,
-)
+from fairbench.tracking import entries
 
 # mlflow.utils.validation: on Windows, too, a name has these characters and is a normal path.
 ALLOWED, LONGEST = re.compile(r"[/\w.\- ]*"), 250
@@ -51,11 +37,11 @@ def metrics_of(labels, attribute="age"):
 
 
 def means(table):
-    return means_of(summarise(table, intervals=False))
+    return entries.means_of(summarise(table, intervals=False))
 
 
 def logged(table, attribute="age"):
-    return dict(metric_values(means(table), attribute))
+    return dict(entries.metric_values(means(table), attribute))
 
 
 ATTRIBUTES = [".", "sex/race", "<x>", "sex x age", "y" * 240]
@@ -68,14 +54,14 @@ ATTRIBUTES = [".", "sex/race", "<x>", "sex x age", "y" * 240]
 )
 def test_any_label_and_attribute_give_names_that_mlflow_takes(label, attribute):
     rows = means(metrics_of([label, "b"], attribute))
-    names = [name for name, _ in metric_values(rows, attribute)]
+    names = [name for name, _ in entries.metric_values(rows, attribute)]
     assert len(set(names)) == len(names) > 50
     assert [name for name in names if not allowed(name)] == []
 
 
 def test_names_are_one_for_each_metric():
     rows = means(metrics_of(["x" * 300 + "1", "x" * 300 + "2", "<=25", ">25"]))
-    names = [name for name, _ in metric_values(rows, "age")]
+    names = [name for name, _ in entries.metric_values(rows, "age")]
     assert len(set(names)) == len(names)
 
 
@@ -93,7 +79,7 @@ def test_labels_that_are_spelled_alike_have_metrics_of_their_own():
             [0, 1] * (len(groups) // 2), (rows < 8 * decisions).astype(int),
             sensitive_features=groups.rename("b"),
         )  # fmt: skip
-        values = values_of_evaluation(table)
+        values = entries.values_of_evaluation(table)
         of_groups = {
             name: value
             for name, value in values.items()
@@ -115,7 +101,7 @@ def test_classes_and_attributes_that_are_spelled_alike_have_metrics_of_their_own
         sensitive_features={"s+": list("ab") * 24, "s-": list("aab") * 16},
         evaluator=Evaluator(intersections=1),
     )  # fmt: skip
-    logged = values_of_evaluation(table)
+    logged = entries.values_of_evaluation(table)
     of_classes = [name for name in logged if name.startswith("selection_rate/")]
     assert len(of_classes) == 3 and "selection_rate/outcome-A-" in of_classes
     gaps = [name for name in logged if name.endswith("/accuracy_gap")]
@@ -153,8 +139,7 @@ def test_variants_and_other_attributes_are_left_to_the_files():
     varied = own.assign(variant="max_depth=5", value=own["value"] / 2)
     other = metrics_of("cd", "sex")
     of_sex = other[other["attribute"] == "sex"]
-    together = pd.concat([varied, own, of_sex], ignore_index=True)
-    result = logged(together)
+    result = logged(pd.concat([varied, own, of_sex], ignore_index=True))
     assert result == logged(own)
     assert {"accuracy", "age/statistical_parity"} <= set(result)
     assert not [name for name in result if "sex" in name or "max_depth" in name or "rate-" in name]
@@ -164,13 +149,13 @@ def test_gaps_of_any_attribute_share_one_name():
     result = {}
     for attribute in ("age", "race"):
         own = logged(metrics_of("abab", attribute), attribute)
-        result[attribute] = dict(aligned_values(own, attribute, "binary"))
+        result[attribute] = dict(entries.aligned_values(own, attribute, "binary"))
         assert result[attribute]["parity/statistical"] == own[f"{attribute}/statistical_parity"]
         assert result[attribute]["parity/equalized_odds"] == own[f"{attribute}/equalized_odds"]
         assert result[attribute]["headline/error_rate"] == own["error_rate"]
-        assert set(opening_names("binary")) <= set(result[attribute])
+        assert set(entries.opening_names("binary")) <= set(result[attribute])
     assert result["age"].keys() == result["race"].keys()
-    assert all(name.startswith((HEADLINE, PARITY)) for name in result["age"])
+    assert all(name.startswith((entries.HEADLINE, entries.PARITY)) for name in result["age"])
 
 
 @pytest.mark.parametrize("attribute", ["parity", "headline", "abstention", "consistency"])
@@ -178,7 +163,7 @@ def test_an_attribute_that_is_called_as_a_kind_of_metrics_takes_no_name_of_their
     own = logged(metrics_of("ab", attribute), attribute)
     assert own[f"attribute {attribute}/equalized_odds"] >= 0
     assert not [name for name in own if name.startswith(f"{attribute}/")]
-    assert "parity/equalized_odds" in dict(aligned_values(own, attribute, "binary"))
+    assert "parity/equalized_odds" in dict(entries.aligned_values(own, attribute, "binary"))
 
 
 def test_abstention_is_a_curve_over_the_percentage_abstained_on():
@@ -186,17 +171,17 @@ def test_abstention_is_a_curve_over_the_percentage_abstained_on():
     mine = table["metric"].eq("abstention_error_rate") & table["group"].eq("")
     half = table.assign(repeat=1, value=table["value"].where(~mine, table["value"] / 2))
     both = pd.concat([table, half], ignore_index=True)
-    points = list(abstention_curves(means(both), "age"))
+    points = list(entries.abstention_curves(means(both), "age"))
     expected = dict(zip(table.loc[mine, "rate"], table.loc[mine, "value"], strict=True))
     errors = {point.step: point.value for point in points if point.name == "abstention/error_rate"}
     # The mean of a value and its half.
     assert errors == pytest.approx({round(100 * r): 0.75 * v for r, v in expected.items()})
     names = {point.name for point in points}
     assert {"abstention/statistical_parity", "abstention/equalized_odds"} <= names
-    assert list(abstention_curves(means(table), "sex")) == []
+    assert list(entries.abstention_curves(means(table), "sex")) == []
     # A share between two percentages is left to the file.
     odd = table.assign(rate=table["rate"].replace(0.05, 0.055))
-    assert {p.step for p in abstention_curves(means(odd), "age")} == {*errors} - {5}
+    assert {p.step for p in entries.abstention_curves(means(odd), "age")} == {*errors} - {5}
 
 
 @pytest.mark.parametrize(
@@ -219,47 +204,53 @@ def test_consistency_is_a_curve_over_people_and_one_over_the_values_varied(value
     table = pd.concat([own, *varied, spread], ignore_index=True)
     about = {"vary": "learner.max_depth", "values": values}
     rows = means(table)
-    points = {(p.name, p.step): p.value for p in consistency_curves(rows, about, "binary")}
+    points = {(p.name, p.step): p.value for p in entries.consistency_curves(rows, about, "binary")}
     assert points["consistency/sd", 25] == pytest.approx(0.1)
     assert points["consistency/sd", 95] == pytest.approx(0.3)
     error = logged(own)["error_rate"]
     for i, step in enumerate(steps):
         assert points[name, step] == pytest.approx(error / (i + 2))
-    assert not [name for name, _ in metric_values(rows, "age") if "consistency" in name]
+    assert not [name for name, _ in entries.metric_values(rows, "age") if "consistency" in name]
 
 
 def test_a_tag_of_sweeps_has_each_once_and_holds_what_it_can():
-    tag = with_sweeps("", ["dataset=adult", "dataset=adult,german"])
+    tag = entries.with_sweeps("", ["dataset=adult", "dataset=adult,german"])
     assert tag == "[dataset=adult] [dataset=adult,german]"
-    assert with_sweeps(tag, ["dataset=adult,german", "dataset=adult"]) == tag
-    assert with_sweeps("[dataset=adult,german]", ["dataset=adult"]).endswith(" [dataset=adult]")
-    full = with_sweeps("", [f"seed={i} {'x' * 300}" for i in range(30)])
+    assert entries.with_sweeps(tag, ["dataset=adult,german", "dataset=adult"]) == tag
+    assert entries.with_sweeps("[dataset=adult,german]", ["dataset=adult"]).endswith(
+        " [dataset=adult]"
+    )
+    full = entries.with_sweeps("", [f"seed={i} {'x' * 300}" for i in range(30)])
     assert len(full) < 8000 and full.count("[") < 30
-    assert with_sweeps(full, [f"seed={i} {'x' * 300}" for i in range(30)]) == full
+    assert entries.with_sweeps(full, [f"seed={i} {'x' * 300}" for i in range(30)]) == full
 
 
 def test_the_page_opens_on_what_runs_have():
-    assert opening_names("binary") == [
+    assert entries.opening_names("binary") == [
         "headline/error_rate", "headline/log_loss", "parity/statistical", "parity/equalized_odds",
     ]  # fmt: skip
-    assert opening_names("regression") == ["headline/rmse", "headline/nll", "parity/statistical"]
+    assert entries.opening_names("regression") == [
+        "headline/rmse",
+        "headline/nll",
+        "parity/statistical",
+    ]
     last = f"parity/{HEADLINES['multiclass']['gap']}"
-    assert opening_names("multiclass")[:: len(opening_names("multiclass")) - 1] == [
+    assert entries.opening_names("multiclass")[:: len(entries.opening_names("multiclass")) - 1] == [
         "headline/error_rate", last,
     ]  # fmt: skip
-    assert columns(()) == opening_names("binary")
-    error, log_loss, parity, odds = opening_names("binary")
-    regression = opening_names("regression")
-    first = columns(["accuracy", *opening_names("binary")])
+    assert entries.columns(()) == entries.opening_names("binary")
+    error, log_loss, parity, odds = entries.opening_names("binary")
+    regression = entries.opening_names("regression")
+    first = entries.columns(["accuracy", *entries.opening_names("binary")])
     assert first == [error, log_loss, parity, odds]
-    both = columns(regression, view(first))
+    both = entries.columns(regression, entries.view(first))
     assert both == [error, log_loss, "headline/rmse", "headline/nll", parity, odds]
-    assert columns(regression, "no view") == regression
-    shown = json.loads(view(both, "method='a b',c"))
-    mark = sweep_mark("method=_a b_,c")
+    assert entries.columns(regression, "no view") == regression
+    shown = json.loads(entries.view(both, "method='a b',c"))
+    mark = entries.sweep_mark("method=_a b_,c")
     assert shown["searchFilter"] == f"tags.sweep LIKE '%{mark}%'"
     assert shown["orderByKey"] == "metrics.`headline/error_rate`"
     drawn = [chart.get("metricKey") for chart in shown["compareRunCharts"]]
     assert {"parity/equalized_odds", "abstention/error_rate", "consistency/sd"} <= set(drawn)
     assert len({chart["uuid"] for chart in shown["compareRunCharts"]}) == len(drawn)
-    assert len(view(both, "x" * 400)) < 5000  # characters of an experiment's tag
+    assert len(entries.view(both, "x" * 400)) < 5000  # characters of an experiment's tag

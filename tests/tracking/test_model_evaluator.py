@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +15,7 @@ import pytest
 
 import fairbench
 from fairbench.core.errors import UserError
+from tests.harness import python
 
 # Importing what MLflow evaluates with gives a dozen warnings, none of which is about this project.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -149,4 +148,4 @@ def test_what_cannot_be_is_said(config: dict[str, Any], other: dict[str, Any], s
 
 def test_importing_the_evaluator_brings_no_mlflow() -> None:
     asked = "import sys, fairbench.tracking.model_evaluator; sys.exit('mlflow' in sys.modules)"
-    subprocess.run([sys.executable, "-c", asked], cwd=ROOT, check=True)
+    python("-c", asked)

@@ -94,8 +94,7 @@ def test_tuning_stops_early_chooses_from_the_grid_and_refits_on_all_rows(rows):
 def test_tuning_passes_over_what_fits_held_out_rows_worse(rows, options):
     # A leaf of 10,000 rows is more than there are: no tree ever splits.
     learner = TunedXGBoost(depths=(2,), min_child_weights=options, rounds=20, patience=5)
-    model = learner.estimator(NormalLoss(), 0).fit(*rows)
-    assert model.chosen_["min_child_weight"] == 1
+    assert learner.estimator(NormalLoss(), 0).fit(*rows).chosen_["min_child_weight"] == 1
 
 
 @pytest.mark.thorough
@@ -296,8 +295,7 @@ def test_xgboost_minimises_the_softmax_loss_as_its_own_objective_does():
     ours = XGBoost(rounds=8, max_depth=3).estimator(Softmax(3), 0).fit(X, y)
     parameters = {**ours.train_parameters, "objective": "multi:softprob", "num_class": 3}
     matrix = xgboost.QuantileDMatrix(X, y, max_bin=256, nthread=1)
-    start = Softmax(3).initial(y)
-    matrix.set_base_margin(np.tile(start, 400).astype(np.float32))
+    matrix.set_base_margin(np.tile(Softmax(3).initial(y), 400).astype(np.float32))
     theirs = xgboost.train(parameters, matrix, num_boost_round=8).predict(matrix)
     np.testing.assert_allclose(ours.predict_proba(X), theirs, atol=1e-5)
     assert (ours.predict(X) == theirs.argmax(axis=1)).all()

@@ -95,17 +95,13 @@ def test_a_fit_is_that_of_its_seed_its_labels_and_its_weights(learner, loss):
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.get_num_threads() == threads
     torch.manual_seed(2)
-    heavier = outputs(fitted(weight=weight * np.where(y > 0.5, 3, 1)), X)
-    assert np.abs(heavier - one).max() > 1e-3
-    spoilt = np.where(weight == 0, -50 * y, y)
-    np.testing.assert_array_equal(outputs(fitted(y=spoilt), X), one)
+    assert np.abs(outputs(fitted(weight=weight * np.where(y > 0.5, 3, 1)), X) - one).max() > 1e-3
+    np.testing.assert_array_equal(outputs(fitted(y=np.where(weight == 0, -50 * y, y)), X), one)
     if not isinstance(learner, BINNED):
         first = X.take(np.arange(KEPT)) if isinstance(X, Sequences) else X[:KEPT]
-        again = outputs(fitted(first, y[:KEPT], None), X)
-        np.testing.assert_allclose(again, one, rtol=1e-9)
+        np.testing.assert_allclose(outputs(fitted(first, y[:KEPT], None), X), one, rtol=1e-9)
     if not isinstance(learner, TunedXGBoost):  # which deals out rows to tune on by its seed
-        another = outputs(fitted(seed=1), X)
-        same = np.array_equal(another, one)
+        same = np.array_equal(outputs(fitted(seed=1), X), one)
         assert same if not learner.capabilities.seeded else not same or learner not in OURS
 
 

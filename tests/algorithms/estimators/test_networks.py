@@ -30,8 +30,7 @@ mlp = Lazily("fairbench.components.algorithms.estimators.network")
 @pytest.mark.parametrize("loss", [NormalLoss(), NormalLoss("faithful_nll")], ids=str)
 def test_a_faithful_scale_leaves_the_hidden_layers_alone(loss):
     network = mlp.new_network(3, np.zeros(2), (5,), loss, 0)
-    raw = network.forward(torch.ones(4, 3))
-    torch.autograd.backward(raw[:, 1].sum())
+    torch.autograd.backward(network.forward(torch.ones(4, 3))[:, 1].sum())
     hidden, last = network.weights[0].grad, network.weights[1].grad
     assert bool((hidden != 0).any()) == (not loss.scale_detached_from_trunk)
     assert last is not None and (last[:, 1] != 0).any()
@@ -49,16 +48,14 @@ def thinned():
     draw = np.random.default_rng(0)
     X = draw.normal(size=(400, 4))
     y = (X[:, 0] + 0.5 * draw.normal(size=400) > 0).astype(float)
-    model = MLP(hidden=(16,), dropout=0.25, epochs=20).estimator(Binomial(), 0).fit(X, y)
-    return model, X
+    return MLP(hidden=(16,), dropout=0.25, epochs=20).estimator(Binomial(), 0).fit(X, y), X
 
 
 def test_a_member_leaves_the_same_units_out_for_every_row(thinned):
     model, X = thinned
     members = model.predict_members(X, 50, 1)
     assert members.shape == (50, 400, 1)
-    part = model.predict_members(X[:7], 50, 1)
-    np.testing.assert_allclose(members[:, :7], part, atol=1e-6)
+    np.testing.assert_allclose(members[:, :7], model.predict_members(X[:7], 50, 1), atol=1e-6)
     assert members.std(axis=0).min() > 0
     assert not hasattr(MLP().estimator(Binomial(), 0), "predict_members")
 
@@ -112,8 +109,7 @@ def test_the_divergence_from_one_normal_is_the_closed_form():
 
 
 def test_its_gradient_is_a_finite_difference():
-    draw = np.random.default_rng(1)
-    mean, sd = 0.3 * draw.normal(size=(3, 2)), np.full((3, 2), 0.1)
+    mean, sd = 0.3 * np.random.default_rng(1).normal(size=(3, 2)), np.full((3, 2), 0.1)
 
     def value(ours):
         weights = ours.draw(5, torch.Generator().manual_seed(0))
@@ -153,8 +149,7 @@ def test_means_start_standard_normal_or_within_the_bound_of_each_layer():
         for means in ("normal", "uniform")
     )  # fmt: skip
     assert [layer.shape for layer in normal] == [(61, 400), (401, 1)]
-    drawn = np.concatenate([layer.ravel() for layer in normal])
-    assert kstest(drawn, "norm").pvalue > 0.01
+    assert kstest(np.concatenate([layer.ravel() for layer in normal]), "norm").pvalue > 0.01
     assert normal[-1][-1, 0] != start
     assert uniform[-1][-1, 0] == start
     for layer, fan_in in zip(uniform, (60, 400), strict=True):
@@ -271,11 +266,10 @@ def test_a_faithful_scale_leaves_the_trunk_alone(table, learner):
         network.zero_grad()
         raw = network(torch.from_numpy(model.columns_.matrix(table[0])))
         torch.autograd.backward(raw[..., 1].sum())
-        trained = any(
+        assert any(
             parameter.grad is not None and bool((parameter.grad != 0).any())
             for parameter in network.trunk.parameters()
-        )
-        assert trained == (not loss.scale_detached_from_trunk)
+        ) == (not loss.scale_detached_from_trunk)
         assert bool((network.head.weight.grad != 0).any())
 
 

@@ -124,5 +124,4 @@ def test_members_of_a_bag_share_one_frame():
     scores = [test.outputs(model)["score"] for model in models]
     np.testing.assert_array_equal(scores[0], scores[2])
     other = Rows(train.X, train.y, train.groups.iloc[::-1])
-    again = other.fit(wrapped(intervention, XGBoost()))
-    assert again.repair is not models[0].repair
+    assert other.fit(wrapped(intervention, XGBoost())).repair is not models[0].repair

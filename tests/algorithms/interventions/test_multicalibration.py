@@ -67,8 +67,7 @@ def test_patching_ends_and_each_patch_lowers_the_squared_error(seed):
     draw = np.random.default_rng(seed)
     score, members = draw.random(300), draw.random((300, 4)) < 0.5
     label = (draw.random(300) < score**2).astype(float)
-    rows = held_out(score, label)
-    result = patches(rows, members, bins=5, tolerance=0.02, smallest=10)
+    result = patches(held_out(score, label), members, bins=5, tolerance=0.02, smallest=10)
     error, changed = ((label - score) ** 2).sum(), score
     for patch in result:
         inside = members[:, patch.group] & (np.minimum((changed * 5).astype(int), 4) == patch.bin)
@@ -94,8 +93,7 @@ def population(n, seed):
     score = draw.uniform(0.2, 0.8, n)
     man, young = draw.random(n) < 0.5, draw.random(n) < 0.5
     true = score + 0.15 * man - 0.15 * (~man & young)
-    ages = np.where(young, " x young", " x old")
-    names = np.char.add(np.where(man, "m", "f"), ages)
+    names = np.char.add(np.where(man, "m", "f"), np.where(young, " x young", " x old"))
     groups = pd.Series(pd.Categorical(names), name="sex x age")
     return score[:, None], (draw.random(n) < true).astype(float), groups, true
 

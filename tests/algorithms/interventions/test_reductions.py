@@ -272,8 +272,7 @@ def test_rows_are_weighted_as_by_fairlearn(data):
     for mine, plain in pairs:
         for moment in (mine, plain):
             moment.load_data(data[0], data[1], sensitive_features=data[2])
-        multipliers = pd.Series(draw.exponential(size=len(mine.index)), mine.index)
-        for given in (None, multipliers):
+        for given in (None, pd.Series(draw.exponential(size=len(mine.index)), mine.index)):
             pd.testing.assert_series_equal(
                 mine.signed_weights(given), plain.signed_weights(given), check_names=False
             )

@@ -177,9 +177,8 @@ def test_thresholds_equal_fairlearn_called_directly(learner, predict_method, con
         prefit=True,
     ).fit(train.X, train.y, sensitive_features=train.groups.astype(str))
     intervention = ThresholdOptimizer(constraints=constraints, predict_method=predict_method)
-    ours = train.fit(wrapped(intervention, learner))
     np.testing.assert_array_equal(
-        test.outputs(ours, 7)["prediction"],
+        test.outputs(train.fit(wrapped(intervention, learner)), 7)["prediction"],
         theirs.predict(test.X, sensitive_features=test.groups.astype(str), random_state=7),
     )
 

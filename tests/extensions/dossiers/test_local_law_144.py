@@ -144,8 +144,7 @@ def test_the_rules_own_example_comes_out():
         "Native American": (41, 18, 0.85),
         "Two or more": (213, 96, 0.87),
     }
-    page = dossier(people_of(example), {"prediction": "hired"})
-    ours = of_race(page)
+    ours = of_race(dossier(people_of(example), {"prediction": "hired"}))
     for race, (people, selected, ratio) in example.items():
         assert (ours[race]["rows"], ours[race]["selected"]) == (people, selected)
         assert ours[race]["ratio"] == pytest.approx(ratio, abs=0.0051)

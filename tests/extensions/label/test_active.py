@@ -4,18 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from fairbench.components.papers.active_assessment.assessment import (
-    BinnedArms,
-    DirichletArms,
-    LowestRate,
-    MostCostly,
-    OutcomeEstimation,
-    Queues,
-    accuracy,
-    assess,
-    false_positive_rate,
-    true_positive_rate,
-)
+from fairbench.components.papers.active_assessment import assessment
 from fairbench.components.papers.black_box.estimation import probability_less
 from fairbench.core.errors import UserError
 from fairbench.inference.posterior import Beta, centred, uniform
@@ -62,9 +51,9 @@ def test_moments_are_those_of_the_reward_over_the_posterior(reward):
 
 def test_cost_has_the_moments_of_dirichlet_draws():
     alpha = np.array([[2.0, 1, 0.5], [4, 1, 6]])
-    reward = MostCostly(np.array([[0.0, 1, 10], [5, 0, 1]]))
-    mean, sd = reward.moments(DirichletArms.of(alpha, [9, 9]))
-    drawn = DirichletArms.of(alpha, [9, 9], replications=200_000)
+    reward = assessment.MostCostly(np.array([[0.0, 1, 10], [5, 0, 1]]))
+    mean, sd = reward.moments(assessment.DirichletArms.of(alpha, [9, 9]))
+    drawn = assessment.DirichletArms.of(alpha, [9, 9], replications=200_000)
     costs = reward.expected(drawn, drawn.draw(np.random.default_rng(0)))
     np.testing.assert_allclose(costs.mean(axis=0), mean[0], atol=6 * sd[0].max() / 447)
     np.testing.assert_allclose(costs.std(axis=0), sd[0], rtol=0.02)
@@ -77,8 +66,8 @@ BIN_SCORE = np.array([[0.4, 0.9], [0.7, 0.5]])
 def test_calibration_error_of_several_bins_has_the_moments_of_its_draws():
     prior = Beta(np.array([[0.5, 8], [3, 1]]), np.array([[1.5, 0.4], [2, 1]]))
     reward = LeastCalibrated(BIN_SCORE, WEIGHT)
-    mean, sd = reward.moments(BinnedArms.of(prior, [9, 9]))
-    many = BinnedArms.of(prior, [9, 9], replications=200_000)
+    mean, sd = reward.moments(assessment.BinnedArms.of(prior, [9, 9]))
+    many = assessment.BinnedArms.of(prior, [9, 9], replications=200_000)
     error = reward.expected(many, many.draw(np.random.default_rng(0)))
     np.testing.assert_allclose(error.mean(axis=0), mean[0], atol=6 * sd[0].max() / 447)
     np.testing.assert_allclose(error.std(axis=0), sd[0], rtol=0.02)
@@ -89,8 +78,8 @@ def test_calibration_error_of_several_bins_has_the_moments_of_its_draws():
 
 
 def test_a_label_is_counted_in_the_bin_of_its_row():
-    arms = BinnedArms.of(Beta(np.ones((2, 2)), np.ones((2, 2))), [3, 3], replications=2)
-    outcome = BinnedArms.outcome(np.array([1, 0]), np.array([1, 0]))
+    arms = assessment.BinnedArms.of(Beta(np.ones((2, 2)), np.ones((2, 2))), [3, 3], replications=2)
+    outcome = assessment.BinnedArms.outcome(np.array([1, 0]), np.array([1, 0]))
     arms.record(np.array([0, 1]), np.array([1, 0]), outcome)
     np.testing.assert_array_equal(arms.posterior.successes[0], [[1, 1], [1, 2]])
     np.testing.assert_array_equal(arms.posterior.failures[1], [[2, 1], [1, 1]])
@@ -105,7 +94,7 @@ def summed_variance(alpha):
 def test_estimating_outcomes_pays_the_fall_of_their_summed_variance():
     alpha = np.array([[2.0, 1, 0.5], [4, 1, 6]])
     share = np.array([0.3, 0.7])
-    reward, arms = OutcomeEstimation(share), DirichletArms.of(alpha, [9, 9])
+    reward, arms = assessment.OutcomeEstimation(share), assessment.DirichletArms.of(alpha, [9, 9])
     theta = np.array([[[0.2, 0.5, 0.3], [0.6, 0.1, 0.3]]])
     for arm in (0, 1):
         after = [summed_variance(alpha[arm] + np.eye(3)[j]) for j in range(3)]
@@ -114,7 +103,7 @@ def test_estimating_outcomes_pays_the_fall_of_their_summed_variance():
     mean, sd = reward.moments(arms)
     closed = [share[k] * summed_variance(alpha[k]) / (alpha[k].sum() + 1) for k in (0, 1)]
     np.testing.assert_allclose(mean[0], closed, rtol=1e-12)
-    many = DirichletArms.of(alpha, [9, 9], replications=200_000)
+    many = assessment.DirichletArms.of(alpha, [9, 9], replications=200_000)
     falls = reward.expected(many, many.draw(np.random.default_rng(0)))
     np.testing.assert_allclose(falls.std(axis=0), sd[0], rtol=0.02)
 
@@ -149,11 +138,9 @@ def test_comparison_against_a_finer_quadrature(first, second, margin):
     best = regions.max()
     for arm in (0, 1):
         for outcome in (0, 1):
-            label = np.eye(2)[1 - outcome]
-            after = pair + np.eye(2)[arm][:, None] * label
+            after = pair + np.eye(2)[arm][:, None] * np.eye(2)[1 - outcome]
             larger, smaller = regions_by_quantiles(*after, margin)
-            theta = np.full((1, 2), float(outcome))
-            gain = comparison.expected(arms, theta)[0, arm]
+            gain = comparison.expected(arms, np.full((1, 2), float(outcome)))[0, arm]
             # 24 nodes are fewest for the first failure of an arm whose score is 0.99; ten
             # thousand draws have a standard error of 0.005.
             tolerance = 1.5e-3 if pair.min() < 0.05 else 4e-4
@@ -189,8 +176,7 @@ def test_certain_posteriors_leave_no_choice():
     two = np.bincount(draws("top_two", arms)[:, 0], minlength=4)
     assert two[[1, 3]].sum() == 200
     assert 60 < two[1] < 140  # half of 200, by six standard errors
-    greedy = np.bincount(draws("epsilon_greedy", arms)[:, 0], minlength=4)
-    assert 160 < greedy[3] < 200
+    assert 160 < np.bincount(draws("epsilon_greedy", arms)[:, 0], minlength=4)[3] < 200
 
 
 def test_the_upper_quantile_and_the_mean_plus_a_deviation_prefer_different_arms():
@@ -228,8 +214,8 @@ def test_thompson_chooses_as_often_as_an_arm_is_probably_best():
 
 
 def test_costs_of_several_outcomes():
-    arms = DirichletArms.of([[50.0, 1, 1], [50.0, 1, 30]], [9, 9], replications=100)
-    costs = MostCostly(np.array([[0.0, 1, 5], [0.0, 1, 5]]))
+    arms = assessment.DirichletArms.of([[50.0, 1, 1], [50.0, 1, 30]], [9, 9], replications=100)
+    costs = assessment.MostCostly(np.array([[0.0, 1, 5], [0.0, 1, 5]]))
     for strategy in ("thompson", "bayesian_ucb"):
         assert (draws(strategy, arms, costs) == 1).all()
     arms.record(np.array([0]), np.array([1]), np.array([2]))
@@ -256,13 +242,13 @@ def test_the_worst_arm_is_found_sooner_than_at_random(strategy):
     result = {}
     for name in (strategy, "random"):
         generator = np.random.default_rng(1)
-        queues = Queues.of(success, arm, generator, replications=200)
+        queues = assessment.Queues.of(success, arm, generator, replications=200)
         arms = BetaArms.of(centred(np.full(40, 0.85)), queues.sizes, replications=200)
 
         def pick(arms, name=name, generator=generator):
             return choose(name, arms, Lowest(), generator)
 
-        assess(queues, arms, pick, observe=lambda a: None, rounds=400)
+        assessment.assess(queues, arms, pick, observe=lambda a: None, rounds=400)
         result[name] = (arms.posterior.mean.argmin(axis=1) == 0).mean()
     # Three standard errors of the difference of two shares of 200 are at most 0.15.
     assert result[strategy] > result["random"] + 0.15
@@ -271,17 +257,16 @@ def test_the_worst_arm_is_found_sooner_than_at_random(strategy):
 def test_queues_give_every_label_once():
     success, arm = simulated_pool()
     generator = np.random.default_rng(2)
-    queues = Queues.of(success, arm, generator, replications=4)
+    queues = assessment.Queues.of(success, arm, generator, replications=4)
     arms = BetaArms.of(uniform(40), queues.sizes, replications=4)
-    seen = assess(
+    assert assessment.assess(
         queues,
         arms,
         lambda a: choose("random", a, Lowest(), generator),
         observe=lambda a: int(a.unlabelled.sum()),
         rounds=2003,
         every=500,
-    )
-    assert seen == [8000, 6000, 4000, 2000, 0, 0]
+    ) == [8000, 6000, 4000, 2000, 0, 0]
     expected = 1 + np.bincount(arm, weights=success)
     np.testing.assert_array_equal(arms.posterior.successes, np.tile(expected, (4, 1)))
 
@@ -364,16 +349,16 @@ def test_knowledge_is_the_score_s_word_worth_two_labels_and_the_labels():
         assert confidence[arm] == pytest.approx(np.maximum(score, 1 - score).mean())
 
 
-RATES = [accuracy, true_positive_rate, false_positive_rate]
+RATES = [assessment.accuracy, assessment.true_positive_rate, assessment.false_positive_rate]
 
 
 @pytest.mark.parametrize("rate", RATES)
 def test_rates_are_those_of_the_confusion_table(rate):
     tn, fp, fn, tp = 50, 7, 11, 32
     by_hand = {
-        accuracy: (tn + tp) / 100,
-        true_positive_rate: tp / (tp + fn),
-        false_positive_rate: fp / (fp + tn),
+        assessment.accuracy: (tn + tp) / 100,
+        assessment.true_positive_rate: tp / (tp + fn),
+        assessment.false_positive_rate: fp / (fp + tn),
     }
     share, negative, positive = (fp + tp) / 100, fn / (tn + fn), tp / (tp + fp)
     assert rate(*map(np.float64, (share, negative, positive))) == pytest.approx(by_hand[rate])
@@ -382,9 +367,8 @@ def test_rates_are_those_of_the_confusion_table(rate):
 @pytest.mark.parametrize("rate", RATES)
 def test_moments_are_those_of_posterior_draws(rate):
     posterior = Beta(np.array([30.0, 200, 15, 90]), np.array([270.0, 50, 85, 10]))
-    reward = LowestRate(np.array([0.4, 0.3]), rate)
-    arms = BetaArms.of(posterior, [9] * 4)
-    mean, sd = reward.moments(arms)
+    reward = assessment.LowestRate(np.array([0.4, 0.3]), rate)
+    mean, sd = reward.moments(BetaArms.of(posterior, [9] * 4))
     drawn = stats.beta.rvs(
         posterior.successes, posterior.failures, size=(40_000, 4), random_state=0
     )
@@ -397,9 +381,8 @@ def test_moments_are_those_of_posterior_draws(rate):
 
 def test_the_arm_that_says_more_is_labelled_and_the_other_when_it_is_used_up():
     posterior = Beta(np.array([1.0, 500, 1, 500]), np.array([1.0, 500, 1, 500]))
-    reward = LowestRate(np.array([0.5, 0.5]), true_positive_rate)
-    sizes = np.array([[9, 9, 9, 9], [0, 9, 0, 9]])
-    arms = BetaArms.of(posterior, sizes, replications=2)
+    reward = assessment.LowestRate(np.array([0.5, 0.5]), assessment.true_positive_rate)
+    arms = BetaArms.of(posterior, np.array([[9, 9, 9, 9], [0, 9, 0, 9]]), replications=2)
     chosen = np.array(
         [choose("thompson", arms, reward, np.random.default_rng(seed))[:, 0] for seed in range(30)]
     )

@@ -312,8 +312,7 @@ def test_the_row_is_shown_without_what_would_sway(file, capsys):
 
 
 def test_a_person_is_asked_by_identifier(by_id, state, capsys):
-    prompts = sitting(StateFile(state))
-    assert "(customer C-1" in prompts[0]
+    assert "(customer C-1" in sitting(StateFile(state))[0]
     assert "(customer C-1" in capsys.readouterr().out
 
 
@@ -322,8 +321,7 @@ def test_another_person_who_was_quicker_is_kept(mine, file, capsys):
     def other(prompt):
         if not answered(file):
             session = resume(file, Path())
-            row = int(prompt.split()[3])
-            store(file, session, check_labels(session, {row: "1"}))
+            store(file, session, check_labels(session, {int(prompt.split()[3]): "1"}))
 
     prompts = sitting(file, mine, "q", between=other)
     assert prompts[0] != prompts[1]

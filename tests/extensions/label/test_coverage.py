@@ -24,12 +24,11 @@ def without_simulation(monkeypatch):
 def population():
     table, label = pool(400_000, bias=0.15, seed=10_000)
     right = table.prediction == label
-    accuracy = {
+    return {
         (by, group): right[groups == group].mean()
         for by, groups in table.groups.items()
         for group in groups.cat.categories
-    }
-    return accuracy | {("", ""): right.mean()}, ((table.score - label) ** 2).mean()
+    } | {("", ""): right.mean()}, ((table.score - label) ** 2).mean()
 
 
 def studied(labels, step, *, scores, **options):
@@ -53,10 +52,9 @@ def test_group_intervals_hold_the_population(labels, scores, population):
     accuracy, brier = population
     held, briers = [], []
     for metrics in studied(labels, 4, scores=scores, strategy="thompson"):
-        rows = metrics.query("metric == 'accuracy'")
         held.append(
             [row.lower <= accuracy[row.attribute, row.group] <= row.upper
-             for row in rows.itertuples()]
+             for row in metrics.query("metric == 'accuracy'").itertuples()]
         )  # fmt: skip
         if scores:
             row = metrics.query("metric == 'brier_score' and attribute == ''").iloc[0]

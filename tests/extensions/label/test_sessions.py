@@ -12,30 +12,20 @@ from fairbench.audits.assessment import assess
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from fairbench.evaluation.findings import LEVEL
-from fairbench_label.questions import (
-    ONE_AT_A_TIME,
-    QUESTIONS,
-    _askable,
-    _estimate_for_everyone,
-    _group_figures,
-    _metric_named,
-    measure,
-    next_rows,
-    question_of,
-)
+from fairbench_label import questions
 from fairbench_label.session import PREDICTED, Answer, Session, State, open_session
 from tests.audits.tables import parse, written
 from tests.extensions.label.sessions import answer, label_actively, pool, said, session
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("strategy", ONE_AT_A_TIME)
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("strategy", questions.ONE_AT_A_TIME)
+@pytest.mark.parametrize("question", questions.QUESTIONS)
 def test_every_question_and_strategy_names_rows_that_wait(question, strategy):
     table, label = pool(400)
     begun = label_actively(session(table, question=question, strategy=strategy), label, 20, step=4)
     assert len(begun.table.known) == 20
-    rows = next_rows(begun, 5)
+    rows = questions.next_rows(begun, 5)
     assert len(set(rows)) == 5
     assert np.isnan(begun.table.label[rows]).all()
 
@@ -43,9 +33,11 @@ def test_every_question_and_strategy_names_rows_that_wait(question, strategy):
 def test_the_same_state_gives_the_same_rows_and_only_another_seed_another_order():
     table, label = pool()
     begun = label_actively(session(table), label, 10)
-    first, again = (next_rows(begun, 4) for _ in range(2))
+    first, again = (questions.next_rows(begun, 4) for _ in range(2))
     np.testing.assert_array_equal(first, again)
-    assert set(first) != set(next_rows(label_actively(session(table, seed=1), label, 10), 4))
+    assert set(first) != set(
+        questions.next_rows(label_actively(session(table, seed=1), label, 10), 4)
+    )
     other = Session(replace(begun.state, question="each", strategy="thompson"), begun.table)
     np.testing.assert_array_equal(begun.order, other.order)
 
@@ -67,24 +59,24 @@ def test_scores_of_labelled_rows_are_those_of_their_group():
 def test_people_in_parts_never_meet():
     table, _ = pool(300)
     begun = session(table)
-    parts = [set(next_rows(begun, 300, (k, 3))) for k in (1, 2, 3)]
+    parts = [set(questions.next_rows(begun, 300, (k, 3))) for k in (1, 2, 3)]
     assert sum(map(len, parts)) == len(set.union(*parts)) == 300
 
 
 def test_all_rows_are_named_in_the_end_and_then_none():
     table, label = pool(60)
     begun = session(table)
-    everything = next_rows(begun, 100)
+    everything = questions.next_rows(begun, 100)
     assert sorted(everything) == list(range(60))
-    assert not len(next_rows(answer(begun, everything, label), 3))
+    assert not len(questions.next_rows(answer(begun, everything, label), 3))
 
 
 def test_rows_that_cannot_be_told_are_not_asked_for_again():
     table, _ = pool(50)
     begun = session(table)
-    row = int(next_rows(begun, 1)[0])
+    row = int(questions.next_rows(begun, 1)[0])
     asked = Session(begun.state.with_answers((Answer(row + 1, "", ""),)), table)
-    assert row not in next_rows(asked, 100)
+    assert row not in questions.next_rows(asked, 100)
     (note,) = asked.audited().sampling.notes
     assert "could not be labelled: 1" in note
 
@@ -114,20 +106,20 @@ def of_rates():
 
 @pytest.mark.thorough
 def test_any_metric_that_needs_labels_can_be_asked_about(of_rates):
-    metrics = _askable(of_rates)
+    metrics = questions._askable(of_rates)
     assert {"accuracy", "f1_score", "base_rate", "brier_score", "roc_auc"} <= set(metrics)
     assert "selection_rate" not in metrics
     for name, metric in metrics.items():
-        for question in QUESTIONS:
+        for question in questions.QUESTIONS:
             begun = asked(of_rates, metric=name, question=question)
             try:
-                question_of(begun).reward()
+                questions.question_of(begun).reward()
             except UserError:
                 neither = question == "worst" and metric.better == "neither"
                 assert neither or (question == "calibration" and metric.interval != "rate")
                 continue
             result = said(begun)
-            assert len(next_rows(begun, 2)) == 2
+            assert len(questions.next_rows(begun, 2)) == 2
             for row in result.groups.itertuples():
                 assert not row.value < row.lower
                 assert not row.value > row.upper
@@ -141,10 +133,10 @@ def test_without_scores_and_without_labels_there_is_an_answer_too():
     for name in ("accuracy", "false_positive_rate"):
         begun = asked(session(replace(table, score=None)), metric=name)
         assert said(begun).sentences[0] == "No label says anything yet."
-        assert len(next_rows(begun, 3)) == 3
-    assert "brier_score" not in _askable(begun)
+        assert len(questions.next_rows(begun, 3)) == 3
+    assert "brier_score" not in questions._askable(begun)
     begun = asked(session(table), metric="brier_score")
-    assert np.isfinite(question_of(begun).known().draws).all()
+    assert np.isfinite(questions.question_of(begun).known().draws).all()
     assert np.isnan(said(begun).groups["upper"][0])
 
 
@@ -159,7 +151,7 @@ def test_without_scores_and_without_labels_there_is_an_answer_too():
 )
 def test_a_metric_that_cannot_be_asked_about_lists_those_that_can(of_rates, name, sentence):
     with pytest.raises(UserError, match=sentence):
-        _metric_named(name, of_rates)
+        questions._metric_named(name, of_rates)
 
 
 def test_the_worst_is_the_highest_of_an_error(of_rates):
@@ -198,7 +190,7 @@ def test_intervals_fit_how_labelling_stops(of_rates):
     [("equal_opportunity", "true_positive_rate"), ("accuracy_gap", "accuracy")],
 )
 def test_a_gap_is_asked_about_by_its_rate(of_rates, name, expected):
-    assert _metric_named(name, of_rates) == expected
+    assert questions._metric_named(name, of_rates) == expected
 
 
 @pytest.mark.thorough
@@ -252,7 +244,7 @@ def labelled(options, frame, true, number, *, by="place", metric="accuracy", ste
     session = begun(options, frame, by=by, metric=metric)
     given = []
     for _ in range(0, number, step):
-        rows = next_rows(session, step)
+        rows = questions.next_rows(session, step)
         given += [Answer(int(row) + 1, str(true[row]), "") for row in rows]
         session = begun(options, frame, by=by, metric=metric, answers=given)
     return session
@@ -274,7 +266,7 @@ def test_the_worst_group_of_several_classes_is_found():
     assert (verdict.found, verdict.settled) == (["north"], False)
     result = said(replace(session, state=replace(session.state, stop=300)))
     assert (result.possible, result.settled) == (["north"], True)
-    assert set(_askable(session)) == {"accuracy", "error_rate", "brier_score"}
+    assert set(questions._askable(session)) == {"accuracy", "error_rate", "brier_score"}
     (worst,) = result.groups.query("group == 'north'").itertuples()
     assert worst.labels > 110
     assert worst.lower < 0.35 < worst.upper
@@ -284,15 +276,14 @@ def test_the_worst_group_of_several_classes_is_found():
 def test_regression_is_asked_about_its_errors():
     frame, true = numeric()
     session = labelled(of_numbers(), frame, true, 300, metric="mae")
-    assert set(_askable(session)) == {"mae", "mean_residual", "rmse", "r2"}
-    result = said(session)
-    assert result.found == ["north"]
-    residual = measure(session, "mean_residual")
-    groups = _group_figures(session, residual, partial(residual.limits, LEVEL))
+    assert set(questions._askable(session)) == {"mae", "mean_residual", "rmse", "r2"}
+    assert said(session).found == ["north"]
+    residual = questions.measure(session, "mean_residual")
+    groups = questions._group_figures(session, residual, partial(residual.limits, LEVEL))
     (north,) = groups.query("group == 'north'").itertuples()
     assert north.lower < 1 < north.upper
-    assert _estimate_for_everyone(session, measure(session, "rmse")) is None
-    value, lower, upper = _estimate_for_everyone(session, residual)
+    assert questions._estimate_for_everyone(session, questions.measure(session, "rmse")) is None
+    value, lower, upper = questions._estimate_for_everyone(session, residual)
     assert lower < value < upper
 
 
@@ -300,8 +291,10 @@ def test_without_groups_rows_are_chosen_among_predicted_classes():
     options = parse(["x.csv", "prediction=predicted", "score=confidence"])
     session = labelled(options, *classified(), 60, by=PREDICTED)
     assert session.names == list(CLASSES)
-    for question in QUESTIONS:
-        assert question_of(replace(session, state=replace(session.state, question=question)))
+    for question in questions.QUESTIONS:
+        assert questions.question_of(
+            replace(session, state=replace(session.state, question=question))
+        )
 
 
 @pytest.mark.parametrize("question", ["gap", "each"])
@@ -310,7 +303,7 @@ def test_every_question_of_a_regression_names_rows_that_wait(question, metric):
     session = labelled(of_numbers(), *numeric(300), 40, metric="mae")
     state = replace(session.state, question=question, strategy="thompson", metric=metric)
     asked = replace(session, state=state)
-    rows = next_rows(asked, 5)
+    rows = questions.next_rows(asked, 5)
     assert len(set(rows)) == 5 and np.isnan(asked.table.label[rows]).all()
     assert said(asked).sentences
 
@@ -319,7 +312,7 @@ def test_a_mean_residual_is_neither_better_nor_worse():
     frame, _ = numeric(100)
     session = begun(of_numbers(), frame, by="place", metric="mean_residual")
     with pytest.raises(UserError, match="neither: ask question=gap or question=each"):
-        question_of(session).reward()
+        questions.question_of(session).reward()
 
 
 def test_a_person_s_labels_go_before_the_marks_of_the_file():

@@ -10,8 +10,7 @@ from fairbench.inference.few_labels import PartlyLabelled
 def pool(generator, *, rows=300, groups=2, score=None):
     """Return a pool without labels; scores are uniform where none are given."""
     score = generator.random(rows) if score is None else score
-    group = np.arange(len(score)) % groups
-    return partly_labelled(score, group, reference=0)
+    return partly_labelled(score, np.arange(len(score)) % groups, reference=0)
 
 
 def labelled(table, theta, generator, model):

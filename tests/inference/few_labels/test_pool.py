@@ -11,22 +11,7 @@ from scipy.stats import qmc
 
 from fairbench.components.papers.released_scores import partly_labelled
 from fairbench.core.errors import UserError
-from fairbench.inference.few_labels import (
-    BETA,
-    LLO,
-    NODES,
-    SEPARATE,
-    PosteriorFamily,
-    _draw_positives,
-    _gauss_rule,
-    _kronecker,
-    _Proposal,
-    _ShownLabels,
-    bayesian_calibration,
-    plug_in,
-    plug_in_draws,
-    sample,
-)
+from fairbench.inference import few_labels
 from fairbench.inference.posterior import central_interval
 from fairbench.metrics.group import difference
 from fairbench.metrics.registry import FN, TP, accuracy
@@ -35,7 +20,7 @@ from tests.inference.few_labels.pools import labelled, pool, quadrature
 
 def test_gauss_rule_integrates_polynomials_of_its_degree():
     values = np.random.default_rng(0).normal(size=1000)
-    points, weights = _gauss_rule(values, 6)
+    points, weights = few_labels._gauss_rule(values, 6)
     assert len(points) == 6
     for degree in range(12):
         scale = (np.abs(values) ** degree).sum()
@@ -45,7 +30,7 @@ def test_gauss_rule_integrates_polynomials_of_its_degree():
 
 @pytest.mark.parametrize("values", [[], [0.3], [1.0, 1.0, 1.0, 2.0]])
 def test_few_distinct_values_are_kept_as_they_are(values):
-    points, weights = _gauss_rule(np.array(values), 3)
+    points, weights = few_labels._gauss_rule(np.array(values), 3)
     np.testing.assert_array_equal(np.repeat(points, weights.astype(int)), sorted(values))
 
 
@@ -53,17 +38,17 @@ def test_few_distinct_values_are_kept_as_they_are(values):
 def test_expected_counts_are_sums_over_rows(rows):
     generator = np.random.default_rng(1)
     table = pool(generator, rows=rows, groups=3)
-    normals = generator.standard_normal((200, (2 + 3) * BETA.size))
-    theta = BETA.from_normals(normals, 3).reshape(200, -1)
+    normals = generator.standard_normal((200, (2 + 3) * few_labels.BETA.size))
+    theta = few_labels.BETA.from_normals(normals, 3).reshape(200, -1)
     shown = generator.permutation(rows)[:20]
     cell = (table.group * 2 + table.prediction)[shown]
-    design = BETA.design(table.score[shown], table.group[shown], 3)
-    coefficients = BETA.flat_coefficients(theta)
-    labels = _ShownLabels(design, np.zeros(0))
-    family = PosteriorFamily.of(table, generator)
+    design = few_labels.BETA.design(table.score[shown], table.group[shown], 3)
+    coefficients = few_labels.BETA.flat_coefficients(theta)
+    labels = few_labels._ShownLabels(design, np.zeros(0))
+    family = few_labels.PosteriorFamily.of(table, generator)
     mean, variance, size = family.unlabelled(coefficients, labels, cell)
     hidden = np.setdiff1d(np.arange(rows), shown)
-    design = BETA.design(table.score[hidden], table.group[hidden], 3)
+    design = few_labels.BETA.design(table.score[hidden], table.group[hidden], 3)
     p = 1 / (1 + np.exp(-(coefficients @ design)))
     indicator = (table.group * 2 + table.prediction)[hidden, None] == np.arange(6)
     np.testing.assert_allclose(mean, p @ indicator, atol=1e-5 * rows)
@@ -77,7 +62,7 @@ def test_noise_has_the_moments_of_a_sum_of_unequal_coins(size):
     p = generator.beta(2, 1, size)
     mean, variance = p.sum(), (p * (1 - p)).sum()
     moments = np.full((40_000, 1), mean), np.full((40_000, 1), variance)
-    draws = _draw_positives(*moments, np.array([size]), generator)
+    draws = few_labels._draw_positives(*moments, np.array([size]), generator)
     assert abs(draws.mean() - mean) <= 5 * np.sqrt(variance / 40_000)
     assert draws.var() == pytest.approx(variance, rel=0.1 if size > 10 else 0.3)
     assert draws.min() >= 0
@@ -86,16 +71,16 @@ def test_noise_has_the_moments_of_a_sum_of_unequal_coins(size):
 
 def test_plug_in_adds_scores():
     table = partly_labelled([0.1, 0.4, 0.9, 0.8], ["a", "a", "a", "b"])
-    np.testing.assert_allclose(plug_in(table), [[1.5, 0.1, 0.5, 0.9], [0, 0.2, 0, 0.8]])
+    np.testing.assert_allclose(few_labels.plug_in(table), [[1.5, 0.1, 0.5, 0.9], [0, 0.2, 0, 0.8]])
 
 
 def test_plug_in_draws_scatter_as_labels_do_where_scores_are_true():
     generator = np.random.default_rng(3)
     table = pool(generator, rows=600)
-    draws = plug_in_draws(table, generator, draws=4000)
+    draws = few_labels.plug_in_draws(table, generator, draws=4000)
     positives = draws[..., FN] + draws[..., TP]
     actual = [
-        labelled(table, np.zeros((2, 3)), generator, BETA).counts()[:, FN:].sum(axis=1)
+        labelled(table, np.zeros((2, 3)), generator, few_labels.BETA).counts()[:, FN:].sum(axis=1)
         for _ in range(1000)
     ]
     np.testing.assert_allclose(positives.std(axis=0), np.std(actual, axis=0), rtol=0.12)
@@ -147,17 +132,17 @@ def test_bad_columns_are_refused_by_name_and_row(columns, words):
 
 # The calibration posterior: quadrature, limits, coverage where the model is true.
 
-LONE = replace(LLO, spread_sd=None)
-OPPOSITE = replace(LLO, mean_sd=(1.0, 2.0), signed=True)
+LONE = replace(few_labels.LLO, spread_sd=None)
+OPPOSITE = replace(few_labels.LLO, mean_sd=(1.0, 2.0), signed=True)
 
 
-SAMPLED = list(product((LLO, LONE, OPPOSITE), (0, 6, 60), (0.5, -3.0), ("importance",)))
+SAMPLED = list(product((few_labels.LLO, LONE, OPPOSITE), (0, 6, 60), (0.5, -3.0), ("importance",)))
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("model", "labels", "slope", "sampler"),
-    [*SAMPLED, (LLO, 30, 0.5, "elliptical_slice")],
+    [*SAMPLED, (few_labels.LLO, 30, 0.5, "elliptical_slice")],
 )
 def test_one_group_agrees_with_quadrature(model, labels, slope, sampler, monkeypatch):
     generator = np.random.default_rng(labels)
@@ -165,7 +150,7 @@ def test_one_group_agrees_with_quadrature(model, labels, slope, sampler, monkeyp
         monkeypatch.setattr("fairbench.inference.few_labels._SMALLEST_SHARE", 2.0)
     table = labelled(pool(generator, groups=1), np.array([[slope, -1.0]]), generator, model)
     table = table.showing(np.arange(labels))
-    posterior = bayesian_calibration(table, generator, model=model)
+    posterior = few_labels.bayesian_calibration(table, generator, model=model)
     exact = quadrature(model, table)
     error = exact[:, 1] / np.sqrt(posterior.effective_size)
     assert sampler in ("importance", posterior.sampler)
@@ -178,10 +163,12 @@ def test_one_group_agrees_with_quadrature(model, labels, slope, sampler, monkeyp
 def test_intervals_cover_at_their_nominal_level(shown):
     generator, covered = np.random.default_rng(shown), 0
     table = pool(generator, rows=400)
-    for theta in BETA.from_normals(generator.standard_normal((3000, (2 + 2) * BETA.size)), 2):
-        known = labelled(table, theta, generator, BETA)
+    for theta in few_labels.BETA.from_normals(
+        generator.standard_normal((3000, (2 + 2) * few_labels.BETA.size)), 2
+    ):
+        known = labelled(table, theta, generator, few_labels.BETA)
         part = known.showing(generator.permutation(len(table.score))[:shown])
-        counts = bayesian_calibration(part, generator, draws=512).counts
+        counts = few_labels.bayesian_calibration(part, generator, draws=512).counts
         lower, upper = central_interval(difference(accuracy, counts)[:, 0])
         covered += lower <= difference(accuracy, known.counts())[0] <= upper
     # The standard error of 3000 replications is 0.4 %.
@@ -190,10 +177,10 @@ def test_intervals_cover_at_their_nominal_level(shown):
 
 def test_counts_keep_the_sizes_of_groups_and_of_all_labels_leave_nothing_open():
     generator = np.random.default_rng(4)
-    table = labelled(pool(generator, groups=3), np.zeros((3, 3)), generator, BETA)
-    posterior = bayesian_calibration(table, generator, draws=128)
+    table = labelled(pool(generator, groups=3), np.zeros((3, 3)), generator, few_labels.BETA)
+    posterior = few_labels.bayesian_calibration(table, generator, draws=128)
     np.testing.assert_allclose(posterior.counts - table.counts(), 0, atol=1e-3)
-    posterior = bayesian_calibration(table.showing(np.arange(12)), generator, draws=256)
+    posterior = few_labels.bayesian_calibration(table.showing(np.arange(12)), generator, draws=256)
     assert posterior.counts.shape == (256, 3, 4)
     sizes = posterior.counts[..., :2] + posterior.counts[..., 2:]
     np.testing.assert_allclose(sizes, np.broadcast_to(table.sizes(), sizes.shape))
@@ -201,36 +188,40 @@ def test_counts_keep_the_sizes_of_groups_and_of_all_labels_leave_nothing_open():
 
 def test_a_batch_gives_the_posterior_of_each_subset():
     generator = np.random.default_rng(6)
-    table = labelled(pool(generator), np.zeros((2, 3)), generator, BETA)
+    table = labelled(pool(generator), np.zeros((2, 3)), generator, few_labels.BETA)
     subsets = [np.arange(5), np.arange(100, 160)]
     generator = np.random.default_rng(0)
-    family = PosteriorFamily.of(table, generator)
+    family = few_labels.PosteriorFamily.of(table, generator)
     for rows in subsets:
         posterior = family.posterior(rows, generator)
-        alone = bayesian_calibration(table.showing(rows), np.random.default_rng(1))
+        alone = few_labels.bayesian_calibration(table.showing(rows), np.random.default_rng(1))
         error = alone.counts.std(axis=0) / np.sqrt(500)
         assert (np.abs(alone.counts.mean(0) - posterior.counts.mean(0)) < 5 * error).all()
 
 
 def test_groups_that_share_nothing_learn_nothing_from_each_other():
     generator = np.random.default_rng(7)
-    table = labelled(pool(generator), np.full((2, 3), 1.0), generator, BETA)
+    table = labelled(pool(generator), np.full((2, 3), 1.0), generator, few_labels.BETA)
     table = table.showing(np.flatnonzero(table.group == 0))
     apart, shared = (
-        bayesian_calibration(table, np.random.default_rng(0), model=model).theta[:, 1].std(axis=0)
-        for model in (SEPARATE, BETA)
+        few_labels.bayesian_calibration(table, np.random.default_rng(0), model=model)
+        .theta[:, 1]
+        .std(axis=0)
+        for model in (few_labels.SEPARATE, few_labels.BETA)
     )
-    np.testing.assert_allclose(apart, SEPARATE.mean_sd, rtol=0.1)
-    assert shared[-1] < 0.8 * np.hypot(BETA.mean_sd[-1], BETA.spread_sd[-1])
+    np.testing.assert_allclose(apart, few_labels.SEPARATE.mean_sd, rtol=0.1)
+    assert shared[-1] < 0.8 * np.hypot(few_labels.BETA.mean_sd[-1], few_labels.BETA.spread_sd[-1])
 
 
 def test_inverted_scores_are_drawn_without_chains():
     generator = np.random.default_rng(8)
     table = pool(generator, rows=400)
     label = (generator.random(400) > table.score).astype(float)
-    design = BETA.design(table.score, table.group, 2)
-    labels = _ShownLabels(design, label)
-    theta, _, sampler = sample(_Proposal.of(BETA, 2, 2048, generator), labels, generator)
+    design = few_labels.BETA.design(table.score, table.group, 2)
+    labels = few_labels._ShownLabels(design, label)
+    theta, _, sampler = few_labels.sample(
+        few_labels._Proposal.of(few_labels.BETA, 2, 2048, generator), labels, generator
+    )
     assert sampler == "importance"
     assert theta[:, 0, 0].mean() < -1
 
@@ -238,7 +229,10 @@ def test_inverted_scores_are_drawn_without_chains():
 @pytest.mark.thorough
 @pytest.mark.parametrize(("columns", "rows"), [(3, 64), (7, 2048)])
 def test_multiples_of_irrational_numbers_fill_the_cube_more_evenly_than_chance(columns, rows):
-    fills = (_kronecker, lambda width, count, generator: generator.random((count, width)))
+    fills = (
+        few_labels._kronecker,
+        lambda width, count, generator: generator.random((count, width)),
+    )
     result = [
         [qmc.discrepancy(fill(columns, rows, np.random.default_rng(seed))) for seed in range(9)]
         for fill in fills
@@ -251,19 +245,19 @@ def test_multiples_of_irrational_numbers_fill_the_cube_more_evenly_than_chance(c
 def test_draws_fill_a_sobol_set(draws):
     generator = np.random.default_rng(0)
     with pytest.raises(UserError, match=f"draws is {draws}"):
-        bayesian_calibration(pool(generator), generator, draws=draws)
+        few_labels.bayesian_calibration(pool(generator), generator, draws=draws)
 
 
 @pytest.mark.parametrize(("slope", "shown"), [(0.5, 9), (3.0, 300)])
 def test_points_that_stand_for_labelled_rows_give_the_same_posterior(slope, shown):
     generator = np.random.default_rng(9)
     theta = np.full((2, 3), [np.log(slope), 0.0, 0.5])
-    table = labelled(pool(generator), theta, generator, BETA)
+    table = labelled(pool(generator), theta, generator, few_labels.BETA)
     one, other = (
-        PosteriorFamily.of(table, np.random.default_rng(0), label_nodes=nodes).posterior(
+        few_labels.PosteriorFamily.of(table, np.random.default_rng(0), label_nodes=nodes).posterior(
             np.arange(shown), np.random.default_rng(1)
         )
-        for nodes in (None, NODES)
+        for nodes in (None, few_labels.NODES)
     )
     np.testing.assert_allclose(other.counts.mean(axis=0), one.counts.mean(axis=0), rtol=1e-4)
     np.testing.assert_allclose(other.theta.std(axis=0), one.theta.std(axis=0), rtol=1e-3)
@@ -271,15 +265,17 @@ def test_points_that_stand_for_labelled_rows_give_the_same_posterior(slope, show
 
 def test_points_stand_for_as_many_rows_as_there_are():
     generator = np.random.default_rng(10)
-    table = labelled(pool(generator, rows=500), np.zeros((2, 3)), generator, BETA)
+    table = labelled(pool(generator, rows=500), np.zeros((2, 3)), generator, few_labels.BETA)
     rows = np.arange(400)
-    family = PosteriorFamily.of(table, generator, label_nodes=NODES)
+    family = few_labels.PosteriorFamily.of(table, generator, label_nodes=few_labels.NODES)
     labels, cell = family.shown(rows)
     assert len(labels.label) < 100
     counts = np.zeros((table.n_groups, 2, 2))
     np.add.at(counts, (cell // 2, labels.label.astype(int), cell % 2), labels.weight)
     np.testing.assert_allclose(counts.reshape(-1, 4), table.counts(rows))
-    coefficients = BETA.coefficients(generator.normal(0, 0.5, (20, 2, 3))).reshape(20, -1)
+    coefficients = few_labels.BETA.coefficients(generator.normal(0, 0.5, (20, 2, 3))).reshape(
+        20, -1
+    )
     all_rows, _ = replace(family, label_nodes=None).shown(rows)
     condensed, exact = (of.log_likelihood(coefficients) for of in (labels, all_rows))
     np.testing.assert_allclose(condensed, exact, atol=0.01)

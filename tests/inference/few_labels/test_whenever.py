@@ -9,13 +9,7 @@ from benchmarks.coverage.labels import FAMILIES, pool_of
 from benchmarks.coverage.simulate import count
 from fairbench.evaluation.groups import LabelledIntervals
 from fairbench.inference.survey import LabelledRows
-from fairbench.metrics.registry import (
-    BINARY,
-    accuracy,
-    binary_confusion,
-    metrics_of,
-    true_positive_rate,
-)
+from fairbench.metrics import registry
 
 RUNS = 300
 
@@ -73,9 +67,8 @@ def test_a_slope_of_scores_that_hardly_differ_is_not_stretched_to_extreme_ones()
     known = (np.arange(groups)[:, None] * 400 + np.arange(rows)).ravel()
     flat, decision = label.ravel()[known], (score > 0.5).astype(np.int64)
     labels = LabelledRows(score.ravel(), decision.ravel(), group, groups, known, flat)
-    (successes,), (sizes,) = labels.effective_counts([accuracy])
-    alone = (label == decision)[:, :rows].mean(axis=1)
-    assert np.abs(successes / sizes - alone).max() < 0.03
+    (successes,), (sizes,) = labels.effective_counts([registry.accuracy])
+    assert np.abs(successes / sizes - (label == decision)[:, :rows].mean(axis=1)).max() < 0.03
 
 
 def test_a_group_by_itself_has_the_same_rates_as_beside_others():
@@ -86,7 +79,7 @@ def test_a_group_by_itself_has_the_same_rates_as_beside_others():
     decision = (score > 0.5).astype(np.int64).ravel()
     flat = label.ravel()[known]
     labels = LabelledRows(score.ravel(), decision, group, 3, known, flat)
-    rates = [accuracy, true_positive_rate]
+    rates = [registry.accuracy, registry.true_positive_rate]
     whole = np.array(labels.effective_counts(rates))
     for g in range(3):
         one = np.array(labels.of_group(g).effective_counts(rates))
@@ -99,12 +92,12 @@ def intervals_of(score, labels):
     decision, known = (score > 0.5).astype(np.int64), np.arange(labels)
     group = np.zeros(len(score), np.int64)
     rows = LabelledRows(score, decision, group, 1, known, label[known])
-    counts = binary_confusion(label[known], decision[known], group[known], n_groups=1)
+    counts = registry.binary_confusion(label[known], decision[known], group[known], n_groups=1)
     return LabelledIntervals.of(rows, counts, 0.95, np.random.default_rng(0))
 
 
 def test_few_rows_of_a_rate_add_up_rather_than_as_squares():
-    balanced = metrics_of(BINARY, "rate")["balanced_accuracy"]
+    balanced = registry.metrics_of(registry.BINARY, "rate")["balanced_accuracy"]
     intervals = replace(
         intervals_of(np.random.default_rng(1).beta(3, 3, 400), 4), anytime_valid=True
     )
@@ -112,4 +105,4 @@ def test_few_rows_of_a_rate_add_up_rather_than_as_squares():
     parts = [intervals.limits([rate]) for rate in balanced.rates]
     assert lower[0] == pytest.approx(np.mean([part.lower[0, 0] for part in parts]))
     assert upper[0] == pytest.approx(np.mean([part.upper[0, 0] for part in parts]))
-    assert intervals.correlation(accuracy).tolist() == [[-1.0]]
+    assert intervals.correlation(registry.accuracy).tolist() == [[-1.0]]

@@ -65,8 +65,7 @@ def test_bounds_of_gaps_are_those_of_any_labels_there_could_be():
     """Groups share nothing, so a gap is widest where two rates are at opposite ends."""
     generator = np.random.default_rng(2)
     for groups in (2, 4):
-        rows = some(generator, groups)
-        ends = rows.bounds(base_rate)
+        ends = some(generator, groups).bounds(base_rate)
         result = ends.gap()
         rates = generator.random((20_000, groups)) ** 0.3
         rates = np.where(generator.random(rates.shape) < 0.5, rates, 1 - rates)

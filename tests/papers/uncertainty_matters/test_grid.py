@@ -13,11 +13,12 @@ from sklearn.svm import SVC
 
 from fairbench.components.algorithms.interventions.hardt import equalised_odds
 from fairbench.components.datasets import adult as dataset
+from fairbench.components.datasets import german
 from fairbench.components.papers.uncertainty_matters import adult, grid, solvers
 from fairbench.components.papers.uncertainty_matters.readings import ALONE, RIGHT
 from fairbench.components.papers.uncertainty_matters.solvers import FOLDS, training
 from fairbench.components.papers.uncertainty_matters.tables import read_published
-from fairbench.data.download import Archive
+from tests.harness import archive_with
 
 
 @pytest.fixture(scope="module")
@@ -59,15 +60,10 @@ def test_the_fairest_is_one_of_those_that_are_nearly_as_accurate(rows):
     )
     fair = rows.chosen(np.stack([np.stack([right] * 2), everybody]), fairest=True)
     assert (fair == 0).all()  # both have no gap, and the second is not nearly as accurate
-    close = np.where(rng_rows(rows), ~right, right)
-    picked = rows.chosen(np.stack([close, np.stack([right] * 2)]), fairest=True)
-    assert (picked == 1).all()
-
-
-def rng_rows(rows):
-    """Return a few good loans of one group in every fold."""
-    good = (rows.y == 0) & (rows.groups == 0)
-    return good & (np.arange(200) % 9 == 0) & (rows.fold >= 0)
+    # A few good loans of one group in every fold.
+    few = ~right & (rows.groups == 0) & (np.arange(200) % 9 == 0) & (rows.fold >= 0)
+    close = np.where(few, ~right, right)
+    assert (rows.chosen(np.stack([close, np.stack([right] * 2)]), fairest=True) == 1).all()
 
 
 def test_machines_are_those_of_scikit_learn(rows):
@@ -131,11 +127,7 @@ def test_what_is_packed_has_all_rows_of_german():
 @pytest.mark.slow
 def test_packed_counts_are_those_of_the_algorithms():
     """The first cross-validation of two families."""
-    from fairbench.components.datasets import german
-    from fairbench.data.download import Archive
-
-    if Archive.of(download=False).locate(german.GERMAN) is None:
-        pytest.skip("not found")
+    archive_with(german.GERMAN)
     for name in ("LR", "Linear FERM"):
         for algorithm, counts in grid.repeated(name, 0, 1).items():
             for place, choice in enumerate(grid.choices(algorithm)):
@@ -198,8 +190,7 @@ def test_kept_numbers_are_those_of_adult():
 
     Labels are then the same, and so are counts and draws, which leaves the rounding of the file.
     """
-    if Archive.of(download=False).locate(dataset.TRAIN) is None:
-        pytest.skip("not found")
+    archive_with(dataset.TRAIN)
     fitted = adult.machines(adult.load())
     other_order = replace(fitted, used=fitted.used[::-1].copy())
     for name in ("SVM", "FERM", "Linear SVM", "Linear FERM"):
@@ -210,8 +201,7 @@ def test_kept_numbers_are_those_of_adult():
     kept = pd.read_csv(adult.NUMBERS, keep_default_na=False)
     np.testing.assert_allclose(result["mean"], kept["mean"], rtol=0, atol=ROUNDING)
     text = kept[(kept["label"] == "") & (kept["cause"] == "")].set_index("row")["mean"]
-    off = (text - ROWS["value"].astype(float)).abs()
-    assert (off <= 0.1).mean() > 0.7
+    assert ((text - ROWS["value"].astype(float)).abs() <= 0.1).mean() > 0.7
 
 
 LOGISTIC = sklearn.linear_model.LogisticRegression(tol=1e-9, max_iter=10_000)
@@ -233,15 +223,8 @@ def correlated_rows(n, *, seed=0):
     draw = np.random.default_rng(seed)
     numbers = draw.normal(size=(n, 6)) @ draw.normal(size=(6, 6))
     levels = np.eye(4)[np.searchsorted([0.6, 0.9, 0.97], draw.random(n))]
-    almost_constant = (np.arange(n) == 7).astype(float)
-    X = np.column_stack([100 * numbers, levels, almost_constant])
-    y = (numbers[:, 0] + levels[:, 1] + 2 * draw.normal(size=n) > 1).astype(float)
-    return X, y
-
-
-def folds_of(n, cvs, *, k=10, seed=1):
-    draw = np.random.default_rng(seed)
-    return np.stack([draw.permutation(np.arange(n) % k) for _ in range(cvs)])
+    X = np.column_stack([100 * numbers, levels, (np.arange(n) == 7).astype(float)])
+    return X, (numbers[:, 0] + levels[:, 1] + 2 * draw.normal(size=n) > 1).astype(float)
 
 
 def theirs(estimator, X, y, fold, weight=None):
@@ -257,8 +240,8 @@ def theirs(estimator, X, y, fold, weight=None):
 @each_solver
 def test_weights_and_C_are_those_of_scikit_learn(name):
     solver, estimator, tolerance = SOLVERS[name]
-    X, y = correlated_rows(200, seed=2)
-    fold = folds_of(200, 2, k=5, seed=3)
+    (X, y), draw = correlated_rows(200, seed=2), np.random.default_rng(3)
+    fold = np.stack([draw.permutation(np.arange(200) % 5) for _ in range(2)])
     weight = np.random.default_rng(4).choice([0.6, 0.9, 1.4], size=(10, 1)) * np.where(y, 1.3, 0.8)
     weight *= np.where(np.arange(200) % 3, 1, 1.5)
     strong = sklearn.base.clone(estimator).set_params(C=3.0)
@@ -269,8 +252,7 @@ def test_weights_and_C_are_those_of_scikit_learn(name):
 def test_one_contradiction_at_a_time_ends_circles():
     pivots = solvers.Pivots(10)
     wrong = np.arange(4)
-    chosen = [len(pivots.choose(wrong)) for _ in range(6)]
-    assert chosen == [4, 4, 4, 4, 1, 1]
+    assert [len(pivots.choose(wrong)) for _ in range(6)] == [4, 4, 4, 4, 1, 1]
     assert len(pivots.choose(wrong[:3])) == 3
 
 
@@ -281,8 +263,7 @@ def test_chances_are_those_of_the_linear_programme():
     positive[0, 1] = 0.3
     rates = np.stack([1 - positive, positive], axis=-1)
     value = draw.uniform(0.2, 1, (60, 2))
-    mine = solvers.hardt_chances(rates, value)
-    for own, rate, worth in zip(mine, rates, value, strict=True):
+    for own, rate, worth in zip(solvers.hardt_chances(rates, value), rates, value, strict=True):
         theirs = equalised_odds(rate, worth)
         prices = [worth * [1, -1] @ (rate[0] @ solution[0]) for solution in (own, theirs)]
         assert prices[0] == pytest.approx(prices[1], abs=1e-9)

@@ -26,12 +26,12 @@ from fairbench.components.papers.uncertainty_matters import ground_truth, readin
 from fairbench.components.papers.uncertainty_matters.ground_truth import ALGORITHMS, study
 from fairbench.components.papers.uncertainty_matters.readings import RHOS, measure
 from fairbench.core.errors import UserError
-from fairbench.data.download import Archive
 from fairbench.data.features import onehot
 from fairbench.data.splits import KFold
 from fairbench.experiments.compute import compute
 from fairbench.experiments.contracts import Study
 from fairbench.metrics.registry import binary_confusion
+from tests.harness import archive_with
 
 PUBLISHED = Path(__file__).parents[3] / "papers" / "uncertainty_matters" / "published.csv"
 LEARNERS = [LogisticRegression(tol=1e-9), LinearSVM(folds=0, tol=1e-9), SVM(folds=0)]
@@ -148,8 +148,7 @@ def test_names_are_those_of_the_published_table():
 @pytest.mark.thorough
 @pytest.mark.data
 def test_all_algorithms_are_of_one_data_set():
-    if Archive.of(download=False).locate(german.GERMAN) is None:
-        pytest.skip("not found")
+    archive_with(german.GERMAN)
     studies = [study(name) for name in ALGORITHMS]
     (data,) = {id(given.dataset): given.dataset for given in studies}.values()
     assert onehot(data.features).shape == (1000, 61)

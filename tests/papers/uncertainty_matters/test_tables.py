@@ -8,43 +8,12 @@ import pytest
 
 from fairbench.components.datasets import german
 from fairbench.components.papers.uncertainty_matters import grid, ground_truth, readings
-from fairbench.components.papers.uncertainty_matters.readings import (
-    ALL,
-    ALONE,
-    OBJECTIVES,
-    ONE_HOT,
-    PAIRS,
-    READINGS,
-    RIGHT,
-    SIGNED_GAPS,
-    TEXT,
-    Cloud,
-    Measured,
-    Reading,
-    Setting,
-    events,
-    favourable,
-    values,
-)
-from fairbench.components.papers.uncertainty_matters.tables import (
-    ANSWERED,
-    AREA,
-    AREA_READINGS,
-    AREAS,
-    INSIDE,
-    NUMBERS,
-    TABLES,
-    Pair,
-    pairs,
-    partition_answers,
-    ratio_readings,
-    read_published,
-    shares,
-    table_12_1,
-)
-from fairbench.data.download import Archive
+from fairbench.components.papers.uncertainty_matters import tables as study
+from fairbench.components.papers.uncertainty_matters.readings import values
+from fairbench.components.papers.uncertainty_matters.tables import shares
+from tests.harness import archive_with
 
-PUBLISHED = read_published()
+PUBLISHED = study.read_published()
 ROWS = PUBLISHED[PUBLISHED["table"].isin(["1", "12.1"])]
 
 
@@ -64,7 +33,7 @@ def measured():
     draw = np.random.default_rng(0)
     counts = {"SVM": counts_of(0.75, draw), "FERM": counts_of(0.76, draw)}
     ratios = {name: np.ones((4, 2, 1)) * (1 + 3 * (name == "FERM")) for name in counts}
-    return Measured(counts, ratios, posteriors=4, draws=2000)
+    return readings.Measured(counts, ratios, posteriors=4, draws=2000)
 
 
 def test_values_are_those_of_the_good_loan():
@@ -72,17 +41,16 @@ def test_values_are_those_of_the_good_loan():
     accuracy, difference = values(counts)
     assert accuracy == pytest.approx(135 / 200)
     assert difference == pytest.approx(30 / 60 - 60 / 80)
-    np.testing.assert_array_equal(favourable(counts)[0], [15, 5, 20, 60])
+    np.testing.assert_array_equal(readings.favourable(counts)[0], [15, 5, 20, 60])
 
 
 def test_posterior_is_narrower_than_the_predictive_and_widens_with_rho():
     counts = counts_of(0.75, np.random.default_rng(1), cvs=3)
     sds = {}
     for worth, predictive in ((1.0, False), (0.5, False), (0.5, True)):
-        draws = Cloud.of(
+        sds[worth, predictive] = readings.Cloud.of(
             counts, worth, np.random.default_rng(2), draws=20000, predictive=predictive
-        )
-        sds[worth, predictive] = draws.draws.std(axis=1)
+        ).draws.std(axis=1)
     np.testing.assert_allclose(sds[0.5, False] / sds[1.0, False], np.sqrt(2), rtol=0.05)
     np.testing.assert_allclose(sds[0.5, True] / sds[0.5, False], np.sqrt(2), rtol=0.05)
 
@@ -90,30 +58,30 @@ def test_posterior_is_narrower_than_the_predictive_and_widens_with_rho():
 def test_events_count_practical_differences():
     """Definition 3.1: on the edge of the region, 0.01 wide each way, two are equivalent."""
     delta = [[0.02, 0.02], [0.02, 0], [-0.02, 0.005], [0, 0], [0.02, -0.02], [0.01, -0.01]]
-    shares = events(np.array([*delta, [np.nan, 0.0]]))
-    accuracy, gap = OBJECTIVES
+    shares = readings.events(np.array([*delta, [np.nan, 0.0]]))
+    accuracy, gap = readings.OBJECTIVES
     asked = ("A >> B", "B >> A", "A ~ B", f"A {accuracy}, B {gap}")
     assert [shares[event] for event in asked] == pytest.approx([2 / 6, 1 / 6, 2 / 6, 1 / 6])
     assert sum(shares.values()) == pytest.approx(1)
 
 
 def test_regions_hold_the_partition_noise_and_shrink_with_rho(measured):
-    rows = table_12_1(measured, PUBLISHED[PUBLISHED["table"] == "12.1"])
+    rows = study.table_12_1(measured, PUBLISHED[PUBLISHED["table"] == "12.1"])
     assert set(rows["method"]) == {"SVM", "FERM"}
     rows = rows.set_index(["method", "setting", "metric"])
-    area = rows.xs(AREA, level="metric")["mean"]
+    area = rows.xs(study.AREA, level="metric")["mean"]
     assert area["SVM", "rho=1/K"] / area["SVM", "rho in [0,1/K]"] == pytest.approx(
         1.9 * np.log(1.9) / 0.9, rel=0.05
     )
-    assert rows.loc[("SVM", "rho=1/K", INSIDE), "mean"] == 100
+    assert rows.loc[("SVM", "rho=1/K", study.INSIDE), "mean"] == 100
     # Four times the reference's variance in both groups: four times its area.
     assert area["SVM", "rho_rel"] == pytest.approx(area["SVM", "rho=1/K"], rel=0.05)
     assert area["FERM", "rho_rel"] == pytest.approx(4 * area["FERM", "rho=1/K"], rel=0.1)
 
 
 def test_an_area_is_known_to_its_mean_unless_it_hangs_on_one_ratio(measured):
-    rows = table_12_1(measured, PUBLISHED[PUBLISHED["table"] == "12.1"])
-    mine = rows[(rows["method"] == "FERM") & (rows["metric"] == AREA)].set_index("setting")
+    rows = study.table_12_1(measured, PUBLISHED[PUBLISHED["table"] == "12.1"])
+    mine = rows[(rows["method"] == "FERM") & (rows["metric"] == study.AREA)].set_index("setting")
     assert mine.loc["rho=1/K", "error"] == pytest.approx(mine.loc["rho=1/K", "sd"] / 2)
     assert mine.loc["rho_rel", "error"] == pytest.approx(mine.loc["rho_rel", "sd"] * 1.25**0.5)
 
@@ -127,24 +95,24 @@ def test_table_1_has_the_numbers_of_table_12_1_but_for_linear_ferm():
     )
     differs = short[short != long[short.index]]
     assert set(differs.index.get_level_values("method")) == {"Linear FERM"}
-    place = ("Linear FERM", "rho=1/K", AREA)
+    place = ("Linear FERM", "rho=1/K", study.AREA)
     assert (short[place], long[place]) == (0.0109, 0.0093)
     assert len(differs) == 7
 
 
 def test_kept_numbers_answer_every_published_one_by_the_text_first():
-    kept = pd.read_csv(AREAS, keep_default_na=False)
+    kept = pd.read_csv(study.AREAS, keep_default_na=False)
     first = kept.drop_duplicates("row")
     assert set(first["row"]) == set(ROWS.index)
     assert set(first["cause"]) == {""}
-    assert set(kept["cause"]) == {reading.cause for reading in AREA_READINGS}
-    areas = ROWS.loc[(ROWS["metric"] == AREA) & (ROWS["setting"] == "rho=1/K")].index
+    assert set(kept["cause"]) == {reading.cause for reading in study.AREA_READINGS}
+    areas = ROWS.loc[(ROWS["metric"] == study.AREA) & (ROWS["setting"] == "rho=1/K")].index
     text, alone = (
         kept[kept["cause"] == reading.cause].set_index("row")["mean"].loc[areas]
-        for reading in (TEXT, ALONE)
+        for reading in (readings.TEXT, readings.ALONE)
     )
     assert (text / alone).between(1.5, 2.2).all()
-    assert ONE_HOT.cause in set(kept["cause"])
+    assert readings.ONE_HOT.cause in set(kept["cause"])
 
 
 NAMES = ("Linear SVM + Hardt", "FERM")
@@ -158,13 +126,12 @@ def pair():
     for cv, moved in enumerate((-20, -30, 50, -110)):
         first[cv, 0, 0] += moved
         first[cv, 0, 1] -= moved
-    return Pair(ALONE, NAMES, (first, second))
+    return study.Pair(readings.ALONE, NAMES, (first, second))
 
 
 def test_the_partition_is_near_the_mean_or_far_with_another_conclusion(pair):
     """The last one is further from the mean than the third, but its conclusion is the mean's."""
-    accuracy = pair.delta[:, 0]
-    np.testing.assert_allclose(accuracy, [-0.02, -0.03, 0.05, -0.11])
+    np.testing.assert_allclose(pair.delta[:, 0], [-0.02, -0.03, 0.05, -0.11])
     assert (pair.nearest, pair.furthest) == (1, 2)
     shown = pair.reading.conclusions(pair.delta)
     assert shown[0] == shown[3] != shown[2]
@@ -173,21 +140,23 @@ def test_the_partition_is_near_the_mean_or_far_with_another_conclusion(pair):
 def test_each_outcome_may_be_a_conclusion_of_its_own():
     """More accurate, and fairer besides: one event, two outcomes."""
     delta = np.array([[0.05, 0.0], [0.05, 0.05], [-0.05, 0.05]])
-    one, own = (replace(ALONE, nine=nine).conclusions(delta) for nine in (False, True))
+    one, own = (replace(readings.ALONE, nine=nine).conclusions(delta) for nine in (False, True))
     assert (len(set(one)), len(set(own))) == (2, 3)
-    assert SIGNED_GAPS.nine and not TEXT.nine
+    assert readings.SIGNED_GAPS.nine and not readings.TEXT.nine
 
 
 def test_a_gap_in_favour_of_the_other_group_is_a_gap():
     counts = np.array([[60, 20, 5, 15], [30, 3, 10, 30]])
-    signed, size = (Reading("", signed=is_signed).values(counts) for is_signed in (True, False))
+    signed, size = (
+        readings.Reading("", signed=is_signed).values(counts) for is_signed in (True, False)
+    )
     assert signed[0] == size[0]
     assert abs(signed[1]) == pytest.approx(-size[1])
 
 
 def test_a_third_objective_leaves_fewer_conclusions_of_one_over_the_other(pair):
     two, three = (
-        pair.probabilities(Setting("rho=1/K", 0.0, objectives=count), furthest=False)
+        pair.probabilities(readings.Setting("rho=1/K", 0.0, objectives=count), furthest=False)
         for count in (2, 3)
     )
     assert three["p_b_outperforms_a"] < two["p_b_outperforms_a"]
@@ -201,12 +170,12 @@ def test_another_C_stands_behind_a_name():
 
 
 def test_what_is_packed_is_of_german():
-    for name in ALL:
+    for name in readings.ALL:
         tables = readings.packed_counts(name)
         assert len(tables) >= 400 and tables.min() >= 0
         assert (tables.sum(axis=-1) == [810, 190]).all()
-    for method in PAIRS[:2]:
-        joint = readings.packed_joint(RIGHT.names(method))
+    for method in readings.PAIRS[:2]:
+        joint = readings.packed_joint(readings.RIGHT.names(method))
         assert joint.shape == (readings.PARTITIONS, 2, 8)
         assert (joint.sum(axis=(1, 2)) == 1000).all()
     assert readings.packed_counts("FERM, C = 0.5") is None
@@ -216,13 +185,13 @@ def test_what_is_packed_is_of_german():
 
 
 def test_kept_numbers_answer_every_published_one():
-    published = read_published()
-    rows = published[published["table"].isin(ANSWERED)]
-    kept = pd.read_csv(NUMBERS, keep_default_na=False)
-    assert len(rows[rows["table"].isin(TABLES)]) == 430
+    published = study.read_published()
+    rows = published[published["table"].isin(study.ANSWERED)]
+    kept = pd.read_csv(study.NUMBERS, keep_default_na=False)
+    assert len(rows[rows["table"].isin(study.TABLES)]) == 430
     first = kept.drop_duplicates("row")
     assert (first["cause"] == "").all() and (first["label"] == "").all()
-    for reading in READINGS:
+    for reading in readings.READINGS:
         mine = kept[(kept["label"] == reading.label) & (kept["cause"] == reading.cause)]
         assert len(mine) and not mine["row"].duplicated().any()
         if not reading.paired:
@@ -238,29 +207,34 @@ def test_a_share_within_its_error_agrees():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("reading", READINGS, ids=lambda each: each.label or each.cause or "text")
+@pytest.mark.parametrize(
+    "reading", readings.READINGS, ids=lambda each: each.label or each.cause or "text"
+)
 def test_kept_numbers_are_those_of_the_packed_counts(reading):
     """Of one table's column, and of the reading that reproduces a number of every setting."""
-    published = read_published()
+    published = study.read_published()
     text = "rho_rel_up, no hdr; rope=0.01"
     rows = published[(published["table"] == "12.5") & (published["setting"] == text)]
-    if reading == ALONE:
-        rows = published[published["table"].isin(TABLES)].drop_duplicates(["setting", "metric"])
-    result = pd.DataFrame(partition_answers([pairs(reading)], rows)).set_index("row")["mean"]
-    kept = pd.read_csv(NUMBERS, keep_default_na=False)
+    if reading == readings.ALONE:
+        rows = published[published["table"].isin(study.TABLES)].drop_duplicates(
+            ["setting", "metric"]
+        )
+    result = pd.DataFrame(study.partition_answers([study.pairs(reading)], rows)).set_index("row")[
+        "mean"
+    ]
+    kept = pd.read_csv(study.NUMBERS, keep_default_na=False)
     kept = kept[(kept["label"] == reading.label) & (kept["cause"] == reading.cause)]
     np.testing.assert_allclose(result, kept.set_index("row")["mean"][result.index], atol=1e-4)
 
 
 def test_the_truth_of_case_2_is_that_of_another_pair():
     """Proof: the printed 0.83 is Table 2's, of FERM with a kernel, and the case has linear FERM."""
-    published = read_published()
+    published = study.read_published()
     truth = published[(published["setting"] == "ground truth")]
     truth = truth[truth["metric"] == "p_b_outperforms_a"].set_index("table")
     assert truth.loc["14.2.2", "value"] == "0.83"
     assert truth.loc["14.2.2", "method"] == "Linear SVM + Hardt vs Linear FERM"
-    table_2 = truth.loc["2"].set_index("method")["value"]
-    assert table_2["Linear SVM + Hardt vs FERM"] == "0.83"
+    assert truth.loc["2"].set_index("method")["value"]["Linear SVM + Hardt vs FERM"] == "0.83"
 
 
 def test_hardts_rule_does_not_err_more_than_calling_everybody_good():
@@ -277,14 +251,13 @@ def test_hardts_rule_does_not_err_more_than_calling_everybody_good():
 @pytest.mark.data
 def test_packed_counts_are_those_of_the_algorithms(monkeypatch):
     """One partition of each, and the first half of the first halving."""
-    if Archive.of(download=False).locate(german.GERMAN) is None:
-        pytest.skip("not found")
+    archive_with(german.GERMAN)
     monkeypatch.setattr(ground_truth, "BATCH", 1)
-    for name in ALL:
+    for name in readings.ALL:
         np.testing.assert_array_equal(
             ground_truth.counts(name, 3)[0], readings.packed_counts(name)[3]
         )
-    first, second = names = RIGHT.names(PAIRS[1])
+    first, second = names = readings.RIGHT.names(readings.PAIRS[1])
     np.testing.assert_array_equal(
         readings.joint_counts(names, 1)[0], readings.packed_joint(names)[0]
     )
@@ -296,23 +269,22 @@ def test_packed_counts_are_those_of_the_algorithms(monkeypatch):
 def areas(r, worths):
     """Return areas proportional to the inflations that four choices of rho give."""
     values = {"rho=1/K": 1.9, "rho in [0,1/K]": 0.9 / np.log(1.9), "rho_rel": 1.9 * r, **worths}
-    same = {"table": "12.1", "method": "any", "metric": AREA}
-    rows = [{**same, "setting": s, "value": v} for s, v in values.items()]
-    return pd.DataFrame(rows)
+    same = {"table": "12.1", "method": "any", "metric": study.AREA}
+    return pd.DataFrame([{**same, "setting": s, "value": v} for s, v in values.items()])
 
 
 def test_each_reading_predicts_its_own_areas():
     r = 1.6
     grid = np.linspace(0, (1.9 * r - 1) / 9, 20001)
     up_to_rel = 1 / np.trapezoid(1 / (1 + 9 * grid), grid) * grid[-1]
-    (row,) = ratio_readings(areas(r, {"rho_rel_up": up_to_rel})).to_dict("records")
+    (row,) = study.ratio_readings(areas(r, {"rho_rel_up": up_to_rel})).to_dict("records")
     assert row["r"] == pytest.approx(r)
     assert row["rho in [0,rho_rel]"] == pytest.approx(up_to_rel, rel=1e-6)
     assert row["rho_0 in [0,1/K]"] == pytest.approx(r * 0.9 / np.log(1.9))
 
 
 def test_published_areas_have_rho_averaged_up_to_rho_rel():
-    result = ratio_readings(read_published())
+    result = study.ratio_readings(study.read_published())
     assert len(result) == 13
     errors = {
         name: (result[name] / result["published"] - 1).abs().mean() for name in result.columns[2:]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeVar
 
 import numpy as np
@@ -257,7 +257,7 @@ class AuditTable:
         """Whether no row has a label, and all have a score."""
         return self.score is not None and not self.labels_known
 
-    @property
+    @cached_property
     def known(self) -> Rows:
         """The positions of the rows with a label."""
         return np.flatnonzero(~np.isnan(self.label))

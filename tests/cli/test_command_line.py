@@ -1,12 +1,14 @@
 """Command lines: the jobs they ask for, composed as Hydra would, and what they get wrong."""
 
+import os
+
 import pytest
 from hydra import compose
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
 from fairbench.cli.command_line import CommandLine, choices_in_brackets, command_lines, hydra_of
-from fairbench.cli.verbs.run import run_words
+from fairbench.cli.verbs.run import run_words, set_up_workers
 from fairbench.core.errors import UserError
 from tests.harness import CONF, ROOT
 
@@ -203,6 +205,12 @@ def test_what_hydra_refuses_is_said_in_one_line(words, message, capsys, monkeypa
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_workers_find_the_package_and_nothing_that_lies_in_it(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "elsewhere")
+    assert set_up_workers() == str(ROOT)
+    assert os.environ["PYTHONPATH"].split(os.pathsep) == [str(ROOT), "elsewhere"]
 
 
 @pytest.mark.thorough

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from fairbench.cli import output
-from fairbench.components import FOLDER, components_folder
+from fairbench.components import CHECKOUT, FOLDER, components_folder
 from fairbench.core.errors import UserError, did_you_mean
 from fairbench.core.processes import check_address_space, source_date
 
@@ -115,7 +115,7 @@ def set_up_workers() -> str:
     -------
     The folder that the package lies in.
     """
-    source_folder = str(Path(__file__).resolve().parents[2])
+    source_folder = str(CHECKOUT)
     before = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if before[0] != source_folder:
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [source_folder, *before]))

@@ -354,8 +354,8 @@ class Logger:
 
     Parameters
     ----------
-    every : the longest pause between two batches, in seconds; in the beginning pauses are shorter, so
-        that little is left when a short sweep ends.
+    every : the longest pause between two batches, in seconds; in the beginning pauses are shorter,
+        so that little is left when a short sweep ends.
     """
 
     def __init__(self, tracking: Tracking, sweep: Sweep, every: float = 20.0) -> None:

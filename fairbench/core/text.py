@@ -20,11 +20,11 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from importlib import resources
 from math import isnan
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Literal
 from unicodedata import category, normalize
 
 if TYPE_CHECKING:
@@ -231,22 +231,33 @@ def natural(name: str) -> list[tuple[Decimal, str]]:
     return [(Decimal(part if part.isdecimal() else 0), part) for part in re.split(r"(\d+)", name)]
 
 
-def csv_text(table: pd.DataFrame, *, index_label: str = "") -> str:
-    """Return a table as CSV that a spreadsheet shows as it is.
+def csv_text(table: pd.DataFrame) -> str:
+    """Return a table as CSV that a spreadsheet shows as it is, without its index.
 
     A text that a spreadsheet would compute, such as ``=A1+1``, has an apostrophe before it, which
     spreadsheets take for "this is text". Signs that cannot be seen are written as their codes, and
     the backslashes of a text that holds such codes twice. :func:`read_csv` undoes both.
     """
-    write = partial(
-        spreadsheet_safe(table).to_csv,
-        index=bool(index_label),
-        index_label=index_label or None,
-        lineterminator="\n",
-    )
-    written = str(write())
+    columns = [_written(column) for _, column in table.items()]
+    rows = [[_guarded(str(name)) for name in table], *zip(*columns, strict=True)]
+    written = _csv_of(rows, csv.QUOTE_MINIMAL)
     # A carriage return would end a row unless all texts are in quotation marks.
-    return str(write(quoting=csv.QUOTE_NONNUMERIC)) if "\r" in written else written
+    return _csv_of(rows, csv.QUOTE_NONNUMERIC) if "\r" in written else written
+
+
+def _written(column: pd.Series) -> list[Any]:
+    """Return the values of a column as CSV has them, with nothing for what is missing."""
+    values, missing = column.tolist(), column.isna().tolist()
+    texts = {value: _guarded(value) for value in {*values} if isinstance(value, str)}
+    return [
+        "" if gone else texts.get(value, value) for value, gone in zip(values, missing, strict=True)
+    ]
+
+
+def _csv_of(rows: Sequence[Sequence[Any]], quoting: Literal[0, 2]) -> str:
+    file = io.StringIO(newline="")
+    csv.writer(file, lineterminator="\n", quoting=quoting).writerows(rows)
+    return file.getvalue()
 
 
 def spreadsheet_safe(table: pd.DataFrame) -> pd.DataFrame:

@@ -139,7 +139,7 @@ def _pair(first: RunPredictions, second: RunPredictions, settings: _CompareOptio
     stem = settings.results / "report" / "comparison" / f"{first.id}_{second.id}"
     probabilities = inside if settings.repeats == comparing.TYPICAL else inside.set_axis(["all"])
     write_document(page(computed=computed), stem.parent, stem.name, ["html"])
-    write_text(stem.with_suffix(".csv"), csv_text(probabilities, index_label="repeat"))
+    write_text(stem.with_suffix(".csv"), csv_text(probabilities.reset_index(names="repeat")))
     print_line(f"all of it, and how it was computed, is written: {stem}.html, {stem}.csv")
 
 

@@ -1,7 +1,7 @@
 """What a process may take, how it ends, and how it keeps others out of the files that it changes.
 
 From top to bottom: limits of memory (:func:`limit_memory`), workers that end with the command that
-began them (:func:`serve`, :func:`_end_with`), work that is given up when it takes too long
+began them (:class:`Worker`, :func:`_end_with`), work that is given up when it takes too long
 (:func:`in_time`), what is said of an exception (:func:`failure`), locks between processes, on a
 file (:func:`locked`), and states that many processes change under one (:class:`JsonFile`).
 
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import multiprocessing
 import os
 import pickle
 import re
@@ -157,6 +158,29 @@ def source_date() -> int | None:
             f"{_DATE} is {quoted(text)}; it must be a whole number of seconds since 1970: unset it"
         )
     return int(text)
+
+
+class Worker:
+    """A process that calls one function after the other, and ends with this one at the latest.
+
+    Attributes
+    ----------
+    pipe : takes a function and its argument, and gives back what it returns.
+    """
+
+    def __init__(self) -> None:
+        """Start the process; it waits for what is sent to it."""
+        context = multiprocessing.get_context("spawn")
+        self.pipe, other = context.Pipe()
+        self._process = context.Process(target=serve, args=(other, os.getpid()), daemon=True)
+        self._process.start()
+        other.close()
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self._process.kill()
+        self._process.join()
+        self.pipe.close()
 
 
 def serve(pipe: Connection, parent: int) -> None:

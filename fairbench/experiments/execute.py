@@ -10,7 +10,6 @@ this for one run. Last are the executors: this process, workers of this machine,
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import pickle
 import secrets
@@ -28,7 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fairbench.core.errors import UserError, refused
 from fairbench.core.files import names_in, naming, remove
-from fairbench.core.processes import call_with, failure, serve, using
+from fairbench.core.processes import Worker, call_with, failure, using
 from fairbench.experiments import pipeline
 from fairbench.experiments.configuration import Config, plain
 from fairbench.results.catalogue import Catalogue
@@ -453,11 +452,11 @@ def _in_parallel(
 ) -> Iterator[UnitResult]:
     """Yield the results of units, and add to `lost` those whose workers were killed."""
     source = iter(units)
-    busy = list[_Worker]()
+    busy = list[_UnitWorker]()
     try:
         while True:
             while len(busy) < n_jobs and (unit := next(source, None)) is not None:
-                busy.append(_idle.pop() if _idle else _Worker())
+                busy.append(_idle.pop() if _idle else _UnitWorker())
                 busy[-1].give(unit)
             if not busy:
                 return
@@ -472,7 +471,7 @@ def _in_parallel(
             worker.kill()
 
 
-def _ended(busy: Sequence[_Worker], minutes: float | None) -> list[_Worker]:
+def _ended(busy: Sequence[_UnitWorker], minutes: float | None) -> list[_UnitWorker]:
     """Wait until some workers have ended their units or run out of time; return these."""
     seconds_left = None
     if minutes is not None:
@@ -482,16 +481,8 @@ def _ended(busy: Sequence[_Worker], minutes: float | None) -> list[_Worker]:
     return [worker for worker in busy if worker.pipe in ready or worker.late(minutes)]
 
 
-class _Worker:
-    """A process that carries out one unit after the other."""
-
-    def __init__(self) -> None:
-        """Start the process; it waits for what is sent to it."""
-        context = multiprocessing.get_context("spawn")
-        self.pipe, other = context.Pipe()
-        self.process = context.Process(target=serve, args=(other, os.getpid()), daemon=True)
-        self.process.start()
-        other.close()
+class _UnitWorker(Worker):
+    """A process that carries out one unit after the other: what it has finished is in the store."""
 
     def give(self, unit: WorkUnit) -> None:
         """Send it a unit."""
@@ -515,14 +506,8 @@ class _Worker:
         self.kill()
         return None
 
-    def kill(self) -> None:
-        """End the process at once: cells that it has finished are in the store."""
-        self.process.kill()
-        self.process.join()
-        self.pipe.close()
 
-
-_idle: list[_Worker] = []  # of this process
+_idle: list[_UnitWorker] = []  # of this process
 
 
 _Job = tuple[Any, list[WorkUnit], float]  # submitted, its units that have not ended, and since when

@@ -35,7 +35,7 @@ from urllib.parse import urlencode
 
 from fairbench.core import files
 from fairbench.core.errors import UserError, warn
-from fairbench.core.processes import BusyError, Progress, in_time, locked
+from fairbench.core.processes import BusyError, Progress, Worker, in_time, locked
 from fairbench.core.text import digest, visible
 from fairbench.reporting.charts import COLOURS
 from fairbench.results.catalogue import Catalogue
@@ -347,10 +347,10 @@ class Tracking:
 
 
 class Logger:
-    """Logs the runs of a sweep while others are fitted elsewhere, every now and then.
+    """Logs the runs of a sweep in a process of its own while others are fitted, now and then.
 
-    What it has not logged when the sweep ends, or cannot, is left to `Tracking.sync`, which says
-    why. A kill leaves half an entry at most, which the next sync replaces.
+    What it cannot log is left to `Tracking.sync`, which says why. A kill leaves half an entry at
+    most, which the next sync replaces.
 
     Parameters
     ----------
@@ -369,17 +369,29 @@ class Logger:
         self._finished.append(run)
 
     def end(self) -> None:
-        """Begin with no further run, and wait for those that are being logged."""
+        """Wait until all that have finished are logged."""
         self._over.set()
         self._thread.join()
 
     def _log(self) -> None:
-        begun = time.monotonic()
-        with contextlib.suppress(TrackingError, UserError, OSError):
-            while not self._over.wait(min(self._every, 1 + (time.monotonic() - begun) / 8)):
-                runs = [self._finished.popleft() for _ in range(len(self._finished))]
-                if runs:
-                    self._tracking.sync(runs, [self._sweep], ask=False)
+        worker, begun, over = Worker(), time.monotonic(), False
+        with contextlib.suppress(EOFError, OSError):
+            while not over:
+                over = self._over.wait(min(self._every, 1 + (time.monotonic() - begun) / 8))
+                if runs := [self._finished.popleft() for _ in range(len(self._finished))]:
+                    worker.pipe.send((_logged, (self._tracking, runs, self._sweep)))
+                    over = not worker.pipe.recv() or over
+        worker.kill()
+
+
+def _logged(batch: tuple[Tracking, Sequence[Run], Sweep]) -> bool:
+    """Log runs of a sweep; return whether they are."""
+    tracking, runs, sweep = batch
+    try:
+        tracking.sync(runs, [sweep], ask=False)
+    except (TrackingError, UserError, OSError):
+        return False
+    return True
 
 
 _Swept = Mapping[str, Sequence[tuple[str, int]]]  # run id -> names of its sweeps, places in them

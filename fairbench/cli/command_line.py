@@ -175,12 +175,9 @@ class CommandLine:
 
         A part that is one value, such as ``sweep.dir``, is returned as it is.
         """
-        from omegaconf import OmegaConf, open_dict
+        from omegaconf import OmegaConf
 
-        config, first = deepcopy(self._whole), self.compose(self.jobs[0])
-        with open_dict(config):
-            config.update({key: first[key] for key in first if key != "hydra"})
-        found: Any = OmegaConf.select(config.hydra, part)
+        found: Any = OmegaConf.select(self._first.hydra, part)
         return OmegaConf.to_container(found, resolve=True) if OmegaConf.is_config(found) else found
 
     def executor(self, config: Config) -> Executor:
@@ -286,6 +283,16 @@ class CommandLine:
     def _whole(self) -> DictConfig:
         """The configuration of the shared words, with Hydra's own part."""
         return _compose(self._fixed)
+
+    @cached_property
+    def _first(self) -> DictConfig:
+        """The configuration of the first job, with Hydra's own part."""
+        from omegaconf import open_dict
+
+        config, first = deepcopy(self._whole), self.compose(self.jobs[0])
+        with open_dict(config):
+            config.update({key: first[key] for key in first if key != "hydra"})
+        return config
 
     @cached_property
     def _base(self) -> Composed:

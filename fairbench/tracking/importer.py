@@ -137,7 +137,7 @@ def read_note(results: Path, place: Mapping[str, str], now: Stamp) -> dict[str, 
             str(id_): Entry(str(run[0]), str(run[1]), str(run[2]))
             for id_, run in content["runs"].items()
         }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except files.UNREADABLE:
         return {}
 
 

@@ -4,6 +4,7 @@ import socket
 
 import pytest
 
+from fairbench.core.files import write_cache
 from fairbench.tracking.database import stamp
 from fairbench.tracking.importer import NOTE, Entry, comparison, read_note, ui, write_note
 
@@ -35,6 +36,12 @@ def test_a_note_is_read_as_it_was_written(tmp_path):
     assert read_note(tmp_path / "none", PLACE, STAMP) == {}
     write_note(tmp_path / NOTE, PLACE, STAMP, RUNS)  # where nothing can be written, no error
     assert read_note(tmp_path / NOTE, PLACE, STAMP) == {}
+
+
+@pytest.mark.parametrize("runs", [{"a": ["f"]}, {"a": 3}, {"a": {}}, ["a"], None], ids=str)
+def test_a_note_with_other_values_is_none(tmp_path, runs):
+    write_cache(tmp_path / NOTE, {"place": PLACE, "stamp": STAMP, "runs": runs})
+    assert read_note(tmp_path, PLACE, STAMP) == {}
 
 
 def test_a_stamp_is_of_the_file_and_of_what_is_written_ahead(tmp_path):

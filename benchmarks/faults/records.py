@@ -530,6 +530,7 @@ class Watch:
         packages = (sys.prefix, sys.base_prefix, str(ROOT), "/usr", str(Path.home() / ".cache"))
         system = ("/proc", "/sys", "/dev/null", "/etc/mime.types", "/etc/localtime", "/etc/ssl")
         self.own = (str(root), *packages, *system)
+        tempfile.tempdir = str(root)  # files are copied for MLflow
         self.away, self.on, self.seen = str(away), False, list[str]()
         sys.addaudithook(self._note)
 

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from fairbench.core.arrays import Floats, Mask
 from fairbench.core.text import fixed
 from fairbench.evaluation.many_groups import CLASS, with_class
 from fairbench.evaluation.table import values_of, without_classes
@@ -46,15 +47,23 @@ def _curves(
     ----------
     names : the column of what has a curve of its own, in the order of the styles of each.
     """
-    values = rows.groupby([names, along])["value"]
-    mean, sd = values.mean(), values.std().fillna(0).to_numpy()
-    of, place = (mean.index.get_level_values(level) for level in (names, along))
-    there = mean.notna().to_numpy()
-    return [
-        Series(name, place[own], mean.to_numpy()[own], **style, band=sd[own], **more)
-        for name, style in styles.items()
-        if (own := there & (of == name)).any()
-    ]
+    name_of = rows[names].to_numpy(object)
+    place, value = (rows[column].to_numpy(float, na_value=np.nan) for column in (along, "value"))
+    curves = []
+    for name, style in styles.items():
+        places, mean, sd = _at_places(place, value, (name_of == name) & ~np.isnan(value))
+        if len(places):
+            curves.append(Series(name, places, mean, **style, band=sd, **more))
+    return curves
+
+
+def _at_places(place: Floats, value: Floats, chosen: Mask) -> tuple[Floats, Floats, Floats]:
+    """Return the distinct places of some values, with mean and sd at each; of one the sd is 0."""
+    places, code = np.unique(place[chosen], return_inverse=True)
+    n, value = np.bincount(code), value[chosen]
+    mean = np.bincount(code, value) / n
+    squares = np.bincount(code, (value - mean[code]) ** 2)
+    return places, mean, np.sqrt(squares / np.maximum(n - 1, 1))
 
 
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -103,17 +112,19 @@ _MOST_LINED = 30  # points that a line connects
 def _spread_diagrams(metrics: pd.DataFrame, styles: Styles) -> Iterator[Named]:
     """Yield the sd of residuals against mean uncertainty, a panel for each number of groups."""
     points = metrics[metrics["metric"].isin(_SPREAD)]
-    means = points.groupby(["bins", "method", "bin", "metric"])["value"].mean().unstack()
-    for bins, of_bins in means.groupby(level="bins"):
-        methods = of_bins.index.get_level_values("method")
-        sides = of_bins[list(_SPREAD)].to_numpy()
+    metric, method_of = (points[name].to_numpy(object) for name in ("metric", "method"))
+    bins_of, place, value = (points[name].to_numpy(float) for name in ("bins", "bin", "value"))
+    for bins in np.unique(bins_of):
         series = []
         for method, style in styles.items():
-            if method in methods:
-                x, y = sides[methods == method].T
-                series.append(Series(method, x, y, **style, lined=bins <= _MOST_LINED))
+            own = (bins_of == bins) & (method_of == method) & ~np.isnan(value)
+            x, y = (_at_places(place, value, own & (metric == side)) for side in _SPREAD)
+            if len(both := np.intersect1d(x[0], y[0])):
+                sides = [mean[np.isin(places, both)] for places, mean, _ in (x, y)]
+                series.append(Series(method, *sides, **style, lined=bins <= _MOST_LINED))
         label = f"mean predicted uncertainty, of {bins:.0f} groups of like uncertainty"
-        yield f"groups{bins:.0f}", _diagonal(series, label, _RESIDUALS, float(np.nanmax(sides)))
+        top = max((float(np.max([of.x, of.y])) for of in series), default=0.0)
+        yield f"groups{bins:.0f}", _diagonal(series, label, _RESIDUALS, top)
 
 
 _RESIDUALS = "sd of target - prediction"

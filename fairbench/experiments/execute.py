@@ -409,7 +409,7 @@ def executor(options: Mapping[str, Any], n_jobs: int, minutes: float | None = No
     folder = Path(launcher_options.pop("submitit_folder"))
     units_per_job = launcher_options.pop("cells_per_task")
     if kind in ("local", "slurm"):
-        return Submitit(kind, folder, launcher_options, n_jobs, units_per_job, minutes)
+        return _Submitit(kind, folder, launcher_options, n_jobs, units_per_job, minutes)
     raise UserError(f"executor is '{kind}' in the launcher's file; valid: joblib, local, slurm")
 
 
@@ -425,10 +425,10 @@ def processes(n_jobs: int, minutes: float | None = None) -> Executor:
     wanted = min(n_jobs, cpu_count()) if n_jobs > 0 else cpu_count()
     if wanted == 1 and not minutes:
         return in_process
-    return partial(on_workers, n_jobs=wanted, minutes=minutes)
+    return partial(_on_workers, n_jobs=wanted, minutes=minutes)
 
 
-def on_workers(
+def _on_workers(
     units: Iterable[WorkUnit], n_jobs: int, minutes: float | None = None
 ) -> Iterator[UnitResult]:
     """Carry out units on worker processes, taking the next one only when a worker is free.
@@ -514,7 +514,7 @@ _Job = tuple[Any, list[WorkUnit], float]  # submitted, its units that have not e
 
 
 @dataclass(frozen=True)
-class Submitit:
+class _Submitit:
     """Jobs of Slurm, or local processes in place of them ("local"), each with a batch of units.
 
     Attributes

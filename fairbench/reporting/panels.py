@@ -120,8 +120,9 @@ def _spread_diagrams(metrics: pd.DataFrame, styles: Styles) -> Iterator[Named]:
             own = (bins_of == bins) & (method_of == method) & ~np.isnan(value)
             x, y = (_at_places(place, value, own & (metric == side)) for side in _SPREAD)
             if len(both := np.intersect1d(x[0], y[0])):
-                sides = [mean[np.isin(places, both)] for places, mean, _ in (x, y)]
-                series.append(Series(method, *sides, **style, lined=bins <= _MOST_LINED))
+                across, up = (mean[np.isin(places, both)] for places, mean, _ in (x, y))
+                lined = bool(bins <= _MOST_LINED)
+                series.append(Series(method, across, up, **style, lined=lined))
         label = f"mean predicted uncertainty, of {bins:.0f} groups of like uncertainty"
         top = max((float(np.max([of.x, of.y])) for of in series), default=0.0)
         yield f"groups{bins:.0f}", _diagonal(series, label, _RESIDUALS, top)

@@ -69,7 +69,7 @@ def exclusive(address: str, seconds: float, *, whole: bool = False) -> Iterator[
     with locked(path.with_name(f"{path.name}.lock"), seconds=seconds):
         if path.is_dir():  # for which MLflow would wait two minutes
             raise UserError(f"{path} is a folder: move it away")
-        if path.exists() and is_damaged(path, seconds, whole=whole):
+        if path.exists() and _is_damaged(path, seconds, whole=whole):
             files.set_aside(path, "a new one is made, and `fairbench sync` logs every run to it")
             for journal in ("wal", "shm"):
                 path.with_name(f"{path.name}-{journal}").unlink(missing_ok=True)
@@ -85,7 +85,7 @@ def exclusive(address: str, seconds: float, *, whole: bool = False) -> Iterator[
 _CHECKED = 1 << 23  # bytes of a database that is read whole even by a run, in a moment
 
 
-def is_damaged(path: Path, seconds: float, *, whole: bool = False) -> bool:
+def _is_damaged(path: Path, seconds: float, *, whole: bool = False) -> bool:
     """Return whether a file is not a database that can be written and read completely.
 
     It is read through sqlite alone: whoever else opens and closes it frees this process's locks.

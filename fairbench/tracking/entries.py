@@ -137,7 +137,7 @@ def _parity_name(gap: str) -> str:
     return f"{PARITY}/{gap.removesuffix('_parity')}"
 
 
-def opening_names(task: str) -> list[str]:
+def _opening_names(task: str) -> list[str]:
     """Return which metrics MLflow opens on for runs of a task, in the order of its columns."""
     meant = HEADLINES[task]
     gaps = [_parity_name(gap) for gap in _shown("gaps", task) if gap in (_FIRST_GAP, meant["gap"])]
@@ -160,7 +160,7 @@ _NONE = pd.Series(dtype=object)
 _Mean = namedtuple("_Mean", "variant metric statistic attribute group mean lower upper settings")  # noqa: PYI024
 
 
-def means_of(summary: pd.DataFrame) -> list[Any]:
+def _means_of(summary: pd.DataFrame) -> list[Any]:
     """Return the rows of a summary as named tuples, faster to select from than a data frame.
 
     Each has, as ``settings``, the values of those of `SETTINGS` at which the metric was
@@ -206,12 +206,12 @@ def logged_metrics(folder: Run, summary: pd.DataFrame | None = None) -> list[Log
     summary = folder.summary() if summary is None else summary
     protect = folder.protect
     task = task_of(summary)
-    means = [row for row in means_of(summary) if row.statistic in (VALUE, DEBIASED)]
-    values = dict(metric_values(means, protect)) | dict(_interval_values(means, protect))
-    aligned, gaps = dict(aligned_values(values, protect, task)), _gap_names(protect, task)
+    means = [row for row in _means_of(summary) if row.statistic in (VALUE, DEBIASED)]
+    values = dict(_metric_values(means, protect)) | dict(_interval_values(means, protect))
+    aligned, gaps = dict(_aligned_values(values, protect, task)), _gap_names(protect, task)
     single = {name: value for name, value in values.items() if name not in gaps} | aligned
-    varied = consistency_curves(means, folder.config.get("consistency") or {}, task)
-    curves = [*abstention_curves(means, protect), *varied]
+    varied = _consistency_curves(means, folder.config.get("consistency") or {}, task)
+    curves = [*_abstention_curves(means, protect), *varied]
     return [*(LoggedMetric(name, value) for name, value in single.items()), *curves]
 
 
@@ -223,15 +223,15 @@ def values_of_evaluation(table: pd.DataFrame) -> dict[str, float]:
     summary = table.rename(columns={"value": "mean"}).assign(variant="")
     task = task_of(summary)
     names = told_apart(summary["attribute"].unique(), _spelled)
-    means = means_of(summary.assign(attribute=summary["attribute"].astype(object).map(names)))
+    means = _means_of(summary.assign(attribute=summary["attribute"].astype(object).map(names)))
     attributes = [name for name in dict.fromkeys(row.attribute for row in means) if name]
     values: dict[str, float] = {}
     for attribute in attributes:
-        values |= dict(metric_values(means, attribute)) | dict(_interval_values(means, attribute))
-    return values | dict(aligned_values(values, attributes[0], task))
+        values |= dict(_metric_values(means, attribute)) | dict(_interval_values(means, attribute))
+    return values | dict(_aligned_values(values, attributes[0], task))
 
 
-def aligned_values(
+def _aligned_values(
     values: Mapping[str, float], protect: str, task: str
 ) -> Iterator[tuple[str, float]]:
     """Yield headlines and gaps once more, under names that no attribute is part of."""
@@ -267,7 +267,7 @@ def _shown(part: str = "", task: str = "") -> Mapping[str, None]:
     )
 
 
-def metric_values(means: Sequence[Any], protect: str) -> Iterator[tuple[str, float]]:
+def _metric_values(means: Sequence[Any], protect: str) -> Iterator[tuple[str, float]]:
     """Yield (MLflow metric name, mean over repeats) of every defined metric that is one number.
 
     Those of everyone and of the protected attribute, and of its groups those that the table of a
@@ -320,7 +320,7 @@ def _end_name(name: str, end: str) -> str:
     return f"{name if len(name) <= longest else _shortened(name, longest)} {end}"
 
 
-def abstention_curves(means: Sequence[Any], protect: str) -> Iterator[LoggedMetric]:
+def _abstention_curves(means: Sequence[Any], protect: str) -> Iterator[LoggedMetric]:
     """Yield error and gaps of the people who are left, by the percentage abstained on.
 
     A step of MLflow is a whole number: shares between two percentages are left to the file.
@@ -330,7 +330,7 @@ def abstention_curves(means: Sequence[Any], protect: str) -> Iterator[LoggedMetr
             yield from _point(ABSTENTION, row, "rate")
 
 
-def consistency_curves(
+def _consistency_curves(
     means: Sequence[Any], consistency: Mapping[str, Any], task: str
 ) -> Iterator[LoggedMetric]:
     """Yield how a varied hyperparameter changes people's uncertainties, and other metrics.
@@ -429,10 +429,10 @@ def columns(logged: Iterable[str], before: str = "") -> list[str]:
         kept = set()
     available = {*logged, *kept}
     order = dict.fromkeys(
-        name for task in (BINARY, MULTICLASS, REGRESSION) for name in opening_names(task)
+        name for task in (BINARY, MULTICLASS, REGRESSION) for name in _opening_names(task)
     )
     selected = [name for name in order if name in available or _column(name) in available]
-    return sorted(selected or opening_names(BINARY), key=lambda name: name.partition("/")[0])
+    return sorted(selected or _opening_names(BINARY), key=lambda name: name.partition("/")[0])
 
 
 def _column(metric: str) -> str:

@@ -104,7 +104,7 @@ def _reason(error: Exception) -> str:
 NOTE = "mlflow.json"
 
 
-class Entry(NamedTuple):
+class _Entry(NamedTuple):
     """A run as MLflow has it, of which the first three are noted.
 
     Attributes
@@ -121,7 +121,7 @@ class Entry(NamedTuple):
     begun: int = 0
 
 
-def read_note(results: Path, place: Mapping[str, str], now: Stamp) -> dict[str, Entry]:
+def read_note(results: Path, place: Mapping[str, str], now: Stamp) -> dict[str, _Entry]:
     """Return which runs a results folder notes to be in a database, each once and whole.
 
     Parameters
@@ -134,15 +134,15 @@ def read_note(results: Path, place: Mapping[str, str], now: Stamp) -> dict[str, 
         if not now or (content["place"], tuple(content["stamp"])) != (dict(place), now):
             return {}
         return {
-            str(id_): Entry(str(run[0]), str(run[1]), str(run[2]))
+            str(id_): _Entry(str(run[0]), str(run[1]), str(run[2]))
             for id_, run in content["runs"].items()
         }
     except files.UNREADABLE:
         return {}
 
 
-def write_note(
-    results: Path, place: Mapping[str, str], now: Stamp, runs: Mapping[str, Entry]
+def _write_note(
+    results: Path, place: Mapping[str, str], now: Stamp, runs: Mapping[str, _Entry]
 ) -> None:
     """Write which runs are in a database; the parameters are those of :func:`read_note`."""
     noted = {id_: run[:3] for id_, run in runs.items()}
@@ -289,7 +289,7 @@ class Tracking:
 
     def _send(
         self, runs: Sequence[Run], swept: _Swept, client: MlflowClient
-    ) -> tuple[dict[str, Entry], Stamp, Stamp]:
+    ) -> tuple[dict[str, _Entry], Stamp, Stamp]:
         """Log the runs that are not in MLflow yet.
 
         Returns
@@ -298,8 +298,8 @@ class Tracking:
         """
         file = _database(self.address)
         before = stamp(file) if file else ()
-        experiment = experiment_id(client, self.experiment)
-        existing = logged_entries(client, experiment, [folder.id for folder in runs])
+        experiment = _experiment_id(client, self.experiment)
+        existing = _logged_entries(client, experiment, [folder.id for folder in runs])
         names: set[str] = set()  # of the metrics that MLflow is told of
         logged = {}
         new = [run for run in runs if not _current(run, existing.get(run.id, []))]
@@ -315,18 +315,18 @@ class Tracking:
         """Return run id -> MLflow id if all are noted to be in this database, with their sweeps."""
         if not (file := _database(self.address)):
             return None
-        noted: dict[str, Entry] = {}
+        noted: dict[str, _Entry] = {}
         for results in {folder.results for folder in runs}:
             noted |= read_note(results, self._place(file), stamp(file))
         for folder in runs:
-            entry = noted.get(folder.id, Entry("", ""))
+            entry = noted.get(folder.id, _Entry("", ""))
             sweeps = with_sweeps(entry.sweeps, [name for name, _ in swept.get(folder.id, [])])
             if (entry.fingerprint, entry.sweeps) != (folder.environment["fingerprint"], sweeps):
                 return None
         return {folder.id: noted[folder.id].id for folder in runs}
 
     def _note(
-        self, runs: Sequence[Run], logged: Mapping[str, Entry], before: Stamp, after: Stamp
+        self, runs: Sequence[Run], logged: Mapping[str, _Entry], before: Stamp, after: Stamp
     ) -> None:
         """Note in the results folders that runs are in this database, which was written so.
 
@@ -340,7 +340,7 @@ class Tracking:
                 if folder.results == results:
                     fingerprint = folder.environment["fingerprint"]
                     noted[folder.id] = logged[folder.id]._replace(fingerprint=fingerprint)
-            write_note(results, self._place(file), after, noted)
+            _write_note(results, self._place(file), after, noted)
 
     def _place(self, file: Path) -> dict[str, str]:
         return {"database": str(file), "experiment": self.experiment, "version": VERSION}
@@ -411,7 +411,7 @@ def _database(address: str) -> Path | None:
     return path if address.startswith(SCHEME) and path.is_file() else None
 
 
-def experiment_id(client: MlflowClient, name: str) -> str:
+def _experiment_id(client: MlflowClient, name: str) -> str:
     """Return the id of an experiment, created with an absolute place for artifacts if need be."""
     experiment = client.get_experiment_by_name(name)
     if experiment is not None:
@@ -439,21 +439,21 @@ def _set_view(client: MlflowClient, experiment: str, names: Iterable[str] = ()) 
     return metric_columns
 
 
-def logged_entries(
+def _logged_entries(
     client: MlflowClient, experiment: str, run_ids: Sequence[str]
-) -> dict[str, list[Entry]]:
+) -> dict[str, list[_Entry]]:
     """Return fairbench run id -> its entries, for `run_ids` at least."""
     # MLflow sends every metric of every run along: a few runs are asked for one by one.
     is_asked_by_id = len(run_ids) <= _FEW
     filters = [f"tags.`{RUN}` = '{run_id}'" for run_id in run_ids] if is_asked_by_id else [""]
-    entries_of_run: dict[str, list[Entry]] = {}
+    entries_of_run: dict[str, list[_Entry]] = {}
     for run in (run for text in filters for run in _search(client, experiment, text)):
         run_tags = run.data.tags
         content = _content(run.data.metrics, run.data.params, run.info.artifact_uri)
         logged_as = run_tags.get(entries.VERSION_TAG), run_tags.get(_CONTENT)
         whole = run.info.status == "FINISHED" and logged_as == (VERSION, content)
         begun = run_tags.get(entries.BEGUN, "")
-        entry = Entry(
+        entry = _Entry(
             run_tags.get(FINGERPRINT, "") if whole else "",
             str(run.info.run_id),
             run_tags.get(SWEEP, ""),
@@ -479,7 +479,7 @@ def _search(client: MlflowClient, experiment: str, filter_text: str) -> Iterator
             return
 
 
-def _current(folder: Run, existing: Iterable[Entry]) -> list[Entry]:
+def _current(folder: Run, existing: Iterable[_Entry]) -> list[_Entry]:
     """Return the entries that have a run as it is."""
     return [entry for entry in existing if entry.fingerprint == folder.environment["fingerprint"]]
 
@@ -488,11 +488,11 @@ def _log_once(
     client: MlflowClient,
     experiment: str,
     folder: Run,
-    existing: Sequence[Entry],
+    existing: Sequence[_Entry],
     swept: Sequence[tuple[str, int]],
     names: set[str],
     means: Iterator[Any],
-) -> Entry:
+) -> _Entry:
     """Log a run unless it is logged, remove its other entries in MLflow, and return its entry.
 
     Of several whole entries the first is kept, whoever asks: two copies of a folder may do so
@@ -518,7 +518,7 @@ def _log_once(
         run_tags = {SWEEP: sweeps} if sweeps else {}
         if swept:  # MLflow draws colours at random, and often the same ones
             run_tags[entries.COLOUR] = COLOURS[swept[0][1] % len(COLOURS)]
-        kept = Entry("", _log(client, experiment, folder, points, run_tags))
+        kept = _Entry("", _log(client, experiment, folder, points, run_tags))
     for entry in ordered:
         if entry.id != kept.id:
             client.delete_run(entry.id)
@@ -637,14 +637,14 @@ def links(tracking: Tracking, site: str, results: Path) -> list[str]:
     """
     sweep, swept = next(reversed(read_sweeps(results)), ("", ()))
 
-    def found(client: MlflowClient) -> tuple[str, dict[str, list[Entry]]]:
+    def found(client: MlflowClient) -> tuple[str, dict[str, list[_Entry]]]:
         """Set the columns of the page of runs; return the experiment and its logged runs."""
-        experiment = experiment_id(client, tracking.experiment)
+        experiment = _experiment_id(client, tracking.experiment)
         metric_columns = _set_view(client, experiment)
         if sweep:
             view = entries.view(metric_columns, sweep)
             client.set_experiment_tag(experiment, entries.view_tag(entries.SWEEP_VIEW), view)
-        return experiment, logged_entries(client, experiment, swept)
+        return experiment, _logged_entries(client, experiment, swept)
 
     experiment, logged = tracking.ask(found)
     runs = f"{site}/#/experiments/{experiment}/runs?viewStateShareKey="

@@ -15,7 +15,7 @@ import pytest
 from fairbench.audits.kinds import document_of
 from fairbench.reporting.document.writing import to_html
 from fairbench.results.runs import Run
-from fairbench.tracking.entries import means_of, metric_values, opening_names
+from fairbench.tracking.entries import _means_of, _metric_values, _opening_names
 from tests.audits.tables import parse, predictions
 from tests.harness import ROOT, ran, verb
 
@@ -98,7 +98,7 @@ def test_experiment_shows_each_run_once(site, tmp_path):
     for method in METHODS:
         assert shown.count(f"simulated, xgboost, {method}, n_samples=300, repeats=2") == 1
     # It opens on these, and on the data set.
-    for column in (*opening_names("binary"), "Dataset", "sweep"):
+    for column in (*_opening_names("binary"), "Dataset", "sweep"):
         assert f"|{column}|" in shown
     # As it was typed; its own words for the data set come first.
     assert shown.count(f"|[{SWEEP[2]} {SWEEP[1]} {SWEEP[0]}]|") == len(METHODS)
@@ -116,7 +116,7 @@ def test_comparison_shows_parameters_and_metrics_of_both_runs(site, tmp_path):
     assert "accuracy" in names_and_values
     for folder in (cwd / "results" / "runs").iterdir():
         run = Run(folder)
-        accuracy = dict(metric_values(means_of(run.summary()), run.protect))["accuracy"]
+        accuracy = dict(_metric_values(_means_of(run.summary()), run.protect))["accuracy"]
         assert f"{accuracy:.3g}" in names_and_values
 
 

@@ -18,8 +18,8 @@ from fairbench.core.processes import locked
 from fairbench.evaluation.summary import summarise
 from fairbench.results.runs import TABLES, Run, seal_run
 from fairbench.tracking import entries
-from fairbench.tracking.database import is_damaged, local
-from fairbench.tracking.importer import Logger, Tracking, TrackingError, logged_entries
+from fairbench.tracking.database import _is_damaged, local
+from fairbench.tracking.importer import Logger, Tracking, TrackingError, _logged_entries
 from tests.harness import ROOT, fairbench, quick, ran, run_folder, verb, within
 
 # MLflow 3.17 uses what SQLAlchemy 2.1 is about to remove.
@@ -79,8 +79,8 @@ def test_sync_logs_what_is_missing_once(cwd, folder):
     client, experiment, (run,) = client_and_runs(cwd)
     assert run.data.tags["fairbench.run_id"] == folder.path.name
     assert run.data.metrics == pytest.approx(entries.latest_values(entries.logged_metrics(folder)))
-    values = dict(entries.metric_values(entries.means_of(folder.summary()), folder.protect))
-    gaps = dict(entries.aligned_values(values, folder.protect, "binary"))
+    values = dict(entries._metric_values(entries._means_of(folder.summary()), folder.protect))
+    gaps = dict(entries._aligned_values(values, folder.protect, "binary"))
     everyone = {name: value for name, value in values.items() if "/" not in name}
     told = entries.latest_values(entries.logged_metrics(folder))
     assert (gaps | everyone).items() <= told.items()
@@ -121,10 +121,10 @@ def test_a_server_that_is_down_stops_no_sweep(folder):
 def test_many_runs_are_found_as_few_are(cwd):
     client, experiment, (logged,) = client_and_runs(cwd)
     run_id = logged.data.tags["fairbench.run_id"]
-    few = logged_entries(client, experiment.experiment_id, [run_id])
-    assert few == logged_entries(client, experiment.experiment_id, [run_id] * 100)
+    few = _logged_entries(client, experiment.experiment_id, [run_id])
+    assert few == _logged_entries(client, experiment.experiment_id, [run_id] * 100)
     assert [entry.id for entry in few[run_id]] == [logged.info.run_id]
-    assert logged_entries(client, experiment.experiment_id, ["another"]) == {}
+    assert _logged_entries(client, experiment.experiment_id, ["another"]) == {}
 
 
 @pytest.mark.parametrize(
@@ -256,20 +256,20 @@ def whole_database(cwd, tmp_path):
 def test_damage_of_any_part_of_a_database_is_found(cwd, tmp_path):
     path = whole_database(cwd, tmp_path)
     content = path.read_bytes()
-    assert not is_damaged(path, 1)
+    assert not _is_damaged(path, 1)
     read_only = content[:18] + b"\x42" + content[19:]
     for number, damage in enumerate((b"", content[:60], content[:-1], read_only)):
         spoilt = tmp_path / f"{number}.db"
         spoilt.write_bytes(damage)
-        assert is_damaged(spoilt, 1), number
+        assert _is_damaged(spoilt, 1), number
     text = tmp_path / "text.db"
     shutil.copyfile(path, text)
     changed(text, "UPDATE params SET value = CAST(x'f4' AS TEXT)")
-    assert is_damaged(text, 1)
+    assert _is_damaged(text, 1)
     changed(path, "ALTER TABLE params RENAME COLUMN value TO valve")
-    assert is_damaged(path, 1)
+    assert _is_damaged(path, 1)
     changed(path, "UPDATE alembic_version SET version_num = 'another'")
-    assert not is_damaged(path, 1)  # of another version of MLflow, which may have other columns
+    assert not _is_damaged(path, 1)  # of another version of MLflow, which may have other columns
 
 
 @pytest.mark.thorough
@@ -350,7 +350,7 @@ def test_more_options_and_metrics_than_mlflow_takes_at_once(tmp_path, monkeypatc
     client, experiment, (run,) = client_and_runs(tmp_path)
     assert run.data.metrics == dict(point[:2] for point in points)
     assert run.data.params["learner.option149"] == "149"
-    (entry,) = logged_entries(client, experiment.experiment_id, [own.id])[own.id]
+    (entry,) = _logged_entries(client, experiment.experiment_id, [own.id])[own.id]
     assert (entry.id, entry.fingerprint) == (logged[own.id], own.environment["fingerprint"])
 
 

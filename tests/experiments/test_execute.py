@@ -23,9 +23,9 @@ from fairbench.experiments.execute import (
     Plan,
     UnitResult,
     WorkUnit,
+    _on_workers,
     carry_out,
     in_process,
-    on_workers,
     plan_run,
     prepared,
     prices_of,
@@ -74,7 +74,7 @@ def carried_out_once(plans, name, where):
 def test_workers_fit_a_shared_bag_once_and_find_the_same(plans):
     here, beside = (
         carried_out_once(plans, name, where)
-        for name, where in (("here", in_process), ("workers", partial(on_workers, n_jobs=2)))
+        for name, where in (("here", in_process), ("workers", partial(_on_workers, n_jobs=2)))
     )
     for one, other in zip(here, beside, strict=True):
         pd.testing.assert_frame_equal(one, other, check_exact=True)
@@ -178,7 +178,7 @@ def test_killed_worker_loses_its_own_unit_only(plans):
         WorkUnit(other),
         WorkUnit(last),
     ]
-    done = {finished.unit.plan.id: finished.error for finished in on_workers(units, 2)}
+    done = {finished.unit.plan.id: finished.error for finished in _on_workers(units, 2)}
     assert done == {run.id: "" for run in (good, other, last)} | {bad.id: KILLED}
 
 
@@ -193,7 +193,7 @@ def test_a_unit_that_takes_too_long_is_ended_and_the_others_are_kept(plans):
     started = time.monotonic()
     done = {
         (finished.unit.plan.id, finished.unit.cell): finished.error
-        for finished in on_workers(units, 2, minutes=0.2)
+        for finished in _on_workers(units, 2, minutes=0.2)
     }
     assert time.monotonic() - started < 30
     said = "took longer than 0.2 minutes (timeout_min): finished cells are kept"
@@ -217,11 +217,11 @@ def test_a_damaged_cell_is_computed_again_when_its_run_is_evaluated(plans):
 @pytest.mark.parametrize("busy", ["time.sleep(60)", "ctypes.PyDLL(None).sleep(60)"])
 def test_no_worker_is_left_by_a_sweep_that_is_killed(busy):
     command = (
-        "import ctypes, time; from fairbench.experiments.execute import on_workers\n"
+        "import ctypes, time; from fairbench.experiments.execute import _on_workers\n"
         "class Task:\n"
         "    def __reduce__(self):\n"
         f"        return exec, ('import ctypes, time; {busy}',)\n"
-        "list(on_workers([Task(), Task()], 2))"
+        "list(_on_workers([Task(), Task()], 2))"
     )
     process = subprocess.Popen([sys.executable, "-c", command], cwd=ROOT, start_new_session=True)
     within(60, lambda: len(session(process.pid, "multiprocessing.spawn")) >= 2)

@@ -488,7 +488,7 @@ def test_what_mlflow_is_told_tells_runs_apart(runs):
     for run in runs:
         values = entries.latest_values(entries.logged_metrics(run))
         first = Headlines(run.summary(), run.protect).usual
-        error, log_loss, _, gap = (values[name] for name in entries.opening_names("binary"))
+        error, log_loss, _, gap = (values[name] for name in entries._opening_names("binary"))
         assert [error, log_loss, gap] == pytest.approx([figures[0] for figures in first.values()])
         told = entries.tags(run)
         assert (told[entries.RUN], told[entries.VERSION_TAG]) == (run.id, entries.VERSION)

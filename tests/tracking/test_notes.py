@@ -6,10 +6,10 @@ import pytest
 
 from fairbench.core.files import write_cache
 from fairbench.tracking.database import stamp
-from fairbench.tracking.importer import NOTE, Entry, comparison, read_note, ui, write_note
+from fairbench.tracking.importer import NOTE, _Entry, _write_note, comparison, read_note, ui
 
 STAMP = (1, 100, 5, 5)
-RUNS = {"a": Entry("f", "1", ""), "b": Entry("g", "2", "[seed=0]")}
+RUNS = {"a": _Entry("f", "1", ""), "b": _Entry("g", "2", "[seed=0]")}
 PLACE = {"database": "mlflow.db", "experiment": "fairbench", "version": "2"}
 
 
@@ -24,17 +24,17 @@ PLACE = {"database": "mlflow.db", "experiment": "fairbench", "version": "2"}
     ],
 )
 def test_of_a_database_that_was_written_or_another_nothing_is_noted(tmp_path, stamped, place, now):
-    write_note(tmp_path, PLACE, stamped, RUNS)
+    _write_note(tmp_path, PLACE, stamped, RUNS)
     assert read_note(tmp_path, place, now) == {}
 
 
 def test_a_note_is_read_as_it_was_written(tmp_path):
-    write_note(tmp_path, PLACE, STAMP, RUNS)
+    _write_note(tmp_path, PLACE, STAMP, RUNS)
     assert read_note(tmp_path, PLACE, STAMP) == RUNS
     (tmp_path / NOTE).write_text("{}")
     assert read_note(tmp_path, PLACE, STAMP) == {}
     assert read_note(tmp_path / "none", PLACE, STAMP) == {}
-    write_note(tmp_path / NOTE, PLACE, STAMP, RUNS)  # where nothing can be written, no error
+    _write_note(tmp_path / NOTE, PLACE, STAMP, RUNS)  # where nothing can be written, no error
     assert read_note(tmp_path / NOTE, PLACE, STAMP) == {}
 
 

@@ -16,7 +16,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from contextvars import ContextVar
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, is_dataclass, make_dataclass
 from pathlib import Path
 from types import MappingProxyType, NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
@@ -444,26 +444,22 @@ def default_results() -> Path:
     return Path("results") if is_checkout else Path.cwd() / "results"
 
 
+# The option ``results=``, which every command has.
+RESULTS: Any = option(default_results, "The folder of runs, cells and reports.", shown="FOLDER")
+# The option ``purpose=``, of commands that compare many runs.
+PURPOSE: Any = option(
+    (),
+    "Runs that were made for one of these; by default demos and tuning are left out.",
+    shown="[demo|tuning|paper|study,...]",
+    choices=PURPOSES,
+)
+
+
 @dataclass(frozen=True)
 class Results:
-    """The option ``results=``, which every command has.
+    """The option ``results=`` of a dataclass of options."""
 
-    Attributes
-    ----------
-    results : The folder of runs, cells and reports.
-    """
-
-    results: Path = option(default_results, shown="FOLDER")
-
-
-def purposes() -> Any:
-    """Return the option ``purpose=``, for commands that compare many runs."""
-    return option(
-        (),
-        "Runs that were made for one of these; by default demos and tuning are left out.",
-        shown="[demo|tuning|paper|study,...]",
-        choices=PURPOSES,
-    )
+    results: Path = RESULTS
 
 
 def formats(*usual: str) -> Any:
@@ -676,20 +672,32 @@ class Command:
             return self.run(options) or 0
 
 
-def command(run: Callable[[Any], int | None], *parts: type[Any], holds: bool = True) -> Command:
+def command(run: Callable[..., int | None], *parts: type[Any], holds: bool = True) -> Command:
     """Return the command of a function: its options are those that it takes.
 
-    The first paragraph of its docstring is the sentence, and the lines under ``Examples`` are the
-    examples, of which indented lines continue the one before.
+    These are the fields of the dataclass that is its one parameter, or its parameters, declared as
+    such fields are. The first paragraph of its docstring is the sentence, and the lines under
+    ``Examples`` are the examples, of which indented lines continue the one before.
 
     Parameters
     ----------
     parts : the dataclasses of the options, of a function that takes what was :class:`Asked`.
     """
-    options = parts or next(iter(get_type_hints(run).values()))
+    options: Any = parts or next(iter(get_type_hints(run).values()))
+    carry_out = run
+    if not (parts or is_dataclass(options)):
+        options, carry_out = _of_parameters(run)
     text, _, examples = (inspect.getdoc(run) or "").partition("\n\nExamples\n--------\n")
     lines = examples.replace("\n    ", " ").splitlines()
-    return Command(options, run, lines, text.partition("\n\n")[0], holds)
+    return Command(options, carry_out, lines, text.partition("\n\n")[0], holds)
+
+
+def _of_parameters(run: Callable[..., int | None]) -> tuple[Any, Callable[[Any], int | None]]:
+    """Return the parameters of a function as a dataclass, and what calls it with one of these."""
+    kinds, parameters = get_type_hints(run), inspect.signature(run).parameters
+    declared = [(name, kinds[name], parameters[name].default) for name in parameters]
+    options = make_dataclass(run.__name__, declared, namespace={"__doc__": run.__doc__})
+    return options, lambda given: run(**vars(given))
 
 
 _SCREEN = 40  # lines

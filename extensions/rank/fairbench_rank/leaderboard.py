@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from fairbench.cli.command import Results, check_folder, command, default_results, purposes
+from fairbench.cli.command import PURPOSE, Results, check_folder, command, default_results
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_bytes
@@ -89,7 +89,7 @@ class _LeaderboardOptions(Results):
     add: tuple[Path, ...] = option((), shown="[FOLDER|FILE.parquet,...]")
     out: Path = option(Path(), shown="FOLDER")
     metric: str = option("")
-    purpose: tuple[str, ...] = purposes()
+    purpose: tuple[str, ...] = PURPOSE
 
 
 def leaderboard(options: _LeaderboardOptions) -> None:

@@ -212,41 +212,35 @@ def _matrix(folders: Sequence[Run], options: _CompareOptions) -> None:
 COMMAND = command(_compare)
 
 
-@dataclass(frozen=True)
-class _TradeoffOptions(cli.Results):
-    """Which runs are drawn.
+def _draw_tradeoff(
+    results: Path = cli.RESULTS,
+    dataset: str = option(
+        "", argument="DATASET", needed="no data set is named, such as dataset=german"
+    ),
+    protect: str = option("", shown="ATTRIBUTE"),
+    purpose: tuple[str, ...] = cli.PURPOSE,
+    repeats: str = option(comparing.AVERAGED, choices=(comparing.AVERAGED, comparing.TYPICAL)),
+) -> None:
+    """Print, draw and write the trade-offs of a data set's finished runs.
 
-    Attributes
+    Parameters
     ----------
     dataset : The data set whose runs are drawn.
     protect : Runs that protect this attribute (sex, or sex x race); what most do by default.
     repeats : The spread is that of the mean of all repeats; or, as the paper has it, of the typical
         repeat's test rows.
-    """
-
-    dataset: str = option(
-        "", argument="DATASET", needed="no data set is named, such as dataset=german"
-    )
-    protect: str = option("", shown="ATTRIBUTE")
-    purpose: tuple[str, ...] = cli.purposes()
-    repeats: str = option(comparing.AVERAGED, choices=(comparing.AVERAGED, comparing.TYPICAL))
-
-
-def _draw_tradeoff(options: _TradeoffOptions) -> None:
-    """Print, draw and write the trade-offs of a data set's finished runs.
 
     Examples
     --------
     fairbench tradeoff dataset=german
     fairbench tradeoff adult protect=sex
     """
-    results = options.results
-    catalogue, words = Catalogue(results), [f"dataset={options.dataset}"]
+    catalogue, words = Catalogue(results), [f"dataset={dataset}"]
     runs_of_data = catalogue.matching(words)
     if not runs_of_data.runs:
         raise UserError(f"{catalogue.why_none(words)}; a trade-off needs two runs or more")
-    counted = cli.counted_runs(runs_of_data, (), options.purpose)
-    stored, names = comparing.candidates(options.dataset, options.protect, counted)
+    counted = cli.counted_runs(runs_of_data, (), purpose)
+    stored, names = comparing.candidates(dataset, protect, counted)
     protect = stored[0].protect
     runs = [comparing.load_predictions(run) for run in stored]
     plain = [i for i, name in enumerate(names) if name["intervention"] == "none"]
@@ -255,13 +249,13 @@ def _draw_tradeoff(options: _TradeoffOptions) -> None:
     if len(curve):
         name_of_base = names[plain[curve["base"].iloc[0]]]
         base = f"{name_of_base['learner']}, {name_of_base['method']}"
-    table = comparing.tradeoff(runs, names, curve, runs[0].protect, repeats=options.repeats)
-    title = f"{options.dataset} by {protect}, {len(runs)} runs"
-    spread = comparing.SPREADS[options.repeats]
+    table = comparing.tradeoff(runs, names, curve, runs[0].protect, repeats=repeats)
+    title = f"{dataset} by {protect}, {len(runs)} runs"
+    spread = comparing.SPREADS[repeats]
     print_document(
         tradeoff_document(table, table["metric"].unique(), title=title, base=base, spread=spread)
     )
-    name = file_name(f"{options.dataset}_{protect.replace(' ', '')}")
+    name = file_name(f"{dataset}_{protect.replace(' ', '')}")
     stem = results / "report" / "tradeoff" / name
     write_text(stem.with_suffix(".csv"), csv_text(table))
     about = f"{title}, with 95 % posterior ellipses of {spread}"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from fairbench.cli.command import Command, command, names, options_of_run
 from fairbench.components import components_folder
@@ -22,34 +21,28 @@ _SHELLS = ("bash", "zsh", "fish")
 _TABLE = "options.toml"
 
 
-@dataclass(frozen=True)
-class _CompletionOptions:
-    """What is printed.
+def _print_completion(
+    shell: str = option(
+        "", argument="SHELL", choices=_SHELLS, needed=f"no shell is named: {', '.join(_SHELLS)}"
+    ),
+    line: str = option("", shown="TEXT"),
+) -> None:
+    """Print the function of a shell, or what a word may become.
 
-    Attributes
+    Parameters
     ----------
     shell : The shell whose function is printed.
     line : The command line so far: what its last word may become is printed, for the function.
-    """
-
-    shell: str = option(
-        "", argument="SHELL", choices=_SHELLS, needed=f"no shell is named: {', '.join(_SHELLS)}"
-    )
-    line: str = option("", shown="TEXT")
-
-
-def _print_completion(options: _CompletionOptions) -> None:
-    """Print the function of a shell, or what a word may become.
 
     Examples
     --------
     fairbench completion bash
     fairbench completion fish
     """
-    if not options.line:
-        print(declared_in("cli", "completion.toml")[options.shell], end="")
+    if not line:
+        print(declared_in("cli", "completion.toml")[shell], end="")
         return
-    for word in candidates(options.line):
+    for word in candidates(line):
         print(word)
 
 

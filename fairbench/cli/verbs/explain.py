@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -21,22 +20,6 @@ from fairbench.core.options import option
 from fairbench.core.text import said, shortened
 
 _GLOSSARY_PATHS = (HOME / "docs" / "glossary.md", Path(__file__).parents[1] / "glossary.md")
-
-
-@dataclass(frozen=True)
-class _ExplainOptions:
-    """Which term is explained.
-
-    Attributes
-    ----------
-    term : What is to be explained, such as calibration or ensemble.
-    choice : A choice of a run, such as method=ensemble.
-    """
-
-    term: tuple[str, ...] = option((), argument="TERM")
-    choice: tuple[tuple[str, str], ...] = option(
-        (), argument="GROUP=CHOICE", pairs=lambda name: name in choices.GROUPS
-    )
 
 
 Term: TypeAlias = tuple[str, str, str]  # its name, the sentence that explains it, and its theme
@@ -102,10 +85,20 @@ def explained(name: str, terms: Sequence[Term]) -> list[tuple[str, str]]:
     return rows or _metrics(key)
 
 
-def _explain(options: _ExplainOptions) -> None:
+def _explain(
+    term: tuple[str, ...] = option((), argument="TERM"),
+    choice: tuple[tuple[str, str], ...] = option(
+        (), argument="GROUP=CHOICE", pairs=lambda name: name in choices.GROUPS
+    ),
+) -> None:
     """Print a term, a choice of a run or a metric; or what has it in its name or its sentence.
 
     Without a term, all terms are printed.
+
+    Parameters
+    ----------
+    term : What is to be explained, such as calibration or ensemble.
+    choice : A choice of a run, such as method=ensemble.
 
     Raises
     ------
@@ -120,15 +113,15 @@ def _explain(options: _ExplainOptions) -> None:
     fairbench explain method
     """
     terms = glossary()
-    wanted = " ".join(options.term)
-    if options.choice:
-        print(table([_choice(group, name) for group, name in options.choice]))
+    wanted = " ".join(term)
+    if choice:
+        print(table([_choice(group, name) for group, name in choice]))
     elif not wanted:
         print(_overview(terms))
     if not wanted:
         return
     rows = explained(wanted, terms)
-    rows = rows or [(term, text) for term, text, _ in terms if _key(wanted) in _key(term)]
+    rows = rows or [(name, text) for name, text, _ in terms if _key(wanted) in _key(name)]
     if not rows:
         rows = _mentioned(wanted, terms)
         print(f"No term is called '{shortened(wanted)}'; these sentences mention it:")

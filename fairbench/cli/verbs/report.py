@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from pathlib import Path
 
-from fairbench.cli.command import Results, command, formats
+from fairbench.cli import command as cli
 from fairbench.cli.output import print_line
 from fairbench.components import components_folder
 from fairbench.core.options import option
 
 
-@dataclass(frozen=True)
-class _ReportOptions(Results):
-    """Which runs are on the page.
+def _report(
+    results: Path = cli.RESULTS,
+    experiment: str = option(""),
+    formats: tuple[str, ...] = cli.formats("html"),
+) -> None:
+    """Write the page, and print where it is.
 
-    Attributes
+    Parameters
     ----------
     experiment : Only the runs of this experiment, of conf/experiment.
-    """
-
-    experiment: str = option("")
-    formats: tuple[str, ...] = formats("html")
-
-
-def _report(options: _ReportOptions) -> None:
-    """Write the page, and print where it is.
 
     Raises
     ------
@@ -38,12 +33,10 @@ def _report(options: _ReportOptions) -> None:
     from fairbench.reporting.page.write import write_report
 
     conf = components_folder() / "conf"
-    path, runs, left_out = write_report(
-        options.results, conf, experiment=options.experiment, forms=options.formats
-    )
+    path, runs, left_out = write_report(results, conf, experiment=experiment, forms=formats)
     for reason in dict.fromkeys(left_out):
         print_line(f"not compared with others: {reason}")
     print_line(f"{runs} runs on {path}")
 
 
-COMMAND = command(_report)
+COMMAND = cli.command(_report)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fairbench.cli import command as cli
 from fairbench.cli.command import Asked, command
@@ -30,32 +30,7 @@ if TYPE_CHECKING:
 _WIDTH = 100
 
 
-@dataclass(frozen=True)
-class _ShowOptions(cli.Results):
-    """Which run is shown.
-
-    Attributes
-    ----------
-    run : The beginning of the run's id.
-    """
-
-    run: str = option("", argument="RUN")
-
-
-@dataclass(frozen=True)
-class _ExportOptions(_ShowOptions):
-    """Which run's predictions are written where.
-
-    Attributes
-    ----------
-    file : A .csv or .parquet file, such as audit reads.
-    repeat : Which repeat of the split.
-    people : Write target and groups, also of data that may not be passed on.
-    """
-
-    file: Path = option(Path, argument="FILE")
-    repeat: int = option(0)
-    people: bool = option(False)
+_RUN: Any = option("", "The beginning of the run's id.", argument="RUN")
 
 
 @dataclass(frozen=True)
@@ -85,24 +60,6 @@ class _GarbageOptions(_Cleaning, cli.Results):
 
 
 @dataclass(frozen=True)
-class _VerifyOptions(_ShowOptions):
-    """Which cells are computed again.
-
-    Attributes
-    ----------
-    cells : How many cells to compute again.
-    seed : The seed with which they are drawn.
-    keys : The file that the run was made with, such as dataset.path=FILE.
-    """
-
-    cells: int = option(3, least=0)
-    seed: int = option(0, least=0)
-    keys: tuple[tuple[str, str], ...] = option(
-        (), argument="dataset.path=FILE", pairs=lambda name: "." in name
-    )
-
-
-@dataclass(frozen=True)
 class _PackOptions(cli.Selection):
     """Which runs are packed, and what of each.
 
@@ -120,23 +77,6 @@ class _PackOptions(cli.Selection):
     out: Path = option(Path(), shown="FILE")
     cells: bool = option(True)
     people: bool = option(False)
-
-
-_UNPACKED = "name the pack and the folder: fairbench store unpack FILE out=FOLDER"
-
-
-@dataclass(frozen=True)
-class _UnpackOptions:
-    """Which pack is made a results folder again.
-
-    Attributes
-    ----------
-    file : The pack.
-    out : A results folder, which may be there.
-    """
-
-    file: Path = option(Path(), argument="FILE", needed=_UNPACKED)
-    out: Path = option(Path(), shown="FOLDER", needed=_UNPACKED)
 
 
 def _ls(options: cli.Selection) -> None:
@@ -186,7 +126,7 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(padded).rstrip()
 
 
-def _show(options: _ShowOptions) -> None:
+def _show(results: Path = cli.RESULTS, run: str = _RUN) -> None:
     """Show a run: its configuration, where it was computed, and its table.
 
     Examples
@@ -195,16 +135,28 @@ def _show(options: _ShowOptions) -> None:
     """
     from fairbench.reporting.runs import document_of, where_from  # slow: listing does without
 
-    folder = Catalogue(options.results).one(options.run)
+    folder = Catalogue(results).one(run)
     print_line(folder.content("config.yaml").decode(errors="replace"))
     print_document(where_from(folder))
     print_document(document_of(folder))
 
 
-def _export_run(options: _ExportOptions) -> None:
+def _export_run(
+    results: Path = cli.RESULTS,
+    run: str = _RUN,
+    file: Path = option(Path, argument="FILE"),
+    repeat: int = option(0),
+    people: bool = option(False),
+) -> None:
     """Write a run's predictions as a table.
 
     Write one repeat's test rows, and print how they are audited.
+
+    Parameters
+    ----------
+    file : A .csv or .parquet file, such as audit reads.
+    repeat : Which repeat of the split.
+    people : Write target and groups, also of data that may not be passed on.
 
     Examples
     --------
@@ -212,18 +164,18 @@ def _export_run(options: _ExportOptions) -> None:
     """
     from fairbench.comparison.runs import NUMBERS, export, group_columns, load_predictions
 
-    stored = Catalogue(options.results).one(options.run)
-    run = load_predictions(stored, participle="exported", tasks=NUMBERS)
-    frame = export(run, options.file, options.repeat, people=options.people)
-    written = f"{len(frame)} rows written to {options.file}"
+    stored = Catalogue(results).one(run)
+    loaded = load_predictions(stored, participle="exported", tasks=NUMBERS)
+    frame = export(loaded, file, repeat, people=people)
+    written = f"{len(frame)} rows written to {file}"
     if "target" not in frame:
         print_line(f"{written}, without target and groups: the data")
-        print_line(said("cli", "not_passed_on", name=run.people.name))
+        print_line(said("cli", "not_passed_on", name=loaded.people.name))
         return
     score = " score=score" if "score" in frame else ""
     print_line(f"{written}; audit them with")
-    group = ",".join(group_columns(run))
-    print_line(said("cli", "audit_of_export", file=options.file, score=score, group=group))
+    group = ",".join(group_columns(loaded))
+    print_line(said("cli", "audit_of_export", file=file, score=score, group=group))
 
 
 def _gc(options: _GarbageOptions) -> None:
@@ -314,10 +266,24 @@ def _evaluate(options: cli.Selection) -> int:
     return int(failed > 0)
 
 
-def _verify(options: _VerifyOptions) -> int:
+def _verify(
+    results: Path = cli.RESULTS,
+    run: str = _RUN,
+    cells: int = option(3, least=0),
+    seed: int = option(0, least=0),
+    keys: tuple[tuple[str, str], ...] = option(
+        (), argument="dataset.path=FILE", pairs=lambda name: "." in name
+    ),
+) -> int:
     """Check every file of a run, compute some of its cells again and compare them.
 
     They are compared bit for bit.
+
+    Parameters
+    ----------
+    cells : How many cells to compute again.
+    seed : The seed with which they are drawn.
+    keys : The file that the run was made with, such as dataset.path=FILE.
 
     Examples
     --------
@@ -326,13 +292,13 @@ def _verify(options: _VerifyOptions) -> int:
     from fairbench.experiments import pipeline
     from fairbench.reporting.panels import draw_figures
 
-    if not options.run:
+    if not run:
         raise UserError("nothing is named: fairbench store verify RUN")
-    if (path := Path(options.run)).exists():
+    if (path := Path(run)).exists():
         refuse_pack(path)
         raise UserError(said("cli", "path_is_no_run", path=path))
-    store = Store(options.results)
-    folder = Catalogue(options.results).one(options.run)
+    store = Store(results)
+    folder = Catalogue(results).one(run)
     conf = components_folder() / "conf"
     has_list = "cells.txt" not in damaged_files(folder)
     if has_list and (damaged := pipeline.damaged_cells(folder, store)):
@@ -340,21 +306,19 @@ def _verify(options: _VerifyOptions) -> int:
             print_line(f"corrupt: {line}")
         print("run it again: corrupt cells are computed anew")
         return 1
-    typed = dict(options.keys)
+    typed = dict(keys)
     if mended := pipeline.mend(folder, conf, typed, draw=draw_figures):
         for file in mended:
             print_line(f"corrupt: {file}: it was made again from the cells")
         return 1
-    cells = []
-    if options.cells:
-        cells = pipeline.sample(folder, conf, typed, cells=options.cells, seed=options.seed)
-    found = (pipeline.difference(folder, cell, store) for cell in cells)
+    drawn = pipeline.sample(folder, conf, typed, cells=cells, seed=seed) if cells else []
+    found = (pipeline.difference(folder, cell, store) for cell in drawn)
     differing = list(filter(None, found))
     total = len(folder.cells())
     print_line(f"{total} of {total} cells are as they were written")
-    same = len(cells) - len(differing)
-    print_line(f"{same} of {len(cells)} computed again are the same, bit for bit")
-    return _verdict(differing, pipeline.changes_since(folder, cells[0])) if differing else 0
+    same = len(drawn) - len(differing)
+    print_line(f"{same} of {len(drawn)} computed again are the same, bit for bit")
+    return _verdict(differing, pipeline.changes_since(folder, drawn[0])) if differing else 0
 
 
 def _verdict(differences: Sequence[Difference], changes: Mapping[str, str]) -> int:
@@ -395,17 +359,28 @@ def _pack(options: _PackOptions) -> None:
         print_line(said("cli", "left_out_of_pack", names=", ".join(sorted(left_out))))
 
 
-def _unpack(options: _UnpackOptions) -> None:
+_UNPACKED = "name the pack and the folder: fairbench store unpack FILE out=FOLDER"
+
+
+def _unpack(
+    file: Path = option(Path(), argument="FILE", needed=_UNPACKED),
+    out: Path = option(Path(), shown="FOLDER", needed=_UNPACKED),
+) -> None:
     """Check a pack, and write its runs into a results folder, where they are read.
+
+    Parameters
+    ----------
+    file : The pack.
+    out : A results folder, which may be there.
 
     Examples
     --------
     fairbench store unpack mine.zip out=mine
     """
-    cli.check_folder(options.out)
-    with using(options.out):
-        runs, cells = upkeep.unpack(options.file, options.out)
-    print_line(f"{runs} runs and {cells} cells of {options.file} were written to {options.out}")
+    cli.check_folder(out)
+    with using(out):
+        runs, cells = upkeep.unpack(file, out)
+    print_line(f"{runs} runs and {cells} cells of {file} were written to {out}")
 
 
 COMMANDS = {

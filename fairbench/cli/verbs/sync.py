@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from pathlib import Path
 
-from fairbench.cli.command import Results, command
+from fairbench.cli.command import RESULTS, command
 from fairbench.core.options import option
 
 
-@dataclass(frozen=True)
-class _SyncOptions(Results):
-    """Where runs are logged.
+def _log_runs(
+    results: Path = RESULTS, uri: str = option(""), experiment: str = option("fairbench")
+) -> int:
+    """Log every finished run that is not logged yet, each once.
 
-    Attributes
+    Parameters
     ----------
     uri : MLflow's server or database; else MLFLOW_TRACKING_URI, or mlflow.db.
     experiment : The experiment in MLflow.
-    """
-
-    uri: str = option("")
-    experiment: str = option("fairbench")
-
-
-def _log_runs(options: _SyncOptions) -> int:
-    """Log every finished run that is not logged yet, each once.
 
     Examples
     --------
@@ -32,26 +25,18 @@ def _log_runs(options: _SyncOptions) -> int:
     """
     from fairbench.tracking.importer import sync
 
-    return sync(str(options.results), options.uri, options.experiment)
+    return sync(str(results), uri, experiment)
 
 
 COMMAND = command(_log_runs)
 
 
-@dataclass(frozen=True)
-class _ServerOptions(Results):
-    """Where the pages are served.
+def _serve(results: Path = RESULTS, port: int = option(5000)) -> int:
+    """Print where the runs are to be seen, and serve them until interrupted.
 
-    Attributes
+    Parameters
     ----------
     port : The port on 127.0.0.1.
-    """
-
-    port: int = option(5000)
-
-
-def _serve(options: _ServerOptions) -> int:
-    """Print where the runs are to be seen, and serve them until interrupted.
 
     Examples
     --------
@@ -60,7 +45,7 @@ def _serve(options: _ServerOptions) -> int:
     """
     from fairbench.tracking.importer import ui
 
-    return ui(str(options.port), str(options.results))
+    return ui(str(port), str(results))
 
 
 class ui:

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import MappingProxyType, NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
-from fairbench.components import HOME, conf_folders
+from fairbench.components import conf_folders
 from fairbench.core.errors import UserError, did_you_mean, nearest, note, unknown_name
 from fairbench.core.options import check_limits, declared_names, meanings, option, value_word
 from fairbench.core.text import said
@@ -104,58 +104,6 @@ def _data_sets() -> list[tuple[str, str]]:
 
     titles = {entry.name: entry.title for entry in entries(*conf_folders())}
     return [(name, titles.get(name) or sentence("dataset", name)) for name in names("dataset")]
-
-
-_TASKS = MappingProxyType(
-    {"binary": "two classes", "multiclass": "several classes", "regression": "numbers"}
-)
-
-
-def usual_choices() -> dict[str, str]:
-    """Return the choice that a run takes from each group unless another is named."""
-    import yaml
-
-    defaults = yaml.safe_load((HOME / "conf/config.yaml").read_text(encoding="utf-8"))["defaults"]
-    pairs = (pair for entry in defaults if isinstance(entry, dict) for pair in entry.items())
-    return {group: str(name) for group, name in pairs if group in GROUPS}
-
-
-def page() -> str:
-    """Return the page of the documentation that lists the choices, as Markdown."""
-    usual = usual_choices()
-    parts = [said("cli", "page_of_choices")]
-    for group, meaning in GROUPS.items():
-        if group == "dataset":
-            continue
-        tasks = _tasks(group) if group in ("learner", "intervention", "method") else {}
-        items = []
-        for name, text in sentences(group):
-            mark = " **default**" if usual.get(group) == name and len(names(group)) > 1 else ""
-            works_on = f" (*{tasks[name]}*)" if name in tasks else ""
-            items.append(f"- `{name}`{mark}: {text.removesuffix('.')}{works_on}.")
-        parts.append("\n".join([f"## {group}: {meaning}\n", *items, ""]))
-    return "\n".join(parts)
-
-
-def _tasks(group: str) -> dict[str, str]:
-    """Return the tasks that each choice of a group works on, in words."""
-    from fairbench.experiments.build import constructor
-    from fairbench.experiments.configuration import configurations
-
-    tasks = {}
-    for name, options in configurations(group).items():
-        try:
-            works_on = {task.value for task in constructor(group, options)().capabilities.tasks}
-        except UserError:  # it has an option without a default, such as a file of weights
-            tasks[name] = "known once its options are given"
-            continue
-        words = [words for task, words in _TASKS.items() if task in works_on]
-        tasks[name] = "all" if len(words) == len(_TASKS) else ", ".join(words)
-    return tasks
-
-
-if __name__ == "__main__":
-    print(page(), end="")
 
 
 # Reading a command line into the dataclass that declares a command's options.

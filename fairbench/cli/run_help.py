@@ -19,7 +19,7 @@ from fairbench.cli.command import ALL, TERMS, filled, table
 from fairbench.components import HOME
 from fairbench.core.options import documented, value_word
 from fairbench.core.text import said
-from fairbench.experiments.configuration import experiments_in
+from fairbench.experiments.configuration import experiments_in, usual_choices
 from fairbench.results.catalogue import flat
 
 _SPACE = " " * 6
@@ -35,7 +35,8 @@ def run_help(words: Sequence[str]) -> str:
     """
     whole = ALL in words
     main = (HOME / "conf" / "config.yaml").read_text(encoding="utf-8")
-    defaults = choices.usual_choices()
+    usual = usual_choices(HOME / "conf")
+    defaults = {group: str(usual[group]) for group in choices.GROUPS}
     typed = dict(word.split("=", 1) for word in words if "=" in word)
     chosen = defaults | {name: choice for name, choice in typed.items() if name in defaults}
     explained = [group for group in chosen if whole or group in typed]

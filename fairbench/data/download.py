@@ -1,7 +1,7 @@
 """The data sets that there are, and their raw files: found, verified, downloaded.
 
 A loader reads its files through an :class:`Archive`. Then come the list of all data sets
-(:func:`entries`), the page that documents them, and a check of every raw file.
+(:func:`entries`), what is to be known of each, and a check of every raw file.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
@@ -263,16 +261,6 @@ def with_checksums(data: Dataset, archive: Archive) -> Dataset:
     return replace(data, sources=tuple(sources))
 
 
-_HEAD = Path(__file__).with_name("datasets.md")  # what the page says before its sections
-
-
-_COLUMNS = (
-    *("dataset", "what it is", "rows", "columns", "target, and label 1", "rate"),
-    *("good label", "groups"),
-)
-_GROUP_COLUMNS = ("dataset", "attribute", "group", "rows", "rate")
-
-
 @dataclass(frozen=True)
 class DatasetEntry:
     """A data set as the command line knows it: its name, and how to load it."""
@@ -313,10 +301,27 @@ class DatasetEntry:
         except UserError as error:
             why = f"not known before they are named: {error}"
         else:
-            told = (f"{name} {label}: {rows} ({rate})" for name, label, rows, rate in _groups(data))
-            cells = [*_summary(self, data), "; ".join(told)]
-            return list(zip((*_COLUMNS[:-1], "groups: rows (rate)"), cells, strict=True))[2:]
+            rates = rates_by_group(data)
+            told = (f"{name} {label}: {rows} ({rate})" for name, label, rows, rate in rates)
+            facts = {**self.summary(data), "groups: rows (rate)": "; ".join(told)}
+            return list(facts.items())[2:]
         return [("rows, target and groups", why)]
+
+    def summary(self, data: Dataset) -> dict[str, str]:
+        """Return rows, columns, target, labels, rate and favourable label, as a table has them."""
+        good = "" if data.favourable is None else str(data.favourable)
+        if good and data.classes:
+            good += f" ({data.classes[int(good)]})"
+        label = data.positive_label or (" < " if data.ordered else ", ").join(data.classes)
+        return {
+            "dataset": f"`{self.name}`",
+            "what it is": self.title,
+            "rows": str(len(data)),
+            "columns": _width(data),
+            "target, and label 1": ": ".join(filter(None, (data.target_name, label))),
+            "rate": _rate(data, data.target),
+            "good label": good,
+        }
 
 
 def entries(*folders: Path) -> list[DatasetEntry]:
@@ -361,63 +366,6 @@ def _sources(values: Iterable[Any]) -> Iterator[Source]:
             yield from _sources([*value, *value.values()])
 
 
-def page(archive: Archive, tasks: Sequence[DatasetEntry]) -> tuple[str, str]:
-    """Return the page that documents the data sets `tasks`, in Markdown; their groups, in CSV."""
-    figures, groups, missing = [], [], []
-    for entry in tasks:
-        try:
-            data = entry.load(archive)
-        except UserError as error:
-            missing.append(f"- There are no figures for `{entry.name}`: {_why(error)}.")
-        else:
-            own = [(entry.name, *row) for row in _groups(data)]
-            counts = Counter(attribute for _, attribute, *_ in own).items()
-            figures.append([*_summary(entry, data), ", ".join(f"{a} {n}" for a, n in counts)])
-            groups += own
-    modules = dict.fromkeys(entry.module for entry in tasks)
-    names = {m: [f"`{entry.name}`" for entry in tasks if entry.module is m] for m in modules}
-    table = [*_table(_COLUMNS, figures), ""] if figures else []
-    told = "\n".join(table)
-    sections = chain.from_iterable(_section(module, names[module], told) for module in modules)
-    lines = [*table, *missing, "", "## Sources, licences and known problems", "", *sections]
-    text = "\n".join([_HEAD.read_text("utf-8"), *lines, ""])
-    return text, pd.DataFrame(groups, columns=[*_GROUP_COLUMNS]).to_csv(index=False)
-
-
-def _section(module: ModuleType, names: Sequence[str], told: str) -> list[str]:
-    """Return what is to be known of one loader's data sets, as items of a list.
-
-    Their title is left out where the table that was `told` before has it.
-    """
-    sheet: Datasheet = module.DATASHEET
-    files_of = ", ".join(f"`{file.path}`" for file in sources_of(module))
-    said = [sheet.source, f"Licence: {sheet.licence}", f"Files: {files_of or 'none'}"]
-    title = "" if sheet.title in told else f" {sheet.title}."
-    return [
-        f"- **{', '.join(names)}**.{title} {' '.join(text.rstrip('.') + '.' for text in said)}",
-        f"  - *Here.* {sheet.paper_differences}",
-        f"  - *Problems.* {sheet.criticism}",
-    ]
-
-
-def _why(error: UserError) -> str:
-    """Return the reason without the folders that were searched: they differ between machines."""
-    if isinstance(error, MissingFileError):
-        return f"the file {error.path} was missing when this page was written"
-    return str(error)
-
-
-def _summary(entry: DatasetEntry, data: Dataset) -> list[str]:
-    """Return a table row but its groups: rows, columns, target, labels, rate, favourable label."""
-    good = "" if data.favourable is None else str(data.favourable)
-    if good and data.classes:
-        good += f" ({data.classes[int(good)]})"
-    label = data.positive_label or (" < " if data.ordered else ", ").join(data.classes)
-    target = ": ".join(filter(None, (data.target_name, label)))
-    facts = [entry.title, str(len(data)), _width(data), target, _rate(data, data.target), good]
-    return [f"`{entry.name}`", *facts]
-
-
 def _rate(data: Dataset, target: pd.Series) -> str:
     """Return the mean of labels or values, or the share of each of several classes."""
     if not len(target):
@@ -435,18 +383,13 @@ def _width(data: Dataset) -> str:
     return str(len(onehot_names(data.features)))
 
 
-def _groups(data: Dataset) -> Iterator[tuple[str, str, int, str]]:
+def rates_by_group(data: Dataset) -> Iterator[tuple[str, str, int, str]]:
     """Yield each group with its attribute, its rows and its rate; the reference group first."""
     for attribute in data.sensitive:
         groups = data.groups(str(attribute))
         for label in groups.cat.categories:
             members = data.target[(groups == label).to_numpy()]
             yield str(attribute), label, len(members), _rate(data, members)
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    rule = ["---"] * len(head)
-    return ["| " + " | ".join(cells) + " |" for cells in (head, rule, *rows)]
 
 
 def check_file(archive: Archive, source: Source) -> tuple[str, str]:

@@ -105,7 +105,7 @@ def full_name(name: str, stored: Mapping[str, Any]) -> str:
     name : the run's short name: its data set, learner, intervention and method.
     stored : the run's configuration, as :func:`identity_of` returns it.
     """
-    usual = _usual_choices(HOME / "conf")
+    usual = usual_choices(HOME / "conf")
     main_groups = ("dataset", "learner", "intervention", "method")
     parts = []
     for group in (*main_groups, *(group for group in COMPONENTS if group not in main_groups)):
@@ -132,7 +132,7 @@ def _short(value: Any) -> str:
 
 
 @cache
-def _usual_choices(conf: Path) -> dict[str, Any]:
+def usual_choices(conf: Path) -> dict[str, Any]:
     """Return the choices and options of a run by default; empty outside of a checkout."""
     path = conf / "config.yaml"
     if not path.is_file():
@@ -271,7 +271,7 @@ class Presets:
     @cached_property
     def default_choices(self) -> dict[str, str]:
         """The choice that each group has if a command names none."""
-        usual = _usual_choices(self.conf)
+        usual = usual_choices(self.conf)
         groups = [group for group in COMPONENTS if group in usual and group not in _NAMED]
         return {group: str(usual[group]) for group in groups}
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from docs import pages
 from fairbench.cli import command as choices
 from fairbench.cli import run_help
 from fairbench.cli.main import main
@@ -22,8 +23,8 @@ def test_the_file_of_every_choice_begins_with_a_sentence(group):
 def test_the_page_of_choices_is_made_from_the_files():
     page = (ROOT / "docs/choices.md").read_text(encoding="utf-8").splitlines()
     own = {f"- `{name}`" for group in EXPLAINED for name in {*options(group)} - {*listed(group)}}
-    made = [line for line in choices.page().splitlines() if not line.startswith(tuple(own))]
-    assert page == made, "write it anew: python -m fairbench.cli.command > docs/choices.md"
+    made = [line for line in pages.choices().splitlines() if not line.startswith(tuple(own))]
+    assert page == made, "write it anew: python -m docs.pages"
 
 
 def test_the_help_of_a_run_says_what_each_learner_intervention_and_method_is(capsys):

@@ -9,10 +9,8 @@ from rich.console import Console
 from rich.progress import track
 
 from fairbench.cli.command import Results, command, table
-from fairbench.cli.output import print_line
-from fairbench.components import components_folder, conf_folders
+from fairbench.components import conf_folders
 from fairbench.core.errors import unknown_name
-from fairbench.core.files import write_text
 from fairbench.core.options import option
 from fairbench.data import download as raw
 from fairbench.data.download import Archive
@@ -50,18 +48,6 @@ class _DatasheetOptions(_DataOptions):
     """
 
     name: str = option("", argument="NAME")
-
-
-@dataclass(frozen=True)
-class _PageOptions(_DataOptions):
-    """Where the page goes.
-
-    Attributes
-    ----------
-    output : The file that is written, docs/datasets.md by default; the groups go beside it, as CSV.
-    """
-
-    output: str = option("")
 
 
 def _list_data_sets(options: _DatasheetOptions) -> None:
@@ -129,23 +115,7 @@ def _check_files(options: _DataOptions) -> int:
     return int("wrong" in states)
 
 
-def _write_page(options: _PageOptions) -> None:
-    """Write docs/datasets.md and docs/datasets.csv from the loaders.
-
-    Examples
-    --------
-    fairbench data write
-    """
-    root = components_folder(writing="" if options.output else "the page of data sets")
-    page_path = Path(options.output) if options.output else root / "docs" / "datasets.md"
-    text, groups = raw.page(options.archive(download=False), raw.entries(root / "conf"))
-    for path, written in ((page_path, text), (page_path.with_suffix(".csv"), groups)):
-        write_text(path, written)
-        print_line(f"wrote {path}")
-
-
 COMMANDS = {
     "": command(_list_data_sets),
     "check": command(_check_files),
-    "write": command(_write_page),
 }

@@ -1,0 +1,129 @@
+"""The pages that are made of the code: ``python -m docs.pages`` writes them.
+
+``choices.md`` lists the choices of a run, as the files in ``conf`` say what they are, and
+``datasets.md`` the data sets, as their loaders do; ``datasets.csv`` beside it has their groups.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import ModuleType
+
+import pandas as pd
+
+from fairbench.cli.command import GROUPS, names, sentences
+from fairbench.components import HOME
+from fairbench.core.errors import UserError
+from fairbench.core.files import write_text
+from fairbench.data.dataset import Datasheet
+from fairbench.data.download import (
+    Archive,
+    DatasetEntry,
+    MissingFileError,
+    entries,
+    rates_by_group,
+    sources_of,
+)
+from fairbench.experiments.build import constructor
+from fairbench.experiments.configuration import configurations, usual_choices
+
+HERE = Path(__file__).resolve().parent
+_TASKS = {"binary": "two classes", "multiclass": "several classes", "regression": "numbers"}
+
+
+def _head(page: str) -> str:
+    """Return what a page says before its sections."""
+    return (HERE / "templates" / page).read_text(encoding="utf-8")
+
+
+def choices() -> str:
+    """Return the page that lists the choices, as Markdown."""
+    usual = usual_choices(HOME / "conf")
+    parts = [_head("choices.md")]
+    for group, meaning in GROUPS.items():
+        if group == "dataset":
+            continue
+        tasks = _tasks(group) if group in ("learner", "intervention", "method") else {}
+        items = []
+        for name, text in sentences(group):
+            mark = " **default**" if usual.get(group) == name and len(names(group)) > 1 else ""
+            works_on = f" (*{tasks[name]}*)" if name in tasks else ""
+            items.append(f"- `{name}`{mark}: {text.removesuffix('.')}{works_on}.")
+        parts.append("\n".join([f"## {group}: {meaning}\n", *items, ""]))
+    return "\n".join(parts)
+
+
+def _tasks(group: str) -> dict[str, str]:
+    """Return the tasks that each choice of a group works on, in words."""
+    tasks = {}
+    for name, options in configurations(group).items():
+        try:
+            works_on = {task.value for task in constructor(group, options)().capabilities.tasks}
+        except UserError:  # it has an option without a default, such as a file of weights
+            tasks[name] = "known once its options are given"
+            continue
+        words = [words for task, words in _TASKS.items() if task in works_on]
+        tasks[name] = "all" if len(words) == len(_TASKS) else ", ".join(words)
+    return tasks
+
+
+def datasets(archive: Archive, tasks: Sequence[DatasetEntry]) -> tuple[str, str]:
+    """Return the page that documents the data sets `tasks`, in Markdown; their groups, in CSV."""
+    figures, groups, missing = [], [], []
+    for entry in tasks:
+        try:
+            data = entry.load(archive)
+        except UserError as error:
+            missing.append(f"- There are no figures for `{entry.name}`: {_why(error)}.")
+        else:
+            own = [(entry.name, *row) for row in rates_by_group(data)]
+            counts = Counter(attribute for _, attribute, *_ in own).items()
+            of_groups = ", ".join(f"{attribute} {number}" for attribute, number in counts)
+            figures.append({**entry.summary(data), "groups": of_groups})
+            groups += own
+    modules = dict.fromkeys(entry.module for entry in tasks)
+    called = {m: [f"`{entry.name}`" for entry in tasks if entry.module is m] for m in modules}
+    table = [*_table(figures[0], [row.values() for row in figures]), ""] if figures else []
+    told = "\n".join(table)
+    sections = [line for module in modules for line in _section(module, called[module], told)]
+    lines = [*table, *missing, "", "## Sources, licences and known problems", "", *sections]
+    text = "\n".join([_head("datasets.md"), *lines, ""])
+    columns = ["dataset", "attribute", "group", "rows", "rate"]
+    return text, pd.DataFrame(groups, columns=columns).to_csv(index=False)
+
+
+def _section(module: ModuleType, called: Sequence[str], told: str) -> list[str]:
+    """Return what is to be known of one loader's data sets, as items of a list.
+
+    Their title is left out where the table that was `told` before has it.
+    """
+    sheet: Datasheet = module.DATASHEET
+    files_of = ", ".join(f"`{file.path}`" for file in sources_of(module))
+    said = [sheet.source, f"Licence: {sheet.licence}", f"Files: {files_of or 'none'}"]
+    title = "" if sheet.title in told else f" {sheet.title}."
+    return [
+        f"- **{', '.join(called)}**.{title} {' '.join(text.rstrip('.') + '.' for text in said)}",
+        f"  - *Here.* {sheet.paper_differences}",
+        f"  - *Problems.* {sheet.criticism}",
+    ]
+
+
+def _why(error: UserError) -> str:
+    """Return the reason without the folders that were searched: they differ between machines."""
+    if isinstance(error, MissingFileError):
+        return f"the file {error.path} was missing when this page was written"
+    return str(error)
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    rule = ["---" for _ in head]
+    return ["| " + " | ".join(cells) + " |" for cells in (head, rule, *rows)]
+
+
+if __name__ == "__main__":
+    page, csv = datasets(Archive.of(download=False), entries(HOME / "conf"))
+    for name, text in (("choices.md", choices()), ("datasets.md", page), ("datasets.csv", csv)):
+        write_text(HERE / name, text)
+        print(f"wrote {HERE / name}")

@@ -543,25 +543,6 @@ def check_folder(out: Path, *, new: bool = False) -> None:
             raise UserError(f"out={out}: {path} is a file; name another place, out=FOLDER")
 
 
-def check_run_words(names: Iterable[str], own: Sequence[str], conf: Path) -> None:
-    """Refuse words of a command that are no option of it, nor of a run.
-
-    Parameters
-    ----------
-    own : the options of the command.
-    conf : the folder of the configurations.
-
-    Raises
-    ------
-    UserError : an unknown name; the message has the nearest.
-    """
-    valid = options_of_run(conf)
-    for name in names:
-        group = re.split("[./]", name)[0]
-        if group not in (*valid, "hydra"):
-            raise unknown_name("option", group, [*own, *valid])
-
-
 _WIDTH = 100
 _COLUMN = 30
 _NO_VALUE = (None, "", (), Path())

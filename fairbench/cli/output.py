@@ -1,4 +1,4 @@
-"""Printing of lines and documents, to an output that may fail while the command goes on."""
+"""Printing of lines, to an output that may fail while the command goes on."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import Any, TextIO, cast
 
 from fairbench.components import conf_folders
 from fairbench.core.errors import OpenQuestions, UserError, refused, unknown_name
 from fairbench.core.processes import failure
 from fairbench.core.text import visible
-
-if TYPE_CHECKING:
-    from fairbench.reporting.document.model import Document
 
 
 def print_line(text: str) -> None:
@@ -34,17 +31,6 @@ def print_failure(reason: str, trace: str = "") -> int:
         print(trace, file=sys.stderr)
     print(f"error: {visible(reason, lines=True)}", file=sys.stderr, flush=True)
     return FAILED if trace else USER_ERROR
-
-
-def print_as(document: Document, kind: str) -> None:
-    """Print a document in the terminal's form (``text``) or as the text of another."""
-    from fairbench.reporting.document.terminal import print_document
-    from fairbench.reporting.document.writing import FORMS
-
-    if kind == "text":
-        print_document(document)
-    else:
-        print(FORMS[kind][1](document))
 
 
 class _Output:

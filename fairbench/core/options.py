@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, fields, is_dataclass
 from functools import cache
 from types import MappingProxyType, NoneType, UnionType
@@ -66,13 +66,6 @@ def option(
     if callable(metadata.pop("default")):
         return field(default_factory=default, metadata=metadata)
     return field(default=default, metadata=metadata)
-
-
-def refuse_former_names(options: type, names: Iterable[str]) -> None:
-    """Refuse the names that options of a dataclass once had, and say what they are called now."""
-    now = {field.metadata.get("was"): field.name for field in fields(options)}
-    for name in filter(now.get, names):
-        raise UserError(f"{name}= is called {now[name]}= here")
 
 
 def declared_names(options: type) -> list[str]:

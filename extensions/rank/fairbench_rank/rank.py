@@ -25,8 +25,8 @@ import pandas as pd
 from fairbench.cli.command import Asked, Page, Results, command
 from fairbench.cli.verbs.audit import print_and_write
 from fairbench.core import VERSION
-from fairbench.core.errors import check_choice
-from fairbench.core.options import refuse_former_names, typed_values
+from fairbench.core.errors import UserError, check_choice
+from fairbench.core.options import typed_values
 from fairbench.core.text import (
     count,
     csv_text,
@@ -141,7 +141,9 @@ def rank(
     'better'
     """
     declared = [field.name for field in fields(RankOptions) if field.name not in ("path", "out")]
-    refuse_former_names(RankOptions, options)
+    now = {field.metadata.get("was"): field.name for field in fields(RankOptions)}
+    for name_of_option in filter(now.get, options):
+        raise UserError(f"{name_of_option}= is called {now[name_of_option]}= here")
     for name_of_option in options:
         check_choice("option of rank", name_of_option, declared)
     stated = {"method": method, "task": task, "score": score, **options}

@@ -50,7 +50,7 @@ from fairbench_search import alternative as comparison
 from fairbench_search.alternative import COMPONENTS, Alternative
 from fairbench_search.goals import Tuning
 from fairbench_search.pages import alternative_document
-from fairbench_search.tune_verb import dimension, showing, typed
+from fairbench_search.tune_verb import check_run_words, dimension, showing, typed
 from fairbench_search.tuning import DrawnSearch, Family
 
 MADE_FOR = "0.1"
@@ -152,7 +152,7 @@ def _search_drawn(options: _AlternativeOptions) -> tuple[Alternative | None, Pat
     from fairbench.cli.verbs.run import set_up_process
 
     conf = components_folder() / "conf"
-    cli.check_run_words(dict(options.words), list(cli.options_of(type(options))), conf)
+    check_run_words(dict(options.words), list(cli.options_of(type(options))), conf)
     set_up_process()
     with hydra_of(conf), ExitStack() as locks:
         request = _Request(options, conf)

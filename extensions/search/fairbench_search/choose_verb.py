@@ -23,7 +23,6 @@ from dataclasses import dataclass
 
 from fairbench.cli import command as cli
 from fairbench.cli.command import command
-from fairbench.cli.output import print_as
 from fairbench.components import components_folder
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import option
@@ -31,7 +30,7 @@ from fairbench.experiments.configuration import Presets
 from fairbench.results.catalogue import KEYS, Catalogue
 from fairbench_search import choice as choosing
 from fairbench_search.goals import FORMATS
-from fairbench_search.pages import choice_document
+from fairbench_search.pages import choice_document, print_as
 
 MADE_FOR = "0.1"
 _FROM, _PURPOSE = "from", "purpose"

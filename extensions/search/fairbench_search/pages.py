@@ -546,3 +546,14 @@ def _standing_of_run(choice: Choice, i: int) -> str:
         return "chosen"
     is_open = "best only if others miss a bound" if choice.larger[i] else "not told from the best"
     return _STANDINGS.get(choice.verdict(i), is_open)
+
+
+def print_as(document: doc.Document, kind: str) -> None:
+    """Print a document in the terminal's form (``text``) or as the text of another."""
+    from fairbench.reporting.document.terminal import print_document
+    from fairbench.reporting.document.writing import FORMS
+
+    if kind == "text":
+        print_document(document)
+    else:
+        print(FORMS[kind][1](document))

@@ -15,27 +15,29 @@ goes on where it was stopped, with more trials= as well.
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbench.cli.command import Results, check_run_words, command, read
+from fairbench.cli.command import Results, command, options_of_run, read
 from fairbench.cli.command_line import CommandLine, value_at
 from fairbench.cli.jobs import figure_drawer, log_runs, protect_from_collection
-from fairbench.cli.output import print_as, print_line
+from fairbench.cli.output import print_line
 from fairbench.cli.verbs.run import run_words
 from fairbench.components import components_folder
-from fairbench.core.errors import UserError
+from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import hydra_word, option, value_word
 from fairbench.core.text import fixed, said
 from fairbench.experiments.execute import prepared
 from fairbench.results.record import TUNING
 from fairbench_search.alternative import options_shown, tuned
 from fairbench_search.goals import Tuning
-from fairbench_search.pages import tuning_document
+from fairbench_search.pages import print_as, tuning_document
 from fairbench_search.tuning import Dimension, Family, Search, Trial
 
 if TYPE_CHECKING:
@@ -81,6 +83,25 @@ def _tune(options: _TuneOptions) -> int:
     }
     words = [f"{name}={text}" for name, text in (*options.words, *texts.items())]
     return run_words(["-m", "hydra/sweeper=tune", *words], root)
+
+
+def check_run_words(names: Iterable[str], own: Sequence[str], conf: Path) -> None:
+    """Refuse words of a command that are no option of it, nor of a run.
+
+    Parameters
+    ----------
+    own : the options of the command.
+    conf : the folder of the configurations.
+
+    Raises
+    ------
+    UserError : an unknown name; the message has the nearest.
+    """
+    valid = options_of_run(conf)
+    for name in names:
+        group = re.split("[./]", name)[0]
+        if group not in (*valid, "hydra"):
+            raise unknown_name("option", group, [*own, *valid])
 
 
 def tune(line: CommandLine, locks: ExitStack) -> int:

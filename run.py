@@ -1,9 +1,8 @@
 """Run one configuration, or with -m a sweep of them: ``python run.py --help``."""
 
 import sys
-from pathlib import Path
 
 from fairbench.cli.verbs.run import run_words
 
 if __name__ == "__main__":
-    sys.exit(run_words(sys.argv[1:], Path(__file__).resolve().parent))
+    sys.exit(run_words(sys.argv[1:]))

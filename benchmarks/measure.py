@@ -124,9 +124,8 @@ def cpu_of(call: Callable[[], object]) -> float:
 
 def configuration(*words: str) -> dict[str, Any]:
     """Compose a configuration as run.py would, of data at hand."""
-    conf = ROOT / "conf"
-    with hydra_of(conf):
-        line = CommandLine([*words, "data.download=false"], conf, sweep=False)
+    with hydra_of():
+        line = CommandLine([*words, "data.download=false"], sweep=False)
         return line.compose(line.jobs[0])
 
 

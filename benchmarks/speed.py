@@ -182,7 +182,7 @@ def _stages(warm_up: Sequence[str], words: Sequence[str]) -> Seconds:
 def _run(words: Sequence[str]) -> None:
     printed = StringIO()
     with redirect_stdout(printed):
-        status = run_words([*words, "data.download=false"], ROOT)
+        status = run_words([*words, "data.download=false"])
     if status:
         raise RuntimeError(f"{' '.join(words)} failed:\n{printed.getvalue()}")
 

@@ -14,7 +14,7 @@ from types import ModuleType
 import pandas as pd
 
 from fairbench.cli.command import GROUPS, names, sentences
-from fairbench.components import HOME
+from fairbench.components import CONF
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
 from fairbench.data.dataset import Datasheet
@@ -40,7 +40,7 @@ def _head(page: str) -> str:
 
 def choices() -> str:
     """Return the page that lists the choices, as Markdown."""
-    usual = usual_choices(HOME / "conf")
+    usual = usual_choices()
     parts = [_head("choices.md")]
     for group, meaning in GROUPS.items():
         if group == "dataset":
@@ -123,7 +123,7 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
 
 
 if __name__ == "__main__":
-    page, csv = datasets(Archive.of(download=False), entries(HOME / "conf"))
+    page, csv = datasets(Archive.of(download=False), entries(CONF))
     for name, text in (("choices.md", choices()), ("datasets.md", page), ("datasets.csv", csv)):
         write_text(HERE / name, text)
         print(f"wrote {HERE / name}")

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import MappingProxyType, NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
-from fairbench.components import conf_folders
+from fairbench.components import CONF, conf_folders
 from fairbench.core.errors import UserError, did_you_mean, nearest, note, unknown_name
 from fairbench.core.options import check_limits, declared_names, meanings, option, value_word
 from fairbench.core.text import said
@@ -44,12 +44,12 @@ GROUPS = MappingProxyType(
 )
 
 
-def options_of_run(conf: Path) -> list[str]:
+def options_of_run() -> list[str]:
     """Return what may stand before ``=`` or a dot in a run's words: its groups and settings."""
     import yaml
 
-    settings = yaml.safe_load((conf / "config.yaml").read_text(encoding="utf-8"))
-    groups = (path.name for path in conf.iterdir() if path.is_dir())
+    settings = yaml.safe_load((CONF / "config.yaml").read_text(encoding="utf-8"))
+    groups = (path.name for path in CONF.iterdir() if path.is_dir())
     return sorted({*groups, *map(str, settings)} - {"defaults", "hydra"})
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fairbench.cli.command import items, options_of_run
 from fairbench.cli.output import explain_hydra_errors
-from fairbench.components import conf_folders
+from fairbench.components import CONF, conf_folders
 from fairbench.core.errors import UserError, nearest, note, unknown_name
 from fairbench.core.text import said, shortened
 from fairbench.experiments.configuration import (
@@ -53,8 +53,8 @@ Composed: TypeAlias = tuple[dict[str, Any], dict[str, str]]
 
 
 @contextmanager
-def hydra_of(conf: Path) -> Iterator[None]:
-    """Return a context in which Hydra composes from a folder of configurations.
+def hydra_of() -> Iterator[None]:
+    """Return a context in which Hydra composes from the folder of configurations.
 
     Raises
     ------
@@ -62,27 +62,26 @@ def hydra_of(conf: Path) -> Iterator[None]:
     """
     from hydra import initialize_config_dir
 
-    prefer_own_launchers(conf)
-    place = str(conf.resolve())
-    with explain_hydra_errors(conf), initialize_config_dir(place, version_base="1.3"):
+    prefer_own_launchers()
+    with explain_hydra_errors(), initialize_config_dir(str(CONF.resolve()), version_base="1.3"):
         yield
 
 
-def prefer_own_launchers(conf: Path) -> None:
+def prefer_own_launchers() -> None:
     """Use the launchers of this checkout rather than those of plugins with the same names."""
     from hydra.core.config_store import ConfigStore
     from hydra.core.plugins import Plugins
 
     Plugins.instance()  # finding the plugins fills the store
     launchers = ConfigStore.instance().repo["hydra"]["launcher"]
-    for path in (conf / "hydra" / "launcher").glob("*.yaml"):
+    for path in (CONF / "hydra" / "launcher").glob("*.yaml"):
         launchers.pop(path.name, None)
 
 
 _EXPERIMENT = "experiment="
 
 
-def command_lines(words: Sequence[str], conf: Path, *, sweep: bool) -> list[CommandLine]:
+def command_lines(words: Sequence[str], *, sweep: bool) -> list[CommandLine]:
     """Return a command line to be composed, or several where it names a folder of experiments.
 
     ``experiment=atlas`` stands for every file of ``conf/experiment/atlas``, in the order of their
@@ -92,35 +91,34 @@ def command_lines(words: Sequence[str], conf: Path, *, sweep: bool) -> list[Comm
     ------
     UserError : a folder, where not a sweep but one run is asked for.
     """
-    folder = next((word for word in words if _is_folder(word, conf)), None)
+    folder = next((word for word in words if _is_folder(word)), None)
     if folder is None:
-        line = CommandLine(words, conf, sweep=sweep)
+        line = CommandLine(words, sweep=sweep)
         if not sweep and line.swept:
             note(f"this is one run; the experiment sweeps {', '.join(line.swept)}: add -m for all")
         return [line]
     if not sweep:
         raise UserError(f"{folder} is a folder of sweeps: add -m to run them all")
     return [
-        CommandLine([f"{_EXPERIMENT}{name}" if w == folder else w for w in words], conf, sweep=True)
-        for name in experiments_in(conf, folder.removeprefix(_EXPERIMENT).strip("/"))
+        CommandLine([f"{_EXPERIMENT}{name}" if w == folder else w for w in words], sweep=True)
+        for name in experiments_in(folder.removeprefix(_EXPERIMENT).strip("/"))
     ]
 
 
-def _is_folder(word: str, conf: Path) -> bool:
+def _is_folder(word: str) -> bool:
     name = word.removeprefix(_EXPERIMENT).strip("/")
-    return word != name and bool(name and experiments_in(conf, name))
+    return word != name and bool(name and experiments_in(name))
 
 
 class CommandLine:
     """A command line that has been read, and can be composed within `hydra_of`."""
 
-    def __init__(self, words: Sequence[str], conf: Path, *, sweep: bool) -> None:
+    def __init__(self, words: Sequence[str], *, sweep: bool) -> None:
         """Sort the words into those of Hydra, fixed choices and options, and compose them."""
-        self.conf = conf
         self.parse = cache(self._parse)
         self._part = cache(self._find_part)
         self._composed = lru_cache(_KEPT)(self._compose_choices)
-        words = [_with_commas(_without_plus(word), conf) for word in words]
+        words = [_with_commas(_without_plus(word)) for word in words]
         hydra = [word for word in words if self.parse(word).is_hydra_override()]
         for word in hydra:
             if not word.startswith(_OF_A_SWEEP if sweep else _OF_A_RUN):
@@ -154,7 +152,7 @@ class CommandLine:
         for word in job:
             if word not in choices:
                 parsed = self.parse(word)
-                _set(config, str(parsed.key_or_group), parsed.value(), self.conf)
+                _set(config, str(parsed.key_or_group), parsed.value())
         if any("${" in word for word in job):
             from omegaconf import OmegaConf
 
@@ -208,7 +206,7 @@ class CommandLine:
     def _is_choice(self, word: str) -> bool:
         """Return whether a word chooses an option of a group, and does not set a value."""
         parsed = self.parse(word)
-        is_group = (self.conf / parsed.key_or_group).is_dir() or parsed.package is not None
+        is_group = (CONF / parsed.key_or_group).is_dir() or parsed.package is not None
         return is_group and not isinstance(parsed.value(), dict)
 
     def _jobs(self, words: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -266,7 +264,7 @@ class CommandLine:
                 part = value_at(config, name.rpartition(".")[0])
                 has_option = isinstance(part, Mapping) and name.rpartition(".")[2] in part
                 (having if has_option else lacking).setdefault(name, {})[chosen[group]] = None
-                valid.setdefault(name, set()).update(_options(config, name, self.conf))
+                valid.setdefault(name, set()).update(_options(config, name))
                 job_words += [word] if has_option else []
             applicable[tuple(job_words)] = None
         for name, without_option in lacking.items():
@@ -331,13 +329,13 @@ class CommandLine:
         That is where the file names no defaults, no package and no other value, and where neither
         the experiment nor the configuration that it belongs to sets values of the group.
         """
-        folders = [self.conf, *conf_folders()[1:]]
-        file = next(filter(Path.is_file, (at / group / f"{option}.yaml" for at in folders)), None)
+        files = (folder / group / f"{option}.yaml" for folder in conf_folders())
+        file = next(filter(Path.is_file, files), None)
         if file is None or group not in self._base[0]:
             return None
-        above = [_values_in(self.conf / "config.yaml")]
+        above = [_values_in(CONF / "config.yaml")]
         if (experiment := self._base[1].get("experiment", "None")) != "None":
-            above += experiment_files(self.conf, experiment)
+            above += experiment_files(experiment)
         text, part = file.read_text(encoding="utf-8"), _values_in(file)
         is_plain = "${" not in text and "@package" not in text and "defaults" not in part
         return dict(part) if is_plain and not any(group in other for other in above) else None
@@ -351,7 +349,7 @@ def _values_in(file: Path) -> Mapping[str, Any]:
     return values
 
 
-def choices_in_brackets(word: str, conf: Path) -> tuple[str, ...]:
+def choices_in_brackets(word: str) -> tuple[str, ...]:
     """Return the choices that a word lists in brackets, such as ``method=[baseline,ensemble]``.
 
     A choice is one name, so that a list of several can only mean a sweep. For any other word the
@@ -362,7 +360,7 @@ def choices_in_brackets(word: str, conf: Path) -> tuple[str, ...]:
     UserError : the list is empty, or a bracket is unmatched.
     """
     name, _, text = word.partition("=")
-    if not (name and text.startswith("[") and (conf / name).is_dir()):
+    if not (name and text.startswith("[") and (CONF / name).is_dir()):
         return ()
     if not (choices := items(text, name)):
         raise UserError(f"{word} names no {name}: write {name}=NAME, or {name}=[NAME,NAME]")
@@ -375,9 +373,9 @@ def _without_plus(word: str) -> str:
     return word.lstrip("+") if inner else word.removeprefix("++")
 
 
-def _with_commas(word: str, conf: Path) -> str:
+def _with_commas(word: str) -> str:
     """Return a word as Hydra reads it: a list of choices without brackets."""
-    choices = choices_in_brackets(word, conf)
+    choices = choices_in_brackets(word)
     return f"{word.partition('=')[0]}={','.join(choices)}" if choices else word
 
 
@@ -389,7 +387,7 @@ def value_at(config: Mapping[str, Any], name: str) -> Any:
     return node
 
 
-def _set(config: dict[str, Any], name: str, value: Any, conf: Path) -> None:
+def _set(config: dict[str, Any], name: str, value: Any) -> None:
     """Set an option of a configuration, copying the part that it belongs to.
 
     Raises
@@ -399,31 +397,31 @@ def _set(config: dict[str, Any], name: str, value: Any, conf: Path) -> None:
     part = value_at(config, name)
     if isinstance(value, Mapping) and isinstance(part, Mapping) and part:
         for key, inner_value in value.items():
-            _set(config, f"{name}.{key}", inner_value, conf)
+            _set(config, f"{name}.{key}", inner_value)
         return
     *path, last = name.split(".")
     node: Any = config
     for key in path:
         inner = node.get(key)
         if not isinstance(inner, dict):
-            raise unknown_name("option", name, _options(config, name, conf))
+            raise unknown_name("option", name, _options(config, name))
         node[key] = node = dict(inner)
     if last not in node and len(path) < 2:  # an option's own mapping has the names that it is given
-        if valid := _options(config, name, conf):
+        if valid := _options(config, name):
             raise unknown_name("option", name, valid)
         raise UserError(said("cli", "group_without_options", name=name, group=path[0]))
     node[last] = value
 
 
-def _options(config: Mapping[str, Any], name: str, conf: Path) -> set[str]:
+def _options(config: Mapping[str, Any], name: str) -> set[str]:
     """Return the options of the part of a configuration that `name` seems to mean."""
     part, dot, _ = name.partition(".")
     if dot and isinstance(config.get(part), dict):
         return {f"{part}.{key}" for key in config[part] if key not in ("_target_", "name")}
     parts = [str(key) for key in config if isinstance(config[key], dict)]
     if dot and (near := nearest(part, parts, 1)):
-        return _options(config, f"{near[0]}.", conf)
-    return set(options_of_run(conf))
+        return _options(config, f"{near[0]}.")
+    return set(options_of_run())
 
 
 def _compose(words: Sequence[str]) -> DictConfig:

@@ -8,10 +8,9 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, TextIO, cast
 
-from fairbench.components import conf_folders
+from fairbench.components import CONF, conf_folders
 from fairbench.core.errors import OpenQuestions, UserError, refused, unknown_name
 from fairbench.core.processes import failure
 from fairbench.core.text import visible
@@ -123,7 +122,7 @@ def _open(stream: TextIO | None) -> TextIO:
 
 
 @contextmanager
-def explain_hydra_errors(conf: Path) -> Iterator[None]:
+def explain_hydra_errors() -> Iterator[None]:
     """Turn errors of Hydra about a command line into one sentence.
 
     Raises
@@ -136,22 +135,22 @@ def explain_hydra_errors(conf: Path) -> Iterator[None]:
     try:
         yield
     except (HydraException, OmegaConfBaseException) as error:
-        raise UserError(_hydra_error_sentence(error, conf)) from error
+        raise UserError(_hydra_error_sentence(error)) from error
 
 
-def _hydra_error_sentence(error: Exception, conf: Path) -> str:
+def _hydra_error_sentence(error: Exception) -> str:
     """Return an error of Hydra about a command line as one sentence."""
     from fairbench.cli.command import GROUPS, groups_with
 
     missing = getattr(error, "missing_cfg_file", None)
     if missing:
         # Groups of Hydra's own have a slash in their names, as options of an experiment have.
-        of_hydra = str(missing).startswith("hydra/") and (conf / "hydra").is_dir()
+        of_hydra = str(missing).startswith("hydra/") and (CONF / "hydra").is_dir()
         split = str.rpartition if of_hydra else str.partition
         group, _, name = split(str(missing), "/")
         choices = {
             str(path.relative_to(folder / group).with_suffix(""))
-            for folder in {conf, *conf_folders()}
+            for folder in conf_folders()
             for path in (folder / group).rglob("*.yaml")
         }
         if not name:
@@ -161,7 +160,7 @@ def _hydra_error_sentence(error: Exception, conf: Path) -> str:
     word = getattr(error, "override", None)
     if word is not None:
         name, equals, _ = str(word).partition("=")
-        if not equals and (conf / name).is_dir():
+        if not equals and (CONF / name).is_dir():
             return f"'{word}' has no value: write {word}=NAME"
         if not equals and (groups := list(groups_with(name))):
             meant = " or ".join(f"{group}={name}" for group in groups)

@@ -16,7 +16,7 @@ import yaml
 
 from fairbench.cli import command as choices
 from fairbench.cli.command import ALL, TERMS, filled, table
-from fairbench.components import HOME
+from fairbench.components import CONF, HOME
 from fairbench.core.options import documented, value_word
 from fairbench.core.text import said
 from fairbench.experiments.configuration import experiments_in, usual_choices
@@ -34,8 +34,8 @@ def run_help(words: Sequence[str]) -> str:
     words : the words of the command line; the help has the options of the components they choose.
     """
     whole = ALL in words
-    main = (HOME / "conf" / "config.yaml").read_text(encoding="utf-8")
-    usual = usual_choices(HOME / "conf")
+    main = (CONF / "config.yaml").read_text(encoding="utf-8")
+    usual = usual_choices()
     defaults = {group: str(usual[group]) for group in choices.GROUPS}
     typed = dict(word.split("=", 1) for word in words if "=" in word)
     chosen = defaults | {name: choice for name, choice in typed.items() if name in defaults}
@@ -52,7 +52,7 @@ def run_help(words: Sequence[str]) -> str:
 def _choices(defaults: Mapping[str, str], *, whole: bool) -> str:
     """Return what there is to choose from, group by group."""
     lines = [said("cli", "help_of_choices")]
-    first = yaml.safe_load((HOME / "conf" / "help.yaml").read_text(encoding="utf-8"))
+    first = yaml.safe_load((CONF / "help.yaml").read_text(encoding="utf-8"))
     for group, meaning in choices.GROUPS.items():
         names, usual = choices.names(group), first.get(group, [])
         default = f" (default: {defaults[group]})" if defaults[group] != "default" else ""
@@ -69,7 +69,7 @@ def _choices(defaults: Mapping[str, str], *, whole: bool) -> str:
 
 def _experiments(*, whole: bool) -> Iterator[str]:
     """Yield lines on the sweeps that are configured."""
-    names = experiments_in(HOME / "conf")
+    names = experiments_in()
     folders = sorted({name.partition("/")[0] for name in names})
     yield "  experiment=  a configured sweep, such as a table of a paper, or all of a folder"
     if not whole:
@@ -91,7 +91,7 @@ def _settings(main: str, *, whole: bool) -> str:
         if whole or name in _MAIN
     ]
     if whole:
-        launchers = sorted(path.stem for path in (HOME / "conf/hydra/launcher").glob("*.yaml"))
+        launchers = sorted(path.stem for path in (CONF / "hydra/launcher").glob("*.yaml"))
         rows.append(("hydra/launcher=NAME", f"where a sweep is computed: {', '.join(launchers)}"))
     return f"Settings\n{table(rows, max(len(first) for first, _ in rows))}"
 

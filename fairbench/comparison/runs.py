@@ -20,6 +20,7 @@ import pandas as pd
 import yaml
 from numpy.typing import NDArray
 
+from fairbench.components import CONF
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError, did_you_mean, refused
 from fairbench.core.files import DamagedError, write_bytes, write_text
@@ -748,7 +749,6 @@ class VarianceRatios:
 
     Attributes
     ----------
-    conf : the folder of configurations.
     catalogue : the results folder.
     settings : ratios are of the rates that its `objectives` use. Its `reference` is the id or name
         of the reference learner's half-split run; if empty, it is the run of the components that
@@ -757,7 +757,6 @@ class VarianceRatios:
         groups; if empty, these are the run's own.
     """
 
-    conf: Path
     catalogue: Catalogue
     settings: Settings
 
@@ -797,7 +796,7 @@ class VarianceRatios:
         if not lacking:
             return
         missing: dict[str, Mapping[str, str]] = {}
-        presets = Presets(self.conf)
+        presets = Presets()
         for run in lacking:
             own, reference = self._half_runs_of(run)
             words = presets.overrides(self.catalogue.runs[run.id])
@@ -845,7 +844,7 @@ class VarianceRatios:
     @cached_property
     def _components(self) -> dict[str, str]:
         """The learner and the intervention of the reference."""
-        return dict(yaml.safe_load((self.conf / "reference.yaml").read_text(encoding="utf-8")))
+        return dict(yaml.safe_load((CONF / "reference.yaml").read_text(encoding="utf-8")))
 
     @cached_property
     def _half_runs(self) -> list[Run]:

@@ -26,6 +26,7 @@ from fairbench.core.errors import UserError
 _HERE = Path(__file__).resolve().parent
 CHECKOUT = _HERE.parents[1]  # where it is one, the folder that has all of them and ``docs``
 HOME = _HERE if (_HERE / "conf").is_dir() else CHECKOUT
+CONF = HOME / "conf"  # our configurations
 # Folders of modules that may be somebody's own; of `papers` there are ours alone.
 _PLACES = (
     "datasets", "algorithms", "algorithms/learners", "algorithms/interventions",
@@ -93,7 +94,7 @@ def _installed() -> list[Path]:
 def _has_components(folder: Path) -> bool:
     """Say whether a folder has components of its own, and is no checkout of this project."""
     conf = folder / "conf"
-    groups = (group.name for group in (HOME / "conf").iterdir() if group.is_dir())
+    groups = (group.name for group in CONF.iterdir() if group.is_dir())
     parts = [folder / place for place in _PLACES] + [conf / group for group in groups]
     own = conf.is_dir() and any(map(Path.is_dir, parts))
     return own and not (folder / "fairbench" / "components").is_dir()

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import yaml
 
-from fairbench.components import HOME, conf_folders
+from fairbench.components import CONF, conf_folders
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import hydra_word
 from fairbench.results.catalogue import flat
@@ -91,7 +90,7 @@ def choice(config: Config, group: str) -> str:
 @cache
 def configurations(group: str) -> dict[str, dict[str, Any]]:
     """Return every choice of a group as its file has it, by name; none outside of a checkout."""
-    paths = sorted((HOME / "conf" / group).glob("*.yaml"))
+    paths = sorted((CONF / group).glob("*.yaml"))
     return {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in paths}
 
 
@@ -105,7 +104,7 @@ def full_name(name: str, stored: Mapping[str, Any]) -> str:
     name : the run's short name: its data set, learner, intervention and method.
     stored : the run's configuration, as :func:`identity_of` returns it.
     """
-    usual = usual_choices(HOME / "conf")
+    usual = usual_choices()
     main_groups = ("dataset", "learner", "intervention", "method")
     parts = []
     for group in (*main_groups, *(group for group in COMPONENTS if group not in main_groups)):
@@ -132,9 +131,9 @@ def _short(value: Any) -> str:
 
 
 @cache
-def usual_choices(conf: Path) -> dict[str, Any]:
+def usual_choices() -> dict[str, Any]:
     """Return the choices and options of a run by default; empty outside of a checkout."""
-    path = conf / "config.yaml"
+    path = CONF / "config.yaml"
     if not path.is_file():
         return {}
     defaults = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -155,13 +154,12 @@ _NAMED = ("dataset", "method")  # commands name these even if they are the defau
 Experiment: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Sequence[str]], Mapping[str, Any]]
 
 
-@dataclass(frozen=True)
 class Presets:
-    """A folder of configurations and the user's own, each composed once."""
+    """Our configurations and the user's own, each composed once."""
 
-    conf: Path
-    _files: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
-    _experiments: dict[str, Experiment] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._files: dict[tuple[str, str], dict[str, Any]] = {}
+        self._experiments: dict[str, Experiment] = {}
 
     def choice(self, group: str, option: str) -> dict[str, Any]:
         """Return the options of a group's choice; empty if there is no such choice."""
@@ -173,8 +171,8 @@ class Presets:
         A name may be a stranger's: it is looked for among the files, and makes no path.
         """
         if (group, option) not in self._files:
-            folders = [folder / group for folder in (*conf_folders()[1:], self.conf)]
-            paths = {path.stem: path for folder in folders for path in folder.glob("*.yaml")}
+            folders = conf_folders()[::-1]
+            paths = {path.stem: path for at in folders for path in (at / group).glob("*.yaml")}
             options: dict[str, Any] = {}
             if option in paths:
                 config = dict(yaml.safe_load(paths[option].read_text(encoding="utf-8")))
@@ -191,7 +189,7 @@ class Presets:
             from hydra import compose, initialize_config_dir
 
             words = [*own_folders(), f"experiment={name}"]
-            with initialize_config_dir(str(self.conf.resolve()), version_base="1.3"):
+            with initialize_config_dir(str(CONF.resolve()), version_base="1.3"):
                 composed = compose("config", words, return_hydra_config=True)
             sweep = composed.hydra.sweeper.get("params") or {}
             varied = {str(key): _texts(value) for key, value in sweep.items()}
@@ -213,8 +211,8 @@ class Presets:
         ------
         UserError : neither an experiment nor a folder.
         """
-        names = experiments_in(self.conf)
-        members = [name] if name in names else experiments_in(self.conf, name)
+        names = experiments_in()
+        members = [name] if name in names else experiments_in(name)
         if not members:
             raise unknown_name("experiment", name, names)
         return {run for member in members for run in self.runs_of(member, runs)}
@@ -227,7 +225,7 @@ class Presets:
         """
         run_of_choices: dict[tuple[str, ...], tuple[dict[str, str], Run]] = {}
         params: dict[str, Any] = {}  # the words that its files, in their order, sweep over
-        for file in experiment_files(self.conf, name):
+        for file in experiment_files(name):
             params |= file.get("hydra", {}).get("sweeper", {}).get("params", {})
         swept = {key: _texts(values) for key, values in params.items() if "." not in key}
         for run in runs.values():
@@ -271,7 +269,7 @@ class Presets:
     @cached_property
     def default_choices(self) -> dict[str, str]:
         """The choice that each group has if a command names none."""
-        usual = usual_choices(self.conf)
+        usual = usual_choices()
         groups = [group for group in COMPONENTS if group in usual and group not in _NAMED]
         return {group: str(usual[group]) for group in groups}
 
@@ -359,22 +357,22 @@ def _texts(values: object) -> list[str]:
     return [text.strip() for text in str(values).split(",")]
 
 
-def experiments_in(conf: Path, folder: str = "") -> list[str]:
+def experiments_in(folder: str = "") -> list[str]:
     """Return the names of the experiments of a folder of ``conf/experiment``, by default of all.
 
     Those of the user's own folders are among them.
     """
     names = {
         str(path.relative_to(root).with_suffix(""))
-        for root in _experiment_folders(conf)
+        for root in _experiment_folders()
         for path in root.rglob("*.yaml")
     }
     return sorted(name for name in names if name.startswith(f"{folder}/" if folder else ""))
 
 
-def _experiment_folders(conf: Path) -> list[Path]:
-    """Return the folders of experiments of a folder of configurations, and of the user's own."""
-    return [folder / "experiment" for folder in (conf, *conf_folders()[1:])]
+def _experiment_folders() -> list[Path]:
+    """Return the folders of experiments, ours first."""
+    return [folder / "experiment" for folder in conf_folders()]
 
 
 def own_folders() -> list[str]:
@@ -383,14 +381,14 @@ def own_folders() -> list[str]:
     return [f"hydra.searchpath=[{','.join(paths)}]"] if paths else []
 
 
-def experiment_files(conf: Path, name: str) -> list[dict[str, Any]]:
+def experiment_files(name: str) -> list[dict[str, Any]]:
     """Return the contents of the files that an experiment builds on, and last of its own."""
-    paths = [folder / f"{name}.yaml" for folder in _experiment_folders(conf)]
+    paths = [folder / f"{name}.yaml" for folder in _experiment_folders()]
     config = yaml.safe_load(next(filter(Path.is_file, paths)).read_text("utf-8"))
     bases = [
         base for base in config.get("defaults", ()) if isinstance(base, str) and base != "_self_"
     ]
-    return [*(file for base in bases for file in experiment_files(conf, base)), config]
+    return [*(file for base in bases for file in experiment_files(base)), config]
 
 
 def options_of(config: Mapping[str, Any], groups: Sequence[str]) -> dict[str, Any]:

@@ -565,7 +565,7 @@ def _recomposed(run: Run, conf: Path, typed: Mapping[str, str]) -> DictConfig:
     from hydra import compose, initialize_config_dir
     from omegaconf import OmegaConf, open_dict
 
-    components = Presets(conf).stored_options(run)
+    components = Presets().stored_options(run)
     if missing := [group for group in COMPONENTS if group not in components]:
         raise UserError(f"run {run.id} has no {missing[0]}: an earlier version made it")
     configuration.check_files_named(run, COMPONENTS, typed)

@@ -172,7 +172,7 @@ def paper_tables(
     ------
     UserError : a table that the mapping does not have.
     """
-    available = set(experiments_in(presets.conf))
+    available = set(experiments_in())
     experiments_of_tables = [
         [experiment for experiment in paper.experiments(t) if experiment in available]
         for t in tables
@@ -188,12 +188,10 @@ def paper_tables(
         yield _table(paper, table, experiments, ours, results)
 
 
-def finished_runs(
-    experiment: str, conf: Path, results: Path
-) -> list[tuple[dict[str, str], Run, pd.DataFrame]]:
+def finished_runs(experiment: str, results: Path) -> list[tuple[dict[str, str], Run, pd.DataFrame]]:
     """Return the choices of an experiment's finished jobs, their runs, and the runs' metrics."""
     collection = Catalogue(results)
-    runs = Presets(conf).runs_of(experiment, collection.runs)
+    runs = Presets().runs_of(experiment, collection.runs)
     metrics = values_of(collection.metrics)
     metrics = metrics[metrics["run"].isin(runs)]
     metrics = metrics.astype(dict.fromkeys(metrics.select_dtypes("category"), object))
@@ -203,16 +201,14 @@ def finished_runs(
     ]
 
 
-def runs_needed(
-    experiment: str, conf: Path, results: Path
-) -> list[tuple[dict[str, str], Run, pd.DataFrame]]:
+def runs_needed(experiment: str, results: Path) -> list[tuple[dict[str, str], Run, pd.DataFrame]]:
     """Like `finished_runs`, but refuse an experiment without any finished run.
 
     Raises
     ------
     UserError : there is no finished run; it says which command makes them.
     """
-    runs = finished_runs(experiment, conf, results)
+    runs = finished_runs(experiment, results)
     if not runs:
         raise UserError(
             f"there is no finished run of {experiment} in {results}: make them with "

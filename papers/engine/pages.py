@@ -65,7 +65,7 @@ _HEADINGS = {
 }
 
 
-def print_paper(paper: Paper, conf: Path, results: Path, table: str = "") -> None:
+def print_paper(paper: Paper, results: Path, table: str = "") -> None:
     """Print one table, or a summary of all of them, from what is in the results folder.
 
     Every table that is printed is written to ``report/PAPER`` of the results folder besides.
@@ -79,7 +79,7 @@ def print_paper(paper: Paper, conf: Path, results: Path, table: str = "") -> Non
     UserError : a table that the paper does not have.
     """
     names = list(paper.tables) if table in ("", "all") else [table]
-    tables = list(paper_tables(paper, names, Catalogue(results), Presets(conf), results))
+    tables = list(paper_tables(paper, names, Catalogue(results), Presets(), results))
     console = Console(width=_WIDTH)
     folder = results / "report" / paper.name
     for group in tables:
@@ -549,7 +549,7 @@ def _line(cells: Sequence[str]) -> str:
 
 def compare_with_record(papers: Sequence[Paper], options: PaperOptions, root: Path) -> None:
     """Print the verdicts that changed, then every row of the papers; record them if asked to."""
-    catalogue, presets = Catalogue(options.results), Presets(root / "conf")
+    catalogue, presets = Catalogue(options.results), Presets()
     rows = {paper.name: recorded(paper) for paper in papers}
     for paper in papers:
         if paper.tables:

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 
 def sweeps(
-    paper: Paper, conf: Path, tables: Sequence[str] = (), effort: Effort = Effort.WHOLE
+    paper: Paper, tables: Sequence[str] = (), effort: Effort = Effort.WHOLE
 ) -> Iterator[list[str]]:
     """Yield the words of each sweep that some tables need, every experiment once.
 
@@ -73,25 +73,23 @@ def sweeps(
     tables : all of the paper's if empty.
     """
     names = [name for table in tables or paper.tables for name in _experiments(paper, table)]
-    yield from _sweeps(paper, conf, names, effort)
+    yield from _sweeps(paper, names, effort)
 
 
 def figure_sweeps(
-    paper: Paper, conf: Path, figures: Sequence[str] = (), effort: Effort = Effort.WHOLE
+    paper: Paper, figures: Sequence[str] = (), effort: Effort = Effort.WHOLE
 ) -> Iterator[list[str]]:
     """Yield the words of each sweep that some figures need, all of the paper's if none is named."""
     entries = [paper.figure(figure) for figure in figures or paper.figures]
-    yield from _sweeps(paper, conf, [f["experiment"] for f in entries if "experiment" in f], effort)
+    yield from _sweeps(paper, [f["experiment"] for f in entries if "experiment" in f], effort)
 
 
-def _sweeps(
-    paper: Paper, conf: Path, experiments: Sequence[str], effort: Effort
-) -> Iterator[list[str]]:
+def _sweeps(paper: Paper, experiments: Sequence[str], effort: Effort) -> Iterator[list[str]]:
     """Yield the words of each sweep of the experiments, smaller where the effort is not whole."""
     small = effort is not Effort.WHOLE
     if small and not paper.quick.get("sweeps", True):
         return
-    presets, quick = Presets(conf), paper.quick if small else {}
+    presets, quick = Presets(), paper.quick if small else {}
     left_out = quick.get("leave_out", ())
     for name in dict.fromkeys(name for name in experiments if name not in left_out):
         words = [f"experiment={name}"]
@@ -173,7 +171,7 @@ def run_computation(
 
 
 def draw_figure(
-    paper: Paper, figure: str, conf: Path, results: Path, effort: Effort = Effort.WHOLE
+    paper: Paper, figure: str, results: Path, effort: Effort = Effort.WHOLE
 ) -> list[Path]:
     """Draw one figure and return the PNG files, in ``report/PAPER/figures`` of the results folder.
 
@@ -185,7 +183,7 @@ def draw_figure(
     if "function" in entry:
         figures = function_of(entry["function"])(results, effort)
     else:
-        figures = _figures_of_runs(entry, conf, results)
+        figures = _figures_of_runs(entry, results)
     folder = results / "report" / paper.name / "figures"
     paths = []
     for name, picture in figures:
@@ -198,15 +196,13 @@ def draw_figure(
     return paths
 
 
-def _figures_of_runs(
-    entry: Mapping[str, str], conf: Path, results: Path
-) -> Iterator[tuple[str, Drawing]]:
+def _figures_of_runs(entry: Mapping[str, str], results: Path) -> Iterator[tuple[str, Drawing]]:
     """Yield the figures that are drawn of an experiment's runs."""
     from fairbench.reporting.panels import figures_of_methods
 
     parts = [
         metrics.assign(**{name: choice[name] for name in ("dataset", "method")})
-        for choice, _, metrics in runs_needed(entry["experiment"], conf, results)
+        for choice, _, metrics in runs_needed(entry["experiment"], results)
     ]
     yield from figures_of_methods(pd.concat(parts, ignore_index=True), entry["draw"])
 
@@ -243,10 +239,10 @@ class _Failure:
 
 
 def table_parts(
-    paper: Paper, root: Path, results: Path, tables: Sequence[str], effort: Effort
+    paper: Paper, results: Path, tables: Sequence[str], effort: Effort
 ) -> Iterator[PaperPart]:
     """Yield the parts that some tables need, by default all of them; sweeps come first."""
-    words = sweeps(paper, root / "conf", tables, effort)
+    words = sweeps(paper, tables, effort)
     yield from _sweep_parts(paper, words, results, effort)
     for table in tables or paper.tables:
         for name in paper.computed(table):
@@ -258,13 +254,13 @@ def table_parts(
 
 
 def figure_parts(
-    paper: Paper, root: Path, results: Path, figures: Sequence[str], effort: Effort
+    paper: Paper, results: Path, figures: Sequence[str], effort: Effort
 ) -> Iterator[PaperPart]:
     """Yield the parts that some figures need, by default all of them; sweeps come first."""
-    words = figure_sweeps(paper, root / "conf", figures, effort)
+    words = figure_sweeps(paper, figures, effort)
     yield from _sweep_parts(paper, words, results, effort)
     for figure in figures or paper.figures:
-        run = partial(draw_figure, paper, figure, root / "conf", results, effort)
+        run = partial(draw_figure, paper, figure, results, effort)
         yield PaperPart(paper.name, f"figure {figure}", run)
 
 
@@ -369,7 +365,7 @@ def _add_cost(results: Path, part: PaperPart, effort: Effort, seconds: float) ->
     write_text(results / _COSTS, total.to_csv(index=False))
 
 
-def run_asked(papers: Sequence[Paper], options: PaperOptions, root: Path) -> list[_Failure]:
+def run_asked(papers: Sequence[Paper], options: PaperOptions) -> list[_Failure]:
     """Run what the options ask for, and say at the end what could not be done.
 
     Raises
@@ -377,7 +373,7 @@ def run_asked(papers: Sequence[Paper], options: PaperOptions, root: Path) -> lis
     UserError : nothing of what was asked for can be done.
     """
     effort = Effort.QUICK if options.quick else Effort.WHOLE
-    parts = [part for paper in papers for part in _parts(paper, options, root, effort)]
+    parts = [part for paper in papers for part in _parts(paper, options, effort)]
     failures = carry_out(parts, options.results, effort)
     if failures and len(failures) == len(parts) and not any(part.trace for part in failures):
         reasons = "; ".join(dict.fromkeys(part.reason for part in failures))
@@ -392,7 +388,7 @@ def run_asked(papers: Sequence[Paper], options: PaperOptions, root: Path) -> lis
     return failures
 
 
-def _parts(paper: Paper, options: PaperOptions, root: Path, effort: Effort) -> list[PaperPart]:
+def _parts(paper: Paper, options: PaperOptions, effort: Effort) -> list[PaperPart]:
     """Return the tables, figures and studies of a paper that the options ask for."""
     tables = [] if options.table in ("", ALL) else [options.table]
     figures = [options.figure] if options.figure else []
@@ -403,9 +399,9 @@ def _parts(paper: Paper, options: PaperOptions, root: Path, effort: Effort) -> l
     parts: list[PaperPart] = []
     only_figures = bool(options.figure or options.figures)
     if options.run and not only_figures:
-        parts += table_parts(paper, root, options.results, tables, effort)
+        parts += table_parts(paper, options.results, tables, effort)
     if only_figures or (options.name == ALL and options.run):
-        figures_drawn = list(figure_parts(paper, root, options.results, figures, effort))
+        figures_drawn = list(figure_parts(paper, options.results, figures, effort))
         if not options.run:  # what is drawn of runs is drawn of those that are there
             figures_drawn = [part for part in figures_drawn if part.name.startswith("figure ")]
         parts += figures_drawn

@@ -39,13 +39,13 @@ def paper(options: PaperOptions) -> int:
     papers = [Paper.read(name, root / "papers") for name in paper_names]
     if options.name == ALL and (options.table or options.figure):
         raise UserError(f"{ALL} takes no table= and no figure=: name one paper")
-    failures = run_asked(papers, options, root)
+    failures = run_asked(papers, options)
     if options.figure or options.figures:
         return bool(failures)
     if options.name == ALL or options.record:
         compare_with_record(papers, options, root)
     else:
-        print_paper(papers[0], root / "conf", options.results, options.table)
+        print_paper(papers[0], options.results, options.table)
     return bool(failures)
 
 

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fairbench.cli.command import Results
-from fairbench.components.papers import CONF, PAPERS, Splits, composed, run_main, table_of
+from fairbench.components.papers import PAPERS, Splits, composed, run_main, table_of
 from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import command, recorded, runs_needed
 from fairbench.components.papers.fairlyuncertain import tables
@@ -75,7 +75,7 @@ def changes(experiment: str, metric: str, results: Path) -> pd.Series:
         summarise(metrics[metrics["group"] == ""], intervals=False).assign(
             dataset=choice["dataset"], method=choice["method"]
         )
-        for choice, _, metrics in runs_needed(experiment, CONF, results)
+        for choice, _, metrics in runs_needed(experiment, results)
     )
     chosen = found[found["metric"] == f"abstained_{metric}"].set_index(["dataset", "method"])
     plain = found[found["metric"] == metric].set_index(["dataset", "method"])

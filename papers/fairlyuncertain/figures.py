@@ -21,7 +21,7 @@ from rich import box
 from rich.console import Console
 from scipy.stats import norm
 
-from fairbench.components.papers import CONF, PAPERS, run_main, table_of
+from fairbench.components.papers import PAPERS, run_main, table_of
 from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import Effort
 from fairbench.components.papers.fairlyuncertain.tables import job, reader
@@ -193,7 +193,7 @@ def planned(
 
     `methods` are all of the experiment's if there are none.
     """
-    _, varied, _ = Presets(CONF).experiment(experiment)
+    _, varied, _ = Presets().experiment(experiment)
     quick = Paper.read("fairlyuncertain", PAPERS).quick["datasets"]
     small = [name for name in varied["dataset"] if name in quick][:1]
     simulated = "simulated_regression" if "ihdp" in varied["dataset"] else "simulated"

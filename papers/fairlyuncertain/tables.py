@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from rich.console import Console
 
-from fairbench.components.papers import CONF, PAPERS, Splits, composed, run_main, table_of
+from fairbench.components.papers import PAPERS, Splits, composed, run_main, table_of
 from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import Effort, finished_runs
 from fairbench.core.arrays import Floats
@@ -173,7 +173,7 @@ def _ahead(
     published: pd.DataFrame, dataset: str, method: str, results: Path
 ) -> Iterator[dict[str, Any]]:
     """Yield what runs have that chose the share on validation rows, where there are any."""
-    for choice, run, metrics in finished_runs(VALIDATION, CONF, results):
+    for choice, run, metrics in finished_runs(VALIDATION, results):
         if (choice["dataset"], choice["method"]) != (dataset, method):
             continue
         summary = summarise(metrics[metrics["group"] == ""], intervals=False)

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from fairbench.components.algorithms.estimators.training import one_thread
 from fairbench.components.datasets import kuzucu
-from fairbench.components.papers import CONF
 from fairbench.components.papers.engine.matching import Effort, runs_needed
 from fairbench.components.papers.uncertainty_fairness.tables import (
     CAPACITY_METRICS,
@@ -62,7 +61,7 @@ def figure_2(results: Path, effort: Effort) -> Pictures:
     ------
     UserError : nothing was run.
     """
-    ((_, run, _),) = runs_needed("uncertainty_fairness/compas", CONF, results)[:1]
+    ((_, run, _),) = runs_needed("uncertainty_fairness/compas", results)[:1]
     predicted = run.predictions(["repeat", "part", "row", "score"])
     tested = predicted[predicted["part"] == TEST]
     target = run.people().target.to_numpy()[tested["row"]]
@@ -184,7 +183,7 @@ def unscaled(effort: Effort) -> pd.DataFrame:
 
 
 def _individual(experiment: str, results: Path) -> Pictures:
-    for choice, run, metrics in runs_needed(f"uncertainty_fairness/{experiment}", CONF, results):
+    for choice, run, metrics in runs_needed(f"uncertainty_fairness/{experiment}", results):
         attribute = choice["protect"]
         title = f"{run.choices['dataset']}, bayes_by_backprop"
         yield attribute, drawn([*panels.individual_fairness(metrics, attribute)], title)

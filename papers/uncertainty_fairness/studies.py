@@ -26,7 +26,7 @@ from fairbench.components.algorithms.learners.bayesian_nn import BayesianNN
 from fairbench.components.algorithms.losses import Binomial
 from fairbench.components.algorithms.methods.ensemble import decomposed
 from fairbench.components.datasets import kuzucu, simulated_sequences
-from fairbench.components.papers import CONF, composed, number_of_seeds, run_main, table_of
+from fairbench.components.papers import composed, number_of_seeds, run_main, table_of
 from fairbench.components.papers.engine.matching import runs_needed
 from fairbench.components.papers.uncertainty_fairness.tables import (
     CAUSES,
@@ -292,7 +292,7 @@ def values(results: Path) -> pd.DataFrame:
     UserError : there is no finished run; it says which command makes them.
     """
     rows: list[dict[str, Any]] = []
-    for _, run, metrics in runs_needed(EXPERIMENT, CONF, results):
+    for _, run, metrics in runs_needed(EXPERIMENT, results):
         learner, dataset = run.config["learner"], run.config["dataset"]
         mine = metrics[(metrics["attribute"] == "group") & metrics["metric"].isin(METRICS)]
         found = mine.pivot_table(index="metric", columns="group", values="value", observed=True)

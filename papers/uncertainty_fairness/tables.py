@@ -38,7 +38,7 @@ from fairbench.components.algorithms.estimators.weight_posterior import (
     forward,
 )
 from fairbench.components.datasets import adult, compas_zafar, kuzucu
-from fairbench.components.papers import CONF, PAPERS, as_numbers, run_main, table_of
+from fairbench.components.papers import PAPERS, as_numbers, run_main, table_of
 from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import Effort, command, finished_runs, runs_needed
 from fairbench.core.errors import UserError
@@ -351,7 +351,7 @@ def values(experiment: str, results: Path, **chosen: str) -> pd.DataFrame:
     ----------
     chosen : option of the sweep, with ``__`` for its dots -> the value that the runs have of it.
     """
-    return _of_groups(finished_runs(f"uncertainty_fairness/{experiment}", CONF, results), chosen)
+    return _of_groups(finished_runs(f"uncertainty_fairness/{experiment}", results), chosen)
 
 
 def needed(experiment: str, results: Path, **chosen: str) -> pd.DataFrame:
@@ -362,7 +362,7 @@ def needed(experiment: str, results: Path, **chosen: str) -> pd.DataFrame:
     UserError : there is no such finished run; it says which command makes them.
     """
     name = f"uncertainty_fairness/{experiment}"
-    ours = _of_groups(runs_needed(name, CONF, results), chosen)
+    ours = _of_groups(runs_needed(name, results), chosen)
     if ours.empty:
         wanted = ", ".join(chosen.values())
         raise UserError(

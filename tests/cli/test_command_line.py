@@ -16,12 +16,12 @@ from tests.harness import CONF, ROOT
 @pytest.fixture
 def hydra():
     GlobalHydra.instance().clear()
-    with hydra_of(CONF):
+    with hydra_of():
         yield
 
 
 def sweep(*words):
-    return CommandLine(words, CONF, sweep=True)
+    return CommandLine(words, sweep=True)
 
 
 def plain(config):
@@ -91,7 +91,7 @@ def test_settings_of_a_sweep(hydra):
 
 def test_an_option_whose_value_is_a_mapping_is_set_as_a_whole(hydra):
     words = ["dataset=table", "dataset.privileged={sex: f}", "dataset.path=my file.csv"]
-    line = CommandLine(words, CONF, sweep=False)
+    line = CommandLine(words, sweep=False)
     config = line.compose(line.jobs[0])["dataset"]
     assert (config["privileged"], config["path"]) == ({"sex": "f"}, "my file.csv")
 
@@ -112,7 +112,7 @@ def test_a_sweep_refuses_what_it_does_not_heed_of_hydra(hydra, word):
 
 def test_two_signs_of_plus_set_what_there_is_and_one_adds_to_a_mapping(hydra):
     words = ["learner=sklearn", "++seed=3", "+learner.options.max_depth=2"]
-    line = CommandLine([*words, "learner.options.n_estimators=5"], CONF, sweep=False)
+    line = CommandLine([*words, "learner.options.n_estimators=5"], sweep=False)
     config = line.compose(line.jobs[0])
     assert config["seed"] == 3
     assert config["learner"]["options"] == {"max_depth": 2, "n_estimators": 5}
@@ -144,7 +144,7 @@ def test_two_signs_of_plus_set_what_there_is_and_one_adds_to_a_mapping(hydra):
 )
 def test_mistakes_are_refused(hydra, words, message):
     with pytest.raises(UserError, match=message.replace("+", r"\+")):
-        line = CommandLine(words, CONF, sweep=False)
+        line = CommandLine(words, sweep=False)
         line.compose(line.jobs[0])
 
 
@@ -153,11 +153,11 @@ def test_choices_are_listed_in_brackets_as_in_other_verbs(hydra):
     listed = sweep("dataset=[german, adult]", "protect=[sex,race]", "method=[ensemble]")
     plainly = sweep("dataset=german,adult", "protect=[sex,race]", "method=ensemble")
     assert listed.jobs == plainly.jobs
-    one = CommandLine(["method=[ensemble]"], CONF, sweep=False)
+    one = CommandLine(["method=[ensemble]"], sweep=False)
     assert one.compose(one.jobs[0])["hydra"]["runtime"]["choices"]["method"] == "ensemble"
-    assert choices_in_brackets("dataset=[german,adult]", CONF) == ("german", "adult")
+    assert choices_in_brackets("dataset=[german,adult]") == ("german", "adult")
     for word in ("protect=[sex,race]", "dataset=german", "dataset=german,adult", "=[a,b]"):
-        assert not choices_in_brackets(word, CONF)
+        assert not choices_in_brackets(word)
 
 
 def test_an_option_goes_to_the_choices_that_have_it_and_a_line_says_which_have_not(hydra, capsys):
@@ -201,7 +201,7 @@ def test_an_option_goes_to_the_choices_that_have_it_and_a_line_says_which_have_n
 def test_what_hydra_refuses_is_said_in_one_line(words, message, capsys, monkeypatch):
     GlobalHydra.instance().clear()
     monkeypatch.setattr("fairbench.cli.verbs.run.set_up_process", lambda: None)
-    assert run_words(words, ROOT) == 2
+    assert run_words(words) == 2
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
@@ -216,7 +216,7 @@ def test_workers_find_the_package_and_nothing_that_lies_in_it(monkeypatch):
 @pytest.mark.thorough
 def test_a_folder_of_experiments_is_every_one_of_its_sweeps(hydra):
     words = ("experiment=uncertainty_matters", "seed=3", "split.repeats=1")
-    lines = command_lines(words, CONF, sweep=True)
+    lines = command_lines(words, sweep=True)
     names = sorted(path.stem for path in (CONF / "experiment/uncertainty_matters").glob("*.yaml"))
     assert len(lines) == len(names)
     alone = sweep(f"experiment=uncertainty_matters/{names[0]}", *words[1:])
@@ -227,19 +227,19 @@ def test_a_folder_of_experiments_is_every_one_of_its_sweeps(hydra):
 
 def test_a_folder_of_experiments_needs_a_sweep(hydra):
     with pytest.raises(UserError, match="experiment=uncertainty_matters is a folder of sweeps"):
-        command_lines(("experiment=uncertainty_matters",), CONF, sweep=False)
-    (line,) = command_lines(("experiment=uncertainty_matters/adult",), CONF, sweep=False)
+        command_lines(("experiment=uncertainty_matters",), sweep=False)
+    (line,) = command_lines(("experiment=uncertainty_matters/adult",), sweep=False)
     assert line.jobs
 
 
 @pytest.mark.thorough
 def test_one_run_of_an_experiment_that_sweeps_says_so(hydra, capsys):
     words = ["experiment=atlas/8_scores", "dataset=german"]
-    command_lines(words, CONF, sweep=False)
+    command_lines(words, sweep=False)
     said = capsys.readouterr().err
     assert said.startswith("note: this is one run; the experiment sweeps ")
     assert "learner, " in said and "dataset" not in said
     assert said.endswith("add -m for all\n")
-    command_lines(["dataset=german"], CONF, sweep=False)
-    command_lines(words, CONF, sweep=True)
+    command_lines(["dataset=german"], sweep=False)
+    command_lines(words, sweep=True)
     assert not capsys.readouterr().err

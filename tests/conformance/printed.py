@@ -153,5 +153,5 @@ def filled(word: str) -> str:
         return word
     options = sorted(path.stem for path in (CONF / name).glob("*.yaml"))
     if name == "experiment":
-        options = experiments_in(CONF)
+        options = experiments_in()
     return f"{name}={options[0] if options else '1'}"

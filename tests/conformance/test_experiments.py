@@ -23,10 +23,10 @@ from fairbench.experiments.configuration import (
     identity_of,
 )
 from fairbench.results.catalogue import flat
-from tests.harness import CONF, ROOT, configuration, quick
+from tests.harness import CONF, configuration, quick
 from tests.papers import stand_ins
 
-EXPERIMENTS = experiments_in(CONF)
+EXPERIMENTS = experiments_in()
 CHEAPEST = [  # of each folder
     "atlas/9_tabm", "fairlyuncertain/table1_held", "uncertainty_fairness/compas",
     "uncertainty_matters/adult",
@@ -51,7 +51,7 @@ def planned(words, results, monkeypatch, capsys):
     """Return the outcomes of ``fairbench run -m WORDS plan=true``, and what it printed."""
     outcomes = []
     monkeypatch.setattr(summary, "show_planned_sweep", outcomes.extend)  # in place of a table
-    run_words(["-m", *words, "plan=true", f"results={results}", "tracking=none"], ROOT)
+    run_words(["-m", *words, "plan=true", f"results={results}", "tracking=none"])
     printed = capsys.readouterr()
     return outcomes, printed.err + printed.out
 
@@ -77,23 +77,23 @@ def test_every_preset_is_planned_as_a_user_plans_it(name, results, monkeypatch, 
 def swept_by(name):
     """Return what an experiment's file, and those it builds on, sweep over."""
     swept = {}
-    for file in experiment_files(CONF, name):
+    for file in experiment_files(name):
         swept |= file.get("hydra", {}).get("sweeper", {}).get("params", {})
     return swept
 
 
 def own_options(name):
     """Return what an experiment's file says itself, option by option."""
-    (*_, own) = experiment_files(CONF, name)
+    (*_, own) = experiment_files(name)
     return flat({key: own[key] for key in own if key not in ("defaults", "hydra")})
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", ["atlas"])
 def test_a_folder_of_presets_has_the_jobs_of_all_of_them(folder):
-    with hydra_of(CONF):
-        lines = command_lines([f"experiment={folder}"], CONF, sweep=True)
-        names = experiments_in(CONF, folder)
+    with hydra_of():
+        lines = command_lines([f"experiment={folder}"], sweep=True)
+        names = experiments_in(folder)
         for name, line in zip(names, lines, strict=True):
             values = [str(text).split(",") for text in swept_by(name).values()]
             assert len(line.jobs) == prod(map(len, values)), f"conf/experiment/{name}.yaml"
@@ -102,8 +102,8 @@ def test_a_folder_of_presets_has_the_jobs_of_all_of_them(folder):
 
 @pytest.mark.thorough
 def test_the_atlas_has_thirty_tasks_of_twenty_families_and_ten_thousand_fits():
-    presets = Presets(CONF)
-    sweeps = [presets.experiment(name) for name in experiments_in(CONF, "atlas")]
+    presets = Presets()
+    sweeps = [presets.experiment(name) for name in experiments_in("atlas")]
     module = {entry.name: entry.module for entry in entries(CONF)}
     tasks, families, fits = set(), set(), 0
     for sweep in sweeps:
@@ -121,7 +121,7 @@ def test_the_atlas_has_thirty_tasks_of_twenty_families_and_ten_thousand_fits():
 
 def composed(experiment, *words, which=0):
     """Return a job of an experiment as the one run of a catalogue."""
-    jobs = Presets(CONF).experiment(experiment)[1].items()
+    jobs = Presets().experiment(experiment)[1].items()
     overrides = [*(f"{key}={texts[which]}" for key, texts in jobs), *words]
     choices, config = identity_of(configuration(f"experiment={experiment}", *overrides))
     return {"x": SimpleNamespace(id="x", config=config, choices=choices)}
@@ -134,11 +134,11 @@ def test_runs_are_found_whose_experiment_sets_options_of_what_it_sweeps_over(nam
     other = "split.train=0.7" if name == "figure4" else "dataset.n_samples=404"
     for words, result in (((), True), ((other,), False)):
         run = composed(experiment, *words, which=-1)
-        assert bool(Presets(CONF).runs_of(experiment, run)) == result
+        assert bool(Presets().runs_of(experiment, run)) == result
 
 
 def test_runs_of_a_folder_are_those_of_its_experiments():
-    presets, run = Presets(CONF), composed("atlas/6_fairgbm")
+    presets, run = Presets(), composed("atlas/6_fairgbm")
     assert presets.runs_of_all("atlas", run) == {"x"}
     assert presets.runs_of_all("uncertainty_matters", run) == set()
     with pytest.raises(UserError, match="atlas"):

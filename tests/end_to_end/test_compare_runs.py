@@ -20,7 +20,7 @@ from fairbench.inference.survey import mean_relative_shrinkage
 from fairbench.metrics.registry import binary_confusion
 from fairbench.results.catalogue import Catalogue
 from tests.correlated import probability_better
-from tests.harness import CONF, configuration, quick
+from tests.harness import configuration, quick
 from tests.reporting import page_runs
 
 COMMON = ("dataset.n_samples=300", "method=baseline", "tracking=none", "figures=false")
@@ -313,7 +313,7 @@ def halves(tmp_path_factory):
 
 
 def ratios(halves, **options):
-    return pairs.VarianceRatios(CONF, Catalogue(halves[0]), replace(RELATIVE, **options))
+    return pairs.VarianceRatios(Catalogue(halves[0]), replace(RELATIVE, **options))
 
 
 def by_hand(halves, name):

@@ -50,7 +50,7 @@ class Counts:
         threading.setprofile(self.called)
         listening.append(self.opened)
         try:
-            status = run_words([*words, "data.download=false"], ROOT)
+            status = run_words([*words, "data.download=false"])
         finally:
             listening.clear()
             sys.setprofile(None)

@@ -55,7 +55,7 @@ def test_the_way_of_a_run_is_the_one_on_the_map(tmp_path, monkeypatch, capsys):
     walk = Walk()
     sys.setprofile(walk)
     try:
-        assert run.run_words([*TINY, "method=baseline", f"results={tmp_path}"], ROOT) == 0
+        assert run.run_words([*TINY, "method=baseline", f"results={tmp_path}"]) == 0
     finally:
         sys.setprofile(None)
     visits = Counter(file for file, *_ in walk.steps)

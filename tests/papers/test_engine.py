@@ -198,13 +198,13 @@ def test_a_computation_is_stored_and_printed_beside_the_paper(tmp_path, monkeypa
     running.run_computation(paper, "shares", "1", tmp_path, matching.Effort.QUICK)
     assert matching.is_computed(paper, "shares", "1", tmp_path, matching.Effort.QUICK)
     assert list(matching.computed_numbers(paper, "shares", "1", tmp_path)["mean"]) == [0.51, 0.9]
-    print_paper(paper, CONF, tmp_path, "1")
+    print_paper(paper, tmp_path, "1")
     printed = capsys.readouterr().out
     assert "0.51" in printed and "agrees" in printed and "corrected" in printed
     assert "1 number has no answer: its code is not published" in printed
     written = pd.read_csv(tmp_path / "report" / "tiny" / "table1.csv")
     assert written["verdict"].tolist() == ["agrees", "differs", "no answer"]
-    print_paper(paper, CONF, tmp_path)
+    print_paper(paper, tmp_path)
     assert "no answer" in capsys.readouterr().out
 
 
@@ -221,7 +221,7 @@ def test_numbers_that_a_paper_keeps_are_printed_with_how_near_they_are(tmp_path,
     )
     paper = Paper.read("tiny", tmp_path)
     assert not matching.is_computed(paper, "shares", "1", tmp_path)
-    print_paper(paper, CONF, tmp_path)
+    print_paper(paper, tmp_path)
     printed = capsys.readouterr().out
     assert "the answer that reproduces, 1 number: 0% within 0.05, 100% within 0.50" in printed
     assert "b, 1 number: 100% within 0.05" in printed
@@ -229,22 +229,18 @@ def test_numbers_that_a_paper_keeps_are_printed_with_how_near_they_are(tmp_path,
 
 def test_a_quick_look_is_of_small_data_and_few_repeats():
     paper = Paper.read("fairlyuncertain", PAPERS)
-    words = list(running.sweeps(paper, CONF, ["1"], matching.Effort.QUICK))
+    words = list(running.sweeps(paper, ["1"], matching.Effort.QUICK))
     assert words == [["experiment=fairlyuncertain/table1", "split.repeats=2", "dataset=german"]]
-    named = [words[0] for words in running.sweeps(paper, CONF)]
+    named = [words[0] for words in running.sweeps(paper)]
     assert len(named) == len(set(named)) > 8
-    assert list(running.figure_sweeps(paper, CONF, ["3"])) == [
-        ["experiment=fairlyuncertain/figure3"]
-    ]
-    assert ["experiment=fairlyuncertain/table8_13"] in list(running.sweeps(paper, CONF, ["8"]))
+    assert list(running.figure_sweeps(paper, ["3"])) == [["experiment=fairlyuncertain/figure3"]]
+    assert ["experiment=fairlyuncertain/table8_13"] in list(running.sweeps(paper, ["8"]))
 
 
 def test_a_quick_look_leaves_out_what_the_mapping_names_and_varies_less():
     paper = Paper.read("uncertainty_fairness", PAPERS)
-    quick = {
-        words[0]: words[1:] for words in running.sweeps(paper, CONF, effort=matching.Effort.QUICK)
-    }
-    whole = {words[0] for words in running.sweeps(paper, CONF)}
+    quick = {words[0]: words[1:] for words in running.sweeps(paper, effort=matching.Effort.QUICK)}
+    whole = {words[0] for words in running.sweeps(paper)}
     left_out = {f"experiment={name}" for name in paper.quick["leave_out"]}
     assert left_out <= whole
     assert set(quick) == whole - left_out
@@ -256,14 +252,14 @@ def test_a_quick_look_leaves_out_what_the_mapping_names_and_varies_less():
 def test_a_figure_is_drawn_of_the_runs_that_are_there(tmp_path, monkeypatch):
     paper = Paper.read("fairlyuncertain", PAPERS)
     with pytest.raises(UserError, match="make them with fairbench run -m experiment=fairlyunc"):
-        running.draw_figure(paper, "3", CONF, tmp_path)
+        running.draw_figure(paper, "3", tmp_path)
     metrics = pd.DataFrame({"metric": ["spread"], "value": [1.0]})
     run = ({"dataset": "german", "method": "ensemble"}, None, metrics)
     monkeypatch.setattr(running, "runs_needed", lambda *asked: [run])
     monkeypatch.setitem(
         OF_METHODS, "spread", lambda rows, _: [(rows["method"].iloc[0], Panel([], "x", "y"))]
     )
-    paths = running.draw_figure(paper, "3", CONF, tmp_path)
+    paths = running.draw_figure(paper, "3", tmp_path)
     assert paths == [tmp_path / "report/fairlyuncertain/figures/figure3_ensemble.png"]
     assert all(path.is_file() for path in paths)
 

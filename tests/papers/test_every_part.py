@@ -22,7 +22,7 @@ from fairbench.components.papers.engine.matching import Effort
 from fairbench.components.papers.engine.pages import print_paper
 from fairbench.experiments import build
 from fairbench.experiments.configuration import REPEATS, Presets
-from tests.harness import CONF, ROOT
+from tests.harness import ROOT
 from tests.papers import stand_ins
 
 PAPERS = ROOT / "papers"
@@ -36,7 +36,7 @@ LONG = ("fairlyuncertain/figure9", "uncertainty_fairness/sequences")
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     """Return a results folder for all papers; files are stand-ins, presets are composed once."""
-    folder, presets = tmp_path_factory.mktemp("papers"), Presets(CONF)
+    folder, presets = tmp_path_factory.mktemp("papers"), Presets()
     with pytest.MonkeyPatch.context() as patch, mock.patch.dict(os.environ):
         patch.setattr(Presets, "experiment", partial(Presets.experiment, presets))
         stand_ins.read_only(stand_ins.write(folder / "raw"), patch.setattr)
@@ -75,12 +75,12 @@ def first_job(words, results, effort):
     name = words[0].removeprefix("experiment=")
     if name in LONG:
         return
-    _, varied, _ = Presets(CONF).experiment(name)
+    _, varied, _ = Presets().experiment(name)
     given = {option: text.split(",") for option, _, text in (w.partition("=") for w in words)}
     shared = (f"{REPEATS}=1", f"results={results}", "tracking=none", "figures=false")
     for place in (0, -1) if name in BOTH_ENDS else (0,):
         job = [f"{key}={given.get(key, values)[place]}" for key, values in varied.items()]
-        status = run_words(["-m", words[0], *job, *shared], ROOT)
+        status = run_words(["-m", words[0], *job, *shared])
         assert status == 0, f"conf/experiment/{name}.yaml: its job {' '.join(job)} fails"
 
 
@@ -90,7 +90,7 @@ def first_job(words, results, effort):
 def test_every_table_and_figure_of_a_paper(name, results, monkeypatch, capsys):
     mapping, paper = f"papers/{name}/mapping.yaml", few_rows(Paper.read(name, PAPERS))
     monkeypatch.setattr(running, "run_sweep", first_job)
-    place = (paper, ROOT, results, (), Effort.FIRST)
+    place = (paper, results, (), Effort.FIRST)
     every = [*running.table_parts(*place), *running.figure_parts(*place)]
     told = [
         f"{mapping}, {failure.part.name}: {failure.trace or failure.reason}"
@@ -103,7 +103,7 @@ def test_every_table_and_figure_of_a_paper(name, results, monkeypatch, capsys):
         assert path.suffix != ".csv" or lines[1:], f"{mapping}: {path.stem} has no number"
         path.rename(str(path).replace("-first.", "."))  # so that it is printed
     capsys.readouterr()
-    print_paper(paper, CONF, results, "all")
+    print_paper(paper, results, "all")
     printed = capsys.readouterr().out
     missing = [table for table in paper.tables if f"table {table}: " not in printed]
     assert not missing, f"{mapping}: tables {missing} are not printed"

@@ -18,7 +18,7 @@ from fairbench.reporting.page.write import write_report
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 from tests.correlated import probability_better
-from tests.harness import CONF, ROOT, configuration
+from tests.harness import ROOT, configuration
 from tests.reporting.page_runs import copy, finish
 
 HOSTILE = "<script>alert(1)</script>"
@@ -56,7 +56,7 @@ def with_a_hostile_group(metrics):
 
 @pytest.fixture(scope="module")
 def page(results):
-    return write_report(results, CONF)[0].read_text(encoding="utf-8")
+    return write_report(results)[0].read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +145,7 @@ def test_equal_values_of_other_evaluators_are_one_row(tmp_path):
 @pytest.mark.thorough
 def test_commands_compute_the_same_run(results):
     collection = Catalogue(results)
-    presets = Presets(CONF)
+    presets = Presets()
     for run in collection.runs.values():
         words = [f"{name}={text}" for name, text in presets.overrides(run).items()]
         composed = identity_of(configuration(*words))[1]
@@ -164,7 +164,7 @@ def test_commands_compute_the_same_run(results):
 @pytest.mark.thorough
 def test_a_run_of_fewer_repeats_or_from_before_an_option_answers_an_experiment(tmp_path, as_there):
     folder = finish(tmp_path, "dataset=simulated", "split.repeats=2", "method=baseline")
-    presets = Presets(CONF)
+    presets = Presets()
     copy(folder, config=as_there)
     three = copy(folder, config=as_there | {"split.repeats": 3})
     copy(folder, config=as_there | {"seed": 1, "split.repeats": 9})
@@ -194,6 +194,6 @@ def as_there():
 
 def test_what_is_not_there_is_said(tmp_path):
     with pytest.raises(UserError, match="no finished run"):
-        write_report(tmp_path, CONF)
+        write_report(tmp_path)
     with pytest.raises(UserError, match="unknown option 'result'"):
         run_command(["report", "result=x"])

@@ -17,7 +17,6 @@ from fairbench.reporting.page.tables import test_share as share_of
 from fairbench.reporting.page.write import write_report
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import TABLES, Run
-from tests.harness import CONF
 from tests.reporting.page_runs import copy, finish
 
 LEARNERS = ("logistic_regression", "gaussian_nb", "xgboost")
@@ -50,7 +49,7 @@ def compared(block):
 
 @pytest.fixture(scope="module")
 def page(results):
-    path, _, left_out = write_report(results, CONF)
+    path, _, left_out = write_report(results)
     assert not left_out
     return unescape(path.read_text(encoding="utf-8"))
 

@@ -25,7 +25,6 @@ import numpy as np
 from fairbench.cli.jobs import Job, carry_out_jobs, protect_from_collection
 from fairbench.cli.output import print_line
 from fairbench.cli.verbs.run import run_words
-from fairbench.components import components_folder
 from fairbench.core import VERSION, files
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.text import digest, two_digits
@@ -73,7 +72,7 @@ def main(words: Sequence[str]) -> int:
         raise UserError(f"{missing}: fairbench resolve error_rate budget=2h experiment=NAME")
     others.remove(metric)
     resolved = partial(_resolve, metric=_known(metric), seconds=seconds_of_text(times[-1]))
-    return run_words(others, components_folder(), resolved)
+    return run_words(others, resolved)
 
 
 def seconds_of_text(text: str) -> float:

@@ -36,7 +36,7 @@ from fairbench.cli.command_line import CommandLine, choices_in_brackets, hydra_o
 from fairbench.cli.jobs import figure_drawer, log_runs, protect_from_collection
 from fairbench.cli.output import print_line
 from fairbench.cli.verbs.audit import print_and_write
-from fairbench.components import components_folder
+from fairbench.components import CONF
 from fairbench.core.errors import IncompatibleError, UserError, unknown_name
 from fairbench.core.options import hydra_word, option
 from fairbench.core.text import digest, said
@@ -151,11 +151,10 @@ def _search_drawn(options: _AlternativeOptions) -> tuple[Alternative | None, Pat
     """Draw candidates until the search ends, and judge the chosen one on the test rows."""
     from fairbench.cli.verbs.run import set_up_process
 
-    conf = components_folder() / "conf"
-    check_run_words(dict(options.words), list(cli.options_of(type(options))), conf)
+    check_run_words(dict(options.words), list(cli.options_of(type(options))))
     set_up_process()
-    with hydra_of(conf), ExitStack() as locks:
-        request = _Request(options, conf)
+    with hydra_of(), ExitStack() as locks:
+        request = _Request(options)
         config = request.line.compose(request.fixed)
         protect_from_collection([config["results"]], locks, make=not config["plan"])
         search = request.search()
@@ -184,18 +183,18 @@ class _Request:
     left_out : why combinations of components are no families, by what they are made of.
     """
 
-    def __init__(self, options: _AlternativeOptions, conf: Path) -> None:
+    def __init__(self, options: _AlternativeOptions) -> None:
         """Sort the words into those on the model, and those that all candidates share."""
-        self.options, self.conf = options, conf
+        self.options = options
         texts = {**USUAL, **dict(options.words)}
         self._of_model = {name: texts.pop(name) for name in [*texts] if _is_of_model(name)}
         texts["results"] = hydra_word(str(options.results))
-        self.line = CommandLine(["hydra/sweeper=tune", *typed(texts)], conf, sweep=True)
+        self.line = CommandLine(["hydra/sweeper=tune", *typed(texts)], sweep=True)
         for name in self.line.spaces:
             raise UserError(said("fairbench_search", "several_values", name=name, text=texts[name]))
         self.fixed = self.line.jobs[0]
         # The model in use and the candidates, where the command does not name them.
-        self._stated: Any = yaml.safe_load((conf / "alternative.yaml").read_text(encoding="utf-8"))
+        self._stated: Any = yaml.safe_load((CONF / "alternative.yaml").read_text(encoding="utf-8"))
         self._options = {name: text for name, text in self._of_model.items() if "." in name}
         self.left_out: dict[str, str] = {}
 
@@ -204,7 +203,7 @@ class _Request:
         if group not in self._of_model:
             return list(self._stated[group])
         text = self._of_model[group]
-        named = choices_in_brackets(f"{group}={text}", self.conf) or text.split(",")
+        named = choices_in_brackets(f"{group}={text}") or text.split(",")
         return list(dict.fromkeys(named))
 
     def _families(self) -> list[Family]:
@@ -344,7 +343,7 @@ class _Request:
             told = {"name": name, "of_run": of_run, "data": data}
             raise UserError(said("fairbench_search", "run_of_other_data", **told))
         chosen = {group: run.choices[group] for group in COMPONENTS}
-        presets = Presets(self.conf)
+        presets = Presets()
         words = presets.overrides(run)  # only those that differ from the defaults
         check_files_named(run, COMPONENTS, self._options)
         return chosen | {k: text for k, text in words.items() if _is_of_model(k)}

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 
 from fairbench.cli import command as cli
 from fairbench.cli.command import command
-from fairbench.components import components_folder
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import option
 from fairbench.experiments.configuration import Presets
@@ -79,7 +78,7 @@ def _choose(options: _ChooseOptions) -> None:
     """
     among = Catalogue(options.results)
     for name in (text for key, text in options.keys if key == _FROM):
-        presets = Presets(components_folder() / "conf")
+        presets = Presets()
         among = among.only(presets.runs_of_all(name, among.runs))
     catalogue = cli.counted_runs(among, [*options.ids, *_selection(options)])
     try:

@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from math import isfinite
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbench.cli.command import Results, command, options_of_run, read
@@ -29,7 +28,6 @@ from fairbench.cli.command_line import CommandLine, value_at
 from fairbench.cli.jobs import figure_drawer, log_runs, protect_from_collection
 from fairbench.cli.output import print_line
 from fairbench.cli.verbs.run import run_words
-from fairbench.components import components_folder
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import hydra_word, option, value_word
 from fairbench.core.text import fixed, said
@@ -74,30 +72,28 @@ def _tune(options: _TuneOptions) -> int:
     fairbench tune dataset=german intervention=reweighing 'intervention.strength=0,0.5,1'
     fairbench tune dataset=adult learner=lightgbm learner.rounds=20,50,100 cpu_seconds=600
     """
-    root = components_folder()
     tuning_options = tuple(Tuning.__dataclass_fields__)
-    check_run_words(dict(options.words), tuning_options, root / "conf")
+    check_run_words(dict(options.words), tuning_options)
     texts = {
         **{f"hydra.sweeper.{name}": hydra_word(getattr(options, name)) for name in tuning_options},
         "results": hydra_word(str(options.results)),
     }
     words = [f"{name}={text}" for name, text in (*options.words, *texts.items())]
-    return run_words(["-m", "hydra/sweeper=tune", *words], root)
+    return run_words(["-m", "hydra/sweeper=tune", *words])
 
 
-def check_run_words(names: Iterable[str], own: Sequence[str], conf: Path) -> None:
+def check_run_words(names: Iterable[str], own: Sequence[str]) -> None:
     """Refuse words of a command that are no option of it, nor of a run.
 
     Parameters
     ----------
     own : the options of the command.
-    conf : the folder of the configurations.
 
     Raises
     ------
     UserError : an unknown name; the message has the nearest.
     """
-    valid = options_of_run(conf)
+    valid = options_of_run()
     for name in names:
         group = re.split("[./]", name)[0]
         if group not in (*valid, "hydra"):

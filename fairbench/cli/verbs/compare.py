@@ -21,7 +21,6 @@ from fairbench.cli.command import command
 from fairbench.cli.output import print_line
 from fairbench.comparison import runs as comparing
 from fairbench.comparison.runs import RunPredictions
-from fairbench.components import components_folder
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_bytes, write_text
 from fairbench.core.options import option
@@ -103,9 +102,7 @@ def _ratios(runs: Sequence[RunPredictions], options: _CompareOptions) -> compari
     """Return the variance ratios behind a relative rho; all half-split runs must be there."""
     if not options.relative:
         return None
-    ratios = comparing.VarianceRatios(
-        components_folder() / "conf", Catalogue(options.results), options
-    )
+    ratios = comparing.VarianceRatios(Catalogue(options.results), options)
     ratios.check(runs)
     return cache(ratios)
 

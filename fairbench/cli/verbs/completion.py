@@ -12,7 +12,6 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from fairbench.cli.command import Command, command, names, options_of_run
-from fairbench.components import components_folder
 from fairbench.core.options import option
 from fairbench.core.text import declared_in
 
@@ -97,7 +96,7 @@ def _table() -> Iterator[str]:
                 if not taken.pairs:
                     yield f"{taken.name} = {[*filter(None, choices)]}"
             if not of_part or any(taken.pairs for taken in declared):
-                of_run = KEYS if of_part else options_of_run(components_folder() / "conf")
+                of_run = KEYS if of_part else options_of_run()
                 own = [taken.name for taken in declared]
                 yield from (f"{name} = []" for name in of_run if name not in own)
 

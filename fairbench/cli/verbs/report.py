@@ -6,7 +6,6 @@ from pathlib import Path
 
 from fairbench.cli import command as cli
 from fairbench.cli.output import print_line
-from fairbench.components import components_folder
 from fairbench.core.options import option
 
 
@@ -32,8 +31,7 @@ def _report(
     """
     from fairbench.reporting.page.write import write_report
 
-    conf = components_folder() / "conf"
-    path, runs, left_out = write_report(results, conf, experiment=experiment, forms=formats)
+    path, runs, left_out = write_report(results, experiment=experiment, forms=formats)
     for reason in dict.fromkeys(left_out):
         print_line(f"not compared with others: {reason}")
     print_line(f"{runs} runs on {path}")

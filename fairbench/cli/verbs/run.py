@@ -7,11 +7,10 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from fairbench.cli import output
-from fairbench.components import CHECKOUT, FOLDER, components_folder
+from fairbench.components import CHECKOUT, CONF, FOLDER
 from fairbench.core.errors import UserError, did_you_mean
 from fairbench.core.processes import check_address_space, source_date
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 def main(words: Sequence[str]) -> int:
     """Run what the words configure; Hydra reads them."""
-    return run_words(words, components_folder())
+    return run_words(words)
 
 
 def run(words: Sequence[str] = ()) -> Run:
@@ -55,10 +54,9 @@ def run(words: Sequence[str] = ()) -> Run:
 
     if isinstance(words, str):
         raise UserError(f"words is a text: give a list, such as {words.split()!r}")
-    conf = components_folder() / "conf"
     set_up_workers()
-    with hydra_of(conf), ExitStack() as locks:
-        line = CommandLine(list(words), conf, sweep=False)
+    with hydra_of(), ExitStack() as locks:
+        line = CommandLine(list(words), sweep=False)
         config = line.compose(line.jobs[0])
         if config["plan"]:
             raise UserError("plan=true returns no run: leave it out, or use the command line")
@@ -77,13 +75,12 @@ _HYDRA_SHOWS = ("-c", "--cfg", "--resolve", "-p", "--package", "-i", "--info", "
 CarryOut: TypeAlias = "Callable[[Sequence[CommandLine], ExitStack], int]"
 
 
-def run_words(arguments: Sequence[str], root: Path, carry_out: CarryOut | None = None) -> int:
+def run_words(arguments: Sequence[str], carry_out: CarryOut | None = None) -> int:
     """Do what ``python run.py ARGUMENTS`` does, and return the exit status.
 
     Parameters
     ----------
     arguments : words such as ``dataset=adult``, ``-m`` before those of a sweep.
-    root : the folder that has ``conf``.
     carry_out : what carries out the jobs of the command lines, under the locks that it takes, in
         place of fitting each of them once.
 
@@ -94,7 +91,7 @@ def run_words(arguments: Sequence[str], root: Path, carry_out: CarryOut | None =
     """
     set_up_process()
     interrupted = "interrupted: finished cells are kept; the same command goes on"
-    return output.call_command(partial(_run, arguments, root / "conf", carry_out), interrupted)
+    return output.call_command(partial(_run, arguments, carry_out), interrupted)
 
 
 def set_up_process() -> None:
@@ -124,7 +121,7 @@ def set_up_workers() -> str:
     return source_folder
 
 
-def _run(arguments: Sequence[str], conf: Path, carry_out: CarryOut | None) -> int:
+def _run(arguments: Sequence[str], carry_out: CarryOut | None) -> int:
     """Carry out what the words ask for (help, a run, a sweep, tuning); return the status."""
     check_address_space()
     source_date()
@@ -135,20 +132,20 @@ def _run(arguments: Sequence[str], conf: Path, carry_out: CarryOut | None) -> in
         output.print_line(run_help(arguments))
         return 0
     if set(options) & set(_HYDRA_SHOWS):
-        return _show(arguments, conf)
+        return _show(arguments)
     from fairbench.cli.command import options_of_run
     from fairbench.cli.command_line import choices_in_brackets, command_lines, hydra_of
 
     several = bool(set(options) & {"-m", "--multirun"})
     if unknown := set(options) - {"-m", "--multirun"}:
         name = min(unknown).lstrip("-").partition("=")[0].replace("-", "_")
-        hint = did_you_mean(name, options_of_run(conf), "{}=VALUE") or "--help lists them"
+        hint = did_you_mean(name, options_of_run(), "{}=VALUE") or "--help lists them"
         raise UserError(f"unknown option '{min(unknown)}': options of a run have no dashes; {hint}")
     words = [word for word in arguments if word not in options]
     several |= carry_out is not None
-    several |= any(len(choices_in_brackets(word, conf)) > 1 for word in words)
-    with hydra_of(conf), ExitStack() as locks:
-        lines = command_lines(words, conf, sweep=several)
+    several |= any(len(choices_in_brackets(word)) > 1 for word in words)
+    with hydra_of(), ExitStack() as locks:
+        lines = command_lines(words, sweep=several)
         if carry_out:
             return carry_out(lines, locks)
         if lines[0].tuned:
@@ -161,21 +158,21 @@ def _run(arguments: Sequence[str], conf: Path, carry_out: CarryOut | None) -> in
         return _sweep(lines, words, locks) if several else _single(lines[0], locks)
 
 
-def _show(arguments: Sequence[str], conf: Path) -> int:
+def _show(arguments: Sequence[str]) -> int:
     """Let Hydra show its help, or a composed configuration."""
     import hydra
 
     from fairbench.cli.command_line import prefer_own_launchers
     from fairbench.experiments.configuration import own_folders
 
-    prefer_own_launchers(conf)
+    prefer_own_launchers()
     words = list(arguments)
     first = next((i for i, word in enumerate(words) if "=" in word), len(words))
     words[first:first] = own_folders()  # words of Hydra's command line stand together
     sys.argv = ["run.py", *words]
-    path = str(conf.resolve())
+    path = str(CONF.resolve())
     try:
-        with output.explain_hydra_errors(conf):
+        with output.explain_hydra_errors():
             hydra.main(version_base="1.3", config_path=path, config_name="config")(lambda _: None)()
     except SystemExit as ended:  # its way to end after --version
         return int(ended.code or 0)

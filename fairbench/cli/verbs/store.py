@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fairbench.cli import command as cli
 from fairbench.cli.command import Asked, command
 from fairbench.cli.output import print_line
-from fairbench.components import components_folder
+from fairbench.components import CONF
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
 from fairbench.core.processes import alone, using
@@ -251,12 +251,11 @@ def _evaluate(options: cli.Selection) -> int:
     from fairbench.experiments.pipeline import evaluate_again
     from fairbench.reporting.panels import draw_figures
 
-    conf = components_folder() / "conf"
     runs = list(options.selected())
     evaluated = failed = 0
     for run in runs:
         try:
-            evaluated += evaluate_again(run, conf, dict(options.keys), draw=draw_figures)
+            evaluated += evaluate_again(run, CONF, dict(options.keys), draw=draw_figures)
         except UserError as error:
             failed += 1
             print_line(f"left as it is: {error}")
@@ -299,7 +298,6 @@ def _verify(
         raise UserError(said("cli", "path_is_no_run", path=path))
     store = Store(results)
     folder = Catalogue(results).one(run)
-    conf = components_folder() / "conf"
     has_list = "cells.txt" not in damaged_files(folder)
     if has_list and (damaged := pipeline.damaged_cells(folder, store)):
         for line in damaged:
@@ -307,11 +305,11 @@ def _verify(
         print("run it again: corrupt cells are computed anew")
         return 1
     typed = dict(keys)
-    if mended := pipeline.mend(folder, conf, typed, draw=draw_figures):
+    if mended := pipeline.mend(folder, CONF, typed, draw=draw_figures):
         for file in mended:
             print_line(f"corrupt: {file}: it was made again from the cells")
         return 1
-    drawn = pipeline.sample(folder, conf, typed, cells=cells, seed=seed) if cells else []
+    drawn = pipeline.sample(folder, CONF, typed, cells=cells, seed=seed) if cells else []
     found = (pipeline.difference(folder, cell, store) for cell in drawn)
     differing = list(filter(None, found))
     total = len(folder.cells())

@@ -339,11 +339,7 @@ def _how_to_read() -> doc.Items:
 
 
 def write_report(
-    results: Path,
-    conf: Path,
-    *,
-    experiment: str = "",
-    forms: Sequence[str] = ("html",),
+    results: Path, *, experiment: str = "", forms: Sequence[str] = ("html",)
 ) -> tuple[Path, int, list[str]]:
     """Write ``report/index.html`` of all finished runs, or of an experiment's.
 
@@ -353,7 +349,7 @@ def write_report(
 
     Parameters
     ----------
-    results, conf : the folders of runs and of configurations.
+    results : the folder of runs.
     forms : the forms that the page is written in; see :data:`FORMS`.
 
     Raises
@@ -361,7 +357,7 @@ def write_report(
     UserError : an unknown experiment, nothing finished, or somebody else's page in its place.
     """
     check_forms(forms)
-    presets = Presets(conf)
+    presets = Presets()
     collection = Catalogue(results)
     if experiment:
         collection = collection.only(presets.runs_of_all(experiment, collection.runs))

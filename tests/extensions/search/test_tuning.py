@@ -42,7 +42,7 @@ def table(folder, target=None, n=120):
 def search(tmp_path):
     """Return a function that makes the search of some words."""
     GlobalHydra.instance().clear()
-    with hydra_of(CONF), ExitStack() as held:
+    with hydra_of(), ExitStack() as held:
 
         def made(*words, folder=tmp_path / "one", trials=3):
             if not (folder / "people.csv").exists():
@@ -55,7 +55,7 @@ def search(tmp_path):
                     "tracking=none", f"results={folder}/results", f"hydra.sweeper.trials={trials}",
                     *(words or [SPACE]),
                 ],
-                CONF, sweep=True,
+                sweep=True,
             )  # fmt: skip
             return search_of(line, held)[0]
 
@@ -171,7 +171,7 @@ def test_both_doors_lead_to_the_same_answer(tmp_path, capsys):
     assert max(map(len, printed.out.splitlines()[:-1])) <= 100
     own = ["trials=2", "objectives=[error_rate,statistical_parity]", "format=json"]
     sweeper = ["-m", "hydra/sweeper=tune", *words, *(f"hydra.sweeper.{word}" for word in own)]
-    assert run_words(sweeper, ROOT) == 0
+    assert run_words(sweeper) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["title"].startswith("Tuning simulated")
     assert_frontier(answer)

@@ -14,7 +14,6 @@ from types import ModuleType
 import pandas as pd
 
 from fairbench.cli.command import GROUPS, names, sentences
-from fairbench.components import CONF
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
 from fairbench.data.dataset import Datasheet
@@ -123,7 +122,7 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
 
 
 if __name__ == "__main__":
-    page, csv = datasets(Archive.of(download=False), entries(CONF))
+    page, csv = datasets(Archive.of(download=False), entries())
     for name, text in (("choices.md", choices()), ("datasets.md", page), ("datasets.csv", csv)):
         write_text(HERE / name, text)
         print(f"wrote {HERE / name}")

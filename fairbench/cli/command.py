@@ -21,7 +21,7 @@ from pathlib import Path
 from types import MappingProxyType, NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
-from fairbench.components import CONF, conf_folders
+from fairbench.components import CONF, files_of
 from fairbench.core.errors import UserError, did_you_mean, nearest, note, unknown_name
 from fairbench.core.options import check_limits, declared_names, meanings, option, value_word
 from fairbench.core.text import said
@@ -55,31 +55,12 @@ def options_of_run() -> list[str]:
 
 def names(group: str) -> list[str]:
     """Return the names of a group's choices, those of the user's own folders among them."""
-    files = (path for conf in conf_folders() for path in (conf / group).glob("*.yaml"))
-    return sorted({path.stem for path in files})
-
-
-def _file_of(group: str, choice: str) -> Path | None:
-    """Return the file of a choice, one of the user's own folders before ours; None without one."""
-    files = (conf / group / f"{choice}.yaml" for conf in conf_folders())
-    return next(filter(Path.is_file, files), None)
-
-
-def text_of(group: str, choice: str) -> str:
-    """Return the text of a choice's file, after those that it builds on; empty if there is none."""
-    import yaml
-
-    if (path := _file_of(group, choice)) is None:
-        return ""
-    text = path.read_text(encoding="utf-8")
-    bases = (yaml.safe_load(text) or {}).get("defaults", [])
-    built_on = [text_of(group, base) for base in bases if base != "_self_"]
-    return "\n".join([*built_on, re.sub(r"^defaults:\n(  - .*\n)+", "", text, flags=re.M)])
+    return sorted(files_of(group))
 
 
 def sentence(group: str, choice: str) -> str:
     """Return what a choice is: the comment that its file begins with; empty if there is none."""
-    if (path := _file_of(group, choice)) is None:
+    if (path := files_of(group).get(choice)) is None:
         return ""
     lines = re.match(r"(?:#.*\n)*", path.read_text(encoding="utf-8"))
     comment = lines.group() if lines else ""
@@ -102,7 +83,7 @@ def _data_sets() -> list[tuple[str, str]]:
     """Return every data set with the title of its datasheet, or with the comment of its file."""
     from fairbench.data.download import entries
 
-    titles = {entry.name: entry.title for entry in entries(*conf_folders())}
+    titles = {entry.name: entry.title for entry in entries()}
     return [(name, titles.get(name) or sentence("dataset", name)) for name in names("dataset")]
 
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from fairbench.cli import command as choices
 from fairbench.cli.command import ALL, TERMS, filled, table
-from fairbench.components import CONF, HOME
+from fairbench.components import CONF, HOME, files_of, options_in
 from fairbench.core.options import documented, value_word
 from fairbench.core.text import said
 from fairbench.experiments.configuration import experiments_in, usual_choices
@@ -98,7 +98,7 @@ def _settings(main: str, *, whole: bool) -> str:
 
 def _options(group: str, choice: str) -> str:
     """Return the options of a choice with their values; empty if there are none."""
-    values = _option_values(group, choice)
+    values = options_in(group, choice)
     rows = [
         (f"{group}.{name}={value_word(values[name])}", meaning)
         for name, meaning in _option_meanings(group, choice).items()
@@ -114,14 +114,18 @@ def _option_meanings(group: str, choice: str) -> dict[str, str]:
 
     An option that neither explains has an empty text.
     """
-    values = _option_values(group, choice)
-    meant = _parameter_texts(str(values.get("_target_", "")))
-    meant |= _comments(choices.text_of(group, choice))
-    return {name: meant.get(name, "") for name in values if name not in ("_target_", "defaults")}
+    values = options_in(group, choice)
+    meant = _parameter_texts(str(values.pop("_target_", "")))
+    meant |= _comments_on(group, choice) if values else {}
+    return {name: meant.get(name, "") for name in values}
 
 
-def _option_values(group: str, choice: str) -> Mapping[str, Any]:
-    return yaml.safe_load(choices.text_of(group, choice)) or {}
+def _comments_on(group: str, choice: str) -> dict[str, str]:
+    """Return the comment behind each option of a choice, also of those that it builds on."""
+    text = files_of(group)[choice].read_text(encoding="utf-8")
+    bases = yaml.safe_load(text).get("defaults", [])
+    of_bases = [_comments_on(group, base) for base in bases if base != "_self_"]
+    return dict(ChainMap(_comments(text), *reversed(of_bases)))
 
 
 def _comments(text: str) -> dict[str, str]:

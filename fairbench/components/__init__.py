@@ -12,6 +12,7 @@ Begin with `HOME`, the folder that has ours, and `folders`, which are all.
 from __future__ import annotations
 
 import os
+from collections import ChainMap
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
@@ -120,6 +121,27 @@ def _add(folder: Path, others: list[Path]) -> None:
 def conf_folders() -> list[Path]:
     """Return the folders of configurations, ours first."""
     return [folder / "conf" for folder in folders() if (folder / "conf").is_dir()]
+
+
+def files_of(group: str) -> dict[str, Path]:
+    """Return the file of each choice of a group, by its name; of two of one name, ours."""
+    folders = reversed(conf_folders())
+    return {path.stem: path for conf in folders for path in (conf / group).glob("*.yaml")}
+
+
+def options_in(group: str, choice: str) -> dict[str, Any]:
+    """Return what the file of a choice sets, after those that it builds on; empty without one.
+
+    A name may be a stranger's: it is looked for among the files, and makes no path.
+    """
+    import yaml
+
+    files = files_of(group)
+    if choice not in files:
+        return {}
+    own = yaml.safe_load(files[choice].read_text(encoding="utf-8")) or {}
+    bases = [options_in(group, base) for base in own.pop("defaults", ()) if base != "_self_"]
+    return dict(ChainMap(own, *reversed(bases)))
 
 
 def module_named(name: str) -> str:

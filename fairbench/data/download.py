@@ -14,7 +14,7 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -23,7 +23,7 @@ from typing import IO, Any
 import numpy as np
 import pandas as pd
 
-from fairbench.components import CHECKOUT, imported
+from fairbench.components import CHECKOUT, files_of, imported, options_in
 from fairbench.core import files
 from fairbench.core.errors import DataError, UserError
 from fairbench.core.processes import GivenUpError, Progress, in_time
@@ -324,32 +324,15 @@ class DatasetEntry:
         }
 
 
-def entries(*folders: Path) -> list[DatasetEntry]:
-    """Return every data set that has a configuration file, sorted by module and name.
-
-    Parameters
-    ----------
-    folders : of configurations. The files in their folders ``dataset`` name the loaders.
-    """
-    paths = {path.stem: path for conf in folders for path in (conf / "dataset").glob("*.yaml")}
+def entries() -> list[DatasetEntry]:
+    """Return every data set that has a configuration file, sorted by module and name."""
     dataset_entries = []
-    for name in paths:
-        options = _configured(name, paths)
+    for name in files_of("dataset"):
+        options = options_in("dataset", name)
         module_name, _, function = options.pop("_target_").rpartition(".")
         module = imported(module_name)
         dataset_entries.append(DatasetEntry(name, module, getattr(module, function), options))
     return sorted(dataset_entries, key=lambda entry: (entry.module.__name__, entry.name))
-
-
-def _configured(name: str, paths: Mapping[str, Path]) -> dict[str, Any]:
-    """Return the options in a file of a data set, with those of the files that it builds on."""
-    import yaml
-
-    options: dict[str, Any] = yaml.safe_load(paths[name].read_text(encoding="utf-8"))
-    bases = (base for base in options.pop("defaults", ()) if base in paths)
-    for base in reversed([*bases]):
-        options = _configured(base, paths) | options
-    return options
 
 
 def sources_of(module: ModuleType) -> list[Source]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import yaml
 
-from fairbench.components import CONF, conf_folders
+from fairbench.components import CONF, conf_folders, options_in
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import hydra_word
 from fairbench.results.catalogue import flat
@@ -148,6 +148,14 @@ _MERGED = ("method", "intervention", "learner")
 _NAMED = ("dataset", "method")  # commands name these even if they are the defaults
 
 
+@cache
+def _declared(group: str, option: str) -> dict[str, Any]:
+    """Read a choice's name and options, which is far faster than composing; empty without one."""
+    options = options_in(group, option)
+    options.pop("_target_", None)
+    return {**options, "name": option} if options else {}
+
+
 # The options that a sweep fixes, such as ``split.train``, with their values; the groups and options
 # that it varies, with their values as written; and options of a group that varies that have the
 # same value in every choice.
@@ -158,30 +166,11 @@ class Presets:
     """Our configurations and the user's own, each composed once."""
 
     def __init__(self) -> None:
-        self._files: dict[tuple[str, str], dict[str, Any]] = {}
         self._experiments: dict[str, Experiment] = {}
 
     def choice(self, group: str, option: str) -> dict[str, Any]:
         """Return the options of a group's choice; empty if there is no such choice."""
-        return options_of({group: self._read(group, option)}, [group])
-
-    def _read(self, group: str, option: str) -> dict[str, Any]:
-        """Read a choice and the choices that it builds on, which is far faster than composing.
-
-        A name may be a stranger's: it is looked for among the files, and makes no path.
-        """
-        if (group, option) not in self._files:
-            folders = conf_folders()[::-1]
-            paths = {path.stem: path for at in folders for path in (at / group).glob("*.yaml")}
-            options: dict[str, Any] = {}
-            if option in paths:
-                config = dict(yaml.safe_load(paths[option].read_text(encoding="utf-8")))
-                for base in config.pop("defaults", []):
-                    options |= self._read(group, base) if base != "_self_" else {}
-                config.pop("_target_", None)
-                options |= {**config, "name": option}
-            self._files[group, option] = options
-        return self._files[group, option]
+        return options_of({group: _declared(group, option)}, [group])
 
     def experiment(self, name: str) -> Experiment:
         """Return an experiment's sweep."""
@@ -286,7 +275,7 @@ class Presets:
         components = {group: dict(run.config[group]) for group in COMPONENTS if group in run.config}
         for group, options in components.items():
             where = f"run {run.id}: {group}={options['name']}"
-            declared = self._read(group, str(options["name"]))
+            declared = _declared(group, str(options["name"]))
             if not declared:
                 raise UserError(f"{where} is no component that is installed here")
             for name, value in options.items():

@@ -23,7 +23,7 @@ from fairbench.experiments.configuration import (
     identity_of,
 )
 from fairbench.results.catalogue import flat
-from tests.harness import CONF, configuration, quick
+from tests.harness import configuration, quick
 from tests.papers import stand_ins
 
 EXPERIMENTS = experiments_in()
@@ -104,7 +104,7 @@ def test_a_folder_of_presets_has_the_jobs_of_all_of_them(folder):
 def test_the_atlas_has_thirty_tasks_of_twenty_families_and_ten_thousand_fits():
     presets = Presets()
     sweeps = [presets.experiment(name) for name in experiments_in("atlas")]
-    module = {entry.name: entry.module for entry in entries(CONF)}
+    module = {entry.name: entry.module for entry in entries()}
     tasks, families, fits = set(), set(), 0
     for sweep in sweeps:
         fixed, varied, _ = sweep

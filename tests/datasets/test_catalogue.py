@@ -13,7 +13,7 @@ from fairbench.data.download import Archive
 from tests.datasets.raw_desk import PARQUET
 from tests.datasets.raw_files import RAW
 from tests.datasets.raw_files import files as sequence_files
-from tests.harness import CONF, ROOT, archive_with, listed
+from tests.harness import ROOT, archive_with, listed
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def pages(tmp_path_factory):
         (folder / path).write_bytes(content)
     places = (folder, ROOT / "data")
     archive = Archive(search_path=places, store=folder / "store", verify=False, download=False)
-    return written_pages.datasets(archive, catalogue.entries(CONF))
+    return written_pages.datasets(archive, catalogue.entries())
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def written(pages):
 
 @pytest.mark.thorough
 def test_every_task_is_on_the_page(written):
-    for entry in catalogue.entries(CONF):
+    for entry in catalogue.entries():
         assert f"`{entry.name}`" in written
         for text in vars(entry.datasheet).values():
             assert text.rstrip(".") in written
@@ -62,7 +62,7 @@ def test_a_favourable_class_is_named(written):
 
 
 def test_every_data_set_has_a_title_of_its_own(written):
-    tasks = catalogue.entries(CONF)
+    tasks = catalogue.entries()
     titles = [entry.title for entry in tasks]
     assert len(set(titles)) == len(titles)
     named = {name for entry in tasks for name in getattr(entry.module, "TITLES", {})}
@@ -73,14 +73,14 @@ def test_every_data_set_has_a_title_of_its_own(written):
 
 
 def test_every_file_is_on_the_page(written):
-    for entry in catalogue.entries(CONF):
+    for entry in catalogue.entries():
         for source in catalogue.sources_of(entry.module):
             assert f"`{source.path}`" in written
 
 
 def test_a_missing_file_is_said_without_naming_folders(tmp_path):
     archive = Archive(search_path=(tmp_path,), store=tmp_path, download=False)
-    tasks = [entry for entry in catalogue.entries(CONF) if entry.name == "german"]
+    tasks = [entry for entry in catalogue.entries() if entry.name == "german"]
     text, _ = written_pages.datasets(archive, tasks)
     why = "the file german/german.data was missing when this page was written."
     assert f"There are no figures for `german`: {why}" in text
@@ -88,7 +88,7 @@ def test_a_missing_file_is_said_without_naming_folders(tmp_path):
 
 
 def test_sources_of_dictionaries_are_found():
-    sources = [s.path for e in catalogue.entries(CONF) for s in catalogue.sources_of(e.module)]
+    sources = [s.path for e in catalogue.entries() for s in catalogue.sources_of(e.module)]
     assert {"ihdp/ihdp_npci_10.csv", "student/student_por_derived.csv"} <= set(sources)
     assert {"twins/twin_pairs_X_3years_samesex.csv", "adult/adult.test"} <= set(sources)
 
@@ -117,7 +117,7 @@ def test_a_verified_file_is_there(tmp_path):
 @pytest.mark.data
 def test_the_page_in_the_repository_is_current():
     real = Archive.of(download=False)
-    ours = [entry for entry in catalogue.entries(CONF) if entry.name in listed("dataset")]
+    ours = [entry for entry in catalogue.entries() if entry.name in listed("dataset")]
     sources = {s for e in ours for s in catalogue.sources_of(e.module)}
     there = {source.path for source in sources if real.locate(source)}
     nowhere = {"twins/twin_pairs_X_3years_samesex.csv", "dvlog/labels.csv"}

@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.progress import track
 
 from fairbench.cli.command import Results, command, table
-from fairbench.components import conf_folders
 from fairbench.core.errors import unknown_name
 from fairbench.core.options import option
 from fairbench.data import download as raw
@@ -63,7 +62,7 @@ def _list_data_sets(options: _DatasheetOptions) -> None:
     fairbench data german
     """
     archive = options.archive(download=False)
-    data_sets = {entry.name: entry for entry in raw.entries(*conf_folders())}
+    data_sets = {entry.name: entry for entry in raw.entries()}
     if not options.name:
         titles = {n: f"{_missing(entry, archive)}{entry.title}" for n, entry in data_sets.items()}
         print(table(sorted(titles.items())))
@@ -102,7 +101,7 @@ def _check_files(options: _DataOptions) -> int:
     --------
     fairbench data check download=false
     """
-    modules = dict.fromkeys(entry.module for entry in raw.entries(*conf_folders()))
+    modules = dict.fromkeys(entry.module for entry in raw.entries())
     sources = dict.fromkeys(source for module in modules for source in raw.sources_of(module))
     archive = options.archive(download=options.download)
     console = Console(stderr=True)

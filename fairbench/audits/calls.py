@@ -24,7 +24,7 @@ from fairbench.core.files import read_bytes
 from fairbench.core.options import declared_names, typed_values
 from fairbench.core.text import shortened
 from fairbench.data.columns import name_rows_in_errors
-from fairbench.data.in_memory import is_column, is_table, names_of_table, with_columns
+from fairbench.data.in_memory import is_by_value, is_table, with_columns
 from fairbench.evaluation import gate as gates
 from fairbench.evaluation.findings import frame_of
 from fairbench.evaluation.gate import ComparedGroups, Gate
@@ -323,7 +323,7 @@ def _columns_by_name(
     by_value = {
         option: value
         for option, value in options.items()
-        if option in naming and (is_column(value) or _are_values(value, frame))
+        if option in naming and is_by_value(value, frame)
     }
     if not by_value:
         return dict(options), frame
@@ -338,13 +338,6 @@ def _columns_by_name(
             raise UserError(f"{option}= is {len(columns)} columns; it must be one")
         named[option] = columns[0] if len(columns) == 1 else columns
     return named, table
-
-
-def _are_values(value: Any, frame: Any) -> bool:
-    """Say whether a list of texts is a column by value: of as many rows, and no names."""
-    if not isinstance(value, list | tuple) or not value or not is_table(frame):
-        return False
-    return len(value) == len(frame) and not {*value} <= {*names_of_table(frame)}
 
 
 def _can_be_typed(value: Any) -> bool:

@@ -419,11 +419,6 @@ def markdown_paragraph(text: str) -> str:
     return _BEGINS.sub(r"\1\\\2", markdown(text).lstrip(" "), count=1)
 
 
-def markdown_strong(text: str) -> str:
-    """Return a text in bold letters, which blanks at its ends would undo; nothing of none."""
-    return f"**{escaped}**" if (escaped := markdown(text).strip()) else ""
-
-
 def word(text: str) -> str:
     """Return a text for a word processor, its lines as lines."""
     return visible(text, lines=True)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.errors import DataError, UserError, unknown_name
-from fairbench.core.text import label_notes, missing_name
 from fairbench.data.features import Features, Sequences
 
 
@@ -33,7 +30,7 @@ class Datasheet:
     paper_differences : what the papers did with it, and where this loader differs.
     criticism : what is known to be wrong with it, or with how it is used.
     family : the data sets that share their people or their source, such as ``german`` for German
-        and South German credit; empty: the name of the loader's module. See :func:`family_of`.
+        and South German credit; empty: the name of the loader's module.
     """
 
     title: str
@@ -42,13 +39,6 @@ class Datasheet:
     paper_differences: str
     criticism: str
     family: str = ""
-
-
-def family_of(module: ModuleType) -> str:
-    """Return the family of a loader's data sets: those that share their people or their source."""
-    datasheet: Datasheet | None = getattr(module, "DATASHEET", None)
-    declared = datasheet.family if datasheet else ""
-    return declared or module.__name__.rpartition(".")[2]
 
 
 def feature_count(features: Features) -> int:
@@ -213,23 +203,6 @@ def _update(total: Any, column: pd.Series) -> None:
         values = pd.util.hash_pandas_object(column, index=False).to_numpy()
     total.update(values.dtype.str.encode())
     total.update(np.ascontiguousarray(values).data)
-
-
-def as_groups(name: str, labels: NDArray[Any]) -> pd.Categorical:
-    """Return labels as texts; what is missing (code -1, the last name) or empty is ``unknown``.
-
-    Labels that look alike are different groups; a warning names them.
-    """
-    column = pd.Series(labels, dtype=object)
-    texts, missing = column.astype(str), column.isna().any()
-    codes, distinct = pd.factorize(texts.where(column.notna()) if missing else texts)
-    written = [str(text) for text in distinct] + [""] * bool(missing)
-    for sentence in label_notes(name, written):
-        warnings.warn(sentence, stacklevel=5)  # of who calls `fairbench.evaluate`
-    names = [text or missing_name(written) for text in written]
-    used = sorted(set(names))
-    code = {name: number for number, name in enumerate(used)}
-    return pd.Categorical.from_codes(np.array([code[name] for name in names])[codes], used)
 
 
 def reference_first(labels: pd.Series, reference: str) -> pd.Series:

@@ -323,13 +323,6 @@ def check_few_groups(sensitive: pd.DataFrame, intersections: int, source: str) -
                 )
 
 
-def has_many_groups(groups: pd.DataFrame) -> bool:
-    """Return whether columns hold too many groups, or combinations, to compare each two."""
-    return (
-        bool((groups.nunique() > MOST_GROUPS).any()) or len(groups.drop_duplicates()) > MOST_CELLS
-    )
-
-
 def read_groups(
     frame: pd.DataFrame,
     file: str,

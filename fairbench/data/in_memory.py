@@ -185,12 +185,20 @@ def columns_of_table(source: Table, where: str) -> dict[str, Any]:
     return {name: as_array(column) for name, column in columns.items()}
 
 
-def is_column(value: object) -> bool:
-    """Return whether something is a column given by value, or several, and not by name."""
+def is_by_value(value: object, table: Table) -> bool:
+    """Return whether a column is given by value, or several are, and not by name.
+
+    Parameters
+    ----------
+    table : the table whose rows it may have; anything else if there is none.
+    """
     if isinstance(value, str | bytes | Path) or not hasattr(value, "__len__"):
         return False
     if isinstance(value, list | tuple | set | frozenset):
-        return not all(isinstance(item, str) for item in value)
+        if not all(isinstance(item, str) for item in value):
+            return True
+        may_be_values = isinstance(value, list | tuple) and is_table(table)
+        return may_be_values and not _lists_columns(value, names_of_table(table), len(table))
     return len(value) > 0 or not isinstance(value, Mapping)
 
 

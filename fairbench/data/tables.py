@@ -26,7 +26,6 @@ from pyarrow import ArrowException, ArrowInvalid, OSFile, types
 from pyarrow import compute as pc
 
 from fairbench.core import files
-from fairbench.core.arrays import Floats
 from fairbench.core.errors import DataError, UserError, did_you_mean, note
 from fairbench.core.files import check_memory
 from fairbench.core.options import option
@@ -595,27 +594,6 @@ def _not_text(content: bytes) -> str:
     except UnicodeDecodeError as error:
         return f"not UTF-8 text (line {contents.line_of(content, error.start)}, byte {error.start})"
     return "not UTF-8 text"
-
-
-def read_costs(path: str, classes: Sequence[str]) -> Floats:
-    """Read a (C, C) matrix of costs: a first column of true classes, a header of predicted ones.
-
-    Raises
-    ------
-    UserError : a file that is not there, a class that is missing, or a cost that is no number.
-    """
-    try:
-        frame = read_table(Path(path).read_bytes(), path)
-    except OSError as error:
-        raise UserError(f"cost={path} cannot be read: {error}") from error
-    label_column, *columns = frame.columns
-    rows = list(of_columns.class_names(frame[label_column]))
-    for kind, names in (("column", columns), ("row", rows)):
-        for name in classes:
-            if names.count(name) != 1:
-                raise UserError(f"{path}: {names.count(name)} {kind}s of class '{name}', not 1")
-    order = [rows.index(name) for name in classes]
-    return np.column_stack([numbers(frame, name, path).to_numpy()[order] for name in classes])
 
 
 def _read_arrow(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -11,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError, check_choice, check_minimum
-from fairbench.core.text import MISSING, quoted
+from fairbench.core.text import MISSING, label_notes, missing_name, quoted
 from fairbench.data import in_memory
 from fairbench.data.columns import plain_pair, spelled, text_of
-from fairbench.data.dataset import Task, as_groups, check_combinable
+from fairbench.data.dataset import Task, check_combinable
 from fairbench.data.groups import check_few_groups, group_columns
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.gate import Condition, check_gate, conditions_of, gate_of_labelled
@@ -325,9 +326,22 @@ def _sensitive_frame(
     }
     for title, column in arrays.items():
         in_memory.check_exact(column, f"{what} {title}")
-    return pd.DataFrame(
-        {title: as_groups(title, _texts(column)) for title, column in arrays.items()}
-    )
+    return pd.DataFrame({title: _as_groups(title, column) for title, column in arrays.items()})
+
+
+def _as_groups(name: str, labels: NDArray[Any]) -> pd.Categorical:
+    """Return labels as texts; those that are missing (code -1, the last name) are ``unknown``.
+
+    Labels that look alike are different groups; a warning names them.
+    """
+    codes, distinct = pd.factorize(_texts(labels))
+    written = [*distinct, *[""] * bool((codes < 0).any())]
+    for sentence in label_notes(name, written):
+        warnings.warn(sentence, stacklevel=5)  # of who calls `fairbench.evaluate`
+    names = [text or missing_name(written) for text in written]
+    used = sorted(set(names))
+    code = {name: number for number, name in enumerate(used)}
+    return pd.Categorical.from_codes(np.array([code[name] for name in names])[codes], used)
 
 
 def _texts(labels: NDArray[Any]) -> NDArray[Any]:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
 
 from fairbench.components import class_named, imported
@@ -20,7 +21,7 @@ from fairbench.core.errors import (
     unknown_name,
 )
 from fairbench.core.text import digest, quoted, shortened
-from fairbench.data.dataset import Dataset, Task, check_combinable, family_of
+from fairbench.data.dataset import Dataset, Datasheet, Task, check_combinable
 from fairbench.data.download import Archive, with_checksums
 from fairbench.data.features import SequenceEncoding, Sequences
 from fairbench.data.groups import check_few_groups
@@ -104,10 +105,17 @@ def components(config: Config) -> Components:
         dataset=dataset,
         protect=protect,
         names=config["hydra"]["runtime"]["choices"],
-        family=dataset.name if own else family_of(loader),
+        family=dataset.name if own else _family_of(loader),
         verified=own or not dataset.sources or bool(config["data"]["verify"]),
         **made,
     )
+
+
+def _family_of(module: ModuleType) -> str:
+    """Return the family of a loader's data sets: those that share their people or their source."""
+    datasheet: Datasheet | None = getattr(module, "DATASHEET", None)
+    declared = datasheet.family if datasheet else ""
+    return declared or module.__name__.rpartition(".")[2]
 
 
 def load_dataset(config: Config) -> Dataset:

@@ -8,7 +8,7 @@ again.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -389,32 +389,6 @@ def _repeats(run: Run) -> int:
     return int(run.config["split"].get("repeats", 1))
 
 
-def provenance(runs: Sequence[Run], presets: Presets) -> dict[str, Any]:
-    """Return the origin of some runs, and so of a table of them.
-
-    Returns
-    -------
-    runs : ids of the runs, which are hashes of their resolved configurations.
-    data : file -> sha256; empty for simulated data.
-    versions : package -> version, several where runs differ.
-    commits : the commits of this project, with ``+`` if files were changed since.
-    commands : the commands that compute the runs again.
-    """
-    environments = [run.environment for run in runs]
-    commits = {
-        str(environment.get("git_commit", "unknown"))[:12]
-        + ("+" if environment.get("git_dirty") else "")
-        for environment in environments
-    }
-    return {
-        "runs": [run.id for run in runs],
-        "data": _merge(environment["data_sha256"] for environment in environments),
-        "versions": _merge(environment["versions"] for environment in environments),
-        "commits": sorted(commits),
-        "commands": commands_of(runs, presets),
-    }
-
-
 def commands_of(runs: Sequence[Run], presets: Presets) -> tuple[str, ...]:
     """Return the commands that make runs again, and a comment for each run that has none."""
     words, without = [], []
@@ -460,11 +434,3 @@ def _largest(value: Any) -> int:
         items = value.values() if isinstance(value, Mapping) else value
         return max(map(_largest, items), default=0)
     return abs(value) if isinstance(value, int) else 0
-
-
-def _merge(tables: Iterator[Mapping[str, str]]) -> dict[str, str]:
-    values: dict[str, dict[str, None]] = {}
-    for table in tables:
-        for name, value in table.items():
-            values.setdefault(name, {})[str(value)] = None
-    return {name: ", ".join(different) for name, different in values.items()}

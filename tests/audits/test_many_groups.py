@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairbench.audits.kinds import _has_many_groups
 from fairbench.cli.main import main
-from fairbench.data.groups import has_many_groups
 from fairbench.evaluation.findings import OPEN
 from fairbench.evaluation.many_groups import BEYOND, WITHIN
 from tests.audits import tables
@@ -68,9 +68,9 @@ def test_rates_that_need_labels_are_of_the_rows_that_have_one(tmp_path, capsys):
 def test_one_column_of_many_groups_and_combinations_of_few(tmp_path):
     frame = people(rows=400).astype(str)
     frame["one"] = frame["a"] + frame["b"] + frame["c"]
-    assert has_many_groups(frame[["one"]])
-    assert has_many_groups(frame[["a", "b", "c"]])
-    assert not has_many_groups(frame[["a", "b"]])
+    assert _has_many_groups(frame[["one"]])
+    assert _has_many_groups(frame[["a", "b", "c"]])
+    assert not _has_many_groups(frame[["a", "b"]])
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from fairbench.cli.command_line import command_lines, hydra_of
 from fairbench.cli.verbs.run import run_words
 from fairbench.core.errors import UserError
 from fairbench.core.text import digest
-from fairbench.data.dataset import family_of
 from fairbench.data.download import entries
 from fairbench.experiments import build
+from fairbench.experiments.build import _family_of
 from fairbench.experiments.configuration import (
     Presets,
     experiment_files,
@@ -109,7 +109,7 @@ def test_the_atlas_has_thirty_tasks_of_twenty_families_and_ten_thousand_fits():
     for sweep in sweeps:
         fixed, varied, _ = sweep
         tasks |= set(product(varied["dataset"], varied.get("protect", ["null"])))
-        families |= {family_of(module[name]) for name in varied["dataset"]}
+        families |= {_family_of(module[name]) for name in varied["dataset"]}
         assert fixed["split.repeats"] == 10
         # Methods are counted once: some are readings of the same fit.
         fits += 10 * prod(len(values) for name, values in varied.items() if name != "method")

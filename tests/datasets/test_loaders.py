@@ -21,11 +21,12 @@ from fairbench.components.datasets import (
     resume,
 )
 from fairbench.core.errors import DataError, UserError
-from fairbench.data.dataset import Dataset, family_of
+from fairbench.data.dataset import Dataset
 from fairbench.data.download import Archive
 from fairbench.data.features import onehot_names
 from fairbench.data.splits import Predefined
 from fairbench.data.tables import read_table
+from fairbench.experiments.build import _family_of
 from tests.datasets.raw_desk import PARQUET
 from tests.datasets.raw_files import HEAD, RAW, SECRETS, files, npy
 from tests.harness import archive_with
@@ -521,12 +522,12 @@ def test_keys_are_the_loaders_keyword_parameters_which_are_documented(path):
     assert archive.name == "archive"
     assert list(options) == [each.name for each in others if each.kind is each.KEYWORD_ONLY]
     assert {*options} - {"seed"} <= {*re.findall(r"\w+", inspect.getdoc(loader))}
-    for text in (vars(module.DATASHEET) | {"family": family_of(module)}).values():
+    for text in (vars(module.DATASHEET) | {"family": _family_of(module)}).values():
         assert text and text == text.strip() and "  " not in text
 
 
 def test_data_sets_of_the_same_people_or_source_are_one_family():
-    family = {path.stem: family_of(loader_of(path)[0]) for path in FILES}
+    family = {path.stem: _family_of(loader_of(path)[0]) for path in FILES}
     for parent, names in {
         "german": {"german", "south_german_credit"},
         "hmda_boston": {"hmda_boston", "loan_application"},

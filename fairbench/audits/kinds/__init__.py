@@ -11,14 +11,15 @@ from dataclasses import fields
 from importlib import import_module
 from types import MappingProxyType
 
+import numpy as np
 import pandas as pd
 
 from fairbench.audits import question, report
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable, asked_at_once, read_audit_table
 from fairbench.core.errors import UserError
-from fairbench.data.columns import are_classes, are_numbers, name_rows_in_errors
-from fairbench.data.groups import has_many_groups
+from fairbench.data.columns import are_missing, class_names, name_rows_in_errors, to_numbers
+from fairbench.data.groups import MOST_CELLS, MOST_GROUPS
 from fairbench.reporting.document.model import Document
 
 # The module and the function that audit the rows of each kind that is not of one classifier of two
@@ -86,12 +87,12 @@ def kind_of(options: Options, frame: pd.DataFrame) -> str:
     kind = next((kind for kind, option in option_of.items() if option), "")
     if not kind and options.target and options.prediction:
         columns = frame[options.target], frame[options.prediction]
-        if are_numbers(*columns):
+        if _are_numbers(*columns):
             kind = question.NUMBERS
-        elif are_classes(*columns):
+        elif _are_classes(*columns):
             kind = question.CLASSES
     if not kind:
-        many = options.group and has_many_groups(frame[list(options.group)])
+        many = options.group and _has_many_groups(frame[list(options.group)])
         kind = question.MANY if many else question.BINARY
     for declared in fields(options):
         name, taken_by = declared.name, declared.metadata.get("applies")
@@ -99,3 +100,38 @@ def kind_of(options: Options, frame: pd.DataFrame) -> str:
             kinds = ", or ".join(taken_by)
             raise UserError(f"{name}= does not apply to {kind}, but to {kinds}: leave it out")
     return kind
+
+
+_MOST_CLASSES = 20  # a target with no more distinct values than this may hold classes
+
+
+def _are_numbers(target: pd.Series, prediction: pd.Series) -> bool:
+    """Return whether targets and their predictions are numbers rather than labels or classes.
+
+    They are if both are numbers, the target has many distinct values, and the predictions are not
+    all whole numbers that the target has, too, as codes of classes would be.
+    """
+    if target.nunique() <= _MOST_CLASSES:
+        return False
+    values, predicted = to_numbers(target), to_numbers(prediction)
+    if not np.isfinite(values[~are_missing(target)]).all() or not np.isfinite(predicted).all():
+        return False
+    whole = (predicted == np.round(predicted)).all()
+    return not (whole and np.isin(predicted, values).all())
+
+
+def _are_classes(target: pd.Series, prediction: pd.Series) -> bool:
+    """Return whether targets and their predictions are of classes rather than labels 0 and 1.
+
+    They are if predictions have more than three values, or if both have three or more. A third
+    value in only one of them is a mistake.
+    """
+    predicted, labels = (len(set(class_names(column)) - {""}) for column in (prediction, target))
+    return predicted > 3 or min(predicted, labels) > 2
+
+
+def _has_many_groups(groups: pd.DataFrame) -> bool:
+    """Return whether columns hold too many groups, or combinations, to compare each two."""
+    return (
+        bool((groups.nunique() > MOST_GROUPS).any()) or len(groups.drop_duplicates()) > MOST_CELLS
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +15,7 @@ from fairbench.audits.gaps import FEWEST_LABELS, TOO_FEW
 from fairbench.audits.labels import check_labels_at_random
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
-from fairbench.core.arrays import rng
+from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError
 from fairbench.core.text import interval, listed, number
 from fairbench.data.columns import (
@@ -22,10 +23,11 @@ from fairbench.data.columns import (
     ColumnRef,
     MulticlassScores,
     class_names,
+    numbers,
     read_class_scores,
 )
 from fairbench.data.groups import notes_on_groups, read_groups
-from fairbench.data.tables import read_costs
+from fairbench.data.tables import read_table
 from fairbench.evaluation import findings
 from fairbench.evaluation.by_group import (
     counts_of,
@@ -101,7 +103,7 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
         classes=(scores.prediction, [f"predicted '{name}'" for name in scores.classes]),
         values={score: scores.confidence},
     )
-    costs = read_costs(options.cost, scores.classes) if options.cost else None
+    costs = _read_costs(options.cost, scores.classes) if options.cost else None
     found = findings_of(scores, labels, options)
     parts_of = partial(
         estimates_by_group,
@@ -272,3 +274,24 @@ def _diagram(bins: pd.DataFrame, everyone: Mapping[str, Any]) -> Gallery:
         [Figure("reliability of all rows", drawings, caption=caption, style="panel")],
         _said("gallery"),
     )
+
+
+def _read_costs(path: str, classes: Sequence[str]) -> Floats:
+    """Read a (C, C) matrix of costs: a first column of true classes, a header of predicted ones.
+
+    Raises
+    ------
+    UserError : a file that is not there, a class that is missing, or a cost that is no number.
+    """
+    try:
+        frame = read_table(Path(path).read_bytes(), path)
+    except OSError as error:
+        raise UserError(f"cost={path} cannot be read: {error}") from error
+    label_column, *columns = frame.columns
+    rows = list(class_names(frame[label_column]))
+    for kind, names in (("column", columns), ("row", rows)):
+        for name in classes:
+            if names.count(name) != 1:
+                raise UserError(f"{path}: {names.count(name)} {kind}s of class '{name}', not 1")
+    order = [rows.index(name) for name in classes]
+    return np.column_stack([numbers(frame, name, path).to_numpy()[order] for name in classes])

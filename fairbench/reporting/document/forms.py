@@ -19,12 +19,16 @@ from fairbench.core.text import (
     latex,
     markdown,
     markdown_paragraph,
-    markdown_strong,
     one_line,
     word,
 )
 from fairbench.reporting.charts import png_of
 from fairbench.reporting.document import model as doc
+
+
+def _strong(text: str) -> str:
+    """Return a text in bold letters, which blanks at its ends would undo; nothing of none."""
+    return f"**{escaped}**" if (escaped := markdown(text).strip()) else ""
 
 
 def _markdown_table(table: doc.Table) -> str:
@@ -78,12 +82,12 @@ def _markdown_block(block: doc.Block, level: int) -> Iterator[str]:
             yield f"{'#' * level} {markdown(block.title)}"
         case doc.Table():
             if block.title:
-                yield markdown_strong(block.title)
+                yield _strong(block.title)
             yield _markdown_table(block)
             if block.caption:
                 yield markdown(block.caption)
         case doc.Paragraph(style="warning"):
-            yield markdown_strong(doc.plain(block.text))
+            yield _strong(doc.plain(block.text))
         case doc.Paragraph():
             yield markdown_paragraph(doc.plain(block.text))
         case doc.Items():

@@ -21,7 +21,7 @@ from fairbench.core import text as formats
 from fairbench.core.errors import UserError
 from fairbench.evaluation.summary import DEBIASED_MEANS, HEADLINES, headline_of
 from fairbench.evaluation.table import DEBIASED
-from fairbench.experiments.configuration import Presets, provenance
+from fairbench.experiments.configuration import Presets, commands_of
 from fairbench.inference.verdicts import ALIKE, OPEN, WORSE
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.document import model as doc
@@ -30,7 +30,7 @@ from fairbench.reporting.group_tables import named_table, sentence_of, sentences
 from fairbench.reporting.page import tables as measuring
 from fairbench.reporting.page.tables import CERTAIN, STANDINGS, RankedRuns, RunBlock
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.runs import FIGURES, LAST, place_of
+from fairbench.results.runs import FIGURES, LAST, Run, place_of
 
 _GLANCE = (
     "error_rate", "roc_auc", "nll", "log_loss", "expected_calibration_error", "rmse", "r2",
@@ -379,7 +379,7 @@ def write_report(
             compared, unread = measuring.compare_block(whole)
             left_out += unread
             figures = list(measuring.figures_of(whole))
-            origin = provenance(tuple(block.runs.values()), presets)
+            origin = _provenance(tuple(block.runs.values()), presets)
             # The page keeps the block without its metrics.
             pages.append(_PageBlock(block, tables, figures, compared, origin))
     summary = _runs_summary(pages, left_out)
@@ -407,3 +407,37 @@ def _page_document(
     return doc.Document(
         title, sections, lead=[doc.Paragraph(tuple(text), "note")], tabs=True, summary=summary
     )
+
+
+def _provenance(runs: Sequence[Run], presets: Presets) -> dict[str, Any]:
+    """Return the origin of some runs, and so of a table of them.
+
+    Returns
+    -------
+    runs : ids of the runs, which are hashes of their resolved configurations.
+    data : file -> sha256; empty for simulated data.
+    versions : package -> version, several where runs differ.
+    commits : the commits of this project, with ``+`` if files were changed since.
+    commands : the commands that compute the runs again.
+    """
+    environments = [run.environment for run in runs]
+    commits = {
+        str(environment.get("git_commit", "unknown"))[:12]
+        + ("+" if environment.get("git_dirty") else "")
+        for environment in environments
+    }
+    return {
+        "runs": [run.id for run in runs],
+        "data": _merge(environment["data_sha256"] for environment in environments),
+        "versions": _merge(environment["versions"] for environment in environments),
+        "commits": sorted(commits),
+        "commands": commands_of(runs, presets),
+    }
+
+
+def _merge(tables: Iterator[Mapping[str, str]]) -> dict[str, str]:
+    values: dict[str, dict[str, None]] = {}
+    for table in tables:
+        for name, value in table.items():
+            values.setdefault(name, {})[str(value)] = None
+    return {name: ", ".join(different) for name, different in values.items()}

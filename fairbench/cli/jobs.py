@@ -1,8 +1,7 @@
 """The jobs of a run or a sweep: planned, carried out, shown while they last, and summed up.
 
-:func:`carry_out_jobs` has them planned and computed, :class:`SweepProgress` shows how far they are,
-:func:`show_plan` says what would be done, and :func:`sum_up` how they ended and which commands
-repeat what failed.
+Begin with :func:`run_single` and :func:`run_sweep`. :func:`carry_out_jobs` has some of them planned
+and computed, and :class:`SweepProgress` shows how far they are.
 """
 
 from __future__ import annotations
@@ -20,19 +19,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rich import progress as bars
 from rich.console import Console
 
-from fairbench.cli.output import FAILED, print_line
+from fairbench.cli.output import FAILED, print_failure, print_line
 from fairbench.core.errors import IncompatibleError, UserError, refused
 from fairbench.core.processes import failure, using
 from fairbench.experiments import execute
+from fairbench.experiments.configuration import IDENTITY
 from fairbench.experiments.execute import Plan
 from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.document.terminal import print_document, terminal
 from fairbench.reporting.panels import draw_figures
-from fairbench.reporting.runs import runs_document
+from fairbench.reporting.runs import document_of, runs_document
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import refuse_pack, run_name
 from fairbench.results.runs import Run
-from fairbench.results.upkeep import keep_sweep
+from fairbench.results.upkeep import keep_sweep, sweep_name
 
 if TYPE_CHECKING:
     from fairbench.cli.command_line import CommandLine
@@ -86,7 +86,7 @@ def varied_names(jobs: Sequence[Words]) -> list[str]:
     return [name for name in names if name not in _NAMED]
 
 
-def job_name(name: str, words: Words, varied: Sequence[str]) -> str:
+def _job_name(name: str, words: Words, varied: Sequence[str]) -> str:
     """Return the name of a job with its values of the `varied` options.
 
     An option is called by its last part, if that is unique.
@@ -99,7 +99,7 @@ def job_name(name: str, words: Words, varied: Sequence[str]) -> str:
     return ", ".join([name, *assignments])
 
 
-def show_plan(runs: Sequence[Plan], skipped: Sequence[Outcome] = ()) -> None:
+def _show_plan(runs: Sequence[Plan], skipped: Sequence[Outcome] = ()) -> None:
     """Print how many cells would be computed and what that costs, each distinct cell counted once.
 
     Many runs are summed up by learner and intervention.
@@ -162,16 +162,16 @@ def _print_price(total: Counter[str]) -> None:
         print_line(f"one repeat tells it, and its cells count: {pilot}")
 
 
-def show_planned_sweep(outcomes: Sequence[Outcome]) -> int:
+def _show_planned_sweep(outcomes: Sequence[Outcome]) -> int:
     """Print the plan of a sweep and return the exit status."""
     without_run = [outcome for outcome in outcomes if not outcome.plan]
-    show_plan([outcome.plan for outcome in outcomes if outcome.plan], without_run)
+    _show_plan([outcome.plan for outcome in outcomes if outcome.plan], without_run)
     for outcome in without_run:
         print_line(outcome.line)
     return FAILED if any(outcome.status == "failed" for outcome in without_run) else 0
 
 
-def sum_up(
+def _sum_up(
     outcomes: Sequence[Outcome],
     config: Mapping[str, Any],
     line: CommandLine,
@@ -473,10 +473,10 @@ def _plan_job(job: Job, varied: Sequence[str]) -> Outcome:
     varied : the options in which the jobs of the sweep differ; they are part of its name.
     """
     words, config = job
-    name = job_name(run_name(config["hydra"]["runtime"]["choices"]), words, varied)
+    name = _job_name(run_name(config["hydra"]["runtime"]["choices"]), words, varied)
     try:
         planned: Plan = execute.plan_run(config)
-        named_plan = replace(planned, name=job_name(planned.name, words, varied))
+        named_plan = replace(planned, name=_job_name(planned.name, words, varied))
         return Outcome("planned", named_plan.name, words, plan=named_plan)
     except IncompatibleError as error:
         return Outcome("skipped", name, words, message=str(error))
@@ -484,3 +484,52 @@ def _plan_job(job: Job, varied: Sequence[str]) -> Outcome:
         raise
     except BaseException as error:  # one failing job must not end a sweep
         return Outcome("failed", name, words, *failure(error))
+
+
+def run_single(line: CommandLine, locks: ExitStack) -> int:
+    """Plan a single run, carry it out and print its metrics; return the status."""
+    config = line.compose(line.jobs[0])
+    protect_from_collection([config["results"]], locks, make=not config["plan"])
+    planned = execute.plan_run(config)
+    if config["plan"]:
+        _show_plan([planned])
+        return 0
+    executor = execute.processes(config["n_jobs"], config["timeout_min"])
+    with SweepProgress(planned.name) as progress:
+        execution = execute.Execution([planned], executor, figure_drawer(config), progress.cell)
+        progress.add_planned(execution)
+        (end,) = execution.carry_out()
+    if end.error:
+        return print_failure(end.error, end.trace)
+    print_document(document_of(_folder_of(planned)))
+    logged = log_runs([planned], config["tracking"])
+    print_line(f"{end.describe(progress.seconds)}; files: {_folder_of(planned).path}; {logged}")
+    return 0
+
+
+def run_sweep(lines: Sequence[CommandLine], words: Sequence[str], locks: ExitStack) -> int:
+    """Plan and carry out all jobs, and print how each ended.
+
+    Several lines are the sweeps of a folder of experiments; they share their settings.
+
+    Parameters
+    ----------
+    words : the words of the command.
+    """
+    name = sweep_name(words, IDENTITY)
+    outcomes: list[Outcome] = []
+    every = [(line, job) for line in lines for job in line.jobs]
+    with SweepProgress(jobs=len(every)) as progress:
+        # All are composed first: a wrong name refuses a sweep before hours are spent on it.
+        composed = [(job, line.compose(job)) for line, job in progress.show_composing(every)]
+        folders = [config["results"] for _, config in composed]
+        protect_from_collection(folders, locks, make=not composed[0][1]["plan"])
+        size = lines[0].of_hydra("sweeper.max_batch_size") or len(composed)
+        varied = varied_names([job for job, _ in composed])
+        for start in range(0, len(composed), size):
+            part = composed[start : start + size]
+            whole = len(part) == len(composed)
+            outcomes += carry_out_jobs(part, lines[0], progress, varied, whole=whole, sweep=name)
+    if composed[0][1]["plan"]:
+        return _show_planned_sweep(outcomes)
+    return _sum_up(outcomes, composed[0][1], lines[0], name)

@@ -90,7 +90,7 @@ def components(config: Config) -> Components:
         name: _component(config, name)
         for name in ("split", "learner", "intervention", "method", "evaluator", "consistency")
     }
-    dataset = load_dataset(config)
+    dataset = _load_dataset(config)
     protect = _protected_attributes(config, dataset)
     gaps = gaps_of(dataset.task)
     if config["headline"] is not None and config["headline"] not in gaps:
@@ -118,7 +118,7 @@ def _family_of(module: ModuleType) -> str:
     return declared or module.__name__.rpartition(".")[2]
 
 
-def load_dataset(config: Config) -> Dataset:
+def _load_dataset(config: Config) -> Dataset:
     """Load the data set of a configuration; a process keeps the last few it loaded."""
     options = config["dataset"]
     archive = Archive.of(**config["data"])

@@ -8,7 +8,7 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
 from fairbench.cli.command_line import CommandLine, choices_in_brackets, command_lines, hydra_of
-from fairbench.cli.verbs.run import run_words, set_up_workers
+from fairbench.cli.verbs.run import _set_up_workers, run_words
 from fairbench.core.errors import UserError
 from tests.harness import CONF, ROOT
 
@@ -209,7 +209,7 @@ def test_what_hydra_refuses_is_said_in_one_line(words, message, capsys, monkeypa
 
 def test_workers_find_the_package_and_nothing_that_lies_in_it(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "elsewhere")
-    assert set_up_workers() == str(ROOT)
+    assert _set_up_workers() == str(ROOT)
     assert os.environ["PYTHONPATH"].split(os.pathsep) == [str(ROOT), "elsewhere"]
 
 

@@ -50,7 +50,7 @@ def results(tmp_path_factory):
 def planned(words, results, monkeypatch, capsys):
     """Return the outcomes of ``fairbench run -m WORDS plan=true``, and what it printed."""
     outcomes = []
-    monkeypatch.setattr(summary, "show_planned_sweep", outcomes.extend)  # in place of a table
+    monkeypatch.setattr(summary, "_show_planned_sweep", outcomes.extend)  # in place of a table
     run_words(["-m", *words, "plan=true", f"results={results}", "tracking=none"])
     printed = capsys.readouterr()
     return outcomes, printed.err + printed.out

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import fairbench
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.dataset import Task, check_combinable, combine, reference_first
-from fairbench.experiments.build import load_dataset
+from fairbench.experiments.build import _load_dataset
 from fairbench.experiments.configuration import plain
 from tests.harness import configuration
 
@@ -197,4 +197,4 @@ def test_a_data_set_with_such_labels_is_refused_when_it_is_loaded(tmp_path):
     table = ("dataset=table", f"dataset.path={path}", "dataset.target=hired")
     columns = "dataset.sensitive=[sex,race]"
     with pytest.raises(UserError, match="^dataset=.*: label 'a x b' of column 'sex' has an x"):
-        load_dataset(plain(configuration(*table, columns, results=tmp_path)))
+        _load_dataset(plain(configuration(*table, columns, results=tmp_path)))

@@ -262,7 +262,7 @@ def test_a_plan_of_many_runs_is_a_price_list_and_names_a_pilot(paid, tmp_path, m
         for k in range(41)
     ]
     monkeypatch.setattr(summary.sys, "argv", ["run.py", "-m", "experiment=atlas", "plan=true"])
-    summary.show_plan(runs)
+    summary._show_plan(runs)
     printed = " ".join(capsys.readouterr().out.split())
     assert f"{chosen['learner']} none 41 41 0 41 {41 * seconds:.0f} s" in printed
     assert "another none 41 41 0 41 unknown" in printed

@@ -16,7 +16,7 @@ from matplotlib.path import Path
 from rich.console import Console
 
 from fairbench import Evaluator, evaluate
-from fairbench.cli.jobs import _next_commands, _show_table, job_name, varied_names
+from fairbench.cli.jobs import _job_name, _next_commands, _show_table, varied_names
 from fairbench.cli.main import main
 from fairbench.cli.verbs.store import _runs_lines
 from fairbench.comparison.runs import load_predictions, predictions_frame
@@ -407,9 +407,9 @@ def test_what_varies_is_in_the_name_of_a_job():
     ]
     varied = varied_names(jobs)
     assert varied == ["learner.max_depth", "seed"]
-    assert job_name("german, xgboost", jobs[1], varied) == "german, xgboost, max_depth=1, seed=1"
+    assert _job_name("german, xgboost", jobs[1], varied) == "german, xgboost, max_depth=1, seed=1"
     both = ["learner.k", "method.k"]
-    assert job_name("a", ("learner.k=1", "method.k=2"), both) == "a, learner.k=1, method.k=2"
+    assert _job_name("a", ("learner.k=1", "method.k=2"), both) == "a, learner.k=1, method.k=2"
 
 
 def test_tables_are_tidy_and_typed(swept, runs, capsys):

@@ -43,7 +43,7 @@ def nothing_loads(monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("a finished run needs neither data nor components")
 
-    for name in ("constructor", "load_dataset", "components"):
+    for name in ("constructor", "_load_dataset", "components"):
         monkeypatch.setattr(build, name, refuse)
 
 
@@ -88,7 +88,7 @@ def test_a_sweep_goes_on_in_an_unpacked_folder(pack, tmp_path):
 def test_target_and_groups_are_exported_only_where_they_may_be_passed_on(
     make_dataset, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(build, "load_dataset", lambda cfg: make_dataset(200))
+    monkeypatch.setattr(build, "_load_dataset", lambda cfg: make_dataset(200))
     folder = tmp_path / "results"
     words = ("split.repeats=1", "tracking=none", "method=baseline")
     carry_out(configuration(*words, results=folder))

@@ -16,7 +16,6 @@ from fairbench.core.processes import check_address_space, source_date
 
 if TYPE_CHECKING:
     from fairbench.cli.command_line import CommandLine
-    from fairbench.cli.jobs import Outcome
     from fairbench.results.runs import Run
 
 
@@ -54,7 +53,7 @@ def run(words: Sequence[str] = ()) -> Run:
 
     if isinstance(words, str):
         raise UserError(f"words is a text: give a list, such as {words.split()!r}")
-    set_up_workers()
+    _set_up_workers()
     with hydra_of(), ExitStack() as locks:
         line = CommandLine(list(words), sweep=False)
         config = line.compose(line.jobs[0])
@@ -100,12 +99,12 @@ def set_up_process() -> None:
     Called before numpy is imported.
     """
     output.set_up_threads()
-    source_folder = set_up_workers()  # which comes before the current folder on the path
+    source_folder = _set_up_workers()  # which comes before the current folder on the path
     os.environ["PYTHONSAFEPATH"] = "1"
     sys.path[:] = [source_folder, *(path for path in sys.path if path not in ("", source_folder))]
 
 
-def set_up_workers() -> str:
+def _set_up_workers() -> str:
     """Let workers find this package and components, and Hydra raise its errors as exceptions.
 
     Returns
@@ -155,7 +154,9 @@ def _run(arguments: Sequence[str], carry_out: CarryOut | None) -> int:
                 raise UserError("a folder of sweeps cannot be tuned: name one experiment")
             status: int = verb_module("tune").tune(lines[0], locks)
             return status
-        return _sweep(lines, words, locks) if several else _single(lines[0], locks)
+        from fairbench.cli import jobs
+
+        return jobs.run_sweep(lines, words, locks) if several else jobs.run_single(lines[0], locks)
 
 
 def _show(arguments: Sequence[str]) -> int:
@@ -177,67 +178,3 @@ def _show(arguments: Sequence[str]) -> int:
     except SystemExit as ended:  # its way to end after --version
         return int(ended.code or 0)
     return 0
-
-
-def _single(line: CommandLine, locks: ExitStack) -> int:
-    """Plan a single run, carry it out and print its metrics; return the status."""
-    from fairbench.cli import jobs
-    from fairbench.experiments.execute import Execution, plan_run, prepared, processes
-    from fairbench.reporting.document.terminal import print_document
-    from fairbench.reporting.runs import document_of
-
-    config = line.compose(line.jobs[0])
-    jobs.protect_from_collection([config["results"]], locks, make=not config["plan"])
-    planned = plan_run(config)
-    if config["plan"]:
-        jobs.show_plan([planned])
-        return 0
-    executor = processes(config["n_jobs"], config["timeout_min"])
-    with jobs.SweepProgress(planned.name) as progress:
-        draw = jobs.figure_drawer(config)
-        execution = Execution([planned], executor, draw, progress.cell)
-        progress.add_planned(execution)
-        (end,) = execution.carry_out()
-    if end.error:
-        return output.print_failure(end.error, end.trace)
-    ready = prepared(planned)
-    print_document(document_of(ready.folder))
-    did = end.describe(progress.seconds)
-    output.print_line(
-        f"{did}; files: {ready.folder.path}; {jobs.log_runs([planned], config['tracking'])}"
-    )
-    return 0
-
-
-def _sweep(lines: Sequence[CommandLine], words: Sequence[str], locks: ExitStack) -> int:
-    """Plan and carry out all jobs, and print how each ended.
-
-    Several lines are the sweeps of a folder of experiments; they share their settings.
-
-    Parameters
-    ----------
-    words : the words of the command.
-    """
-    from fairbench.cli import jobs
-    from fairbench.experiments.configuration import IDENTITY
-    from fairbench.results.upkeep import sweep_name
-
-    name = sweep_name(words, IDENTITY)
-    outcomes: list[Outcome] = []
-    every = [(line, job) for line in lines for job in line.jobs]
-    with jobs.SweepProgress(jobs=len(every)) as progress:
-        # All are composed first: a wrong name refuses a sweep before hours are spent on it.
-        composed = [(job, line.compose(job)) for line, job in progress.show_composing(every)]
-        folders = [config["results"] for _, config in composed]
-        jobs.protect_from_collection(folders, locks, make=not composed[0][1]["plan"])
-        size = lines[0].of_hydra("sweeper.max_batch_size") or len(composed)
-        varied = jobs.varied_names([job for job, _ in composed])
-        for start in range(0, len(composed), size):
-            part = composed[start : start + size]
-            whole = len(part) == len(composed)
-            outcomes += jobs.carry_out_jobs(
-                part, lines[0], progress, varied, whole=whole, sweep=name
-            )
-    if composed[0][1]["plan"]:
-        return jobs.show_planned_sweep(outcomes)
-    return jobs.sum_up(outcomes, composed[0][1], lines[0], name)

@@ -227,7 +227,7 @@ class Asked:
         return Asked({**vars(self), **values}, self.given)
 
 
-def asked(parts: Sequence[type], words: Sequence[str]) -> Asked:
+def _asked(parts: Sequence[type], words: Sequence[str]) -> Asked:
     """Read the words of a command line; the errors are those of :func:`read`."""
     texts = _texts(options_of(*parts), words)
     defaults = {field.name: _default(field) for part in parts[::-1] for field in fields(part)}
@@ -558,7 +558,7 @@ class Command:
     def read(self, words: Sequence[str]) -> Any:
         """Return the options that words give; the errors are those of :func:`read`."""
         parts = self.options
-        return asked(parts, words) if isinstance(parts, tuple) else read(parts, words)
+        return _asked(parts, words) if isinstance(parts, tuple) else read(parts, words)
 
     def carry_out(self, words: Sequence[str]) -> int:
         """Do what the words ask for, and return the exit status.

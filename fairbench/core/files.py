@@ -596,19 +596,6 @@ def table_within(
     return table
 
 
-def read_schema(path: Path) -> pa.Schema:
-    """Return the columns of a Parquet file; only its footer is read.
-
-    Raises
-    ------
-    OSError, ValueError : it cannot be read, or is none.
-    """
-    from pyarrow import parquet
-
-    with open(opened(path), "rb") as file:
-        return parquet.read_schema(file)
-
-
 def is_text(field: pa.Field | pa.ChunkedArray) -> bool:
     """Say whether a column has texts, or dictionaries of them."""
     from pyarrow import types

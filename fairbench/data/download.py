@@ -98,7 +98,7 @@ class Archive:
         path = self.locate(source)
         if path is None:
             path = self._download(source)
-        content = unpack(path, source.member, source.size if self.verify else 0)
+        content = _unpack(path, source.member, source.size if self.verify else 0)
         _refuse_web_page(content, str(path), source.page)
         advice = "the file was left in place and not used; replace it, or set data.verify=false to "
         self._check_sum(content, source, f"{path} has", f"{advice}use it as it is")
@@ -141,7 +141,7 @@ class Archive:
         raise MissingFileError(source, self._folders, why)
 
 
-def unpack(path: Path, member: str = "", size: int = 0) -> bytes:
+def _unpack(path: Path, member: str = "", size: int = 0) -> bytes:
     """Return a file's content: out of gzip by its name, out of a zip archive by its first bytes.
 
     Parameters
@@ -229,7 +229,7 @@ def _fetch(url: str, source: Source, size: int) -> bytes:
             in_time(load, idle_s=_IDLE_S, total_s=_TOTAL_S)
         except GivenUpError as error:
             raise DataError(f"given up: {error}") from error
-        content = unpack(path, source.member, size)
+        content = _unpack(path, source.member, size)
     _refuse_web_page(content, url, source.page)
     return content
 
@@ -254,7 +254,7 @@ def with_checksums(data: Dataset, archive: Archive) -> Dataset:
     """
     unknown = [source for source in data.sources if not (archive.verify and source.sha256)]
     read = {source: path for source in unknown if (path := archive.locate(source))}
-    sums = {source: files.sha256(unpack(path, source.member)) for source, path in read.items()}
+    sums = {source: files.sha256(_unpack(path, source.member)) for source, path in read.items()}
     if not sums:
         return data
     sources = (replace(source, sha256=sums.get(source, source.sha256)) for source in data.sources)

@@ -228,7 +228,7 @@ _TASKS = {
 Objection = tuple[str, str]
 
 
-def refusal(parts: Components) -> str | None:
+def _refusal(parts: Components) -> str | None:
     """Return the first reason why the components cannot work together, or None."""
     return next((sentence for sentence, _ in _objections(parts)), None)
 
@@ -326,7 +326,7 @@ def _loss_reasons(parts: Components) -> Iterator[Objection]:
 def _alternatives(parts: Components, group: str) -> str:
     """Return which other choices for a group work, or what a component itself advises."""
     others = _choices(group).items()
-    names = [name for name, other in others if not refusal(replace(parts, **{group: other}))]
+    names = [name for name, other in others if not _refusal(replace(parts, **{group: other}))]
     if not names:
         return parts.of("method").advice or parts.of("intervention").advice
     if len(names) > _LISTED:

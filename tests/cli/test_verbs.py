@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbench.cli.command import Asked, Results, asked, items, read
+from fairbench.cli.command import Asked, Results, _asked, items, read
 from fairbench.cli.main import SECTIONS, _module_of, main, overview, verbs
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
@@ -155,7 +155,7 @@ def test_no_option_hides_what_asked_options_can_do():
 
 
 def test_values_are_read_by_their_types():
-    result = asked([Sample], ["sizes=[3,4]", "here", "share=0.5", "flag=TRUE", "17=yes", "18=no"])
+    result = _asked([Sample], ["sizes=[3,4]", "here", "share=0.5", "flag=TRUE", "17=yes", "18=no"])
     assert (result.name, result.sizes, result.share, result.flag) == ("here", (3, 4), 0.5, True)
     assert result.rows == (("17", "yes"), ("18", "no"))
     assert result.given == {"name", "sizes", "share", "flag", "rows"}

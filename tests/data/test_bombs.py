@@ -17,7 +17,7 @@ from fairbench.core import files
 from fairbench.core.errors import DataError, UserError
 from fairbench.core.files import MEMORY, file_sha256, sealed_json, unsealed_json
 from fairbench.data import download
-from fairbench.data.download import unpack
+from fairbench.data.download import _unpack
 from fairbench.data.tables import read_any_table
 
 ROWS = 200_000
@@ -60,7 +60,7 @@ def test_an_archive_out_of_all_proportion_is_not_unpacked_to_its_end(tmp_path, m
         archive.writestr("t.csv", content)
     for name, member in (("t.csv.gz", ""), ("t.zip", "t.csv")):
         with pytest.raises(DataError, match=r"unfolds to more than \d+ MB"):
-            unpack(tmp_path / name, member)
+            _unpack(tmp_path / name, member)
 
 
 @pytest.mark.parametrize("said", ["much", "0", "-1", "inf", "nan"])

@@ -28,8 +28,8 @@ from fairbench.core.files import (
     UNREADABLE,
     DamagedError,
     most_memory,
+    opened,
     read_bytes,
-    read_schema,
     table_within,
 )
 from fairbench.core.text import digest, said
@@ -149,6 +149,19 @@ def read_approaches(path: Path) -> pd.DataFrame:
         told = {"path": path, "why": str(error).splitlines()[0], "usual": APPROACHES}
         raise DataError(said("fairbench_rank", "no_approaches", **told)) from error
     return frame
+
+
+def read_schema(path: Path) -> pa.Schema:
+    """Return the columns of a Parquet file; only its footer is read.
+
+    Raises
+    ------
+    OSError, ValueError : it cannot be read, or is none.
+    """
+    from pyarrow import parquet
+
+    with open(opened(path), "rb") as file:
+        return parquet.read_schema(file)
 
 
 def is_approaches(path: Path) -> bool:

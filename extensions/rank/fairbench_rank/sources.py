@@ -27,7 +27,6 @@ from fairbench.core.files import (
     most_memory,
     opened,
     read_bytes,
-    read_schema,
 )
 from fairbench.core.files import names_in as files_in
 from fairbench.core.text import counted, declared_in, listed, quoted, shortened
@@ -39,6 +38,7 @@ from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import refuse_pack
 from fairbench_rank import approaches
 from fairbench_rank.approaches import TASK as TASK_COLUMNS
+from fairbench_rank.approaches import read_schema
 
 METHOD, TASK, SPLIT, ITEM, FAMILY = "method", "task", "split", "item", "family"
 KEYS = (METHOD, TASK, SPLIT, ITEM, FAMILY)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 from collections import ChainMap
-from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -182,9 +181,3 @@ def class_named(target: str) -> Any:
     if not hasattr(found, name):
         raise UserError(f"a configuration names {target}, and {found.__file__} has no {name}")
     return getattr(found, name)
-
-
-def made(options: Mapping[str, Any]) -> Any:
-    """Return what ``_target_`` names, called with the other options."""
-    given = {name: value for name, value in options.items() if name != "_target_"}
-    return class_named(str(options["_target_"]))(**given)

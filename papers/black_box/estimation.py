@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy import special
 
-from fairbench.components import class_named, made
+from fairbench.components import class_named
 from fairbench.components.papers import CONF, number_of_runs, run_main
 from fairbench.components.papers.engine.matching import Effort
 from fairbench.components.papers.released_scores import MulticlassFile
@@ -31,6 +31,7 @@ from fairbench.core.errors import unknown_name
 from fairbench.core.options import option
 from fairbench.data.columns import MulticlassScores
 from fairbench.data.download import Archive
+from fairbench.experiments.build import constructor
 from fairbench.inference.posterior import (
     Beta,
     ReliabilityDiagram,
@@ -124,7 +125,7 @@ def released_pool(name: str) -> MulticlassScores:
     }
     if name not in files:
         raise unknown_name("scores of several classes", name, files)
-    file: MulticlassFile = made(files[name])
+    file: MulticlassFile = constructor("scores", files[name])()
     return file.scores(Archive.of(download=False))
 
 

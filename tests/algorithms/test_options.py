@@ -3,7 +3,7 @@
 import pytest
 from omegaconf import OmegaConf
 
-from fairbench.components import made
+from fairbench.components import class_named
 from fairbench.core.errors import UserError
 from tests.harness import CONF
 
@@ -53,9 +53,10 @@ CASES = [
 
 @pytest.mark.parametrize(("component", "option", "value"), CASES)
 def test_an_option_that_cannot_be_is_refused_by_its_name(component, option, value):
-    config = OmegaConf.to_container(OmegaConf.load(CONF / f"{component}.yaml"))
+    config = OmegaConf.to_container(OmegaConf.load(CONF / f"{component}.yaml")) | {option: value}
+    target = config.pop("_target_")
     with pytest.raises(UserError) as refused:
-        made({**config, option: value})
+        class_named(target)(**config)
     said = str(value[-1] if isinstance(value, list) else value)
     assert f"{component.split('/')[0]}.{option}" in str(refused.value)
     assert said in str(refused.value)

@@ -7,7 +7,7 @@ from itertools import product
 from omegaconf import OmegaConf
 from pytest import MonkeyPatch
 
-from fairbench.components import made
+from fairbench.components import class_named
 from fairbench.components.datasets import simulated, simulated_sequences
 from fairbench.experiments import build
 from tests.covering import all_pairs
@@ -70,7 +70,7 @@ def _dataset(name):
 def _component(group, name):
     stored = OmegaConf.load(CONF / group / f"{name}.yaml")
     options = OmegaConf.to_container(OmegaConf.merge(stored, QUICK.get(name, {})))
-    return made(options)
+    return class_named(options.pop("_target_"))(**options)
 
 
 @cache

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import yaml
 
-from fairbench.components import made
 from fairbench.components.papers.released_scores import MulticlassFile, ScoreFile
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.download import Archive
+from fairbench.experiments.build import constructor
 from tests.harness import CONF, archive_with, options
 
 TEXT = "id,sex,y,m\n1,f,1,0.9\n2,m,0,0.2\n3,x,0,0.4\n"
@@ -62,7 +62,7 @@ BINARY = [
 @pytest.mark.data
 @pytest.mark.parametrize("name", BINARY)
 def test_released_files_are_what_they_are_said_to_be(name):
-    file = made(yaml.safe_load((CONF / "scores" / f"{name}.yaml").read_text()))
+    file = constructor("scores", yaml.safe_load((CONF / "scores" / f"{name}.yaml").read_text()))()
     archive = archive_with(file)
     for column in file.groups:
         table = file.table(archive, "logistic_regression", column)
@@ -142,7 +142,7 @@ def test_faults_are_named_with_their_place(fault, tmp_path):
 @pytest.mark.parametrize(("name", "rows", "right"), [("cifar100", 10000, 7414),
                                                      ("svhn", 26032, 25187)])  # fmt: skip
 def test_released_files_have_their_published_accuracy(name, rows, right):
-    file = made(yaml.safe_load((CONF / "scores" / f"{name}.yaml").read_text()))
+    file = constructor("scores", yaml.safe_load((CONF / "scores" / f"{name}.yaml").read_text()))()
     pool = file.scores(archive_with(file))
     assert len(pool) == rows
     assert pool.correct.sum() == right

@@ -194,11 +194,12 @@ def is_by_value(value: object, table: Table) -> bool:
     """
     if isinstance(value, str | bytes | Path) or not hasattr(value, "__len__"):
         return False
-    if isinstance(value, list | tuple | set | frozenset):
+    if isinstance(value, set | frozenset):
+        return not all(isinstance(item, str) for item in value)
+    if isinstance(value, list | tuple):
         if not all(isinstance(item, str) for item in value):
             return True
-        may_be_values = isinstance(value, list | tuple) and is_table(table)
-        return may_be_values and not _lists_columns(value, names_of_table(table), len(table))
+        return is_table(table) and not _lists_columns(value, names_of_table(table), len(table))
     return len(value) > 0 or not isinstance(value, Mapping)
 
 

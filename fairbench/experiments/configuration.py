@@ -152,8 +152,9 @@ _NAMED = ("dataset", "method")  # commands name these even if they are the defau
 def _declared(group: str, option: str) -> dict[str, Any]:
     """Read a choice's name and options, which is far faster than composing; empty without one."""
     options = options_in(group, option)
-    options.pop("_target_", None)
-    return {**options, "name": option} if options else {}
+    if not options.pop("_target_", ""):
+        return {}
+    return {**options, "name": option}
 
 
 # The options that a sweep fixes, such as ``split.train``, with their values; the groups and options

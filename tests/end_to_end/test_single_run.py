@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import warnings
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -186,7 +185,7 @@ CASES = [
 @pytest.mark.parametrize(("words", "message"), CASES, ids=[case[0] for case in CASES])
 def test_is_refused_in_one_sentence(words, message, tmp_path, monkeypatch, refused):
     monkeypatch.chdir(tmp_path)
-    said = refused(*words.split(), by=partial(run_words, root=ROOT))
+    said = refused(*words.split(), by=run_words)
     assert said.startswith(f"error: {message}")
     assert not (tmp_path / "results" / "cells").exists()
 

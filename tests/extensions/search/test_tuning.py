@@ -3,7 +3,6 @@
 import json
 from contextlib import ExitStack
 from dataclasses import fields
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -20,7 +19,7 @@ from fairbench.results.catalogue import Catalogue
 from fairbench_search.alternative import tuned
 from fairbench_search.goals import Tuning
 from fairbench_search.tune_verb import search_of
-from tests.harness import CONF, ROOT
+from tests.harness import CONF
 
 SPACE = "learner.C=tag(log,interval(0.01,10))"
 
@@ -267,7 +266,7 @@ def test_an_option_that_another_split_has_is_refused_in_words(tmp_path, refused)
 )
 def test_the_sweepers_options_are_refused_as_those_of_the_verb(word, message, tmp_path, refused):
     words = ["-m", "hydra/sweeper=tune", *SMALL, DEPTHS, f"results={tmp_path}"]
-    refused(*words, f"hydra.sweeper.{word}", message=message, by=partial(run_words, root=ROOT))
+    refused(*words, f"hydra.sweeper.{word}", message=message, by=run_words)
 
 
 @pytest.mark.thorough
@@ -284,4 +283,4 @@ def test_nothing_to_tune_is_said_and_an_interval_outside_of_tuning_points_to_it(
     refused("tune", "dataset.n_samples=100", results, message=said)
     refused("tune", results, message="nothing to tune is named")
     said = "fairbench tune, or fairbench run -m hydra/sweeper=tune"
-    refused("-m", DEPTHS, results, message=said, by=partial(run_words, root=ROOT))
+    refused("-m", DEPTHS, results, message=said, by=run_words)

@@ -13,7 +13,8 @@ from types import ModuleType
 
 import pandas as pd
 
-from fairbench.cli.command import GROUPS, names, sentences
+from fairbench.cli.command import GROUPS, sentences
+from fairbench.components import files_of
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
 from fairbench.data.dataset import Datasheet
@@ -47,7 +48,7 @@ def choices() -> str:
         tasks = _tasks(group) if group in ("learner", "intervention", "method") else {}
         items = []
         for name, text in sentences(group):
-            mark = " **default**" if usual.get(group) == name and len(names(group)) > 1 else ""
+            mark = " **default**" if usual.get(group) == name and len(files_of(group)) > 1 else ""
             works_on = f" (*{tasks[name]}*)" if name in tasks else ""
             items.append(f"- `{name}`{mark}: {text.removesuffix('.')}{works_on}.")
         parts.append("\n".join([f"## {group}: {meaning}\n", *items, ""]))

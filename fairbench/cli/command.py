@@ -53,11 +53,6 @@ def options_of_run() -> list[str]:
     return sorted({*groups, *map(str, settings)} - {"defaults", "hydra"})
 
 
-def names(group: str) -> list[str]:
-    """Return the names of a group's choices, those of the user's own folders among them."""
-    return sorted(files_of(group))
-
-
 def sentence(group: str, choice: str) -> str:
     """Return what a choice is: the comment that its file begins with; empty if there is none."""
     if (path := files_of(group).get(choice)) is None:
@@ -69,22 +64,17 @@ def sentence(group: str, choice: str) -> str:
 
 def sentences(group: str) -> list[tuple[str, str]]:
     """Return every choice of a group with its sentence."""
-    if group == "dataset":
-        return _data_sets()
-    return [(name, sentence(group, name)) for name in names(group)]
+    titles = {}
+    if group == "dataset":  # whose datasheets have titles
+        from fairbench.data.download import entries
+
+        titles = {entry.name: entry.title for entry in entries()}
+    return [(name, titles.get(name) or sentence(group, name)) for name in files_of(group)]
 
 
 def groups_with(choice: str) -> Iterator[str]:
     """Yield the groups that have a choice of this name."""
-    return (group for group in GROUPS if choice in names(group))
-
-
-def _data_sets() -> list[tuple[str, str]]:
-    """Return every data set with the title of its datasheet, or with the comment of its file."""
-    from fairbench.data.download import entries
-
-    titles = {entry.name: entry.title for entry in entries()}
-    return [(name, titles.get(name) or sentence("dataset", name)) for name in names("dataset")]
+    return (group for group in GROUPS if choice in files_of(group))
 
 
 # Reading a command line into the dataclass that declares a command's options.
@@ -526,6 +516,9 @@ def check_folder(out: Path, *, new: bool = False) -> None:
 
 _WIDTH = 100
 _COLUMN = 30
+_SCREEN = 40  # lines
+_FEW = 2  # examples on a screen
+_ENOUGH = 8  # options on a screen, before what the command does is told in one sentence
 _NO_VALUE = (None, "", (), Path())
 TERMS = "fairbench explain TERM says what a term means; docs/glossary.md has all of them."
 
@@ -581,6 +574,37 @@ class Command:
         with using(folder, make=False) if self.holds else nullcontext():
             return self.run(options) or 0
 
+    def help(self, name: str, text: str, *, whole: bool = False) -> str:
+        """Return the help text, which fits on a screen unless `whole` is true.
+
+        What does not fit is left out: first most examples, the ends of sentences on options, and
+        the options that are not declared as main ones; then further options, from the last.
+
+        Parameters
+        ----------
+        name : as it is typed, such as ``fairbench report``.
+        text : what the command does, the first sentence in a line of its own.
+        """
+        options = sorted(self.declared.values(), key=lambda option: option.name == "results")
+        paragraphs = inspect.cleandoc(text).split("\n\n")
+        page = f"{_help_page(name, paragraphs, options, self.examples)}\n\n{TERMS}"
+        if whole or page.count("\n") < _SCREEN:
+            return page
+        shown = [option for option in options if option.metadata["main"] or option.argument]
+        shown = shown if any(not option.argument for option in shown) else options
+        paragraphs = paragraphs[:2]
+        while True:
+            brief = _help_page(name, paragraphs, shown, self.examples[:_FEW], brief=True)
+            left_out = len(options) - len(shown)
+            more = f"{left_out} further options" if left_out else "all of it"
+            brief = f"{brief}\n\n{name} --help {ALL} explains {more}.\n{TERMS}"
+            if brief.count("\n") < _SCREEN:
+                return brief
+            if len(shown) > _ENOUGH:
+                shown = shown[:-1]
+            else:
+                paragraphs = paragraphs[:-1]
+
 
 def command(run: Callable[..., int | None], *parts: type[Any], holds: bool = True) -> Command:
     """Return the command of a function: its options are those that it takes.
@@ -608,43 +632,6 @@ def _of_parameters(run: Callable[..., int | None]) -> tuple[Any, Callable[[Any],
     declared = [(name, kinds[name], parameters[name].default) for name in parameters]
     options = make_dataclass(run.__name__, declared, namespace={"__doc__": run.__doc__})
     return options, lambda given: run(**vars(given))
-
-
-_SCREEN = 40  # lines
-_FEW = 2  # examples on a screen
-_ENOUGH = 8  # options on a screen, before what the command does is told in one sentence
-
-
-def command_help(name: str, text: str, command: Command, *, whole: bool = False) -> str:
-    """Return the help text of a command, which fits on a screen unless `whole` is true.
-
-    What does not fit is left out: first most examples, the ends of sentences on options, and the
-    options that are not declared as main ones; then further options, from the last.
-
-    Parameters
-    ----------
-    name : as it is typed, such as ``fairbench report``.
-    text : what the command does, the first sentence in a line of its own.
-    """
-    options = sorted(command.declared.values(), key=lambda option: option.name == "results")
-    paragraphs = inspect.cleandoc(text).split("\n\n")
-    page = f"{_help_page(name, paragraphs, options, command.examples)}\n\n{TERMS}"
-    if whole or page.count("\n") < _SCREEN:
-        return page
-    shown = [option for option in options if option.metadata["main"] or option.argument]
-    shown = shown if any(not option.argument for option in shown) else options
-    paragraphs = paragraphs[:2]
-    while True:
-        brief = _help_page(name, paragraphs, shown, command.examples[:_FEW], brief=True)
-        left_out = len(options) - len(shown)
-        more = f"{left_out} further options" if left_out else "all of it"
-        brief = f"{brief}\n\n{name} --help {ALL} explains {more}.\n{TERMS}"
-        if brief.count("\n") < _SCREEN:
-            return brief
-        if len(shown) > _ENOUGH:
-            shown = shown[:-1]
-        else:
-            paragraphs = paragraphs[:-1]
 
 
 def _help_page(

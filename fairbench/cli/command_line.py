@@ -9,6 +9,8 @@ from these; an option whose file Hydra does more with than to read it is compose
 from __future__ import annotations
 
 import itertools
+import re
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,8 +20,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from fairbench.cli.command import items, options_of_run
-from fairbench.cli.output import explain_hydra_errors
+from fairbench.cli.command import GROUPS, groups_with, items, options_of_run
 from fairbench.components import CONF, conf_folders
 from fairbench.core.errors import UserError, nearest, note, unknown_name
 from fairbench.core.text import said, shortened
@@ -62,12 +63,12 @@ def hydra_of() -> Iterator[None]:
     """
     from hydra import initialize_config_dir
 
-    prefer_own_launchers()
-    with explain_hydra_errors(), initialize_config_dir(str(CONF.resolve()), version_base="1.3"):
+    _prefer_own_launchers()
+    with _explain_hydra_errors(), initialize_config_dir(str(CONF.resolve()), version_base="1.3"):
         yield
 
 
-def prefer_own_launchers() -> None:
+def _prefer_own_launchers() -> None:
     """Use the launchers of this checkout rather than those of plugins with the same names."""
     from hydra.core.config_store import ConfigStore
     from hydra.core.plugins import Plugins
@@ -76,6 +77,74 @@ def prefer_own_launchers() -> None:
     launchers = ConfigStore.instance().repo["hydra"]["launcher"]
     for path in (CONF / "hydra" / "launcher").glob("*.yaml"):
         launchers.pop(path.name, None)
+
+
+def show_composed(arguments: Sequence[str]) -> int:
+    """Let Hydra show its help, or a composed configuration."""
+    import hydra
+
+    _prefer_own_launchers()
+    words = list(arguments)
+    first = next((i for i, word in enumerate(words) if "=" in word), len(words))
+    words[first:first] = own_folders()  # words of Hydra's command line stand together
+    sys.argv = ["run.py", *words]
+    path = str(CONF.resolve())
+    try:
+        with _explain_hydra_errors():
+            hydra.main(version_base="1.3", config_path=path, config_name="config")(lambda _: None)()
+    except SystemExit as ended:  # its way to end after --version
+        return int(ended.code or 0)
+    return 0
+
+
+@contextmanager
+def _explain_hydra_errors() -> Iterator[None]:
+    """Turn errors of Hydra about a command line into one sentence.
+
+    Raises
+    ------
+    UserError : the sentence.
+    """
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        yield
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UserError(_hydra_error_sentence(error)) from error
+
+
+def _hydra_error_sentence(error: Exception) -> str:
+    """Return an error of Hydra about a command line as one sentence."""
+    missing = getattr(error, "missing_cfg_file", None)
+    if missing:
+        # Groups of Hydra's own have a slash in their names, as options of an experiment have.
+        of_hydra = str(missing).startswith("hydra/") and (CONF / "hydra").is_dir()
+        split = str.rpartition if of_hydra else str.partition
+        group, _, name = split(str(missing), "/")
+        choices = {
+            str(path.relative_to(folder / group).with_suffix(""))
+            for folder in conf_folders()
+            for path in (folder / group).rglob("*.yaml")
+        }
+        if not name:
+            return f"{group}= has no value: write {group}=NAME"
+        listed_by = f"fairbench explain {group}" if group in GROUPS else ""
+        return str(unknown_name(group, name, choices, listed_by=listed_by))
+    word = getattr(error, "override", None)
+    if word is not None:
+        name, equals, _ = str(word).partition("=")
+        if not equals and (CONF / name).is_dir():
+            return f"'{word}' has no value: write {word}=NAME"
+        if not equals and (groups := list(groups_with(name))):
+            meant = " or ".join(f"{group}={name}" for group in groups)
+            return f"'{word}' is no option: did you mean {meant}?"
+        quoted = f", and quote a value with signs twice, such as \"{name}='...'\"" if equals else ""
+        return f"'{word}' was not understood: write name=value{quoted}"
+    key = re.search(r"Could not override '([^']+)'", str(error))
+    if key:
+        return f"unknown option '{key.group(1)}'"
+    return " ".join(str(error).split())
 
 
 _EXPERIMENT = "experiment="

@@ -73,7 +73,7 @@ def run_command(words: list[str]) -> int:
     if not plain:
         if words and not help_words:
             raise UserError("no verb is given, such as report: fairbench --help lists them")
-        print(overview())
+        print(_overview())
         return 0
     verb = plain[0]
     module = _module_of(verb)
@@ -106,7 +106,7 @@ def verbs() -> list[str]:
     return sorted({*OWN_VERBS, *extensions.added(extensions.VERBS)})
 
 
-def overview() -> str:
+def _overview() -> str:
     """Return the text of ``fairbench --help``, without importing any verb."""
     by_section = {
         section: [
@@ -201,6 +201,6 @@ def _run_words(name: str, text: str, command: Command, words: Sequence[str]) -> 
     UserError : the words cannot be read, or what they ask for cannot be done.
     """
     if any(word in _HELP for word in words):
-        print(cli.command_help(name, text, command, whole=cli.ALL in words))
+        print(command.help(name, text, whole=cli.ALL in words))
         return 0
     return command.carry_out(words)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
-from fairbench.components import CONF, conf_folders
-from fairbench.core.errors import OpenQuestions, UserError, refused, unknown_name
+from fairbench.core.errors import OpenQuestions, refused
 from fairbench.core.processes import failure
 from fairbench.core.text import visible
 
@@ -119,55 +117,3 @@ def set_up_threads() -> None:
 def _open(stream: TextIO | None) -> TextIO:
     """Return a stream; the null device if there is none, as after ``>&-``."""
     return stream if stream is not None else open(os.devnull, "w", encoding="utf-8")
-
-
-@contextmanager
-def explain_hydra_errors() -> Iterator[None]:
-    """Turn errors of Hydra about a command line into one sentence.
-
-    Raises
-    ------
-    UserError : the sentence.
-    """
-    from hydra.errors import HydraException
-    from omegaconf.errors import OmegaConfBaseException
-
-    try:
-        yield
-    except (HydraException, OmegaConfBaseException) as error:
-        raise UserError(_hydra_error_sentence(error)) from error
-
-
-def _hydra_error_sentence(error: Exception) -> str:
-    """Return an error of Hydra about a command line as one sentence."""
-    from fairbench.cli.command import GROUPS, groups_with
-
-    missing = getattr(error, "missing_cfg_file", None)
-    if missing:
-        # Groups of Hydra's own have a slash in their names, as options of an experiment have.
-        of_hydra = str(missing).startswith("hydra/") and (CONF / "hydra").is_dir()
-        split = str.rpartition if of_hydra else str.partition
-        group, _, name = split(str(missing), "/")
-        choices = {
-            str(path.relative_to(folder / group).with_suffix(""))
-            for folder in conf_folders()
-            for path in (folder / group).rglob("*.yaml")
-        }
-        if not name:
-            return f"{group}= has no value: write {group}=NAME"
-        listed_by = f"fairbench explain {group}" if group in GROUPS else ""
-        return str(unknown_name(group, name, choices, listed_by=listed_by))
-    word = getattr(error, "override", None)
-    if word is not None:
-        name, equals, _ = str(word).partition("=")
-        if not equals and (CONF / name).is_dir():
-            return f"'{word}' has no value: write {word}=NAME"
-        if not equals and (groups := list(groups_with(name))):
-            meant = " or ".join(f"{group}={name}" for group in groups)
-            return f"'{word}' is no option: did you mean {meant}?"
-        quoted = f", and quote a value with signs twice, such as \"{name}='...'\"" if equals else ""
-        return f"'{word}' was not understood: write name=value{quoted}"
-    key = re.search(r"Could not override '([^']+)'", str(error))
-    if key:
-        return f"unknown option '{key.group(1)}'"
-    return " ".join(str(error).split())

@@ -54,7 +54,7 @@ def _choices(defaults: Mapping[str, str], *, whole: bool) -> str:
     lines = [said("cli", "help_of_choices")]
     first = yaml.safe_load((CONF / "help.yaml").read_text(encoding="utf-8"))
     for group, meaning in choices.GROUPS.items():
-        names, usual = choices.names(group), first.get(group, [])
+        names, usual = files_of(group), first.get(group, [])
         default = f" (default: {defaults[group]})" if defaults[group] != "default" else ""
         lines.append(f"  {group}=  {meaning}{default}")
         if not whole and usual:

@@ -124,8 +124,8 @@ def conf_folders() -> list[Path]:
 
 def files_of(group: str) -> dict[str, Path]:
     """Return the file of each choice of a group, by its name; of two of one name, ours."""
-    folders = reversed(conf_folders())
-    return {path.stem: path for conf in folders for path in (conf / group).glob("*.yaml")}
+    paths = [path for conf in reversed(conf_folders()) for path in (conf / group).glob("*.yaml")]
+    return dict(sorted((path.stem, path) for path in paths))
 
 
 def options_in(group: str, choice: str) -> dict[str, Any]:

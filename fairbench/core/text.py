@@ -164,14 +164,6 @@ def interval(lower: float, upper: float, decimals: int = 3) -> str:
     return " to ".join(number(end, decimals) for end in ends)
 
 
-def half_width(value: float, lower: float, upper: float) -> str:
-    """Return a share and half the width of its interval in nine characters."""
-    if isnan(value):
-        return _NONE
-    half = "" if isnan(lower) else f" ±{(upper - lower) / 2:.2f}".replace("0.", ".")
-    return f"{value:.2f}{half}"
-
-
 def probability(value: float) -> str:
     """Return a probability, never as 0 or 1: it was simulated."""
     if isnan(value):

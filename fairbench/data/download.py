@@ -1,7 +1,7 @@
 """The data sets that there are, and their raw files: found, verified, downloaded.
 
 A loader reads its files through an :class:`Archive`. Then come the list of all data sets
-(:func:`entries`), what is to be known of each, and a check of every raw file.
+(:func:`entries`), and what is to be known of each.
 """
 
 from __future__ import annotations
@@ -373,22 +373,3 @@ def rates_by_group(data: Dataset) -> Iterator[tuple[str, str, int, str]]:
         for label in groups.cat.categories:
             members = data.target[(groups == label).to_numpy()]
             yield str(attribute), label, len(members), _rate(data, members)
-
-
-def check_file(archive: Archive, source: Source) -> tuple[str, str]:
-    """Find or download a raw file, and verify it.
-
-    Returns
-    -------
-    Its state, ``there``, ``missing`` or ``wrong``, and a note that explains it.
-    """
-    before = archive.locate(source)
-    try:
-        archive.read(source)
-    except DataError as error:
-        if before is not None:
-            return "wrong", str(error)
-        reason = error.reason if isinstance(error, MissingFileError) else error
-        return "missing", f"{reason}; see {source.page}"
-    note = f"{before}" if before else f"downloaded to {archive.locate(source)}"
-    return "there", note if source.sha256 else f"{note} (no checksum is recorded)"

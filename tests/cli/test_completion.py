@@ -10,9 +10,10 @@ import time
 
 import pytest
 
-from fairbench.cli.command import GROUPS, names
+from fairbench.cli.command import GROUPS
 from fairbench.cli.main import verbs
 from fairbench.cli.verbs import completion
+from fairbench.components import files_of
 from fairbench.core.text import declared_in
 from tests.cli.test_verbs import COMMANDS
 from tests.harness import python
@@ -88,7 +89,7 @@ def test_a_tab_completes_what_is_typed(shell, tmp_path):
 
 
 def complete(line):
-    return list(completion.candidates(line))
+    return list(completion._candidates(line))
 
 
 def test_what_a_word_may_become():
@@ -99,7 +100,9 @@ def test_what_a_word_may_become():
     assert complete("fairbench choose format=h") == ["format=html"]
     assert complete("fairbench nothing x") == []
     for group in GROUPS:
-        assert complete(f"fairbench run {group}=") == [f"{group}={name}" for name in names(group)]
+        assert complete(f"fairbench run {group}=") == [
+            f"{group}={name}" for name in files_of(group)
+        ]
 
 
 def test_the_table_has_every_option_of_every_command():

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from fairbench.cli.main import main
-from fairbench.cli.verbs.explain import explained, glossary
+from fairbench.cli.verbs.explain import _explained, _glossary
 from fairbench.evaluation.summary import HEADLINES, summarise
 from fairbench.inference.comparing import Comparison
 from fairbench.reporting.comparisons import pair_document, ranking_document
@@ -28,9 +28,9 @@ def unexplained(documents, but=()):
     """Return the headings of the documents' tables that no term, choice or metric is called."""
     tables = [table for each in documents for table in each.tables]
     titles = {column.title for table in tables for column in table.columns} - {"", *but}
-    terms = glossary()
+    terms = _glossary()
     numbers = {title for title in titles if title.replace(",", "").isdecimal()}
-    return sorted(title for title in titles - numbers if not explained(title, terms))
+    return sorted(title for title in titles - numbers if not _explained(title, terms))
 
 
 @pytest.mark.thorough
@@ -69,7 +69,7 @@ def test_the_headings_of_a_run_and_of_comparisons_are_explained():
     ]
     assert not unexplained(documents)
     for title in ("id", "run", *HEADLINES["binary"], "95 % interval", "outperforms"):
-        assert explained(title, glossary()), title
+        assert _explained(title, _glossary()), title
 
 
 def test_the_headings_of_a_ranking_are_explained(tmp_path, printed):

@@ -7,7 +7,7 @@ import pytest
 
 import fairbench
 from fairbench.cli import extensions
-from fairbench.cli.main import main, overview
+from fairbench.cli.main import _overview, main
 from tests.harness import ROOT, python
 
 VERB = '''"""{sentence}
@@ -70,7 +70,7 @@ def alone(monkeypatch):
 
 def test_a_verb_of_a_stranger_is_listed_explained_and_run(install, capsys, refused):
     install("fairbench-greet", "greet")
-    assert "  greet        Of fairbench-greet." in overview().partition("Extensions")[2]
+    assert "  greet        Of fairbench-greet." in _overview().partition("Extensions")[2]
     assert not capsys.readouterr().out  # it is read, and not imported
     assert main(["greet"]) == 5
     assert capsys.readouterr().out.endswith("Of fairbench-greet.\n")
@@ -84,7 +84,7 @@ def test_two_that_add_one_verb_are_named(install, refused):
     install("other-greet", "greet")
     error = refused("greet")
     assert "fairbench-greet and other-greet both add it: uninstall one of them" in error
-    assert "both add it" in overview()
+    assert "both add it" in _overview()
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_verb_of_fairbench_itself_is_never_replaced(install, capsys):
     install("fairbench-greet", "explain")
     assert main(["explain", "epsilon"]) == 0
     assert "imported" not in capsys.readouterr().out
-    assert "(an extension adds this verb, too, which is not used)" in overview()
+    assert "(an extension adds this verb, too, which is not used)" in _overview()
 
 
 def test_what_is_not_installed_says_what_installs_it(alone, refused):
@@ -113,7 +113,7 @@ def test_what_is_not_installed_says_what_installs_it(alone, refused):
         "watch"
     )
     assert "did you mean watch?" in refused("wach")
-    assert "Extensions" not in overview()
+    assert "Extensions" not in _overview()
 
 
 def test_a_function_is_added_lazily(install, monkeypatch):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fairbench.cli.command import Asked, Results, _asked, items, read
-from fairbench.cli.main import SECTIONS, _module_of, main, overview, verbs
+from fairbench.cli.main import SECTIONS, _module_of, _overview, main, verbs
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
 from tests.harness import ROOT, python, verb
@@ -31,7 +31,7 @@ COMMANDS = dict(commands())
 WITH_RESULTS = [words for words, command in COMMANDS.items() if "results" in command.declared]
 
 
-def explained(capsys, *words):
+def _explained(capsys, *words):
     """Return the help that words ask for."""
     assert main([*words]) == 0
     printed = capsys.readouterr().out
@@ -42,16 +42,16 @@ def explained(capsys, *words):
 
 @pytest.mark.parametrize("words", [*COMMANDS, ("run",), ("run", "learner=tabm")], ids=" ".join)
 def test_help_fits_on_a_screen_and_says_how_to_see_the_rest(words, capsys):
-    printed = explained(capsys, *words, "--help")
-    assert explained(capsys, "--help", *words) == printed
+    printed = _explained(capsys, *words, "--help")
+    assert _explained(capsys, "--help", *words) == printed
     assert len(printed.splitlines()) <= 40
-    if explained(capsys, *words, "--help", "all") != printed:
+    if _explained(capsys, *words, "--help", "all") != printed:
         assert re.search(r"--help all explains (all of it|\d+ further options)\.\n", printed)
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_every_verb_explains_itself(words, capsys):
-    printed = explained(capsys, *words, "--help", "all")
+    printed = _explained(capsys, *words, "--help", "all")
     for name, field in COMMANDS[words].declared.items():
         sentence = field.sentence
         assert sentence.endswith(".") and sentence[0].isupper()
@@ -203,7 +203,7 @@ def test_a_closed_pipe_ends_in_silence(tmp_path):
 
 
 def test_verbs_are_listed_by_what_they_are_for():
-    blocks = overview().split("\n\n")[2:-2]
+    blocks = _overview().split("\n\n")[2:-2]
     assert [block.partition("\n")[0] for block in blocks] == list(SECTIONS)
     listed = [re.findall(r"(?m)^  (\S+)  +\S", block) for block in blocks]
     assert sorted(sum(listed, [])) == verbs() and "watch" in listed[-1]

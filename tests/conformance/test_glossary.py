@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from fairbench.cli.verbs.explain import glossary
+from fairbench.cli.verbs.explain import _glossary
 from fairbench.metrics.registry import declared
 from fairbench.reporting.document.model import Document, Section
 from fairbench.reporting.document.writing import to_html
@@ -22,7 +22,7 @@ def test_terms_are_in_order_and_explained_in_a_sentence():
         assert of_theme == sorted(of_theme) and len(rows) > 5
         assert all(sentence[0].isupper() and sentence.endswith(".") for _, sentence in rows)
         terms += of_theme
-    assert len(set(terms)) == len(terms) <= 180 and len(terms) == len(glossary())
+    assert len(set(terms)) == len(terms) <= 180 and len(terms) == len(_glossary())
     text = " ".join(terms)
     gaps = ours(metric.label for metric in declared() if metric.is_gap)
     gaps = [label for label in gaps if "gap" not in label]

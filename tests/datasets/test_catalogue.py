@@ -6,6 +6,7 @@ import pytest
 
 from docs import pages as written_pages
 from fairbench.cli.main import main
+from fairbench.cli.verbs.data import _check_file
 from fairbench.components.datasets import german
 from fairbench.data import download as catalogue
 from fairbench.data.dataset import Source
@@ -102,15 +103,15 @@ def test_there_missing_and_wrong_are_told_apart(tmp_path, monkeypatch, capsys):
     assert status == 1
     assert "1 wrong" in said and "0 there" in said
     archive = Archive(search_path=(tmp_path,), store=tmp_path, download=False)
-    wrong = catalogue.check_file(archive, german.GERMAN)
-    missing = catalogue.check_file(archive, Source("a.csv", "0", page="https://toy.example"))
+    wrong = _check_file(archive, german.GERMAN)
+    missing = _check_file(archive, Source("a.csv", "0", page="https://toy.example"))
     assert (wrong[0], missing[0]) == ("wrong", "missing")
     assert german.GERMAN.sha256 in wrong[1]
     assert missing[1].startswith("no address to download it from is known; see https://toy.example")
 
 
 def test_a_verified_file_is_there(tmp_path):
-    assert catalogue.check_file(archive_with(german.GERMAN), german.GERMAN)[0] == "there"
+    assert _check_file(archive_with(german.GERMAN), german.GERMAN)[0] == "there"
 
 
 @pytest.mark.thorough

@@ -297,7 +297,7 @@ _OUTCOMES = {0: ("passes", "notice"), 1: ("fails", "error"), 3: ("open", "error"
 _INPUTS = ("policy", "fail_if", "require", "junit", "sarif")
 
 
-def arguments(environment: Mapping[str, str]) -> list[str]:
+def _arguments(environment: Mapping[str, str]) -> list[str]:
     """Return the words of ``fairbench gate`` that the inputs of the action mean.
 
     ``INPUT_OPTIONS`` has one ``name=value`` a line.
@@ -312,13 +312,13 @@ def arguments(environment: Mapping[str, str]) -> list[str]:
     ]
 
 
-def act(environment: Mapping[str, str]) -> int:
+def _act(environment: Mapping[str, str]) -> int:
     """Judge, tell GitHub, and return the exit status."""
     from fairbench.cli.main import main
 
     printed = StringIO()
     with redirect_stdout(printed):
-        status = main(["gate", *arguments(environment)])
+        status = main(["gate", *_arguments(environment)])
     text = printed.getvalue()
     sys.stdout.write(text)
     outcome, kind = _OUTCOMES.get(status, ("refused", "error"))
@@ -384,4 +384,4 @@ class gate:
 
 
 if __name__ == "__main__":
-    sys.exit(act(os.environ))
+    sys.exit(_act(os.environ))

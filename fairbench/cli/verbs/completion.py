@@ -11,7 +11,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
-from fairbench.cli.command import Command, command, names, options_of_run
+from fairbench.cli.command import Command, command, options_of_run
+from fairbench.components import files_of
 from fairbench.core.options import option
 from fairbench.core.text import declared_in
 
@@ -41,11 +42,11 @@ def _print_completion(
     if not line:
         print(declared_in("cli", "completion.toml")[shell], end="")
         return
-    for word in candidates(line):
+    for word in _candidates(line):
         print(word)
 
 
-def candidates(line: str) -> Iterator[str]:
+def _candidates(line: str) -> Iterator[str]:
     """Yield what the last word of a command line may become; a space ends what is whole."""
     from fairbench.cli.main import verbs
 
@@ -68,7 +69,7 @@ def _of_verb(plain: Sequence[str], last: str) -> Iterator[str]:
     name, equals, text = last.partition("=")
     if equals:
         done = text[: max(text.rfind(","), text.rfind("[")) + 1]
-        for value in options.get(name) or names(name):
+        for value in options.get(name) or files_of(name):
             yield f"{name}={done}{value}"
         return
     if part not in declared:

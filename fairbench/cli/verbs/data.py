@@ -9,10 +9,11 @@ from rich.console import Console
 from rich.progress import track
 
 from fairbench.cli.command import Results, command, table
-from fairbench.core.errors import unknown_name
+from fairbench.core.errors import DataError, unknown_name
 from fairbench.core.options import option
 from fairbench.data import download as raw
-from fairbench.data.download import Archive
+from fairbench.data.dataset import Source
+from fairbench.data.download import Archive, MissingFileError
 from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.document.terminal import print_document
 
@@ -106,12 +107,31 @@ def _check_files(options: _DataOptions) -> int:
     archive = options.archive(download=options.download)
     console = Console(stderr=True)
     steps = track(sources, "raw files", len(sources), console=console, transient=True)
-    checks = [[source.path, *raw.check_file(archive, source)] for source in steps]
+    checks = [[source.path, *_check_file(archive, source)] for source in steps]
     columns = [Column("file"), Column("state"), Column("where")]
     states = [state for _, state, _ in checks]
     counts = ", ".join(f"{states.count(state)} {state}" for state in ("there", "missing", "wrong"))
     print_document(Document("", [Section("", [Table(columns, checks, caption=counts)])]))
     return int("wrong" in states)
+
+
+def _check_file(archive: Archive, source: Source) -> tuple[str, str]:
+    """Find or download a raw file, and verify it.
+
+    Returns
+    -------
+    Its state, ``there``, ``missing`` or ``wrong``, and a note that explains it.
+    """
+    before = archive.locate(source)
+    try:
+        archive.read(source)
+    except DataError as error:
+        if before is not None:
+            return "wrong", str(error)
+        reason = error.reason if isinstance(error, MissingFileError) else error
+        return "missing", f"{reason}; see {source.page}"
+    note = f"{before}" if before else f"downloaded to {archive.locate(source)}"
+    return "there", note if source.sha256 else f"{note} (no checksum is recorded)"
 
 
 COMMANDS = {

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from fairbench.cli import command as choices
 from fairbench.cli.command import command, filled, table
-from fairbench.components import HOME
+from fairbench.components import HOME, files_of
 from fairbench.core.errors import UserError, did_you_mean, unknown_name
 from fairbench.core.options import option
 from fairbench.core.text import said, shortened
@@ -34,7 +34,7 @@ def _names(name: str, sentence: str) -> list[str]:
     return list(filter(None, [name, short, *in_brackets, *aliases]))
 
 
-def glossary() -> list[Term]:
+def _glossary() -> list[Term]:
     """Return every term of the glossary."""
     path = next(candidate for candidate in _GLOSSARY_PATHS if candidate.is_file())
     terms = []
@@ -74,7 +74,7 @@ def _metrics(key: str) -> list[tuple[str, str]]:
     return [(label, sentence) for (_, sentence), label in rows.items()]
 
 
-def explained(name: str, terms: Sequence[Term]) -> list[tuple[str, str]]:
+def _explained(name: str, terms: Sequence[Term]) -> list[tuple[str, str]]:
     """Return the terms, choices of a run and metrics that have this name, with a sentence each."""
     key, choice = _key(name), name.lower().replace("-", " ").replace("_", " ")
     rows = [(term, text) for term, text, _ in terms if key in map(_key, _names(term, text))]
@@ -112,7 +112,7 @@ def _explain(
     fairbench explain 'P(<0.8)'
     fairbench explain method
     """
-    terms = glossary()
+    terms = _glossary()
     wanted = " ".join(term)
     if choice:
         print(table([_choice(group, name) for group, name in choice]))
@@ -120,7 +120,7 @@ def _explain(
         print(_overview(terms))
     if not wanted:
         return
-    rows = explained(wanted, terms)
+    rows = _explained(wanted, terms)
     rows = rows or [(name, text) for name, text, _ in terms if _key(wanted) in _key(name)]
     if not rows:
         rows = _mentioned(wanted, terms)
@@ -141,7 +141,7 @@ def _mentioned(wanted: str, terms: Sequence[Term]) -> list[tuple[str, str]]:
     if rows := [(term, text) for term, text, _ in terms if word.search(text)]:
         return rows
     names = [known for term, text, _ in terms for known in _names(term, text)]
-    names += [known for group in choices.GROUPS for known in choices.names(group)]
+    names += [known for group in choices.GROUPS for known in files_of(group)]
     names += [known for metric in declared() for known in (metric.name, metric.label)]
     hint = did_you_mean(wanted.lower().replace("_", " "), names) or said("cli", "no_term")
     raise UserError(f"unknown term '{shortened(wanted)}': {hint}")

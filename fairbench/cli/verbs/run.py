@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from fairbench.cli import output
-from fairbench.components import CHECKOUT, CONF, FOLDER
+from fairbench.components import CHECKOUT, FOLDER
 from fairbench.core.errors import UserError, did_you_mean
 from fairbench.core.processes import check_address_space, source_date
 
@@ -130,11 +130,16 @@ def _run(arguments: Sequence[str], carry_out: CarryOut | None) -> int:
 
         output.print_line(run_help(arguments))
         return 0
-    if set(options) & set(_HYDRA_SHOWS):
-        return _show(arguments)
     from fairbench.cli.command import options_of_run
-    from fairbench.cli.command_line import choices_in_brackets, command_lines, hydra_of
+    from fairbench.cli.command_line import (
+        choices_in_brackets,
+        command_lines,
+        hydra_of,
+        show_composed,
+    )
 
+    if set(options) & set(_HYDRA_SHOWS):
+        return show_composed(arguments)
     several = bool(set(options) & {"-m", "--multirun"})
     if unknown := set(options) - {"-m", "--multirun"}:
         name = min(unknown).lstrip("-").partition("=")[0].replace("-", "_")
@@ -157,24 +162,3 @@ def _run(arguments: Sequence[str], carry_out: CarryOut | None) -> int:
         from fairbench.cli import jobs
 
         return jobs.run_sweep(lines, words, locks) if several else jobs.run_single(lines[0], locks)
-
-
-def _show(arguments: Sequence[str]) -> int:
-    """Let Hydra show its help, or a composed configuration."""
-    import hydra
-
-    from fairbench.cli.command_line import prefer_own_launchers
-    from fairbench.experiments.configuration import own_folders
-
-    prefer_own_launchers()
-    words = list(arguments)
-    first = next((i for i, word in enumerate(words) if "=" in word), len(words))
-    words[first:first] = own_folders()  # words of Hydra's command line stand together
-    sys.argv = ["run.py", *words]
-    path = str(CONF.resolve())
-    try:
-        with output.explain_hydra_errors():
-            hydra.main(version_base="1.3", config_path=path, config_name="config")(lambda _: None)()
-    except SystemExit as ended:  # its way to end after --version
-        return int(ended.code or 0)
-    return 0

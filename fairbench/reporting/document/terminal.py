@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import isnan
 from typing import TypeAlias
 
 from rich import box
@@ -12,8 +13,8 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from fairbench.core.text import half_width, visible
 from fairbench.core.text import terminal as shown_text
+from fairbench.core.text import visible
 from fairbench.reporting.document import model as doc
 
 DEFAULT_WIDTH = 100  # columns, if the output is not a terminal
@@ -263,7 +264,7 @@ def _cell(value: object, column: doc.Column) -> Text:
     """Return a cell as text, with what stands around its value and its note."""
     cell = doc.as_cell(value)
     if cell.value is not None and column.kind == "estimate":
-        text = half_width(*cell.value)
+        text = _half_width(*cell.value)
     else:
         text = doc.value_text(cell.value, column)
     text = visible(f"{cell.before}{text}{doc.plain(cell.after)}")
@@ -277,3 +278,11 @@ def _remarks(table: doc.Table) -> Iterator[str]:
         yield "±: half the width of the 95 % interval"
     if table.most and len(table.rows) > table.most:
         yield f"{len(table.rows) - table.most} more are on the page"
+
+
+def _half_width(value: float, lower: float, upper: float) -> str:
+    """Return a share and half the width of its interval in nine characters."""
+    if isnan(value):
+        return "-"
+    half = "" if isnan(lower) else f" ±{(upper - lower) / 2:.2f}".replace("0.", ".")
+    return f"{value:.2f}{half}"

@@ -1,20 +1,23 @@
 """The pages that are made of the code: ``python -m docs.pages`` writes them.
 
 ``choices.md`` lists the choices of a run, as the files in ``conf`` say what they are, and
-``datasets.md`` the data sets, as their loaders do; ``datasets.csv`` beside it has their groups.
+``datasets.md`` the data sets, as their loaders do; ``datasets.csv`` beside it has their groups. So
+is ``fairbench/cli/options.toml``, by which the words of commands are completed.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
 import pandas as pd
 
-from fairbench.cli.command import GROUPS, sentences
-from fairbench.components import files_of
+from fairbench.cli.command import GROUPS, Command, options_of_run, sentences
+from fairbench.cli.main import _module_of, verbs
+from fairbench.components import CHECKOUT, files_of
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
 from fairbench.data.dataset import Datasheet
@@ -28,6 +31,7 @@ from fairbench.data.download import (
 )
 from fairbench.experiments.build import constructor
 from fairbench.experiments.configuration import configurations, usual_choices
+from fairbench.results.catalogue import KEYS
 
 HERE = Path(__file__).resolve().parent
 _TASKS = {"binary": "two classes", "multiclass": "several classes", "regression": "numbers"}
@@ -122,8 +126,33 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
     return ["| " + " | ".join(cells) + " |" for cells in (head, rule, *rows)]
 
 
+def _words_of_commands() -> Iterator[str]:
+    """Yield the lines of the table of what each command takes."""
+    for verb in verbs():
+        module = _module_of(verb)
+        commands: Mapping[str, Command | None] = getattr(module, "COMMANDS", {})
+        for part, of_part in (commands or {"": getattr(module, "COMMAND", None)}).items():
+            yield f"\n[{shlex.quote(f'{verb} {part}'.strip())}]"
+            declared = of_part.declared.values() if of_part else ()
+            for taken in declared:
+                choices = ["true", "false"] if taken.kind is bool else taken.metadata["choices"]
+                if not taken.pairs:
+                    yield f"{taken.name} = {[*filter(None, choices)]}"
+            if not of_part or any(taken.pairs for taken in declared):
+                of_run = KEYS if of_part else options_of_run()
+                own = [taken.name for taken in declared]
+                yield from (f"{name} = []" for name in of_run if name not in own)
+
+
 if __name__ == "__main__":
     page, csv = datasets(Archive.of(download=False), entries())
-    for name, text in (("choices.md", choices()), ("datasets.md", page), ("datasets.csv", csv)):
-        write_text(HERE / name, text)
-        print(f"wrote {HERE / name}")
+    table = "\n".join(["# Written by python -m docs.pages.", *_words_of_commands(), ""])
+    written = {
+        HERE / "choices.md": choices(),
+        HERE / "datasets.md": page,
+        HERE / "datasets.csv": csv,
+        CHECKOUT / "fairbench" / "cli" / "options.toml": table,
+    }
+    for path, text in written.items():
+        write_text(path, text)
+        print(f"wrote {path}")

@@ -114,7 +114,7 @@ def test_the_table_has_every_option_of_every_command():
                 choices = [choice for choice in declared.metadata["choices"] if choice]
                 assert options[name] == (["true", "false"] if declared.kind is bool else choices)
     assert {" ".join(words) for words in COMMANDS} == table.keys() - {"run", "resolve"}, (
-        "write it anew: python -m fairbench.cli.verbs.completion > fairbench/cli/options.toml"
+        "write it anew: python -m docs.pages"
     )
 
 

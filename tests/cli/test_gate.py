@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 import yaml
 
+import action
 from fairbench.cli.main import main
-from fairbench.cli.verbs import audit as action
 from tests.harness import ROOT, python
 
 STATUS = {"passes": 0, "fails": 1, "open": 3}
@@ -104,7 +104,7 @@ def test_the_command_and_the_script_of_the_action_end_as_the_pipeline_should(
     assert ({result["kind"] for result in run["results"]} == {"pass"}) == (outcome == "passes")
     output, summary = tmp_path / "output", tmp_path / "summary"
     given = {"GITHUB_OUTPUT": str(output), "GITHUB_STEP_SUMMARY": str(summary)}
-    assert action._act({"INPUT_POLICY": policy, **given}) == STATUS[outcome]
+    assert action.act({"INPUT_POLICY": policy, **given}) == STATUS[outcome]
     kind = "notice" if outcome == "passes" else "error"
     told = f"::{kind} title=fairbench::{line.replace('%', '%25')}"
     assert capsys.readouterr().out.splitlines() == [line, told]
@@ -158,7 +158,7 @@ def test_the_action_hands_on_its_inputs_and_runs_this_script():
     assert not any("${{" in step["run"] for step in (install, judge))
     given = {name: f"value of {name}" for name in inputs}
     given["INPUT_OPTIONS"] = "group=[sex,race]\n\n  target=label  "
-    assert action._arguments(given) == [
+    assert action.arguments(given) == [
         "path=value of INPUT_PREDICTIONS",
         *(f"{name}=value of INPUT_{name.upper()}" for name in
           ("policy", "fail_if", "require", "junit", "sarif")),
@@ -204,9 +204,7 @@ def test_the_action_imports_nothing_of_the_folder_of_the_job(tmp_path):
 def test_a_refusal_is_no_verdict_for_the_action(tmp_path, capsys):
     said = io.StringIO()
     with redirect_stderr(said):
-        status = action._act(
-            {"INPUT_PREDICTIONS": "none.csv", "GITHUB_OUTPUT": str(tmp_path / "o")}
-        )
+        status = action.act({"INPUT_PREDICTIONS": "none.csv", "GITHUB_OUTPUT": str(tmp_path / "o")})
     assert status == 2 and said.getvalue().startswith("error: ")
     assert "refused" in (tmp_path / "o").read_text()
     assert "::error title=fairbench::the gate was refused" in capsys.readouterr().out
@@ -222,7 +220,7 @@ def test_what_a_column_is_called_ends_no_output_and_begins_no_command(tmp_path, 
         f'group=["{frame.columns[1]}"]',
         "GITHUB_OUTPUT": str(tmp_path / "output"),
     }
-    assert action._act(given) == 1
+    assert action.act(given) == 1
     (value,) = re.findall(r"outcome<<(end_\w+)\n(.*)\n\1\n", (tmp_path / "output").read_text())
     assert value[1] == "fails"
 

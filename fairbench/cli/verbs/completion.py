@@ -8,10 +8,9 @@ other choices are completed, and anything else as a file.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
-from fairbench.cli.command import Command, command, options_of_run
+from fairbench.cli.command import command
 from fairbench.components import files_of
 from fairbench.core.options import option
 from fairbench.core.text import declared_in
@@ -79,28 +78,3 @@ def _of_verb(plain: Sequence[str], last: str) -> Iterator[str]:
 
 
 COMMAND = command(_print_completion)
-
-
-def _table() -> Iterator[str]:
-    """Yield the lines of the table of what each command takes."""
-    from fairbench.cli.main import _module_of, verbs
-    from fairbench.results.catalogue import KEYS
-
-    for verb in verbs():
-        module = _module_of(verb)
-        commands: Mapping[str, Command | None] = getattr(module, "COMMANDS", {})
-        for part, of_part in (commands or {"": getattr(module, "COMMAND", None)}).items():
-            yield f"\n[{shlex.quote(f'{verb} {part}'.strip())}]"
-            declared = of_part.declared.values() if of_part else ()
-            for taken in declared:
-                choices = ["true", "false"] if taken.kind is bool else taken.metadata["choices"]
-                if not taken.pairs:
-                    yield f"{taken.name} = {[*filter(None, choices)]}"
-            if not of_part or any(taken.pairs for taken in declared):
-                of_run = KEYS if of_part else options_of_run()
-                own = [taken.name for taken in declared]
-                yield from (f"{name} = []" for name in of_run if name not in own)
-
-
-if __name__ == "__main__":
-    print("# Written by python -m fairbench.cli.verbs.completion.", *_table(), sep="\n")

@@ -43,23 +43,6 @@ def is_installed() -> bool:
     return not (CHECKOUT / "requirements.lock").is_file()
 
 
-def components_folder(*, writing: str = "") -> Path:
-    """Return the folder that has ``conf``, ``datasets``, ``algorithms`` and ``papers``.
-
-    Parameters
-    ----------
-    writing : what is written into ``docs`` beside them, if anything: the folder is then the
-        checkout itself, which has ``docs``, too.
-
-    Raises
-    ------
-    UserError : something is to be written, and this is an installed package.
-    """
-    if writing and is_installed():
-        raise UserError(f"{writing} is written into a checkout: clone the repository for that")
-    return CHECKOUT if writing else HOME
-
-
 @cache
 def folders() -> tuple[Path, ...]:
     """Return the folders that have components, ours first, and have Python find all of them.

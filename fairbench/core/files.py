@@ -61,7 +61,7 @@ def guard(folder: Path) -> None:
     _guarded.add(os.path.abspath(folder))
 
 
-def opened(path: Path, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
+def opened(path: Path, flags: int = os.O_RDONLY) -> int:
     """Open a regular file, and return its descriptor; no wait for a pipe's other end.
 
     Raises
@@ -72,7 +72,7 @@ def opened(path: Path, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
     """
     with within(path.parent) as folder:
         try:
-            handle = os.open(path.name, flags | _FILE, mode, dir_fd=folder)
+            handle = os.open(path.name, flags | _FILE, 0o666, dir_fd=folder)
         except OSError as error:
             raise _refusal(error, path) from None
         except ValueError as error:  # a byte of value 0, which no name has

@@ -212,10 +212,10 @@ def counted(number: int, noun: str) -> str:
     return f"{count(number)} {noun}{'s' if number != 1 else ''}"
 
 
-def some_of(names: Sequence[str], most: int = 3) -> str:
-    """Return names joined by "and"; of many the first, and how many more there are."""
-    more = [f"{count(len(names) - most)} more"] if len(names) > most else []
-    return " and ".join([*names[:most], *more])
+def some_of(names: Sequence[str]) -> str:
+    """Return names joined by "and"; of many the first three, and how many more there are."""
+    more = [f"{count(len(names) - 3)} more"] if len(names) > 3 else []
+    return " and ".join([*names[:3], *more])
 
 
 def natural(name: str) -> list[tuple[Decimal, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairbench.cli.command import Command
-from fairbench.components import components_folder
+from fairbench.components import CHECKOUT, HOME, is_installed
 from fairbench.components.papers.engine.mapping import ALL, Paper, PaperOptions, papers_in
 from fairbench.core.errors import UserError, unknown_name
 
@@ -23,7 +23,11 @@ def paper(options: PaperOptions) -> int:
     from fairbench.components.papers.engine.pages import compare_with_record, print_paper
     from fairbench.components.papers.engine.running import run_asked
 
-    root = components_folder(writing="the record of verdicts" if options.record else "")
+    if options.record and is_installed():
+        raise UserError(
+            "the record of verdicts is written into a checkout: clone the repository for that"
+        )
+    root = CHECKOUT if options.record else HOME
     names = papers_in(root / "papers")
     if not options.name:
         raise UserError(

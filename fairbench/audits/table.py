@@ -103,9 +103,10 @@ def read_frame(
         ColumnRef(file, options.id).check_ids(frame[options.id])
     frame = of_groups.with_bands(frame, options.cuts, file)
     frame = _as_shares(frame, options)
-    frame, left_out = of_groups.without_groups(frame, options.leave_out, options.group)
-    frame, pooled = of_groups.with_rare_pooled(frame, options.group, options.rare)
-    if notes := [*left_out, *pooled]:
+    frame, notes = of_groups.with_fewer_groups(
+        frame, options.group, options.leave_out, options.rare
+    )
+    if notes:
         frame.attrs["notes"] = notes
     return frame
 

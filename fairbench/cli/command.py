@@ -18,7 +18,7 @@ from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, fields, is_dataclass, make_dataclass
 from pathlib import Path
-from types import MappingProxyType, NoneType, UnionType
+from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from fairbench.components import CONF, files_of
@@ -30,18 +30,16 @@ from fairbench.results.record import PURPOSES, refuse_pack
 if TYPE_CHECKING:
     from fairbench.results.catalogue import Catalogue
 
-GROUPS = MappingProxyType(
-    {
-        "dataset": "the rows, with their target and sensitive attributes",
-        "split": "which rows are for training, validation and test",
-        "learner": "the model that is fitted",
-        "intervention": "what makes it fairer, before, while or after it is fitted",
-        "method": "how models are fitted, and how uncertain a prediction is",
-        "evaluator": "which metrics are computed, and how",
-        "consistency": "an option that is varied, to see whether uncertainties stay the same",
-        "tracking": "where finished runs are logged",
-    }
-)
+GROUPS: Mapping[str, str] = {
+    "dataset": "the rows, with their target and sensitive attributes",
+    "split": "which rows are for training, validation and test",
+    "learner": "the model that is fitted",
+    "intervention": "what makes it fairer, before, while or after it is fitted",
+    "method": "how models are fitted, and how uncertain a prediction is",
+    "evaluator": "which metrics are computed, and how",
+    "consistency": "an option that is varied, to see whether uncertainties stay the same",
+    "tracking": "where finished runs are logged",
+}
 
 
 def options_of_run() -> list[str]:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, fields, is_dataclass
 from functools import cache
-from types import MappingProxyType, NoneType, UnionType
+from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from fairbench.core.errors import UserError, check_choice, check_minimum, check_share
@@ -214,9 +214,9 @@ def from_plain(kind: Any, value: Any) -> Any:
     return value
 
 
-_SCALARS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
-    {str: (str,), bool: (bool,), int: (int,), float: (int, float)}
-)
+_SCALARS: Mapping[Any, tuple[type, ...]] = {
+    str: (str,), bool: (bool,), int: (int,), float: (int, float),
+}  # fmt: skip
 
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")

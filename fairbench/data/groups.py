@@ -175,12 +175,22 @@ def _named(labels: pd.Series) -> pd.Series:
     return labels.replace("", missing_name(labels.unique()))
 
 
-def without_groups(
-    frame: pd.DataFrame, left_out: Sequence[str], groups: Sequence[str]
+def with_fewer_groups(
+    frame: pd.DataFrame, groups: Sequence[str], left_out: Sequence[str], rare: int
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Return a table without the rows of some groups, each as ``race=Other``, and notes on it."""
+    """Return a table without the rows of some groups, with small ones pooled, and notes on it.
+
+    Each attribute is pooled by itself. One rare group alone stays as it is: it would only lose its
+    name.
+
+    Parameters
+    ----------
+    groups : the attributes.
+    left_out : the groups to leave out, each as ``race=Other``.
+    rare : groups of fewer rows are pooled; none where it is 0.
+    """
     keep = np.ones(len(frame), bool)
-    notes = []
+    notes, changed = [], {}
     for asked in left_out:
         name, equals, label = asked.partition("=")
         if not equals:
@@ -191,19 +201,7 @@ def without_groups(
         rows = (labels == label).to_numpy()
         keep &= ~rows
         notes.append(f"{name}: the {rows.sum()} rows of {quoted(label)} are left out, as asked")
-    return frame if keep.all() else frame[keep].reset_index(drop=True), notes
-
-
-def with_rare_pooled(
-    frame: pd.DataFrame, groups: Sequence[str], rare: int
-) -> tuple[pd.DataFrame, list[str]]:
-    """Return a table in which groups of fewer than `rare` rows are pooled, and notes on it.
-
-    Each attribute is pooled by itself. One rare group alone stays as it is: it would only lose its
-    name.
-    """
-    notes = []
-    changed = {}
+    frame = frame if keep.all() else frame[keep].reset_index(drop=True)
     for name in groups if rare else ():
         labels = _named(frame[name])
         sizes = labels.value_counts()

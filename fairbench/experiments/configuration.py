@@ -354,15 +354,10 @@ def experiments_in(folder: str = "") -> list[str]:
     """
     names = {
         str(path.relative_to(root).with_suffix(""))
-        for root in _experiment_folders()
+        for root in (conf / "experiment" for conf in conf_folders())
         for path in root.rglob("*.yaml")
     }
     return sorted(name for name in names if name.startswith(f"{folder}/" if folder else ""))
-
-
-def _experiment_folders() -> list[Path]:
-    """Return the folders of experiments, ours first."""
-    return [folder / "experiment" for folder in conf_folders()]
 
 
 def own_folders() -> list[str]:
@@ -373,7 +368,7 @@ def own_folders() -> list[str]:
 
 def experiment_files(name: str) -> list[dict[str, Any]]:
     """Return the contents of the files that an experiment builds on, and last of its own."""
-    paths = [folder / f"{name}.yaml" for folder in _experiment_folders()]
+    paths = [conf / "experiment" / f"{name}.yaml" for conf in conf_folders()]
     config = yaml.safe_load(next(filter(Path.is_file, paths)).read_text("utf-8"))
     bases = [
         base for base in config.get("defaults", ()) if isinstance(base, str) and base != "_self_"

@@ -102,7 +102,7 @@ def _add(folder: Path, others: list[Path]) -> None:
 
 def conf_folders() -> list[Path]:
     """Return the folders of configurations, ours first."""
-    return [folder / "conf" for folder in folders() if (folder / "conf").is_dir()]
+    return [folder / "conf" for folder in folders()]
 
 
 def files_of(group: str) -> dict[str, Path]:

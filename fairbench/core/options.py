@@ -214,9 +214,7 @@ def from_plain(kind: Any, value: Any) -> Any:
     return value
 
 
-_SCALARS: Mapping[Any, tuple[type, ...]] = {
-    str: (str,), bool: (bool,), int: (int,), float: (int, float),
-}  # fmt: skip
+_SCALARS: Mapping[Any, Any] = {str: (str,), bool: (bool,), int: (int,), float: (int, float)}
 
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")

@@ -89,7 +89,7 @@ def choice(config: Config, group: str) -> str:
 
 @cache
 def configurations(group: str) -> dict[str, dict[str, Any]]:
-    """Return every choice of a group as its file has it, by name; none outside of a checkout."""
+    """Return every choice of a group as its file has it, by name."""
     paths = sorted((CONF / group).glob("*.yaml"))
     return {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in paths}
 
@@ -132,11 +132,8 @@ def _short(value: Any) -> str:
 
 @cache
 def usual_choices() -> dict[str, Any]:
-    """Return the choices and options of a run by default; empty outside of a checkout."""
-    path = CONF / "config.yaml"
-    if not path.is_file():
-        return {}
-    defaults = yaml.safe_load(path.read_text(encoding="utf-8"))
+    """Return the choices and options of a run by default."""
+    defaults = yaml.safe_load((CONF / "config.yaml").read_text(encoding="utf-8"))
     chosen = [default for default in defaults.pop("defaults") if isinstance(default, dict)]
     return {**defaults, **{name: value for default in chosen for name, value in default.items()}}
 

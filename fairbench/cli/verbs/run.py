@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from fairbench.results.runs import Run
 
 
-def main(words: Sequence[str]) -> int:
-    """Run what the words configure; Hydra reads them."""
-    return run_words(words)
-
-
 def run(words: Sequence[str] = ()) -> Run:
     """Fit, evaluate and store one configuration, and return the finished run.
 
@@ -91,6 +86,9 @@ def run_words(arguments: Sequence[str], carry_out: CarryOut | None = None) -> in
     set_up_process()
     interrupted = "interrupted: finished cells are kept; the same command goes on"
     return output.call_command(partial(_run, arguments, carry_out), interrupted)
+
+
+main = run_words  # the verb, whose words Hydra reads
 
 
 def set_up_process() -> None:

@@ -21,12 +21,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fairbench.cli.command import GROUPS, groups_with, items, options_of_run
-from fairbench.components import CONF, conf_folders
+from fairbench.components import CONF, conf_folders, files_of, parts_of
 from fairbench.core.errors import UserError, nearest, note, unknown_name
 from fairbench.core.text import said, shortened
 from fairbench.experiments.configuration import (
     Config,
-    experiment_files,
     experiments_in,
     own_folders,
 )
@@ -398,13 +397,12 @@ class CommandLine:
         That is where the file names no defaults, no package and no other value, and where neither
         the experiment nor the configuration that it belongs to sets values of the group.
         """
-        files = (folder / group / f"{option}.yaml" for folder in conf_folders())
-        file = next(filter(Path.is_file, files), None)
+        file = files_of(group).get(option)
         if file is None or group not in self._base[0]:
             return None
         above = [_values_in(CONF / "config.yaml")]
         if (experiment := self._base[1].get("experiment", "None")) != "None":
-            above += experiment_files(experiment)
+            above += parts_of("experiment", experiment)
         text, part = file.read_text(encoding="utf-8"), _values_in(file)
         is_plain = "${" not in text and "@package" not in text and "defaults" not in part
         return dict(part) if is_plain and not any(group in other for other in above) else None

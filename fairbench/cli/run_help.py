@@ -19,7 +19,7 @@ from fairbench.cli.command import ALL, TERMS, filled, table
 from fairbench.components import CONF, HOME, files_of, options_in
 from fairbench.core.options import documented, value_word
 from fairbench.core.text import said
-from fairbench.experiments.configuration import experiments_in, usual_choices
+from fairbench.experiments.configuration import usual_choices
 from fairbench.results.catalogue import flat
 
 _SPACE = " " * 6
@@ -69,7 +69,7 @@ def _choices(defaults: Mapping[str, str], *, whole: bool) -> str:
 
 def _experiments(*, whole: bool) -> Iterator[str]:
     """Yield lines on the sweeps that are configured."""
-    names = experiments_in()
+    names = files_of("experiment")
     folders = sorted({name.partition("/")[0] for name in names})
     yield "  experiment=  a configured sweep, such as a table of a paper, or all of a folder"
     if not whole:

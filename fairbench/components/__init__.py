@@ -12,7 +12,6 @@ Begin with `HOME`, the folder that has ours, and `folders`, which are all.
 from __future__ import annotations
 
 import os
-from collections import ChainMap
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -107,23 +106,29 @@ def conf_folders() -> list[Path]:
 
 def files_of(group: str) -> dict[str, Path]:
     """Return the file of each choice of a group, by its name; of two of one name, ours."""
-    paths = [path for conf in reversed(conf_folders()) for path in (conf / group).glob("*.yaml")]
-    return dict(sorted((path.stem, path) for path in paths))
+    paths: dict[Path, Path] = {}
+    for folder in (conf / group for conf in reversed(conf_folders())):
+        paths |= {path.relative_to(folder): path for path in folder.rglob("*.yaml")}
+    return dict(sorted((str(name.with_suffix("")), path) for name, path in paths.items()))
 
 
-def options_in(group: str, choice: str) -> dict[str, Any]:
-    """Return what the file of a choice sets, after those that it builds on; empty without one.
+def parts_of(group: str, choice: str) -> list[dict[str, Any]]:
+    """Return what the files say that a choice builds on, and last its own; nothing without one.
 
     A name may be a stranger's: it is looked for among the files, and makes no path.
     """
     import yaml
 
-    files = files_of(group)
-    if choice not in files:
-        return {}
-    own = yaml.safe_load(files[choice].read_text(encoding="utf-8")) or {}
-    bases = [options_in(group, base) for base in own.pop("defaults", ()) if base != "_self_"]
-    return dict(ChainMap(own, *reversed(bases)))
+    if (file := files_of(group).get(choice)) is None:
+        return []
+    own = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+    bases = [name for name in own.pop("defaults", ()) if isinstance(name, str) and name != "_self_"]
+    return [*(part for base in bases for part in parts_of(group, base)), own]
+
+
+def options_in(group: str, choice: str) -> dict[str, Any]:
+    """Return what the file of a choice sets, and those that it builds on; nothing without one."""
+    return {name: value for part in parts_of(group, choice) for name, value in part.items()}
 
 
 def module_named(name: str) -> str:

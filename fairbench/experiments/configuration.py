@@ -10,12 +10,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import yaml
 
-from fairbench.components import CONF, conf_folders, options_in
+from fairbench.components import CONF, conf_folders, files_of, options_in, parts_of
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import hydra_word
 from fairbench.results.catalogue import flat
@@ -198,7 +197,7 @@ class Presets:
         ------
         UserError : neither an experiment nor a folder.
         """
-        names = experiments_in()
+        names = files_of("experiment")
         members = [name] if name in names else experiments_in(name)
         if not members:
             raise unknown_name("experiment", name, names)
@@ -212,8 +211,8 @@ class Presets:
         """
         run_of_choices: dict[tuple[str, ...], tuple[dict[str, str], Run]] = {}
         params: dict[str, Any] = {}  # the words that its files, in their order, sweep over
-        for file in experiment_files(name):
-            params |= file.get("hydra", {}).get("sweeper", {}).get("params", {})
+        for part in parts_of("experiment", name):
+            params |= part.get("hydra", {}).get("sweeper", {}).get("params", {})
         swept = {key: _texts(values) for key, values in params.items() if "." not in key}
         for run in runs.values():
             # Composing takes a tenth of a second, and is not done where no run has such choices.
@@ -344,33 +343,15 @@ def _texts(values: object) -> list[str]:
     return [text.strip() for text in str(values).split(",")]
 
 
-def experiments_in(folder: str = "") -> list[str]:
-    """Return the names of the experiments of a folder of ``conf/experiment``, by default of all.
-
-    Those of the user's own folders are among them.
-    """
-    names = {
-        str(path.relative_to(root).with_suffix(""))
-        for root in (conf / "experiment" for conf in conf_folders())
-        for path in root.rglob("*.yaml")
-    }
-    return sorted(name for name in names if name.startswith(f"{folder}/" if folder else ""))
+def experiments_in(folder: str) -> list[str]:
+    """Return the names of the experiments of a folder of ``conf/experiment``."""
+    return [name for name in files_of("experiment") if name.startswith(f"{folder}/")]
 
 
 def own_folders() -> list[str]:
     """Return the word that adds the user's folders to Hydra's search path; empty if none."""
     paths = [f"'file://{folder}'" for folder in conf_folders()[1:]]
     return [f"hydra.searchpath=[{','.join(paths)}]"] if paths else []
-
-
-def experiment_files(name: str) -> list[dict[str, Any]]:
-    """Return the contents of the files that an experiment builds on, and last of its own."""
-    paths = [conf / "experiment" / f"{name}.yaml" for conf in conf_folders()]
-    config = yaml.safe_load(next(filter(Path.is_file, paths)).read_text("utf-8"))
-    bases = [
-        base for base in config.get("defaults", ()) if isinstance(base, str) and base != "_self_"
-    ]
-    return [*(file for base in bases for file in experiment_files(base)), config]
 
 
 def options_of(config: Mapping[str, Any], groups: Sequence[str]) -> dict[str, Any]:

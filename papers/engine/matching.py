@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
+from fairbench.components import files_of
 from fairbench.components.papers.engine.mapping import (
     ABSENT,
     AGREES,
@@ -46,7 +47,7 @@ from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
 from fairbench.evaluation.summary import summarise
 from fairbench.evaluation.table import values_of
-from fairbench.experiments.configuration import Presets, experiments_in
+from fairbench.experiments.configuration import Presets
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 
@@ -172,7 +173,7 @@ def paper_tables(
     ------
     UserError : a table that the mapping does not have.
     """
-    available = set(experiments_in())
+    available = set(files_of("experiment"))
     experiments_of_tables = [
         [experiment for experiment in paper.experiments(t) if experiment in available]
         for t in tables

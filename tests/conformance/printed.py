@@ -16,8 +16,8 @@ from typing import NamedTuple
 import yaml
 
 from fairbench.cli.main import _module_of, verbs
+from fairbench.components import files_of
 from fairbench.core.text import said
-from fairbench.experiments.configuration import experiments_in
 from tests.harness import CONF, ROOT
 
 PAGES = sorted(
@@ -153,5 +153,5 @@ def filled(word: str) -> str:
         return word
     options = sorted(path.stem for path in (CONF / name).glob("*.yaml"))
     if name == "experiment":
-        options = experiments_in()
+        options = files_of("experiment")
     return f"{name}={options[0] if options else '1'}"

@@ -11,6 +11,7 @@ import pytest
 from fairbench.cli import jobs as summary
 from fairbench.cli.command_line import command_lines, hydra_of
 from fairbench.cli.verbs.run import run_words
+from fairbench.components import files_of, parts_of
 from fairbench.core.errors import UserError
 from fairbench.core.text import digest
 from fairbench.data.download import entries
@@ -18,7 +19,6 @@ from fairbench.experiments import build
 from fairbench.experiments.build import _family_of
 from fairbench.experiments.configuration import (
     Presets,
-    experiment_files,
     experiments_in,
     identity_of,
 )
@@ -26,7 +26,7 @@ from fairbench.results.catalogue import flat
 from tests.harness import configuration, quick
 from tests.papers import stand_ins
 
-EXPERIMENTS = experiments_in()
+EXPERIMENTS = list(files_of("experiment"))
 CHEAPEST = [  # of each folder
     "atlas/9_tabm", "fairlyuncertain/table1_held", "uncertainty_fairness/compas",
     "uncertainty_matters/adult",
@@ -77,14 +77,14 @@ def test_every_preset_is_planned_as_a_user_plans_it(name, results, monkeypatch, 
 def swept_by(name):
     """Return what an experiment's file, and those it builds on, sweep over."""
     swept = {}
-    for file in experiment_files(name):
+    for file in parts_of("experiment", name):
         swept |= file.get("hydra", {}).get("sweeper", {}).get("params", {})
     return swept
 
 
 def own_options(name):
     """Return what an experiment's file says itself, option by option."""
-    (*_, own) = experiment_files(name)
+    (*_, own) = parts_of("experiment", name)
     return flat({key: own[key] for key in own if key not in ("defaults", "hydra")})
 
 

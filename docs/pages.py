@@ -145,7 +145,7 @@ def _words_of_commands() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    page, csv = datasets(Archive.of(download=False), entries())
+    page, csv = datasets(Archive(download=False), entries())
     table = "\n".join(["# Written by python -m docs.pages.", *_words_of_commands(), ""])
     written = {
         HERE / "choices.md": choices(),

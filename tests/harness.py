@@ -64,9 +64,9 @@ def quick(
 
 def archive_with(source: Source) -> Archive:
     """Return the archive of this machine; skip the test if it does not have a raw file."""
-    archive = Archive.of(download=False)
+    archive = Archive(download=False)
     if archive.locate(source) is None:
-        places = ", ".join(map(str, archive.search_path))
+        places = ", ".join(map(str, archive.folders))
         pytest.skip(f"raw file {source.path} is not in {places}")
     return archive
 

@@ -65,28 +65,16 @@ class Archive:
 
     Attributes
     ----------
-    search_path : folders, first match wins; files may be plain or gzip-compressed.
+    search_path : folders, first match wins; files may be plain or gzip-compressed. By default they
+        are the usual ones.
     verify : whether files are refused if their sha256 differs from the recorded one.
     download : whether a missing file is fetched from its mirrors into `store`.
     """
 
-    search_path: tuple[Path, ...]
-    store: Path = Path("data")
+    search_path: str | Sequence[str | Path] | None = None
+    store: str | Path = "data"
     verify: bool = True
     download: bool = True
-
-    @classmethod
-    def of(
-        cls,
-        search_path: str | Sequence[str] | None = None,
-        store: str = "data",
-        verify: bool = True,
-        download: bool = True,
-    ) -> Archive:
-        """Build an archive from configuration values; ``None`` searches the default folders."""
-        named = [search_path] if isinstance(search_path, str) else search_path
-        folders = tuple(map(Path, named)) if named else _default_search_path()
-        return cls(folders, Path(store), verify, download)
 
     def read(self, source: Source) -> bytes:
         """Return the verified, uncompressed content of `source`.
@@ -112,16 +100,17 @@ class Archive:
 
     def locate(self, source: Source) -> Path | None:
         """Return the first existing file for `source`, plain or with ``.gz``, or None."""
-        for folder in self._folders:
+        for folder in self.folders:
             for path in (folder / source.path, folder / f"{source.path}.gz"):
                 if path.is_file():
                     return path
         return None
 
     @property
-    def _folders(self) -> tuple[Path, ...]:
+    def folders(self) -> tuple[Path, ...]:
         """The folders that files are looked for in."""
-        return *self.search_path, self.store
+        named = [self.search_path] if isinstance(self.search_path, str) else self.search_path
+        return (*(map(Path, named) if named else _default_search_path()), Path(self.store))
 
     def _download(self, source: Source) -> Path:
         """Download a file from the first of its addresses that works; return its path."""
@@ -133,12 +122,13 @@ class Archive:
             except (OSError, ValueError, DataError) as error:
                 reasons.append(f"{url}: {_reason(error)}")
             else:
-                files.write_bytes(self.store / source.path, content)
-                return self.store / source.path
+                path = Path(self.store, source.path)
+                files.write_bytes(path, content)
+                return path
         why = "; ".join(reasons) or "downloading is off (data.download=false)"
         if not source.urls:
             why = "no address to download it from is known"
-        raise MissingFileError(source, self._folders, why)
+        raise MissingFileError(source, self.folders, why)
 
 
 def _unpack(path: Path, member: str = "", size: int = 0) -> bytes:

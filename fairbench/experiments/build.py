@@ -121,8 +121,8 @@ def _family_of(module: ModuleType) -> str:
 def _load_dataset(config: Config) -> Dataset:
     """Load the data set of a configuration; a process keeps the last few it loaded."""
     options = config["dataset"]
-    archive = Archive.of(**config["data"])
-    key = digest([options, str(archive)])
+    archive = Archive(**config["data"])
+    key = digest([options, str(archive), *map(str, archive.folders)])
     if options.get("path"):
         # A file of the user's may change between two runs of one process.
         _loaded.pop(key, None)

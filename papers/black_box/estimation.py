@@ -126,7 +126,7 @@ def released_pool(name: str) -> MulticlassScores:
     if name not in files:
         raise unknown_name("scores of several classes", name, files)
     file: MulticlassFile = constructor("scores", files[name])()
-    return file.scores(Archive.of(download=False))
+    return file.scores(Archive(download=False))
 
 
 def shown(scores: MulticlassScores, name: str, labels: int) -> MulticlassScores:

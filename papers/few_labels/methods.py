@@ -153,7 +153,7 @@ READERS: Mapping[str, Callable[[Archive], People]] = {
 @cache
 def people(dataset: str) -> People:
     """Return a data set, once read."""
-    return READERS[dataset](Archive.of(download=False))
+    return READERS[dataset](Archive(download=False))
 
 
 def scores(dataset: str, third: int, results: Path) -> Mapping[str, Floats]:
@@ -732,7 +732,7 @@ SETTINGS = (
 @cache
 def released_pool(key: Key, *, as_released: bool) -> PartlyLabelled:
     """Return a model's released scores; a score of 1/2 is positive, except in the code."""
-    table = released(Archive.of(download=False), *key, as_released=as_released)
+    table = released(Archive(download=False), *key, as_released=as_released)
     if as_released:
         return table
     return replace(table, prediction=(table.score >= 0.5).astype(np.int64))

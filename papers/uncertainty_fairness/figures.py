@@ -119,7 +119,7 @@ def reliability(score: Array, target: Array, repeat: Array) -> Figure:
 
 def figure_3(results: Path, effort: Effort) -> Pictures:
     """Draw one population of each synthetic set, by group and label."""
-    n, archive = effort.choose(400, 400, 80), Archive.of(download=False)
+    n, archive = effort.choose(400, 400, 80), Archive(download=False)
     figure, panels = _panels(1, len(SYNTHETIC), 11, 3.6)
     for axes, which in zip(panels, SYNTHETIC, strict=True):
         data = kuzucu.load(archive, which=which, n_samples=n)

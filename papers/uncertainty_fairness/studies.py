@@ -93,7 +93,7 @@ def _of_populations(networks: str, seeds: int) -> pd.DataFrame:
 
 def _groups(networks: str, which: str, seed: int) -> Iterator[dict[str, object]]:
     """Yield what a network trained on one population is like on many rows of its kind."""
-    fresh = kuzucu.load(Archive.of(download=False), which=which, n_samples=ROWS, seed=seed)
+    fresh = kuzucu.load(Archive(download=False), which=which, n_samples=ROWS, seed=seed)
     setting = CAUSES.get(NETWORKS[networks], TEXT)
     rows, tested = rows_of(which, seed, setting), onehot(fresh.features).astype(float)
     if networks == UNTIL_STALE:

@@ -143,7 +143,7 @@ class Rows:
 
 def rows_of(dataset: str, seed: int, setting: Setting) -> Rows:
     """Return one population or split of a data set, as the paper's sections 5.1.1 to 5.1.5 say."""
-    archive = Archive.of()
+    archive = Archive()
     if dataset == "adult":
         data = adult.load(archive)
         assert data.partition is not None
@@ -290,7 +290,7 @@ def _of_run(dataset: str, run: int, members: Array, rows: Rows) -> list[dict[str
 
 def _gains() -> tuple[Array, Rows]:
     """Return one member, sure of label 1 where a tested row has a capital gain or loss."""
-    data = adult.load(Archive.of())
+    data = adult.load(Archive())
     assert data.partition is not None and isinstance(data.features, pd.DataFrame)
     rows = rows_of("adult", 0, TEXT)
     gains = data.features[["capital-gain", "capital-loss"]].to_numpy(float)
@@ -476,7 +476,7 @@ def counts(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[s
     DataError : the raw file is not at hand.
     """
     for name, asked in rows.groupby("dataset", sort=False):
-        data = LOADED[str(name)](Archive.of())
+        data = LOADED[str(name)](Archive())
         rows_of = slice(None) if data.partition is None else data.partition.eq("train")
         people, labels = data.sensitive[rows_of], data.target[rows_of]
         for row in asked.itertuples():

@@ -579,7 +579,7 @@ def test_the_report_has_no_word_of_labels(decided, tmp_path, capsys):
 def _real():
     from fairbench.components.datasets.resume import RESUME
 
-    path = Archive.of(download=False).locate(RESUME)
+    path = Archive(download=False).locate(RESUME)
     if path is None:
         pytest.skip(f"raw file {RESUME.path} is not found")
     return path

@@ -117,7 +117,7 @@ def test_a_verified_file_is_there(tmp_path):
 @pytest.mark.thorough
 @pytest.mark.data
 def test_the_page_in_the_repository_is_current():
-    real = Archive.of(download=False)
+    real = Archive(download=False)
     ours = [entry for entry in catalogue.entries() if entry.name in listed("dataset")]
     sources = {s for e in ours for s in catalogue.sources_of(e.module)}
     there = {source.path for source in sources if real.locate(source)}

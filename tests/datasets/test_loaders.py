@@ -372,7 +372,7 @@ def test_incomes_of_young_people_are_in_ordered_bands(load, archive):
 
 def _real(loader, **options):
     try:
-        return loader.load(Archive.of(download=False), **options)
+        return loader.load(Archive(download=False), **options)
     except DataError as error:
         pytest.skip(f"raw file not found: {error}")
 
@@ -500,7 +500,7 @@ def test_generated_persons_stay_out_of_data_and_of_messages_about_bad_files(
 @loaders
 def test_real_persons_stay_out(task, loader, source):
     said = set(everything_said(loader(archive_with(source))).split("\n"))
-    raw = read_table(Archive.of(download=False).read(source), source.path)
+    raw = read_table(Archive(download=False).read(source), source.path)
     for column in PERSONAL:
         assert not said & (set(raw[column]) - {""}), column
         assert column not in said

@@ -24,7 +24,7 @@ def load(task):
     options = yaml.safe_load((CHECKOUT / f"conf/dataset/{task}.yaml").read_text())
     module, _, name = options.pop("_target_").rpartition(".")
     try:
-        return getattr(imported(module), name)(Archive.of(download=False), **options)
+        return getattr(imported(module), name)(Archive(download=False), **options)
     except MissingFileError as error:
         pytest.skip(f"raw file not found: {error}")
 
@@ -51,7 +51,7 @@ def test_every_realisation_of_ihdp_scatters_around_its_truth(realisation):
     from fairbench.components.datasets import ihdp
 
     try:
-        data = ihdp.load(Archive.of(download=False), realisation=realisation, target_scale="none")
+        data = ihdp.load(Archive(download=False), realisation=realisation, target_scale="none")
     except DataError as error:
         pytest.skip(f"raw file not found: {error}")
     residual = data.target - data.truth["mean"]
@@ -77,7 +77,7 @@ from fairbench.data.download import Archive
 from fairbench.data.features import sparse_onehot
 from fairbench.components.datasets import acs, german
 import pyarrow.csv
-archive = Archive.of(download=False)
+archive = Archive(download=False)
 german.load(archive)
 def peak():
     with open("/proc/self/status") as status:

@@ -382,7 +382,7 @@ def start(words, cwd, environment):
 
 
 def groups_of_run(path, group):
-    archive = download.Archive.of(download=False)
+    archive = download.Archive(download=False)
     data = table.load(archive, path=path, target="label", sensitive=[group])
     return Counter(data.sensitive[group].tolist())
 

@@ -46,10 +46,12 @@ def read_only(folder: Path, set_attribute: Callable[[object, str, object], None]
     set_attribute : ``monkeypatch.setattr``.
     """
 
-    def of(*given: object, **options: object) -> Archive:
-        return Archive((folder,), folder / "downloads", verify=False, download=False)
+    made = Archive.__init__
 
-    set_attribute(Archive, "of", of)
+    def of_folder(archive: Archive, *given: object, **options: object) -> None:
+        made(archive, (folder,), folder / "downloads", verify=False, download=False)
+
+    set_attribute(Archive, "__init__", of_folder)
 
 
 def _tables():

@@ -357,7 +357,7 @@ FILES = {
 def released_rows(dataset):
     """Return the places of a released file's people among ours, and its frame."""
     path = Path("predictions", "bayesian_fairness", f"{FILES[dataset]}_scores.csv")
-    found = [Path(folder) / path for folder in Archive.of(download=False).search_path]
+    found = [Path(folder) / path for folder in Archive(download=False).folders]
     frame = next((pd.read_csv(file, index_col=0) for file in found if file.is_file()), None)
     if frame is None:
         pytest.skip(f"{path} is not here")

@@ -20,7 +20,7 @@ def written(folder, text=TEXT, **parts):
     checksum = hashlib.sha256(text.encode()).hexdigest()
     defaults = {"target": "y", "groups": {"sex": "m"}, "scores": {"model": "m"}}
     file = ScoreFile("scores.csv", checksum, **{**defaults, **parts})
-    return file, Archive.of(str(folder), download=False)
+    return file, Archive(str(folder), download=False)
 
 
 def test_columns_become_a_labelled_table(tmp_path):
@@ -78,7 +78,7 @@ def scores(folder, text, **parts):
     (folder / "scores.txt").write_text(text)
     checksum = hashlib.sha256(text.encode()).hexdigest()
     file = MulticlassFile("scores.txt", sha256=checksum, **parts)
-    return file.scores(Archive.of(str(folder), download=False))
+    return file.scores(Archive(str(folder), download=False))
 
 
 def test_predicted_class_and_confidence(tmp_path):

@@ -34,8 +34,7 @@ class _DataOptions(Results):
 
     def archive(self, *, download: bool) -> Archive:
         """Return the raw files."""
-        folders = [str(folder) for folder in self.search_path]
-        return Archive.of(folders or None, download=download)
+        return Archive(self.search_path, download=download)
 
 
 @dataclass(frozen=True)

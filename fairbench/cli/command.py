@@ -70,11 +70,6 @@ def sentences(group: str) -> list[tuple[str, str]]:
     return [(name, titles.get(name) or sentence(group, name)) for name in files_of(group)]
 
 
-def groups_with(choice: str) -> Iterator[str]:
-    """Yield the groups that have a choice of this name."""
-    return (group for group in GROUPS if choice in files_of(group))
-
-
 # Reading a command line into the dataclass that declares a command's options.
 #
 # Every command reads its words here, so that all of them agree: ``name=value`` in any order and

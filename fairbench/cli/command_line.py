@@ -20,8 +20,8 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from fairbench.cli.command import GROUPS, groups_with, items, options_of_run
-from fairbench.components import CONF, conf_folders, files_of, parts_of
+from fairbench.cli.command import GROUPS, items, options_of_run
+from fairbench.components import CONF, files_of, parts_of
 from fairbench.core.errors import UserError, nearest, note, unknown_name
 from fairbench.core.text import said, shortened
 from fairbench.experiments.configuration import (
@@ -118,24 +118,18 @@ def _hydra_error_sentence(error: Exception) -> str:
     missing = getattr(error, "missing_cfg_file", None)
     if missing:
         # Groups of Hydra's own have a slash in their names, as options of an experiment have.
-        of_hydra = str(missing).startswith("hydra/") and (CONF / "hydra").is_dir()
-        split = str.rpartition if of_hydra else str.partition
+        split = str.rpartition if str(missing).startswith("hydra/") else str.partition
         group, _, name = split(str(missing), "/")
-        choices = {
-            str(path.relative_to(folder / group).with_suffix(""))
-            for folder in conf_folders()
-            for path in (folder / group).rglob("*.yaml")
-        }
         if not name:
             return f"{group}= has no value: write {group}=NAME"
         listed_by = f"fairbench explain {group}" if group in GROUPS else ""
-        return str(unknown_name(group, name, choices, listed_by=listed_by))
+        return str(unknown_name(group, name, files_of(group), listed_by=listed_by))
     word = getattr(error, "override", None)
     if word is not None:
         name, equals, _ = str(word).partition("=")
         if not equals and (CONF / name).is_dir():
             return f"'{word}' has no value: write {word}=NAME"
-        if not equals and (groups := list(groups_with(name))):
+        if not equals and (groups := [group for group in GROUPS if name in files_of(group)]):
             meant = " or ".join(f"{group}={name}" for group in groups)
             return f"'{word}' is no option: did you mean {meant}?"
         quoted = f", and quote a value with signs twice, such as \"{name}='...'\"" if equals else ""

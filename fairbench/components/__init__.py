@@ -99,15 +99,10 @@ def _add(folder: Path, others: list[Path]) -> None:
         package.__path__.append(str(own))
 
 
-def conf_folders() -> list[Path]:
-    """Return the folders of configurations, ours first."""
-    return [folder / "conf" for folder in folders()]
-
-
 def files_of(group: str) -> dict[str, Path]:
     """Return the file of each choice of a group, by its name; of two of one name, ours."""
     paths: dict[Path, Path] = {}
-    for folder in (conf / group for conf in reversed(conf_folders())):
+    for folder in (each / "conf" / group for each in reversed(folders())):
         paths |= {path.relative_to(folder): path for path in folder.rglob("*.yaml")}
     return dict(sorted((str(name.with_suffix("")), path) for name, path in paths.items()))
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import yaml
 
-from fairbench.components import CONF, conf_folders, files_of, options_in, parts_of
+from fairbench.components import CONF, files_of, folders, options_in, parts_of
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import hydra_word
 from fairbench.results.catalogue import flat
@@ -350,7 +350,7 @@ def experiments_in(folder: str) -> list[str]:
 
 def own_folders() -> list[str]:
     """Return the word that adds the user's folders to Hydra's search path; empty if none."""
-    paths = [f"'file://{folder}'" for folder in conf_folders()[1:]]
+    paths = [f"'file://{folder / 'conf'}'" for folder in folders()[1:]]
     return [f"hydra.searchpath=[{','.join(paths)}]"] if paths else []
 
 

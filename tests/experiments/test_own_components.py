@@ -128,7 +128,7 @@ def test_a_package_that_declares_components_is_found(tmp_path, monkeypatch, anew
     assert tmp_path / "their_components" in components.folders()
     made = components.imported("algorithms.learners.own_tree")
     assert made.__name__ == "fairbench.components.algorithms.learners.own_tree"
-    assert components.conf_folders()[-1] == tmp_path / "their_components" / "conf"
+    assert components.folders()[-1] == tmp_path / "their_components"
 
 
 def test_an_entry_point_of_no_package_is_named(monkeypatch, anew):

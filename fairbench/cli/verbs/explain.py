@@ -79,7 +79,7 @@ def _explained(name: str, terms: Sequence[Term]) -> list[tuple[str, str]]:
     key, choice = _key(name), name.lower().replace("-", " ").replace("_", " ")
     rows = [(term, text) for term, text, _ in terms if key in map(_key, _names(term, text))]
     name = choice.replace(" ", "_")
-    rows += [_choice(group, name) for group in choices.groups_with(name)]
+    rows += [_choice(group, name) for group in choices.GROUPS if name in files_of(group)]
     if choice in choices.GROUPS:
         rows += choices.sentences(choice)
     return rows or _metrics(key)

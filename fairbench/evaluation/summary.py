@@ -409,6 +409,7 @@ def _runs(
     # Only the value of a metric has the intervals that are known for the metric's name.
     metric = np.where(about["statistic"] == tables.VALUE, about["metric"], "").astype(object)
     keys = {**about, "metric": metric}
+    most = np.array([_most_of(name) for name in about["metric"]], float)
     places = (run, *(about[name] for name in ("variant", "attribute", "outcome")))
     place = np.where(about["attribute"] == "", -1, tables.numbered(places, len(run))[0])
     alike: dict[tuple[repeats.Splits, bytes], list[int]] = {}
@@ -424,7 +425,7 @@ def _runs(
         has_split = np.frombuffer(has_split_bytes, bool)
         value, lower, upper, n = numbers[:, cells][:, :, has_split]
         limits, n = Limits(value, lower, upper), np.nan_to_num(n)
-        yield cells, _Runs(place[cells], metric[cells], limits, n, splits, level)
+        yield cells, _Runs(place[cells], metric[cells], most[cells], limits, n, splits, level)
 
 
 def _splits_of(
@@ -473,6 +474,7 @@ class _Runs:
     ----------
     place : (C,) a number for the run, variant, attribute and class of each cell; -1 of everyone.
     metric : (C,) the metrics; empty where a cell is another statistic than the metric's value.
+    most : (C,) what each metric, or another statistic of it, is at most.
     limits, n : (C, S) values with their limits, NaN (n: 0) where a split lacks the metric.
     splits : how the splits share rows.
     level : the probability of the intervals.
@@ -480,6 +482,7 @@ class _Runs:
 
     place: Cells
     metric: Texts
+    most: Floats
     limits: Limits
     n: Floats
     splits: repeats.Splits
@@ -510,8 +513,8 @@ class _Runs:
         They are computed from the splits' own intervals. Smooth metrics without such intervals
         have limits from the spread of the repeats. Limits from rates of counts replace some later.
         """
-        traits = np.array([_traits_of(name) for name in self.metric], float).reshape(-1, 5).T
-        least, is_ratio, is_share, is_folded, chance = traits
+        traits = np.array([_traits_of(name) for name in self.metric], float).reshape(-1, 4).T
+        least, is_ratio, is_folded, chance = traits
         means = repeats.mean_limits(
             *self.limits, self.splits, level=self.level, ratio=is_ratio > 0, chance=chance
         )
@@ -519,7 +522,7 @@ class _Runs:
         known = np.isfinite(self.limits.lower)
         never_negative = known.any(axis=1) & ~(self.limits.lower < 0).any(axis=1) | (least >= 0)
         lower = np.where(never_negative, np.clip(means.lower, 0, None), means.lower)
-        upper = np.where(is_share > 0, np.clip(means.upper, None, 1), means.upper)
+        upper = np.minimum(means.upper, self.most)
         # For a folded value, such as the absolute value of a difference, the splits' own limits are
         # averaged: repeats do not narrow them. If only one split has a value, the average is that
         # split's interval.
@@ -627,20 +630,24 @@ def _at_most_one() -> frozenset[str]:
     return frozenset({metric.name for metric in bounded} | compared | SHARES)
 
 
+def _most_of(name: str) -> float:
+    """Return what a metric is at most."""
+    is_share = name in _at_most_one() or name.startswith(("reliability_", "individual_fairness_"))
+    return 1.0 if is_share else np.inf
+
+
 @lru_cache(maxsize=4096)
-def _traits_of(name: str) -> tuple[float, bool, bool, bool, float]:
+def _traits_of(name: str) -> tuple[float, bool, bool, float]:
     """Return what limits of means of a metric depend on.
 
-    These are its least value; whether it is a ratio, whether its mean is at most 1, and whether
-    noise may bias it upwards, as it does a largest gap; and its value by chance.
+    These are its least value; whether it is a ratio, and whether noise may bias it upwards, as it
+    does a largest gap; and its value by chance.
     """
     metric = registry.find(name)
-    is_share = name in _at_most_one() or name.startswith(("reliability_", "individual_fairness_"))
     of_noise = metric is not None and metric.interval in ("widest", "bootstrap", "none")
     return (
         -np.inf if metric is None else metric.least,
         name.endswith("_ratio"),
-        is_share,
         of_noise and name not in _SMOOTH,
         0.5 if name == "roc_auc" else np.nan,
     )

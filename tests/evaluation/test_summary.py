@@ -178,6 +178,14 @@ def test_runs_are_summarised_apart_and_intervals_may_be_left_out():
     np.testing.assert_array_equal(without["mean"], summary["mean"])
 
 
+@pytest.mark.parametrize("metric", ["true_positive_rate", "expected_calibration_error"])
+@pytest.mark.parametrize("statistic", [VALUE, "pooled", "debiased"])
+def test_no_limit_of_a_share_is_above_1_whichever_statistic_of_it(metric, statistic):
+    rows = [(0.2, 0.1, 0.5, 20, "ok"), (0.9, 0.6, 1.0, 20, "ok")]
+    (result,) = summarise(metrics(*rows, metric=metric, statistic=statistic)).to_dict("records")
+    assert result["lower"] < result["mean"] < result["upper"] <= 1
+
+
 def test_a_mean_outside_its_interval_says_so():
     """The mean gap of many small groups is far above the gap of the means."""
     rates = np.random.default_rng(0).binomial(10, 0.5, (10, 30)) / 10

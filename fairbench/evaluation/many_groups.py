@@ -219,7 +219,9 @@ def _against_the_rest(metrics: pd.DataFrame) -> pd.DataFrame:
     rows = rows[rows.groupby("attribute", observed=True)["group"].transform("nunique") > 2]  # noqa: PLR2004
     rows = rows.assign(metric=with_class(rows), count=rows["value"] * rows["n"])
     rows = rows[["repeat", *_TESTED, "n", "count"]]
-    rows = rows[(rows["count"] - rows["count"].round()).abs() < _WHOLE]
+    is_whole = (rows["count"] - rows["count"].round()).abs() < _WHOLE
+    # A weighted rate of 0 or 1 looks like one of counts; those beside it do not.
+    rows = rows[is_whole.groupby([rows["metric"], rows["attribute"]]).transform("all")]
     rows = rows.groupby(["repeat", *_TESTED], observed=True, sort=False).sum().reset_index()
     everyone = rows.groupby(["repeat", "metric", "attribute"], observed=True)[["n", "count"]]
     others = everyone.transform("sum") - rows[["n", "count"]]

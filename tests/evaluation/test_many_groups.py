@@ -157,3 +157,9 @@ def test_weighted_rates_are_no_counts_and_are_not_tested():
     groups_apart = unlike_everyone_else(table.assign(value=table["value"] + 0.0003))
     assert groups_apart.empty
     assert groups_apart.attrs["tests"] == 0
+
+
+def test_weighted_rates_that_are_0_or_1_are_no_counts_beside_others():
+    table = stored(np.array([[[4, 0, 50, 60]]]), np.array([4, 30, 100, 100]))
+    weighted = table["value"].where(table["value"].isin([0, 1]), table["value"] + 0.0003)
+    assert unlike_everyone_else(table.assign(value=weighted)).attrs["tests"] == 0

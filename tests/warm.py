@@ -39,7 +39,7 @@ IMPORTED = (
     "fairbench.experiments.pipeline",
     "fairbench.reporting.document.writing",
     "fairbench.reporting.panels",
-    "fairbench.reporting.page.write",
+    "fairbench.reporting.page",
     "fairbench.tracking.importer",
     "fairbench.components.algorithms.learners.xgboost",
     "fairbench.components.datasets.simulated",

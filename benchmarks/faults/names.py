@@ -452,7 +452,7 @@ WARM = (
     "hydra.main", "matplotlib.pyplot", "mlflow", "mlflow.store.tracking.sqlalchemy_store",
     "pandas", "pyarrow.parquet", "scipy.stats", "sklearn.linear_model", "sklearn.naive_bayes",
     "fairbench.cli.main", "fairbench.cli.verbs.run", "fairbench.experiments.pipeline",
-    "fairbench.reporting.page.write", "fairbench.tracking.importer",
+    "fairbench.reporting.page", "fairbench.tracking.importer",
     "fairbench.cli.verbs.audit", "fairbench.cli.verbs.compare", "fairbench.cli.verbs.store",
     "fairbench_label.questions", "fairbench_watch.alarms",
     "fairbench.components.datasets.simulated",

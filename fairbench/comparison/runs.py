@@ -215,6 +215,19 @@ def load_predictions(
     return RunPredictions(*names, people, run.attributes, repeats, metrics, run.headline)
 
 
+def load_all(
+    runs: Sequence[Run], tasks: Sequence[Task] = (Task.BINARY,)
+) -> tuple[list[RunPredictions], list[str]]:
+    """Return the predictions that can be read of runs of these tasks, and why others cannot."""
+    loaded, left_out = [], []
+    for run in runs:
+        try:
+            loaded.append(load_predictions(run, tasks=tasks))
+        except UserError as error:
+            left_out.append(str(error))
+    return loaded, left_out
+
+
 def _type_of(people: Dataset) -> type[np.number[Any]]:
     """Return the type of targets and predictions: labels, or numbers of a regression."""
     return np.float64 if people.task is Task.REGRESSION else np.int64

@@ -157,7 +157,7 @@ def test_lists_of_metrics_kept_by_hand_name_declared_ones():
     """Their order is a choice, which the registry cannot know; their names are not."""
     from fairbench.evaluation.abstention import CONSTRAINTS, OBJECTIVES
     from fairbench.inference.comparing import METRICS
-    from fairbench.reporting.page.tables import GAPS
+    from fairbench.reporting.page import GAPS
 
     gaps = {name for name, metric in metrics_of(BINARY).items() if metric.is_gap}
     assert set(METRICS) | set(GAPS) | set(OBJECTIVES[1:]) <= gaps

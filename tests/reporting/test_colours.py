@@ -13,7 +13,7 @@ from fairbench.reporting.charts import COLOURS, Panel, Series, chart
 from fairbench.reporting.document.model import Document
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.document.writing import to_html
-from fairbench.reporting.page.tables import MOST_DRAWN
+from fairbench.reporting.page import MOST_DRAWN
 from fairbench.reporting.panels import method_styles
 from tests.audits.tables import parse, predictions
 

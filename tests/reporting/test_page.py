@@ -13,8 +13,7 @@ from fairbench.components.papers.engine.matching import paper_tables
 from fairbench.core.errors import UserError
 from fairbench.evaluation.summary import summarise
 from fairbench.experiments.configuration import IDENTITY, Presets, identity_of, options_of
-from fairbench.reporting.page.tables import UNRANKED, blocks, metric_tables, read
-from fairbench.reporting.page.write import write_report
+from fairbench.reporting.page import UNRANKED, _blocks, _metric_tables, _read, write_report
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 from tests.correlated import probability_better
@@ -65,11 +64,11 @@ def block(results):
 
 
 def measured_blocks(results):
-    return read(blocks(Catalogue(results)))
+    return _read(_blocks(Catalogue(results)))
 
 
 def tables_of(block):
-    return {table.key: table for table in next(metric_tables([block]))}
+    return {table.key: table for table in next(_metric_tables([block]))}
 
 
 @pytest.mark.thorough

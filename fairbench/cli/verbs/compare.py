@@ -32,7 +32,6 @@ from fairbench.reporting import comparisons
 from fairbench.reporting.charts import file_of, png_of, tradeoff_chart
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.document.writing import FORMS, write_document
-from fairbench.reporting.page.tables import load_all
 from fairbench.reporting.runs import document_of, runs_document, tidy, tradeoff_document
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
@@ -183,7 +182,7 @@ def _numbers(values: NDArray[np.float64]) -> str:
 
 def _matrix(folders: Sequence[Run], options: _CompareOptions) -> None:
     """Print the matrix of all pairs of three runs or more."""
-    runs, left_out = load_all(folders, tuple(Task))
+    runs, left_out = comparing.load_all(folders, tuple(Task))
     for reason in left_out:
         print_line(f"left out: {reason}")
     if len(runs) < 2:

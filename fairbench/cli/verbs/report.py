@@ -29,7 +29,7 @@ def _report(
     fairbench report
     fairbench report experiment=fairlyuncertain/table8_13
     """
-    from fairbench.reporting.page.write import write_report
+    from fairbench.reporting.page import write_report
 
     path, runs, left_out = write_report(results, experiment=experiment, forms=formats)
     for reason in dict.fromkeys(left_out):

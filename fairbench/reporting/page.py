@@ -1,8 +1,10 @@
-"""The tables and drawings of the page: a block's metrics, its best runs by pairs, its methods.
+"""The page of a results folder: one page without external requests.
 
-A block are runs that predict the same rows in the same splits. A metric's table has every run's
-mean, sd, interval and probability of being best. The runs of the best means are compared by their
-predictions. Drawn are methods beside one another, and error against gaps between groups.
+It has an overview, which says what was run and how to read the tables, and a section for each
+block: runs that predict the same rows in the same splits. A metric's table has every run's mean,
+sd, interval and probability of being best. The runs of the best means are compared by their
+predictions. Drawn are methods beside one another, and error against gaps between groups. Begin with
+`write_report`.
 """
 
 from __future__ import annotations
@@ -11,20 +13,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from itertools import groupby
-from math import fsum
+from math import fsum, isfinite, isnan
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import track
 
-from fairbench.comparison.runs import RunPredictions, Settings, every_pair, load_predictions
+from fairbench.comparison.runs import Settings, every_pair, load_all
+from fairbench.core import VERSION
+from fairbench.core import text as formats
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError
 from fairbench.core.text import digest, file_name, natural, percent, told_apart
-from fairbench.data.dataset import Task
 from fairbench.evaluation import table as long_table
 from fairbench.evaluation.summary import (
+    DEBIASED_MEANS,
     FITS,
     HEADLINES,
     debiased_gaps,
@@ -32,34 +39,39 @@ from fairbench.evaluation.summary import (
     headline_of,
     summarise,
 )
+from fairbench.evaluation.table import DEBIASED
+from fairbench.experiments.configuration import Presets, commands_of
 from fairbench.inference import verdicts
 from fairbench.inference.comparing import frontier, objective, point_table, points
 from fairbench.inference.repeats import StudentDraws, student_draws
 from fairbench.inference.verdicts import ALIKE, OPEN, WORSE
-from fairbench.metrics.registry import BINARY, FN, FP, Metric, declared, find, label
+from fairbench.metrics.registry import BINARY, FN, FP, Metric, declared, find
+from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import chart, key_of, tradeoff_chart
 from fairbench.reporting.comparisons import rank_of
 from fairbench.reporting.document import model as doc
-from fairbench.reporting.group_tables import sentence_of
+from fairbench.reporting.document.writing import check_forms, check_page, write_document
+from fairbench.reporting.group_tables import named_table, sentence_of, sentences_of
 from fairbench.reporting.panels import OF_METHODS, method_styles
 from fairbench.results.catalogue import Catalogue, add_differing_options
-from fairbench.results.runs import Run, read_metrics
+from fairbench.results.runs import FIGURES, LAST, Run, place_of, read_metrics
 
 ARM = ("learner", "intervention", "method")
 _SHARED = ("split", "seed")
 
 
 @dataclass(frozen=True, eq=False)
-class RunBlock:
+class _RunBlock:
     """Runs of one data set, split, seed and protected attribute.
 
     Attributes
     ----------
     name : the data set, numbered if it has several blocks; files are named by it.
     title : the data set, and what distinguishes its blocks.
-    metrics : the long table of values, with the column ``run``; empty until `read`, as a page of
+    metrics : the long table of values, with the column ``run``; empty until `_read`, as a page of
         many runs does not keep it.
     debiased : the same of gaps less what chance adds to them.
+    tables, figures, compared, origin : what the page shows of it, once it is measured.
     """
 
     name: str
@@ -67,6 +79,10 @@ class RunBlock:
     runs: Mapping[str, Run]
     metrics: pd.DataFrame = field(default_factory=pd.DataFrame)
     debiased: pd.DataFrame = field(default_factory=pd.DataFrame)
+    tables: Sequence[_RankedRuns] = ()
+    figures: Sequence[doc.Figure] = ()
+    compared: doc.Section | None = None
+    origin: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def first(self) -> Run:
@@ -116,8 +132,17 @@ class RunBlock:
         kind = options.pop("name")
         return f"{kind}({', '.join(f'{name}={value}' for name, value in options.items())})"
 
+    @property
+    def note(self) -> str:
+        """A warning if there are few repeats; else empty."""
+        return f"quick: {formats.counted(self.repeats, 'repeat')}" if self.repeats < _FEW else ""
 
-def blocks(catalogue: Catalogue) -> list[RunBlock]:
+    def options(self, group: str) -> str:
+        """Return the options of a group that were run, such as the methods."""
+        return ", ".join(sorted({run.choices[group] for run in self.runs.values()}))
+
+
+def _blocks(catalogue: Catalogue) -> list[_RunBlock]:
     """Return the blocks of a catalogue by data set, those of most runs first."""
     sets: dict[str, dict[str, dict[str, Run]]] = {}
     for run in catalogue.runs.values():
@@ -131,11 +156,11 @@ def blocks(catalogue: Catalogue) -> list[RunBlock]:
         titled.sort(key=lambda pair: (-len(pair[1]), natural(pair[0])))
         for i, (title, runs) in enumerate(titled, start=1):
             name = f"{dataset}-{i}" if len(titled) > 1 else dataset
-            all_blocks.append(RunBlock(file_name(name), title, runs))
+            all_blocks.append(_RunBlock(file_name(name), title, runs))
     return all_blocks
 
 
-def together(all_blocks: Sequence[RunBlock]) -> Iterator[list[RunBlock]]:
+def _together(all_blocks: Sequence[_RunBlock]) -> Iterator[list[_RunBlock]]:
     """Yield blocks of one data set and attribute, as many as are read and summarised at once."""
     for _, alike in groupby(all_blocks, key=lambda block: (block.dataset, block.protect)):
         some = [*alike]
@@ -146,12 +171,12 @@ def together(all_blocks: Sequence[RunBlock]) -> Iterator[list[RunBlock]]:
 _MOST_TOGETHER = 50  # runs
 
 
-def read(some: Sequence[RunBlock]) -> list[RunBlock]:
+def _read(some: Sequence[_RunBlock]) -> list[_RunBlock]:
     """Return blocks with their metrics: numbers as floats, which are quick to select."""
     every_row = read_metrics([run for block in some for run in block.runs.values()])
     metrics = long_table.values_of(every_row)
     metrics = metrics.astype(dict.fromkeys(metrics.select_dtypes("Int64"), float))
-    debiased = every_row[(every_row["statistic"] == long_table.DEBIASED).to_numpy(bool)]
+    debiased = every_row[(every_row["statistic"] == DEBIASED).to_numpy(bool)]
     place = _places(some)
 
     def split(rows: pd.DataFrame) -> list[pd.DataFrame]:
@@ -162,7 +187,7 @@ def read(some: Sequence[RunBlock]) -> list[RunBlock]:
     return [replace(block, metrics=own, debiased=less) for block, own, less in parts]
 
 
-def _places(some: Sequence[RunBlock]) -> dict[str, int]:
+def _places(some: Sequence[_RunBlock]) -> dict[str, int]:
     return {run: place for place, block in enumerate(some) for run in block.runs}
 
 
@@ -203,12 +228,12 @@ _CLASS_GAPS = ("statistical_parity", "equal_opportunity")
 _SPLIT_METRICS = ("base_rate", "mean_prediction", "error_rate", "rmse", "fit_seconds")
 _KEYS = ["metric", "attribute", "group", "setting"]
 _CHANCE_KEYS = ("run", "variant", "metric", "attribute", "group", "outcome", "statistic")
-_SHOWN = ["run", "mean", long_table.DEBIASED, "sd", "lower", "upper", "n", "repeats"]
+_SHOWN = ["run", "mean", DEBIASED, "sd", "lower", "upper", "n", "repeats"]
 _DRAWS = 10000  # of the posterior of expected values
 
 
 @dataclass(frozen=True, eq=False)
-class RankedRuns:
+class _RankedRuns:
     """The runs of a block ranked by one metric, best mean first.
 
     Attributes
@@ -250,7 +275,7 @@ class RankedRuns:
         return [row["label"] for row in self.rows if row["standing"] == standing]
 
 
-def metric_tables(some: Sequence[RunBlock]) -> Iterator[list[RankedRuns]]:
+def _metric_tables(some: Sequence[_RunBlock]) -> Iterator[list[_RankedRuns]]:
     """Yield the headline metrics of each block: overall, gaps, groups, costs of the fits.
 
     Parameters
@@ -270,7 +295,7 @@ def metric_tables(some: Sequence[RunBlock]) -> Iterator[list[RankedRuns]]:
     )
     debiased = pd.concat([block.debiased for block in some])
     means = debiased.groupby([*_CHANCE_KEYS], observed=True, dropna=False)["value"].mean()
-    summaries[long_table.DEBIASED] = debiased_gaps(summaries, means.reset_index(name="mean"))
+    summaries[DEBIASED] = debiased_gaps(summaries, means.reset_index(name="mean"))
     values, is_present = _values_by_split(metrics, summaries)
     rows = summaries[[*_SHOWN, "status"]].to_dict("records")
     keys = list(zip(*(summaries[name].astype(str).tolist() for name in _KEYS), strict=True))
@@ -279,7 +304,7 @@ def metric_tables(some: Sequence[RunBlock]) -> Iterator[list[RankedRuns]]:
     for index, (row, key) in enumerate(zip(rows, keys, strict=True)):
         rows_of_key[place[row["run"]]].setdefault(key, []).append(index)
     for block, of_block in zip(some, rows_of_key, strict=True):
-        share = test_share(block.metrics)
+        share = _test_share(block.metrics)
         # What a table's name for files says of it: an attribute where one group is meant.
         texts = {
             key: "-".join(filter(None, (key[0], key[1] if key[2] else "", *key[2:])))
@@ -343,9 +368,9 @@ def _ranked_runs(
     file: str,
     rows: Sequence[dict[str, Any]],
     values: Floats,
-    block: RunBlock,
+    block: _RunBlock,
     share: float,
-) -> RankedRuns:
+) -> _RankedRuns:
     """Return one metric's rows, ranked; of runs with equal arms and values, only the first.
 
     Runs that differ in what else was evaluated, and not in this metric, are one row.
@@ -366,7 +391,7 @@ def _ranked_runs(
     metric = find(name)
     if metric and metric.direction and not group:
         table, width = _rank_rows(table, values[:, [first_rows[i] for i in order]], metric, share)
-    return RankedRuns(name, attribute, group, setting, table, width, file)
+    return _RankedRuns(name, attribute, group, setting, table, width, file)
 
 
 def _class_gaps(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
@@ -376,7 +401,7 @@ def _class_gaps(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
     return summary[gaps & plain & summary["metric"].isin(_CLASS_GAPS)]
 
 
-def test_share(metrics: pd.DataFrame) -> float:
+def _test_share(metrics: pd.DataFrame) -> float:
     """Return the mean share of tested rows among those a split trains on or tests."""
     everyone = (metrics["attribute"] == "").to_numpy(bool)
     n = metrics["n"].to_numpy(float)
@@ -449,7 +474,7 @@ def _epsilons(gap: str) -> tuple[float, ...]:
     return tuple(objective(name).metric.epsilon for name in (_ERROR, gap))
 
 
-def _contenders(block: RunBlock) -> tuple[dict[str, tuple[float, float]], str, int] | None:
+def _contenders(block: _RunBlock) -> tuple[dict[str, tuple[float, float]], str, int] | None:
     """Return the runs of a block to compare by their error and a gap between groups.
 
     Returns
@@ -475,7 +500,7 @@ def _contenders(block: RunBlock) -> tuple[dict[str, tuple[float, float]], str, i
     return means, gap, len(errors)
 
 
-def _means(block: RunBlock, metric: str, attribute: str) -> dict[str, float]:
+def _means(block: _RunBlock, metric: str, attribute: str) -> dict[str, float]:
     """Return a metric's mean for every arm that has it in all splits."""
     rows = block.metrics
     is_of_it = (rows["metric"] == metric) & (rows["attribute"] == attribute) & (rows["group"] == "")
@@ -487,7 +512,7 @@ def _means(block: RunBlock, metric: str, attribute: str) -> dict[str, float]:
     return {id_: mean for id_, mean in means.items() if mean == mean}
 
 
-def compare_block(block: RunBlock) -> tuple[doc.Section | None, Sequence[str]]:
+def _compare_block(block: _RunBlock) -> tuple[doc.Section | None, Sequence[str]]:
     """Return the section that compares a block's best runs, and why some could not be read.
 
     The probabilities are those of ``fairbench compare``, computed by the same function.
@@ -507,19 +532,6 @@ def compare_block(block: RunBlock) -> tuple[doc.Section | None, Sequence[str]]:
     return _pairs_section(pairs, rows, gap, available), left_out
 
 
-def load_all(
-    runs: Sequence[Run], tasks: Sequence[Task] = (Task.BINARY,)
-) -> tuple[list[RunPredictions], list[str]]:
-    """Return the predictions that can be read of runs of these tasks, and why others cannot."""
-    loaded, left_out = [], []
-    for run in runs:
-        try:
-            loaded.append(load_predictions(run, tasks=tasks))
-        except UserError as error:
-            left_out.append(str(error))
-    return loaded, left_out
-
-
 # Of a run: its id, its name, its mean error and its mean gap.
 _Compared: TypeAlias = tuple[str, str, float, float]
 
@@ -533,7 +545,7 @@ def _pairs_section(
     values = {"shown": len(runs), "available": available}
     few = len(runs) < available
     about = {
-        "gap": label(gap),
+        "gap": metric_label(gap),
         "rope": gap_rope,
         "share": share,
         "selection": sentence_of("runs", "selection", **values) if few else "",
@@ -567,8 +579,8 @@ def _pairs_table(pairs: verdicts.Pairs, runs: Sequence[_Compared], gap: str) -> 
         doc.Column("rank", right=True),
         doc.Column("", "count", heads=True),
         doc.Column("run"),
-        doc.Column(label(_ERROR), "number"),
-        doc.Column(label(gap), "number"),
+        doc.Column(metric_label(_ERROR), "number"),
+        doc.Column(metric_label(gap), "number"),
         *(doc.Column(str(place), "percent") for place in range(1, len(order) + 1)),
     ]
     rows = []
@@ -615,13 +627,13 @@ _FIGURES = {
 }
 
 
-def figures_of(block: RunBlock) -> Iterator[doc.Figure]:
+def _figures_of(block: _RunBlock) -> Iterator[doc.Figure]:
     """Yield the figures of a block that compare uncertainty methods, and its trade-off.
 
     Compared are the methods without intervention, with one learner; the trade-off has all.
     """
     metrics = _with_labels(block)
-    if drawings := tradeoff(block, metrics):
+    if drawings := _tradeoff(block, metrics):
         note = sentence_of("runs", "tradeoff", points=POINTS)
         yield _figure(f"Error against fairness, {block.dataset} by {block.protect}", note, drawings)
     plain = _plain(block)
@@ -642,14 +654,14 @@ def _figure(title: str, note: str, drawings: Sequence[str]) -> doc.Figure:
     return doc.Figure(title, drawings, caption=f"{title}: {note}" if note else title)
 
 
-def _with_labels(block: RunBlock) -> pd.DataFrame:
+def _with_labels(block: _RunBlock) -> pd.DataFrame:
     """Return the metrics of a block, with its name and the names of its runs as categories."""
     names = list(dict.fromkeys(block.names.values()))
     method = pd.Categorical(block.metrics["run"].map(block.names), names)
     return long_table.without_classes(block.metrics.assign(dataset=block.dataset, method=method))
 
 
-def _plain(block: RunBlock) -> list[str]:
+def _plain(block: _RunBlock) -> list[str]:
     """Return the ids of plain runs with the most frequent learner, one for each label."""
     runs = [run for run in block.runs.values() if run.choices["intervention"] == "none"]
     learners = pd.Series([run.choices["learner"] for run in runs], dtype=object)
@@ -659,7 +671,7 @@ def _plain(block: RunBlock) -> list[str]:
     return [run.id for run in run_of_label.values()]
 
 
-def tradeoff(block: RunBlock, metrics: pd.DataFrame) -> list[str]:
+def _tradeoff(block: _RunBlock, metrics: pd.DataFrame) -> list[str]:
     """Return the chart of ``fairbench tradeoff`` for a block's runs: at most those of least error.
 
     Parameters
@@ -674,7 +686,7 @@ def tradeoff(block: RunBlock, metrics: pd.DataFrame) -> list[str]:
         return []
     errors = {id_: float(of[..., [FP, FN]].sum() / of.sum()) for id_, of in counts.items()}
     ids = sorted(errors, key=errors.__getitem__)[:POINTS]
-    share = test_share(block.metrics)
+    share = _test_share(block.metrics)
     run_points = [
         points(counts[id_], block.dataset, test_share=share if _differ(counts[id_]) else np.nan)
         for id_ in ids
@@ -693,7 +705,7 @@ def _names(runs: Sequence[Run]) -> list[Mapping[str, str]]:
     return [{part: name_of[part][i].replace("_", " ") for part in ARM} for i in range(len(runs))]
 
 
-def _frontier(block: RunBlock, metrics: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+def _frontier(block: _RunBlock, metrics: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """Return the curve of thresholds per group, and the name of the run it was made from."""
     plain = [run for run in block.runs.values() if run.choices["intervention"] == "none"]
     rows = metrics[metrics["metric"].str.startswith("postprocessed_")]
@@ -739,3 +751,396 @@ def _differ(counts: Floats) -> bool:
     """Return whether the repeats (R, 1, G, 4) of a run test other people, and no folds of all."""
     labels = counts.reshape(*counts.shape[:-1], 2, 2).sum(axis=-1)
     return counts.shape[1] == 1 and bool((labels != labels[0]).any())
+
+
+# The page.
+
+_GLANCE = (
+    "error_rate", "roc_auc", "nll", "log_loss", "expected_calibration_error", "rmse", "r2",
+    "equalized_odds", "statistical_parity", "classwise_calibration_error",
+    "equal_opportunity_class_mean", "statistical_parity_class_mean",
+)  # fmt: skip
+_FEW = 5  # runs with fewer repeats are marked as a quick look
+
+
+def _source_details(origin: Mapping[str, Any]) -> doc.Details:
+    """Return the origin of a block: runs, data, versions, and the commands for them."""
+    several = "" if len(origin["runs"]) == 1 else "s"
+    data = ", ".join(value[:12] for value in origin["data"].values()) or "simulated"
+    commits = ", ".join(origin["commits"])
+    runs: list[doc.Inline] = []
+    for id_ in origin["runs"]:
+        runs += [doc.Link(id_, f"#run-{id_}", code=True), " "]
+    files: list[doc.Inline] = []
+    for file, sha in origin["data"].items():
+        files += [f"{file} ", doc.Code(sha), "; "]
+    changed = " (+: with files changed since)" if "+" in commits else ""
+    versions = ", ".join(f"{name} {version}" for name, version in origin["versions"].items())
+    return doc.Details(
+        f"{len(origin['runs'])} run{several}; data {data}; commit {commits}",
+        [
+            doc.Paragraph(("runs (hashes of their configurations): ", *runs)),
+            doc.Paragraph(("data, sha256: ", *(files or ["simulated from the seed"]))),
+            doc.Paragraph(f"versions: {versions}; commit {commits}{changed}"),
+            doc.Paragraph("To compute it again:"),
+            *(doc.Paragraph((doc.Code(command),)) for command in origin["commands"]),
+        ],
+        style="from",
+    )
+
+
+def _block_section(block: _RunBlock) -> doc.Section:
+    """Return the section of a block."""
+    runs = len(block.runs)
+    text: list[doc.Inline] = [
+        f"{runs} run{'' if runs == 1 else 's'} of {block.dataset}, ",
+        doc.Code(block.split),
+        f", seed {block.first.config['seed']}, {block.options('learner')}, protected: "
+        f"{block.protect}",
+    ]
+    if block.note:
+        text += [" ", doc.Mark(block.note, "quick")]
+    blocks: list[doc.Block] = [doc.Paragraph(tuple(text)), _source_details(block.origin)]
+    if block.figures:
+        blocks.append(doc.Section("Figures", block.figures))
+    blocks += _at_a_glance(block)
+    if block.compared is not None:
+        blocks.append(block.compared)
+    alone = [table for table in block.tables if not table.group]
+    details = [
+        *(_metric(block, table, is_open=not i) for i, table in enumerate(alone)),
+        *_groups(block),
+    ]
+    blocks += [doc.Section("Metric by metric", details), _runs(block)]
+    return doc.Section(block.title, blocks, name=block.name)
+
+
+def _at_a_glance(block: _RunBlock) -> Iterator[doc.Block]:
+    """Yield the metrics that most readers look at first."""
+    whole = [table for table in block.tables if table.is_whole]
+    ranked = {ranking.metric: ranking for ranking in whole if ranking.metric in _GLANCE}
+    tables = [ranked[name] for name in _GLANCE if name in ranked and ranked[name].is_ranked]
+    if not tables:
+        return
+    columns = [doc.Column(metric_label(table.metric), "spread") for table in tables]
+    caption = sentence_of("runs", "glance", certain=CERTAIN)
+    table = _side_by_side(tables, columns, _standing_cell, caption)
+    yield doc.Section("At a glance", [table])
+
+
+def _standing_cell(row: Mapping[str, Any]) -> doc.TableCell:
+    after = "*" if row["standing"] == OPEN else ""
+    values = (row["mean"], row["sd"])
+    return doc.TableCell(values, after=after, strong=row["standing"] == ALIKE)
+
+
+def _metric_table_of(table: _RankedRuns) -> doc.Table:
+    """Return a metric's rows as a table, with bars and statuses."""
+    above_chance = any(isfinite(row[DEBIASED]) for row in table.rows)
+    without = [] if above_chance else [DEBIASED]
+    without += [] if table.is_ranked else ["best", "near", "standing"]
+    chance = DEBIASED_MEANS if above_chance else ""
+    return named_table("runs", "metric", _with_bars(table.rows), without=without, chance=chance)
+
+
+def _with_bars(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield rows with the interval, or one sd either way, on the scale of the table."""
+    ends = np.array([_bar_ends(row) for row in rows], float).reshape(-1, 3)
+    finite = ends[np.isfinite(ends)]
+    start = finite.min(initial=np.inf)
+    width = finite.max(initial=-np.inf) - start
+    places = np.nan_to_num(np.round(100 * (ends - start) / width, 1)) if width > 0 else ends
+    for row, triple in zip(rows, places.tolist(), strict=True):
+        bar = doc.Bar(tuple(triple), kind="dot") if width > 0 else None
+        words = STANDINGS[row["standing"]]
+        yield {
+            **row,
+            "bar": bar,
+            "status": _status(row),
+            "standing": doc.TableCell(words, mark=words.replace(" ", "-")),
+        }
+
+
+def _status(row: Mapping[str, Any]) -> str:
+    return "" if row["status"] == "ok" else str(row["status"])
+
+
+def _bar_ends(row: Mapping[str, Any]) -> tuple[float, float, float]:
+    """Return the interval of a row around its mean; one sd either way if it has no interval."""
+    mean = row["mean"]
+    sd = 0.0 if isnan(row["sd"]) else row["sd"]
+    lower = mean - sd if isnan(row["lower"]) else row["lower"]
+    return lower, mean, mean + sd if isnan(row["upper"]) else row["upper"]
+
+
+def _metric(block: _RunBlock, table: _RankedRuns, *, is_open: bool) -> doc.Details:
+    """Return the folded table of a metric."""
+    summary = _by_attribute(table) + (f", {table.setting}" if table.setting else "")
+    remark = table.direction
+    if table.is_ranked:
+        best = "; ".join(table.labels_with_standing(ALIKE)) or "none for certain"
+        remark += f"; as good as the best: {best}"
+    rope = [doc.Paragraph(f"rope {formats.number(table.rope, 4)}", "note")]
+    return doc.Details(
+        summary,
+        [_metric_table_of(table), *(rope if table.is_ranked else [])],
+        remark=remark,
+        name=f"{block.name}-{table.key}",
+        style="metric",
+        is_open=is_open,
+    )
+
+
+def _by_attribute(table: _RankedRuns) -> str:
+    """Return the label of a table's metric, and between whose groups it is."""
+    return metric_label(table.metric) + (f" by {table.attribute}" if table.attribute else "")
+
+
+def _groups(block: _RunBlock) -> Iterator[doc.Details]:
+    """Yield a metric of every group of people side by side."""
+    group_tables = [table for table in block.tables if table.group]
+    for metric in dict.fromkeys(table.metric for table in group_tables):
+        tables = [table for table in group_tables if table.metric == metric]
+        columns = [doc.Column(table.group, "spread", decimals=4) for table in tables]
+        caption = "mean (sd over repeats), and the 95 % interval of the mean"
+        table = _side_by_side(tables, columns, _group_cell, caption)
+        yield doc.Details(
+            f"{metric_label(metric)} of each group",
+            [table],
+            remark=tables[0].attribute,
+            style="metric",
+        )
+
+
+def _group_cell(row: Mapping[str, Any]) -> doc.TableCell:
+    """Return the cell of a group: mean and sd, with the interval below."""
+    less = f"{DEBIASED} {formats.number(row[DEBIASED], 4)}" if isfinite(row[DEBIASED]) else ""
+    remarks = [formats.interval(row["lower"], row["upper"], 4), less, _status(row)]
+    return doc.TableCell((row["mean"], row["sd"]), note="; ".join(filter(None, remarks)))
+
+
+def _side_by_side(
+    tables: Sequence[_RankedRuns],
+    columns: Sequence[doc.Column],
+    cell: Callable[[Mapping[str, Any]], doc.TableCell],
+    caption: str,
+) -> doc.Table:
+    """Return a row for each label, with a column for each of the tables that may have it."""
+    row_of = [{row["label"]: row for row in table.rows} for table in tables]
+    labels = dict.fromkeys(label for rows in row_of for label in rows)
+    cells = [
+        [label, *(cell(rows[label]) if label in rows else None for rows in row_of)]
+        for label in labels
+    ]
+    return doc.Table([doc.Column("method"), *columns], cells, caption=caption, sortable=True)
+
+
+def _runs(block: _RunBlock) -> doc.Section:
+    """Return the section that lists the runs of a block: commit, processor and files of each."""
+    rows = []
+    for run in block.runs.values():
+        tables = place_of(run.path, "summary.csv").name
+        files = {"configuration": LAST, "all metrics": tables, "figures": f"{FIGURES}/"}
+        links = [doc.Link(text, f"../runs/{run.id}/{name}") for text, name in files.items()]
+        changed = "+" if run.environment.get("git_dirty") else ""
+        rows.append(
+            [
+                doc.TableCell((doc.Code(run.id),), name=f"run-{run.id}"),
+                block.names[run.id],
+                (doc.Code(run.environment.get("git_commit", "")[:12] + changed),),
+                run.environment.get("cpu", ""),
+                tuple(piece for link in links for piece in (link, " ")),
+            ]
+        )
+    columns = [doc.Column(title) for title in ("run", "method", "commit", "processor", "files")]
+    return doc.Section("Runs", [doc.Table(columns, rows, sortable=True)])
+
+
+def _runs_summary(blocks: Sequence[_RunBlock], left_out: Sequence[str]) -> doc.ExecutiveSummary:
+    """Return the summary of a page of runs: which is best, how sure that is, what to do next."""
+    quick = [block.title for block in blocks if block.note]
+    protected = list(dict.fromkeys(block.protect for block in blocks))
+    values = {
+        "names": formats.listed(quick, _MOST_NAMED),
+        "them": "it" if len(quick) == 1 else "them",
+        "attributes": formats.listed(protected, _MOST_NAMED),
+        "count": len(set(left_out)),
+        "certain": CERTAIN,
+    }
+    compared = any(block.compared is not None for block in blocks)
+    parts: tuple[Mapping[str, object], ...] = (
+        {"certain": True, "quick": quick},
+        {"protected": True, "not_compared": left_out, "not_run": True},
+        {"repeat": quick, "read": compared, "next": True},
+    )
+    sure, unseen, todo = (sentences_of("runs", part, **values) for part in parts)
+    return doc.ExecutiveSummary(list(_result_sentences(blocks)), sure, unseen, todo)
+
+
+_MOST_TOLD, _MOST_NAMED = 6, 3
+
+
+def _result_sentences(blocks: Sequence[_RunBlock]) -> Iterator[str]:
+    """Yield the findings in the first blocks, and how many blocks have more."""
+    findings = [(block, sentences) for block in blocks if (sentences := list(_winners(block)))]
+    for block, sentences in findings[:_MOST_TOLD]:
+        yield f"{block.title}: {' '.join(sentences)}"
+    if len(findings) > _MOST_TOLD:
+        yield sentence_of("runs", "more", count=len(findings) - _MOST_TOLD)
+    if not findings:
+        yield sentence_of("runs", "alone")
+
+
+def _winners(block: _RunBlock) -> Iterator[str]:
+    """Yield the sentences on the best run by the error, and by the gap between groups."""
+    ranked = [table for table in block.tables if table.is_ranked and not table.setting]
+    tables = {table.metric: table for table in ranked}
+    for part in ("error", "gap"):
+        first = headline_of(block.runs.values()) if part == "gap" else ""
+        names = (first, *(of_task[part] for of_task in HEADLINES.values()))
+        name = next((name for name in names if name in tables), "")
+        if name and len(tables[name].rows) > 1:
+            yield _winner(tables[name])
+
+
+def _winner(table: _RankedRuns) -> str:
+    """Return the sentence on the run of the best mean, and on those that may be as good."""
+    best = table.rows[0]["label"]
+    clauses = []
+    told = {ALIKE: "as good for practical purposes", OPEN: "not told apart from it"}
+    for standing, text in told.items():
+        if names := [name for name in table.labels_with_standing(standing) if name != best]:
+            are = "is" if len(names) == 1 else "are"
+            clauses.append(f"{formats.listed(names, _MOST_NAMED)} {are} {text}")
+    ending = ", and ".join(clauses) or "every other run is worse"
+    mean = formats.number(float(table.rows[0]["mean"]))
+    return f"{best} has the best mean in {_by_attribute(table)} ({mean}); {ending}."
+
+
+def _runs_table(blocks: Sequence[_RunBlock]) -> doc.Table:
+    """Return the table of what was run, with a row for each block."""
+    groups = ("learner", "intervention", "method")
+    columns = [doc.Column("data set"), doc.Column("runs", "count"), doc.Column("repeats", "count")]
+    columns += [doc.Column(f"{group}s") for group in groups]
+    rows = []
+    for block in blocks:
+        title = doc.TableCell(block.title, link=f"#{block.name}")
+        counts = len(block.runs), block.repeats
+        rows.append([title, *counts, *map(block.options, groups)])
+    return doc.Table(columns, rows, sortable=True)
+
+
+def _how_to_read() -> doc.Items:
+    """Return explanations of the page's numbers."""
+    marks: list[doc.Inline] = []
+    for verdict, where in ((ALIKE, "good"), (WORSE, "bad"), (OPEN, "between")):
+        mark = doc.Mark(STANDINGS[verdict], STANDINGS[verdict].replace(" ", "-"))
+        marks += [mark, sentence_of("runs", where, certain=CERTAIN, not_certain=1 - CERTAIN)]
+    said = [sentence_of("runs", name) for name in ("intervals", "probabilities")]
+    return doc.Items([*said, tuple(marks)])
+
+
+def write_report(
+    results: Path, *, experiment: str = "", forms: Sequence[str] = ("html",)
+) -> tuple[Path, int, list[str]]:
+    """Write ``report/index.html`` of all finished runs, or of an experiment's.
+
+    Returns
+    -------
+    The path of the page, the number of its runs, and why some could not be compared with others.
+
+    Parameters
+    ----------
+    results : the folder of runs.
+    forms : the forms that the page is written in; see :data:`FORMS`.
+
+    Raises
+    ------
+    UserError : an unknown experiment, nothing finished, or somebody else's page in its place.
+    """
+    check_forms(forms)
+    presets = Presets()
+    collection = Catalogue(results)
+    if experiment:
+        collection = collection.only(presets.runs_of_all(experiment, collection.runs))
+    if not collection.runs:
+        condition = f"of experiment={experiment} " if experiment else ""
+        raise UserError(f"{results} has no finished run {condition}to report on")
+    folder = results / "report" / experiment.replace("/", "-")
+    check_page(folder / "index.html")
+    blocks = []
+    left_out: list[str] = []
+    console = Console(stderr=True)
+    shown = track(
+        [*_together(_blocks(collection))], "data sets and splits",
+        console=console, transient=True, disable=not console.is_terminal,
+    )  # fmt: skip
+    for some in shown:
+        read = _read(some)
+        for block, whole, tables in zip(some, read, _metric_tables(read), strict=True):
+            compared, unread = _compare_block(whole)
+            left_out += unread
+            figures = list(_figures_of(whole))
+            origin = _provenance(tuple(block.runs.values()), presets)
+            # The page keeps the block without its metrics.
+            shown_block = {"tables": tables, "figures": figures, "compared": compared}
+            blocks.append(replace(block, **shown_block, origin=origin))
+    summary = _runs_summary(blocks, left_out)
+    document = _page_document(blocks, experiment, summary)
+    names = write_document(document, folder, "index", forms)
+    return folder / names[0], len(collection.runs), left_out
+
+
+def _page_document(
+    blocks: Sequence[_RunBlock], experiment: str, summary: doc.ExecutiveSummary
+) -> doc.Document:
+    """Return the page: a summary, an overview, then a section for each block."""
+    notes = {block.note for block in blocks}
+    command = f"fairbench report{f' experiment={experiment}' if experiment else ''}"
+    runs = sum(len(block.runs) for block in blocks)
+    text: list[doc.Inline] = [f"{runs} finished runs. Written by ", doc.Code(command)]
+    text.append(f" with fairbench {VERSION}")
+    if len(notes) == 1 and notes != {""}:  # otherwise each block has its own
+        text += ["; ", doc.Mark(notes.pop(), "quick")]
+    reading = doc.Section("How to read the tables", [_how_to_read()], name="reading")
+    overview = [doc.Section("What was run", [_runs_table(blocks)]), reading]
+    sections = [doc.Section("Overview", overview, name="overview")]
+    sections += [_block_section(block) for block in blocks]
+    title = experiment or "All finished runs"
+    return doc.Document(
+        title, sections, lead=[doc.Paragraph(tuple(text), "note")], tabs=True, summary=summary
+    )
+
+
+def _provenance(runs: Sequence[Run], presets: Presets) -> dict[str, Any]:
+    """Return the origin of some runs, and so of a table of them.
+
+    Returns
+    -------
+    runs : ids of the runs, which are hashes of their resolved configurations.
+    data : file -> sha256; empty for simulated data.
+    versions : package -> version, several where runs differ.
+    commits : the commits of this project, with ``+`` if files were changed since.
+    commands : the commands that compute the runs again.
+    """
+    environments = [run.environment for run in runs]
+    commits = {
+        str(environment.get("git_commit", "unknown"))[:12]
+        + ("+" if environment.get("git_dirty") else "")
+        for environment in environments
+    }
+    return {
+        "runs": [run.id for run in runs],
+        "data": _merge(environment["data_sha256"] for environment in environments),
+        "versions": _merge(environment["versions"] for environment in environments),
+        "commits": sorted(commits),
+        "commands": commands_of(runs, presets),
+    }
+
+
+def _merge(tables: Iterator[Mapping[str, str]]) -> dict[str, str]:
+    values: dict[str, dict[str, None]] = {}
+    for table in tables:
+        for name, value in table.items():
+            values.setdefault(name, {})[str(value)] = None
+    return {name: ", ".join(different) for name, different in values.items()}

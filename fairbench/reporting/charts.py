@@ -298,38 +298,6 @@ def shorten_name(name: str, most: int = 34) -> str:
     return name if len(name) <= most else f"{name[: most // 2]}…{name[-most // 2 + 1 :]}"
 
 
-def track(
-    x: ArrayLike,
-    limits: Floats,
-    labels: tuple[str, str],
-    *,
-    bound: float,
-    events: Sequence[tuple[float, str]] = (),
-) -> str:
-    """Draw an estimate and its interval over time, with dashed lines at a bound, and events.
-
-    Parameters
-    ----------
-    x : (n,) positions on the horizontal axis.
-    limits : (n, 3) value, lower and upper.
-    labels : the labels of both axes.
-    bound : dashed lines are drawn at this distance on either side of 0.
-    events : squares on the line: the position of each, and the text that the pointer shows.
-    """
-    along = np.asarray(x, float)
-    (value, lower, upper) = limits.T
-    across = [0.0, along[-1] if len(along) else 1.0]
-    band = np.array([value - lower, upper - value])
-    series = [
-        *(Series("", across, [y, y], GREY, dashed=1, marked=False) for y in (-bound, bound)),
-        Series("", along, value, BLUE, marked=False, band=band),
-    ]
-    for position, hint in events:
-        height = np.interp([position], along, value)
-        series.append(Series("", [position], height, ORANGE, shape=1, filled=True, hint=hint))
-    return chart([Panel(series, *labels, from_zero="x")])[0]
-
-
 # The values at both ends of an axis, and its length: a linear scale, from 0 to the length.
 _Scale: TypeAlias = tuple[float, float, float]
 

@@ -21,7 +21,7 @@ from fairbench.core.text import count, counted, two_digits
 from fairbench.data.columns import spelled
 from fairbench.evaluation.findings import LARGE, OPEN, PASSED, SMALL, WATCHED, Finding
 from fairbench.inference.rates import rate_sequence
-from fairbench.reporting.charts import track
+from fairbench.reporting.charts import BLUE, GREY, ORANGE, Panel, Series, chart
 from fairbench.reporting.document import model
 from fairbench.reporting.group_tables import bars, table_of
 from fairbench_watch.alarms import BLOCK, FALSE_ALARMS, Quantity, quantities, rate_parts, sums_now
@@ -372,13 +372,21 @@ def _history(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> model.Gall
 
 
 def _chart(gap: str, state: WatchState) -> str:
-    """Draw a gap and its interval at the marks, and where alarms were given."""
+    """Draw a gap and its interval at the marks, the bounds, and where alarms were given."""
     marks = [mark for mark in drawn(state.marks) if mark.limits[gap][0] is not None]
-    limits = np.array([mark.limits[gap] for mark in marks], float).reshape(-1, 3)
-    alarms = [alarm for alarm in state.alarms if alarm["about"] == gap]
-    events = [(alarm["row"], sentence_of(_alarm_finding(alarm, state))) for alarm in alarms]
-    rows = [mark.row for mark in marks]
-    return track(rows, limits, ("rows", "gap"), bound=state.options.epsilon, events=events)
+    value, lower, upper = np.array([mark.limits[gap] for mark in marks], float).reshape(-1, 3).T
+    rows = [float(mark.row) for mark in marks]
+    across, epsilon = [0.0, rows[-1] if rows else 1.0], state.options.epsilon
+    series = [
+        *(Series("", across, [y, y], GREY, dashed=1, marked=False) for y in (-epsilon, epsilon)),
+        Series("", rows, value, BLUE, marked=False, band=np.array([value - lower, upper - value])),
+    ]
+    for alarm in state.alarms:
+        if alarm["about"] == gap:
+            place = [float(alarm["row"])]
+            hint, height = sentence_of(_alarm_finding(alarm, state)), np.interp(place, rows, value)
+            series.append(Series("", place, height, ORANGE, shape=1, filled=True, hint=hint))
+    return chart([Panel(series, "rows", "gap", from_zero="x")])[0]
 
 
 def _score_table(rows: Sequence[Mapping[str, Any]]) -> model.Table:

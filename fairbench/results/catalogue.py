@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairbench.core.errors import UserError, did_you_mean, unknown_name, warn
 from fairbench.core.files import UNREADABLE, guard, read_bytes, unsealed_json, within, write_cache
-from fairbench.core.text import count, digest, interval, number, shortened, visible
+from fairbench.core.text import count, interval, number, shortened, visible
 from fairbench.results import record as records
 from fairbench.results.runs import LAST, WRITTEN, Run, read_environment, read_metrics
 
@@ -28,20 +28,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 KEYS = (*records.GROUPS, "protect", "seed", "purpose")
-
-
-def labels(runs: Sequence[Run]) -> list[str]:
-    """Return a label for each run: its choices in which the runs differ, at least its method."""
-    varied = [part for part in records.GROUPS if len({run.choices[part] for run in runs}) > 1]
-    names = [", ".join(run.choices[part] for part in varied or ["method"]) for run in runs]
-    protected = {(run.choices["dataset"], run.protect) for run in runs}
-    for name, values, varies in (
-        ("protect", [run.protect for run in runs], len(protected) > len(dict(protected))),
-        ("seed", [run.seed for run in runs], len({run.seed for run in runs}) > 1),
-    ):
-        if varies:
-            names = [f"{label}, {name}={value}" for label, value in zip(names, values, strict=True)]
-    return add_differing_options(names, runs, records.GROUPS)
 
 
 def add_differing_options(
@@ -59,7 +45,7 @@ def differing_options(
     options_of_runs: list[dict[str, Any]] = [{} for _ in runs]
     for group in groups:
         # Runs share equal parts of their configurations as one object, so that few are compared.
-        parts = [_component_settings(run, group) for run in runs]
+        parts = [run.summarised["config"].get(group, _NOTHING) for run in runs]
         varying = {*_differing(list({id(part): part for part in parts}.values()))} - {"name"}
         for options, part in zip(options_of_runs, parts, strict=True):
             options.update((f"{group}.{name}", part[name]) for name in part if name in varying)
@@ -71,10 +57,6 @@ def differing_options(
         [f"{key.rpartition('.')[2]}={options[key]}" for key in differing[name] if key in options]
         for name, options in zip(names, options_of_runs, strict=True)
     ]
-
-
-def _component_settings(run: Run, group: str) -> Mapping[str, Any]:
-    return run.summarised["config"].get(group, _NOTHING)
 
 
 _NOTHING: Mapping[str, Any] = {}
@@ -108,7 +90,7 @@ class Catalogue:
         """The runs by id, in the order of their ids."""
         if self.selected is not None:
             return dict(self.selected)
-        all_runs = listed_runs(self.folder)
+        all_runs = _listed_runs(self.folder)
         if left_out := [run.id for run in all_runs if not run.summarised]:
             named = ", ".join(left_out[:5])
             warn(_LEFT_OUT.format(self.folder / "runs", named, len(left_out)))
@@ -258,8 +240,23 @@ class Catalogue:
         return [self.only(runs) for runs in comparable_sets(list(self)) if len(runs) > 1]
 
     def label(self) -> dict[str, str]:
-        """Return a label for each run, by id, of choices and options in which the runs differ."""
-        return dict(zip(self.runs, labels(list(self)), strict=True))
+        """Return a label for each run, by id: choices and options in which the runs differ.
+
+        It has at least the run's method.
+        """
+        runs = list(self)
+        varied = [part for part in records.GROUPS if len({run.choices[part] for run in runs}) > 1]
+        names = [", ".join(run.choices[part] for part in varied or ["method"]) for run in runs]
+        protected = {(run.choices["dataset"], run.protect) for run in runs}
+        for name, values, varies in (
+            ("protect", [run.protect for run in runs], len(protected) > len(dict(protected))),
+            ("seed", [run.seed for run in runs], len({run.seed for run in runs}) > 1),
+        ):
+            if varies:
+                names = [
+                    f"{label}, {name}={value}" for label, value in zip(names, values, strict=True)
+                ]
+        return dict(zip(self.runs, add_differing_options(names, runs, records.GROUPS), strict=True))
 
     @cached_property
     def metrics(self) -> pd.DataFrame:
@@ -311,33 +308,6 @@ def comparable_sets(runs: Sequence[Run]) -> list[list[Run]]:
         key = tuple(str(summary[name]) for name in ("data", "rows", "protect"))
         sets.setdefault(key, []).append(run)
     return list(sets.values())
-
-
-def contents(runs: Sequence[Run]) -> list[str]:
-    """Return for each run a mark of its data; a user's file is what is in it, wherever it lies.
-
-    Runs of files have one mark if what was read is equal, or the files are and the options, too.
-    """
-    settings = [dict(_component_settings(run, "dataset")) for run in runs]
-    files = [bool(options.pop("path", None)) for options in settings]
-    data = [str(run.summarised["data"]) for run in runs]
-    read = [
-        digest([options, file_content(run) if is_file else mark])
-        for run, options, is_file, mark in zip(runs, settings, files, data, strict=True)
-    ]
-    first = dict(sorted(zip(read, data, strict=True), reverse=True))
-    marks: dict[str, str] = {}
-    for how, mark in zip(read, data, strict=True):
-        marks[mark] = min(marks.get(mark, mark), first[how])
-    return [
-        marks[mark] if is_file else how
-        for how, mark, is_file in zip(read, data, files, strict=True)
-    ]
-
-
-def file_content(run: Run) -> str:
-    """Return a hash of what is in the raw files of a run, whatever they are called."""
-    return digest(sorted(run.environment["data_sha256"].values()))
 
 
 def flat(node: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -451,7 +421,7 @@ Stamp = tuple[int, int, int, int]  # of a file: inode, bytes, when changed, when
 Listed = dict[str, Any]  # the entries SUMMARY and WRITTEN; nothing of a run whose record is damaged
 
 
-def listed_runs(results: Path) -> list[Run]:
+def _listed_runs(results: Path) -> list[Run]:
     """Return the runs of a folder by id, with the entries they are listed by, empty if damaged."""
     records.refuse_pack(results)
     guard(results)

@@ -64,13 +64,21 @@ def check_columns(there: Container[str], wanted: Sequence[str]) -> None:
         raise DamagedError(f"no column {missing[0]}")
 
 
-def check_metrics(table: pa.Table, wanted: Sequence[str] = METRICS) -> None:
-    """Check a long table of metrics, or some of its columns.
+def checked_metrics(
+    table: pa.Table, wanted: Sequence[str] = METRICS, *, own: bool = False
+) -> pa.Table:
+    """Return a long table of metrics, or the rows of a run's `own` variant, after checking it.
+
+    Parameters
+    ----------
+    wanted : the columns that must be there.
 
     Raises
     ------
     DamagedError : a column is missing, there twice, or of another type; or a row has no metric.
     """
+    if own:
+        table = table.filter(compute.equal(table["variant"].cast(pa.string()), ""))
     check_columns(table.column_names, wanted)
     _check_numbers(table, but=_TEXTS)
     for name in _TEXTS & {*table.column_names}:
@@ -83,6 +91,7 @@ def check_metrics(table: pa.Table, wanted: Sequence[str] = METRICS) -> None:
         whole = str(table[name].type) in (*_INTEGERS, *["null"] * (name in _COUNTS))
         if not whole or (name in _PLACES and table[name].null_count):
             raise DamagedError(f"column {name} is not of whole numbers")
+    return table
 
 
 _INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
@@ -165,19 +174,6 @@ def _check_summary(found: pd.DataFrame) -> None:
         if name in _ALWAYS or (name in long.SETTINGS and name in _TEXTS):
             given = column if name in _ALWAYS else column.dropna()
             _check_values(str(name), given.unique())
-
-
-def checked_metrics(table: pa.Table, *, own: bool = False) -> pa.Table:
-    """Return a long table of metrics after checking it, or the rows of a run's `own` variant.
-
-    Raises
-    ------
-    DamagedError : it is none.
-    """
-    if own:
-        table = table.filter(compute.equal(table["variant"].cast(pa.string()), ""))
-    check_metrics(table)
-    return table
 
 
 def joined(tables: Mapping[str, pa.Table]) -> pd.DataFrame:

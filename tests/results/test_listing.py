@@ -11,7 +11,7 @@ from fairbench.cli.verbs.store import _runs_lines
 from fairbench.core.errors import UserError
 from fairbench.core.files import sealed_json, unsealed_json
 from fairbench.results import catalogue as listing
-from fairbench.results.catalogue import Catalogue, labels
+from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import GROUPS
 from fairbench.results.runs import read_environment, seal_run
 from tests.studies import RECORD, sealed_record
@@ -127,7 +127,7 @@ def test_runs_are_found_selected_and_labelled_by_what_differs(results):
     }
     # The attribute is named where it differs on one data set.
     assert some.label() == {A1: "adult, seed=0", B3: "german, seed=7"}
-    assert labels([catalogue.runs[A2]]) == ["binomial_nll"]
+    assert catalogue.only({A2}).label() == {A2: "binomial_nll"}
     assert not catalogue.comparable()
 
 

@@ -37,10 +37,10 @@ from fairbench.evaluation.table import COSTS, VALUE
 from fairbench.inference.means import Moments, loss_limits
 from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import find
-from fairbench.results.catalogue import contents, differing_options, file_content
+from fairbench.results.catalogue import differing_options
 from fairbench.results.record import reading
 from fairbench.results.runs import Run, place_of
-from fairbench.results.tables import METRICS, check_columns, check_metrics, check_plain
+from fairbench.results.tables import METRICS, check_columns, check_plain, checked_metrics
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -252,7 +252,7 @@ def _datasets(runs: Sequence[Run]) -> list[str]:
 
     Data that are equal have one name, by the shortest path of the file that they are from.
     """
-    marks = contents(runs)
+    marks = _contents(runs)
     by_path = sorted(zip(map(_path, runs), range(len(runs)), strict=True))
     first = {marks[index]: runs[index] for _, index in reversed(by_path)}
     names = [run.choices["dataset"] for run in first.values()]
@@ -262,6 +262,33 @@ def _datasets(runs: Sequence[Run]) -> list[str]:
         for mark, name, options_of_run in zip(first, names, options, strict=True)
     }
     return [name_of[mark] for mark in marks]
+
+
+def _contents(runs: Sequence[Run]) -> list[str]:
+    """Return for each run a mark of its data; a user's file is what is in it, wherever it lies.
+
+    Runs of files have one mark if what was read is equal, or the files are and the options, too.
+    """
+    settings = [dict(run.summarised["config"].get("dataset", {})) for run in runs]
+    files = [bool(options.pop("path", None)) for options in settings]
+    data = [str(run.summarised["data"]) for run in runs]
+    read = [
+        digest([options, _file_content(run) if is_file else mark])
+        for run, options, is_file, mark in zip(runs, settings, files, data, strict=True)
+    ]
+    first = dict(sorted(zip(read, data, strict=True), reverse=True))
+    marks: dict[str, str] = {}
+    for how, mark in zip(read, data, strict=True):
+        marks[mark] = min(marks.get(mark, mark), first[how])
+    return [
+        marks[mark] if is_file else how
+        for how, mark, is_file in zip(read, data, files, strict=True)
+    ]
+
+
+def _file_content(run: Run) -> str:
+    """Return a hash of what is in the raw files of a run, whatever they are called."""
+    return digest(sorted(run.environment["data_sha256"].values()))
 
 
 def _path(run: Run) -> tuple[int, str]:
@@ -277,7 +304,7 @@ def _families(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
     ----------
     names : the names of the data sets.
     """
-    files = [file_content(run) if _path(run)[0] else "" for run in runs]
+    files = [_file_content(run) if _path(run)[0] else "" for run in runs]
     paths = {
         file: path
         for (_, path), file in sorted(zip(map(_path, runs), files, strict=True), reverse=True)
@@ -349,7 +376,7 @@ def _values(run: Run) -> pa.Table:
 
     with reading(place_of(run.path, "metrics.parquet")):
         table = run.read_parquet("metrics", _TEXTS, (*_READ, *_LEFT_OUT_COLUMNS))
-        check_metrics(table, [name for name in METRICS if name in _READ])
+        checked_metrics(table, [name for name in METRICS if name in _READ])
     present = set(table.column_names)
     is_kept = compute.is_in(table["attribute"].cast(pa.string()), pa.array(["", run.protect]))
     for name, value in _ROW_OF_RUN.items():

@@ -164,7 +164,11 @@ def prepare(cfg: DictConfig | Config) -> PlannedRun:
     parts = build.components(config)
     choices, stored = configuration.identity_of(config, verified=parts.verified)
     for part, value in stored.items():
-        record.check_part(part, value)
+        if not record.CONFIG[part](value):  # or it could not be read again once it is stored
+            raise UserError(
+                f"{part} cannot be kept as it is: the names of components and options have "
+                "letters, digits and _, and values are numbers, lists, or texts without ${"
+            )
     build.check(parts)
     method, seed = parts.method, stored["seed"]
     study = Study(

@@ -213,7 +213,7 @@ class Parts:
         return self._kept[key]
 
 
-def summary_of(values: Mapping[str, Any], run: str, parts: Parts) -> dict[str, Any]:
+def _summary_of(values: Mapping[str, Any], run: str, parts: Parts) -> dict[str, Any]:
     """Return the configuration of a record and its entries `SUMMARY`, after checking them.
 
     Parameters
@@ -245,28 +245,14 @@ def summary_of(values: Mapping[str, Any], run: str, parts: Parts) -> dict[str, A
     return {**summary, "config": config}
 
 
-def check_part(part: str, value: object) -> None:
-    """Refuse a part of a configuration that could not be read again once it is stored.
-
-    Raises
-    ------
-    UserError : the name of a component or option is none, or a value is no plain one.
-    """
-    if not CONFIG[part](value):
-        raise UserError(
-            f"{part} cannot be kept as it is: the names of components and options have "
-            "letters, digits and _, and values are numbers, lists, or texts without ${"
-        )
-
-
 def checked(values: Mapping[str, Any], run: str, parts: Parts) -> dict[str, Any]:
-    """Return a record, after checking all that is read of it; the arguments are `summary_of`'s.
+    """Return a record, after checking all that is read of it; the arguments are `_summary_of`'s.
 
     Raises
     ------
     DamagedError, LookupError, TypeError, RecursionError : it is no record, or that of another run.
     """
-    summary = summary_of(values, run, parts)
+    summary = _summary_of(values, run, parts)
     for name, check in (*_REST.items(), *_LATER.items()):
         if (name in values or name in _REST) and not check(values.get(name)):
             raise DamagedError(f"{name} is none")

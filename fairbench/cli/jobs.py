@@ -22,6 +22,7 @@ from rich.console import Console
 from fairbench.cli.output import FAILED, print_failure, print_line
 from fairbench.core.errors import IncompatibleError, UserError, refused
 from fairbench.core.processes import failure, using
+from fairbench.core.text import digest
 from fairbench.experiments import execute
 from fairbench.experiments.configuration import IDENTITY
 from fairbench.experiments.execute import Plan
@@ -32,7 +33,7 @@ from fairbench.reporting.runs import document_of, runs_document
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import refuse_pack, run_name
 from fairbench.results.runs import Run
-from fairbench.results.upkeep import keep_sweep, sweep_name
+from fairbench.results.upkeep import keep_sweep
 
 if TYPE_CHECKING:
     from fairbench.cli.command_line import CommandLine
@@ -507,6 +508,22 @@ def run_single(line: CommandLine, locks: ExitStack) -> int:
     return 0
 
 
+_LONGEST = 400  # letters of a sweep's name
+
+
+def _sweep_name(words: Sequence[str]) -> str:
+    """Return the name of the sweep that words of a command line ask for.
+
+    Words that change no run, such as ``n_jobs=4``, and the order of words do not count. A very long
+    name is cut, and ends in a digest of the whole.
+    """
+    order = ["experiment", *IDENTITY]
+    groups = {word: word.partition("=")[0].partition(".")[0] for word in words}
+    named = [word for word in words if groups[word] in order]
+    name = shlex.join(sorted(named, key=lambda word: order.index(groups[word])))
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 12]}... {digest(name, 8)}"
+
+
 def run_sweep(lines: Sequence[CommandLine], words: Sequence[str], locks: ExitStack) -> int:
     """Plan and carry out all jobs, and print how each ended.
 
@@ -516,7 +533,7 @@ def run_sweep(lines: Sequence[CommandLine], words: Sequence[str], locks: ExitSta
     ----------
     words : the words of the command.
     """
-    name = sweep_name(words, IDENTITY)
+    name = _sweep_name(words)
     outcomes: list[Outcome] = []
     every = [(line, job) for line in lines for job in line.jobs]
     with SweepProgress(jobs=len(every)) as progress:

@@ -19,12 +19,12 @@ import hashlib
 import json
 import os
 import re
-import shlex
 import stat
 import time
 import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, BinaryIO, TypeAlias
 
@@ -50,37 +50,12 @@ from fairbench.results.runs import (
 
 _OUTCOMES = "outcomes.json"  # how each job ended
 _NAME = "sweep.json"  # holds the name of the sweep
-_EXPERIMENT = "experiment"
-_LONGEST = 400
 
 
 # A sweep that has ended: its name, the words that define its runs (after ``fairbench run -m`` they
 # repeat it; two of one name are one sweep, given twice), and the ids of the distinct runs that it
 # finished, in its order.
 Sweep: TypeAlias = tuple[str, tuple[str, ...]]
-
-
-def sweep_name(words: Sequence[str], parts: Sequence[str]) -> str:
-    """Return the name of the sweep that words of a command line ask for.
-
-    Words that change no run, such as ``n_jobs=4``, and the order of words do not count. A very long
-    name is cut, and ends in a digest of the whole.
-
-    Parameters
-    ----------
-    words : the words of the command line.
-    parts : the groups of a run's configuration, in the order in which a name has them:
-        ``dataset``, ``split`` ...
-    """
-    order = [_EXPERIMENT, *parts]
-    job_name = [word for word in words if _config_group(word) in order]
-    name = shlex.join(sorted(job_name, key=lambda word: order.index(_config_group(word))))
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 12]}... {digest(name, 8)}"
-
-
-def _config_group(word: str) -> str:
-    """Return the group of a word such as ``learner.gamma=1``."""
-    return word.partition("=")[0].partition(".")[0]
 
 
 def keep_sweep(folder: Path, name: str, outcomes: Sequence[Mapping[str, Any]]) -> None:
@@ -163,11 +138,11 @@ def garbage(store: Store, hours: float = DAY) -> list[Garbage]:
     return [item for item in unused if _is_older(item.path, before)]
 
 
-def garbage_of_runs(store: Store, runs: Sequence[Run]) -> list[Garbage]:
-    """Return what to remove with some runs: the runs first, then what they alone read.
+def garbage_of_runs(store: Store, runs: Sequence[Run]) -> tuple[list[Garbage], int]:
+    """Return what to remove with some runs, and how many cells they have.
 
-    Cells, rows and people of other runs, finished or begun, stay. The caller must hold the folder
-    alone, as for `garbage`.
+    The runs are first, then what they alone read. Cells, rows and people of other runs, finished or
+    begun, stay. The caller must hold the folder alone, as for `garbage`.
 
     Raises
     ------
@@ -177,17 +152,18 @@ def garbage_of_runs(store: Store, runs: Sequence[Run]) -> list[Garbage]:
     needed = set(_cells_of_runs(store.root, ids))
     for note in _files(store.root / "begun", ".txt"):
         needed |= set(files.read_text(note, files.TEXT).split())
-    cells = dict.fromkeys(cell for run in runs for cell in cells_of(run) if cell not in needed)
+    cells = dict.fromkeys(filter(store.has, chain.from_iterable(map(_cells_of, runs))))
+    own = [store.cell_path(cell) for cell in cells if cell not in needed]
     read = {run.environment.get(key) for run in runs for key in ("rows", "data")}
-    paths = [path for path in map(store.cell_path, cells) if files.is_file(path)]
-    return [
+    found = [
         *(_garbage(run.path, RUN) for run in runs),
-        *(_garbage(path, OWN_CELL) for path in paths),
+        *(_garbage(path, OWN_CELL) for path in own),
         *(unread for unread in _unread_tables(store.root, ids) if unread.path.stem in read),
     ]
+    return found, len(cells)
 
 
-def cells_of(run: Run) -> list[str]:
+def _cells_of(run: Run) -> list[str]:
     """Return the cells of a run; none if their list is damaged, as they are garbage without it."""
     try:
         return run.cells()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fairbench.experiments.configuration import IDENTITY
-from fairbench.results.upkeep import keep_sweep, read_sweeps, sweep_name
+from fairbench.cli.jobs import _sweep_name
+from fairbench.results.upkeep import keep_sweep, read_sweeps
 
 DONE = [
     {"job": "seed=1 dataset=adult", "status": "finished", "run": "a", "message": ""},
@@ -13,18 +13,18 @@ DONE = [
 
 
 def test_a_sweep_is_called_by_what_changes_its_runs():
-    name = sweep_name(["method=ensemble,baseline", "n_jobs=4", "dataset=adult"], IDENTITY)
+    name = _sweep_name(["method=ensemble,baseline", "n_jobs=4", "dataset=adult"])
     assert name == "dataset=adult method=ensemble,baseline"
     words = ["dataset=adult", "hydra/launcher=slurm", "method=ensemble,baseline", "results=old"]
-    assert sweep_name(words, IDENTITY) == name
-    assert sweep_name([*words, "seed=1"], IDENTITY) != name
-    preset = sweep_name(["split.repeats=3", "experiment=fairlyuncertain/table1"], IDENTITY)
+    assert _sweep_name(words) == name
+    assert _sweep_name([*words, "seed=1"]) != name
+    preset = _sweep_name(["split.repeats=3", "experiment=fairlyuncertain/table1"])
     assert preset == "experiment=fairlyuncertain/table1 split.repeats=3"
 
 
 def test_long_names_are_cut_and_stay_different():
     seeds = ",".join(map(str, range(1000)))
-    one, other = (sweep_name([f"seed={seeds},{last}"], IDENTITY) for last in (1, 2))
+    one, other = (_sweep_name([f"seed={seeds},{last}"]) for last in (1, 2))
     assert one != other
     assert len(one) <= 400 and one[:300] == other[:300]
 

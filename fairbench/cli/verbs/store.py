@@ -222,16 +222,15 @@ def _rm(options: Asked) -> None:
     store = Store(options.results)
     with alone(options.results, options.wait):
         runs = options.taken_as(cli.Selection).selected()
-        removed = upkeep.garbage_of_runs(store, list(runs))
+        removed, cells = upkeep.garbage_of_runs(store, list(runs))
         lines = _runs_lines(runs)
-        cells = {cell for run in runs for cell in upkeep.cells_of(run) if store.has(cell)}
         if not options.dry_run:
             upkeep.remove(removed)
     for line in lines:
         print_line(line)
     _print_garbage(removed)
-    if stay := len(cells) - sum(item.kind == upkeep.OWN_CELL for item in removed):
-        print_line(f"{stay} of {len(cells)} cells stay, as other runs share them")
+    if stay := cells - sum(item.kind == upkeep.OWN_CELL for item in removed):
+        print_line(f"{stay} of {cells} cells stay, as other runs share them")
     size = sum(item.bytes for item in removed)
     verb, freed = ("would remove", "free") if options.dry_run else ("removed", "freed")
     runs_text = f"{len(runs)} run{'s' if len(runs) > 1 else ''}"

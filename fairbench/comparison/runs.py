@@ -365,11 +365,9 @@ class _PairComparison:
 
     Attributes
     ----------
-    names : the names of both runs.
     comparisons, repeats : each comparison, and the repeats that it is of.
     """
 
-    names: tuple[str, str]
     comparisons: list[comparing.Comparison]
     repeats: list[list[int]]
 
@@ -424,7 +422,7 @@ def compare_pair(
         _compare_repeats((first, second), some_repeats, fractions, settings)
         for some_repeats in repeats_of_comparisons
     ]
-    return _PairComparison((first.name, second.name), comparisons, repeats_of_comparisons)
+    return _PairComparison(comparisons, repeats_of_comparisons)
 
 
 def _compare_repeats(
@@ -919,7 +917,7 @@ def candidates(
         values = {"count": "1" if largest else "no", "by": f" by {protect}" if protect else ""}
         folder = catalogue.folder
         raise UserError(said("comparison", "too_few", folder=folder, dataset=dataset, **values))
-    names = {part: part_names([run.config[part] for run in largest]) for part in _PARTS}
+    names = {part: _part_names([run.config[part] for run in largest]) for part in _PARTS}
     return largest, [{part: names[part][i] for part in _PARTS} for i in range(len(largest))]
 
 
@@ -927,7 +925,7 @@ def _relaxations(run: Run) -> int:
     return len(run.config["evaluator"].get("relaxations", ()))
 
 
-def part_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
+def _part_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a label for each run: its name, and options in which runs of this name differ."""
     names = []
     for config in configs:
@@ -941,7 +939,7 @@ def part_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
     return names
 
 
-def run_points(
+def _run_points(
     run: RunPredictions,
     protect: tuple[str, ...],
     metrics: Iterable[str] = comparing.METRICS,
@@ -976,7 +974,7 @@ def tradeoff(
     ``postprocessed_error`` (of the frontier at a gap no larger).
     """
     metrics = [*dict.fromkeys([headline_of(runs) or comparing.METRICS[0], *comparing.METRICS])]
-    points_of_runs = [run_points(run, protect, metrics, repeats=repeats) for run in runs]
+    points_of_runs = [_run_points(run, protect, metrics, repeats=repeats) for run in runs]
     table = comparing.point_table([run.id for run in runs], names, points_of_runs)
     settings = Settings(rope=(0.0, 0.0), draws=comparing.DRAWS, protect=protect, repeats=repeats)
     table["certainty"] = np.concatenate([_certainty(runs, name, settings) for name in metrics])

@@ -14,7 +14,7 @@ import pandas as pd
 from fairbench.core.arrays import Floats
 from fairbench.core.text import count, declared_in, interval, listed, signed
 from fairbench.data.groups import CROSSED
-from fairbench.evaluation.table import status_text, values_of
+from fairbench.evaluation.table import values_of
 from fairbench.inference.rates import Limits
 from fairbench.reporting.charts import BLUE, COLOURS, GREY, Panel, Series
 from fairbench.reporting.document.model import FORMATS, Bar, Column, Paragraph, Table
@@ -95,23 +95,9 @@ def bars(ends: Sequence[tuple[float, float, float]], epsilon: float) -> list[Bar
     ]
 
 
-def rows_of(table: pd.DataFrame, by: Sequence[str], named: str = "metric") -> list[dict[str, Any]]:
-    """Return a row for each combination of the columns `by` of a long table.
-
-    A row has these columns, and for each metric (or whatever else the column `named` names) its own
-    row of the long table: with its mean or value, lower, upper and n.
-    """
-    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for estimate in table.to_dict("records"):
-        key = tuple(estimate[name] for name in by)
-        row = rows.setdefault(key, dict(zip(by, key, strict=True)))
-        row[str(estimate[named])] = estimate
-    return list(rows.values())
-
-
 Row = TypeVar("Row")
 # How a cell is filled from a row: by a field, by several fields, or by a function of the row. The
-# field ``rate.mean`` is that of an estimate, see `rows_of`; if a row lacks it, its cell is empty.
+# field ``rate.mean`` is that of a mapping in the row; if the row lacks it, its cell is empty.
 Shown: TypeAlias = str | tuple[str, ...] | Callable[[Row], object]
 
 
@@ -197,11 +183,6 @@ def _filled(declared: Mapping[str, Any], values: Mapping[str, object]) -> dict[s
     if "columns" in filled:
         filled["columns"] = [_filled(column, values) for column in filled["columns"]]
     return filled
-
-
-def status_of(row: Mapping[str, Any]) -> str:
-    """Return the status of a row of a long table, with its reason; empty if it is ok."""
-    return "" if row["status"] == "ok" else status_text(str(row["status"]), str(row["reason"]))
 
 
 def where_all_is(metrics: pd.DataFrame) -> Paragraph:

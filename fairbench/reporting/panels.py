@@ -402,7 +402,7 @@ OF_A_RUN: Mapping[str, tuple[str, Callable[[pd.DataFrame, str], Iterator[Panel]]
 }
 
 
-def figures(metrics: pd.DataFrame, title: str, protect: str) -> Iterator[tuple[str, Drawing]]:
+def _figures(metrics: pd.DataFrame, title: str, protect: str) -> Iterator[tuple[str, Drawing]]:
     """Yield (name, figure) for every figure that the metrics of the run's own variant allow."""
     every = values_of(metrics[metrics["variant"] == ""])
     metrics = without_classes(every)
@@ -414,7 +414,7 @@ def figures(metrics: pd.DataFrame, title: str, protect: str) -> Iterator[tuple[s
 
 def draw_figures(metrics: pd.DataFrame, title: str, protect: str, folder: Path) -> None:
     """Draw every figure of a run into a folder, as PNG files."""
-    for name, figure in figures(metrics, title, protect):
+    for name, figure in _figures(metrics, title, protect):
         figure.savefig(folder / f"{name}.png")
 
 

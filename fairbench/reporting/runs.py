@@ -21,17 +21,15 @@ from fairbench.evaluation import summary as summaries
 from fairbench.evaluation import table as long_table
 from fairbench.evaluation.many_groups import CLASS, unlike_everyone_else
 from fairbench.evaluation.summary import DEBIASED_MEANS, HEADLINES, headline
-from fairbench.evaluation.table import DEBIASED, POOLED, values_of
+from fairbench.evaluation.table import DEBIASED, POOLED, status_text, values_of
 from fairbench.metrics import registry
 from fairbench.reporting.document import model as doc
 from fairbench.reporting.document.model import Column
 from fairbench.reporting.group_tables import (
     named_table,
-    rows_of,
     sentence_of,
     sentences_of,
     starts,
-    status_of,
     table_of,
 )
 from fairbench.results.catalogue import Catalogue
@@ -46,7 +44,7 @@ def _set_tables(summary: pd.DataFrame, protect: str) -> Iterator[doc.Table]:
     rows = _of_people(summary, protect)
     level = _level_of(rows, "set_size")
     rows = rows[(rows["level"] == level) & ((rows["group"] != "") | (rows["attribute"] == ""))]
-    of_groups = [row for row in rows_of(rows, ["group"]) if "set_size" in row]
+    of_groups = [row for row in _rows_of(rows, ["group"]) if "set_size" in row]
     shown = [{**row, "who": row["group"] or "everyone"} for row in of_groups]
     if shown:
         yield named_table("run", "sets", shown, level=level)
@@ -75,14 +73,14 @@ def _uncertainties(summary: pd.DataFrame, protect: str) -> Iterator[doc.Table]:
     # Chance adds more to the calibration error of a smaller group.
     shown |= (metric == _CALIBRATION) & (statistic == DEBIASED) & (rows["binning"] == "width")
     shown |= (metric == _COVERAGE) & (statistic == long_table.VALUE) & (rows["level"] == level)
-    groups = [row for row in rows_of(rows[shown], ["group"]) if _UNCERTAINTY in row]
+    groups = [row for row in _rows_of(rows[shown], ["group"]) if _UNCERTAINTY in row]
     if groups:
         there = {name for row in groups for name in row}
         parts = {name: name in there for name in (*_UNCERTAINTIES, _CALIBRATION, _COVERAGE)}
         values = {"reference": groups[0]["group"], "level": level, "protect": protect}
         without = [name for name, is_there in parts.items() if not is_there]
         caption = "; ".join(sentences_of("uncertainties", parts, **values))
-        table = [{**row, "status": status_of(row[_UNCERTAINTY])} for row in groups]
+        table = [{**row, "status": _status_of(row[_UNCERTAINTY])} for row in groups]
         yield named_table("run", "uncertainties", table, without=without, caption=caption, **values)
 
 
@@ -152,7 +150,7 @@ def _run_document(
         without=[] if above_chance else [DEBIASED],
         rules=starts(parts) - {0},
         chance=f"{DEBIASED_MEANS}; " if above_chance else "",
-        about=about(headlines.get("estimand", ())),
+        about=_about(headlines.get("estimand", ())),
         status=status,
     )
     blocks: list[doc.Block] = [doc.Paragraph(meaning)] if meaning else []
@@ -164,11 +162,30 @@ def _run_document(
     return doc.Document(name, [doc.Section("", blocks)])
 
 
+def _rows_of(table: pd.DataFrame, by: Sequence[str], named: str = "metric") -> list[dict[str, Any]]:
+    """Return a row for each combination of the columns `by` of a long table.
+
+    A row has these columns, and for each metric (or whatever else the column `named` names) its own
+    row of the long table: with its mean or value, lower, upper and n.
+    """
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for estimate in table.to_dict("records"):
+        key = tuple(estimate[name] for name in by)
+        row = rows.setdefault(key, dict(zip(by, key, strict=True)))
+        row[str(estimate[named])] = estimate
+    return list(rows.values())
+
+
+def _status_of(row: Mapping[str, Any]) -> str:
+    """Return the status of a row of a long table, with its reason; empty if it is ok."""
+    return "" if row["status"] == "ok" else status_text(str(row["status"]), str(row["reason"]))
+
+
 def _classes(summary: pd.DataFrame, protect: str) -> Iterator[doc.Table]:
     """Yield the table of each class against the rest, if there are several classes."""
     class_rows = _of_people(summary, protect)
     class_rows = class_rows[(class_rows["group"] == "") & class_rows["outcome"].notna()]
-    rows = [row for row in rows_of(class_rows, ["outcome"]) if "base_rate" in row]
+    rows = [row for row in _rows_of(class_rows, ["outcome"]) if "base_rate" in row]
     if rows:
         yield named_table("run", "classes", rows, protect=protect)
 
@@ -181,8 +198,8 @@ def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[doc.Ta
         chosen & summary["statistic"].isin([long_table.VALUE, POOLED, long_table.WORST])
     ]
     rows = [
-        {**row, "label": registry.label(row["metric"]), "remark": status_of(row[POOLED])}
-        for row in rows_of(group_rows, ["metric", "group"], named="statistic")
+        {**row, "label": registry.label(row["metric"]), "remark": _status_of(row[POOLED])}
+        for row in _rows_of(group_rows, ["metric", "group"], named="statistic")
         if POOLED in row
     ]
     if rows:
@@ -217,7 +234,7 @@ def _rate_label(metric: str) -> str:
     return f"{registry.label(rate)}{of}{name}"
 
 
-def about(estimands: Iterable[str]) -> str:
+def _about(estimands: Iterable[str]) -> str:
     """Return what intervals are for, by their estimands, such as ``for the mean over this fit``."""
     first = next(filter(None, estimands), "")
     return (
@@ -231,7 +248,7 @@ def _rows(headlines: pd.DataFrame, chance: Sequence[float]) -> Iterator[dict[str
     for row, less in zip(headlines.to_dict("records"), chance, strict=True):
         name = str(row["metric"])
         detail = row["group"] or _compared(name, groups)
-        status = status_of(row)
+        status = _status_of(row)
         if not status and np.isnan(row["lower"]):
             why = long_table.without_interval(name)
             why = why.replace("no interval: none is known to hold", "no known interval")
@@ -401,7 +418,7 @@ def runs_document(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0
     if any(isfinite(row[DEBIASED]) for row in rows):
         columns.append((DEBIASED, Column(DEBIASED, "number", left_out=1)))
         caption += f"{DEBIASED_MEANS}; "
-    caption += f"95 % intervals {about(estimands)}; a gap's may begin at 0"
+    caption += f"95 % intervals {_about(estimands)}; a gap's may begin at 0"
     if any(text.endswith(": their mean rates") for text in estimands):
         caption += "; a gap is the mean of the splits' gaps, not the gap of mean rates as in choose"
     rules = starts([row["data"] for row in rows]) - {0}

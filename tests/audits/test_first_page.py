@@ -203,7 +203,7 @@ def test_a_browser_that_cannot_print_is_an_error_in_one_line(document, tmp_path,
     assert "\n" not in str(refusal.value)
 
 
-TOOLS = [writing.browser(), shutil.which("pdftotext")]
+TOOLS = [writing._browser(), shutil.which("pdftotext")]
 needs_browser = pytest.mark.skipif(
     None in TOOLS, reason="needs a browser and pdftotext: apt-get install chromium poppler-utils"
 )

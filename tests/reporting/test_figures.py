@@ -23,7 +23,7 @@ def metrics():
 @pytest.fixture(scope="module")
 def of_run(metrics):
     own = metrics[(metrics["method"] == "third") & (metrics["dataset"] == "second")]
-    return dict(panels.figures(own, TITLE, "g"))
+    return dict(panels._figures(own, TITLE, "g"))
 
 
 @pytest.mark.thorough
@@ -33,8 +33,8 @@ def test_every_figure_the_metrics_allow_is_drawn_labelled_and_titled(metrics, of
         "uncertainties", "individual_fairness",
     ]  # fmt: skip
     few = metrics[metrics["metric"].isin(["selection_rate", "error_rate"])]
-    assert [name for name, _ in panels.figures(few, TITLE, "g")] == ["group_rates"]
-    assert list(panels.figures(metrics[metrics["metric"] == "nll"], TITLE, "g")) == []
+    assert [name for name, _ in panels._figures(few, TITLE, "g")] == ["group_rates"]
+    assert list(panels._figures(metrics[metrics["metric"] == "nll"], TITLE, "g")) == []
     own = metrics[(metrics["method"] == "third") & (metrics["dataset"] == "second")]
     for name, figure in of_run.items():
         assert figure.count(f">{TITLE}<") == 1, name
@@ -99,4 +99,4 @@ def test_rows_with_names_have_room_and_a_figure_is_as_high_as_its_panels(tmp_pat
 def test_variants_are_not_drawn(metrics, of_run):
     own = metrics[(metrics["method"] == "third") & (metrics["dataset"] == "second")]
     varied = own.assign(value=own["value"] / 2, variant="max_depth=5")
-    assert dict(panels.figures(pd.concat([varied, own], ignore_index=True), TITLE, "g")) == of_run
+    assert dict(panels._figures(pd.concat([varied, own], ignore_index=True), TITLE, "g")) == of_run

@@ -7,7 +7,7 @@ from html import unescape
 import pytest
 
 from fairbench.cli.main import run_command
-from fairbench.comparison.runs import load_predictions, run_points
+from fairbench.comparison.runs import _run_points, load_predictions
 from fairbench.inference.comparing import points
 from fairbench.reporting import page as pages
 from fairbench.reporting.document.model import Document
@@ -126,7 +126,7 @@ def test_counts_from_metrics_are_those_of_the_predictions_where_there_are_some(r
     for id_ in block.arms:
         run = load_predictions(Run(results / "runs" / id_))
         ours = points(counts[id_], block.dataset, test_share=share)
-        for metric, point in run_points(run, run.protect).items():
+        for metric, point in _run_points(run, run.protect).items():
             assert ours[metric] == pytest.approx(point, nan_ok=True)
     invalid = (metrics["run"] == id_) & (metrics["repeat"] == 0)
     metrics["value"] = metrics["value"].where(~invalid)

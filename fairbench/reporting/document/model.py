@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from math import isnan
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
@@ -355,7 +354,7 @@ NOTHING_SETTLED = "Nothing is settled by these rows."
 
 
 @dataclass(frozen=True)
-class Made:
+class _Made:
     """The record of how a document was made, so that it can be made again.
 
     Attributes
@@ -426,7 +425,7 @@ class Document:
     files: Mapping[str, str] = field(default_factory=dict)
     summary: ExecutiveSummary | None = None
     filters: Sequence[PageFilter] = ()
-    made: Made | None = None
+    made: _Made | None = None
     in_short: Verdict | None = None
 
     @property
@@ -597,14 +596,7 @@ def cell_text(value: Any, column: Column) -> str:
     return f"{cell.before}{plain(value_text(cell.value, column))}{plain(cell.after)}"
 
 
-def exact(value: Any) -> str:
-    """Return the number by which a cell is sorted, the first of several; empty if undefined."""
-    if isinstance(value, tuple):
-        value = value[0]
-    return "" if value is None or isnan(value) else f"{value:.8g}"
-
-
-def made_from(path: Path, seed: int) -> Made:
+def made_from(path: Path, seed: int) -> _Made:
     """Return how this document is made: from a file, a run or a table in memory.
 
     ``SOURCE_DATE_EPOCH`` says what time it is, where it is set: the same document is then written
@@ -618,4 +610,4 @@ def made_from(path: Path, seed: int) -> Made:
     digest = file_sha256(path) if path.is_file() else ""
     epoch = source_date()
     now = datetime.now(UTC) if epoch is None else datetime.fromtimestamp(epoch, UTC)
-    return Made(now.strftime("%Y-%m-%d %H:%M UTC"), VERSION, seed, path.name, digest)
+    return _Made(now.strftime("%Y-%m-%d %H:%M UTC"), VERSION, seed, path.name, digest)

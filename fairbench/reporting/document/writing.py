@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import isnan
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -89,7 +90,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    pages.filters |= {"inline": inline, "table": table, "svg": Markup}
+    pages.filters |= {"inline": _inline, "table": _table, "svg": Markup}
     pages.filters["tagged"] = _tag_attributes
     pages.tests |= {"kind": lambda block, name: type(block).__name__ == name}
     return pages
@@ -100,7 +101,7 @@ def _source(name: str) -> Markup:
     return Markup(pages.loader.get_source(pages, name)[0])  # type: ignore[union-attr]
 
 
-def inline(text: doc.Text) -> Markup:
+def _inline(text: doc.Text) -> Markup:
     """Return a text with its decoration."""
     if isinstance(text, str):
         return escape(text)
@@ -127,7 +128,7 @@ def _tag_attributes(tags: doc.Tags) -> Markup:
     )
 
 
-def table(block: doc.Table) -> Markup:
+def _table(block: doc.Table) -> Markup:
     """Return a table; of thousands of cells, each is a few pieces of text put together."""
     caption = block.explanation
     kind = f' class="{block.style}"' if block.style else ""
@@ -199,12 +200,19 @@ def _cell(value: Any, column: doc.Column, block: doc.Table) -> str:
         "data-label": escape(column.title) if column.title and not column.heads else None,
         "scope": "row" if column.heads else None,
         "id": escape(cell.name) if cell.name else None,
-        "data-value": doc.exact(cell.value) if is_sorted else None,
+        "data-value": _exact(cell.value) if is_sorted else None,
         "style": None if cell.shade is None else f"--p:{cell.shade:.2g}",
         "title": escape(cell.hint) if cell.hint else None,
     }
     text = "".join(f' {name}="{said}"' for name, said in attributes.items() if said is not None)
     return f"<{tag}{text}>{_content(cell, column)}</{tag}>"
+
+
+def _exact(value: Any) -> str:
+    """Return the number by which a cell is sorted, the first of several; empty if undefined."""
+    if isinstance(value, tuple):
+        value = value[0]
+    return "" if value is None or isnan(value) else f"{value:.8g}"
 
 
 def _content(cell: doc.TableCell, column: doc.Column) -> str:
@@ -214,7 +222,7 @@ def _content(cell: doc.TableCell, column: doc.Column) -> str:
     if column.kind == "bar":
         return _bar(cell.value, narrow=column.narrow)
     if isinstance(cell.value, tuple) and column.kind == "text":
-        text = str(inline(cell.value))
+        text = str(_inline(cell.value))
     elif column.kind == "estimate":
         value, lower, upper = cell.value
         ends = interval(lower, upper, column.decimals)
@@ -225,8 +233,8 @@ def _content(cell: doc.TableCell, column: doc.Column) -> str:
         text = f'<span class="mark {escape(cell.mark)}">{text}</span>'
     if cell.link:
         text = f'<a href="{escape(cell.link)}">{text}</a>'
-    note = f"<br><small>{inline(cell.note)}</small>" if cell.note else ""
-    return f"{text}{inline(cell.after)}{note}"
+    note = f"<br><small>{_inline(cell.note)}</small>" if cell.note else ""
+    return f"{text}{_inline(cell.after)}{note}"
 
 
 def _bar(bar: doc.Bar, *, narrow: bool) -> str:
@@ -305,14 +313,14 @@ _SECONDS = 120
 _DATES = re.compile(rb"(/(?:CreationDate|ModDate) \(D:)\d{14}[^)]{0,20}\)")
 
 
-def browser() -> str | None:
+def _browser() -> str | None:
     """Return the path of a browser that can print to PDF, if there is one."""
     return next((path for name in BROWSERS if (path := shutil.which(name))), None)
 
 
 def _no_browser() -> str:
     """Return a sentence on what is missing to make a PDF; empty if nothing is."""
-    if browser():
+    if _browser():
         return ""
     return (
         "a PDF is printed by a browser, and none is on PATH (chromium, google-chrome or msedge): "
@@ -330,7 +338,7 @@ def _to_pdf(document: doc.Document) -> bytes:
     ------
     UserError : there is no browser, or it could not print.
     """
-    path = browser()
+    path = _browser()
     if path is None:
         raise UserError(_no_browser())
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:

@@ -183,10 +183,10 @@ class Drawing(str):
             file.write(content)
 
 
-def drawn(panels: Sequence[Panel], title: str = "", *, across: int = 0) -> Drawing:
-    """Return panels and one key of all as a figure, in rows of so many drawings."""
+def drawn(panels: Sequence[Panel], title: str = "") -> Drawing:
+    """Return panels and one key of all as a figure, in rows of two drawings."""
     drawings = chart(panels, key=key_of(panels))
-    return file_of(drawings, title=title, across=across or min(len(drawings), 2))
+    return file_of(drawings, title=title, across=min(len(drawings), 2))
 
 
 def file_of(drawings: Sequence[str], *, title: str = "", across: int = 1) -> Drawing:

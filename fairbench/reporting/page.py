@@ -20,8 +20,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import track
 
 from fairbench.comparison.runs import Settings, every_pair, load_all
 from fairbench.core import VERSION
@@ -50,6 +48,7 @@ from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import chart, key_of, tradeoff_chart
 from fairbench.reporting.comparisons import rank_of
 from fairbench.reporting.document import model as doc
+from fairbench.reporting.document.terminal import progress
 from fairbench.reporting.document.writing import check_forms, check_page, write_document
 from fairbench.reporting.group_tables import named_table, sentence_of, sentences_of
 from fairbench.reporting.panels import OF_METHODS, method_styles
@@ -1070,12 +1069,7 @@ def write_report(
     check_page(folder / "index.html")
     blocks = []
     left_out: list[str] = []
-    console = Console(stderr=True)
-    shown = track(
-        [*_together(_blocks(collection))], "data sets and splits",
-        console=console, transient=True, disable=not console.is_terminal,
-    )  # fmt: skip
-    for some in shown:
+    for some in progress([*_together(_blocks(collection))], "data sets and splits"):
         read = _read(some)
         for block, whole, tables in zip(some, read, _metric_tables(read), strict=True):
             compared, unread = _compare_block(whole)

@@ -361,7 +361,7 @@ _FACTS = (
 )
 
 
-def runs_document(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -> doc.Document:
+def runs_document(runs: Catalogue, metrics: Sequence[str] = ()) -> doc.Document:
     """Return the table of several runs as a document, sorted by data set and then by error.
 
     A run is named by how it differs from the others.
@@ -369,7 +369,6 @@ def runs_document(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0
     Parameters
     ----------
     metrics : the metrics that are shown of each run; error, log loss and gap by default.
-    most : the most rows that a terminal shows; 0 for all.
 
     Raises
     ------
@@ -422,7 +421,7 @@ def runs_document(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0
     if any(text.endswith(": their mean rates") for text in estimands):
         caption += "; a gap is the mean of the splits' gaps, not the gap of mean rates as in choose"
     rules = starts([row["data"] for row in rows]) - {0}
-    table = table_of(rows, columns, caption=caption, rules=rules, most=most)
+    table = table_of(rows, columns, caption=caption, rules=rules)
     return doc.Document(f"{len(runs)} runs of {runs.folder}", [doc.Section("", [table])])
 
 

@@ -13,8 +13,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import track
 
 from fairbench.cli import command as cli
 from fairbench.cli.command import command
@@ -30,7 +28,7 @@ from fairbench.inference.comparing import frontier
 from fairbench.inference.verdicts import ranking
 from fairbench.reporting import comparisons
 from fairbench.reporting.charts import file_of, png_of, tradeoff_chart
-from fairbench.reporting.document.terminal import print_document
+from fairbench.reporting.document.terminal import print_document, progress
 from fairbench.reporting.document.writing import FORMS, write_document
 from fairbench.reporting.runs import document_of, runs_document, tidy, tradeoff_document
 from fairbench.results.catalogue import Catalogue
@@ -188,11 +186,7 @@ def _matrix(folders: Sequence[Run], options: _CompareOptions) -> None:
     if len(runs) < 2:
         return
     options = options.about(*runs)
-    console = Console(stderr=True)
-    shown = partial(
-        track, description="pairs", console=console, transient=True,
-        disable=not console.is_terminal,
-    )  # fmt: skip
+    shown = partial(progress, what="pairs")
     outperforms = comparing.every_pair(runs, options, _ratios(runs, options), shown).outperforms
     ranks = ranking(outperforms, options.certainty)
     by = " x ".join(options.protect or runs[0].protect)

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import track
-
 from fairbench.cli.command import Results, command, table
 from fairbench.core.errors import DataError, unknown_name
 from fairbench.core.options import option
@@ -15,7 +12,7 @@ from fairbench.data import download as raw
 from fairbench.data.dataset import Source
 from fairbench.data.download import Archive, MissingFileError
 from fairbench.reporting.document.model import Column, Document, Section, Table
-from fairbench.reporting.document.terminal import print_document
+from fairbench.reporting.document.terminal import print_document, progress
 
 
 @dataclass(frozen=True)
@@ -104,8 +101,7 @@ def _check_files(options: _DataOptions) -> int:
     modules = dict.fromkeys(entry.module for entry in raw.entries())
     sources = dict.fromkeys(source for module in modules for source in raw.sources_of(module))
     archive = options.archive(download=options.download)
-    console = Console(stderr=True)
-    steps = track(sources, "raw files", len(sources), console=console, transient=True)
+    steps = progress(list(sources), "raw files")
     checks = [[source.path, *_check_file(archive, source)] for source in steps]
     columns = [Column("file"), Column("state"), Column("where")]
     states = [state for _, state, _ in checks]

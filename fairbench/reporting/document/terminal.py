@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isnan
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from rich import box
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -29,6 +30,16 @@ def terminal(width: int = 0) -> Console:
         width = DEFAULT_WIDTH
     console = Console(width=width or None, highlight=False)
     return console if console.width >= _NARROWEST else Console(width=_NARROWEST, highlight=False)
+
+
+Item = TypeVar("Item")
+
+
+def progress(items: Sequence[Item], what: str) -> Iterable[Item]:
+    """Yield items one by one; a terminal shows how far it has come, until it has all."""
+    console = Console(stderr=True)
+    hidden = not console.is_terminal
+    return track(items, what, console=console, transient=True, disable=hidden)
 
 
 MOST_LINES = 60  # of a summary, with the lines that the command prints after it

@@ -77,16 +77,11 @@ def pair_document(
         *notes,
     ]
     if region is not None and len(shown.objectives) == 2:
-        blocks.append(_picture(shown, region, names))
+        panel = lead_panel(shown, region)
+        about, drawings = " and ".join(names), chart([panel], key=key_of([panel]))
+        caption = sentence_of("pair", "picture")
+        blocks.append(Figure(f"the difference of {about}", drawings, caption=caption))
     return Document(title, [Section("", blocks)])
-
-
-def _picture(shown: Comparison, region: comparing.Region, names: Sequence[str]) -> Figure:
-    """Return the picture of two differences and the region that holds them."""
-    panel = lead_panel(shown, region)
-    drawings = chart([panel], key=key_of([panel]))
-    title = f"the difference of {names[0]} and {names[1]}"
-    return Figure(title, drawings, caption=sentence_of("pair", "picture"))
 
 
 _SURE = 0.95  # the probability from which an outcome is stated

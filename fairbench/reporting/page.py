@@ -26,7 +26,7 @@ from fairbench.core import VERSION
 from fairbench.core import text as formats
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError
-from fairbench.core.text import digest, file_name, natural, percent, told_apart
+from fairbench.core.text import digest, file_name, natural, percent
 from fairbench.evaluation import table as long_table
 from fairbench.evaluation.summary import (
     DEBIASED_MEANS,
@@ -242,7 +242,7 @@ class _RankedRuns:
         and ``near`` (the probabilities to be the best and within the rope of it), ``standing``
         (the verdict on it against the best: alike, open or worse; empty if it is not ranked).
     rope : the difference that does not matter; NaN if the metric has no direction.
-    key : a name for files and anchors, which no other metric of the block has.
+    key : a name for its anchor, which no other metric of the block has.
     """
 
     metric: str
@@ -304,16 +304,9 @@ def _metric_tables(some: Sequence[_RunBlock]) -> Iterator[list[_RankedRuns]]:
         rows_of_key[place[row["run"]]].setdefault(key, []).append(index)
     for block, of_block in zip(some, rows_of_key, strict=True):
         share = _test_share(block.metrics)
-        # What a table's name for files says of it: an attribute where one group is meant.
-        texts = {
-            key: "-".join(filter(None, (key[0], key[1] if key[2] else "", *key[2:])))
-            for key in of_block
-        }
-        names_of_texts = told_apart(texts.values(), _spelled)
         yield [
             _ranked_runs(
                 key,
-                names_of_texts[texts[key]],
                 [rows[i] for i in indices],
                 values[indices][:, is_present[indices].any(axis=0)].T,
                 block,
@@ -321,10 +314,6 @@ def _metric_tables(some: Sequence[_RunBlock]) -> Iterator[list[_RankedRuns]]:
             )
             for key, indices in of_block.items()
         ]
-
-
-def _spelled(text: str) -> str:
-    return "".join(c if c.isalnum() or c in "-_." else "_" for c in text.lower())
 
 
 @lru_cache(maxsize=1)
@@ -364,7 +353,6 @@ def _values_by_split(
 
 def _ranked_runs(
     key: tuple[str, ...],
-    file: str,
     rows: Sequence[dict[str, Any]],
     values: Floats,
     block: _RunBlock,
@@ -376,7 +364,6 @@ def _ranked_runs(
 
     Parameters
     ----------
-    file : a name for files and anchors.
     values : (splits, rows) the metric in the splits in which any row has it.
     """
     name, attribute, group, setting = key
@@ -390,7 +377,9 @@ def _ranked_runs(
     metric = find(name)
     if metric and metric.direction and not group:
         table, width = _rank_rows(table, values[:, [first_rows[i] for i in order]], metric, share)
-    return _RankedRuns(name, attribute, group, setting, table, width, file)
+    # Its anchor says an attribute where one group is meant.
+    anchor = "-".join(filter(None, (name, attribute if group else "", group, setting)))
+    return _RankedRuns(name, attribute, group, setting, table, width, file_name(anchor))
 
 
 def _class_gaps(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
@@ -631,7 +620,7 @@ def _figures_of(block: _RunBlock) -> Iterator[doc.Figure]:
 
     Compared are the methods without intervention, with one learner; the trade-off has all.
     """
-    metrics = _with_labels(block)
+    metrics = long_table.without_classes(block.metrics)
     if drawings := _tradeoff(block, metrics):
         note = sentence_of("runs", "tradeoff", points=POINTS)
         yield _figure(f"Error against fairness, {block.dataset} by {block.protect}", note, drawings)
@@ -639,7 +628,8 @@ def _figures_of(block: _RunBlock) -> Iterator[doc.Figure]:
     undrawn = len(plain) - MOST_DRAWN
     note = f"{undrawn} further methods are in the tables alone" if undrawn > 0 else ""
     chosen = metrics["run"].isin(plain[:MOST_DRAWN]) & metrics["value"].notna()
-    metrics = metrics.loc[chosen.to_numpy(bool), _DRAWN]
+    metrics = metrics[chosen.to_numpy(bool)]
+    metrics = metrics.assign(method=metrics["run"].map(block.names))[_DRAWN]
     metrics = metrics.astype(dict.fromkeys(("metric", "attribute", "group", "method"), str))
     styles = method_styles(metrics["method"])
     for kind, title in _FIGURES.items():
@@ -651,13 +641,6 @@ def _figures_of(block: _RunBlock) -> Iterator[doc.Figure]:
 def _figure(title: str, note: str, drawings: Sequence[str]) -> doc.Figure:
     """Return drawings for a document, with their caption."""
     return doc.Figure(title, drawings, caption=f"{title}: {note}" if note else title)
-
-
-def _with_labels(block: _RunBlock) -> pd.DataFrame:
-    """Return the metrics of a block, with its name and the names of its runs as categories."""
-    names = list(dict.fromkeys(block.names.values()))
-    method = pd.Categorical(block.metrics["run"].map(block.names), names)
-    return long_table.without_classes(block.metrics.assign(dataset=block.dataset, method=method))
 
 
 def _plain(block: _RunBlock) -> list[str]:

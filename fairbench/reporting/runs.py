@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from math import isfinite, nan
+from math import isfinite, isnan, nan
 from typing import Any
 
 import numpy as np
@@ -320,16 +320,12 @@ def _of_metric(rows: pd.DataFrame, metric: str) -> list[dict[str, Any]]:
     return [
         {
             **row,
-            "name": _name(row, parts),
+            "name": f"{' ' if row['dominated'] or isnan(row['gap']) else '*'} "
+            + ", ".join(str(row[part]) for part in parts),
             **{f"{name}_sd": row[f"{name}_variance"] ** 0.5 for name in ("error", "gap")},
         }
         for row in rows.sort_values("error", kind="stable").to_dict("records")
     ]
-
-
-def _name(row: Mapping[Any, Any], parts: Sequence[str]) -> str:
-    best = not row["dominated"] and row["gap"] == row["gap"]
-    return f"{'*' if best else ' '} {', '.join(str(row[part]) for part in parts)}"
 
 
 _UNVERIFIED = "not verified (data.verify=false): they may be other files than the data set's own"

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import io
 import os
 import subprocess
 import sys
@@ -146,6 +147,17 @@ def verb(*words: object) -> list[str]:
 def command(*arguments: str) -> list[str]:
     """Return the command line of run.py."""
     return [sys.executable, str(ROOT / "run.py"), *arguments]
+
+
+def shown(document: Any, width: int = 100) -> str:
+    """Return what a terminal of so many columns shows of a document."""
+    from rich.console import Console
+
+    from fairbench.reporting.document.terminal import print_document
+
+    console = Console(width=width, file=io.StringIO())
+    print_document(document, console)
+    return console.file.getvalue()
 
 
 def within(seconds: float, holds: Callable[[], Any]) -> None:

@@ -22,10 +22,10 @@ from fairbench.evaluation.findings import GAP, LARGE, OPEN, PAIR, RATIO, SMALL, 
 from fairbench.reporting.document import writing
 from fairbench.reporting.document.forms import to_latex, to_markdown, to_word
 from fairbench.reporting.document.model import as_cell
-from fairbench.reporting.document.terminal import MOST_LINES, print_document, terminal
+from fairbench.reporting.document.terminal import MOST_LINES
 from fairbench.reporting.document.writing import _to_pdf, check_forms
 from tests.audits.tables import audit, parse, predictions, written
-from tests.harness import quick
+from tests.harness import quick, shown
 
 COMMAND = "fairbench audit '<script>a b.csv' 'group=[sex,race]' # 100 % & _more_ --x"
 
@@ -43,16 +43,9 @@ def document():
     return replace(made, made=replace(made.made, command=COMMAND, when="2026-05-04 12:30 UTC"))
 
 
-def printed(print_it, document, width=80):
-    console = terminal(width)
-    console.file = io.StringIO()
-    print_it(document, console)
-    return console.file.getvalue()
-
-
 @pytest.mark.thorough
 def test_a_terminal_shows_the_summary_in_few_lines_of_eighty_columns(document):
-    lines = printed(print_document, document).splitlines()
+    lines = shown(document, 80).splitlines()
     assert len(lines) <= MOST_LINES - 3
     assert max(map(len, lines)) <= 80
     text = "\n".join(lines)
@@ -65,7 +58,7 @@ def test_a_terminal_shows_the_summary_in_few_lines_of_eighty_columns(document):
 def test_what_has_no_room_on_a_terminal_is_what_matters_least(document):
     endless = ["word " * 400, *(f"sentence {number}" for number in range(60))]
     summary = replace(document.summary, sure=endless, unseen=endless, todo=endless)
-    lines = printed(print_document, replace(document, summary=summary)).splitlines()
+    lines = shown(replace(document, summary=summary), 80).splitlines()
     assert len(lines) <= MOST_LINES - 3
     result = [sentence.split()[1] for sentence in document.summary.found[:3]]
     assert all(any(word in line for line in lines) for word in result)

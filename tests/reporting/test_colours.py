@@ -1,21 +1,19 @@
 """Pages and figures can be read by the colour-blind and in black and white, text in 80 columns."""
 
-import io
 import itertools
 import re
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from fairbench.audits.kinds import document_of
 from fairbench.reporting.charts import COLOURS, Panel, Series, chart
 from fairbench.reporting.document.model import Document
-from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.document.writing import to_html
 from fairbench.reporting.page import MOST_DRAWN
 from fairbench.reporting.panels import method_styles
 from tests.audits.tables import parse, predictions
+from tests.harness import shown
 
 # Machado, Oliveira and Fernandes 2009, full severity, of linear RGB.
 SEEN = {
@@ -94,8 +92,7 @@ def test_words_on_a_page_stand_out_from_their_ground():
 def test_every_verdict_is_a_word_and_no_colour_alone_and_fits_into_eighty_columns():
     frame = predictions(800, bias=0.2).astype(str)
     options = parse(["p.csv", "target=label", "score=score", "group=[sex,race]"])
-    document, console = document_of(options, frame), Console(width=80, file=io.StringIO())
+    document = document_of(options, frame)
     for mark, words in re.findall(r'<span class="mark (\w+)">(.*?)</span>', to_html(document)):
         assert mark in words
-    print_document(document, console)
-    assert max(len(line.rstrip()) for line in console.file.getvalue().splitlines()) <= 80
+    assert max(len(line.rstrip()) for line in shown(document, 80).splitlines()) <= 80

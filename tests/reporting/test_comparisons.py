@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from io import StringIO
-
 import numpy as np
 import pandas as pd
 import pytest
-from rich.console import Console
 
 from fairbench.inference.comparing import Comparison, event_names, highest_density_region
 from fairbench.reporting.charts import chart
 from fairbench.reporting.comparisons import MATRIX, pair_document, ranking_document
-from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.panels import lead_panel
+from tests.harness import shown
 
 
 def printed(outperforms, ranks, names=None, ids=None):
     """Return the lines of the document of all pairs, and how many matrices it has."""
     runs = len(ranks)
     names, ids = names or ["run"] * runs, ids or ["id"] * runs
-    console = Console(width=100, file=StringIO())
-    print_document(ranking_document(outperforms, ranks, names, ids, "all", certainty=0.95), console)
-    lines = console.file.getvalue().splitlines()
+    document = ranking_document(outperforms, ranks, names, ids, "all", certainty=0.95)
+    lines = shown(document).splitlines()
     assert MATRIX in lines
     return lines, sum(line.startswith("──") for line in lines) - 1
 

@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.path import Path
-from rich.console import Console
 
 from fairbench import Evaluator, evaluate
 from fairbench.cli.jobs import _job_name, _next_commands, _show_table, varied_names
@@ -29,7 +28,6 @@ from fairbench.experiments.execute import carry_out
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import _outline_of, file_of, png_of, tradeoff_chart
 from fairbench.reporting.document.model import Paragraph, Table
-from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.runs import (
     _labels_in_words,
     _run_document,
@@ -42,7 +40,7 @@ from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Store
 from fairbench.tracking import entries
 from tests.evaluation.labelled import labelled
-from tests.harness import configuration, ran
+from tests.harness import configuration, ran, shown
 
 COLUMNS = {"repeat": 0, "fold": 0, "variant": ""}
 
@@ -65,9 +63,8 @@ def table_of_run(summary, name=""):
 
 
 def printed(metrics, width=100, protect="sex"):
-    screen = Console(width=width, file=io.StringIO())
-    print_document(_run_document(summarise(metrics), "adult, xgboost, baseline", protect), screen)
-    return screen.file.getvalue().splitlines()
+    document = _run_document(summarise(metrics), "adult, xgboost, baseline", protect)
+    return shown(document, width).splitlines()
 
 
 @pytest.mark.parametrize(
@@ -392,9 +389,7 @@ def test_a_sweep_ends_with_its_table_and_what_to_do_next(swept, runs):
     commands = [shlex.split(line) for line in text.splitlines() if line.startswith("  fairbench ")]
     assert [command[1] for command in commands] == ["report", "table", "compare"]
     assert set(ids) < set(commands[1]) and set(ids) < set(commands[2])
-    result = _next_commands(
-        [str(i) for i in range(40)], runs, "elsewhere"
-    )  # of many, none is named
+    result = _next_commands([*map(str, range(40))], runs, "elsewhere")  # of many, none is named
     assert result[1] == ["fairbench", "table", "all", "out=runs.csv", "results=elsewhere"]
     assert result[2][2:4] == ids
 
@@ -623,11 +618,9 @@ def test_an_ellipse_holds_95_percent_of_its_normal():
 
 
 def test_the_table_marks_and_orders_and_fits_in_100_columns():
-    console = Console(width=100, record=True, file=None, quiet=False, force_terminal=False)
-    with console.capture() as captured:
-        table = rows("equalized_odds")
-        print_document(tradeoff_document(table, ["equalized_odds"], title="", base=BASE), console)
-    lines = captured.get().splitlines()
+    table = rows("equalized_odds")
+    document = tradeoff_document(table, ["equalized_odds"], title="", base=BASE)
+    lines = shown(document).splitlines()
     printed = [line for line in lines if "baseline  " in line or "bag  " in line or "ble  " in line]
     assert printed[0].split("  ")[0] == "* none, baseline"
     assert "0.100 (0.010)  0.200 (0.020)" in printed[0]

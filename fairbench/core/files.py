@@ -338,10 +338,10 @@ def atomic(
     name, half = path.name, f".{path.name}.{token()}.tmp"
     with naming(path), within(path.parent, make=0o777) as folder:
         handle = os.open(
-            half, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=folder
+            half, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=folder
         )
         try:
-            with open(handle, "wb") as file:
+            with open(handle, "w+b") as file:
                 yield file
                 file.flush()
                 if lasting and not shows:

@@ -328,10 +328,15 @@ def read_predictions(
 
 def damaged_rows(results: Path, split: str) -> Iterator[Path]:
     """Yield the file of a split's rows, if it is missing or not as it was written."""
+    return _damaged(rows_path(results, split), lambda: _read_rows(results, split))
+
+
+def _damaged(path: Path, read: Callable[[], object]) -> Iterator[Path]:
+    """Yield a file that cannot be read as what it was written as."""
     try:
-        _read_rows(results, split)
+        read()
     except files.UNREADABLE:
-        yield rows_path(results, split)
+        yield path
 
 
 def _read_rows(results: Path, split: str) -> pd.DataFrame:
@@ -396,10 +401,7 @@ def stored_people(results: Path, digest: str) -> pa.Table | None:
 def damaged_people(results: Path, digest: str) -> Iterator[Path]:
     """Yield the file of a data set's people, if it is missing or not as it was written."""
     path = people_path(results, digest)
-    try:
-        _read_people(path, digest)
-    except files.UNREADABLE:
-        yield path
+    return _damaged(path, lambda: _read_people(path, digest))
 
 
 def _read_people(

@@ -26,7 +26,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, BinaryIO, TypeAlias
+from typing import IO, Any, TypeAlias
 
 from fairbench.core import files
 from fairbench.core.errors import UserError, warn
@@ -341,8 +341,7 @@ def pack(
     left_out: set[str] = set()
     listed: list[dict[str, Any]] = []
     with files.atomic(out, mode=0o600) as file:
-        summed = _Summed(file)
-        with zipfile.ZipFile(summed, "w", zipfile.ZIP_DEFLATED) as archive:  # type: ignore[call-overload]
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.comment = _MARK + b"0" * _DIGITS
             for name, content in _contents(runs, store, present, people, left_out):
                 sum_of_file = files.sha256(content)
@@ -354,24 +353,11 @@ def pack(
             }  # fmt: skip
             text = json.dumps(manifest, indent=0, ensure_ascii=False)
             archive.writestr(zip_entry(MANIFEST), text)
+        file.seek(0)
+        total = hashlib.file_digest(file, "sha256").hexdigest()
         file.seek(-_DIGITS, os.SEEK_END)
-        file.write(summed.total.hexdigest().encode())
+        file.write(total.encode())
     return len(present), len(wanted) - len(present), left_out
-
-
-class _Summed:
-    """A file that is written once from its begin to its end, with the sha256 of its content."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.total = hashlib.sha256()
-
-    def write(self, content: bytes) -> int:
-        self.total.update(content)
-        return self._file.write(content)
-
-    def flush(self) -> None:
-        self._file.flush()
 
 
 def _contents(

@@ -145,17 +145,14 @@ class Settings:
             return np.asarray(survey.mean_shrinkage(folds))
         if self.relative:
             if ratio is None:
-                raise UserError(
-                    f"rho={self.rho} needs half-split runs, which this comparison has not"
-                )
+                raise UserError(said("comparison", "no_ratio", rho=self.rho))
             if self.rho == RELATIVE_UP:
                 return survey.mean_relative_shrinkage(ratio, folds)
             return survey.shrinkage(survey.relative_rho(ratio, folds), folds)
         try:
             return survey.shrinkage(1 / folds if self.rho == AT_MOST else float(self.rho), folds)
         except ValueError:
-            valid = f"{AVERAGE}, {AT_MOST}, {RELATIVE}, {RELATIVE_UP}, or a number"
-            raise UserError(f"rho is '{self.rho}'; valid: {valid}") from None
+            raise UserError(said("comparison", "unknown_rho", rho=self.rho)) from None
 
 
 # The labels that finished runs predicted, to be compared or written as a table.
@@ -243,9 +240,8 @@ def people_of(run: Run, participle: str, tasks: Sequence[Task] = (Task.BINARY,))
     people = run.people()
     if people.task not in tasks:
         others = " and regressions" if Task.REGRESSION in tasks else ""
-        raise UserError(
-            f"run {run.id} is {_NOT_BINARY[people.task]}; binary ones{others} are {participle}"
-        )
+        told = {"kind": _NOT_BINARY[people.task], "others": others, "participle": participle}
+        raise UserError(said("comparison", "other_task", run=run, **told))
     return people
 
 
@@ -280,9 +276,8 @@ def predictions_frame(run: RunPredictions, repeat: int) -> pd.DataFrame:
     UserError : a repeat that the run does not have.
     """
     if repeat not in run.repeats:
-        raise UserError(
-            f"run {run.id} has repeats {', '.join(map(str, run.repeats))}, not {repeat}"
-        )
+        there = ", ".join(map(str, run.repeats))
+        raise UserError(said("comparison", "no_repeat", run=run, repeats=there, repeat=repeat))
     folds = run.repeats[repeat]
     columns = {name: np.concatenate([fold[name] for fold in folds]) for name in folds[0]}
     rows = columns.pop("rows")
@@ -332,7 +327,7 @@ def export(run: RunPredictions, path: Path, repeat: int, *, people: bool = False
         elif path.suffix == ".csv":
             write_text(path, csv_text(frame), mode=0o600)
         else:
-            raise UserError(f"{path} ends in neither .csv nor .parquet: name a file of either kind")
+            raise UserError(said("comparison", "no_ending", path=path))
     except OSError as error:
         raise UserError(f"not written: {refused(error)}") from error
     return frame
@@ -847,9 +842,7 @@ class VarianceRatios:
         ] or references
         if len({json.dumps(half.config["learner"]) for half in references}) > 1:
             ids = ", ".join(half.id for half in references)
-            raise UserError(
-                f"several half-split runs of the reference: {ids}; say reference_run=ID"
-            )
+            raise UserError(said("comparison", "several_references", ids=ids))
         return _most_halvings(own), _most_halvings(references)
 
     @cached_property

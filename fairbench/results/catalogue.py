@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairbench.core.errors import UserError, did_you_mean, unknown_name, warn
 from fairbench.core.files import UNREADABLE, guard, read_bytes, unsealed_json, within, write_cache
-from fairbench.core.text import count, interval, number, shortened, visible
+from fairbench.core.text import count, interval, number, said, shortened, visible
 from fairbench.results import record as records
 from fairbench.results.runs import LAST, WRITTEN, Run, read_environment, read_metrics
 
@@ -68,12 +68,6 @@ def _differing(parts: Sequence[Mapping[str, Any]]) -> list[str]:
     return [name for name in names if any(part.get(name) != parts[0].get(name) for part in parts)]
 
 
-_LEFT_OUT = (
-    "left out of {0}: {1} (runs: {2}), whose environment.json is damaged or of an earlier version: "
-    "repeat their commands, which fit nothing that is in the store"
-)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Catalogue:
     """The finished runs of a results folder, or those of them that were selected from a `whole`.
@@ -92,8 +86,8 @@ class Catalogue:
             return dict(self.selected)
         all_runs = _listed_runs(self.folder)
         if left_out := [run.id for run in all_runs if not run.summarised]:
-            named = ", ".join(left_out[:5])
-            warn(_LEFT_OUT.format(self.folder / "runs", named, len(left_out)))
+            told = {"named": ", ".join(left_out[:5]), "count": len(left_out)}
+            warn(said("results", "left_out", folder=self.folder / "runs", **told))
         return {run.id: run for run in all_runs if run.summarised}
 
     def __iter__(self) -> Iterator[Run]:
@@ -213,9 +207,7 @@ class Catalogue:
         UserError : no run, or several, of that id or name.
         """
         if not word:
-            raise UserError(
-                "no run is named: give the beginning of its id; fairbench store ls lists them"
-            )
+            raise UserError(said("results", "no_name"))
         runs = [run for run in self if run.id.startswith(word)]
         runs = runs or [run for run in self if run.name == word]
         if not runs:

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from fairbench.core.errors import UserError
 from fairbench.core.files import UNREADABLE, DamagedError, opened
+from fairbench.core.text import said
 
 Check: TypeAlias = Callable[[Any], bool]
 
@@ -276,10 +277,7 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except UNREADABLE as error:
-        raise UserError(
-            f"{path} is missing or damaged: repeat the command of that run, which makes it again "
-            "and fits nothing that is in the store"
-        ) from error
+        raise UserError(said("results", "damaged", path=path)) from error
 
 
 # A zip archive whose first file is one of a pack; logs of other benchmarks are zip archives, too.
@@ -299,6 +297,4 @@ def refuse_pack(folder: Path) -> None:
     except OSError:  # a folder, or nothing
         return
     if is_packed:
-        raise UserError(
-            f"{folder} is a pack: fairbench store unpack {folder} out=FOLDER, and name that folder"
-        )
+        raise UserError(said("results", "is_pack", folder=folder))

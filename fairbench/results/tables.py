@@ -30,7 +30,7 @@ from fairbench.core import files
 from fairbench.core.errors import UserError
 from fairbench.core.files import DamagedError
 from fairbench.core.options import from_plain
-from fairbench.core.text import count, html, interval, number, read_csv
+from fairbench.core.text import count, html, interval, number, read_csv, said
 from fairbench.data.dataset import Dataset, Task
 from fairbench.evaluation import table as long
 from fairbench.evaluation.summary import FITS, debiased_gaps, headline
@@ -317,10 +317,7 @@ def read_predictions(
     try:
         rows = _rows(results, split)
     except files.UNREADABLE as error:
-        raise UserError(
-            f"{rows_path(results, split)} is missing or damaged: repeat the command of a run of "
-            "this split, which fits nothing that is in the store"
-        ) from error
+        raise UserError(said("results", "no_rows", path=rows_path(results, split))) from error
     if len(rows) != len(predictions):
         raise ValueError(f"{len(predictions)} rows, and {len(rows)} in its split")
     return pd.concat([rows, predictions], axis="columns")
@@ -439,10 +436,7 @@ def read_people(results: Path, digest: str) -> Dataset:
         check_plain(table)
         return _people(meta, table.to_pandas())
     except files.UNREADABLE as error:
-        raise UserError(
-            f"{path} is missing or damaged: it is left out where data may not be passed on; repeat "
-            "the command of a run of this data set, which fits nothing that is in the store"
-        ) from error
+        raise UserError(said("results", "no_people", path=path)) from error
 
 
 def _people(meta: Mapping[str, Any], frame: pd.DataFrame) -> Dataset:

@@ -31,7 +31,7 @@ from typing import IO, Any, TypeAlias
 from fairbench.core import files
 from fairbench.core.errors import UserError, warn
 from fairbench.core.processes import working
-from fairbench.core.text import digest
+from fairbench.core.text import digest, said
 from fairbench.results.record import FILES, Parts, checked, is_id
 from fairbench.results.runs import (
     FIGURES,
@@ -396,10 +396,7 @@ def _shared(results: Path, path: Path, *, sealed: bool = False) -> tuple[str, by
 
 
 def _damaged(path: Path) -> UserError:
-    return UserError(
-        f"{path} is damaged: repeat the command of a run that needs it, which makes it again, and "
-        "pack then"
-    )
+    return UserError(said("results", "not_packed", path=path))
 
 
 def unpack(file: Path, results: Path) -> tuple[int, int]:
@@ -426,10 +423,8 @@ def unpack(file: Path, results: Path) -> tuple[int, int]:
             _check_runs(archive, sums, written)
         for run in written:
             if read_environment(path := results / "runs" / run) and not _has(sums, path / LAST):
-                raise UserError(
-                    f"run {run} is in {results} already, and is not the same as in {file}: unpack "
-                    "into another folder"
-                )
+                told = {"run": run, "results": results, "file": file}
+                raise UserError(said("results", "other_run", **told))
         return _write(file, archive, sums, written, results)
 
 
@@ -452,10 +447,7 @@ def _reading(file: Path) -> Iterator[None]:
         raise UserError(f"{file} cannot be read: {error.strerror or error}") from error
     except _ODD as error:
         reason = error if isinstance(error, files.DamagedError) else "its content has another shape"
-        raise UserError(
-            f"{file} is no whole pack ({reason}): nothing of it is read; get it again, or pack the "
-            "runs again"
-        ) from error
+        raise UserError(said("results", "no_pack", file=file, reason=reason)) from error
 
 
 def _checked_archive(stream: IO[bytes]) -> zipfile.ZipFile:
@@ -501,10 +493,8 @@ def _checked_manifest(
     if manifest["format"] != FORMAT:
         raise files.DamagedError("its manifest is of another format")
     if manifest["version"] != VERSION:
-        raise UserError(
-            f"{file} is a pack of version {str(manifest['version'])[:20]}, and this fairbench "
-            f"reads version {VERSION}: update it"
-        )
+        theirs = str(manifest["version"])[:20]
+        raise UserError(said("results", "other_version", file=file, version=theirs, own=VERSION))
     del sizes[MANIFEST]
     if {entry["path"]: entry["bytes"] for entry in manifest["files"]} != sizes:
         raise files.DamagedError("its manifest has other files, or other sizes")

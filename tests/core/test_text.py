@@ -364,7 +364,8 @@ def test_plain_names_stay_and_others_are_told_apart():
 
 
 @pytest.mark.parametrize(
-    "package", ["cli", "comparison", "fairbench_label", "fairbench_rank", "fairbench_search"]
+    "package",
+    ["cli", "comparison", "results", "fairbench_label", "fairbench_rank", "fairbench_search"],
 )
 def test_every_sentence_of_a_package_is_said_with_the_values_that_it_names(package):
     (folder,) = [*ROOT.glob(f"fairbench/{package}"), *ROOT.glob(f"extensions/*/{package}")]

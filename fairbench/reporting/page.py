@@ -1060,8 +1060,8 @@ def write_report(
             figures = list(_figures_of(whole))
             origin = _provenance(tuple(block.runs.values()), presets)
             # The page keeps the block without its metrics.
-            shown_block = {"tables": tables, "figures": figures, "compared": compared}
-            blocks.append(replace(block, **shown_block, origin=origin))
+            ready = replace(block, tables=tables, figures=figures, compared=compared, origin=origin)
+            blocks.append(ready)
     summary = _runs_summary(blocks, left_out)
     document = _page_document(blocks, experiment, summary)
     names = write_document(document, folder, "index", forms)

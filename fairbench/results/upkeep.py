@@ -354,7 +354,7 @@ def pack(
             text = json.dumps(manifest, indent=0, ensure_ascii=False)
             archive.writestr(zip_entry(MANIFEST), text)
         file.seek(0)
-        total = hashlib.file_digest(file, "sha256").hexdigest()
+        total = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
         file.seek(-_DIGITS, os.SEEK_END)
         file.write(total.encode())
     return len(present), len(wanted) - len(present), left_out

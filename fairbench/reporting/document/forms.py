@@ -13,6 +13,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, fields, is_dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from fairbench.core.text import (
@@ -107,19 +108,6 @@ def _on_the_page(figure: doc.Figure, escape: Callable[[str], str]) -> str:
     return f"The figure “{escape(' '.join(figure.title.split()))}” is on the HTML page"
 
 
-_PREAMBLE = r"""% Typeset it with lualatex or xelatex, which know the letters of every language.
-\documentclass[10pt]{article}
-\usepackage[a4paper,margin=2cm]{geometry}
-\usepackage{iftex}
-\ifPDFTeX\usepackage[T1]{fontenc}\fi
-\usepackage{booktabs,graphicx,longtable}
-\setlength{\parindent}{0pt}
-\setlength{\parskip}{4pt}
-\newsavebox{\fittedbox}
-\newcommand{\fitted}[1]{\sbox{\fittedbox}{#1}%
-  \ifdim\wd\fittedbox>\linewidth\resizebox{\linewidth}{!}{\usebox{\fittedbox}}%
-  \else\usebox{\fittedbox}\fi}
-"""
 _HEADINGS = ("section", "subsection", "subsubsection", "paragraph")
 _LONGEST = 40  # rows that fit on a page; longer tables are split
 
@@ -127,7 +115,8 @@ _LONGEST = 40  # rows that fit on a page; longer tables are split
 def to_latex(document: doc.Document) -> str:
     """Return a document as one LaTeX file, which names the files of its figures."""
     title = _tex(document.title)
-    parts = [_PREAMBLE, rf"\title{{{title}}}", r"\date{}", r"\begin{document}", r"\maketitle"]
+    preamble = (Path(__file__).with_name("templates") / "document.tex").read_text("utf-8")
+    parts = [preamble, rf"\title{{{title}}}", r"\date{}", r"\begin{document}", r"\maketitle"]
     first, appendix = (
         [part for level, block in _unfolded(page, 0) for part in _latex_block(block, level)]
         for page in (document.first_page, document.appendix)

@@ -35,6 +35,7 @@ from fairbench.reporting.charts import Drawing, file_of, png_of
 from fairbench.reporting.document import model as doc
 from fairbench.reporting.document.forms import to_json, to_latex, to_markdown, to_word
 from fairbench.reporting.document.terminal import print_document, terminal
+from fairbench.reporting.group_tables import sentence_of
 
 _UNSORTED = ("text", "interval", "bar")
 
@@ -279,13 +280,8 @@ def _to_fragment(document: doc.Document) -> str:
     style = re.sub(
         r"(?m)(^|[\s}{,])(?::root|html|body)(?=[\s{,])", r"\1:scope", _source("document.css")
     )
-    return (
-        f'<div class="{_SCOPE}"><style>@scope (.{_SCOPE}) {{\n{style}\n'
-        ":scope { max-height: 46rem; overflow: auto; padding: 0 1rem 1rem; "
-        "border: 1px solid var(--line); }\n"
-        "@media print { :scope { max-height: none; } }\n}</style>"
-        f"{content}</div>"
-    )
+    style = f"@scope (.{_SCOPE}) {{\n{style}\n{_source('notebook.css')}}}"
+    return f'<div class="{_SCOPE}"><style>{style}</style>{content}</div>'
 
 
 BROWSERS = (
@@ -320,12 +316,7 @@ def _browser() -> str | None:
 
 def _no_browser() -> str:
     """Return a sentence on what is missing to make a PDF; empty if nothing is."""
-    if _browser():
-        return ""
-    return (
-        "a PDF is printed by a browser, and none is on PATH (chromium, google-chrome or msedge): "
-        "install one, or ask for formats=[html] and print the page"
-    )
+    return "" if _browser() else sentence_of("pdf", "no_browser")
 
 
 def _to_pdf(document: doc.Document) -> bytes:
@@ -351,10 +342,8 @@ def _to_pdf(document: doc.Document) -> bytes:
             subprocess.run(line, capture_output=True, timeout=_SECONDS, check=True)
             content = printed.read_bytes()
         except (OSError, subprocess.SubprocessError) as error:
-            raise UserError(
-                f"{path} could not print the page as PDF ({type(error).__name__}): ask for "
-                "formats=[html] and print it"
-            ) from error
+            kind = type(error).__name__
+            raise UserError(sentence_of("pdf", "not_printed", path=path, kind=kind)) from error
     return _DATES.sub(rb"\g<1>" + _date(document) + rb"+00'00')", content)
 
 
@@ -521,10 +510,7 @@ class DocumentReport:
     @property
     def _rest(self) -> str:
         """A sentence on where all of the report is."""
-        return (
-            f"report.save('{self.name}.html') writes all of it; report.findings and report.table "
-            "are data frames, report.figures are drawings."
-        )
+        return sentence_of("report", "rest", name=self.name)
 
     @cached_property
     def table(self) -> pd.DataFrame:

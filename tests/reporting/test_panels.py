@@ -1,4 +1,7 @@
-"""What figures show: labelled axes, and points that are the metrics', of one run and of methods."""
+"""What figures show: labelled axes, and points that are the metrics', of one run and of methods.
+
+Every series, label and title is drawn, once for all data sets.
+"""
 
 from dataclasses import replace
 
@@ -8,9 +11,20 @@ import pytest
 
 from fairbench import Evaluator, evaluate
 from fairbench.core.arrays import rng
+from fairbench.core.errors import UserError
 from fairbench.evaluation.table import MetricTable
 from fairbench.evaluation.uncertainties import evaluate_consistency
-from fairbench.reporting.panels import FEWEST, OF_A_RUN, OF_METHODS, OUTCOMES, UA_SP, method_styles
+from fairbench.reporting.charts import Panel, Series, chart, drawn, key_of
+from fairbench.reporting.panels import (
+    FEWEST,
+    OF_A_RUN,
+    OF_METHODS,
+    OUTCOMES,
+    UA_SP,
+    _figures,
+    figures_of_methods,
+    method_styles,
+)
 from tests.evaluation.labelled import labelled
 
 OPTIONS = {"draws": 100, "bins": 4, "spread_groups": (3, 40), "neighbours": 4}
@@ -35,14 +49,21 @@ def evaluated(method, repeat, members=True):
     if method != "another":
         variants |= {f"replicate={i}": draw.random(50) / 4 for i in (1, 2)}
     evaluate_consistency(spread, variants)
-    keys = {"repeat": repeat, "fold": 0, "variant": "", "dataset": "one set", "method": method}
+    keys = {"repeat": repeat, "fold": 0, "variant": "", "method": method}
     return pd.concat([table, spread.frame()]).assign(**keys)
 
 
 @pytest.fixture(scope="module")
 def metrics():
     parts = [evaluated(method, repeat) for method in METHODS for repeat in (0, 1)]
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(parts, ignore_index=True).assign(dataset="second")
+
+
+@pytest.fixture(scope="module")
+def of_two(metrics):
+    """Return the metrics of two methods on a data set, and of three on another."""
+    first = metrics[metrics["method"] != "third"].assign(dataset="first")
+    return pd.concat([first, metrics], ignore_index=True)
 
 
 @pytest.fixture(scope="module")
@@ -258,3 +279,86 @@ def test_parities_stand_beside_those_of_the_labels_with_coverage_and_score():
         coverage = mean(metrics, "coverage", level=0.9, **everyone)
         assert text == f"{coverage:.2f}, {mean(metrics, 'crps', **everyone):.2f}: {name}"
     assert list(OF_METHODS["parity"](metrics[metrics["metric"] != UA_SP], styles)) == []
+
+
+# Figures of panels.
+
+TITLE = "simulated, xgboost"
+
+
+@pytest.fixture(scope="module")
+def drawings(own):
+    return dict(_figures(own, TITLE, "g"))
+
+
+@pytest.mark.thorough
+def test_every_figure_the_metrics_allow_is_drawn_labelled_and_titled(of_two, own, drawings):
+    assert list(drawings) == [
+        "reliability", "spread", "group_rates", "abstention", "feature_shift", "consistency",
+        "uncertainties", "individual_fairness",
+    ]  # fmt: skip
+    few = of_two[of_two["metric"].isin(["selection_rate", "error_rate"])]
+    assert [name for name, _ in _figures(few, TITLE, "g")] == ["group_rates"]
+    assert list(_figures(of_two[of_two["metric"] == "nll"], TITLE, "g")) == []
+    for name, figure in drawings.items():
+        assert figure.count(f">{TITLE}<") == 1, name
+        for panel in of_run(own, name):
+            assert panel.x_label and (panel.y_label or len(panel.names)), name
+            assert panel.x_label[:20].partition("'")[0] in figure, name
+
+
+@pytest.mark.thorough
+def test_every_figure_of_methods_has_a_panel_for_each_data_set(of_two):
+    figures = {
+        f"{kind}:{name}": figure
+        for kind in OF_METHODS
+        for name, figure in figures_of_methods(of_two, kind)
+    }
+    assert list(figures) == [
+        "consistency:", "spread:groups3", "spread:groups40", "abstention:error_rate",
+        "abstention:statistical_parity", "abstention:equalized_odds",
+        "abstention:mean_feature_shift", "abstention:feature_shift_rate0.2",
+        "abstention:feature_shift_rate0.5", "group_errors:", "group_abstention:",
+    ]  # fmt: skip
+    for name, figure in figures.items():
+        assert [figure.count(f">{title}<") for title in ("first", "second")] == [1, 1], name
+    for name in ("spread:groups3", "abstention:error_rate", "abstention:feature_shift_rate0.5"):
+        for method in ("one method", "another", "third"):  # also of a single panel
+            assert figures[name].count(f">{method}</text>") == 1
+
+
+def test_what_a_panel_has_is_drawn(metrics):
+    for kind in ("abstention", "spread", "consistency"):
+        for panel in of_methods(metrics, kind).values():
+            bands = [one for one in panel.series if one.band is not None]
+            drawing, *keys = chart([panel], key=key_of([panel]))
+            marks = sum(np.isfinite(np.array(one.x)).sum() for one in panel.series if one.marked)
+            assert drawing.count("<title>") == marks
+            assert drawing.count('opacity=".12"') == len(bands)
+            for word in {one.name.replace("_", " ") for one in panel.series}:
+                assert word in "".join(keys)
+
+
+@pytest.mark.thorough
+def test_rows_with_names_have_room_and_a_figure_is_as_high_as_its_panels(tmp_path):
+    def of(groups):
+        series = [
+            Series(str(g), np.arange(4), np.arange(4) + g / groups, "black") for g in range(groups)
+        ]
+        return Panel(series, "rate", "", names=list("abcd"))
+
+    low, high = of(2), of(60)
+    assert low.height < high.height
+    assert high.height >= 8 * 240
+    figure = drawn([low, high], "both")
+    assert int(figure.partition('height="')[2].partition('"')[0]) > high.height + 60 * 12
+    for name, start in (("both.png", b"\x89PNG"), ("both.svg", b"<svg")):
+        figure.savefig(tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(start)
+    with pytest.raises(UserError, match="unknown format of a figure 'docx'"):
+        figure.savefig(tmp_path / "both.docx")
+
+
+def test_variants_are_not_drawn(own, drawings):
+    varied = own.assign(value=own["value"] / 2, variant="max_depth=5")
+    assert dict(_figures(pd.concat([varied, own], ignore_index=True), TITLE, "g")) == drawings

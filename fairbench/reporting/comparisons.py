@@ -15,7 +15,7 @@ from fairbench.inference import comparing
 from fairbench.inference.comparing import Comparison
 from fairbench.inference.verdicts import in_order
 from fairbench.metrics.registry import label
-from fairbench.reporting.charts import chart, key_of
+from fairbench.reporting.charts import BLUE, GREY, Panel, Series, chart, key_of
 from fairbench.reporting.document.model import (
     Block,
     Column,
@@ -26,7 +26,6 @@ from fairbench.reporting.document.model import (
     Table,
 )
 from fairbench.reporting.group_tables import named_table, sentence_of, sentences_of
-from fairbench.reporting.panels import lead_panel
 
 
 def pair_document(
@@ -77,11 +76,46 @@ def pair_document(
         *notes,
     ]
     if region is not None and len(shown.objectives) == 2:
-        panel = lead_panel(shown, region)
+        panel = _lead_panel(shown, region)
         about, drawings = " and ".join(names), chart([panel], key=key_of([panel]))
         caption = sentence_of("pair", "picture")
         blocks.append(Figure(f"the difference of {about}", drawings, caption=caption))
     return Document(title, [Section("", blocks)])
+
+
+def _lead_panel(comparison: Comparison, region: comparing.Region) -> Panel:
+    """Return the region of two leads of A over B, and lines where they matter in practice.
+
+    Parameters
+    ----------
+    comparison : of two objectives.
+    region : its highest-density region; without a density, one that is a line or a point.
+    """
+    reach = np.where(np.isfinite(comparison.rope), comparison.rope, 0)
+    low, high = np.minimum(region.bounds[:, 0], -reach), np.maximum(region.bounds[:, 1], reach)
+    room = 0.2 * np.maximum(high - low, 1e-6)
+    spans = dict(zip("xy", zip(low - room, high + room, strict=True), strict=True))
+    series = []
+    for axis, limit in enumerate(comparison.rope):
+        for end in (-limit, limit) if np.isfinite(limit) else ():
+            x, y = ([end, end], spans["y"]) if axis == 0 else (spans["x"], [end, end])
+            series.append(Series(_EQUAL, x, y, GREY, dashed=1, marked=False))
+    if (density := region.density) is None:
+        x, y = region.bounds
+        series.append(Series(_REGION, x, y, BLUE))
+    else:
+        from matplotlib import figure  # which alone finds contours here
+
+        grid = density.x, density.y, density.values.T
+        contours = figure.Figure().subplots().contour(*grid, levels=[density.threshold])
+        looks: dict[str, Any] = {"filled": True, "lined": False, "marked": False}
+        for line in contours.allsegs[0]:
+            series.append(Series(_REGION, [], [], BLUE, **looks, outline=line))
+    leads = [f"{label(name)}: A ahead by" for name in comparison.objectives]
+    return Panel(series, leads[0], leads[1], spans=spans)
+
+
+_EQUAL, _REGION = "no difference that matters", "region of the difference"
 
 
 _SURE = 0.95  # the probability from which an outcome is stated
@@ -213,8 +247,10 @@ def ranking_document(
     ranks: NDArray[np.int64],
     names: Sequence[str],
     ids: Sequence[str],
-    title: str,
     *,
+    data: str,
+    groups: str,
+    objectives: Sequence[str],
     certainty: float,
 ) -> Document:
     """Return the comparison of all pairs of several runs, in the order of their ranks.
@@ -223,19 +259,16 @@ def ranking_document(
     ----------
     outperforms : (R, R) probabilities that the row's run outperforms the column's.
     ranks : (R,), from 1; equal ones are tied.
+    data, groups : the names of the data set and of the attributes whose groups are compared.
     certainty : the probability from which a run ranks above another.
     """
+    by = listed([_in_a_sentence(name) for name in objectives])
+    title = f"{data}, groups by {groups}: runs ranked by {by}"
     order = in_order(ranks, outperforms)
     places = [[rank_of(ranks, i), rank, names[i], ids[i]] for rank, i in enumerate(order, start=1)]
     columns = [Column("rank", right=True), Column("", "count"), Column("run"), Column("id")]
     ranked = Table(columns, places, caption=sentence_of("ranking", "ranks", certainty=certainty))
     return Document(title, [Section("", [ranked, _matrix(outperforms, order)])])
-
-
-def ranking_title(data: str, groups: str, objectives: Sequence[str]) -> str:
-    """Return the title of a ranking of the runs of a data set."""
-    by = listed([_in_a_sentence(name) for name in objectives])
-    return f"{data}, groups by {groups}: runs ranked by {by}"
 
 
 def rank_of(ranks: NDArray[np.int64], i: int) -> str:

@@ -1,6 +1,6 @@
 """What the figures of runs and of methods show: series, labels and axes, made of metrics alone.
 
-First those of several methods on one data set, then those of one run, and of the difference of two.
+First those of several methods on one data set, then those of one run.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -21,9 +21,6 @@ from fairbench.evaluation.many_groups import CLASS, with_class
 from fairbench.evaluation.table import values_of, without_classes
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import BLUE, COLOURS, GREY, ORANGE, Drawing, Panel, Series, drawn
-
-if TYPE_CHECKING:
-    from fairbench.inference.comparing import Comparison, Region
 
 Named: TypeAlias = tuple[str, Panel]
 # How each method looks in every panel.
@@ -428,41 +425,3 @@ def figures_of_methods(metrics: pd.DataFrame, kind: str) -> Iterator[tuple[str, 
             panels.setdefault(name, []).append(replace(panel, title=title))
     for name, of_name in panels.items():
         yield name, drawn(of_name)
-
-
-# The difference of two runs.
-
-
-def lead_panel(comparison: Comparison, region: Region) -> Panel:
-    """Return the region of two leads of A over B, and lines where they matter in practice.
-
-    Parameters
-    ----------
-    comparison : of two objectives.
-    region : its highest-density region; without a density, one that is a line or a point.
-    """
-    reach = np.where(np.isfinite(comparison.rope), comparison.rope, 0)
-    low, high = np.minimum(region.bounds[:, 0], -reach), np.maximum(region.bounds[:, 1], reach)
-    room = 0.2 * np.maximum(high - low, 1e-6)
-    spans = dict(zip("xy", zip(low - room, high + room, strict=True), strict=True))
-    series = []
-    for axis, limit in enumerate(comparison.rope):
-        for end in (-limit, limit) if np.isfinite(limit) else ():
-            x, y = ([end, end], spans["y"]) if axis == 0 else (spans["x"], [end, end])
-            series.append(Series(_EQUAL, x, y, GREY, dashed=1, marked=False))
-    if (density := region.density) is None:
-        x, y = region.bounds
-        series.append(Series(_REGION, x, y, BLUE))
-    else:
-        from matplotlib.figure import Figure  # which alone finds contours here
-
-        grid = density.x, density.y, density.values.T
-        contours = Figure().subplots().contour(*grid, levels=[density.threshold])
-        looks: dict[str, Any] = {"filled": True, "lined": False, "marked": False}
-        for line in contours.allsegs[0]:
-            series.append(Series(_REGION, [], [], BLUE, **looks, outline=line))
-    leads = [f"{metric_label(name)}: A ahead by" for name in comparison.objectives]
-    return Panel(series, leads[0], leads[1], spans=spans)
-
-
-_EQUAL, _REGION = "no difference that matters", "region of the difference"

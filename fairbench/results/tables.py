@@ -404,22 +404,17 @@ def damaged_people(results: Path, digest: str) -> Iterator[Path]:
 def _read_people(
     path: Path, digest: str, *, private: bool = False
 ) -> tuple[pa.Table, dict[str, Any]]:
-    """Return a table of people and the description of their data set, after checking it."""
-    table = files.read_table(path, private=private)
-    return table, description_in(table, digest)
-
-
-def description_in(table: pa.Table, digest: str) -> dict[str, Any]:
-    """Return the description of the data set in a table of people: its `FACTS`.
+    """Return a table of people and the description of their data set: its `FACTS`.
 
     Raises
     ------
     DamagedError : it is of another data set. Tables of earlier versions do not say of which.
     """
+    table = files.read_table(path, private=private)
     meta: dict[str, Any] = json.loads(table.schema.metadata[_META])
     if meta.pop(_DIGEST, digest) != digest:
         raise DamagedError("the people are those of another data set")
-    return meta
+    return table, meta
 
 
 @lru_cache(maxsize=8)

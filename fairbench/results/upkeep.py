@@ -377,11 +377,11 @@ def _contents(
     for data in sorted({str(run.environment["data"]) for run in runs}):
         if files.is_file(path := tables.people_path(results, data)):
             name, content = _shared(results, path, sealed=True)
-            about = tables.description_in(files.read_table(path), data)
-            if people or about["redistributable"]:
+            about = tables.read_people(results, data)
+            if people or about.redistributable:
                 yield name, content
             else:
-                left_out.add(str(about["name"]))
+                left_out.add(about.name)
     for run in runs:
         for name in run.environment["files"]:
             yield f"runs/{run.id}/{name}", run.content(name)

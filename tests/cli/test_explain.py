@@ -64,8 +64,15 @@ def test_the_headings_of_a_run_and_of_comparisons_are_explained():
         _run_document(summarise(metrics_of(("A", "B", "C"))), "a run", "sex"),
         pair_document(**findings, computed="so"),
         ranking_document(
-            np.full((2, 2), 0.5), np.array([1, 1]), ["a", "b"], ["1", "2"], "title", certainty=0.95
-        ),
+            np.full((2, 2), 0.5),
+            np.array([1, 1]),
+            ["a", "b"],
+            ["1", "2"],
+            data="all",
+            groups="sex",
+            objectives=("accuracy",),
+            certainty=0.95,
+        ),  # fmt: skip
     ]
     assert not unexplained(documents)
     for title in ("id", "run", *HEADLINES["binary"], "95 % interval", "outperforms"):

@@ -8,16 +8,22 @@ import pytest
 
 from fairbench.inference.comparing import Comparison, event_names, highest_density_region
 from fairbench.reporting.charts import chart
-from fairbench.reporting.comparisons import MATRIX, pair_document, ranking_document
-from fairbench.reporting.panels import lead_panel
+from fairbench.reporting.comparisons import (
+    MATRIX,
+    _lead_panel,
+    pair_document,
+    ranking_document,
+)
 from tests.harness import shown
+
+ABOUT = {"data": "all", "groups": "sex", "objectives": ("accuracy",)}
 
 
 def printed(outperforms, ranks, names=None, ids=None):
     """Return the lines of the document of all pairs, and how many matrices it has."""
     runs = len(ranks)
     names, ids = names or ["run"] * runs, ids or ["id"] * runs
-    document = ranking_document(outperforms, ranks, names, ids, "all", certainty=0.95)
+    document = ranking_document(outperforms, ranks, names, ids, **ABOUT, certainty=0.95)
     lines = shown(document).splitlines()
     assert MATRIX in lines
     return lines, sum(line.startswith("──") for line in lines) - 1
@@ -46,7 +52,7 @@ def test_rows_and_columns_are_in_the_order_of_the_ranks_with_ties():
 
 def test_a_matrix_of_probabilities_says_what_the_rest_is():
     outperforms = np.array([[np.nan, 0.002], [0.94, np.nan]])
-    document = ranking_document(outperforms, np.array([1, 1]), "ab", "12", "title", certainty=0.9)
+    document = ranking_document(outperforms, np.array([1, 1]), "ab", "12", **ABOUT, certainty=0.9)
     ranked, matrix = document.tables
     assert "a probability of 0.9 or more" in ranked.caption
     assert "run 1 outperforms run 2 is 94%, and that run 2 outperforms run 1 is less than 1%" in (
@@ -170,7 +176,7 @@ def test_probabilities_inside_the_region_are_details():
 def panel_of(delta, rope=(0.01, 0.02), level=0.95):
     comparison = Comparison(TWO, delta, np.array(rope))
     region = highest_density_region(delta, level)
-    return lead_panel(comparison, region), region
+    return _lead_panel(comparison, region), region
 
 
 @pytest.fixture(scope="module")

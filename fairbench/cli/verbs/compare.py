@@ -191,12 +191,11 @@ def _matrix(folders: Sequence[Run], options: _CompareOptions) -> None:
     ranks = ranking(outperforms, options.certainty)
     by = " x ".join(options.protect or runs[0].protect)
     names, ids = [run.name for run in runs], [run.id for run in runs]
-    title = comparisons.ranking_title(runs[0].people.name, by, options.objectives)
-    print_document(
-        comparisons.ranking_document(
-            outperforms, ranks, names, ids, title, certainty=options.certainty
-        )
-    )
+    ranked = comparisons.ranking_document(
+        outperforms, ranks, names, ids, data=runs[0].people.name, groups=by,
+        objectives=options.objectives, certainty=options.certainty,
+    )  # fmt: skip
+    print_document(ranked)
 
 
 COMMAND = command(_compare)

@@ -503,12 +503,23 @@ class Document:
 
     @property
     def _blocks(self) -> list[Block]:
-        return [block for _, block in inside([*self.lead, *self.sections], self.title)]
+        return [block for _, block in _inside([*self.lead, *self.sections], self.title)]
 
     @property
     def tables(self) -> list[Table]:
         """Every table, in the order of the sections."""
         return [block for block in self._blocks if isinstance(block, Table)]
+
+    @property
+    def titled_tables(self) -> dict[str, Table]:
+        """The tables of the sections by their titles, or by the titles of their sections."""
+        titled: dict[str, Table] = {}
+        for of_section, block in _inside(self.sections, self.title):
+            if isinstance(block, Table):
+                title = formats.one_line(block.title or of_section)
+                again = sum(name.partition(" (")[0] == title for name in titled)
+                titled[f"{title} ({again + 1})" if again else title] = block
+        return titled
 
     @property
     def figures(self) -> list[Figure]:
@@ -532,17 +543,17 @@ def _listed(title: str, sentences: Sequence[str]) -> Section:
     return Section(title, [Items(sentences or ["Nothing."])])
 
 
-def inside(blocks: Sequence[Block], title: str) -> Iterator[tuple[str, Block]]:
+def _inside(blocks: Sequence[Block], title: str) -> Iterator[tuple[str, Block]]:
     """Yield every block, those inside others too, each after the title of what holds it."""
     for block in blocks:
         yield title, block
         match block:
             case Section():
-                yield from inside(block.blocks, block.title or title)
+                yield from _inside(block.blocks, block.title or title)
             case Details():
-                yield from inside(block.blocks, plain(block.summary))
+                yield from _inside(block.blocks, plain(block.summary))
             case Gallery():
-                yield from inside(block.figures, title)
+                yield from _inside(block.figures, title)
 
 
 def plain(text: Text) -> str:

@@ -29,7 +29,7 @@ from markupsafe import Markup
 
 from fairbench.core.errors import UserError, refused, unknown_name
 from fairbench.core.files import is_file, opened, write_bytes, write_text
-from fairbench.core.text import csv_text, file_name, interval, number, one_line
+from fairbench.core.text import csv_text, file_name, interval, number
 from fairbench.core.text import html as escape
 from fairbench.reporting.charts import Drawing, file_of, png_of
 from fairbench.reporting.document import model as doc
@@ -451,17 +451,6 @@ _PARTS = {
 }
 
 
-def _titled_tables(document: doc.Document) -> dict[str, doc.Table]:
-    """Return the tables by their titles, or by the titles of their sections."""
-    titled: dict[str, doc.Table] = {}
-    for of_section, block in doc.inside(document.sections, document.title):
-        if isinstance(block, doc.Table):
-            title = one_line(block.title or of_section)
-            again = sum(name.partition(" (")[0] == title for name in titled)
-            titled[f"{title} ({again + 1})" if again else title] = block
-    return titled
-
-
 def _table_frame(table: doc.Table) -> pd.DataFrame:
     """Return a table with a column for each part of an interval or an estimate."""
     columns: dict[str, list[Any]] = {}
@@ -520,7 +509,7 @@ class DocumentReport:
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:
         """The tables of the report as data frames, by their titles."""
-        titled = _titled_tables(self.document)
+        titled = self.document.titled_tables
         return {title: _table_frame(table) for title, table in titled.items()}
 
     @cached_property

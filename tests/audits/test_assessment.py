@@ -1,7 +1,5 @@
 """What an audit says: of all labels what fairbench.evaluate says, of fewer what can be known."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

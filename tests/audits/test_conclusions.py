@@ -1,7 +1,5 @@
 """What is concluded: gaps, findings and their risk, and how often they are wrong."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How many more labels are said to settle a question, against labels that are then really drawn."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What is asked: the direction, thresholds, and groups that are not known."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

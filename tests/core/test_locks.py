@@ -1,7 +1,5 @@
 """Locks: alone or shared, named when they are waited for, removed when nobody holds them."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

@@ -1,7 +1,5 @@
 """Freed memory stays with the process, where the system's library can be asked for that."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import platform

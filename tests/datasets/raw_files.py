@@ -1,7 +1,5 @@
 """Every task's generated raw files, by the task's name."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rows for probabilities and uncertainties: values per group, diagrams, and every status."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

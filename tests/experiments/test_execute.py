@@ -1,7 +1,5 @@
 """Carrying out plans: shared cells once, failures where they belong, on every executor alike."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import signal

@@ -1,7 +1,5 @@
 """Events of a comparison: they sum to 1, and have the right limits."""
 
-from __future__ import annotations
-
 from math import gamma, pi
 
 import numpy as np

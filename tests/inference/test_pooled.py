@@ -1,7 +1,5 @@
 """Rates of many groups estimated together: against exact integration, and in simulations."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import special, stats

@@ -1,7 +1,5 @@
 """The posterior of confusion counts: exact marginals, coverage, and resampled counts."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

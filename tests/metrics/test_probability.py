@@ -1,7 +1,5 @@
 """Scores of probabilities and of claimed standard deviations, against scikit-learn and by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -1,7 +1,5 @@
 """Regression metrics, against scikit-learn and scipy."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The spread diagram: by hand, on calibrated draws, and where nothing varies."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Ji's thesis, chapters 2 and 3, against closed forms, on simulated predictions."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """What FairlyUncertain's printed numbers say of themselves, how its causes are judged, rankings."""
 
-from __future__ import annotations
-
 from math import log
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Comparisons in words, and a matrix of all pairs that stays legible, however many there are."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """A document says the same on a terminal of any width, on a page and in files, and escapes all."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

@@ -1,7 +1,5 @@
 """Files of a finished run that are missing or damaged are named, with what to do."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

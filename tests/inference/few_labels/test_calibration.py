@@ -1,7 +1,5 @@
 """Whether labels of a group fit how the scores of the other groups are calibrated."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Gauss rules and expected counts against sums over rows; the pool's noise against simulation."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
 

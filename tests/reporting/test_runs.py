@@ -1,7 +1,5 @@
 """The table a run prints: its width, its rows, and what is undefined."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
@@ -27,7 +25,7 @@ from fairbench.experiments.configuration import full_name
 from fairbench.experiments.execute import carry_out
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import _outline_of, file_of, png_of, tradeoff_chart
-from fairbench.reporting.document.model import Paragraph, Table
+from fairbench.reporting.document.model import Paragraph
 from fairbench.reporting.runs import (
     _labels_in_words,
     _run_document,
@@ -207,7 +205,7 @@ def test_a_run_of_sets_shows_their_coverage_and_size_by_group():
     }  # fmt: skip
 
 
-def table_of(document, title) -> Table:
+def table_of(document, title):
     """Return the one table of a document whose title begins so."""
     (table,) = [table for table in document.tables if table.title.startswith(title)]
     return table

@@ -1,12 +1,8 @@
 """`mlflow.models.evaluate(..., evaluators="fairbench")`, found by its entry point."""
 
-from __future__ import annotations
-
 import importlib
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import mlflow
 import numpy as np
@@ -24,7 +20,7 @@ GROUP = "mlflow.model_evaluator"
 
 
 @pytest.fixture(autouse=True, scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def installed(tmp_path_factory):
     """Have the package be installed with the entry point that pyproject.toml names."""
     (place,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][
         GROUP
@@ -49,7 +45,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         mlflow.set_tracking_uri(before)
 
 
-def _people(rows: int = 400) -> pd.DataFrame:
+def _people(rows=400):
     draw = np.random.default_rng(0)
     score = draw.random(rows)
     groups = {"sex": draw.choice(["f", "m"], rows), "age": draw.choice(["young", "old"], rows)}
@@ -58,7 +54,7 @@ def _people(rows: int = 400) -> pd.DataFrame:
     return pd.DataFrame({"x": score, **groups, **decided})
 
 
-def _given(config: dict[str, Any], data: pd.DataFrame | None = None, **other: Any) -> Any:
+def _given(config, data=None, **other):
     options = {"targets": "label", "predictions": "decision", "model_type": "classifier"} | other
     with mlflow.start_run():
         return mlflow.models.evaluate(
@@ -68,7 +64,7 @@ def _given(config: dict[str, Any], data: pd.DataFrame | None = None, **other: An
 
 
 @pytest.mark.thorough
-def test_gaps_are_logged_with_intervals_as_evaluate_has_them() -> None:
+def test_gaps_are_logged_with_intervals_as_evaluate_has_them():
     people = _people()
     result = _given({"sensitive_features": ["sex", "age"], "score": "score"})
     expected = fairbench.evaluate(
@@ -91,7 +87,7 @@ def test_gaps_are_logged_with_intervals_as_evaluate_has_them() -> None:
     assert len(pd.read_csv(path)) == len(expected)
 
 
-def test_a_model_is_asked_and_its_probabilities_are_scores() -> None:
+def test_a_model_is_asked_and_its_probabilities_are_scores():
     people = _people()[["x", "sex", "label"]]
     asked = {"evaluators": "fairbench", "evaluator_config": {"sensitive_features": "sex"}}
     with mlflow.start_run():
@@ -103,15 +99,15 @@ def test_a_model_is_asked_and_its_probabilities_are_scores() -> None:
     assert result.metrics == pytest.approx(decided)
 
 
-def test_probabilities_of_one_column_need_a_threshold() -> None:
-    config: dict[str, Any] = {"sensitive_features": "sex"}
+def test_probabilities_of_one_column_need_a_threshold():
+    config = {"sensitive_features": "sex"}
     with pytest.raises(UserError, match=r"threshold= in evaluator_config"):
         _given(config, predictions="score")
     result = _given({**config, "threshold": 0.5}, predictions="score")
     assert result.metrics == pytest.approx(_given({**config, "score": "score"}).metrics)
 
 
-def test_numbers_and_several_classes_are_evaluated() -> None:
+def test_numbers_and_several_classes_are_evaluated():
     people = _people().assign(number=lambda frame: frame.x + 0.1)
     numbers = _given({"sensitive_features": "sex"}, people, targets="x", predictions="number",
                      model_type="regressor")  # fmt: skip
@@ -122,7 +118,7 @@ def test_numbers_and_several_classes_are_evaluated() -> None:
     assert classes.metrics["accuracy"] == pytest.approx((people.label != "c").mean())
 
 
-def test_without_groups_other_evaluators_are_left_alone() -> None:
+def test_without_groups_other_evaluators_are_left_alone():
     people = _people()[["x", "label", "decision"]]
     with mlflow.start_run():
         result = mlflow.models.evaluate(
@@ -141,11 +137,11 @@ def test_without_groups_other_evaluators_are_left_alone() -> None:
         ({"sensitive_features": "sex", "score": "x" * 9}, {}, "column in score"),
     ],
 )
-def test_what_cannot_be_is_said(config: dict[str, Any], other: dict[str, Any], said: str) -> None:
+def test_what_cannot_be_is_said(config, other, said):
     with pytest.raises(Exception, match=said):
         _given(config, **other)
 
 
-def test_importing_the_evaluator_brings_no_mlflow() -> None:
+def test_importing_the_evaluator_brings_no_mlflow():
     asked = "import sys, fairbench.tracking.model_evaluator; sys.exit('mlflow' in sys.modules)"
     python("-c", asked)

@@ -7,9 +7,7 @@ in SARIF.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree
 
@@ -76,7 +74,7 @@ def to_sarif(gate: Gate, path: str) -> str:
             "message": {"text": _sentence(statement)},
             "locations": [location],
             "partialFingerprints": {"fairbenchGate/v1": digest([str(statement.condition), path])},
-            "properties": finite(statement.row),
+            "properties": statement.row,
         })  # fmt: skip
     declared = [
         {
@@ -94,16 +92,8 @@ def to_sarif(gate: Gate, path: str) -> str:
         "properties": {"outcome": gate.outcome, "line": gate.line},
     }
     sarif = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
-    return json.dumps(_visible(sarif), indent=1, ensure_ascii=False) + "\n"
-
-
-def _visible(value: Any) -> Any:
-    """Return what JSON holds with all its texts as they are shown: other tools print them."""
-    if isinstance(value, Mapping):
-        return {visible(name): _visible(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_visible(item) for item in value]
-    return visible(value) if isinstance(value, str) else value
+    # Texts are as they are shown: other tools print them.
+    return json.dumps(finite(sarif, visible), indent=1, ensure_ascii=False) + "\n"
 
 
 def _verdict(statement: Statement, gate: Gate) -> str:

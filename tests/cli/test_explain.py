@@ -119,20 +119,6 @@ def test_headings_abbreviations_metrics_and_choices_are_explained(words, expecte
     assert expected in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("word", "said"),
-    [
-        ("calibratoin", "unknown term 'calibratoin': did you mean calibration"),
-        ("spread eror", "unknown term 'spread eror': did you mean spread error"),
-        ("binomial_nl", "did you mean binomial_nll?"),
-        ("xyzzy", "'xyzzy': no term, metric or choice of a run has a name near to it; fairbench"),
-        ("method=ensembl", "unknown method 'ensembl': did you mean ensemble?"),
-    ],
-)
-def test_an_unknown_term_gets_the_nearest_or_the_list(word, said, refused):
-    refused("explain", word, message=said)
-
-
 def test_a_word_that_only_sentences_have_leads_to_their_terms(capsys):
     assert main(["explain", "resample"]) == 0
     first, *lines = capsys.readouterr().out.splitlines()

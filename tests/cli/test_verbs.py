@@ -120,6 +120,12 @@ def test_every_verb_refuses_what_it_does_not_know(words, capsys):
         (["compare", "reference=3f2a"], "reference= is called reference_run= here"),
         (["rank", "scores.csv", "within=0.1"], "within= is called epsilon= here"),
         (["compare", "runs=[a,b"], "cannot be read: a list is written [a,b]"),
+        (["explain", "calibratoin"], "unknown term 'calibratoin': did you mean calibration"),
+        (["explain", "spread eror"], "unknown term 'spread eror': did you mean spread error"),
+        (["explain", "binomial_nl"], "did you mean binomial_nll?"),
+        (["explain", "xyzzy"],
+         "'xyzzy': no term, metric or choice of a run has a name near to it; fairbench"),
+        (["explain", "method=ensembl"], "unknown method 'ensembl': did you mean ensemble?"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line(words, message, refused):

@@ -209,14 +209,21 @@ def _json_summary(summary: doc.ExecutiveSummary) -> dict[str, Any]:
     }
 
 
-def finite(value: Any) -> Any:
-    """Return a value in plain types, with null for every number that is none."""
+def finite(value: Any, shown: Callable[[str], str] = str) -> Any:
+    """Return a value in plain types, with null for every number that is none.
+
+    Parameters
+    ----------
+    shown : how texts are shown.
+    """
     if is_dataclass(value):
-        return {field.name: finite(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: finite(getattr(value, field.name), shown) for field in fields(value)}
     if isinstance(value, dict):
-        return {key: finite(entry) for key, entry in value.items()}
+        return {finite(key, shown): finite(entry, shown) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(item) for item in value]
+        return [finite(item, shown) for item in value]
+    if isinstance(value, str):
+        return shown(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -70,14 +70,13 @@ def _differing(parts: Sequence[Mapping[str, Any]]) -> list[str]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Catalogue:
-    """The finished runs of a results folder, or those of them that were selected from a `whole`.
+    """The finished runs of a results folder, or those of them that were selected.
 
     Runs that are damaged or of earlier versions are left out, and named on the error stream.
     """
 
     folder: Path
     selected: Mapping[str, Run] | None = None
-    whole: Catalogue | None = None
 
     @cached_property
     def runs(self) -> dict[str, Run]:
@@ -102,7 +101,7 @@ class Catalogue:
         """Return the catalogue of some of its runs, given themselves or by id."""
         ids = {run.id if isinstance(run, Run) else run for run in runs}
         chosen = {id_: run for id_, run in self.runs.items() if id_ in ids}
-        return Catalogue(self.folder, chosen, self)
+        return Catalogue(self.folder, chosen)
 
     def select(self, **options: Any) -> Catalogue:
         """Return the runs that have one of the wanted values of every option.
@@ -253,8 +252,6 @@ class Catalogue:
     @cached_property
     def metrics(self) -> pd.DataFrame:
         """The metrics of all runs' own variants in one table, with the column ``run``."""
-        if self.whole is not None and "metrics" in self.whole.__dict__:
-            return self.whole.metrics[self.whole.metrics["run"].isin(list(self.runs))]
         return read_metrics(list(self))
 
     def __repr__(self) -> str:

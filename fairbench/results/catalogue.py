@@ -375,7 +375,7 @@ def _title_and_table(runs: Sequence[Run], folder: str, most: int) -> tuple[str, 
 
 def _row(run: Run) -> Iterator[tuple[str, str | int]]:
     """Yield the columns of a run; a metric as its mean with the 95 % interval."""
-    from fairbench.evaluation.table import values_of
+    from fairbench.evaluation.summary import Headlines
     from fairbench.metrics.registry import label
 
     yield "run", run.id
@@ -383,19 +383,15 @@ def _row(run: Run) -> Iterator[tuple[str, str | int]]:
         yield choice, run.choices[choice]
     yield "seed", run.seed
     try:
-        summary = values_of(run.summary())
+        estimate = Headlines(run.summary(), run.protect).estimate
+        estimates = {name: estimate(name) for name in (*_OF_EVERYONE, *_GAPS)}
     except UserError:  # damaged files are reported when a number of the run is read
         return
-    summary = summary[(summary["variant"] == "") & summary["outcome"].isna()]
-    for names, attribute in ((_OF_EVERYONE, ""), (_GAPS, run.protect)):
-        for name in names:
-            is_metric = (summary["metric"] == name) & (summary["attribute"] == attribute)
-            of_all_groups = summary[is_metric & (summary["group"] == "")]
-            for row in of_all_groups.head(1).itertuples():
-                title = f"{label(name)} ({attribute})" if attribute else label(name)
-                limits = interval(row.lower, row.upper)
-                text = f"{number(row.mean)} ({limits})" if limits else number(row.mean)
-                yield title, text.replace(" ", "\u00a0")  # a number and its interval in one line
+    for name, (mean, *ends) in estimates.items():
+        if mean == mean:
+            title = f"{label(name)} ({run.protect})" if name in _GAPS else label(name)
+            text = f"{number(mean)} ({limits})" if (limits := interval(*ends)) else number(mean)
+            yield title, text.replace(" ", "\u00a0")  # a number and its interval in one line
 
 
 INDEX = "index.json"

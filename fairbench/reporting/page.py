@@ -747,7 +747,6 @@ _FEW = 5  # runs with fewer repeats are marked as a quick look
 
 def _source_details(origin: Mapping[str, Any]) -> doc.Details:
     """Return the origin of a block: runs, data, versions, and the commands for them."""
-    several = "" if len(origin["runs"]) == 1 else "s"
     data = ", ".join(value[:12] for value in origin["data"].values()) or "simulated"
     commits = ", ".join(origin["commits"])
     runs: list[doc.Inline] = []
@@ -759,7 +758,7 @@ def _source_details(origin: Mapping[str, Any]) -> doc.Details:
     changed = " (+: with files changed since)" if "+" in commits else ""
     versions = ", ".join(f"{name} {version}" for name, version in origin["versions"].items())
     return doc.Details(
-        f"{len(origin['runs'])} run{several}; data {data}; commit {commits}",
+        f"{formats.counted(len(origin['runs']), 'run')}; data {data}; commit {commits}",
         [
             doc.Paragraph(("runs (hashes of their configurations): ", *runs)),
             doc.Paragraph(("data, sha256: ", *(files or ["simulated from the seed"]))),
@@ -773,9 +772,8 @@ def _source_details(origin: Mapping[str, Any]) -> doc.Details:
 
 def _block_section(block: _RunBlock) -> doc.Section:
     """Return the section of a block."""
-    runs = len(block.runs)
     text: list[doc.Inline] = [
-        f"{runs} run{'' if runs == 1 else 's'} of {block.dataset}, ",
+        f"{formats.counted(len(block.runs), 'run')} of {block.dataset}, ",
         doc.Code(block.split),
         f", seed {block.first.config['seed']}, {block.options('learner')}, protected: "
         f"{block.protect}",

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairbench.core.errors import UserError, did_you_mean, unknown_name, warn
 from fairbench.core.files import UNREADABLE, guard, read_bytes, unsealed_json, within, write_cache
-from fairbench.core.text import count, interval, number, said, shortened, visible
+from fairbench.core.text import count, counted, interval, number, said, shortened, visible
 from fairbench.results import record as records
 from fairbench.results.runs import LAST, WRITTEN, Run, read_environment, read_metrics
 
@@ -159,7 +159,7 @@ class Catalogue:
         if not left_out:
             return included, ""
         listed = " and ".join(
-            f"{left_out[purpose]} {purpose} {'run' if left_out[purpose] == 1 else 'runs'}"
+            counted(left_out[purpose], f"{purpose} run")
             for purpose in records.PURPOSES
             if left_out[purpose]
         )
@@ -366,8 +366,7 @@ def _title_and_table(runs: Sequence[Run], folder: str, most: int) -> tuple[str, 
         name for name in _IF_THEY_DIFFER if name in table and table[name].nunique() < 2
     ]
     table = table.drop(columns=constant_columns)
-    noun = "run" if len(runs) == 1 else "runs"
-    title = f"{len(runs)} finished {noun} in {folder}"
+    title = f"{counted(len(runs), 'finished run')} in {folder}"
     if len(runs) > most:
         title += f", of which the first {most} are shown; select(...) chooses others"
     return title, table.dropna(axis=1, how="all").fillna("") if len(table) else table

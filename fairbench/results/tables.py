@@ -376,10 +376,8 @@ def write_people(results: Path, data: Dataset) -> None:
     files.make_private(path.parent)
     columns = {"target": data.target}
     columns |= {f"group.{name}": data.sensitive[name] for name in data.sensitive}
-    if data.clusters is not None:
-        columns["clusters"] = data.clusters
-    if data.weight is not None:
-        columns["weight"] = data.weight
+    parts = {"clusters": data.clusters, "weight": data.weight}
+    columns |= {name: values for name, values in parts.items() if values is not None}
     frame = pd.DataFrame({name: values.reset_index(drop=True) for name, values in columns.items()})
     about = {name: getattr(data, name) for name in FACTS}
     about |= {"privileged": dict(data.privileged), _DIGEST: data.digest}

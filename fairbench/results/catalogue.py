@@ -386,10 +386,11 @@ def _row(run: Run) -> Iterator[tuple[str, str | int]]:
         estimates = {name: estimate(name) for name in (*_OF_EVERYONE, *_GAPS)}
     except UserError:  # damaged files are reported when a number of the run is read
         return
-    for name, (mean, *ends) in estimates.items():
+    for name, (mean, lower, upper) in estimates.items():
         if mean == mean:
             title = f"{label(name)} ({run.protect})" if name in _GAPS else label(name)
-            text = f"{number(mean)} ({limits})" if (limits := interval(*ends)) else number(mean)
+            limits = interval(lower, upper)
+            text = f"{number(mean)} ({limits})" if limits else number(mean)
             yield title, text.replace(" ", "\u00a0")  # a number and its interval in one line
 
 

@@ -910,8 +910,13 @@ def candidates(
         values = {"count": "1" if largest else "no", "by": f" by {protect}" if protect else ""}
         folder = catalogue.folder
         raise UserError(said("comparison", "too_few", folder=folder, dataset=dataset, **values))
-    names = {part: _part_names([run.config[part] for run in largest]) for part in _PARTS}
-    return largest, [{part: names[part][i] for part in _PARTS} for i in range(len(largest))]
+    return largest, names_of_parts(largest)
+
+
+def names_of_parts(runs: Sequence[Run]) -> list[dict[str, str]]:
+    """Return the name of each run's ``learner``, ``intervention`` and ``method``."""
+    names = {part: _part_names([run.config[part] for run in runs]) for part in _PARTS}
+    return [dict(zip(names, of_run, strict=True)) for of_run in zip(*names.values(), strict=True)]
 
 
 def _relaxations(run: Run) -> int:

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.comparison.runs import Settings, every_pair, load_all
+from fairbench.comparison.runs import Settings, every_pair, load_all, names_of_parts
 from fairbench.core import VERSION
 from fairbench.core import text as formats
 from fairbench.core.arrays import Floats, rng
@@ -673,18 +673,9 @@ def _tradeoff(block: _RunBlock, metrics: pd.DataFrame) -> list[str]:
         points(counts[id_], block.dataset, test_share=share if _differ(counts[id_]) else np.nan)
         for id_ in ids
     ]
-    table = point_table(ids, _names([block.runs[id_] for id_ in ids]), run_points)
+    table = point_table(ids, names_of_parts([block.runs[id_] for id_ in ids]), run_points)
     table = table[table["gap"].notna()]
     return tradeoff_chart(table, *_frontier(block, metrics)) if len(table) else []
-
-
-def _names(runs: Sequence[Run]) -> list[Mapping[str, str]]:
-    """Name the parts of every run, each by its choice and the options of it that differ."""
-    name_of = {
-        part: add_differing_options([run.choices[part] for run in runs], runs, [part])
-        for part in ARM
-    }
-    return [{part: name_of[part][i].replace("_", " ") for part in ARM} for i in range(len(runs))]
 
 
 def _frontier(block: _RunBlock, metrics: pd.DataFrame) -> tuple[pd.DataFrame, str]:

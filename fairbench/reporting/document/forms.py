@@ -43,7 +43,8 @@ def _markdown_table(table: doc.Table) -> str:
 def to_markdown(document: doc.Document) -> str:
     """Return a document in Markdown; figures are named only."""
     parts = [f"# {markdown(document.title)}"]
-    for level, block in _unfolded(document.in_order, 2, on_paper=False):
+    every = [*document.first_page, *document.appendix]
+    for level, block in _unfolded(every, 2, on_paper=False):
         parts += _markdown_block(block, level)
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 

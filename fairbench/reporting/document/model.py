@@ -172,13 +172,6 @@ class Table:
     more: frozenset[int] = frozenset()
 
     @property
-    def short(self) -> Table:
-        """The table without the rows that a short page leaves out; none of these has a tag."""
-        kept = [place for place in range(len(self.rows)) if place not in self.more]
-        rules = frozenset(place for place, row in enumerate(kept) if row in self.rules)
-        return replace(self, rows=[self.rows[place] for place in kept], rules=rules)
-
-    @property
     def explanation(self) -> str:
         """The caption, and how to read the table, as sentences."""
         parts = [text.rstrip(".") for text in (self.caption, self.reading) if text]
@@ -450,12 +443,6 @@ class Document:
         return replace(self, lead=lead, verdict=verdict, sections=[*sections, end])
 
     @property
-    def in_order(self) -> Iterator[Block]:
-        """All blocks except the title, in reading order, for forms of one column."""
-        yield from self.first_page
-        yield from self.appendix
-
-    @property
     def first_page(self) -> Iterator[Block]:
         """The blocks that a reader sees first: a warning, if one is due, and the summary."""
         if self.warning:
@@ -531,9 +518,11 @@ _LONG = 120  # rows of all tables of a page
 
 
 def _short(block: Block) -> Any:
-    """Return a block with the rows of its tables that a short page has."""
+    """Return a block with the rows of its tables that a short page has; no other row has a tag."""
     if isinstance(block, Table):
-        return block.short
+        kept = [place for place in range(len(block.rows)) if place not in block.more]
+        rules = frozenset(place for place, row in enumerate(kept) if row in block.rules)
+        return replace(block, rows=[block.rows[place] for place in kept], rules=rules)
     if isinstance(block, Section | Details):
         return replace(block, blocks=[_short(each) for each in block.blocks])
     return block

@@ -6,20 +6,6 @@ runs, and `upkeep` is of sweeps, garbage, and packs, which are runs in one file.
 computes a metric. Begin with `catalogue`.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from fairbench.results.catalogue import Catalogue
+from fairbench.results.catalogue import Catalogue
 
 __all__ = ["Catalogue"]
-
-
-def __getattr__(name: str) -> Any:
-    """Import the catalogue when it is first asked for."""
-    if name in __all__:
-        from fairbench.results.catalogue import Catalogue
-
-        return Catalogue
-    raise AttributeError(f"module 'fairbench.results' has no attribute '{name}'")

@@ -149,7 +149,7 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, str(ROOT / "run.py"), *arguments]
 
 
-def shown(document: Any, width: int = 100) -> str:
+def printed(document: Any, width: int = 100) -> str:
     """Return what a terminal of so many columns shows of a document."""
     from rich.console import Console
 

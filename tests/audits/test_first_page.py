@@ -25,7 +25,7 @@ from fairbench.reporting.document.model import as_cell
 from fairbench.reporting.document.terminal import MOST_LINES
 from fairbench.reporting.document.writing import _to_pdf, check_forms
 from tests.audits.tables import audit, parse, predictions, written
-from tests.harness import quick, shown
+from tests.harness import printed, quick
 
 COMMAND = "fairbench audit '<script>a b.csv' 'group=[sex,race]' # 100 % & _more_ --x"
 
@@ -45,7 +45,7 @@ def document():
 
 @pytest.mark.thorough
 def test_a_terminal_shows_the_summary_in_few_lines_of_eighty_columns(document):
-    lines = shown(document, 80).splitlines()
+    lines = printed(document, 80).splitlines()
     assert len(lines) <= MOST_LINES - 3
     assert max(map(len, lines)) <= 80
     text = "\n".join(lines)
@@ -58,7 +58,7 @@ def test_a_terminal_shows_the_summary_in_few_lines_of_eighty_columns(document):
 def test_what_has_no_room_on_a_terminal_is_what_matters_least(document):
     endless = ["word " * 400, *(f"sentence {number}" for number in range(60))]
     summary = replace(document.summary, sure=endless, unseen=endless, todo=endless)
-    lines = shown(replace(document, summary=summary), 80).splitlines()
+    lines = printed(replace(document, summary=summary), 80).splitlines()
     assert len(lines) <= MOST_LINES - 3
     result = [sentence.split()[1] for sentence in document.summary.found[:3]]
     assert all(any(word in line for line in lines) for word in result)

@@ -7,7 +7,8 @@ import pytest
 from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
 from fairbench.experiments.execute import Execution, carry_out, in_process, plan_run
-from fairbench.results.catalogue import Catalogue, _listed_runs
+from fairbench.results.catalogue import Catalogue
+from fairbench.results.catalogue import _listed_runs as listed_runs
 from fairbench.results.runs import TABLES, Run, Store, read_environment, seal_run
 from fairbench.results.upkeep import note_begun
 from tests.harness import configuration
@@ -88,7 +89,7 @@ def test_what_is_asked_for_as_a_study_becomes_one_and_fits_nothing(tmp_path):
         (end,) = Execution([planned], in_process).carry_out()
         assert end.computed == 0 and not end.error
         assert Run(demo.path).purpose == becomes
-        assert _listed_runs(tmp_path)[0].purpose == becomes
+        assert listed_runs(tmp_path)[0].purpose == becomes
     assert (demo.path / TABLES).stat().st_mtime_ns == metrics
     carry_out(configuration(*words, "purpose=demo", "resume=false", results=tmp_path))
     assert Run(demo.path).purpose == "study"

@@ -5,7 +5,9 @@ import pandas as pd
 import pytest
 
 from fairbench.cli.main import run_command
-from fairbench.comparison.runs import _part_names, _run_points, candidates, load_predictions
+from fairbench.comparison.runs import _part_names as part_names
+from fairbench.comparison.runs import _run_points as run_points
+from fairbench.comparison.runs import candidates, load_predictions
 from fairbench.core.errors import UserError
 from fairbench.evaluation.table import values_of
 from fairbench.experiments.execute import carry_out
@@ -56,7 +58,7 @@ def test_fewer_than_two_runs_are_refused(results):
 def test_namesakes_are_told_apart_by_the_options_that_differ():
     configs = [{"name": "grid_search", "grid": 5, "bound": bound} for bound in (0.1, 0.2)]
     configs.append({"name": "none"})
-    assert _part_names(configs) == ["grid search 0.1", "grid search 0.2", "none"]
+    assert part_names(configs) == ["grid search 0.1", "grid search 0.2", "none"]
 
 
 @pytest.mark.thorough
@@ -64,7 +66,7 @@ def test_points_are_the_metrics_and_the_spread_is_the_posteriors(results):
     folder, ids = results
     stored = Catalogue(folder).one(ids["postprocessed"])
     metrics, run = values_of(stored.all_metrics()), load_predictions(stored)
-    result = _run_points(run, run.protect, repeats="typical")
+    result = run_points(run, run.protect, repeats="typical")
     error = metrics.query("metric == 'error_rate' and attribute == ''")
     for name in METRICS:
         gap = metrics.query(f"metric == '{name}' and attribute == '{run.protect[0]}'")["value"]
@@ -77,7 +79,7 @@ def test_points_are_the_metrics_and_the_spread_is_the_posteriors(results):
     mean = (wrong + 2) / (size + 4)
     variance = ((size / size.sum()) ** 2 * mean * (1 - mean) / (size + 5)).sum()
     assert result[METRICS[0]]["error_variance"] == pytest.approx(variance, rel=0.15)
-    averaged = _run_points(run, run.protect)[METRICS[0]]
+    averaged = run_points(run, run.protect)[METRICS[0]]
     assert averaged["error"] == result[METRICS[0]]["error"]
     assert averaged["error_variance"] > 0
 

@@ -13,7 +13,7 @@ from fairbench.reporting.document.writing import to_html
 from fairbench.reporting.page import MOST_DRAWN
 from fairbench.reporting.panels import method_styles
 from tests.audits.tables import parse, predictions
-from tests.harness import shown
+from tests.harness import printed
 
 # Machado, Oliveira and Fernandes 2009, full severity, of linear RGB.
 SEEN = {
@@ -95,4 +95,4 @@ def test_every_verdict_is_a_word_and_no_colour_alone_and_fits_into_eighty_column
     document = document_of(options, frame)
     for mark, words in re.findall(r'<span class="mark (\w+)">(.*?)</span>', to_html(document)):
         assert mark in words
-    assert max(len(line.rstrip()) for line in shown(document, 80).splitlines()) <= 80
+    assert max(len(line.rstrip()) for line in printed(document, 80).splitlines()) <= 80

@@ -12,7 +12,7 @@ from fairbench.reporting.comparisons import (
     pair_document,
     ranking_document,
 )
-from tests.harness import shown
+from tests import harness
 
 ABOUT = {"data": "all", "groups": "sex", "objectives": ("accuracy",)}
 
@@ -22,7 +22,7 @@ def printed(outperforms, ranks, names=None, ids=None):
     runs = len(ranks)
     names, ids = names or ["run"] * runs, ids or ["id"] * runs
     document = ranking_document(outperforms, ranks, names, ids, **ABOUT, certainty=0.95)
-    lines = shown(document).splitlines()
+    lines = harness.printed(document).splitlines()
     assert MATRIX in lines
     return lines, sum(line.startswith("──") for line in lines) - 1
 

@@ -36,7 +36,7 @@ from fairbench.reporting.document.model import (
     Verdict,
 )
 from fairbench.reporting.document.writing import FORMS, check_page, to_html, write_document
-from tests.harness import shown
+from tests.harness import printed
 
 HOSTILE = "<script>alert('1')</script> & \"quoted\""
 NAN = float("nan")
@@ -102,7 +102,7 @@ def test_a_page_is_whole_and_every_text_is_escaped():
 
 @pytest.mark.parametrize("width", [80, 100, 120, 200])
 def test_a_terminal_of_any_width_holds_it(width):
-    lines = shown(DOCUMENT, width).splitlines()
+    lines = printed(DOCUMENT, width).splitlines()
     assert max(len(line.rstrip()) for line in lines) <= width
     text = " ".join(" ".join(lines).split())
     for part in ("Can be concluded", "It can.", "0.50 ±.10", "<0.01", ">0.99", "python run.py"):
@@ -115,10 +115,10 @@ def test_the_columns_that_matter_least_go_first():
     columns = [Column("a"), wide, Column("second", "number", left_out=1)]
     columns += [Column("first", "number", left_out=2)]
     document = Document("", [Section("", [Table(columns, [["x", 1.0, 2.0, 3.0]])])])
-    assert "first" in shown(document, 80)
-    assert "first" not in shown(document, 59)
-    assert "second" in shown(document, 53)
-    assert "second" not in shown(document, 52)
+    assert "first" in printed(document, 80)
+    assert "first" not in printed(document, 59)
+    assert "second" in printed(document, 53)
+    assert "second" not in printed(document, 52)
 
 
 def test_json_follows_its_schema_and_is_the_data_or_what_is_shown():
@@ -156,7 +156,7 @@ def hostile_document():
 
 
 def test_labels_are_shown_as_they_are_and_never_obeyed():
-    said = shown(hostile_document(), 120)
+    said = printed(hostile_document(), 120)
     page, text, formula = (
         write(hostile_document()) for write in (to_html, forms.to_markdown, forms.to_latex)
     )
@@ -164,8 +164,8 @@ def test_labels_are_shown_as_they_are_and_never_obeyed():
     for output in (said, page, text, formula, word):
         assert "\x1b" not in output
         assert "\u202e" not in output
-    for label in ("[unknown]", "[/red]", r"\x1b[31mred", r"\u202eabc"):
-        assert label in said and label in page and label in word
+    for shown in ("[unknown]", "[/red]", r"\x1b[31mred", r"\u202eabc"):
+        assert shown in said and shown in page and shown in word
     assert r"a\nb|c" in said
     assert "<script>x" not in page + text
     assert "<script>x</script>" in word and HOSTILE in words_of(forms.to_word(WHOLE))

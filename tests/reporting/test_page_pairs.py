@@ -7,9 +7,10 @@ from html import unescape
 import pytest
 
 from fairbench.cli.main import run_command
-from fairbench.comparison.runs import _run_points, load_predictions
+from fairbench.comparison.runs import _run_points as run_points
+from fairbench.comparison.runs import load_predictions
 from fairbench.inference.comparing import points
-from fairbench.reporting import page as pages
+from fairbench.reporting import page as tables
 from fairbench.reporting.document.model import Document
 from fairbench.reporting.document.writing import to_html
 from fairbench.results.catalogue import Catalogue
@@ -34,19 +35,19 @@ def results(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def of_blocks(results):
-    return {block.name: block for block in pages._read(pages._blocks(Catalogue(results)))}
+    return {block.name: block for block in tables._read(tables._blocks(Catalogue(results)))}
 
 
 def compared(block):
     """Return the comparison of a block, its table, and what was left out."""
-    section, left_out = pages._compare_block(block)
+    section, left_out = tables._compare_block(block)
     (table,) = Document("", [section]).tables
     return section, table, left_out
 
 
 @pytest.fixture(scope="module")
 def page(results):
-    path, _, left_out = pages.write_report(results)
+    path, _, left_out = tables.write_report(results)
     assert not left_out
     return unescape(path.read_text(encoding="utf-8"))
 
@@ -76,12 +77,12 @@ def test_there_is_one_section_for_the_one_block_that_can_be_compared(page, of_bl
     assert "Which one is better?" in section
     assert "differences up to 0.01 do not matter" in section
     assert "gap in true positive rate" in section
-    assert pages._contenders(of_blocks["simulated-2"]) is None
-    assert pages._contenders(of_blocks["simulated_regression"]) is None
+    assert tables._contenders(of_blocks["simulated-2"]) is None
+    assert tables._contenders(of_blocks["simulated_regression"]) is None
 
 
 def test_few_are_compared_and_the_page_says_so(of_blocks, monkeypatch):
-    monkeypatch.setattr(pages, "MOST", 2)
+    monkeypatch.setattr(tables, "MOST", 2)
     section, table, _ = compared(of_blocks["simulated-1"])
     assert len(table.rows) == 2
     assert "Shown are the 2 of 3 runs" in to_html(Document("", [section]))
@@ -95,12 +96,12 @@ def test_the_first_are_those_that_fewest_outperform(of_blocks):
         for id_, value in zip(block.arms, values, strict=True):
             metrics.loc[(metrics["run"] == id_) & (metrics["metric"] == name), "value"] = value
     best, fair, third = block.arms
-    means, *_ = pages._contenders(replace(block, metrics=metrics))
+    means, *_ = tables._contenders(replace(block, metrics=metrics))
     assert list(means) == [best, fair, third]  # the third is outperformed by the second
     lost = (metrics["metric"] == "equalized_odds") & (metrics["run"] == fair)
     lost &= metrics["repeat"] == 1
     undefined = metrics.assign(value=metrics["value"].where(~lost))
-    assert pages._contenders(replace(block, metrics=undefined))[1] == "statistical_parity"
+    assert tables._contenders(replace(block, metrics=undefined))[1] == "statistical_parity"
 
 
 def test_runs_that_cannot_be_read_are_left_out_with_the_reason(results, of_blocks):
@@ -121,13 +122,13 @@ def test_runs_that_cannot_be_read_are_left_out_with_the_reason(results, of_block
 def test_counts_from_metrics_are_those_of_the_predictions_where_there_are_some(results, of_blocks):
     block = of_blocks["simulated-1"]
     metrics = block.metrics.astype(dict.fromkeys(("metric", "attribute", "group"), str))
-    counts = dict(pages._confusion_counts(metrics, block.protect))
-    share = pages._test_share(block.metrics)
+    counts = dict(tables._confusion_counts(metrics, block.protect))
+    share = tables._test_share(block.metrics)
     for id_ in block.arms:
         run = load_predictions(Run(results / "runs" / id_))
         ours = points(counts[id_], block.dataset, test_share=share)
-        for metric, point in _run_points(run, run.protect).items():
+        for metric, point in run_points(run, run.protect).items():
             assert ours[metric] == pytest.approx(point, nan_ok=True)
     invalid = (metrics["run"] == id_) & (metrics["repeat"] == 0)
     metrics["value"] = metrics["value"].where(~invalid)
-    assert set(dict(pages._confusion_counts(metrics, block.protect))) == set(counts) - {id_}
+    assert set(dict(tables._confusion_counts(metrics, block.protect))) == set(counts) - {id_}

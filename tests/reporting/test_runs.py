@@ -37,8 +37,9 @@ from fairbench.reporting.runs import (
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Store
 from fairbench.tracking import entries
+from tests import harness
 from tests.evaluation.labelled import labelled
-from tests.harness import configuration, ran, shown
+from tests.harness import configuration, ran
 
 COLUMNS = {"repeat": 0, "fold": 0, "variant": ""}
 
@@ -62,7 +63,7 @@ def table_of_run(summary, name=""):
 
 def printed(metrics, width=100, protect="sex"):
     document = _run_document(summarise(metrics), "adult, xgboost, baseline", protect)
-    return shown(document, width).splitlines()
+    return harness.printed(document, width).splitlines()
 
 
 @pytest.mark.parametrize(
@@ -618,7 +619,7 @@ def test_an_ellipse_holds_95_percent_of_its_normal():
 def test_the_table_marks_and_orders_and_fits_in_100_columns():
     table = rows("equalized_odds")
     document = tradeoff_document(table, ["equalized_odds"], title="", base=BASE)
-    lines = shown(document).splitlines()
+    lines = harness.printed(document).splitlines()
     printed = [line for line in lines if "baseline  " in line or "bag  " in line or "ble  " in line]
     assert printed[0].split("  ")[0] == "* none, baseline"
     assert "0.100 (0.010)  0.200 (0.020)" in printed[0]

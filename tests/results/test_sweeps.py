@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairbench.cli.jobs import _sweep_name
+from fairbench.cli.jobs import _sweep_name as sweep_name
 from fairbench.results.upkeep import keep_sweep, read_sweeps
 
 DONE = [
@@ -13,18 +13,18 @@ DONE = [
 
 
 def test_a_sweep_is_called_by_what_changes_its_runs():
-    name = _sweep_name(["method=ensemble,baseline", "n_jobs=4", "dataset=adult"])
+    name = sweep_name(["method=ensemble,baseline", "n_jobs=4", "dataset=adult"])
     assert name == "dataset=adult method=ensemble,baseline"
     words = ["dataset=adult", "hydra/launcher=slurm", "method=ensemble,baseline", "results=old"]
-    assert _sweep_name(words) == name
-    assert _sweep_name([*words, "seed=1"]) != name
-    preset = _sweep_name(["split.repeats=3", "experiment=fairlyuncertain/table1"])
+    assert sweep_name(words) == name
+    assert sweep_name([*words, "seed=1"]) != name
+    preset = sweep_name(["split.repeats=3", "experiment=fairlyuncertain/table1"])
     assert preset == "experiment=fairlyuncertain/table1 split.repeats=3"
 
 
 def test_long_names_are_cut_and_stay_different():
     seeds = ",".join(map(str, range(1000)))
-    one, other = (_sweep_name([f"seed={seeds},{last}"]) for last in (1, 2))
+    one, other = (sweep_name([f"seed={seeds},{last}"]) for last in (1, 2))
     assert one != other
     assert len(one) <= 400 and one[:300] == other[:300]
 

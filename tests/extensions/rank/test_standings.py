@@ -13,7 +13,7 @@ from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError
 from fairbench.evaluation.table import values_of
 from fairbench.experiments.execute import carry_out
-from fairbench.reporting.page import _blocks
+from fairbench.reporting.page import _blocks as blocks
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.upkeep import pack, unpack
 from fairbench_rank.approaches import (
@@ -389,7 +389,7 @@ def test_a_file_is_what_is_in_it_and_one_task_by_any_path(files):
     assert set(table["dataset"]) == {f"table path={path}" for path in first}
     assert table["family"].nunique() == table["run"].nunique() == 2
     assert len(table[table["setting"] == ""]) == 4  # two repeats of either
-    assert [len(block.runs) for block in _blocks(Catalogue(files))] == [3, 3, 3]
+    assert [len(block.runs) for block in blocks(Catalogue(files))] == [3, 3, 3]
     one = [run for run in runs if run.config["dataset"]["path"].endswith("/x/people.csv")]
     (told,) = set(approach_table(one)["dataset"])
     assert told == "table"

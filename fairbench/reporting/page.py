@@ -81,7 +81,7 @@ class _RunBlock:
     tables: Sequence[_RankedRuns] = ()
     figures: Sequence[doc.Figure] = ()
     compared: doc.Section | None = None
-    origin: Mapping[str, Any] = field(default_factory=dict)
+    origin: doc.Details | None = None
 
     @property
     def first(self) -> Run:
@@ -736,29 +736,47 @@ _GLANCE = (
 _FEW = 5  # runs with fewer repeats are marked as a quick look
 
 
-def _source_details(origin: Mapping[str, Any]) -> doc.Details:
+def _origin_of(runs: Sequence[Run], presets: Presets) -> doc.Details:
     """Return the origin of a block: runs, data, versions, and the commands for them."""
-    data = ", ".join(value[:12] for value in origin["data"].values()) or "simulated"
-    commits = ", ".join(origin["commits"])
-    runs: list[doc.Inline] = []
-    for id_ in origin["runs"]:
-        runs += [doc.Link(id_, f"#run-{id_}", code=True), " "]
+    sums, versions = (
+        _merge(run.environment[name] for run in runs) for name in ("data_sha256", "versions")
+    )
+    data = ", ".join(value[:12] for value in sums.values()) or "simulated"
+    commits = ", ".join(sorted({_commit(run.environment) for run in runs}))
+    links: list[doc.Inline] = []
+    for run in runs:
+        links += [doc.Link(run.id, f"#run-{run.id}", code=True), " "]
     files: list[doc.Inline] = []
-    for file, sha in origin["data"].items():
+    for file, sha in sums.items():
         files += [f"{file} ", doc.Code(sha), "; "]
     changed = " (+: with files changed since)" if "+" in commits else ""
-    versions = ", ".join(f"{name} {version}" for name, version in origin["versions"].items())
+    packages = ", ".join(f"{name} {version}" for name, version in versions.items())
     return doc.Details(
-        f"{formats.counted(len(origin['runs']), 'run')}; data {data}; commit {commits}",
+        f"{formats.counted(len(runs), 'run')}; data {data}; commit {commits}",
         [
-            doc.Paragraph(("runs (hashes of their configurations): ", *runs)),
+            doc.Paragraph(("runs (hashes of their configurations): ", *links)),
             doc.Paragraph(("data, sha256: ", *(files or ["simulated from the seed"]))),
-            doc.Paragraph(f"versions: {versions}; commit {commits}{changed}"),
+            doc.Paragraph(f"versions: {packages}; commit {commits}{changed}"),
             doc.Paragraph("To compute it again:"),
-            *(doc.Paragraph((doc.Code(command),)) for command in origin["commands"]),
+            *(doc.Paragraph((doc.Code(command),)) for command in commands_of(runs, presets)),
         ],
         style="from",
     )
+
+
+def _commit(environment: Mapping[str, Any], missing: str = "unknown") -> str:
+    """Return the commit of this project that a run was made with, with + if files were changed."""
+    commit = str(environment.get("git_commit", missing))[:12]
+    return commit + "+" * bool(environment.get("git_dirty"))
+
+
+def _merge(tables: Iterator[Mapping[str, str]]) -> dict[str, str]:
+    """Return the values of each name, several where they differ."""
+    values: dict[str, dict[str, None]] = {}
+    for table in tables:
+        for name, value in table.items():
+            values.setdefault(name, {})[str(value)] = None
+    return {name: ", ".join(different) for name, different in values.items()}
 
 
 def _block_section(block: _RunBlock) -> doc.Section:
@@ -771,7 +789,7 @@ def _block_section(block: _RunBlock) -> doc.Section:
     ]
     if block.note:
         text += [" ", doc.Mark(block.note, "quick")]
-    blocks: list[doc.Block] = [doc.Paragraph(tuple(text)), _source_details(block.origin)]
+    blocks: list[doc.Block] = [doc.Paragraph(tuple(text)), *filter(None, [block.origin])]
     if block.figures:
         blocks.append(doc.Section("Figures", block.figures))
     blocks += _at_a_glance(block)
@@ -913,12 +931,11 @@ def _runs(block: _RunBlock) -> doc.Section:
         tables = place_of(run.path, "summary.csv").name
         files = {"configuration": LAST, "all metrics": tables, "figures": f"{FIGURES}/"}
         links = [doc.Link(text, f"../runs/{run.id}/{name}") for text, name in files.items()]
-        changed = "+" if run.environment.get("git_dirty") else ""
         rows.append(
             [
                 doc.TableCell((doc.Code(run.id),), name=f"run-{run.id}"),
                 block.names[run.id],
-                (doc.Code(run.environment.get("git_commit", "")[:12] + changed),),
+                (doc.Code(_commit(run.environment, "")),),
                 run.environment.get("cpu", ""),
                 tuple(piece for link in links for piece in (link, " ")),
             ]
@@ -1047,7 +1064,7 @@ def write_report(
             compared, unread = _compare_block(whole)
             left_out += unread
             figures = list(_figures_of(whole))
-            origin = _provenance(tuple(block.runs.values()), presets)
+            origin = _origin_of(tuple(block.runs.values()), presets)
             # The page keeps the block without its metrics.
             ready = replace(block, tables=tables, figures=figures, compared=compared, origin=origin)
             blocks.append(ready)
@@ -1076,37 +1093,3 @@ def _page_document(
     return doc.Document(
         title, sections, lead=[doc.Paragraph(tuple(text), "note")], tabs=True, summary=summary
     )
-
-
-def _provenance(runs: Sequence[Run], presets: Presets) -> dict[str, Any]:
-    """Return the origin of some runs, and so of a table of them.
-
-    Returns
-    -------
-    runs : ids of the runs, which are hashes of their resolved configurations.
-    data : file -> sha256; empty for simulated data.
-    versions : package -> version, several where runs differ.
-    commits : the commits of this project, with ``+`` if files were changed since.
-    commands : the commands that compute the runs again.
-    """
-    environments = [run.environment for run in runs]
-    commits = {
-        str(environment.get("git_commit", "unknown"))[:12]
-        + ("+" if environment.get("git_dirty") else "")
-        for environment in environments
-    }
-    return {
-        "runs": [run.id for run in runs],
-        "data": _merge(environment["data_sha256"] for environment in environments),
-        "versions": _merge(environment["versions"] for environment in environments),
-        "commits": sorted(commits),
-        "commands": commands_of(runs, presets),
-    }
-
-
-def _merge(tables: Iterator[Mapping[str, str]]) -> dict[str, str]:
-    values: dict[str, dict[str, None]] = {}
-    for table in tables:
-        for name, value in table.items():
-            values.setdefault(name, {})[str(value)] = None
-    return {name: ", ".join(different) for name, different in values.items()}

@@ -358,7 +358,6 @@ ELSEWHERE = {
     "cli/main.py": "the verbs",
     "cli/run_help.py": "conf",
     "cli/verbs/paper.py": "nothing: it names the engine",
-    "cli/verbs/run.py": "the command line",
     "comparison/runs.py": "conf/reference.yaml",
     "components/__init__.py": "a composed configuration",
     "core/fingerprint.py": "the names of modules",

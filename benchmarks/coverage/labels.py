@@ -20,15 +20,7 @@ from fairbench.core.arrays import Floats
 from fairbench.evaluation.groups import LabelledIntervals
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from fairbench.inference.posterior import centred
-from fairbench.inference.rates import (
-    Limits,
-    difference_limits,
-    found_limits,
-    mean_limits,
-    rate_limits,
-    sequence_limits,
-    together,
-)
+from fairbench.inference.rates import Limits, difference_limits, mean_limits, rate_limits
 from fairbench.inference.survey import LabelledRows
 from fairbench.metrics import registry as rates
 from fairbench.metrics.registry import (
@@ -40,6 +32,7 @@ from fairbench.metrics.registry import (
     true_positive_rate,
 )
 from fairbench_label.active import BetaArms, Lowest, choose
+from fairbench_label.estimates import LastingIntervals, found_limits, sequence_limits, together
 from fairbench_label.questions import LEAST_SHARE
 
 Codes = NDArray[np.int64]
@@ -607,7 +600,9 @@ def along(
         for name in (*METRICS, *(APART + rate.name for rate in DIFFERENCES))
     }
     for labels in LOOKS:
-        intervals = replace(pools.labelled(int(labels)), anytime_valid=anytime_valid)
+        intervals = pools.labelled(int(labels))
+        if anytime_valid:
+            intervals = LastingIntervals.lasting(intervals)
         for name, (lower, upper) in _at_once(intervals, runs).items():
             low, high = common[name]
             common[name] = np.fmax(low, lower), np.fmin(high, upper)

@@ -33,7 +33,6 @@ from fairbench.core.arrays import Floats
 from fairbench.data.columns import UNKNOWN, MulticlassScores
 from fairbench.data.dataset import Task
 from fairbench.data.groups import group_columns
-from fairbench.evaluation.by_group import shares_of_places
 from fairbench.evaluation.findings import GAP, SHARE, Finding, risk_of
 from fairbench.evaluation.predictions import Labelled
 from fairbench.inference.gaps import exposure_weights, top_weights
@@ -481,7 +480,7 @@ def drawn_ranking(people: Ranked, generator: np.random.Generator) -> Sample:
         single = pd.Series(by_size(group, names(groups)))
         lists = of if people.lists > 1 else None
         first = numbers.first_places(people.top, of_each=people.lists > 1)
-        shares = shares_of_places(score, {"sex": single}, lists, people.top)
+        shares = numbers.shares_of_places(score, {"sex": single}, lists, people.top)
         return numbers.places_findings(shares, first), []
 
     def frame() -> pd.DataFrame:

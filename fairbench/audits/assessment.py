@@ -19,23 +19,21 @@ from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF
 from fairbench.audits.gaps import (
     Gap,
     gaps_of,
-    metrics_of_decisions,
     standardised_gaps,
     with_tipping,
-    within_metrics,
 )
 from fairbench.audits.labels_needed import with_needed
 from fairbench.audits.question import CONSTRAINED, GatedOptions, Options, constraint_of
 from fairbench.audits.table import AuditTable
-from fairbench.core.arrays import Floats, Mask, rng
+from fairbench.core.arrays import Codes, Floats, Mask, rng
 from fairbench.core.errors import UserError
 from fairbench.data.columns import tally
+from fairbench.data.dataset import Task
 from fairbench.data.groups import codes_of
 from fairbench.evaluation import findings
 from fairbench.evaluation.by_group import (
     LARGE_ENOUGH,
     Row,
-    ScoredRows,
     group_calibrations,
     impact_ratios_of,
     is_given_reference,
@@ -45,7 +43,10 @@ from fairbench.evaluation.by_group import (
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.findings import Finding, risk_of
 from fairbench.evaluation.groups import GroupCounts
+from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.some_labels import SomeLabels
+from fairbench.evaluation.stratified import evaluate_within
+from fairbench.evaluation.table import MetricTable
 from fairbench.inference.few_labels import (
     SIGNED,
     CalibrationPosterior,
@@ -53,14 +54,29 @@ from fairbench.inference.few_labels import (
     population_draws,
     union,
 )
-from fairbench.inference.gaps import FOUR_FIFTHS, largest_gap, smallest_ratio
+from fairbench.inference.gaps import (
+    FOUR_FIFTHS,
+    GroupLimits,
+    largest_gap,
+    simultaneous_level,
+    smallest_ratio,
+)
 from fairbench.inference.partial import size_bounds
 from fairbench.inference.posterior import DIRICHLET
 from fairbench.inference.rates import Limits
+from fairbench.inference.survey import Design, SurveyCounts
+from fairbench.metrics.group import counts_at
 from fairbench.metrics.registry import (
+    BINARY,
+    FN,
+    FP,
+    TN,
+    TP,
+    Rate,
     accuracy,
     false_negative_rate,
     false_positive_rate,
+    metrics_of,
     selection_rate,
 )
 from fairbench.reporting.group_tables import sentence_of
@@ -69,29 +85,20 @@ from fairbench.reporting.group_tables import sentence_of
 def calibrations(table: AuditTable, asked: Sequence[str] = (), *, seed: int = 0) -> Iterator[Row]:
     """Yield the calibration of every group of every attribute.
 
-    Nothing without scores or labels, or of rows that are weighted or in clusters. Where rows were
-    chosen by group, labels weigh as many rows as they stand for; where labelling may stop because
-    of them, intervals are anytime-valid.
+    Nothing without scores or labels, or of rows that are weighted or in clusters.
 
     Parameters
     ----------
     asked : the attributes whose groups' labels are compared with those of other groups.
     """
     known = table.known
-    sampling = table.sampling
     if table.score is None or not len(known) or table.design:
         return
+    measure = group_calibrations if table.sampling is None else table.sampling.calibrations
     score = table.score[known]
     label = table.label[known].astype(np.int64)
     for attribute, groups in table.groups.items():
-        of_groups = group_calibrations(
-            attribute,
-            groups,
-            table.score,
-            table.label,
-            strata=None if sampling is None else sampling.codes,
-            anytime_valid=sampling is not None and sampling.anytime_valid,
-        )
+        of_groups = measure(attribute, groups, table.score, table.label)
         if attribute in asked:
             codes = groups.cat.codes.to_numpy(np.int64)[known]
             n_groups = len(groups.cat.categories)
@@ -267,6 +274,72 @@ CURVES = (selection_rate, false_positive_rate, false_negative_rate)
 _UNKNOWN: tuple[float, float, float] = (findings.NAN, findings.NAN, findings.NAN)
 
 
+@dataclass(frozen=True, eq=False)
+class _ScoredRows:
+    """Rows with scores.
+
+    Attributes
+    ----------
+    score : (n,) the scores.
+    label : (n,) the labels; None unless every row has one.
+    design : weights and clusters of the rows; None if they are a simple random sample.
+    low_is_selected : whether rows with scores up to the threshold are selected, rather than those
+        above it. This concerns the selection rate alone: a prediction of label 1 always is a score
+        above the threshold.
+    """
+
+    score: Floats
+    label: Floats | None
+    design: Design | None
+    low_is_selected: bool
+
+    def subset(self, chosen: Mask) -> _ScoredRows:
+        """Return the rows of a mask."""
+        label = None if self.label is None else self.label[chosen]
+        design = None if self.design is None else self.design.take(chosen)
+        return _ScoredRows(self.score[chosen], label, design, self.low_is_selected)
+
+    def limits(
+        self, rates: Sequence[Rate], codes: Codes, thresholds: Floats, *, level: float = 0.95
+    ) -> list[GroupLimits]:
+        """Return rates of groups, (K, G) each, at thresholds (K,).
+
+        Parameters
+        ----------
+        codes : (n,) the groups, each of which has rows.
+        """
+        if self.design is not None:
+            return [self._survey_limits(rate, codes, thresholds, level) for rate in rates]
+        by_prediction = counts_at(thresholds, self.label, self.score, codes)
+        by_selection = by_prediction
+        if self.low_is_selected:
+            by_selection = by_prediction[..., [FP, TN, TP, FN]]  # predictions exchanged
+        counts = [by_selection if rate is selection_rate else by_prediction for rate in rates]
+        return [
+            GroupLimits.of(rate.successes(of_rate), rate.size(of_rate), level=level)
+            for rate, of_rate in zip(rates, counts, strict=True)
+        ]
+
+    def _survey_limits(
+        self, rate: Rate, codes: Codes, thresholds: Floats, level: float
+    ) -> GroupLimits:
+        """Return one rate of weighted or clustered rows, with its limits, at the thresholds."""
+        assert self.design is not None
+        flipped = self.low_is_selected and rate is selection_rate
+        label = np.zeros(len(codes)) if self.label is None else self.label
+        groups = codes.max() + 1
+        surveys = []
+        for threshold in thresholds:
+            cell = (2 * label + ((self.score > threshold) != flipped)).astype(np.intp)
+            surveys.append(SurveyCounts.of(cell, codes, self.design, groups=groups))
+        pointwise, simultaneous = (
+            Limits(*map(np.stack, zip(*(s.limits(rate, level=at) for s in surveys), strict=True)))
+            for at in (level, simultaneous_level(level, groups))
+        )
+        correlations = np.stack([survey.correlation(rate) for survey in surveys])
+        return GroupLimits(pointwise, simultaneous, correlations)
+
+
 # The curves of each attribute, a table of a few thresholds, and the one that a constraint asks for.
 _Thresholds = tuple[Sequence[Row], pd.DataFrame, Row | None]
 
@@ -300,7 +373,7 @@ def _other_thresholds(
         return [], pd.DataFrame(), None
     label = table.label if len(table.known) == len(table) else None
     low_is_selected = table.direction.good == 0
-    rows = ScoredRows(table.score, label, table.design, low_is_selected=low_is_selected)
+    rows = _ScoredRows(table.score, label, table.design, low_is_selected)
     n_fine = _FINE if rows.design is None else _SURVEYED
     fine = np.unique(np.quantile(rows.score, np.linspace(0, 1, n_fine + 1), method="nearest"))
     deciles = np.arange(1, _STEPS + 1) / 10
@@ -344,7 +417,7 @@ def _columns(name: str, limits: Limits) -> dict[str, Floats]:
 
 
 def _constrained_threshold(
-    rows: ScoredRows, groups: Mapping[str, pd.Series], fine: Floats, options: Options, risk: float
+    rows: _ScoredRows, groups: Mapping[str, pd.Series], fine: Floats, options: Options, risk: float
 ) -> Row:
     """Choose the threshold nearest to today's on half of the rows, and judge it on the others.
 
@@ -407,7 +480,7 @@ def _constrained_threshold(
 
 
 def _measured(
-    name: str, rows: ScoredRows, labels: pd.Series, thresholds: Floats, level: float, *, few: bool
+    name: str, rows: _ScoredRows, labels: pd.Series, thresholds: Floats, level: float, *, few: bool
 ) -> Limits:
     """Return the ratio or gap of some rows' groups at thresholds (K,), with its limits.
 
@@ -426,7 +499,7 @@ def _measured(
 def _judge(
     name: str,
     bound: float,
-    rows: ScoredRows,
+    rows: _ScoredRows,
     labels: pd.Series,
     thresholds: Floats,
     risk: float,
@@ -456,7 +529,7 @@ def _judge(
     return {**value, "before": float(limits.value[1]), "holds": holds}
 
 
-def _half(rows: ScoredRows, seed: int) -> Mask:
+def _half(rows: _ScoredRows, seed: int) -> Mask:
     """Return a random half of the rows; those of one cluster stay together."""
     generator = rng(seed, "constraint")
     if rows.design is None:
@@ -574,7 +647,7 @@ def assess(
         if not (table.of_decisions or table.design or table.sampling or is_drawn):
             gaps = with_needed(gaps, rows, counts, risk, seed)
         if metrics_within:
-            within = within_metrics(table, options, evaluator)
+            within = _within_metrics(table, options, evaluator)
             metrics = pd.concat([metrics, within], ignore_index=True)
         if table.score is not None:
             groups = {name: table.groups[name] for name in options.group}
@@ -615,12 +688,45 @@ def _evaluate(
             return metrics, counts, counts
     as_if_right = replace(rows, label=rows.prediction.astype(float))
     counted, decided = as_if_right.evaluate(evaluator, seed, counts_alone=counts_alone)
-    need_no_label = metrics_of_decisions()
+    need_no_label = _metrics_of_decisions()
     counted = counted[counted["metric"].isin(need_no_label)].reset_index(drop=True)
     if table.of_decisions:
         return counted, decided, decided
     completed = metrics[~metrics["metric"].isin(need_no_label)]
     return pd.concat([counted, completed], ignore_index=True), counts, decided
+
+
+def _metrics_of_decisions() -> set[str]:
+    """Return the metrics that need no label."""
+    metrics = metrics_of(BINARY, "rate", "difference", "ratio", "widest").values()
+    return {metric.name for metric in metrics if all(rate.needs_no_label for rate in metric.rates)}
+
+
+def _within_metrics(table: AuditTable, options: Options, evaluator: Evaluator) -> pd.DataFrame:
+    """Return the metrics within strata of single attributes, as :func:`fairbench.evaluate` does.
+
+    A metric that needs labels counts only rows that have one; decisions are known of all rows.
+    """
+    metrics = MetricTable(evaluator.level, minimum=evaluator.minimum_group_size)
+    of_decisions = _metrics_of_decisions()
+    complete = len(table.known) == len(table)
+    rows_and_filters = [(np.arange(len(table)), lambda name: complete or name in of_decisions)]
+    if not complete and len(table.known):
+        rows_and_filters.append((table.known, lambda name: name not in of_decisions))
+    for rows, is_wanted in rows_and_filters:
+        assert table.strata is not None
+        data = Labelled(
+            np.nan_to_num(table.label[rows]),
+            pd.DataFrame({"prediction": table.prediction[rows].astype(float)}),
+            {name: table.groups[name].iloc[rows] for name in options.group},
+            Task.BINARY,
+        )
+        of_rows = metrics.without_rows()
+        strata = table.strata.iloc[rows]
+        generators = [rng(options.seed, "strata")]
+        evaluate_within(of_rows, evaluator, data, strata, generators)
+        metrics.blocks.extend(of_rows.blocks_of(is_wanted))
+    return metrics.frame()
 
 
 def check_design(table: AuditTable) -> None:
@@ -635,19 +741,10 @@ def check_design(table: AuditTable) -> None:
 
 
 def rows_of(table: AuditTable) -> SomeLabels:
-    """Return the rows of a table, with how they were chosen for labelling."""
-    sampling = table.sampling
-    return SomeLabels(
-        table.score,
-        table.prediction,
-        table.label,
-        table.groups,
-        table.cells,
-        table.design,
-        None if sampling is None else sampling.codes,
-        anytime_valid=sampling is not None and sampling.anytime_valid,
-        times=table.times,
-    )
+    """Return the rows of a table, as they were chosen for labelling."""
+    of_groups = table.groups, table.cells, table.design, table.times
+    rows = SomeLabels(table.score, table.prediction, table.label, *of_groups)
+    return rows if table.sampling is None else table.sampling.chosen(rows)
 
 
 def _sizes(table: AuditTable) -> list[Row]:

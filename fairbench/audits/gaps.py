@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable
-from fairbench.core.arrays import Floats, Rows, rng
+from fairbench.core.arrays import Floats, Rows
 from fairbench.core.text import listed
-from fairbench.data.dataset import Task
 from fairbench.evaluation import findings
 from fairbench.evaluation.by_group import Row
-from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.findings import Finding, Measure
 from fairbench.evaluation.groups import (
     CountIntervals,
@@ -26,9 +23,8 @@ from fairbench.evaluation.groups import (
     GroupCounts,
     LabelledIntervals,
 )
-from fairbench.evaluation.predictions import Groups, Labelled
-from fairbench.evaluation.stratified import Stratified, evaluate_within
-from fairbench.evaluation.table import MetricTable
+from fairbench.evaluation.predictions import Groups
+from fairbench.evaluation.stratified import Stratified
 from fairbench.inference.gaps import (
     GroupLimits,
     largest_difference,
@@ -36,15 +32,9 @@ from fairbench.inference.gaps import (
     probability_below,
     simultaneous_level,
 )
-from fairbench.inference.partial import (
-    FlippedVerdict,
-    Tipping,
-    size_bounds,
-    wrong_counts,
-    wrong_rows,
-)
+from fairbench.inference.partial import Tipping, size_bounds, tipping, wrong_counts, wrong_rows
 from fairbench.inference.posterior import Beta, central_interval
-from fairbench.inference.rates import Limits, difference_limits, rate_limits
+from fairbench.inference.rates import Limits, difference_limits
 from fairbench.metrics.registry import BINARY, Rate, metrics_of, shares_of
 
 ASSUMED = "if the scores are right"
@@ -353,12 +343,11 @@ def with_tipping(gaps: Sequence[Gap], counted: Sequence[GroupCounts], risk: floa
 def _tipping(gap: Gap, counted: GroupCounts, risk: float) -> Tipping | None:
     """Return how many wrong labels would undo a verdict; None where that is not known."""
     intervals = counted.intervals
-    limits = rate_limits
-    is_open = gap.verdict not in (findings.SMALL, findings.LARGE)
+    is_large = gap.verdict == findings.LARGE
+    is_open = not is_large and gap.verdict != findings.SMALL
     if is_open or gap.assumed or gap.metric == NEEDS_NO_LABELS:
         return None
     if isinstance(intervals, LabelledIntervals):
-        limits = intervals.of_counts
         possible = [
             wrong_rows(intervals.labels.of_group(group), gap.rate) for group in gap.compared
         ]
@@ -366,11 +355,16 @@ def _tipping(gap: Gap, counted: GroupCounts, risk: float) -> Tipping | None:
         possible = [wrong_counts(counted.counts[group], gap.rate) for group in gap.compared]
     else:
         return None
-    labels = np.asarray(counted.counts).sum(axis=-1)[gap.compared]
-    verdict = FlippedVerdict(
-        gap.verdict == findings.LARGE, possible, labels, gap.asked.bound, risk, limits
+    level = simultaneous_level(1 - risk, len(possible)) if is_large else 1 - 2 * risk
+    return tipping(
+        gap.names,
+        gap.answer.named[::-1],
+        possible,
+        np.asarray(counted.counts).sum(axis=-1)[gap.compared],
+        partial(intervals.of_counts, level=level),
+        large=is_large,
+        epsilon=gap.asked.bound,
     )
-    return verdict.tipping(gap.names, gap.answer.named[::-1])
 
 
 # Gaps within strata: among people of the same age band, department or the like.
@@ -503,36 +497,3 @@ def shared_traits(options: Options) -> str:
     """Return what people of one stratum have in common, such as ``band of age and department``."""
     banded = {cut.rpartition(":")[0] for cut in options.cuts}
     return listed([f"band of {name}" if name in banded else name for name in options.within])
-
-
-def metrics_of_decisions() -> set[str]:
-    """Return the metrics that need no label."""
-    metrics = metrics_of(BINARY, "rate", "difference", "ratio", "widest").values()
-    return {metric.name for metric in metrics if all(rate.needs_no_label for rate in metric.rates)}
-
-
-def within_metrics(table: AuditTable, options: Options, evaluator: Evaluator) -> pd.DataFrame:
-    """Return the metrics within strata of single attributes, as :func:`fairbench.evaluate` does.
-
-    A metric that needs labels counts only rows that have one; decisions are known of all rows.
-    """
-    metrics = MetricTable(evaluator.level, minimum=evaluator.minimum_group_size)
-    of_decisions = metrics_of_decisions()
-    complete = len(table.known) == len(table)
-    rows_and_filters = [(np.arange(len(table)), lambda name: complete or name in of_decisions)]
-    if not complete and len(table.known):
-        rows_and_filters.append((table.known, lambda name: name not in of_decisions))
-    for rows, is_wanted in rows_and_filters:
-        assert table.strata is not None
-        data = Labelled(
-            np.nan_to_num(table.label[rows]),
-            pd.DataFrame({"prediction": table.prediction[rows].astype(float)}),
-            {name: table.groups[name].iloc[rows] for name in options.group},
-            Task.BINARY,
-        )
-        of_rows = metrics.without_rows()
-        strata = table.strata.iloc[rows]
-        generators = [rng(options.seed, "strata")]
-        evaluate_within(of_rows, evaluator, data, strata, generators)
-        metrics.blocks.extend(of_rows.blocks_of(is_wanted))
-    return metrics.frame()

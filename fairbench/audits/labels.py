@@ -9,7 +9,6 @@ a true positive rate of 1, because nobody rejected has a label.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
@@ -17,7 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from fairbench.core.arrays import Codes, Floats, Mask, Rows
+from fairbench.core.arrays import Codes, Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.core.text import count, number
 from fairbench.data.columns import Times, tally
@@ -283,43 +282,3 @@ def _labelled_of(counts: Codes, what: str) -> str:
 def _log_binomial(size: Times, part: Times) -> Floats:
     """Return the logarithm of the number of ways to choose a part of so many."""
     return special.gammaln(size + 1) - special.gammaln(part + 1) - special.gammaln(size - part + 1)
-
-
-# How rows were chosen for labelling, where some groups were labelled more often than others.
-
-
-@dataclass(frozen=True, eq=False)
-class GroupSampling:
-    """Groups were labelled at rates that depended on results; rows within a group, at random.
-
-    Estimates within one such group need no correction. Estimates over several groups have to weight
-    each group by its share of rows rather than by its share of labels: post-stratification.
-
-    Attributes
-    ----------
-    by : the attribute, or combination of attributes, whose groups were chosen among.
-    arms : (n,) categorical, the group of every row.
-    notes : what a reader of the figures should know about how labels came about.
-    anytime_valid : whether intervals have to hold whenever labelling stops, as they must if the
-        labels so far may have decided when to stop.
-    """
-
-    by: str
-    arms: pd.Series
-    notes: tuple[str, ...] = ()
-    anytime_valid: bool = False
-
-    @property
-    def stopping(self) -> str:
-        """When labelling may stop for the figures to hold, as a sentence."""
-        return _said("whenever" if self.anytime_valid else "said_before")
-
-    @property
-    def codes(self) -> Codes:
-        """The position of every row's group."""
-        return self.arms.cat.codes.to_numpy(np.int64)
-
-    def unlabelled(self, known: Rows) -> list[str]:
-        """Return the groups that have none of the rows `known`."""
-        labels = np.bincount(self.codes[known], minlength=len(self.arms.cat.categories))
-        return [str(name) for name in self.arms.cat.categories[labels == 0]]

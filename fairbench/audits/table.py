@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fairbench.audits import direction as ways
 from fairbench.audits.direction import Direction
-from fairbench.audits.labels import GroupSampling, check_labels_at_random
+from fairbench.audits.labels import check_labels_at_random
 from fairbench.audits.question import PERCENT, RATING, Options
 from fairbench.core.arrays import Codes, Floats, Mask, Rows
 from fairbench.core.errors import OpenQuestion, OpenQuestions, UserError
@@ -128,7 +128,8 @@ class AuditTable:
         none where there are too many to compare each two, or nobody's group is known.
     cells : (n,) combinations of all attributes.
     direction : what 0 and 1 are called, and which of them is good for a person.
-    sampling : how rows were chosen for labelling, where that was not at random among all.
+    sampling : how rows were chosen for labelling, where that was not at random among all: a
+        `GroupSampling` of the extension that labels.
     design : weights of the rows and which of them belong together, where either is known.
     selected : (n,) whose labels there can be, where that is not everyone.
     chosen : what these are: ``selected``, or what ``decision=`` calls those decided for before.
@@ -148,7 +149,7 @@ class AuditTable:
     groups: Mapping[str, pd.Series]
     cells: pd.Series
     direction: Direction
-    sampling: GroupSampling | None = None
+    sampling: Any = None
     design: Design | None = None
     selected: Mask | None = None
     chosen: str = ways.SELECTED

@@ -29,10 +29,9 @@ from fairbench.inference.rates import (
     probability_ratio_below,
     rate_limits,
     ratio_limits,
-    sequence_limits,
     weighted_share,
 )
-from fairbench.inference.survey import FEWEST, LabelledRows, SurveyCounts
+from fairbench.inference.survey import LabelledRows, SurveyCounts
 from fairbench.metrics.registry import (
     BINARY,
     Counts,
@@ -196,8 +195,11 @@ class CountIntervals(_Counted):
         ----------
         levels : levels that broadcast to (R, ..., G), the same for all groups.
         """
-        successes, sizes = self.effective_counts(rates)
-        return rate_limits(successes, sizes, level=levels)
+        return self.of_counts(*self.effective_counts(rates), levels)
+
+    def of_counts(self, successes: ArrayLike, sizes: ArrayLike, level: ArrayLike) -> Limits:
+        """Return rates of counts with the intervals that these are."""
+        return rate_limits(successes, sizes, level=level)
 
     def effective_counts(self, rates: Sequence[Rate]) -> tuple[Floats, Floats]:
         """Return how many rows (R, G) of each rate count, and of how many."""
@@ -428,14 +430,11 @@ class LabelledIntervals(CountIntervals):
         (R, G) each rate rests on.
     generator : makes the posterior draws.
     labels : the labelled rows.
-    anytime_valid : whether intervals hold whenever labelling is stopped, rather than at a number of
-        labels that was fixed beforehand.
     """
 
     worth: tuple[Floats, Floats, Floats] = field(kw_only=True)
     generator: np.random.Generator = field(kw_only=True)
     labels: LabelledRows = field(kw_only=True)
-    anytime_valid: bool = field(default=False, kw_only=True)
 
     @classmethod
     def of(
@@ -445,42 +444,6 @@ class LabelledIntervals(CountIntervals):
         rates = counted_rates()
         worth = (*labels.effective_counts(rates), labels.rows_of(rates))
         return cls(counts, NO_DRAWS, level, worth=worth, generator=generator, labels=labels)
-
-    @property
-    def of_counts(self) -> Callable[..., Limits]:
-        """The function that computes a rate's interval from counts, for rates that need labels."""
-        return sequence_limits if self.anytime_valid else rate_limits
-
-    def _shares(self, rates: Sequence[Rate], levels: Floats) -> Limits:
-        """Return which share of each rate's rows is in its numerator's cells."""
-        if not self.anytime_valid:
-            return super()._shares(rates, levels)
-        successes, sizes = self.effective_counts(rates)
-        without_labels = np.array([[rate.needs_no_label] for rate in rates])
-        fixed = rate_limits(successes, sizes, level=levels)
-        lasting = sequence_limits(successes, sizes, level=levels)
-        return fixed.where(without_labels, lasting)
-
-    def correlation(self, rate: Rate) -> Floats | float:
-        """Return the correlations (G, G) of a rate's errors in two groups.
-
-        Groups have distinct rows, so that their errors are uncorrelated: 0. But somebody who may
-        stop at any time may stop after few rows, just when both groups' intervals miss in opposite
-        directions. With few rows the correlation is therefore -1: widths add.
-        """
-        if not self.anytime_valid or rate.needs_no_label:
-            return 0.0
-        few = self._few([rate])[0]
-        return np.where(few[:, None] | few, -1.0, 0.0)
-
-    def _correlation_of(self, first: Rate, second: Rate) -> Floats | float:
-        """Return the correlations (G,) of the errors of two rates of a group."""
-        few = self._few([first, second]).any(axis=0)
-        return np.where(self.anytime_valid & few, 1.0, 0.0)
-
-    def _few(self, rates: Sequence[Rate]) -> NDArray[np.bool_]:
-        """Return which groups (R, G) have too few rows of a rate for its interval to be joined."""
-        return np.asarray(self.rows(rates) < FEWEST)
 
     def effective_counts(self, rates: Sequence[Rate]) -> tuple[Floats, Floats]:
         """Return how many rows (R, G) count, and of how many, that labels are worth."""
@@ -499,7 +462,7 @@ class LabelledIntervals(CountIntervals):
 
     def _limits_of_mean(self, metric: Metric) -> Limits:
         """Return two rates (2, G) whose mean is a metric, with their limits."""
-        return self.of_counts(*self._counts_for(metric), level=self.level)
+        return self.of_counts(*self._counts_for(metric), self.level)
 
     def counts_of(self, metric: Metric) -> Counts:
         """Return counts (G, 4) that have the metric's rates; other metrics' may be others."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from itertools import permutations, product
 from operator import itemgetter
 from typing import Any, TypeAlias
@@ -632,109 +632,87 @@ def wrong_rows(labels: LabelledRows, rate: Rate) -> PossibleCounts:
     return possible
 
 
-@dataclass(frozen=True, eq=False)
-class FlippedVerdict:
-    """A verdict on the gap of G groups, repeated with wrong labels.
+def tipping(
+    names: Sequence[str],
+    told_apart: Sequence[int],
+    possible: Sequence[PossibleCounts],
+    labels: NDArray[np.int64],
+    limits: Callable[[Floats, Floats], Limits],
+    *,
+    large: bool,
+    epsilon: float,
+) -> Tipping:
+    """Return with how many wrong labels a verdict on the gap of G groups still holds.
 
-    Attributes
+    Parameters
     ----------
-    large : whether the verdict is that two groups surely differ by more than epsilon; otherwise it
-        is that none do.
+    names : (G,) the names of the groups.
+    told_apart : the two groups of which the verdict says that the second is ahead, if any.
     possible : for each group, the counts that its rate may have if a number of labels is wrong.
     labels : (G,) numbers of labels.
-    epsilon : the gap that matters.
-    risk : the probability with which the verdict may be wrong.
     limits : makes the interval of a rate from counts, as those of the verdict were made.
-    cache : limits that were made before, by group, number of wrong labels, and side.
+    large : whether the verdict is that two groups surely differ by more than epsilon; otherwise it
+        is that none do.
+    epsilon : the gap that matters.
     """
 
-    large: bool
-    possible: Sequence[PossibleCounts]
-    labels: NDArray[np.int64]
-    epsilon: float
-    risk: float
-    limits: Callable[..., Limits] = rate_limits
-    cache: dict[tuple[int, int, int], Limits] = field(default_factory=dict)
+    @cache
+    def extremes(group: int, wrong: int, side: int) -> Limits:
+        """Return the extreme limits of a group's rate with wrong labels, to one side."""
+        # Most ways to be wrong come to the same.
+        found = limits(*np.unique(possible[group](wrong, side), axis=1))
+        # Without a row of its denominator, a rate may be anything.
+        found = found._replace(value=np.where(np.isnan(found.value), 0.5, found.value))
+        places = {int(index) for array in found for index in (array.argmin(), array.argmax())}
+        return found.take(sorted(places))
 
-    def tipping(self, names: Sequence[str], told_apart: Sequence[int]) -> Tipping:
-        """Return with how many wrong labels the verdict still holds.
+    def margin(groups: Sequence[int], wrong: Mapping[int, int]) -> float:
+        """Return by how much the verdict on some groups holds, with so many wrong labels of each.
 
-        Parameters
-        ----------
-        names : (G,) the names of the groups.
-        told_apart : the two groups of which the verdict says that the second is ahead, if any.
-        """
-        groups: Sequence[int] = range(len(names))
-        if self.large:
-            # Without such groups, those of which the second is the most surely ahead.
-            sure = self._margin(told_apart, {}) > 0
-            ordered = permutations(groups, 2)
-            groups = told_apart if sure else max(ordered, key=lambda pair: self._margin(pair, {}))
-
-        def one_wrong(group: int, wrong: int) -> float:
-            return self._margin(groups, {group: wrong})
-
-        def all_wrong(steps: int) -> float:
-            wrong = {g: steps * int(self.labels[g]) // _SHARE_STEPS for g in groups}
-            return self._margin(groups, wrong)
-
-        alone = []
-        for g in groups:
-            n_labels = int(self.labels[g])
-            most_wrong = _tipping_point(partial(one_wrong, g), n_labels)
-            if most_wrong is not None:
-                alone.append((names[g], max(most_wrong, 0) / n_labels))
-        steps = _tipping_point(all_wrong, _SHARE_STEPS)
-        return Tipping(
-            alone=sorted(alone, key=lambda name_and_share: name_and_share[1]),
-            together=None if steps is None else max(steps, 0) / _SHARE_STEPS,
-            groups=[names[g] for g in groups],
-        )
-
-    def _margin(self, groups: Sequence[int], wrong: Mapping[int, int]) -> float:
-        """Return by how much the verdict on some groups holds with wrong labels.
-
-        Parameters
-        ----------
-        groups : the groups that the verdict is about.
-        wrong : how many labels of a group are wrong; groups that are left out have none.
+        Groups that are left out of `wrong` have none.
         """
 
         def limits_of(some_groups: Sequence[int], side: int) -> Limits:
-            each = [self._limits(g, wrong.get(g, 0), side) for g in some_groups]
+            each = [extremes(g, wrong.get(g, 0), side) for g in some_groups]
             return Limits(*map(np.concatenate, zip(*each, strict=True)))
 
-        def difference(first: Sequence[int], second: Sequence[int], side: int) -> Limits:
-            """Return all differences with the first groups' rates large (1) or small (-1)."""
-            first_limits, second_limits = limits_of(first, side), limits_of(second, -side)
-            first_column = first_limits.apply(lambda array: array[:, None])
-            return difference_limits(first_column, second_limits)
+        def difference(first: int, second: Sequence[int], side: int) -> Limits:
+            """Return the differences with the first group's rate large (1) or small (-1)."""
+            first_column = limits_of([first], side).apply(lambda array: array[:, None])
+            return difference_limits(first_column, limits_of(second, -side))
 
-        if self.large:
+        if large:
             low, high = groups
-            return float(difference([high], [low], -1).lower.min()) - self.epsilon
+            return float(difference(high, [low], -1).lower.min()) - epsilon
         widest = []
         for g in wrong or groups:
-            other_groups = [other for other in groups if other != g]
-            widest.append(difference([g], other_groups, 1).upper.max())
-            widest.append(-difference([g], other_groups, -1).lower.min())
-        return self.epsilon - float(max(widest))
+            others = [other for other in groups if other != g]
+            widest.append(difference(g, others, 1).upper.max())
+            widest.append(-difference(g, others, -1).lower.min())
+        return epsilon - float(max(widest))
 
-    def _limits(self, group: int, wrong: int, side: int) -> Limits:
-        """Return the extreme limits of a group's rate with wrong labels, to one side; cached."""
-        key = (group, wrong, side if wrong else 0)
-        if key not in self.cache:
-            level = 1 - 2 * self.risk
-            if self.large:
-                level = simultaneous_level(1 - self.risk, len(self.labels))
-            # Most ways to be wrong come to the same.
-            successes, sizes = np.unique(self.possible[group](wrong, side), axis=1)
-            limits = self.limits(successes, sizes, level=level)
-            # Without a row of its denominator, a rate may be anything.
-            unknown = np.isnan(limits.value)
-            limits = limits._replace(value=np.where(unknown, 0.5, limits.value))
-            extremes = {
-                int(index) for array in limits for index in (array.argmin(), array.argmax())
-            }
-            self.cache[key] = limits.take(sorted(extremes))
-        return self.cache[key]
+    groups: Sequence[int] = range(len(names))
+    if large:
+        # Without such groups, those of which the second is the most surely ahead.
+        ordered = permutations(groups, 2)
+        sure = margin(told_apart, {}) > 0
+        groups = told_apart if sure else max(ordered, key=lambda pair: margin(pair, {}))
+
+    def one_wrong(group: int, wrong: int) -> float:
+        return margin(groups, {group: wrong})
+
+    def all_wrong(steps: int) -> float:
+        return margin(groups, {g: steps * int(labels[g]) // _SHARE_STEPS for g in groups})
+
+    alone = []
+    for g in groups:
+        n_labels = int(labels[g])
+        most_wrong = _tipping_point(partial(one_wrong, g), n_labels)
+        if most_wrong is not None:
+            alone.append((names[g], max(most_wrong, 0) / n_labels))
+    steps = _tipping_point(all_wrong, _SHARE_STEPS)
+    return Tipping(
+        alone=sorted(alone, key=lambda name_and_share: name_and_share[1]),
+        together=None if steps is None else max(steps, 0) / _SHARE_STEPS,
+        groups=[names[g] for g in groups],
+    )

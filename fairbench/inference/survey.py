@@ -2,9 +2,8 @@
 
 K fold counts that share a correlation rho have the variance of 1 / (1 + (K - 1) rho) as many
 independent rows: the shrinkage (Barrainkua et al. 2024, section 4; :func:`effective_counts`). Rows
-of unequal weight, or of clusters, have an effective size (:class:`Design`). Labels of strata that
-were sampled at unequal rates are weighted (:func:`weights`). Few labels with scores count for more
-labels without (:class:`LabelledRows`).
+of unequal weight, or of clusters, have an effective size (:class:`Design`). Few labels with scores
+count for more labels without (:class:`LabelledRows`).
 """
 
 from __future__ import annotations
@@ -510,45 +509,6 @@ class SurveyCounts:
         size = np.minimum(self.size(accuracy), self.size(selection_rate))
         scale = np.nan_to_num(divide(size, self.weighted.sum(axis=1)))
         return self.weighted * scale[:, None]
-
-
-# Post-stratification: labels of strata that were sampled at unequal rates, each weighted.
-
-
-def strata_sizes(group: Codes, stratum: Codes) -> Codes:
-    """Return how many rows each group has in each stratum, (G, S)."""
-    n_groups = group.max(initial=0) + 1
-    n_strata = stratum.max(initial=0) + 1
-    sizes = np.bincount(group * n_strata + stratum, minlength=n_groups * n_strata)
-    return sizes.reshape(n_groups, n_strata)
-
-
-def weights(sizes: Codes, labels: Codes) -> Floats:
-    """Return how many rows a label of each stratum stands for, 0 where there is none."""
-    return np.nan_to_num(divide(sizes, labels))
-
-
-def stratified_error(
-    labels: NDArray[Any], total: NDArray[Any], squares: NDArray[Any], sizes: ArrayLike
-) -> float:
-    """Return the standard error of a post-stratified mean.
-
-    Parameters
-    ----------
-    labels : (S,) numbers of labels in each stratum. Strata without labels are left out; those with
-        one label get the mean variance of the others.
-    total, squares : (S,) sums of the labels' values, and of their squares.
-    sizes : (S,) numbers of rows in each stratum.
-    """
-    used, several = labels > 0, labels > 1
-    rows = np.asarray(sizes, float)
-    if not several.any():
-        return float("nan")
-    variance = (squares - total**2 / np.maximum(labels, 1)) / (np.maximum(labels, 2) - 1)
-    common = np.average(variance[several], weights=labels[several] - 1)
-    spread = np.where(several, variance, common)[used]
-    share = rows[used] / rows[used].sum()
-    return float(np.sqrt((share**2 * spread / labels[used]).sum()))
 
 
 # Rates of groups from few labels, assisted by scores of any quality.

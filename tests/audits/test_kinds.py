@@ -11,6 +11,8 @@ import fairbench
 from fairbench.audits.assessment import assess
 from fairbench.audits.kinds import kind_of
 from fairbench.audits.kinds.numbers import (
+    EXPOSURE,
+    TOP,
     _brier_losses,
     _evaluate_numbers,
     _read_numbers,
@@ -26,7 +28,6 @@ from fairbench.audits.table import read_audit_table, read_frame
 from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
 from fairbench.data.download import Archive
-from fairbench.evaluation.by_group import EXPOSURE, TOP
 from fairbench.evaluation.findings import OPEN, SMALL
 from tests.audits.tables import audit, parse, predictions, refusal, shown_by, written
 

@@ -28,16 +28,26 @@ from fairbench.core.arrays import Floats, Rows, rng
 from fairbench.core.errors import UserError, check_choice, check_minimum
 from fairbench.core.files import file_sha256
 from fairbench.core.text import interval, number
-from fairbench.evaluation import findings, some_labels
+from fairbench.evaluation import findings
 from fairbench.evaluation.groups import GapInterval, LabelledIntervals
+from fairbench.evaluation.some_labels import one_group
 from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_level
 from fairbench.inference.posterior import Beta, ranks
-from fairbench.inference.rates import Limits, candidates, found_limits, together
+from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import BINARY, REGRESSION, Metric, metrics_of
 from fairbench.reporting.document import model
 from fairbench.reporting.group_tables import named_table, sentence_of
 from fairbench_label import active
 from fairbench_label.active import GroupPosterior
+from fairbench_label.estimates import (
+    LabelledMeans,
+    LabelledMeasure,
+    LabelledRates,
+    candidates,
+    expected_rates,
+    found_limits,
+    together,
+)
 from fairbench_label.session import (
     ACCURACY,
     PREDICTED,
@@ -91,27 +101,27 @@ def _metric_named(name: str, session: Session) -> str:
     return name
 
 
-def measure(session: Session, name: str = "") -> some_labels.LabelledMeasure:
+def measure(session: Session, name: str = "") -> LabelledMeasure:
     """Return a metric in the groups among which rows are chosen; by default the question's."""
     metric = _askable(session)[_metric_named(name or session.state.metric, session)]
     table = session.table
     known = table.known
     if metric.interval == "rate":
         intervals = _label_intervals(replace(table, sampling=None), session.state.by, session.arms)
-        expected = some_labels.expected_rates(
+        expected = expected_rates(
             metric, table.score, table.prediction, session.codes, groups=len(session.names)
         )
-        return some_labels.LabelledRates(metric, intervals, expected)
+        return LabelledRates(metric, intervals, expected)
     predicted = table.prediction.astype(float) if session.predicted is None else session.predicted
     columns = {"prediction": predicted[known]}
     if table.score is not None:
         columns["score"] = table.score[known]
     groups = session.arms.iloc[known].reset_index(drop=True)
-    return some_labels.LabelledMeans(metric, table.label[known], columns, groups)
+    return LabelledMeans(metric, table.label[known], columns, groups)
 
 
 def _estimate_for_everyone(
-    session: Session, about: some_labels.LabelledMeasure
+    session: Session, about: LabelledMeasure
 ) -> tuple[float, float, float] | None:
     """Return a metric of all rows with its interval, as a report on the labels has it.
 
@@ -121,14 +131,12 @@ def _estimate_for_everyone(
     for an area, and if a group has no label.
     """
     anytime_valid = session.state.anytime_valid
-    if isinstance(about, some_labels.LabelledMeans):
+    if isinstance(about, LabelledMeans):
         return about.everyone(session.sizes, findings.LEVEL, anytime_valid=anytime_valid)
     if about.metric.name not in _SHARES or not session.labels.all():
         return None
     audited = session.audited()
-    about = replace(
-        about, intervals=_label_intervals(audited, "", some_labels.one_group(len(audited)))
-    )
+    about = replace(about, intervals=_label_intervals(audited, "", one_group(len(audited))))
     return about.limits(findings.LEVEL, anytime_valid=anytime_valid).at(0)
 
 
@@ -140,7 +148,7 @@ def _label_intervals(table: AuditTable, attribute: str, groups: pd.Series) -> La
 
 
 def _group_figures(
-    session: Session, about: some_labels.LabelledMeasure, limits: Callable[..., Limits]
+    session: Session, about: LabelledMeasure, limits: Callable[..., Limits]
 ) -> pd.DataFrame:
     """Return a metric in every group.
 
@@ -214,7 +222,7 @@ class Question(ABC):
     """
 
     session: Session
-    about: some_labels.LabelledMeasure
+    about: LabelledMeasure
     certainty: ClassVar[str]
 
     @property
@@ -361,7 +369,7 @@ class _Calibration(_Worst):
         ------
         UserError : there are no scores, or the metric is no rate.
         """
-        if not isinstance(self.about, some_labels.LabelledRates):
+        if not isinstance(self.about, LabelledRates):
             raise UserError(_said("no_rate", metric=self.about.metric.name))
         if self.session.table.score is None:
             raise UserError("question=calibration needs scores: name their column, score=...")
@@ -393,7 +401,7 @@ class _Gap(Question):
         return self.session.state.options.epsilon
 
     def reward(self) -> active.Reward:
-        if isinstance(self.about, some_labels.LabelledRates):
+        if isinstance(self.about, LabelledRates):
             return active.WidestGap(self.epsilon)
         return active.LeastKnown(np.ones(len(self.session.names)), furthest=True)
 
@@ -461,7 +469,7 @@ class _Each(Question):
 
     def reward(self) -> active.Reward:
         share = self.session.sizes / self.session.sizes.sum()
-        is_rate = isinstance(self.about, some_labels.LabelledRates)
+        is_rate = isinstance(self.about, LabelledRates)
         return active.Estimation(share) if is_rate else active.LeastKnown(share)
 
     def now(self, known: GroupPosterior) -> str:

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from fairbench.audits.direction import Direction
 from fairbench.audits.gaps import FEWEST_LABELS
 from fairbench.audits.kinds.classes import read_multiclass
-from fairbench.audits.labels import GroupSampling
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable, read_audit_table, read_frame
 from fairbench.core.arrays import Floats, Mask, Rows, rng
@@ -35,6 +34,7 @@ from fairbench.data import columns
 from fairbench.data.groups import notes_on_groups, read_groups
 from fairbench.data.tables import check_file, names_in, read_any_table
 from fairbench.reporting.group_tables import sentence_of
+from fairbench_label.estimates import GroupSampling
 
 SCHEMA = 2
 _UNSEALED = 1  # the schema of states that had no seal yet

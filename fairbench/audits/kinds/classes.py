@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -29,16 +30,11 @@ from fairbench.data.columns import (
 from fairbench.data.groups import notes_on_groups, read_groups
 from fairbench.data.tables import read_table
 from fairbench.evaluation import findings
-from fairbench.evaluation.by_group import (
-    counts_of,
-    estimates_by_group,
-    frequent_mistakes,
-    reliability_bins,
-)
-from fairbench.evaluation.by_group import estimates_in_long_form as in_long_form
 from fairbench.evaluation.findings import Finding, Measure, risk_of
+from fairbench.evaluation.table import records
+from fairbench.inference import posterior
 from fairbench.inference.gaps import GroupLimits
-from fairbench.inference.posterior import FREQUENTIST
+from fairbench.inference.rates import Limits, rate_limits
 from fairbench.reporting.charts import BLUE, Series, chart
 from fairbench.reporting.document.model import Bar, Figure, Gallery, Section, Table
 from fairbench.reporting.group_tables import (
@@ -54,6 +50,16 @@ ACCURACY = "accuracy"
 _MOST_NAMED = 5
 _FEW = 10  # labels of a group: one of fewer is named
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
+_DRAWS = 4000
+_MISTAKES = 10
+_METRICS = {
+    "accuracy": "accuracy",
+    "calibration": "expected_calibration_error",
+    "cost": "expected_cost",
+}
+# The columns of an estimate. ``extreme`` is the probability that it is the worst of all, if it has
+# a posterior; the ranks are the interval of its rank, 1 being the worst. Both NaN for everyone.
+_ESTIMATE = ("value", "lower", "upper", "extreme", "worst_rank", "best_rank")
 
 
 def read_multiclass(options: Options, frame: pd.DataFrame) -> MulticlassScores:
@@ -105,19 +111,12 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
     )
     costs = _read_costs(options.cost, scores.classes) if options.cost else None
     found = findings_of(scores, labels, options)
-    parts_of = partial(
-        estimates_by_group,
-        scores,
-        generator=rng(options.seed, "posterior"),
-        strength=options.strength,
-        informed=options.prior == "scores",
-        frequentist=options.interval == FREQUENTIST,
-    )
+    parts_of = partial(_parts_of, scores, options, rng(options.seed, "posterior"))
     (everyone,) = parts_of(_all_rows(scores))
-    classes = parts_of(_predicted_classes(scores), costs=costs)
+    classes = parts_of(_predicted_classes(scores), costs)
     groups = {attribute: parts_of(column) for attribute, column in labels.items()}
-    bins = reliability_bins(scores, options.strength)
-    mistakes = frequent_mistakes(scores)
+    bins = _bins(scores, options.strength)
+    mistakes = _mistakes(scores)
     frequent = [named_table("classes", "mistakes", mistakes)] if mistakes else []
     n_rows, n_labels = len(scores), len(scores.labelled)
     accuracy, *limits = _estimate(everyone["accuracy"])
@@ -154,7 +153,7 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
         notes=[*notes_on_groups(frame, options.group), *_notes(scores, options, classes, groups)],
         unseen=["Of groups only the accuracy was compared, not which classes they are given."],
         todo_if_open="Label more rows for what stays open and matters most.",
-        figures=list(in_long_form({"": [everyone], **groups, CLASSES: classes})),
+        figures=list(_in_long_form({"": [everyone], **groups, CLASSES: classes})),
     )
 
 
@@ -180,7 +179,7 @@ def _compare_accuracies(
     scores: MulticlassScores, options: Options, attribute: str, groups: pd.Series, risk: float
 ) -> list[Finding]:
     """Compare the accuracies of groups by labels alone; of more than two, find the lowest."""
-    counts = counts_of(scores, groups)
+    counts = _counts_of(scores, groups)
     names = counts.index.astype(str).tolist()
     labels = int(counts["labels"].sum())
     gap = Finding(
@@ -209,6 +208,147 @@ def _compare_accuracies(
         value, lower, upper = rates.at(int(rates.value.argmin()))
         lowest = replace(lowest, verdict=findings.LARGE, value=value, lower=lower, upper=upper)
     return [*found, lowest]
+
+
+# Predictions measured by group, or by predicted class, in plain columns.
+
+
+def _counts_of(scores: MulticlassScores, groups: pd.Series) -> pd.DataFrame:
+    """Return the rows, labels and right predictions of the groups that have rows."""
+    by_group = pd.Series(scores.correct).groupby(groups.array, observed=True)
+    return by_group.agg(rows="size", labels="count", right="sum")
+
+
+def _parts_of(
+    scores: MulticlassScores,
+    options: Options,
+    generator: np.random.Generator,
+    groups: pd.Series,
+    costs: Floats | None = None,
+) -> list[dict[str, Any]]:
+    """Return accuracy, calibration error and cost of the groups that have rows.
+
+    The accuracy is estimated from the labels alone, unless scores are its prior, or intervals are
+    those of a posterior. Other quantities are posterior means.
+
+    Parameters
+    ----------
+    groups : (n,) categorical labels.
+    costs : (C, C) the costs of mistakes, if groups are the predicted classes.
+
+    Returns
+    -------
+    A mapping for each group: its name, rows, labels, and ``accuracy``, ``calibration`` and
+    ``cost``. Each of these is None or a mapping of value, lower, upper, extreme (the probability
+    that it is the worst), worst_rank and best_rank.
+    """
+    strength, informed = options.strength, options.prior == "scores"
+    names = groups.cat.categories
+    code = groups.cat.codes.to_numpy(np.int64)
+    n = len(names)
+    counts = _counts_of(scores, groups)
+    kept = names.get_indexer(counts.index)
+    diagram = posterior.reliability_diagram(
+        scores.confidence, scores.correct, code, n_groups=n, strength=strength
+    )
+    error = diagram.calibration_error_draws(_DRAWS, generator)[:, kept]
+    calibration = _draw_estimates(diagram.expected_calibration_error()[kept], error)
+    cost: Sequence[Mapping[str, Any] | None] = [None] * len(kept)
+    if costs is not None:
+        shares = posterior.uninformative_prior(n, strength=strength)
+        if informed:
+            shares = posterior.prior_from_scores(scores, strength=strength)
+        mistakes = posterior.confusion_posterior(scores, shares)
+        draws = posterior.cost_draws(mistakes, costs, _DRAWS, generator)[:, kept]
+        cost = _draw_estimates(posterior.expected_cost(mistakes, costs)[0][kept], draws)
+    limits = rate_limits(counts["right"], counts["labels"])
+    if informed or options.interval != posterior.FREQUENTIST:
+        prior = posterior.uniform(n, strength)
+        if informed:
+            prior = posterior.score_prior(scores.confidence, code, n, strength=strength)
+        known = posterior.accuracy_posterior(scores.correct, code, prior)
+        draws = known.draws(_DRAWS, generator)[:, kept]
+        limits = Limits(known.mean[kept], *posterior.central_interval(draws))
+    # Ranks come from the labels alone.
+    above = GroupLimits.of(counts["right"], counts["labels"]).leads > 0
+    worst = 1 + above.sum(axis=1)
+    best = len(kept) - above.sum(axis=0)
+    accuracy = _estimates(limits, worst_rank=worst, best_rank=best)
+    table = counts.drop(columns="right").rename_axis("name").reset_index()
+    return records(table.assign(accuracy=accuracy, calibration=calibration, cost=cost))
+
+
+def _in_long_form(parts: Mapping[str, Rows]) -> Iterator[dict[str, Any]]:
+    """Yield every estimate of groups, one per row, from attribute, empty of everyone -> its groups.
+
+    Yields
+    ------
+    metric, attribute, group, value, lower, upper, n, the group's labels, and rows.
+    """
+    for attribute, of_groups in parts.items():
+        for of_group, (quantity, metric) in product(of_groups, _METRICS.items()):
+            if estimate := of_group[quantity]:
+                yield {
+                    "metric": metric,
+                    "attribute": attribute,
+                    "group": of_group["name"] if attribute else "",
+                    **{name: estimate[name] for name in Limits._fields},
+                    "n": of_group["labels"],
+                    "rows": of_group["rows"],
+                }
+
+
+def _draw_estimates(mean: Floats, draws: Floats) -> list[dict[str, Any]]:
+    """Return the estimates of groups by draws (T, G); the group with the largest is the worst."""
+    order = posterior.ranks(draws, largest=True)
+    ranked = {"extreme": "first", "worst_rank": "lower", "best_rank": "upper"}
+    columns = {column: order[name] for column, name in ranked.items()}
+    return _estimates(Limits(mean, *posterior.central_interval(draws)), **columns)
+
+
+def _estimates(limits: Limits, **order: Floats) -> list[dict[str, Any]]:
+    """Return the estimates of groups, with what is known of their order if there are several."""
+    columns = limits._asdict() | (order if len(limits.value) > 1 else {})
+    return records(pd.DataFrame(columns, columns=list(_ESTIMATE), dtype=float))
+
+
+def _mistakes(scores: MulticlassScores) -> list[dict[str, Any]]:
+    """Return the most frequent mistakes, with their shares of those predicted so.
+
+    Returns
+    -------
+    Of each: target, prediction, count, and share: value, lower and upper.
+    """
+    n = len(scores.classes)
+    classes = np.array(scores.classes, object)
+    counts = posterior.confusion_posterior(scores, np.zeros((n, n)))
+    mistakes = counts * (1 - np.eye(n))
+    cells = np.argsort(-mistakes, axis=None, kind="stable")[:_MISTAKES]
+    predicted, true = np.divmod(cells[mistakes.flat[cells] > 0], n)
+    number_wrong = mistakes[predicted, true]
+    total = counts.sum(axis=1)[predicted]
+    lower, upper = posterior.Beta(1 + number_wrong, 1 + total - number_wrong).interval()
+    share = Limits(number_wrong / total, lower, upper)
+    mistakes = pd.DataFrame({"target": classes[true], "prediction": classes[predicted]})
+    return records(mistakes.assign(count=number_wrong.astype(int), share=_estimates(share)))
+
+
+def _bins(scores: MulticlassScores, strength: float) -> pd.DataFrame:
+    """Return the bins of the reliability diagram of all rows.
+
+    Parameters
+    ----------
+    strength : how many labels the prior of a bin is worth.
+
+    Returns
+    -------
+    A row for each bin: share_of_rows, score (their mean), labels, accuracy, lower and upper.
+    """
+    diagram = posterior.reliability_diagram(scores.confidence, scores.correct, strength=strength)
+    lower, upper = diagram.accuracy.interval()
+    columns = {"share_of_rows": diagram.weight, "score": diagram.score, "labels": diagram.labels}
+    columns |= {"accuracy": diagram.accuracy.mean, "lower": lower, "upper": upper}
+    return pd.DataFrame({name: values[0] for name, values in columns.items()})
 
 
 def _all_rows(scores: MulticlassScores) -> pd.Series:

@@ -35,7 +35,14 @@ from fairbench.evaluation.groups import GapInterval
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.regression import evaluate_regression
 from fairbench.evaluation.table import MetricTable, records, values_of
-from fairbench.inference.gaps import GroupLimits, gap_of_noise, simultaneous_level
+from fairbench.inference.gaps import (
+    GroupLimits,
+    exposure_weights,
+    gap_of_noise,
+    simultaneous_level,
+    top_weights,
+    weighted_shares,
+)
 from fairbench.inference.means import Moments, loss_limits
 from fairbench.inference.rates import Limits, quantile
 from fairbench.metrics.registry import label
@@ -264,6 +271,10 @@ def _figure(attribute: str, data: Labelled, distributions: Mapping[str, Sequence
 
 # Rankings by scores.
 
+TOP, EXPOSURE = "top", "exposure"
+_LONG = ("value", "lower", "upper", "n")
+_LENGTHS = 40  # of the first places
+
 
 def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
     """Audit the ranking of a table by its scores.
@@ -287,9 +298,7 @@ def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
             raise UserError(f"'{options.lists}' has one mark in all rows: leave out lists=")
         in_lists = f", in {count(lists.max() + 1)} lists"
         what = "lists"
-    shares = by_group.shares_of_places(
-        score, groups, lists, options.top, error_rate=findings.ERROR_RATE
-    )
+    shares = shares_of_places(score, groups, lists, options.top)
     scores = by_group.score_distributions(score, singles)
     first = first_places(options.top, of_each=lists is not None)
     rows = {kind: of_kind.to_dict("records") for kind, of_kind in shares.groupby("kind")}
@@ -308,8 +317,8 @@ def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
             *(
                 Section(title, [tables.named_table("numbers", "places", of_kind, places=places)])
                 for title, places, of_kind in (
-                    (f"Among the {first}", "first places", rows[by_group.TOP]),
-                    ("Exposure", "exposure", rows[by_group.EXPOSURE]),
+                    (f"Among the {first}", "first places", rows[TOP]),
+                    ("Exposure", "exposure", rows[EXPOSURE]),
                 )
             ),
             Section("Scores by group", [tables.score_table(scores, "score")]),
@@ -323,8 +332,67 @@ def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
         pictures=[Section("Who is first", curves)],
         unseen=["Whether scores are right was not looked at, only who stands where."],
         todo_if_open="Read what stays open, and rank more rows for what matters most.",
-        figures=by_group.in_long_form(shares).to_dict("records"),
+        figures=_in_long_form(shares).to_dict("records"),
     )
+
+
+def shares_of_places(
+    score: Floats, groups: Mapping[str, pd.Series], lists: Codes | None, top: float
+) -> pd.DataFrame:
+    """Return the share of a ranking's positions that each group of each attribute gets.
+
+    Parameters
+    ----------
+    score : (n,) scores; the highest comes first.
+    groups : attribute -> (n,) categorical labels.
+    lists : (n,) the list that each row is in, if there are several.
+    top : how many positions count as the top, or which share of all positions.
+
+    Returns
+    -------
+    A row for each attribute, kind and group. kind : `TOP`, the top positions, or `EXPOSURE`, all
+    positions weighted by how much they are seen. of_rows : the group's share of all rows. share :
+    its share of the positions. ratio : share over of_rows, 1 if they are equal. below : the
+    probability that the ratio is under four fifths. surely : whether the ratio differs from 1,
+    simultaneously for all rows of the table.
+    """
+    list_codes = np.zeros(len(score), np.intp) if lists is None else lists
+    kinds = {
+        TOP: top_weights(score, list_codes, top),
+        EXPOSURE: exposure_weights(score, list_codes),
+    }
+    questions = len(kinds) * sum(len(labels.cat.categories) for labels in groups.values())
+    tables_of_kinds = []
+    for (attribute, labels), (kind, weight) in itertools.product(groups.items(), kinds.items()):
+        codes, names = codes_of(labels)
+        measure = partial(weighted_shares, weight, codes, len(names), lists=lists)
+        shares, of_rows, ratios, below = measure()
+        _, _, wider, _ = measure(level=1 - findings.ERROR_RATE / questions)
+        # The errors' correlation depends on the level a little, and so does what is wider.
+        lower = np.minimum(ratios.lower, wider.lower)
+        upper = np.maximum(ratios.upper, wider.upper)
+        about = {"attribute": attribute, "group": names, "kind": kind}
+        counts = {"rows": np.bincount(codes), "of_rows": of_rows.value}
+        share = dict(zip(("share", "share_lower", "share_upper"), shares, strict=True))
+        ratio = dict(zip(("ratio", "ratio_lower", "ratio_upper"), ratios, strict=True))
+        sure = {"below": below, "surely": (lower > 1) | (upper < 1)}
+        tables_of_kinds.append(pd.DataFrame(about | counts | share | ratio | sure))
+    return pd.concat(tables_of_kinds, ignore_index=True)
+
+
+def _in_long_form(shares: pd.DataFrame) -> pd.DataFrame:
+    """Return shares and ratios, of what `shares_of_places` returns, one per row.
+
+    Returns
+    -------
+    metric, such as ``top_share``, attribute, group, value, lower, upper and n, the group's rows.
+    """
+    long = []
+    for name in ("share", "ratio"):
+        columns = dict(zip((name, f"{name}_lower", f"{name}_upper", "rows"), _LONG, strict=True))
+        of_name = shares.rename(columns=columns).assign(metric=shares["kind"] + f"_{name}")
+        long.append(of_name[["metric", "attribute", "group", *_LONG]])
+    return pd.concat(long).sort_index(kind="stable")
 
 
 def first_places(top: float, *, of_each: bool) -> str:
@@ -343,7 +411,7 @@ def places_findings(shares: pd.DataFrame, first: str) -> list[Finding]:
         Finding(
             findings.SHARE,
             row.attribute,
-            f"the {first}" if row.kind == by_group.TOP else "the exposure",
+            f"the {first}" if row.kind == TOP else "the exposure",
             findings.LARGE if row.surely else findings.OPEN,
             (row.group,),
             row.ratio,
@@ -366,7 +434,12 @@ def _curve(
 ) -> Figure:
     """Return the groups' shares of the first places, at so many lengths of the top."""
     codes, names = codes_of(labels)
-    lengths, shares = by_group.shares_by_length(score, codes, len(names), lists)
+    list_codes = np.zeros(len(score), np.intp) if lists is None else lists
+    spread = np.round(np.geomspace(1, np.bincount(list_codes).max(), _LENGTHS))
+    lengths = np.unique(np.asarray(spread, np.float64))
+    tops = (top_weights(score, list_codes, length) for length in lengths)
+    of_lengths = [weighted_shares(top, codes, len(names), lists=lists)[0] for top in tops]
+    shares = Limits(*np.stack(of_lengths, axis=1))
     row_shares = np.bincount(codes) / len(codes)
     log_lengths = np.log10(lengths)
     lines = []

@@ -7,11 +7,11 @@ import pytest
 from scipy import special
 from scipy.optimize import brentq
 
-from fairbench.inference.rates import (
+from fairbench.inference.rates import rate_limits
+from fairbench_label.estimates import (
     candidates,
     found_limits,
     lasting_level,
-    rate_limits,
     sequence_limits,
     together,
 )

@@ -1,7 +1,5 @@
 """Intervals that hold whenever one stops: looked at all along the run, few runs ever miss."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -10,6 +8,7 @@ from benchmarks.coverage.simulate import count
 from fairbench.evaluation.groups import LabelledIntervals
 from fairbench.inference.survey import LabelledRows
 from fairbench.metrics import registry
+from fairbench_label.estimates import LastingIntervals
 
 RUNS = 300
 
@@ -98,9 +97,8 @@ def intervals_of(score, labels):
 
 def test_few_rows_of_a_rate_add_up_rather_than_as_squares():
     balanced = registry.metrics_of(registry.BINARY, "rate")["balanced_accuracy"]
-    intervals = replace(
-        intervals_of(np.random.default_rng(1).beta(3, 3, 400), 4), anytime_valid=True
-    )
+    few = intervals_of(np.random.default_rng(1).beta(3, 3, 400), 4)
+    intervals = LastingIntervals.lasting(few)
     (lower,), (upper,) = intervals.rates([balanced])
     parts = [intervals.limits([rate]) for rate in balanced.rates]
     assert lower[0] == pytest.approx(np.mean([part.lower[0, 0] for part in parts]))

@@ -7,11 +7,10 @@ import pandas as pd
 import pytest
 
 from fairbench.audits.assessment import assess, calibrations
-from fairbench.audits.labels import GroupSampling
 from fairbench.audits.table import read_audit_table
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.some_labels import SomeLabels
 from fairbench.evaluation.table import setting_text, values_of
+from fairbench_label.estimates import ChosenRows, GroupSampling
 from tests.audits.tables import concluded, parse, predictions, written
 
 SCORES = ("log_loss", "brier_score", "roc_auc", "expected_calibration_error")
@@ -35,7 +34,7 @@ def weighted(label, score, strata, groups, evaluator):
     """Return the rows of scores of which labels were chosen by stratum."""
     cells = pd.Series(pd.Categorical.from_codes(strata, [*map(str, range(strata.max() + 1))]))
     decisions = (score > 0.5).astype(int)
-    rows = SomeLabels(score, decisions, label, groups, cells, strata=strata)
+    rows = ChosenRows(score, decisions, label, groups, cells, strata=strata)
     table, _ = rows.evaluate(evaluator, 0)
     return table[table["metric"].isin(SCORES)]
 

@@ -6,7 +6,7 @@ all counts; or twice the tolerance between the two groups that are most surely a
 pooled rate, and the higher one drawn as the counts make it likely (four times the tolerance, where
 all labels are too few for twice, and so on). The counts so far stay, and those of further labels
 are drawn at these rates. A number is enough where `LIKELY` of the draws are answered as
-:func:`fairbench.evaluation.findings.answer_gap` will, at the risk of one question of the page:
+`Measure.answered` will, at the risk of one question of the page:
 without a gap, all pairs' upper limits are under the tolerance, and each group has `FEWEST_LABELS`;
 with one, these two groups' lower limit is above it. As it is the chance given the counts, it holds
 for each question, and so for the one that takes the fewest.
@@ -14,7 +14,7 @@ for each question, and so for the one that takes the fewest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -30,11 +30,15 @@ from fairbench.core.text import count, two_digits
 from fairbench.evaluation.findings import OPEN, one_sided_level, risk_of
 from fairbench.evaluation.groups import GroupCounts
 from fairbench.evaluation.some_labels import SomeLabels
-from fairbench.inference import gaps as of_gaps
 from fairbench.inference.few_labels import sobol
+from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_level, surest_gap
+from fairbench.inference.rates import Limits, quick_limits
 from fairbench.reporting.document.model import Document, Paragraph, Section
 from fairbench.reporting.group_tables import named_table, sentence_of
 
+LIKELY, UNLIKELY = 0.8, 0.2
+_WORLDS = 1024  # a power of two, as quasi-random points are best
+_EXACT = 1.01  # a least number of labels is found up to this factor
 _LEAST = 0.02  # times the labels there are: fewer more are not planned
 ALIKE = "all groups are alike"
 
@@ -63,43 +67,81 @@ def with_needed(
             return {}
         groups, epsilon = by_attribute[gap.attribute], gap.asked.bound
         x, n, labels, shares, size_after = rows.known_counts(gap.rate, groups)
-        points = sobol(
-            len(x) + 2, of_gaps.WORLDS, rng(seed, "labels needed", gap.attribute, gap.metric)
-        )
+        points = _points(len(x) + 2, seed, "labels needed", gap.attribute, gap.metric)
         luck = special.ndtri(points[:, 2:])
         pooled = np.repeat(_pooled(x, n, points[:, :1]), len(x), axis=1)
-        alike = of_gaps.SupposedRates(x, n, pooled, size_after, luck)
         missing = np.zeros(len(x)) if is_complete else FEWEST_LABELS - labels
 
         def shows_small(more: float) -> float:
             come = np.where(missing > 0, special.gammainc(np.fmax(missing, 1), more * shares), 1)
-            upper = alike.gap(more, one_sided_level(risk)).upper
+            level = one_sided_level(risk)
+            upper = _supposed_gap(x, n, pooled, luck, size_after(more), level).upper
             return float(come.prod() * (upper < epsilon).mean())
 
-        def shows_large(apart: of_gaps.SupposedRates, more: float) -> float:
-            level = of_gaps.simultaneous_level(1 - risk, len(x))
-            return float((apart.gap(more, level).lower > epsilon).mean())
+        def shows_large(rates: Floats, more: float) -> float:
+            level = simultaneous_level(1 - risk, len(x))
+            sizes = size_after(more)[two]
+            apart = _supposed_gap(x[two], n[two], rates, luck[:, two], sizes, level)
+            return float((apart.lower > epsilon).mean())
 
         result = {}
         if gap.lower <= 0 <= gap.upper:
-            result[ALIKE] = of_gaps.least_number(shows_small, of_gaps.LIKELY, least, most)
+            result[ALIKE] = _least_number(shows_small, LIKELY, least, most)
         at = np.array(gap.compared)
-        _, *pair = of_gaps.surest_gap(of_gaps.GroupLimits.of(x[at], n[at], level=1 - risk))
+        _, *pair = surest_gap(GroupLimits.of(x[at], n[at], level=1 - risk))
         two = at[sorted(pair)]
         names = " and ".join(groups.groups[group] for group in two)
         number, far = None, 2 * epsilon
         while number is None and far <= max(abs(gap.lower), abs(gap.upper)):
             rates = _apart(x[two], n[two], far, points)
-            apart = of_gaps.SupposedRates(
-                x[two], n[two], rates, lambda more: size_after(more)[two], luck[:, two]
-            )
-            number = of_gaps.least_number(partial(shows_large, apart), of_gaps.LIKELY, least, most)
+            number = _least_number(partial(shows_large, rates), LIKELY, least, most)
             if number or far == 2 * epsilon:
                 result[f"{names} differ by {far:g}"] = number
             far *= 2
         return result
 
     return [replace(gap, needed=needed(gap)) for gap in gaps]
+
+
+def _points(columns: int, seed: int, *about: str) -> Floats:
+    """Return numbers (W, columns) that fill (0, 1) evenly, of which the worlds are simulated."""
+    return sobol(columns, _WORLDS, rng(seed, *about))
+
+
+def _supposed_gap(
+    successes: Floats, sizes: Floats, rates: Floats, luck: Floats, after: Floats, level: float
+) -> Limits:
+    """Return the interval (W,) of the largest gap at a level, once groups have more rows.
+
+    Parameters
+    ----------
+    successes, sizes : (G,) counts so far.
+    rates : (W, G) true rates in simulated worlds, or (G,) the same in all.
+    luck : (W, G) standard normals, from which the further labels are simulated.
+    after : (G,) the sizes with these.
+    """
+    added = after - sizes
+    spread = np.sqrt(added * rates * (1 - rates))
+    counts = successes + np.clip(added * rates + luck * spread, 0, added)
+    together = simultaneous_level(level, counts.shape[-1])
+    pointwise, simultaneous = (quick_limits(counts, after, level=at) for at in (level, together))
+    return largest_gap(GroupLimits(pointwise, simultaneous))
+
+
+def _least_number(
+    chance: Callable[[float], float], wanted: float, least: float, most: float
+) -> int | None:
+    """Return the least number with a wanted chance, of a chance that grows with the number.
+
+    None where `most`, the largest number that is tried, is not enough.
+    """
+    if most < least or chance(most) < wanted:
+        return None
+    low, high = least, most
+    while high > _EXACT * low:
+        middle = float(np.sqrt(low * high))
+        low, high = (low, middle) if chance(middle) >= wanted else (middle, high)
+    return int(np.ceil(high))
 
 
 def _pooled(successes: Floats, sizes: Floats, points: Floats) -> Floats:
@@ -162,23 +204,23 @@ def _planned_labels(
     label_shares = np.full(len(shares), 1 / len(shares)) if equally else shares / shares.sum()
     if not no_difference:
         rates[shares.argmin()] = _other_rate(options)
-    points = sobol(len(shares), of_gaps.WORLDS, rng(options.seed, "plan"))
+    luck = special.ndtri(_points(len(shares), options.seed, "plan"))
     nothing = np.zeros(len(shares))
-    added = label_shares * options.among
-    supposed = of_gaps.SupposedRates(
-        nothing, nothing, rates, lambda labels: labels * added, special.ndtri(points)
-    )
+
+    def supposed(labels: float, level: float) -> Limits:
+        sizes = labels * (label_shares * options.among)
+        return _supposed_gap(nothing, nothing, rates, luck, sizes, level)
 
     def chance(labels: float) -> float:
         """Return the power: the probability of the right verdict with so many labels."""
         if no_difference:
-            return float((supposed.gap(labels, one_sided_level(risk)).upper < gap).mean())
+            return float((supposed(labels, one_sided_level(risk)).upper < gap).mean())
         # Pairs of several groups are named at half the risk.
         level = 1 - risk / (2 if len(shares) > 2 else 1)
-        return float((supposed.gap(labels, level).lower > 0).mean())
+        return float((supposed(labels, level).lower > 0).mean())
 
-    wanted = of_gaps.UNLIKELY, of_gaps.LIKELY
-    return [of_gaps.least_number(chance, probability, 1, MOST) for probability in wanted]
+    wanted = UNLIKELY, LIKELY
+    return [_least_number(chance, probability, 1, MOST) for probability in wanted]
 
 
 def plan_document(options: PlanOptions) -> Document:

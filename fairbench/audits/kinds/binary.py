@@ -26,6 +26,7 @@ from fairbench.audits.gaps import (
     Gap,
     shared_traits,
 )
+from fairbench.audits.labels_needed import LIKELY
 from fairbench.audits.question import RATIO, Options
 from fairbench.audits.report import (
     OF_POPULATION,
@@ -40,7 +41,7 @@ from fairbench.evaluation import findings
 from fairbench.evaluation.by_group import COMPARED_WITH, LARGE_ENOUGH, Row, is_given_reference
 from fairbench.evaluation.findings import NOT_MEASURED, OPEN, Finding
 from fairbench.evaluation.table import records
-from fairbench.inference.gaps import FOUR_FIFTHS, LIKELY
+from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.inference.partial import Tipping
 from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import label
@@ -500,7 +501,9 @@ def _sections_of(assessment: Assessment) -> Iterator[doc.Section]:
         scores = [tables.score_table(assessment.scores, "score")]
         yield doc.Section("Scores by group", scores, more=True)
     if diagrams := list(_diagrams(assessment)):
-        yield doc.Section("Calibration by group", [_calibrations(assessment)])
+        rows = [row for row in assessment.calibrations if not isnan(row["excess"])]
+        table = tables.named_table("audit", "calibrations", rows)
+        yield doc.Section("Calibration by group", [table])
         caption = _on_page("gallery", label=assessment.table.labels[1])
         yield doc.Section("Reliability by group", [doc.Gallery(diagrams, caption)], more=True)
     yield doc.Section("", [tables.where_all_is(assessment.metrics)])
@@ -777,12 +780,6 @@ def _errors(assessment: Assessment) -> doc.Table:
             of_group = {"fpr": rates[0], "more_fpr": more, "fnr": rates[1], "more_fnr": more_fnr}
             rows.append({**size, **of_group})
     return tables.named_table("audit", "errors", rows, labels=assessment.table.labels)
-
-
-def _calibrations(assessment: Assessment) -> doc.Table:
-    """Return by how much the scores of each group are too high on average."""
-    rows = [row for row in assessment.calibrations if not np.isnan(row["excess"])]
-    return tables.named_table("audit", "calibrations", rows)
 
 
 def _constrained(chosen: Row, today: float, direction: Direction) -> Iterator[doc.Block]:

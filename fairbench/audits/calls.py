@@ -11,7 +11,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from fairbench.audits.assessment import check_design, rows_of
@@ -26,10 +25,9 @@ from fairbench.core.text import shortened
 from fairbench.data.columns import name_rows_in_errors
 from fairbench.data.in_memory import is_by_value, is_table, with_columns
 from fairbench.evaluation import gate as gates
-from fairbench.evaluation.findings import frame_of
+from fairbench.evaluation.findings import Finding
 from fairbench.evaluation.gate import ComparedGroups, Gate
 from fairbench.evaluation.groups import CountIntervals
-from fairbench.evaluation.predictions import Groups
 from fairbench.reporting.document.model import Document
 from fairbench.reporting.document.writing import DocumentReport
 from fairbench.reporting.gate_files import with_gate
@@ -199,27 +197,22 @@ def _groups_to_compare(
     table: AuditTable, name: str, seed: int, *, with_labels: bool
 ) -> ComparedGroups:
     """Return the groups of an attribute, with what decisions and labels say of each."""
-    group_labels = table.groups[name].cat.remove_unused_categories()
-    groups = Groups.of(name, group_labels)
-    decisions = table.prediction
-    labelled: CountIntervals | None = None
-    if with_labels and len(table.known) == len(table):
-        labelled = gates.decision_intervals(groups, decisions, table.design, table.label)
-    elif with_labels and len(table.known):
-        generator = rng(seed, "labels", name)
-        counted = rows_of(table).labelled_counts(name, group_labels, generator, 0.95)
-        assert isinstance(counted.intervals, CountIntervals)
-        labelled = counted.intervals
-    reference = table.references.get(name)
-    return ComparedGroups(
-        name,
-        groups.names,
-        np.bincount(groups.codes, minlength=len(groups)),
-        gates.decision_intervals(groups, decisions, table.design),
-        gates.decision_intervals(groups, table.favoured, table.design),
-        labelled,
-        None if reference is None else groups.names.index(reference),
+    labels = table.groups[name]
+    all_labelled = len(table.known) == len(table)
+    compared = ComparedGroups.of(
+        labels,
+        table.prediction,
+        table.design,
+        favoured=table.favoured,
+        target=table.label if with_labels and all_labelled else None,
+        reference=table.references.get(name, ""),
     )
+    if not with_labels or all_labelled or not len(table.known):
+        return compared
+    labels = labels.cat.remove_unused_categories()
+    counted = rows_of(table).labelled_counts(name, labels, rng(seed, "labels", name), 0.95)
+    assert isinstance(counted.intervals, CountIntervals)
+    return replace(compared, labelled=counted.intervals)
 
 
 def audit(
@@ -347,6 +340,13 @@ def _can_be_typed(value: Any) -> bool:
     return isinstance(value, int | float) or (isinstance(value, str) and bool(value))
 
 
+# The columns of findings that come first.
+_FIRST = (
+    *("about", "attribute", "groups", "measure", "value", "lower", "upper", "n", "verdict"),
+    "sentence",
+)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class AuditReport(DocumentReport):
     """The report of an audit, which :func:`fairbench.audit` returns.
@@ -408,4 +408,7 @@ class AuditReport(DocumentReport):
         Columns are about, attribute, groups, measure, value, lower, upper, n, verdict and sentence,
         then the others of :class:`fairbench.evaluation.findings.Finding`.
         """
-        return frame_of(self.document.data.get("findings", []))
+        found = self.document.data.get("findings", [])
+        plain = [{**row, "groups": "; ".join(row["groups"])} for row in found]
+        more = [name for name in Finding.__dataclass_fields__ if name not in (*_FIRST, "values")]
+        return pd.DataFrame(plain, columns=[*_FIRST, *more])

@@ -18,7 +18,14 @@ from fairbench.data.columns import plain_pair, spelled, text_of
 from fairbench.data.dataset import Task, check_combinable
 from fairbench.data.groups import check_few_groups, group_columns
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.gate import Condition, check_gate, conditions_of, gate_of_labelled
+from fairbench.evaluation.gate import (
+    ComparedGroups,
+    Condition,
+    by_attribute,
+    check_gate,
+    conditions_of,
+    judge,
+)
 from fairbench.evaluation.predictions import Labelled, read_predictions
 from fairbench.evaluation.stratified import evaluate_within, strata_of
 from fairbench.inference.posterior import FREQUENTIST
@@ -489,11 +496,18 @@ def evaluate(
         evaluate_within(table, evaluator, data, strata, [rng(seed, "strata")])
     frame = table.frame()
     if conditions:
-        with_reference = [
-            name for name, label in privileged.items() if label in set(sensitive[name])
-        ]
-        singles = [str(name) for name in sensitive]
-        gate_of_labelled(data, conditions, singles, with_reference, require).check(frame)
+        conditions = by_attribute(conditions, list(map(str, sensitive)), list(data.groups))
+        compared = {
+            name: ComparedGroups.of(
+                data.groups[name],
+                data.column("prediction"),
+                data.design,
+                target=data.target,
+                reference=privileged.get(name, ""),
+            )
+            for name in {condition.attribute for condition in conditions}
+        }
+        judge(conditions, compared, require).check(frame)
     return frame
 
 

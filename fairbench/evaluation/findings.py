@@ -9,12 +9,11 @@ of twenty. All other sentences describe the rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 
 from fairbench.core.text import some_of
 from fairbench.evaluation.groups import GapInterval
@@ -107,19 +106,6 @@ class Finding:
     def interval(self) -> tuple[float, float]:
         """The 95 % interval."""
         return self.lower, self.upper
-
-
-def frame_of(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return findings, as mappings with the ``sentence`` of each, in plain columns, one per row."""
-    plain = [{**row, "groups": "; ".join(row["groups"])} for row in rows]
-    rest = [name for name in Finding.__dataclass_fields__ if name not in (*_FIRST, "values")]
-    return pd.DataFrame(plain, columns=[*_FIRST, *rest])
-
-
-_FIRST = (
-    *("about", "attribute", "groups", "measure", "value", "lower", "upper", "n", "verdict"),
-    "sentence",
-)
 
 
 def risk_of(questions: int, rate: float = ERROR_RATE) -> float:
@@ -257,7 +243,7 @@ class Measure:
         if self.gap is None:
             return self
         may_be_small = self.may_be_small and (self.is_whole or not self.few)
-        answer = answer_gap(self.gap, self.asked.bound, risk, may_be_small=may_be_small)
+        answer = _answer_gap(self.gap, self.asked.bound, risk, may_be_small=may_be_small)
         return replace(self, answer=answer)
 
     def conclude(self, **more: Any) -> list[Finding]:
@@ -321,7 +307,7 @@ def side_of(lower: float, upper: float, bound: float, *, low_is_bad: bool = Fals
     return SMALL if upper <= bound else OPEN
 
 
-def answer_gap(
+def _answer_gap(
     at: Callable[[float], GapInterval], bound: float, risk: float, *, may_be_small: bool = True
 ) -> GapAnswer:
     """Decide whether the largest gap between groups is large, small or open.

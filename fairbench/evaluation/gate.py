@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError, check_choice, unknown_name
@@ -21,7 +22,7 @@ from fairbench.core.text import count, is_number, number, shortened, some_of, vi
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.findings import CONSTRAINT, LARGE, NAN, OPEN, SMALL, Finding, side_of
 from fairbench.evaluation.groups import CountIntervals, LabelledIntervals
-from fairbench.evaluation.predictions import Groups, Labelled
+from fairbench.evaluation.predictions import Groups
 from fairbench.inference.gaps import GroupLimits, gap_of_noise, simultaneous_level, smallest_ratio
 from fairbench.inference.posterior import FREQUENTIST
 from fairbench.inference.rates import Limits, ratio_limits
@@ -519,25 +520,52 @@ class ComparedGroups:
     reference : the position of the group that somebody named to compare with; None otherwise.
     """
 
-    attribute: str
     groups: Sequence[str]
     n_rows: NDArray[np.intp]
     selected: CountIntervals
     favoured: CountIntervals
     labelled: CountIntervals | None
-    reference: int | None = None
+    reference: int | None
 
+    @classmethod
+    def of(
+        cls,
+        labels: pd.Series,
+        decisions: NDArray[Any],
+        design: Design | None,
+        *,
+        favoured: NDArray[Any] | None = None,
+        target: NDArray[Any] | None = None,
+        reference: str = "",
+    ) -> ComparedGroups:
+        """Return the groups (n,) that have rows.
 
-def decision_intervals(
-    groups: Groups, hard: NDArray[Any], design: Design | None = None, target: Any = None
-) -> CountIntervals:
-    """Return the intervals of decisions (n,) by group, and of labels (n,) where they are given."""
-    label = np.zeros(len(hard)) if target is None else np.asarray(target, float)
-    generator = [np.random.default_rng(0)]  # of draws that nothing here asks for
-    hard = np.asarray(hard, float)
-    counts = Evaluator().count(groups, label, hard, generator, design=design)
-    assert isinstance(counts.intervals, CountIntervals)
-    return counts.intervals
+        Parameters
+        ----------
+        decisions, favoured : (n,) the predictions 0 / 1, and who gets the good decision: by default
+            who is predicted 1.
+        target : (n,) the labels; without them, nothing is known of what needs labels.
+        reference : the group that somebody named to compare with, if one was named and has rows.
+        """
+        groups = Groups.of("", labels.cat.remove_unused_categories())
+
+        def intervals(hard: NDArray[Any], label: NDArray[Any]) -> CountIntervals:
+            generator = [np.random.default_rng(0)]  # of draws that nothing here asks for
+            of_rows = label.astype(float), hard.astype(float), generator
+            counted = Evaluator().count(groups, *of_rows, design=design).intervals
+            assert isinstance(counted, CountIntervals)
+            return counted
+
+        nothing = np.zeros(len(decisions))
+        selected = intervals(decisions, nothing)
+        return cls(
+            groups.names,
+            np.bincount(groups.codes, minlength=len(groups)),
+            selected,
+            selected if favoured is None else intervals(favoured, nothing),
+            None if target is None else intervals(decisions, target),
+            groups.names.index(reference) if reference in groups.names else None,
+        )
 
 
 def judge(
@@ -549,39 +577,6 @@ def judge(
         _statement(condition, compared[condition.attribute], risk) for condition in conditions
     )
     return Gate(tuple(statements), require)
-
-
-def gate_of_labelled(
-    data: Labelled,
-    conditions: Sequence[Condition],
-    attributes: Sequence[str],
-    with_reference: Sequence[str],
-    require: str = VERDICT,
-) -> Gate:
-    """Return the gate of conditions on predictions whose labels are all known.
-
-    Parameters
-    ----------
-    attributes : the attributes of a condition that names none.
-    with_reference : the attributes whose first group was named to compare with.
-    """
-    hard = data.column("prediction")
-    compared = {}
-    single = by_attribute(conditions, attributes, list(data.groups))
-    for name in {condition.attribute for condition in single}:
-        labels = data.groups[name].cat.remove_unused_categories()
-        groups = Groups.of(name, labels)
-        selected = decision_intervals(groups, hard, data.design)
-        compared[name] = ComparedGroups(
-            attribute=name,
-            groups=groups.names,
-            n_rows=np.bincount(groups.codes, minlength=len(groups)),
-            selected=selected,
-            favoured=selected,
-            labelled=decision_intervals(groups, hard, data.design, data.target),
-            reference=0 if name in with_reference else None,
-        )
-    return judge(single, compared, require)
 
 
 def _statement(condition: Condition, compared: ComparedGroups, risk: float) -> Statement:

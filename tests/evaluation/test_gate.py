@@ -47,7 +47,7 @@ def gate_of(conditions, reference=None, **counts):
         one = CountIntervals(table, np.empty((0, 0, 4)), 0.95)
         names = [f"g{place}" for place in range(len(table))]
         rows = table.sum(axis=1).astype(int)
-        compared[attribute] = ComparedGroups(attribute, names, rows, one, one, one, reference)
+        compared[attribute] = ComparedGroups(names, rows, one, one, one, reference)
     asked = by_attribute(conditions_of(conditions), list(compared), list(compared))
     return judge(asked, compared)
 

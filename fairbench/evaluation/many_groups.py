@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import compress
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fairbench.core.arrays import Codes, Floats, rng
 from fairbench.core.errors import UserError, check_minimum, check_share
@@ -24,7 +23,6 @@ from fairbench.inference.pooled import (
     all_at_least,
     differs_from_rest,
     pool,
-    pool_rates,
     same_rate,
 )
 from fairbench.inference.rates import rate_limits
@@ -39,7 +37,7 @@ SHOWN = {
 }
 DRAWS = 400  # that a table needs: a probability to two digits
 EXCEPTIONAL = 0.05  # share of false alarms among the groups called unlike the others
-_FALSE_DISCOVERY_RATE = 0.1  # the share of the groups called unlike everyone else that may not be
+FALSE_DISCOVERY_RATE = 0.1  # the share of the groups called unlike everyone else that may not be
 _TESTED = ["metric", "attribute", "group"]  # what one test is about
 CLASS = " of "  # between the name of a rate and that of a class
 _WHOLE = 1e-6  # how far a count may be from a whole number
@@ -150,7 +148,7 @@ def pooled(
     table = pd.DataFrame(
         {
             "n": n.astype(int) if (n == np.round(n)).all() else n,
-            **_estimates_of(y, n, posterior, level=level),
+            **own_and_pooled(y, n, posterior, level),
             "rank_lower": lowest_rank,
             "rank_upper": highest_rank,
             "worst": posterior.worst(largest=worst == "largest"),
@@ -170,14 +168,14 @@ def pooled(
     return table
 
 
-def _estimates_of(
-    successes: Floats, sizes: Floats, posterior: Pooled, *, level: float = 0.95
+def own_and_pooled(
+    successes: Floats, sizes: Floats, posterior: Pooled, level: float = 0.95
 ) -> dict[str, Floats]:
     """Return each group's rate (G,), by its own counts and among the others, with intervals."""
     raw = rate_limits(successes, sizes, level=level)
     lower, upper = posterior.interval(level)
-    raw_columns = {"raw": raw.value, "raw_lower": raw.lower, "raw_upper": raw.upper}
-    return {**raw_columns, "pooled": posterior.mean, "lower": lower, "upper": upper}
+    own = {"raw": raw.value, "raw_lower": raw.lower, "raw_upper": raw.upper}
+    return {**own, "pooled": posterior.mean, "lower": lower, "upper": upper}
 
 
 def unlike_everyone_else(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -201,7 +199,7 @@ def unlike_everyone_else(metrics: pd.DataFrame) -> pd.DataFrame:
     the number of tests.
     """
     tests = _against_the_rest(metrics)
-    kept = tests[tests["adjusted"] <= _FALSE_DISCOVERY_RATE]
+    kept = tests[tests["adjusted"] <= FALSE_DISCOVERY_RATE]
     furthest = np.lexsort([-(kept["value"] - kept["rest"]).abs(), kept["adjusted"]])
     kept = kept.iloc[furthest].reset_index(drop=True)
     kept.attrs["tests"] = len(tests)
@@ -290,96 +288,3 @@ def _names(
         if len(values) != n_groups:
             raise UserError(f"{name} has {len(values)} values, but there are {n_groups} groups")
     return names
-
-
-# Several rates of many groups in plain columns; the groups of each rate are estimated jointly.
-
-WITHIN, BEYOND, UNSURE = "within", "beyond", "open"  # epsilon of everyone
-_CERTAIN = 0.95  # the probability with which that is said
-
-
-def counts_of_rates(
-    label: Floats, prediction: NDArray[np.int64], codes: NDArray[np.intp]
-) -> tuple[list[str], Floats, Floats]:
-    """Return the names of the rates with a non-empty denominator, and their counts (R, G).
-
-    The selection rate counts all rows. Rates that need labels count the labelled rows.
-
-    Parameters
-    ----------
-    label : (n,) 0, 1, or NaN where unknown.
-    prediction : (n,) 0 or 1.
-    codes : (n,) the group 0 .. G - 1 of each row; every group has rows.
-    """
-    labelled = ~np.isnan(label)
-    n_rows = np.bincount(codes)
-    selection = list(SHOWN).index(registry.selection_rate)
-    counts = registry.binary_confusion(
-        label[labelled], prediction[labelled], codes[labelled], n_groups=len(n_rows)
-    )
-    successes, sizes = registry.shares_of(list(SHOWN), counts)
-    successes[selection] = np.bincount(codes, prediction)
-    sizes[selection] = n_rows
-    has_rows = sizes.sum(axis=1) > 0
-    names = [rate.name for rate in compress(SHOWN, has_rows)]
-    return names, successes[has_rows], sizes[has_rows]
-
-
-def estimates_of_rates(
-    names: Sequence[str],
-    successes: Floats,
-    sizes: Floats,
-    attribute: str,
-    groups: Sequence[str],
-    *,
-    generator: np.random.Generator,
-    epsilon: float,
-) -> pd.DataFrame:
-    """Estimate several rates of many groups, jointly for each rate, and flag groups that stand out.
-
-    Parameters
-    ----------
-    names : (R,) the names of the rates.
-    successes, sizes : (R, G) the rows in each rate's numerator and denominator, by group.
-    attribute : the attribute's name; that of a combination joins the names of several.
-    groups : (G,) the names of the groups; those of a combination join one name of each attribute.
-    epsilon : a distance from everyone under this makes no practical difference.
-
-
-    Returns
-    -------
-    A row for each rate and group: rate, group, rows, own rate and pooled estimate with intervals,
-    the rate of ``everyone``, how probably the group's is ``within_epsilon`` of it, ``verdict``:
-    `WITHIN`, `BEYOND` or `UNSURE`, ``p_value`` of the exact test against the rest, ``adjusted``
-    for all tests together, ``unlike_everyone``, and ``exception``: read its own rate.
-    """
-    posteriors = pool_rates(
-        successes[:, None],
-        sizes[:, None],
-        [generator],
-        attributes=parts_of(attribute, groups),
-        draws=DRAWS,
-    )
-    p_values = differs_from_rest(successes, sizes)
-    discoveries = adjusted_p_values(p_values, overlapping=True)
-    frames = []
-    for r, name in enumerate(names):
-        posterior = posteriors.take(r).take(0)
-        everyone = posterior.draws @ sizes[r] / sizes[r].sum()
-        within = (np.abs(posterior.draws - everyone[:, None]) < epsilon).mean(axis=0)
-        is_within_or_beyond = [within >= _CERTAIN, within <= 1 - _CERTAIN]
-        columns = {
-            "rate": name,
-            "group": groups,
-            "rows": sizes[r].astype(int),
-            **_estimates_of(successes[r], sizes[r], posterior),
-            "everyone": float(successes[r].sum() / sizes[r].sum()),
-            "within_epsilon": within,
-            "verdict": np.select(is_within_or_beyond, [WITHIN, BEYOND], UNSURE),
-            "p_value": p_values[r],
-            "adjusted": discoveries[r],
-            "unlike_everyone": discoveries[r] <= _FALSE_DISCOVERY_RATE,
-            "exception": adjusted_p_values(posterior.surprise) < EXCEPTIONAL,
-        }
-        frames.append(pd.DataFrame(columns))
-    return pd.concat(frames, ignore_index=True)

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from fairbench.audits.kinds import _has_many_groups
+from fairbench.audits.kinds.unknown import BEYOND, WITHIN
 from fairbench.cli.main import main
 from fairbench.evaluation.findings import OPEN
-from fairbench.evaluation.many_groups import BEYOND, WITHIN
 from tests.audits import tables
 from tests.audits.tables import written
 

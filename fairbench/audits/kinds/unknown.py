@@ -36,8 +36,15 @@ from fairbench.evaluation.groups import GapInterval
 from fairbench.inference import partial
 from fairbench.inference.gaps import GroupLimits, gap_of_noise, surest_gap
 from fairbench.inference.partial import ProxyRows, RateBounds, SelectedLabels
+from fairbench.inference.pooled import adjusted_p_values, differs_from_rest, pool_rates
 from fairbench.inference.rates import Limits, rate_limits
-from fairbench.metrics.registry import Rate, base_rate
+from fairbench.metrics.registry import (
+    Rate,
+    base_rate,
+    binary_confusion,
+    selection_rate,
+    shares_of,
+)
 from fairbench.reporting.document import model as doc
 from fairbench.reporting.group_tables import bars, named_table, sentence_of, sentences_of
 
@@ -325,7 +332,8 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
 FEWEST_ROWS = 10  # of a group that gaps are taken between
 _MOST, _MOST_UNKNOWN = 40, 10
 _TABLE = "groups.csv"
-_NEARNESS = (many_groups.WITHIN, many_groups.BEYOND, many_groups.UNSURE)
+WITHIN, BEYOND, UNSURE = "within", "beyond", "open"  # epsilon of everyone
+_CERTAIN = 0.95  # the probability with which that is said
 _of_many = functools.partial(sentence_of, "many")
 
 
@@ -381,49 +389,85 @@ def _estimate_groups(
     findings : which groups are unlike everyone else, and the largest gap of each rate.
     """
     attribute = " x ".join(options.group)
-    names, successes, sizes = many_groups.counts_of_rates(table.label, table.prediction, codes)
-    frame = many_groups.estimates_of_rates(
-        names,
-        successes,
-        sizes,
-        attribute,
-        groups,
-        generator=rng(options.seed, "posterior"),
-        epsilon=options.epsilon,
+    rates, successes, sizes = _counts_of_rates(table, codes)
+    posteriors = pool_rates(
+        successes[:, None],
+        sizes[:, None],
+        [rng(options.seed, "posterior")],
+        attributes=many_groups.parts_of(attribute, groups),
+        draws=many_groups.DRAWS,
     )
+    p_values = differs_from_rest(successes, sizes)
+    adjusted = adjusted_p_values(p_values, overlapping=True)
     half = risk_of(2)  # one half for the tests of single groups, one for the gaps
-    test_risk, gap_risk = (risk_of(n, half) for n in (len(frame), len(names)))
+    test_risk, gap_risk = (risk_of(n, half) for n in (successes.size, len(rates)))
     fixed = {RATE_OF[metric].name: why for metric, why in table.fixed.items()}
-    rates: list[Row] = []
+    frames: list[pd.DataFrame] = []
+    figures: list[Row] = []
     found: list[Finding] = []
-    for index, name in enumerate(names):
-        rate_rows = frame[frame["rate"] == name]
-        total = int(sizes[index].sum())
-        template = Finding(
-            findings.GAP, attribute, table.direction.rate_name(name), findings.NOT_MEASURED, n=total
-        )
-        if name not in fixed:
-            found += _unlike(rate_rows, test_risk, template)
-        template = replace(template, bound=options.epsilon, needs=fixed.get(name, TOO_FEW))
+    for r, rate in enumerate(rates):
+        posterior, total = posteriors.take(r).take(0), sizes[r].sum()
+        everyone = posterior.draws @ sizes[r] / total
+        away = np.abs(posterior.draws - everyone[:, None])
+        within = (away < options.epsilon).mean(axis=0)
+        sure = within >= _CERTAIN, within <= 1 - _CERTAIN
+        nearness = np.select(sure, [WITHIN, BEYOND], UNSURE)
+        columns = {
+            "rate": rate.name,
+            "group": groups,
+            "rows": sizes[r].astype(int),
+            **many_groups.own_and_pooled(successes[r], sizes[r], posterior),
+            "everyone": float(successes[r].sum() / total),
+            "within_epsilon": within,
+            "verdict": nearness,
+            "p_value": p_values[r],
+            "adjusted": adjusted[r],
+            "unlike_everyone": adjusted[r] <= many_groups.FALSE_DISCOVERY_RATE,
+            "exception": adjusted_p_values(posterior.surprise) < many_groups.EXCEPTIONAL,
+        }
+        frame = pd.DataFrame(columns)
+        frames.append(frame)
+        measure, n = table.direction.rate_name(rate.name), int(total)
+        template = Finding(findings.GAP, attribute, measure, findings.NOT_MEASURED, n=n)
+        if rate.name not in fixed:
+            found += _unlike(frame, test_risk, template)
+        why = fixed.get(rate.name, TOO_FEW)
+        template = replace(template, bound=options.epsilon, needs=why)
         surest, gaps = (
             ([], [template])
-            if name in fixed
-            else _surest_gap(successes[index], sizes[index], groups, template, gap_risk)
+            if rate.name in fixed
+            else _surest_gap(successes[r], sizes[r], groups, template, gap_risk)
         )
-        verdicts = rate_rows["verdict"].value_counts(normalize=True)
-        rates.append(
+        figures.append(
             {
-                "rate": name,
-                "everyone": tuple(map(float, rate_limits(successes[index].sum(), total))),
-                "flagged": int(rate_rows["unlike_everyone"].sum()),
-                **{name: float(verdicts.get(name, 0.0)) for name in _NEARNESS},
+                "rate": rate.name,
+                "everyone": tuple(map(float, rate_limits(successes[r].sum(), n))),
+                "flagged": int(frame["unlike_everyone"].sum()),
+                **{name: float((nearness == name).mean()) for name in (WITHIN, BEYOND, UNSURE)},
                 "gap": gaps[0].value,
                 "interval": gaps[0].interval,
                 "surest_pair": surest,
             }
         )
         found += gaps
-    return frame, rates, found
+    return pd.concat(frames, ignore_index=True), figures, found
+
+
+def _counts_of_rates(
+    table: AuditTable, codes: NDArray[np.intp]
+) -> tuple[list[Rate], Floats, Floats]:
+    """Return the rates with a non-empty denominator, and their counts by group (R, G).
+
+    The selection rate counts all rows. Rates that need labels count the labelled rows.
+    """
+    known, n_rows, rates = table.known, np.bincount(codes), list(many_groups.SHOWN)
+    of_known = table.label[known], table.prediction[known], codes[known]
+    counts = binary_confusion(*of_known, n_groups=len(n_rows))
+    successes, sizes = shares_of(rates, counts)
+    selection = rates.index(selection_rate)
+    successes[selection], sizes[selection] = np.bincount(codes, table.prediction), n_rows
+    has_rows = sizes.sum(axis=1) > 0
+    return list(compress(rates, has_rows)), successes[has_rows], sizes[has_rows]
 
 
 def _unlike(frame: pd.DataFrame, risk: float, template: Finding) -> Iterator[Finding]:

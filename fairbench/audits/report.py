@@ -234,7 +234,7 @@ def _summary(audit: Audit) -> doc.ExecutiveSummary:
         todo,
         still_open=left_open(findings, audit.headlines),
         audited=list(_audited(audit)),
-        key_figures=key_figures(findings, attributes, headline),
+        key_figures=_key_figures(findings, attributes, headline),
         chart=_gap_chart(findings, attributes, headline),
     )
 
@@ -291,7 +291,7 @@ _VERDICTS = {  # in other words than large, small and open
 _DIFFER = "differ; size open"  # some groups surely differ, and it is open whether by more
 
 
-def key_figures(
+def _key_figures(
     findings: Sequence[Finding], single: Sequence[str], measure: str
 ) -> doc.Table | None:
     """Return each attribute's smallest impact ratio, and the gaps that a page concludes about.

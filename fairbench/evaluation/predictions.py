@@ -64,7 +64,9 @@ def read_predictions(
     UserError : an unknown or missing column, or values that cannot be; names the method, the
         column and the count.
     """
-    unknown = [name for name in sorted(set(columns) - set(_KNOWN)) if not _is_level(name)]
+    kinds = _INTERVAL, _SET, _CLASS
+    others = sorted(set(columns) - set(_KNOWN))
+    unknown = [name for name in others if not any(kind.fullmatch(name) for kind in kinds)]
     if unknown or "prediction" not in columns:
         raise UserError(
             f"method {method}: a reading returns 'prediction' and any of {', '.join(_KNOWN[1:])}; "
@@ -83,10 +85,6 @@ def read_predictions(
         total = table[scores].to_numpy().sum(axis=1)
         _refuse(abs(total - 1) > _ROUNDING, "not 1 in sum", ", ".join(scores), method)
     return table
-
-
-def _is_level(name: str) -> bool:
-    return any(pattern.fullmatch(name) for pattern in (_INTERVAL, _SET, _CLASS))
 
 
 def _check(

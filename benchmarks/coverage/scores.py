@@ -31,6 +31,7 @@ from fairbench.inference.means import (
     RARE_ROWS,
     ROWS,
     Moments,
+    explained_variance,
     heavy_limits,
     loss_limits,
     outcome_limits,
@@ -43,7 +44,6 @@ from fairbench.inference.scores import (
     area_limits,
     areas,
     calibration_limits,
-    explained_variance,
 )
 from fairbench.inference.survey import Design
 from fairbench.metrics.probability import bins_of_mass, brier_rows, log_loss_rows

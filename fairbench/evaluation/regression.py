@@ -16,7 +16,7 @@ from fairbench.evaluation.scores import interval_batches, rate_batch
 from fairbench.evaluation.table import NAN, MetricTable, Statuses, in_group
 from fairbench.inference import scores
 from fairbench.inference.gaps import distance_limits
-from fairbench.inference.means import Level, divide_by_scale, root_limits
+from fairbench.inference.means import Level, divide_by_scale, explained_variance, root_limits
 from fairbench.inference.rates import Limits
 from fairbench.metrics import regression
 from fairbench.metrics.probability import spearman
@@ -170,7 +170,7 @@ def _explained_variance(
     target, prediction = (
         all_groups.rows(np.nan_to_num(array, posinf=0, neginf=0)) for array in arrays
     )
-    value, limits, tails, totals = scores.explained_variance(
+    value, limits, tails, totals = explained_variance(
         target, prediction, all_groups.codes, len(all_groups), sample=all_groups.sample
     )
     return value, limits, all_groups.too_heavy(tails.max(axis=0)), totals

@@ -20,7 +20,7 @@ from fairbench.metrics.uncertainty import GroupMeans, individual_fairness
 FEWEST = 50  # rows of a mean: variances are as skewed as squares, though bounded
 
 
-def variances(data: Labelled) -> dict[str, Floats]:
+def _variances(data: Labelled) -> dict[str, Floats]:
     """Return the variances of the target that predictions claim, of a label over all classes.
 
     `aleatoric` and `epistemic` are those of methods with members. `predictive` is their sum, and
@@ -61,7 +61,7 @@ def evaluate_uncertainties(
 
     `ratio_band` and `negligible_sd` are the Evaluator's.
     """
-    given = variances(data)
+    given = _variances(data)
     if not given:
         return
     measures = [f"{name}_uncertainty" for name in given]
@@ -245,7 +245,7 @@ def evaluate_individual(table: MetricTable, data: Labelled, k: int, attribute: s
     if not k or data.encoded is None or data.task is not Task.BINARY:
         return
     score = "score" if "score" in data.predictions else "prediction"
-    values = {"prediction": data.column(score), **variances(data)}
+    values = {"prediction": data.column(score), **_variances(data)}
     of_splits = [(rows, individual_fairness(data.encoded[rows], k)) for rows in data.slices]
     for name, column in values.items():
         fairness = np.concatenate([of_split(column[rows]) for rows, of_split in of_splits])

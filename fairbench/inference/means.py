@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Codes, Floats
 from fairbench.inference.rates import Limits, last_holding, rate_limits
 from fairbench.inference.survey import Design, Sampled, SurveyCounts
 from fairbench.metrics.registry import selection_rate
@@ -374,14 +374,14 @@ def _half_width(moments: Moments, quantile: Floats, quantile_of_more: Floats) ->
         hall = -sd / np.sqrt(n) * _inverse_of_hall(-quantile, used_skewness / np.sqrt(n))
         multiple = np.interp(tail / sd, _FAR, (UNSEEN, _UNSEEN_FAR))
         unseen = multiple * (tail - np.maximum(1 - ROWS / n, 0) * other_tail)
-        with_unseen = with_one_more(moments, unseen, quantile_of_more)
-        with_possible = with_one_more(moments, possible, quantile_of_more)
+        with_unseen = _with_one_more(moments, unseen, quantile_of_more)
+        with_possible = _with_one_more(moments, possible, quantile_of_more)
     is_longer = (tail >= other_tail) & (unseen > 0)
     width = np.where(is_longer, np.fmax(with_unseen, hall), hall)
     return np.where(possible > UNSEEN * tail, np.fmax(width, with_possible), width)
 
 
-def with_one_more(moments: Moments, distance: Floats, quantile: Floats) -> Floats:
+def _with_one_more(moments: Moments, distance: Floats, quantile: Floats) -> Floats:
     """Return the distance to Student's upper limit of a sample with one more row.
 
     Parameters
@@ -476,7 +476,7 @@ def _power_of_two(size: Floats) -> Floats:
     return np.where(finite & (exponent != 0), np.ldexp(1.0, exponent), 1.0)
 
 
-def unseen_distance(index: Floats, usual: float) -> Floats:
+def _unseen_distance(index: Floats, usual: float) -> Floats:
     """Return how far out one more row is put, as a multiple of the distance of the outermost row.
 
     Parameters
@@ -529,14 +529,74 @@ def heavy_limits(
     with np.errstate(invalid="ignore", divide="ignore"):
         tail = moments.highest - moments.mean
         far = np.interp(tail / moments.sd, _FAR_SQUARE, (_UNSEEN_SQUARE, _UNSEEN_FAR_SQUARE))
-        unseen = np.fmax(unseen_distance(index, _UNSEEN_SQUARE), far) * tail
+        unseen = np.fmax(_unseen_distance(index, _UNSEEN_SQUARE), far) * tail
         shift = unseen / (n + 1)
-        half_width = with_one_more(moments, unseen, student(n + 1, level)) - shift
+        half_width = _with_one_more(moments, unseen, student(n + 1, level)) - shift
         moved = mean + shift
         upper = np.where(mean > 0, moved * np.exp(half_width / moved), mean + half_width)
     lower = np.maximum(centred_limits(moments, level=level).lower, base)
     enough = (n >= ERROR_ROWS) & (index < MOST_HEAVY)
     return _within(Limits(moments.mean, lower, base + upper), enough, -np.inf)
+
+
+def explained_variance(
+    target: Floats,
+    prediction: Floats,
+    codes: Codes,
+    groups: int,
+    *,
+    sample: Sampled | None = None,
+) -> tuple[Floats, Callable[[Level], Limits], Floats, Floats | None]:
+    """Return coefficients of determination (G,) of predictions (n,) in groups 0 .. G - 1.
+
+    Returns
+    -------
+    value : (G,) the coefficients.
+    limits : makes their intervals at a level, NaN where a tail is not known. That is under
+        :data:`ERROR_ROWS` rows, and from the tail index :data:`MOST_HEAVY` on.
+    tails : (2, G) the indices of the lower and upper tails of what rows add to the error of the
+        logarithm of the share of variance that is left.
+    totals : (P,) sums of linearised scores by cluster and group, where rows were sampled.
+
+    Notes
+    -----
+    On the scale of log(1 - R2), the logarithm of the ratio of two mean squares, whose error is a
+    mean of each row's influence: its squared error over the mean squared error, less its squared
+    distance from the mean over the variance. As squares have long tails, either end is Student's of
+    the sample and one row more, one and a half times as far out as the outermost, and up to
+    forty times where the tail is heavy.
+    """
+    size = np.maximum(np.bincount(codes, minlength=groups), 1)
+    share = 1 / size[codes] if sample is None else sample.share
+    mean = np.bincount(codes, share * target, groups)
+    # Halves of numbers that do not overflow have differences that do not.
+    away, of_error = divide_by_scale(target / 2 - prediction / 2, codes, groups)
+    apart, of_spread = divide_by_scale(target / 2 - mean[codes] / 2, codes, groups)
+    unexplained, total = (np.bincount(codes, share * array**2, groups) for array in (away, apart))
+    ends = Moments.of_groups(target, codes, groups)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        ratio = unexplained / total * (of_error / of_spread) ** 2
+        left = np.where((total > 0) & (ends.lowest < ends.highest), ratio, np.nan)
+        influence = np.nan_to_num(away**2 / unexplained[codes] - apart**2 / total[codes])
+    tails = tail_index(np.stack([-influence, influence]), codes, groups)
+    totals = None if sample is None else sample.totals(share * influence)
+    if sample is None or totals is None:
+        influences = Moments.of_groups(influence, codes, groups)
+    else:
+        influences = Moments.of_sampled(np.zeros(groups), totals, sample)
+    has_limits = (influences.size >= ERROR_ROWS) & (left > 0) & np.isfinite(left)
+    has_limits &= (tails < MOST_HEAVY).all(axis=0)
+    low, high = _unseen_distance(tails, UNSEEN)
+
+    def limits(level: Level) -> Limits:
+        quantile = student(influences.size + 1, level)
+        above = _with_one_more(influences, high * influences.highest, quantile)
+        below = _with_one_more(influences, -low * influences.lowest, quantile)
+        with np.errstate(over="ignore"):
+            ends = 1 - left * np.exp(above), 1 - left * np.exp(-below)
+        return Limits(1 - left, *(np.where(has_limits, end, np.nan) for end in ends))
+
+    return 1 - left, limits, tails, totals
 
 
 def outcome_limits(

@@ -1,6 +1,6 @@
 """Bayesian posteriors, in closed form or by draws, of what labels count.
 
-Shares and means of many groups (:class:`Beta`, :class:`Normal`); confusion counts of one
+Shares of many groups (:class:`Beta`); confusion counts of one
 classifier by group, and of two on the same rows (:func:`posterior_draws`, :func:`paired_draws`);
 confusion matrices and costs of several classes (:func:`confusion_posterior`); reliability diagrams,
 and ranks (:func:`reliability_diagram`, :func:`ranks`).
@@ -24,20 +24,8 @@ from fairbench.metrics.probability import bins_of_width
 from fairbench.metrics.registry import confusion
 
 
-class _WithQuantiles:
-    """Distributions in an array, of which the quantiles are known."""
-
-    def quantile(self, probability: ArrayLike) -> Floats:
-        """Return the values under which they lie with a probability."""
-        raise NotImplementedError
-
-    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Return the equal-tailed interval."""
-        return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
-
-
 @dataclass(frozen=True, eq=False)
-class Beta(_WithQuantiles):
+class Beta:
     """Beta distributions in an array of any shape.
 
     Attributes
@@ -80,6 +68,10 @@ class Beta(_WithQuantiles):
         """Return the shares under which theta lies with a probability."""
         return special.betaincinv(self.successes, self.failures, probability)
 
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Return the equal-tailed interval."""
+        return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
+
     def absolute_error(self, point: ArrayLike) -> Floats:
         """Return E|theta - point| for points in [0, 1]; at least |E theta - point|.
 
@@ -92,57 +84,10 @@ class Beta(_WithQuantiles):
         # Rounding must not leave less than Jensen's inequality allows.
         return np.maximum(distance, np.abs(self.mean - point))
 
-    def draw_once(self, generator: np.random.Generator) -> Floats:
-        """Draw every share once, (...)."""
-        return generator.beta(self.successes, self.failures)
-
     def draws(self, draws: int, generator: np.random.Generator) -> Floats:
         """Draw (T, ...) shares."""
         shape = np.broadcast_shapes(self.successes.shape, self.failures.shape)
         return generator.beta(self.successes, self.failures, size=(draws, *shape))
-
-
-@dataclass(frozen=True, eq=False)
-class Normal(_WithQuantiles):
-    """Independent normal distributions of means, each known from some labels.
-
-    Attributes
-    ----------
-    mean, variance : (...) of the means.
-    strength : (...) how many labels each is known from.
-    """
-
-    mean: Floats
-    variance: Floats
-    strength: Floats
-
-    @staticmethod
-    def of(mean: Floats, spread: ArrayLike, strength: Floats) -> Normal:
-        """Return means of values whose variance is `spread`."""
-        return Normal(mean, np.asarray(spread, float) / strength + np.zeros_like(mean), strength)
-
-    def after(self, above: NDArray[Any], below: NDArray[Any]) -> Normal:
-        """Return the posterior after further labels.
-
-        Parameters
-        ----------
-        above, below : (...) 0 or 1 labels that are a standard deviation above the mean, or below.
-        """
-        spread, strength = self.variance * self.strength, self.strength + above + below
-        moved = (above - below) * np.sqrt(spread) / strength
-        return Normal.of(self.mean + moved, spread, strength)
-
-    def take(self, place: Any) -> Normal:
-        """Return the distributions at some places, which the arrays are indexed by."""
-        return Normal(self.mean[place], self.variance[place], self.strength[place])
-
-    def draw_once(self, generator: np.random.Generator) -> Floats:
-        """Draw every mean once, (...)."""
-        return generator.normal(self.mean, np.sqrt(self.variance))
-
-    def quantile(self, probability: ArrayLike) -> Floats:
-        """Return the values under which the means lie with a probability."""
-        return self.mean + np.sqrt(self.variance) * special.ndtri(probability)
 
 
 def uniform(shape: int | tuple[int, ...], strength: float = 2.0) -> Beta:

@@ -1,8 +1,7 @@
-"""Intervals of areas under curves, calibration errors, shares of variance: closed forms."""
+"""Intervals of areas under curves, calibration errors, rank correlations: closed forms."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +13,6 @@ from fairbench.core.arrays import Codes, Floats
 from fairbench.inference import means
 from fairbench.inference.rates import Limits, last_holding, quantile
 from fairbench.inference.survey import Design, Sampled, sums
-from fairbench.metrics.regression import ERROR_ROWS
 
 RARE_ROWS = 10  # the fewest rows of either label of an area that has an interval
 RARE_CLUSTERS = 5  # with fewer effective clusters of a label, its rows count as so many
@@ -328,66 +326,6 @@ def _folded_bias(distance: Floats) -> Floats:
 def _or_undefined(bins: Bins, values: Floats) -> Floats:
     """Return values (...), with NaN for groups without rows."""
     return np.where(bins.size.sum(axis=-1) > 0, values, np.nan)
-
-
-def explained_variance(
-    target: Floats,
-    prediction: Floats,
-    codes: Codes,
-    groups: int,
-    *,
-    sample: Sampled | None = None,
-) -> tuple[Floats, Callable[[means.Level], Limits], Floats, Floats | None]:
-    """Return coefficients of determination (G,) of predictions (n,) in groups 0 .. G - 1.
-
-    Returns
-    -------
-    value : (G,) the coefficients.
-    limits : makes their intervals at a level, NaN where a tail is not known. That is under
-        :data:`ERROR_ROWS` rows, and from the tail index :data:`MOST_HEAVY` on.
-    tails : (2, G) the indices of the lower and upper tails of what rows add to the error of the
-        logarithm of the share of variance that is left.
-    totals : (P,) sums of linearised scores by cluster and group, where rows were sampled.
-
-    Notes
-    -----
-    On the scale of log(1 - R2), the logarithm of the ratio of two mean squares, whose error is a
-    mean of each row's influence: its squared error over the mean squared error, less its squared
-    distance from the mean over the variance. As squares have long tails, either end is Student's of
-    the sample and one row more, one and a half times as far out as the outermost, and up to
-    forty times where the tail is heavy.
-    """
-    size = np.maximum(np.bincount(codes, minlength=groups), 1)
-    share = 1 / size[codes] if sample is None else sample.share
-    mean = np.bincount(codes, share * target, groups)
-    # Halves of numbers that do not overflow have differences that do not.
-    away, of_error = means.divide_by_scale(target / 2 - prediction / 2, codes, groups)
-    apart, of_spread = means.divide_by_scale(target / 2 - mean[codes] / 2, codes, groups)
-    unexplained, total = (np.bincount(codes, share * array**2, groups) for array in (away, apart))
-    ends = means.Moments.of_groups(target, codes, groups)
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        ratio = unexplained / total * (of_error / of_spread) ** 2
-        left = np.where((total > 0) & (ends.lowest < ends.highest), ratio, np.nan)
-        influence = np.nan_to_num(away**2 / unexplained[codes] - apart**2 / total[codes])
-    tails = means.tail_index(np.stack([-influence, influence]), codes, groups)
-    totals = None if sample is None else sample.totals(share * influence)
-    if sample is None or totals is None:
-        influences = means.Moments.of_groups(influence, codes, groups)
-    else:
-        influences = means.Moments.of_sampled(np.zeros(groups), totals, sample)
-    has_limits = (influences.size >= ERROR_ROWS) & (left > 0) & np.isfinite(left)
-    has_limits &= (tails < means.MOST_HEAVY).all(axis=0)
-    low, high = means.unseen_distance(tails, means.UNSEEN)
-
-    def limits(level: means.Level) -> Limits:
-        quantile = means.student(influences.size + 1, level)
-        above = means.with_one_more(influences, high * influences.highest, quantile)
-        below = means.with_one_more(influences, -low * influences.lowest, quantile)
-        with np.errstate(over="ignore"):
-            ends = 1 - left * np.exp(above), 1 - left * np.exp(-below)
-        return Limits(1 - left, *(np.where(has_limits, end, np.nan) for end in ends))
-
-    return 1 - left, limits, tails, totals
 
 
 def correlation_limits(value: ArrayLike, size: ArrayLike, *, level: float = 0.95) -> Limits:

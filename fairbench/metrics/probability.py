@@ -10,12 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from fairbench.core.arrays import Floats
 
 
-def mean_over_ties(key: ArrayLike, values: ArrayLike) -> Floats:
-    """Return, per row, the mean of `values` over the rows with the same `key`."""
-    block = np.unique(np.asarray(key, float), return_inverse=True, equal_nan=False)[1]
-    return (np.bincount(block, np.asarray(values, float)) / np.bincount(block))[block]
-
-
 def spearman(a: ArrayLike, b: ArrayLike) -> float:
     """Return Spearman's rank correlation; NaN where either side is constant."""
     if not (np.ptp(np.asarray(a)) > 0 and np.ptp(np.asarray(b)) > 0):

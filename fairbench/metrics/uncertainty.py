@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from fairbench.core.arrays import Floats, divide
-from fairbench.metrics.probability import mean_over_ties, spearman
+from fairbench.metrics.probability import spearman
 from fairbench.metrics.regression import normal_quantile
 
 
@@ -52,8 +52,8 @@ def spread_diagram(residual: ArrayLike, uncertainty: ArrayLike, groups: int) -> 
     r, u = np.asarray(residual, float), np.asarray(uncertainty, float)
     order = np.argsort(u, kind="stable")
     r, u = r[order], u[order]
-    centre = mean_over_ties(u, r)
-    within = mean_over_ties(u, (r - centre) ** 2)
+    centre = _mean_over_ties(u, r)
+    within = _mean_over_ties(u, (r - centre) ** 2)
     count = min(groups, len(u))
     size = np.full(count, len(u) // count) + (np.arange(count) < len(u) % count)
     starts = np.cumsum(size) - size
@@ -63,6 +63,12 @@ def spread_diagram(residual: ArrayLike, uncertainty: ArrayLike, groups: int) -> 
 
     variance = means(within) + means((centre - np.repeat(means(centre), size)) ** 2)
     return Spread(size=size, predicted=means(u), empirical=np.sqrt(variance))
+
+
+def _mean_over_ties(key: ArrayLike, values: ArrayLike) -> Floats:
+    """Return, per row, the mean of `values` over the rows with the same `key`."""
+    block = np.unique(np.asarray(key, float), return_inverse=True, equal_nan=False)[1]
+    return (np.bincount(block, np.asarray(values, float)) / np.bincount(block))[block]
 
 
 def _without_rounding(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -102,7 +108,7 @@ def area_under_risk_coverage(loss: ArrayLike, uncertainty: ArrayLike) -> float:
     with their mean loss.
     """
     u = np.asarray(uncertainty, float)
-    ordered = mean_over_ties(u, loss)[np.argsort(u, kind="stable")]
+    ordered = _mean_over_ties(u, loss)[np.argsort(u, kind="stable")]
     return float((np.cumsum(ordered) / np.arange(1, len(ordered) + 1)).mean())
 
 

@@ -89,7 +89,7 @@ def test_the_floor_is_an_option_and_of_the_targets_size_in_a_regression():
     ],
 )
 def test_a_single_model_has_a_predictive_uncertainty_that_is_not_split(task, columns, expected):
-    result = uncertainties.variances(labelled([0, 1], task=task, prediction=[0, 1], **columns))
+    result = uncertainties._variances(labelled([0, 1], task=task, prediction=[0, 1], **columns))
     assert {name: list(values) for name, values in result.items()} == {
         name: pytest.approx(values) for name, values in expected.items()
     }

@@ -7,6 +7,7 @@ from sklearn.metrics import r2_score, roc_auc_score
 
 from fairbench.inference import scores
 from fairbench.inference.gaps import distance_limits
+from fairbench.inference.means import explained_variance
 from fairbench.inference.survey import Design
 from fairbench.metrics.regression import distribution_distances
 from fairbench.metrics.uncertainty import area_under_risk_coverage
@@ -98,7 +99,7 @@ def test_shares_of_variance_cover_and_agree_with_scikit_learn():
     prediction = draw.standard_normal(repeats * rows)
     target = prediction + draw.exponential(size=repeats * rows) - 1
     codes = np.repeat(np.arange(repeats), rows)
-    limits = scores.explained_variance(target, prediction, codes, repeats)[1](0.95)
+    limits = explained_variance(target, prediction, codes, repeats)[1](0.95)
     assert limits.value[3] == pytest.approx(r2_score(target[codes == 3], prediction[codes == 3]))
     assert ((limits.lower <= 0.5) & (limits.upper >= 0.5)).mean() > 0.93
 

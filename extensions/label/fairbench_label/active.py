@@ -11,12 +11,61 @@ from types import MappingProxyType
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import betainc, betaln
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainc, betaln, ndtri
 
 from fairbench.core.arrays import Codes, Floats
 from fairbench.core.errors import unknown_name
-from fairbench.inference.posterior import Beta, Normal
+from fairbench.inference.posterior import Beta
+
+
+@dataclass(frozen=True, eq=False)
+class Normal:
+    """Independent normal distributions of means, each known from some labels.
+
+    Attributes
+    ----------
+    mean, variance : (...) of the means.
+    strength : (...) how many labels each is known from.
+    """
+
+    mean: Floats
+    variance: Floats
+    strength: Floats
+
+    @staticmethod
+    def of(mean: Floats, spread: ArrayLike, strength: Floats) -> Normal:
+        """Return means of values whose variance is `spread`."""
+        return Normal(mean, np.asarray(spread, float) / strength + np.zeros_like(mean), strength)
+
+    def after(self, above: NDArray[Any], below: NDArray[Any]) -> Normal:
+        """Return the posterior after further labels.
+
+        Parameters
+        ----------
+        above, below : (...) 0 or 1 labels that are a standard deviation above the mean, or below.
+        """
+        spread, strength = self.variance * self.strength, self.strength + above + below
+        moved = (above - below) * np.sqrt(spread) / strength
+        return Normal.of(self.mean + moved, spread, strength)
+
+    def take(self, place: Any) -> Normal:
+        """Return the distributions at some places, which the arrays are indexed by."""
+        return Normal(self.mean[place], self.variance[place], self.strength[place])
+
+    def draws(self, draws: int, generator: np.random.Generator) -> Floats:
+        """Draw (T, ...) means."""
+        shape = (draws, *self.mean.shape)
+        return generator.normal(self.mean, np.sqrt(self.variance), shape)
+
+    def quantile(self, probability: ArrayLike) -> Floats:
+        """Return the values under which the means lie with a probability."""
+        return self.mean + np.sqrt(self.variance) * ndtri(probability)
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Return the equal-tailed interval."""
+        return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
+
 
 AnyPosterior = TypeVar("AnyPosterior", Beta, Normal)
 
@@ -37,7 +86,7 @@ class _PosteriorArms(Generic[AnyPosterior]):
 
     def draw(self, generator: np.random.Generator) -> Floats:
         """Draw every arm's rate or mean once, (R, A)."""
-        return self.posterior.draw_once(generator)
+        return self.posterior.draws(1, generator)[0]
 
     def take(self, rows: Any) -> _PosteriorArms[AnyPosterior]:
         """Return some of the replications, or other places that the arrays are indexed by."""

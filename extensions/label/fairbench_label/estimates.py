@@ -29,11 +29,12 @@ from fairbench.evaluation.metric_batches import Batch, declared_batches
 from fairbench.evaluation.predictions import AllGroups, Labelled
 from fairbench.evaluation.some_labels import SomeLabels, one_group
 from fairbench.inference.few_labels import PartlyLabelled
-from fairbench.inference.posterior import Beta, Normal, centred
+from fairbench.inference.posterior import Beta, centred
 from fairbench.inference.rates import Limits, quantile, rate_limits, rate_sequence
 from fairbench.inference.survey import FEWEST, Design, LabelledRows
 from fairbench.metrics.registry import BINARY, Metric, Rate, metrics_of
 from fairbench.reporting.group_tables import sentence_of
+from fairbench_label.active import Normal
 
 _said = partial(sentence_of, "fairbench_label:labelling")
 _CALIBRATION = "expected_calibration_error"

@@ -16,12 +16,7 @@ import pandas as pd
 
 from fairbench.audits import question
 from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF
-from fairbench.audits.gaps import (
-    Gap,
-    gaps_of,
-    standardised_gaps,
-    with_tipping,
-)
+from fairbench.audits.gaps import Gap, gaps_of, standardised_gaps, with_tipping
 from fairbench.audits.labels_needed import with_needed
 from fairbench.audits.question import CONSTRAINED, GatedOptions, Options, constraint_of
 from fairbench.audits.table import AuditTable
@@ -47,13 +42,7 @@ from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.some_labels import SomeLabels
 from fairbench.evaluation.stratified import evaluate_within
 from fairbench.evaluation.table import MetricTable
-from fairbench.inference.few_labels import (
-    SIGNED,
-    CalibrationPosterior,
-    calibration_p_values,
-    population_draws,
-    union,
-)
+from fairbench.inference import few_labels
 from fairbench.inference.gaps import (
     FOUR_FIFTHS,
     GroupLimits,
@@ -65,20 +54,8 @@ from fairbench.inference.partial import size_bounds
 from fairbench.inference.posterior import DIRICHLET
 from fairbench.inference.rates import Limits
 from fairbench.inference.survey import Design, SurveyCounts
+from fairbench.metrics import registry
 from fairbench.metrics.group import counts_at
-from fairbench.metrics.registry import (
-    BINARY,
-    FN,
-    FP,
-    TN,
-    TP,
-    Rate,
-    accuracy,
-    false_negative_rate,
-    false_positive_rate,
-    metrics_of,
-    selection_rate,
-)
 from fairbench.reporting.group_tables import sentence_of
 
 
@@ -102,7 +79,7 @@ def calibrations(table: AuditTable, asked: Sequence[str] = (), *, seed: int = 0)
         if attribute in asked:
             codes = groups.cat.codes.to_numpy(np.int64)[known]
             n_groups = len(groups.cat.categories)
-            fits = calibration_p_values(
+            fits = few_labels.calibration_p_values(
                 score, label, codes, n_groups, rng(seed, "calibrated alike", attribute)
             )
             of_groups = map(lambda row, fit: {**row, "fit": float(fit)}, of_groups, fits)
@@ -200,7 +177,7 @@ def _with_supposed(
     gaps: Sequence[Gap],
     supposed: Sequence[GroupCounts],
     table: AuditTable,
-    completion: CalibrationPosterior,
+    completion: few_labels.CalibrationPosterior,
     seed: int,
 ) -> list[Gap]:
     """Return gaps with their values under equal calibration, and the robustness of open ones.
@@ -227,9 +204,11 @@ def _with_supposed(
     @cache
     def with_slope(attribute: str, group: int, factor: float) -> Mapping[Gap, str]:
         """Return what follows of an attribute's gaps if a group's slopes are another multiple."""
-        members = union(table.cells, table.groups[attribute])
+        members = few_labels.union(table.cells, table.groups[attribute])
         counts = completion.with_slopes(np.where(members[group] > 0, factor, 1.0), seed)
-        draws = population_draws(counts, members, len(counts), rng(seed, "stress", attribute))
+        draws = few_labels.population_draws(
+            counts, members, len(counts), rng(seed, "stress", attribute)
+        )
         return {
             gap: _verdict(gap, gap.interval(gap.rate(draws[:, gap.compared])))
             for gap in follows
@@ -270,7 +249,7 @@ def _verdict(gap: Gap, estimate: tuple[float, float, float]) -> str:
 _STEPS = 9  # thresholds that select 90, 80 ... 10 % of everyone
 _FINE = 100  # thresholds of a curve, which are the candidates for a constraint, too
 _SURVEYED = 20  # thresholds for weighted or clustered rows, which take longer to count
-CURVES = (selection_rate, false_positive_rate, false_negative_rate)
+CURVES = (registry.selection_rate, registry.false_positive_rate, registry.false_negative_rate)
 _UNKNOWN: tuple[float, float, float] = (findings.NAN, findings.NAN, findings.NAN)
 
 
@@ -300,7 +279,12 @@ class _ScoredRows:
         return _ScoredRows(self.score[chosen], label, design, self.low_is_selected)
 
     def limits(
-        self, rates: Sequence[Rate], codes: Codes, thresholds: Floats, *, level: float = 0.95
+        self,
+        rates: Sequence[registry.Rate],
+        codes: Codes,
+        thresholds: Floats,
+        *,
+        level: float = 0.95,
     ) -> list[GroupLimits]:
         """Return rates of groups, (K, G) each, at thresholds (K,).
 
@@ -313,19 +297,22 @@ class _ScoredRows:
         by_prediction = counts_at(thresholds, self.label, self.score, codes)
         by_selection = by_prediction
         if self.low_is_selected:
-            by_selection = by_prediction[..., [FP, TN, TP, FN]]  # predictions exchanged
-        counts = [by_selection if rate is selection_rate else by_prediction for rate in rates]
+            exchanged = [registry.FP, registry.TN, registry.TP, registry.FN]
+            by_selection = by_prediction[..., exchanged]
+        counts = [
+            by_selection if rate is registry.selection_rate else by_prediction for rate in rates
+        ]
         return [
             GroupLimits.of(rate.successes(of_rate), rate.size(of_rate), level=level)
             for rate, of_rate in zip(rates, counts, strict=True)
         ]
 
     def _survey_limits(
-        self, rate: Rate, codes: Codes, thresholds: Floats, level: float
+        self, rate: registry.Rate, codes: Codes, thresholds: Floats, level: float
     ) -> GroupLimits:
         """Return one rate of weighted or clustered rows, with its limits, at the thresholds."""
         assert self.design is not None
-        flipped = self.low_is_selected and rate is selection_rate
+        flipped = self.low_is_selected and rate is registry.selection_rate
         label = np.zeros(len(codes)) if self.label is None else self.label
         groups = codes.max() + 1
         surveys = []
@@ -393,7 +380,7 @@ def _other_thresholds(
         about = {"attribute": attribute, "groups": names, "thresholds": thresholds}
         curves.append({**about, "rates": pointwise})
         if len(names) > 1:
-            selected = rates[selection_rate.name]
+            selected = rates[registry.selection_rate.name]
             size = np.bincount(codes, None if rows.design is None else rows.design.weight)
             compared = selected.take(may_be_compared_with(np.bincount(codes)))
             columns = {
@@ -435,7 +422,7 @@ def _constrained_threshold(
     """
     name, bound = constraint_of(options.constraint)
     today = options.threshold
-    if CONSTRAINED[name] is not selection_rate and rows.label is None:
+    if CONSTRAINED[name] is not registry.selection_rate and rows.label is None:
         raise UserError(f"constraint={options.constraint} needs a label in every row")
     half = _half(rows, options.seed)
     choosing, others = rows.subset(half), rows.subset(~half)
@@ -465,7 +452,7 @@ def _constrained_threshold(
         ]
         if others.label is not None:
             everyone = np.zeros(len(others.score), np.intp)
-            (limits,) = others.limits([accuracy], everyone, thresholds)
+            (limits,) = others.limits([registry.accuracy], everyone, thresholds)
             of_everyone = limits.pointwise.take(0)
             accuracies = of_everyone.at(0), of_everyone.at(1)
     return {
@@ -638,7 +625,7 @@ def assess(
     if not only_findings:
         # What would change verdicts, and how many labels would settle what is open.
         if 0 < table.labels_known < len(table) and not is_posterior:
-            _, completion = rows.completion(seed, SIGNED)
+            _, completion = rows.completion(seed, few_labels.SIGNED)
         if completion is not None:
             metrics_if_alike, if_alike = rows.evaluate(evaluator, seed, completion.counts)
             gaps = _with_supposed(gaps, if_alike, table, completion, seed)
@@ -698,7 +685,7 @@ def _evaluate(
 
 def _metrics_of_decisions() -> set[str]:
     """Return the metrics that need no label."""
-    metrics = metrics_of(BINARY, "rate", "difference", "ratio", "widest").values()
+    metrics = registry.metrics_of(registry.BINARY, "rate", "difference", "ratio", "widest").values()
     return {metric.name for metric in metrics if all(rate.needs_no_label for rate in metric.rates)}
 
 

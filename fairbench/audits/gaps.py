@@ -17,12 +17,7 @@ from fairbench.core.text import listed
 from fairbench.evaluation import findings
 from fairbench.evaluation.by_group import Row
 from fairbench.evaluation.findings import Finding, Measure
-from fairbench.evaluation.groups import (
-    CountIntervals,
-    GapInterval,
-    GroupCounts,
-    LabelledIntervals,
-)
+from fairbench.evaluation.groups import CountIntervals, GapInterval, GroupCounts, LabelledIntervals
 from fairbench.evaluation.predictions import Groups
 from fairbench.evaluation.stratified import Stratified
 from fairbench.inference.gaps import (

@@ -15,13 +15,7 @@ from fairbench.data.groups import bands_apart, check_bands
 from fairbench.data.tables import TablePart
 from fairbench.evaluation.gate import REQUIRED, VERDICT, check_gate, conditions_of
 from fairbench.inference.posterior import FREQUENTIST, INTERVALS
-from fairbench.metrics.registry import (
-    Rate,
-    false_negative_rate,
-    false_positive_rate,
-    selection_rate,
-    true_positive_rate,
-)
+from fairbench.metrics import registry
 from fairbench.reporting.group_tables import sentence_of
 
 _said = partial(sentence_of, "options")
@@ -442,12 +436,12 @@ def check_unchanged(
 
 RATIO = "ratio"
 # The names of constraints, and the rate of groups that each compares.
-CONSTRAINED: Mapping[str, Rate] = {
-    RATIO: selection_rate,
-    "selection_rate": selection_rate,
-    "true_positive_rate": true_positive_rate,
-    "false_positive_rate": false_positive_rate,
-    "false_negative_rate": false_negative_rate,
+CONSTRAINED: Mapping[str, registry.Rate] = {
+    RATIO: registry.selection_rate,
+    "selection_rate": registry.selection_rate,
+    "true_positive_rate": registry.true_positive_rate,
+    "false_positive_rate": registry.false_positive_rate,
+    "false_negative_rate": registry.false_negative_rate,
 }
 
 

@@ -16,17 +16,8 @@ from math import ceil, isclose, isfinite
 from pathlib import Path
 from typing import Any
 
+from fairbench.audits import sentences
 from fairbench.audits.question import Options
-from fairbench.audits.sentences import (
-    beyond_attributes,
-    can_be_concluded,
-    cannot_be_concluded,
-    in_short,
-    left_open,
-    sentence_of,
-    sentences_of,
-    to_do,
-)
 from fairbench.audits.table import AuditTable
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError
@@ -169,13 +160,15 @@ class Audit:
 
 def document_of(audit: Audit) -> doc.Document:
     """Return the document of an audit: its summary, what can and cannot be concluded, sections."""
-    can = can_be_concluded(audit.findings)
-    cannot = cannot_be_concluded(audit.findings)
+    can = sentences.can_be_concluded(audit.findings)
+    cannot = sentences.cannot_be_concluded(audit.findings)
     # Intervals and pairs have tables; how the rows were read stands on the first page, too.
-    told = beyond_attributes([finding for finding in audit.findings if finding.about != PAIR])
+    told = sentences.beyond_attributes(
+        [finding for finding in audit.findings if finding.about != PAIR]
+    )
     short = doc.Verdict(
-        sentences_of((finding for finding in told if finding.is_settled), brief=True),
-        sentences_of((finding for finding in told if not finding.is_settled), brief=True),
+        sentences.sentences_of((finding for finding in told if finding.is_settled), brief=True),
+        sentences.sentences_of((finding for finding in told if not finding.is_settled), brief=True),
         basis=[sentence for sentence in audit.basis if sentence not in audit.audited],
         warning=audit.warning,
     )
@@ -194,7 +187,8 @@ def document_of(audit: Audit) -> doc.Document:
             "notes": list(audit.notes),
         },
         "findings": [
-            {**asdict(finding), "sentence": sentence_of(finding)} for finding in audit.findings
+            {**asdict(finding), "sentence": sentences.sentence_of(finding)}
+            for finding in audit.findings
         ],
         **audit.data,
         **({"figures": list(audit.figures)} if audit.figures else {}),
@@ -221,18 +215,18 @@ def _summary(audit: Audit) -> doc.ExecutiveSummary:
     headline = next(iter(audit.headlines), "")
     sure = [*audit.sure, *([_said("promise"), _said("intervals")] if findings else [])]
     unseen = list(audit.unseen)
-    todo = [*to_do(findings, audit.headlines), *audit.todo]
+    todo = [*sentences.to_do(findings, audit.headlines), *audit.todo]
     if any(finding.verdict == OPEN for finding in findings):
         sure.append(_said("open"))
         todo += filter(None, [audit.todo_if_open])
     if groups := listed(list(attributes or audit.options.proxy)):
         unseen.insert(0, _said("compared", groups=groups))
     return doc.ExecutiveSummary(
-        in_short(findings, audit.headlines),
+        sentences.in_short(findings, audit.headlines),
         sure,
         unseen,
         todo,
-        still_open=left_open(findings, audit.headlines),
+        still_open=sentences.left_open(findings, audit.headlines),
         audited=list(_audited(audit)),
         key_figures=_key_figures(findings, attributes, headline),
         chart=_gap_chart(findings, attributes, headline),

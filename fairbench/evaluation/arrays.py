@@ -17,15 +17,8 @@ from fairbench.data import in_memory
 from fairbench.data.columns import plain_pair, spelled, text_of
 from fairbench.data.dataset import Task, check_combinable
 from fairbench.data.groups import check_few_groups, group_columns
+from fairbench.evaluation import gate as gates
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.gate import (
-    ComparedGroups,
-    Condition,
-    by_attribute,
-    check_gate,
-    conditions_of,
-    judge,
-)
 from fairbench.evaluation.predictions import Labelled, read_predictions
 from fairbench.evaluation.stratified import evaluate_within, strata_of
 from fairbench.inference.posterior import FREQUENTIST
@@ -496,9 +489,9 @@ def evaluate(
         evaluate_within(table, evaluator, data, strata, [rng(seed, "strata")])
     frame = table.frame()
     if conditions:
-        conditions = by_attribute(conditions, list(map(str, sensitive)), list(data.groups))
+        conditions = gates.by_attribute(conditions, list(map(str, sensitive)), list(data.groups))
         compared = {
-            name: ComparedGroups.of(
+            name: gates.ComparedGroups.of(
                 data.groups[name],
                 data.column("prediction"),
                 data.design,
@@ -507,7 +500,7 @@ def evaluate(
             )
             for name in {condition.attribute for condition in conditions}
         }
-        judge(conditions, compared, require).check(frame)
+        gates.judge(conditions, compared, require).check(frame)
     return frame
 
 
@@ -549,15 +542,15 @@ def _labelled(
 
 def _conditions(
     fail_if: str | Sequence[str], require: str, task: Task, evaluator: Evaluator
-) -> list[Condition]:
+) -> list[gates.Condition]:
     """Return the conditions of a gate; refuse those that this task or evaluator cannot judge."""
     texts = [fail_if] if isinstance(fail_if, str) else list(fail_if)
     if not texts:
         return []
-    check_gate(require, evaluator.interval)
+    gates.check_gate(require, evaluator.interval)
     if task is not Task.BINARY:
         raise UserError(f"fail_if is of two classes, not of {task}: leave it out")
-    return conditions_of(texts)
+    return gates.conditions_of(texts)
 
 
 def _strata(within: Mapping[str, NDArray[Any]], data: Labelled, evaluator: Evaluator) -> pd.Series:

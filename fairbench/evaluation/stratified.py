@@ -26,11 +26,7 @@ from fairbench.evaluation import table as tables
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.groups import counted_rates
 from fairbench.evaluation.predictions import Groups, Labelled
-from fairbench.inference.gaps import (
-    StandardisedRates,
-    largest_difference,
-    smallest_standardised_ratio,
-)
+from fairbench.inference import gaps
 from fairbench.inference.pooled import Generators
 from fairbench.inference.rates import Limits
 from fairbench.metrics import registry
@@ -99,11 +95,11 @@ class Stratified:
         return registry.shares_of([rate], self.counts)[1][0].astype(np.int64)
 
     @cached_property
-    def standardised(self) -> Mapping[registry.Rate, StandardisedRates]:
+    def standardised(self) -> Mapping[registry.Rate, gaps.StandardisedRates]:
         """The standardised rates of all pairs of groups."""
         rates = counted_rates()
         shares = registry.shares_of(rates, self.counts)
-        return dict(zip(rates, map(StandardisedRates.of, *shares), strict=True))
+        return dict(zip(rates, map(gaps.StandardisedRates.of, *shares), strict=True))
 
     def left_out(self, rate: registry.Rate, pairs: Mask) -> list[str]:
         """Return the strata that have rows, but not of both groups of each of the pairs (G, G)."""
@@ -264,9 +260,9 @@ def _add_standardised(table: tables.MetricTable, counted: Stratified) -> None:
         rates = [counted.standardised[rate] for rate in metric.rates]
         among = [of_pairs.compared() for of_pairs in rates]
         if metric.is_gap:
-            limits, _ = largest_difference(rates, among, level=table.level)
+            limits, _ = gaps.largest_difference(rates, among, level=table.level)
         elif len(groups) == 2:
             limits = rates[0].ratios(level=table.level).apply(lambda limit: limit[1, 0])
         else:
-            limits = smallest_standardised_ratio(rates[0], among[0], level=table.level)
+            limits = gaps.smallest_standardised_ratio(rates[0], among[0], level=table.level)
         add(metric, ("",), limits.apply(lambda limit: np.reshape(limit, 1)), [all_pairs])

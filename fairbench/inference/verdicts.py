@@ -14,11 +14,6 @@ from fairbench.inference.repeats import StudentDraws, posterior_draws
 BETTER, WORSE, ALIKE, OPEN = "better", "worse", "alike", "open"
 
 
-def verdict_of(lower: float, upper: float) -> str:
-    """Return whether the limits of a gain are above 0, under 0, or neither."""
-    return BETTER if lower > 0 else WORSE if upper < 0 else OPEN
-
-
 @dataclass(frozen=True, eq=False)
 class Pairs:
     """Probabilities of the events of every pair of R algorithms, (R, R) each, NaN on the diagonal.

@@ -20,7 +20,6 @@ from fairbench.experiments.execute import Execution, Plan, plan_run, prepared
 from fairbench.experiments.pipeline import PlannedRun
 from fairbench.inference.rates import rate_limits
 from fairbench.inference.survey import sums
-from fairbench.inference.verdicts import verdict_of
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
 from fairbench.results.catalogue import Catalogue, comparable_sets
 from fairbench.results.record import TUNING
@@ -86,7 +85,7 @@ class _BothModels:
     def verdict(self) -> str:
         """Whether the chosen one is better: whether its gap surely is smaller."""
         _, lower, upper = self.gap_change
-        return verdict_of(-upper, -lower)
+        return gains.verdict_of(-upper, -lower)
 
 
 def compare_models(

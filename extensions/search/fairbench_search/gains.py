@@ -29,12 +29,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Floats, rng
 from fairbench.inference.survey import sums
+from fairbench.inference.verdicts import BETTER, OPEN, WORSE
 from fairbench_search.corrected import Candidates, Tails, correction, critical, joint_noise
 
 Interval = tuple[float, float]
 _ROUNDING = 1e-9
 _INDEPENDENT = 0.2  # the share of a trial's variance that is treated as independent noise
 _DRAWS = 2000
+
+
+def verdict_of(lower: float, upper: float) -> str:
+    """Return whether the limits of a gain are above 0, under 0, or neither."""
+    return BETTER if lower > 0 else WORSE if upper < 0 else OPEN
 
 
 @dataclass(frozen=True, eq=False)

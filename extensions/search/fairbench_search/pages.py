@@ -19,13 +19,14 @@ from fairbench.core.text import counted, csv_text, interval, number
 from fairbench.evaluation.summary import Headlines
 from fairbench.experiments.execute import prepared
 from fairbench.inference.comparing import is_dominated
-from fairbench.inference.verdicts import ALIKE, BETTER, OPEN, WORSE, verdict_of
+from fairbench.inference.verdicts import ALIKE, BETTER, OPEN, WORSE
 from fairbench.metrics.registry import Metric
 from fairbench.reporting.document import model as doc
 from fairbench.reporting.group_tables import named_table, sentence_of, sentences_of
 from fairbench_search import alternative
 from fairbench_search.alternative import Alternative, TuningResult, value_text
 from fairbench_search.choice import Bound, Choice
+from fairbench_search.gains import verdict_of
 from fairbench_search.tuning import Search
 
 SOURCE = (

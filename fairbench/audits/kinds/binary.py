@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fairbench.audits import report
 from fairbench.audits.assessment import (
     Assessment,
     attributes_with_small_groups,
@@ -21,20 +22,9 @@ from fairbench.audits.assessment import (
     impact_ratios,
 )
 from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF, Direction
-from fairbench.audits.gaps import (
-    FEWEST_LABELS,
-    Gap,
-    shared_traits,
-)
+from fairbench.audits.gaps import FEWEST_LABELS, Gap, shared_traits
 from fairbench.audits.labels_needed import LIKELY
 from fairbench.audits.question import RATIO, Options
-from fairbench.audits.report import (
-    OF_POPULATION,
-    Audit,
-    compared_with,
-    counted_by,
-    counted_rows,
-)
 from fairbench.audits.table import AuditTable
 from fairbench.core.text import count, interval, listed, number, signed, two_digits
 from fairbench.evaluation import findings
@@ -62,14 +52,14 @@ def _basis_of(assessment: Assessment) -> Iterator[str]:
     if table.of_decisions:
         yield _said("of_decisions", rows=rows, granted=table.direction.granted)
     else:
-        yield counted_rows(rows, labels)
+        yield report.counted_rows(rows, labels)
     by_group = table.sampling if labels else None
     if by_group is not None and not table.complete:
         yield _said("chosen", by=by_group.by)
         yield by_group.stopping
-    yield from counted_by(assessment.options)
+    yield from report.counted_by(assessment.options)
     if table.complete or table.of_decisions:
-        yield OF_POPULATION
+        yield report.OF_POPULATION
     elif labels:
         predictor = "Decisions" if table.score is None else "Scores"
         assumed = "" if by_group else _said("at_random")
@@ -247,7 +237,7 @@ def _todo_after(assessment: Assessment) -> Iterator[str]:
 # The audit of a classifier of two classes, of all labels, of some, or of none.
 
 
-def audit_of(assessment: Assessment) -> Audit:
+def audit_of(assessment: Assessment) -> report.Audit:
     """Return the audit of decisions about two classes, with the labels and scores there are."""
     options, table = assessment.options, assessment.table
     direction = table.direction
@@ -256,7 +246,7 @@ def audit_of(assessment: Assessment) -> Audit:
         warnings.append(_said("no_labels"))
     # Looked at first where it was said what is good for a person.
     is_said = direction.favourable is not None
-    return Audit.of(
+    return report.Audit.of(
         table,
         options,
         _basis_of(assessment),
@@ -723,7 +713,7 @@ def _impact(assessment: Assessment) -> doc.Table:
         }
         for row in ratios
     ]
-    others = compared_with(highest, are_given)
+    others = report.compared_with(highest, are_given)
     return tables.named_table(
         "audit", "ratios", rows, granted=granted, others=others, allowance=allowance
     )

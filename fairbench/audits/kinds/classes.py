@@ -35,16 +35,11 @@ from fairbench.evaluation.table import records
 from fairbench.inference import posterior
 from fairbench.inference.gaps import GroupLimits
 from fairbench.inference.rates import Limits, rate_limits
+from fairbench.reporting import group_tables
 from fairbench.reporting.charts import BLUE, Series, chart
 from fairbench.reporting.document.model import Bar, Figure, Gallery, Section, Table
-from fairbench.reporting.group_tables import (
-    named_table,
-    reliability_panel,
-    sentence_of,
-    sentences_of,
-)
 
-_said = partial(sentence_of, "classes")
+_said = partial(group_tables.sentence_of, "classes")
 CLASSES = "predicted class"
 ACCURACY = "accuracy"
 _MOST_NAMED = 5
@@ -117,7 +112,7 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
     groups = {attribute: parts_of(column) for attribute, column in labels.items()}
     bins = _bins(scores, options.strength)
     mistakes = _mistakes(scores)
-    frequent = [named_table("classes", "mistakes", mistakes)] if mistakes else []
+    frequent = [group_tables.named_table("classes", "mistakes", mistakes)] if mistakes else []
     n_rows, n_labels = len(scores), len(scores.labelled)
     accuracy, *limits = _estimate(everyone["accuracy"])
     return Audit(
@@ -125,7 +120,7 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
         n_rows,
         n_labels,
         found,
-        sentences_of(
+        group_tables.sentences_of(
             "classes",
             {"rows": True, "accuracy": n_labels, "means": True, "at_random": n_labels < n_rows},
             rows=n_rows,
@@ -389,7 +384,7 @@ def _table(kind: str, parts: Rows) -> Table:
         rank = f"{accuracy['worst_rank']:.0f} to {accuracy['best_rank']:.0f}"
         rows.append({**row, "bar": bar, "rank": rank})
     without = () if parts[0]["cost"] else ("cost",)
-    return named_table("classes", "parts", rows, without=without, kind=kind)
+    return group_tables.named_table("classes", "parts", rows, without=without, kind=kind)
 
 
 def _estimate(estimate: Mapping[str, float]) -> tuple[float, float, float]:
@@ -404,7 +399,7 @@ def _diagram(bins: pd.DataFrame, everyone: Mapping[str, Any]) -> Gallery:
     bars = Series("", corners, heights, BLUE, lined=False, marked=False, band=band)
     of_bins = bins.loc[bins["share_of_rows"] > 0, ["score", "accuracy", "lower", "upper"]]
     points = of_bins.itertuples(index=False, name=None)
-    drawings = chart([reliability_panel(points, "accuracy", [bars])])
+    drawings = chart([group_tables.reliability_panel(points, "accuracy", [bars])])
     ece, accuracy = (
         f"{number(value)} ({interval(lower, upper)})"
         for value, lower, upper in map(_estimate, (everyone["calibration"], everyone["accuracy"]))

@@ -36,11 +36,7 @@ from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.reporting.charts import forest
 from fairbench.reporting.document.model import Figure, Section
-from fairbench.reporting.group_tables import (
-    named_table,
-    sentence_of,
-    sentences_of,
-)
+from fairbench.reporting.group_tables import named_table, sentence_of, sentences_of
 
 _said = partial(sentence_of, "counts")
 SELECTED = "selected"

@@ -35,14 +35,7 @@ from fairbench.evaluation.groups import GapInterval
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.regression import evaluate_regression
 from fairbench.evaluation.table import MetricTable, records, values_of
-from fairbench.inference.gaps import (
-    GroupLimits,
-    exposure_weights,
-    gap_of_noise,
-    simultaneous_level,
-    top_weights,
-    weighted_shares,
-)
+from fairbench.inference import gaps as differences
 from fairbench.inference.means import Moments, loss_limits
 from fairbench.inference.rates import Limits, quantile
 from fairbench.metrics.registry import label
@@ -149,7 +142,7 @@ def gap_findings(
             groups["value"].tolist(),
             tuple(gap[["value", "lower", "upper"]].astype(float)),
             may_be_small=gap["status"] == "ok",
-            noise=gap_of_noise(Limits(*groups.to_numpy().T)),
+            noise=differences.gap_of_noise(Limits(*groups.to_numpy().T)),
         )
         found += measure.answered(risk).conclude(needs=gap["reason"])
     return found
@@ -358,14 +351,14 @@ def shares_of_places(
     """
     list_codes = np.zeros(len(score), np.intp) if lists is None else lists
     kinds = {
-        TOP: top_weights(score, list_codes, top),
-        EXPOSURE: exposure_weights(score, list_codes),
+        TOP: differences.top_weights(score, list_codes, top),
+        EXPOSURE: differences.exposure_weights(score, list_codes),
     }
     questions = len(kinds) * sum(len(labels.cat.categories) for labels in groups.values())
     tables_of_kinds = []
     for (attribute, labels), (kind, weight) in itertools.product(groups.items(), kinds.items()):
         codes, names = codes_of(labels)
-        measure = partial(weighted_shares, weight, codes, len(names), lists=lists)
+        measure = partial(differences.weighted_shares, weight, codes, len(names), lists=lists)
         shares, of_rows, ratios, below = measure()
         _, _, wider, _ = measure(level=1 - findings.ERROR_RATE / questions)
         # The errors' correlation depends on the level a little, and so does what is wider.
@@ -437,8 +430,10 @@ def _curve(
     list_codes = np.zeros(len(score), np.intp) if lists is None else lists
     spread = np.round(np.geomspace(1, np.bincount(list_codes).max(), _LENGTHS))
     lengths = np.unique(np.asarray(spread, np.float64))
-    tops = (top_weights(score, list_codes, length) for length in lengths)
-    of_lengths = [weighted_shares(top, codes, len(names), lists=lists)[0] for top in tops]
+    tops = (differences.top_weights(score, list_codes, length) for length in lengths)
+    of_lengths = [
+        differences.weighted_shares(top, codes, len(names), lists=lists)[0] for top in tops
+    ]
     shares = Limits(*np.stack(of_lengths, axis=1))
     row_shares = np.bincount(codes) / len(codes)
     log_lengths = np.log10(lengths)
@@ -461,7 +456,7 @@ def _curve(
 
 # Times until an event, or the end of observation.
 
-LimitsAt: TypeAlias = Callable[[float], GroupLimits]
+LimitsAt: TypeAlias = Callable[[float], differences.GroupLimits]
 CONCORDANCE, BRIER = "concordance", "Brier score at the horizon"
 _FEWEST_EVENTS = 20  # of a group whose concordance has an interval
 _FEW_EVENTS = "there are too few rows or events of all but one of them"
@@ -601,7 +596,9 @@ def _measures(
 
     def single_and_joint(make: Callable[[float], Limits]) -> LimitsAt:
         """Return a function of a level that makes limits by group, and for all groups together."""
-        return lambda level: GroupLimits(make(level), make(simultaneous_level(level, groups)))
+        return lambda level: differences.GroupLimits(
+            make(level), make(differences.simultaneous_level(level, groups))
+        )
 
     return {
         CONCORDANCE: single_and_joint(concordance_limits),

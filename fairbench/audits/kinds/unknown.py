@@ -38,18 +38,12 @@ from fairbench.inference.gaps import GroupLimits, gap_of_noise, surest_gap
 from fairbench.inference.partial import ProxyRows, RateBounds, SelectedLabels
 from fairbench.inference.pooled import adjusted_p_values, differs_from_rest, pool_rates
 from fairbench.inference.rates import Limits, rate_limits
-from fairbench.metrics.registry import (
-    Rate,
-    base_rate,
-    binary_confusion,
-    selection_rate,
-    shares_of,
-)
+from fairbench.metrics import registry
 from fairbench.reporting.document import model as doc
 from fairbench.reporting.group_tables import bars, named_table, sentence_of, sentences_of
 
 CANNOT = "cannot be known"  # however many rows and labels there are
-RATES: tuple[Rate, ...] = (*RATE_OF.values(), base_rate)
+RATES: tuple[registry.Rate, ...] = (*RATE_OF.values(), registry.base_rate)
 TITLE = "What cannot be known"
 _said = functools.partial(sentence_of, "unknown")
 EVERYONE = "of everyone, whatever the labels are that cannot be known"
@@ -102,7 +96,7 @@ def _answered(
     table: AuditTable,
     options: Options,
     scope: str,
-    bounded: Callable[[Finding, Rate], tuple[Finding, Row]],
+    bounded: Callable[[Finding, registry.Rate], tuple[Finding, Row]],
     attribute: str = "",
 ) -> tuple[list[Finding], list[Row]]:
     """Return the findings on all gaps, and the figures of those that are not the same by design.
@@ -223,7 +217,7 @@ def bound_everyone(
 
 def _gap(
     template: Finding,
-    rate: Rate,
+    rate: registry.Rate,
     names: Sequence[str],
     labels: SelectedLabels,
     options: Options,
@@ -455,16 +449,16 @@ def _estimate_groups(
 
 def _counts_of_rates(
     table: AuditTable, codes: NDArray[np.intp]
-) -> tuple[list[Rate], Floats, Floats]:
+) -> tuple[list[registry.Rate], Floats, Floats]:
     """Return the rates with a non-empty denominator, and their counts by group (R, G).
 
     The selection rate counts all rows. Rates that need labels count the labelled rows.
     """
     known, n_rows, rates = table.known, np.bincount(codes), list(many_groups.SHOWN)
     of_known = table.label[known], table.prediction[known], codes[known]
-    counts = binary_confusion(*of_known, n_groups=len(n_rows))
-    successes, sizes = shares_of(rates, counts)
-    selection = rates.index(selection_rate)
+    counts = registry.binary_confusion(*of_known, n_groups=len(n_rows))
+    successes, sizes = registry.shares_of(rates, counts)
+    selection = rates.index(registry.selection_rate)
     successes[selection], sizes[selection] = np.bincount(codes, table.prediction), n_rows
     has_rows = sizes.sum(axis=1) > 0
     return list(compress(rates, has_rows)), successes[has_rows], sizes[has_rows]

@@ -19,13 +19,8 @@ from fairbench.evaluation.table import NAN, MetricTable, Setting, Statuses
 from fairbench.inference.rates import rate_limits
 from fairbench.inference.scores import coverage_area_limits
 from fairbench.metrics import registry
+from fairbench.metrics import uncertainty as uncertainties
 from fairbench.metrics.group import RocHull, expected_counts, least_error
-from fairbench.metrics.uncertainty import (
-    area_under_risk_coverage,
-    feature_shift,
-    keep_weights,
-    rows_kept,
-)
 
 CHOSEN_HERE = "no interval: the share was chosen on these very rows"
 OBJECTIVES = ("error_rate", "statistical_parity", "equalized_odds")
@@ -87,7 +82,7 @@ def _add_area(table: MetricTable, test: Labelled, ordered: _RowsByUncertainty) -
     wrong = (test.target != test.column("prediction"))[ordered.order]
     for s, rows in enumerate(ordered.slices):
         loss, uncertainty = wrong[rows], ordered.uncertainty[rows]
-        area[s] = area_under_risk_coverage(loss, uncertainty)
+        area[s] = uncertainties.area_under_risk_coverage(loss, uncertainty)
         if table.frequentist and np.isfinite(uncertainty).all():
             limits = coverage_area_limits(loss, uncertainty, level=table.level)
             lower[s, 0], upper[s, 0] = limits[1:]
@@ -221,7 +216,7 @@ class _RowsByUncertainty:
         is_new[split_starts] = True
         block_edges = np.append(np.flatnonzero(is_new), n_rows)
         # The last row that is kept is in a block of equal uncertainty, a share of which is kept.
-        kept_stop = split_starts + rows_kept(self.groups.size.sum(axis=1), rates)
+        kept_stop = split_starts + uncertainties.rows_kept(self.groups.size.sum(axis=1), rates)
         last_block = np.searchsorted(block_edges, kept_stop) - 1
         block_start = block_edges[last_block]
         block_stop = block_edges[last_block + 1]
@@ -275,10 +270,10 @@ def evaluate_feature_shift(table: MetricTable, data: Labelled, rates: Sequence[f
     uncertainty = data.column("uncertainty")
     statuses = data.statuses(~np.isfinite(uncertainty), "uncertainty")[:, 0].copy(shape)
     for s, of_split in enumerate(data.slices):
-        kept = keep_weights(uncertainty[of_split], rates)
+        kept = uncertainties.keep_weights(uncertainty[of_split], rates)
         rows[..., s] = np.round(kept.sum(axis=1, keepdims=True)).astype(np.int64)
         if statuses.is_ok[0, 0, s]:
-            shifts = feature_shift(data.features.iloc[of_split], kept)
+            shifts = uncertainties.feature_shift(data.features.iloc[of_split], kept)
             values[:, 1:, s] = shifts
             for k, shift in enumerate(shifts):
                 defined = shift[~np.isnan(shift)]

@@ -2,7 +2,7 @@
 
 Scores are calibrated hierarchically: the link, its features and priors (:class:`Calibration`), and
 posterior draws of its parameters, by importance sampling or, where that cannot be trusted, by a
-slice sampler (:func:`_sample`). Whether labels that come are those that calibration foresees is
+slice sampler (:func:`sample`). Whether labels that come are those that calibration foresees is
 tested by :func:`calibration_p_values`. The rows are a :class:`PartlyLabelled`; their confusion
 counts follow from scores taken at their word (:func:`plug_in`), from calibrated ones
 (:func:`bayesian_calibration`), or from many random completions of the missing labels
@@ -510,7 +510,7 @@ _LARGEST_SHAPE, _SMALLEST_SHARE = 0.7, 0.2
 _CHAINS, _WARMUP, _THIN = 128, 200, 20
 
 
-def _sample(
+def sample(
     proposal: _Proposal,
     labels: _ShownLabels,
     generator: np.random.Generator,
@@ -610,7 +610,7 @@ def calibration_p_values(
         in_other = np.full(len(other_rows), _OTHER)
         design = ALIKE.design(score[other_rows], in_other, 2)
         shown = _ShownLabels(design, label[other_rows].astype(np.float64))
-        theta, *_ = _sample(proposal, shown, generator, chains=False)
+        theta, *_ = sample(proposal, shown, generator, chains=False)
         coefficients = ALIKE.coefficients(theta)[:, _ONE]
         values[g] = _p_value(counts[g], coefficients, generator)
     return values
@@ -822,7 +822,7 @@ class CalibrationPosterior:
     counts : (T, G, 4) TN, FP, FN, TP of the whole pool; with pool noise what they may turn out to
         be, without it what is expected of each calibration map.
     theta, effective_size, sampler : the calibration parameters behind them (T, G, D), and how well
-        they were drawn; see :func:`_sample`.
+        they were drawn; see :func:`sample`.
     """
 
     family: PosteriorFamily
@@ -921,7 +921,7 @@ class PosteriorFamily:
     def posterior(self, rows: Rows, generator: np.random.Generator) -> CalibrationPosterior:
         """Return the posterior given the labels of `rows` alone."""
         shown = self.shown(rows)
-        theta, size, sampler = _sample(self.proposal, shown[0], generator)
+        theta, size, sampler = sample(self.proposal, shown[0], generator)
         coefficients = self.proposal.model.coefficients(theta).reshape(len(theta), -1)
         counts = self.counts(rows, shown, coefficients, generator)
         return CalibrationPosterior(self, rows, counts, theta, size, sampler)

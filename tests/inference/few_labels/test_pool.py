@@ -217,7 +217,7 @@ def test_inverted_scores_are_drawn_without_chains():
     label = (generator.random(400) > table.score).astype(float)
     design = few_labels.BETA.design(table.score, table.group, 2)
     labels = few_labels._ShownLabels(design, label)
-    theta, _, sampler = few_labels._sample(
+    theta, _, sampler = few_labels.sample(
         few_labels._Proposal.of(few_labels.BETA, 2, 2048, generator), labels, generator
     )
     assert sampler == "importance"

@@ -37,9 +37,9 @@ from fairbench.evaluation.findings import (
     UNLIKE,
     Finding,
     GapAnswer,
-    _answer_gap,
     risk_of,
 )
+from fairbench.evaluation.findings import _answer_gap as answer_gap
 from fairbench.evaluation.groups import (
     CountIntervals,
     GapInterval,
@@ -115,7 +115,7 @@ def test_no_pair_of_many_is_surely_apart_because_no_draw_says_otherwise():
     for _ in range(60):
         selected = random.binomial(150, 0.5, 30)
         draws = random.beta(selected + 1, 151 - selected, (1000, 30))
-        wrong += bool(_answer_gap(_draws_at(draws), 0.05, 0.01).pairs)
+        wrong += bool(answer_gap(_draws_at(draws), 0.05, 0.01).pairs)
     assert wrong <= 3
 
 
@@ -215,7 +215,7 @@ def test_shares_are_never_rounded_up(share, text):
 
 def _answer(successes, size, *, bound=0.05, risk=0.01):
     counts = np.array(successes, float), np.full(len(successes), float(size))
-    return _answer_gap(
+    return answer_gap(
         lambda level: GapInterval.of(GroupLimits.of(*counts, level=level)), bound, risk
     )
 
@@ -254,8 +254,8 @@ def at_level(groups, apart_up_to=0.0, lower=0.0):
 @pytest.mark.parametrize(("bound", "verdict"), [(1 - 1.9 * RISK, SMALL), (1 - 2.1 * RISK, OPEN)])
 def test_a_gap_is_small_at_twice_the_risk_and_no_more(bound, verdict):
     """The upper end misses on one side alone, so that its interval may miss twice as often."""
-    assert _answer_gap(at_level(2), bound, RISK).verdict == verdict
-    assert _answer_gap(at_level(2), bound, RISK, may_be_small=False).verdict == OPEN
+    assert answer_gap(at_level(2), bound, RISK).verdict == verdict
+    assert answer_gap(at_level(2), bound, RISK, may_be_small=False).verdict == OPEN
 
 
 @pytest.mark.parametrize(
@@ -264,9 +264,9 @@ def test_a_gap_is_small_at_twice_the_risk_and_no_more(bound, verdict):
      (3, 1 - 0.4 * RISK, True), (3, 1 - 0.6 * RISK, False)],
 )  # fmt: skip
 def test_pairs_of_two_groups_take_the_whole_risk_and_of_more_half(groups, apart_up_to, is_said):
-    answer = _answer_gap(at_level(groups, apart_up_to), 0.5, RISK)
+    answer = answer_gap(at_level(groups, apart_up_to), 0.5, RISK)
     assert (answer.verdict, list(answer.pairs)) == (OPEN, [(1, 0)] * is_said)
-    large = _answer_gap(at_level(groups, 1.0, lower=0.6), 0.5, RISK)
+    large = answer_gap(at_level(groups, 1.0, lower=0.6), 0.5, RISK)
     assert (large.verdict, large.named, list(large.pairs)) == (LARGE, (1, 0), [(1, 0)])
 
 

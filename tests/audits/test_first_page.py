@@ -15,7 +15,8 @@ import pytest
 
 import fairbench
 from fairbench.audits.kinds import document_of
-from fairbench.audits.report import _gap_chart, _key_figures
+from fairbench.audits.report import _gap_chart
+from fairbench.audits.report import _key_figures as key_figures
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from fairbench.evaluation.findings import GAP, LARGE, OPEN, PAIR, RATIO, SMALL, Finding
@@ -102,13 +103,13 @@ def test_key_figures_are_of_all_that_is_found_and_say_why_a_row_is_open():
     large = replace(gap, measure="selection rate", verdict=LARGE, groups=("men", "women"),
                     values=(0.5, 0.3), value=0.2, lower=0.15, upper=0.25)  # fmt: skip
     pair = Finding(PAIR, "sex", "true positive rate", LARGE, ("men", "women"), values=(0.6, 0.5))
-    shown = _key_figures([gap, large, pair], ["sex"], "true positive rate")
+    shown = key_figures([gap, large, pair], ["sex"], "true positive rate")
     assert [(row[1], row[3], f"{row[5].value}{row[5].after}") for row in shown.rows] == [
         ("gap in true positive rate", (0.06, 0.14), "differ; size open †"),
         ("gap in selection rate: men and women", (0.15, 0.25), "large"),
     ]
     assert "†: the interval of this row alone lies beyond the limit" in shown.caption
-    within = _key_figures([replace(gap, lower=-0.14, upper=0.02)], ["sex"], "")
+    within = key_figures([replace(gap, lower=-0.14, upper=0.02)], ["sex"], "")
     assert "†" not in within.caption
     assert (within.rows[0][5].value, within.rows[0][5].after) == ("open", "")
 
@@ -265,13 +266,13 @@ def test_key_figures_are_of_what_was_asked_for():
         ratio,
         replace(ratio, attribute="race", given="if calibrated alike"),
     ]
-    shown = _key_figures(findings, ("sex", "race"), "")
+    shown = key_figures(findings, ("sex", "race"), "")
     rows = [[as_cell(value).value for value in row] for row in shown.rows]
     assert rows == [
         ["sex", "impact ratio: women", 0.6, (0.5, 0.7), 0.8, "under four fifths"],
         ["sex", "gap in accuracy", 0.01, (0.0, 0.02), 0.05, "small"],
     ]
-    assert _key_figures([], ("sex",), "") is None
+    assert key_figures([], ("sex",), "") is None
     assert _gap_chart([], ("sex",), "") is None
 
 
@@ -279,7 +280,7 @@ def test_every_attribute_has_its_key_figures_before_one_has_more():
     rates = ("selection rate", "true positive rate", "false positive rate", "accuracy")
     names = ("sex", "race", "age", "region")
     findings = [gap(name, LARGE, 0.2, 0.1, 0.3, rate) for name in names for rate in rates]
-    shown = _key_figures(findings, names, "true positive rate")
+    shown = key_figures(findings, names, "true positive rate")
     rows = [tuple(as_cell(value).value for value in row[:2]) for row in shown.rows]
     assert [name for name, measured in rows if measured == "gap in true positive rate"] == [*names]
     assert [name for name, _ in rows] == ["sex"] * 4 + ["race"] * 3 + ["age", "region"]

@@ -7,14 +7,9 @@ from benchmarks.plans import LEAST, MOST, MOST_OF_SEVERAL, populations, study
 from fairbench.audits.assessment import assess
 from fairbench.audits.direction import RATE_OF
 from fairbench.audits.kinds.binary import audit_of
-from fairbench.audits.labels_needed import (
-    ALIKE,
-    _least_number,
-    _other_rate,
-    _plan_risk,
-    _planned_labels,
-    _supposed_gap,
-)
+from fairbench.audits.labels_needed import ALIKE, _other_rate, _plan_risk, _planned_labels
+from fairbench.audits.labels_needed import _least_number as least_number
+from fairbench.audits.labels_needed import _supposed_gap as supposed_gap
 from fairbench.audits.question import PlanOptions
 from fairbench.audits.report import document_of
 from fairbench.audits.table import read_audit_table
@@ -104,10 +99,10 @@ def test_what_takes_more_than_there_is_has_no_number_and_the_page_says_so(tmp_pa
 
 
 def test_the_least_number():
-    assert _least_number(lambda n: n / 100, 0.8, 1, 1000) in (80, 81)
-    assert _least_number(lambda n: n / 100, 0.8, 90, 1000) in (90, 91)
-    assert _least_number(lambda n: n / 100, 0.8, 1, 70) is None
-    assert _least_number(lambda n: 1.0, 0.8, 10, 5) is None
+    assert least_number(lambda n: n / 100, 0.8, 1, 1000) in (80, 81)
+    assert least_number(lambda n: n / 100, 0.8, 90, 1000) in (90, 91)
+    assert least_number(lambda n: n / 100, 0.8, 1, 70) is None
+    assert least_number(lambda n: 1.0, 0.8, 10, 5) is None
 
 
 @pytest.mark.parametrize("size", [15, 40, 300, 20_000])
@@ -117,7 +112,7 @@ def test_the_fast_limits_settle_what_the_exact_ones_settle(size):
     nothing, luck = np.zeros(4), np.zeros((500, 4))
     counts, rows = size * rates, np.full(4, float(size))
     for epsilon, level in ((0.05, 0.98), (0.1, 0.998)):
-        quick = _supposed_gap(nothing, nothing, rates, luck, rows, level)
+        quick = supposed_gap(nothing, nothing, rates, luck, rows, level)
         exact = largest_gap(GroupLimits.of(counts, rows, level=level))
         for bound in (epsilon, 0.0):
             shares = ((quick.lower > bound).mean(), (exact.lower > bound).mean())

@@ -14,7 +14,7 @@ from fairbench.audits.assessment import assess
 from fairbench.audits.kinds import document_of
 from fairbench.audits.kinds.binary import findings_of
 from fairbench.audits.kinds.unknown import assess_selected
-from fairbench.audits.report import _key_figures
+from fairbench.audits.report import _key_figures as key_figures
 from fairbench.audits.sentences import in_short, sentence_of
 from fairbench.audits.table import read_audit_table, read_frame
 from fairbench.cli.main import main
@@ -242,7 +242,7 @@ def test_a_large_gap_has_the_rates_of_the_groups_that_it_names():
     gap = Finding(GAP, "race", "share approved", LARGE, ("a", "b"), value=0.919, lower=0.4,
                   upper=0.99, values=(0.916, 0.799), bound=0.05)  # fmt: skip
     assert "(0.916 and 0.799; the largest difference of any two groups is 0.919" in sentence_of(gap)
-    (row,) = _key_figures([gap], ["race"], "").rows
+    (row,) = key_figures([gap], ["race"], "").rows
     assert row[1] == "gap in share approved"  # which is not that of a and b
 
 

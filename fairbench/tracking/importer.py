@@ -151,7 +151,7 @@ def _write_note(
 
 _SILENCE = 60.0  # seconds after which a silent other sync is no longer waited for
 _CONTENT = "fairbench.content"
-_FEW = 20  # up to so many runs are asked for one by one
+_FEW = 20  # up to so many runs are asked for one by one, however few are logged
 _PAGE = 100  # runs per request: MLflow sends each with all of its metrics
 # Metrics and parameters per request: MLflow takes 1,000 in all, with tags.
 _METRICS, _PARAMETERS = 900, 90
@@ -299,7 +299,10 @@ class Tracking:
         file = _database(self.address)
         before = stamp(file) if file else ()
         experiment = _experiment_id(client, self.experiment)
-        existing = _logged_entries(client, experiment, [folder.id for folder in runs])
+        ids = [folder.id for folder in runs]
+        noted = self._read_notes(runs, file, before) if file else {}
+        others = 0 if noted.keys() & {*ids} else len(noted)
+        existing = _logged_entries(client, experiment, ids, others)
         names: set[str] = set()  # of the metrics that MLflow is told of
         logged = {}
         new = [run for run in runs if not _current(run, existing.get(run.id, []))]
@@ -315,15 +318,20 @@ class Tracking:
         """Return run id -> MLflow id if all are noted to be in this database, with their sweeps."""
         if not (file := _database(self.address)):
             return None
-        noted: dict[str, _Entry] = {}
-        for results in {folder.results for folder in runs}:
-            noted |= read_note(results, self._place(file), stamp(file))
+        noted = self._read_notes(runs, file, stamp(file))
         for folder in runs:
             entry = noted.get(folder.id, _Entry("", ""))
             sweeps = with_sweeps(entry.sweeps, [name for name, _ in swept.get(folder.id, [])])
             if (entry.fingerprint, entry.sweeps) != (folder.environment["fingerprint"], sweeps):
                 return None
         return {folder.id: noted[folder.id].id for folder in runs}
+
+    def _read_notes(self, runs: Sequence[Run], file: Path, now: Stamp) -> dict[str, _Entry]:
+        """Return what the results folders of runs note to be in a database."""
+        noted: dict[str, _Entry] = {}
+        for results in {folder.results for folder in runs}:
+            noted |= read_note(results, self._place(file), now)
+        return noted
 
     def _note(
         self, runs: Sequence[Run], logged: Mapping[str, _Entry], before: Stamp, after: Stamp
@@ -440,11 +448,16 @@ def _set_view(client: MlflowClient, experiment: str, names: Iterable[str] = ()) 
 
 
 def _logged_entries(
-    client: MlflowClient, experiment: str, run_ids: Sequence[str]
+    client: MlflowClient, experiment: str, run_ids: Sequence[str], others: int = 0
 ) -> dict[str, list[_Entry]]:
-    """Return fairbench run id -> its entries, for `run_ids` at least."""
-    # MLflow sends every metric of every run along: a few runs are asked for one by one.
-    is_asked_by_id = len(run_ids) <= _FEW
+    """Return fairbench run id -> its entries, for `run_ids` at least.
+
+    Parameters
+    ----------
+    others : how many other runs are known to be logged.
+    """
+    # MLflow sends every metric of every run along: fewer runs are asked for one by one.
+    is_asked_by_id = len(run_ids) <= max(_FEW, others)
     filters = [f"tags.`{RUN}` = '{run_id}'" for run_id in run_ids] if is_asked_by_id else [""]
     entries_of_run: dict[str, list[_Entry]] = {}
     for run in (run for text in filters for run in _search(client, experiment, text)):

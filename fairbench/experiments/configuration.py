@@ -154,9 +154,9 @@ def _declared(group: str, option: str) -> dict[str, Any]:
 
 
 # The options that a sweep fixes, such as ``split.train``, with their values; the groups and options
-# that it varies, with their values as written; and options of a group that varies that have the
+# that it varies, with their values by their texts; and options of a group that varies that have the
 # same value in every choice.
-Experiment: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Sequence[str]], Mapping[str, Any]]
+Experiment: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Mapping[str, Any]], Mapping[str, Any]]
 
 
 class Presets:
@@ -178,7 +178,7 @@ class Presets:
             with initialize_config_dir(str(CONF.resolve()), version_base="1.3"):
                 composed = compose("config", words, return_hydra_config=True)
             sweep = composed.hydra.sweeper.get("params") or {}
-            varied = {str(key): _texts(value) for key, value in sweep.items()}
+            varied = {str(key): _swept(str(key), str(value)) for key, value in sweep.items()}
             options = options_of(identity_of(composed)[1], IDENTITY)
             fixed = {key: options[key] for key in options if not key.startswith(tuple(varied))}
             changed = {
@@ -213,10 +213,10 @@ class Presets:
         params: dict[str, Any] = {}  # the words that its files, in their order, sweep over
         for part in parts_of("experiment", name):
             params |= part.get("hydra", {}).get("sweeper", {}).get("params", {})
-        swept = {key: _texts(values) for key, values in params.items() if "." not in key}
+        swept = {key: _swept(key, str(text)) for key, text in params.items() if "." not in key}
         for run in runs.values():
             # Composing takes a tenth of a second, and is not done where no run has such choices.
-            if any(run.choices.get(key, texts[0]) not in texts for key, texts in swept.items()):
+            if any(run.choices.get(key) not in (None, *texts) for key, texts in swept.items()):
                 continue
             chosen = self._choices_of(self.experiment(name), run)
             if chosen is not None:
@@ -235,9 +235,8 @@ class Presets:
         chosen = {}
         for name, values in varied.items():
             if "." in name or name in options:
-                text = next(
-                    (text for text in values if yaml.safe_load(text) == options.get(name)), ""
-                )
+                found = (text for text, value in values.items() if value == options.get(name))
+                text = next(found, "")
             else:
                 # Its choice for a group, unless it has other options than that.
                 text = str(run.choices.get(name, ""))
@@ -338,9 +337,28 @@ class Presets:
         return shlex.join(["fairbench", "run", *sweep, *words])
 
 
-def _texts(values: object) -> list[str]:
-    """Return the values of a sweep as they are written, such as those of ``a, b``."""
-    return [text.strip() for text in str(values).split(",")]
+@cache
+def _swept(name: str, text: str) -> dict[str, Any]:
+    """Return the values of a sweep's word as Hydra reads it, by their texts; none of an interval.
+
+    Raises
+    ------
+    UserError : Hydra does not understand it.
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    parse = OverridesParser.create().parse_override
+    try:
+        word = parse(f"{name}={text}")
+        if not word.is_sweep_override():
+            return {word.get_value_element_as_str(): word.value()}
+        texts = [] if word.is_interval_sweep() else word.sweep_string_iterator()
+        return {text: parse(f"{name}={text}").value() for text in texts}
+    except HydraException as error:
+        raise UserError(
+            f"an experiment sweeps {name}={text}, which is no list of values"
+        ) from error
 
 
 def experiments_in(folder: str) -> list[str]:

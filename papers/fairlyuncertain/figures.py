@@ -193,7 +193,7 @@ def planned(
 
     `methods` are all of the experiment's if there are none.
     """
-    _, varied, _ = Presets().experiment(experiment)
+    varied = {name: [*texts] for name, texts in Presets().experiment(experiment)[1].items()}
     quick = Paper.read("fairlyuncertain", PAPERS).quick["datasets"]
     small = [name for name in varied["dataset"] if name in quick][:1]
     simulated = "simulated_regression" if "ihdp" in varied["dataset"] else "simulated"

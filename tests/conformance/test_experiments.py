@@ -122,7 +122,7 @@ def test_the_atlas_has_thirty_tasks_of_twenty_families_and_ten_thousand_fits():
 def composed(experiment, *words, which=0):
     """Return a job of an experiment as the one run of a catalogue."""
     jobs = Presets().experiment(experiment)[1].items()
-    overrides = [*(f"{key}={texts[which]}" for key, texts in jobs), *words]
+    overrides = [*(f"{key}={[*texts][which]}" for key, texts in jobs), *words]
     choices, config = identity_of(configuration(f"experiment={experiment}", *overrides))
     return {"x": SimpleNamespace(id="x", config=config, choices=choices)}
 

@@ -61,7 +61,9 @@ split:
 hydra:
   sweeper:
     params:
-      method: baseline,binomial_nll
+      method: choice(baseline,binomial_nll)
+      evaluator.spread_groups: "[5,10],[20]"
+      evaluator.neighbours: range(3,4)
 """
 
 
@@ -73,15 +75,15 @@ def test_experiments_of_a_folder_that_has_nothing_else(tmp_path):
     for name in ("mine", "set/a", "set/b"):
         (folder / f"{name}.yaml").write_text(EXPERIMENT)
     done = ran("-m", "experiment=mine", "tracking=none", "figures=false", cwd=tmp_path)
-    assert "2 runs finished" in done.stdout
+    assert "4 runs finished" in done.stdout
     both = ran("-m", "experiment=set", "tracking=none", "plan=true", cwd=tmp_path).stdout
-    assert both.count("simulated, xgboost") == 2  # jobs that are equal are one
+    assert both.count("simulated, xgboost") == 4  # jobs that are equal are one
     for words in (("experiment=mine", "--cfg", "job"), ("--cfg", "job", "experiment=mine")):
         assert "n_samples: 200" in ran(*words, cwd=tmp_path).stdout
     assert "mine, set, " in ran("--help", cwd=tmp_path).stdout
     for name in ("mine", "set"):
         page = fairbench("report", f"experiment={name}", cwd=tmp_path).stdout
-        assert page.startswith("2 runs on ")
+        assert page.startswith("4 runs on ")
     wrong = run_py("-m", "experiment=mein", cwd=tmp_path)
     assert wrong.returncode == 2 and "did you mean mine?" in wrong.stderr
     (folder / "mine.yaml").write_text("# @package _global_\ntracking: none\n")

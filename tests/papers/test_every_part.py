@@ -79,7 +79,7 @@ def first_job(words, results, effort):
     given = {option: text.split(",") for option, _, text in (w.partition("=") for w in words)}
     shared = (f"{REPEATS}=1", f"results={results}", "tracking=none", "figures=false")
     for place in (0, -1) if name in BOTH_ENDS else (0,):
-        job = [f"{key}={given.get(key, values)[place]}" for key, values in varied.items()]
+        job = [f"{key}={[*given.get(key, values)][place]}" for key, values in varied.items()]
         status = run_words(["-m", words[0], *job, *shared])
         assert status == 0, f"conf/experiment/{name}.yaml: its job {' '.join(job)} fails"
 

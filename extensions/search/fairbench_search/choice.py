@@ -731,9 +731,14 @@ class Stored:
         return judged
 
     def _reach(self, tail: float) -> float:
-        """Return how much wider a limit with an error rate is than that of an interval at 95 %."""
-        of, usual = special.stdtrit(len(self.values) - 1, [1 - tail, 1 - 0.05 / 2])
-        return float(of / usual)
+        """Return how much wider a limit with an error rate is than that of an interval at 95 %.
+
+        Some limits come from the spread over the splits, others from counts of rows: of the two
+        ratios, it is the one that is wide enough for both.
+        """
+        tails = np.array([1 - tail, 1 - 0.05 / 2])
+        quantiles = special.stdtrit(len(self.values) - 1, tails), special.ndtri(tails)
+        return max(float(of / usual) for of, usual in quantiles)
 
 
 def read_stored(runs: Sequence[Run], metric: Metric, bounds: tuple[Bound, ...]) -> Stored:

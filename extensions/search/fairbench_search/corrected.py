@@ -182,7 +182,8 @@ def correction(candidates: Candidates, *, level: float = 0.95) -> tuple[list[Tai
         float(np.sort(errors.min(axis=1))[int(allowed * missed * len(errors))])
         for errors, allowed in choices
     ]
-    return tails, float(_chance_above(-min(lowest)))
+    # All at once are no surer than one alone, whatever the draws.
+    return tails, min(float(_chance_above(-min(lowest))), missed)
 
 
 def _simulate_choices(candidates: Candidates, chosen: int) -> Iterator[tuple[Floats, float]]:

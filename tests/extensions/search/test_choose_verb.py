@@ -153,6 +153,16 @@ def test_any_stored_metric_is_chosen_by_and_has_its_table_s_value(results, split
         choose(runs, metric, ("brier_score<=0.01",))
 
 
+def test_limits_that_hold_at_once_are_no_narrower_than_those_that_hold_alone(tmp_path):
+    """Of the error, its interval is of counts, whatever the number of splits."""
+    for words in (RUNS["lr"], RUNS["nb"]):
+        carry_out(configuration(*COMMON, "split.repeats=2", *words, results=tmp_path))
+    for name in ("brier_score", "roc_auc", "f1_score"):
+        _, error = choose(list(Catalogue(tmp_path)), name).judged
+        both, alone = (error[of][1] - error["value"] for of in ("at_once", "naive"))
+        assert both >= alone * 1.645 / 1.96
+
+
 @pytest.mark.parametrize(
     ("repeat", "fold", "row", "kind"),
     [

@@ -209,6 +209,8 @@ def _protected_attributes(config: Config, dataset: Dataset) -> tuple[str, ...]:
             f"as protect=[sex,race]; dataset={dataset.name} has "
             f"{', '.join(map(shortened, dataset.sensitive.columns))}"
         )
+    if len({*names}) < len(names):
+        raise UserError(f"protect=[{','.join(names)}] names an attribute twice: name it once")
     dataset.groups(names)
     return names
 

@@ -148,6 +148,7 @@ CASES = [
     (f"seed={2**63}", f"seed is {2**63}; it must be at most {2**63 - 1}\n"),
     ("protect=false", "protect is 'False'; it must be the"),
     ("protect=[0]", "protect is '[0]'; it must be the"),
+    ("protect=[group,group]", "protect=[group,group] names an attribute twice: name it once\n"),
     ("protect={group:1}", "protect is \"{'group': 1}\"; it must be the"),
     (
         "-m seed=range(100000) plan=true",

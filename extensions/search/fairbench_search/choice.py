@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any, TypeAlias
@@ -27,6 +27,7 @@ from fairbench.comparison.runs import (
     people_of,
     read_predictions,
     values_in_splits,
+    without_copies,
 )
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError
@@ -133,12 +134,13 @@ class CannotChooseError(UserError):
     """Runs among which there can be no choice; other runs may allow one."""
 
 
-def check_several(runs: Sequence[Run]) -> None:
-    """Refuse fewer than two runs."""
+def check_several(runs: Sequence[Run], copies: Sequence[str] = ()) -> None:
+    """Refuse fewer than two runs; `copies` are sentences on those that are one of them again."""
     if len(runs) < 2:
         matches = "1 finished run matches" if runs else "no finished run matches"
         which = "".join(f" ({run.name}, {run.id})" for run in runs)
-        raise CannotChooseError(f"{matches}{which}; a choice needs at least two")
+        told = "; ".join([f"{matches}{which}", *copies])
+        raise CannotChooseError(f"{told}; a choice needs at least two")
 
 
 def _check_comparable(runs: Sequence[Run], *, weighted: bool = False) -> None:
@@ -203,28 +205,38 @@ def _as_word(value: Any) -> str:
     return "" if "," in text or not text else text
 
 
-def works(wanted: Collection[str], among: Sequence[Run]) -> list[Run]:
+def works(
+    wanted: Collection[str], among: Sequence[Run], metrics: Collection[str] = ()
+) -> list[Run]:
     """Return runs of one comparable set: that with most of the wanted runs, given by id.
 
     If it has two or more wanted runs, only these are returned; otherwise all of the set. Ties go to
-    the set with most runs, then with most repeats. The list is empty if no set has two runs.
+    the set with most runs, then with most repeats. The list is empty if no set has two runs that
+    store all of the metrics.
     """
-    usable = [
-        run
-        for run in among
-        # Its labels are of two kinds, as far as its record says.
-        if not _is_weighted(run)
-        and run.environment.get("task", {}).get("positive_share", 0) is not None
-    ]
 
     def rank(runs: Sequence[Run]) -> tuple[int, int, int]:
         repeats = runs[0].summarised["config"]["split"].get("repeats", 1)
         return sum(run.id in wanted for run in runs), len(runs), int(repeats)
 
-    sets = [runs for runs in comparable_sets(usable) if len(runs) > 1]
-    runs = max(sets, key=rank, default=[])
-    wanted_runs = [run for run in runs if run.id in wanted]
-    return wanted_runs if len(wanted_runs) > 1 else runs
+    def is_stored(run: Run) -> bool:
+        return not any(rows_of(run.summary(), name, run.protect).empty for name in metrics)
+
+    for runs in sorted(comparable_sets(list(filter(_is_usable, among))), key=rank, reverse=True):
+        wanted_runs = [run for run in runs if run.id in wanted]
+        runs = wanted_runs if len(wanted_runs) > 1 else runs
+        if len(without_copies(list(filter(is_stored, runs)))[0]) > 1:
+            return runs
+    return []
+
+
+def _is_usable(run: Run) -> bool:
+    """Return whether a run can be chosen from: two labels and no weights, or several splits."""
+    # What is no share of rows with two labels is compared by its values in the splits.
+    if run.environment.get("task", {}).get("positive_share", 0) is None:
+        split = run.summarised["config"]["split"]
+        return "n_folds" in split or split.get("repeats", 1) > 1
+    return not _is_weighted(run)
 
 
 def _is_weighted(run: Run) -> bool:
@@ -809,17 +821,19 @@ def choose(
     CannotChooseError : there is no choice among these runs.
     UserError : a metric that none can be chosen by, or no run is within the bounds.
     """
-    check_several(runs)
+    runs, copies = without_copies(runs)
+    check_several(runs, copies)
     task = runs[0].people().task
     metric = registry.named(objective or headline_of(runs) or HEADLINES[task]["gap"], task)
     bounds = tuple(Bound.read(text, task) for text in where)
     if of_counts(metric, bounds):
-        return choose_among(shared_rows(runs), metric, bounds, level=level)
-    stored = read_stored(runs, metric, bounds)
-    repeats = 1 if "n_folds" in runs[0].config["split"] else len(stored.values)
-    return choice_of(
-        stored, stored, level, runs=stored.runs, repeats=repeats, notes=tuple(stored.notes)
-    )
+        choice = choose_among(shared_rows(runs), metric, bounds, level=level)
+    else:
+        stored = read_stored(runs, metric, bounds)
+        repeats = 1 if "n_folds" in runs[0].config["split"] else len(stored.values)
+        about = {"runs": stored.runs, "repeats": repeats, "notes": tuple(stored.notes)}
+        choice = choice_of(stored, stored, level, **about)
+    return replace(choice, notes=(*(f"left out: {copy}" for copy in copies), *choice.notes))
 
 
 def choice_of(
@@ -841,19 +855,22 @@ def choice_of(
     if rows is test:
         corrected, simultaneous = correcting.correction(candidates, level=level)
         joint = simultaneous, simultaneous
+    at_once = [joint] * len(naive)
+    judged = test.judge_run(chosen_index, naive=naive, corrected=corrected, at_once=at_once)
+    # What is both the objective and has bounds, or two of these, is told once.
+    metrics = [of["metric"].name for of in judged]
+    told = [place for place, name in enumerate(metrics) if name not in metrics[:place]]
     return Choice(
         bounds=bounds,
         level=level,
         chosen_index=chosen_index,
         objectives=candidates.objectives,
-        values=rows.rates[:, rows.n_objective :],
+        values=rows.rates[:, [rows.n_objective + place - 1 for place in told[1:]]],
         eligible=candidates.eligible,
         near=correcting.not_told_from_best(candidates, level=level),
         larger=correcting.larger_than(candidates, chosen_index, level=level),
         same=rows.first_equal == rows.first_equal[chosen_index],
-        judged=test.judge_run(
-            chosen_index, naive=naive, corrected=corrected, at_once=[joint] * len(naive)
-        ),
+        judged=[judged[place] for place in told],
         apart=rows is not test,
         **about,
     )

@@ -97,10 +97,17 @@ def _instead(options: _ChooseOptions, among: Catalogue, catalogue: Catalogue) ->
     """Return the command that chooses from the most of these runs that can be, or of all."""
     if _PURPOSE not in dict(options.keys):
         among = among.counted()[0]
-    chosen = choosing.works(catalogue.runs, list(among))
+    bounded = [choosing.Bound.read(text).metric.name for text in options.where]
+    metrics = [options.objective, *bounded] if options.objective else bounded
+    chosen = choosing.works(catalogue.runs, list(among), metrics)
     if len(chosen) < 2:
-        return f"no two finished runs of {options.results} can be; run another on the same splits"
-    words = _selection(options) if {run.id for run in chosen} <= {*catalogue.runs} else []
+        having = f" that have {' and '.join(dict.fromkeys(metrics))}" if metrics else ""
+        which = f"finished runs of {options.results}{having}"
+        return f"no two {which} can be chosen from; run another on the same splits"
+    words = _selection(options)
+    if not {run.id for run in chosen} <= {*catalogue.runs}:
+        purposes = ",".join(dict.fromkeys(run.purpose for run in chosen))
+        words = [f"{_PURPOSE}={purposes}"] if _PURPOSE in dict(options.keys) else []
     typed = [f"{_FROM}={text}" for name, text in options.keys if name == _FROM]
     typed += [f"where=[{','.join(options.where)}]"] * bool(options.where)
     defaults = vars(_ChooseOptions())

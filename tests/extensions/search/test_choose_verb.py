@@ -153,14 +153,51 @@ def test_any_stored_metric_is_chosen_by_and_has_its_table_s_value(results, split
         choose(runs, metric, ("brier_score<=0.01",))
 
 
-def test_limits_that_hold_at_once_are_no_narrower_than_those_that_hold_alone(tmp_path):
+@pytest.fixture(scope="module")
+def two_repeats(tmp_path_factory):
+    """Return a results folder of two models, one of them twice, and two regressions."""
+    folder = tmp_path_factory.mktemp("two") / "results"
+    regression = "dataset=simulated_regression"
+    for words in (
+        RUNS["lr"],
+        RUNS["nb"],
+        (*RUNS["lr"], "protect=group"),
+        (regression, "method=marginal"),
+        (regression, "method=marginal", "learner=lightgbm"),
+    ):
+        carry_out(configuration(*COMMON, "split.repeats=2", *words, results=folder))
+    return folder
+
+
+def test_limits_that_hold_at_once_are_no_narrower_than_those_that_hold_alone(two_repeats):
     """Of the error, its interval is of counts, whatever the number of splits."""
-    for words in (RUNS["lr"], RUNS["nb"]):
-        carry_out(configuration(*COMMON, "split.repeats=2", *words, results=tmp_path))
+    runs = list(Catalogue(two_repeats).select(dataset="simulated"))
     for name in ("brier_score", "roc_auc", "f1_score"):
-        _, error = choose(list(Catalogue(tmp_path)), name).judged
+        _, error = choose(runs, name).judged
         both, alone = (error[of][1] - error["value"] for of in ("at_once", "naive"))
         assert both >= alone * 1.645 / 1.96
+
+
+def test_a_run_that_is_another_again_is_no_second_candidate(two_repeats, said_by):
+    runs = list(Catalogue(two_repeats).select(dataset="simulated"))
+    printed = said_by("choose", "dataset=simulated", f"results={two_repeats}")
+    assert "among 2" in printed and "left out: run" in printed
+    again = [run for run in runs if run.choices["learner"] == "logistic_regression"]
+    with pytest.raises(UserError, match=r"again .*; a choice needs at least two"):
+        choose(again)
+
+
+def test_a_way_out_of_regressions_is_found_for_what_they_store(two_repeats, capsys):
+    for metric, chosen in (("rmse", 2), ("log_loss", 3)):
+        with pytest.raises(UserError) as refused:
+            run_command(["choose", f"objective={metric}", f"results={two_repeats}"])
+        said, command = str(refused.value).split(" runs can be chosen from: ")
+        assert said.endswith(f"; {chosen}")
+        run_command(shlex.split(command)[1:])
+        assert "The best of 2 runs" in capsys.readouterr().out
+    with pytest.raises(UserError, match="no two finished runs of .* that have rmse and error_rate"):
+        words = ["objective=rmse", "where=error_rate<=1"]
+        run_command(["choose", *words, f"results={two_repeats}"])
 
 
 @pytest.mark.parametrize(
@@ -191,6 +228,9 @@ def test_a_bound_leaves_runs_out_and_says_when_none_is_left(results):
     assert made(results, "one", bounds=(bound,)).eligible.sum() <= 2
     opposite = Bound.read("accuracy>=0.1")
     assert made(results, "one", bounds=(opposite,)).eligible.all()
+    twice = made(results, "one", "error_rate", bounds=(bound, opposite))
+    assert [judged["metric"].name for judged in twice.judged] == ["error_rate", "accuracy"]
+    assert twice.values.shape[1] == 1
     with pytest.raises(UserError, match=r"none of 3 runs has error_rate<=0: the smallest"):
         made(results, "one", bounds=(Bound.read("error_rate<=0"),))
 
@@ -218,7 +258,7 @@ def test_a_tie_is_said_to_be_one(results, tmp_path, said_by):
     shutil.copytree(folder, tmp_path / "results")
     chosen = made(results, "several").runs[made(results, "several").chosen_index]
     path = tmp_path / "results" / "runs" / chosen.id
-    twin = page_runs.copy(path, config={"learner": "twin"}).name
+    twin = page_runs.copy(path, config={"learner": "twin"}, fingerprint="twin").name
     printed = said_by("choose", *ids["several"], twin, f"results={tmp_path / 'results'}")
     assert "It is a tie with " in printed
     assert any(f"({run}): their predictions" in printed for run in (twin, chosen.id))
@@ -286,7 +326,7 @@ def test_runs_that_no_word_tells_apart_are_named_in_the_command(results, tmp_pat
     shutil.copytree(path, tmp_path / "alone" / "runs" / path.name)
     with pytest.raises(UserError, match="1 finished run matches .*run another on the same splits"):
         run_command(["choose", f"results={tmp_path / 'alone'}"])
-    page_runs.copy(path, config={"learner.C": 2.0}, data="0" * 20)
+    page_runs.copy(path, config={"learner.C": 2.0}, data="0" * 20, fingerprint="other")
     with pytest.raises(UserError, match="differ in the data, whose files have changed") as refused:
         run_command(["choose", f"results={tmp_path}"])
     command = shlex.split(str(refused.value).partition("chosen from: ")[2])

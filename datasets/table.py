@@ -334,8 +334,8 @@ def _target(
             row = int(wrong.to_numpy().argmax())
             raise DataError(
                 f"{file}: target '{column.name}' is {column.iloc[row]!r} in row "
-                f"{column.index[row] + 1}; a regression needs numbers, a classification exactly "
-                "two labels"
+                f"{column.index[row] + 1}; a regression needs numbers, a classification two "
+                "labels, or several classes with dataset.task=multiclass"
             )
         return values, ""
     text = column.map(_label)

@@ -12,8 +12,8 @@ from=EXPERIMENT takes those of an experiment in conf/experiment. With one hold-o
 has validation rows (split.repeats=1 split.validation=0.2), the validation rows choose and the
 test rows judge, and nothing needs to be corrected. Over several hold-outs or folds, the means
 over all of them are compared. Every row counts as one: runs that weigh their rows are refused,
-and rows that belong together count as independent. A comparison needs quotes, or the shell
-takes < for a file.
+and rows that belong together count as independent. A run that is another again, under another
+id, is left out. A comparison needs quotes, or the shell takes < for a file.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from typing import IO, Any, TypeAlias
 
 from fairbench.core import files
 from fairbench.core.errors import UserError, warn
-from fairbench.core.processes import working
+from fairbench.core.processes import using, working
 from fairbench.core.text import digest, said
 from fairbench.results.record import FILES, Parts, checked, is_id
 from fairbench.results.runs import (
@@ -421,11 +421,12 @@ def unpack(file: Path, results: Path) -> tuple[int, int]:
             archive = _checked_archive(stream)
             sums, written = _checked_manifest(archive, file, os.fstat(handle).st_size)
             _check_runs(archive, sums, written)
-        for run in written:
-            if read_environment(path := results / "runs" / run) and not _has(sums, path / LAST):
-                told = {"run": run, "results": results, "file": file}
-                raise UserError(said("results", "other_run", **told))
-        return _write(file, archive, sums, written, results)
+        with using(results):  # from here on, so that a refused pack makes no folder
+            for run in written:
+                if read_environment(path := results / "runs" / run) and not _has(sums, path / LAST):
+                    told = {"run": run, "results": results, "file": file}
+                    raise UserError(said("results", "other_run", **told))
+            return _write(file, archive, sums, written, results)
 
 
 def _has(sums: Mapping[str, str], path: Path) -> bool:

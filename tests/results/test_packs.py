@@ -304,7 +304,8 @@ def test_a_kill_leaves_no_run_that_is_not_whole(folder, packed, tmp_path):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )  # fmt: skip
-def test_bad_input_is_refused_in_one_line(folder, packed, words, said):
+def test_bad_input_is_refused_in_one_line(folder, packed, words, said, monkeypatch):
+    monkeypatch.chdir(folder.parent)
     places = {name: folder.with_name(name) for name in ("mine", "text")}
     places |= {"pack": packed, "text": folder.with_name("README")}
     places["text"].write_text("mine")

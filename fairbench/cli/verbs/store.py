@@ -15,7 +15,7 @@ from fairbench.cli.output import print_line
 from fairbench.components import CONF
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
-from fairbench.core.processes import alone, using
+from fairbench.core.processes import alone
 from fairbench.core.text import counted, said, visible
 from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.document.terminal import print_document
@@ -375,8 +375,7 @@ def _unpack(
     fairbench store unpack mine.zip out=mine
     """
     cli.check_folder(out)
-    with using(out):
-        runs, cells = upkeep.unpack(file, out)
+    runs, cells = upkeep.unpack(file, out)
     print_line(f"{runs} runs and {cells} cells of {file} were written to {out}")
 
 

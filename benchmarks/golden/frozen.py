@@ -140,4 +140,6 @@ def raw_data() -> Path:
     """Return the folder of raw data files, the same for both trees, wherever they lie."""
     named = os.environ.get("FAIRBENCH_DATA")
     folders = [Path(named)] if named else [ROOT / "data", ROOT.parent / "shared" / "data"]
-    return next((folder for folder in folders if folder.is_dir()), folders[0]).resolve()
+    # A run makes a folder of data for its cache alone.
+    filled = (folder for folder in folders if [*folder.glob("[!.]*")])
+    return next(filled, folders[0]).resolve()

@@ -33,7 +33,7 @@ from fairbench.core.text import quoted
 from fairbench.data import columns as of_columns
 from fairbench.data import contents
 from fairbench.data.columns import are_missing, check_columns, numbers, to_numbers, unique_names
-from fairbench.data.contents import ARROW, EXCEL, PARQUET
+from fairbench.data.contents import ARROW, EXCEL, PARQUET, TEXT
 from fairbench.data.dataset import Dataset, Source, Task
 from fairbench.data.download import Archive
 
@@ -149,7 +149,7 @@ def read_any_table(
     if numeric is None:
         numeric = [name for name in frame if name not in exact]
     frame, commas = with_decimal_points(
-        frame, [name for name in numeric if name in frame], path.name
+        frame, [name for name in numeric if name in frame], path.name, typed=kind != TEXT
     )
     say_guessed(path, (*guessed, *once, *commas))
     return frame
@@ -225,13 +225,17 @@ _GROUPED = r"[+-]?[1-9]\d{0,2}(?:[,.]\d{3})+"  # 1,234 may be a thousand and mor
 
 
 def with_decimal_points(
-    frame: pd.DataFrame, columns: Sequence[str], file: str
+    frame: pd.DataFrame, columns: Sequence[str], file: str, *, typed: bool = True
 ) -> tuple[pd.DataFrame, Sequence[str]]:
     """Return a table with decimal points instead of decimal commas, and a note on the columns.
 
+    Parameters
+    ----------
+    typed : whether numbers are no texts in the file, so that a point is a decimal one.
+
     Raises
     ------
-    DataError : it is not plain whether a comma is a decimal one; names the row.
+    DataError : it is not plain whether a comma or a point is a decimal one; names the row.
     """
     changed = {}
     texts = [name for name in columns if frame[name].dtype.kind not in "iufb"]
@@ -244,25 +248,50 @@ def with_decimal_points(
         if not fits.all():
             continue  # what reads numbers refuses it, with its row
         if written[commas].str.fullmatch(_GROUPED).all():
-            _refuse_grouped(text, commas, file, "comma", "point")
+            _refuse_grouped(text, commas, file, "comma", "numbers with a point, or without it")
         changed[name] = text.str.replace(",", ".", regex=False)
+    for name in texts if changed or not typed else ():
+        text = frame[name]
+        points = text.str.contains(".", regex=False)
+        if not points.any() or not text[points].str.strip().str.fullmatch(_GROUPED).all():
+            continue
+        if changed:  # who writes decimal commas marks thousands with a point
+            way = "numbers with a comma, as others have, or without it"
+            _refuse_grouped(text, points, file, "point", way)
+        elif largest := _largest_below_thousands(text, points):
+            way = f"thousands without it, or decimals with three digits in every row, as {largest}.000"
+            _refuse_grouped(text, points, file, "point", way)
     if not changed:
         return frame, ()
-    for name in texts:  # who writes decimal commas marks thousands with a point
-        points = frame[name].str.contains(".", regex=False)
-        if points.any() and frame[name][points].str.strip().str.fullmatch(_GROUPED).all():
-            _refuse_grouped(frame[name], points, file, "point", "comma, as others have")
     listed = ", ".join(changed)
     return frame.assign(**changed), (f"numbers with a decimal comma in {listed}",)
 
 
-def _refuse_grouped(text: pd.Series, marked: pd.Series, file: str, sign: str, other: str) -> None:
+_MANY_ENDS = 30  # with this many, some would end in 0 if it were left out, as of 2.420
+
+
+def _largest_below_thousands(text: pd.Series, points: pd.Series) -> str:
+    """Return the largest number without a point if points may mark thousands in others, or nothing.
+
+    Parameters
+    ----------
+    points : (n,) which have one, all with three digits behind it.
+    """
+    others = text[~points.to_numpy(bool) & ~are_missing(text)].str.strip()
+    if not len(others) or not others.str.fullmatch(r"[+-]?\d{1,3}").all():
+        return ""
+    sizes = np.abs(to_numbers(others))
+    beyond = sizes.max() > np.ceil(np.abs(to_numbers(text[points])).max())
+    are_many = text[points].str.strip().str[-3:].nunique() >= _MANY_ENDS
+    return f"{sizes.max():.0f}" if beyond or are_many else ""
+
+
+def _refuse_grouped(text: pd.Series, marked: pd.Series, file: str, sign: str, way: str) -> None:
     """Refuse numbers of which it is not plain what their sign stands for."""
     of_columns.ColumnRef(file, str(text.name)).refuse_as(
         text,
         marked.to_numpy(bool),
-        f"has a {sign} that may be a decimal one or mark thousands: write numbers with a {other}, "
-        f"or without the {sign}",
+        f"has a {sign} that may be a decimal one or mark thousands: write {way}",
     )
 
 

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbench.core.errors import UserError
 from fairbench.data.columns import spelled, to_numbers, unique_names
+from fairbench.data.tables import read_any_table
 
 
 @given(st.floats(allow_nan=False), st.sampled_from(["", "NA", "x", "1e5", "0.1"]))
@@ -52,3 +54,27 @@ def test_labels_are_one_label_if_they_are_one_number(first, second, same):
 )
 def test_no_column_takes_the_name_of_another(header, names):
     assert unique_names(header) == names
+
+
+def read_numbers(folder, texts):
+    path = folder / "numbers.csv"
+    path.write_text("".join(f"{text};x\n" for text in ["a", *texts]))
+    return read_any_table(path, ["a"], numeric=["a"])["a"].tolist()
+
+
+MANY_ENDS = [f"{1 + i % 3}.{101 + 9 * i}" for i in range(90)]
+
+
+@pytest.mark.parametrize("texts", [["2.424", "352"], ["-1.200", "1", "800"], [*MANY_ENDS, "2"]])
+def test_points_that_may_mark_thousands_are_asked(texts, tmp_path):
+    with pytest.raises(UserError, match=r"row 1: .* has a point that may be .* mark thousands"):
+        read_numbers(tmp_path, texts)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [["0.123", "352"], ["1.5", "2.125", "9"], ["3.333", "3.667", "4"] * 40, ["2.424", "352.000"],
+     ["2.424", "3520"], ["2.424", "", "NA"]],
+)  # fmt: skip
+def test_points_of_decimals_are_read(texts, tmp_path):
+    assert read_numbers(tmp_path, texts) == texts

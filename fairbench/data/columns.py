@@ -210,6 +210,9 @@ def plain_pair(present: Collection[str]) -> tuple[str, str] | None:
     return None
 
 
+# The label of a row that is of all levels of its column.
+TOTALS = frozenset({"all", "total", "totals", "overall", "any", "both", "everyone"})
+
 Times = NDArray[np.int64]
 TIMES = "times"  # of a frame's attrs
 

@@ -29,10 +29,17 @@ from fairbench.core import files
 from fairbench.core.errors import DataError, UserError, did_you_mean, note
 from fairbench.core.files import check_memory
 from fairbench.core.options import option
-from fairbench.core.text import quoted
+from fairbench.core.text import listed, quoted
 from fairbench.data import columns as of_columns
 from fairbench.data import contents
-from fairbench.data.columns import are_missing, check_columns, numbers, to_numbers, unique_names
+from fairbench.data.columns import (
+    TOTALS,
+    are_missing,
+    check_columns,
+    numbers,
+    to_numbers,
+    unique_names,
+)
 from fairbench.data.contents import ARROW, EXCEL, PARQUET, TEXT
 from fairbench.data.dataset import Dataset, Source, Task
 from fairbench.data.download import Archive
@@ -156,6 +163,10 @@ def read_any_table(
 
 
 _ENOUGH = 10  # rows, of which the last is unlike all others if it alone has a gap
+_SUMMARIES = TOTALS | {
+    *("average", "mean", "median", "subtotal", "sum"),
+    *("durchschnitt", "gesamt", "mittelwert", "summe"),
+}
 _ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")
 
 
@@ -163,8 +174,8 @@ def _check_cells(frame: pd.DataFrame, named: Sequence[str], file: str, *, last: 
     """Refuse errors of a spreadsheet's formulas and, if `last`, rows that are none of the table.
 
     These are an empty row, and a last one that is unlike all others, as a total or a note below a
-    table is: it has no value in columns of which no other row lacks all, or a text where all others
-    have numbers.
+    table is: its label, which no other row has, ends in a word such as Total, it has no value in
+    columns of which no other row lacks all, or a text where all others have numbers.
     """
     for name in named:
         if (wrong := frame[name].isin(_ERRORS).to_numpy()).any():
@@ -193,6 +204,30 @@ def _check_cells(frame: pd.DataFrame, named: Sequence[str], file: str, *, last: 
                 f"{file}: column '{name}', row {len(frame)}: {quoted(frame[name].iloc[-1], 30)} is "
                 f"no number, and all others are: {_which(len(frame) - 1)}"
             )
+    _refuse_summaries(frame, named, file)
+
+
+def _refuse_summaries(frame: pd.DataFrame, named: Sequence[str], file: str) -> None:
+    """Refuse a last row that its label, which comes once, calls a total or an average."""
+    for name in named if len(frame) >= _ENOUGH else ():
+        if not _is_summary(frame[name].iloc[-1]):
+            continue
+        once = frame[name].drop_duplicates(keep=False)
+        alike = once[once.map(_is_summary)]
+        if not len(alike) or alike.index[-1] != frame.index[-1]:
+            continue
+        first, rows = alike.index[0], listed([str(row + 1) for row in alike.index], 5)
+        way = _which(first)
+        if len(alike) < len(frame) - first:  # others stand between the groups
+            way = f"delete rows {rows}, if they are totals, or rows=: reads them"
+        raise DataError(
+            f"{file}: column '{name}', row {first + 1}: {quoted(alike.iloc[0], 30)} is the label "
+            f"of no other row: {way}"
+        )
+
+
+def _is_summary(label: str) -> bool:
+    return label.casefold().strip(" :.").rpartition(" ")[2] in _SUMMARIES
 
 
 def _which(rows: int) -> str:

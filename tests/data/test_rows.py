@@ -86,7 +86,7 @@ def last_is(**cells: str) -> pd.DataFrame:
 
 STAYS = {
     "a customer called Total": last_is(customer="Total"),
-    "a group called Total, in the first column": last_is(sex="Total")[NAMED],
+    "a group of two called Total, at the end": last_is(sex="Total").replace({"sex": {"f": "Total"}}),
     "unlabelled rows of groups called Total and count, at the end": labels_left_out(
         PEOPLE.index >= ROWS - 4
     )[NAMED].replace({"sex": {"f": "Total", "m": "count"}}),
@@ -108,6 +108,17 @@ def test_a_row_of_the_table_stays(frame, tmp_path, capsys):
     assert len(result) == ROWS
     assert not result.attrs
     assert not capsys.readouterr().err
+
+
+@pytest.mark.parametrize("label", ["Total", "Grand average:", "m Summe"])
+def test_a_last_row_that_its_label_calls_a_total_is_asked(label, tmp_path):
+    text = f"{TEXT},f Mean,0.4,,no\nC-201,{label},0.5,1,no\n"
+    with pytest.raises(UserError, match=r"'sex', row 201: 'f Mean' is .* rows=1:200 leaves it out"):
+        read(tmp_path, text)
+    assert read(tmp_path, text, ":")["sex"].iloc[-1] == label
+    between = "".join([HEADER, *LINES[:9], ",f Mean,0.4,,no\n", *LINES[9:], f",{label},1,,no\n"])
+    with pytest.raises(UserError, match=r"'sex', row 10: .*: delete rows 10 and 202, if they are"):
+        read(tmp_path, between)
 
 
 @pytest.mark.parametrize("end", ["C-200,f,0.3\n", "C-200\n", "12\n"])

@@ -27,7 +27,7 @@ from fairbench.audits.question import PERCENT, Options
 from fairbench.audits.report import OF_POPULATION, Audit
 from fairbench.core.errors import UserError
 from fairbench.core.text import count, listed, quoted, some_of
-from fairbench.data.columns import spelled
+from fairbench.data.columns import TOTALS, spelled
 from fairbench.data.groups import CROSSED, references_of
 from fairbench.evaluation import by_group as shares
 from fairbench.evaluation.by_group import Row
@@ -44,7 +44,7 @@ _RULES = "Local Law 144 and the Uniform Guidelines"
 # What the JSON has of our ratio.
 _OURS = ("rate_lower", "rate_upper", "reference", "given", "ratio", "lower", "upper", "below")
 # What stands in a column whose levels are not told apart in a row.
-_ALL = frozenset({"", "all", "total", "totals", "overall", "any", "both", "everyone", "-", "*"})
+_ALL = TOTALS | {"", "-", "*"}
 _WHOLE = re.compile(r"(\d{1,15}|[1-9]\d{0,2}([,' \u00a0\u202f\u2019]\d{3}){1,4})(\.0+)?")
 _SHARE = re.compile(r"(\d*[.,]\d+|\d+)\s*(%?)")
 

@@ -264,8 +264,19 @@ def numbers(
     wrong = ~np.isfinite(values.to_numpy())
     if missing is not None:
         wrong &= (text != missing).to_numpy()
-    ColumnRef(file, column).refuse_as(text, wrong, "is no number")
+    if wrong.any():
+        written = text.astype(str).str.strip()
+        # Decimal commas that others kept from being read are not what is wrong.
+        strange = wrong & ~written.str.fullmatch(r"[+-]?\d*,\d{1,2}").to_numpy(bool)
+        wrong = strange if strange.any() else wrong
+        is_amount = re.fullmatch(AMOUNT, written[wrong].iloc[0])
+        ColumnRef(file, column).refuse_as(
+            text, wrong, f"is no number{_PLAIN_NUMBER * bool(is_amount)}"
+        )
     return values
+
+
+_PLAIN_NUMBER = ": leave out marks of thousands and signs such as €, and write a decimal point"
 
 
 def labels(codes: pd.Series, names: Mapping[Any, str]) -> pd.Series:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbench.core.errors import UserError
-from fairbench.data.columns import spelled, to_numbers, unique_names
+from fairbench.data.columns import numbers, spelled, to_numbers, unique_names
 from fairbench.data.tables import read_any_table
 
 
@@ -78,3 +78,10 @@ def test_points_that_may_mark_thousands_are_asked(texts, tmp_path):
 )  # fmt: skip
 def test_points_of_decimals_are_read(texts, tmp_path):
     assert read_numbers(tmp_path, texts) == texts
+
+
+@pytest.mark.parametrize("text", ["12.928,00", "13,980.0", "$5", "2\u202f424", "2'424"])
+def test_a_number_with_signs_is_named_and_not_the_decimal_comma_before(text, tmp_path):
+    frame = pd.DataFrame({"a": read_numbers(tmp_path, ["520,00", text])})
+    with pytest.raises(UserError, match="row 2: .* is no number: leave out marks of thousands"):
+        numbers(frame, "a", "x.csv")

@@ -86,7 +86,9 @@ def last_is(**cells: str) -> pd.DataFrame:
 
 STAYS = {
     "a customer called Total": last_is(customer="Total"),
-    "a group of two called Total, at the end": last_is(sex="Total").replace({"sex": {"f": "Total"}}),
+    "a group of two called Total, at the end": last_is(sex="Total").replace(
+        {"sex": {"f": "Total"}}
+    ),
     "unlabelled rows of groups called Total and count, at the end": labels_left_out(
         PEOPLE.index >= ROWS - 4
     )[NAMED].replace({"sex": {"f": "Total", "m": "count"}}),

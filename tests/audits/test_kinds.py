@@ -158,6 +158,12 @@ def incomes(rows=1500, *, bias=0.0, noise=0.0, seed=0):
     )  # fmt: skip
 
 
+def stars(predicted):
+    """Return five values of a target, and predictions made of them."""
+    income = pd.Series(range(100)) % 5 + 1
+    return incomes(100).assign(income=income, predicted=predicted(income))
+
+
 def audited_numbers(frame, folder, *more):
     options = parse([str(written(frame, folder)), *WORDS, *more])
     return audit_numbers(options, read_frame(options))
@@ -230,6 +236,16 @@ def test_weights_and_clusters_widen(tmp_path):
         (incomes(100).assign(predicted=lambda each: each["income"].to_numpy()[::-1]), WORDS, True),
         (incomes(100).assign(income=range(100), predicted=range(100)), WORDS, False),  # codes
         (incomes(100).assign(income=range(100), predicted=range(1, 101)), WORDS, True),
+        (stars(lambda stars: stars + 0.13), WORDS, True),
+        (stars(lambda stars: stars + 0.5 * (stars > 3)), WORDS, True),
+        (stars(lambda stars: stars), WORDS, False),
+        (stars(lambda stars: stars / 2).assign(income=np.arange(100) % 5 / 2 + 0.5), WORDS, False),
+        (predictions(100), ("target=label", "prediction=score", "group=sex"), False),
+        (
+            incomes(100).assign(income=lambda each: each["income"].map("{:.2f} €".format)),
+            WORDS,
+            True,
+        ),
     ],
 )
 def test_what_is_read_as_numbers(frame, words, regression, tmp_path):

@@ -18,7 +18,13 @@ from fairbench.audits import question, report
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable, asked_at_once, read_audit_table
 from fairbench.core.errors import UserError
-from fairbench.data.columns import are_missing, class_names, name_rows_in_errors, to_numbers
+from fairbench.data.columns import (
+    AMOUNT,
+    are_missing,
+    class_names,
+    name_rows_in_errors,
+    to_numbers,
+)
 from fairbench.data.groups import MOST_CELLS, MOST_GROUPS
 from fairbench.reporting.document.model import Document
 
@@ -108,16 +114,31 @@ _MOST_CLASSES = 20  # a target with no more distinct values than this may hold c
 def _are_numbers(target: pd.Series, prediction: pd.Series) -> bool:
     """Return whether targets and their predictions are numbers rather than labels or classes.
 
-    They are if both are numbers, the target has many distinct values, and the predictions are not
-    all whole numbers that the target has, too, as codes of classes would be.
+    They are if both are numbers, and the target has many distinct values, or a few to which most
+    predictions with fractions are not equal; unless the predictions are all whole numbers that the
+    target has, too, as codes of classes would be. Most may be written with signs: they are refused
+    as numbers then.
     """
-    if target.nunique() <= _MOST_CLASSES:
-        return False
-    values, predicted = to_numbers(target), to_numbers(prediction)
-    if not np.isfinite(values[~are_missing(target)]).all() or not np.isfinite(predicted).all():
-        return False
+    labels = target[~are_missing(target)]
+    are_many = target.nunique() > _MOST_CLASSES
+    values, predicted = to_numbers(labels), to_numbers(prediction)
+    if not (np.isfinite(values).all() and np.isfinite(predicted).all()):
+        are_amounts = _mostly_amounts(labels) and _mostly_amounts(prediction)
+        return are_many and are_amounts and prediction.isin(labels).mean() < _FEW_EQUAL
     whole = (predicted == np.round(predicted)).all()
-    return not (whole and np.isin(predicted, values).all())
+    equal = np.isin(predicted, values)
+    if not are_many:
+        return bool(not whole and labels.nunique() > 2 and equal.mean() < _FEW_EQUAL)
+    return not (whole and equal.all())
+
+
+_FEW_EQUAL = 0.9  # of predicted classes more than this share are among the labels
+
+
+def _mostly_amounts(column: pd.Series) -> bool:
+    """Return whether most distinct values are written as numbers, with signs or without."""
+    distinct = pd.Series(column.astype(str).unique(), dtype="str")
+    return bool(distinct.str.strip().str.fullmatch(AMOUNT).mean() > 0.5)
 
 
 def _are_classes(target: pd.Series, prediction: pd.Series) -> bool:

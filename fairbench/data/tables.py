@@ -26,6 +26,7 @@ from pyarrow import ArrowException, ArrowInvalid, OSFile, types
 from pyarrow import compute as pc
 
 from fairbench.core import files
+from fairbench.core.arrays import Mask
 from fairbench.core.errors import DataError, UserError, did_you_mean, note
 from fairbench.core.files import check_memory
 from fairbench.core.options import option
@@ -283,19 +284,12 @@ def with_decimal_points(
         if not fits.all():
             continue  # what reads numbers refuses it, with its row
         if written[commas].str.fullmatch(_GROUPED).all():
-            _refuse_grouped(text, commas, file, "comma", "numbers with a point, or without it")
+            _refuse_grouped(
+                text, commas.to_numpy(bool), file, "comma", "numbers with a point, or without it"
+            )
         changed[name] = text.str.replace(",", ".", regex=False)
     for name in texts if changed or not typed else ():
-        text = frame[name]
-        points = text.str.contains(".", regex=False)
-        if not points.any() or not text[points].str.strip().str.fullmatch(_GROUPED).all():
-            continue
-        if changed:  # who writes decimal commas marks thousands with a point
-            way = "numbers with a comma, as others have, or without it"
-            _refuse_grouped(text, points, file, "point", way)
-        elif largest := _largest_below_thousands(text, points):
-            way = f"thousands without it, or decimals with three digits in every row, as {largest}.000"
-            _refuse_grouped(text, points, file, "point", way)
+        check_points(frame[name], file, beside_commas=bool(changed))
     if not changed:
         return frame, ()
     listed = ", ".join(changed)
@@ -305,27 +299,40 @@ def with_decimal_points(
 _MANY_ENDS = 30  # with this many, some would end in 0 if it were left out, as of 2.420
 
 
-def _largest_below_thousands(text: pd.Series, points: pd.Series) -> str:
-    """Return the largest number without a point if points may mark thousands in others, or nothing.
+def check_points(text: pd.Series, file: str, *, beside_commas: bool = False) -> None:
+    """Refuse numbers as they are written in a text if their points may mark thousands.
 
     Parameters
     ----------
-    points : (n,) which have one, all with three digits behind it.
+    beside_commas : whether other columns have decimal commas: who writes these marks thousands so.
+
+    Raises
+    ------
+    DataError : names the first.
     """
-    others = text[~points.to_numpy(bool) & ~are_missing(text)].str.strip()
+    points = text.str.contains(".", regex=False).to_numpy(bool)
+    if not points.any() or not text[points].str.strip().str.fullmatch(_GROUPED).all():
+        return
+    if beside_commas:
+        way = "numbers with a comma, as others have, or without it"
+        _refuse_grouped(text, points, file, "point", way)
+    others = text[~points & ~are_missing(text)].str.strip()
     if not len(others) or not others.str.fullmatch(r"[+-]?\d{1,3}").all():
-        return ""
-    sizes = np.abs(to_numbers(others))
-    beyond = sizes.max() > np.ceil(np.abs(to_numbers(text[points])).max())
-    are_many = text[points].str.strip().str[-3:].nunique() >= _MANY_ENDS
-    return f"{sizes.max():.0f}" if beyond or are_many else ""
+        return
+    largest = np.abs(to_numbers(others)).max()
+    beyond = largest > np.ceil(np.abs(to_numbers(text[points])).max())
+    if beyond or text[points].str.strip().str[-3:].nunique() >= _MANY_ENDS:
+        way = (
+            f"thousands without it, or decimals with three digits everywhere, as {largest:.0f}.000"
+        )
+        _refuse_grouped(text, points, file, "point", way)
 
 
-def _refuse_grouped(text: pd.Series, marked: pd.Series, file: str, sign: str, way: str) -> None:
+def _refuse_grouped(text: pd.Series, marked: Mask, file: str, sign: str, way: str) -> None:
     """Refuse numbers of which it is not plain what their sign stands for."""
     of_columns.ColumnRef(file, str(text.name)).refuse_as(
         text,
-        marked.to_numpy(bool),
+        marked,
         f"has a {sign} that may be a decimal one or mark thousands: write {way}",
     )
 

@@ -29,6 +29,7 @@ from fairbench.core.errors import UserError
 from fairbench.core.text import count, listed, quoted, some_of
 from fairbench.data.columns import TOTALS, spelled
 from fairbench.data.groups import CROSSED, references_of
+from fairbench.data.tables import check_points
 from fairbench.evaluation import by_group as shares
 from fairbench.evaluation.by_group import Row
 from fairbench.evaluation.findings import LEVEL, NAN, Finding, one_sided_level, risk_of
@@ -253,6 +254,8 @@ def _read_rows(options: Options, frame: pd.DataFrame) -> _CountTable:
     """Return the categories that rows name, with notes on rows left out and impossible rates."""
     names, of_whom = options.group, options.rates or options.selected
     texts = frame[[*names, options.total, of_whom]].astype(str)
+    for name in filter(None, (options.total, options.selected)):
+        check_points(texts[name], options.path.name)
     decimals = max(map(_decimals, frame[of_whom].astype(str)), default=0)
     categories: dict[str, dict[str, Row]] = {}
     unknown: dict[str, int] = {}
@@ -319,7 +322,10 @@ def _whole(text: str, fault: Fault) -> int:
                 "rates= instead of selected="
             )
         if share:
-            raise fault(f"{quoted(text)} is no whole number of people")
+            hint = (
+                "; leave out marks of thousands" if re.fullmatch(r"\d+([.,]\d{3})+", text) else ""
+            )
+            raise fault(f"{quoted(text)} is no whole number of people{hint}")
         below = "; it is below 0" if re.fullmatch(r"[-\u2212]\s*\d.*", text) else ""
         raise fault(f"{quoted(text)} is no number of people{below}")
     return int(re.sub(r"\D", "", re.sub(r"\.0+$", "", text)))

@@ -555,6 +555,9 @@ def _labels(
     if of_decisions:  # which have the labels' names
         text = frame[options.prediction]
         place = replace(place, name=options.prediction)
+        named = ways.decisions_named(options.decision)
+        if named and {*named} < {*columns.each_value(text, columns.spelled)[1]} - {""}:
+            place.decisions(text, ("", ""), dict.fromkeys(named, 0))  # names the row of a third
     if not positive and (two_names := _two_names(text)):
         if score is not None and not of_decisions:
             first, second = two_names
@@ -565,7 +568,7 @@ def _labels(
         positive = good if good in two_names else columns.spelled(options.favourable)
         if not positive:
             raise _unsaid("which_decision" if of_decisions else "which_good", two_names, place)
-    label, names = place.labels(text, positive)
+    label, names = place.labels(text, positive, decisions=of_decisions)
     nameless = unlabelled and not options.prediction and options.favourable not in names
     good = "" if nameless else columns.spelled(options.favourable)
     direction = ways.direction_of(names, good, options.decision)
@@ -609,7 +612,7 @@ def read_decisions(
     label_of: dict[str, int] = {}
     _, values = columns.each_value(text, columns.spelled)
     present = sorted({value for value in values if value})
-    are_named = {*present} == {*direction.decisions}
+    are_named = bool(direction.decisions) and {*direction.decisions} <= {*present}
     # Where decisions are 0 and 1 and labels are not, 1 may be the good decision or the positive
     # label, which differ if the positive label is bad for a person.
     is_open = not columns.plain_pair(present) or direction.favourable == 0

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Codes, Floats, Mask
 from fairbench.core.errors import DataError, OpenQuestion, UserError, check_choice, did_you_mean
-from fairbench.core.text import count, is_number, quoted, shortened
+from fairbench.core.text import count, is_number, listed, quoted, shortened
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
@@ -478,7 +479,12 @@ class ColumnRef:
         return shares if is_number.all() else percents.where(~is_number, shares.astype(str))
 
     def labels(
-        self, text: pd.Series, positive: str, names: Sequence[str] = ()
+        self,
+        text: pd.Series,
+        positive: str,
+        names: Sequence[str] = (),
+        *,
+        decisions: bool = False,
     ) -> tuple[Floats, tuple[str, str]]:
         """Return 0, 1 or NaN for every row, and the names of labels 0 and 1.
 
@@ -486,6 +492,7 @@ class ColumnRef:
         ----------
         positive : the label that is 1; needed if their names do not tell.
         names : those of labels 0 and 1, where they are known already.
+        decisions : whether they are decisions that have the labels' names.
 
         Raises
         ------
@@ -494,20 +501,35 @@ class ColumnRef:
         values = each_value(text, spelled)
         present = list(dict.fromkeys(value for value in values[1] if value))
         if len(present) > 2 and not names:
-            hint = "; of several classes name prediction=, the column of predicted ones, too"
-            if len(present) > _MANY_NUMBERS and all(map(is_number, present)):
-                hint = (
-                    f", here {len(present)} different numbers: make two classes of them, such as "
-                    "those above a limit; an audit of predicted numbers names their column by "
-                    "prediction="
-                )
-            first, second = (quoted(label, 30) for label in present[:2])
-            expected = f"{first} or {second}, and a label has two values{hint}"
-            self._meanings(text, values, dict.fromkeys(("", *present[:2]), 0), expected)
+            raise self._third_label(text, values, present, "decision" if decisions else "label")
         first, second = names or self._label_names(present, spelled(positive))
         meaning = {"": np.nan, first: 0.0, second: 1.0}
         expected = f"'{first}' or '{second}', the labels there are"
         return self._meanings(text, values, meaning, expected), (first, second)
+
+    def _third_label(
+        self, text: pd.Series, values: Values, present: Sequence[str], what: str
+    ) -> UserError:
+        """Return the error of more than two labels; name a row where two are plainly right."""
+        shown = listed([quoted(label, 20) for label in present], 5)
+        hint = (
+            "leave the cell empty where it is not known; of several classes name prediction=, the "
+            "column of predicted ones, too"
+        )
+        if what == "decision":
+            hint = "write one of two in each row, or leave out the rows of others"
+        elif len(present) > _MANY_NUMBERS and all(map(is_number, present)):
+            shown = f"{len(present)} different numbers"
+            hint = (
+                "make two classes of them, such as those above a limit; an audit of predicted "
+                "numbers names their column by prediction="
+            )
+        has_two = f"a {what} has two values, here {shown}: {hint}"
+        plain = [value for value in present if value.lower() in chain(*_PLAIN)]
+        if len(plain) == 2 and (pair := plain_pair(plain)):
+            expected = f"'{pair[0]}' or '{pair[1]}', and {has_two}"
+            self._meanings(text, values, dict.fromkeys(("", *pair), 0), expected)
+        return self.fault(f"has too many values: {has_two}")
 
     def _label_names(self, present: Sequence[str], positive: str) -> tuple[str, str]:
         """Return the names of labels 0 and 1, from the one or two that are present."""

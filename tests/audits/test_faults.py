@@ -35,6 +35,9 @@ WRONG = {
     "leak": 0.9 - 0.4 * LABEL,
     "amount": 9 * SCORE,
     "third": LABEL.where(ROW != 9, 2),
+    "unsure": LABEL.astype(object).where(ROW > 0, "Unknown"),
+    "repaid": ["?", "repaid", "default"] * 20,
+    "three": ["yes", "no", "refer"] * 20,
     "bad_good": ["bad", "good"] * 30,
     "no_yes": ["no", "yes"] * 30,
     "yes_no": ["yes", "no"] * 30,
@@ -105,6 +108,16 @@ target=amount
     a label has two values, here 60 different numbers: make two classes of them
 target=third
     column 'third', row 10: '2' is not '.' or
+target=unsure
+    row 1: 'Unknown' is not '0' or '1', .*two values, here 'Unknown', .*: leave the cell empty where
+target=repaid
+    'repaid' has too many values: a label has two values, here '\?', 'repaid' and 'default': leave
+score= prediction=three decision=no/yes favourable=1
+    column 'three', row 3: 'refer' is not 'no' or 'yes', the decisions that decision= names
+score= target= prediction=three decision=no/yes
+    column 'three', row 3: 'refer' is not 'no' or 'yes', the decisions that decision= names
+score= target= prediction=three
+    column 'three', row 3: 'refer' is not 'no' or 'yes', and a decision has two values, here 'yes',
 target=bad_good
     'bad' and 'good'; it is unclear which of them 'score' .*positive=good.*positive=bad
 target=no_yes positive=maybe

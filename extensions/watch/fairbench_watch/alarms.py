@@ -154,7 +154,8 @@ def _labels(
     # Decisions tell what labels do not yet.
     if not names and decided and len(present) < 2 and not columns.plain_pair(present):
         positive = options.positive or options.decision.partition("/")[0]
-        _, names = columns.ColumnRef(file, decided).labels(frame[decided], positive)
+        place = columns.ColumnRef(file, decided)
+        _, names = place.labels(frame[decided], positive, decisions=True)
     return label_column.labels(text, options.positive, names)
 
 

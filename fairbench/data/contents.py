@@ -208,7 +208,7 @@ def _western(data: bytes, name: str, error: UnicodeDecodeError) -> str:
         raise DataError(f"{where}, nor Latin-1: save it as UTF-8") from error
 
 
-_DEEP = 20  # the number of first rows that are searched for the header
+DEEP = 20  # the number of first rows that are searched for the header
 _MOST_ROWS, _MOST_COLUMNS = 1_048_576, 16_384  # of an Excel sheet
 _ROW, _MERGED, _FORMULA = (
     f"{{http://schemas.openxmlformats.org/spreadsheetml/2006/main}}{tag}"
@@ -416,7 +416,7 @@ def _text(cell: Any) -> str:
 
 def _header(rows: Rows, named: Sequence[str]) -> int:
     """Return the first row that has all named columns; -1 if none has."""
-    for i, row in enumerate(rows[:_DEEP]):
+    for i, row in enumerate(rows[:DEEP]):
         if any(row) and {*named} <= {cell.strip() for cell in row}:
             return i
     return -1

@@ -96,9 +96,14 @@ def test_probabilities_of_all_classes_are_read_by_their_columns_names(tmp_path):
     assert by_class["mistakes"] == by_confidence["mistakes"]
 
 
-def test_costs_follow_the_matrix_whatever_its_order(tmp_path):
+@pytest.mark.parametrize(
+    "text",
+    ["true,emu,cat,dog\ndog,1,1,0\ncat,5,0,50\nemu,0,1,50\n",
+     ";emu;cat;dog\ndog;1,0;1;0\ncat;5;0;50\nemu;0;1;50,0\n"],
+)  # fmt: skip
+def test_costs_follow_the_matrix_whatever_its_order(text, tmp_path):
     costs = tmp_path / "costs.csv"
-    costs.write_text("true,emu,cat,dog\ndog,1,1,0\ncat,5,0,50\nemu,0,1,50\n")
+    costs.write_text(text)
     result = audited(classified(), tmp_path, *TOP_CLASSES, f"cost={costs}")
     cost = {part["name"]: part["cost"] for part in result["classes"]}
     assert cost["cat"]["value"] == pytest.approx(1 - RIGHT[0], abs=0.06)

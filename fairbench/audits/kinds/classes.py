@@ -28,7 +28,7 @@ from fairbench.data.columns import (
     read_class_scores,
 )
 from fairbench.data.groups import notes_on_groups, read_groups
-from fairbench.data.tables import read_table
+from fairbench.data.tables import read_any_table
 from fairbench.evaluation import findings
 from fairbench.evaluation.findings import Finding, Measure, risk_of
 from fairbench.evaluation.table import records
@@ -418,10 +418,9 @@ def _read_costs(path: str, classes: Sequence[str]) -> Floats:
     ------
     UserError : a file that is not there, a class that is missing, or a cost that is no number.
     """
-    try:
-        frame = read_table(Path(path).read_bytes(), path)
-    except OSError as error:
-        raise UserError(f"cost={path} cannot be read: {error}") from error
+    if not Path(path).is_file():
+        raise UserError(f"cost={path} cannot be read: there is no such file")
+    frame = read_any_table(Path(path), [], every=True, numeric=None)
     label_column, *columns = frame.columns
     rows = list(class_names(frame[label_column]))
     for kind, names in (("column", columns), ("row", rows)):

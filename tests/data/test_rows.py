@@ -162,7 +162,7 @@ def test_rows_that_are_none_are_refused(rows, tmp_path):
         read(tmp_path, TEXT, rows)
 
 
-def test_a_total_of_excel_is_named_and_a_sheet_chosen(tmp_path):
+def test_a_total_of_excel_is_named_and_a_sheet_chosen(tmp_path, capsys):
     book, path = openpyxl.Workbook(), tmp_path / "loans.xlsx"
     plain = [list(PEOPLE), *PEOPLE.astype(object).to_numpy().tolist()]
     more = plain[:50]
@@ -180,6 +180,8 @@ def test_a_total_of_excel_is_named_and_a_sheet_chosen(tmp_path):
     assert len(read_any_table(path, NAMED, part=TablePart(sheet="more"))) == 49
     with pytest.raises(UserError, match=r"unknown sheet of loans\.xlsx 'other'"):
         read_any_table(path, NAMED, part=TablePart(sheet="other"))
+    assert audit([path, "sheet=more"]) == 2
+    assert "loans.xlsx has the columns 'customer', 'sex', 'PD'" in capsys.readouterr().err
     read(tmp_path, TEXT)
     with pytest.raises(UserError, match=r"sheet=people: loans\.csv is no Excel file"):
         read_any_table(tmp_path / "loans.csv", NAMED, part=TablePart(sheet="people"))

@@ -27,7 +27,7 @@ from fairbench.core.files import make_folder
 from fairbench.core.options import option
 from fairbench.core.processes import keep_freed_memory
 from fairbench.core.text import listed, quoted, said
-from fairbench.data.tables import check_file, names_in, near_files
+from fairbench.data.tables import TablePart, check_file, names_in, near_files
 from fairbench.evaluation.gate import Gate
 from fairbench.reporting.document.model import Document
 from fairbench.reporting.document.writing import check_forms, write_document
@@ -177,7 +177,7 @@ def read_input(
     if options.path.is_file() or options.path.suffix or len(options.path.parts) > 1:
         check_file(options.path)  # first of all: columns do not matter if there is no file
         if not any(getattr(options, name) for name in [*asking.column_options(kind), "scores"]):
-            raise UserError(_which_columns(options.path))
+            raise UserError(_which_columns(options.path, options.sheet))
     else:
         options, run = _input_of_run(options)
     question = options.taken_as(kind)
@@ -186,9 +186,9 @@ def read_input(
     return question, frame
 
 
-def _which_columns(path: Path) -> str:
+def _which_columns(path: Path, sheet: str) -> str:
     """Return a sentence that asks what the columns of a file are, of which none was named."""
-    columns = listed([*map(quoted, names_in(path, []))], _SHOWN)
+    columns = listed([*map(quoted, names_in(path, [], TablePart(sheet=sheet)))], _SHOWN)
     return said("cli", "which_columns", name=path.name, columns=columns)
 
 

@@ -391,10 +391,22 @@ def test_a_group_of_few_events_is_not_measured():
     assert "too few rows or events" in report.document.verdict.cannot[0]
 
 
+def test_a_group_that_nobody_of_is_observed_to_the_horizon_has_no_brier_score():
+    frame = patients(900, groups=3)
+    late = (frame["ward"] == "w2") & (frame["months"] > 5)
+    frame.loc[late, ["months", "died"]] = 5.0, False
+    report = fairbench.audit(frame, groups="ward", **SURVIVED)
+    brier = report.table.query("metric == 'Brier score at the horizon'").set_index("group")
+    assert brier.index[brier["value"].isna()].tolist() == ["w2"]
+    open_gap = "Brier score at the horizon (nobody of w2 was observed beyond 6)"
+    assert open_gap in " ".join(report.document.verdict.cannot)
+
+
 @pytest.mark.parametrize(
     ("change", "options", "complaint"),
     [
         ({}, {"horizon": 0.0}, "event= needs horizon="),
+        ({}, {"horizon": 900.0}, "horizon=900: no row of .* is observed beyond"),
         ({"risk": 1.5}, {}, "column 'risk', row 1: '1.5' is not a probability"),
         ({"months": -1}, {}, "column 'months', row 1: '-1' is not a time of 0 or more"),
         ({}, {"threshold": 0.3}, "threshold= does not apply to an audit of times until an event"),

@@ -506,12 +506,19 @@ def _brier_losses(time: Floats, event: Mask, risk: Floats, horizon: float) -> Fl
     Rows that are censored before it count through those that were observed as long, by the inverse
     probability of not being censored (Graf et al. 1999). NaN where no row is observed that long.
     """
+    if _is_unobserved(time, event, horizon):
+        return np.full(len(time), np.nan)
     had_event = event & (time <= horizon)
     control = time > horizon
     observed = _uncensored(time, event, np.minimum(time, horizon))
     with np.errstate(invalid="ignore", divide="ignore"):
         losses: Floats = np.where(had_event | control, (had_event - risk) ** 2 / observed, 0.0)
     return losses
+
+
+def _is_unobserved(time: Floats, event: Mask, horizon: float) -> bool:
+    """Say whether no row is observed beyond a horizon, although not all had the event by then."""
+    return not (event.all() or (time > horizon).any())
 
 
 def _uncensored(time: Floats, event: Mask, times: Floats) -> Floats:
@@ -531,7 +538,8 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
 
     Raises
     ------
-    UserError : if a time is under 0, a risk is no probability, or no horizon is given.
+    UserError : if a time is under 0, a risk is no probability, or no horizon is given, or one that
+        nobody was observed to.
     """
     if not options.horizon:
         raise UserError("event= needs horizon=: by which time the score is the risk of an event")
@@ -540,6 +548,8 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
     time = time_column.numbers(frame)
     time_column.refuse(frame[options.target], time < 0, "a time of 0 or more")
     event = ColumnRef(file, options.event).marks(frame[options.event])
+    if _is_unobserved(time, event, options.horizon):
+        raise UserError(_said("horizon", options=options, last=time.max()))
     rows = (time, event, ColumnRef(file, options.score).scores(frame))
     groups = read_groups(frame, file, options.group, options.reference)[0]
     risk = risk_of(2 * len(groups))
@@ -547,10 +557,20 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
     measured: list[pd.DataFrame] = []
     for attribute, labels in groups.items():
         codes, names = codes_of(labels)
+        of_groups = ((group, codes == code) for code, group in enumerate(names))
+        unobserved = [
+            group
+            for group, rows_of in of_groups
+            if _is_unobserved(time[rows_of], event[rows_of], options.horizon)
+        ]
         for name, at in _measures(rows, codes, len(names), options.horizon).items():
             asked = Finding(GAP, attribute, name, NOT_MEASURED, n=len(time), needs=_FEW_EVENTS)
             measure = Measure.of_limits(replace(asked, bound=options.epsilon), names, at)
-            found += measure.answered(risk).conclude()
+            concluded = measure.answered(risk).conclude()
+            if name == BRIER and unobserved and concluded[0].needs:
+                why = _said("unobserved", names=unobserved, options=options)
+                concluded[0] = replace(concluded[0], needs=why)
+            found += concluded
             about = {"metric": name, "attribute": attribute, "group": names}
             limits = at(LEVEL).pointwise._asdict()
             measured.append(pd.DataFrame({**about, **limits, "n": np.bincount(codes)}))

@@ -138,6 +138,36 @@ def test_thousands_are_read_and_totals_are_left_out(tmp_path):
     assert {row["group"]: row["people"] for row in audit["counts"]} == {"a": 1010, "b": 2000}
 
 
+WHOLES = "a,x,50,20\na,y,30,15\nb,x,40,10\nb,y,60,30\n"
+
+
+@pytest.mark.parametrize(
+    ("total", "said"),
+    [
+        (
+            "Total,x,90,31",
+            "row 5 counts 31 selected of 90 people, but its parts by g x h (rows 1 a",
+        ),
+        ("Total,x,95,36", "have 30 of 90"),
+        ("Total,x,90,29", "have 30 of 90"),
+        ("Total,x,89,30", "have 30 of 90"),
+        ("Total,Total,180,76", "row 5 counts 76 selected of 180 people"),
+    ],
+)
+def test_a_total_that_its_parts_contradict_is_refused(tmp_path, capsys, total, said):
+    file = written(tmp_path, f"g,h,n,s\n{WHOLES}{total}\n")
+    assert said in refusal([str(file), "selected=s", "total=n", "group=[g,h]"], capsys)
+
+
+def test_people_of_a_total_who_are_in_no_category_are_said(tmp_path):
+    rows = "r,n,s\na,100,50\nUnknown,60,10\nb,100,50\nTotal,400,130\n"
+    notes = made(tmp_path, rows, "selected=s", "total=n", "group=r")["conclusions"]["notes"]
+    assert "Row 4 counts 400 people, 200 of them in no row by r: these are in no" in notes[-1]
+    rows = "r,n,rate\na,120,0.333\nb,90,0.256\nTotal,210,0.300\n"
+    notes = made(tmp_path, rows, "rates=rate", "total=n", "group=r")["conclusions"]["notes"]
+    assert notes == ["Left out as totals: row 3."]
+
+
 @pytest.mark.parametrize("cell", ["", "NA", "N/A", "0"])
 @pytest.mark.parametrize(("option", "of_a", "of_b"), [("selected", 40, 30), ("rates", 0.4, 0.3)])
 def test_of_nobody_there_is_no_rate(tmp_path, cell, option, of_a, of_b):

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from itertools import chain, compress
+from itertools import chain, compress, product
 from typing import TypeAlias
 
 import numpy as np
@@ -47,6 +48,7 @@ _OURS = ("rate_lower", "rate_upper", "reference", "given", "ratio", "lower", "up
 # What stands in a column whose levels are not told apart in a row.
 _ALL = TOTALS | {"", "-", "*"}
 _WHOLE = re.compile(r"(\d{1,15}|[1-9]\d{0,2}([,' \u00a0\u202f\u2019]\d{3}){1,4})(\.0+)?")
+_ROUNDED = 1e-6  # people that sums of rounded rates may be off
 _SHARE = re.compile(r"(\d*[.,]\d+|\d+)\s*(%?)")
 
 
@@ -214,7 +216,8 @@ def _read_counts(options: Options, frame: pd.DataFrame) -> _CountTable:
 
     Raises
     ------
-    UserError : a number that is none or cannot be, a category twice, or fewer than two.
+    UserError : a number that is none or cannot be, a category twice, fewer than two, or a total
+        that its parts contradict.
     """
     if not options.group:
         raise UserError("no categories to compare: name their columns, such as group=[sex,race]")
@@ -259,6 +262,7 @@ def _read_rows(options: Options, frame: pd.DataFrame) -> _CountTable:
     decimals = max(map(_decimals, frame[of_whom].astype(str)), default=0)
     categories: dict[str, dict[str, Row]] = {}
     unknown: dict[str, int] = {}
+    counted: list[tuple[Mapping[str, str], Row]] = []
     totals, empty, impossible = [], [], []
     for row, (*levels, total, part) in enumerate(texts.to_numpy(), start=1):
         total, part = total.strip(), part.strip()
@@ -272,6 +276,10 @@ def _read_rows(options: Options, frame: pd.DataFrame) -> _CountTable:
             if len(names) == 1 and not levels[0].strip():
                 raise fault(names[0], "there is no category: name it, or delete the row")
             totals.append(count(row))
+            with suppress(UserError):  # which may be left blank
+                people = _whole(total, partial(fault, options.total))
+                number = _number_selected(part, people, options, decimals, partial(fault, of_whom))
+                counted.append(({}, {"people": people, **number, "row": row}))
             continue
         attribute, group = map(CROSSED.join, (level_of, level_of.values()))
         people = _whole(total, partial(fault, options.total))
@@ -292,6 +300,7 @@ def _read_rows(options: Options, frame: pd.DataFrame) -> _CountTable:
         if people:
             about = {"attribute": attribute, "group": group, "people": people}
             of_attribute[group] = {**about, **number, "row": row}
+            counted.append((level_of, of_attribute[group]))
         else:
             empty.append(f"{attribute}: {group}")
     notes = [_said("unknown", attribute=name, people=people) for name, people in unknown.items()]
@@ -302,8 +311,39 @@ def _read_rows(options: Options, frame: pd.DataFrame) -> _CountTable:
         names=empty,
         rows=listed(impossible, 5),
     )
+    notes += _notes_on_totals(options, counted, unknown)
     by_name = {name: list(by_group.values()) for name, by_group in categories.items()}
     return by_name, unknown, notes
+
+
+def _notes_on_totals(
+    options: Options, counted: Sequence[tuple[Mapping[str, str], Row]], unknown: Mapping[str, int]
+) -> Iterator[str]:
+    """Yield how many people of totals are in no row; refuse a row that its parts contradict.
+
+    Its parts are rows of the same levels that tell apart what it does not. They may be of fewer
+    people: published tables leave out who is in none of their categories.
+
+    Parameters
+    ----------
+    counted : of each row its levels, none of a total, and its numbers.
+    """
+    parts_of: dict[tuple[str, ...], list[tuple[Mapping[str, str], Row]]] = {}
+    for levels, numbers in counted:
+        parts_of.setdefault(tuple(levels), []).append((levels, numbers))
+    for (levels, whole), names in product(counted, parts_of):
+        parts = [of for own, of in parts_of[names] if levels.items() < own.items()]
+        if not parts:
+            continue
+        sums = pd.DataFrame(parts)[["people", "selected", "fewest", "most"]].sum()
+        others = whole["people"] - int(sums["people"])
+        least, most = whole["fewest"] - sums["most"], whole["most"] - sums["fewest"]
+        about = {"whole": whole, "sums": sums, "by": CROSSED.join(names)}
+        if others < 0 or most < -_ROUNDED or least > others + _ROUNDED:
+            rows = listed([count(part["row"]) for part in parts], 5)
+            raise UserError(_said("contradicts", file=options.path.name, rows=rows, **about))
+        if not levels and others > unknown.get(CROSSED.join(names), 0):
+            yield _said("in_none", others=others, **about)
 
 
 def _fault(file: str, row: int, column: str, sentence: str) -> UserError:

@@ -105,6 +105,17 @@ def missing_name(labels: Iterable[str]) -> str:
     return MISSING if MISSING in said else min(said, default=MISSING)
 
 
+def is_missing_name(group: str) -> bool:
+    """Say whether a group, or part of a combination of groups, is that of rows without a label.
+
+    Examples
+    --------
+    >>> is_missing_name("Female x Unknown"), is_missing_name("Female")
+    (True, False)
+    """
+    return MISSING in (part.strip().casefold() for part in group.split(" x "))
+
+
 _MOST_ALIKE = 4
 
 

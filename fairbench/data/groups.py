@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fairbench.core.errors import DataError, UserError, check_choice, unknown_name
 from fairbench.core.text import (
     count,
+    is_missing_name,
     is_number,
     label_notes,
     listed,
@@ -240,7 +241,9 @@ def groups_of(
     if len(names) > MOST_GROUPS and hint:
         raise column.question(f"{holds} numbers, which are no groups yet{hint}", banded)
     group_codes = pd.Index(names).get_indexer(values)[codes]
-    largest = names[int(tally(group_codes, times_of(text)).argmax())]
+    # Who states no group is nobody's reference.
+    stated = [not is_missing_name(name) for name in names]
+    largest = names[int((tally(group_codes, times_of(text)) * stated).argmax())]
     return reference_first(pd.Series(pd.Categorical.from_codes(group_codes, names)), largest)
 
 
@@ -370,11 +373,18 @@ def notes_on_groups(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
 
 
 def _notes_on_sizes(name: str, column: pd.Series) -> Iterator[str]:
-    """Yield sentences on groups of a handful of rows, and on numbers that are a group each."""
+    """Yield sentences on rows without a group, on groups of a handful, and on numbers as groups."""
     labels = _named(column)
     sizes = labels.value_counts()
     if (times := times_of(column)) is not None:
         sizes = pd.Series(times, column.index).groupby(labels.to_numpy()).sum()
+    rows = int(sizes.sum())
+    if missing := int(sizes[list(map(is_missing_name, sizes.index.astype(str)))].sum()):
+        most = "; most are so, and little is known of the groups" if 2 * missing > rows else ""
+        yield (
+            f"{name}: {count(missing)} of {count(rows)} rows have no group: they are shown as "
+            f"'{missing_name(sizes.index)}', in no impact ratio, and nobody's reference{most}"
+        )
     rare = sizes.index[sizes < _RARE]
     if _are_quantities([str(value) for value in sizes.index]):
         count_text = f"{name}: {len(sizes)} different numbers are a group each"

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
+from fairbench.core.text import is_missing_name
 from fairbench.data.columns import tally
 from fairbench.data.groups import codes_of
 from fairbench.evaluation.predictions import AllGroups
@@ -52,7 +53,7 @@ def impact_ratios_of(
     times: NDArray[np.int64] | None = None,
     level: float = 0.95,
 ) -> list[Row]:
-    """Return the impact ratios of the groups of one attribute that have rows.
+    """Return the impact ratios of the groups of one attribute that have rows, without `MISSING`.
 
     Returns
     -------
@@ -70,6 +71,13 @@ def impact_ratios_of(
         at least :data:`FEWEST_ROWS` rows and :data:`SMALLEST_SHARE` of all.
     times : (n,) how often each row comes; once by default.
     """
+    # Who states no group is no group: they are compared with nobody, unless somebody asks for it.
+    left_out = [is_missing_name(str(name)) and name != reference for name in groups.cat.categories]
+    if any(left_out):
+        known = np.flatnonzero(~np.array(left_out)[groups.cat.codes])
+        groups, selected = groups.iloc[known], selected[known]
+        design = None if design is None else design.take(known)
+        times = None if times is None else times[known]
     codes, names = codes_of(groups)
     if len(names) < 2:
         return []

@@ -18,7 +18,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError, check_choice, unknown_name
-from fairbench.core.text import count, is_number, number, shortened, some_of, visible
+from fairbench.core.text import (
+    count,
+    is_missing_name,
+    is_number,
+    number,
+    shortened,
+    some_of,
+    visible,
+)
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.findings import CONSTRAINT, LARGE, NAN, OPEN, SMALL, Finding, side_of
 from fairbench.evaluation.groups import CountIntervals, LabelledIntervals
@@ -600,7 +608,7 @@ def _statement(condition: Condition, compared: ComparedGroups, risk: float) -> S
         return condition.statement(_NOT_MEASURED, n=n, needs="there is one group alone")
     clear, fail = 1 - 2 * RISK, 1 - 2 * risk
     if metric is None:
-        measured = _smallest_ratio(intervals, clear, fail, compared.reference)
+        measured = _smallest_ratio(intervals, clear, fail, compared)
     elif metric.is_gap:
         measured = _largest_gap(intervals, metric, clear, fail, compared)
     else:
@@ -631,23 +639,32 @@ _UNKNOWN = (NAN, 0.0, 1.0)
 
 
 def _smallest_ratio(
-    intervals: CountIntervals, clear: float, fail: float, reference: int | None
+    intervals: CountIntervals, clear: float, fail: float, compared: ComparedGroups
 ) -> _Measured:
-    """Return the smallest ratio of groups' rates to another's, or to that of a named group."""
-    n_groups = intervals.counts.shape[-2]
-    shared = intervals.correlation(selection_rate)
+    """Return the smallest ratio of groups' rates to another's, or to that of a named group.
+
+    Who states no group is compared with nobody.
+    """
+    asked, names = compared.reference, compared.groups
+    kept = [g for g, name in enumerate(names) if g == asked or not is_missing_name(name)]
+    n_groups = len(kept)
+    if n_groups < 2:
+        return _UNKNOWN, [], NAN
+    reference = None if asked is None else kept.index(asked)
+    of_all = intervals.correlation(selection_rate)
+    shared = of_all if isinstance(of_all, float) else of_all[np.ix_(kept, kept)]
 
     def at(level: float) -> Limits:
-        """Return how often each group (G,) is selected."""
+        """Return how often each group (G,) that is compared is selected."""
         limits = replace(intervals, level=level).limits([selection_rate])
-        return limits.apply(lambda limit: limit[0])
+        return limits.apply(lambda limit: limit[0]).take(kept)
 
     single = at(clear)
     values = single.value
     if reference is None:
         wide = at(simultaneous_level(fail, n_groups))
         ends = smallest_ratio(GroupLimits(single, wide, shared))
-        return ends, [int(values.argmin()), int(values.argmax())], NAN
+        return ends, [kept[int(values.argmin())], kept[int(values.argmax())]], NAN
     others = np.arange(n_groups) != reference
     between: Any = shared if isinstance(shared, float) else shared[others, reference]
     narrow, wide = (
@@ -655,9 +672,10 @@ def _smallest_ratio(
         for rates in (single, at(1 - (1 - fail) / (n_groups - 1)))
     )
     if np.isnan(narrow.value).any():
-        return _UNKNOWN, [reference], NAN
-    smallest = int(np.flatnonzero(others)[narrow.value.argmin()])
-    return (narrow.value.min(), narrow.lower.min(), wide.upper.min()), [smallest, reference], NAN
+        return _UNKNOWN, [kept[reference]], NAN
+    smallest = kept[int(np.flatnonzero(others)[narrow.value.argmin()])]
+    of_smallest = narrow.value.min(), narrow.lower.min(), wide.upper.min()
+    return of_smallest, [smallest, kept[reference]], NAN
 
 
 def _largest_gap(

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -270,6 +271,27 @@ def test_quantiles_are_of_one_size():
 def test_bands_are_told_from_names_with_a_colon():
     assert bands_apart(["age:25,40,62"]) == (("age",), ("age:25,40,62",))
     assert bands_apart(["a:b", "40"]) == (("a:b", "40"), ())
+
+
+def test_rows_without_a_group_are_in_no_impact_ratio_and_nobodys_reference():
+    race = ["A"] * 200 + ["B"] * 300 + [""] * 600
+    hired = [1, 0] * 250 + [1, 1, 1, 0] * 150
+    frame = pd.DataFrame({"race": race, "sex": ["m", "f", "f"] * 366 + ["m", "f"], "hired": hired})
+    asked = {"prediction": "hired", "groups": ["race", "sex"], "favourable": "1"}
+    report = fairbench.audit(frame, **asked)
+    impact = json.loads(report.to_json())["impact"]
+    shown = {row["group"] for row in impact}
+    assert shown == {"A", "B", "m", "f", *(f"{a} x {b}" for a in "AB" for b in "mf")}
+    assert [row["ratio"] for row in impact[:2]] == [1, 1]
+    (note,) = [note for note in report.document.notes if "no group" in note]
+    assert "race: 600 of 1,100 rows have no group: they are shown as 'unknown'" in note
+    assert "most are so" in note
+    options = Options(path=Path("t.csv"), group=("race",), prediction="hired")
+    table = read_audit_table(options, frame)
+    assert list(table.groups["race"].cat.categories) == ["B", "A", "unknown"]
+    ratio = {"favourable": "1", "fail_if": ["impact_ratio<0.8", "race:statistical_parity>0.05"]}
+    of_race = fairbench.gate(frame, prediction="hired", groups="race", **ratio)
+    assert [statement.outcome for statement in of_race.statements] == ["passes", "fails"]
 
 
 def test_rare_groups_are_pooled_or_left_out_and_named():

@@ -579,13 +579,16 @@ def assess(
 
     Raises
     ------
-    UserError : if the column of labels has none, and there are no scores.
+    UserError : if the column of labels has none, and there are no scores; or if not every row has
+        a label, which intervals of a posterior need.
     """
     if table.of_decisions and options.target:
         raise UserError(sentence_of("options", "no_labels", file=options.path.name))
     check_design(table)
+    is_posterior = options.interval == DIRICHLET
+    if is_posterior and not (table.complete or table.of_decisions):
+        raise UserError(sentence_of("options", "posterior", labels=table.labels_known))
     evaluator = Evaluator(epsilon=options.epsilon, interval=options.interval)
-    is_posterior = evaluator.interval == DIRICHLET
     rows = rows_of(table)
     seed = options.seed
     metrics, counts, decided = _evaluate(table, rows, evaluator, seed, counts_alone=only_findings)
@@ -624,14 +627,13 @@ def assess(
     scores: Sequence[Row] = []
     if not only_findings:
         # What would change verdicts, and how many labels would settle what is open.
-        if 0 < table.labels_known < len(table) and not is_posterior:
+        if 0 < table.labels_known < len(table):
             _, completion = rows.completion(seed, few_labels.SIGNED)
         if completion is not None:
             metrics_if_alike, if_alike = rows.evaluate(evaluator, seed, completion.counts)
             gaps = _with_supposed(gaps, if_alike, table, completion, seed)
         gaps = with_tipping(gaps, counts, risk)
-        is_drawn = is_posterior and not table.of_scores
-        if not (table.of_decisions or table.design or table.sampling or is_drawn):
+        if not (table.of_decisions or table.design or table.sampling or is_posterior):
             gaps = with_needed(gaps, rows, counts, risk, seed)
         if metrics_within:
             within = _within_metrics(table, options, evaluator)
@@ -661,17 +663,15 @@ def _evaluate(
 ) -> tuple[pd.DataFrame, list[GroupCounts], list[GroupCounts]]:
     """Return the metrics of rows, and the counts of each attribute's groups, and of decisions.
 
-    Labels that are missing are completed from the scores where there are none at all, or where the
-    intervals are the papers', which need a label in every row. What needs no label is counted where
-    there are none, as if all decisions were right.
+    Labels are completed from the scores where there are none at all. What needs no label is counted
+    then as if all decisions were right.
     """
     completed = None
-    is_posterior = evaluator.interval == DIRICHLET
-    if table.of_scores or (is_posterior and 0 < table.labels_known < len(table)):
+    if table.of_scores:
         completed, _ = rows.completion(seed)
     if not table.of_decisions:
         metrics, counts = rows.evaluate(evaluator, seed, completed, counts_alone=counts_alone)
-        if is_posterior or not table.of_scores:
+        if not table.of_scores:
             return metrics, counts, counts
     as_if_right = replace(rows, label=rows.prediction.astype(float))
     counted, decided = as_if_right.evaluate(evaluator, seed, counts_alone=counts_alone)

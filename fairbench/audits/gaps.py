@@ -211,7 +211,8 @@ def _gap(
         gap = _of_counts(gap, intervals, rates, risk)
     else:
         rates = rate(intervals.draws[:, gap.compared])
-        gap = _of_draws(gap, rates, risk, no_labels=no_labels)
+        counted_rates = None if no_labels else rate(np.asarray(intervals.counts)[gap.compared])
+        gap = _of_draws(gap, rates, risk, counted_rates)
     if gap.signed:
         return gap
     return replace(gap, noise=float(np.ptp(rates - rates.mean(axis=0), axis=1).mean()))
@@ -266,15 +267,24 @@ def _at_level(intervals: CountIntervals, level: float) -> CountIntervals:
     return replace(intervals, level=level)
 
 
-def _of_draws(gap: Gap, rates: Floats, risk: float, *, no_labels: bool) -> Gap:
+def _of_draws(gap: Gap, rates: Floats, risk: float, counted: Floats | None) -> Gap:
     """Return a gap with its interval and verdict from posterior draws (T, A) of its rates.
 
     They do not hold what may be true of a group that is left out: with one, no gap is small.
+
+    Parameters
+    ----------
+    counted : (A,) the rates in these rows; without labels there are none but those of the draws.
     """
     value, lower, upper = gap.interval(rates)
     epsilon = gap.asked.bound
     small = _share_small(rates, epsilon)
-    if no_labels:
+    shown = rates.mean(axis=0)
+    if counted is not None:
+        shown, size = counted, float(gap.size(counted))
+        # A posterior excludes what was counted where that is at its edge, such as a gap of 0.
+        value = size if lower <= size <= upper else value
+    else:
         # The probability is one-sided and the interval two-sided: without this bound, the
         # probability could be under 5 % although the interval still contains epsilon.
         size_limits = lower, upper
@@ -284,7 +294,7 @@ def _of_draws(gap: Gap, rates: Floats, risk: float, *, no_labels: bool) -> Gap:
     return replace(
         gap,
         gap=_draws_at(rates),
-        rates=rates.mean(axis=0).tolist(),
+        rates=shown.tolist(),
         estimate=(value, lower, upper),
         may_be_small=not gap.left_out,
         small=min(small, findings.LEVEL) if gap.left_out else small,

@@ -200,7 +200,8 @@ class _Comparison:
         0.8 of the largest. RATE:0.05: no two groups differ by more; RATE is selection_rate,
         true_positive_rate, false_positive_rate or false_negative_rate.
     interval : How intervals are made. frequentist: they hold in repeated samples, for few rows too.
-        dirichlet: quantiles of the posterior that the papers use; every row needs a label.
+        dirichlet: quantiles of the posterior that the papers use; of two classes, every row needs a
+        label.
     """
 
     title: ClassVar = "What is compared, and how"

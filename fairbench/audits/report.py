@@ -36,6 +36,7 @@ from fairbench.evaluation.findings import (
     SMALL,
     Finding,
 )
+from fairbench.inference.posterior import FREQUENTIST
 from fairbench.reporting import group_tables
 from fairbench.reporting.charts import Estimate, forest
 from fairbench.reporting.document import model as doc
@@ -213,7 +214,12 @@ def _summary(audit: Audit) -> doc.ExecutiveSummary:
     findings = audit.findings
     attributes = audit.options.group
     headline = next(iter(audit.headlines), "")
-    sure = [*audit.sure, *([_said("promise"), _said("intervals")] if findings else [])]
+    of_intervals = _said("intervals")
+    if audit.options.interval != FREQUENTIST:
+        # Gaps between several classes rest on the labels alone.
+        of = "rates, and of gaps between them," if audit.label_names else "rates in tables"
+        of_intervals = _said("intervals_of_posterior", of=of)
+    sure = [*audit.sure, *([_said("promise"), of_intervals] if findings else [])]
     unseen = list(audit.unseen)
     todo = [*sentences.to_do(findings, audit.headlines), *audit.todo]
     if any(finding.verdict == OPEN for finding in findings):

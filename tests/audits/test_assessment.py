@@ -169,6 +169,7 @@ def test_weights_and_clusters_give_what_evaluate_gives(tmp_path):
         ({"home": None}, ["cluster=home"], "column 'home', row 1: '' is not a mark of rows"),
         ({}, ["weight=people", "labelled=is_labelled"], "weight= and cluster= need a label in"),
         ({}, ["cluster=home", "interval=dirichlet"], "interval=dirichlet takes neither weights"),
+        ({}, ["labelled=is_labelled", "interval=dirichlet"], "in every row, and 40 rows have one"),
     ],
 )
 def test_weights_and_clusters_that_cannot_be_are_refused(change, words, message, tmp_path):
@@ -177,6 +178,18 @@ def test_weights_and_clusters_that_cannot_be_are_refused(change, words, message,
         assessed(frame, tmp_path, *words)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_posterior_says_so_and_has_the_rates_of_its_table():
+    frame = predictions(300, bias=0.4)
+    asked = {"target": "label", "score": "score", "groups": "sex", "interval": "dirichlet"}
+    report = fairbench.audit(frame, **asked)
+    selected = report.table.query("metric == 'selection_rate' and attribute == 'sex'")
+    high, low = sorted(selected["value"].dropna(), reverse=True)
+    gap = report.findings.query("about == 'gap' and measure == 'selection rate'").iloc[0]
+    assert abs(gap["value"]) == pytest.approx(high - low, abs=1e-12)
+    said = " ".join(report.document.summary.sure)
+    assert "intervals of the posterior" in said and "19 of 20 such intervals" not in said
 
 
 # Calibration by group: how much too high scores are, with intervals that know a rare label.

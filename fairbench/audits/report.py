@@ -277,6 +277,11 @@ def on_labels(rows: int, labels: int, without: str) -> list[str]:
     return [_said("labels_at_random") if labels else without] if labels < rows else []
 
 
+def more_for_open(rows: int, labels: int) -> str:
+    """Return what to do where a question is open: label rows, or find more where all have one."""
+    return _said("label_more" if labels < rows else "more_rows")
+
+
 # The key figures of the first page, and its chart.
 
 _MOST_FIGURES = 9  # rows of the key figures

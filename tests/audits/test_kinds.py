@@ -417,6 +417,19 @@ def test_what_is_no_survival_table_is_refused(change, options, complaint):
         fairbench.audit(patients(50).assign(**change), groups="ward", **{**SURVIVED, **options})
 
 
+@pytest.mark.parametrize(("labels", "first"), [(None, "Audit more rows"), (250, "Label more rows")])
+def test_more_labels_are_asked_for_where_rows_lack_one(labels, first):
+    classes = classified(300, labels=labels)
+    asked = {"target": "label", "prediction": "predicted", "score": "score", "groups": "site"}
+    todo = [fairbench.audit(classes, **asked).document.summary.todo]
+    two = {"target": "label", "score": "score", "against": "other", "groups": "sex"}
+    frame = pair(300, labels=labels)
+    if labels:
+        frame["label"] = frame["label"].astype(str).where(frame["is_labelled"], "")
+    todo.append(fairbench.audit(frame, **two).document.summary.todo)
+    assert [sentences[-1][: len(first)] for sentences in todo] == [first, first]
+
+
 def pair(rows=1500, labels=None):
     """Return predictions with a second score, which is noisy for women."""
     generator = np.random.default_rng(1)

@@ -15,7 +15,7 @@ import pandas as pd
 from fairbench.audits.gaps import FEWEST_LABELS, TOO_FEW
 from fairbench.audits.labels import check_labels_at_random
 from fairbench.audits.question import Options
-from fairbench.audits.report import Audit
+from fairbench.audits.report import Audit, more_for_open
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError
 from fairbench.core.text import interval, listed, number
@@ -147,7 +147,7 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
         warning="" if everyone["labels"] else _said("no_labels"),
         notes=[*notes_on_groups(frame, options.group), *_notes(scores, options, classes, groups)],
         unseen=["Of groups only the accuracy was compared, not which classes they are given."],
-        todo_if_open="Label more rows for what stays open and matters most.",
+        todo_if_open=more_for_open(n_rows, n_labels),
         figures=list(_in_long_form({"": [everyone], **groups, CLASSES: classes})),
     )
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF
 from fairbench.audits.question import Options
-from fairbench.audits.report import OF_POPULATION, Audit, counted_rows, on_labels
+from fairbench.audits.report import OF_POPULATION, Audit, counted_rows, more_for_open, on_labels
 from fairbench.audits.table import AuditTable, read_audit_table
 from fairbench.core.arrays import Floats
 from fairbench.evaluation import findings
@@ -65,7 +65,7 @@ def audit_pair(options: Options, frame: pd.DataFrame) -> Audit:
                 if finding.verdict == findings.OPEN and finding.needs
             ),
         ],
-        todo_if_open="Label more rows for what stays open and matters most.",
+        todo_if_open=more_for_open(rows, labels),
         title=title,
         figures=figures,
     )

@@ -26,7 +26,7 @@ from fairbench.data.columns import name_rows_in_errors
 from fairbench.data.in_memory import is_by_value, is_table, with_columns
 from fairbench.evaluation import gate as gates
 from fairbench.evaluation.findings import Finding
-from fairbench.evaluation.gate import ComparedGroups, Gate
+from fairbench.evaluation.gate import VERDICT, ComparedGroups, Gate
 from fairbench.evaluation.groups import CountIntervals
 from fairbench.reporting.document.model import Document
 from fairbench.reporting.document.writing import DocumentReport
@@ -276,7 +276,8 @@ def audit(
     if policy:
         given["policy"] = str(policy)
     values = {**_filled(named, policy), "path": Path(frame if is_file else name)}
-    kind = GatedOptions if values.get("fail_if") else Options
+    is_gate = values.get("fail_if") or values.get("require", VERDICT) != VERDICT
+    kind = GatedOptions if is_gate else Options
     asked = kind(**{key: values[key] for key in kind.__dataclass_fields__ if key in values})
     document, verdict = report_of(asked, read_frame(asked, source=table))
     if not is_file:

@@ -119,7 +119,10 @@ class _People(TablePart):
     weight: str = column(applies=(BINARY, *OF_NUMBERS))
     cluster: str = column(applies=(BINARY, *OF_NUMBERS))
     scale: str = option(
-        PROBABILITY, choices=(PROBABILITY, PERCENT, RATING), applies=(*OF_SCORES, COUNTS)
+        PROBABILITY,
+        choices=(PROBABILITY, PERCENT, RATING),
+        applies=(*OF_SCORES, COUNTS),
+        needs=("score", "scores", "rates"),
     )
     cuts: tuple[str, ...] = ()  # bands that group= and within= have, such as age:25,40,62
     scores: tuple[str, ...] = ()  # the columns of score=, where it names several
@@ -147,7 +150,7 @@ class _Decided:
     favourable: str = option("", shown="LABEL", applies=OF_TWO, main=True)
     decision: str = option("", shown="GOOD/BAD", applies=OF_TWO)
     purpose: str = option("", choices=tuple(PURPOSES), applies=OF_TWO)
-    threshold: float = option(0.5, applies=OF_TWO, main=True)
+    threshold: float = option(0.5, applies=OF_TWO, main=True, excludes=("prediction",))
 
 
 @dataclass(frozen=True)
@@ -289,7 +292,7 @@ class _Kinds:
     prior: str = option("uniform", choices=("uniform", "scores"), applies=(CLASSES,))
     strength: float = option(2.0, least=0.1, applies=(CLASSES,))
     bounds: tuple[str, ...] = option((), shown="[LOWER,UPPER]", applies=OF_NUMBERS)
-    nominal: float = option(0.9, share=True, applies=OF_NUMBERS)
+    nominal: float = option(0.9, share=True, applies=OF_NUMBERS, needs=("bounds",))
     top: float = option(0.0, shown="NUMBER", applies=(RANKING,))
     lists: str = column(applies=(RANKING,), needs=("top",))
     event: str = column(applies=(SURVIVAL,))
@@ -351,7 +354,7 @@ class Options(_Kinds, _Unknown, _Comparison, JudgedOptions):
             if others or not self.score:
                 mend = f"leave {others[0]}= out" if others else "name score="
                 yield f"scale=rating is of scores and labels or groups alone: {mend}"
-            if self.threshold == Options.threshold:
+            if self.threshold is Options.threshold:  # the default itself: 0.5 may be given
                 yield _said("rating")
 
     def _names_twice(self) -> Iterator[str]:
@@ -363,6 +366,8 @@ class Options(_Kinds, _Unknown, _Comparison, JudgedOptions):
             more = ("scores",) if name == "score" else ()
             if self.target and self.target in self._named(name, *more):
                 yield _said("of_labels", name=name, column=self.target)
+        if self.against and self.against == self.score:
+            yield _said("same_score", column=self.score)
         for role in ("group", "target", "score", "prediction"):
             of_role = self._named("score_columns" if role == "score" else role)
             for name in self.within:
@@ -518,7 +523,7 @@ class Gating:
     title: ClassVar = "Conditions, for continuous integration"
 
     fail_if: tuple[str, ...] = option((), shown="[CONDITION,...]", applies=(BINARY,), main=True)
-    require: str = option(VERDICT, choices=REQUIRED, applies=(BINARY,))
+    require: str = option(VERDICT, choices=REQUIRED, applies=(BINARY,), needs=("fail_if",))
 
 
 @dataclass(frozen=True)

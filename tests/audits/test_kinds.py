@@ -509,6 +509,13 @@ def test_without_labels_only_decisions_are_concluded_on(tmp_path, capsys):
         (["score=score", "against=othre"], "no column 'othre'; did you mean 'other'"),
         (["score=score", "against=other", "prediction=label"], "give score= alone"),
         (["prediction=label", "against=other"], "give score= alone"),
+        (["score=score", "against=score"], "against= and score= both name 'score'"),
+        (["prediction=other", "threshold=0.9"], "threshold= is of scores, and prediction= names"),
+        (["prediction=other", "scale=percent"], "scale= is of scores and rates"),
+        (["prediction=score", "nominal=0.8"], "nominal= is of prediction intervals"),
+        (["score=score", "require=pass"], "require= is of a gate: give a condition"),
+        (["score=score", "repeat=2"], "repeat= is of a run"),
+        (["score=score", "formats=[]"], "formats=[] writes nothing"),
         (
             ["score=score", "against=other", "weight=score"],
             "weight= does not apply to a comparison of two scores (against=), but to an audit of",
@@ -575,6 +582,10 @@ def test_a_rating_decides_by_its_own_threshold_and_is_no_probability(tmp_path):
         table = read_audit_table(asked)
         return assess(table, asked), table
 
+    with pytest.raises(UserError, match="name the rating above which"):
+        assessed(score="rating", scale="rating")
+    half, _ = assessed(score="rating", scale="rating", threshold=float("0.5"))
+    assert half.table.prediction.all()
     rated, table = assessed(score="rating", scale="rating", threshold=6)
     decided, _ = assessed(prediction="high")
     pd.testing.assert_frame_equal(rated.metrics, decided.metrics)

@@ -35,7 +35,7 @@ _FEW_GROUPS = "there are not two groups of enough rows"
 def audit_pair(options: Options, frame: pd.DataFrame) -> Audit:
     """Compare the classifier of the column ``score=`` with that of the column ``against=``."""
     table = read_audit_table(options, frame=frame)
-    other = read_audit_table(replace(options, score=options.against), frame=frame)
+    other = read_audit_table(replace(options, score=options.against, against=""), frame=frame)
     found = compare_tables(table, other, options)
     figures = [_figures(finding, table.direction.rate_names) for finding in found]
     rows = len(table)

@@ -136,7 +136,8 @@ def _audit(options: Asked) -> int:
     keep_freed_memory()
     options = with_policy(options, asking.GatedOptions)
     check_asked(options)
-    kind = asking.GatedOptions if options.fail_if else Options
+    is_gate = options.fail_if or options.require != asking.Gating.require
+    kind = asking.GatedOptions if is_gate else Options
     question, frame = read_input(options, kind, distinct=not options.fail_if)
     from fairbench.audits.calls import report_of
     from fairbench.audits.report import own_folder
@@ -178,6 +179,8 @@ def read_input(
         check_file(options.path)  # first of all: columns do not matter if there is no file
         if not any(getattr(options, name) for name in [*asking.column_options(kind), "scores"]):
             raise UserError(_which_columns(options.path, options.sheet))
+        if options.repeat:
+            raise UserError(f"repeat= is of a run, and {options.path} is a file: leave it out")
     else:
         options, run = _input_of_run(options)
     question = options.taken_as(kind)

@@ -362,6 +362,8 @@ def check_forms(forms: Sequence[str]) -> None:
     ------
     UserError : an unknown form, which names those there are; or what is missing for one.
     """
+    if not forms:
+        raise UserError(f"formats=[] writes nothing: name some of {', '.join(FORMS)}")
     for form in forms:
         if form not in FORMS:
             raise unknown_name("form", form, list(FORMS))

@@ -293,7 +293,7 @@ _VERDICTS = {  # in other words than large, small and open
     CONSTRAINT: {LARGE: "does not hold", SMALL: "holds"},
     SHARE: {LARGE: "not its share"},
 }
-_DIFFER = "differ; size open"  # some groups surely differ, and it is open whether by more
+DIFFER = "differ; size open"  # some groups surely differ, and it is open whether by more
 
 
 def _key_figures(
@@ -319,7 +319,7 @@ def _key_figures(
     def verdict(finding: Finding) -> doc.TableCell:
         text = _VERDICTS.get(finding.about, {}).get(finding.verdict, finding.verdict)
         if finding.verdict == OPEN and finding.about == GAP and finding.question in pairs:
-            text = _DIFFER
+            text = DIFFER
         after = f" {_BEYOND}" if _is_open_beyond(finding) else ""
         return doc.TableCell(text, mark=finding.verdict, after=after)
 

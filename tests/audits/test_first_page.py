@@ -114,6 +114,17 @@ def test_key_figures_are_of_all_that_is_found_and_say_why_a_row_is_open():
     assert (within.rows[0][5].value, within.rows[0][5].after) == ("open", "")
 
 
+def test_two_groups_that_differ_by_an_open_amount_are_so_everywhere():
+    hired = [1, 0] * 200 + [1] * 144 + [0] * 256
+    frame = pd.DataFrame({"sex": ["m"] * 400 + ["f"] * 400, "hired": hired})
+    asked = {"prediction": "hired", "groups": "sex", "favourable": "1", "epsilon": 0.1}
+    document = fairbench.audit(frame, **asked).document
+    tables = {part.title: part.blocks[0].rows for part in document.sections if part.title}
+    assert tables["Gaps between groups"][0][-1].value == "differ; size open"
+    assert tables["Pairs of groups that surely differ"][0][-2:] == ["m", "f"]
+    assert document.summary.key_figures.rows[-1][-1].value == "differ; size open"
+
+
 def test_a_page_can_be_made_again_from_itself(tmp_path):
     path = written(table(), tmp_path, "a b.csv")
     assert main(["audit", str(path), "target=label", "score=score", "group=[sex]", "seed=3"]) == 0

@@ -537,11 +537,9 @@ def _gaps(assessment: Assessment) -> doc.Table:
     reading = [_on_page("gaps_read", epsilon=epsilon), *([_on_page("alike")] if is_alike else [])]
 
     def verdict(gap: Gap) -> doc.TableCell:
-        after: doc.Text = ""
-        if _differ_somehow(gap):
-            after = (": ", doc.Link("groups differ", f"#{_PAIRS}"))
         mark = "assumed" if gap.assumed else gap.verdict
-        return doc.TableCell(_verdict_text(gap), mark=mark, after=after)
+        link = f"#{_PAIRS}" if _differ_somehow(gap) else ""
+        return doc.TableCell(_verdict_text(gap), mark=mark, link=link)
 
     rows = [
         {
@@ -579,12 +577,12 @@ def _verdict_text(gap: Gap) -> str:
         return "the same by construction" if gap.fixed else "too few rows"
     if gap.assumed and gap.verdict != OPEN:
         return f"{gap.verdict} if scores are right"
-    return gap.verdict
+    return report.DIFFER if _differ_somehow(gap) else gap.verdict
 
 
 def _differ_somehow(gap: Gap) -> bool:
     """Say whether groups surely differ, while it is open between whom by how much."""
-    return gap.verdict == OPEN and not gap.signed and not gap.assumed and bool(gap.pairs)
+    return gap.verdict == OPEN and not gap.assumed and bool(gap.pairs)
 
 
 def _needed(assessment: Assessment) -> Iterator[doc.Details]:

@@ -23,6 +23,7 @@ from fairbench.core import VERSION
 from fairbench.core.errors import UserError
 from fairbench.core.files import make_folder, read_bytes, write_text
 from fairbench.core.text import count, listed, shortened
+from fairbench.data.groups import CROSSED
 from fairbench.evaluation.by_group import COMPARED_WITH
 from fairbench.evaluation.findings import (
     COMPARISON,
@@ -226,7 +227,12 @@ def _summary(audit: Audit) -> doc.ExecutiveSummary:
         sure.append(_said("open"))
         todo += filter(None, [audit.todo_if_open])
     if groups := listed(list(attributes or audit.options.proxy)):
-        unseen.insert(0, _said("compared", groups=groups))
+        # Of many groups, columns are compared together alone.
+        by = {finding.attribute for finding in findings}
+        together = CROSSED.join(attributes) in by and by.isdisjoint(attributes)
+        ways = " or ".join(f"group={name}" for name in attributes)
+        kind = "compared_together" if together else "compared"
+        unseen.insert(0, _said(kind, groups=groups, ways=ways))
     return doc.ExecutiveSummary(
         sentences.in_short(findings, audit.headlines),
         sure,

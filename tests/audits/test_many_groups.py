@@ -39,6 +39,7 @@ def test_the_groups_that_stand_out_come_first_and_all_are_in_a_file(tmp_path, ca
     assert "By a x b x c, 1 group is unlike everyone else in selection rate" in printed
     assert "a1 x b2 x c3" in printed
     assert "150 groups make 11,175 pairs, of which 559 would seem to differ by chance" in printed
+    assert "Only combinations of a, b and c were compared, and none of these col" in printed
     page = (tmp_path / "out" / "audit.html").read_text()
     assert page.count("<tr") < 40
     table = pd.read_csv(tmp_path / "out" / "groups.csv")

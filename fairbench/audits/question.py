@@ -162,7 +162,8 @@ class _Groups:
     reference : The group that the others of its column are compared with: LABEL, or COLUMN:LABEL
         where two columns have it. By default the largest group; for impact ratios, the group that
         is selected most often.
-    rare : Groups with fewer rows than this are pooled into one, called 'other groups'.
+    rare : Groups with fewer rows than this are pooled into one, called 'other groups', if a column
+        has two or more such.
     leave_out : Groups whose rows are left out, such as [race=Other].
     """
 

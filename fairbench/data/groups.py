@@ -211,6 +211,9 @@ def with_fewer_groups(
             changed[name] = labels.where(~labels.isin(small), _POOLED)
             names = listed([*map(quoted, small)], 5)
             notes.append(f"{name}: {names} have fewer than {rare} rows, and are '{_POOLED}' here")
+        elif small:
+            alone = f"rare={rare} changes nothing, as {quoted(small[0])} alone is smaller"
+            notes.append(f"{name}: {alone}; leave_out= leaves it out")
     return frame.assign(**changed), notes
 
 
@@ -390,10 +393,12 @@ def _notes_on_sizes(name: str, column: pd.Series) -> Iterator[str]:
         count_text = f"{name}: {len(sizes)} different numbers are a group each"
         yield f"{count_text}; {name}:25,40,62 or {name}:quantiles(4) makes bands of them"
     elif len(rare) and len(sizes) <= MOST_GROUPS:
-        example = quoted(str(rare[0]))
-        several = f"{len(rare)} groups, such as {example}, have"
+        subject = f"{quoted(str(rare[0]))} has"
+        advice = "leave_out= leaves it out"
+        if len(rare) > 1:  # one alone is not pooled
+            subject = f"{len(rare)} groups, such as {quoted(str(rare[0]))}, have"
+            advice = "rare=30 pools such groups, and leave_out= leaves them out"
         yield (
-            f"{name}: {several if len(rare) > 1 else f'{example} has'} fewer than {_RARE} rows, of "
-            "which hardly anything can be said; rare=30 pools such groups, and leave_out= leaves "
-            "them out"
+            f"{name}: {subject} fewer than {_RARE} rows, of which hardly anything can be said; "
+            f"{advice}"
         )

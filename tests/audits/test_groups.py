@@ -305,6 +305,12 @@ def test_rare_groups_are_pooled_or_left_out_and_named():
     assert "race: the 4 rows of 'd' are left out, as asked" in said.notes
     _, said = read(frame, group=("race",))
     assert any("2 groups, such as 'c', have fewer than 10 rows" in note for note in said.notes)
+    frame = frame[frame["race"] != "d"]
+    alone, said = read(frame, group=("race",), rare=30)
+    assert Counter(alone["race"]) == {"a": 200, "b": 190, "c": 6}
+    assert "race: rare=30 changes nothing, as 'c' alone is smaller" in " ".join(said.notes)
+    assert any("'c' has fewer than 10 rows, of which" in note for note in said.notes)
+    assert not any("rare=30 pools" in note for note in said.notes)
 
 
 PERIODS = {

@@ -328,6 +328,7 @@ def test_the_report_is_of_the_selected_and_says_what_follows_for_everyone(tmp_pa
     assert "What cannot be known" in printed
     larger = "By sex, the precision of Female is higher than that of Male by more than 0.05, of"
     assert f"{larger} everyone, whatever the labels are that cannot be known" in printed
+    assert "No number of such rows settles what cannot be known of everyone: that" in printed
     assert "no number of rows settles it: anything in" in printed
     stored = json.loads((tmp_path / "out" / "audit.json").read_text())
     assert stored["rows"] == stored["of_everyone"]["selected"] < stored["of_everyone"]["rows"]

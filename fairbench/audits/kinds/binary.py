@@ -229,7 +229,8 @@ def _todo_after(assessment: Assessment) -> Iterator[str]:
         needed = _needed_in_words(nearest.needed, kind)
         yield _said("collect", kind=kind, nearest=nearest, needed=needed)
     elif fewest:
-        yield _said("too_few")
+        part = _of_part(assessment.table, assessment.options)
+        yield _said("too_few", part=f" {part}" if part else "")
     if {gap.verdict for gap in assessment.gaps} <= {findings.SMALL}:
         yield _said("repeat")
 

@@ -154,6 +154,7 @@ def audit_selected(table: AuditTable, options: Options) -> Audit:
             [named_table("unknown", "rates", shown_rates, **words)],
         ),
     ]
+    cannot = any(gap["verdict"] == CANNOT for gap in gaps)
     labelled = "all" if audit.labels == audit.rows else count(audit.labels)
     data = {"rows": len(table), "selected": audit.rows, "gaps": gaps, "rates": rates}
     return replace(
@@ -162,6 +163,7 @@ def audit_selected(table: AuditTable, options: Options) -> Audit:
         basis=[on_selected, *audit.basis],
         sections=[first, doc.Section(TITLE, blocks), *others],
         unseen=[on_selected, *audit.unseen],
+        todo=[*audit.todo, *([said("label_others")] if cannot else [])],
         data={**audit.data, "of_everyone": data},
         counted=said("counted", labelled=labelled),
     )

@@ -78,6 +78,7 @@ def test_classes_are_counted_ranked_and_concluded_upon(tmp_path, capsys):
     assert max(map(len, printed.split("written")[0].splitlines())) <= 100
     page = (tmp_path / "audit.html").read_text()
     assert "of the lowest accuracy is cat" in page
+    assert "hold together in 95 % of samples. What is concluded takes more certainty" in page
     assert "://" not in page.replace("http://www.w3.org", "")
 
 

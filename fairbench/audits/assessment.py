@@ -22,6 +22,7 @@ from fairbench.audits.question import CONSTRAINED, GatedOptions, Options, constr
 from fairbench.audits.table import AuditTable
 from fairbench.core.arrays import Codes, Floats, Mask, rng
 from fairbench.core.errors import UserError
+from fairbench.core.text import is_missing_name
 from fairbench.data.columns import tally
 from fairbench.data.dataset import Task
 from fairbench.data.groups import codes_of
@@ -382,13 +383,13 @@ def _other_thresholds(
         if len(names) > 1:
             selected = rates[registry.selection_rate.name]
             size = np.bincount(codes, None if rows.design is None else rows.design.weight)
-            compared = selected.take(may_be_compared_with(np.bincount(codes)))
+            large = may_be_compared_with(np.bincount(codes))
             columns = {
                 "attribute": attribute,
                 "threshold": thresholds,
                 "selected": selected.pointwise.value @ (size / size.sum()),
-                **_columns("ratio", smallest_ratio(compared)),
-                **_columns("gap", largest_gap(compared)),
+                **_columns("ratio", _stated_ratio(selected, names, large)),
+                **_columns("gap", largest_gap(selected.take(large))),
                 "current": np.isin(thresholds, current),
             }
             tables.append(pd.DataFrame(columns)[np.isin(thresholds, steps)])
@@ -421,6 +422,10 @@ def _constrained_threshold(
         :func:`_judge`.
     """
     name, bound = constraint_of(options.constraint)
+    for attribute, labels in groups.items() if name == question.RATIO else ():
+        stated = [group for group in codes_of(labels)[1] if not is_missing_name(group)]
+        if len(stated) < 2:
+            raise UserError(f"constraint={options.constraint}: {attribute} has one group alone")
     today = options.threshold
     if CONSTRAINED[name] is not registry.selection_rate and rows.label is None:
         raise UserError(f"constraint={options.constraint} needs a label in every row")
@@ -476,11 +481,25 @@ def _measured(
     name : the constraint: a smallest ratio, or a largest gap in a rate.
     few : whether groups of few rows count; they say too little to choose by.
     """
-    codes, _ = codes_of(labels)
+    codes, names = codes_of(labels)
     (limits,) = rows.limits([CONSTRAINED[name]], codes, thresholds, level=level)
-    if not few:
-        limits = limits.take(may_be_compared_with(np.bincount(codes)))
-    return smallest_ratio(limits) if name == question.RATIO else largest_gap(limits)
+    counted = np.ones(len(names), bool) if few else may_be_compared_with(np.bincount(codes))
+    if name == question.RATIO:
+        return _stated_ratio(limits, names, counted)
+    return largest_gap(limits.take(counted))
+
+
+def _stated_ratio(limits: GroupLimits, names: Sequence[str], counted: Mask) -> Limits:
+    """Return the smallest ratio of rates (K, G) of two groups, neither that of rows without one.
+
+    Parameters
+    ----------
+    counted : (G,) the groups that are large enough; NaN where fewer than two of them are left.
+    """
+    stated = counted & np.array([not is_missing_name(name) for name in names])
+    if stated.sum() < 2:
+        return Limits(*np.full((3, len(limits.pointwise.value)), findings.NAN))
+    return smallest_ratio(limits.take(stated))
 
 
 def _judge(

@@ -292,6 +292,12 @@ def test_rows_without_a_group_are_in_no_impact_ratio_and_nobodys_reference():
     ratio = {"favourable": "1", "fail_if": ["impact_ratio<0.8", "race:statistical_parity>0.05"]}
     of_race = fairbench.gate(frame, prediction="hired", groups="race", **ratio)
     assert [statement.outcome for statement in of_race.statements] == ["passes", "fails"]
+    scored = {"score": "hired", "groups": "race", "favourable": "1", "constraint": "ratio:0.8"}
+    data = json.loads(fairbench.audit(frame, **scored).to_json())["decisions"]
+    assert data["constraint"]["judged"][0]["value"] > 0.8
+    assert [row["ratio"] for row in data["thresholds"] if row["current"]] == [1]
+    with pytest.raises(UserError, match="race has one group alone"):
+        fairbench.audit(frame[frame["race"] != "B"].reset_index(drop=True), **scored)
 
 
 def test_rare_groups_are_pooled_or_left_out_and_named():

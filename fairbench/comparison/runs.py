@@ -443,13 +443,14 @@ def _compare_repeats(
     generator = rng(settings.seed, "comparison", runs[0].people.name, repeats[0])
     averaged = [np.mean(count, axis=0) for count in counts]
     share = _tested_share(runs[0], repeats)
+    counted = np.stack(posterior.margins(averaged[0]) if settings.paired else averaged)
     if np.isnan(share):
-        return comparing.compare(*_draws(averaged, settings, generator), objectives, rope)
+        return comparing.compare(*_draws(averaged, settings, generator), objectives, rope, counted)
     if settings.predictive:
         raise UserError("predictive=true is about one test set: it needs repeats=typical")
     factor = inflation(len(repeats), share)
     deflated = _draws([table / factor for table in averaged], settings, generator)
-    from_counts = comparing.compare(*deflated, objectives, rope)
+    from_counts = comparing.compare(*deflated, objectives, rope, counted)
     drawn = _mean_draws(counts, share, settings, generator)
     from_repeats = comparing.compare(*drawn, objectives, rope)
     return replace(from_repeats, delta=no_narrower(from_repeats.delta, from_counts.delta))
@@ -660,18 +661,51 @@ def observed_values(run: RunPredictions, settings: Settings, repeats: Sequence[i
     A repeat's folds are pooled. Gaps and errors have their own sign; a ratio above 1 is inverted. A
     value is NaN where no repeat defines it.
     """
-    task, found = run.people.task, []
-    for goal in settings.about(run).goals(task):
-        if goal.of_counts:
-            labels = _labels_of(run.people, settings.protect or run.protect)
-            tables = [labels.counts(run.repeats[repeat]).sum(axis=0) for repeat in repeats]
-            sign = -1.0 if goal.metric.better == "lower" else 1.0
-            values = sign * goal(np.stack(tables))
-        else:
-            places = [(repeat, k) for repeat in repeats for k in range(len(run.repeats[repeat]))]
-            values = _stored_values(run, goal, settings, places)
-        found.append(float(finite_mean(values)))
-    return np.array(found)
+    goals = settings.about(run).goals(run.people.task)
+    return np.array([finite_mean(_observed(run, goal, settings, repeats)) for goal in goals])
+
+
+def _observed(
+    run: RunPredictions, goal: comparing.Objective, settings: Settings, repeats: Sequence[int]
+) -> Floats:
+    """Return a run's values of a metric, with its own sign, in each repeat, or in each split."""
+    if not goal.of_counts:
+        places = [(repeat, k) for repeat in repeats for k in range(len(run.repeats[repeat]))]
+        return _stored_values(run, goal, settings, places)
+    sign = -1.0 if goal.metric.better == "lower" else 1.0
+    return sign * goal(_tables(run, settings, repeats))
+
+
+def _tables(run: RunPredictions, settings: Settings, repeats: Sequence[int]) -> Floats:
+    """Return the confusion tables (J, G, 4) of J repeats, whose folds are pooled."""
+    labels = _labels_of(run.people, settings.protect or run.protect)
+    return np.stack([labels.counts(run.repeats[repeat]).sum(axis=0) for repeat in repeats])
+
+
+def left_out(
+    runs: Sequence[RunPredictions], settings: Settings, repeats: Sequence[int]
+) -> list[str]:
+    """Say which groups, and how many repeats, are left out of what A and B are compared by."""
+    holders: dict[str, list[str]] = {}
+    for letter, run in zip("AB", runs, strict=True):
+        groups = run.people.groups(settings.protect or run.protect).cat.categories
+        for goal in settings.about(run).goals(run.people.task):
+            values = _observed(run, goal, settings, repeats)
+            about = {"metric": goal.metric.label, "all": len(values)}
+            about["splits"] = "repeats" if goal.of_counts else "splits"
+            notes = []
+            if goal.metric.interval == "widest" and goal.of_counts:
+                lacks = ~goal.having(tables := _tables(run, settings, repeats))
+                for g in np.flatnonzero(lacks.any(axis=0)):
+                    of_group = tables[lacks[:, g], g]
+                    why = next(of.empty for of in goal.rates if np.isnan(of(of_group)).any())
+                    told = {"group": groups[g], "count": int(lacks[:, g].sum()), "why": why}
+                    notes.append(said("comparison", "without_group", **told, **about))
+            if count := int(np.isnan(values).sum()):
+                notes.append(said("comparison", "without_value", count=count, **about))
+            for note in notes:
+                holders.setdefault(note, []).append(letter)
+    return [note if len(of) > 1 else f"{of[0]}: {note}" for note, of in holders.items()]
 
 
 def effective_sample_fraction(

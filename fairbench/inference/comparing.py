@@ -50,12 +50,20 @@ class Objective:
         return (self.metric.function,) if of_everyone else self.metric.rates
 
     def __call__(self, tables: registry.Counts) -> Floats:
-        """Return the objective of every set of group tables."""
+        """Return the objective of every set of group tables.
+
+        Groups without a rate are left out of what compares the rates of more, as in a run's table.
+        """
         metric = self.metric
         if metric.interval == "rate":
             return metric.larger_is_better(metric(registry.total(tables))[..., 0])
         values = metric(tables)
         if metric.interval == "widest":
+            if np.isnan(values).any():  # rarely: no group lacks a rate
+                has_rates = self.having(tables)
+                another = has_rates.argmax(axis=-1)[..., None, None]
+                stand_in = np.take_along_axis(tables, another, axis=-2)  # which changes no extreme
+                values = metric(np.where(has_rates[..., None], tables, stand_in))
             return metric.larger_is_better(values)
         if values.shape[-1] != 1:
             raise UserError(
@@ -63,6 +71,12 @@ class Objective:
                 f"{values.shape[-1] + 1}"
             )
         return np.asarray(values[..., 0])
+
+    def having(self, tables: registry.Counts) -> NDArray[np.bool_]:
+        """Return which groups (..., G) have every rate; all of them where fewer than two do."""
+        rates = [rate(tables) for rate in self.rates]
+        has_rates = ~np.isnan(rates).any(axis=0)
+        return has_rates | (has_rates.sum(axis=-1, keepdims=True) < 2)
 
 
 def objective(name: str, task: str = registry.BINARY) -> Objective:
@@ -317,7 +331,11 @@ def event_names(objectives: Sequence[str]) -> list[str]:
 
 
 def compare(
-    first: Floats, second: Floats, objectives: Sequence[Objective], rope: Sequence[float] | Floats
+    first: Floats,
+    second: Floats,
+    objectives: Sequence[Objective],
+    rope: Sequence[float] | Floats,
+    counts: Floats | None = None,
 ) -> Comparison:
     """Compare two algorithms by draws of their confusion tables.
 
@@ -327,6 +345,8 @@ def compare(
         comparison.
     objectives : the m objectives, all of counts.
     rope : m half-widths of the regions of practical equivalence; 0 and infinity are allowed.
+    counts : (2, G, 4) what A and B counted: a group without a rate there, which draws have by the
+        prior alone, is left out of a gap.
 
     Raises
     ------
@@ -337,7 +357,15 @@ def compare(
     Barrainkua et al., AISTATS 2024, section 5. Fairness gaps enter with a minus sign.
     """
     names = tuple(objective.metric.name for objective in objectives)
-    return of_leads([objective(first) - objective(second) for objective in objectives], names, rope)
+    leads = []
+    for objective in objectives:
+        tables = [first, second]
+        if counts is not None and objective.metric.interval == "widest":
+            has_rates = objective.having(counts).all(axis=0)
+            if 1 < has_rates.sum() < len(has_rates):
+                tables = [drawn[..., has_rates, :] for drawn in tables]
+        leads.append(objective(tables[0]) - objective(tables[1]))
+    return of_leads(leads, names, rope)
 
 
 def lead_of_values(

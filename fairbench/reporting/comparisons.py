@@ -37,6 +37,7 @@ def pair_document(
     inside: pd.DataFrame,
     level: float,
     region: comparing.Region | None = None,
+    left_out: Sequence[str] = (),
     tested: str = "",
     computed: str = "",
 ) -> Document:
@@ -50,6 +51,7 @@ def pair_document(
     everywhere, inside : (repeats, events) probabilities over all draws, and within the
         highest-density region.
     level : the level of the intervals and of the region.
+    left_out : sentences on groups and repeats in which a metric is undefined.
     tested : how many rows were tested how often, such as ``like the 500 rows of the data, all of
         which are tested in 1 repeat``; empty if each repeat is compared by itself. With it, the
         document tells which differences can hardly be seen.
@@ -68,7 +70,7 @@ def pair_document(
         ]
         answer += sentence_of("pair", "often_missed", missed=listed(missed))
     about = sentence_of("pair", "about", tested=tested) if tested else ""
-    notes = [Paragraph(text, style="note") for text in (about, computed) if text]
+    notes = [Paragraph(text, style="note") for text in (*left_out, about, computed) if text]
     blocks: list[Block] = [
         Paragraph(f"{answer}\n"),
         _outcomes(everywhere, inside, shown.objectives, level if computed else 0.0),

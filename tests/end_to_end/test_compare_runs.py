@@ -215,6 +215,40 @@ def test_command_prints_the_answer_and_writes_details_table_and_figure(results, 
     np.testing.assert_allclose(events.sum(axis=1), 1)
 
 
+@pytest.fixture(scope="module")
+def rare(tmp_path_factory):
+    """Return a folder with two runs, in half of whose repeats the last group has no label 0."""
+    folder, rng = tmp_path_factory.mktemp("rare"), np.random.default_rng(0)
+    people = pd.DataFrame({"x": rng.normal(size=200), "g": ["a", "b"] * 95 + ["c"] * 10})
+    people["y"] = ((people["x"] + rng.normal(size=200) > 0) | (people["g"] == "c")).astype(int)
+    people.loc[195:197, "y"] = 0
+    people.assign(weight=rng.uniform(1, 3, 200)).to_csv(folder / "people.csv", index=False)
+    words = ("dataset=table", f"dataset.path={folder / 'people.csv'}", "dataset.target=y",
+             "dataset.sensitive=[g]", "dataset.weight=weight", "split.repeats=4",
+             "tracking=none", "figures=false", "method=baseline")  # fmt: skip
+    for learner in ("logistic_regression", "gaussian_nb"):
+        for more in ((), ("evaluator.weights=true",)):
+            carry_out(configuration(*words, f"learner={learner}", *more, results=folder))
+    return folder
+
+
+def of_learners(folder, *, weights=False):
+    """Return the runs of `rare` whose rows are weighted, or are not."""
+    return [run for run in Catalogue(folder) if bool(run.config["evaluator"]["weights"]) == weights]
+
+
+def test_a_group_without_a_rate_is_left_out_as_in_the_runs_own_table(rare, said_by):
+    stored = of_learners(rare)
+    for run in stored:
+        of_run = pairs.load_predictions(run)
+        error, gap = pairs.observed_values(of_run, pairs.Settings(), [0, 1, 2, 3])
+        assert [error, gap] == pytest.approx(
+            [Headlines(run.summary(), "g").usual[name][0] for name in ("error", "gap")]
+        )
+    printed = said_by("compare", f"runs=[{stored[0].id},{stored[1].id}]", f"results={rare}")
+    assert re.search(r"c is left out of the gap in .* in \d of 4 repeats: no negatives", printed)
+
+
 @pytest.mark.parametrize("name", ["lr", "nb"])
 def test_the_values_of_a_run_are_those_of_its_own_table(results, name):
     run = load(results, name)

@@ -122,6 +122,7 @@ def _pair(first: RunPredictions, second: RunPredictions, settings: _CompareOptio
         inside=inside,
         level=settings.level,
         region=regions[shown_repeat],
+        left_out=comparing.left_out((first, second), settings, repeats),
         tested=_tested(first, settings),
     )
     print_document(page())

@@ -698,7 +698,7 @@ def left_out(
                 lacks = ~goal.having(tables := _tables(run, settings, repeats))
                 for g in np.flatnonzero(lacks.any(axis=0)):
                     of_group = tables[lacks[:, g], g]
-                    why = next(of.empty for of in goal.rates if np.isnan(of(of_group)).any())
+                    why = next(of.empty for of in goal.metric.rates if np.isnan(of(of_group)).any())
                     told = {"group": groups[g], "count": int(lacks[:, g].sum()), "why": why}
                     notes.append(said("comparison", "without_group", **told, **about))
             if count := int(np.isnan(values).sum()):

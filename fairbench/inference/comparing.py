@@ -22,7 +22,15 @@ from numpy.typing import NDArray
 from fairbench.core.arrays import Floats, even_points, rng
 from fairbench.core.errors import UserError
 from fairbench.inference.posterior import table_draws
-from fairbench.inference.repeats import StudentDraws, mean_table_draws, posterior_draws
+from fairbench.inference.repeats import (
+    StudentDraws,
+    finite_mean,
+    half_widths,
+    inflation,
+    mean_table_draws,
+    no_narrower,
+    posterior_draws,
+)
 from fairbench.inference.survey import effective_counts, mean_shrinkage
 from fairbench.metrics import registry
 
@@ -106,14 +114,17 @@ def points(
 ) -> dict[str, dict[str, float]]:
     """Return an algorithm's error and gap for every metric, and the posterior of both.
 
-    `error` and `gap` are the means over the repeats. `error_variance`, `covariance` and
-    `gap_variance` are those of the means of all repeats, or of the repeat of median error, whose
-    variances are those of one test set; they are NaN where the gap is undefined in nearly every
+    `error` and `gap` are the means over the repeats, `left_out` how many have no gap.
+    `error_variance`, `covariance` and `gap_variance` are those of a normal whose standard
+    deviations are half the width of the central 68 % of the posterior: the posterior of a mean over
+    three repeats or fewer has no variance. It is that of the mean of all repeats, or of the repeat
+    of median error and of one test set; they are NaN where the gap is undefined in nearly every
     draw.
 
     The posterior is that of the counts: Dirichlet in every group, groups weighed by their share of
     the test rows, so that error and gap come from the same draws. K folds are pooled at their
-    effective counts.
+    effective counts. As in a comparison, that of several repeats is no narrower than half of what
+    their counts alone would give.
 
     Parameters
     ----------
@@ -130,21 +141,30 @@ def points(
     median = int(np.argsort(errors, kind="stable")[len(errors) // 2])
     generator = rng(_SEED, "tradeoff", dataset, median)
     if len(observed) == 1 or np.isnan(test_share):
-        draws = table_draws(observed[median], DRAWS, generator)
+        counted = observed[median]
+        draws = from_counts = table_draws(counted, DRAWS, generator)
     else:
         shares = observed / observed.sum(axis=(-1, -2), keepdims=True)
         draws = mean_table_draws(shares, test_share, draws=DRAWS, generator=generator)
+        counted = observed.mean(axis=0) / inflation(len(observed), test_share)
+        from_counts = table_draws(counted, DRAWS, generator)
+    error = no_narrower(_error(draws)[:, None], _error(from_counts)[:, None])
     values = {}
     for name in metrics:
-        metric = registry.metrics_of(registry.BINARY, "widest")[name]
-        gaps = metric(observed)
-        gap = float(gaps[~np.isnan(gaps)].mean()) if not np.isnan(gaps).all() else np.nan
-        drawn = np.stack([_error(draws), metric(draws)])
-        drawn = drawn[:, ~np.isnan(drawn[1])]
-        covariance = np.cov(drawn) if drawn.shape[1] > 1 else np.full((2, 2), np.nan)
+        goal = objective(name)
+        gaps = -goal(observed)
+        among = goal.having(counted)  # the others have a rate by the prior alone
+        drawn, least = (-goal(tables[:, among])[:, None] for tables in (draws, from_counts))
+        defined = ~np.isnan(drawn[:, 0])
+        covariance = np.full((2, 2), np.nan)
+        if defined.sum() > 1:
+            drawn = no_narrower(drawn[defined], least)
+            spread = np.concatenate([half_widths(error), half_widths(drawn)])
+            covariance = np.corrcoef(error[defined, 0], drawn[:, 0]) * np.outer(spread, spread)
         values[name] = {
             "error": float(errors.mean()),
-            "gap": gap,
+            "gap": float(finite_mean(gaps)),
+            "left_out": int(np.isnan(gaps).sum()),
             "error_variance": float(covariance[0, 0]),
             "covariance": float(covariance[0, 1]),
             "gap_variance": float(covariance[1, 1]),
@@ -361,8 +381,8 @@ def compare(
     for objective in objectives:
         tables = [first, second]
         if counts is not None and objective.metric.interval == "widest":
-            has_rates = objective.having(counts).all(axis=0)
-            if 1 < has_rates.sum() < len(has_rates):
+            has_rates = np.all(objective.having(counts), axis=0)
+            if 1 < has_rates.sum() < has_rates.size:
                 tables = [drawn[..., has_rates, :] for drawn in tables]
         leads.append(objective(tables[0]) - objective(tables[1]))
     return of_leads(leads, names, rope)

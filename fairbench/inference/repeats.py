@@ -123,7 +123,7 @@ def no_narrower(draws: Floats, counted: Floats) -> Floats:
     draws : (T, m) draws of m quantities.
     counted : (T', m) draws of the same quantities from the effective counts of all repeats.
     """
-    spread, least = _spread(draws), _LEAST * _spread(counted)
+    spread, least = half_widths(draws), _LEAST * half_widths(counted)
     if (spread > 0).all() and (spread >= least).all():
         return draws
     centre = np.median(draws, axis=0)
@@ -135,7 +135,7 @@ def no_narrower(draws: Floats, counted: Floats) -> Floats:
     return np.where(spread > 0, widened, moved[np.arange(len(draws)) % len(moved)])
 
 
-def _spread(draws: Floats) -> Floats:
+def half_widths(draws: Floats) -> Floats:
     """Return half the distance between the 16 % and the 84 % quantile, (T, m) -> (m,)."""
     lower, upper = np.quantile(draws, (0.16, 0.84), axis=0)
     return (upper - lower) / 2

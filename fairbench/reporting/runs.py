@@ -301,15 +301,17 @@ def tradeoff_document(
     ----------
     rows : the result of :func:`fairbench.comparison.runs.tradeoff`.
     base : the name of the model whose thresholds the last column is about; empty for none.
-    spread : the quantity whose posterior the standard deviations describe.
+    spread : the quantity whose posterior the spreads describe.
     """
     thresholds = sentence_of("run", "thresholds", base=base) if base else ""
     values: dict[str, Any] = {"spread": spread, "thresholds": thresholds}
     titles = {name: name.removesuffix("_gap").replace("_", " ") for name in metrics}
-    tables = [
-        named_table("run", "tradeoff", _of_metric(rows, name), metric=shown, **values)
-        for name, shown in titles.items()
-    ]
+    tables = []
+    for name, shown in titles.items():
+        of_metric = _of_metric(rows, name)
+        most = max(row["left_out"] for row in of_metric)
+        values["left_out"] = sentence_of("run", "left_out", most=most) if most else ""
+        tables.append(named_table("run", "tradeoff", of_metric, metric=shown, **values))
     return doc.Document(title, [doc.Section("", tables)])
 
 
@@ -322,7 +324,7 @@ def _of_metric(rows: pd.DataFrame, metric: str) -> list[dict[str, Any]]:
             **row,
             "name": f"{' ' if row['dominated'] or isnan(row['gap']) else '*'} "
             + ", ".join(str(row[part]) for part in parts),
-            **{f"{name}_sd": row[f"{name}_variance"] ** 0.5 for name in ("error", "gap")},
+            **{f"{name}_spread": row[f"{name}_variance"] ** 0.5 for name in ("error", "gap")},
         }
         for row in rows.sort_values("error", kind="stable").to_dict("records")
     ]

@@ -17,6 +17,7 @@ from fairbench.inference.comparing import (
     highest_density_region,
     lead_of_values,
     objective,
+    points,
 )
 from fairbench.inference.posterior import independent_draws, paired_draws
 from fairbench.inference.repeats import student_draws
@@ -190,6 +191,19 @@ def test_points_are_held_as_the_draws_are():
     assert agree.mean() > 0.999  # a draw on the contour may fall either way by rounding
     far = np.array([[0.0, 0.0], [9.0, 0.0], [0.0, -9.0], [0.09, 0.0]])
     np.testing.assert_array_equal(region.density.holds(far), [True, False, False, False])
+
+
+def test_an_error_has_one_spread_whatever_gap_it_stands_beside_and_however_few_the_repeats():
+    """Both repeats have 12 errors in 60 rows; in the first, the last group has no label 0."""
+    first = [[0, 3, 2, 7], [1, 1, 0, 9], [13, 1, 2, 7], [3, 0, 2, 7], [0, 0, 1, 1]]
+    second = [[4, 1, 2, 11], [2, 0, 2, 9], [6, 1, 1, 7], [4, 2, 0, 2], [1, 1, 2, 2]]
+    of = points(np.array([[first], [second]]), "people", test_share=0.2)
+    assert {point["error"] for point in of.values()} == {0.2}
+    (variance,) = {point["error_variance"] for point in of.values()}
+    half = 0.5 * np.sqrt(0.75 * 0.2 * 0.8 / 60)  # of what the counts of both repeats give
+    assert half * 0.9 < variance**0.5 < 3 * half
+    assert {point["left_out"] for point in of.values()} == {0}
+    assert of["equalized_odds"]["gap"] == (1.0 + 0.5) / 2
 
 
 # The frontier of thresholds: whose it is, and what it has at a given gap.

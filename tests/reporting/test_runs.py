@@ -553,7 +553,7 @@ def rows(metric):
             "error": [0.1, 0.3, 0.2, 0.4], "gap": [0.2, 0.1, 0.3, np.nan],
             "error_variance": 0.01**2, "covariance": -0.5 * 0.01 * 0.02, "gap_variance": 0.02**2,
             "dominated": [False, False, True, False], "certainty": [0, 0.1, 0.9, 0],
-            "postprocessed_error": [0.1, np.nan, 0.1, np.nan],
+            "postprocessed_error": [0.1, np.nan, 0.1, np.nan], "left_out": [0, 1, 0, 2],
         }
     )  # fmt: skip
 
@@ -626,3 +626,4 @@ def test_the_table_marks_and_orders_and_fits_in_100_columns():
     assert [line[0] for line in printed] == ["*", " ", "*", " "]
     assert printed[2].rstrip().endswith("-")
     assert max(map(len, lines)) <= 100
+    assert "in up to 2 repeats of a run" in " ".join(" ".join(lines).split())

@@ -248,7 +248,7 @@ def _draw_tradeoff(
     name = file_name(f"{dataset}_{protect.replace(' ', '')}")
     stem = results / "report" / "tradeoff" / name
     write_text(stem.with_suffix(".csv"), csv_text(table))
-    about = f"{title}, with 95 % posterior ellipses of {spread}"
+    about = f"{title}, with ellipses of 95 % of a normal with the spreads of {spread}"
     drawn = file_of(tradeoff_chart(table, curve, base), title=about, across=2)
     write_bytes(stem.with_suffix(".png"), png_of(drawn))
     if curve.empty:
@@ -257,7 +257,7 @@ def _draw_tradeoff(
 
 
 class tradeoff:
-    """Draw error against unfairness of a data set's finished runs, with posterior ellipses.
+    """Draw error against unfairness of a data set's finished runs, with ellipses of their spreads.
 
     Runs of one split are set beside one another, and beside what thresholds for each group would
     give.

@@ -169,6 +169,7 @@ class RunPredictions:
 
     `repeats` has the folds of each repeat: one of a hold-out split, K of a K-fold split. `metrics`
     reads the run's long table; `headline` is the gap that it is first looked at by, if it has one.
+    `weighted` is whether its metrics are of weighted rows.
     """
 
     id: str
@@ -178,6 +179,7 @@ class RunPredictions:
     repeats: Mapping[int, list[Fold]]
     metrics: Callable[[], pd.DataFrame]
     headline: str = ""
+    weighted: bool = False
 
 
 NUMBERS = (Task.BINARY, Task.REGRESSION)  # the tasks whose predictions are a number each
@@ -209,20 +211,35 @@ def load_predictions(
         of_fold = {"rows": rows["row"].to_numpy(np.intp), **columns}
         repeats.setdefault(int(repeat), []).append(of_fold)
     names, metrics = (run.id, run.name), cache(run.all_metrics)
-    return RunPredictions(*names, people, run.attributes, repeats, metrics, run.headline)
+    return RunPredictions(
+        *names, people, run.attributes, repeats, metrics, run.headline, is_weighted(run)
+    )
+
+
+def is_weighted(run: Run) -> bool:
+    """Return whether a run's metrics are of weighted rows, which its counts are not."""
+    return bool(run.config["evaluator"].get("weights"))
 
 
 def load_all(
-    runs: Sequence[Run], tasks: Sequence[Task] = (Task.BINARY,)
+    runs: Sequence[Run], settings: Settings, tasks: Sequence[Task] = (Task.BINARY,)
 ) -> tuple[list[RunPredictions], list[str]]:
-    """Return the predictions that can be read of runs of these tasks, and why others cannot."""
+    """Return the predictions of runs of these tasks that can be compared, and why others cannot."""
     loaded, left_out = [], []
     for run in runs:
         try:
-            loaded.append(load_predictions(run, tasks=tasks))
+            of_run = load_predictions(run, tasks=tasks)
+            _refuse_weights(of_run, settings)
+            loaded.append(of_run)
         except UserError as error:
             left_out.append(str(error))
     return loaded, left_out
+
+
+def _refuse_weights(run: RunPredictions, settings: Settings) -> None:
+    """Refuse a run of weighted rows where it is compared by counts, in which every row is one."""
+    if run.weighted and any(goal.of_counts for goal in settings.about(run).goals(run.people.task)):
+        raise UserError(said("comparison", "weighted", run=run))
 
 
 def _type_of(people: Dataset) -> type[np.number[Any]]:
@@ -402,9 +419,12 @@ def compare_pair(
 
     Raises
     ------
-    UserError : runs of different data sets or splits, or (paired) of different test rows.
+    UserError : runs of different data sets or splits, or (paired) of different test rows; runs that
+        weigh their rows, by counts.
     """
     settings = settings.about(first, second)
+    for run in (first, second):
+        _refuse_weights(run, settings)
     if first.people.name != second.people.name or len(first.people) != len(second.people):
         raise UserError(said("comparison", "other_data", first=first, second=second))
     repeats = sorted(first.repeats.keys() & second.repeats.keys())
@@ -921,7 +941,7 @@ def candidates(
 
     With each is the name of its ``learner``, ``intervention`` and ``method``. Of
     several such sets, the largest is returned. Among runs that differ only in their evaluator, the
-    one with most relaxations is kept.
+    one with most relaxations is kept. Runs that weigh their rows are left out.
 
     Parameters
     ----------
@@ -933,7 +953,9 @@ def candidates(
     """
     sets: dict[str, dict[str, Run]] = {}
     for run in catalogue:
-        if run.choices["dataset"] == dataset and protect in ("", run.protect):
+        if run.choices["dataset"] != dataset or protect not in ("", run.protect):
+            continue
+        if not is_weighted(run):
             shared = [run.protect, run.environment["data"], run.config["split"], run.seed]
             runs_of_set = sets.setdefault(digest(shared), {})
             key = digest([run.config[name] for name in _PARTS])

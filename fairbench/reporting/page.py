@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.comparison.runs import Settings, every_pair, load_all, names_of_parts
+from fairbench.comparison.runs import Settings, every_pair, is_weighted, load_all, names_of_parts
 from fairbench.core import VERSION
 from fairbench.core import text as formats
 from fairbench.core.arrays import Floats, rng
@@ -509,11 +509,12 @@ def _compare_block(block: _RunBlock) -> tuple[doc.Section | None, Sequence[str]]
     if best is None:
         return None, []
     means, gap, available = best
-    runs, left_out = load_all([block.runs[id_] for id_ in means])
+    settings = Settings((_ERROR, gap), _epsilons(gap), draws=DRAWS)
+    runs, left_out = load_all([block.runs[id_] for id_ in means], settings)
     if len(runs) < _FEWEST:
         return None, left_out
     try:
-        pairs = every_pair(runs, Settings((_ERROR, gap), _epsilons(gap), draws=DRAWS))
+        pairs = every_pair(runs, settings)
     except UserError as error:
         return None, [*left_out, str(error)]
     rows = [(run.id, block.arms[run.id], *means[run.id]) for run in runs]
@@ -664,6 +665,7 @@ def _tradeoff(block: _RunBlock, metrics: pd.DataFrame) -> list[str]:
         return []
     arms = metrics[metrics["run"].isin(block.arms)]
     counts = dict(_confusion_counts(arms, block.protect))
+    counts = {id_: of for id_, of in counts.items() if not is_weighted(block.runs[id_])}
     if len(counts) < _FEWEST:
         return []
     errors = {id_: float(of[..., [FP, FN]].sum() / of.sum()) for id_, of in counts.items()}

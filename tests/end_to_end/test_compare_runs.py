@@ -249,6 +249,19 @@ def test_a_group_without_a_rate_is_left_out_as_in_the_runs_own_table(rare, said_
     assert re.search(r"c is left out of the gap in .* in \d of 4 repeats: no negatives", printed)
 
 
+def test_runs_of_weighted_rows_are_not_compared_by_counts_and_told(rare, said_by):
+    plain, (weighted, other) = of_learners(rare), of_learners(rare, weights=True)
+    with pytest.raises(UserError, match=f"run {weighted.id} weighs its rows, and is compared by"):
+        run_command(["compare", weighted.id, plain[0].id, f"results={rare}"])
+    words = ("compare", weighted.id, other.id, f"results={rare}")
+    assert "log loss" in said_by(*words, "objectives=log_loss")  # whose values are weighted
+    printed = said_by("compare", "all", f"results={rare}")
+    assert all(f"left out: run {run.id} weighs its rows" in printed for run in (weighted, other))
+    assert all(run.name in printed for run in plain)
+    printed = said_by("tradeoff", "table", f"results={rare}")
+    assert "2 runs" in printed and f"every row counts as one here: {weighted.id}" in printed
+
+
 @pytest.mark.parametrize("name", ["lr", "nb"])
 def test_the_values_of_a_run_are_those_of_its_own_table(results, name):
     run = load(results, name)

@@ -23,6 +23,7 @@ from scipy import special
 
 from fairbench.comparison.runs import (
     Settings,
+    is_weighted,
     load_predictions,
     people_of,
     read_predictions,
@@ -157,7 +158,7 @@ def _check_comparable(runs: Sequence[Run], *, weighted: bool = False) -> None:
     if len(comparable_sets(runs)) > 1:
         told = {"runs": len(runs), "options": _differing_options(runs)}
         raise CannotChooseError(said("fairbench_search", "not_comparable", **told))
-    if not weighted and (found := [run.id for run in runs if _is_weighted(run)]):
+    if not weighted and (found := [run.id for run in runs if is_weighted(run)]):
         count, first = len(found), found[0]
         raise CannotChooseError(said("fairbench_search", "weighted", count=count, first=first))
 
@@ -236,12 +237,7 @@ def _is_usable(run: Run) -> bool:
     if run.environment.get("task", {}).get("positive_share", 0) is None:
         split = run.summarised["config"]["split"]
         return "n_folds" in split or split.get("repeats", 1) > 1
-    return not _is_weighted(run)
-
-
-def _is_weighted(run: Run) -> bool:
-    """Return whether a run's tables are of weighted rows."""
-    return bool(run.config["evaluator"].get("weights"))
+    return not is_weighted(run)
 
 
 def selection_words(chosen: Sequence[Run], among: Catalogue, words: Sequence[str]) -> list[str]:

@@ -1,7 +1,8 @@
 """Compare finished runs: which is more accurate, and which treats groups more alike.
 
 Of two runs, A and B, it prints how probable it is that one is better, and how far A is ahead in
-each metric. Three runs or more are ranked.
+each metric. Three runs or more are ranked. Rates and gaps are of counts, in which every row is one:
+runs that weigh their rows are compared by what else they store alone, such as a loss.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from fairbench.comparison.runs import RunPredictions
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_bytes, write_text
 from fairbench.core.options import option
-from fairbench.core.text import csv_text, file_name, said
+from fairbench.core.text import csv_text, file_name, listed, said
 from fairbench.data.dataset import Task
 from fairbench.inference.comparing import frontier
 from fairbench.inference.verdicts import ranking
@@ -181,7 +182,7 @@ def _numbers(values: NDArray[np.float64]) -> str:
 
 def _matrix(folders: Sequence[Run], options: _CompareOptions) -> None:
     """Print the matrix of all pairs of three runs or more."""
-    runs, left_out = comparing.load_all(folders, tuple(Task))
+    runs, left_out = comparing.load_all(folders, options, tuple(Task))
     for reason in left_out:
         print_line(f"left out: {reason}")
     if len(runs) < 2:
@@ -232,6 +233,13 @@ def _draw_tradeoff(
     counted = cli.counted_runs(runs_of_data, (), purpose)
     stored, names = comparing.candidates(dataset, protect, counted)
     protect = stored[0].protect
+    others: dict[str, list[str]] = {}
+    for run in counted:
+        if run.protect == protect and run.id not in {of.id for of in stored}:
+            why = "weighted_rows" if comparing.is_weighted(run) else "other_rows"
+            others.setdefault(why, []).append(run.id)
+    for why, found in others.items():
+        print_line(said("cli", why, runs=listed(found, 3)))
     runs = [comparing.load_predictions(run) for run in stored]
     plain = [i for i, name in enumerate(names) if name["intervention"] == "none"]
     curve = frontier([stored[i].all_metrics() for i in plain], protect)
@@ -257,10 +265,10 @@ def _draw_tradeoff(
 
 
 class tradeoff:
-    """Draw error against unfairness of a data set's finished runs, with ellipses of their spreads.
+    """Draw error against unfairness of a data set's finished runs, with posterior ellipses.
 
     Runs of one split are set beside one another, and beside what thresholds for each group would
-    give.
+    give. Every row counts as one: runs that weigh their rows are left out.
     """
 
     COMMAND = command(_draw_tradeoff)

@@ -52,6 +52,7 @@ from fairbench.reporting.document.terminal import progress
 from fairbench.reporting.document.writing import check_forms, check_page, write_document
 from fairbench.reporting.group_tables import named_table, sentence_of, sentences_of
 from fairbench.reporting.panels import OF_METHODS, method_styles
+from fairbench.reporting.runs import levels_of
 from fairbench.results.catalogue import Catalogue, add_differing_options
 from fairbench.results.runs import FIGURES, LAST, Run, place_of, read_metrics
 
@@ -286,7 +287,10 @@ def _metric_tables(some: Sequence[_RunBlock]) -> Iterator[list[_RankedRuns]]:
     chosen &= metrics["attribute"].isin(["", protect])
     metrics = metrics[chosen.to_numpy(bool)].reset_index(drop=True)
     metrics = metrics.assign(setting=long_table.setting_text(metrics))
-    summary = summarise(metrics, per=["run"])
+    levels = {id_: run.level for block in some for id_, run in block.runs.items()}
+    by_level = metrics.groupby(metrics["run"].map(levels).astype(float))
+    of_levels = [summarise(of.reset_index(drop=True), ["run"], level=of_) for of_, of in by_level]
+    summary = pd.concat(of_levels, ignore_index=True)
     summaries = pd.concat([headline(summary, protect), _class_gaps(summary, protect)])
     summaries = summaries.assign(
         setting=long_table.setting_text(summaries),
@@ -825,13 +829,14 @@ def _standing_cell(row: Mapping[str, Any]) -> doc.TableCell:
     return doc.TableCell(values, after=after, strong=row["standing"] == ALIKE)
 
 
-def _metric_table_of(table: _RankedRuns) -> doc.Table:
+def _metric_table_of(block: _RunBlock, table: _RankedRuns) -> doc.Table:
     """Return a metric's rows as a table, with bars and statuses."""
     above_chance = any(isfinite(row[DEBIASED]) for row in table.rows)
     without = [] if above_chance else [DEBIASED]
     without += [] if table.is_ranked else ["best", "near", "standing"]
     chance = DEBIASED_MEANS if above_chance else ""
-    return named_table("runs", "metric", _with_bars(table.rows), without=without, chance=chance)
+    values: dict[str, Any] = {"chance": chance, "sure": levels_of(block.runs.values())}
+    return named_table("runs", "metric", _with_bars(table.rows), without=without, **values)
 
 
 def _with_bars(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -874,7 +879,7 @@ def _metric(block: _RunBlock, table: _RankedRuns, *, is_open: bool) -> doc.Detai
     rope = [doc.Paragraph(f"rope {formats.number(table.rope, 4)}", "note")]
     return doc.Details(
         summary,
-        [_metric_table_of(table), *(rope if table.is_ranked else [])],
+        [_metric_table_of(block, table), *(rope if table.is_ranked else [])],
         remark=remark,
         name=f"{block.name}-{table.key}",
         style="metric",
@@ -893,7 +898,8 @@ def _groups(block: _RunBlock) -> Iterator[doc.Details]:
     for metric in dict.fromkeys(table.metric for table in group_tables):
         tables = [table for table in group_tables if table.metric == metric]
         columns = [doc.Column(table.group, "spread", decimals=4) for table in tables]
-        caption = "mean (sd over repeats), and the 95 % interval of the mean"
+        sure = levels_of(block.runs.values())
+        caption = f"mean (sd over repeats), and the {sure} interval of the mean"
         table = _side_by_side(tables, columns, _group_cell, caption)
         yield doc.Details(
             f"{metric_label(metric)} of each group",
@@ -1020,13 +1026,14 @@ def _runs_table(blocks: Sequence[_RunBlock]) -> doc.Table:
     return doc.Table(columns, rows, sortable=True)
 
 
-def _how_to_read() -> doc.Items:
+def _how_to_read(blocks: Sequence[_RunBlock]) -> doc.Items:
     """Return explanations of the page's numbers."""
     marks: list[doc.Inline] = []
     for verdict, where in ((ALIKE, "good"), (WORSE, "bad"), (OPEN, "between")):
         mark = doc.Mark(STANDINGS[verdict], STANDINGS[verdict].replace(" ", "-"))
         marks += [mark, sentence_of("runs", where, certain=CERTAIN, not_certain=1 - CERTAIN)]
-    said = [sentence_of("runs", name) for name in ("intervals", "probabilities")]
+    sure = levels_of(run for block in blocks for run in block.runs.values())
+    said = [sentence_of("runs", name, sure=sure) for name in ("intervals", "probabilities")]
     return doc.Items([*said, tuple(marks)])
 
 
@@ -1087,7 +1094,7 @@ def _page_document(
     text.append(f" with fairbench {VERSION}")
     if len(notes) == 1 and notes != {""}:  # otherwise each block has its own
         text += ["; ", doc.Mark(notes.pop(), "quick")]
-    reading = doc.Section("How to read the tables", [_how_to_read()], name="reading")
+    reading = doc.Section("How to read the tables", [_how_to_read(blocks)], name="reading")
     overview = [doc.Section("What was run", [_runs_table(blocks)]), reading]
     sections = [doc.Section("Overview", overview, name="overview")]
     sections += [_block_section(block) for block in blocks]

@@ -278,7 +278,7 @@ def _spread(metrics: pd.DataFrame, protect: str) -> Iterator[Panel]:
 MOST_GROUPS = 60  # in one figure
 _FOUND = "true_positive_rate"
 _RATES = ("selection_rate", _FOUND, "false_positive_rate", "error_rate")
-_OF_REPEATS = "with 95 % interval of one repeat (medians over repeats)"
+_OF_REPEATS = "with interval of one repeat (medians over repeats)"
 
 
 def _largest(rows: pd.DataFrame) -> tuple[list[str], str]:

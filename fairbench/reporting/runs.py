@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.errors import UserError, did_you_mean
-from fairbench.core.text import count, number
+from fairbench.core.text import count, listed, number
 from fairbench.data.dataset import Dataset, Task
 from fairbench.evaluation import summary as summaries
 from fairbench.evaluation import table as long_table
@@ -39,7 +39,12 @@ from fairbench.results.runs import Run, read_summaries
 _LEVEL = 0.9  # the level that is shown; if it was not run, the nearest one
 
 
-def _set_tables(summary: pd.DataFrame, protect: str) -> Iterator[doc.Table]:
+def levels_of(runs: Iterable[Run]) -> str:
+    """Return the level of runs' intervals, such as ``95 %``, or ``50 or 95 %`` if they differ."""
+    return " or ".join(f"{100 * level:g}" for level in sorted({run.level for run in runs})) + " %"
+
+
+def _set_tables(summary: pd.DataFrame, protect: str, sure: str) -> Iterator[doc.Table]:
     """Yield the table of coverage and size of label sets, for everyone and each group."""
     rows = _of_people(summary, protect)
     level = _level_of(rows, "set_size")
@@ -47,7 +52,7 @@ def _set_tables(summary: pd.DataFrame, protect: str) -> Iterator[doc.Table]:
     of_groups = [row for row in _rows_of(rows, ["group"]) if "set_size" in row]
     shown = [{**row, "who": row["group"] or "everyone"} for row in of_groups]
     if shown:
-        yield named_table("run", "sets", shown, level=level)
+        yield named_table("run", "sets", shown, level=level, sure=sure)
 
 
 def _level_of(rows: pd.DataFrame, metric: str) -> float:
@@ -62,7 +67,7 @@ _UNCERTAINTY, _CALIBRATION, _COVERAGE = (
 _UNCERTAINTIES = (_UNCERTAINTY, "epistemic_uncertainty", f"{_UNCERTAINTY}_ratio")
 
 
-def _uncertainties(summary: pd.DataFrame, protect: str) -> Iterator[doc.Table]:
+def _uncertainties(summary: pd.DataFrame, protect: str, sure: str) -> Iterator[doc.Table]:
     """Yield the table of each group's uncertainty, its ratio to the first's, and calibration."""
     chosen = (summary["variant"] == "") & (summary["attribute"] == protect)
     rows = summary[chosen & (summary["group"] != "") & summary["outcome"].isna()]
@@ -77,7 +82,7 @@ def _uncertainties(summary: pd.DataFrame, protect: str) -> Iterator[doc.Table]:
     if groups:
         there = {name for row in groups for name in row}
         parts = {name: name in there for name in (*_UNCERTAINTIES, _CALIBRATION, _COVERAGE)}
-        values = {"reference": groups[0]["group"], "level": level, "protect": protect}
+        values = {"reference": groups[0]["group"], "level": level, "protect": protect, "sure": sure}
         without = [name for name, is_there in parts.items() if not is_there]
         caption = "; ".join(sentences_of("uncertainties", parts, **values))
         table = [{**row, "status": _status_of(row[_UNCERTAINTY])} for row in groups]
@@ -101,7 +106,8 @@ def document_of(run: Run) -> doc.Document:
         meaning = _labels_in_words(run.people())
     except UserError:
         meaning = ""
-    return _run_document(run.summary(), run.name, run.protect, unlike, meaning=meaning)
+    about = {"meaning": meaning, "sure": levels_of([run])}
+    return _run_document(run.summary(), run.name, run.protect, unlike, **about)
 
 
 def _labels_in_words(about: Dataset) -> str:
@@ -128,6 +134,7 @@ def _run_document(
     unlike: pd.DataFrame | None = None,
     *,
     meaning: str = "",
+    sure: str = "95 %",
 ) -> doc.Document:
     """Return the headline metrics of a run as a document.
 
@@ -137,6 +144,7 @@ def _run_document(
     protect : the attribute whose gaps and groups are shown.
     unlike : the result of :func:`fairbench.evaluation.many_groups.unlike_everyone_else`.
     meaning : what the labels mean, in sentences.
+    sure : the level of the intervals.
     """
     headlines = headline(summary, protect)
     chance = summaries.debiased_gaps(headlines, summary)
@@ -152,11 +160,12 @@ def _run_document(
         chance=f"{DEBIASED_MEANS}; " if above_chance else "",
         about=_about(headlines.get("estimand", ())),
         status=status,
+        sure=sure,
     )
     blocks: list[doc.Block] = [doc.Paragraph(meaning)] if meaning else []
     blocks.append(table)
     for tables in (_uncertainties, _classes, _set_tables, _pooled_groups_table):
-        blocks += tables(summary, protect)
+        blocks += tables(summary, protect, sure)
     if unlike is not None and len(unlike):
         blocks.append(_unlike(unlike))
     return doc.Document(name, [doc.Section("", blocks)])
@@ -181,16 +190,16 @@ def _status_of(row: Mapping[str, Any]) -> str:
     return "" if row["status"] == "ok" else status_text(str(row["status"]), str(row["reason"]))
 
 
-def _classes(summary: pd.DataFrame, protect: str) -> Iterator[doc.Table]:
+def _classes(summary: pd.DataFrame, protect: str, sure: str) -> Iterator[doc.Table]:
     """Yield the table of each class against the rest, if there are several classes."""
     class_rows = _of_people(summary, protect)
     class_rows = class_rows[(class_rows["group"] == "") & class_rows["outcome"].notna()]
     rows = [row for row in _rows_of(class_rows, ["outcome"]) if "base_rate" in row]
     if rows:
-        yield named_table("run", "classes", rows, protect=protect)
+        yield named_table("run", "classes", rows, protect=protect, sure=sure)
 
 
-def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[doc.Table]:
+def _pooled_groups_table(summary: pd.DataFrame, protect: str, sure: str) -> Iterator[doc.Table]:
     """Yield the table of jointly estimated groups, if an attribute has three or more."""
     chosen = (summary["variant"] == "") & (summary["attribute"] == protect)
     chosen &= summary["outcome"].isna() & (summary["group"] != "")
@@ -401,12 +410,14 @@ def runs_document(runs: Catalogue, metrics: Sequence[str] = ()) -> doc.Document:
             )
     _check(metrics, available)
     rows.sort(key=lambda row: (row["data"], row["error"]))
+    sure = levels_of(runs)
     columns: list[tuple[Any, Column]] = [("id", Column("id")), ("name", Column("run"))]
     titles = [registry.label(name) for name in metrics] or HEADLINES[registry.BINARY]
     for place, title in enumerate(titles):
         # Those of log loss go first.
         scarce = 2 * (title == "log loss" and not metrics)
-        interval = Column("95 % interval", "interval", decimals=2, left_out=scarce and scarce + 1)
+        about: dict[str, Any] = {"decimals": 2, "left_out": scarce and scarce + 1}
+        interval = Column(f"{sure} interval", "interval", **about)
         columns += [
             (lambda row, i=place: row["estimates"][i][0], Column(title, "number", left_out=scarce)),
             (lambda row, i=place: row["estimates"][i][1:], interval),
@@ -415,7 +426,13 @@ def runs_document(runs: Catalogue, metrics: Sequence[str] = ()) -> doc.Document:
     if any(isfinite(row[DEBIASED]) for row in rows):
         columns.append((DEBIASED, Column(DEBIASED, "number", left_out=1)))
         caption += f"{DEBIASED_MEANS}; "
-    caption += f"95 % intervals {_about(estimands)}; a gap's may begin at 0"
+    caption += f"{sure} intervals {_about(estimands)}; a gap's may begin at 0"
+    levels: dict[float, list[str]] = {}
+    for run in runs:
+        levels.setdefault(run.level, []).append(run.id[:6])
+    if len(levels) > 1:  # which runs have which
+        at = (f"{100 * level:g} % of {listed(ids, 3)}" for level, ids in sorted(levels.items()))
+        caption += f": {', '.join(at)}"
     if any(text.endswith(": their mean rates") for text in estimands):
         caption += "; a gap is the mean of the splits' gaps, not the gap of mean rates as in choose"
     rules = starts([row["data"] for row in rows]) - {0}

@@ -373,7 +373,7 @@ def _title_and_table(runs: Sequence[Run], folder: str, most: int) -> tuple[str, 
 
 
 def _row(run: Run) -> Iterator[tuple[str, str | int]]:
-    """Yield the columns of a run; a metric as its mean with the 95 % interval."""
+    """Yield the columns of a run; a metric as its mean with its interval."""
     from fairbench.evaluation.summary import Headlines
     from fairbench.metrics.registry import label
 

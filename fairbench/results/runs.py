@@ -243,6 +243,11 @@ class Run:
         return str(self.summarised["config"].get("headline") or "")
 
     @property
+    def level(self) -> float:
+        """The level of its intervals."""
+        return float(self.summarised["config"].get("evaluator", {}).get("level", 0.95))
+
+    @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes that `protect` joins."""
         return tuple(self.protect.split(" x "))
@@ -354,7 +359,7 @@ class Run:
         """Return the headline metrics as a notebook shows them."""
         from fairbench.results.tables import run_html
 
-        return run_html(f"Run {self.id}: {self.name}", self.summary(), self.protect)
+        return run_html(f"Run {self.id}: {self.name}", self.summary(), self.protect, self.level)
 
     def cells(self) -> list[str]:
         """Return the ids of the run's cells."""

@@ -453,7 +453,7 @@ def _people(meta: Mapping[str, Any], frame: pd.DataFrame) -> Dataset:
     return people
 
 
-def run_html(title: str, summary: pd.DataFrame, protect: str) -> str:
+def run_html(title: str, summary: pd.DataFrame, protect: str, level: float) -> str:
     """Return the headline metrics of a run as a table of HTML; `protect` is what it protects."""
     shown = headline(summary, protect)
     shown = shown[~shown["metric"].isin(FITS)]
@@ -464,7 +464,7 @@ def run_html(title: str, summary: pd.DataFrame, protect: str) -> str:
             "of": f"{row.attribute}: {row.group}" if row.group else row.attribute,
             "mean": number(row.mean, 4),
             **({long.DEBIASED: number(gap, 4)} if np.isfinite(debiased).any() else {}),
-            "95 % interval": interval(row.lower, row.upper, 4),
+            f"{100 * level:g} % interval": interval(row.lower, row.upper, 4),
             "rows": count(row.n),
         }
         for row, gap in zip(shown.itertuples(), debiased, strict=True)

@@ -26,9 +26,11 @@ from fairbench.experiments.execute import carry_out
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import _outline_of, file_of, png_of, tradeoff_chart
 from fairbench.reporting.document.model import Paragraph
+from fairbench.reporting.page import write_report
 from fairbench.reporting.runs import (
     _labels_in_words,
     _run_document,
+    document_of,
     headline,
     runs_document,
     tidy,
@@ -445,6 +447,25 @@ def test_one_run_has_its_own_table(swept, runs, capsys):
     for words in ((), (next(iter(runs.runs)),)):
         _, text, _ = said(capsys, *words, f"results={swept[0]}")
         assert "accuracy" in text and "files: " in text
+
+
+def test_tables_say_the_level_of_their_intervals(tmp_path):
+    """A page's intervals of means are at the level of those of the splits, which they rest on."""
+    words = ("dataset.n_samples=300", "split.repeats=2", "learner=gaussian_nb", "method=baseline",
+             "tracking=none", "figures=false")  # fmt: skip
+    carry_out(configuration(*words, "evaluator.level=0.5", results=tmp_path))
+    (half,) = Catalogue(tmp_path)
+    heads = [column.title for table in document_of(half).tables for column in table.columns]
+    assert "50 % interval" in heads and "95 % interval" not in heads
+    assert "50 % interval" in half._repr_html_()
+    page = write_report(tmp_path)[0].read_text()
+    assert "50 % interval" in page and "95 % interval" not in page
+    lower, upper = Headlines(half.summary(), half.protect).usual["error"][1:]
+    assert f"{lower:.4f} to {upper:.4f}" in page
+    carry_out(configuration(*words, results=tmp_path))
+    several = runs_document(Catalogue(tmp_path)).tables[0]
+    assert "50 or 95 % interval" in [column.title for column in several.columns]
+    assert f"50 % of {half.id[:6]}, 95 % of " in several.caption
 
 
 NOT_THERE = [

@@ -283,17 +283,21 @@ class Execution:
         """Record the result of a unit; of a cell, evaluate the runs whose last missing one it was.
 
         A cell that failed fails all that need it; what was fitted counts for the first of them.
+        Runs that were evaluated together took an equal part of the seconds each.
         """
         plan, cell = result.plan, result.unit.cell
+        together = (plan, *result.unit.others)
+        result = replace(result, seconds=result.seconds / len(together))
         if result.error and result.unit.others:  # one of them failed: each by itself says which
-            together = (plan, *result.unit.others)
             self.evaluations.extend(WorkUnit(one, draw=self.draw) for one in together)
             return
         users = [plan] if cell is None else self.users[cell]
         for user in users if result.error else [plan]:
             self.ends[user.id] = self.ends[user.id].plus(result)
         if cell is None:
-            for ended in (plan, *result.unit.others):
+            for other in result.unit.others:
+                self.ends[other.id] = self.ends[other.id].plus(replace(result, computed=0))
+            for ended in together:
                 self.on_end(self.ends[ended.id])
             return
         self.on_cell(None if result.error else bool(result.computed))

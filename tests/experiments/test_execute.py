@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 
 import pandas as pd
@@ -66,6 +67,19 @@ def carried_out_once(plans, name, where):
     again = Execution(plans(name, *READINGS), None)  # nothing is left that needs an executor
     assert [end.computed for end in again.carry_out()] == [0, 0, 0]
     return [metrics(run) for run in runs]
+
+
+def test_runs_that_are_evaluated_together_took_a_part_of_the_seconds_each(plans):
+    runs, together = plans("r", "ensemble", "self_consistency"), []
+
+    def where(units):
+        for unit in units:
+            result = work(unit)
+            together.extend([result.seconds] if unit.others else [])
+            yield replace(result, seconds=0.0) if unit.cell else result
+
+    ends = Execution(runs, where).carry_out()
+    assert [end.seconds for end in ends] == [sum(together) / 2] * 2 and sum(together) > 0
 
 
 @pytest.mark.thorough

@@ -160,7 +160,9 @@ def points(
         if defined.sum() > 1:
             drawn = no_narrower(drawn[defined], least)
             spread = np.concatenate([half_widths(error), half_widths(drawn)])
-            covariance = np.corrcoef(error[defined, 0], drawn[:, 0]) * np.outer(spread, spread)
+            with np.errstate(invalid="ignore"):  # of one group, the gap is 0 in every draw
+                shape = np.nan_to_num(np.corrcoef(error[defined, 0], drawn[:, 0]))
+            covariance = shape * np.outer(spread, spread)
         values[name] = {
             "error": float(errors.mean()),
             "gap": float(finite_mean(gaps)),

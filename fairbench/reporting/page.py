@@ -899,7 +899,7 @@ def _groups(block: _RunBlock) -> Iterator[doc.Details]:
         tables = [table for table in group_tables if table.metric == metric]
         columns = [doc.Column(table.group, "spread", decimals=4) for table in tables]
         sure = levels_of(block.runs.values())
-        caption = f"mean (sd over repeats), and the {sure} interval of the mean"
+        caption = f"mean (sd over repeats or folds), and the {sure} interval of the mean"
         table = _side_by_side(tables, columns, _group_cell, caption)
         yield doc.Details(
             f"{metric_label(metric)} of each group",

@@ -22,6 +22,7 @@ from fairbench.evaluation import table as long_table
 from fairbench.evaluation.many_groups import CLASS, unlike_everyone_else
 from fairbench.evaluation.summary import DEBIASED_MEANS, HEADLINES, headline
 from fairbench.evaluation.table import DEBIASED, POOLED, status_text, values_of
+from fairbench.inference.repeats import ESTIMANDS, FOLDS
 from fairbench.metrics import registry
 from fairbench.reporting.document import model as doc
 from fairbench.reporting.document.model import Column
@@ -151,14 +152,17 @@ def _run_document(
     parts = [f"{row.attribute}, {row.group != ''}" for row in headlines.itertuples()]
     rows = list(_rows(headlines, chance.tolist()))
     counted = any(re.search(r"n=|\(\d", row["status"]) for row in rows)
-    status = sentence_of("run", "status") if counted else ""
+    estimands = headlines.get("estimand", pd.Series(dtype=str))
+    splits = "folds" if estimands.str.contains(ESTIMANDS[FOLDS]).any() else "repeats"
+    status = sentence_of("run", "status", splits=splits) if counted else ""
     above_chance = np.isfinite(chance).any()
     table = named_table(
         *("run", "headline", rows),
         without=[] if above_chance else [DEBIASED],
         rules=starts(parts) - {0},
         chance=f"{DEBIASED_MEANS}; " if above_chance else "",
-        about=_about(headlines.get("estimand", ())),
+        about=_about(estimands),
+        splits=splits,
         status=status,
         sure=sure,
     )
@@ -433,8 +437,9 @@ def runs_document(runs: Catalogue, metrics: Sequence[str] = ()) -> doc.Document:
     if len(levels) > 1:  # which runs have which
         at = (f"{100 * level:g} % of {listed(ids, 3)}" for level, ids in sorted(levels.items()))
         caption += f": {', '.join(at)}"
-    if any(text.endswith(": their mean rates") for text in estimands):
-        caption += "; a gap is the mean of the splits' gaps, not the gap of mean rates as in choose"
+    if registry.BINARY in tasks and any(text.endswith(": their mean rates") for text in estimands):
+        caption += "; of two classes," if len(tasks) > 1 else ";"
+        caption += " a gap is the mean of the splits' gaps, not the gap of mean rates as in choose"
     rules = starts([row["data"] for row in rows]) - {0}
     table = table_of(rows, columns, caption=caption, rules=rules)
     return doc.Document(f"{len(runs)} runs of {runs.folder}", [doc.Section("", [table])])

@@ -449,6 +449,30 @@ def test_one_run_has_its_own_table(swept, runs, capsys):
         assert "accuracy" in text and "files: " in text
 
 
+def test_a_caption_explains_what_is_shown_and_calls_folds_folds():
+    metrics = metrics_of(("a", "b", "c"))
+    of_folds = metrics.assign(repeat=0, fold=metrics["repeat"])
+    for table, splits in ((metrics, "repeats"), (of_folds, "folds")):
+        document = _run_document(summarise(table), "a run", "sex")
+        assert "of 2)" in harness.printed(document)  # a status that counts splits
+        caption = document.tables[0].caption
+        assert f"mean: over {splits}; sd: between {splits}; " in caption
+        assert f"(1 of 3) for 1 of 3 {splits}" in caption
+        for width, is_wide in ((100, False), (160, True)):
+            printed = " ".join(harness.printed(document, width).split())
+            assert ("sd: between" in printed) == (" sd " in printed) == is_wide
+            assert ("rows: how many" in printed) == is_wide
+
+
+@pytest.mark.parametrize("data", ["simulated", "simulated_classes"])
+def test_what_choose_takes_otherwise_is_said_where_it_does(data, tmp_path):
+    words = ("dataset.n_samples=300", "split.repeats=2", "learner=gaussian_nb", "method=baseline")
+    about = (*words, f"dataset={data}", "tracking=none", "figures=false")
+    carry_out(configuration(*about, results=tmp_path))
+    caption = runs_document(Catalogue(tmp_path)).tables[0].caption
+    assert ("not the gap of mean rates as in choose" in caption) == (data == "simulated")
+
+
 def test_tables_say_the_level_of_their_intervals(tmp_path):
     """A page's intervals of means are at the level of those of the splits, which they rest on."""
     words = ("dataset.n_samples=300", "split.repeats=2", "learner=gaussian_nb", "method=baseline",

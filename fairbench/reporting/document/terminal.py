@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isnan
 from typing import TypeAlias, TypeVar
@@ -184,9 +184,10 @@ def _print_table(console: Console, table: doc.Table) -> None:
     """Print a table, in parts that fit the width, between its title and its remarks."""
     if table.title:
         console.print(shown_text(table.title, style="italic"))
-    for part in _tables_that_fit(table, console.width):
+    parts = list(_tables_that_fit(table, console.width))
+    for part in parts:
         console.print(part)
-    remarks = "; ".join(_remarks(table))
+    remarks = "; ".join(_remarks(table, {str(of.header) for part in parts for of in part.columns}))
     if remarks:
         console.print(shown_text(remarks, style="dim"))
     console.print()
@@ -282,9 +283,12 @@ def _cell(value: object, column: doc.Column) -> Text:
     return shown_text(f"{text} {doc.plain(cell.note)}" if cell.note else text)
 
 
-def _remarks(table: doc.Table) -> Iterator[str]:
+def _remarks(table: doc.Table, shown: Collection[str]) -> Iterator[str]:
+    """Yield the caption without explanations of columns that are not shown, and further remarks."""
+    hidden = {f"{column.title}: " for column in table.columns if column.title not in shown}
     if table.caption:
-        yield table.caption
+        parts = table.caption.split("; ")
+        yield "; ".join(part for part in parts if not part.startswith(tuple(hidden)))
     if any(column.kind == "estimate" for column in table.columns):
         yield "±: half the width of the 95 % interval"
     if table.most and len(table.rows) > table.most:

@@ -114,7 +114,8 @@ def points(
 ) -> dict[str, dict[str, float]]:
     """Return an algorithm's error and gap for every metric, and the posterior of both.
 
-    `error` and `gap` are the means over the repeats, `left_out` how many have no gap.
+    `error` and `gap` are the means over the repeats; `without_group` is how many have a gap that a
+    group is left out of, as it has no rate, and `left_out` how many have no gap.
     `error_variance`, `covariance` and `gap_variance` are those of a normal whose standard
     deviations are half the width of the central 68 % of the posterior: the posterior of a mean over
     three repeats or fewer has no variance. It is that of the mean of all repeats, or of the repeat
@@ -166,6 +167,7 @@ def points(
         values[name] = {
             "error": float(errors.mean()),
             "gap": float(finite_mean(gaps)),
+            "without_group": int((~goal.having(observed)).any(axis=-1).sum()),
             "left_out": int(np.isnan(gaps).sum()),
             "error_variance": float(covariance[0, 0]),
             "covariance": float(covariance[0, 1]),

@@ -322,8 +322,8 @@ def tradeoff_document(
     tables = []
     for name, shown in titles.items():
         of_metric = _of_metric(rows, name)
-        most = max(row["left_out"] for row in of_metric)
-        values["left_out"] = sentence_of("run", "left_out", most=most) if most else ""
+        most = {part: max(row[part] for row in of_metric) for part in ("without_group", "left_out")}
+        values["left_out"] = "".join(sentences_of("run", most, **most))
         tables.append(named_table("run", "tradeoff", of_metric, metric=shown, **values))
     return doc.Document(title, [doc.Section("", tables)])
 

@@ -203,6 +203,7 @@ def test_an_error_has_one_spread_whatever_gap_it_stands_beside_and_however_few_t
     half = 0.5 * np.sqrt(0.75 * 0.2 * 0.8 / 60)  # of what the counts of both repeats give
     assert half * 0.9 < variance**0.5 < 3 * half
     assert {point["left_out"] for point in of.values()} == {0}
+    assert [of[name]["without_group"] for name in ("equalized_odds", "equal_opportunity")] == [1, 0]
     assert of["equalized_odds"]["gap"] == (1.0 + 0.5) / 2
 
 

@@ -599,6 +599,7 @@ def rows(metric):
             "error_variance": 0.01**2, "covariance": -0.5 * 0.01 * 0.02, "gap_variance": 0.02**2,
             "dominated": [False, False, True, False], "certainty": [0, 0.1, 0.9, 0],
             "postprocessed_error": [0.1, np.nan, 0.1, np.nan], "left_out": [0, 1, 0, 2],
+            "without_group": 0,
         }
     )  # fmt: skip
 
@@ -671,4 +672,4 @@ def test_the_table_marks_and_orders_and_fits_in_100_columns():
     assert [line[0] for line in printed] == ["*", " ", "*", " "]
     assert printed[2].rstrip().endswith("-")
     assert max(map(len, lines)) <= 100
-    assert "in up to 2 repeats of a run" in " ".join(" ".join(lines).split())
+    assert "are left out of it, up to 2 of a run" in " ".join(" ".join(lines).split())

@@ -68,7 +68,7 @@ def test_a_run_is_exported_and_audited(original):
     mine = metrics.query("metric == 'error_rate' and repeat == 1 and attribute == ''")
     assert (frame["prediction"] != frame["target"]).mean() == pytest.approx(mine["value"].iloc[0])
     (command,) = [line for line in said.splitlines() if line.startswith("fairbench audit")]
-    fairbench(*shlex.split(command)[1:], "repeat=1", "out=page", cwd=original)
+    fairbench(*shlex.split(command)[1:], "out=page", cwd=original)
     # The run itself is audited with the same numbers, and nobody names its columns.
     fairbench("audit", run[:6], "repeat=1", "out=run", cwd=original)
     exported, direct = (

@@ -102,7 +102,7 @@ def _add(folder: Path, others: list[Path]) -> None:
 def files_of(group: str) -> dict[str, Path]:
     """Return the file of each choice of a group, by its name; of two of one name, ours."""
     paths: dict[Path, Path] = {}
-    for folder in (each / "conf" / group for each in reversed(folders())):
+    for folder in (top / "conf" / group for top in reversed(folders())):
         paths |= {path.relative_to(folder): path for path in folder.rglob("*.yaml")}
     return dict(sorted((str(name.with_suffix("")), path) for name, path in paths.items()))
 

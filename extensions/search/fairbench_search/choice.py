@@ -61,6 +61,7 @@ Judged: TypeAlias = dict[str, Any]
 Index: TypeAlias = int | slice | list[int]
 # Draws of the errors of all rates; fewer for many runs, as time and memory grow with both.
 _DRAWS, _DRAWS_OF_MANY, _MANY = 4000, 2000, 100
+_LEVEL = 0.95  # of the intervals that runs store
 _ROUNDING = 1e-9
 
 
@@ -757,6 +758,8 @@ def read_stored(runs: Sequence[Run], metric: Metric, bounds: tuple[Bound, ...]) 
     UserError : they cannot be compared by these metrics.
     """
     _check_comparable(runs, weighted=True)
+    if other := next((run for run in runs if run.level != _LEVEL), None):
+        raise UserError(said("fairbench_search", "other_level", run=other, level=_LEVEL))
     people = runs[0].people()
     metrics = [metric, *(bound.metric for bound in bounds)]
     error = registry.named(HEADLINES[people.task]["error"], people.task)

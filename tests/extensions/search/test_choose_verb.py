@@ -333,3 +333,13 @@ def test_runs_that_no_word_tells_apart_are_named_in_the_command(results, tmp_pat
     assert sorted(command[2:5]) == sorted(ids["one"])
     run_command(command[1:])
     assert "The best of 3 runs" in capsys.readouterr().out
+
+
+@pytest.mark.thorough
+def test_intervals_of_another_level_are_not_taken_for_those_of_95_percent(tmp_path):
+    folder = tmp_path / "results"
+    for words in RUNS["lr"], RUNS["nb"]:
+        level = ("evaluator.level=0.5", "split.repeats=2")
+        carry_out(configuration(*COMMON, *level, *words, results=folder))
+    with pytest.raises(UserError, match="evaluator.level=0.5: a choice by what runs store"):
+        run_command(["choose", "objective=log_loss", f"results={folder}"])

@@ -2,7 +2,8 @@
 
 import sys
 
-from fairbench.cli.verbs.run import run_words
+from fairbench.cli.main import main
 
 if __name__ == "__main__":
-    sys.exit(run_words(sys.argv[1:]))
+    sys.argv.insert(1, "run")
+    sys.exit(main())

@@ -45,26 +45,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")
     words = list(sys.argv[1:] if arguments is None else arguments)
     cli.TYPED.set(tuple(words))
-    return call_command(partial(_run_alone if arguments is None else run_command, words))
+    kept = "interrupted: finished cells are kept; the same command goes on"
+    command = partial(run_command, words, alone=arguments is None)
+    return call_command(command, kept if _COMPUTING & {*words} else "interrupted")
 
 
 _COMPUTING = {"alternative", "paper", "resolve", "run", "tune"}
 
 
-def _run_alone(words: list[str]) -> int:
-    """Run a verb in a process of its own, which takes no more memory than is allowed.
+def run_command(words: list[str], *, alone: bool = False) -> int:
+    """Run the verb that is the first word without ``=``; its options may stand before it.
 
-    Those that fit models are left alone: what they take is their configuration's.
+    Parameters
+    ----------
+    alone : whether this process runs nothing else. Then it takes no more memory than is allowed,
+        unless the verb fits models: what they take is their configuration's.
     """
-    check_address_space()
-    source_date()
-    if not _COMPUTING & {*words}:
-        limit_memory()
-    return run_command(words)
-
-
-def run_command(words: list[str]) -> int:
-    """Run the verb that is the first word without ``=``; its options may stand before it."""
+    if alone:
+        check_address_space()
+        source_date()
+        if not _COMPUTING & {*words}:
+            limit_memory()
     help_words = [word for word in words if word in _HELP]
     plain = _plain(words)
     if words[:1] == ["--version"]:
@@ -78,6 +79,8 @@ def run_command(words: list[str]) -> int:
     verb = plain[0]
     module = _module_of(verb)
     words.remove(verb)
+    if hasattr(module, "main"):
+        return int(module.main(words))
     return run_verb(f"fairbench {verb}", module, words)
 
 
@@ -154,10 +157,8 @@ def run_verb(name: str, module: Any, words: list[str]) -> int:
     Parameters
     ----------
     name : as it is typed, such as ``fairbench report``.
-    module : what has the verb's ``COMMAND``, ``COMMANDS`` or ``main``, and its docstring.
+    module : what has the verb's ``COMMAND`` or ``COMMANDS``, and its docstring.
     """
-    if hasattr(module, "main"):
-        return int(module.main(words))
     text = module.__doc__ or ""
     if hasattr(module, "COMMAND"):
         return _run_words(name, text, module.COMMAND, words)

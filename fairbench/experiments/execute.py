@@ -346,8 +346,19 @@ def carry_out(
 def work(unit: WorkUnit) -> UnitResult:
     """Carry out a work unit in this process; errors are returned, so that the sweep goes on."""
     started = time.perf_counter()
+    again = not unit.plan.config["resume"]
     try:
-        computed = _work(unit)
+        run = prepared(unit.plan)
+        if unit.cell is None:
+            runs = [run, *map(prepared, unit.others)]
+            computed = pipeline.finish(runs, draw=unit.draw, again=again)
+        elif cell := run.cell_of_id.get(unit.cell):
+            computed = int(pipeline.ensure(cell, run.store, recompute=again, wait=unit.wait))
+        else:
+            raise UserError(
+                f"the code or the data of {run.name} changed after its cells were listed: run the "
+                "same command again"
+            )
     except BusyCellError:
         return UnitResult(unit, busy=True)
     except KeyboardInterrupt:
@@ -356,22 +367,6 @@ def work(unit: WorkUnit) -> UnitResult:
         reason, trace = failure(error)
         return UnitResult(unit, error=reason, trace=trace)
     return UnitResult(unit, computed, time.perf_counter() - started)
-
-
-def _work(unit: WorkUnit) -> int:
-    """Compute a cell, or evaluate a run; return the number of cells that were computed."""
-    run = prepared(unit.plan)
-    again = not unit.plan.config["resume"]
-    if unit.cell is None:
-        runs = [run, *map(prepared, unit.others)]
-        return pipeline.finish(runs, draw=unit.draw, again=again)
-    if unit.cell not in run.cell_of_id:
-        raise UserError(
-            f"the code or the data of {run.name} changed after its cells were listed: run the same "
-            "command again"
-        )
-    cell = run.cell_of_id[unit.cell]
-    return int(pipeline.ensure(cell, run.store, recompute=again, wait=unit.wait))
 
 
 _runs: OrderedDict[str, pipeline.PlannedRun] = OrderedDict()

@@ -7,11 +7,11 @@ are the same.
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from itertools import groupby
+from functools import cached_property, lru_cache, partial
+from itertools import chain, groupby
 from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -318,25 +318,38 @@ def evaluate_runs(runs: Sequence[PlannedRun]) -> list[Evaluated]:
     What is evaluated in the same way is evaluated together, whatever run it is of: for few rows,
     computing takes less time than asking for it.
     """
-    alike: dict[Any, list[PlannedRun]] = {}
+    runs_by_key: dict[Any, list[PlannedRun]] = {}
     for run in runs:
         key = id(run.dataset), repr(run.evaluator), run.protect
-        alike.setdefault(key, []).append(run)
+        runs_by_key.setdefault(key, []).append(run)
     evaluated: dict[str, Evaluated] = {}
-    for several in alike.values():
-        evaluated.update(zip((run.id for run in several), _evaluate_alike(several), strict=True))
+    for several in runs_by_key.values():
+        readings, splits, tables = _read_all(several)
+        alike = _alike(chain.from_iterable(readings))
+        metrics = concatenate([*map(partial(_evaluate, several[0]), alike), *tables], splits)
+        summary = summarise(metrics, ["run"], level=several[0].evaluator.level)
+        each = zip(by_run(metrics), by_run(summary), map(_predictions, readings), strict=True)
+        evaluated.update(zip((run.id for run in several), each, strict=True))
     return [evaluated[run.id] for run in runs]
 
 
-def _evaluate_alike(runs: Sequence[PlannedRun]) -> Iterator[Evaluated]:
-    """Evaluate runs of one data set and evaluator."""
+def _read_all(
+    runs: Sequence[PlannedRun],
+) -> tuple[list[list[Reading]], list[RunSplit], list[MetricTable]]:
+    """Return the readings of runs of one data set and evaluator, and what compares variants.
+
+    Returns
+    -------
+    The readings of each run's cells; the splits, by their numbers; and tables of consistency.
+    """
     data, evaluator = runs[0].dataset, runs[0].evaluator
     groups = group_columns(data.sensitive, data.privileged, evaluator.intersections)
     groups.setdefault(runs[0].protect, data.groups(runs[0].study.protect))
     splits: list[RunSplit] = []
-    readings: list[Reading] = []
+    readings: list[list[Reading]] = []
     tables: list[MetricTable] = []
     for i, run in enumerate(runs):
+        readings.append([])
         ordered = sorted(run.cells, key=lambda cell: (cell.fold.repeat, cell.fold.fold))
         variants = list(dict.fromkeys(["", *(cell.variant for cell in ordered)]))
         for fold, cells in groupby(ordered, lambda cell: cell.repeat_and_fold):
@@ -351,7 +364,7 @@ def _evaluate_alike(runs: Sequence[PlannedRun]) -> Iterator[Evaluated]:
                 )
                 for cell in cells
             ]
-            readings += of_fold
+            readings[-1] += of_fold
             splits += [(i, *fold, variant) for variant in (*variants, "")]
             uncertainties = {  # of the same rows, by the variant that has any
                 reading.cell.variant: reading.test.column("uncertainty")
@@ -363,11 +376,7 @@ def _evaluate_alike(runs: Sequence[PlannedRun]) -> Iterator[Evaluated]:
             frequentist = evaluator.interval == FREQUENTIST
             tables.append(MetricTable(frequentist=frequentist, splits=(len(splits) - 1,)))
             evaluate_consistency(tables[-1], uncertainties)
-    metrics = concatenate([*_tables(runs[0], readings), *tables], splits)
-    summary = summarise(metrics, ["run"], level=evaluator.level)
-    of_runs = groupby(readings, lambda reading: splits[reading.split][0])
-    predictions = (_predictions(of_run) for _, of_run in of_runs)
-    return zip(by_run(metrics), by_run(summary), predictions, strict=True)
+    return readings, splits, tables
 
 
 def read(run: PlannedRun, cell: Cell, groups: dict[str, pd.Series], split: int = 0) -> Reading:
@@ -433,11 +442,8 @@ def _design(run: PlannedRun, rows: NDArray[np.intp]) -> Design | None:
     return Design.given(len(rows), *weights_and_clusters)
 
 
-def _tables(run: PlannedRun, readings: Sequence[Reading]) -> Iterator[MetricTable]:
-    """Yield tables of metrics; cells that are evaluated in the same way share a table.
-
-    They have the data set and the evaluator of `run`.
-    """
+def _alike(readings: Iterable[Reading]) -> Iterable[list[Reading]]:
+    """Return the readings by how they are evaluated: those that are alike, together."""
     readings_by_key: dict[Any, list[Reading]] = {}
     for reading in readings:
         columns = tuple(reading.test.predictions)
@@ -447,20 +453,11 @@ def _tables(run: PlannedRun, readings: Sequence[Reading]) -> Iterator[MetricTabl
         split = None if reading.test.design is None else reading.split
         key = reading.invalid, held_out, columns, encoding, split, bool(reading.cell.variant)
         readings_by_key.setdefault(key, []).append(reading)
-    for similar_readings in readings_by_key.values():
-        table = _evaluate(run, similar_readings)
-        names = dict.fromkeys(name for reading in similar_readings for name in reading.notes)
-        for name in names:
-            notes = [reading.notes.get(name) for reading in similar_readings]
-            value, n_rows = zip(*(note or (np.nan, 0) for note in notes), strict=True)
-            has_note = [[note is not None] for note in notes]
-            arrays = np.reshape(value, (-1, 1)), np.reshape(n_rows, (-1, 1))
-            table.add(name, *arrays, is_row=np.array(has_note))
-        yield table
+    return readings_by_key.values()
 
 
 def _evaluate(run: PlannedRun, readings: Sequence[Reading]) -> MetricTable:
-    """Return the metrics of cells whose predictions have the same columns."""
+    """Return the metrics of cells of the data set and evaluator of a run that are read alike."""
     test = Labelled.joined([reading.test for reading in readings])
     held_out = [reading.validation for reading in readings if reading.validation is not None]
     cells = [reading.cell for reading in readings]
@@ -482,8 +479,15 @@ def _evaluate(run: PlannedRun, readings: Sequence[Reading]) -> MetricTable:
         lengths = chosen.take(np.concatenate(rows)).lengths
         read = np.repeat(limits, [len(of_cell) for of_cell in rows], axis=0)
         evaluate_truncation(table, test, lengths, read)
-    invalid = readings[0].invalid
-    return table.without_values(invalid) if invalid else table
+    if invalid := readings[0].invalid:
+        table = table.without_values(invalid)
+    for name in dict.fromkeys(name for reading in readings for name in reading.notes):
+        notes = [reading.notes.get(name) for reading in readings]
+        value, n_rows = zip(*(note or (np.nan, 0) for note in notes), strict=True)
+        has_note = [[note is not None] for note in notes]
+        arrays = np.reshape(value, (-1, 1)), np.reshape(n_rows, (-1, 1))
+        table.add(name, *arrays, is_row=np.array(has_note))
+    return table
 
 
 # Storing what was evaluated.

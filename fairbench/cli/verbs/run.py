@@ -6,13 +6,11 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from fairbench.cli import output
 from fairbench.components import CHECKOUT, FOLDER
 from fairbench.core.errors import UserError, did_you_mean
-from fairbench.core.processes import check_address_space, source_date
 
 if TYPE_CHECKING:
     from fairbench.cli.command_line import CommandLine
@@ -70,7 +68,7 @@ CarryOut: TypeAlias = "Callable[[Sequence[CommandLine], ExitStack], int]"
 
 
 def run_words(arguments: Sequence[str], carry_out: CarryOut | None = None) -> int:
-    """Do what ``python run.py ARGUMENTS`` does, and return the exit status.
+    """Carry out what words ask for: a run, a sweep, tuning or help; return the exit status.
 
     Parameters
     ----------
@@ -78,50 +76,11 @@ def run_words(arguments: Sequence[str], carry_out: CarryOut | None = None) -> in
     carry_out : what carries out the jobs of the command lines, under the locks that it takes, in
         place of fitting each of them once.
 
-    Returns
-    -------
-    int
-        0; 1 if something failed, 2 if it cannot be done as it was asked, 130 if interrupted.
+    Raises
+    ------
+    UserError : it cannot be done as it was asked.
     """
     set_up_process()
-    interrupted = "interrupted: finished cells are kept; the same command goes on"
-    return output.call_command(partial(_run, arguments, carry_out), interrupted)
-
-
-main = run_words  # the verb, whose words Hydra reads
-
-
-def set_up_process() -> None:
-    """Give this process and its workers one thread each, and the same components.
-
-    Called before numpy is imported.
-    """
-    output.set_up_threads()
-    source_folder = _set_up_workers()  # which comes before the current folder on the path
-    os.environ["PYTHONSAFEPATH"] = "1"
-    sys.path[:] = [source_folder, *(path for path in sys.path if path not in ("", source_folder))]
-
-
-def _set_up_workers() -> str:
-    """Let workers find this package and components, and Hydra raise its errors as exceptions.
-
-    Returns
-    -------
-    The folder that the package lies in.
-    """
-    source_folder = str(CHECKOUT)
-    before = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    if before[0] != source_folder:
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [source_folder, *before]))
-    os.environ.setdefault(FOLDER, os.getcwd())
-    os.environ["HYDRA_FULL_ERROR"] = "1"
-    return source_folder
-
-
-def _run(arguments: Sequence[str], carry_out: CarryOut | None) -> int:
-    """Carry out what the words ask for (help, a run, a sweep, tuning); return the status."""
-    check_address_space()
-    source_date()
     options = [word for word in arguments if word.startswith("-")]
     if {*arguments} & {"-h", "--help", "help"}:
         from fairbench.cli.run_help import run_help
@@ -160,3 +119,33 @@ def _run(arguments: Sequence[str], carry_out: CarryOut | None) -> int:
         from fairbench.cli import jobs
 
         return jobs.run_sweep(lines, words, locks) if several else jobs.run_single(lines[0], locks)
+
+
+main = run_words  # the verb, whose words Hydra reads
+
+
+def set_up_process() -> None:
+    """Give this process and its workers one thread each, and the same components.
+
+    Called before numpy is imported.
+    """
+    output.set_up_threads()
+    source_folder = _set_up_workers()  # which comes before the current folder on the path
+    os.environ["PYTHONSAFEPATH"] = "1"
+    sys.path[:] = [source_folder, *(path for path in sys.path if path not in ("", source_folder))]
+
+
+def _set_up_workers() -> str:
+    """Let workers find this package and components, and Hydra raise its errors as exceptions.
+
+    Returns
+    -------
+    The folder that the package lies in.
+    """
+    source_folder = str(CHECKOUT)
+    before = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if before[0] != source_folder:
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [source_folder, *before]))
+    os.environ.setdefault(FOLDER, os.getcwd())
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    return source_folder

@@ -346,9 +346,8 @@ def carry_out(
 def work(unit: WorkUnit) -> UnitResult:
     """Carry out a work unit in this process; errors are returned, so that the sweep goes on."""
     started = time.perf_counter()
-    again = not unit.plan.config["resume"]
     try:
-        run = prepared(unit.plan)
+        run, again = prepared(unit.plan), not unit.plan.config["resume"]
         if unit.cell is None:
             runs = [run, *map(prepared, unit.others)]
             computed = pipeline.finish(runs, draw=unit.draw, again=again)

@@ -8,7 +8,8 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
 from fairbench.cli.command_line import CommandLine, choices_in_brackets, command_lines, hydra_of
-from fairbench.cli.verbs.run import _set_up_workers, run_words
+from fairbench.cli.main import main
+from fairbench.cli.verbs.run import _set_up_workers
 from fairbench.core.errors import UserError
 from tests.harness import CONF, ROOT
 
@@ -201,7 +202,7 @@ def test_an_option_goes_to_the_choices_that_have_it_and_a_line_says_which_have_n
 def test_what_hydra_refuses_is_said_in_one_line(words, message, capsys, monkeypatch):
     GlobalHydra.instance().clear()
     monkeypatch.setattr("fairbench.cli.verbs.run.set_up_process", lambda: None)
-    assert run_words(words) == 2
+    assert main(["run", *words]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1

@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 from fairbench.cli.main import run_command
-from fairbench.cli.verbs.run import run_words
 from fairbench.core.errors import UserError
 from fairbench.experiments.execute import carry_out
 from fairbench.results.runs import Run
@@ -186,7 +185,7 @@ CASES = [
 @pytest.mark.parametrize(("words", "message"), CASES, ids=[case[0] for case in CASES])
 def test_is_refused_in_one_sentence(words, message, tmp_path, monkeypatch, refused):
     monkeypatch.chdir(tmp_path)
-    said = refused(*words.split(), by=run_words)
+    said = refused("run", *words.split())
     assert said.startswith(f"error: {message}")
     assert not (tmp_path / "results" / "cells").exists()
 

@@ -171,6 +171,6 @@ def test_a_cell_that_needs_a_missing_package_fails_in_a_line(monkeypatch):
     def fails(task):
         raise ModuleNotFoundError("No module named 'torch'", name="torch")
 
-    monkeypatch.setattr("fairbench.experiments.execute._work", fails)
+    monkeypatch.setattr("fairbench.experiments.execute.prepared", fails)
     done = work(WorkUnit(None))
     assert done.error.startswith("the package torch is not installed") and not done.trace

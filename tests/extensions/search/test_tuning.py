@@ -266,7 +266,7 @@ def test_an_option_that_another_split_has_is_refused_in_words(tmp_path, refused)
 )
 def test_the_sweepers_options_are_refused_as_those_of_the_verb(word, message, tmp_path, refused):
     words = ["-m", "hydra/sweeper=tune", *SMALL, DEPTHS, f"results={tmp_path}"]
-    refused(*words, f"hydra.sweeper.{word}", message=message, by=run_words)
+    refused("run", *words, f"hydra.sweeper.{word}", message=message)
 
 
 @pytest.mark.thorough
@@ -283,4 +283,4 @@ def test_nothing_to_tune_is_said_and_an_interval_outside_of_tuning_points_to_it(
     refused("tune", "dataset.n_samples=100", results, message=said)
     refused("tune", results, message="nothing to tune is named")
     said = "fairbench tune, or fairbench run -m hydra/sweeper=tune"
-    refused("-m", DEPTHS, results, message=said, by=run_words)
+    refused("run", "-m", DEPTHS, results, message=said)

@@ -853,6 +853,8 @@ def choice_of(
     corrected, joint = naive, plain
     if rows is test:
         corrected, simultaneous = correcting.correction(candidates, level=level)
+        if isinstance(test, Stored):  # few splits tell little of how errors go together: Bonferroni
+            simultaneous /= len(naive)
         joint = simultaneous, simultaneous
     at_once = [joint] * len(naive)
     judged = test.judge_run(chosen_index, naive=naive, corrected=corrected, at_once=at_once)

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.errors import DataError, UserError, check_choice, unknown_name
+from fairbench.core.errors import DataError, UserError, check_choice, note, unknown_name
 from fairbench.core.text import (
     count,
     is_missing_name,
@@ -369,9 +369,14 @@ def read_groups(
 
 
 def notes_on_groups(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    """Return sentences on labels of groups that a reader could take for one another."""
-    alike = [note for name in names for note in label_notes(name, frame[name].unique())]
-    sizes = [note for name in names for note in _notes_on_sizes(name, frame[name])]
+    """Return sentences on groups; those on labels that look alike are also printed, as notes.
+
+    Two spellings of one group are a fault of the file, and would leave the page without findings.
+    """
+    alike = [text for name in names for text in label_notes(name, frame[name].unique())]
+    for sentence in alike:
+        note(sentence)
+    sizes = [text for name in names for text in _notes_on_sizes(name, frame[name])]
     return [*frame.attrs.get("notes", ()), *alike, *sizes]
 
 

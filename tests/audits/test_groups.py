@@ -499,3 +499,10 @@ def test_of_those_whom_one_decision_selected_it_is_no_finding_and_every_sentence
     assert rows.startswith(f"{labels} of 1,500 people, those selected ('granted'); all of them")
     ratios = findings[findings["about"] == RATIO]
     assert len(ratios) and set(ratios["scope"]) == {""}  # of everyone
+
+
+def test_two_spellings_of_one_group_are_noted_before_the_page(capsys):
+    sex = ["men", "Men ", "women", "women"] * 100
+    people = pd.DataFrame({"sex": sex, "hired": [1, 0, 0, 1] * 100})
+    fairbench.audit(people, prediction="hired", groups="sex")
+    assert "note: sex: 'Men ' and 'men' look alike" in capsys.readouterr().err

@@ -55,13 +55,14 @@ def read_predictions(
         that covers `level` percent, possibly infinite), `set_<class>_<level>` (1 where the class
         is in the set that does). Of more classes than two, `score_<class>` is the probability of
         each class, in the order of the codes 0 .. C - 1 that `prediction` holds.
+    method : whose columns these are, as an error begins, such as ``method Ensemble``.
     classes : how many classes there are, of several.
     keep_invalid : keep values that cannot be, such as NaN or a standard deviation below 0, instead
         of refusing them.
 
     Raises
     ------
-    UserError : an unknown or missing column, or values that cannot be; names the method, the
+    UserError : an unknown or missing column, or values that cannot be; names `method`, the
         column and the count.
     """
     kinds = _INTERVAL, _SET, _CLASS
@@ -69,16 +70,16 @@ def read_predictions(
     unknown = [name for name in others if not any(kind.fullmatch(name) for kind in kinds)]
     if unknown or "prediction" not in columns:
         raise UserError(
-            f"method {method}: a reading returns 'prediction' and any of {', '.join(_KNOWN[1:])}; "
+            f"{method}: a reading returns 'prediction' and any of {', '.join(_KNOWN[1:])}; "
             f"this one returned {', '.join(columns)}"
         )
     arrays = {name: np.asarray(values, float) for name, values in columns.items()}
     table = pd.DataFrame(arrays)
     scores = [name for name in columns if _CLASS.fullmatch(name)]
     if len(scores) == 1:
-        raise UserError(f"method {method}: '{scores[0]}' is the score of a single class: name all")
+        raise UserError(f"{method}: '{scores[0]}' is the score of a single class: name all")
     if classes and len(scores) not in (0, classes):
-        raise UserError(f"method {method}: {len(scores)} scores of {classes} classes: name all")
+        raise UserError(f"{method}: {len(scores)} scores of {classes} classes: name all")
     for name, values in () if keep_invalid else arrays.items():
         _check(values, name, task, method, classes=max(classes, len(scores), 2))
     if scores and not keep_invalid:
@@ -110,7 +111,7 @@ def _check(
 def _refuse(bad: NDArray[np.bool_], what: str, name: str, method: str) -> None:
     if bad.any():
         raise UserError(
-            f"method {method}: column '{name}' is {what} in {int(bad.sum())} of {len(bad)} rows "
+            f"{method}: column '{name}' is {what} in {int(bad.sum())} of {len(bad)} rows "
             f"(first: row {int(np.flatnonzero(bad)[0])})"
         )
 

@@ -302,7 +302,7 @@ def read_cell(
     return read_predictions(
         method.read(raw_outputs(columns), data.task, generator),
         data.task,
-        type(method).__name__,
+        f"method {type(method).__name__}",
         keep_invalid=method.capabilities.keep_invalid,
         classes=len(data.classes),
     )

@@ -124,7 +124,7 @@ REFUSED = [
      "unknown task 'regresion': did you mean regression? valid: binary, multiclass, regression"),
     ({"privileged": {"sex": "a"}}, "unknown sensitive feature in privileged 'sex'; valid: group"),
     ({"prediction": [0, 1, 0.5, 0]},
-     "method evaluate: column 'prediction' is neither 0 nor 1 in 1 of 4 rows (first: row 2)"),
+     "evaluate: column 'prediction' is neither 0 nor 1 in 1 of 4 rows (first: row 2)"),
     ({"target": pd.Series([0, 1, 1, 0], list("abcd")), "prediction": pd.Series([0, 1, 0, 0])},
      "the rows of prediction and of target have different names (index): give both"),
     ({"groups": pd.Series(list("abab"), list("dcba")), "score": pd.Series([0.1] * 4, list("abcd"))},

@@ -66,7 +66,7 @@ def test_columns_become_float64_in_the_order_given_up_to_the_edge_of_what_is_all
 )  # fmt: skip
 def test_impossible_values_are_refused_with_method_column_and_count(columns, task, reason):
     with pytest.raises(UserError) as refusal:
-        read_predictions({"prediction": [0, 1, 1], **columns}, task, "binomial_nll")
+        read_predictions({"prediction": [0, 1, 1], **columns}, task, "method binomial_nll")
     assert str(refusal.value).startswith("method binomial_nll: ")
     assert reason.replace("(first: ", "(first: row ") in str(refusal.value)
 
@@ -80,7 +80,7 @@ def test_impossible_values_are_refused_with_method_column_and_count(columns, tas
 )
 def test_a_missing_or_unknown_column_is_refused_with_what_was_returned(columns, returned):
     with pytest.raises(UserError) as refusal:
-        read_predictions(columns, BINARY, "votes")
+        read_predictions(columns, BINARY, "method votes")
     assert str(refusal.value) == (
         "method votes: a reading returns 'prediction' and any of score, mean, sd, uncertainty, "
         f"aleatoric, epistemic, entropy_aleatoric, entropy_epistemic; this one returned {returned}"

@@ -41,7 +41,7 @@ from fairbench.inference.repeats import (
 )
 from fairbench.inference.verdicts import Pairs
 from fairbench.metrics.registry import binary_confusion
-from fairbench.results.catalogue import Catalogue
+from fairbench.results.catalogue import Catalogue, differing_options
 from fairbench.results.record import reading
 from fairbench.results.runs import Run, place_of
 from fairbench.results.tables import TEST, check_columns
@@ -970,27 +970,22 @@ def candidates(
 
 
 def names_of_parts(runs: Sequence[Run]) -> list[dict[str, str]]:
-    """Return the name of each run's ``learner``, ``intervention`` and ``method``."""
-    names = {part: _part_names([run.config[part] for run in runs]) for part in _PARTS}
-    return [dict(zip(names, of_run, strict=True)) for of_run in zip(*names.values(), strict=True)]
+    """Return the name of each run's ``learner``, ``intervention`` and ``method``.
+
+    With it are the values of the options in which runs of this name differ.
+    """
+    named: list[dict[str, str]] = [{} for _ in runs]
+    for part in _PARTS:
+        names = [run.choices[part] for run in runs]
+        differing = differing_options(names, runs, [part])
+        for of_run, name, options in zip(named, names, differing, strict=True):
+            values = [option.partition("=")[2] for option in options]
+            of_run[part] = " ".join([name, *values]).replace("_", " ")
+    return named
 
 
 def _relaxations(run: Run) -> int:
     return len(run.config["evaluator"].get("relaxations", ()))
-
-
-def _part_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a label for each run: its name, and options in which runs of this name differ."""
-    names = []
-    for config in configs:
-        namesakes = [other for other in configs if other["name"] == config["name"]]
-        differing = [
-            str(value)
-            for option, value in config.items()
-            if any(other.get(option) != value for other in namesakes)
-        ]
-        names.append(" ".join([str(config["name"]), *differing]).replace("_", " "))
-    return names
 
 
 def _run_points(

@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbench.core.errors import UserError, did_you_mean, unknown_name, warn
+from fairbench.core.errors import UserError, check_choice, did_you_mean, warn
 from fairbench.core.files import UNREADABLE, guard, read_bytes, unsealed_json, within, write_cache
 from fairbench.core.text import count, counted, interval, number, said, shortened, visible
 from fairbench.results import record as records
@@ -119,8 +119,7 @@ class Catalogue:
         for name in wanted:
             self._check_option(name)
         for purpose in wanted.get("purpose", ()):
-            if purpose not in records.PURPOSES:
-                raise unknown_name("purpose", str(purpose), records.PURPOSES)
+            check_choice("purpose", str(purpose), records.PURPOSES)
         selected = [
             run
             for run in self
@@ -130,11 +129,9 @@ class Catalogue:
 
     def _check_option(self, name: str) -> None:
         """Refuse the name of an option that no run has, and name the nearest ones."""
-        if name in KEYS:
-            return
         if "." not in name:
-            raise unknown_name("key", name, KEYS)
-        if self.runs and all(_value(run, name) is _NONE for run in self):
+            check_choice("key", name, KEYS)
+        elif self.runs and all(_value(run, name) is _NONE for run in self):
             names = self._options()
             hint = did_you_mean(name, names) or "fairbench store show RUN prints a run's options"
             raise UserError(f"no run has an option '{name}': {hint}")

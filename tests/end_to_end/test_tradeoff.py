@@ -1,18 +1,20 @@
 """Trade-offs of finished runs, as ``fairbench tradeoff dataset=simulated``."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from fairbench.cli.main import run_command
-from fairbench.comparison.runs import _part_names as part_names
 from fairbench.comparison.runs import _run_points as run_points
-from fairbench.comparison.runs import candidates, load_predictions
+from fairbench.comparison.runs import candidates, load_predictions, names_of_parts
 from fairbench.core.errors import UserError
 from fairbench.evaluation.table import values_of
 from fairbench.experiments.execute import carry_out
 from fairbench.inference.comparing import METRICS, is_dominated
 from fairbench.results.catalogue import Catalogue
+from fairbench.results.runs import Run
 from tests.harness import configuration
 
 COMMON = (
@@ -58,7 +60,13 @@ def test_fewer_than_two_runs_are_refused(results):
 def test_namesakes_are_told_apart_by_the_options_that_differ():
     configs = [{"name": "grid_search", "grid": 5, "bound": bound} for bound in (0.1, 0.2)]
     configs.append({"name": "none"})
-    assert part_names(configs) == ["grid search 0.1", "grid search 0.2", "none"]
+    parts = ("learner", "intervention", "method")
+    listed = [
+        {"config": dict.fromkeys(parts, config), "choices": dict.fromkeys(parts, config["name"])}
+        for config in configs
+    ]
+    named = names_of_parts([Run(Path(), of_run) for of_run in listed])
+    assert [names["learner"] for names in named] == ["grid search 0.1", "grid search 0.2", "none"]
 
 
 @pytest.mark.thorough

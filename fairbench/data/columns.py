@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Codes, Floats, Mask
 from fairbench.core.errors import DataError, OpenQuestion, UserError, check_choice, did_you_mean
-from fairbench.core.text import count, is_number, listed, quoted, shortened
+from fairbench.core.text import count, is_number, listed, quoted, said, shortened
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
@@ -107,11 +107,9 @@ def without_copies(
         if not differ.any():
             equal[name if column in named else column] = name
         elif name in named and column not in named:
-            raise DataError(
-                f"{file}: 2 columns are named {quoted(name)}, and row "
-                f"{frame.index[int(differ.argmax())] + 1} tells them apart: rename one, or name "
-                f"the later as {quoted(column)} (dataset.drop=[{column}] leaves it out of a run)"
-            )
+            row = frame.index[int(differ.argmax())] + 1
+            names = {"name": quoted(name), "later": quoted(column), "column": column}
+            raise DataError(said("data", "two_of_a_name", file=file, row=row, **names))
     kept = [name for name in frame if name not in equal or name in named]
     notes = [f"equal columns {quoted(name)} as one" for name in dict.fromkeys(equal.values())]
     return frame[kept], notes
@@ -245,10 +243,8 @@ def require_columns(
             listed = ", ".join(map(str, frame.columns[:8]))
             raise DataError(f"{file}: no column '{column}' (found {listed} ...)")
     if width is not None and frame.shape[1] != width:
-        raise DataError(
-            f"{file}: {frame.shape[1]} columns, the archive's file has {width} (the last one here "
-            f"is '{frame.columns[-1]}')"
-        )
+        found = {"found": frame.shape[1], "last": frame.columns[-1]}
+        raise DataError(said("data", "other_width", file=file, width=width, **found))
 
 
 def numbers(
@@ -398,11 +394,8 @@ class ColumnRef:
         if (again := ids.duplicated().to_numpy()).any():
             later = int(again.argmax())
             earlier = int((ids == ids.iloc[later]).to_numpy().argmax())
-            raise self.fault(
-                f"holds {quoted(ids.iloc[later], 40)} in row {ids.index[earlier] + 1} and in row "
-                f"{ids.index[later] + 1}: a row is one person, and id= says who; of rows that "
-                "belong together name cluster= instead"
-            )
+            value, rows = quoted(ids.iloc[later], 40), 1 + ids.index[[earlier, later]]
+            raise self.fault(said("data", "id_twice", value=value, rows=rows))
 
     def numbers(self, frame: pd.DataFrame) -> Floats:
         """Return a column of numbers.
@@ -442,10 +435,7 @@ class ColumnRef:
             raise mixed_scales(shares, score > 1, text, self, hint)
         hint = "; of percents give scale=percent" if are_percents else ""
         if are_ratings and ratings:
-            hint = (
-                "; of ratings such as deciles give scale=rating, and as threshold= the one above "
-                "which a decision is positive"
-            )
+            hint = said("data", "if_ratings")
         try:
             self.refuse(text, (score < 0) | (score > 1), f"a probability between 0 and 1{hint}")
         except _RowError as error:
@@ -512,18 +502,12 @@ class ColumnRef:
     ) -> UserError:
         """Return the error of more than two labels; name a row where two are plainly right."""
         shown = listed([quoted(label, 20) for label in present], 5)
-        hint = (
-            "leave the cell empty where it is not known; of several classes name prediction=, the "
-            "column of predicted ones, too"
-        )
+        hint = said("data", "third_label")
         if what == "decision":
             hint = "write one of two in each row, or leave out the rows of others"
         elif len(present) > _MANY_NUMBERS and all(map(is_number, present)):
             shown = f"{len(present)} different numbers"
-            hint = (
-                "make two classes of them, such as those above a limit; an audit of predicted "
-                "numbers names their column by prediction="
-            )
+            hint = said("data", "numbers_as_labels")
         has_two = f"a {what} has two values, here {shown}: {hint}"
         plain = [value for value in present if value.lower() in chain(*_PLAIN)]
         if len(plain) == 2 and (pair := plain_pair(plain)):
@@ -853,12 +837,10 @@ def _check_sums(
     total = shares.to_numpy().sum(axis=1)
     if (wrong := np.abs(total - 1) > slack).any():
         first = int(np.flatnonzero(wrong)[0])
-        columns, row = list(shares), int(shares.index[first])
-        raise _RowError(
-            f"{file}: columns '{columns[0]}' to '{columns[-1]}', row {row + 1}: the probabilities "
-            f"of the {len(columns)} {of_what} sum to {total[first]:.3g}, not 1{hint}",
-            row + 1,
-        )
+        columns, row = list(shares), int(shares.index[first]) + 1
+        about = {"first": columns[0], "last": columns[-1], "count": len(columns)}
+        about |= {"row": row, "of_what": of_what, "total": total[first], "hint": hint}
+        raise _RowError(said("data", "sum_not_1", file=file, **about), row)
 
 
 # With so few labels of either kind, luck or a good classifier may separate them perfectly.
@@ -883,12 +865,8 @@ def check_score(label: Floats, score: Floats, file: str, column: str) -> None:
     scores_of_0, scores_of_1 = (np.unique(score[label == value]) for value in (0, 1))
     if len(scores_of_0) == len(scores_of_1) == 1 and scores_of_0[0] != scores_of_1[0]:
         rows = count(np.isfinite(label).sum())
-        raise UserError(
-            f"{file}: column '{column}' is the label: it is {scores_of_0[0]:g} for one label and "
-            f"{scores_of_1[0]:g} for the other in all {rows} labelled rows, which is leakage; name "
-            "the column of predicted probabilities as score=, or decisions that are never wrong as "
-            "prediction="
-        )
+        each = {"of_0": scores_of_0[0], "of_1": scores_of_1[0]}
+        raise UserError(said("data", "score_is_label", file=file, column=column, rows=rows, **each))
 
 
 def enough_to_tell(label: Floats, times: Times | None = None) -> bool:

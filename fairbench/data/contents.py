@@ -27,6 +27,7 @@ from pyarrow import CompressedInputStream
 
 from fairbench.core.errors import DataError, check_choice
 from fairbench.core.files import FIELD, check_memory
+from fairbench.core.text import said
 from fairbench.data.columns import text_of
 
 TEXT, PARQUET, ARROW, EXCEL = "text", "Parquet", "Arrow", "Excel"
@@ -95,10 +96,8 @@ def _unpack(file: IO[bytes], packing: str, name: str) -> bytes:
                 size += len(part) * 3 + part.count(b"\n") * FIELD
                 check_memory(size, name)
     except _BROKEN as error:
-        raise DataError(
-            f"{name}: the {packing} file is damaged or not whole ({str(error) or 'it ends early'}):"
-            " get it again"
-        ) from error
+        told = {"packing": packing, "reason": str(error) or "it ends early"}
+        raise DataError(said("data", "not_whole", name=name, **told)) from error
     return b"".join(parts)
 
 
@@ -366,10 +365,7 @@ def _rows(reader: Any, sheet: str, name: str) -> Iterator[Row]:
                     and written.find(_FORMULA) is not None
                     and written.get("t") != "str"
                 ):
-                    raise DataError(
-                        f"{name}: formulas were never computed: open it in Excel, save it, and try "
-                        "again"
-                    )
+                    raise DataError(said("data", "never_computed", name=name))
             yield number, values
             element.clear()
 
@@ -377,10 +373,7 @@ def _rows(reader: Any, sheet: str, name: str) -> Iterator[Row]:
 def _check_merged(cells: str, name: str) -> None:
     """Refuse cells that are merged over rows: a title over columns is not in the table."""
     if len({corner.lstrip(string.ascii_letters) for corner in cells.split(":")}) > 1:
-        raise DataError(
-            f"{name}: the cells {cells[:20]} are merged, and all but the first are empty: separate "
-            "them, with a value in each"
-        )
+        raise DataError(said("data", "merged", name=name, cells=cells[:20]))
 
 
 def _text_rows(rows: Iterable[Row], name: str) -> Rows:

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.errors import DataError, UserError, unknown_name
+from fairbench.core.text import said
 from fairbench.data.features import Features, Sequences
 
 
@@ -262,10 +263,8 @@ def _faults(data: Dataset) -> Iterator[str]:
 def _faults_of_feature(column: str, values: pd.Series) -> Iterator[str]:
     categorical = isinstance(values.dtype, pd.CategoricalDtype)
     if not (categorical or pd.api.types.is_numeric_dtype(values.dtype)):
-        yield (
-            f"{column} is {values.dtype}; a feature is numeric, boolean or categorical (first "
-            f"value: {values.iloc[0] if len(values) else None!r})"
-        )
+        first = values.iloc[0] if len(values) else None
+        yield said("data", "no_feature", column=column, dtype=values.dtype, first=first)
     if len(values) and values.isna().all():
         yield f"{column} has no value in any of {len(values)} rows"
     if pd.api.types.is_float_dtype(values.dtype):
@@ -278,10 +277,7 @@ def _too_large(what: str, values: NDArray[np.float64], remedy: str) -> Iterator[
     for row in np.flatnonzero(np.abs(values) > np.finfo(np.float32).max):
         if np.isinf(values[row]):
             yield f"{what} is infinite in row {row}"
-        yield (
-            f"{what} is {values[row]:g} in row {row}; learners take numbers up to 3.4e+38: "
-            f"{remedy} if it stands for a missing value"
-        )
+        yield said("data", "too_large", what=what, value=values[row], row=row, remedy=remedy)
 
 
 def _faults_of_target(data: Dataset, target: str) -> Iterator[str]:
@@ -299,10 +295,7 @@ def _faults_of_target(data: Dataset, target: str) -> Iterator[str]:
             yield f"classes are named, and the task is {data.task}"
         return
     if len(names) < 3 or len(set(names)) < len(names) or not all(names):
-        yield (
-            f"classes are {', '.join(map(repr, names)) or 'not named'}; several classes are three "
-            "or more names, each given once (of two, the task is binary)"
-        )
+        yield said("data", "no_classes", names=", ".join(map(repr, names)) or "not named")
     for row in np.flatnonzero(~np.isin(values, range(len(names)))):
         codes = f"the codes of {len(names)} classes are 0 .. {len(names) - 1}"
         yield f"{target} is {values[row]:g} in row {row}; {codes}"
@@ -329,7 +322,4 @@ def check_combinable(sensitive: pd.DataFrame, source: str) -> None:
             # At an end too: 'a x' with 'b' is 'a x x b', and so is 'a' with 'x b'. 'x' is not.
             if name != "x" and " x " in f" {name} ":
                 joined = "names" if what == called else "labels"
-                raise UserError(
-                    f"{source}: {what} has an x between spaces, which joins the {joined} of "
-                    "combined attributes: rename it"
-                )
+                raise UserError(said("data", "x_in_name", source=source, what=what, joined=joined))

@@ -27,7 +27,7 @@ from fairbench.components import CHECKOUT, files_of, imported, options_in
 from fairbench.core import files
 from fairbench.core.errors import DataError, UserError
 from fairbench.core.processes import GivenUpError, Progress, in_time
-from fairbench.core.text import fixed
+from fairbench.core.text import fixed, said
 from fairbench.data.dataset import Dataset, Datasheet, Source
 from fairbench.data.features import Sequences, onehot_names
 
@@ -50,12 +50,8 @@ class MissingFileError(DataError):
 
     def __init__(self, source: Source, folders: Iterable[Path], reason: str) -> None:
         looked_in = ", ".join(dict.fromkeys(map(str, folders)))
-        super().__init__(
-            f"the raw file {source.path} is missing. It is in none of these folders: {looked_in}. "
-            f"It was not downloaded: {reason}. Get it from {source.page}, save it as "
-            f"FOLDER/{source.path}, and name that folder by data.search_path=[FOLDER] or by the "
-            "environment variable FAIRBENCH_DATA"
-        )
+        told = {"path": source.path, "page": source.page, "looked_in": looked_in}
+        super().__init__(said("data", "no_raw_file", reason=reason, **told))
         self.path, self.reason = source.path, reason
 
 
@@ -153,10 +149,8 @@ def _unpack(path: Path, member: str = "", size: int = 0) -> bytes:
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
                 return _within(archive.open(member), path, size)
     except (EOFError, gzip.BadGzipFile, zlib.error, zipfile.BadZipFile) as error:
-        raise DataError(
-            f"{path}: a damaged archive ({_reason(error)}): is it truncated? Delete it and get it "
-            "again"
-        ) from error
+        text = said("data", "damaged_archive", path=path, reason=_reason(error))
+        raise DataError(text) from error
     except KeyError as error:
         raise DataError(f"{path}: no file {member} in this zip archive") from error
     return content
@@ -187,10 +181,7 @@ def _refuse_web_page(content: bytes, file: str, page: str) -> None:
         title = re.search(rb"<title>([^<]+)", content[:4096], re.IGNORECASE)
         name = f" titled '{title[1].decode('utf-8', 'replace').strip()}'" if title else ""
         hint = f" from {page}" if page else ""
-        raise DataError(
-            f"{file} is a web page{name}, not the data: a server's error message saved under the "
-            f"file's name? Delete it and get the file{hint}"
-        )
+        raise DataError(said("data", "web_page", file=file, name=name, hint=hint))
 
 
 def _fetch(url: str, source: Source, size: int) -> bytes:

@@ -24,6 +24,7 @@ from fairbench.core.text import (
     listed,
     missing_name,
     quoted,
+    said,
     shortened,
 )
 from fairbench.data.columns import ColumnRef, each_value, numbers, tally, times_of
@@ -317,14 +318,10 @@ def check_few_groups(sensitive: pd.DataFrame, intersections: int, source: str) -
             if prod(sizes[name] for name in names) <= MOST_COMPARED:
                 continue
             if (groups := len(sensitive[names].drop_duplicates())) > MOST_COMPARED:
-                single = "make bands of numbers, or leave out a column of names"
-                several = "name coarser groups, or combine none (intersections=1 of the evaluator)"
-                raise UserError(
-                    f"{source}: {CROSSED.join(map(str, names))} has {count(groups)} groups, of "
-                    f"which up to {MOST_COMPARED} are compared with one another: "
-                    f"{single if size == 1 else several}; fairbench.pooled estimates the rates of "
-                    "thousands"
-                )
+                advice = said("data", "name_coarser" if size > 1 else "make_bands")
+                about = {"attribute": CROSSED.join(map(str, names)), "groups": count(groups)}
+                about |= {"most": MOST_COMPARED, "advice": advice}
+                raise UserError(said("data", "too_many_groups", source=source, **about))
 
 
 def read_groups(
@@ -360,11 +357,9 @@ def read_groups(
     groups = group_columns(pd.DataFrame(singles), references, 1 if many else 2)
     cells = combine([groups[name] for name in names])
     if len(cells.cat.categories) > most_cells:
-        raise UserError(
-            f"{file}: {' x '.join(names)} has {len(cells.cat.categories)} "
-            f"combinations in {len(frame)} rows; up to {most_cells} can be assessed: name fewer "
-            "columns, or coarser groups"
-        )
+        about = {"attribute": CROSSED.join(names), "cells": len(cells.cat.categories)}
+        about |= {"rows": len(frame), "most": most_cells}
+        raise UserError(said("data", "too_many_cells", file=file, **about))
     return {} if many else groups, cells
 
 
@@ -389,10 +384,8 @@ def _notes_on_sizes(name: str, column: pd.Series) -> Iterator[str]:
     rows = int(sizes.sum())
     if missing := int(sizes[list(map(is_missing_name, sizes.index.astype(str)))].sum()):
         most = "; most are so, and little is known of the groups" if 2 * missing > rows else ""
-        yield (
-            f"{name}: {count(missing)} of {count(rows)} rows have no group: they are shown as "
-            f"'{missing_name(sizes.index)}', in no impact ratio, and nobody's reference{most}"
-        )
+        about = {"missing": count(missing), "rows": count(rows), "most": most}
+        yield said("data", "no_group", name=name, shown=missing_name(sizes.index), **about)
     rare = sizes.index[sizes < _RARE]
     if _are_quantities([str(value) for value in sizes.index]):
         count_text = f"{name}: {len(sizes)} different numbers are a group each"
@@ -403,7 +396,4 @@ def _notes_on_sizes(name: str, column: pd.Series) -> Iterator[str]:
         if len(rare) > 1:  # one alone is not pooled
             subject = f"{len(rare)} groups, such as {quoted(str(rare[0]))}, have"
             advice = "rare=30 pools such groups, and leave_out= leaves them out"
-        yield (
-            f"{name}: {subject} fewer than {_RARE} rows, of which hardly anything can be said; "
-            f"{advice}"
-        )
+        yield said("data", "few_rows", name=name, subject=subject, fewest=_RARE, advice=advice)

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.errors import DataError, UserError
-from fairbench.core.text import count, quoted
+from fairbench.core.text import count, quoted, said
 from fairbench.data.columns import check_columns, text_of, unique_names, without_copies
 
 Table = Any  # a DataFrame of pandas or polars, or whatever gives its columns as Arrow does
@@ -57,10 +57,7 @@ def texts_of_table(
     UserError : a column that it does not have.
     """
     if not is_table(source):
-        raise DataError(
-            f"{file}: a {type(source).__name__} is no table: give a DataFrame of pandas or polars, "
-            "or a table of Arrow"
-        )
+        raise DataError(said("data", "no_table", file=file, kind=type(source).__name__))
     found = names_of_table(source)
     columns = check_columns(file, named, found, every=every)
     frame = frame_of(source).set_axis(unique_names(found), axis=1)
@@ -153,10 +150,7 @@ def check_exact(labels: Any, name: str) -> None:
         inexact = np.isfinite(values) & (np.abs(values) >= _EXACT)
         if inexact.any():
             row = int(inexact.argmax())
-            raise UserError(
-                f"{name} is the float {values[row]:.0f} in row {row}, in which two labels may have "
-                "become one: give whole numbers of this size as integers (Int64) or as texts"
-            )
+            raise UserError(said("data", "inexact", name=name, value=values[row], row=row))
 
 
 _EXACT = 2**53  # up to which every whole number is a float
@@ -237,10 +231,7 @@ def with_columns(
                 continue
             column = _align(part, option, frame, file)
             if isinstance(part, pd.Series) and not indexed and not part.index.equals(frame.index):
-                raise UserError(
-                    f"{option}= is a Series whose index is not 0, 1, 2 ..., and {file} has no "
-                    f"index: {option}=series.to_numpy() pairs values and rows in their order"
-                )
+                raise UserError(said("data", "no_index", option=option, file=file))
             if not (name in frame and column.equals(frame[name])):
                 while name in frame or name in added:
                     name += f" ({option}=)"
@@ -286,10 +277,7 @@ def _align(value: Any, option: str, frame: pd.DataFrame, file: str) -> pd.Series
         array = array[:, 0]
     if array.ndim != 1:
         shape = " x ".join(map(str, array.shape))
-        raise UserError(
-            f"{option}= is an array of {shape}: give one column, such as {option}=values[:, 1]; of "
-            "several classes a DataFrame whose columns are named as the classes"
-        )
+        raise UserError(said("data", "array", option=option, shape=shape))
     if len(array) != len(frame):
         raise UserError(
             f"{option}= has {count(len(array))} values, and {file} has {count(len(frame))} rows"
@@ -310,7 +298,4 @@ def _align_by_index(column: pd.Series, option: str, frame: pd.DataFrame, file: s
         problem += f" without index {lacking_label}, which a row of {file} has"
     else:
         problem += f" of another index than {file}, and an index repeats"
-    raise UserError(
-        f"{problem}, so that it is not known which value belongs to which row: give it the table's "
-        f"index; {option}=series.to_numpy() pairs values and rows in their order"
-    )
+    raise UserError(said("data", "other_index", problem=problem, option=option))

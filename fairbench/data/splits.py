@@ -9,6 +9,7 @@ import numpy as np
 
 from fairbench.core.arrays import Rows, rng
 from fairbench.core.errors import UserError, check_minimum, check_share
+from fairbench.core.text import said
 from fairbench.data.dataset import Dataset, Task
 
 
@@ -56,11 +57,8 @@ class Split:
             held_out = np.isin(units, order[: round(self.validation * len(order))])
             fold = Fold(repeat, number, train[~held_out], train[held_out], test)
             if not (len(fold.train) and len(fold.test)):
-                raise UserError(
-                    f"{dataset.name}: repeat {repeat}, fold {number} has {len(fold.train)} "
-                    f"training and {len(fold.test)} test rows of {len(dataset)}; both need at "
-                    "least one"
-                )
+                sizes = {"train": len(fold.train), "test": len(fold.test), "rows": len(dataset)}
+                raise UserError(said("data", "empty_part", dataset=dataset, fold=fold, **sizes))
             yield fold
 
     def _parts(self, dataset: Dataset, generator: np.random.Generator) -> Iterator[_Parts]:
@@ -83,11 +81,8 @@ class RepeatedHoldout(Split):
         tuning, test = self.validation * self.train, 1 - self.train
         most = np.floor(100 * test / self.train + 1e-7) / 100
         if tuning > test + 1e-9:
-            raise UserError(
-                f"split.validation={self.validation:g} of split.train={self.train:g} keeps "
-                f"{tuning:.0%} of all rows for tuning and {test:.0%} for the test; it is a share "
-                f"of the training part, here at most {most:g}"
-            )
+            shares = {"tuning": tuning, "test": test, "most": most}
+            raise UserError(said("data", "too_much_validation", split=self, **shares))
 
     def _parts(self, dataset: Dataset, generator: np.random.Generator) -> Iterator[_Parts]:
         units = _units(dataset)
@@ -163,10 +158,7 @@ class Predefined(Split):
 
     def _parts(self, dataset: Dataset, generator: np.random.Generator) -> Iterator[_Parts]:
         if dataset.partition is None:
-            raise UserError(
-                f"split=predefined needs a data set with its own test part; {dataset.name} has "
-                "none: use split=holdout or split=kfold"
-            )
+            raise UserError(said("data", "no_test_part", dataset=dataset))
         marks = dataset.partition.to_numpy()
         train, test = np.flatnonzero(marks == "train"), np.flatnonzero(marks == "test")
         if dataset.clusters is not None:
@@ -174,10 +166,8 @@ class Predefined(Split):
             crossing = np.intersect1d(units[train], units[test])
             if len(crossing):
                 mark = dataset.clusters.iloc[int(np.flatnonzero(units == crossing[0])[0])]
-                raise UserError(
-                    f"split=predefined: {len(crossing)} clusters of {dataset.name} have both "
-                    f"training and test rows (first: {mark}): use split=holdout or split=kfold"
-                )
+                about = {"count": len(crossing), "mark": mark}
+                raise UserError(said("data", "crossing", dataset=dataset, **about))
         yield train, test
 
 

@@ -31,7 +31,7 @@ from fairbench.core.arrays import Mask
 from fairbench.core.errors import DataError, UserError, did_you_mean, note
 from fairbench.core.files import check_memory
 from fairbench.core.options import option
-from fairbench.core.text import listed, quoted
+from fairbench.core.text import listed, quoted, said
 from fairbench.data import columns as of_columns
 from fairbench.data import contents
 from fairbench.data.columns import (
@@ -76,10 +76,7 @@ class TablePart:
             first, last = int(match[1] or 1), int(match[2] or sys.maxsize)
             if 1 <= first <= last:
                 return first, last
-        raise UserError(
-            f"rows={self.rows}: name the first and the last row, counted from 1 below the header, "
-            "such as rows=1:200"
-        )
+        raise UserError(said("data", "no_rows_named", rows=self.rows))
 
 
 ALL_ROWS = TablePart(rows=":")
@@ -181,11 +178,9 @@ def _check_cells(frame: pd.DataFrame, named: Sequence[str], file: str, *, last: 
     """
     for name in named:
         if (wrong := frame[name].isin(_ERRORS).to_numpy()).any():
-            row = int(wrong.argmax())
-            raise DataError(
-                f"{file}: column '{name}', row {frame.index[row] + 1} holds the error "
-                f"{frame[name].iloc[row]}: mend the formula"
-            )
+            first = int(wrong.argmax())
+            found = {"row": frame.index[first] + 1, "error": frame[name].iloc[first]}
+            raise DataError(said("data", "formula_error", file=file, name=name, **found))
     if not last or len(named) < 2 or len(frame) < 2:
         return
     is_missing = {name: are_missing(frame[name]) for name in named}
@@ -194,18 +189,15 @@ def _check_cells(frame: pd.DataFrame, named: Sequence[str], file: str, *, last: 
         alike = np.logical_and.reduce([is_missing[name] for name in lacking])
         row = int(alike.argmax())
         if row == len(frame) - 1 or len(lacking) == len(named):
-            raise DataError(
-                f"{file}: row {row + 1} has no value in {' and '.join(map(quoted, lacking[:3]))}, "
-                f"as no row above it: {_which(row)}"
-            )
+            about = {"row": row + 1, "names": " and ".join(map(quoted, lacking[:3]))}
+            raise DataError(said("data", "no_value", file=file, way=_which(row), **about))
     for name in named:
         numeric = np.isfinite(to_numbers(frame[name][-1:])).all() or name in lacking
         others = frame[name][:-1][~is_missing[name][:-1]]
         if not numeric and len(others) and np.isfinite(to_numbers(others)).all():
-            raise DataError(
-                f"{file}: column '{name}', row {len(frame)}: {quoted(frame[name].iloc[-1], 30)} is "
-                f"no number, and all others are: {_which(len(frame) - 1)}"
-            )
+            about = {"row": len(frame), "value": quoted(frame[name].iloc[-1], 30)}
+            about["way"] = _which(len(frame) - 1)
+            raise DataError(said("data", "no_number", file=file, name=name, **about))
     _refuse_summaries(frame, named, file)
 
 
@@ -222,10 +214,8 @@ def _refuse_summaries(frame: pd.DataFrame, named: Sequence[str], file: str) -> N
         way = _which(first)
         if len(alike) < len(frame) - first:  # others stand between the groups
             way = f"delete rows {rows}, if they are totals, or rows=: reads them"
-        raise DataError(
-            f"{file}: column '{name}', row {first + 1}: {quoted(alike.iloc[0], 30)} is the label "
-            f"of no other row: {way}"
-        )
+        about = {"row": first + 1, "label": quoted(alike.iloc[0], 30), "way": way}
+        raise DataError(said("data", "label_of_one_row", file=file, name=name, **about))
 
 
 def _is_summary(label: str) -> bool:
@@ -458,10 +448,9 @@ def read_table(
     if inside := [(row, width) for row, width in wrong if first <= row <= last]:
         row, width = inside[0]
         hint = f"; rows=1:{row - 1} reads those above it" if row > 1 and not part.rows else ""
-        raise DataError(
-            f"{file}: row {row} has {width} fields separated by '{separator}', expected "
-            f"{len(columns)} ({', '.join(columns[:3])}, ...){hint}"
-        )
+        about = {"row": row, "width": width, "separator": separator, "hint": hint}
+        about |= {"expected": len(columns), "names": ", ".join(columns[:3])}
+        raise DataError(said("data", "fields", file=file, **about))
     above = sum(row < first for row, _ in wrong)
     table = table.slice(first - 1 - above, last - first + 1)
     trimmed = {name: pc.utf8_trim_whitespace(table[name]) for name in kept if name not in exact}
@@ -650,10 +639,8 @@ def _header(content: bytes, file: str, separator: str) -> tuple[list[str], int]:
     if kind := next((kind for start, kind in _KINDS.items() if content.startswith(start)), ""):
         raise DataError(f"{file}: not UTF-8 text, but {kind}")
     if (position := content.find(b"\0")) >= 0:
-        raise DataError(
-            f"{file}: line {contents.line_of(content, position)} holds a byte of value 0, as "
-            "UTF-16 text does"
-        )
+        line = contents.line_of(content, position)
+        raise DataError(said("data", "byte_of_0", file=file, line=line))
     ends = [len(content) - len(content.lstrip(b"\r\n"))]  # of the empty lines, and of those read
 
     def lines() -> Iterator[str]:
@@ -820,10 +807,8 @@ def _as_texts(table: pa.Table, file: str, texts: Collection[str] | None = None) 
         try:
             text = pc.fill_null(pc.cast(values, pa.string()), "")
         except ArrowException as error:
-            raise DataError(
-                f"{file}: column '{name}' is of type {kind}, and has no text in each row: "
-                f"{str(error).splitlines()[0]}"
-            ) from error
+            about = {"kind": kind, "reason": str(error).splitlines()[0]}
+            raise DataError(said("data", "no_text", file=file, name=name, **about)) from error
         if pc.any(pc.match_substring(text, "\0")).as_py():
             raise DataError(f"{file}: column '{name}' holds a byte of value 0 in a text")
         if types.is_floating(kind):

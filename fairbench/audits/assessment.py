@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import product
+from itertools import compress, groupby, product
 from typing import Any
 
 import numpy as np
@@ -111,17 +111,17 @@ def impact_ratios(table: AuditTable, *, level: float = 0.95) -> list[Row]:
     ]
 
 
-def attributes_with_small_groups(ratios: Sequence[Row]) -> set[str]:
-    """Return the attributes of which some group is too small to be compared with.
+def small_groups(ratios: Sequence[Row]) -> Iterator[Row]:
+    """Yield the impact ratios of the groups that are too small to be compared with.
 
     Parameters
     ----------
-    ratios : the impact ratios of all groups.
+    ratios : those of all groups, attribute by attribute.
     """
-    rows: dict[str, list[int]] = {}
-    for ratio in ratios:
-        rows.setdefault(ratio["attribute"], []).append(ratio["rows"])
-    return {name for name, sizes in rows.items() if not may_be_compared_with(np.array(sizes)).all()}
+    for _, of_attribute in groupby(ratios, lambda ratio: ratio["attribute"]):
+        groups = list(of_attribute)
+        is_large = may_be_compared_with(np.array([ratio["rows"] for ratio in groups]))
+        yield from compress(groups, ~is_large)
 
 
 def impact_findings(

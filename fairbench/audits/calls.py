@@ -101,10 +101,8 @@ def _entries(path: Path) -> Iterator[tuple[str, Any]]:
             raise UserError(f"{path.name}, line {key.start_mark.line + 1}: a name is one word")
         items = value.value if isinstance(value, yaml.SequenceNode) else [value]
         if not all(isinstance(item, yaml.ScalarNode) for item in items):
-            raise UserError(
-                f"{path.name}, line {value.start_mark.line + 1}: {shortened(key.value)} is a text "
-                "or a list of texts"
-            )
+            place, line = f"{path.name}, line", value.start_mark.line + 1
+            raise UserError(f"{place} {line}: {shortened(key.value)} is a text or a list of texts")
         texts = [item.value for item in items]
         yield key.value, texts if isinstance(value, yaml.SequenceNode) else texts[0]
 

@@ -43,6 +43,7 @@ RATE_NAMES: Mapping[str, str] = MappingProxyType(
 EQUAL_OPPORTUNITY, FALSE_POSITIVES = "equal_opportunity", "false_positive_rate_gap"
 PRECISION, ACCURACY = "predictive_parity", "accuracy_gap"
 SELECTED = "selected"  # what somebody is with a decision that has no name, for a good label
+_COUNTS_GRANTED = ("lending", "hiring")  # where it matters who is granted at all
 EXTREME = 0.02  # of the rows: where fewer are granted, or refused, a warning says so
 # Words, and beginnings of words, of outcomes that are bad for a person as such, or good only
 # because help follows (readmitted). Whole words where a beginning would take in others.
@@ -160,6 +161,17 @@ class Direction:
             ACCURACY: "the share of decisions that agree with the label",
         }
 
+    def on_purpose(self, purpose: str) -> Iterator[str]:
+        """Yield which gaps come first, and whom the errors behind them hurt."""
+        if self.favourable is None:
+            return
+        name, good = self.rate_names[self.wrongly_refused], self.names[self.good]
+        hurt = f"{PURPOSES[purpose]} ('{good}')" if purpose else f"somebody with '{good}'"
+        on_granted = ""
+        if purpose in _COUNTS_GRANTED:
+            on_granted = _said("on_granted", purpose=purpose, direction=self)
+        yield _said("purpose", hurt=hurt, direction=self, name=name, on_granted=on_granted)
+
 
 def direction_of(names: tuple[str, str], favourable: str, decision: str) -> Direction:
     """Return the direction of labels with these names, as the options tell it.
@@ -209,24 +221,6 @@ def _sounds_adverse(text: str) -> bool:
     apart = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", text).casefold()
     words = re.split(r"[\W_]+", apart)
     return any(word in _ADVERSE_WORDS or word.startswith(_ADVERSE_STEMS) for word in words)
-
-
-# Where it matters who is granted at all, whatever the labels say.
-_COUNTS_GRANTED = ("lending", "hiring")
-
-
-def on_purpose(direction: Direction, purpose: str) -> Iterator[str]:
-    """Yield which gaps come first, and whom the errors behind them hurt."""
-    if direction.favourable is None:
-        return
-    name = direction.rate_names[direction.wrongly_refused]
-    hurt = f"somebody with '{direction.names[direction.good]}'"
-    if purpose:
-        hurt = f"{PURPOSES[purpose]} ('{direction.names[direction.good]}')"
-    on_granted = ""
-    if purpose in _COUNTS_GRANTED:
-        on_granted = _said("on_granted", purpose=purpose, direction=direction)
-    yield _said("purpose", hurt=hurt, direction=direction, name=name, on_granted=on_granted)
 
 
 def check_said(

@@ -431,7 +431,7 @@ def _read_table(
     )
     read_as = list(_read_as(table, options))
     if len(table.known):
-        read_as += ways.on_purpose(table.direction, options.purpose)
+        read_as += table.direction.on_purpose(options.purpose)
     return replace(
         table,
         notes=list(_notes(table, frame, options)),
@@ -477,27 +477,17 @@ def _notes_on_labels(table: AuditTable, options: Options) -> Iterator[str]:
         if present[0]:
             missing = "the false positive rate"
             told = "the true positive rate (which is then the accuracy)"
-        yield (
-            f"All {rows} labels are '{table.labels[int(present[0])]}': there are selection rates, "
-            f"accuracy and {told}, but nothing is known of {missing} or of how well scores tell "
-            "labels apart. Check that the labels of the others have not been left out."
-        )
+        name = table.labels[int(present[0])]
+        yield _said("labels_alike", rows=rows, name=name, told=told, missing=missing)
     if not columns.enough_to_tell(label, table.times):
         return
     if score is not None:
         scores_of_0, scores_of_1 = score[label == 0], score[label == 1]
         if scores_of_0.max() < scores_of_1.min() or scores_of_1.max() < scores_of_0.min():
-            yield (
-                f"'{options.score}' tells the two labels apart without one mistake in {rows} "
-                "labelled rows. Scores are hardly ever that good: it may have been made from the "
-                "label, or from what was known only after it, which is called leakage."
-            )
+            yield _said("score_of_label", options=options, rows=rows)
             return
     if options.prediction and (table.prediction == label)[table.known].all():
-        yield (
-            f"'{options.prediction}' equals the label in all {rows} labelled rows. Decisions are "
-            "hardly ever that good: they may have been made from the label, or be the label."
-        )
+        yield _said("decision_of_label", options=options, rows=rows)
 
 
 def _read_as(table: AuditTable, options: Options) -> Iterator[str]:

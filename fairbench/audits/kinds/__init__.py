@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 from importlib import import_module
-from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -18,31 +17,23 @@ from fairbench.audits import question, report
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable, asked_at_once, read_audit_table
 from fairbench.core.errors import UserError
-from fairbench.data.columns import (
-    AMOUNT,
-    are_missing,
-    class_names,
-    name_rows_in_errors,
-    to_numbers,
-)
+from fairbench.data.columns import AMOUNT, are_missing, class_names, name_rows_in_errors, to_numbers
 from fairbench.data.groups import MOST_CELLS, MOST_GROUPS
 from fairbench.reporting.document.model import Document
 
 # The module and the function that audit the rows of each kind that is not of one classifier of two
 # classes and its groups. Only that module is imported.
-_AUDITS: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        question.PAIR: ("pair", "audit_pair"),
-        question.PROXY: ("unknown", "audit_proxy"),
-        question.MANY: ("unknown", "audit_many"),
-        question.RANKING: ("numbers", "audit_ranking"),
-        question.SURVIVAL: ("numbers", "audit_survival"),
-        question.COUNTS: ("counts", "audit_counts"),
-        question.NUMBERS: ("numbers", "audit_numbers"),
-        question.PREDICTED_INTERVALS: ("numbers", "audit_numbers"),
-        question.CLASSES: ("classes", "audit_classes"),
-    }
-)
+_AUDITS: Mapping[str, tuple[str, str]] = {
+    question.PAIR: ("pair", "audit_pair"),
+    question.PROXY: ("unknown", "audit_proxy"),
+    question.MANY: ("unknown", "audit_many"),
+    question.RANKING: ("numbers", "audit_ranking"),
+    question.SURVIVAL: ("numbers", "audit_survival"),
+    question.COUNTS: ("counts", "audit_counts"),
+    question.NUMBERS: ("numbers", "audit_numbers"),
+    question.PREDICTED_INTERVALS: ("numbers", "audit_numbers"),
+    question.CLASSES: ("classes", "audit_classes"),
+}
 
 
 def document_of(options: Options, frame: pd.DataFrame) -> Document:

@@ -15,12 +15,7 @@ from typing import Any
 import numpy as np
 
 from fairbench.audits import report
-from fairbench.audits.assessment import (
-    Assessment,
-    attributes_with_small_groups,
-    impact_findings,
-    impact_ratios,
-)
+from fairbench.audits.assessment import Assessment, impact_findings, impact_ratios, small_groups
 from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF, Direction
 from fairbench.audits.gaps import FEWEST_LABELS, Gap, shared_traits
 from fairbench.audits.labels_needed import LIKELY
@@ -291,7 +286,7 @@ def findings_of(assessment: Assessment) -> list[Finding]:
         groups = {name: table.whole.groups[name] for name in options.group}
         level = findings.one_sided_level(risk)
         wider = impact_ratios(replace(table.whole, groups=groups), level=level)
-        small = attributes_with_small_groups(ratios)
+        small = {ratio["attribute"] for ratio in small_groups(ratios)}
         found += impact_findings(ratios, wider, table.whole.granted, small)
         found += _excess_findings(scores, risk)
     part = _of_part(table, options)
@@ -700,7 +695,7 @@ def _impact(assessment: Assessment) -> doc.Table:
     allowance = ""
     if False in are_given:
         allowance = _on_page("highest", granted=granted)
-        if attributes_with_small_groups(ratios):
+        if any(small_groups(ratios)):
             allowance += f"{COMPARED_WITH} "
 
     rows = [

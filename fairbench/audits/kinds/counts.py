@@ -23,7 +23,7 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
-from fairbench.audits.assessment import attributes_with_small_groups, impact_findings
+from fairbench.audits.assessment import impact_findings, small_groups
 from fairbench.audits.question import PERCENT, Options
 from fairbench.audits.report import OF_POPULATION, Audit
 from fairbench.core.errors import UserError
@@ -241,11 +241,9 @@ def _read_counts(options: Options, frame: pd.DataFrame) -> _CountTable:
     )
     for name in in_order:
         if len(categories[name]) < 2:
-            only = "".join(f" ({row['group']})" for row in categories[name])
-            raise UserError(
-                f"{options.path.name}: {name} has {len(categories[name]) or 'no'} category{only} "
-                "with people; a comparison takes two"
-            )
+            only = "".join(f"1 category ({row['group']})" for row in categories[name])
+            file, there = options.path.name, only or "no category"
+            raise UserError(_said("one_category", file=file, name=name, there=there))
     people_of = _people_of({name: read[name] for name in in_order if name in read}, unknown)
     if len(set(people_of.values())) > 1:
         numbers = "; ".join(f"{name} {count(people)}" for name, people in people_of.items())
@@ -357,14 +355,10 @@ def _whole(text: str, fault: Fault) -> int:
     if not _WHOLE.fullmatch(text):
         share = _SHARE.fullmatch(text)
         if share and (share[2] or float(share[1].replace(",", ".")) <= 1):
-            raise fault(
-                f"{quoted(text)} is a share, not a number of people: name a column of shares by "
-                "rates= instead of selected="
-            )
+            raise fault(_said("share", text=quoted(text)))
         if share:
-            hint = (
-                "; leave out marks of thousands" if re.fullmatch(r"\d+([.,]\d{3})+", text) else ""
-            )
+            marked = re.fullmatch(r"\d+([.,]\d{3})+", text)
+            hint = "; leave out marks of thousands" if marked else ""
             raise fault(f"{quoted(text)} is no whole number of people{hint}")
         below = "; it is below 0" if re.fullmatch(r"[-\u2212]\s*\d.*", text) else ""
         raise fault(f"{quoted(text)} is no number of people{below}")
@@ -465,7 +459,7 @@ def audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
             "unknown": dict(unknown),
             "impact": in_order,
         },
-        notes=[*notes, *_notes_on_small(categories, ratios)],
+        notes=[*notes, *_notes_on_small(ratios)],
         sure=[_said("sure")],
         unseen=[_said("unseen")],
         todo_if_open=_said("todo"),
@@ -495,18 +489,13 @@ def _findings(
     single = list(compress(ratios, judged))
     risk = risk_of(sum(not shares.is_given_reference(ratio) for ratio in single))
     wider = list(compress(_ratios(table, references, one_sided_level(risk)), judged))
-    return list(impact_findings(single, wider, SELECTED, attributes_with_small_groups(ratios)))
+    with_small = {ratio["attribute"] for ratio in small_groups(ratios)}
+    return list(impact_findings(single, wider, SELECTED, with_small))
 
 
-def _notes_on_small(
-    categories: Mapping[str, Sequence[Row]], ratios: Sequence[Row]
-) -> Iterator[str]:
+def _notes_on_small(ratios: Sequence[Row]) -> Iterator[str]:
     """Yield which categories are too small to be compared with, or to conclude anything of."""
-    small: list[str] = []
-    for rows in categories.values():
-        is_large = shares.may_be_compared_with(np.array([row["rows"] for row in rows]))
-        small += _ratio_names(compress(rows, ~is_large))
-    if small:
+    if small := _ratio_names(small_groups(ratios)):
         yield _said("small", fewest=shares.FEWEST_ROWS, names=small)
     few = _ratio_names(ratio for ratio in ratios if ratio["rows"] < shares.FEWEST_ROWS)
     if few:

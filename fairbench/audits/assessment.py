@@ -26,16 +26,8 @@ from fairbench.core.text import is_missing_name
 from fairbench.data.columns import tally
 from fairbench.data.dataset import Task
 from fairbench.data.groups import codes_of
-from fairbench.evaluation import findings
-from fairbench.evaluation.by_group import (
-    LARGE_ENOUGH,
-    Row,
-    group_calibrations,
-    impact_ratios_of,
-    is_given_reference,
-    may_be_compared_with,
-    score_distributions,
-)
+from fairbench.evaluation import by_group, findings
+from fairbench.evaluation.by_group import Row
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.findings import Finding, risk_of
 from fairbench.evaluation.groups import GroupCounts
@@ -72,7 +64,7 @@ def calibrations(table: AuditTable, asked: Sequence[str] = (), *, seed: int = 0)
     known = table.known
     if table.score is None or not len(known) or table.design:
         return
-    measure = group_calibrations if table.sampling is None else table.sampling.calibrations
+    measure = by_group.group_calibrations if table.sampling is None else table.sampling.calibrations
     score = table.score[known]
     label = table.label[known].astype(np.int64)
     for attribute, groups in table.groups.items():
@@ -99,7 +91,7 @@ def impact_ratios(table: AuditTable, *, level: float = 0.95) -> list[Row]:
     return [
         ratio
         for name, groups in table.groups.items()
-        for ratio in impact_ratios_of(
+        for ratio in by_group.impact_ratios_of(
             name,
             groups,
             table.favoured,
@@ -120,7 +112,7 @@ def small_groups(ratios: Sequence[Row]) -> Iterator[Row]:
     """
     for _, of_attribute in groupby(ratios, lambda ratio: ratio["attribute"]):
         groups = list(of_attribute)
-        is_large = may_be_compared_with(np.array([ratio["rows"] for ratio in groups]))
+        is_large = by_group.may_be_compared_with(np.array([ratio["rows"] for ratio in groups]))
         yield from compress(groups, ~is_large)
 
 
@@ -140,7 +132,7 @@ def impact_findings(
     with_small_groups : the attributes of which only groups that are large enough are compared with.
     """
     for ratio, judged in zip(ratios, wider, strict=True):
-        if is_given_reference(ratio):
+        if by_group.is_given_reference(ratio):
             continue
         verdict = findings.side_of(judged["lower"], judged["upper"], FOUR_FIFTHS, low_is_bad=True)
         if verdict == findings.OPEN and np.isnan(ratio["ratio"]):
@@ -157,7 +149,7 @@ def impact_findings(
             upper=ratio["upper"],
             bound=FOUR_FIFTHS,
             n=ratio["rows"],
-            scope=f"of the groups {LARGE_ENOUGH}" if of_large else "",
+            scope=f"of the groups {by_group.LARGE_ENOUGH}" if of_large else "",
             decided=granted,
             needs=f"nobody was {granted}" if verdict == findings.NOT_MEASURED else "",
         )
@@ -383,7 +375,7 @@ def _other_thresholds(
         if len(names) > 1:
             selected = rates[registry.selection_rate.name]
             size = np.bincount(codes, None if rows.design is None else rows.design.weight)
-            large = may_be_compared_with(np.bincount(codes))
+            large = by_group.may_be_compared_with(np.bincount(codes))
             columns = {
                 "attribute": attribute,
                 "threshold": thresholds,
@@ -483,7 +475,9 @@ def _measured(
     """
     codes, names = codes_of(labels)
     (limits,) = rows.limits([CONSTRAINED[name]], codes, thresholds, level=level)
-    counted = np.ones(len(names), bool) if few else may_be_compared_with(np.bincount(codes))
+    counted = np.ones(len(names), bool)
+    if not few:
+        counted = by_group.may_be_compared_with(np.bincount(codes))
     if name == question.RATIO:
         return _stated_ratio(limits, names, counted)
     return largest_gap(limits.take(counted))
@@ -659,7 +653,7 @@ def assess(
             metrics = pd.concat([metrics, within], ignore_index=True)
         if table.score is not None:
             groups = {name: table.groups[name] for name in options.group}
-            scores = score_distributions(table.score, groups, table.design)
+            scores = by_group.score_distributions(table.score, groups, table.design)
     compared_attributes = () if only_findings else options.group
     return Assessment(
         options=options,

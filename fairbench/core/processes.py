@@ -44,14 +44,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from fairbench.core import files
-from fairbench.core.errors import (
-    OTHERS_USE_IT,
-    OpenQuestions,
-    UserError,
-    note,
-    refused,
-    warn,
-)
+from fairbench.core.errors import OTHERS_USE_IT, OpenQuestions, UserError, note, refused, warn
 from fairbench.core.files import MEMORY, StrangeFileError, most_memory, opened
 from fairbench.core.text import quoted, visible
 

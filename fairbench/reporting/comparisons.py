@@ -16,15 +16,7 @@ from fairbench.inference.comparing import Comparison
 from fairbench.inference.verdicts import in_order
 from fairbench.metrics.registry import label
 from fairbench.reporting.charts import BLUE, GREY, Panel, Series, chart, key_of
-from fairbench.reporting.document.model import (
-    Block,
-    Column,
-    Document,
-    Figure,
-    Paragraph,
-    Section,
-    Table,
-)
+from fairbench.reporting.document import model as doc
 from fairbench.reporting.group_tables import named_table, sentence_of, sentences_of
 
 
@@ -40,7 +32,7 @@ def pair_document(
     left_out: Sequence[str] = (),
     tested: str = "",
     computed: str = "",
-) -> Document:
+) -> doc.Document:
     """Return the comparison of two runs, A and B.
 
     Parameters
@@ -70,9 +62,9 @@ def pair_document(
         ]
         answer += sentence_of("pair", "often_missed", missed=listed(missed))
     about = sentence_of("pair", "about", tested=tested) if tested else ""
-    notes = [Paragraph(text, style="note") for text in (*left_out, about, computed) if text]
-    blocks: list[Block] = [
-        Paragraph(f"{answer}\n"),
+    notes = [doc.Paragraph(text, style="note") for text in (*left_out, about, computed) if text]
+    blocks: list[doc.Block] = [
+        doc.Paragraph(f"{answer}\n"),
         _outcomes(everywhere, inside, shown.objectives, level if computed else 0.0),
         _differences(shown, observed, level, averaged=bool(tested)),
         *notes,
@@ -81,8 +73,8 @@ def pair_document(
         panel = _lead_panel(shown, region)
         about, drawings = " and ".join(names), chart([panel], key=key_of([panel]))
         caption = sentence_of("pair", "picture")
-        blocks.append(Figure(f"the difference of {about}", drawings, caption=caption))
-    return Document(title, [Section("", blocks)])
+        blocks.append(doc.Figure(f"the difference of {about}", drawings, caption=caption))
+    return doc.Document(title, [doc.Section("", blocks)])
 
 
 def _lead_panel(comparison: Comparison, region: comparing.Region) -> Panel:
@@ -174,7 +166,7 @@ def _largest_difference(name: str) -> float:
 
 def _outcomes(
     everywhere: pd.DataFrame, inside: pd.DataFrame, objectives: Sequence[str], region: float
-) -> Table:
+) -> doc.Table:
     """Return the table of the outcomes' probabilities, medians over repeats.
 
     Parameters
@@ -199,7 +191,7 @@ def _outcomes(
 
 def _differences(
     comparison: Comparison, observed: Floats, level: float, *, averaged: bool
-) -> Table:
+) -> doc.Table:
     """Return the table of both runs' values and of their differences, with intervals."""
     ends = np.quantile(comparison.delta, [(1 - level) / 2, (1 + level) / 2], axis=0)
     columns = {
@@ -254,7 +246,7 @@ def ranking_document(
     groups: str,
     objectives: Sequence[str],
     certainty: float,
-) -> Document:
+) -> doc.Document:
     """Return the comparison of all pairs of several runs, in the order of their ranks.
 
     Parameters
@@ -268,9 +260,11 @@ def ranking_document(
     title = f"{data}, groups by {groups}: runs ranked by {by}"
     order = in_order(ranks, outperforms)
     places = [[rank_of(ranks, i), rank, names[i], ids[i]] for rank, i in enumerate(order, start=1)]
-    columns = [Column("rank", right=True), Column("", "count"), Column("run"), Column("id")]
-    ranked = Table(columns, places, caption=sentence_of("ranking", "ranks", certainty=certainty))
-    return Document(title, [Section("", [ranked, _matrix(outperforms, order)])])
+    columns = [doc.Column("rank", right=True), doc.Column("", "count")]
+    columns += map(doc.Column, ("run", "id"))
+    caption = sentence_of("ranking", "ranks", certainty=certainty)
+    ranked = doc.Table(columns, places, caption=caption)
+    return doc.Document(title, [doc.Section("", [ranked, _matrix(outperforms, order)])])
 
 
 def rank_of(ranks: NDArray[np.int64], i: int) -> str:
@@ -279,10 +273,10 @@ def rank_of(ranks: NDArray[np.int64], i: int) -> str:
     return f"{ranks[i]}=" if is_tied else f"{ranks[i]}"
 
 
-def _matrix(outperforms: Floats, order: NDArray[np.intp]) -> Table:
+def _matrix(outperforms: Floats, order: NDArray[np.intp]) -> doc.Table:
     """Return every pair's probability; ``<1`` is no impossibility."""
-    columns = [Column("", "count", narrow=True)]
-    columns += [Column(str(i), "percent", narrow=True) for i in range(1, len(order) + 1)]
+    columns = [doc.Column("", "count", narrow=True)]
+    columns += [doc.Column(str(i), "percent", narrow=True) for i in range(1, len(order) + 1)]
     rows = [
         [rank, *(None if i == j else outperforms[i, j] for j in order)]
         for rank, i in enumerate(order, start=1)
@@ -293,4 +287,4 @@ def _matrix(outperforms: Floats, order: NDArray[np.intp]) -> Table:
         percent(value).replace("<", "less than ").replace(">", "more than ") for value in pair
     )
     caption = sentence_of("ranking", "matrix", first=first_text, second=second_text)
-    return Table(columns, rows, title=MATRIX, caption=caption, repeated=1)
+    return doc.Table(columns, rows, title=MATRIX, caption=caption, repeated=1)

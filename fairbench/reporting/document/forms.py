@@ -16,13 +16,7 @@ from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fairbench.core.text import (
-    latex,
-    markdown,
-    markdown_paragraph,
-    one_line,
-    word,
-)
+from fairbench.core.text import latex, markdown, markdown_paragraph, one_line, word
 from fairbench.reporting.charts import png_of
 from fairbench.reporting.document import model as doc
 

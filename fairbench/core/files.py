@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from fairbench.core.errors import DataError, UserError, warn
-from fairbench.core.text import is_number, visible
+from fairbench.core.text import is_number, said, visible
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -618,8 +618,8 @@ def set_aside(path: Path, then: str) -> None:
     name = f"{path.name}.damaged-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
     with contextlib.suppress(FileNotFoundError):  # another process has set it aside
         rename(path, name)
-        said = f"{path} is not as it was written: set aside as {name}; {then}"
-        print(visible(said), file=sys.stderr)
+        text = f"{path} is not as it was written: set aside as {name}; {then}"
+        print(visible(text), file=sys.stderr)
 
 
 MEMORY = "FAIRBENCH_MAX_MEMORY"
@@ -640,11 +640,8 @@ def check_memory(needed: float, file: str) -> None:
     """
     allowed = most_memory()
     if needed > allowed:
-        raise UserError(
-            f"{file} would take about {needed / _GB:.1f} GB of memory, and {allowed / _GB:.1f} GB "
-            f"are allowed: name fewer columns, or set {MEMORY}={ceil(needed / _GB)} (GB) if you "
-            "trust the file"
-        )
+        about = {"variable": MEMORY, "needed": needed / _GB, "allowed": allowed / _GB}
+        raise UserError(said("core", "memory", file=file, enough=ceil(needed / _GB), **about))
 
 
 # Bytes that a field of text takes beside its letters, and a column beside its fields.

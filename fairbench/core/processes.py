@@ -46,7 +46,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from fairbench.core import files
 from fairbench.core.errors import OTHERS_USE_IT, OpenQuestions, UserError, note, refused, warn
 from fairbench.core.files import MEMORY, StrangeFileError, most_memory, opened
-from fairbench.core.text import quoted, visible
+from fairbench.core.text import quoted, said, visible
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -92,10 +92,7 @@ def check_address_space() -> None:
     # Arrow's own allocator reserves a GB where it can, and leaves the others too little.
     os.environ.setdefault(_ARROW_POOL, "system")
     if soft < _LEAST:
-        raise UserError(
-            f"the address space is limited to {soft >> 20} MB (ulimit -v), and fairbench needs "
-            f"{_LEAST >> 20} MB at least"
-        )
+        raise UserError(said("core", "address_space", limit=soft >> 20, least=_LEAST >> 20))
 
 
 def limit_memory() -> None:
@@ -147,9 +144,7 @@ def source_date() -> int | None:
     if text is None:
         return None
     if not re.fullmatch(r"[0-9]{1,11}", text):
-        raise UserError(
-            f"{_DATE} is {quoted(text)}; it must be a whole number of seconds since 1970: unset it"
-        )
+        raise UserError(said("core", "no_date", variable=_DATE, text=quoted(text)))
     return int(text)
 
 
@@ -727,11 +722,9 @@ def alone(folder: Path, seconds: float) -> Iterator[None]:
             commands = [path for path in _locks(folder) if path.name.startswith(_COMMAND)]
             users = [_holder(path) for path in commands if _held(path)]
             holders = "; ".join(sorted(users)[:5]) or str(error)
-            more = f" and {len(users) - 5} more" if len(users) > 5 else ""
-            raise UserError(
-                f"{folder} is in use by {holders}{more}: try again when they are done, or with "
-                f"wait={2 * max(seconds, 30):.0f}"
-            ) from None
+            holders += f" and {len(users) - 5} more" if len(users) > 5 else ""
+            told = {"holders": holders, "seconds": 2 * max(seconds, 30)}
+            raise UserError(said("core", "folder_held", folder=folder, **told)) from None
         yield
 
 
@@ -759,9 +752,7 @@ class JsonFile(ABC, Generic[State]):
         try:
             return self.path.resolve()
         except (OSError, RuntimeError) as error:
-            raise UserError(
-                f"{self.path} is a link that leads back to itself: remove it, or name another state"
-            ) from error
+            raise UserError(said("core", "link_to_itself", state=self)) from error
 
     @property
     def folder(self) -> Path:
@@ -780,10 +771,7 @@ class JsonFile(ABC, Generic[State]):
         except (OSError, ValueError, RuntimeError):  # a byte of value 0, a link to itself
             is_within = False
         if not is_within:
-            raise UserError(
-                f"{self.path} names a file outside of its folder, {visible(str(path))}: it is read "
-                "if the command names it, too, right after the verb"
-            )
+            raise UserError(said("core", "outside", state=self, path=visible(str(path))))
         return path
 
     def exists(self) -> bool:
@@ -808,14 +796,9 @@ class JsonFile(ABC, Generic[State]):
         try:
             return self.parse(files.read_bytes(self.place, files.TEXT, private=True))
         except FileNotFoundError as error:
-            raise UserError(
-                f"{self.path} does not exist: start it with {self.start} state={self.path} ..."
-            ) from error
+            raise UserError(said("core", "no_state", state=self)) from error
         except files.DamagedError as error:
-            raise UserError(
-                f"{self.path} is not the state of {self.of}, or is damaged: {error}; put a copy of "
-                f"it back, {self.otherwise}"
-            ) from error
+            raise UserError(said("core", "damaged_state", state=self, error=error)) from error
         except files.UNREADABLE as error:
             reason = f"no {error}" if isinstance(error, KeyError) else str(error)
             reason = error.strerror or reason if isinstance(error, OSError) else reason
@@ -860,10 +843,7 @@ class JsonFile(ABC, Generic[State]):
         UserError : another process was first.
         """
         if not self.swap(None, state):
-            raise UserError(
-                f"{self.path} was started by another process a moment ago: give the command again "
-                "to go on with it"
-            )
+            raise UserError(said("core", "started", state=self))
         return state
 
     def _text(self, state: State | None) -> str:
@@ -881,10 +861,7 @@ class JsonFile(ABC, Generic[State]):
                     note(f"{self.path} is held by {error}: waiting for it")
                     stack.enter_context(locked(lock, seconds=_LOUD))
             except BusyError as error:
-                raise UserError(
-                    f"{self.path} is held by {error}: nothing was changed; end that process, or "
-                    "give the command again when it is done"
-                ) from error
+                raise UserError(said("core", "state_held", state=self, error=error)) from error
             except OSError as error:
                 raise UserError(f"{self.path} cannot be written: {refused(error)}") from error
             yield
@@ -899,10 +876,7 @@ class JsonFile(ABC, Generic[State]):
             about = self.place.stat() if self.exists() else None
             mode = about.st_mode & 0o777 if about else 0o600
             if about and about.st_nlink > 1:
-                warn(
-                    f"{self.path} has other names, which are hard links: they keep what was there "
-                    "before; to share a state, give it a symbolic link"
-                )
+                warn(said("core", "hard_links", state=self))
             files.write_text(self.place, text, mode=mode)
             if about:
                 self._share_as(about)

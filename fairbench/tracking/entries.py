@@ -45,12 +45,8 @@ VERSION_TAG, VERSION = "fairbench.version", "3"
 # shows children below their parent only as long as nothing is filtered, nor ordered by a metric.
 SWEEP = "sweep"
 COLOUR = "mlflow.runColor"  # in which MLflow draws a run
+NOTE = "mlflow.note.content"  # a run's components, and every option that is not a default
 _LONGEST_VALUE = 6000
-
-
-def shown_name(folder: Run) -> str:
-    """Return a run's name in MLflow: its components, and every option that is not a default."""
-    return full_name(folder.name, folder.config)
 
 
 def tags(folder: Run) -> dict[str, str]:
@@ -64,7 +60,7 @@ def tags(folder: Run) -> dict[str, str]:
         "mlflow.source.name": "run.py",
         "mlflow.source.type": "LOCAL",
         "mlflow.source.git.commit": environment.get("git_commit", ""),
-        "mlflow.note.content": shown_name(folder),
+        NOTE: full_name(folder.name, folder.config),
     }
 
 
@@ -142,12 +138,6 @@ def _opening_names(task: str) -> list[str]:
     meant = HEADLINES[task]
     gaps = [_parity_name(gap) for gap in _shown("gaps", task) if gap in (_FIRST_GAP, meant["gap"])]
     return [_headline_name(meant["error"]), _headline_name(meant["log loss"]), *gaps]
-
-
-def _curve_names() -> list[str]:
-    """Return the names of the curves that MLflow shows first."""
-    curves = [*((ABSTENTION, name) for name in OBJECTIVES), (CONSISTENCY, "sd")]
-    return list(map(_metric_name, curves))
 
 
 def latest_values(points: Sequence[LoggedMetric]) -> dict[str, float]:
@@ -404,15 +394,12 @@ def _spelled(part: str) -> str:
 
 # The metric that is drawn first.
 PRIMARY = "mlflow.experiment.primaryMetric.name"
+SHARED = "mlflow.sharedViewState."  # begins the tag of a view
 VIEW, SWEEP_VIEW = "fairbench", "fairbench-sweep"
 _SECTION = "comparison"
 _UNSMOOTHED = {"lineSmoothness": 0, "useGlobalLineSmoothing": False}  # points are means, not noise
 _WIDEST = 20  # runs in a chart
-
-
-def view_tag(key: str) -> str:
-    """Return the experiment's tag that holds a view."""
-    return f"mlflow.sharedViewState.{key}"
+_CURVES = (*((ABSTENTION, name) for name in OBJECTIVES), (CONSISTENCY, "sd"))
 
 
 def columns(logged: Iterable[str], before: str = "") -> list[str]:
@@ -476,7 +463,7 @@ def _charts(metrics: list[str]) -> list[dict[str, Any]]:
     charts: list[dict[str, Any]] = [
         {"type": "SCATTER", "xaxis": axes[0], "yaxis": axes[1]},
         *({"type": "BAR", "metricKey": metric} for metric in (error, gap)),
-        *({"type": "LINE", "metricKey": curve, **_UNSMOOTHED} for curve in _curve_names()),
+        *({"type": "LINE", "metricKey": _metric_name(curve), **_UNSMOOTHED} for curve in _CURVES),
         *({"type": "BAR", "metricKey": metric} for metric in other_gaps),
     ]
     shared = {"metricSectionId": _SECTION, "runsCountToCompare": _WIDEST}

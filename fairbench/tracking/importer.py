@@ -437,7 +437,7 @@ def _set_view(client: MlflowClient, experiment: str, names: Iterable[str] = ()) 
     ----------
     names : the names of metrics that were logged since the view was set.
     """
-    tag = entries.view_tag(entries.VIEW)
+    tag = f"{entries.SHARED}{entries.VIEW}"
     before = client.get_experiment(experiment).tags.get(tag, "")
     metric_columns = entries.columns(names, before)
     view = entries.view(metric_columns)
@@ -556,7 +556,7 @@ def _log(
     began, ended = entries.times(folder)
     now = int(1000 * time.time())
     run_tags = {**entries.tags(folder), entries.BEGUN: str(now), **further}
-    run = client.create_run(experiment, began, run_tags, entries.shown_name(folder))
+    run = client.create_run(experiment, began, run_tags, run_tags[entries.NOTE])
     run_id = str(run.info.run_id)
     client.log_inputs(run_id, [entries.data_set(folder)])
     figures = [folder.figures / name for name in files.names_in(folder.figures)[0]]
@@ -655,8 +655,8 @@ def links(tracking: Tracking, site: str, results: Path) -> list[str]:
         experiment = _experiment_id(client, tracking.experiment)
         metric_columns = _set_view(client, experiment)
         if sweep:
-            view = entries.view(metric_columns, sweep)
-            client.set_experiment_tag(experiment, entries.view_tag(entries.SWEEP_VIEW), view)
+            tag, view = entries.SHARED + entries.SWEEP_VIEW, entries.view(metric_columns, sweep)
+            client.set_experiment_tag(experiment, tag, view)
         return experiment, _logged_entries(client, experiment, swept)
 
     experiment, logged = tracking.ask(found)

@@ -175,6 +175,12 @@ def interval(lower: float, upper: float, decimals: int = 3) -> str:
     return " to ".join(number(end, decimals) for end in ends)
 
 
+def with_interval(value: float, lower: float, upper: float, decimals: int = 3) -> str:
+    """Return a number, and its interval in brackets if it has one."""
+    ends = interval(lower, upper, decimals)
+    return number(value, decimals) + (f" ({ends})" if ends else "")
+
+
 def probability(value: float) -> str:
     """Return a probability, never as 0 or 1: it was simulated."""
     if isnan(value):

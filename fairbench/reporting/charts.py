@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import check_choice
 from fairbench.core.text import html as escape
-from fairbench.core.text import interval, number, visible
+from fairbench.core.text import number, visible, with_interval
 from fairbench.metrics.registry import label as metric_label
 
 # Okabe and Ito's colours, distinguishable with common colour blindness. In black and white, markers
@@ -280,8 +280,7 @@ def _estimate(
 ) -> Iterator[str]:
     """Draw a name, its numbers at the other end of the line, and below the interval."""
     name, value, lower, upper = estimate
-    ends = interval(lower, upper, decimals)
-    numbers = f"{number(value, decimals)}{f' ({ends})' if ends else ''}"
+    numbers = with_interval(value, lower, upper, decimals)
     hint = f"<title>{escape(name)}</title>"
     yield f'<text x="6" y="{top + 12}">{escape(shorten_name(name))}{hint}</text>'
     yield f'<text x="{PANEL - 6}" y="{top + 12}" text-anchor="end">{numbers}</text>'

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairbench.core.errors import UserError, check_choice, did_you_mean, warn
 from fairbench.core.files import UNREADABLE, guard, read_bytes, unsealed_json, within, write_cache
-from fairbench.core.text import count, counted, interval, number, said, shortened, visible
+from fairbench.core.text import count, counted, said, shortened, visible, with_interval
 from fairbench.results import record as records
 from fairbench.results.runs import LAST, WRITTEN, Run, read_environment, read_metrics
 
@@ -386,8 +386,7 @@ def _row(run: Run) -> Iterator[tuple[str, str | int]]:
     for name, (mean, lower, upper) in estimates.items():
         if mean == mean:
             title = f"{label(name)} ({run.protect})" if name in _GAPS else label(name)
-            limits = interval(lower, upper)
-            text = f"{number(mean)} ({limits})" if limits else number(mean)
+            text = with_interval(mean, lower, upper)
             yield title, text.replace(" ", "\u00a0")  # a number and its interval in one line
 
 

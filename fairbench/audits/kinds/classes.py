@@ -18,7 +18,7 @@ from fairbench.audits.question import Options
 from fairbench.audits.report import Audit, more_for_open
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError
-from fairbench.core.text import interval, listed, number
+from fairbench.core.text import listed, with_interval
 from fairbench.data.columns import (
     UNKNOWN,
     ColumnRef,
@@ -400,10 +400,7 @@ def _diagram(bins: pd.DataFrame, everyone: Mapping[str, Any]) -> Gallery:
     of_bins = bins.loc[bins["share_of_rows"] > 0, ["score", "accuracy", "lower", "upper"]]
     points = of_bins.itertuples(index=False, name=None)
     drawings = chart([group_tables.reliability_panel(points, "accuracy", [bars])])
-    ece, accuracy = (
-        f"{number(value)} ({interval(lower, upper)})"
-        for value, lower, upper in map(_estimate, (everyone["calibration"], everyone["accuracy"]))
-    )
+    ece, accuracy = (with_interval(*_estimate(everyone[of])) for of in ("calibration", "accuracy"))
     caption = f"ECE {ece}, accuracy {accuracy}"
     return Gallery(
         [Figure("reliability of all rows", drawings, caption=caption, style="panel")],

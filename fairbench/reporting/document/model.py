@@ -557,13 +557,6 @@ def as_cell(value: Any) -> TableCell:
     return value if isinstance(value, TableCell) else TableCell(value)
 
 
-def _estimate(parts: tuple[float, float, float], decimals: int) -> str:
-    """Return a value, and its interval in brackets."""
-    value, lower, upper = parts
-    ends = formats.interval(lower, upper, decimals)
-    return formats.number(value, decimals) + (f" ({ends})" if ends else "")
-
-
 # How a value is shown, by the kind of its column, with so many decimals.
 FORMATS: Mapping[str, Callable[[Any, int], str]] = MappingProxyType(
     {
@@ -575,7 +568,7 @@ FORMATS: Mapping[str, Callable[[Any, int], str]] = MappingProxyType(
         "probability": lambda value, decimals: formats.probability(value),
         "percent": lambda value, decimals: formats.percent(value),
         "interval": lambda ends, decimals: formats.interval(ends[0], ends[1], decimals),
-        "estimate": _estimate,
+        "estimate": lambda parts, decimals: formats.with_interval(*parts, decimals),
         "spread": lambda parts, decimals: (
             f"{formats.number(parts[0], decimals)} ({formats.number(parts[1], decimals)})"
         ),

@@ -27,7 +27,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from fairbench.core.errors import UserError, refused, unknown_name
+from fairbench.core.errors import UserError, check_choice, refused
 from fairbench.core.files import is_file, opened, write_bytes, write_text
 from fairbench.core.text import csv_text, file_name, interval, number
 from fairbench.core.text import html as escape
@@ -365,8 +365,7 @@ def check_forms(forms: Sequence[str]) -> None:
     if not forms:
         raise UserError(f"formats=[] writes nothing: name some of {', '.join(FORMS)}")
     for form in forms:
-        if form not in FORMS:
-            raise unknown_name("form", form, list(FORMS))
+        check_choice("form", form, FORMS)
         if form == "pdf" and (missing := _no_browser()):
             raise UserError(f"formats=[{form}]: {missing}")
 
@@ -540,8 +539,8 @@ class DocumentReport:
         UserError : an ending that is none of these, or a place that cannot be written to.
         """
         path = Path(path)
-        if path.suffix and path.suffix not in _ENDINGS:
-            raise unknown_name("ending of a report", path.suffix, _ENDINGS)
+        if path.suffix:
+            check_choice("ending of a report", path.suffix, _ENDINGS)
         try:
             (self._write if path.suffix else self._write_folder)(path)
         except OSError as error:

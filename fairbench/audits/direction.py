@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -29,17 +28,13 @@ from fairbench.reporting.group_tables import sentence_of
 _said = partial(sentence_of, "reading")
 NEEDS_NO_LABELS = "statistical_parity"  # decisions, and their gap, are known without any
 # The gaps that conclusions are drawn on, with the rate each is the gap of.
-RATE_OF: Mapping[str, Rate] = MappingProxyType(
-    {
-        name: metric.rates[0]
-        for name, metric in metrics_of(BINARY, "widest").items()
-        if metric.is_gap and len(metric.rates) == 1
-    }
-)
+RATE_OF: Mapping[str, Rate] = {
+    name: metric.rates[0]
+    for name, metric in metrics_of(BINARY, "widest").items()
+    if metric.is_gap and len(metric.rates) == 1
+}
 # What the rate of each is called.
-RATE_NAMES: Mapping[str, str] = MappingProxyType(
-    {name: label(rate.name) for name, rate in RATE_OF.items()}
-)
+RATE_NAMES: Mapping[str, str] = {name: label(rate.name) for name, rate in RATE_OF.items()}
 EQUAL_OPPORTUNITY, FALSE_POSITIVES = "equal_opportunity", "false_positive_rate_gap"
 PRECISION, ACCURACY = "predictive_parity", "accuracy_gap"
 SELECTED = "selected"  # what somebody is with a decision that has no name, for a good label
@@ -108,7 +103,7 @@ class Direction:
             names[EQUAL_OPPORTUNITY] = f"share {positive} of those with '{self.names[1]}'"
             names[FALSE_POSITIVES] = f"share {positive} of those with '{self.names[0]}'"
             names[PRECISION] = f"share with '{self.names[1]}' of those {positive}"
-        return MappingProxyType(names)
+        return names
 
     @property
     def rates_explained(self) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -169,7 +168,7 @@ def central_interval(
 
 
 # Pseudo-counts of every confusion cell; the improper prior is the limit alpha -> 0.
-PRIORS: Mapping[str, float] = MappingProxyType({"uniform": 1.0, "jeffreys": 0.5, "improper": 0.0})
+PRIORS: Mapping[str, float] = {"uniform": 1.0, "jeffreys": 0.5, "improper": 0.0}
 
 
 def table_draws(

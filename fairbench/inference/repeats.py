@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -145,14 +144,12 @@ REPEATS, FOLDS, SAME, ONE = "repeats", "folds", "same", "one"
 # By how much the correlation of folds inflates the variance: (K - 1) rho at rho = 1 / (2 K).
 _MIDDLE_INFLATION = 0.5
 # The estimand of a run's interval, in words.
-ESTIMANDS: Mapping[str, str] = MappingProxyType(
-    {
-        REPEATS: "the fits of these repeats",
-        FOLDS: "the fits of these folds",
-        SAME: "the fits of these repeats",
-        ONE: "this fit",
-    }
-)
+ESTIMANDS: Mapping[str, str] = {
+    REPEATS: "the fits of these repeats",
+    FOLDS: "the fits of these folds",
+    SAME: "the fits of these repeats",
+    ONE: "this fit",
+}
 
 
 @dataclass(frozen=True)

@@ -45,14 +45,12 @@ BINARY, MULTICLASS, REGRESSION = "binary", "multiclass", "regression"
 AT = "@"  # between a metric and the setting, class or group that it is of
 # Names that metrics had -> their names now. The parity of that name weighted classes by how often
 # each was predicted, where the paper's equation (9) has how often each is the label.
-RENAMED: Mapping[str, str] = MappingProxyType(
-    {
-        "statistical_parity_macro": "statistical_parity_class_mean",
-        "equal_opportunity_macro": "equal_opportunity_class_mean",
-        "statistical_parity_macro_micro": "statistical_parity_weighted",
-        "equal_opportunity_macro_micro": "equal_opportunity_weighted",
-    }
-)
+RENAMED: Mapping[str, str] = {
+    "statistical_parity_macro": "statistical_parity_class_mean",
+    "equal_opportunity_macro": "equal_opportunity_class_mean",
+    "statistical_parity_macro_micro": "statistical_parity_weighted",
+    "equal_opportunity_macro_micro": "equal_opportunity_weighted",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,13 +217,11 @@ def _metric_of(row: Mapping[str, str]) -> Metric:
 
 
 # The kinds of interval that a metric which a module declares can have: others have their own code.
-_OWN: Mapping[str, tuple[Interval, ...]] = MappingProxyType(
-    {
-        BINARY: ("rate", "difference", "ratio", "widest", "mean"),
-        MULTICLASS: ("mean",),
-        REGRESSION: ("mean", "heavy_mean"),
-    }
-)
+_OWN: Mapping[str, tuple[Interval, ...]] = {
+    BINARY: ("rate", "difference", "ratio", "widest", "mean"),
+    MULTICLASS: ("mean",),
+    REGRESSION: ("mean", "heavy_mean"),
+}
 _NOT_LISTED = ("mean", "sd", "uncertainty", "aleatoric", "epistemic")
 
 
@@ -508,9 +504,9 @@ def _rate_of(row: Mapping[str, str]) -> Rate:
     return Rate(row["name"], numerator, denominator, row["undefined"])
 
 
-RATES: Mapping[str, Rate] = MappingProxyType(
-    {row["name"]: _rate_of(row) for row in table_rows() if "/" in row["formula"]}
-)
+RATES: Mapping[str, Rate] = {
+    row["name"]: _rate_of(row) for row in table_rows() if "/" in row["formula"]
+}
 selection_rate = RATES["selection_rate"]
 base_rate = RATES["base_rate"]
 accuracy = RATES["accuracy"]

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from fairbench.core import VERSION
@@ -558,22 +557,20 @@ def as_cell(value: Any) -> TableCell:
 
 
 # How a value is shown, by the kind of its column, with so many decimals.
-FORMATS: Mapping[str, Callable[[Any, int], str]] = MappingProxyType(
-    {
-        "text": lambda value, _: plain(value) if isinstance(value, tuple) else str(value),
-        "number": formats.number,
-        "signed": formats.signed,
-        "general": lambda value, decimals: f"{value:g}",
-        "count": lambda value, decimals: formats.count(value),
-        "probability": lambda value, decimals: formats.probability(value),
-        "percent": lambda value, decimals: formats.percent(value),
-        "interval": lambda ends, decimals: formats.interval(ends[0], ends[1], decimals),
-        "estimate": lambda parts, decimals: formats.with_interval(*parts, decimals),
-        "spread": lambda parts, decimals: (
-            f"{formats.number(parts[0], decimals)} ({formats.number(parts[1], decimals)})"
-        ),
-    }
-)
+FORMATS: Mapping[str, Callable[[Any, int], str]] = {
+    "text": lambda value, _: plain(value) if isinstance(value, tuple) else str(value),
+    "number": formats.number,
+    "signed": formats.signed,
+    "general": lambda value, decimals: f"{value:g}",
+    "count": lambda value, decimals: formats.count(value),
+    "probability": lambda value, decimals: formats.probability(value),
+    "percent": lambda value, decimals: formats.percent(value),
+    "interval": lambda ends, decimals: formats.interval(ends[0], ends[1], decimals),
+    "estimate": lambda parts, decimals: formats.with_interval(*parts, decimals),
+    "spread": lambda parts, decimals: (
+        f"{formats.number(parts[0], decimals)} ({formats.number(parts[1], decimals)})"
+    ),
+}
 
 
 def value_text(value: Any, column: Column) -> str:

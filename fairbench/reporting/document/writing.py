@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import isnan
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 import pandas as pd
@@ -342,16 +341,14 @@ def _date(document: doc.Document) -> bytes:
 
 
 # The forms that documents are written in: the ending of their files, and what makes their content.
-FORMS: Mapping[str, tuple[str, Callable[[doc.Document], str | bytes]]] = MappingProxyType(
-    {
-        "html": ("html", to_html),
-        "json": ("json", to_json),
-        "latex": ("tex", to_latex),
-        "markdown": ("md", to_markdown),
-        "pdf": ("pdf", _to_pdf),
-        "word": ("docx", to_word),
-    }
-)
+FORMS: Mapping[str, tuple[str, Callable[[doc.Document], str | bytes]]] = {
+    "html": ("html", to_html),
+    "json": ("json", to_json),
+    "latex": ("tex", to_latex),
+    "markdown": ("md", to_markdown),
+    "pdf": ("pdf", _to_pdf),
+    "word": ("docx", to_word),
+}
 USUAL = ("html", "json")
 
 

@@ -320,7 +320,7 @@ def check_few_groups(sensitive: pd.DataFrame, intersections: int, source: str) -
             if (groups := len(sensitive[names].drop_duplicates())) > MOST_COMPARED:
                 advice = said("data", "name_coarser" if size > 1 else "make_bands")
                 about = {"attribute": CROSSED.join(map(str, names)), "groups": count(groups)}
-                about |= {"most": MOST_COMPARED, "advice": advice}
+                about |= {"most": count(MOST_COMPARED), "advice": advice}
                 raise UserError(said("data", "too_many_groups", source=source, **about))
 
 

@@ -495,9 +495,7 @@ class PlanOptions:
         total = sum(self.groups)
         listed = ",".join(f"{share:g}" for share in self.groups)
         if min(self.groups) <= 0 or abs(total - 1) > 0.005:
-            raise UserError(
-                f"groups=[{listed}]: shares are above 0 and add up to 1, these to {total:g}"
-            )
+            raise UserError(_said("plan_shares", listed=listed, total=total))
         check_declared(self)
         if not 0 < self.among <= 1:
             raise UserError(f"among is {self.among}; it must be above 0 and at most 1")

@@ -680,9 +680,7 @@ def check_parquet(
     fields = [field for field in file.schema_arrow if columns is None or field.name in columns]
     kinds = {field.name: getattr(field.type, "storage_type", field.type) for field in fields}
     if lists := next((field for field in fields if types.is_nested(kinds[field.name])), None):
-        raise DataError(
-            f"{name}: column '{lists.name}' is of type {lists.type}, not a value in each row"
-        )
+        raise DataError(said("core", "lists", file=name, field=lists))
     places: dict[str, list[int]] = {}  # of a name: those of the columns that have it
     for place in range(about.num_columns):
         places.setdefault(file.schema.column(place).path, []).append(place)

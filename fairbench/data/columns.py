@@ -631,9 +631,7 @@ def mixed_scales(
         f"{quoted(text.iloc[row])} in row {text.index[row] + 1}"
         for row in (int(shares.argmax()), int(percents.argmax()))
     )
-    return column.fault(
-        f"holds shares and percents, such as {first} and {other}: write all in one way{hint}"
-    )
+    return column.fault(said("data", "mixed_scales", first=first, other=other, hint=hint))
 
 
 Values = tuple[NDArray[np.int64], list[str]]  # codes, and the distinct values that they stand for

@@ -276,9 +276,7 @@ class DatasetEntry:
         try:
             data = self.load(archive)
         except MissingFileError as error:
-            why = (
-                f"not known, as {error.path} is not here; fairbench data check fetches what it can"
-            )
+            why = said("data", "not_here", path=error.path)
         except UserError as error:
             why = f"not known before they are named: {error}"
         else:

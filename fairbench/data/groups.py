@@ -96,9 +96,7 @@ def with_bands(frame: pd.DataFrame, cuts: Iterable[str], file: str) -> pd.DataFr
     for cut in cuts:
         name, _, spec = cut.rpartition(":")
         if cut in frame:
-            raise UserError(
-                f"{file}: '{cut}' is a column, and also means bands of '{name}': rename one"
-            )
+            raise UserError(said("data", "bands_or_column", file=file, cut=cut, name=name))
         text = frame[name].astype(str).str.strip().where(frame[name].notna(), "")
         try:
             values = numbers(frame.assign(**{name: text}), name, file, missing="")

@@ -85,9 +85,7 @@ def _numbers_or_texts(column: pd.Series, file: str, numeric: bool) -> pd.Series:
     try:
         codes, values = pd.factorize(plain, use_na_sentinel=False)
     except TypeError as error:
-        raise DataError(
-            f"{file}: column '{column.name}' holds lists or records, not a value in each row"
-        ) from error
+        raise DataError(said("data", "holds_lists", file=file, name=column.name)) from error
     texts = np.array([text_of(value) for value in values] or [""], dtype=object)
     return pd.Series(texts[codes], dtype=object).astype(str)
 
@@ -279,9 +277,8 @@ def _align(value: Any, option: str, frame: pd.DataFrame, file: str) -> pd.Series
         shape = " x ".join(map(str, array.shape))
         raise UserError(said("data", "array", option=option, shape=shape))
     if len(array) != len(frame):
-        raise UserError(
-            f"{option}= has {count(len(array))} values, and {file} has {count(len(frame))} rows"
-        )
+        sizes = {"values": count(len(array)), "rows": count(len(frame))}
+        raise UserError(said("data", "other_length", option=option, file=file, **sizes))
     return pd.Series(array, index=frame.index)
 
 

@@ -133,9 +133,7 @@ class KFold(Split):
 
     def _parts(self, dataset: Dataset, generator: np.random.Generator) -> Iterator[_Parts]:
         if len(dataset) < self.n_folds:
-            raise UserError(
-                f"split.n_folds is {self.n_folds}, but {dataset.name} has {len(dataset)} rows"
-            )
+            raise UserError(said("data", "fewer_rows", split=self, data=dataset, rows=len(dataset)))
         units = _units(dataset)
         labels = dataset.task is not Task.REGRESSION
         order = generator.permutation(units.max() + 1)

@@ -313,10 +313,7 @@ def check_points(text: pd.Series, file: str, *, beside_commas: bool = False) -> 
     largest = np.abs(to_numbers(others)).max()
     beyond = largest > np.ceil(np.abs(to_numbers(text[points])).max())
     if beyond or text[points].str.strip().str[-3:].nunique() >= _MANY_ENDS:
-        way = (
-            f"thousands without it, or decimals with three digits everywhere, as {largest:.0f}.000"
-        )
-        _refuse_grouped(text, points, file, "point", way)
+        _refuse_grouped(text, points, file, "point", said("data", "three_digits", largest=largest))
 
 
 def _refuse_grouped(text: pd.Series, marked: Mask, file: str, sign: str, way: str) -> None:
@@ -612,9 +609,7 @@ def read_typed(
     text = read_table(content, file, names=names, separator=separator, only=types)
     read = {name: numbers(text, name, file) for name, kind in types.items() if kind != "string"}
     if whole := [name for name, kind in types.items() if kind.startswith("int")]:
-        raise DataError(
-            f"{file}: a number that is not whole, or too large, among {', '.join(whole)}"
-        )
+        raise DataError(said("data", "not_whole_numbers", file=file, names=", ".join(whole)))
     return text.assign(**read)
 
 

@@ -29,7 +29,7 @@ from fairbench.core import files
 from fairbench.core.errors import UserError, refused
 from fairbench.core.files import most_memory, read_bytes, set_aside, sha256
 from fairbench.core.processes import SILENCE, BusyError, locked
-from fairbench.core.text import csv_text
+from fairbench.core.text import csv_text, said
 from fairbench.results import record as records
 
 if TYPE_CHECKING:
@@ -115,10 +115,8 @@ class Store:
             except BusyError as error:
                 if not wait:
                     raise BusyCellError(cell_id) from error
-                raise UserError(
-                    f"{path.stem} is being made by {error}: end it, or wait with "
-                    f"wait_min={2 * self.wait_min:g}"
-                ) from error
+                told = {"cell": path.stem, "minutes": 2 * self.wait_min}
+                raise UserError(said("results", "being_made", error=error, **told)) from error
             except OSError as error:
                 raise UserError(f"results cannot be kept: {refused(error)}") from error
             yield

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError, check_choice
-from fairbench.core.text import csv_text
+from fairbench.core.text import csv_text, said
 from fairbench.data.in_memory import as_array
 
 if TYPE_CHECKING:
@@ -136,9 +136,7 @@ def _classes(target: NDArray[Any]) -> list[Any]:
     try:
         return sorted({label for label in target.tolist() if not pd.isna(label)})
     except TypeError as error:
-        raise UserError(
-            f"the labels are of several types ({error}): give numbers, or texts"
-        ) from error
+        raise UserError(said("tracking", "labels_of_types", error=error)) from error
 
 
 def _predict(dataset: EvaluationDataset, model: Any, column: str | None) -> NDArray[Any]:
@@ -152,10 +150,7 @@ def _predict(dataset: EvaluationDataset, model: Any, column: str | None) -> NDAr
     indexed = isinstance(output, pd.DataFrame | pd.Series) and isinstance(data, pd.DataFrame)
     # A range is the index of predictions that have none of their own.
     if indexed and not (isinstance(output.index, pd.RangeIndex) or output.index.equals(data.index)):
-        raise UserError(
-            "the model's predictions have another index than the data: return them with the index "
-            "of the rows, in their order, or as an array"
-        )
+        raise UserError(said("tracking", "other_index"))
     if isinstance(output, pd.DataFrame):
         if column is not None:
             output = _column(column, "predictions", output)
@@ -179,11 +174,8 @@ def _classify(
     """
     if predicted.ndim == 2:
         if predicted.shape[1] != len(names):
-            raise UserError(
-                f"the model predicts {predicted.shape[1]} columns, and there are {len(names)} "
-                "classes: name them all, in the order of the columns, by classes= in "
-                "evaluator_config"
-            )
+            there = {"columns": predicted.shape[1], "classes": len(names)}
+            raise UserError(said("tracking", "other_classes", **there))
         if threshold is not None and len(names) == 2:
             above = predicted[:, 1] > threshold
         else:
@@ -194,11 +186,7 @@ def _classify(
     if are_labels or not numeric:
         return predicted, None
     if threshold is None:
-        raise UserError(
-            "the model predicts numbers that are no labels: where they are probabilities, say by "
-            "threshold= in evaluator_config above which one decides for label "
-            f"{names[1]}, such as 0.5"
-        )
+        raise UserError(said("tracking", "no_labels", label=names[1]))
     return np.asarray(names)[(predicted > threshold).astype(int)], predicted
 
 

@@ -566,9 +566,7 @@ FORMATS: Mapping[str, Callable[[Any, int], str]] = {
     "probability": lambda value, decimals: formats.probability(value),
     "percent": lambda value, decimals: formats.percent(value),
     "interval": lambda ends, decimals: formats.interval(ends[0], ends[1], decimals),
-    "estimate": lambda parts, decimals: formats.with_interval(
-        parts[0], parts[1], parts[2], decimals
-    ),
+    "estimate": lambda of, decimals: formats.with_interval(of[0], of[1], of[2], decimals),
     "spread": lambda parts, decimals: (
         f"{formats.number(parts[0], decimals)} ({formats.number(parts[1], decimals)})"
     ),

@@ -26,7 +26,7 @@ from fairbench.core import VERSION
 from fairbench.core import text as formats
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError
-from fairbench.core.text import digest, file_name, natural, percent
+from fairbench.core.text import digest, file_name, natural
 from fairbench.evaluation import table as long_table
 from fairbench.evaluation.summary import (
     DEBIASED_MEANS,
@@ -533,20 +533,17 @@ def _pairs_section(
     pairs: verdicts.Pairs, runs: Sequence[_Compared], gap: str, available: int
 ) -> doc.Section:
     """Return the ranking with ties, how it is read, and the probability of every pair."""
-    error_rope, gap_rope = _epsilons(gap)
     share = f"{100 * CERTAIN:.0f} %"
     values = {"shown": len(runs), "available": available}
     few = len(runs) < available
     about = {
         "gap": metric_label(gap),
-        "rope": gap_rope,
+        "rope": _epsilons(gap)[1],
         "share": share,
         "selection": sentence_of("runs", "selection", **values) if few else "",
     }
-    command = (
-        f"fairbench compare runs=[{','.join(id_ for id_, *_ in runs)}] objectives=[{_ERROR},{gap}] "
-        f"rope=[{error_rope},{gap_rope}] draws={DRAWS}"
-    )
+    words = {"ids": ",".join(id_ for id_, *_ in runs), "error": _ERROR, "gap": gap}
+    command = sentence_of("runs", "compare", **words, ropes=_epsilons(gap), draws=DRAWS)
     told_marks = [doc.Mark(" ".join(told).strip(), f"pair {kind}") for kind, told in _SIGNS.items()]
     blocks: list[doc.Block] = [
         doc.Paragraph(sentence_of("runs", "pairs", **about)),
@@ -591,12 +588,9 @@ def _pair_cell(pairs: verdicts.Pairs, i: int, j: int, verdict: str) -> doc.Table
         return doc.TableCell(None, style="pair same")
     better = float(pairs.outperforms[i, j])
     kind = _TRADED if verdict == OPEN and pairs.traded[i, j] >= CERTAIN else verdict
-    hint = (
-        f"{_HINTS.get(kind, kind)}: better {percent(better)} %, "
-        f"worse {percent(pairs.outperforms[j, i])} %, "
-        f"equivalent {percent(pairs.equivalent[i, j])} %, "
-        f"each better in one {percent(pairs.traded[i, j])} %"
-    )
+    odds = {"better": better, "worse": pairs.outperforms[j, i]}
+    odds |= {"equivalent": pairs.equivalent[i, j], "traded": pairs.traded[i, j]}
+    hint = sentence_of("runs", "pair", kind=_HINTS.get(kind, kind), **odds)
     shade = better if kind == OPEN else None
     sign = f"{_SIGNS[kind][0]} "
     return doc.TableCell(better, before=sign, style=f"pair {kind}", shade=shade, hint=hint)

@@ -415,6 +415,7 @@ def _read_table(
             for name in options.within
         }
         strata = strata_of(of_columns, file)
+    singles = {name: groups[name] for name in options.group if groups}
     table = AuditTable(
         None if is_rating else score,  # of which no probability is asked
         prediction,
@@ -425,7 +426,7 @@ def _read_table(
         design=design_of_options(frame, options),
         selected=selected,
         chosen=chosen,
-        references=_references(groups, options),
+        references=of_groups.references_of(singles, options.reference, groups) if groups else {},
         strata=strata,
         times=times,
     )
@@ -438,22 +439,6 @@ def _read_table(
         read_as=read_as,
         warnings=list(_warnings(table, options)),
     )
-
-
-def _references(groups: Mapping[str, pd.Series], options: Options) -> dict[str, str]:
-    """Return attribute -> its reference group, where the user named the references it needs.
-
-    A combination of attributes has one where each of these attributes has.
-    """
-    if not groups:
-        return {}
-    singles = {name: groups[name] for name in options.group}
-    with_reference = {*of_groups.references_of(singles, options.reference)}
-    return {
-        attribute: str(labels.cat.categories[0])
-        for attribute, labels in groups.items()
-        if attribute in with_reference or {*attribute.split(" x ")} <= with_reference
-    }
 
 
 def _notes(table: AuditTable, frame: pd.DataFrame, options: Options) -> Iterator[str]:

@@ -249,13 +249,16 @@ def groups_of(
     return reference_first(pd.Series(pd.Categorical.from_codes(group_codes, names)), largest)
 
 
-def references_of(groups: Mapping[str, pd.Series], asked: Sequence[str]) -> dict[str, str]:
+def references_of(
+    groups: Mapping[str, pd.Series], asked: Sequence[str], crossed: Iterable[str] = ()
+) -> dict[str, str]:
     """Return attribute -> the group that others are to be compared with.
 
     Parameters
     ----------
     groups : attribute -> categorical labels.
     asked : ``LABEL``, or ``COLUMN:LABEL``.
+    crossed : combinations of attributes, which have one where each of these attributes has.
 
     Raises
     ------
@@ -273,6 +276,9 @@ def references_of(groups: Mapping[str, pd.Series], asked: Sequence[str]) -> dict
         attribute, label = fitting[0]
         if references.setdefault(attribute, label) != label:
             raise UserError(f"reference= names two groups of {attribute}: name one")
+    for name in crossed:
+        if references.keys() >= {*(parts := name.split(CROSSED))}:
+            references[name] = CROSSED.join(references[part] for part in parts)
     return references
 
 

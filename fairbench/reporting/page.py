@@ -1009,14 +1009,13 @@ def _winner(table: _RankedRuns) -> str:
 
 def _runs_table(blocks: Sequence[_RunBlock]) -> doc.Table:
     """Return the table of what was run, with a row for each block."""
-    groups = ("learner", "intervention", "method")
     columns = [doc.Column("data set"), doc.Column("runs", "count"), doc.Column("repeats", "count")]
-    columns += [doc.Column(f"{group}s") for group in groups]
+    columns += [doc.Column(f"{group}s") for group in ARM]
     rows = []
     for block in blocks:
         title = doc.TableCell(block.title, link=f"#{block.name}")
         counts = len(block.runs), block.repeats
-        rows.append([title, *counts, *map(block.options, groups)])
+        rows.append([title, *counts, *map(block.options, ARM)])
     return doc.Table(columns, rows, sortable=True)
 
 

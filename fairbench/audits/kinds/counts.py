@@ -512,12 +512,7 @@ def _references(options: Options, table: _Categories) -> dict[str, str]:
         name: pd.Series(pd.Categorical([row["group"] for row in table[name]]))
         for name in options.group
     }
-    references = references_of(groups, options.reference)
-    for name in table:
-        parts = name.split(CROSSED)
-        if len(parts) > 1 and all(part in references for part in parts):
-            references[name] = CROSSED.join(references[part] for part in parts)
-    return references
+    return references_of(groups, options.reference, table)
 
 
 def _ratios(table: _Categories, references: Mapping[str, str], level: float) -> list[Row]:

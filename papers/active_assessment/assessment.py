@@ -77,8 +77,7 @@ class DirichletArms:
     def draw(self, generator: np.random.Generator) -> Floats:
         """Draw every arm's outcome probabilities once, (R, A, C)."""
         gammas = generator.standard_gamma(self.alpha)
-        drawn: Floats = gammas / gammas.sum(axis=-1, keepdims=True)
-        return drawn
+        return gammas / gammas.sum(axis=-1, keepdims=True)
 
     def take(self, rows: Codes) -> DirichletArms:
         """Return some of the replications."""
@@ -113,8 +112,7 @@ class BinnedArms:
     @staticmethod
     def outcome(bins: Codes, correct: NDArray[Any]) -> Codes:
         """Return (n,) codes of what a label shows: twice the bin, and 1 for a right prediction."""
-        codes: Codes = 2 * bins + correct.astype(np.int64)
-        return codes
+        return 2 * bins + correct.astype(np.int64)
 
     def record(self, rows: Codes, arms: Codes, outcome: Codes) -> None:
         """Count, in place, one label for each (replication, arm); no pair may come twice."""
@@ -152,8 +150,7 @@ def false_positive_rate(share: Floats, negative: Floats, positive: Floats) -> Fl
 
 def _ratio(part: Floats, other: Floats) -> Floats:
     """Return part / (part + other), 0 where both are 0."""
-    ratio: Floats = part / np.maximum(part + other, np.finfo(float).tiny)
-    return ratio
+    return part / np.maximum(part + other, np.finfo(float).tiny)
 
 
 class _LabelledArms(Protocol):
@@ -403,8 +400,7 @@ def mean_scores(scores: MulticlassScores) -> Floats:
     classes = len(scores.classes)
     total = np.zeros((classes, classes))
     np.add.at(total, scores.prediction, scores.distribution())
-    mean: Floats = total / np.bincount(scores.prediction, minlength=classes)[:, None]
-    return mean
+    return total / np.bincount(scores.prediction, minlength=classes)[:, None]
 
 
 # The tables' methods: a prior, and how the next row is chosen.
@@ -521,8 +517,7 @@ _PAPERS_BINS = 20
 def accuracy_error(pool: ArmPool, arms: BetaArms) -> Floats:
     """Return the root mean squared error of the arms' accuracies, weighted by rows, in points."""
     square = (arms.posterior.mean - pool.accuracy) ** 2
-    error: Floats = 100 * np.sqrt(square @ pool.share)
-    return error
+    return 100 * np.sqrt(square @ pool.share)
 
 
 def published_ece_error(pool: ArmPool, arms: BetaArms) -> Floats:
@@ -574,8 +569,7 @@ def mean_reciprocal_rank(seen: Floats, extreme: NDArray[np.int64]) -> Floats:
 
 
 def _percent(estimate: Floats, truth: float) -> Floats:
-    error: Floats = 100 * np.abs(estimate - truth) / truth
-    return error
+    return 100 * np.abs(estimate - truth) / truth
 
 
 # Learning curves over replications, computed once and kept in results/report/active/curves.
@@ -628,8 +622,7 @@ class Curves:
 
     def mean(self, measure: str) -> Floats:
         """Return the mean over replications, (T,)."""
-        mean: Floats = self.batches[measure].mean(axis=1)
-        return mean
+        return self.batches[measure].mean(axis=1)
 
     def at(self, measure: str, labels: float) -> tuple[float, float]:
         """Return mean and sd after that many labels, or the next number that was looked at.
@@ -757,8 +750,7 @@ def labels_to_compare(
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic(path) as file:
             np.save(file, needed)
-    stored: Codes = np.load(path, allow_pickle=False)
-    return stored
+    return np.load(path, allow_pickle=False)
 
 
 def _computed_pairs(pool: ArmPool, method: Method, passes: int, reading: Reading) -> Codes:
@@ -945,8 +937,7 @@ class MostCostly:
 
     def expected(self, arms: DirichletArms, theta: Floats) -> Floats:
         """Return the expected cost under (R, A, C) outcome probabilities."""
-        total: Floats = (self.cost * theta).sum(axis=-1)
-        return total
+        return (self.cost * theta).sum(axis=-1)
 
     def moments(self, arms: DirichletArms) -> tuple[Floats, Floats]:
         """Return the moments of the expected cost under the Dirichlet posterior."""
@@ -989,8 +980,7 @@ class OutcomeEstimation:
         strength, square = arms.alpha.sum(axis=-1), (arms.alpha**2).sum(axis=-1)
         now = (1 - square / strength**2) / (strength + 1)
         after = (1 - (square + 2 * seen + 1) / (strength + 1) ** 2) / (strength + 2)
-        fall: Floats = self.share * (now - after)
-        return fall
+        return self.share * (now - after)
 
 
 @dataclass(frozen=True, eq=False)

@@ -206,8 +206,7 @@ def errors(
         if not published:
             return thompson(held, reward, generator)
         fall = published_fall(held, held.draw(generator), matrices.share)
-        chosen: Codes = np.where(held.unlabelled > 0, fall, -np.inf).argmax(axis=1)[:, None]
-        return chosen
+        return np.where(held.unlabelled > 0, fall, -np.inf).argmax(axis=1)[:, None]
 
     def observe(held: DirichletArms) -> Floats:
         estimate = held.alpha / held.alpha.sum(axis=-1, keepdims=True)
@@ -341,8 +340,7 @@ def class_errors(pool: BinnedPool) -> Floats:
 def _seen_share(arms: BinnedArms, strength: float) -> Floats:
     """Return the share of the labels so far in each bin of each class, (R, A, B)."""
     seen = arms.posterior.strength - strength + 2 * _BLANK
-    share: Floats = seen / seen.sum(axis=-1, keepdims=True)
-    return share
+    return seen / seen.sum(axis=-1, keepdims=True)
 
 
 def _largest(values: Floats, m: int) -> NDArray[np.int64]:
@@ -712,8 +710,7 @@ class _GroupPool:
         arm = 2 * self.group + self.prediction
         size = np.bincount(arm, minlength=2 * len(self.groups))
         theta = np.bincount(arm, weights=self.label, minlength=len(size)) / np.maximum(size, 1)
-        rates: Floats = LowestRate(self.share, rate).rates(theta[None])[0]
-        return rates
+        return LowestRate(self.share, rate).rates(theta[None])[0]
 
 
 def pool(dataset: str, results: Path) -> _GroupPool:

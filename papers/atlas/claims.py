@@ -519,8 +519,7 @@ def unequal_terms_of_table(table: pd.DataFrame, path: Path = ROLES) -> list[str]
 
 
 def _unlevel(path: Path) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = yaml.safe_load(path.read_text()).get("unlevel", [])
-    return entries
+    return yaml.safe_load(path.read_text()).get("unlevel", [])
 
 
 def _intervention_claims(

@@ -264,8 +264,7 @@ def _values(run: Run, score: str) -> Floats:
     found = values_of(run.all_metrics()).query(
         f"metric == '{score}' and attribute == '' and variant == ''"
     )
-    values: Floats = found.sort_values("repeat")["value"].to_numpy(float)
-    return values
+    return found.sort_values("repeat")["value"].to_numpy(float)
 
 
 def _differences(run: Run) -> Floats:

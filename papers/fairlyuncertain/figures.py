@@ -61,14 +61,12 @@ class _Summary(NamedTuple):
 def _density_a(x: Floats) -> Floats:
     """Return A's density, not normalised: a narrow peak on a broad bell, the larger of the two."""
     peak, bell = 10 * np.exp(-(x**2) / (2 * 0.1)), np.exp(-(x**2) / (2 * 1.8**2))
-    larger: Floats = np.maximum(peak, bell)
-    return larger
+    return np.maximum(peak, bell)
 
 
 def _density_b(x: Floats) -> Floats:
     """Return B's density, not normalised: a normal."""
-    bell: Floats = np.exp(-(x**2) / (2 * 1.22**2))
-    return bell
+    return np.exp(-(x**2) / (2 * 1.22**2))
 
 
 DENSITIES = {"A": _density_a, "B": _density_b}
@@ -79,8 +77,7 @@ def sample(name: str, draws: int) -> Floats:
     edges = np.linspace(-END, END, _CELLS + 1)
     mass = DENSITIES[name]((edges[1:] + edges[:-1]) / 2)
     below = np.concatenate([[0.0], np.cumsum(mass)]) / mass.sum()
-    values: Floats = np.interp(rng(0, "same interval", name).random(draws), below, edges)
-    return values
+    return np.interp(rng(0, "same interval", name).random(draws), below, edges)
 
 
 def summary(values: Floats) -> _Summary:
@@ -378,8 +375,7 @@ def distribution(z: Floats, mean: Floats, sd: Floats | None) -> Floats:
     """Return the share below each `z` of points, or of as many normals mixed."""
     if sd is None:
         return np.searchsorted(np.sort(mean), z, side="right") / len(mean)
-    share: Floats = norm.cdf(z[:, None], mean, sd).mean(axis=1)
-    return share
+    return norm.cdf(z[:, None], mean, sd).mean(axis=1)
 
 
 def _grid(panels: int, columns: int, height: float) -> tuple[Figure, list[Axes]]:

@@ -116,8 +116,7 @@ class _Way(NamedTuple):
 def together(uncertainty: Floats, rates: Floats) -> Floats:
     """Return who is kept (K, n) at each rate: the people up to a percentile, all ties with it."""
     limits = np.percentile(uncertainty, 100 * (1 - rates))
-    kept: Floats = (uncertainty <= limits[:, None]).astype(float)
-    return kept
+    return (uncertainty <= limits[:, None]).astype(float)
 
 
 def ways(method: str, dataset: str) -> Iterator[_Way]:
@@ -275,8 +274,7 @@ def probability_of_sd(prediction: ArrayLike, sd: ArrayLike) -> Floats:
     """Return the probability that has an sd, on its prediction's side of 1/2 (appendix D)."""
     root = np.sqrt(1 - 4 * np.clip(np.asarray(sd, float), 0, 0.5) ** 2)
     side = np.where(np.asarray(prediction, float) > 0.5, 1.0, -1.0)
-    probability: Floats = (1 + side * root) / 2
-    return probability
+    return (1 + side * root) / 2
 
 
 def unclipped_nll(target: ArrayLike, prediction: ArrayLike, sd: ArrayLike) -> Floats:

@@ -76,8 +76,7 @@ class Population:
     @property
     def positives(self) -> NDArray[np.float64]:
         """Return the share of rows that are positives of a group, (2,)."""
-        positives: NDArray[np.float64] = np.multiply(self.shares, self.base_rates)
-        return positives
+        return np.multiply(self.shares, self.base_rates)
 
     @property
     def gap(self) -> float:
@@ -206,8 +205,7 @@ class Curves:
     def coverage(self, method: str) -> Floats:
         """Return how often the interval has the truth in percent, (B,); none covers nothing."""
         _, lower, upper = np.moveaxis(self.values[method], -1, 0)
-        covered: Floats = 100 * ((lower <= self.truth) & (self.truth <= upper)).mean(axis=1)
-        return covered
+        return 100 * ((lower <= self.truth) & (self.truth <= upper)).mean(axis=1)
 
     def frame(self) -> pd.DataFrame:
         """Return errors and coverages as rows."""
@@ -424,8 +422,7 @@ def _labels_alone(table: PartlyLabelled, subsets: Sequence[np.ndarray]) -> Float
     """Return estimates of the TPRs' difference, without the runs that have none."""
     method = Method("frequentist")
     (values,) = intervals(table, subsets, method, [true_positive_rate], rng(0, "few_labels"))
-    defined: Floats = values[~np.isnan(values[:, 0]), 0]
-    return defined
+    return values[~np.isnan(values[:, 0]), 0]
 
 
 def _chances(axes: Axes, draws: int) -> None:

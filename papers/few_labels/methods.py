@@ -111,8 +111,7 @@ class People:
 def encoded(features: pd.DataFrame) -> Floats:
     """Return numbers as they are, and a column of 0 and 1 for every category."""
     texts = features.select_dtypes(exclude=["number", "bool"]).columns
-    matrix: Floats = pd.get_dummies(features, columns=list(texts)).to_numpy(np.float64)
-    return matrix
+    return pd.get_dummies(features, columns=list(texts)).to_numpy(np.float64)
 
 
 def _bank(archive: Archive) -> People:
@@ -176,8 +175,7 @@ def _fitted(
         # The defaults stop short of convergence where features are not scaled: the paper's too.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = MODELS[name](seed).fit(whole.features[train], whole.label[train])
-    probability: Floats = model.predict_proba(whole.features[test])[:, 1]
-    return probability
+    return model.predict_proba(whole.features[test])[:, 1]
 
 
 @cache
@@ -280,8 +278,7 @@ def _order(groups: bytes, run: int) -> Rows:
 def shares(table: PartlyLabelled) -> Floats:
     """Return what share of everyone outside the reference group each other group is, (G - 1,)."""
     size = table.sizes().sum(axis=1)[1:]
-    share: Floats = size / size.sum()
-    return share
+    return size / size.sum()
 
 
 def everyone_else(counts: Counts) -> Floats:
@@ -478,8 +475,7 @@ def faulty_counts(table: PartlyLabelled, rows: Rows, theta: Floats) -> Floats:
             positives = _faulty(table.score[cell], theta[:, group]).sum(axis=1)
             counts[:, group, 2 + prediction] = positives
             counts[:, group, prediction] = cell.sum() - positives
-    every: Floats = counts + table.counts(rows)
-    return every
+    return counts + table.counts(rows)
 
 
 def _faulty(score: Floats, theta: Floats) -> Floats:
@@ -487,8 +483,7 @@ def _faulty(score: Floats, theta: Floats) -> Floats:
     a, _, c = theta.T[..., None]
     with np.errstate(divide="ignore", over="ignore"):
         odds = c + np.exp(a) * np.log(score) - np.exp(np.minimum(c, 10)) * np.log1p(-score)
-    p: Floats = 1 / (1 + np.exp(-np.clip(odds, _LOWEST_LOG_ODDS, _LARGEST_LOG_ODDS)))
-    return p
+    return 1 / (1 + np.exp(-np.clip(odds, _LOWEST_LOG_ODDS, _LARGEST_LOG_ODDS)))
 
 
 # The methods of the study: the difference between a group and everyone else from few labels.
@@ -641,8 +636,7 @@ def _differences(
 def _by_size(table: PartlyLabelled, counts: Counts, rate: Rate) -> Floats:
     """Return the difference of everyone else's rate, averaged by size, and the reference's."""
     groups = rate(counts)
-    published: Floats = groups[:, 1:] @ shares(table) - groups[:, 0]
-    return published
+    return groups[:, 1:] @ shares(table) - groups[:, 0]
 
 
 def _summaries(draws: Floats) -> Floats:

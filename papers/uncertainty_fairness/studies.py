@@ -312,8 +312,7 @@ def ideal(options: dict[str, Any], learner: dict[str, Any]) -> dict[str, float]:
     data = simulated_sequences.load(None, **chosen)  # type: ignore[arg-type]  # it reads no file
     p = known(data, options, learner["modalities"], learner["length"])
     by_group = pd.Series(2 * p * (1 - p)).groupby(data.sensitive["group"], observed=True)
-    means: dict[str, float] = by_group.mean().to_dict()
-    return means
+    return by_group.mean().to_dict()
 
 
 def known(
@@ -340,8 +339,7 @@ def known(
     scale = options["strength"] / np.sqrt(len(parts) * (1 + noise**2 / event))
     node, weight = np.polynomial.hermite_e.hermegauss(NODES)
     signal = mean[:, None] + np.sqrt(variance)[:, None] * node
-    p: Floats = expit(scale * signal) @ weight / weight.sum()
-    return p
+    return expit(scale * signal) @ weight / weight.sum()
 
 
 def _seen(part: Modality) -> tuple[NDArray[np.int64], Floats]:

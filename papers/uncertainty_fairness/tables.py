@@ -171,8 +171,7 @@ def _adult(data: Dataset, train: NDArray[np.bool_], *, unscaled: bool) -> Array:
 
 
 def _standard(columns: Array, rows: NDArray[np.bool_] | slice = slice(None)) -> Array:
-    standard: Array = (columns - columns[rows].mean(axis=0)) / columns[rows].std(axis=0)
-    return standard
+    return (columns - columns[rows].mean(axis=0)) / columns[rows].std(axis=0)
 
 
 def _split(data: Dataset, features: Array, train: NDArray[np.bool_]) -> Rows:

@@ -80,8 +80,7 @@ class Machines:
             return self._labels(kernel, fair=name.endswith("FERM"))
         own, groups = self._labels(kernel, fair=False).astype(float), self.groups.astype(str)
         training = own[self.used], self.y[self.used].astype(float), groups[self.used]
-        labels: Mask = from_labels(*training, objective=Hardt.objective)(own, groups, 0) > 0
-        return labels
+        return from_labels(*training, objective=Hardt.objective)(own, groups, 0) > 0
 
     def _labels(self, kernel: Floats, *, fair: bool) -> Mask:
         from sklearn.svm import SVC
@@ -93,8 +92,7 @@ class Machines:
                 kernel = kernel - np.outer(along, own) / (self._difference @ own)
         machine = SVC(C=C, kernel="precomputed", tol=TOLERANCE)
         machine.fit(kernel[self.used], self.y[self.used])
-        labels: Mask = machine.decision_function(kernel) > 0
-        return labels
+        return machine.decision_function(kernel) > 0
 
     @cached_property
     def _difference(self) -> Floats:
@@ -103,8 +101,7 @@ class Machines:
 
     @cached_property
     def _linear(self) -> Floats:
-        product: Floats = self.X @ self.X[self.used].T
-        return product
+        return self.X @ self.X[self.used].T
 
     @cached_property
     def _gaussian(self) -> Floats:

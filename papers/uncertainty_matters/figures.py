@@ -128,14 +128,12 @@ def _counted() -> dict[str, NDArray[np.int64]]:
 
 def predicted_good(tables: Floats) -> Floats:
     """Return the share of rows with label 1, (..., 4) TN, FP, FN, TP -> (...)."""
-    share: Floats = (tables[..., 1] + tables[..., 3]) / tables.sum(axis=-1)
-    return share
+    return (tables[..., 1] + tables[..., 3]) / tables.sum(axis=-1)
 
 
 def right_if_predicted(tables: Floats) -> Floats:
     """Return the share of rows predicted 1 whose label is 1."""
-    share: Floats = tables[..., 3] / (tables[..., 1] + tables[..., 3])
-    return share
+    return tables[..., 3] / (tables[..., 1] + tables[..., 3])
 
 
 def instability_figure(counts: Mapping[str, NDArray[np.int64]], rates: Mapping[str, Any]) -> Figure:

@@ -120,8 +120,7 @@ def numbered(data: Dataset, protect: str | Sequence[str]) -> pd.DataFrame:
 def standardised(X: Floats, used: Mask) -> Floats:
     """Return features (n, d) in units of the rows that train, (n,) of them marked."""
     spread = X[used].std(axis=0)
-    scaled: Floats = (X - X[used].mean(axis=0)) / np.where(spread > 0, spread, 1)
-    return scaled
+    return (X - X[used].mean(axis=0)) / np.where(spread > 0, spread, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,8 +184,7 @@ class Divided:
         if fairest:
             gap = self._of_others([self._gap(labels, part) for part in folds])
             score = np.where(score >= NEARLY * score.max(axis=0), -gap, -np.inf)
-        place: solvers.Rows = score.argmax(axis=0)
-        return place
+        return score.argmax(axis=0)
 
     @staticmethod
     def _of_others(by_fold: Sequence[NDArray[Any]]) -> Floats:
@@ -237,8 +235,7 @@ class Divided:
         sign = 2 * self.y - 1
         support = solvers.training(self.fold) & (sign * margins <= 1 + SUPPORT)
         short = np.where(support, sign - margins, 0).sum(axis=1) / support.sum(axis=1)
-        moved: Floats = margins + short[:, None]
-        return moved
+        return margins + short[:, None]
 
     def _kernel(self, C: float, gamma: float, **options: Any) -> Floats:
         """Return the margins of a machine, (F, n)."""

@@ -121,8 +121,7 @@ def packed_joint(names: tuple[str, str]) -> Counts | None:
 
 def half_split_estimates(algorithm: str) -> NDArray[np.float64]:
     """Return what :func:`half_estimates` found, (J, 2, R, G)."""
-    found: NDArray[np.float64] = _content()[key_of(HALVES, algorithm)].astype(float)
-    return found
+    return _content()[key_of(HALVES, algorithm)].astype(float)
 
 
 def most_counts(algorithm: str, results: Path | None = None) -> Counts:
@@ -273,8 +272,7 @@ def events(delta: Floats) -> dict[str, float]:
 
 
 def _defined(draws: Floats) -> Floats:
-    kept: Floats = draws[~np.isnan(draws).any(axis=1)]
-    return kept
+    return draws[~np.isnan(draws).any(axis=1)]
 
 
 # Settings and readings.

@@ -153,8 +153,7 @@ def _true_differences(rows: int, models: int = 400) -> Floats:
         tables = {name: _expected_tables(data, population, seen) for name, seen in SEEN.items()}
         for j, name in enumerate(OBJECTIVES):
             differences[i, j] = objective(name)(tables["A"]) - objective(name)(tables["B"])
-    mean: Floats = differences.mean(axis=0)
-    return mean
+    return differences.mean(axis=0)
 
 
 def _expected_tables(data: Sample, population: Sample, seen: slice) -> Floats:
@@ -210,8 +209,7 @@ def intervals(
     samples = np.stack(values, axis=-1)
     # A predictive draw without positives has no rate, and is left out, which takes longer.
     quantile = np.nanquantile if np.isnan(samples).any() else np.quantile
-    ends: Floats = quantile(samples, (0.025, 0.975), axis=0)
-    return ends
+    return quantile(samples, (0.025, 0.975), axis=0)
 
 
 def _coverage_rows(replications: list[_Replication], truth: Floats) -> Iterator[list[str]]:
@@ -337,8 +335,7 @@ def gaps(
         generator.beta(1 + hits[:, None], 1 + size - hits[:, None], (len(found), draws))
         for hits, size in zip((first, copied), sizes, strict=True)
     )
-    drawn: Floats = smaller - larger
-    return drawn
+    return smaller - larger
 
 
 def coverage(population: Population, factor: int, test_sets: int) -> tuple[float, float]:

@@ -196,8 +196,7 @@ def _pairs_at(measured: readings.Measured, rho: str) -> Iterator[dict[str, Any]]
 def matrix(rows: pd.DataFrame, names: Sequence[str], event: str) -> NDArray[np.float64]:
     """Return the probabilities of one event at one rho, (M, M): A a row, B a column."""
     wide = rows.pivot(index="A", columns="B", values=event)
-    found: NDArray[np.float64] = wide.reindex(index=names, columns=names).to_numpy(float)
-    return found
+    return wide.reindex(index=names, columns=names).to_numpy(float)
 
 
 def print_pairs(rows: pd.DataFrame) -> None:
@@ -270,8 +269,7 @@ def fixed_bandwidth_region(draws: Floats, points: Floats) -> tuple[float, float]
 
 def _density(points: Floats, kernels: Floats) -> Floats:
     squared = ((points[:, None] - kernels[None]) ** 2).sum(axis=-1)
-    density: Floats = np.exp(-squared / (2 * BANDWIDTH**2)).mean(axis=1)
-    return density
+    return np.exp(-squared / (2 * BANDWIDTH**2)).mean(axis=1)
 
 
 def fitted_region(draws: Floats, points: Floats) -> tuple[float, float]:

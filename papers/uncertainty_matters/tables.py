@@ -186,8 +186,7 @@ class Pair:
         """Return the differences of some objectives in every cross-validation, (B, m)."""
         kept = min(map(len, self.counts))
         first, second = (self.reading.values(each[:kept], objectives) for each in self.counts)
-        difference: Floats = first - second
-        return difference
+        return first - second
 
     @property
     def nearest(self) -> int:
@@ -218,8 +217,7 @@ class Pair:
 
     @cached_property
     def _distance(self) -> Floats:
-        distance: Floats = np.linalg.norm(self.delta - self.delta.mean(axis=0), axis=1)
-        return distance
+        return np.linalg.norm(self.delta - self.delta.mean(axis=0), axis=1)
 
     def probabilities(
         self, setting: Setting, *, furthest: bool = False, draws: int = DRAWS, place: int = 0
@@ -258,8 +256,7 @@ class Pair:
 
     def _difference(self, tables: tuple[Floats, Floats], setting: Setting) -> Floats:
         first, second = (self.reading.values(each, setting.objectives) for each in tables)
-        difference: Floats = first - second
-        return difference
+        return first - second
 
     def tables(
         self, setting: Setting, cv: int, draws: int, place: int = 0

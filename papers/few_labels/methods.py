@@ -38,17 +38,7 @@ from fairbench.core.files import write_text
 from fairbench.data.dataset import Dataset
 from fairbench.data.download import Archive
 from fairbench.data.tables import read_table
-from fairbench.inference.few_labels import (
-    BETA,
-    LLO,
-    NODES,
-    SEPARATE,
-    CalibrationPosterior,
-    PartlyLabelled,
-    PosteriorFamily,
-    plug_in,
-    plug_in_draws,
-)
+from fairbench.inference import few_labels
 from fairbench.inference.posterior import central_interval
 from fairbench.metrics.group import difference
 from fairbench.metrics.registry import (
@@ -181,7 +171,7 @@ def _fitted(
 @cache
 def third_of(
     dataset: str, attribute: str, learner: str, third: int, results: Path, *, flip: bool = False
-) -> PartlyLabelled:
+) -> few_labels.PartlyLabelled:
     """Return the people of one third, fully labelled, as a model scores them.
 
     A score of 1/2 is a positive decision, as the text has it.
@@ -234,7 +224,7 @@ _FILES = {("adult", "sex"): "adult_race"}
 
 def released(
     archive: Archive, dataset: str, attribute: str, learner: str, *, as_released: bool = True
-) -> PartlyLabelled:
+) -> few_labels.PartlyLabelled:
     """Read a learner's scores; as they were released, German's are those of the other class."""
     name = _FILES.get((dataset, attribute), f"{dataset}_{attribute}")
     config = yaml.safe_load((CONF / "scores" / f"{name}.yaml").read_text())
@@ -244,7 +234,7 @@ def released(
     return file.table(archive, learner, column, as_released=as_released)
 
 
-def run_pools(word: str, group: str | None, results: Path) -> dict[str, PartlyLabelled]:
+def run_pools(word: str, group: str | None, results: Path) -> dict[str, few_labels.PartlyLabelled]:
     """Return the first repeat of one of our runs, by one of its sensitive columns."""
     run = load_predictions(Catalogue(results).one(word))
     column = group or run.protect[0]
@@ -258,7 +248,7 @@ def run_pools(word: str, group: str | None, results: Path) -> dict[str, PartlyLa
     return {f"{run.people.name} {column} {run.name}": table}
 
 
-def label_orders(table: PartlyLabelled, runs: int) -> list[Rows]:
+def label_orders(table: few_labels.PartlyLabelled, runs: int) -> list[Rows]:
     """Return the order in which each run's labels are shown: a member of every group first.
 
     As far as any table of the study goes, which is to a thousand labels.
@@ -275,7 +265,7 @@ def _order(groups: bytes, run: int) -> Rows:
     return np.concatenate([order[first], np.delete(order, first)])[:_MOST_LABELS].copy()
 
 
-def shares(table: PartlyLabelled) -> Floats:
+def shares(table: few_labels.PartlyLabelled) -> Floats:
     """Return what share of everyone outside the reference group each other group is, (G - 1,)."""
     size = table.sizes().sum(axis=1)[1:]
     return size / size.sum()
@@ -287,7 +277,7 @@ def everyone_else(counts: Counts) -> Floats:
     return np.concatenate([counts[..., :1, :], others], axis=-2).astype(np.float64)
 
 
-def true_difference(table: PartlyLabelled, rate: Rate) -> float:
+def true_difference(table: few_labels.PartlyLabelled, rate: Rate) -> float:
     """Return the rate of everyone outside the reference group minus the reference's."""
     return float(difference(rate, everyone_else(table.counts()))[0])
 
@@ -367,7 +357,7 @@ _ROUNDS = 3
 
 
 def prediction_powered(
-    table: PartlyLabelled, rate: Rate, *, power: float | None = None
+    table: few_labels.PartlyLabelled, rate: Rate, *, power: float | None = None
 ) -> _RateEstimate:
     """Estimate a rate of every group in the pool, labelled rows being a random sample of it.
 
@@ -391,7 +381,7 @@ def prediction_powered(
 
 
 def _estimate_group(
-    table: PartlyLabelled, rate: Rate, power: float | None, group: int
+    table: few_labels.PartlyLabelled, rate: Rate, power: float | None, group: int
 ) -> tuple[float, float]:
     """Return the estimate of one group, and its error."""
     rows = np.flatnonzero(table.group == group)
@@ -463,7 +453,7 @@ def expected_l1_error(calibrated: Floats, optimal: Floats) -> float:
 _CODE_DRAWS, _LARGEST_LOG_ODDS, _LOWEST_LOG_ODDS = 64, 15.0, -700.0
 
 
-def faulty_counts(table: PartlyLabelled, rows: Rows, theta: Floats) -> Floats:
+def faulty_counts(table: few_labels.PartlyLabelled, rows: Rows, theta: Floats) -> Floats:
     """Return expected counts (64, G, 4) of the pool, from the first of the draws (T, G, 3)."""
     theta = theta[:_CODE_DRAWS]
     counts = np.zeros((len(theta), table.n_groups, 4))
@@ -497,10 +487,10 @@ HIERARCHY, APART = "beta_calibration", "beta_calibration_nonhierarchical"
 # Without the shared means, groups lie around 0 as they lie around these in the hierarchy.
 AROUND_0 = "beta_calibration_around_0"
 _FAMILIES = {
-    HIERARCHY: BETA,
-    "llo_calibration": LLO,
-    APART: SEPARATE,
-    AROUND_0: replace(SEPARATE, mean_sd=BETA.spread_sd or ()),
+    HIERARCHY: few_labels.BETA,
+    "llo_calibration": few_labels.LLO,
+    APART: few_labels.SEPARATE,
+    AROUND_0: replace(few_labels.SEPARATE, mean_sd=few_labels.BETA.spread_sd or ()),
 }
 # What a calibration posterior can be read as: the paper's intervals, those with the scatter of
 # unlabelled labels around their calibrated probability, and what the published script makes of it.
@@ -532,7 +522,7 @@ def rate_name(metric: str) -> str:
 
 
 def intervals(
-    table: PartlyLabelled,
+    table: few_labels.PartlyLabelled,
     subsets: Sequence[Rows],
     method: Method,
     rates: Sequence[Rate],
@@ -551,15 +541,15 @@ def intervals(
 
 
 def _of_rate(
-    table: PartlyLabelled,
+    table: few_labels.PartlyLabelled,
     subsets: Sequence[Rows],
     method: Method,
     rate: Rate,
     generator: np.random.Generator,
 ) -> Floats:
     if method.name == "plug_in":
-        draws = difference(rate, everyone_else(plug_in_draws(table, generator)))[:, 0]
-        centre = difference(rate, everyone_else(plug_in(table)))[0]
+        draws = difference(rate, everyone_else(few_labels.plug_in_draws(table, generator)))[:, 0]
+        centre = difference(rate, everyone_else(few_labels.plug_in(table)))[0]
         return np.tile([centre, *central_interval(draws)], (len(subsets), 1))
     if method.name == "beta_binomial":
         counts = np.array([table.counts(rows) for rows in subsets])
@@ -568,7 +558,7 @@ def _of_rate(
     return np.array([_normal(table, rows, method, rate) for rows in subsets])
 
 
-def _normal(table: PartlyLabelled, rows: Rows, method: Method, rate: Rate) -> Floats:
+def _normal(table: few_labels.PartlyLabelled, rows: Rows, method: Method, rate: Rate) -> Floats:
     """Return an estimate and the interval of its normal error."""
     if method.name == "frequentist":
         rates, weights = frequentist(table.counts(rows), rate), shares(table)
@@ -577,7 +567,7 @@ def _normal(table: PartlyLabelled, rows: Rows, method: Method, rate: Rate) -> Fl
             rates.error[0], np.sqrt((rates.error[1:] * weights) ** 2 @ np.ones_like(weights))
         )
     else:
-        two = PartlyLabelled(
+        two = few_labels.PartlyLabelled(
             table.score, table.prediction, np.minimum(table.group, 1), table.label, table.groups[:2]
         )
         powered = prediction_powered(two.showing(rows), rate).differences()
@@ -586,7 +576,7 @@ def _normal(table: PartlyLabelled, rows: Rows, method: Method, rate: Rate) -> Fl
 
 
 def calibrated(
-    table: PartlyLabelled,
+    table: few_labels.PartlyLabelled,
     subsets: Sequence[Rows],
     method: Method,
     rates: Sequence[Rate],
@@ -594,13 +584,13 @@ def calibrated(
     readings: Sequence[str],
 ) -> dict[str, Floats]:
     """Return what several readings of one posterior say, reading -> (K, R, 3) as `intervals`."""
-    family = PosteriorFamily.of(
+    family = few_labels.PosteriorFamily.of(
         table,
         generator,
         model=_FAMILIES[method.name].scaled(method.scale),
         draws=_DRAWS,
         pool_noise=False,
-        label_nodes=NODES,
+        label_nodes=few_labels.NODES,
     )
     (noise,) = generator.spawn(1)
     said: dict[str, list[Floats]] = {reading: [] for reading in readings}
@@ -613,8 +603,8 @@ def calibrated(
 
 
 def _differences(
-    family: PosteriorFamily,
-    posterior: CalibrationPosterior,
+    family: few_labels.PosteriorFamily,
+    posterior: few_labels.CalibrationPosterior,
     rows: Rows,
     rates: Sequence[Rate],
     reading: str,
@@ -633,7 +623,7 @@ def _differences(
     return [_by_size(table, counts, rate) for rate in rates]
 
 
-def _by_size(table: PartlyLabelled, counts: Counts, rate: Rate) -> Floats:
+def _by_size(table: few_labels.PartlyLabelled, counts: Counts, rate: Rate) -> Floats:
     """Return the difference of everyone else's rate, averaged by size, and the reference's."""
     groups = rate(counts)
     return groups[:, 1:] @ shares(table) - groups[:, 0]
@@ -698,7 +688,7 @@ class Setting:
         name = AROUND_0 if self.around_0 and name == APART else name
         return Method(name, scale, prior=0.5 if self.code else 1.0)
 
-    def pools(self, key: Key, thirds: int, results: Path) -> list[PartlyLabelled]:
+    def pools(self, key: Key, thirds: int, results: Path) -> list[few_labels.PartlyLabelled]:
         """Return fully labelled people, one table a third."""
         dataset, attribute, learner = key
         if self.released:
@@ -724,7 +714,7 @@ SETTINGS = (
 
 
 @cache
-def released_pool(key: Key, *, as_released: bool) -> PartlyLabelled:
+def released_pool(key: Key, *, as_released: bool) -> few_labels.PartlyLabelled:
     """Return a model's released scores; a score of 1/2 is positive, except in the code."""
     table = released(Archive(download=False), *key, as_released=as_released)
     if as_released:
@@ -805,7 +795,7 @@ def study(
 def _of_table(
     setting: Setting,
     key: Key,
-    table: PartlyLabelled,
+    table: few_labels.PartlyLabelled,
     asked: Sequence[Asked],
     size: Size,
     third: int,
@@ -827,7 +817,7 @@ def _of_table(
 
 
 def _said(
-    table: PartlyLabelled,
+    table: few_labels.PartlyLabelled,
     subsets: Sequence[Rows],
     method: Method,
     rates: Sequence[str],

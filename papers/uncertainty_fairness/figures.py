@@ -19,22 +19,7 @@ from numpy.typing import NDArray
 from fairbench.components.algorithms.estimators.training import one_thread
 from fairbench.components.datasets import kuzucu
 from fairbench.components.papers.engine.matching import Effort, runs_needed
-from fairbench.components.papers.uncertainty_fairness.tables import (
-    CAPACITY_METRICS,
-    CAUSES,
-    NETWORKS,
-    SYNTHETIC,
-    TRAININGS,
-    UNITS,
-    BySize,
-    by_size,
-    mean_series,
-    members_of,
-    rows_of,
-    trained,
-    trained_values,
-    values,
-)
+from fairbench.components.papers.uncertainty_fairness import tables
 from fairbench.data.download import Archive
 from fairbench.metrics.uncertainty import individual_fairness, variance_decomposition
 from fairbench.reporting import panels
@@ -120,8 +105,8 @@ def reliability(score: Array, target: Array, repeat: Array) -> Figure:
 def figure_3(results: Path, effort: Effort) -> Pictures:
     """Draw one population of each synthetic set, by group and label."""
     n, archive = effort.choose(400, 400, 80), Archive(download=False)
-    figure, panels = _panels(1, len(SYNTHETIC), 11, 3.6)
-    for axes, which in zip(panels, SYNTHETIC, strict=True):
+    figure, panels = _panels(1, len(tables.SYNTHETIC), 11, 3.6)
+    for axes, which in zip(panels, tables.SYNTHETIC, strict=True):
         data = kuzucu.load(archive, which=which, n_samples=n)
         assert isinstance(data.features, pd.DataFrame)
         x, y = (data.features[name] for name in data.features)
@@ -159,13 +144,15 @@ def unscaled(effort: Effort) -> pd.DataFrame:
 
     Neighbours are near in the unscaled columns, too.
     """
-    setting, training = CAUSES["unscaled columns"], TRAININGS["adult"]
-    rows = rows_of("adult", 0, setting)
+    setting, training = tables.CAUSES["unscaled columns"], tables.TRAININGS["adult"]
+    rows = tables.rows_of("adult", 0, setting)
     fairness_of = individual_fairness(rows.tested, NEIGHBOURS)
     frames = []
     for run in range(effort.choose(5, 2, 1)):
         with one_thread():
-            members = members_of(trained(rows, training, setting, run), rows.tested, run)
+            members = tables.members_of(
+                tables.trained(rows, training, setting, run), rows.tested, run
+            )
         labels, parts = members.mean(axis=0) > 0.5, variance_decomposition(members)
         outcome = np.array(["TN", "FP", "FN", "TP"])[2 * rows.truth + labels]
         compared = {"prediction": labels.astype(float), **parts._asdict()}
@@ -195,22 +182,22 @@ def figure_6(results: Path, effort: Effort) -> Pictures:
     Networks that are trained to the end are drawn, too, where they were run, and those whose
     softmax is taken twice.
     """
-    normal, uniform, to_the_end = NETWORKS
-    yield "", by_units(by_size(normal, results), normal)
-    yield "uniform", by_units(by_size(uniform, results), uniform)
-    if len(values("figure6_trained", results)):
-        yield "trained", by_units(by_size(to_the_end, results), to_the_end)
+    normal, uniform, to_the_end = tables.NETWORKS
+    yield "", by_units(tables.by_size(normal, results), normal)
+    yield "uniform", by_units(tables.by_size(uniform, results), uniform)
+    if len(tables.values("figure6_trained", results)):
+        yield "trained", by_units(tables.by_size(to_the_end, results), to_the_end)
     twice = "softmax twice"
-    sizes = {units: trained_values("compas", twice, effort, units) for units in UNITS}
+    sizes = {units: tables.trained_values("compas", twice, effort, units) for units in tables.UNITS}
     yield "twice", by_units(sizes, f"starts near 0, {twice}, 10 epochs")
 
 
-def by_units(sizes: BySize, title: str) -> Figure:
+def by_units(sizes: tables.BySize, title: str) -> Figure:
     """Draw the metrics of four groups against the size of the hidden layer, bands of one sd."""
-    figure, panels = _panels(1, len(CAPACITY_METRICS), 11, 3.8)
-    for axes, metric in zip(panels, CAPACITY_METRICS, strict=True):
+    figure, panels = _panels(1, len(tables.CAPACITY_METRICS), 11, 3.8)
+    for axes, metric in zip(panels, tables.CAPACITY_METRICS, strict=True):
         for attribute, group, colour, line in GROUPS:
-            series = mean_series(sizes, attribute, group, metric)
+            series = tables.mean_series(sizes, attribute, group, metric)
             _curve(axes, series, group, colour, line)
         axes.set_xticks(range(len(sizes)), [str(units) for units in sizes])
         axes.set(title=metric.replace("_", " "))

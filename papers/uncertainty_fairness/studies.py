@@ -28,19 +28,7 @@ from fairbench.components.algorithms.methods.ensemble import decomposed
 from fairbench.components.datasets import kuzucu, simulated_sequences
 from fairbench.components.papers import composed, number_of_seeds, run_main, table_of
 from fairbench.components.papers.engine.matching import runs_needed
-from fairbench.components.papers.uncertainty_fairness.tables import (
-    CAUSES,
-    DIRECTIONS,
-    DRAWS,
-    TEXT,
-    TRAININGS,
-    directions_seen,
-    members_of,
-    of_groups,
-    ratios,
-    rows_of,
-    trained,
-)
+from fairbench.components.papers.uncertainty_fairness import tables
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.options import option
 from fairbench.data.dataset import Dataset
@@ -84,7 +72,7 @@ def _of_populations(networks: str, seeds: int) -> pd.DataFrame:
     """Return the rates and mean uncertainties of both groups, by set and population."""
     rows = [
         {"dataset": which, "run": seed, "repeat": 0, **row}
-        for which in DIRECTIONS
+        for which in tables.DIRECTIONS
         for seed in range(seeds)
         for row in _groups(networks, which, seed)
     ]
@@ -94,26 +82,26 @@ def _of_populations(networks: str, seeds: int) -> pd.DataFrame:
 def _groups(networks: str, which: str, seed: int) -> Iterator[dict[str, object]]:
     """Yield what a network trained on one population is like on many rows of its kind."""
     fresh = kuzucu.load(Archive(download=False), which=which, n_samples=ROWS, seed=seed)
-    setting = CAUSES.get(NETWORKS[networks], TEXT)
-    rows, tested = rows_of(which, seed, setting), onehot(fresh.features).astype(float)
+    setting = tables.CAUSES.get(NETWORKS[networks], tables.TEXT)
+    rows, tested = tables.rows_of(which, seed, setting), onehot(fresh.features).astype(float)
     if networks == UNTIL_STALE:
         mean, sd = rows.features.mean(axis=0), rows.features.std(axis=0)
         model = TRAINED.estimator(Binomial(), seed)
         model.fit((rows.features - mean) / sd, rows.target.astype(float))
-        members = model.predict_members((tested - mean) / sd, DRAWS, seed)[..., 0]
+        members = model.predict_members((tested - mean) / sd, tables.DRAWS, seed)[..., 0]
     else:
         with one_thread():
-            posterior = trained(rows, TRAININGS[which], setting, seed)
-            members = members_of(posterior, tested, seed)
-    yield from of_groups(members, fresh.target.to_numpy(float), fresh.sensitive)
+            posterior = tables.trained(rows, tables.TRAININGS[which], setting, seed)
+            members = tables.members_of(posterior, tested, seed)
+    yield from tables.of_groups(members, fresh.target.to_numpy(float), fresh.sensitive)
 
 
 def _ratio_table(ours: pd.DataFrame, title: str) -> Table:
     """Return the mean and the sd over populations of every ratio G0 / G1."""
     metrics = [*(rate.name for rate in RATES), "epistemic_uncertainty", "aleatoric_uncertainty"]
     table = table_of(title, "data set", *(name.replace("_", " ") for name in metrics))
-    for dataset in DIRECTIONS:
-        every = [ratios(ours, dataset, "group", name).dropna() for name in metrics]
+    for dataset in tables.DIRECTIONS:
+        every = [tables.ratios(ours, dataset, "group", name).dropna() for name in metrics]
         # A rate that is 0 in the reference of every population has no ratio.
         cells = [f"{r.mean():.2f} ({r.std():.2f})" if len(r) else "-" for r in every]
         table.add_row(dataset, *cells)
@@ -133,7 +121,7 @@ def population(options: PopulationOptions) -> None:
         ours = _of_populations(networks, options.seeds)
         title = f"G0 / G1, mean (sd) over {options.seeds} populations: {networks}"
         console.print(_ratio_table(ours, title))
-        console.print(directions_seen(ours, f"Proposition 4.1: {networks}"))
+        console.print(tables.directions_seen(ours, f"Proposition 4.1: {networks}"))
 
 
 TRAIN = 0.8

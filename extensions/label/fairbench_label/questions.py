@@ -37,17 +37,8 @@ from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import BINARY, REGRESSION, Metric, metrics_of
 from fairbench.reporting.document import model
 from fairbench.reporting.group_tables import named_table, sentence_of
-from fairbench_label import active
+from fairbench_label import active, estimates
 from fairbench_label.active import GroupPosterior
-from fairbench_label.estimates import (
-    LabelledMeans,
-    LabelledMeasure,
-    LabelledRates,
-    candidates,
-    expected_rates,
-    found_limits,
-    together,
-)
 from fairbench_label.session import (
     ACCURACY,
     PREDICTED,
@@ -101,27 +92,27 @@ def _metric_named(name: str, session: Session) -> str:
     return name
 
 
-def measure(session: Session, name: str = "") -> LabelledMeasure:
+def measure(session: Session, name: str = "") -> estimates.LabelledMeasure:
     """Return a metric in the groups among which rows are chosen; by default the question's."""
     metric = _askable(session)[_metric_named(name or session.state.metric, session)]
     table = session.table
     known = table.known
     if metric.interval == "rate":
         intervals = _label_intervals(replace(table, sampling=None), session.state.by, session.arms)
-        expected = expected_rates(
+        expected = estimates.expected_rates(
             metric, table.score, table.prediction, session.codes, groups=len(session.names)
         )
-        return LabelledRates(metric, intervals, expected)
+        return estimates.LabelledRates(metric, intervals, expected)
     predicted = table.prediction.astype(float) if session.predicted is None else session.predicted
     columns = {"prediction": predicted[known]}
     if table.score is not None:
         columns["score"] = table.score[known]
     groups = session.arms.iloc[known].reset_index(drop=True)
-    return LabelledMeans(metric, table.label[known], columns, groups)
+    return estimates.LabelledMeans(metric, table.label[known], columns, groups)
 
 
 def _estimate_for_everyone(
-    session: Session, about: LabelledMeasure
+    session: Session, about: estimates.LabelledMeasure
 ) -> tuple[float, float, float] | None:
     """Return a metric of all rows with its interval, as a report on the labels has it.
 
@@ -131,7 +122,7 @@ def _estimate_for_everyone(
     for an area, and if a group has no label.
     """
     anytime_valid = session.state.anytime_valid
-    if isinstance(about, LabelledMeans):
+    if isinstance(about, estimates.LabelledMeans):
         return about.everyone(session.sizes, findings.LEVEL, anytime_valid=anytime_valid)
     if about.metric.name not in _SHARES or not session.labels.all():
         return None
@@ -148,7 +139,7 @@ def _label_intervals(table: AuditTable, attribute: str, groups: pd.Series) -> La
 
 
 def _group_figures(
-    session: Session, about: LabelledMeasure, limits: Callable[..., Limits]
+    session: Session, about: estimates.LabelledMeasure, limits: Callable[..., Limits]
 ) -> pd.DataFrame:
     """Return a metric in every group.
 
@@ -222,7 +213,7 @@ class Question(ABC):
     """
 
     session: Session
-    about: LabelledMeasure
+    about: estimates.LabelledMeasure
     certainty: ClassVar[str]
 
     @property
@@ -323,13 +314,13 @@ class _Worst(Question):
 
     def _joint_limits(self, level: float, *, anytime_valid: bool) -> Limits:
         """Return the quantity with limits that hold for all groups together."""
-        single_level = together(level, len(self.session.names))
+        single_level = estimates.together(level, len(self.session.names))
         return self.quantity(self.about.limits(single_level, anytime_valid=anytime_valid))
 
     def limits(self, *, anytime_valid: bool) -> Limits:
         single = self.quantity(super().limits(anytime_valid=anytime_valid))
         joint = self._joint_limits(findings.LEVEL, anytime_valid=anytime_valid)
-        return found_limits(single, joint, lowest=self.lowest)
+        return estimates.found_limits(single, joint, lowest=self.lowest)
 
     def answer_from(self, limits: Limits) -> _Answer:
         """Return the group that looks worst, and which others it may be."""
@@ -337,7 +328,7 @@ class _Worst(Question):
         sure_limits = self._joint_limits(
             1 - findings.QUESTION_RATE, anytime_valid=self.session.state.anytime_valid
         )
-        possible = candidates(sure_limits, lowest=self.lowest) | self.session.few
+        possible = estimates.candidates(sure_limits, lowest=self.lowest) | self.session.few
         ascending = limits.value if self.lowest else -limits.value
         extreme = int(np.where(np.isnan(ascending), np.inf, ascending).argmin())
         others = int(possible.sum()) - 1
@@ -369,7 +360,7 @@ class _Calibration(_Worst):
         ------
         UserError : there are no scores, or the metric is no rate.
         """
-        if not isinstance(self.about, LabelledRates):
+        if not isinstance(self.about, estimates.LabelledRates):
             raise UserError(_said("no_rate", metric=self.about.metric.name))
         if self.session.table.score is None:
             raise UserError("question=calibration needs scores: name their column, score=...")
@@ -401,7 +392,7 @@ class _Gap(Question):
         return self.session.state.options.epsilon
 
     def reward(self) -> active.Reward:
-        if isinstance(self.about, LabelledRates):
+        if isinstance(self.about, estimates.LabelledRates):
             return active.WidestGap(self.epsilon)
         return active.LeastKnown(np.ones(len(self.session.names)), furthest=True)
 
@@ -469,7 +460,7 @@ class _Each(Question):
 
     def reward(self) -> active.Reward:
         share = self.session.sizes / self.session.sizes.sum()
-        is_rate = isinstance(self.about, LabelledRates)
+        is_rate = isinstance(self.about, estimates.LabelledRates)
         return active.Estimation(share) if is_rate else active.LeastKnown(share)
 
     def now(self, known: GroupPosterior) -> str:

@@ -28,7 +28,7 @@ row of any group. A group of fewer than 20 rows has no limits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import date
 from typing import Any, TypeAlias
 
@@ -50,14 +50,13 @@ from fairbench.inference.means import ROWS, Moments, centred_limits, loss_limits
 from fairbench.inference.rates import Limits, difference_limits, quantile, rate_limits
 from fairbench.reporting.charts import forest
 from fairbench.reporting.document.model import (
-    Column,
     Document,
     ExecutiveSummary,
     Figure,
     Section,
     Table,
 )
-from fairbench.reporting.group_tables import MOST_ROWS, table_of
+from fairbench.reporting.group_tables import named_table
 from fairbench_dossiers.documents import dossier
 from fairbench_dossiers.question import HIGH, LOW, LendingQuestion
 from fairbench_dossiers.selection import Unknown, unknown_of
@@ -67,6 +66,7 @@ from fairbench_dossiers.selection import Unknown, unknown_of
 Estimate: TypeAlias = Callable[[int], tuple[float, Floats]]
 Row: TypeAlias = Mapping[str, Any]  # what is said of a group, in plain values
 
+_PAGE = "fairbench_dossiers:lending"
 ALL_SEGMENTS = "all segments"
 # The fields of a row that have an estimate and its limits.
 _RATE = ("rate", "rate_lower", "rate_upper")
@@ -440,105 +440,35 @@ def _unseen(
             )
 
 
-_GROUP = ("group", Column("group"))
-
-
 def _sections(
     data: Mapping[str, Any], measures: Sequence[str], options: LendingQuestion
 ) -> Iterator[Section]:
     """Yield the sections of tables, of the rows in the data; means are of scores and prices."""
-    granted = data["granted"]
-    below = Column("P(<0.8)", "probability", left_out=2)
-    ratios = _table(
-        data["ratios"],
-        [
-            _GROUP,
-            ("rows", Column("people", "count")),
-            *_compared(_RATE, granted, "ratio", "AIR"),
-            (lambda row: None if row["group"] == row["reference"] else row["below"], below),
-        ],
-        f"AIR, adverse impact ratio: the share {granted} of a group over that of the group it is "
-        "compared with, whose own ratio is 1; P(<0.8): how sure it is that the ratio is under four "
-        "fifths, a rule of thumb from employment",
-    )
-    odds = _table(
-        data["odds_ratios"],
-        [_GROUP, *_compared(_REFUSED, f"not {granted}", "odds", "odds ratio")],
-        f"odds ratio: the odds of being {granted} of a group over those of the group it is "
-        "compared with; that of not being so is one over it",
-    )
-    yield Section("Decisions by group", [*_ratio_figure(data["ratios"]), ratios, odds])
-    if data["by_quantile"]:
-        best = _table(
-            data["by_quantile"],
-            [
-                ("part", Column("of all")),
-                ("cut", Column("cut", "number", left_out=2)),
-                _GROUP,
-                *_compared(_RATE, "among these", "ratio", "AIR"),
-            ],
-            f"the best by '{options.score}' are those who reach the cut; with ties they may be "
-            "more; the intervals are of all people at this cut",
-            by="part",
-        )
-        yield Section("Adverse impact ratio by quantile of the score", [best])
-    if data["by_segment"]:
-        segments = _table(
-            data["by_segment"],
-            [
-                ("part", Column("segment")),
-                _GROUP,
-                ("rows", Column("people", "count", left_out=2)),
-                *_compared(_RATE, granted, "ratio", "AIR"),
-            ],
-            f"{ALL_SEGMENTS}: the group's share {granted} over what the share of the group it is "
-            "compared with would be, had that the group's mix of segments; of segments that have "
-            "people of both",
-            by="part",
-        )
-        yield Section("Adverse impact ratio by segment", [segments])
+    tell = {"granted": data["granted"], "score": options.score, "segments": ALL_SEGMENTS}
+    tables = {
+        name: named_table(_PAGE, name, list(map(_compared, data[name])), **tell)
+        for name in ("ratios", "odds_ratios", "by_quantile", "by_segment")
+        if data[name]
+    }
+    decisions = [*_ratio_figure(data["ratios"]), tables["ratios"], tables["odds_ratios"]]
+    yield Section("Decisions by group", decisions)
+    for part in ("quantile of the score", "segment"):
+        if table := tables.get(f"by_{part.partition(' ')[0]}"):
+            yield Section(f"Adverse impact ratio by {part}", [table])
     for measure in measures:
         means = [row for row in data["means"] if row["measure"] == measure]
-        tables = [_mean_table(means)]
+        blocks = [_mean_table(means)]
         if options.factors:
-            given = _table(
-                [row for row in means if row["group"] != row["reference"]],
-                [
-                    _GROUP,
-                    *_differences("residual", "residual SMD"),
-                    *_differences("adjusted", "adjusted SMD"),
-                ],
-                f"given {listed(options.factors)}; residual SMD: of what a least-squares "
-                "regression on these leaves, which does not know the groups; a factor that differs "
-                "between groups takes a part of the difference with it; adjusted SMD: between "
-                "people of the same factors, the coefficient of the group beside them; empty: the "
-                "factors tell who is in the group",
-            )
-            tables.append(given)
-        yield Section(f"Means of '{measure}' by group", tables)
+            others = [_of_differences(row) for row in means if row["group"] != row["reference"]]
+            blocks.append(named_table(_PAGE, "given", others, factors=options.factors))
+        yield Section(f"Means of '{measure}' by group", blocks)
 
 
-def _table(
-    rows: Sequence[Row], columns: Sequence[tuple[Any, Column]], caption: str, by: str = "attribute"
-) -> Table:
-    """Return a table of rows by attribute, with a rule where a field changes."""
-    of_attribute = ("attribute", Column("by", left_out=1))
-    return table_of(rows, [of_attribute, *columns], by=by, caption=caption, most=MOST_ROWS)
-
-
-def _compared(
-    share: tuple[str, ...], title: str, ratio: str, ratio_title: str
-) -> list[tuple[Any, Column]]:
-    """Return the columns of a share with its limits, and of a ratio to the reference with its."""
-
-    def ends(row: Row) -> Any:
-        return None if row["group"] == row["reference"] else (row["lower"], row["upper"])
-
-    return [
-        (share, Column(title, "estimate")),
-        (ratio, Column(ratio_title, "number", decimals=2)),
-        (ends, Column("95 % interval", "interval", decimals=2)),
-    ]
+def _compared(row: Row) -> Row:
+    """Return a row with the limits of its ratio, which the group compared with has none of."""
+    if row["group"] == row["reference"]:
+        return {**row, "ends": None, "below": None}
+    return {**row, "ends": (row["lower"], row["upper"])}
 
 
 def _ratio_figure(ratios: Sequence[Row]) -> Iterator[Figure]:
@@ -559,32 +489,21 @@ def _ratio_figure(ratios: Sequence[Row]) -> Iterator[Figure]:
 
 def _mean_table(means: Sequence[Row]) -> Table:
     """Return the table of each group's mean, and its difference from the reference's."""
-    decimals = 3 if max((abs(row["mean"][0]) for row in means), default=0) < 100 else 1
-    return _table(
-        means,
-        [
-            _GROUP,
-            ("rows", Column("people", "count", left_out=2)),
-            (lambda row: row["mean"][0], Column("mean", "number", decimals=decimals)),
-            (lambda row: row["less"][1:], Column("difference", "interval", decimals=decimals)),
-            *_differences("smd", "SMD"),
-        ],
-        "difference: 95 % interval of the mean less that of the group compared with; SMD, "
-        "standardised mean difference: it over the standard deviation of everyone's; "
-        f"groups of under {ROWS} people have no interval",
-    )
-
-
-def _differences(kind: str, title: str) -> list[tuple[Any, Column]]:
-    """Return the columns of a standardised difference and its interval, empty where unknown."""
-    value, ends = (
-        Column(title, "number", decimals=2),
-        Column("95 % interval", "interval", decimals=2),
-    )
-    return [
-        (lambda row: None if np.isnan(row[kind][0]) else row[kind][0], value),
-        (lambda row: row[kind][1:], ends),
+    table = named_table(_PAGE, "means", list(map(_of_differences, means)), fewest=ROWS)
+    if max((abs(row["mean"][0]) for row in means), default=0) < 100:
+        return table
+    columns = [
+        replace(column, decimals=1) if column.title in ("mean", "difference") else column
+        for column in table.columns
     ]
+    return replace(table, columns=columns)
+
+
+def _of_differences(row: Row) -> Row:
+    """Return a row with each estimate's value, none where it is unknown, and its limits."""
+    kinds = ("mean", "less", "smd", "residual", "adjusted")
+    values = {f"{kind}_value": None if np.isnan(row[kind][0]) else row[kind][0] for kind in kinds}
+    return {**row, **values, **{f"{kind}_ends": row[kind][1:] for kind in kinds}}
 
 
 def among_best(score: Floats, share: float, *, high: bool) -> tuple[Mask, Floats]:

@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -34,12 +34,11 @@ from fairbench.audits.report import document_of
 from fairbench.audits.table import read_audit_table
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError, check_choice, refused
-from fairbench.core.text import count
+from fairbench.core.text import count, counted
 from fairbench.evaluation.findings import LARGE, SMALL
 from fairbench.evaluation.table import records, values_of
 from fairbench.metrics.registry import label
 from fairbench.reporting.document.model import (
-    Column,
     Details,
     Document,
     ExecutiveSummary,
@@ -51,11 +50,13 @@ from fairbench.reporting.document.model import (
     Verdict,
     made_from,
 )
-from fairbench.reporting.group_tables import table_of
+from fairbench.reporting.group_tables import named_table, sentence_of, sentences_of
 
 MEASURE, FACT, DOCUMENT = "measure", "fact", "document"
 SCORES, DECISIONS = "scores", "decisions"  # what a rule may be about, where not about both
 _FOLDER = files("fairbench_dossiers").joinpath("rules")
+_PAGE = "fairbench_dossiers:dossier"
+_said = partial(sentence_of, _PAGE)
 
 
 @dataclass(frozen=True)
@@ -140,23 +141,16 @@ class _RulePack:
         apply yet.
         """
         rules = self.on(day)
-        warnings = []
-        if day > self.review_by:
-            warnings.append(
-                f"These rules were checked on {_written_day(self.checked)} and were to be checked "
-                f"again by {_written_day(self.review_by)}: on {_written_day(day)} they may no "
-                "longer hold."
-            )
-        if day < self.version:
-            warnings.append(
-                f"These rules are dated {_written_day(self.version)}: those that held on "
-                f"{_written_day(day)} may differ."
-            )
-        if later := sorted({rule.effective for rule in rules if rule.effective > day}):
-            waiting = sum(rule.effective > day for rule in rules)
-            days = " and ".join(_written_day(start) for start in later)
-            warnings.append(f"Before {days}, {waiting} of {len(rules)} rules do not apply.")
-        return warnings
+        later = [rule.effective for rule in rules if rule.effective > day]
+        said = {"overdue": day > self.review_by, "older": day < self.version, "waiting": later}
+        starts = " and ".join(map(_written_day, sorted({*later})))
+        counts = {"waiting": len(later), "rules": len(rules)}
+        return sentences_of(_PAGE, said, starts=starts, **counts, **self._days(day))
+
+    def _days(self, day: date) -> dict[str, str]:
+        """Return its days, and the day as of which it is read, in words."""
+        days = {name: getattr(self, name) for name in ("version", "checked", "review_by")}
+        return {name: _written_day(of) for name, of in {**days, "day": day}.items()}
 
     def unverified(self, day: date) -> list[str]:
         """Return a sentence that names the rules whose words were not read; none if all were."""
@@ -165,11 +159,8 @@ class _RulePack:
         if not unread:
             return []
         named = "; ".join(f"{rule.what} ({rule.citation})" for rule in unread)
-        items = "item" if len(rules) == 1 else "items"
-        return [
-            f"{len(unread)} of {len(rules)} {items} could not be checked against a published text: "
-            f"{named}."
-        ]
+        counts = {"unread": len(unread), "items": counted(len(rules), "item")}
+        return [_said("unverified", named=named, **counts)]
 
     def status_on(self, day: date) -> str:
         """Return its status, unless nothing of it applies yet on a day."""
@@ -178,11 +169,8 @@ class _RulePack:
 
     def standing(self, day: date) -> str:
         """Return whose rules these are, whether they are in force, and how many are verified."""
-        return (
-            f"{self.title} ({self.jurisdiction}); {self.status_on(day)}; text dated "
-            f"{_written_day(self.version)}, checked on {_written_day(self.checked)}; "
-            f"{self.verified(day)} items verified; rules as of {_written_day(day)}. {self.about}"
-        )
+        status, verified = self.status_on(day), self.verified(day)
+        return _said("standing", pack=self, status=status, verified=verified, **self._days(day))
 
     def verified(self, day: date) -> str:
         """Return how many of its rules were read in a text, such as "7 of 8"."""
@@ -304,13 +292,7 @@ def _of_lines(text: str, where: str) -> dict[str, str]:
 # What is asked for, and the answers.
 
 MEASURED, GIVEN, MISSING = "measured", "given", "missing"
-NOTICE = (
-    "These are measurements, and what people said. Whether a law or a rule is kept is for "
-    "people to judge, who know more than is here."
-)
 _STYLES = {MEASURED: "small", GIVEN: "assumed", MISSING: "large"}
-_READ = "Each rule's words, the text that they are from, its date, and when the rule applies"
-_AGAIN = "Repeat this when the model changes, or the people it is used on."
 
 
 def dossier(
@@ -363,7 +345,7 @@ def dossier(
             *measured.sections,
             Section(
                 "The rules in their own words",
-                [Details(_READ, [_quotations(asked)], is_open=True)],
+                [Details(_said("read"), [_quotations(asked)], is_open=True)],
                 name="rules",
             ),
         ],
@@ -406,95 +388,62 @@ def _answered(rule: Rule, what: str, answer: str, day: date) -> dict[str, Any]:
 def _on_missing(asked: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
     """Return what is not seen here, and what to do: above all, answers that only people have."""
     missing = [answer["key"] for answer in asked if answer["status"] == MISSING]
-    if not missing:
-        return [NOTICE], [_AGAIN]
-    unseen = (
-        f"Missing, as only people can say it: {len(missing)} of {len(asked)} answers, which are "
-        "listed under what to do next."
-    )
-    todo = (
-        "Answer the questions of the section 'What is asked for' in a text file, one per line, "
-        f"such as '{missing[0]}: ...', and run this again with facts=FILE. Missing: "
-        f"{', '.join(missing)}."
-    )
-    return [NOTICE, unseen], [todo, _AGAIN]
+    counts = {"count": len(missing), "asked": len(asked)}
+    unseen = {"notice": True, "missing": missing}
+    todo = {"answer": missing, "again": True}
+    names = {"first": missing[:1], "named": ", ".join(missing)}
+    return sentences_of(_PAGE, unseen, **counts), sentences_of(_PAGE, todo, **names)
 
 
 def _questions_table(asked: Sequence[Mapping[str, Any]]) -> Table:
     """Return the table of what is asked for, by which rule, and the answers."""
-
-    def cited(answer: Mapping[str, Any]) -> TableCell:
+    shown = []
+    for answer in asked:
         since = f"from {_written_day(date.fromisoformat(answer['effective']))}"
-        return TableCell(answer["citation"], note="" if answer["applies"] else since)
-
-    def status(answer: Mapping[str, Any]) -> TableCell:
-        return TableCell(answer["status"], mark=_STYLES[answer["status"]])
-
-    return table_of(
-        asked,
-        [
-            ("what", Column("asked for")),
-            (cited, Column("asked by")),
-            (status, Column("status")),
-            ("answer", Column("answer")),
-        ],
-        by="",
-    )
+        cited = TableCell(answer["citation"], note="" if answer["applies"] else since)
+        status = TableCell(answer["status"], mark=_STYLES[answer["status"]])
+        shown.append({**answer, "cited": cited, "status": status})
+    return named_table(_PAGE, "asked", shown)
 
 
 def _quotations(asked: Sequence[Mapping[str, Any]]) -> Table:
     """Return the sentences that are quoted, each with its text and the date of that."""
-    places: dict[tuple[str, str], Mapping[str, Any]] = {}
+    quoted: dict[tuple[str, str], Mapping[str, Any]] = {}
     texts: list[Mapping[str, str]] = []
     for answer in asked:
-        places.setdefault((answer["citation"], answer["quote"]), answer)
-        if answer["source"] and answer["source"] not in texts:
-            texts.append(answer["source"])
-
-    def quotation(answer: Mapping[str, Any]) -> str:
-        if not answer["source"]:
-            return "not verified: no published text was found"
-        return f"“{answer['quote']}” [{texts.index(answer['source']) + 1}]"
-
+        words, source = _said("not_verified"), answer["source"] or {}
+        if source:
+            texts += [source] if source not in texts else []
+            words = f"“{answer['quote']}” [{texts.index(source) + 1}]"
+        shown = {**answer, "words": words, "dated": source.get("text_date", "")}
+        quoted.setdefault((answer["citation"], answer["quote"]), shown)
     named = (f"[{i}] {text['title']}, {text['address']}" for i, text in enumerate(texts, start=1))
-    return table_of(
-        list(places.values()),
-        [
-            ("citation", Column("asked by")),
-            (quotation, Column("words")),
-            (lambda answer: (answer["source"] or {}).get("text_date", ""), Column("text dated")),
-            ("effective", Column("applies from")),
-        ],
-        by="",
-        caption=f"quoted texts: {'; '.join(named) or 'none'}",
-    )
+    return named_table(_PAGE, "quoted", quoted.values(), texts="; ".join(named) or "none")
+
+
+_OF_PACKS = ("name", "jurisdiction", "version", "checked", "review_by")
 
 
 def list_of_packs(day: date) -> Document:
     """Return a table of all packs as they are on a day, with a sentence on each."""
     packs = [pack_of(name) for name in pack_names()]
-    table = table_of(
-        packs,
-        [
-            ("name", Column("dossier")),
-            ("jurisdiction", Column("jurisdiction")),
-            (lambda pack: pack.status_on(day), Column("status")),
-            (lambda pack: pack.version.isoformat(), Column("text dated")),
-            (lambda pack: pack.checked.isoformat(), Column("checked on", left_out=1)),
-            (lambda pack: pack.review_by.isoformat(), Column("check again by")),
-            (lambda pack: pack.verified(day) if pack.rules else "no rules", Column("verified")),
-        ],
-        by="",
-        caption="text dated: the date of the rules' text; verified: how many of the rules that "
-        "hold on that day were checked against a published text",
-    )
+    rows = [
+        {
+            **{name: str(getattr(pack, name)) for name in _OF_PACKS},
+            "status": pack.status_on(day),
+            "verified": pack.verified(day) if pack.rules else "no rules",
+        }
+        for pack in packs
+    ]
     sentences = []
     for pack in packs:
         said = [*pack.warnings(day), *pack.unverified(day)] if pack.rules else []
         about = f"{pack.title}. {pack.about}"
         sentences += [f"{pack.name}: {text}" for text in (about, *said)]
     title = f"Rules of dossiers, as of {_written_day(day)}"
-    return Document(title, [Section("", [table]), Section("", [Items(sentences)])])
+    return Document(
+        title, [Section("", [named_table(_PAGE, "packs", rows)]), Section("", [Items(sentences)])]
+    )
 
 
 _OF_EVERYONE = (
@@ -526,12 +475,6 @@ def model_card(
     return _with_audit("model-card", "Model card", assessment, {**human_answers, **answers}, day)
 
 
-_ONE_FILE = (
-    "Only the rows of this file were measured. Articles 10(2) and (3) ask the same of the "
-    "training, validation and testing data, which may be others."
-)
-
-
 def ai_act(
     options: Options, frame: pd.DataFrame, human_answers: Mapping[str, str], day: date
 ) -> Document:
@@ -557,7 +500,7 @@ def ai_act(
     title = "AI Act: what was measured of a high-risk system, and what is missing"
     document = _with_audit("ai-act", title, assessment, {**human_answers, **answers}, day)
     summary = document.summary or ExecutiveSummary([])
-    return replace(document, summary=replace(summary, unseen=[_ONE_FILE, *summary.unseen]))
+    return replace(document, summary=replace(summary, unseen=[_said("one_file"), *summary.unseen]))
 
 
 def _verdicts(assessment: Assessment) -> str:
@@ -565,8 +508,8 @@ def _verdicts(assessment: Assessment) -> str:
     gaps = [gap for gap in assessment.gaps if not gap.fixed]
     counts = {verdict: sum(gap.verdict == verdict for gap in gaps) for verdict in (LARGE, SMALL)}
     still_open = len(gaps) - sum(counts.values())
-    said = f"{len(gaps)} gaps were examined: {counts[LARGE]} large, {counts[SMALL]} small, "
-    return f"{said}{still_open} open, of which these rows cannot tell; in the table"
+    found = {"large": counts[LARGE], "small": counts[SMALL], "still_open": still_open}
+    return _said("verdicts", gaps=len(gaps), **found)
 
 
 def _rows_and_labels(assessment: Assessment) -> str:
@@ -580,16 +523,9 @@ def _with_audit(
     audit = replace(audit_of(assessment), title=title)
     metrics = values_of(assessment.metrics)
     metrics = metrics[(metrics["attribute"] == "") & metrics["metric"].isin(_OF_EVERYONE)]
-    everyone = table_of(
-        records(metrics.drop_duplicates("metric")),
-        [
-            (lambda row: label(row["metric"]), Column("metric")),
-            ("value", Column("value", "number")),
-            (("lower", "upper"), Column("95 % interval", "interval")),
-            ("n", Column("n", "count")),
-        ],
-        by="",
-    )
+    rows = records(metrics.drop_duplicates("metric"))
+    shown = [{**row, "label": label(row["metric"])} for row in rows]
+    everyone = named_table(_PAGE, "everyone", shown)
     sections = [Section("Everyone", [everyone]), *audit.sections]
     measured = document_of(replace(audit, sections=sections))
     return dossier(kind, measured, assessment.options, answers, day)

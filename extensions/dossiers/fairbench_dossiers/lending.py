@@ -30,6 +30,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import date
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -40,7 +41,7 @@ from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable, read_audit_table
 from fairbench.core.arrays import Codes, Floats, Mask
 from fairbench.core.errors import UserError
-from fairbench.core.text import count, listed, number
+from fairbench.core.text import listed, number
 from fairbench.data.columns import ColumnRef, to_numbers
 from fairbench.data.dataset import reference_first
 from fairbench.data.groups import CROSSED, codes_of, notes_on_groups
@@ -56,7 +57,7 @@ from fairbench.reporting.document.model import (
     Section,
     Table,
 )
-from fairbench.reporting.group_tables import named_table
+from fairbench.reporting.group_tables import named_table, sentence_of, sentences_of
 from fairbench_dossiers.documents import dossier
 from fairbench_dossiers.question import HIGH, LOW, LendingQuestion
 from fairbench_dossiers.selection import Unknown, unknown_of
@@ -77,11 +78,7 @@ _UNKNOWN = (float("nan"),) * 3
 _DETERMINED = 1e-9
 _HALF = 0.5  # a success and a failure added to each, as Haldane and Anscombe did
 _MOST_LEVELS = 50  # of a factor that is no number
-_SURE = (
-    "Each interval is a 95 % interval by itself, not adjusted for looking at several: if many "
-    "samples of the same people were audited in this way, 19 of 20 such intervals would contain "
-    "the true value."
-)
+_said = partial(sentence_of, _PAGE)
 
 
 def lending(
@@ -155,7 +152,7 @@ def lending(
         list(_sections(data, list(values), options)),
         summary=ExecutiveSummary(
             list(_in_short(ratios, means, granted, options)),
-            [*sure, *answered.sentences, f"Compared with: {compared_with}.", _SURE],
+            [*sure, *answered.sentences, f"Compared with: {compared_with}.", _said("sure")],
             list(_unseen(options, table, values)),
         ),
         notes=[*answered.sentences, *notes_on_groups(frame, options.group)],
@@ -214,11 +211,9 @@ def _good_side(options: LendingQuestion, table: AuditTable, score: Floats) -> bo
             number(float(score[rows].mean())) if rows.any() else "unknown"
             for rows in (table.favoured, ~table.favoured)
         )
-        raise UserError(
-            f"{options.path.name}: whether high or low '{options.score}' is good for a person is "
-            f"not said; its mean is {granted} of those {table.granted} and {refused} of the "
-            f"others. Give good_scores={HIGH} or good_scores={LOW}."
-        )
+        told = {"file": options.path.name, "score": options.score, "word": table.granted}
+        sides = {"granted": granted, "refused": refused, "high": HIGH, "low": LOW}
+        raise UserError(_said("which_side", **told, **sides))
     return options.good_scores == HIGH
 
 
@@ -248,10 +243,8 @@ def _factors(frame: pd.DataFrame, options: LendingQuestion) -> Floats:
             source.refuse_as(text, ~np.isfinite(values), "is no number, as most of this factor are")
         levels = pd.Categorical(text.astype(str))
         if len(levels.categories) > _MOST_LEVELS:
-            raise source.fault(
-                f"holds {len(levels.categories)} different values; a factor is a number, or has up "
-                f"to {_MOST_LEVELS} levels: make it coarser"
-            )
+            counts = {"levels": len(levels.categories), "most": _MOST_LEVELS}
+            raise source.fault(_said("many_levels", **counts))
         parts.append(np.eye(len(levels.categories))[levels.codes][:, 1:])
     return np.concatenate(parts, axis=1)
 
@@ -392,11 +385,9 @@ def _in_short(
         if np.isnan(ratio):
             yield f"By {attribute}, nobody of {reference} is {granted}: there is no ratio."
             continue
-        yield (
-            f"By {attribute}, the smallest adverse impact ratio is {number(ratio, 2)}, that "
-            f"of {lowest['group']} (95 % interval {number(lower, 2)} to {number(upper, 2)}), "
-            f"compared with {reference}."
-        )
+        ends = f"{number(lower, 2)} to {number(upper, 2)}"
+        found = {"ratio": number(ratio, 2), "interval": ends, "reference": reference}
+        yield _said("smallest", attribute=attribute, group=lowest["group"], **found)
     for measure in options.price:
         of_price = [
             row for row in means if row["measure"] == measure and np.isfinite(row["smd"][0])
@@ -416,28 +407,20 @@ def _largest_difference(row: Row, options: LendingQuestion) -> str:
     if options.factors and np.isfinite(adjusted):
         left = number(float(np.copysign(1.0, smd)) * adjusted, 2)
         given = f", and {left} among people of the same {listed(options.factors)}"
-    return (
-        f"The mean '{row['measure']}' of {row['group']} is {'lower' if sign < 0 else 'higher'} "
-        f"than that of {row['reference']} by {number(difference)}{interval}: "
-        f"{number(abs(smd), 2)} standard deviations{given}."
-    )
+    side, deviations = "lower" if sign < 0 else "higher", number(abs(smd), 2)
+    found = {"difference": difference, "interval": interval, "deviations": deviations}
+    return _said("largest", row=row, side=side, given=given, **found)
 
 
 def _unseen(
     options: LendingQuestion, table: AuditTable, values: Mapping[str, Floats]
 ) -> Iterator[str]:
     """Yield what was not looked at."""
-    if len(table.known):
-        yield f"The outcomes in '{options.target}' were not used: these figures take none."
-    if not options.factors:
-        yield "Why groups differ was not looked at; factors= names what may explain it."
-    yield "Whether a difference is justified was not looked at."
+    said = {"outcomes": len(table.known), "why": not options.factors, "justified": True}
+    yield from sentences_of(_PAGE, said, target=options.target)
     for name in options.price:
         if blank := int(np.isnan(values[name]).sum()):
-            yield (
-                f"'{name}' is known for those alone who got an offer ({count(blank)} rows are "
-                "blank): its differences depend on whom the lender chose."
-            )
+            yield _said("offers", name=name, blank=blank)
 
 
 def _sections(
@@ -480,11 +463,7 @@ def _ratio_figure(ratios: Sequence[Row]) -> Iterator[Figure]:
     ]
     if lines:
         svg = forest("adverse impact ratio", [lines], span=(0.0, 1.5), mark=FOUR_FIFTHS)
-        caption = (
-            "Adverse impact ratios with 95 % intervals; dashed: four fifths, a rule of thumb from "
-            "employment."
-        )
-        yield Figure("adverse impact ratios", [svg], caption=caption)
+        yield Figure("adverse impact ratios", [svg], caption=_said("figure"))
 
 
 def _mean_table(means: Sequence[Row]) -> Table:

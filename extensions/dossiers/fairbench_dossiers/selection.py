@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from itertools import chain, combinations
 from typing import Any
 
@@ -34,20 +35,12 @@ from fairbench.data.dataset import combine
 from fairbench.data.groups import CROSSED, groups_of
 from fairbench.evaluation.by_group import FEWEST_ROWS, SMALLEST_SHARE, Row, impact_ratios_of
 from fairbench.inference.gaps import FOUR_FIFTHS
-from fairbench.reporting.document.model import Column, Document, ExecutiveSummary, Section
-from fairbench.reporting.group_tables import table_of
+from fairbench.reporting.document.model import Document, ExecutiveSummary, Section
+from fairbench.reporting.group_tables import named_table, sentence_of
 from fairbench_dossiers.documents import DECISIONS, SCORES, dossier
 
-_SURE = (
-    "Every rate has its 95 % interval and the number of people that it rests on. If many samples "
-    "of the same people were audited in this way, 19 of 20 such intervals would contain the true "
-    "value."
-)
-_NO_THRESHOLD = (
-    "The Local Law sets no smallest impact ratio and asks for no action on one; four fifths is of "
-    "other guidelines (fairbench dossier four-fifths). Intervals and what is called ours are no "
-    "part of it either."
-)
+_PAGE = "fairbench_dossiers:selection"
+_said = partial(sentence_of, _PAGE)
 
 
 def ll144(
@@ -119,7 +112,7 @@ def ll144(
         )
         for name, of_attribute in categories.items()
     ]
-    unseen = [*answered.sentences, _NO_THRESHOLD]
+    unseen = [*answered.sentences, _said("no_threshold")]
     left_out = list(map(_plain_left_out, excluded))
     if left_out:
         unseen.append(f"{len(left_out)} categories of under 2 % have a rate and no impact ratio.")
@@ -128,7 +121,7 @@ def ll144(
     tables = Document(
         "Local Law 144: selection and impact by sex, race and both",
         sections,
-        summary=ExecutiveSummary(ratios, [*read_as, _SURE], unseen=unseen),
+        summary=ExecutiveSummary(ratios, [*read_as, _said("sure")], unseen=unseen),
         data={
             "rate": rate,
             "median": median,
@@ -212,19 +205,8 @@ def _plain_left_out(category: Row) -> dict[str, Any]:
 
 def _left_out_section(left_out: Sequence[Mapping[str, Any]], rate: str) -> Section:
     """Return the section of the categories that are too small to have a ratio."""
-    table = table_of(
-        left_out,
-        [
-            ("attribute", Column("by")),
-            ("category", Column("category")),
-            ("people", Column("people", "count")),
-            ("selected", Column("selected" if rate == "selection rate" else "above", "count")),
-            ("rate", Column(rate, "number")),
-            (("lower", "upper"), Column("95 % interval", "interval")),
-        ],
-        by="",
-        caption="Each is under 2 % of the people of the file (6 RCNY 5-301(d)).",
-    )
+    selected = "selected" if rate == "selection rate" else "above"
+    table = named_table(_PAGE, "left_out", left_out, selected=selected, rate=rate)
     return Section("Categories left out", [table])
 
 
@@ -324,10 +306,7 @@ def _categories(
         reference = (references or {}).get(name, "")
         stable = impact_ratios_of(name, groups, selected[rows], reference=reference)
         if not stable:
-            raise UserError(
-                f"{name}: fewer than two categories are left to compare: name a column that has "
-                "more, or fewer answers by unknown="
-            )
+            raise UserError(_said("few", name=name))
         numbers_of = pd.Series(selected[rows]).groupby(groups.astype(str).to_numpy()).sum()
         each = [int(numbers_of[ours["group"]]) for ours in stable]
         categories[name] = with_rules_ratio(stable, each, len(rows), nobody=nobody)
@@ -345,24 +324,23 @@ def _smallest_ratio(categories: Sequence[Row], rate: str) -> str:
     if first["reason"]:
         return f"By {first['attribute']}, no category has an impact ratio: {first['reason']}."
     lowest = min(categories, key=lambda category: category["ratio"])
-    most = some_of(first["most_selected"])
     if lowest["ratio"] == 1:
-        return (
-            f"By {first['attribute']}, every {rate} is {number(lowest['rate'])}: all ratios are 1."
-        )
+        return _said("alike", lowest=lowest, rate=rate)
     top = next(row for row in categories if row["group"] in first["most_selected"])
-    ours = lowest["ours"]
-    interval = f"{number(ours['lower'], 2)} to {number(ours['upper'], 2)}"
-    ours_text = f"our 95 % interval is {interval}"
-    if ours["reference"] not in first["most_selected"]:
-        ours_text = (
-            f"ours, over {ours['reference']}, is {number(ours['ratio'], 2)} "
-            f"(95 % interval {interval})"
-        )
-    return (
-        f"By {first['attribute']}, the smallest impact ratio is {number(lowest['ratio'], 2)}: "
-        f"{lowest['group']} ({_selected_of_all(lowest)}) over {most} ({_selected_of_all(top)}); "
-        f"{ours_text}."
+    ours, both = lowest["ours"], (lowest, top)
+    values = {name: number(ours[name], 2) for name in ("lower", "upper", "ratio")}
+    values["interval"] = "{lower} to {upper}".format(**values)
+    same = ours["reference"] in first["most_selected"]
+    said = "our_interval" if same else "our_ratio"
+    of_lowest, of_top = map(_selected_of_all, both)
+    return _said(
+        "smallest",
+        lowest=lowest,
+        ratio=number(lowest["ratio"], 2),
+        of_lowest=of_lowest,
+        most=some_of(first["most_selected"]),
+        of_top=of_top,
+        ours=_said(said, reference=ours["reference"], **values),
     )
 
 
@@ -410,7 +388,9 @@ def four_fifths(
     tables = Document(
         "The four-fifths rule: selection rates and impact ratios",
         [*sections, _differences_section(differences)],
-        summary=ExecutiveSummary(ratios, [*table.read_as, _SURE], unseen=answered.sentences),
+        summary=ExecutiveSummary(
+            ratios, [*table.read_as, _said("sure")], unseen=answered.sentences
+        ),
         data={
             "people": len(frame),
             "unknown": {name: int((~rows).sum()) for name, rows in known.items()},
@@ -482,30 +462,13 @@ def _by_one_person(under: Sequence[Mapping[str, Any]]) -> str:
         return "no group is under four fifths"
     reversed_ = _or_none(_group_name(row) for row in under if row["reversed_by"] == 1)
     turned = _or_none(_group_name(row) for row in under if row["turned_by"] == 1)
-    return f"would give the higher rate to: {reversed_}; would take to four fifths: {turned}"
+    return _said("one_person", reversed=reversed_, turned=turned)
 
 
 def _differences_section(differences: Sequence[Mapping[str, Any]]) -> Section:
     """Return the section of how far each group is from the highest rate, and why that may be."""
-    table = table_of(
-        [row for row in differences if row["group"] != row["reference"]],
-        [
-            ("attribute", Column("by", left_out=2)),
-            ("group", Column("group")),
-            ("reference", Column("compared with")),
-            ("share", Column("of all", "percent", left_out=3)),
-            ("deviations", Column("standard errors", "signed", decimals=2, left_out=1)),
-            ("chance", Column("P(by chance)", "probability")),
-            ("turned_by", Column("turned by", "count")),
-            ("reversed_by", Column("reversed by", "count")),
-        ],
-        by="",
-        caption="standard errors: by how many the group's rate differs from the highest; P(by "
-        "chance): how often chance alone makes as large a difference (Fisher's exact test); turned "
-        "by: so many different persons selected, one of the one group for one of the other, take "
-        "the ratio to four fifths, or under it; reversed by: so many give the group the higher "
-        "rate. Of all: percent of the people.",
-    )
+    others = [row for row in differences if row["group"] != row["reference"]]
+    table = named_table(_PAGE, "differences", others)
     return Section("Differences, and whether chance or a few persons explain them", [table])
 
 

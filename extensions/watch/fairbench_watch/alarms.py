@@ -34,7 +34,7 @@ from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF, check_said, dir
 from fairbench.audits.question import Options, check_unchanged
 from fairbench.audits.table import asked_at_once, read_decisions, read_frame
 from fairbench.core.arrays import Floats
-from fairbench.core.errors import UserError, note
+from fairbench.core.errors import note
 from fairbench.core.files import unsealed_json
 from fairbench.core.options import from_plain
 from fairbench.core.processes import JsonFile
@@ -55,6 +55,7 @@ from fairbench_watch.state import (
     drawn,
     find_additions,
     period_asked,
+    refusal,
 )
 
 
@@ -190,10 +191,8 @@ def periods_of(column: pd.Series, unit: str, file: str) -> pd.Series:
         row = int((column == column.unique()[unread]).to_numpy().argmax())
         is_unclear = slashed["year"].notna()[unread] and day_first == month_first
         why = "may have the day or the month first" if is_unclear else "is no date"
-        raise UserError(
-            f"{file}: column '{column.name}', row {row + 1}: {quoted(text[unread])} {why}: write "
-            "dates as 2024-12-31"
-        )
+        told = {"column": column.name, "row": row + 1, "text": quoted(text[unread]), "why": why}
+        raise refusal("no_date", file=file, **told)
     names = dates.dt.strftime(PERIODS[unit])
     if unit == "quarter":
         names += dates.dt.quarter.astype(str)
@@ -924,8 +923,6 @@ def _groups_of_first_look(table: WatchedRows, file: str) -> dict[str, tuple[str,
         sizes = column.value_counts().sort_index().sort_values(ascending=False, kind="stable")
         groups[str(name)] = tuple(map(str, sizes.index))
         if not 2 <= len(sizes) <= MOST_GROUPS:
-            raise UserError(
-                f"{file}: column '{name}' holds {len(sizes)} different values in the first look; "
-                f"a group column has 2 to {MOST_GROUPS}"
-            )
+            told = {"name": name, "values": len(sizes), "most": MOST_GROUPS}
+            raise refusal("many_values", file=file, **told)
     return groups

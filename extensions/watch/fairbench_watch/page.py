@@ -7,14 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import date
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fairbench.audits import sentences
 from fairbench.audits.direction import direction_of, reading
-from fairbench.audits.sentences import can_be_concluded, cannot_be_concluded, sentence_of
 from fairbench.core import VERSION
 from fairbench.core.arrays import divide
 from fairbench.core.text import count, counted, two_digits
@@ -23,7 +24,7 @@ from fairbench.evaluation.findings import LARGE, OPEN, PASSED, SMALL, WATCHED, F
 from fairbench.inference.rates import rate_sequence
 from fairbench.reporting.charts import BLUE, GREY, ORANGE, Panel, Series, chart
 from fairbench.reporting.document import model
-from fairbench.reporting.group_tables import bars, table_of
+from fairbench.reporting.group_tables import bars, named_table, sentence_of, sentences_of
 from fairbench_watch.alarms import BLOCK, FALSE_ALARMS, Quantity, quantities, rate_parts, sums_now
 from fairbench_watch.sequences import (
     Sums,
@@ -35,6 +36,8 @@ from fairbench_watch.state import Alarm, WatchState, drawn
 
 BEYOND = 0.05  # how far beyond the limit a gap or scores are in statements on delays of alarms
 NEVER = float("inf")
+_PAGE = "fairbench_watch:watch"
+_said = partial(sentence_of, _PAGE)
 
 
 def gaps_now(state: WatchState) -> list[dict[str, Any]]:
@@ -196,7 +199,8 @@ def watch_document(state: WatchState, before: WatchState | None) -> model.Docume
         {**{name: getattr(mark, name) for name in kept}, "gaps": dict(mark.limits)}
         for mark in drawn(state.marks)
     ]
-    can, cannot = can_be_concluded(findings), cannot_be_concluded(findings)
+    can = sentences.can_be_concluded(findings)
+    cannot = sentences.cannot_be_concluded(findings)
     basis = list(_basis(state, new, len(gaps), len(scores)))
     gap_table = _gap_table(gaps, state)
     alarms = f"{counted(len(state.alarms), 'alarm')} so far" if state.alarms else ""
@@ -212,14 +216,16 @@ def watch_document(state: WatchState, before: WatchState | None) -> model.Docume
         summary=model.ExecutiveSummary(
             can, basis, list(_unseen(state)), still_open=cannot, key_figures=gap_table
         ),
-        notes=list(_notes(state)),
+        notes=_notes(state),
         origin=f"fairbench {VERSION}.",
         data={
             "version": VERSION,
             "options": {**asdict(state.options), "path": str(state.options.path)},
             **{name: getattr(state, name) for name in ("rows", "repeats", "labels")},
             "new": list(new),
-            "findings": [asdict(said) | {"sentence": sentence_of(said)} for said in findings],
+            "findings": [
+                asdict(said) | {"sentence": sentences.sentence_of(said)} for said in findings
+            ],
             "alarms": list(state.alarms),
             "gaps": gaps,
             "rates": rates,
@@ -239,116 +245,54 @@ def _basis(state: WatchState, new: tuple[int, int], gaps: int, scores: int) -> I
         yield from reading(direction, score=score, decided=decided, threshold=options.threshold)
     rows, labels = map(count, new)
     news = f"{rows} rows and {labels} labels are" if any(new) else "nothing is"
-    yield (
-        f"Watched: {count(state.rows)} rows, {count(state.labels)} of them with a label; "
-        f"{news} new in {state.options.path.name}."
-    )
+    yield _said("watched", state=state, news=news)
     yield repeats_sentence(state)
     of_scores = f" and {count(scores)} mean errors of scores" if scores else ""
-    yield (
-        f"{count(gaps)} gaps{of_scores} are watched together: if none of them ever moves beyond "
-        "its bound, at most one watch in twenty ever gives a false alarm, no matter how often you "
-        "look. An alarm stays."
-    )
+    yield _said("together", gaps=gaps, of_scores=of_scores)
 
 
 def repeats_sentence(state: WatchState) -> str:
     """Say how many rows came again, and what tells them."""
-    repeats = count(state.repeats)
-    if state.options.id:
-        return (
-            f"Repeats: {repeats} rows had an identifier ({state.options.id}) that was seen before; "
-            "each person or decision is counted once."
-        )
-    if state.once:
-        return (
-            f"Repeats: {repeats} rows are the same as an earlier one in every column that is read, "
-            "far more than independent rows would be; they are counted once. If they are different "
-            "people, name the column that tells them apart (id=) in another state."
-        )
-    return (
-        "Repeats: no more rows are alike than chance brings about, so all are taken to be of "
-        "different people; name a column of identifiers (id=) if one may come twice."
+    told = (
+        "repeats_by_id" if state.options.id else "repeats_of_rows" if state.once else "no_repeats"
     )
+    return _said(told, state=state)
 
 
-def _notes(state: WatchState) -> Iterator[str]:
-    """Yield what all of this assumes, and what it buys."""
-    yield (
-        "Assumed: rows are independent of each other, and within a group neither the order in "
-        "which rows come nor which labels are known has to do with what the labels are. Then, and "
-        "only then, alarms are as seldom false as is said. Where bad outcomes are known "
-        "sooner than good ones, rates are those of what is known."
-    )
-    yield (
-        "An interval of all rows so far is of a rate that stays as it is; once it moves, see what "
-        "has changed. All gaps' intervals hold together at every look with 95 % confidence, and "
-        "so do all rates'."
-    )
-    yield (
-        "Compared from the first row on after every row, and from each mark on at every later mark "
-        f"(the end of a look, of a period, and at least every {BLOCK} rows or so)."
-    )
-    if state.options.score and state.options.target:
-        yield (
-            "Scores drift where labels are off from them by another amount than before, on "
-            "average over a group's rows that are decided one way. If scores are off by the same "
-            "amount for the same people, and other people come, that is found as well."
-        )
+def _notes(state: WatchState) -> list[str]:
+    """Return what all of this assumes, and what it buys."""
+    drift = state.options.score and state.options.target
+    told = {"assumed": True, "intervals": True, "compared": True, "drift": drift}
+    return sentences_of(_PAGE, told, block=BLOCK)
 
 
 def _unseen(state: WatchState) -> Iterator[str]:
     """Yield what no comparison is about: periods without rows, and groups that came later."""
     if skips := skipped([period.name for period in state.periods]):
-        skipped_text = ", ".join(
+        between = ", ".join(
             f"'{first}' and '{last}' ({count(periods)})" for first, last, periods in skips[:5]
         )
         more = f", and {count(len(skips) - 5)} more" if len(skips) > 5 else ""
-        yield (
-            f"Periods of which no row came, between {skipped_text}{more}: they are counted nowhere."
-            " A watch goes forward: rows of them are refused by now."
-        )
+        yield _said("skipped", between=between, more=more)
     if state.unwatched:
         rows = ", ".join(f"{name} ({count(n)} rows)" for name, n in state.unwatched.items())
-        yield (
-            f"Came after the first look, and are not watched: {rows}. Start another state to watch "
-            "them, too."
-        )
+        yield _said("unwatched", rows=rows)
 
 
 def _gap_table(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> model.Table:
     """Return the table of the gaps that are watched, with what is known of each so far."""
     epsilon = state.options.epsilon
     drawn = bars([(gap["lower"], gap["value"], gap["upper"]) for gap in gaps], epsilon)
-    return table_of(
-        [{**gap, "bar": bar} for gap, bar in zip(gaps, drawn, strict=True)],
-        [
-            ("gap", model.Column("gap")),
-            ("value", model.Column("so far", "signed")),
-            (("lower", "upper"), model.Column("at every look", "interval")),
-            ("bar", model.Column("", "bar")),
-            (
-                lambda gap: model.TableCell(gap["verdict"], mark=gap["verdict"]),
-                model.Column("verdict"),
-            ),
-            (lambda gap: _rows(gap["first"]), model.Column("found in", right=True)),
-            (lambda gap: _rows(gap["next"]), model.Column("from now", right=True, left_out=1)),
-            (lambda gap: _rows(gap["change"]), model.Column("change", right=True, left_out=2)),
-        ],
-        caption=(
-            "found in: how many rows an alarm takes on average, if the gap is "
-            f"{epsilon + BEYOND:g} (epsilon and {BEYOND:g} more) from the first row on; from now: "
-            "how many further rows it takes, if the gap becomes as large now; change: how many it "
-            f"takes, if the gap moves by {BEYOND:g} now; never: there are too few rows so far to "
-            "notice a change."
-        ),
-        reading=(
-            "Rows of the file, of all groups together, at the shares and rates seen so far, "
-            "computed by counting on with rates as expected. at every look: the interval of all "
-            f"rows so far, which holds no matter how often you look. Shaded: under "
-            f"{epsilon:g} either way."
-        ),
-    )
+    delays = {"found_in": "first", "from_now": "next", "if_changed": "change"}
+    rows = [
+        {
+            **{**gap, "bar": bar, "shown": model.TableCell(gap["verdict"], mark=gap["verdict"])},
+            **{column: _rows(gap[kind]) for column, kind in delays.items()},
+        }
+        for gap, bar in zip(gaps, drawn, strict=True)
+    ]
+    far = {"far": epsilon + BEYOND, "beyond": BEYOND}
+    return named_table(_PAGE, "gaps", rows, epsilon=epsilon, **far)
 
 
 def _rows(rows: float) -> str:
@@ -366,8 +310,7 @@ def _history(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> model.Gall
     ordered = sorted((gap["gap"] for gap in gaps), key=lambda name: name not in alarmed)
     return model.Gallery(
         [model.Figure(name, [_chart(name, state)]) for name in ordered],
-        "The gap of all rows so far with the interval that holds at every look; dashed: "
-        f"{state.options.epsilon:g} either way; squares: rows at which an alarm was given.",
+        _said("history", epsilon=state.options.epsilon),
     )
 
 
@@ -384,42 +327,27 @@ def _chart(gap: str, state: WatchState) -> str:
     for alarm in state.alarms:
         if alarm["about"] == gap:
             place = [float(alarm["row"])]
-            hint, height = sentence_of(_alarm_finding(alarm, state)), np.interp(place, rows, value)
+            hint, height = (
+                sentences.sentence_of(_alarm_finding(alarm, state)),
+                np.interp(place, rows, value),
+            )
             series.append(Series("", place, height, ORANGE, shape=1, filled=True, hint=hint))
     return chart([Panel(series, "rows", "gap", from_zero="x")])[0]
 
 
 def _score_table(rows: Sequence[Mapping[str, Any]]) -> model.Table:
     """Return the table of how far labels are from the scores of each group."""
-    return table_of(
-        rows,
-        [
-            ("scores", model.Column("scores of")),
-            ("labels", model.Column("labels", "count")),
-            ("value", model.Column("label less score", "signed")),
-            (("lower", "upper"), model.Column("at every look", "interval")),
-            (lambda row: _rows(row["drift"]), model.Column("drift found in", right=True)),
-        ],
-        caption="label less score: mean over labelled rows; 0 where scores are probabilities; "
-        "drift found in: further rows of the file until an alarm if it moves by "
-        f"{BEYOND:g} from now on",
-    )
+    shown = [{**row, "found_in": _rows(row["drift"])} for row in rows]
+    return named_table(_PAGE, "scores", shown, beyond=BEYOND)
 
 
 def _rate_table(rates: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> model.Table:
     """Return the table of each rate of every group, of all rows so far."""
-    return table_of(
-        rates,
-        [
-            (lambda rate: f"{rate['attribute']}: {rate['group']}", model.Column("group")),
-            (lambda rate: names[rate["metric"]], model.Column("rate")),
-            ("rows", model.Column("rows", "count")),
-            ("value", model.Column("so far", "number")),
-            (("lower", "upper"), model.Column("at every look", "interval")),
-        ],
-        by="metric",
-        most=60,
-    )
+    shown = [
+        {**rate, "who": f"{rate['attribute']}: {rate['group']}", "rate": names[rate["metric"]]}
+        for rate in rates
+    ]
+    return named_table(_PAGE, "rates", shown)
 
 
 # Periods that are missing.

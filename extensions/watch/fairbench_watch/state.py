@@ -24,7 +24,7 @@ from fairbench.audits.question import PERCENT, PROBABILITY, Options, column
 from fairbench.core.errors import UserError, check_choice
 from fairbench.core.files import sha256
 from fairbench.core.options import meanings, option
-from fairbench.core.text import count, natural
+from fairbench.core.text import count, natural, said
 from fairbench.data.columns import plain_pair, spelled
 from fairbench.data.groups import CROSSED, bands_apart
 
@@ -40,6 +40,11 @@ def _as_in_audits(name: str) -> Any:
     declared = Options.__dataclass_fields__[name]
     metadata = {**declared.metadata, "sentence": meanings(Options)[name]}
     return field(default=declared.default, metadata=metadata)
+
+
+def refusal(name: str, /, **values: object) -> UserError:
+    """Return the error that a sentence tells."""
+    return UserError(said("fairbench_watch", name, **values))
 
 
 # Dates are periods where their column is named as ``date:month``.
@@ -115,9 +120,7 @@ class WatchOptions:
         object.__setattr__(self, "group", group)
         object.__setattr__(self, "cuts", tuple(dict.fromkeys([*self.cuts, *cuts])))
         if any("quantiles" in bands.rpartition(":")[2] for bands in self.cuts):
-            raise UserError(
-                "a watch needs bands that stay: write their limits, such as group=age:25,40,62"
-            )
+            raise refusal("bands")
         period_asked(self.time)
         if not self.group:
             raise UserError("no groups to compare: name their columns, such as group=[sex,race]")
@@ -323,19 +326,13 @@ def find_additions(
         labels = signs[places].tobytes().decode()
         where = f"{file}, period '{name}'" if name else file
         if name not in seen and (as_seen := spelled.get(spelling(name))):
-            raise UserError(
-                f"{where}: it was looked at as '{as_seen}': spell it so, spaces included, that no "
-                "row is counted twice, or start another state"
-            )
+            raise refusal("other_spelling", where=where, seen=as_seen)
         _check_rows(before, text, where)
         _check_labels(before, labels, where)
         new_text = text[len(before.labels) :]
         if new_text and periods and natural(name) < natural(periods[-1].name):
-            raise UserError(
-                f"{file}: period '{name}' has {count(len(new_text))} rows that are new, and "
-                f"'{periods[-1].name}' was looked at already: a watch goes forward; leave these "
-                "rows out, or start another state to take them in"
-            )
+            told = {"name": name, "rows": count(len(new_text)), "last": periods[-1].name}
+            raise refusal("goes_forward", file=file, **told)
         late_labels.append(places[_changed(before.labels, labels)])
         new_rows.append(places[len(before.labels) :])
         parts = before.parts
@@ -379,21 +376,15 @@ def check_copies(
                 continue
             shares = rows["text"][rows["period"] == period.name].value_counts(normalize=True)
             if (shares**2).sum() ** part.rows < _BY_CHANCE:
-                raise UserError(
-                    f"{file}: the {count(part.rows)} rows of period '{period.name}' are those of "
-                    f"'{name}', in the same order, and would count twice: give the right file; if "
-                    "they are other people, or the same again, name identifiers (id=) in another "
-                    "state"
-                )
+                told = {"name": period.name, "first": name, "rows": count(part.rows)}
+                raise refusal("copied", file=file, **told)
 
 
 def _check_rows(before: _Period, text: Sequence[str], where: str) -> None:
     """Refuse rows that were seen and are changed now, in anything but their labels."""
     if len(text) < len(before.labels):
-        raise UserError(
-            f"{where} has {count(len(text))} rows, and {count(len(before.labels))} were seen: put "
-            "the missing rows back where they were, or start another state"
-        )
+        counts = {"rows": count(len(text)), "seen": count(len(before.labels))}
+        raise refusal("fewer_rows", where=where, **counts)
     start = 0
     for part in before.parts:
         rows = text[start : start + part.rows]
@@ -402,15 +393,8 @@ def _check_rows(before: _Period, text: Sequence[str], where: str) -> None:
         if checksum(rows) == part.digest:
             continue
         if checksum(sorted(rows)) == part.bag:
-            raise UserError(
-                f"{row_numbers} are in another order than when they were seen: put them back in "
-                "their order, or start another state"
-            )
-        raise UserError(
-            f"{row_numbers} are not those that were seen at {part.look} (another file, rows put in "
-            "between, or a changed score or group): give the file that was watched, or another "
-            "state"
-        )
+            raise refusal("other_order", rows=row_numbers)
+        raise refusal("other_rows", rows=row_numbers, look=part.look)
 
 
 def _check_labels(before: _Period, labels: str, where: str) -> None:
@@ -420,7 +404,5 @@ def _check_labels(before: _Period, labels: str, where: str) -> None:
     if changed:
         old, now = (signs[changed[0]] for signs in (before.labels, labels))
         is_now = "is gone" if now == _NO_LABEL else f"is {now} now"
-        raise UserError(
-            f"{where}: the label of row {count(changed[0] + 1)} was {old} and {is_now}, one of "
-            f"{count(len(changed))} such rows: put the old labels back, or start another state"
-        )
+        told = {"row": count(changed[0] + 1), "rows": count(len(changed))}
+        raise refusal("other_label", where=where, old=old, now=is_now, **told)

@@ -23,7 +23,6 @@ import numpy as np
 from fairbench.audits.question import Gating
 from fairbench.cli.command import EXPORTED, Asked, Command, Page, Results, check_predictions
 from fairbench.cli.verbs import audit
-from fairbench.core.errors import UserError
 from fairbench.core.options import option
 from fairbench.core.text import count
 from fairbench.evaluation.gate import (
@@ -36,7 +35,7 @@ from fairbench.evaluation.gate import (
 )
 from fairbench.reporting.document.writing import check_forms
 from fairbench_watch.alarms import WatchFile, look, quantities
-from fairbench_watch.state import WatchOptions, WatchState
+from fairbench_watch.state import WatchOptions, WatchState, refusal
 
 MADE_FOR = "0.1"
 
@@ -64,16 +63,10 @@ def watch(options: Asked) -> int:
     audit.check_asked(options)
     conditions = conditions_of(options.fail_if)
     if not options.state:
-        raise UserError(
-            "no state file is named, in which the watch is kept: give state=watch.json with every "
-            "look, and at the first one the predictions, their columns and groups too"
-        )
+        raise refusal("no_state_named")
     file = WatchFile(Path(options.state))
     if not file.exists() and options.path == Path():
-        raise UserError(
-            f"{file.path} does not exist yet: to start it, give a file of predictions, and its "
-            "columns as score=, target= and group="
-        )
+        raise refusal("no_state", path=file.path)
     if options.path != Path():
         check_predictions(options.path, EXPORTED)
     if conditions:
@@ -125,10 +118,8 @@ def _check_watched(conditions: Sequence[Condition], options: WatchOptions, requi
     check_gate(require)
     for condition in by_attribute(conditions, options.group, options.group):
         if condition.metric not in options.watched:
-            raise UserError(
-                f"fail_if={condition}: {condition.metric} is not watched, but "
-                f"{', '.join(options.watched)}"
-            )
+            watched = ", ".join(options.watched)
+            raise refusal("not_watched", condition=condition, watched=watched)
 
 
 def _statement(condition: Condition, state: WatchState) -> Statement:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -29,6 +30,7 @@ from fairbench.components.papers.atlas.thresholds import (
 from fairbench.core.arrays import Floats
 from fairbench.core.text import interval, number, signed
 from fairbench.metrics.registry import label
+from fairbench.reporting.group_tables import sentence_of
 from fairbench.results.runs import Run
 from fairbench_rank.approaches import (
     APPROACH,
@@ -53,17 +55,10 @@ from fairbench_rank.standings import GAPS, pluralise
 Judge: TypeAlias = Callable[[float, float, float], str]
 _OPPOSITE = {HOLDS: FAILS, FAILS: HOLDS, OPEN: OPEN}
 
-FEW_TASKS = (
-    "A difference that was measured on fewer than half of the tasks is marked “few tasks” and "
-    "decides nothing."
-)
-_NO_DIFFERENCE_IS_LARGE = (
-    "A difference under 0.01 counts as none. The claim holds if every difference is surely under "
-    "0.01. It fails if one is surely above 0 and may be 0.01 or more."
-)
 UNPROCESSING = "unprocessing_dominates"  # the claim's name
 _WITHHELD = "abstained=0.2"
-_FAIRLY_UNCERTAIN = "Rosenblatt and Witter 2024, FairlyUncertain"
+_PAGE = "fairbench.components.papers.atlas:claims"
+_tell = partial(sentence_of, _PAGE)
 ROLES = Path(__file__).with_name("claims.yaml")
 
 
@@ -248,32 +243,34 @@ def _judge_parts(values: ApproachValues, series: Sequence[_ClaimSeries]) -> tupl
     return tuple(parts)
 
 
-def _claim_of_all(
-    parts: tuple[_ClaimPart, ...],
-    *,
-    measured: str,
-    words: tuple[str, str],
-    decided_by: Sequence[_ClaimPart] | None = None,
-    **texts: Any,
-) -> Claim:
-    """Return a claim that holds if every part that decides it holds.
+@cache
+def _texts_of_claims() -> dict[str, dict[str, Any]]:
+    return yaml.safe_load(ROLES.read_text())["texts"]
 
-    Parameters
-    ----------
-    measured : a sentence on what was measured, with ``{}`` in the place of the differences.
-    words : the word for a difference below 0, and that for one above.
-    texts : the other fields of the claim.
-    """
-    deciding = _select_deciding(parts if decided_by is None else decided_by)
+
+def _claim(name: str, **found: Any) -> Claim:
+    """Return a claim with its texts, and what was found."""
+    texts = _texts_of_claims()[name]
     return Claim(
-        verdict=all_hold([part.verdicts for part in deciding]),
-        parts=parts,
-        evidence=_range_of(measured, words, deciding),
-        **texts,
+        name, **{k: texts[k] for k in ("statement", "source", "difference", "rule")}, **found
     )
 
 
-def _range_of(measured: str, words: tuple[str, str], parts: Sequence[_ClaimPart]) -> str:
+def _claim_of_all(
+    name: str,
+    parts: tuple[_ClaimPart, ...],
+    decided_by: Sequence[_ClaimPart] | None = None,
+    **found: Any,
+) -> Claim:
+    """Return a claim that holds if every part that decides it holds."""
+    deciding = _select_deciding(parts if decided_by is None else decided_by)
+    verdict = all_hold([part.verdicts for part in deciding])
+    texts = _texts_of_claims()[name]
+    evidence = _range_of(texts["measured"], texts["words"], deciding)
+    return _claim(name, verdict=verdict, parts=parts, evidence=evidence, **found)
+
+
+def _range_of(measured: str, words: Sequence[str], parts: Sequence[_ClaimPart]) -> str:
     """Return a sentence on the means of the parts that decide: each of two, or their range."""
     parts = [part for part in parts if part.mean == part.mean]
     if not parts:
@@ -288,7 +285,7 @@ def _range_of(measured: str, words: tuple[str, str], parts: Sequence[_ClaimPart]
     return f"{measured.format(' and '.join(told))}."
 
 
-def signed_in_words(mean: float, lower: float, upper: float, words: tuple[str, str]) -> str:
+def signed_in_words(mean: float, lower: float, upper: float, words: Sequence[str]) -> str:
     """Return a difference and its interval without sign, with a word for its direction.
 
     Parameters
@@ -305,7 +302,7 @@ def signed_in_words(mean: float, lower: float, upper: float, words: tuple[str, s
     return f"{number(abs(mean))} {words[mean >= 0]} ({interval(low, high)})"
 
 
-def _range_in_words(least: float, most: float, words: tuple[str, str]) -> str:
+def _range_in_words(least: float, most: float, words: Sequence[str]) -> str:
     """Return the ends of a range without sign, with a word for the direction of each."""
     if least >= 0:
         return f"{number(least)} to {number(most)} {words[1]}"
@@ -415,23 +412,8 @@ def _unprocessing_claim(
         for part in _select_deciding(parts)
         if part.label.split()[0] in on_training_rows and part.mean == part.mean
     )
-    return _claim_of_all(
-        parts,
-        name=UNPROCESSING,
-        statement="Thresholds for each group on the unconstrained model, which need the group at "
-        "prediction, do no worse than any intervention.",
-        source="Cruz and Hardt 2024, Unprocessing seven years of algorithmic fairness",
-        difference="the error of thresholds minus that of the intervention at the same gap",
-        rule=_NO_DIFFERENCE_IS_LARGE,
-        measured="At the same gap, thresholds err {} than an intervention",
-        words=("less", "more"),
-        remarks=(
-            *_validation_rows_remark(values, margins),
-            *_training_rows_remark(fairest),
-            *remarks,
-        ),
-        fairest=fairest,
-    )
+    of_rows = (*_validation_rows_remark(values, margins), *_training_rows_remark(fairest))
+    return _claim_of_all(UNPROCESSING, parts, remarks=(*of_rows, *remarks), fairest=fairest)
 
 
 def _validation_rows_remark(
@@ -443,22 +425,15 @@ def _validation_rows_remark(
         return
     rows = values.approaches.iloc[compared].drop_duplicates(["intervention", "options"])
     n_without_group = int((~rows["group_at_prediction"].astype(bool)).sum())
-    yield (
-        "The thresholds are chosen on validation rows, which nothing else uses here: models and "
-        "interventions are fitted to training rows. Thresholds need the group at prediction. Of "
-        f"the {pluralise(len(rows), 'intervention and strength', 'interventions and strengths')} "
-        f"that they are compared with, {n_without_group} do not need it."
-    )
+    several = pluralise(len(rows), "intervention and strength", "interventions and strengths")
+    yield _tell("validation_rows", several=several, without=n_without_group)
 
 
 def _training_rows_remark(fairest: Sequence[_ClaimPart]) -> Iterator[str]:
     """Yield a remark on interventions that also choose thresholds, but on training rows."""
     if fairest:
         names = " and ".join(dict.fromkeys(part.label.split()[0] for part in fairest))
-        yield (
-            f"The fairest comparison is with {names}, which needs the group as well, but chooses "
-            "its thresholds on the training rows. The table below has its differences."
-        )
+        yield _tell("training_rows", names=names)
 
 
 def fairest_differences(claim: Claim) -> tuple[list[str], list[list[str]]]:
@@ -532,41 +507,12 @@ def _intervention_claims(
     parts = _judge_parts(plain, series)
     deciding_parts = _select_deciding(parts)
     verdict = _some_intervention_helps(deciding_parts)
-    difference = (
-        "the error with the intervention minus the error without it; for a gap, the gap without "
-        "the intervention minus the gap with it"
-    )
-    counted = (
-        "An intervention lowers a gap, or raises the error, if the difference is surely above 0 "
-        "and may be 0.01 or more. It surely does not if the difference is surely under 0.01. "
-    )
-    matters = "lowers the gap and does not raise the error by an amount that matters"
-    helps = Claim(
-        name="interventions_help_at_equal_error",
-        statement="Some intervention lowers a gap and does not raise the error by an amount that "
-        "matters.",
-        source="Friedler et al. 2019, A comparative study of fairness-enhancing interventions",
-        difference=difference,
-        rule=counted + "The claim holds if one intervention lowers a gap and surely does not raise "
-        "the error. It fails if every intervention surely lowers no gap or raises the error.",
-        verdict=verdict,
-        parts=parts,
-        evidence=_best_of(deciding_parts, f"it {matters}"),
-    )
-    costly = Claim(
-        name="fairness_costs_accuracy",
-        statement="Every intervention that lowers a gap raises the error.",
-        source="Menon and Williamson 2018, The cost of fairness in binary classification",
-        difference=difference,
-        rule=counted + "The claim holds if every intervention surely lowers no gap or raises the "
-        "error. It fails if one intervention lowers a gap and surely does not raise the error.",
-        verdict=_OPPOSITE[verdict],
-        parts=parts,
-        evidence=_best_of(
-            deciding_parts, f"this contradicts the claim: the intervention {matters}"
-        ),
-    )
-    return helps, costly
+    helps, costly = "interventions_help_at_equal_error", "fairness_costs_accuracy"
+    found = {
+        name: {"verdict": of_claim, "parts": parts, "evidence": _best_of(name, deciding_parts)}
+        for name, of_claim in ((helps, verdict), (costly, _OPPOSITE[verdict]))
+    }
+    return _claim(helps, **found[helps]), _claim(costly, **found[costly])
 
 
 def _some_intervention_helps(parts: Sequence[_ClaimPart]) -> str:
@@ -585,7 +531,7 @@ def _and(one: str, other: str) -> str:
     return FAILS if FAILS in (one, other) else HOLDS if one == other == HOLDS else OPEN
 
 
-def _best_of(parts: Sequence[_ClaimPart], conclusion: str) -> str:
+def _best_of(name: str, parts: Sequence[_ClaimPart]) -> str:
     """Return what was measured of the intervention that lowers a gap most, and what follows.
 
     It is the best of those that lower a gap and do not raise the error by simultaneous intervals;
@@ -594,7 +540,6 @@ def _best_of(parts: Sequence[_ClaimPart], conclusion: str) -> str:
     Parameters
     ----------
     parts : the parts that decide the claim.
-    conclusion : what follows if it lowers a gap and does not raise the error.
     """
     part_of = {(part.label, part.metric): part for part in parts}
     gap_parts = [part for part in parts if part.metric in GAPS and (part.label, ERROR) in part_of]
@@ -610,20 +555,15 @@ def _best_of(parts: Sequence[_ClaimPart], conclusion: str) -> str:
     if gap is None:
         return ""
     cost = part_of[gap.label, ERROR]
-    all_differences = f"llowing for all {len(parts)} differences at once, that is"
-    sure = (
-        f" So {conclusion}. A{all_differences} shown, too."
-        if at_once
-        else f" Judged by these two intervals, {conclusion}. But a{all_differences} not shown."
-        if alone
-        else ""
-    )
-    return (
-        f"On {gap.tasks} tasks, {gap.label} changes the {label(gap.metric)} by "
-        f"{signed(-gap.mean)} ({interval(-gap.upper, -gap.lower)}) and the {label(ERROR)} "
-        f"by {signed(cost.mean)} ({interval(cost.lower, cost.upper)}), each interval by itself."
-        f"{sure}"
-    )
+    conclusion = _texts_of_claims()[name]["measured"]
+    told = "shown" if at_once else "not_shown" if alone else ""
+    sure = _tell(told, conclusion=conclusion, count=len(parts)) if told else ""
+    changes = {
+        "by_gap": (-gap.mean, -gap.upper, -gap.lower),
+        "by_error": (cost.mean, cost.lower, cost.upper),
+    }
+    names = {"gap_label": label(gap.metric), "error": label(ERROR)}
+    return _tell("best", gap=gap, sure=sure, **names, **changes)
 
 
 def _ensemble_claim(plain: ApproachValues, compared: Sequence[Contrast]) -> Claim:
@@ -635,35 +575,14 @@ def _ensemble_claim(plain: ApproachValues, compared: Sequence[Contrast]) -> Clai
         by = "its" if name in own_metrics else "the"
         series += _series(plain, compared, name, larger, remark=f", by {by} {read}")
     parts = _judge_parts(plain, series)
-    return _claim_of_all(
-        parts,
-        name="ensembles_are_uncalibrated",
-        statement="Ensembles are worse calibrated than the binomial likelihood.",
-        source=_FAIRLY_UNCERTAIN,
-        difference="the ensemble's loss minus that of the binomial likelihood around the same "
-        "learner",
-        rule="The claim holds if both the log loss and the calibration error of the ensemble's own "
-        "probability are surely larger, and may be larger by 0.01 or more. It fails if one of the "
-        "two is surely not larger by 0.01. The row on the members' disagreement, which the paper "
-        "scores, is shown but does not decide.",
-        measured="By its own probability, the ensemble's loss is {}",
-        words=("lower", "higher"),
-        decided_by=[part for part in parts if part.metric in own_metrics],
-    )
+    deciding = [part for part in parts if part.metric in own_metrics]
+    return _claim_of_all("ensembles_are_uncalibrated", parts, deciding)
 
 
 def _binomial_claim(plain: ApproachValues, compared: Sequence[Contrast]) -> Claim:
     """Return the claim that no method has a smaller log loss than the binomial likelihood."""
-    return _claim_of_all(
-        _judge_parts(plain, _series(plain, compared, "log_loss", no_larger, falls=True)),
-        name="binomial_nll_is_best",
-        statement="No uncertainty method has a smaller log loss than the binomial likelihood.",
-        source=_FAIRLY_UNCERTAIN,
-        difference="the log loss of the binomial likelihood minus the method's",
-        rule=_NO_DIFFERENCE_IS_LARGE,
-        measured="The binomial likelihood's log loss is {} than another method's",
-        words=("lower", "higher"),
-    )
+    series = _series(plain, compared, "log_loss", no_larger, falls=True)
+    return _claim_of_all("binomial_nll_is_best", _judge_parts(plain, series))
 
 
 def _abstention_claims(values: ApproachValues) -> tuple[Claim, Claim]:
@@ -671,29 +590,15 @@ def _abstention_claims(values: ApproachValues) -> tuple[Claim, Claim]:
     is_unconstrained = values.table["intervention"] == NONE
     plain = values.only(is_unconstrained & values.table["setting"].isin(["", _WITHHELD]))
 
-    def lowers(name: str, lowered: str, one: str, metrics: Sequence[str]) -> Claim:
+    def lowers(name: str, metrics: Sequence[str]) -> Claim:
         series = [
             _ClaimSeries(method, metric, fall, larger)
             for metric in metrics
             for method, fall in _fall_by_method(plain, metric).items()
         ]
-        return _claim_of_all(
-            _judge_parts(plain, series),
-            name=name,
-            statement=f"Withholding the least certain fifth of the labels lowers {lowered}, "
-            "whichever method says what is certain.",
-            source=_FAIRLY_UNCERTAIN,
-            difference=f"the {one} among all people minus that among those who keep a label",
-            rule="The claim holds if every difference is surely above 0 and may be 0.01 or "
-            "more. It fails if one is surely under 0.01.",
-            measured=f"Among those who keep a label, the {one} is {{}} than among all people",
-            words=("higher", "lower"),
-        )
+        return _claim_of_all(name, _judge_parts(plain, series))
 
-    return (
-        lowers("abstention_lowers_the_error", "the error", "error rate", (ERROR,)),
-        lowers("abstention_lowers_gaps", "the gaps", "gap", GAPS),
-    )
+    return lowers("abstention_lowers_the_error", (ERROR,)), lowers("abstention_lowers_gaps", GAPS)
 
 
 def _fall_by_method(values: ApproachValues, metric: str) -> dict[str, Floats]:
@@ -716,15 +621,4 @@ def _fall_by_method(values: ApproachValues, metric: str) -> dict[str, Floats]:
 def _recalibration_claim(plain: ApproachValues, compared: Sequence[Contrast]) -> Claim:
     """Return the claim that multicalibrating a model lowers no group's calibration error."""
     series = _series(plain, compared, "multicalibration_error", no_larger, falls=True)
-    return _claim_of_all(
-        _judge_parts(plain, series),
-        name="multicalibration_is_redundant",
-        statement="Multicalibrating a fitted model lowers no group's calibration error.",
-        source="Hansen, Devic, Nakkiran and Sharan 2024, When is multicalibration post-processing "
-        "necessary?",
-        difference="the largest calibration error of any group without multicalibrating minus "
-        "that with it",
-        rule=_NO_DIFFERENCE_IS_LARGE,
-        measured="After multicalibrating, the largest calibration error of any group is {}",
-        words=("higher", "lower"),
-    )
+    return _claim_of_all("multicalibration_is_redundant", _judge_parts(plain, series))

@@ -17,6 +17,7 @@ if find_spec("fairbench_rank") is None:
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,6 @@ import pandas as pd
 from fairbench.cli.command import Results
 from fairbench.components.papers import run_main
 from fairbench.components.papers.atlas.claims import (
-    FEW_TASKS,
     ROLES,
     Claim,
     ClaimRoles,
@@ -69,7 +69,7 @@ from fairbench.reporting.document.model import (
     TableCell,
 )
 from fairbench.reporting.document.terminal import print_document
-from fairbench.reporting.group_tables import table_of
+from fairbench.reporting.group_tables import named_table, sentence_of
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 from fairbench_rank.approaches import (
@@ -87,6 +87,7 @@ from fairbench_rank.leaderboard import (
     tags_of,
     write_leaderboard,
 )
+from fairbench_rank.rank import declared_table
 from fairbench_rank.standings import (
     GAPS,
     Findings,
@@ -95,6 +96,8 @@ from fairbench_rank.standings import (
     pluralise,
 )
 
+_PAGE = "fairbench.components.papers.atlas:claims"
+_tell = partial(sentence_of, _PAGE)
 _ENDS = ("difference", "lower", "upper")
 _OWN = Path(__file__).with_name(APPROACHES)
 _ROWS_SHOWN = 3  # of a table, in the documentation
@@ -178,22 +181,20 @@ def add_claims(document: Document, findings: AtlasFindings, gap: str) -> Documen
     found += document.summary.found
     found += [_thresholds_sentence(findings, gap)] if findings.verdicts else []
     if verdicts:
-        found.append(
-            f"Of {pluralise(len(verdicts), 'claim', 'claims')} of the literature, "
-            f"{pluralise(verdicts.count(HOLDS), 'holds', 'hold')} here, "
-            f"{pluralise(verdicts.count(FAILS), 'fails', 'fail')}, and "
-            f"{pluralise(verdicts.count(OPEN), 'is', 'are')} not resolved: see Claims."
-        )
-    caveats = [
-        f"The comparison is uneven for “{claim.statement}” Claims says how."
-        for claim in findings.claims
-        if claim.remarks
-    ]
+        told = {
+            "claims": pluralise(len(verdicts), "claim", "claims"),
+            "hold": pluralise(verdicts.count(HOLDS), "holds", "hold"),
+            "fail": pluralise(verdicts.count(FAILS), "fails", "fail"),
+            "open": pluralise(verdicts.count(OPEN), "is", "are"),
+        }
+        found.append(_tell("in_short", **told))
+    uneven = [claim.statement for claim in findings.claims if claim.remarks]
+    caveats = [_tell("uneven", statement=statement) for statement in uneven]
     basis, *sure = document.summary.sure
     *unseen, last = document.summary.unseen
     open_claims = [claim.statement for claim in findings.claims if claim.verdict == OPEN]
     if open_claims:
-        unseen.append(f"Of the literature's claims: “{'” “'.join(open_claims)}”")
+        unseen.append(_tell("open_claims", statements="” “".join(open_claims)))
     ranks, cost, tasks = document.sections
     return replace(
         document,
@@ -209,11 +210,9 @@ def add_claims(document: Document, findings: AtlasFindings, gap: str) -> Documen
 def _thresholds_sentence(findings: AtlasFindings, gap: str) -> str:
     """Return on how many tasks thresholds of each group do no worse than every intervention."""
     told = [row["verdict"] for row in findings.verdicts if row["gap_metric"] == gap]
-    return (
-        f"At the same {gap_label(gap)}, {THRESHOLDS_NEED} on an unconstrained model do no worse "
-        f"than every intervention on {told.count(HOLDS)} of {len(told)} tasks, and worse than one "
-        f"on {told.count(FAILS)}; on {told.count(OPEN)} that is not resolved."
-    )
+    counts = {"holds": told.count(HOLDS), "fails": told.count(FAILS), "open": told.count(OPEN)}
+    about = {"gap": gap_label(gap), "thresholds": THRESHOLDS_NEED, "tasks": len(told)}
+    return _tell("thresholds", **about, **counts)
 
 
 def size_sentence(by_size: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
@@ -226,11 +225,8 @@ def size_sentence(by_size: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     )
     families = " and ".join(str(row["families"]) for row in classes)
     tasks = " and ".join(f"on {row['positive']} of {row['tasks']}" for row in classes)
-    return (
-        f"At the same gap, {THRESHOLDS_NEED} err {means}. These are means over all interventions, "
-        f"and over {families} families of data. Thresholds err more {tasks} tasks. Where to divide "
-        "small data from large was chosen after seeing the results."
-    )
+    told = {"means": means, "families": families, "tasks": tasks}
+    return _tell("size", thresholds=THRESHOLDS_NEED, **told)
 
 
 def _counts_sentence(claim: Claim) -> str:
@@ -239,45 +235,43 @@ def _counts_sentence(claim: Claim) -> str:
     small = f"under {parts[0].epsilon:g}"
     at_once = [sign_in_words(part) for part in parts]
     alone = [sign_in_words(part, alone=True) for part in parts]
-    return (
-        f"Of {pluralise(len(parts), 'difference', 'differences')}, by intervals for all at once: "
-        f"{at_once.count('above 0')} surely above 0, {at_once.count(small)} surely {small}, "
-        f"{at_once.count('open')} open. By the interval of each by itself: "
-        f"{alone.count('above 0')} above 0, {alone.count(small)} {small}."
-    )
+    counts = {
+        "above": at_once.count("above 0"),
+        "under": at_once.count(small),
+        "open": at_once.count("open"),
+        "above_alone": alone.count("above 0"),
+        "under_alone": alone.count(small),
+    }
+    differences = pluralise(len(parts), "difference", "differences")
+    return _tell("counts", differences=differences, small=small, **counts)
 
 
 def evidence_text(claim: Claim) -> str:
     """Return what was measured of a claim, and how many differences do not count."""
     if not claim.evidence:
-        return "nothing on enough tasks to tell"
+        return _tell("nothing")
     few = len(claim.parts) - len(claim.deciding_parts)
     if not few:
         return claim.evidence
-    return (
-        f"{claim.evidence} {pluralise(few, 'difference', 'differences')}, measured on few tasks, "
-        f"{'is' if few == 1 else 'are'} not counted."
-    )
+    differences = pluralise(few, "difference", "differences")
+    are = "is" if few == 1 else "are"
+    return _tell("few", evidence=claim.evidence, differences=differences, are=are)
 
 
 def claims_section(findings: AtlasFindings) -> Section:
     """Return every claim with its verdict, then each with its parts."""
-    text = (
-        "A claim holds, or fails, where the interval over families of data leaves no other "
-        "answer; otherwise it is not resolved. A difference that does not matter in practice "
-        f"counts as none. {FEW_TASKS}"
-    )
-    overview = table_of(
-        findings.claims,
-        [
-            (lambda c: TableCell(c.statement, link=f"#claim-{c.name}"), Column("claim")),
-            (lambda c: _verdict_cell(c.verdict), Column("verdict")),
-            (evidence_text, Column("what was measured")),
-            ("source", Column("source")),
-        ],
-        by="",
-    )
-    blocks: list[Block] = [Paragraph(text), overview, *map(_details, findings.claims)]
+    rows = [
+        {
+            "claim": TableCell(claim.statement, link=f"#claim-{claim.name}"),
+            "shown": _verdict_cell(claim.verdict),
+            "measured": evidence_text(claim),
+            "source": claim.source,
+        }
+        for claim in findings.claims
+    ]
+    overview = named_table(_PAGE, "overview", rows)
+    text = Paragraph(_tell("section"))
+    blocks: list[Block] = [text, overview, *map(_details, findings.claims)]
     if findings.by_size is not None:
         blocks.append(_size_details(findings.by_size))
     if findings.verdicts:
@@ -293,45 +287,27 @@ def _verdict_cell(verdict: str, text: str = "") -> TableCell:
 
 def _details(claim: Claim) -> Details:
     """Return a claim with its rule, its figure, and the table of its parts."""
-    table = table_of(
-        claim.parts,
-        [
-            ("label", Column("what")),
-            (lambda part: label(part.metric), Column("metric")),
-            (("mean", "lower", "upper"), Column("mean over families", "estimate")),
-            (("all_lower", "all_upper"), Column("all at once", "interval")),
-            ("epsilon", Column("matters from", "number")),
-            ("families", Column("families", "count")),
-            ("tasks", Column("tasks", "count")),
-            ("positive", Column("tasks above 0", "count")),
-            (
-                lambda part: (
-                    "few tasks"
-                    if part.few_tasks
-                    else _verdict_cell(part.verdict, sign_in_words(part))
-                ),
-                Column("difference"),
-            ),
-        ],
-        by="",
-        caption=(
-            "mean over families: with its own 95 % interval; all at once: the same, for all rows "
-            "together; tasks above 0: on how many of the tasks the difference is above 0; "
-            "difference: whether it is surely above 0, surely under what matters, or open, all at "
-            "once"
-        ),
-        sortable=True,
-        tags=[{"metric": part.metric} for part in claim.parts],
-    )
+    rows = [
+        {
+            **vars(part),
+            "metric_label": label(part.metric),
+            "shown": "few tasks"
+            if part.few_tasks
+            else _verdict_cell(part.verdict, sign_in_words(part)),
+        }
+        for part in claim.parts
+    ]
+    tags = [{"metric": part.metric} for part in claim.parts]
+    table = declared_table(_PAGE, "parts", rows, tags=tags)
     blocks: list[Block] = [
         Paragraph(f"{claim.criterion} Source: {claim.source}"),
         *([Paragraph(_counts_sentence(claim))] if claim.deciding_parts else []),
         *([Items(claim.remarks)] if claim.remarks else []),
     ]
     if claim.fairest:
-        heads, rows = fairest_differences(claim)
+        heads, cells = fairest_differences(claim)
         caption = "the error of thresholds of validation rows minus that of training rows"
-        blocks.append(Table([*map(Column, heads)], rows, caption=caption))
+        blocks.append(Table([*map(Column, heads)], cells, caption=caption))
     return Details(
         claim.statement, [*blocks, *_picture(claim), table], remark=claim.verdict,
         name=f"claim-{claim.name}", style="metric",
@@ -353,42 +329,18 @@ def _picture(claim: Claim) -> Iterator[Gallery]:
         title = f"{claim.statement} {label(metric)}"
         figures.append(Figure(title, [svg], style="panel", name=name))
     if figures:
-        yield Gallery(figures, "Dots: mean differences. Lines: intervals. Dashed: no difference.")
+        yield Gallery(figures, _tell("figures"))
 
 
 def _size_details(by_size: Mapping[str, Sequence[Mapping[str, Any]]]) -> Details:
     """Return errors of thresholds minus those of interventions, by size of data and by task."""
-    error = Column("error of thresholds minus that of interventions", "estimate")
-    classes = table_of(
-        by_size["classes"],
-        [
-            ("label", Column("data")),
-            ("tasks", Column("tasks", "count")),
-            ("families", Column("families", "count")),
-            (_ENDS, error),
-            ("positive", Column("tasks above 0", "count")),
-            ("compared", Column("comparisons", "count")),
-            ("above", Column("comparisons above 0", "count")),
-        ],
-        by="",
-        caption=(
-            "at the same gap, the mean over all interventions and strengths; tasks averaged within "
-            "families, families equally; comparisons: of an intervention and a gap"
-        ),
-    )
-    tasks = table_of(
-        sorted(by_size["tasks"], key=lambda row: row["rows"]),
-        [
-            (lambda row: f"{row['dataset']} by {row['protect']}", Column("task")),
-            ("family", Column("family")),
-            ("rows", Column("rows", "count")),
-            (_ENDS, error),
-        ],
-        by="",
-        caption="the mean over all comparisons on a task, and its interval for new splits of it",
-        sortable=True,
-        tags=[{"family": row["family"]} for row in by_size["tasks"]],
-    )
+    classes = named_table(_PAGE, "sizes", by_size["classes"])
+    rows = [
+        {**row, "task": f"{row['dataset']} by {row['protect']}"}
+        for row in sorted(by_size["tasks"], key=lambda row: row["rows"])
+    ]
+    tags = [{"family": row["family"]} for row in by_size["tasks"]]
+    tasks = declared_table(_PAGE, "tasks", rows, tags=tags)
     return Details(
         "Thresholds of each group against interventions, by the size of the data",
         [Paragraph(size_sentence(by_size)), classes, tasks],
@@ -398,26 +350,17 @@ def _size_details(by_size: Mapping[str, Sequence[Mapping[str, Any]]]) -> Details
 
 def _task_verdicts_details(findings: AtlasFindings) -> Details:
     """Return the table of verdicts on thresholds against interventions, a row per task and gap."""
-    rows = findings.verdicts
-    table = table_of(
-        rows,
-        [
-            (lambda row: f"{row['dataset']} by {row['protect']}", Column("task")),
-            (lambda row: gap_label(row["gap_metric"]), Column("gap")),
-            ("compared", Column("compared", "count")),
-            ("holds", Column("no worse", "count")),
-            ("fails", Column("worse", "count")),
-            (lambda row: _verdict_cell(row["verdict"]), Column("verdict")),
-            ("least", Column("worst margin", "estimate")),
-        ],
-        by="",
-        caption=(
-            "compared: interventions and strengths; worst margin: how much larger the error of the "
-            "intervention is that does best against thresholds with the same gap: below 0 it wins"
-        ),
-        sortable=True,
-        tags=[{"family": row["family"], "metric": row["gap_metric"]} for row in rows],
-    )
+    rows = [
+        {
+            **row,
+            "task": f"{row['dataset']} by {row['protect']}",
+            "gap": gap_label(row["gap_metric"]),
+            "shown": _verdict_cell(row["verdict"]),
+        }
+        for row in findings.verdicts
+    ]
+    tags = [{"family": row["family"], "metric": row["gap_metric"]} for row in rows]
+    table = declared_table(_PAGE, "task_verdicts", rows, tags=tags)
     count = sum(row["verdict"] == HOLDS for row in rows)
     return Details(
         "Thresholds of each group against every intervention, task by task",
@@ -458,12 +401,7 @@ def _size_figure(by_size: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
         spans={"y": span_of(np.array([[row[end] for end in _ENDS] for row in tasks]))},
     )
     task_key = Series("a task", [], [], "black", lined=False)
-    caption = (
-        f"The error of {THRESHOLDS_NEED} minus that of interventions at the same gap, the "
-        "mean over all interventions and strengths: above 0 thresholds err more. A point is a task "
-        "with its 95 % interval for new splits; the widest leave the frame. A band is the plain "
-        "mean over families with its 95 % interval."
-    )
+    caption = _tell("by_size", thresholds=THRESHOLDS_NEED)
     title = "Thresholds for each group against interventions, by the size of the data"
     drawings = chart([panel], key=[task_key, *means])
     return Figure(title, drawings, caption=caption, name="by-size")
@@ -473,28 +411,17 @@ def _explained(findings: AtlasFindings) -> Section:
     """Return which facts about a data set tell where an approach does better."""
     unsure = [row for row in findings.explanations if row["verdict"] == OPEN]
     sure = [row for row in findings.explanations if row not in unsure]
-    text = (
-        f"Of {len(findings.explanations)} pairs of an approach and a fact about data sets, "
-        f"{len(sure)} are resolved: with more of the fact, the approach gains or loses on the "
-        "reference. A slope is the change of the difference for one standard deviation of the fact."
-    )
+    told = {"pairs": len(findings.explanations), "resolved": len(sure)}
     own = {row["name"]: row for row in findings.approaches}
-    blocks: list[Block] = [Paragraph(text)]
+    blocks: list[Block] = [Paragraph(_tell("explained", **told))]
     for title, rows in (("Resolved", sure), ("Not resolved", unsure)):
         if rows:
-            table = table_of(
-                rows,
-                [
-                    (lambda row: label(row["metric"]), Column("metric")),
-                    ("approach", Column("approach")),
-                    (lambda row: row["fact"].replace("_", " "), Column("with more")),
-                    (("slope", "lower", "upper"), Column("slope", "estimate", decimals=4)),
-                    ("verdict", Column("the approach is")),
-                ],
-                by="",
-                sortable=True,
-                tags=[{**tags_of(own[row["approach"]]), "metric": row["metric"]} for row in rows],
-            )
+            shown = [
+                {**row, "label": label(row["metric"]), "more": row["fact"].replace("_", " ")}
+                for row in rows
+            ]
+            tags = [{**tags_of(own[row["approach"]]), "metric": row["metric"]} for row in rows]
+            table = declared_table(_PAGE, "explained", shown, tags=tags)
             blocks.append(Details(title, [table], remark=f"{len(rows)}", is_open=rows is sure))
     return Section("What explains it", blocks, name="explained")
 

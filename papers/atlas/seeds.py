@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from scipy import special
 from fairbench.components.papers.atlas.multilevel import fit
 from fairbench.core.arrays import Floats, Mask, rng
 from fairbench.metrics.registry import label
+from fairbench.reporting.group_tables import sentence_of
 from fairbench_rank.approaches import (
     ApproachValues,
     MeasuredDifferences,
@@ -24,6 +26,7 @@ from fairbench_rank.approaches import (
 from fairbench_rank.standings import METRICS, pluralise, reference_index
 
 LEVEL = 0.95
+_tell = partial(sentence_of, "fairbench.components.papers.atlas:seeds")
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,15 +201,11 @@ def lines_of(found: _SeedComparison) -> Iterator[str]:
     """Yield what a comparison says, in sentences."""
     table = found.table
     if table.empty:
-        yield f"Seed {found.second} has no difference in common with seed {found.first}.\n"
+        yield _tell("nothing", found=found)
         return
-    tasks = table["task"].unique()
-    yield (
-        f"Seed {found.second} drew other splits of {pluralise(len(tasks), 'task', 'tasks')} for "
-        f"{pluralise(table['approach'].nunique(), 'approach', 'approaches')}: {found.repeats[1]} "
-        f"splits, where seed {found.first} has {found.repeats[0]}. Both measure differences from "
-        f"{found.reference}; those that are 0 in every split are left out.\n"
-    )
+    tasks = pluralise(table["task"].nunique(), "task", "tasks")
+    approaches = pluralise(table["approach"].nunique(), "approach", "approaches")
+    yield _tell("drawn", found=found, tasks=tasks, approaches=approaches)
     yield from _told(found)
 
 
@@ -215,30 +214,14 @@ def _told(found: _SeedComparison) -> Iterator[str]:
     as_expected = "that is so" if share >= LEVEL else "that is not so"
     low, high = np.quantile(found.dealt, [0.025, 0.975])
     usual = "so is this" if low <= alone <= high else "this is not"
-    yield (
-        f"**Of {len(found.table)} differences, {share:.1%} agree**: they are no further apart than "
-        "the 95 % interval of their distance, corrected for overlapping splits, allows. If both "
-        f"seeds measure the same, at least 95 % should, and {as_expected} here. More is no "
-        "surprise: the correction is for other people, and both seeds split the same people.\n"
-    )
-    yield (
-        f"A stricter question is whether the {found.repeats[1]} splits could be any of "
-        f"all {sum(found.repeats)}: without the correction, {alone:.1%} agree. If the splits are "
-        "dealt to the two seeds at random, 95 % of such shares are between "
-        f"{low:.1%} and {high:.1%}, and {usual}. The question is fair only where both divide "
-        "the same rows, and not where rows are sampled.\n"
-    )
-    yield (
-        f"{found.share('band'):.1%} of seed {found.second}'s differences lie in the 95 % band that "
-        f"a multilevel model predicts from seed {found.first}'s runs, widened by their own error.\n"
-    )
     apart = found.surely_apart
     named = "; ".join(
         f"{row.approach} on {row.task}, {label(str(row.metric))}: {row.first:.4f} and "
         f"{row.second:.4f}"
         for row in apart.itertuples()
     )
-    yield (
-        f"The seeds surely disagree, with all differences judged at once at 95 %, on {len(apart)} "
-        "of them" + (f": {named}.\n" if named else ".\n")
-    )
+    shares = {"share": share, "alone": alone, "low": low, "high": high, "usual": usual}
+    counts = {"count": len(found.table), "repeats": sum(found.repeats), "apart": len(apart)}
+    told = {"band": found.share("band"), "named": f": {named}" * bool(named)}
+    for name in ("agree", "stricter", "band", "apart"):
+        yield _tell(name, found=found, as_expected=as_expected, **shares, **counts, **told)

@@ -84,8 +84,7 @@ class DirichletArms:
         return DirichletArms(self.alpha[rows], self.unlabelled[rows])
 
 
-@dataclass(frozen=True, eq=False)
-class BinnedArms:
+class BinnedArms(BetaArms):
     """Arms whose rows lie in B bins of the score: a Beta posterior of each bin's accuracy.
 
     An arm is chosen, not a bin: which bin its next row lies in is up to the row.
@@ -95,9 +94,6 @@ class BinnedArms:
     posterior : (R, A, B) prior pseudo-counts plus the right and wrong predictions seen.
     unlabelled : (R, A) rows whose label is not known.
     """
-
-    posterior: Beta
-    unlabelled: Codes
 
     @staticmethod
     def of(prior: Beta, sizes: Sequence[int] | Codes, *, replications: int = 1) -> BinnedArms:
@@ -120,14 +116,6 @@ class BinnedArms:
         self.posterior.successes[rows, arms, bins] += correct
         self.posterior.failures[rows, arms, bins] += 1 - correct
         self.unlabelled[rows, arms] -= 1
-
-    def draw(self, generator: np.random.Generator) -> Floats:
-        """Draw every bin's accuracy once, (R, A, B)."""
-        return generator.beta(self.posterior.successes, self.posterior.failures)
-
-    def take(self, rows: Codes) -> BinnedArms:
-        """Return some of the replications."""
-        return BinnedArms(self.posterior.take(rows), self.unlabelled[rows])
 
 
 Rate = Callable[[Floats, Floats, Floats], Floats]

@@ -77,6 +77,7 @@ from fairbench_label.active import (
     BetaArms,
     ComparisonReward,
     LeastCalibrated,
+    Reward,
     choose,
     random_row,
     thompson,
@@ -98,11 +99,6 @@ _RUNS = {"cifar100": 1000, "svhn": 10_000}
 # The code's error without a prior hangs on the one run in two hundred that misses a class of SVHN.
 _MORE = 4
 _RESAMPLED = 10_000
-_METHODS = {
-    ("uniform", "random"): "uniform_prior",
-    ("scores", "random"): "informative_prior",
-    ("scores", "thompson"): "informative_prior_thompson",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,11 +156,16 @@ class Matrices:
     def pool(self, name: str, *, published: bool) -> OutcomePool:
         """Return the rows by predicted class; a label shows the true class, or that class again."""
         shown = self.scores.prediction if published else self.scores.target
-        priors = {
-            "uniform": np.full((self.classes, self.classes), 1 / self.classes),
-            "scores": mean_scores(self.scores),
-        }
-        return OutcomePool(name, self.scores.prediction, shown, priors)
+        return OutcomePool(name, self.scores.prediction, shown, _shares(self.scores))
+
+
+def _shares(scores: MulticlassScores) -> dict[str, Floats]:
+    """Return what each prior takes for the shares of the true classes, (predicted, true)."""
+    classes = len(scores.classes)
+    return {
+        "uniform": np.full((classes, classes), 1 / classes),
+        "scores": mean_scores(scores),
+    }
 
 
 def published_fall(arms: DirichletArms, theta: Floats, share: Floats) -> Floats:
@@ -181,7 +182,7 @@ def published_fall(arms: DirichletArms, theta: Floats, share: Floats) -> Floats:
 def errors(
     matrices: Matrices,
     name: str,
-    method: tuple[str, str],
+    method: Method,
     *,
     published: bool,
     replications: int,
@@ -193,7 +194,7 @@ def errors(
     method : prior and strategy.
     published : whether as the code has it; then "uniform" is no prior at all.
     """
-    prior, strategy = method
+    prior, strategy = method.prior, method.strategy
     pool = matrices.pool(name, published=published)
     generator = rng(0, "active", name, "confusion", prior, strategy, published)
     strength = _NO_PRIOR if published and prior == "uniform" else CONFUSION_STRENGTH
@@ -234,11 +235,11 @@ def _confusion_numbers(
     """
     replications = effort.choose(_RUNS[dataset], 50, 2)
     matrices = Matrices(released(dataset))
-    for method, printed in _METHODS.items():
+    for method, printed in TEXT.items():
         if printed not in wanted:
             continue
         for published in (False, True):
-            runs = replications * (_MORE if published and method[0] == "uniform" else 1)
+            runs = replications * (_MORE if published and method.prior == "uniform" else 1)
             found = errors(matrices, dataset, method, published=published, replications=runs)
             for each, error in zip(PER_CLASS, found, strict=True):
                 coded = {"cause": CODE, "error": _error_of_orders(error)} if published else {}
@@ -430,14 +431,9 @@ def prices(kind: str, dear: float) -> Floats:
 
 def _pool(scores: MulticlassScores, name: str, place: Codes, codes: int) -> OutcomePool:
     """Return the pool whose labels show the (true, predicted) class's code."""
-    classes = len(scores.classes)
     costing = place.T[:, None] == np.arange(codes)[:, None]  # (predicted, code, true)
     priors = {
-        prior: (costing * shares[:, None]).sum(axis=-1)
-        for prior, shares in (
-            ("uniform", np.full((classes, classes), 1 / classes)),
-            ("scores", mean_scores(scores)),
-        )
+        prior: (costing * shares[:, None]).sum(axis=-1) for prior, shares in _shares(scores).items()
     }
     outcome = place[scores.target, scores.prediction]
     return OutcomePool(f"{COST_DATASET} {name}", scores.prediction, outcome, priors)
@@ -747,19 +743,36 @@ def worst_found(pool: _GroupPool, rate: Rate, strategy: str) -> tuple[Floats, Fl
     sizes = np.bincount(arm, minlength=2 * len(pool.groups))
     missing = len(sizes) - queues.outcome.shape[1]
     queues = Queues(np.pad(queues.outcome, ((0, 0), (0, missing), (0, 0))), sizes)
-    arms = BetaArms.of(uniform(len(sizes)), sizes, replications=REPLICATIONS)
     reward = LowestRate(pool.share, rate)
     worst = int(pool.rates(rate).argmin())
-    generator = rng(0, "fairness", pool.name, strategy)
+    return _share_answering(
+        queues,
+        reward,
+        strategy,
+        rng(0, "fairness", pool.name, strategy),
+        lambda held: reward.rates(held.posterior.mean).argmin(axis=1) == worst,
+    )
+
+
+def _share_answering(
+    queues: Queues,
+    reward: Reward,
+    strategy: str,
+    generator: np.random.Generator,
+    answered: Callable[[BetaArms], NDArray[np.bool_]],
+) -> tuple[Floats, Floats]:
+    """Return numbers of labels, and the share of replications that answer after each."""
+    arms = BetaArms.of(uniform(len(queues.sizes)), queues.sizes, replications=REPLICATIONS)
+    rows = min(MOST, int(queues.sizes.sum()))
     seen = assess(
         queues,
         arms,
         lambda held: choose(strategy, held, reward, generator),
-        observe=lambda held: (reward.rates(held.posterior.mean).argmin(axis=1) == worst).mean(),
-        rounds=min(MOST, len(arm)),
+        observe=lambda held: answered(held).mean(),
+        rounds=rows,
         every=EVERY,
     )
-    return _labels(len(seen), len(arm)), np.array(seen)
+    return np.minimum(np.arange(len(seen)) * EVERY, rows).astype(float), np.array(seen)
 
 
 def _gap_answered(pool: _GroupPool, strategy: str) -> tuple[Floats, Floats]:
@@ -774,17 +787,14 @@ def _gap_answered(pool: _GroupPool, strategy: str) -> tuple[Floats, Floats]:
     correct = (pool.label == pool.prediction)[inside].astype(np.int64)
     region = 2 if gap > MARGIN else 1
     queues = Queues.of(correct, arm, rng(0, "fairness gap", pool.name), replications=REPLICATIONS)
-    arms = BetaArms.of(uniform(2), queues.sizes, replications=REPLICATIONS)
-    comparison, generator = ComparisonReward(MARGIN), rng(0, "fairness gap", pool.name, strategy)
-    seen = assess(
+    comparison = ComparisonReward(MARGIN)
+    return _share_answering(
         queues,
-        arms,
-        lambda held: choose(strategy, held, comparison, generator),
-        observe=lambda held: (comparison.regions(held)[:, region] >= SURE).mean(),
-        rounds=min(MOST, len(arm)),
-        every=EVERY,
+        comparison,
+        strategy,
+        rng(0, "fairness gap", pool.name, strategy),
+        lambda held: comparison.regions(held)[:, region] >= SURE,
     )
-    return _labels(len(seen), len(arm)), np.array(seen)
 
 
 def extremes(pool: _GroupPool) -> tuple[str, str, float]:
@@ -793,10 +803,6 @@ def extremes(pool: _GroupPool) -> tuple[str, str, float]:
     accuracies = right.mean()[right.size() >= LARGE]
     gap = float(accuracies.max() - accuracies.min())
     return str(accuracies.idxmin()), str(accuracies.idxmax()), gap
-
-
-def _labels(looks: int, rows: int) -> Floats:
-    return np.minimum(np.arange(looks) * EVERY, min(MOST, rows)).astype(np.float64)
 
 
 def reached(labels: Floats, share: Floats, goal: float) -> float:

@@ -60,7 +60,7 @@ def test_the_published_update_counts_what_was_predicted(released):
     scores, share = matrices.scores, matrices.share
     unit = matrices.squared_distance(matrices.true, matrices.published)
     error = tables.errors(
-        matrices, "svhn", ("uniform", "random"), published=True, replications=4000
+        matrices, "svhn", assessment.Method("uniform", "random"), published=True, replications=4000
     )[0]
     # A class with a label is known, whatever it was; of the others the estimate is uniform.
     unseen = stats.hypergeom.pmf(0, len(scores), np.bincount(scores.prediction), 20)
@@ -76,7 +76,9 @@ def test_counting_true_labels_leads_to_the_true_matrix(released):
     assert matrices.error(matrices.true[None])[0] == 0
     options = {"published": False, "replications": 200}
     informed, uniform = (
-        np.mean(tables.errors(matrices, "svhn", (prior, "random"), **options), axis=1)
+        np.mean(
+            tables.errors(matrices, "svhn", assessment.Method(prior, "random"), **options), axis=1
+        )
         for prior in ("scores", "uniform")
     )
     assert (np.diff(informed) < 0).all() and (np.diff(uniform) < 0).all()

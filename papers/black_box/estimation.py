@@ -49,36 +49,16 @@ from fairbench.reporting.charts import BLUE, GREEN, GREY, ORANGE
 
 # The two cost matrices of CIFAR-100 (thesis 3.6.2, Figure 3.5): some mistakes are dearer.
 
-SUPERCLASSES = """
-beaver dolphin otter seal whale
-aquarium_fish flatfish ray shark trout
-orchid poppy rose sunflower tulip
-bottle bowl can cup plate
-apple mushroom orange pear sweet_pepper
-clock keyboard lamp telephone television
-bed chair couch table wardrobe
-bee beetle butterfly caterpillar cockroach
-bear leopard lion tiger wolf
-bridge castle house road skyscraper
-cloud forest mountain plain sea
-camel cattle chimpanzee elephant kangaroo
-fox porcupine possum raccoon skunk
-crab lobster snail spider worm
-baby boy girl man woman
-crocodile dinosaur lizard snake turtle
-hamster mouse rabbit shrew squirrel
-maple_tree oak_tree palm_tree pine_tree willow_tree
-bicycle bus motorcycle pickup_truck train
-lawn_mower rocket streetcar tank tractor
-"""
+SUPERCLASSES: list[str] = yaml.safe_load(
+    Path(__file__).with_name("superclasses.yaml").read_text(encoding="utf-8")
+)
 _PEOPLE = ("baby", "boy", "girl", "man", "woman")
 DEAR = 10.0  # what an expensive mistake costs, where another costs 1
 
 
 def superclasses(classes: tuple[str, ...]) -> NDArray[np.int64]:
     """Return the code of each class's superclass, 0 to 19, (C,)."""
-    lines = SUPERCLASSES.strip().splitlines()
-    place = {name: i for i, line in enumerate(lines) for name in line.split()}
+    place = {name: i for i, line in enumerate(SUPERCLASSES) for name in line.split()}
     return np.array([place[name] for name in classes])
 
 
@@ -127,12 +107,6 @@ def released_pool(name: str) -> MulticlassScores:
         raise unknown_name("scores of several classes", name, files)
     file: MulticlassFile = constructor("scores", files[name])()
     return file.scores(Archive(download=False))
-
-
-def shown(scores: MulticlassScores, name: str, labels: int) -> MulticlassScores:
-    """Return the pool with the labels of so many rows; more labels keep those of fewer."""
-    order = rng(0, "labels", name).permutation(len(scores))
-    return scores.showing(order[:labels])
 
 
 def replications(
@@ -414,22 +388,20 @@ def _difference_figure(pool: MulticlassScores, title: str, *, draws: int) -> Fig
 
 def group_pairs(pool: MulticlassScores) -> dict[tuple[str, str], Beta]:
     """Return the posteriors of both accuracies, (2,), for people and trees, and women and men."""
-    lines = SUPERCLASSES.strip().splitlines()
-    groups = {name: line.split() for line in lines for name in _NAMED if name in line.split()}
+    groups = {
+        name: line.split() for line in SUPERCLASSES for name in _NAMED if name in line.split()
+    }
     pairs = {
         ("people", "trees"): (groups["woman"], groups["oak_tree"]),
         ("woman", "man"): (["woman"], ["man"]),
     }
     predicted = np.array(pool.classes)[pool.prediction]
-    return {
-        names: _pair_posterior(pool, [np.isin(predicted, group) for group in pair])
-        for names, pair in pairs.items()
-    }
-
-
-def _pair_posterior(pool: MulticlassScores, inside: Sequence[NDArray[np.bool_]]) -> Beta:
-    rows = np.flatnonzero(inside[0] | inside[1])
-    return accuracy_posterior(pool.correct[rows], inside[1][rows].astype(np.int64), uniform(2))
+    found = {}
+    for names, pair in pairs.items():
+        rows = np.flatnonzero(np.isin(predicted, [*pair[0], *pair[1]]))
+        second = np.isin(predicted[rows], pair[1]).astype(np.int64)
+        found[names] = accuracy_posterior(pool.correct[rows], second, uniform(2))
+    return found
 
 
 # The trapezoidal rule converges geometrically for analytic functions times a normal density.
@@ -479,8 +451,9 @@ def growing(
     scores: MulticlassScores, name: str, numbers: Sequence[int] = (_FEW, _SOME)
 ) -> list[MulticlassScores]:
     """Return the pool with so many labels each, and with all of them."""
+    order = rng(0, "labels", name).permutation(len(scores))  # more labels keep those of fewer
     fewer = (labels for labels in numbers if labels < len(scores))
-    return [shown(scores, name, labels) for labels in (*fewer, len(scores))]
+    return [scores.showing(order[:labels]) for labels in (*fewer, len(scores))]
 
 
 def _draws(effort: Effort) -> int:
@@ -565,7 +538,15 @@ def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[
         scores = released_pool(name)
         found = sizes(scores)
         if name == "cifar100":
-            found |= {**_self_assessment(scores), **classes(scores, draws), **differences(scores)}
+            high = (scores.confidence > 0.9).mean()
+            found |= {
+                ("accuracy", ""): (float(scores.correct.mean()), 0.0),
+                ("mean_score", ""): (float(scores.confidence.mean()), 0.0),
+                ("ece", ""): (full_ece(scores), 0.0),
+                ("percent_of_scores_above", "score=0.9"): (100 * high, 0.0),
+                **classes(scores, draws),
+                **differences(scores),
+            }
         for row in printed.itertuples():
             ours, sd = found[str(row.metric), str(row.setting)]
             yield {"row": row.Index, "mean": ours, "sd": sd, "repeats": draws}
@@ -582,16 +563,6 @@ def sizes(scores: MulticlassScores) -> Found:
         ("size_thousand", ""): (rows / 1000, 0.0),
         ("test_rows", ""): (rows, 0.0),
         ("classes", ""): (float(len(scores.classes)), 0.0),
-    }
-
-
-def _self_assessment(scores: MulticlassScores) -> Found:
-    """Return the accuracy, what the scores say of it, the ECE, and the share of high scores."""
-    return {
-        ("accuracy", ""): (float(scores.correct.mean()), 0.0),
-        ("mean_score", ""): (float(scores.confidence.mean()), 0.0),
-        ("ece", ""): (full_ece(scores), 0.0),
-        ("percent_of_scores_above", "score=0.9"): (100 * (scores.confidence > 0.9).mean(), 0.0),
     }
 
 

@@ -351,21 +351,12 @@ def quick_note(rows: pd.DataFrame, runs: int) -> str:
 
 ANSWERS = ("table", "figure", "command", "code", "dataset", "words", "absent")
 CANNOT = "cannot be had"
-# Verdict -> its meaning, in the order in which a page lists claims.
-ROW_VERDICTS = {
-    "does not hold": "Our runs contradict the claim.",
-    "holds in part": "Our runs support one part of the claim, and not another.",
-    "not resolved": "There are too few rows or labels to decide the claim.",
-    "holds": "Our runs support the claim.",
-    "agrees": "Ours shows what the paper's shows.",
-    "agrees in part": "Ours shows what the paper's shows in some respects, and not in others.",
-    "differs": "Ours does not show what the paper's shows.",
-    "drawn": "We drew the figure; its points are printed nowhere, so that none is compared.",
-    "not comparable": "We computed it, but the paper prints no number to compare it with.",
-    "implemented": "The code has this definition, algorithm or data set.",
-    "substitute": "The data set has other people than the paper's.",
-    "loader only": "The data set can be read, but we do not have its files.",
-}
+# In the order in which a page lists claims; `page.md` has the meaning of those that do not say it.
+ROW_VERDICTS = (
+    *("does not hold", "holds in part", "not resolved", "holds"),
+    *("agrees", "agrees in part", "differs", "drawn", "not comparable"),
+    *("implemented", "substitute", "loader only"),
+)
 
 
 @dataclass(frozen=True)
@@ -421,13 +412,6 @@ class Row:
     def is_counted(self) -> bool:
         """Whether its verdict is counted from the numbers of a table."""
         return self.kind == "table" and not self.is_claim
-
-    def command_of(self, paper: str) -> str:
-        """Return the command line that answers the row, or nothing."""
-        if self.kind in ("table", "figure"):
-            name = getattr(self, self.kind)
-            return f"fairbench paper {paper} {self.kind}={name} run=true"
-        return self.command
 
     def arguments(self, *, quick: bool) -> list[str] | None:
         """Return the words after ``python`` in its command; None if a quick look leaves it out."""

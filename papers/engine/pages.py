@@ -257,92 +257,24 @@ def _write(table: PaperTable, stem: Path, commands: Sequence[str]) -> None:
 # The pages.
 
 PAGE = Path("docs", "papers.md")
-# Verdicts on rows that do not say by themselves what they mean.
 # Verdicts on definitions and data sets, whose reasons the page of deviations has.
 _APART = ("differs", "substitute", "loader only", "not comparable")
-_UNCLEAR = ("not resolved", "drawn", "not comparable", "substitute", "loader only")
-# Verdict on a printed number -> its heading, and what it means.
-_COUNTED = {
-    AGREES: ("agree", "Ours, by the text's setting, agrees with the printed number."),
-    CAUSED: (
-        "under a cause",
-        "Ours differs by the text's setting. It agrees when the one setting that the cause names "
-        "is changed. Each cause is a run.",
-    ),
-    IMPOSSIBLE: (
-        "cannot be",
-        "The printed number contradicts another one of the work, or its own formula. A test shows "
-        "it.",
-    ),
-    UNEXPLAINED: ("unexplained", "Ours differs, and we do not know why."),
-}
-_NOT_JUDGED = {
-    OTHER_DATA: "We ran the table on other people than the paper's, so its numbers may differ.",
-    CANNOT: "What it takes was not published, or cannot be computed.",
-}
-
-_EXPLAINED = {**{name: ROW_VERDICTS[name] for name in _UNCLEAR}, **_NOT_JUDGED}
 
 
 def pages(papers: Sequence[Paper]) -> dict[Path, str]:
     """Return path -> text of every page, the one that opens them first."""
     ordered = sorted(papers, key=lambda paper: paper.title.lower())
     every = [(paper, list(row_answers(paper, recorded(paper)))) for paper in ordered]
-    names = [f"papers/{paper.name}" for paper in ordered]
-    first = [
-        *_HEAD,
-        *(_line(_brief(paper)) for paper in ordered if paper.brief),
-        "",
-        *_COUNTS,
-        *(_line(_counts_of_work(paper, rows)) for paper, rows in every),
-        "",
-        *_WORDS,
-        *(f"- *{name}*: {meaning}" for name, meaning in _COUNTED.values()),
-        "",
-        *_ROWS,
-        *(f"- *{name}*: {meaning}" for name, meaning in _EXPLAINED.items()),
-        "",
-        *("```{toctree}", ":hidden:", "", *names, "```", ""),
-    ]
+    template = Path(__file__).with_name("page.md").read_text(encoding="utf-8")
+    parts = {
+        "brief": [_line(_brief(paper)) for paper in ordered if paper.brief],
+        "counts": [_line(_counts_of_work(paper, rows)) for paper, rows in every],
+        "names": [f"papers/{paper.name}" for paper in ordered],
+    }
+    first = template.format(**{name: "\n".join(lines) for name, lines in parts.items()})
     folder = PAGE.with_suffix("")
     own = {folder / f"{paper.name}.md": "\n".join(_work(paper, rows)) for paper, rows in every}
-    return {PAGE: "\n".join(first), **own}
-
-
-_HEAD = """# The five works: what replicates
-
-What five works claim, whether that replicates, and how many of their printed numbers agree with
-ours. Each has a page with every claim, table and figure; the thesis has two, and its chapter 4 is
-the paper of 2020.
-
-## In brief
-
-| work | what it claims | does it replicate? | read on |
-| --- | --- | --- | --- |""".splitlines()
-
-_COUNTS = """## How many numbers agree
-
-| work | printed | compared | agree | under a cause | cannot be | unexplained | of those \
-compared | off by | with causes |
-| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |""".replace("\\\n", "").splitlines()
-
-_WORDS = """*Compared* leaves out numbers that nothing of ours answers, such as those of data that
-were not released, and tables that we ran on other people's data. *Of those compared* is the share
-that is unexplained. *Off by* is the mean absolute difference of ours, by the text's setting, from
-the printed numbers, in printed sds (or else in sds of the paper's own numbers of that table, metric
-and data set), since a wide spread of ours makes every number agree; *with causes* takes our number
-under the cause where there is one.
-
-A number *agrees* if the two means differ by at most two standard errors of that difference and half
-a printed digit. The error includes our scatter over repeats, and the paper's where it prints one.
-Where the paper divided its data once, ours are repeated over divisions, and the printed number is
-judged as one of them.
-
-""".splitlines()
-
-_ROWS = """Every other verdict is our judgement, and says what it means, but for:
-
-""".splitlines()
+    return {PAGE: first, **own}
 
 
 def _brief(paper: Paper) -> list[str]:
@@ -359,7 +291,7 @@ def _counts_of_work(paper: Paper, rows: Sequence[RowAnswer]) -> list[str]:
     link = f"[{paper.name}](papers/{paper.name}.md)"
     if not compared:
         return [link, str(printed), *[""] * 8]
-    counts = [sum(answer.count(verdict) for answer in counted) for verdict in _COUNTED]
+    counts = [sum(answer.count(verdict) for answer in counted) for verdict in VERDICTS[:4]]
     share = f"{counts[-1] / compared:.0%}".replace("%", " %")
     numbers = pd.concat([answer.numbers for answer in counted if answer.compared])
     return [link, *map(str, (printed, compared, *counts)), share, *_off(numbers)]

@@ -120,7 +120,7 @@ def _scores(config, draw):
 
 def _confidences(config, draw):
     """Return true classes, predicted ones and the probability given to these."""
-    names = np.array(SUPERCLASSES.split())
+    names = np.array(" ".join(SUPERCLASSES).split())
     true = np.tile(np.arange(len(names)), ROWS_A_CLASS)
     confidence = draw.uniform(0.2, 1, len(true))
     predicted = np.where(draw.random(len(true)) < confidence, true, (true + 1) % len(names))

@@ -317,7 +317,7 @@ def test_every_row_has_a_verdict_or_says_why_not(tiny):
     write_record(tiny, merge_record(numbers("agrees", "unexplained", "no answer"), recorded(tiny)))
     table, claim, absent = row_answers(tiny, recorded(tiny))
     assert (table.verdict, table.score) == ("agrees in part", "1 of 2")
-    assert (claim.verdict, claim.row.command_of("tiny")) == ("holds", 'python -c "print(3)"')
+    assert (claim.verdict, claim.row.command) == ("holds", 'python -c "print(3)"')
     assert (absent.verdict, absent.note) == ("cannot be had", "the data were not released")
     first, own = pages([tiny]).values()
     # Two numbers are compared, each off by 0.01 of a printed sd of 0.02.

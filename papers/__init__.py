@@ -132,11 +132,6 @@ class Splits(Results):
 
     repeats: int = option(10, "How many splits of the data.", least=1)
 
-    @property
-    def overrides(self) -> list[str]:
-        """Return them as a run's command line takes them."""
-        return [f"split.repeats={self.repeats}", f"results={self.results}", "tracking=none"]
-
 
 @dataclass(frozen=True)
 class CrossValidations(Results):

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fairbench.cli.command import Results
-from fairbench.components.papers import PAPERS, Splits, composed, run_main, table_of
+from fairbench.components.papers import PAPERS, Splits, run_main, table_of
 from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import command, recorded, runs_needed
 from fairbench.components.papers.fairlyuncertain import tables
@@ -28,8 +28,6 @@ from fairbench.core.errors import UserError
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.summary import summarise
 from fairbench.evaluation.table import values_of
-from fairbench.experiments.compute import raw_outputs
-from fairbench.experiments.execute import carry_out
 from fairbench.inference.rates import Limits
 from fairbench.inference.repeats import REPEATS, mean_limits
 from fairbench.inference.repeats import Splits as Shared
@@ -37,7 +35,6 @@ from fairbench.metrics import regression
 from fairbench.metrics.uncertainty import Spread, feature_shift, keep_weights, spread_diagram
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
-from fairbench.results.tables import TEST
 
 EXPERIMENTS = {"test": tables.EXPERIMENT, "validation": tables.VALIDATION}
 WHOM_METHODS = ("random", "ensemble", "selective_ensemble", "self_consistency", "binomial_nll")
@@ -322,14 +319,10 @@ def predictions(
     dataset: str, method: str, chosen: Splits, *, factor: float = 1
 ) -> Iterator[Predictions]:
     """Yield the predictions of every split, their sds times `factor`."""
-    words = ["experiment=fairlyuncertain/table4", f"dataset={dataset}", f"method={method}"]
-    run = carry_out(composed(*words, *chosen.overrides)).prepared
+    words = [f"dataset={dataset}", f"method={method}"]
+    run = tables.job("fairlyuncertain/table4", chosen.results, words, chosen.repeats)
     group = run.dataset.groups(run.protect).cat.codes.to_numpy()
-    for cell in run.cells:
-        columns = run.store.read(cell.id).columns
-        test = columns["part"] == TEST
-        rows = columns["row"][test]
-        raw = raw_outputs({name: values[test] for name, values in columns.items()})
+    for rows, raw in tables.raw_tests(run):
         mean = raw["mean"].astype(float)
         sd = factor * raw["sd"].astype(float) if factor else np.zeros(len(mean))
         yield Predictions(run.dataset.target.to_numpy(float)[rows], mean, sd, group[rows])

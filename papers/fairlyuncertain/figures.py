@@ -83,10 +83,8 @@ def sample(name: str, draws: int) -> Floats:
 def summary(values: Floats) -> _Summary:
     """Return the summary of some draws."""
     lower, upper = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    near = float((np.abs(values - values.mean()) < NEAR).mean())
-    return _Summary(
-        float(values.mean()), float(lower), float(upper), float(values.std(ddof=1)), near
-    )
+    near = (np.abs(values - values.mean()) < NEAR).mean()
+    return _Summary(values.mean(), lower, upper, values.std(ddof=1), near)
 
 
 def same_interval(options: SameIntervalOptions) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from rich.console import Console
 
 from fairbench.components.papers import PAPERS, Splits, composed, run_main, table_of
@@ -53,6 +53,16 @@ def reader(run: PlannedRun) -> Callable[[Cell, dict[str, pd.Series]], Reading]:
     """Return what reads a job's own fits, after computing those that are missing."""
     pipeline.ensure_all(run.cells, run.store)
     return partial(read, run)
+
+
+def raw_tests(run: PlannedRun) -> Iterator[tuple[NDArray[np.intp], dict[str, Any]]]:
+    """Yield the test rows of each split of a job, and what its method itself gave them."""
+    pipeline.ensure_all(run.cells, run.store)
+    for cell in run.cells:
+        columns = run.store.read(cell.id).columns
+        test = columns["part"] == TEST
+        raw = raw_outputs({name: values[test] for name, values in columns.items()})
+        yield columns["row"][test], raw
 
 
 def tests(run: PlannedRun) -> Iterator[Labelled]:
@@ -426,17 +436,13 @@ def _nlls(method: str, results: Path, repeats: int) -> tuple[list[float], list[f
     """Return the NLL of every repeat, row by row and broadcast; rows without an sd are left out."""
     words = ["dataset=communities", f"method={method}"]
     run = job("fairlyuncertain/table4", results, words, repeats)
-    reader(run)
     by_row, broadcast = [], []
-    for cell in run.cells:
-        stored = run.store.read(cell.id)
-        test = stored.columns["part"] == TEST
-        raw = raw_outputs({name: values[test] for name, values in stored.columns.items()})
+    for rows, raw in raw_tests(run):
         bag = method == "ensemble"
         mean = raw["mean"].mean(axis=1) if bag else raw["mean"]
         sd = raw["mean"].std(axis=1) if bag else raw["sd"]
         kept = np.isfinite(sd) & np.isfinite(mean) & (sd > 0)
-        y = run.dataset.target.to_numpy()[stored.columns["row"][test]]
+        y = run.dataset.target.to_numpy()[rows]
         by_row.append(float(normal_nll_rows(y[kept], mean[kept], sd[kept]).mean()))
         matrix = normal_nll_rows(y[:, None], mean[None, kept], sd[None, kept])
         broadcast.append(float(matrix.mean()))

@@ -30,7 +30,7 @@ from fairbench.components.algorithms.estimators.ferm import mean_difference
 from fairbench.components.algorithms.interventions.reweighing import independence_weights
 from fairbench.components.papers import as_numbers, number_of_cvs, run_main
 from fairbench.components.papers.uncertainty_matters import ground_truth, solvers
-from fairbench.components.papers.uncertainty_matters.ground_truth import key_of, study
+from fairbench.components.papers.uncertainty_matters.ground_truth import ALGORITHMS, key_of, study
 from fairbench.core.arrays import Floats, Mask, rng
 from fairbench.core.options import option
 from fairbench.data.dataset import Dataset
@@ -54,21 +54,13 @@ APART = {"LR + Hardt": (1.0, None), "SVM + Hardt": (10.0, 0.01), "Linear SVM + H
 SLOW = (10.0, 0.1)  # the machine that scikit-learn fits faster than active sets do
 KERNEL = tuple(f"C = {C:g}, gamma = {gamma:g}" for C, gamma in product(C_KERNEL, GAMMA))
 LINEAR = tuple(f"C = {C:g}" for C in C_LINEAR)
-# Algorithm whose machines are fitted -> what else follows from its labels.
+# Algorithm whose machines are fitted -> what follows from its labels: itself, and Hardt's rule.
 FITTED: Mapping[str, tuple[str, ...]] = {
-    "LR": ("LR", "LR + Hardt"),
-    "Reweighing + LR": ("Reweighing + LR",),
-    "Disparate impact remover + LR": ("Disparate impact remover + LR",),
-    "Zafar": ("Zafar",),
-    "SVM": ("SVM", "SVM + Hardt"),
-    "Reweighing + SVM": ("Reweighing + SVM",),
-    "Disparate impact remover + SVM": ("Disparate impact remover + SVM",),
-    "FERM": ("FERM",),
-    "Linear SVM": ("Linear SVM", "Linear SVM + Hardt"),
-    "Linear FERM": ("Linear FERM",),
+    name: tuple(each for each in (name, f"{name} + Hardt") if each in ALGORITHMS)
+    for name in ALGORITHMS
+    if not name.endswith("Hardt")
 }
 RULE_APART, HALVES = "rule apart", "halves"
-NAMES = tuple(name for names in FITTED.values() for name in names)
 Counts = NDArray[np.int64]
 
 

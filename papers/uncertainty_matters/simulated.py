@@ -99,17 +99,13 @@ def cross_validated(
     ]
 
 
-@dataclass(frozen=True)
-class _Replication:
-    """One data set: joint counts (G, 8), the ratio r of A to B, and Bayle et al.'s interval."""
+def replicate(rows: int, index: int) -> tuple[NDArray[np.int64], float, tuple[float, float]]:
+    """Draw a data set, cross-validate both algorithms on it and on its halves.
 
-    joint: NDArray[np.int64]
-    ratio: float
-    bayle: tuple[float, float]
-
-
-def replicate(rows: int, index: int) -> _Replication:
-    """Draw a data set, cross-validate both algorithms on it and on its halves."""
+    Returns
+    -------
+    The joint counts (G, 8), the ratio r of A to B, and Bayle et al.'s interval.
+    """
     data = Sample.draw(rows, rng(0, "coverage sample", index))
     halves = half_splits(rows, HALVINGS, rng(0, "coverage halves", index))
     parts = [np.arange(rows), *(half for pair in halves for half in pair)]
@@ -122,7 +118,7 @@ def replicate(rows: int, index: int) -> _Replication:
     estimates = {name: _half_estimates(data, parts[1:], each[1:]) for name, each in read.items()}
     ratio = float(variance_ratio(estimates["A"], estimates["B"], pooled=True))
     hits = [(each == data.target).astype(float) for each in (first, second)]
-    return _Replication(joint, ratio, bayle_interval(hits[0] - hits[1], read["A"][0][1]))
+    return joint, ratio, bayle_interval(hits[0] - hits[1], read["A"][0][1])
 
 
 def _half_estimates(
@@ -212,10 +208,10 @@ def intervals(
     return quantile(samples, (0.025, 0.975), axis=0)
 
 
-def _coverage_rows(replications: list[_Replication], truth: Floats) -> Iterator[list[str]]:
+def _coverage_rows(
+    joint: NDArray[np.int64], ratios: Floats, bayle: Floats, truth: Floats
+) -> Iterator[list[str]]:
     """Yield the table's rows: coverage in percent and mean width for each objective."""
-    joint = np.stack([each.joint for each in replications])
-    ratios = np.array([each.ratio for each in replications])
     batches = range(0, len(joint), BATCH)
     for name, (kind, worth) in variants().items():
         ends = np.concatenate(
@@ -223,8 +219,7 @@ def _coverage_rows(replications: list[_Replication], truth: Floats) -> Iterator[
              for i in batches], axis=1,
         )  # fmt: skip
         yield [name, *_cells(ends, truth)]
-    bayle = np.array([each.bayle for each in replications]).T[..., None]
-    yield ["Bayle et al. (2020)", *_cells(bayle, truth[:1]), "-", "-"]
+    yield ["Bayle et al. (2020)", *_cells(bayle.T[..., None], truth[:1]), "-", "-"]
 
 
 def _cells(ends: Floats, truth: Floats) -> list[str]:
@@ -233,9 +228,8 @@ def _cells(ends: Floats, truth: Floats) -> list[str]:
     return [f"{c:.1%} ({w:.3f})" for c, w in zip(covered.mean(axis=0), width, strict=True)]
 
 
-def _implied_rhos(replications: list[_Replication]) -> dict[str, float]:
+def _implied_rhos(joint: NDArray[np.int64]) -> dict[str, float]:
     """Return the rho that each accuracy's variance over data sets amounts to."""
-    joint = np.stack([each.joint for each in replications]).sum(axis=1)
     rows, implied = joint[0].sum(), {}
     for name, tables in zip(SEEN, margins(joint), strict=True):
         values = accuracy(tables)
@@ -247,17 +241,18 @@ def _implied_rhos(replications: list[_Replication]) -> dict[str, float]:
 def show(rows: int, count: int) -> None:
     """Print the coverage of every choice over `count` fresh data sets of `rows` rows."""
     truth = _true_differences(rows)
-    replications = [replicate(rows, index) for index in range(count)]
+    replications = (replicate(rows, index) for index in range(count))
+    joint, ratios, bayle = map(np.array, zip(*replications, strict=True))
     error = np.sqrt(0.95 * 0.05 / count)
     title = f"95 % intervals of A - B, {count} data sets of {rows} rows: coverage (mean width)"
     named = zip(OBJECTIVES, truth, strict=True)
     headings = [f"{name.replace('_', ' ')}, true {value:.3f}" for name, value in named]
     table = table_of(title, "interval", *headings)
     table.caption = f"the standard error of a coverage of 95 % is {error:.1%}"
-    for row in _coverage_rows(replications, truth):
+    for row in _coverage_rows(joint, ratios, bayle, truth):
         table.add_row(*row)
     Console(width=100).print(table)
-    rhos = ", ".join(f"{name} {rho:.3f}" for name, rho in _implied_rhos(replications).items())
+    rhos = ", ".join(f"{name} {rho:.3f}" for name, rho in _implied_rhos(joint.sum(axis=1)).items())
     print(f"rho that the accuracies' variance over data sets amounts to: {rhos}\n")
 
 

@@ -433,8 +433,8 @@ def _sections(
         for name in ("ratios", "odds_ratios", "by_quantile", "by_segment")
         if data[name]
     }
-    decisions = [*_ratio_figure(data["ratios"]), tables["ratios"], tables["odds_ratios"]]
-    yield Section("Decisions by group", decisions)
+    decisions = [tables["ratios"], tables["odds_ratios"]]
+    yield Section("Decisions by group", [*_ratio_figure(data["ratios"]), *decisions])
     for part in ("quantile of the score", "segment"):
         if table := tables.get(f"by_{part.partition(' ')[0]}"):
             yield Section(f"Adverse impact ratio by {part}", [table])

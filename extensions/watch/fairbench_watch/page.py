@@ -291,8 +291,8 @@ def _gap_table(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> model.Ta
         }
         for gap, bar in zip(gaps, drawn, strict=True)
     ]
-    far = {"far": epsilon + BEYOND, "beyond": BEYOND}
-    return named_table(_PAGE, "gaps", rows, epsilon=epsilon, **far)
+    far = epsilon + BEYOND
+    return named_table(_PAGE, "gaps", rows, epsilon=epsilon, far=far, beyond=BEYOND)
 
 
 def _rows(rows: float) -> str:

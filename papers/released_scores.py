@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError, check_choice, unknown_name
 from fairbench.data.columns import MulticlassScores, read_class_scores
 from fairbench.data.dataset import Source
@@ -166,9 +166,7 @@ def _check_lengths(**columns: NDArray[np.generic] | pd.Series) -> None:
         raise UserError("no rows: give at least one prediction")
 
 
-def _refuse(
-    name: str, values: NDArray[np.generic], wrong: NDArray[np.bool_], expected: str
-) -> None:
+def _refuse(name: str, values: NDArray[np.generic], wrong: Mask, expected: str) -> None:
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise UserError(f"column '{name}' is {values[row]} in row {row + 1}; it must be {expected}")

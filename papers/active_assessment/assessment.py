@@ -32,14 +32,7 @@ from fairbench.inference.posterior import (
     uniform,
 )
 from fairbench.metrics.probability import bins_of_width
-from fairbench_label.active import (
-    BetaArms,
-    ComparisonReward,
-    Estimation,
-    Lowest,
-    Reward,
-    choose,
-)
+from fairbench_label.active import BetaArms, ComparisonReward, Estimation, Lowest, Reward, choose
 
 # Arms of several outcomes or bins, rates of arms, and queues whose rows are labelled in turn.
 #

@@ -67,7 +67,7 @@ from fairbench.components.papers.black_box.estimation import (
     superclass_costs,
 )
 from fairbench.components.papers.engine.matching import Effort, number
-from fairbench.core.arrays import Codes, Floats, rng
+from fairbench.core.arrays import Codes, Floats, Mask, rng
 from fairbench.core.errors import UserError
 from fairbench.data.columns import MulticlassScores
 from fairbench.inference.posterior import confusion_posterior, uniform, uninformative_prior
@@ -180,12 +180,7 @@ def published_fall(arms: DirichletArms, theta: Floats, share: Floats) -> Floats:
 
 
 def errors(
-    matrices: Matrices,
-    name: str,
-    method: Method,
-    *,
-    published: bool,
-    replications: int,
+    matrices: Matrices, name: str, method: Method, *, published: bool, replications: int
 ) -> list[Floats]:
     """Return the errors, (R,) each, after 2, 5 and 10 labels a class.
 
@@ -759,7 +754,7 @@ def _share_answering(
     reward: Reward,
     strategy: str,
     generator: np.random.Generator,
-    answered: Callable[[BetaArms], NDArray[np.bool_]],
+    answered: Callable[[BetaArms], Mask],
 ) -> tuple[Floats, Floats]:
     """Return numbers of labels, and the share of replications that answer after each."""
     arms = BetaArms.of(uniform(len(queues.sizes)), queues.sizes, replications=REPLICATIONS)

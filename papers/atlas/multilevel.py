@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from fairbench.components.papers.atlas.thresholds import OPEN
-from fairbench.core.arrays import Floats, rng
+from fairbench.core.arrays import Floats, Mask, rng
 from fairbench_rank.approaches import ERROR, FEWEST_FAMILIES, MeasuredDifferences
 from fairbench_rank.ranking import WRONG
 from fairbench_rank.standings import RankedValues
@@ -59,7 +59,7 @@ class _Multilevel:
     families: NDArray[np.intp]
 
     @property
-    def enough(self) -> NDArray[np.bool_]:
+    def enough(self) -> Mask:
         """Which differences were measured on enough families for an estimate, (P,)."""
         return self.families >= FEWEST_FAMILIES
 

@@ -88,13 +88,7 @@ from fairbench_rank.leaderboard import (
     write_leaderboard,
 )
 from fairbench_rank.rank import declared_table
-from fairbench_rank.standings import (
-    GAPS,
-    Findings,
-    findings_of,
-    left_out_sentences,
-    pluralise,
-)
+from fairbench_rank.standings import GAPS, Findings, findings_of, left_out_sentences, pluralise
 
 _PAGE = "fairbench.components.papers.atlas:claims"
 _tell = partial(sentence_of, _PAGE)

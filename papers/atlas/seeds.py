@@ -19,10 +19,7 @@ from fairbench.components.papers.atlas.multilevel import fit
 from fairbench.core.arrays import Floats, Mask, rng
 from fairbench.metrics.registry import label
 from fairbench.reporting.group_tables import sentence_of
-from fairbench_rank.approaches import (
-    ApproachValues,
-    MeasuredDifferences,
-)
+from fairbench_rank.approaches import ApproachValues, MeasuredDifferences
 from fairbench_rank.standings import METRICS, pluralise, reference_index
 
 LEVEL = 0.95

@@ -358,10 +358,7 @@ def _mean_difference(measured: MeasuredDifferences, differences: Floats) -> Meas
 
 
 def _size_class(
-    measured: MeasuredDifferences,
-    average: MeasuredDifferences,
-    rows: Floats,
-    label: str,
+    measured: MeasuredDifferences, average: MeasuredDifferences, rows: Floats, label: str
 ) -> dict[str, Any]:
     """Return the row of the tasks of one size class.
 

@@ -26,7 +26,7 @@ from fairbench.components import class_named
 from fairbench.components.papers import CONF, number_of_runs, run_main
 from fairbench.components.papers.engine.matching import Effort
 from fairbench.components.papers.released_scores import MulticlassFile
-from fairbench.core.arrays import Floats, rng
+from fairbench.core.arrays import Floats, Mask, rng
 from fairbench.core.errors import unknown_name
 from fairbench.core.options import option
 from fairbench.data.columns import MulticlassScores
@@ -62,25 +62,25 @@ def superclasses(classes: tuple[str, ...]) -> NDArray[np.int64]:
     return np.array([place[name] for name in classes])
 
 
-def superclass_costs(classes: tuple[str, ...], dear: float = DEAR) -> NDArray[np.float64]:
+def superclass_costs(classes: tuple[str, ...], dear: float = DEAR) -> Floats:
     """Return (C, C) costs: 1 for a mistake within a superclass, `dear` for one across."""
     code = superclasses(classes)
     return _priced(code[:, None] != code, dear)
 
 
-def human_costs(classes: tuple[str, ...], dear: float = DEAR) -> NDArray[np.float64]:
+def human_costs(classes: tuple[str, ...], dear: float = DEAR) -> Floats:
     """Return (C, C) costs: `dear` where a person is taken for what is none, 1 for the rest."""
     person = np.isin(classes, _PEOPLE)
     return _priced(person[:, None] & ~person, dear)
 
 
-def person_costs(classes: tuple[str, ...], dear: float = DEAR) -> NDArray[np.float64]:
+def person_costs(classes: tuple[str, ...], dear: float = DEAR) -> Floats:
     """Return (C, C) costs: `dear` for every mistake about a person, other persons included."""
     person = np.isin(classes, _PEOPLE)
     return _priced(np.tile(person[:, None], len(classes)), dear)
 
 
-def _priced(is_dear: NDArray[np.bool_], dear: float) -> NDArray[np.float64]:
+def _priced(is_dear: Mask, dear: float) -> Floats:
     costs = np.where(is_dear, dear, 1.0)
     np.fill_diagonal(costs, 0)
     return costs
@@ -136,7 +136,7 @@ class Options:
 
 
 # A number of labels, and over the runs the mean absolute error and the bias of each of `ESTIMATES`.
-EceErrors = tuple[int, NDArray[np.float64], NDArray[np.float64]]
+EceErrors = tuple[int, Floats, Floats]
 
 
 def full_ece(scores: MulticlassScores) -> float:

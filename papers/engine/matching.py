@@ -257,10 +257,7 @@ def _table(
 
 
 def compare(
-    paper: Paper,
-    table: str,
-    ours: pd.DataFrame,
-    computed: Mapping[str, pd.DataFrame] | None = None,
+    paper: Paper, table: str, ours: pd.DataFrame, computed: Mapping[str, pd.DataFrame] | None = None
 ) -> pd.DataFrame:
     """Return a row per published number and method of ours that answers it.
 

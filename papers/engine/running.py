@@ -33,13 +33,7 @@ import pandas as pd
 
 from fairbench.components import CHECKOUT, imported, module_named
 from fairbench.components.papers import options_of_study
-from fairbench.components.papers.engine.mapping import (
-    ALL,
-    Paper,
-    PaperOptions,
-    Row,
-    contents,
-)
+from fairbench.components.papers.engine.mapping import ALL, Paper, PaperOptions, Row, contents
 from fairbench.components.papers.engine.matching import (
     TEXTS,
     Effort,

@@ -23,7 +23,7 @@ from fairbench.components.papers import PAPERS, Splits, run_main, table_of
 from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import command, recorded, runs_needed
 from fairbench.components.papers.fairlyuncertain import tables
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.summary import summarise
@@ -296,12 +296,12 @@ NAN_CELL = ("communities", "faithful_nll_reference")
 class Predictions(NamedTuple):
     """The test rows of one split."""
 
-    target: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    sd: NDArray[np.float64]
+    target: Floats
+    mean: Floats
+    sd: Floats
     group: NDArray[np.int8]
 
-    def take(self, rows: NDArray[np.bool_]) -> Predictions:
+    def take(self, rows: Mask) -> Predictions:
         """Return some of the rows."""
         return Predictions(self.target[rows], self.mean[rows], self.sd[rows], self.group[rows])
 
@@ -385,7 +385,7 @@ def invalid(chosen: Splits) -> Table:
     return table
 
 
-def _moments(values: NDArray[np.float64]) -> tuple[float, float]:
+def _moments(values: Floats) -> tuple[float, float]:
     return float(values.mean()), float(values.std())
 
 

@@ -19,7 +19,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 from scipy.stats import beta
 
 from fairbench.cli.command import Results
@@ -74,7 +73,7 @@ class Population:
     rates: tuple[float, float] = (0.95, 0.90)
 
     @property
-    def positives(self) -> NDArray[np.float64]:
+    def positives(self) -> Floats:
         """Return the share of rows that are positives of a group, (2,)."""
         return np.multiply(self.shares, self.base_rates)
 

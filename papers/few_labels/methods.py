@@ -32,7 +32,7 @@ from fairbench.components.datasets import adult, bank, compas, german, ricci
 from fairbench.components.papers import CONF
 from fairbench.components.papers.engine.matching import Effort
 from fairbench.components.papers.released_scores import ScoreFile, partly_labelled
-from fairbench.core.arrays import Floats, integer_seed, rng
+from fairbench.core.arrays import Floats, Mask, integer_seed, rng
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
 from fairbench.data.dataset import Dataset
@@ -398,7 +398,7 @@ def _estimate_group(
 
 
 def _solve(
-    observed: Floats, expected: Floats, has_label: NDArray[np.bool_], weight: float
+    observed: Floats, expected: Floats, has_label: Mask, weight: float
 ) -> tuple[float, float, float]:
     """Return the estimate, its error, and the weight that would make the error smallest.
 

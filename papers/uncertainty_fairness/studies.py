@@ -168,7 +168,7 @@ def _true(run: PlannedRun) -> Iterator[float]:
         yield float((2 * p * (1 - p))[group == g].mean())
 
 
-def ratio(minority: NDArray[np.float64], majority: NDArray[np.float64]) -> str:
+def ratio(minority: Floats, majority: Floats) -> str:
     """Return the geometric mean over populations of a ratio, with its 95 % interval."""
     logs = np.log(minority / majority)
     half = t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs))
@@ -231,7 +231,7 @@ def folds(race: pd.Series, seeds: int) -> list[Fold]:
     return found
 
 
-def uncertainties(learner: str, seeds: int, results: Path) -> NDArray[np.float64]:
+def uncertainties(learner: str, seeds: int, results: Path) -> Floats:
     """Return both groups' mean uncertainties, (seeds, sizes, parts, groups)."""
     run = prepared(learner, results)
     race = run.dataset.sensitive["race"]

@@ -41,6 +41,7 @@ from fairbench.components.datasets import adult, compas_zafar, kuzucu
 from fairbench.components.papers import PAPERS, as_numbers, run_main, table_of
 from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import Effort, command, finished_runs, runs_needed
+from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
 from fairbench.core.options import option
@@ -60,7 +61,7 @@ from fairbench.metrics.registry import (
 from fairbench.metrics.uncertainty import variance_decomposition
 from fairbench.results.runs import Run
 
-Array = NDArray[np.float64]
+Array = Floats
 RATES = (
     *(accuracy, positive_predictive_value, negative_predictive_value, false_positive_rate),
     *(false_negative_rate, true_positive_rate, selection_rate),
@@ -161,7 +162,7 @@ def rows_of(dataset: str, seed: int, setting: Setting) -> Rows:
     return _split(data, features, train)
 
 
-def _adult(data: Dataset, train: NDArray[np.bool_], *, unscaled: bool) -> Array:
+def _adult(data: Dataset, train: Mask, *, unscaled: bool) -> Array:
     """Return the 14 features as numbers, categories as their codes."""
     assert data.weight is not None
     columns = as_numbers(data.features)
@@ -170,11 +171,11 @@ def _adult(data: Dataset, train: NDArray[np.bool_], *, unscaled: bool) -> Array:
     return _standard(np.column_stack([columns, data.weight]).astype(float), train)
 
 
-def _standard(columns: Array, rows: NDArray[np.bool_] | slice = slice(None)) -> Array:
+def _standard(columns: Array, rows: Mask | slice = slice(None)) -> Array:
     return (columns - columns[rows].mean(axis=0)) / columns[rows].std(axis=0)
 
 
-def _split(data: Dataset, features: Array, train: NDArray[np.bool_]) -> Rows:
+def _split(data: Dataset, features: Array, train: Mask) -> Rows:
     y = data.target.to_numpy(int)
     return Rows(features[train], y[train], features[~train], y[~train], data.sensitive[~train])
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from fairbench.components.papers import ROOT, CrossValidations, composed, run_main, table_of
 from fairbench.components.papers.uncertainty_matters import solvers
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.files import atomic
 from fairbench.core.fingerprint import code_digest
@@ -256,7 +257,7 @@ def show(algorithms: Sequence[str], cvs: int, results: Path = RESULTS) -> None:
     Console(width=140).print(table)
 
 
-def _spread(values: NDArray[np.float64]) -> str:
+def _spread(values: Floats) -> str:
     sd = values.std(ddof=1)
     return f"{values.mean():.4f} ({sd / np.sqrt(len(values)):.4f}), {sd:.4f}"
 

@@ -25,7 +25,7 @@ from fairbench.components.papers import number_of_cvs, run_main, table_of
 from fairbench.components.papers.uncertainty_matters import grid, ground_truth
 from fairbench.components.papers.uncertainty_matters.ground_truth import ALGORITHMS, key_of, study
 from fairbench.components.papers.uncertainty_matters.solvers import held_out_labels
-from fairbench.core.arrays import Floats, rng
+from fairbench.core.arrays import Floats, Mask, rng
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
 from fairbench.inference.comparing import Comparison, Region, highest_density_region, objective
@@ -119,7 +119,7 @@ def packed_joint(names: tuple[str, str]) -> Counts | None:
     return _content().get(key_of(JOINT, *names))
 
 
-def half_split_estimates(algorithm: str) -> NDArray[np.float64]:
+def half_split_estimates(algorithm: str) -> Floats:
     """Return what :func:`half_estimates` found, (J, 2, R, G)."""
     return _content()[key_of(HALVES, algorithm)].astype(float)
 
@@ -423,7 +423,7 @@ class Reading:
         return [max(events, key=lambda name: events[name]) for events in shown]
 
     def events(
-        self, delta: Floats, setting: Setting, inside: NDArray[np.bool_] | None = None
+        self, delta: Floats, setting: Setting, inside: Mask | None = None
     ) -> dict[str, float]:
         """Return the shares of the published events among differences (N, m), by metric.
 

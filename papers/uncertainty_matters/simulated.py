@@ -20,7 +20,7 @@ from scipy.stats import norm
 
 from fairbench.components.papers import run_main, table_of
 from fairbench.components.papers.engine.matching import Effort
-from fairbench.core.arrays import Floats, rng
+from fairbench.core.arrays import Floats, Mask, rng
 from fairbench.core.options import option
 from fairbench.inference.comparing import objective
 from fairbench.inference.gaps import cells_of
@@ -71,7 +71,7 @@ class Sample:
         return cls(np.column_stack([np.ones(rows), features]), group, probability, target)
 
 
-def fit(X: Floats, y: NDArray[np.int64], used: NDArray[np.bool_]) -> Floats:
+def fit(X: Floats, y: NDArray[np.int64], used: Mask) -> Floats:
     """Return ridge logistic regressions (B, d), each on the rows that its row of `used` marks."""
     weights, penalty = used.astype(float), np.eye(X.shape[1])
     beta = np.zeros((len(used), X.shape[1]))

@@ -193,7 +193,7 @@ def _pairs_at(measured: readings.Measured, rho: str) -> Iterator[dict[str, Any]]
             yield {"rho": rho, "A": second, "B": first, **turned}
 
 
-def matrix(rows: pd.DataFrame, names: Sequence[str], event: str) -> NDArray[np.float64]:
+def matrix(rows: pd.DataFrame, names: Sequence[str], event: str) -> Floats:
     """Return the probabilities of one event at one rho, (M, M): A a row, B a column."""
     wide = rows.pivot(index="A", columns="B", values=event)
     return wide.reindex(index=names, columns=names).to_numpy(float)

@@ -44,7 +44,7 @@ from fairbench.components.papers.uncertainty_matters.readings import (
     short,
     values,
 )
-from fairbench.core.arrays import Floats, rng
+from fairbench.core.arrays import Floats, Mask, rng
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
 from fairbench.inference.comparing import highest_density_region
@@ -211,7 +211,7 @@ class Pair:
         return near[::-1][other] if other.any() else near[::-1][:1]
 
     @cached_property
-    def _concludes_otherwise(self) -> NDArray[np.bool_]:
+    def _concludes_otherwise(self) -> Mask:
         (of_mean,) = self.reading.conclusions(self.delta.mean(axis=0)[None])
         return np.asarray(np.array(self.reading.conclusions(self.delta)) != of_mean, bool)
 

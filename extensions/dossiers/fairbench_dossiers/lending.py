@@ -50,13 +50,7 @@ from fairbench.inference.gaps import FOUR_FIFTHS, StandardisedRates
 from fairbench.inference.means import ROWS, Moments, centred_limits, loss_limits
 from fairbench.inference.rates import Limits, difference_limits, quantile, rate_limits
 from fairbench.reporting.charts import forest
-from fairbench.reporting.document.model import (
-    Document,
-    ExecutiveSummary,
-    Figure,
-    Section,
-    Table,
-)
+from fairbench.reporting.document.model import Document, ExecutiveSummary, Figure, Section, Table
 from fairbench.reporting.group_tables import named_table, sentence_of, sentences_of
 from fairbench_dossiers.documents import dossier
 from fairbench_dossiers.question import HIGH, LOW, LendingQuestion

@@ -16,15 +16,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fairbench.audits.direction import check_said, direction_of
-from fairbench.audits.kinds.counts import (
-    plain_answer,
-    says_nothing,
-    section_of,
-    with_rules_ratio,
-)
+from fairbench.audits.kinds.counts import plain_answer, says_nothing, section_of, with_rules_ratio
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table
 from fairbench.core.arrays import Mask
@@ -532,6 +526,6 @@ def selections_that_turn(
     return _first(below != under), reversed_
 
 
-def _first(holds: NDArray[np.bool_]) -> int | None:
+def _first(holds: Mask) -> int | None:
     """Return the first position where something holds; None where it never does."""
     return int(holds.argmax()) if holds.any() else None

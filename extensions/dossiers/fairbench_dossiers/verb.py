@@ -124,8 +124,8 @@ def _dossier(kind: str, sentence: str, *examples: str, holds: bool = True) -> Co
     """Return the command that writes a dossier; the examples are the words after its name."""
     lines = [f"fairbench dossier {kind} {words}".strip() for words in examples]
     question, *own = _PARTS[kind]
-    parts = (Predictions, *own[::-1], DossierOptions, question, Page, Results)
-    return Command(parts, partial(_write_dossier, kind), lines, sentence, holds)
+    parts: tuple[type[Any], ...] = (Predictions, *own[::-1], DossierOptions, question, Page)
+    return Command((*parts, Results), partial(_write_dossier, kind), lines, sentence, holds)
 
 
 _OF_ANY_MODEL = "loans.csv target=repaid score=score group=[sex,race]"

@@ -527,12 +527,7 @@ def _bayesian_ucb(
 
 
 def bayesian_ucb_quantile(
-    arms: Arms,
-    reward: Reward,
-    generator: np.random.Generator,
-    *,
-    draws: int = 400,
-    plays: int = 1,
+    arms: Arms, reward: Reward, generator: np.random.Generator, *, draws: int = 400, plays: int = 1
 ) -> Codes:
     """Return the arms of the largest upper quantiles of the reward's posterior.
 

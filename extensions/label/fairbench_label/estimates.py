@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from fairbench.core.arrays import Codes, Floats, Rows, divide
+from fairbench.core.arrays import Codes, Floats, Mask, Rows, divide
 from fairbench.data.dataset import Task
 from fairbench.evaluation import regression, scores
 from fairbench.evaluation import table as tables
@@ -96,7 +96,7 @@ def found_limits(pointwise: Limits, simultaneous: Limits, *, lowest: bool) -> Li
     return Limits(pointwise.value, lower, upper)
 
 
-def candidates(simultaneous: Limits, *, lowest: bool) -> NDArray[np.bool_]:
+def candidates(simultaneous: Limits, *, lowest: bool) -> Mask:
     """Return which groups (G,) may be the lowest (or highest): the others surely are not."""
     if lowest:
         return np.asarray(simultaneous.lower <= simultaneous.upper.min())
@@ -157,7 +157,7 @@ class LastingIntervals(LabelledIntervals):
     def _correlation_of(self, first: Rate, second: Rate) -> Floats | float:
         return np.where(self._few([first, second]).any(axis=0), 1.0, 0.0)
 
-    def _few(self, rates: Sequence[Rate]) -> NDArray[np.bool_]:
+    def _few(self, rates: Sequence[Rate]) -> Mask:
         """Return which groups (R, G) have too few rows of a rate for its interval to be joined."""
         return np.asarray(self.rows(rates) < FEWEST)
 
@@ -368,11 +368,7 @@ def _stratified_error(
 
 
 def _measure(
-    score: Floats,
-    label: Floats,
-    stratum: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    level: float,
+    score: Floats, label: Floats, stratum: NDArray[np.int64], sizes: NDArray[np.int64], level: float
 ) -> tuple[dict[str, float], float, list[Row]]:
     """Return a group's score, share and excess, the standard error of that, and its bins.
 

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import DataError, UserError
 from fairbench.core.files import (
     UNREADABLE,
@@ -445,7 +445,7 @@ def _pivot(keys: NDArray[np.intp], long: pd.DataFrame) -> pd.DataFrame:
     return means_by_key[np.isfinite(means).any(axis=1)].reset_index(drop=True)
 
 
-def _test_shares(long: pd.DataFrame) -> NDArray[np.float64]:
+def _test_shares(long: pd.DataFrame) -> Floats:
     """Return the share of rows trained on or tested that a split of each run tests; 0.5 if unknown.
 
     Rows of validation are neither; see :mod:`fairbench.inference.repeats`.
@@ -517,7 +517,7 @@ class MeasuredDifferences:
     facts: Floats | None = None
 
     @cached_property
-    def known(self) -> NDArray[np.bool_]:
+    def known(self) -> Mask:
         """Where a difference was measured, (P, T)."""
         return np.isfinite(self.means) & np.isfinite(self.variances) & (self.splits > 1)
 

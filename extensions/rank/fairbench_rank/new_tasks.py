@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Floats, Mask
 from fairbench.inference.survey import sums
 from fairbench_rank.sign_flips import FEWEST, as_student
 
@@ -108,9 +108,7 @@ def _lead(rivals: Floats) -> Floats:
     return np.where(np.isfinite(ahead), ahead, 0.0)
 
 
-def _explained_share(
-    mean: Floats, square: Floats, measured: NDArray[np.bool_], fillings: int
-) -> Floats:
+def _explained_share(mean: Floats, square: Floats, measured: Mask, fillings: int) -> Floats:
     """Return the share of the variance of each method's lead that is not due to drawn rivals, (M,).
 
     Parameters
@@ -132,7 +130,7 @@ def _explained_share(
     return np.asarray(1 - share)
 
 
-def _method_effects(values: Floats, measured: NDArray[np.bool_]) -> Floats:
+def _method_effects(values: Floats, measured: Mask) -> Floats:
     """Return the effects (M,) of methods, where a score is a method's effect plus a task's."""
     filled = np.where(measured, values, 0.0)
     n_methods = np.maximum(measured.sum(axis=0), 1)  # of each task
@@ -147,10 +145,7 @@ def _method_effects(values: Floats, measured: NDArray[np.bool_]) -> Floats:
 
 
 def _fill_missing(
-    values: Floats,
-    measured: NDArray[np.bool_],
-    method_effects: Floats,
-    generator: np.random.Generator,
+    values: Floats, measured: Mask, method_effects: Floats, generator: np.random.Generator
 ) -> Floats:
     """Return the scores, with a draw for each that is missing.
 

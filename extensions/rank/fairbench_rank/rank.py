@@ -27,14 +27,7 @@ from fairbench.cli.verbs.audit import print_and_write
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError, check_choice
 from fairbench.core.options import typed_values
-from fairbench.core.text import (
-    count,
-    csv_text,
-    file_name,
-    interval,
-    shortened,
-    two_digits,
-)
+from fairbench.core.text import count, csv_text, file_name, interval, shortened, two_digits
 from fairbench.reporting.charts import forest
 from fairbench.reporting.document import model
 from fairbench.reporting.document.writing import DocumentReport, check_forms

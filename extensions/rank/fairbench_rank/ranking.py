@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError, check_choice
 from fairbench.core.text import count, percent, shortened, two_digits
 from fairbench.inference.gaps import difference_of_shares
@@ -329,11 +329,7 @@ def units_of(table: ScoreTable, options: RankOptions) -> _UnitsOfMean:
 
 
 def _rank_by(
-    table: ScoreTable,
-    scores: Scores,
-    options: RankOptions,
-    units: _UnitsOfMean,
-    error_rate: float,
+    table: ScoreTable, scores: Scores, options: RankOptions, units: _UnitsOfMean, error_rate: float
 ) -> Ranking:
     """Return the ranking by one score, without plans, with family-wise error rate `error_rate`."""
     generator = np.random.default_rng(options.seed)
@@ -385,7 +381,7 @@ def _rank_by(
 
 
 def _best_first(
-    means: Floats, units_of_method: NDArray[np.int64], may_be_best: NDArray[np.bool_]
+    means: Floats, units_of_method: NDArray[np.int64], may_be_best: Mask
 ) -> NDArray[np.intp]:
     """Return the order in which methods are shown: the leader, then by mean, larger is better.
 

@@ -455,10 +455,7 @@ _SHOWN = 5  # approaches that a sentence names
 
 
 def _resolving_document(
-    answer: ranking.Ranking,
-    rounds: Sequence[Round],
-    noise: Sequence[TaskNoise],
-    reason: str,
+    answer: ranking.Ranking, rounds: Sequence[Round], noise: Sequence[TaskNoise], reason: str
 ) -> Document:
     """Return a document on the rounds of further splits, and what they told apart.
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError, note
 from fairbench.core.options import check_declared, option
 from fairbench.core.text import count, declared_in, quoted, shortened
@@ -362,9 +362,7 @@ class _Reading:
             self.warnings.append(_told("upside_down", asked=direction, name=name, usual=by_name))
         return direction
 
-    def _with_crashed_scores(
-        self, name: str, values: Floats, finite: NDArray[np.bool_], better: str
-    ) -> Floats:
+    def _with_crashed_scores(self, name: str, values: Floats, finite: Mask, better: str) -> Floats:
         """Return scores in which crashed ones count as the option ``crashed=`` says."""
         rows = np.flatnonzero(~finite)
         is_crashed = np.zeros(values.shape, bool)

@@ -20,14 +20,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.errors import DataError, UserError, check_choice
-from fairbench.core.files import (
-    check_json,
-    check_memory,
-    guard,
-    most_memory,
-    opened,
-    read_bytes,
-)
+from fairbench.core.files import check_json, check_memory, guard, most_memory, opened, read_bytes
 from fairbench.core.files import names_in as files_in
 from fairbench.core.text import counted, declared_in, listed, quoted, shortened
 from fairbench.data.tables import names_in, read_any_table
@@ -690,11 +683,7 @@ def _is_sample(values: Mapping[str, Any]) -> bool:
 
 
 def _read_lm_eval(
-    results: Mapping[Path, str],
-    samples: Mapping[Path, str],
-    root: Path,
-    *,
-    items: bool,
+    results: Mapping[Path, str], samples: Mapping[Path, str], root: Path, *, items: bool
 ) -> BenchmarkTable:
     """Return the scores of documents, or of tasks if there are no samples.
 

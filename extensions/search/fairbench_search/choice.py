@@ -30,7 +30,7 @@ from fairbench.comparison.runs import (
     values_in_splits,
     without_copies,
 )
-from fairbench.core.arrays import Floats, rng
+from fairbench.core.arrays import Floats, Mask, rng
 from fairbench.core.errors import UserError
 from fairbench.core.files import sha256
 from fairbench.core.text import said
@@ -320,7 +320,7 @@ class SharedRows:
         return np.asarray(2 * self.target[:, None] + self.prediction)
 
     @cached_property
-    def counts(self) -> NDArray[np.float64]:
+    def counts(self) -> Floats:
         """Confusion counts of every split, (S, k, G, 4)."""
         repeat_and_fold = np.stack([self.repeat, self.fold], axis=1)
         split = np.unique(repeat_and_fold, axis=0, return_inverse=True)[1].reshape(-1)
@@ -376,7 +376,7 @@ def shared_rows(runs: Sequence[Run]) -> Shared:
     splits = len(np.unique(table[["repeat", "fold"]].to_numpy(), axis=0))
     test_share = float(is_test.sum() / (splits * len(people) - is_validation.sum()))
 
-    def select_rows(is_selected: NDArray[np.bool_]) -> SharedRows:
+    def select_rows(is_selected: Mask) -> SharedRows:
         """Return the predictions for the selected rows of the table."""
         selected_row = row[is_selected]
         return SharedRows(
@@ -438,10 +438,10 @@ class Choice:
     chosen_index: int
     objectives: Floats
     values: Floats
-    eligible: NDArray[np.bool_]
-    near: NDArray[np.bool_]
-    larger: NDArray[np.bool_]
-    same: NDArray[np.bool_]
+    eligible: Mask
+    near: Mask
+    larger: Mask
+    same: Mask
     judged: Sequence[Judged]
     apart: bool
     runs: Sequence[Run] = ()

@@ -335,7 +335,7 @@ def joint_noise(factor: Floats, *, draws: int, generator: np.random.Generator) -
 _RIVALS = 20
 
 
-def not_told_from_best(candidates: Candidates, *, level: float = 0.95) -> NDArray[np.bool_]:
+def not_told_from_best(candidates: Candidates, *, level: float = 0.95) -> Mask:
     """Return which candidates (k,) may be the best within the bounds.
 
     The truly best one is among them with at least this probability. A candidate is left out where
@@ -363,14 +363,14 @@ def not_told_from_best(candidates: Candidates, *, level: float = 0.95) -> NDArra
     return np.asarray(kept)
 
 
-def larger_than(candidates: Candidates, index: int, *, level: float = 0.95) -> NDArray[np.bool_]:
+def larger_than(candidates: Candidates, index: int, *, level: float = 0.95) -> Mask:
     """Return whose objectives (k,) are surely larger than one candidate's, all at once."""
     count, m = candidates.differences.shape
     statements = (1 + candidates.folded) * m * max(count - 1, 1)
     return _behind(candidates, index, critical((1 - level) / statements))
 
 
-def _behind(candidates: Candidates, index: int, reach: float) -> NDArray[np.bool_]:
+def _behind(candidates: Candidates, index: int, reach: float) -> Mask:
     """Return whose objectives (k,) are larger than one candidate's by more than their errors.
 
     Whichever of its differences is the other's largest, in whichever direction.

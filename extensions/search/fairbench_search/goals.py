@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.core.options import check_declared, option
 from fairbench.core.text import said
@@ -58,7 +58,7 @@ class Tuning:
         if self.weights and not (min(self.weights) >= 0 < max(self.weights)):
             raise UserError("weights= must be at least 0, and one above it")
 
-    def score(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def score(self, values: Floats) -> Floats:
         """Return the sums that are to be small, (..., M) -> (...)."""
         return np.asarray(values @ np.array(self.weights or [1.0] * len(self.objectives)))
 
@@ -129,7 +129,7 @@ class Goal:
             sides = side if defined.all() else side[:0]
         return GoalEstimate(np.where(defined, rates, 0), influence, least, sides, self.sign)
 
-    def _gap_sides(self, defined: NDArray[np.bool_], n_groups: int) -> Floats:
+    def _gap_sides(self, defined: Mask, n_groups: int) -> Floats:
         """Return the sides (2 P, R) of a largest gap: both signs of each of P differences.
 
         Differences are between two groups that both have the rate.
@@ -155,7 +155,7 @@ class Goal:
 
 
 def _rate_estimate(
-    rate: Rate, cells: NDArray[np.int64], in_group: NDArray[np.bool_]
+    rate: Rate, cells: NDArray[np.int64], in_group: Mask
 ) -> tuple[Floats, Floats, Floats]:
     """Return a rate of the rows (n,) of a group, by their confusion cells (n,).
 

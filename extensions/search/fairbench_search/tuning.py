@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fairbench.core import files
 from fairbench.core.arrays import Floats, Rows, integer_seed, rng
@@ -169,11 +168,7 @@ def validation_rows(run: PlannedRun, cell: Cell, stored: StoredCell, fold: int) 
 
 
 def label_rows(
-    data: Dataset,
-    protect: tuple[str, ...],
-    rows: Rows,
-    columns: Mapping[str, NDArray[np.float64]],
-    fold: int,
+    data: Dataset, protect: tuple[str, ...], rows: Rows, columns: Mapping[str, Floats], fold: int
 ) -> GoalRows:
     """Return some rows of a data set with their predictions; no other row is read."""
     if np.isnan(columns["prediction"]).any():

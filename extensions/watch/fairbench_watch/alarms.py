@@ -33,7 +33,7 @@ from pyarrow import compute
 from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF, check_said, direction_of
 from fairbench.audits.question import Options, check_unchanged
 from fairbench.audits.table import asked_at_once, read_decisions, read_frame
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import note
 from fairbench.core.files import unsealed_json
 from fairbench.core.options import from_plain
@@ -338,7 +338,7 @@ def without_repeats(
     key = _keys_of(events["key"])
     counted, labelled = events["counted"], events["labelled"]
 
-    def first(which: pd.Series, seen: pd.Series) -> NDArray[np.bool_]:
+    def first(which: pd.Series, seen: pd.Series) -> Mask:
         """Return which of some rows have a key that none before them has."""
         keys = pd.Series(key[which])
         is_first = which.to_numpy(copy=True)

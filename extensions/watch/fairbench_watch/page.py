@@ -12,12 +12,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fairbench.audits import sentences
 from fairbench.audits.direction import direction_of, reading
 from fairbench.core import VERSION
-from fairbench.core.arrays import divide
+from fairbench.core.arrays import Floats, divide
 from fairbench.core.text import count, counted, two_digits
 from fairbench.data.columns import spelled
 from fairbench.evaluation.findings import LARGE, OPEN, PASSED, SMALL, WATCHED, Finding
@@ -66,9 +66,7 @@ def gaps_now(state: WatchState) -> list[dict[str, Any]]:
     return table_rows
 
 
-def _delays(
-    gaps: Sequence[Quantity], limits: NDArray[np.float64], state: WatchState
-) -> dict[str, NDArray[np.float64]]:
+def _delays(gaps: Sequence[Quantity], limits: Floats, state: WatchState) -> dict[str, Floats]:
     """Return the rows until each alarm of gaps (N,); never where a group has no rows yet.
 
     Parameters
@@ -83,9 +81,7 @@ def _delays(
     # A gap that grows is found sooner. Seen from the other group, the upper end is the lower one.
     limit = np.where(second >= first, limits[:, 2], -limits[:, 1])
 
-    def until(
-        distance: float | NDArray[np.float64], bound: ArrayLike, restart: int
-    ) -> NDArray[np.float64]:
+    def until(distance: float | Floats, bound: ArrayLike, restart: int) -> Floats:
         """Return the rows until rates at this distance are surely further apart than a bound.
 
         The lower rate is lowered where the other would be above 1.

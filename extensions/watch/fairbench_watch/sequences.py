@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import xlogy
 
-from fairbench.core.arrays import Floats, divide
+from fairbench.core.arrays import Floats, Mask, divide
 from fairbench.inference.rates import Limits, last_holding
 
 # The distances beyond the claimed gap that are bet on, and the stake of each bet.
@@ -96,11 +96,11 @@ class Pair(NamedTuple):
         upper = -_lower(pair.swapped(), -centre, reach)
         return Limits(value, _lower(pair, centre, reach), upper)
 
-    def outside(self, lower: Floats, upper: Floats, needed: Floats) -> NDArray[np.bool_]:
+    def outside(self, lower: Floats, upper: Floats, needed: Floats) -> Mask:
         """Return whether the evidence that second - first is outside the bounds is enough, (P,)."""
         return reaches(self, upper, needed) | reaches(self.swapped(), -lower, needed)
 
-    def may_be_outside(self, lower: Floats, upper: Floats, needed: Floats) -> NDArray[np.bool_]:
+    def may_be_outside(self, lower: Floats, upper: Floats, needed: Floats) -> Mask:
         """Return where the evidence may be enough for :meth:`outside`, quickly.
 
         Notes
@@ -287,10 +287,10 @@ def first_beyond(pair: Pair, gap: float, needed: float) -> int | None:
     return None
 
 
-def reaches(pair: Pair, gap: Floats, needed: Floats) -> NDArray[np.bool_]:
+def reaches(pair: Pair, gap: Floats, needed: Floats) -> Mask:
     """Return whether the evidence (P,) reaches what is needed, quickly where it seldom does."""
     wide = pair.flat()
-    reached: NDArray[np.bool_] = _likelihood_ratio(wide, gap[:, None]) >= needed
+    reached: Mask = _likelihood_ratio(wide, gap[:, None]) >= needed
     some = np.flatnonzero(reached)
     reached[some] = log_evidence(wide.at((some, 0)), gap[some]) >= needed[some]
     return reached
@@ -396,7 +396,7 @@ def rows_until_beyond(
         for usual, given in ((0.0, low_rate), (1.0, high_rate), (0.5, part), (0.0, claimed))
     )
 
-    def told_apart(rows: Floats) -> NDArray[np.bool_]:
+    def told_apart(rows: Floats) -> Mask:
         n, m = part * rows, (1 - part) * rows
         return log_evidence(Pair(low_rate * n, n, high_rate * m, m, part), claimed) >= need
 
@@ -453,7 +453,7 @@ class Sums(NamedTuple):
         )
         value = divide(total, n)
 
-        def excludes(signed_total: Floats) -> Callable[[Floats], NDArray[np.bool_]]:
+        def excludes(signed_total: Floats) -> Callable[[Floats], Mask]:
             """Return the function that tells whether values with this total exclude lower means."""
             return lambda mean: log_evidence_above(Sums(n, signed_total, squares), mean) >= reach
 
@@ -463,13 +463,13 @@ class Sums(NamedTuple):
         upper = -last_holding(excludes(-total), outermost, -inside)
         return Limits(value, lower, upper)
 
-    def outside(self, lower: Floats, upper: Floats, needed: Floats) -> NDArray[np.bool_]:
+    def outside(self, lower: Floats, upper: Floats, needed: Floats) -> Mask:
         """Return whether the evidence that the mean is outside the bounds reaches `needed`."""
         mirrored = Sums(self.size, -np.asarray(self.total), self.squares)
         below = log_evidence_above(mirrored, -lower) >= needed
         return (log_evidence_above(self, upper) >= needed) | below
 
-    def may_be_outside(self, lower: Floats, upper: Floats, needed: Floats) -> NDArray[np.bool_]:
+    def may_be_outside(self, lower: Floats, upper: Floats, needed: Floats) -> Mask:
         """Return where the evidence may be enough for :meth:`outside`, quickly.
 
         Notes

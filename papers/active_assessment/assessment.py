@@ -529,7 +529,7 @@ def reciprocal_rank(m: int) -> Measure:
     return measure
 
 
-def mean_reciprocal_rank(seen: Floats, extreme: NDArray[np.int64]) -> Floats:
+def mean_reciprocal_rank(seen: Floats, extreme: Codes) -> Floats:
     """Return how high the extreme arms rank, (R,): 1 where they are the lowest.
 
     An arm's rank is 1 plus the number of other arms, not among the extreme ones, that seem lower;

@@ -67,7 +67,7 @@ from fairbench.components.papers.black_box.estimation import (
     superclass_costs,
 )
 from fairbench.components.papers.engine.matching import Effort, number
-from fairbench.core.arrays import Codes, Floats, Mask, rng
+from fairbench.core.arrays import Codes, Floats, Mask, Rows, rng
 from fairbench.core.errors import UserError
 from fairbench.data.columns import MulticlassScores
 from fairbench.inference.posterior import confusion_posterior, uniform, uninformative_prior
@@ -339,7 +339,7 @@ def _seen_share(arms: BinnedArms, strength: float) -> Floats:
     return seen / seen.sum(axis=-1, keepdims=True)
 
 
-def _largest(values: Floats, m: int) -> NDArray[np.int64]:
+def _largest(values: Floats, m: int) -> Rows:
     return np.argsort(-values, kind="stable")[:m]
 
 

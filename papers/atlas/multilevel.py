@@ -25,11 +25,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from fairbench.components.papers.atlas.thresholds import OPEN
-from fairbench.core.arrays import Floats, Mask, rng
+from fairbench.core.arrays import Codes, Floats, Mask, rng
 from fairbench_rank.approaches import ERROR, FEWEST_FAMILIES, MeasuredDifferences
 from fairbench_rank.ranking import WRONG
 from fairbench_rank.standings import RankedValues
@@ -56,7 +55,7 @@ class _Multilevel:
     errors: Floats
     effects: Floats
     effect_errors: Floats
-    families: NDArray[np.intp]
+    families: Codes
 
     @property
     def enough(self) -> Mask:

@@ -26,7 +26,7 @@ from fairbench.components import class_named
 from fairbench.components.papers import CONF, number_of_runs, run_main
 from fairbench.components.papers.engine.matching import Effort
 from fairbench.components.papers.released_scores import MulticlassFile
-from fairbench.core.arrays import Floats, Mask, rng
+from fairbench.core.arrays import Codes, Floats, Mask, rng
 from fairbench.core.errors import unknown_name
 from fairbench.core.options import option
 from fairbench.data.columns import MulticlassScores
@@ -56,7 +56,7 @@ _PEOPLE = ("baby", "boy", "girl", "man", "woman")
 DEAR = 10.0  # what an expensive mistake costs, where another costs 1
 
 
-def superclasses(classes: tuple[str, ...]) -> NDArray[np.int64]:
+def superclasses(classes: tuple[str, ...]) -> Codes:
     """Return the code of each class's superclass, 0 to 19, (C,)."""
     place = {name: i for i, line in enumerate(SUPERCLASSES) for name in line.split()}
     return np.array([place[name] for name in classes])

@@ -32,7 +32,7 @@ from fairbench.components.datasets import adult, bank, compas, german, ricci
 from fairbench.components.papers import CONF
 from fairbench.components.papers.engine.matching import Effort
 from fairbench.components.papers.released_scores import ScoreFile, partly_labelled
-from fairbench.core.arrays import Floats, Mask, integer_seed, rng
+from fairbench.core.arrays import Codes, Floats, Mask, Rows, integer_seed, rng
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
 from fairbench.data.dataset import Dataset
@@ -79,7 +79,7 @@ class People:
     """
 
     features: Floats
-    label: NDArray[np.int64]
+    label: Codes
     groups: Mapping[str, NDArray[np.object_]]
     privileged: Mapping[str, str]
 
@@ -157,9 +157,7 @@ def scores(dataset: str, third: int, results: Path) -> Mapping[str, Floats]:
     return {str(name): column.to_numpy() for name, column in pd.read_csv(path).items()}
 
 
-def _fitted(
-    name: str, seed: int, whole: People, train: NDArray[np.int64], test: NDArray[np.int64]
-) -> Floats:
+def _fitted(name: str, seed: int, whole: People, train: Rows, test: Rows) -> Floats:
     """Return the probability of label 1 that a model of some rows gives others."""
     with warnings.catch_warnings():
         # The defaults stop short of convergence where features are not scaled: the paper's too.
@@ -195,7 +193,6 @@ def third_of(
 
 # The pools of the study: released score files, the orders their labels are shown in, the truth.
 
-Rows = NDArray[np.int64]
 
 LEARNERS = ("mlp", "logistic_regression", "random_forest", "gaussian_nb")
 ATTRIBUTES = (
@@ -420,7 +417,7 @@ def _solve(
     return float(value), float(np.sqrt(variance) / bottom), best
 
 
-def _terms(rate: Rate, probability: Floats, prediction: NDArray[np.int64]) -> Floats:
+def _terms(rate: Rate, probability: Floats, prediction: Codes) -> Floats:
     """Return expected numerator and denominator of rows with a probability of label 1, (2, n)."""
     weights = np.array([rate.numerator, rate.denominator], dtype=np.float64)
     terms: Floats = weights[:, prediction] * (1 - probability)

@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -41,7 +40,7 @@ from fairbench.components.datasets import adult, compas_zafar, kuzucu
 from fairbench.components.papers import PAPERS, as_numbers, run_main, table_of
 from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import Effort, command, finished_runs, runs_needed
-from fairbench.core.arrays import Floats, Mask
+from fairbench.core.arrays import Codes, Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
 from fairbench.core.options import option
@@ -136,9 +135,9 @@ class Rows:
     """Training rows, and the rows that are tested with their groups."""
 
     features: Array
-    target: NDArray[np.int64]
+    target: Codes
     tested: Array
-    truth: NDArray[np.int64]
+    truth: Codes
     people: pd.DataFrame
 
 

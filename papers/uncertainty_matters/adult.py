@@ -26,9 +26,9 @@ from fairbench.components.papers import as_numbers, composed, run_main
 from fairbench.components.papers.engine.matching import Effort
 from fairbench.components.papers.uncertainty_matters import readings
 from fairbench.components.papers.uncertainty_matters.grid import standardised
-from fairbench.components.papers.uncertainty_matters.ground_truth import FOLDER
+from fairbench.components.papers.uncertainty_matters.ground_truth import FOLDER, Counts
 from fairbench.components.papers.uncertainty_matters.tables import OF_ONE, read_published, scattered
-from fairbench.core.arrays import Floats, Mask, rng
+from fairbench.core.arrays import Codes, Floats, Mask, Rows, rng
 from fairbench.core.files import write_text
 from fairbench.data.dataset import Dataset
 from fairbench.experiments.build import components
@@ -69,9 +69,9 @@ class Machines:
     """
 
     X: Floats
-    y: NDArray[np.int64]
-    groups: NDArray[np.intp]
-    used: NDArray[np.intp]
+    y: Codes
+    groups: Codes
+    used: Rows
 
     def labels(self, name: str) -> Mask:
         """Return the labels that a machine of the published tables gives to all rows, (n,)."""
@@ -180,13 +180,13 @@ def answers(
             yield {**front, **scattered([events[text["metric"]] for events in each])}
 
 
-def _alone(counts: NDArray[np.int64], text: Mapping[str, str]) -> float:
+def _alone(counts: Counts, text: Mapping[str, str]) -> float:
     """Return a machine's accuracy, or its gap in size."""
     return float(np.abs(readings.TEXT.values(counts)[OF_ONE[text["metric"]]]))
 
 
 def _events(
-    reading: readings.Reading, joint: NDArray[np.int64], setting: readings.Setting
+    reading: readings.Reading, joint: Counts, setting: readings.Setting
 ) -> dict[str, float]:
     generator = rng(0, "uncertainty matters", "adult", int(reading.paired))
     if reading.paired:

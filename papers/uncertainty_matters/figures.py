@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fairbench.components.papers.engine.matching import Effort
 from fairbench.components.papers.uncertainty_matters import adult, grid, readings
-from fairbench.components.papers.uncertainty_matters.ground_truth import ALGORITHMS
+from fairbench.components.papers.uncertainty_matters.ground_truth import ALGORITHMS, Counts
 from fairbench.components.papers.uncertainty_matters.tables import Pair, pairs
 from fairbench.core.arrays import Floats, rng
 from fairbench.inference.comparing import Density, highest_density_region
@@ -136,7 +136,7 @@ def right_if_predicted(tables: Floats) -> Floats:
     return tables[..., 3] / (tables[..., 1] + tables[..., 3])
 
 
-def instability_figure(counts: Mapping[str, NDArray[np.int64]], rates: Mapping[str, Any]) -> Figure:
+def instability_figure(counts: Mapping[str, Counts], rates: Mapping[str, Any]) -> Figure:
     """Draw a point for each cross-validation: accuracy, and the size of a gap in a rate.
 
     Parameters

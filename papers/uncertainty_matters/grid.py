@@ -30,8 +30,13 @@ from fairbench.components.algorithms.estimators.ferm import mean_difference
 from fairbench.components.algorithms.interventions.reweighing import independence_weights
 from fairbench.components.papers import as_numbers, number_of_cvs, run_main
 from fairbench.components.papers.uncertainty_matters import ground_truth, solvers
-from fairbench.components.papers.uncertainty_matters.ground_truth import ALGORITHMS, key_of, study
-from fairbench.core.arrays import Floats, Mask, rng
+from fairbench.components.papers.uncertainty_matters.ground_truth import (
+    ALGORITHMS,
+    Counts,
+    key_of,
+    study,
+)
+from fairbench.core.arrays import Codes, Floats, Mask, rng
 from fairbench.core.options import option
 from fairbench.data.dataset import Dataset
 from fairbench.inference.survey import half_splits
@@ -61,7 +66,6 @@ FITTED: Mapping[str, tuple[str, ...]] = {
     if not name.endswith("Hardt")
 }
 RULE_APART, HALVES = "rule apart", "halves"
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,7 @@ class Divided:
     data: Dataset
     X: Floats
     y: Floats
-    groups: NDArray[np.intp]
+    groups: Codes
     fold: solvers.Rows
     repeats: Sequence[int]
 

@@ -23,7 +23,12 @@ from fairbench.cli.command import Results, default_results
 from fairbench.comparison.runs import Settings
 from fairbench.components.papers import number_of_cvs, run_main, table_of
 from fairbench.components.papers.uncertainty_matters import grid, ground_truth
-from fairbench.components.papers.uncertainty_matters.ground_truth import ALGORITHMS, key_of, study
+from fairbench.components.papers.uncertainty_matters.ground_truth import (
+    ALGORITHMS,
+    Counts,
+    key_of,
+    study,
+)
 from fairbench.components.papers.uncertainty_matters.solvers import held_out_labels
 from fairbench.core.arrays import Floats, Mask, rng
 from fairbench.core.errors import UserError
@@ -93,7 +98,6 @@ ROWS, JOINT, HALVES = "rows", "joint", "halves"
 PARTITIONS = 20  # that joint counts are averaged over
 FEW, HALVINGS = 20, 10  # cross-validations and half-splits of what Table 12.1 alone has
 OTHERS = 400  # cross-validations of what only the further readings and section 14.2.1 compare
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -504,7 +508,7 @@ class Measured:
     posteriors : how many of the cross-validations give a posterior, R.
     """
 
-    counts: Mapping[str, NDArray[np.int64]]
+    counts: Mapping[str, Counts]
     ratios: Mapping[str, Floats] = field(default_factory=dict)
     posteriors: int = 20
     draws: int = 10000

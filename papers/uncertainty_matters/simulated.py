@@ -20,7 +20,8 @@ from scipy.stats import norm
 
 from fairbench.components.papers import run_main, table_of
 from fairbench.components.papers.engine.matching import Effort
-from fairbench.core.arrays import Floats, Mask, rng
+from fairbench.components.papers.uncertainty_matters.ground_truth import Counts
+from fairbench.core.arrays import Codes, Floats, Mask, Rows, rng
 from fairbench.core.options import option
 from fairbench.inference.comparing import objective
 from fairbench.inference.gaps import cells_of
@@ -36,7 +37,6 @@ from fairbench.inference.survey import (
 from fairbench.metrics.registry import accuracy, binary_confusion, true_positive_rate
 from fairbench.reporting.charts import BLUE, GREY, ORANGE
 
-Rows = NDArray[np.intp]
 FEATURES, FOLDS, HALVINGS, COVERAGE_DRAWS, POPULATION = 12, 10, 5, 1000, 20000
 SIZES = (100, 500)  # rows of a data set: with few, logistic regression is not stable
 OBJECTIVES = ("accuracy", "equal_opportunity_difference", "equal_opportunity")
@@ -56,9 +56,9 @@ class Sample:
     """Rows of the population: a constant and features (n, d), groups, probabilities, labels."""
 
     X: Floats
-    group: NDArray[np.int64]
+    group: Codes
     probability: Floats
-    target: NDArray[np.int64]
+    target: Codes
 
     @classmethod
     def draw(cls, rows: int, generator: np.random.Generator) -> Sample:
@@ -71,7 +71,7 @@ class Sample:
         return cls(np.column_stack([np.ones(rows), features]), group, probability, target)
 
 
-def fit(X: Floats, y: NDArray[np.int64], used: Mask) -> Floats:
+def fit(X: Floats, y: Codes, used: Mask) -> Floats:
     """Return ridge logistic regressions (B, d), each on the rows that its row of `used` marks."""
     weights, penalty = used.astype(float), np.eye(X.shape[1])
     beta = np.zeros((len(used), X.shape[1]))
@@ -187,9 +187,7 @@ def _alike(worth: Floats | float) -> Worth:
     return lambda ratios: (worth, worth)
 
 
-def intervals(
-    joint: NDArray[np.int64], ratios: Floats, kind: str, worth: Worth, batch: int
-) -> Floats:
+def intervals(joint: Counts, ratios: Floats, kind: str, worth: Worth, batch: int) -> Floats:
     """Return the 95 % intervals of every replication and objective, (2, R, objectives)."""
     generator = rng(0, "coverage draws", batch)
     first, second = (np.broadcast_to(w, ratios.shape)[:, None, None] for w in worth(ratios))
@@ -209,7 +207,7 @@ def intervals(
 
 
 def _coverage_rows(
-    joint: NDArray[np.int64], ratios: Floats, bayle: Floats, truth: Floats
+    joint: Counts, ratios: Floats, bayle: Floats, truth: Floats
 ) -> Iterator[list[str]]:
     """Yield the table's rows: coverage in percent and mean width for each objective."""
     batches = range(0, len(joint), BATCH)
@@ -228,7 +226,7 @@ def _cells(ends: Floats, truth: Floats) -> list[str]:
     return [f"{c:.1%} ({w:.3f})" for c, w in zip(covered.mean(axis=0), width, strict=True)]
 
 
-def _implied_rhos(joint: NDArray[np.int64]) -> dict[str, float]:
+def _implied_rhos(joint: Counts) -> dict[str, float]:
     """Return the rho that each accuracy's variance over data sets amounts to."""
     rows, implied = joint[0].sum(), {}
     for name, tables in zip(SEEN, margins(joint), strict=True):
@@ -270,7 +268,6 @@ def rho_coverage(options: _RhoCoverageOptions) -> None:
         show(rows, options.data_sets)
 
 
-Counts = NDArray[np.int64]
 FACTORS = (1, 2, 4, 8)
 LEVEL = 0.95
 UPSAMPLED_DRAWS, TEST_SETS = 1000, 2000

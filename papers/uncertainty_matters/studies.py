@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -22,7 +21,7 @@ from rich.table import Table
 from fairbench.comparison.runs import Settings
 from fairbench.components.papers import CrossValidations, number_of_cvs, run_main, table_of
 from fairbench.components.papers.uncertainty_matters import readings
-from fairbench.components.papers.uncertainty_matters.ground_truth import ALGORITHMS
+from fairbench.components.papers.uncertainty_matters.ground_truth import ALGORITHMS, Counts
 from fairbench.components.papers.uncertainty_matters.tables import Pair, pairs
 from fairbench.core.arrays import Floats, rng
 from fairbench.inference.comparing import (
@@ -279,7 +278,7 @@ def fitted_region(draws: Floats, points: Floats) -> tuple[float, float]:
     return region.size, float(region.density.holds(points).mean())
 
 
-def steps(counts: NDArray[np.int64], rho: str) -> Iterator[tuple[str, float, float, Floats]]:
+def steps(counts: Counts, rho: str) -> Iterator[tuple[str, float, float, Floats]]:
     """Yield each step's name, area, share of the cross-validations inside, and sds of the draws."""
     effective = counts[0] * float(Settings(rho=rho).shrinkage(readings.FOLDS))
     points = readings.values(counts)

@@ -23,6 +23,7 @@ from fairbench.comparison.runs import Settings
 from fairbench.components.papers import PAPERS, run_main, table_of
 from fairbench.components.papers.engine.matching import Effort, number
 from fairbench.components.papers.uncertainty_matters import ground_truth, readings
+from fairbench.components.papers.uncertainty_matters.ground_truth import Counts
 from fairbench.components.papers.uncertainty_matters.readings import (
     ALONE,
     APART,
@@ -44,7 +45,7 @@ from fairbench.components.papers.uncertainty_matters.readings import (
     short,
     values,
 )
-from fairbench.core.arrays import Floats, Mask, rng
+from fairbench.core.arrays import Floats, Mask, Rows, rng
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
 from fairbench.inference.comparing import highest_density_region
@@ -174,7 +175,7 @@ class Pair:
 
     reading: Reading
     names: Names
-    counts: tuple[NDArray[np.int64], NDArray[np.int64]]
+    counts: tuple[NDArray[np.int64], Counts]
     regions: dict[tuple[Any, ...], Any] = field(default_factory=dict, init=False)
 
     @cached_property
@@ -198,7 +199,7 @@ class Pair:
         """The place of the one furthest from the mean among those of another conclusion."""
         return int(self.ranked(furthest=True)[0])
 
-    def ranked(self, *, furthest: bool) -> NDArray[np.intp]:
+    def ranked(self, *, furthest: bool) -> Rows:
         """Return the places of cross-validations in the order of the rule of section 12.4.
 
         The furthest ones are those of another conclusion than the mean's; where none is, the

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betaln, ndtri
 
-from fairbench.core.arrays import Codes, Floats
+from fairbench.core.arrays import Codes, Floats, Rows
 from fairbench.core.errors import unknown_name
 from fairbench.inference.posterior import Beta
 
@@ -372,16 +372,16 @@ class LeastKnown:
         return fall, np.zeros_like(fall)
 
 
-def _furthest(rates: Floats) -> NDArray[np.int64]:
+def _furthest(rates: Floats) -> Rows:
     """Return the arms of the lowest and the highest rate, (R, 2), never the same one twice."""
     return np.argsort(rates, axis=1, kind="stable")[:, [0, -1]]
 
 
-def _arms_of_pair(arms: BetaArms, pair: NDArray[np.int64]) -> BetaArms:
+def _arms_of_pair(arms: BetaArms, pair: Rows) -> BetaArms:
     return arms.take((np.arange(len(pair))[:, None], pair))
 
 
-def _spread(values: Floats, pair: NDArray[np.int64], shape: tuple[int, ...], fill: float) -> Floats:
+def _spread(values: Floats, pair: Rows, shape: tuple[int, ...], fill: float) -> Floats:
     full = np.full(shape, fill)
     np.put_along_axis(full, pair, values, axis=1)
     return full

@@ -368,7 +368,7 @@ def _stratified_error(
 
 
 def _measure(
-    score: Floats, label: Floats, stratum: NDArray[np.int64], sizes: NDArray[np.int64], level: float
+    score: Floats, label: Floats, stratum: Codes, sizes: NDArray[np.int64], level: float
 ) -> tuple[dict[str, float], float, list[Row]]:
     """Return a group's score, share and excess, the standard error of that, and its bins.
 

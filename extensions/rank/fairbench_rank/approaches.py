@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.arrays import Floats, Mask
+from fairbench.core.arrays import Codes, Floats, Mask, Rows
 from fairbench.core.errors import DataError, UserError
 from fairbench.core.files import (
     UNREADABLE,
@@ -418,7 +418,7 @@ def _metric_name(metric: str, constraint: object, once: bool) -> str:
     return name if not once and is_compared else ""
 
 
-def _pivot(keys: NDArray[np.intp], long: pd.DataFrame) -> pd.DataFrame:
+def _pivot(keys: Rows, long: pd.DataFrame) -> pd.DataFrame:
     """Return the mean over folds of every metric, one row per key and one column per metric.
 
     If a metric is given both for everyone and for the protected groups, the latter counts.
@@ -513,7 +513,7 @@ class MeasuredDifferences:
     variances: Floats
     splits: Floats
     test_share: Floats
-    family: NDArray[np.intp]
+    family: Codes
     facts: Floats | None = None
 
     @cached_property
@@ -528,7 +528,7 @@ class MeasuredDifferences:
         return 1 / np.maximum(self.splits, 1) + share
 
     @cached_property
-    def families(self) -> NDArray[np.intp]:
+    def families(self) -> Codes:
         """The numbers of families that each difference was measured on, (P,)."""
         return np.asarray(((self.known @ self.members) > 0).sum(axis=1))
 
@@ -589,7 +589,7 @@ class ApproachValues:
         return values
 
     @cached_property
-    def family(self) -> NDArray[np.intp]:
+    def family(self) -> Codes:
         """The family of each task, (T,)."""
         return np.asarray(pd.factorize(self.tasks["family"])[0], np.intp)
 

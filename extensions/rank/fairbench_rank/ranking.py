@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
-from fairbench.core.arrays import Floats, Mask
+from fairbench.core.arrays import Codes, Floats, Mask, Rows
 from fairbench.core.errors import UserError, check_choice
 from fairbench.core.text import count, percent, shortened, two_digits
 from fairbench.inference.gaps import difference_of_shares
@@ -93,7 +93,7 @@ class Ranking:
 
     scores: Scores
     epsilon: float
-    order: NDArray[np.intp]
+    order: Rows
     methods: tuple[str, ...]
     unit: str
     units: int
@@ -308,10 +308,10 @@ class _UnitsOfMean:
     name : the word for a unit, such as ``family``.
     """
 
-    group: NDArray[np.intp]
-    unit: NDArray[np.intp]
+    group: Codes
+    unit: Codes
     equal_weights: bool
-    strata: NDArray[np.intp] | None
+    strata: Codes | None
     name: str
 
 
@@ -395,7 +395,7 @@ def _best_first(
     return np.asarray(np.r_[order[leader], np.delete(order, leader)])
 
 
-def _check_strata(values: Floats, table: ScoreTable, strata: NDArray[np.intp]) -> None:
+def _check_strata(values: Floats, table: ScoreTable, strata: Codes) -> None:
     """Refuse missing answers, and tasks with a single question."""
     if (holes := ~np.isfinite(values)).any():
         method = int(np.flatnonzero(holes.any(axis=1))[0])
@@ -451,7 +451,7 @@ def _usual_epsilon(values: Floats) -> float:
     return float(f"{np.floor(spread / digit) * digit:.1g}")
 
 
-def _task_means(values: Floats, group: NDArray[np.intp], tasks: int) -> Floats:
+def _task_means(values: Floats, group: Codes, tasks: int) -> Floats:
     """Return the means of each method's cells of each task, (M, K); NaN if there are none."""
     is_known = np.isfinite(values)
     totals = sums(np.where(is_known, values, 0.0), group, tasks)
@@ -460,7 +460,7 @@ def _task_means(values: Floats, group: NDArray[np.intp], tasks: int) -> Floats:
 
 
 def _adjusted_means(
-    values: Floats, group: NDArray[np.intp], unit: NDArray[np.intp], *, alike: bool
+    values: Floats, group: Codes, unit: Codes, *, alike: bool
 ) -> tuple[Floats, NDArray[np.int64]]:
     """Return each method's mean, adjusted for missing units, and the number of units it has.
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.arrays import Floats, Mask
+from fairbench.core.arrays import Codes, Floats, Mask
 from fairbench.core.errors import UserError, note
 from fairbench.core.options import check_declared, option
 from fairbench.core.text import count, declared_in, quoted, shortened
@@ -25,7 +25,6 @@ from fairbench.metrics.registry import find
 from fairbench.reporting.group_tables import sentence_of
 from fairbench_rank.sources import LOGS, BenchmarkTable, Score, benchmark_scores
 
-Codes = NDArray[np.intp]
 MOST_METHODS = 2000  # all pairs are compared: about a minute of CPU and 1.5 GB (docs/scale.md)
 _MOST_NUMBERS = 200_000_000
 _BLANK = re.compile(r"[+-]?(nan|inf|infinity)|na|n/a|none|null|-|", re.IGNORECASE)

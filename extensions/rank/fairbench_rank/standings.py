@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import special
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Floats, Rows
 from fairbench.core.errors import UserError
 from fairbench.evaluation.table import COSTS
 from fairbench.inference.rates import Limits
@@ -64,7 +63,7 @@ class RankedValues:
 
     values: ApproachValues
     metric: str
-    positions: NDArray[np.intp]
+    positions: Rows
     losses: Floats
     sign: float
     reference: int

@@ -18,7 +18,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import yaml
-from numpy.typing import NDArray
 from scipy import special
 
 from fairbench.comparison.runs import (
@@ -30,7 +29,7 @@ from fairbench.comparison.runs import (
     values_in_splits,
     without_copies,
 )
-from fairbench.core.arrays import Floats, Mask, rng
+from fairbench.core.arrays import Codes, Floats, Mask, Rows, rng
 from fairbench.core.errors import UserError
 from fairbench.core.files import sha256
 from fairbench.core.text import said
@@ -287,12 +286,12 @@ class SharedRows:
     test_share : the share of the rows trained on or tested that a hold-out tests.
     """
 
-    repeat: NDArray[np.int64]
-    fold: NDArray[np.int64]
-    row: NDArray[np.int64]
-    target: NDArray[np.int64]
-    group: NDArray[np.int64]
-    prediction: NDArray[np.int64]
+    repeat: Rows
+    fold: Codes
+    row: Rows
+    target: Codes
+    group: Codes
+    prediction: Codes
     names: tuple[str, ...]
     test_share: float = 0.5
 
@@ -309,13 +308,13 @@ class SharedRows:
         return Splits(SAME if test_same_rows else REPEATS, repeats, self.test_share)
 
     @cached_property
-    def first_equal(self) -> NDArray[np.intp]:
+    def first_equal(self) -> Rows:
         """The index of the first run with equal predictions, for each run, (k,)."""
         keys = [sha256(column.tobytes()) for column in self.prediction.T]
         return np.array([keys.index(key) for key in keys], np.intp)
 
     @cached_property
-    def cells(self) -> NDArray[np.int64]:
+    def cells(self) -> Codes:
         """Codes of TN, FP, FN and TP, (n, k)."""
         return np.asarray(2 * self.target[:, None] + self.prediction)
 
@@ -493,7 +492,7 @@ class _Estimates:
     rows: SharedRows
 
     @property
-    def first_equal(self) -> NDArray[np.intp]:
+    def first_equal(self) -> Rows:
         """The index of the first run with equal predictions, for each run, (k,)."""
         return self.rows.first_equal
 
@@ -681,7 +680,7 @@ class Stored:
         return np.asarray(self.values.mean(axis=0))
 
     @cached_property
-    def first_equal(self) -> NDArray[np.intp]:
+    def first_equal(self) -> Rows:
         """The index of the first run with equal values in every split, for each run, (k,)."""
         keys = [sha256(self.values[:, run].tobytes()) for run in range(len(self.rates))]
         return np.array([keys.index(key) for key in keys], np.intp)

@@ -32,10 +32,9 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-from fairbench.core.arrays import Floats, Mask
+from fairbench.core.arrays import Floats, Mask, Rows
 
 # By how many standard errors candidates are supposed to be nearer to the chosen one, or to a bound.
 _AS_OBSERVED, _MODERATE, _FAR = 0.0, 1.5, 3.0
@@ -99,7 +98,7 @@ class Candidates:
         return np.asarray(np.sqrt((self.value_noise**2).mean(axis=0)))
 
     @cached_property
-    def widest(self) -> NDArray[np.intp]:
+    def widest(self) -> Rows:
         """The position of each candidate's largest difference, (k,)."""
         sizes = np.abs(self.differences) if self.folded else self.differences
         return np.asarray(sizes.argmax(axis=1))
@@ -204,7 +203,7 @@ def _simulate_choices(candidates: Candidates, chosen: int) -> Iterator[tuple[Flo
     value_spread = np.where(candidates.value_errors > 0, candidates.value_errors, 1)
     draws = np.arange(len(noise))
 
-    def standardise(objective_errors: Floats, winners: NDArray[np.intp]) -> Floats:
+    def standardise(objective_errors: Floats, winners: Rows) -> Floats:
         """Return the errors of the winner of each draw, in standard errors, (T, 1 + C)."""
         value_errors = value_noise[draws, winners] / value_spread[winners]
         return np.column_stack([objective_errors / spread[winners], value_errors])

@@ -25,9 +25,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from fairbench.core.arrays import Floats, rng
+from fairbench.core.arrays import Codes, Floats, rng
 from fairbench.inference.survey import sums
 from fairbench.inference.verdicts import BETTER, OPEN, WORSE
 from fairbench_search.corrected import Candidates, Tails, correction, critical, joint_noise
@@ -57,10 +57,10 @@ class GoalRows:
     groups : how many groups there are.
     """
 
-    fold: NDArray[np.int64]
-    unit: NDArray[np.int64]
+    fold: Codes
+    unit: Codes
     target: Floats
-    group: NDArray[np.int64]
+    group: Codes
     columns: Mapping[str, Floats]
     groups: int
 

@@ -33,7 +33,7 @@ from pyarrow import compute
 from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF, check_said, direction_of
 from fairbench.audits.question import Options, check_unchanged
 from fairbench.audits.table import asked_at_once, read_decisions, read_frame
-from fairbench.core.arrays import Floats, Mask
+from fairbench.core.arrays import Floats, Mask, Rows
 from fairbench.core.errors import note
 from fairbench.core.files import unsealed_json
 from fairbench.core.options import from_plain
@@ -493,7 +493,7 @@ class NewCounts(NamedTuple):
     events: pd.DataFrame
     codes: Mapping[str, NDArray[np.intp]]
     increments: Floats
-    stops: NDArray[np.intp]
+    stops: Rows
     look: str
 
 
@@ -673,9 +673,9 @@ class Bounds:
 
     lower: Floats
     upper: Floats
-    exact: Callable[[NDArray[np.intp]], tuple[Floats, Floats]] | None = None
+    exact: Callable[[Rows], tuple[Floats, Floats]] | None = None
 
-    def at(self, marks: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    def at(self, marks: Rows) -> tuple[Floats, Floats]:
         """Return the bounds of some marks."""
         return self.exact(marks) if self.exact else (self.lower[marks], self.upper[marks])
 
@@ -689,7 +689,7 @@ def _bounds_so_far(quantity: Quantity, state: WatchState, sums: Floats) -> Bound
     pair = quantity.pair(sums, state.shares[quantity.name])
     found = np.full((2, len(sums)), np.nan)
 
-    def exact(marks: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    def exact(marks: Rows) -> tuple[Floats, Floats]:
         unknown = np.unique(marks[np.isnan(found[0, marks])])
         found[:, unknown] = np.round(pair.at(unknown).limits(reach)[1:], _DIGITS)
         return found[0, marks], found[1, marks]
@@ -745,8 +745,8 @@ def _alarm_among(
     bounds: Bounds,
     marks: Sequence[Milestone],
     sums: Floats,
-    start: NDArray[np.intp],
-    stop: NDArray[np.intp],
+    start: Rows,
+    stop: Rows,
 ) -> Alarm | None:
     """Return the alarm of the first of some pairs of marks (P,) that gives one."""
     since = quantity.since(sums[start], sums[stop])

@@ -21,10 +21,10 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
-from fairbench.core.arrays import Floats, Mask, divide
+from fairbench.core.arrays import Floats, Mask, Rows, divide
 from fairbench.inference.rates import Limits, last_holding
 
 # The distances beyond the claimed gap that are bet on, and the stake of each bet.
@@ -328,7 +328,7 @@ def _lower(pair: Pair, value: Floats, needed: Floats) -> Floats:
     wide, steps = pair.flat(), 2**_HALVINGS
     step, need = (value.ravel() + 1) / steps, needed.ravel()
 
-    def most(place: NDArray[np.int64]) -> Floats:
+    def most(place: Rows) -> Floats:
         """Return the winnings against the likeliest height at steps (P,)."""
         claimed = (place * step - 1)[:, None]
         return _log_winnings(wide, claimed, _likely(wide, claimed))[:, 0]
@@ -367,7 +367,7 @@ def _root(evidence: Floats) -> Floats:
     return np.sqrt(np.maximum(evidence + 3, 0))
 
 
-def _at_step(place: NDArray[np.int64], end: Floats) -> Floats:
+def _at_step(place: Rows, end: Floats) -> Floats:
     """Return the gap at a step, to the bit as halving from -1 and the end arrives there."""
     low, high = np.full(end.shape, -1.0), end
     for power in reversed(range(_HALVINGS)):

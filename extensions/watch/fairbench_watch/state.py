@@ -21,6 +21,7 @@ from fairbench.audits.direction import (
     decisions_named,
 )
 from fairbench.audits.question import PERCENT, PROBABILITY, Options, column
+from fairbench.core.arrays import Rows
 from fairbench.core.errors import UserError, check_choice
 from fairbench.core.files import sha256
 from fairbench.core.options import meanings, option
@@ -344,7 +345,7 @@ def find_additions(
     return np.concatenate(late_labels), np.concatenate(new_rows), periods
 
 
-def _changed(before: str, now: str) -> NDArray[np.intp]:
+def _changed(before: str, now: str) -> Rows:
     """Return the places of labels that are others than they were, of those that were seen."""
     old, new = (np.frombuffer(labels.encode(), np.uint8) for labels in (before, now))
     return np.flatnonzero(old != new[: len(old)])

@@ -73,15 +73,7 @@ from fairbench.data.columns import MulticlassScores
 from fairbench.inference.posterior import confusion_posterior, uniform, uninformative_prior
 from fairbench.reporting.charts import COLOURS
 from fairbench.results.catalogue import Catalogue
-from fairbench_label.active import (
-    BetaArms,
-    ComparisonReward,
-    LeastCalibrated,
-    Reward,
-    choose,
-    random_row,
-    thompson,
-)
+from fairbench_label import active
 
 # The confusion matrix from few labels: Table 3.3, as the text defines it and as its code counts.
 #
@@ -198,9 +190,9 @@ def errors(
 
     def choose(held: DirichletArms) -> Codes:
         if strategy == "random":
-            return random_row(held, reward, generator)
+            return active.random_row(held, reward, generator)
         if not published:
-            return thompson(held, reward, generator)
+            return active.thompson(held, reward, generator)
         fall = published_fall(held, held.draw(generator), matrices.share)
         return np.where(held.unlabelled > 0, fall, -np.inf).argmax(axis=1)[:, None]
 
@@ -298,8 +290,8 @@ def calibrated_question(m: int) -> Question:
 def _published_question(m: int, strength: float = STRENGTH) -> Question:
     """Return the question as the published code asks it, with a prior of that many labels."""
 
-    def reward(pool: BinnedPool, arms: BinnedArms) -> LeastCalibrated:
-        return LeastCalibrated(pool.bins.score, _seen_share(arms, strength))
+    def reward(pool: BinnedPool, arms: BinnedArms) -> active.LeastCalibrated:
+        return active.LeastCalibrated(pool.bins.score, _seen_share(arms, strength))
 
     def rank(pool: BinnedPool, arms: BinnedArms) -> Floats:
         whole = pool.diagram(strength, midpoints=True, labelled=True)
@@ -311,8 +303,8 @@ def _published_question(m: int, strength: float = STRENGTH) -> Question:
     return Question(f"published calibration {m}", reward, {"mrr": rank}, _ALL, m, CALIBRATED_EVERY)
 
 
-def _defined(pool: BinnedPool, arms: BinnedArms) -> LeastCalibrated:
-    return LeastCalibrated(pool.bins.score, pool.bins.weight)
+def _defined(pool: BinnedPool, arms: BinnedArms) -> active.LeastCalibrated:
+    return active.LeastCalibrated(pool.bins.score, pool.bins.weight)
 
 
 def _calibrated_rank(m: int) -> Any:
@@ -751,18 +743,18 @@ def worst_found(pool: _GroupPool, rate: Rate, strategy: str) -> tuple[Floats, Fl
 
 def _share_answering(
     queues: Queues,
-    reward: Reward,
+    reward: active.Reward,
     strategy: str,
     generator: np.random.Generator,
-    answered: Callable[[BetaArms], Mask],
+    answered: Callable[[active.BetaArms], Mask],
 ) -> tuple[Floats, Floats]:
     """Return numbers of labels, and the share of replications that answer after each."""
-    arms = BetaArms.of(uniform(len(queues.sizes)), queues.sizes, replications=REPLICATIONS)
+    arms = active.BetaArms.of(uniform(len(queues.sizes)), queues.sizes, replications=REPLICATIONS)
     rows = min(MOST, int(queues.sizes.sum()))
     seen = assess(
         queues,
         arms,
-        lambda held: choose(strategy, held, reward, generator),
+        lambda held: active.choose(strategy, held, reward, generator),
         observe=lambda held: answered(held).mean(),
         rounds=rows,
         every=EVERY,
@@ -782,7 +774,7 @@ def _gap_answered(pool: _GroupPool, strategy: str) -> tuple[Floats, Floats]:
     correct = (pool.label == pool.prediction)[inside].astype(np.int64)
     region = 2 if gap > MARGIN else 1
     queues = Queues.of(correct, arm, rng(0, "fairness gap", pool.name), replications=REPLICATIONS)
-    comparison = ComparisonReward(MARGIN)
+    comparison = active.ComparisonReward(MARGIN)
     return _share_answering(
         queues,
         comparison,

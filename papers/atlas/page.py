@@ -27,6 +27,7 @@ import pandas as pd
 
 from fairbench.cli.command import Results
 from fairbench.components.papers import run_main
+from fairbench.components.papers.atlas import thresholds
 from fairbench.components.papers.atlas.claims import (
     ROLES,
     Claim,
@@ -40,34 +41,13 @@ from fairbench.components.papers.atlas.claims import (
 )
 from fairbench.components.papers.atlas.multilevel import explanations
 from fairbench.components.papers.atlas.seeds import compared_seeds, lines_of
-from fairbench.components.papers.atlas.thresholds import (
-    FAILS,
-    HOLDS,
-    OPEN,
-    margin_series,
-    margins_by_size,
-    margins_of,
-    task_verdicts,
-)
 from fairbench.core.files import write_text
 from fairbench.core.options import option
 from fairbench.core.text import interval, signed
 from fairbench.metrics.registry import label
 from fairbench.reporting.charts import COLOURS, Panel, Series, chart, forest
+from fairbench.reporting.document import model
 from fairbench.reporting.document.forms import finite, to_markdown
-from fairbench.reporting.document.model import (
-    Block,
-    Column,
-    Details,
-    Document,
-    Figure,
-    Gallery,
-    Items,
-    Paragraph,
-    Section,
-    Table,
-    TableCell,
-)
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.group_tables import named_table, sentence_of
 from fairbench.results.catalogue import Catalogue
@@ -149,20 +129,20 @@ def with_claims(
         :func:`fairbench.components.papers.atlas.claims.unequal_terms_remarks`.
     draws : number of draws from the posterior of the effects of facts about data sets.
     """
-    series = margin_series(findings.values)
-    margins = margins_of(findings.values, series)
+    series = thresholds.margin_series(findings.values)
+    margins = thresholds.margins_of(findings.values, series)
     told = (explanations(each.ranked, draws=draws) for each in findings.standings)
     return AtlasFindings(
         **{field.name: getattr(findings, field.name) for field in fields(Findings)},
         claims=claims(findings.values, series, roles or ClaimRoles.read(ROLES), remarks),
         margins=margins,
-        verdicts=task_verdicts(margins),
-        by_size=margins_by_size(findings.values, series),
+        verdicts=thresholds.task_verdicts(margins),
+        by_size=thresholds.margins_by_size(findings.values, series),
         explanations=list(chain.from_iterable(told)),
     )
 
 
-def add_claims(document: Document, findings: AtlasFindings, gap: str) -> Document:
+def add_claims(document: model.Document, findings: AtlasFindings, gap: str) -> model.Document:
     """Return the leaderboard's page with the claims, and with sentences on them in its summary.
 
     Parameters
@@ -177,16 +157,16 @@ def add_claims(document: Document, findings: AtlasFindings, gap: str) -> Documen
     if verdicts:
         told = {
             "claims": pluralise(len(verdicts), "claim", "claims"),
-            "hold": pluralise(verdicts.count(HOLDS), "holds", "hold"),
-            "fail": pluralise(verdicts.count(FAILS), "fails", "fail"),
-            "open": pluralise(verdicts.count(OPEN), "is", "are"),
+            "hold": pluralise(verdicts.count(thresholds.HOLDS), "holds", "hold"),
+            "fail": pluralise(verdicts.count(thresholds.FAILS), "fails", "fail"),
+            "open": pluralise(verdicts.count(thresholds.OPEN), "is", "are"),
         }
         found.append(_tell("in_short", **told))
     uneven = [claim.statement for claim in findings.claims if claim.remarks]
     caveats = [_tell("uneven", statement=statement) for statement in uneven]
     basis, *sure = document.summary.sure
     *unseen, last = document.summary.unseen
-    open_claims = [claim.statement for claim in findings.claims if claim.verdict == OPEN]
+    open_claims = [claim.statement for claim in findings.claims if claim.verdict == thresholds.OPEN]
     if open_claims:
         unseen.append(_tell("open_claims", statements="” “".join(open_claims)))
     ranks, cost, tasks = document.sections
@@ -204,7 +184,11 @@ def add_claims(document: Document, findings: AtlasFindings, gap: str) -> Documen
 def _thresholds_sentence(findings: AtlasFindings, gap: str) -> str:
     """Return on how many tasks thresholds of each group do no worse than every intervention."""
     told = [row["verdict"] for row in findings.verdicts if row["gap_metric"] == gap]
-    counts = {"holds": told.count(HOLDS), "fails": told.count(FAILS), "open": told.count(OPEN)}
+    counts = {
+        "holds": told.count(thresholds.HOLDS),
+        "fails": told.count(thresholds.FAILS),
+        "open": told.count(thresholds.OPEN),
+    }
     about = {"gap": gap_label(gap), "thresholds": THRESHOLDS_NEED, "tasks": len(told)}
     return _tell("thresholds", **about, **counts)
 
@@ -252,11 +236,11 @@ def evidence_text(claim: Claim) -> str:
     return _tell("few", evidence=claim.evidence, differences=differences, are=are)
 
 
-def claims_section(findings: AtlasFindings) -> Section:
+def claims_section(findings: AtlasFindings) -> model.Section:
     """Return every claim with its verdict, then each with its parts."""
     rows = [
         {
-            "claim": TableCell(claim.statement, link=f"#claim-{claim.name}"),
+            "claim": model.TableCell(claim.statement, link=f"#claim-{claim.name}"),
             "shown": _verdict_cell(claim.verdict),
             "measured": evidence_text(claim),
             "source": claim.source,
@@ -264,22 +248,22 @@ def claims_section(findings: AtlasFindings) -> Section:
         for claim in findings.claims
     ]
     overview = named_table(_PAGE, "overview", rows)
-    text = Paragraph(_tell("section"))
-    blocks: list[Block] = [text, overview, *map(_details, findings.claims)]
+    text = model.Paragraph(_tell("section"))
+    blocks: list[model.Block] = [text, overview, *map(_details, findings.claims)]
     if findings.by_size is not None:
         blocks.append(_size_details(findings.by_size))
     if findings.verdicts:
         blocks.append(_task_verdicts_details(findings))
-    return Section("Claims", blocks, name="claims")
+    return model.Section("Claims", blocks, name="claims")
 
 
-def _verdict_cell(verdict: str, text: str = "") -> TableCell:
+def _verdict_cell(verdict: str, text: str = "") -> model.TableCell:
     """Return a verdict as a badge that can be told from others without colour."""
-    mark = {HOLDS: "agrees", FAILS: "differs"}.get(verdict, "not-resolved")
-    return TableCell(text or verdict, mark=mark)
+    mark = {thresholds.HOLDS: "agrees", thresholds.FAILS: "differs"}.get(verdict, "not-resolved")
+    return model.TableCell(text or verdict, mark=mark)
 
 
-def _details(claim: Claim) -> Details:
+def _details(claim: Claim) -> model.Details:
     """Return a claim with its rule, its figure, and the table of its parts."""
     rows = [
         {
@@ -293,22 +277,22 @@ def _details(claim: Claim) -> Details:
     ]
     tags = [{"metric": part.metric} for part in claim.parts]
     table = declared_table(_PAGE, "parts", rows, tags=tags)
-    blocks: list[Block] = [
-        Paragraph(f"{claim.criterion} Source: {claim.source}"),
-        *([Paragraph(_counts_sentence(claim))] if claim.deciding_parts else []),
-        *([Items(claim.remarks)] if claim.remarks else []),
+    blocks: list[model.Block] = [
+        model.Paragraph(f"{claim.criterion} Source: {claim.source}"),
+        *([model.Paragraph(_counts_sentence(claim))] if claim.deciding_parts else []),
+        *([model.Items(claim.remarks)] if claim.remarks else []),
     ]
     if claim.fairest:
         heads, cells = fairest_differences(claim)
         caption = "the error of thresholds of validation rows minus that of training rows"
-        blocks.append(Table([*map(Column, heads)], cells, caption=caption))
-    return Details(
+        blocks.append(model.Table([*map(model.Column, heads)], cells, caption=caption))
+    return model.Details(
         claim.statement, [*blocks, *_picture(claim), table], remark=claim.verdict,
         name=f"claim-{claim.name}", style="metric",
     )  # fmt: skip
 
 
-def _picture(claim: Claim) -> Iterator[Gallery]:
+def _picture(claim: Claim) -> Iterator[model.Gallery]:
     """Yield the parts that decide with their intervals, drawn one below the other."""
     figures = []
     for metric in dict.fromkeys(part.metric for part in claim.deciding_parts):
@@ -321,12 +305,12 @@ def _picture(claim: Claim) -> Iterator[Gallery]:
         svg = forest(label(metric), [estimates], span=(-reach, reach), mark=0.0)
         name = f"claim-{claim.name}-{metric}"
         title = f"{claim.statement} {label(metric)}"
-        figures.append(Figure(title, [svg], style="panel", name=name))
+        figures.append(model.Figure(title, [svg], style="panel", name=name))
     if figures:
-        yield Gallery(figures, _tell("figures"))
+        yield model.Gallery(figures, _tell("figures"))
 
 
-def _size_details(by_size: Mapping[str, Sequence[Mapping[str, Any]]]) -> Details:
+def _size_details(by_size: Mapping[str, Sequence[Mapping[str, Any]]]) -> model.Details:
     """Return errors of thresholds minus those of interventions, by size of data and by task."""
     classes = named_table(_PAGE, "sizes", by_size["classes"])
     rows = [
@@ -335,14 +319,14 @@ def _size_details(by_size: Mapping[str, Sequence[Mapping[str, Any]]]) -> Details
     ]
     tags = [{"family": row["family"]} for row in by_size["tasks"]]
     tasks = declared_table(_PAGE, "tasks", rows, tags=tags)
-    return Details(
+    return model.Details(
         "Thresholds of each group against interventions, by the size of the data",
-        [Paragraph(size_sentence(by_size)), classes, tasks],
+        [model.Paragraph(size_sentence(by_size)), classes, tasks],
         name="unprocessing-by-size", style="metric", is_open=True,
     )  # fmt: skip
 
 
-def _task_verdicts_details(findings: AtlasFindings) -> Details:
+def _task_verdicts_details(findings: AtlasFindings) -> model.Details:
     """Return the table of verdicts on thresholds against interventions, a row per task and gap."""
     rows = [
         {
@@ -355,8 +339,8 @@ def _task_verdicts_details(findings: AtlasFindings) -> Details:
     ]
     tags = [{"family": row["family"], "metric": row["gap_metric"]} for row in rows]
     table = declared_table(_PAGE, "task_verdicts", rows, tags=tags)
-    count = sum(row["verdict"] == HOLDS for row in rows)
-    return Details(
+    count = sum(row["verdict"] == thresholds.HOLDS for row in rows)
+    return model.Details(
         "Thresholds of each group against every intervention, task by task",
         [table],
         remark=f"no worse in {count} of {len(rows)} tasks and gaps",
@@ -365,7 +349,7 @@ def _task_verdicts_details(findings: AtlasFindings) -> Details:
     )
 
 
-def _size_figure(by_size: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
+def _size_figure(by_size: Mapping[str, Sequence[Mapping[str, Any]]]) -> model.Figure:
     """Return a chart of errors of thresholds minus those of interventions, by size of data."""
     tasks = [row for row in by_size["tasks"] if row["rows"] > 0]
     points = [
@@ -398,16 +382,16 @@ def _size_figure(by_size: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
     caption = _tell("by_size", thresholds=THRESHOLDS_NEED)
     title = "Thresholds for each group against interventions, by the size of the data"
     drawings = chart([panel], key=[task_key, *means])
-    return Figure(title, drawings, caption=caption, name="by-size")
+    return model.Figure(title, drawings, caption=caption, name="by-size")
 
 
-def _explained(findings: AtlasFindings) -> Section:
+def _explained(findings: AtlasFindings) -> model.Section:
     """Return which facts about a data set tell where an approach does better."""
-    unsure = [row for row in findings.explanations if row["verdict"] == OPEN]
+    unsure = [row for row in findings.explanations if row["verdict"] == thresholds.OPEN]
     sure = [row for row in findings.explanations if row not in unsure]
     told = {"pairs": len(findings.explanations), "resolved": len(sure)}
     own = {row["name"]: row for row in findings.approaches}
-    blocks: list[Block] = [Paragraph(_tell("explained", **told))]
+    blocks: list[model.Block] = [model.Paragraph(_tell("explained", **told))]
     for title, rows in (("Resolved", sure), ("Not resolved", unsure)):
         if rows:
             shown = [
@@ -416,8 +400,10 @@ def _explained(findings: AtlasFindings) -> Section:
             ]
             tags = [{**tags_of(own[row["approach"]]), "metric": row["metric"]} for row in rows]
             table = declared_table(_PAGE, "explained", shown, tags=tags)
-            blocks.append(Details(title, [table], remark=f"{len(rows)}", is_open=rows is sure))
-    return Section("What explains it", blocks, name="explained")
+            blocks.append(
+                model.Details(title, [table], remark=f"{len(rows)}", is_open=rows is sure)
+            )
+    return model.Section("What explains it", blocks, name="explained")
 
 
 def docs_page(findings: AtlasFindings, by_seed: Sequence[pd.DataFrame] = ()) -> str:
@@ -431,17 +417,20 @@ def docs_page(findings: AtlasFindings, by_seed: Sequence[pd.DataFrame] = ()) -> 
     runs = sum(table["run"].nunique() for table in by_seed)
     found = replace(findings, notes=tuple(left_out_sentences(findings, runs)))
 
-    def further(document: Document, *_: Any) -> Document:
+    def further(document: model.Document, *_: Any) -> model.Document:
         return add_claims(document, found, GAPS[0])
 
     board = comparable_board(findings.values.table, "the atlas", "")
     document = page_of(board, found, further=further)
     assert document.summary is not None
     summary = [
-        Section(name, [Items(list(told))]) for name, told in document.summary.named_parts.values()
+        model.Section(name, [model.Items(list(told))])
+        for name, told in document.summary.named_parts.values()
     ]
     *sections, _, _ = map(_without_parts, document.sections)
-    title, _, rest = to_markdown(Document("The atlas", [*summary, *sections])).partition("\n\n")
+    title, _, rest = to_markdown(model.Document("The atlas", [*summary, *sections])).partition(
+        "\n\n"
+    )
     seeds = [
         f"## Another seed: {seed.second}\n\nIts runs are no part of the answers on this page.\n\n"
         + "\n".join(lines_of(seed))
@@ -453,25 +442,25 @@ def docs_page(findings: AtlasFindings, by_seed: Sequence[pd.DataFrame] = ()) -> 
     return "\n\n".join([title, _ABOUT, re.sub(r"\n{3,}", "\n\n", text)]) + "\n"
 
 
-def _without_parts(section: Section) -> Section:
+def _without_parts(section: model.Section) -> model.Section:
     """Return a section with the remarks on claims and first sentences on ranks, and of no task."""
     shortened = ("claim-", "ranks-few-tasks", "unprocessing")
-    kept: list[Block] = []
+    kept: list[model.Block] = []
     for block in section.blocks:
-        if isinstance(block, Details) and block.name.startswith(shortened):
+        if isinstance(block, model.Details) and block.name.startswith(shortened):
             of_size = block.name == "unprocessing-by-size"
-            remarks = [part for part in block.blocks if isinstance(part, Items)]
+            remarks = [part for part in block.blocks if isinstance(part, model.Items)]
             block = replace(block, blocks=block.blocks[1:2] if of_size else remarks)
             if not block.blocks:
                 continue
-        elif isinstance(block, Details) and block.name.startswith("ranks-"):
+        elif isinstance(block, model.Details) and block.name.startswith("ranks-"):
             said, *tables = block.blocks
-            assert isinstance(said, Items)
+            assert isinstance(said, model.Items)
             sentences = said.items[:_SAID]
             if block.name != f"ranks-{ERROR}":
                 sentences = [str(text).replace(" (the table has all)", "") for text in sentences]
                 tables = []
-            block = replace(block, blocks=[Items(sentences), *tables])
+            block = replace(block, blocks=[model.Items(sentences), *tables])
         kept.append(block)
     return replace(section, blocks=kept)
 
@@ -522,7 +511,9 @@ class Options(Results):
 def main(options: Options) -> None:
     """Write the page."""
 
-    def further(document: Document, findings: Findings, runs: Sequence[Run]) -> Document:
+    def further(
+        document: model.Document, findings: Findings, runs: Sequence[Run]
+    ) -> model.Document:
         found = with_claims(findings, remarks=_remarks(runs, findings.values.table))
         return add_claims(document, found, options.metric or GAPS[0])
 

@@ -19,38 +19,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from fairbench.components.papers.engine.mapping import (
-    ABSENT,
-    AGREES,
-    CANNOT,
-    CAUSED,
-    IMPOSSIBLE,
-    KEYS,
-    ROW_VERDICTS,
-    UNEXPLAINED,
-    VERDICTS,
-    Paper,
-    PaperOptions,
-    distance,
-    papers_in,
-    rule_of,
-    scoreboard,
-    shares_within,
-)
-from fairbench.components.papers.engine.matching import (
-    OTHER_DATA,
-    PaperTable,
-    RowAnswer,
-    changes,
-    command,
-    merge_record,
-    paper_tables,
-    recorded,
-    row_answers,
-    unanswered,
-    verdicts,
-    write_record,
-)
+from fairbench.components.papers.engine import mapping, matching
 from fairbench.core.files import write_text
 from fairbench.experiments.configuration import Presets
 from fairbench.results.catalogue import Catalogue
@@ -65,7 +34,7 @@ _HEADINGS = {
 }
 
 
-def print_paper(paper: Paper, results: Path, table: str = "") -> None:
+def print_paper(paper: mapping.Paper, results: Path, table: str = "") -> None:
     """Print one table, or a summary of all of them, from what is in the results folder.
 
     Every table that is printed is written to ``report/PAPER`` of the results folder besides.
@@ -79,18 +48,18 @@ def print_paper(paper: Paper, results: Path, table: str = "") -> None:
     UserError : a table that the paper does not have.
     """
     names = list(paper.tables) if table in ("", "all") else [table]
-    tables = list(paper_tables(paper, names, Catalogue(results), Presets(), results))
+    tables = list(matching.paper_tables(paper, names, Catalogue(results), Presets(), results))
     console = Console(width=_WIDTH)
     folder = results / "report" / paper.name
     for group in tables:
-        commands = [command(name) for name in group.experiments]
+        commands = [matching.command(name) for name in group.experiments]
         if paper.computed(group.table):
             commands.append(f"fairbench paper {paper.name} table={group.table} run=true")
         _write(group, folder / f"table{group.table}", commands)
         if table:
             print_table(group, console)
             note = f" ({group.note})" if group.note else ""
-            scored = f"table {group.table}: {scoreboard(group.rows)}{note}"
+            scored = f"table {group.table}: {mapping.scoreboard(group.rows)}{note}"
             console.print(f"{scored}; made by {', '.join(commands)}", style=None)
     if not table:
         console.print(_summary(paper, tables))
@@ -100,7 +69,7 @@ def print_paper(paper: Paper, results: Path, table: str = "") -> None:
             print(f"One table: fairbench paper {paper.name} table={tables[0].table}")
 
 
-def _print_contents(paper: Paper, answers: Sequence[RowAnswer]) -> None:
+def _print_contents(paper: mapping.Paper, answers: Sequence[matching.RowAnswer]) -> None:
     """Print every row of a paper: its verdict, how many numbers agree, and what was seen."""
     printed = Table(title=paper.title or paper.name, title_justify="left", box=box.SIMPLE_HEAD)
     printed.add_column("row", overflow="fold", max_width=30)
@@ -113,13 +82,13 @@ def _print_contents(paper: Paper, answers: Sequence[RowAnswer]) -> None:
     Console(width=_WIDTH).print(printed)
 
 
-def print_changes(paper: Paper, changed: pd.DataFrame) -> None:
+def print_changes(paper: mapping.Paper, changed: pd.DataFrame) -> None:
     """Print the numbers whose verdict is not the recorded one, one per line.
 
     Those of a smaller size than the paper's are only counted.
     """
     for row in changed[changed["whole"]].to_dict("records"):
-        row_name = ", ".join(filter(None, (row[name] for name in (*KEYS, "metric"))))
+        row_name = ", ".join(filter(None, (row[name] for name in (*mapping.KEYS, "metric"))))
         print(
             f"{paper.name}, table {row['table']}, {row_name}: {row['verdict']} "
             f"(recorded: {row['before']}); theirs {row['value']}, ours {row['ours']:.4g}"
@@ -129,12 +98,12 @@ def print_changes(paper: Paper, changed: pd.DataFrame) -> None:
         print(f"{paper.name}: {smaller} verdicts of a smaller size differ from the record")
 
 
-def _summary(paper: Paper, tables: Sequence[PaperTable]) -> Table:
+def _summary(paper: mapping.Paper, tables: Sequence[matching.PaperTable]) -> Table:
     """Return how many numbers of each table have which verdict, and how near ours are."""
     printed = Table(title=paper.title or paper.name, title_justify="left", box=box.SIMPLE_HEAD)
     printed.add_column("table")
     near = [f"within {distance:.2f}" for distance in _distances(paper)]
-    for heading in ("numbers", *VERDICTS, *near):
+    for heading in ("numbers", *mapping.VERDICTS, *near):
         printed.add_column(heading, justify="right")
     printed.add_column("")
     for table in tables:
@@ -143,19 +112,19 @@ def _summary(paper: Paper, tables: Sequence[PaperTable]) -> Table:
     return printed
 
 
-def _distances(paper: Paper) -> Sequence[float]:
+def _distances(paper: mapping.Paper) -> Sequence[float]:
     return paper.within.get("distances", ())
 
 
-def _near_shares(table: PaperTable, paper: Paper) -> list[str]:
+def _near_shares(table: matching.PaperTable, paper: mapping.Paper) -> list[str]:
     """Return a table's shares within each distance; empty if it is not among the counted tables."""
     rows = table.rows[table.rows["reproduces"]]
     if table.table not in paper.within.get("tables", ()) or rows["difference"].isna().all():
         return [""] * len(_distances(paper))
-    return [f"{share:.0%}" for share in shares_within(rows, _distances(paper))]
+    return [f"{share:.0%}" for share in mapping.shares_within(rows, _distances(paper))]
 
 
-def _near_together(paper: Paper, tables: Sequence[PaperTable]) -> str:
+def _near_together(paper: mapping.Paper, tables: Sequence[matching.PaperTable]) -> str:
     """Return, for each kind of answer, its shares within each distance in the counted tables."""
     counted = [table for table in tables if table.table in paper.within["tables"]]
     rows = pd.concat([group.rows for group in counted])
@@ -163,18 +132,22 @@ def _near_together(paper: Paper, tables: Sequence[PaperTable]) -> str:
     kinds = rows["our method"].where(~rows["reproduces"], "the answer that reproduces")
     lines = [f"Tables {', '.join(group.table for group in counted)} together:"]
     for kind, rows_of_kind in rows.groupby(kinds, sort=False):
-        shares = zip(shares_within(rows_of_kind, _distances(paper)), _distances(paper), strict=True)
+        shares = zip(
+            mapping.shares_within(rows_of_kind, _distances(paper)), _distances(paper), strict=True
+        )
         share_texts = ", ".join(f"{share:.0%} within {distance:.2f}" for share, distance in shares)
         lines.append(f"  {kind}, {_numbers(len(rows_of_kind))}: {share_texts}")
     return "\n".join([*lines, *paper.within.get("note", ())])
 
 
-def print_table(table: PaperTable, console: Console) -> None:
+def print_table(table: matching.PaperTable, console: Console) -> None:
     """Print a table, metric by metric; what all rows share stands in the title."""
-    answered = table.rows[table.rows["verdict"] != ABSENT]
+    answered = table.rows[table.rows["verdict"] != mapping.ABSENT]
     for metric, rows in answered.groupby("metric", sort=False):
         console.print(_metric_table(rows, f"{table.paper}, table {table.table}: {metric}"))
-    for reason, rows in table.rows[table.rows["verdict"] == ABSENT].groupby("reason", sort=False):
+    for reason, rows in table.rows[table.rows["verdict"] == mapping.ABSENT].groupby(
+        "reason", sort=False
+    ):
         numbers = int(rows["reproduces"].sum())
         have = "have" if numbers > 1 else "has"
         console.print(f"{_numbers(numbers)} {have} no answer: {reason}")
@@ -182,9 +155,9 @@ def print_table(table: PaperTable, console: Console) -> None:
 
 def _metric_table(rows: pd.DataFrame, title: str) -> Table:
     """Return the table of one metric: published numbers beside ours."""
-    several = rows.groupby(list(KEYS), sort=False)["our method"].transform("size").max() > 1
+    several = rows.groupby(list(mapping.KEYS), sort=False)["our method"].transform("size").max() > 1
     keys = _distinguishing_columns(rows)
-    shared = [rows[name].iloc[0] for name in KEYS if name not in keys]
+    shared = [rows[name].iloc[0] for name in mapping.KEYS if name not in keys]
     title = ", ".join([title, *filter(None, shared)]) + ", mean (sd)"
     if several or (rows["our method"] != rows["method"]).any():
         keys.append("our method")
@@ -214,7 +187,7 @@ def _metric_table(rows: pd.DataFrame, title: str) -> Table:
 
 def _distinguishing_columns(rows: pd.DataFrame) -> list[str]:
     """Return the columns that tell published rows apart, without those that others determine."""
-    keys = [name for name in KEYS if rows[name].nunique() > 1]
+    keys = [name for name in mapping.KEYS if rows[name].nunique() > 1]
     for name in ("sensitive_attribute", "n_labelled", "learner"):
         other_keys = [key for key in keys if key != name]
         if name in keys and other_keys and rows.groupby(other_keys)[name].nunique().max() == 1:
@@ -244,7 +217,7 @@ def _decimals(rows: pd.DataFrame) -> Callable[[Any], str]:
     return written
 
 
-def _write(table: PaperTable, stem: Path, commands: Sequence[str]) -> None:
+def _write(table: matching.PaperTable, stem: Path, commands: Sequence[str]) -> None:
     """Write a table as CSV and as Markdown, with the commands that made it."""
     rows = table.rows
     write_text(stem.with_suffix(".csv"), rows.to_csv(index=False))
@@ -261,10 +234,12 @@ PAGE = Path("docs", "papers.md")
 _APART = ("differs", "substitute", "loader only", "not comparable")
 
 
-def pages(papers: Sequence[Paper]) -> dict[Path, str]:
+def pages(papers: Sequence[mapping.Paper]) -> dict[Path, str]:
     """Return path -> text of every page, the one that opens them first."""
     ordered = sorted(papers, key=lambda paper: paper.title.lower())
-    every = [(paper, list(row_answers(paper, recorded(paper)))) for paper in ordered]
+    every = [
+        (paper, list(matching.row_answers(paper, matching.recorded(paper)))) for paper in ordered
+    ]
     template = Path(__file__).with_name("page.md").read_text(encoding="utf-8")
     parts = {
         "brief": [_line(_brief(paper)) for paper in ordered if paper.brief],
@@ -277,21 +252,21 @@ def pages(papers: Sequence[Paper]) -> dict[Path, str]:
     return {PAGE: first, **own}
 
 
-def _brief(paper: Paper) -> list[str]:
+def _brief(paper: mapping.Paper) -> list[str]:
     """Return a work's line of the first table."""
     links = f"[every row](papers/{paper.name}.md), [findings](../papers/{paper.name}/findings.md)"
     return [paper.title, paper.brief["claims"], paper.brief["found"], links]
 
 
-def _counts_of_work(paper: Paper, rows: Sequence[RowAnswer]) -> list[str]:
+def _counts_of_work(paper: mapping.Paper, rows: Sequence[matching.RowAnswer]) -> list[str]:
     """Return a work's line of the table of counts."""
-    counted = [answer for answer in rows if answer.verdict != OTHER_DATA]
+    counted = [answer for answer in rows if answer.verdict != matching.OTHER_DATA]
     printed = sum(answer.printed for answer in rows)
     compared = sum(answer.compared for answer in counted)
     link = f"[{paper.name}](papers/{paper.name}.md)"
     if not compared:
         return [link, str(printed), *[""] * 8]
-    counts = [sum(answer.count(verdict) for answer in counted) for verdict in VERDICTS[:4]]
+    counts = [sum(answer.count(verdict) for answer in counted) for verdict in mapping.VERDICTS[:4]]
     share = f"{counts[-1] / compared:.0%}".replace("%", " %")
     numbers = pd.concat([answer.numbers for answer in counted if answer.compared])
     return [link, *map(str, (printed, compared, *counts)), share, *_off(numbers)]
@@ -299,11 +274,11 @@ def _counts_of_work(paper: Paper, rows: Sequence[RowAnswer]) -> list[str]:
 
 def _off(numbers: pd.DataFrame) -> list[str]:
     """Return how far ours are from the printed numbers, by the text's setting and with causes."""
-    distances = distance(numbers), distance(numbers, under_causes=True)
+    distances = mapping.distance(numbers), mapping.distance(numbers, under_causes=True)
     return ["-" if isnan(off) else f"{off:.2f}" for off in distances]
 
 
-def _work(paper: Paper, rows: Sequence[RowAnswer]) -> Iterator[str]:
+def _work(paper: mapping.Paper, rows: Sequence[matching.RowAnswer]) -> Iterator[str]:
     """Yield the lines of a work's page: claims, numbers, figures, then all else."""
     yield from (f"# {paper.title}", "")
     if paper.brief:
@@ -325,7 +300,7 @@ def _work(paper: Paper, rows: Sequence[RowAnswer]) -> Iterator[str]:
             yield from _rows(judged)
     shown = {id(answer) for answer in (*tables, *figures)}
     others = [a for a in rows if id(a) not in shown and not a.row.is_claim]
-    told = [answer for answer in others if answer.verdict not in ("implemented", CANNOT)]
+    told = [answer for answer in others if answer.verdict not in ("implemented", mapping.CANNOT)]
     if others:
         yield from ("## Definitions, algorithms, data sets and the rest", "")
         where, more = f"`papers/{paper.name}/contents.yaml`", len(others) - len(told)
@@ -341,9 +316,9 @@ def _work(paper: Paper, rows: Sequence[RowAnswer]) -> Iterator[str]:
         yield from _rows([answer for answer in told if answer not in apart])
 
 
-def _claims(paper: Paper, claims: Sequence[RowAnswer]) -> Iterator[str]:
+def _claims(paper: mapping.Paper, claims: Sequence[matching.RowAnswer]) -> Iterator[str]:
     """Yield the claims as a list: what is claimed, the verdict, what we saw, by what."""
-    order = [*ROW_VERDICTS, OTHER_DATA]
+    order = [*mapping.ROW_VERDICTS, matching.OTHER_DATA]
     judged = [answer for answer in claims if answer.verdict in order]
     if claims:
         yield from ("## Claims", "")
@@ -356,7 +331,7 @@ def _claims(paper: Paper, claims: Sequence[RowAnswer]) -> Iterator[str]:
         yield ""
 
 
-def _claim(answer: RowAnswer) -> str:
+def _claim(answer: matching.RowAnswer) -> str:
     row = answer.row
     verdict = f"*{answer.verdict[:1].upper()}{answer.verdict[1:]}.*"
     option = row.kind in ("table", "figure")
@@ -367,7 +342,7 @@ def _claim(answer: RowAnswer) -> str:
     return " ".join(filter(None, told))
 
 
-def _seen(answer: RowAnswer) -> list[str]:
+def _seen(answer: matching.RowAnswer) -> list[str]:
     """Return what came out, or else what we run, and where the two differ, as sentences."""
     row = answer.row
     differs = f"*Differs:* {row.differs}" if row.differs else ""
@@ -381,7 +356,7 @@ def _sentence(text: str) -> str:
     return text if text.endswith((".", "?", "!", ":", ".)")) else f"{text}."
 
 
-def _tables(paper: Paper, tables: Sequence[RowAnswer]) -> Iterator[str]:
+def _tables(paper: mapping.Paper, tables: Sequence[matching.RowAnswer]) -> Iterator[str]:
     """Yield how many numbers of each table agree, under which causes, and which cannot be."""
     yield from ("## Tables", "")
     yield f"`fairbench paper {paper.name} table=N run=true` runs what a table needs, and prints the"
@@ -391,8 +366,10 @@ def _tables(paper: Paper, tables: Sequence[RowAnswer]) -> Iterator[str]:
     numbers = ("agree, of those compared", "under a cause", "unexplained", "off by, with causes")
     cells = []
     for answer in tables:
-        agree, *counts = (answer.count(name) for name in (AGREES, CAUSED, UNEXPLAINED))
-        other = "Ours are of other people." if answer.verdict == OTHER_DATA else ""
+        agree, *counts = (
+            answer.count(name) for name in (mapping.AGREES, mapping.CAUSED, mapping.UNEXPLAINED)
+        )
+        other = "Ours are of other people." if answer.verdict == matching.OTHER_DATA else ""
         text = " ".join(filter(None, [_sentence(answer.row.what), *_seen(answer), other]))
         off = ", ".join(_off(answer.numbers))
         cells.append([_item(answer), text, f"{agree} of {answer.compared}", *map(str, counts), off])
@@ -400,37 +377,41 @@ def _tables(paper: Paper, tables: Sequence[RowAnswer]) -> Iterator[str]:
     yield ""
     reasons: dict[str, list[str]] = {}
     for answer in tables:
-        for reason, count in unanswered(answer.numbers).items():
+        for reason, count in matching.unanswered(answer.numbers).items():
             reasons.setdefault(str(reason), []).append(f"{answer.row.item} ({count})")
     for reason, left_out in reasons.items():
         yield f"Not compared: {', '.join(left_out)}; {reason}."
         yield ""
-    record = pd.concat([a.numbers for a in tables if a.verdict != OTHER_DATA] or [pd.DataFrame()])
-    if any(answer.verdict == OTHER_DATA for answer in tables):
+    record = pd.concat(
+        [a.numbers for a in tables if a.verdict != matching.OTHER_DATA] or [pd.DataFrame()]
+    )
+    if any(answer.verdict == matching.OTHER_DATA for answer in tables):
         yield "What follows leaves out the tables that we ran on other people's data."
         yield ""
     if len(record):
         yield from _explained(paper, record)
 
 
-def _explained(paper: Paper, record: pd.DataFrame) -> Iterator[str]:
+def _explained(paper: mapping.Paper, record: pd.DataFrame) -> Iterator[str]:
     """Yield the causes with how many numbers each explains, the impossible, the unexplained."""
-    counts = record.loc[record["verdict"] == CAUSED, "cause"].value_counts()
+    counts = record.loc[record["verdict"] == mapping.CAUSED, "cause"].value_counts()
     if len(counts):
         yield from ("### Causes", "")
         for name, sentence in paper.causes.items():
             if name in counts:
                 yield f"- **{name}** ({_numbers(counts[name])}): {sentence}"
         yield ""
-    impossible = record[record["verdict"] == IMPOSSIBLE].to_dict("records")
+    impossible = record[record["verdict"] == mapping.IMPOSSIBLE].to_dict("records")
     if impossible:
         yield from ("### Numbers that cannot be", "")
         for rule in paper.impossible:
-            number = sum(rule_of(paper.impossible, row) is rule for row in impossible)
+            number = sum(mapping.rule_of(paper.impossible, row) is rule for row in impossible)
             if number:
                 yield f"- {_numbers(number)}: {rule['because']} (`{rule['test']}`)"
         yield ""
-    unexplained = record.loc[record["verdict"] == UNEXPLAINED, "table"].value_counts(sort=False)
+    unexplained = record.loc[record["verdict"] == mapping.UNEXPLAINED, "table"].value_counts(
+        sort=False
+    )
     if len(unexplained):
         yield from ("### Unexplained", "")
         counted = ", ".join(f"{count} of table {table}" for table, count in unexplained.items())
@@ -445,7 +426,7 @@ def _numbers(count: int) -> str:
     return f"{count} number{'s' if count > 1 else ''}"
 
 
-def _rows(rows: Sequence[RowAnswer]) -> Iterator[str]:
+def _rows(rows: Sequence[matching.RowAnswer]) -> Iterator[str]:
     """Yield which rows agree, in a line, and a table of the others: what was seen of each."""
     agree = [a for a in rows if a.verdict in ("agrees", "holds") and not a.row.differs]
     if agree:
@@ -462,7 +443,7 @@ def _rows(rows: Sequence[RowAnswer]) -> Iterator[str]:
         yield ""
 
 
-def _item(answer: RowAnswer) -> str:
+def _item(answer: matching.RowAnswer) -> str:
     """Return the name of a row and its place in the text, each unless the other says it."""
     item, place = answer.row.item, answer.row.place
     if item.lower() in place.lower().replace(", ", "; ").split("; "):
@@ -479,23 +460,29 @@ def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def compare_with_record(papers: Sequence[Paper], options: PaperOptions, root: Path) -> None:
+def compare_with_record(
+    papers: Sequence[mapping.Paper], options: mapping.PaperOptions, root: Path
+) -> None:
     """Print the verdicts that changed, then every row of the papers; record them if asked to."""
     catalogue, presets = Catalogue(options.results), Presets()
-    rows = {paper.name: recorded(paper) for paper in papers}
+    rows = {paper.name: matching.recorded(paper) for paper in papers}
     for paper in papers:
         if paper.tables:
-            tables = paper_tables(paper, [*paper.tables], catalogue, presets, options.results)
-            new = verdicts(list(tables))
-            print_changes(paper, changes(new, rows[paper.name]))
-            rows[paper.name] = merge_record(new, rows[paper.name])
+            tables = matching.paper_tables(
+                paper, [*paper.tables], catalogue, presets, options.results
+            )
+            new = matching.verdicts(list(tables))
+            print_changes(paper, matching.changes(new, rows[paper.name]))
+            rows[paper.name] = matching.merge_record(new, rows[paper.name])
     for paper in papers:
-        _print_contents(paper, list(row_answers(paper, rows[paper.name])))
+        _print_contents(paper, list(matching.row_answers(paper, rows[paper.name])))
     if options.record:
         for paper in papers:
             if paper.tables:
-                write_record(paper, rows[paper.name])
-        every = [Paper.read(name, root / "papers") for name in papers_in(root / "papers")]
+                matching.write_record(paper, rows[paper.name])
+        every = [
+            mapping.Paper.read(name, root / "papers") for name in mapping.papers_in(root / "papers")
+        ]
         texts = pages(every)
         for path, text in texts.items():
             write_text(root / path, text)

@@ -45,12 +45,7 @@ from fairbench.components.papers.few_labels.methods import (
 from fairbench.components.papers.few_labels.tables import METHODS, third_errors
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.options import option
-from fairbench.inference.few_labels import (
-    BETA,
-    PartlyLabelled,
-    PosteriorFamily,
-    bayesian_calibration,
-)
+from fairbench.inference import few_labels
 from fairbench.inference.posterior import central_interval
 from fairbench.metrics.group import difference
 from fairbench.metrics.registry import Rate, accuracy, true_positive_rate
@@ -218,7 +213,7 @@ class Curves:
         return pd.DataFrame(rows, columns=["pool", "method", "labels", "error", "coverage"])
 
 
-def _curve_rows(name: str, table: PartlyLabelled, rate: Rate, runs: int) -> Curves:
+def _curve_rows(name: str, table: few_labels.PartlyLabelled, rate: Rate, runs: int) -> Curves:
     """Compute all methods at all budgets that leave a third of the pool unlabelled."""
     budgets = [labels for labels in BUDGETS if labels <= 2 / 3 * len(table.score)]
     orders = label_orders(table, runs)
@@ -268,11 +263,11 @@ class _ReportsOptions(Results):
     quick: bool = option(False, "Two thirds and two label orders each, of Bank alone.")
 
 
-def reported(table: PartlyLabelled, runs: int) -> Floats:
+def reported(table: few_labels.PartlyLabelled, runs: int) -> Floats:
     """Return P(difference > 0) and P(|difference| < 0.02) of each label order, (R, 2)."""
     subsets = [order[:LABELS] for order in label_orders(table, runs)]
     generator = rng(0, "few_labels", "reports")
-    family = PosteriorFamily.of(table, generator, draws=512, pool_noise=False)
+    family = few_labels.PosteriorFamily.of(table, generator, draws=512, pool_noise=False)
     posteriors = (family.posterior(rows, generator) for rows in subsets)
     draws = [difference(accuracy, everyone_else(p.counts))[:, 0] for p in posteriors]
     return np.array([probabilities(drawn) for drawn in draws])
@@ -315,7 +310,7 @@ def reports(options: _ReportsOptions) -> None:
 
 T = TypeVar("T")
 Drawn = Iterator[tuple[str, Figure]]
-Case = tuple[str, PartlyLabelled]
+Case = tuple[str, few_labels.PartlyLabelled]
 # Four data sets with two groups each; the captions name no others.
 _PAIRS = (("adult", "sex"), ("bank", "age"), ("compas_r", "sex"), ("german", "sex"))
 # The text leaves these out of TPRs and FPRs: some of their groups have no positive.
@@ -417,7 +412,7 @@ def _boxes(axes: Axes, case: Case, *, runs: int) -> None:
     axes.set(xlabel="labels", title=name, ylim=(-1, 1))
 
 
-def _labels_alone(table: PartlyLabelled, subsets: Sequence[np.ndarray]) -> Floats:
+def _labels_alone(table: few_labels.PartlyLabelled, subsets: Sequence[np.ndarray]) -> Floats:
     """Return estimates of the TPRs' difference, without the runs that have none."""
     method = Method("frequentist")
     (values,) = intervals(table, subsets, method, [true_positive_rate], rng(0, "few_labels"))
@@ -457,7 +452,7 @@ def _histograms(axes: Axes, case: Case) -> None:
     name, table = case
     (order,) = label_orders(table, 1)
     shown, generator = order[:_FEW], rng(0, "few_labels", name)
-    posterior = bayesian_calibration(table.showing(shown), generator, pool_noise=False)
+    posterior = few_labels.bayesian_calibration(table.showing(shown), generator, pool_noise=False)
     of_groups = beta_binomial(table.counts(shown), accuracy, generator)
     drawn = {
         "beta-binomial": (BLUE, of_groups[:, 1] - of_groups[:, 0]),
@@ -493,11 +488,11 @@ def _calibration(axes: Axes, case: Case, *, labels: int) -> None:
     name, table = case
     (order,) = label_orders(table, 1)
     shown = table.showing(order[: min(labels, len(order) - 1)])
-    posterior = bayesian_calibration(shown, rng(0, "few_labels", name, labels))
-    coefficients = BETA.coefficients(posterior.theta)
+    posterior = few_labels.bayesian_calibration(shown, rng(0, "few_labels", name, labels))
+    coefficients = few_labels.BETA.coefficients(posterior.theta)
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle=":")
     for group, colour in enumerate((BLUE, ORANGE)):
-        odds = coefficients[:, group] @ BETA.features(_GRID)
+        odds = coefficients[:, group] @ few_labels.BETA.features(_GRID)
         calibrated = 1 / (1 + np.exp(-odds))
         lower, upper = central_interval(calibrated)
         label = ("privileged", "others")[group]
@@ -507,7 +502,7 @@ def _calibration(axes: Axes, case: Case, *, labels: int) -> None:
     axes.set(xlabel="score", title=name, xlim=(0, 1), ylim=(0, 1))
 
 
-def _shares(axes: Axes, table: PartlyLabelled, group: int, colour: str) -> None:
+def _shares(axes: Axes, table: few_labels.PartlyLabelled, group: int, colour: str) -> None:
     """Draw the share of label 1 in five bins of as many people each, by all labels."""
     rows = np.flatnonzero(table.group == group)
     bins = np.array_split(rows[np.argsort(table.score[rows], kind="stable")], _BINS)

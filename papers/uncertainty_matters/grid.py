@@ -30,12 +30,6 @@ from fairbench.components.algorithms.estimators.ferm import mean_difference
 from fairbench.components.algorithms.interventions.reweighing import independence_weights
 from fairbench.components.papers import as_numbers, number_of_cvs, run_main
 from fairbench.components.papers.uncertainty_matters import ground_truth, solvers
-from fairbench.components.papers.uncertainty_matters.ground_truth import (
-    ALGORITHMS,
-    Counts,
-    key_of,
-    study,
-)
 from fairbench.core.arrays import Codes, Floats, Mask, rng
 from fairbench.core.options import option
 from fairbench.data.dataset import Dataset
@@ -61,8 +55,8 @@ KERNEL = tuple(f"C = {C:g}, gamma = {gamma:g}" for C, gamma in product(C_KERNEL,
 LINEAR = tuple(f"C = {C:g}" for C in C_LINEAR)
 # Algorithm whose machines are fitted -> what follows from its labels: itself, and Hardt's rule.
 FITTED: Mapping[str, tuple[str, ...]] = {
-    name: tuple(each for each in (name, f"{name} + Hardt") if each in ALGORITHMS)
-    for name in ALGORITHMS
+    name: tuple(each for each in (name, f"{name} + Hardt") if each in ground_truth.ALGORITHMS)
+    for name in ground_truth.ALGORITHMS
     if not name.endswith("Hardt")
 }
 RULE_APART, HALVES = "rule apart", "halves"
@@ -103,7 +97,7 @@ def choices(name: str) -> tuple[str, ...]:
 @cache
 def german() -> Dataset:
     """Return German with every column a number, the age being the group's."""
-    part = study("SVM")
+    part = ground_truth.study("SVM")
     return replace(part.dataset, features=numbered(part.dataset, part.protect))
 
 
@@ -139,7 +133,7 @@ class Divided:
     @classmethod
     def of(cls, data: Dataset, repeats: Sequence[int]) -> Divided:
         """Deal rows into folds, as every algorithm of the study has them."""
-        part = study("SVM")
+        part = ground_truth.study("SVM")
         groups = data.groups(part.protect).cat.codes.to_numpy(np.intp)
         X = np.asarray(data.features, float)
         fold = solvers.partitions(data, repeats, part.seed)
@@ -199,7 +193,7 @@ class Divided:
     def _given(self, name: str) -> Iterator[Mask]:
         """Yield the labels that each machine of a grid gives to all rows, (F, n)."""
         if name == "Zafar":
-            part = replace(study(name), dataset=self.data)
+            part = replace(ground_truth.study(name), dataset=self.data)
             tested = np.stack(
                 [
                     solvers.composed_labels(part, *each)
@@ -254,7 +248,7 @@ class Divided:
         return {"apart": np.stack(apart)}
 
     def _weights(self) -> Floats:
-        groups = self.data.groups(study("SVM").protect)
+        groups = self.data.groups(ground_truth.study("SVM").protect)
         used = solvers.training(self.fold)
         return np.stack([independence_weights(groups, self.y, u.astype(float)) for u in used])
 
@@ -355,7 +349,7 @@ class Divided:
             )
         return found
 
-    def counted(self, labels: Mask) -> Counts:
+    def counted(self, labels: Mask) -> ground_truth.Counts:
         """Return the counts (S, B, G, 4) of labels (S, B, n)."""
         return np.stack(
             [
@@ -365,7 +359,7 @@ class Divided:
         )
 
 
-def repeated(name: str, first: int, cvs: int) -> dict[str, Counts]:
+def repeated(name: str, first: int, cvs: int) -> dict[str, ground_truth.Counts]:
     """Return the counts (1 + S, B, G, 4) of some cross-validations, by algorithm."""
     rows = Divided.of(german(), range(first, first + cvs))
     if name == RULE_APART:
@@ -373,9 +367,9 @@ def repeated(name: str, first: int, cvs: int) -> dict[str, Counts]:
     return {algorithm: rows.counted(each) for algorithm, each in rows.labels(name).items()}
 
 
-def halved(name: str, place: int) -> dict[str, Counts]:
+def halved(name: str, place: int) -> dict[str, ground_truth.Counts]:
     """Return the counts (1 + S, 2, G, 4) of ten folds inside either half, by algorithm."""
-    data, seed = german(), study("SVM").seed
+    data, seed = german(), ground_truth.study("SVM").seed
     drawn = list(half_splits(len(data), place + 1, rng(seed, "halves")))[-1]
     sides = []
     for side, rows in enumerate(drawn):
@@ -401,7 +395,7 @@ def compute(options: Options, folder: Path) -> None:
                 _keep(folder / f"{name}, halves {place}.npz", partial(halved, name, place))
 
 
-def _keep(path: Path, make: Callable[[], dict[str, Counts]]) -> None:
+def _keep(path: Path, make: Callable[[], dict[str, ground_truth.Counts]]) -> None:
     if path.is_file():
         return
     counts = {name: each.astype(np.uint16) for name, each in make().items()}
@@ -421,8 +415,8 @@ def pack(folder: Path, *, file: Path = FILE) -> None:
             for place, choice in enumerate(apart):
                 of_cvs = [each[algorithm][place] for each in cvs]
                 of_halves = [each[algorithm][place] for each in halved]
-                content[key_of(algorithm, choice)] = np.concatenate(of_cvs)
-                content[key_of(algorithm, choice, HALVES)] = np.stack(of_halves)
+                content[ground_truth.key_of(algorithm, choice)] = np.concatenate(of_cvs)
+                content[ground_truth.key_of(algorithm, choice, HALVES)] = np.stack(of_halves)
     ground_truth.write_arrays(file, content)
 
 
@@ -432,14 +426,14 @@ def _content(file: Path = FILE) -> dict[str, NDArray[Any]]:
         return {name: archive[name].astype(np.int64) for name in archive.files}
 
 
-def counts(algorithm: str, choice: str = "") -> Counts:
+def counts(algorithm: str, choice: str = "") -> ground_truth.Counts:
     """Return the packed counts of an algorithm's cross-validations, (B, G, 4)."""
-    return _content()[key_of(algorithm, choice)]
+    return _content()[ground_truth.key_of(algorithm, choice)]
 
 
 def estimates(algorithm: str, choice: str = "") -> Floats:
     """Return accuracy and the share of good loans found in halves, (J, 2, R, G)."""
-    found = _content()[key_of(algorithm, choice, HALVES)]
+    found = _content()[ground_truth.key_of(algorithm, choice, HALVES)]
     return np.stack([accuracy(found), true_negative_rate(found)], axis=2)
 
 

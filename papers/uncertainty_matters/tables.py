@@ -24,27 +24,6 @@ from fairbench.components.papers import PAPERS, run_main, table_of
 from fairbench.components.papers.engine.matching import Effort, number
 from fairbench.components.papers.uncertainty_matters import ground_truth, readings
 from fairbench.components.papers.uncertainty_matters.ground_truth import Counts
-from fairbench.components.papers.uncertainty_matters.readings import (
-    ALONE,
-    APART,
-    FOLDS,
-    ONE_HOT,
-    ONE_MACHINE,
-    PAIRS,
-    POOLED,
-    READINGS,
-    RELATIVE,
-    RHOS,
-    TEXT,
-    TRUTH,
-    Measured,
-    Names,
-    Reading,
-    Setting,
-    measure,
-    short,
-    values,
-)
 from fairbench.core.arrays import Floats, Mask, Rows, rng
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
@@ -55,12 +34,19 @@ from fairbench.inference.survey import mean_shrinkage, relative_rho
 PUBLISHED = PAPERS / "uncertainty_matters" / "published.csv"
 AREA, INSIDE = "hdr95_area", "percent_of_cv_results_inside_hdr95"
 AREAS = PAPERS / "uncertainty_matters" / "table12_1.csv"
-AREA_READINGS = (TEXT, ALONE, POOLED, ONE_MACHINE, APART, ONE_HOT)
+AREA_READINGS = (
+    readings.TEXT,
+    readings.ALONE,
+    readings.POOLED,
+    readings.ONE_MACHINE,
+    readings.APART,
+    readings.ONE_HOT,
+)
 POSTERIORS, AREA_DRAWS = 12, 5000
 
 
 def table_12_1(
-    measured: Measured, published: pd.DataFrame, *, predictive: bool = False
+    measured: readings.Measured, published: pd.DataFrame, *, predictive: bool = False
 ) -> pd.DataFrame:
     """Return area of the 95 % region and percent of the cross-validations inside, row by row.
 
@@ -87,8 +73,10 @@ def table_12_1(
     return pd.DataFrame(summaries)
 
 
-def _areas(measured: Measured, name: str, rho: str, *, predictive: bool) -> dict[str, list[float]]:
-    truth = values(measured.counts[name])
+def _areas(
+    measured: readings.Measured, name: str, rho: str, *, predictive: bool
+) -> dict[str, list[float]]:
+    truth = readings.values(measured.counts[name])
     regions = measured.cloud(name, rho, predictive=predictive).regions()
     held = [region.density.holds(truth).mean() for region in regions if region.density]
     return {AREA: [region.size for region in regions], INSIDE: [100 * float(h) for h in held]}
@@ -98,7 +86,7 @@ def _area_summary(found: list[float], row: Mapping[str, Any], cvs: int) -> dict[
     """Return the mean, its scatter, and what the printed number may be off by."""
     own = max(len(found), 1)
     sd = float(np.std(found, ddof=1)) if own > 1 else 0.0
-    one_ratio = RHOS[row["setting"]] in RELATIVE
+    one_ratio = readings.RHOS[row["setting"]] in readings.RELATIVE
     error = sd * np.sqrt(1 / own + (1 if one_ratio else 0))
     if row["metric"] == INSIDE:  # of so many cross-validations of ours
         share = float(row["value"])
@@ -128,7 +116,7 @@ def area_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[
         }
         if names:
             found = table_12_1(
-                measure(reading, names, **options), rows, predictive=reading.predictive
+                readings.measure(reading, names, **options), rows, predictive=reading.predictive
             )
             kept = found[["row", "mean", "sd", "repeats", "error"]]
             for record in kept.to_dict("records"):
@@ -173,8 +161,8 @@ class Pair:
     counts : (B, G, 4) of either; the same index is the same partition.
     """
 
-    reading: Reading
-    names: Names
+    reading: readings.Reading
+    names: readings.Names
     counts: tuple[NDArray[np.int64], Counts]
     regions: dict[tuple[Any, ...], Any] = field(default_factory=dict, init=False)
 
@@ -221,7 +209,12 @@ class Pair:
         return np.linalg.norm(self.delta - self.delta.mean(axis=0), axis=1)
 
     def probabilities(
-        self, setting: Setting, *, furthest: bool = False, draws: int = DRAWS, place: int = 0
+        self,
+        setting: readings.Setting,
+        *,
+        furthest: bool = False,
+        draws: int = DRAWS,
+        place: int = 0,
     ) -> dict[str, float]:
         """Return the shares of the published events under a setting, by metric.
 
@@ -230,7 +223,7 @@ class Pair:
         furthest : of a partition far from the mean, in place of a near one.
         place : the partition's place in the rule's order, and that of the five half-splits.
         """
-        if setting.rho == TRUTH:
+        if setting.rho == readings.TRUTH:
             return self.reading.events(self.differences(setting.objectives), setting)
         drawn = setting.rho, setting.alpha, setting.objectives, furthest, draws, place
         if drawn not in self.regions:
@@ -243,7 +236,7 @@ class Pair:
         return self.reading.events(self.regions[drawn], setting, self.regions.get(region))
 
     def difference_draws(
-        self, setting: Setting, *, furthest: bool, draws: int = DRAWS, place: int = 0
+        self, setting: readings.Setting, *, furthest: bool, draws: int = DRAWS, place: int = 0
     ) -> Floats:
         """Return draws (T, m) of the posterior of the difference A - B under a setting."""
         if self.reading.paired:
@@ -251,22 +244,24 @@ class Pair:
         ranked = self.ranked(furthest=furthest)
         return self.drawn_at(int(ranked[min(place, len(ranked) - 1)]), setting, draws, place)
 
-    def drawn_at(self, cv: int, setting: Setting, draws: int = DRAWS, place: int = 0) -> Floats:
+    def drawn_at(
+        self, cv: int, setting: readings.Setting, draws: int = DRAWS, place: int = 0
+    ) -> Floats:
         """Return draws (T, m) of A - B from two posteriors of one partition, the `cv`-th."""
         return self._difference(self.tables(setting, cv, draws, place), setting)
 
-    def _difference(self, tables: tuple[Floats, Floats], setting: Setting) -> Floats:
+    def _difference(self, tables: tuple[Floats, Floats], setting: readings.Setting) -> Floats:
         first, second = (self.reading.values(each, setting.objectives) for each in tables)
         return first - second
 
     def tables(
-        self, setting: Setting, cv: int, draws: int, place: int = 0
+        self, setting: readings.Setting, cv: int, draws: int, place: int = 0
     ) -> tuple[Floats, Floats]:
         """Draw both algorithms' tables on their own, from their counts on one partition."""
-        settings = Settings(rho=RHOS[setting.rho])
+        settings = Settings(rho=readings.RHOS[setting.rho])
         first, second = (
             table_draws(
-                counts[cv] * settings.shrinkage(FOLDS, self._ratio(settings, name, place)),
+                counts[cv] * settings.shrinkage(readings.FOLDS, self._ratio(settings, name, place)),
                 draws,
                 rng(place, "uncertainty matters", "one partition", name, setting.rho),
                 alpha=setting.alpha,
@@ -279,7 +274,7 @@ class Pair:
     def _ratio(self, settings: Settings, name: str, place: int) -> Floats | None:
         return self.reading.variance_ratio(name, place) if settings.relative else None
 
-    def _joint(self, setting: Setting, draws: int) -> tuple[Floats, Floats]:
+    def _joint(self, setting: readings.Setting, draws: int) -> tuple[Floats, Floats]:
         """Draw both algorithms' tables from their joint table, the mean of several partitions."""
         joint = readings.packed_joint(self.names)
         if joint is None:
@@ -288,10 +283,10 @@ class Pair:
         return paired_draws(joint.mean(axis=0), draws, generator, alpha=setting.alpha)
 
 
-def pairs(reading: Reading, cvs: int | None = None) -> dict[str, Pair]:
+def pairs(reading: readings.Reading, cvs: int | None = None) -> dict[str, Pair]:
     """Return all pairs under a reading, by the name of their rows, of at most `cvs` partitions."""
     found = {}
-    for pair in PAIRS[:3] if reading.paired else PAIRS:
+    for pair in readings.PAIRS[:3] if reading.paired else readings.PAIRS:
         first, second = (reading.counts(name)[:cvs] for name in pair)
         found[" vs ".join(pair)] = Pair(reading, reading.names(pair), (first, second))
     return found
@@ -307,7 +302,7 @@ def partition_numbers(
     rows : published numbers; the index is the place of each.
     effort : with fewer draws and partitions for a quick look and a first pass.
     """
-    compared = [pairs(reading, effort.choose(None, None, 100)) for reading in READINGS]
+    compared = [pairs(reading, effort.choose(None, None, 100)) for reading in readings.READINGS]
     places = effort.choose(PARTITIONS, 3, 2)
     draws = effort.choose(DRAWS, DRAWS // 5, 200)
     yield from partition_answers(compared, rows, places, draws=draws)
@@ -333,8 +328,8 @@ def partition_answers(
 def _of_pair(
     pair: Pair, table: str, text: str, mine: pd.DataFrame, places: int, draws: int
 ) -> Iterator[dict[str, Any]]:
-    setting, reading = Setting.read(text), pair.reading
-    truth = setting.rho == TRUTH
+    setting, reading = readings.Setting.read(text), pair.reading
+    truth = setting.rho == readings.TRUTH
     if truth and reading.paired:
         return
     whole = 1 if truth or reading.paired else places
@@ -410,14 +405,14 @@ def one_partition(options: Results) -> None:
     write_text(NUMBERS, found.to_csv(index=False, float_format="%.4f"))
     rows = rows[rows["table"].isin(TABLES)]
     table = table_of("percent that agree (within 0.05)", "", *TABLES, "all")
-    for reading in READINGS:
+    for reading in readings.READINGS:
         mine = found[(found["label"] == reading.label) & (found["cause"] == reading.cause)]
         if not reading.paired:
             kept = shares(mine[mine["row"].isin(rows.index)], rows)[["agrees", "0.05"]]
             cells = (f"{100 * one:.0f} ({100 * other:.0f})" for one, other in kept.to_numpy())
             table.add_row(reading.cause or "text", *cells)
     Console(width=140).print(table)
-    for pair in pairs(READINGS[0]).values():
+    for pair in pairs(readings.READINGS[0]).values():
         print(f"{' against '.join(pair.names)}: {len(pair.delta)} cross-validations")
 
 
@@ -427,7 +422,7 @@ def ratio_readings(published: pd.DataFrame) -> pd.DataFrame:
     areas = rows.assign(value=rows["value"].astype(float))
     areas = areas.pivot_table(index="method", columns="setting", values="value", sort=False)
     r = areas["rho_rel"] / areas["rho=1/K"]
-    inflation = (FOLDS - 1) * relative_rho(r.to_numpy(), FOLDS)
+    inflation = (readings.FOLDS - 1) * relative_rho(r.to_numpy(), readings.FOLDS)
     up_to_rel = np.log1p(inflation) / inflation  # the mean of 1 / (1 + (K - 1) rho), rho to rho_rel
     averaged = areas["rho in [0,1/K]"]
     return pd.DataFrame(
@@ -435,7 +430,7 @@ def ratio_readings(published: pd.DataFrame) -> pd.DataFrame:
             "r": r,
             "published": areas["rho_rel_up"],
             "rho_0 in [0,1/K]": r * averaged,
-            "rho in [0,rho_rel]": averaged * mean_shrinkage(FOLDS) / up_to_rel,
+            "rho in [0,rho_rel]": averaged * mean_shrinkage(readings.FOLDS) / up_to_rel,
         }
     )
 
@@ -452,7 +447,7 @@ def published_ratios() -> None:
     table = table_of("area at rho_rel up", "algorithm", *rows.columns)
     for name, row in rows.iterrows():
         areas = [f"{value:.4f}" for value in row.iloc[1:]]
-        table.add_row(short(str(name)), f"{row['r']:.2f}", *areas)
+        table.add_row(readings.short(str(name)), f"{row['r']:.2f}", *areas)
     Console(width=100).print(table)
     for reading in rows.columns[2:]:
         error = (rows[reading] / rows["published"] - 1).abs()

@@ -38,18 +38,7 @@ from fairbench.core.text import count, counted
 from fairbench.evaluation.findings import LARGE, SMALL
 from fairbench.evaluation.table import records, values_of
 from fairbench.metrics.registry import label
-from fairbench.reporting.document.model import (
-    Details,
-    Document,
-    ExecutiveSummary,
-    Items,
-    Paragraph,
-    Section,
-    Table,
-    TableCell,
-    Verdict,
-    made_from,
-)
+from fairbench.reporting.document import model
 from fairbench.reporting.group_tables import named_table, sentence_of, sentences_of
 
 MEASURE, FACT, DOCUMENT = "measure", "fact", "document"
@@ -297,7 +286,7 @@ _STYLES = {MEASURED: "small", GIVEN: "assumed", MISSING: "large"}
 
 def dossier(
     name: str,
-    measured: Document,
+    measured: model.Document,
     options: Options,
     answers: Mapping[str, str],
     day: date,
@@ -305,7 +294,7 @@ def dossier(
     about: str = "",
     names: Mapping[str, str] | None = None,
     without: Collection[str] = (),
-) -> Document:
+) -> model.Document:
     """Return a document of measurements, with what is asked for and the answers before them.
 
     Parameters
@@ -325,8 +314,8 @@ def dossier(
         if rule.key not in without and rule.when in ("", about)
     ]
     unseen, todo = _on_missing(asked)
-    summary = measured.summary or ExecutiveSummary([])
-    verdict = measured.verdict or Verdict((), ())
+    summary = measured.summary or model.ExecutiveSummary([])
+    verdict = measured.verdict or model.Verdict((), ())
     warnings = pack.warnings(day)
     facts = ("title", "jurisdiction", "version", "checked", "review_by", "about")
     about_pack = {
@@ -341,17 +330,20 @@ def dossier(
         measured,
         verdict=replace(verdict, warning=" ".join(filter(None, [*warnings, verdict.warning]))),
         sections=[
-            Section("What is asked for", [_questions_table(asked)], name="asked"),
+            model.Section("What is asked for", [_questions_table(asked)], name="asked"),
             *measured.sections,
-            Section(
+            model.Section(
                 "The rules in their own words",
-                [Details(_said("read"), [_quotations(asked)], is_open=True)],
+                [model.Details(_said("read"), [_quotations(asked)], is_open=True)],
                 name="rules",
             ),
         ],
-        lead=[Paragraph(f"Of the predictions in {options.path.name}.", "note"), *measured.lead],
+        lead=[
+            model.Paragraph(f"Of the predictions in {options.path.name}.", "note"),
+            *measured.lead,
+        ],
         origin=measured.origin or f"fairbench {VERSION}; seed {options.seed}.",
-        made=measured.made or made_from(options.path, options.seed),
+        made=measured.made or model.made_from(options.path, options.seed),
         summary=replace(
             summary,
             sure=[*pack.unverified(day), *summary.sure],
@@ -395,18 +387,18 @@ def _on_missing(asked: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str
     return sentences_of(_PAGE, unseen, **counts), sentences_of(_PAGE, todo, **names)
 
 
-def _questions_table(asked: Sequence[Mapping[str, Any]]) -> Table:
+def _questions_table(asked: Sequence[Mapping[str, Any]]) -> model.Table:
     """Return the table of what is asked for, by which rule, and the answers."""
     shown = []
     for answer in asked:
         since = f"from {_written_day(date.fromisoformat(answer['effective']))}"
-        cited = TableCell(answer["citation"], note="" if answer["applies"] else since)
-        status = TableCell(answer["status"], mark=_STYLES[answer["status"]])
+        cited = model.TableCell(answer["citation"], note="" if answer["applies"] else since)
+        status = model.TableCell(answer["status"], mark=_STYLES[answer["status"]])
         shown.append({**answer, "cited": cited, "status": status})
     return named_table(_PAGE, "asked", shown)
 
 
-def _quotations(asked: Sequence[Mapping[str, Any]]) -> Table:
+def _quotations(asked: Sequence[Mapping[str, Any]]) -> model.Table:
     """Return the sentences that are quoted, each with its text and the date of that."""
     quoted: dict[tuple[str, str], Mapping[str, Any]] = {}
     texts: list[Mapping[str, str]] = []
@@ -424,7 +416,7 @@ def _quotations(asked: Sequence[Mapping[str, Any]]) -> Table:
 _OF_PACKS = ("name", "jurisdiction", "version", "checked", "review_by")
 
 
-def list_of_packs(day: date) -> Document:
+def list_of_packs(day: date) -> model.Document:
     """Return a table of all packs as they are on a day, with a sentence on each."""
     packs = [pack_of(name) for name in pack_names()]
     rows = [
@@ -441,8 +433,12 @@ def list_of_packs(day: date) -> Document:
         about = f"{pack.title}. {pack.about}"
         sentences += [f"{pack.name}: {text}" for text in (about, *said)]
     title = f"Rules of dossiers, as of {_written_day(day)}"
-    return Document(
-        title, [Section("", [named_table(_PAGE, "packs", rows)]), Section("", [Items(sentences)])]
+    return model.Document(
+        title,
+        [
+            model.Section("", [named_table(_PAGE, "packs", rows)]),
+            model.Section("", [model.Items(sentences)]),
+        ],
     )
 
 
@@ -455,7 +451,7 @@ _OF_EVERYONE = (
 
 def model_card(
     options: Options, frame: pd.DataFrame, human_answers: Mapping[str, str], day: date
-) -> Document:
+) -> model.Document:
     """Return a model card (Mitchell et al. 2019) whose figures have intervals."""
     assessment = assess(read_audit_table(options, frame=frame).of_selected(), options)
     combined = [name for name in assessment.table.groups if name not in options.group]
@@ -477,7 +473,7 @@ def model_card(
 
 def ai_act(
     options: Options, frame: pd.DataFrame, human_answers: Mapping[str, str], day: date
-) -> Document:
+) -> model.Document:
     """Return what the AI Act asks to be measured of a high-risk system, and what is missing."""
     assessment = assess(read_audit_table(options, frame=frame).of_selected(), options)
     single = [size for size in assessment.sizes if size["attribute"] in options.group]
@@ -499,7 +495,7 @@ def ai_act(
     }
     title = "AI Act: what was measured of a high-risk system, and what is missing"
     document = _with_audit("ai-act", title, assessment, {**human_answers, **answers}, day)
-    summary = document.summary or ExecutiveSummary([])
+    summary = document.summary or model.ExecutiveSummary([])
     return replace(document, summary=replace(summary, unseen=[_said("one_file"), *summary.unseen]))
 
 
@@ -518,7 +514,7 @@ def _rows_and_labels(assessment: Assessment) -> str:
 
 def _with_audit(
     kind: str, title: str, assessment: Assessment, answers: Mapping[str, str], day: date
-) -> Document:
+) -> model.Document:
     """Return the answers, the metrics of everyone, and the audit."""
     audit = replace(audit_of(assessment), title=title)
     metrics = values_of(assessment.metrics)
@@ -526,6 +522,6 @@ def _with_audit(
     rows = records(metrics.drop_duplicates("metric"))
     shown = [{**row, "label": label(row["metric"])} for row in rows]
     everyone = named_table(_PAGE, "everyone", shown)
-    sections = [Section("Everyone", [everyone]), *audit.sections]
+    sections = [model.Section("Everyone", [everyone]), *audit.sections]
     measured = document_of(replace(audit, sections=sections))
     return dossier(kind, measured, assessment.options, answers, day)

@@ -23,7 +23,7 @@ from fairbench.components.papers.black_box.estimation import (
     reliability_figure,
     superclasses,
 )
-from fairbench.components.papers.engine.matching import Effort
+from fairbench.components.papers.engine.matching import Drawn, Effort
 from fairbench.core.arrays import Floats, rng
 from fairbench.inference.posterior import uniform
 from fairbench.reporting.charts import BLUE, COLOURS, GREY
@@ -40,7 +40,6 @@ _SEEN = (0, 10, 100)
 _DRAWN = 500  # labels, of the demonstration's arms
 _QUICK_LABELS = 1500
 _FREQUENTIST = 1e-6  # labels that the prior of a frequentist estimate is worth
-Drawn = Iterator[tuple[str, Figure]]
 
 
 def _lines(

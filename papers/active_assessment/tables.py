@@ -66,7 +66,7 @@ from fairbench.components.papers.black_box.estimation import (
     person_costs,
     superclass_costs,
 )
-from fairbench.components.papers.engine.matching import Effort, number
+from fairbench.components.papers.engine.matching import Effort, Numbers, number
 from fairbench.core.arrays import Codes, Floats, Mask, Rows, rng
 from fairbench.core.errors import UserError
 from fairbench.data.columns import MulticlassScores
@@ -211,9 +211,7 @@ def errors(
     return [seen[each] for each in PER_CLASS]
 
 
-def _confusion_numbers(
-    dataset: str, wanted: frozenset[str], effort: Effort
-) -> Iterator[dict[str, Any]]:
+def _confusion_numbers(dataset: str, wanted: frozenset[str], effort: Effort) -> Numbers:
     """Yield the errors of true labels, as the text has them, and those of the released code.
 
     Parameters
@@ -335,9 +333,7 @@ def _largest(values: Floats, m: int) -> Rows:
     return np.argsort(-values, kind="stable")[:m]
 
 
-def _calibration_numbers(
-    dataset: str, m: int, folder: Path, effort: Effort
-) -> Iterator[dict[str, Any]]:
+def _calibration_numbers(dataset: str, m: int, folder: Path, effort: Effort) -> Numbers:
     """Yield the percent of the labels from which on the m classes are identified.
 
     The code holds out one tenth of the rows, drawn once: its numbers are means over such draws.
@@ -463,9 +459,7 @@ def class_costs(pool: OutcomePool, price: Floats) -> Floats:
     return np.bincount(pool.arm, weights=price[pool.outcome]) / pool.sizes
 
 
-def _cost_numbers(
-    settings: frozenset[str], folder: Path, effort: Effort
-) -> Iterator[dict[str, Any]]:
+def _cost_numbers(settings: frozenset[str], folder: Path, effort: Effort) -> Numbers:
     """Yield the labels from which on the most costly classes are identified.
 
     Parameters
@@ -552,7 +546,7 @@ class _Request:
         return curves(pool, asked, method, self.folder, replications=self.replications)
 
 
-def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[str, Any]]:
+def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Numbers:
     """Yield our numbers for published ones, the text's before those of a cause.
 
     Parameters
@@ -574,7 +568,7 @@ def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[
                     yield {"row": place, **ours}
 
 
-def _accuracy(asked: _Request) -> Iterator[dict[str, Any]]:
+def _accuracy(asked: _Request) -> Numbers:
     """Estimate the accuracy of every class."""
     pool = by_class(asked.dataset)
     labels = 10 * len(pool.sizes) + _LATE
@@ -582,7 +576,7 @@ def _accuracy(asked: _Request) -> Iterator[dict[str, Any]]:
     return _few_labels(asked, pool, question, {"": "rmse", CODE: "rmse"}, len(pool.sizes))
 
 
-def _ece(asked: _Request) -> Iterator[dict[str, Any]]:
+def _ece(asked: _Request) -> Numbers:
     """Estimate the ECE of ten bins."""
     errors = {"published": published_ece_error, "ece": ece_error}
     question = Question("ece", estimation, errors, 110)
@@ -592,7 +586,7 @@ def _ece(asked: _Request) -> Iterator[dict[str, Any]]:
 
 def _few_labels(
     asked: _Request, pool: ArmPool, question: Question, measures: dict[str, str], arms: int
-) -> Iterator[dict[str, Any]]:
+) -> Numbers:
     """Yield a measure at the stated numbers of labels, and the code's, which is read late."""
     for method, name in TEXT.items():
         if name not in asked.methods:
@@ -605,7 +599,7 @@ def _few_labels(
                 yield number(mean, sd, asked.replications, **of)
 
 
-def _worst(asked: _Request) -> Iterator[dict[str, Any]]:
+def _worst(asked: _Request) -> Numbers:
     pool = by_class(asked.dataset)
     for m in (1, TOP[asked.dataset]):
         if f"top_m={m}" in asked.settings:
@@ -615,9 +609,7 @@ def _worst(asked: _Request) -> Iterator[dict[str, Any]]:
                     yield from ({"method": name, "setting": f"top_m={m}", **each} for each in found)
 
 
-def _passages(
-    asked: _Request, pool: ArmPool, question: Question, method: Method
-) -> Iterator[dict[str, Any]]:
+def _passages(asked: _Request, pool: ArmPool, question: Question, method: Method) -> Numbers:
     """Yield the percent of the labels at which the mean passes its goal."""
     share, runs = 100 / len(pool.arm), asked.replications
     coded = {} if as_coded(method) == method else {CODE: as_coded(method)}
@@ -632,14 +624,14 @@ def _passages(
     yield number(each.mean(), sd, len(each), cause=FEWER, error=error)
 
 
-def _least_calibrated(asked: _Request) -> Iterator[dict[str, Any]]:
+def _least_calibrated(asked: _Request) -> Numbers:
     tops = {"top_1": 1, "top_m": TOP[asked.dataset]}
     for setting in sorted(asked.settings):
         found = _calibration_numbers(asked.dataset, tops[setting], asked.folder, asked.effort)
         yield from ({"setting": setting, **each} for each in found)
 
 
-def _pairs(asked: _Request) -> Iterator[dict[str, Any]]:
+def _pairs(asked: _Request) -> Numbers:
     """Yield the mean over all pairs, over passes through them: the printed number is of one."""
     pool, passes = by_superclass(asked.dataset), asked.effort.choose(_PASSES[asked.dataset], 1, 2)
     for method, name in TEXT.items():
@@ -653,7 +645,7 @@ def _pairs(asked: _Request) -> Iterator[dict[str, Any]]:
                 yield number(needed.mean(), sd, passes, **of)
 
 
-_MAKERS: dict[str, Callable[[_Request], Iterator[dict[str, Any]]]] = {
+_MAKERS: dict[str, Callable[[_Request], Numbers]] = {
     "3.2": _accuracy,
     "3.3": lambda asked: _confusion_numbers(asked.dataset, asked.methods, asked.effort),
     "3.4": _ece,

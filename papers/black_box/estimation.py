@@ -24,7 +24,7 @@ from scipy import special
 
 from fairbench.components import class_named
 from fairbench.components.papers import CONF, number_of_runs, run_main
-from fairbench.components.papers.engine.matching import Effort
+from fairbench.components.papers.engine.matching import Drawn, Effort, Numbers
 from fairbench.components.papers.released_scores import MulticlassFile
 from fairbench.core.arrays import Codes, Floats, Mask, rng
 from fairbench.core.errors import unknown_name
@@ -439,10 +439,7 @@ def regions(accuracy: Beta) -> tuple[float, float, float]:
     return less, 1 - less - greater, greater
 
 
-_Drawn = Iterator[tuple[str, Figure]]
-
-
-def _each(draw: Callable[[str, MulticlassScores], Figure]) -> _Drawn:
+def _each(draw: Callable[[str, MulticlassScores], Figure]) -> Drawn:
     for name in NAMES:
         yield name, draw(name, released_pool(name))
 
@@ -460,33 +457,33 @@ def _draws(effort: Effort) -> int:
     return effort.choose(20_000, 4_000, 100)
 
 
-def figure_2_1(results: Path, effort: Effort) -> _Drawn:
+def figure_2_1(results: Path, effort: Effort) -> Drawn:
     """Draw the reliability diagram of all labels of CIFAR-100, and where its scores lie."""
     yield "", reliability_figure([released_pool("cifar100")], NAMES["cifar100"])
 
 
-def figure_2_2(results: Path, effort: Effort) -> _Drawn:
+def figure_2_2(results: Path, effort: Effort) -> Drawn:
     """Draw the accuracies of the predicted classes of CIFAR-100."""
     yield "", _accuracies_figure(released_pool("cifar100"), NAMES["cifar100"])
 
 
-def figure_2_3(results: Path, effort: Effort) -> _Drawn:
+def figure_2_3(results: Path, effort: Effort) -> Drawn:
     """Draw the ranks of CIFAR-100's classes, and which is the most or the least accurate."""
     yield "", _ranking_figure(released_pool("cifar100"), NAMES["cifar100"], draws=_draws(effort))
 
 
-def figure_2_4(results: Path, effort: Effort) -> _Drawn:
+def figure_2_4(results: Path, effort: Effort) -> Drawn:
     """Draw reliability diagrams at growing numbers of labels."""
     yield from _each(lambda name, pool: reliability_figure(growing(pool, name), NAMES[name]))
 
 
-def figure_2_5(results: Path, effort: Effort) -> _Drawn:
+def figure_2_5(results: Path, effort: Effort) -> Drawn:
     """Draw CIFAR-100's reliability diagrams with the posteriors of the ECE."""
     pools = growing(released_pool("cifar100"), "cifar100")
     yield "", _ece_figure(pools, NAMES["cifar100"], draws=_draws(effort))
 
 
-def figure_2_6(results: Path, effort: Effort) -> _Drawn:
+def figure_2_6(results: Path, effort: Effort) -> Drawn:
     """Draw by how many percent Bayesian and frequentist estimates of the ECE are off."""
     runs, numbers = effort.choose(1000, 40, 2), effort.choose(NUMBERS, NUMBERS, NUMBERS[:1])
     errors = {
@@ -497,18 +494,18 @@ def figure_2_6(results: Path, effort: Effort) -> _Drawn:
     yield "", _error_figure(errors)
 
 
-def figure_2_7(results: Path, effort: Effort) -> _Drawn:
+def figure_2_7(results: Path, effort: Effort) -> Drawn:
     """Draw every class's ECE against its accuracy."""
     draws = effort.choose(4000, 1000, 50)
     yield from _each(lambda name, pool: _classes_figure(pool, NAMES[name], draws=draws))
 
 
-def figure_2_8(results: Path, effort: Effort) -> _Drawn:
+def figure_2_8(results: Path, effort: Effort) -> Drawn:
     """Draw the differences of two pairs of groups of CIFAR-100."""
     yield "", _difference_figure(released_pool("cifar100"), NAMES["cifar100"], draws=_draws(effort))
 
 
-def figure_2_9(results: Path, effort: Effort) -> _Drawn:
+def figure_2_9(results: Path, effort: Effort) -> Drawn:
     """Draw estimates of CIFAR-100's confusion matrix at growing numbers of labels."""
     pools = growing(released_pool("cifar100"), "cifar100", (10, 100, 1000))
     yield "", _confusion_figure(pools, NAMES["cifar100"])
@@ -523,7 +520,7 @@ _DRAWS = 100_000
 Found = dict[tuple[str, str], tuple[float, float]]
 
 
-def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[str, Any]]:
+def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Numbers:
     """Yield our numbers for printed ones.
 
     Parameters

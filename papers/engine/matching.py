@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import pandas as pd
 
@@ -52,7 +52,14 @@ from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 
 TEXTS = ("label", "cause", "reason")
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from fairbench.reporting.charts import Drawing
+
 T = TypeVar("T")
+Numbers: TypeAlias = Iterator[dict[str, Any]]  # of a computation, each by `number`
+Drawn: TypeAlias = "Iterator[tuple[str, Figure | Drawing]]"  # a figure's parts, by name
 
 
 class Effort(Enum):

@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -36,6 +36,7 @@ from fairbench.components.papers import options_of_study
 from fairbench.components.papers.engine.mapping import ALL, Paper, PaperOptions, Row, contents
 from fairbench.components.papers.engine.matching import (
     TEXTS,
+    Drawn,
     Effort,
     computation_path,
     is_computed,
@@ -48,9 +49,6 @@ from fairbench.core.files import atomic, write_text
 from fairbench.core.processes import failure
 from fairbench.experiments.configuration import REPEATS, Presets
 from fairbench.results.record import DEMO, PAPER
-
-if TYPE_CHECKING:
-    from fairbench.reporting.charts import Drawing
 
 
 def sweeps(
@@ -190,7 +188,7 @@ def draw_figure(
     return paths
 
 
-def _figures_of_runs(entry: Mapping[str, str], results: Path) -> Iterator[tuple[str, Drawing]]:
+def _figures_of_runs(entry: Mapping[str, str], results: Path) -> Drawn:
     """Yield the figures that are drawn of an experiment's runs."""
     from fairbench.reporting.panels import figures_of_methods
 

@@ -23,7 +23,7 @@ from scipy.stats import norm
 
 from fairbench.components.papers import PAPERS, run_main, table_of
 from fairbench.components.papers.engine.mapping import Paper
-from fairbench.components.papers.engine.matching import Effort
+from fairbench.components.papers.engine.matching import Drawn, Effort
 from fairbench.components.papers.fairlyuncertain.tables import job, reader
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.options import option
@@ -110,7 +110,6 @@ def same_interval(options: SameIntervalOptions) -> None:
 
 # Figures of people: ranges, and features of the rows kept.
 
-Named = tuple[str, Figure]
 PEOPLE = 150  # whose ranges are drawn: more would be a solid area
 RATE = 0.25  # abstained on, where features of the rows kept are drawn
 FEATURES = 4  # whose distributions are drawn, those that move most
@@ -121,7 +120,7 @@ _NORMALS = ("baseline", "normal_nll_reference", "normal_nll")
 _STAND_IN = ("dataset.n_samples=120",)  # of the smallest effort, which needs no raw file
 
 
-def figure_1(results: Path, effort: Effort) -> Iterator[Named]:
+def figure_1(results: Path, effort: Effort) -> Drawn:
     """Draw two densities with one mean and one interval whose sds differ."""
     figure, grid = _grid(2, 2, 2.6)
     edges = np.linspace(-END, END, _POINTS)
@@ -139,17 +138,17 @@ def figure_1(results: Path, effort: Effort) -> Iterator[Named]:
     yield "", figure
 
 
-def figure_12(results: Path, effort: Effort) -> Iterator[Named]:
+def figure_12(results: Path, effort: Effort) -> Drawn:
     """Draw each person's range of uncertainty over depths, of labels."""
     return ranges("fairlyuncertain/figure2", results, effort, few=(2, 3))
 
 
-def figure_12_regression(results: Path, effort: Effort) -> Iterator[Named]:
+def figure_12_regression(results: Path, effort: Effort) -> Drawn:
     """Draw each person's range of uncertainty over depths, of regressions."""
     return ranges("fairlyuncertain/figure10", results, effort, few=(2, 3))
 
 
-def figure_13(results: Path, effort: Effort) -> Iterator[Named]:
+def figure_13(results: Path, effort: Effort) -> Drawn:
     """Draw each person's range of uncertainty over a network's weight decay."""
     short_fit = ["learner.epochs=2"] if effort is Effort.FIRST else []
     experiment = "fairlyuncertain/figure9"
@@ -163,7 +162,7 @@ def ranges(
     *,
     few: Sequence[float],
     words: Sequence[str] = (),
-) -> Iterator[Named]:
+) -> Drawn:
     """Yield a figure for each data set of an experiment: a panel a method, a line a person.
 
     Parameters
@@ -239,7 +238,7 @@ def draw_ranges(lines: Mapping[str, Floats], title: str) -> Figure:
     return figure
 
 
-def figure_17(results: Path, effort: Effort) -> Iterator[Named]:
+def figure_17(results: Path, effort: Effort) -> Drawn:
     """Draw the features that move most under abstention: their distances and distributions.
 
     Of one split; a quarter of the test rows is abstained on.
@@ -311,7 +310,7 @@ def _distributions(
     axes.set_xticks(range(len(most)), [shorten_name(str(name), 10) for name in most], rotation=45)
 
 
-def figure_6(results: Path, effort: Effort) -> Iterator[Named]:
+def figure_6(results: Path, effort: Effort) -> Drawn:
     """Draw the distribution functions of each group, whose largest distance is the parity.
 
     As the published code draws them: of the labels, of predictions as points, and of predictions

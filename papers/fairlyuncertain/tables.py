@@ -18,7 +18,7 @@ from rich.console import Console
 
 from fairbench.components.papers import PAPERS, Splits, composed, run_main, table_of
 from fairbench.components.papers.engine.mapping import Paper
-from fairbench.components.papers.engine.matching import Effort, finished_runs
+from fairbench.components.papers.engine.matching import Effort, Numbers, finished_runs, number
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.data.features import onehot
@@ -143,9 +143,8 @@ def ways(method: str, dataset: str) -> Iterator[_Way]:
         yield _Way(words, together, SPLITS, splits=MANY)
 
 
-def abstention_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> pd.DataFrame:
-    """Return the text's numbers for published rows that abstain, and those of other ways."""
-    found = []
+def abstention_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Numbers:
+    """Yield the text's numbers for published rows that abstain, and those of other ways."""
     for (dataset, method), part in rows.groupby(["dataset", "method"], sort=False):
         own = SAMPLES.get(str(dataset), str(dataset))
         for way in ways(str(method), own):
@@ -155,32 +154,29 @@ def abstention_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> pd.
             for setting, of_setting in part.groupby("setting"):
                 objectives = way.objectives or CHOSEN_BY.get(str(setting), EVERY)
                 chosen = [chosen_metrics(a, b, objectives, way.keep) for a, b in splits]
-                found += list(_rows(of_setting, chosen, way.cause))
-        found += list(_ahead(part, own, str(method), results))
-    return pd.DataFrame(found)
+                yield from _rows(of_setting, chosen, way.cause)
+        yield from _ahead(part, own, str(method), results)
 
 
-def our_number(values: pd.Series, cause: str) -> dict[str, Any]:
-    """Return mean, sd and number of some splits' values, as an answer under a cause.
+def our_number(row: Any, values: Sequence[float] | pd.Series, cause: str) -> dict[str, Any]:
+    """Return mean, sd and number of some splits' values, as a row's answer under a cause.
 
     Of other splits, a printed mean of ten is judged by the scatter of all of ours: that of its own
     ten splits is known no better than the mean itself.
     """
-    found = values.to_numpy(float)
+    found = np.asarray(values, float)
     count = int(np.isfinite(found).sum())
     sd = float(np.nanstd(found, ddof=1)) if count > 1 else np.nan
     error = sd * np.sqrt(1 / REPEATS + 1 / count) if cause == SPLITS and count else np.nan
     mean = float(np.nanmean(found)) if count else np.nan
-    return {"mean": mean, "sd": sd, "repeats": len(found), "error": error, "cause": cause}
+    return number(mean, sd, len(found), row=row, error=error, cause=cause, label=cause)
 
 
 def _job(dataset: str, words: Sequence[str], results: Path, repeats: int) -> Any:
     return job(EXPERIMENT, results, [f"dataset={dataset}", *words], repeats)
 
 
-def _ahead(
-    published: pd.DataFrame, dataset: str, method: str, results: Path
-) -> Iterator[dict[str, Any]]:
+def _ahead(published: pd.DataFrame, dataset: str, method: str, results: Path) -> Numbers:
     """Yield what runs have that chose the share on validation rows, where there are any."""
     for choice, run, metrics in finished_runs(VALIDATION, results):
         if (choice["dataset"], choice["method"]) != (dataset, method):
@@ -192,7 +188,7 @@ def _ahead(
             mean, sd, count = summary.loc[name, ["mean", "sd", "repeats"]]
             if metric == INCLUDED:
                 mean, sd = 100 * (1 - mean), 100 * sd
-            yield {"row": row, "mean": mean, "sd": sd, "repeats": count, "label": AHEAD}
+            yield number(mean, sd, count, row=row, label=AHEAD)
 
 
 def counts_of(test: Labelled, weights: Floats) -> Floats:
@@ -242,10 +238,9 @@ OWN = {"acs_employment": "acs_employment_fu"}
 _MAJORITY = "method.reading=majority"
 
 
-def likelihood_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> pd.DataFrame:
-    """Return the text's numbers for published rows of likelihood, and those under a cause."""
+def likelihood_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Numbers:
+    """Yield the text's numbers for published rows of likelihood, and those under a cause."""
     repeats = _repeats_of(effort)
-    found: list[dict[str, Any]] = []
     for (dataset, method), part in rows.groupby(["dataset", "method"], sort=False):
         own = [f"dataset={OWN.get(str(dataset), str(dataset))}"]
         words = [*own, f"method={method}", *([_MAJORITY] if method == "ensemble" else [])]
@@ -258,8 +253,7 @@ def likelihood_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> pd.
             if method == "ensemble" and metric == "nll":  # beside the majority's label
                 answers[MEAN] = [float(unclipped_nll(*_outputs(test)).mean()) for test in scored]
             for cause, values in answers.items():
-                found.append({"row": row, **our_number(pd.Series(values), cause), "label": cause})
-    return pd.DataFrame(found)
+                yield our_number(row, values, cause)
 
 
 def _answers(
@@ -323,9 +317,8 @@ _SWEEPS = {
 }
 
 
-def intervention_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> pd.DataFrame:
-    """Return the text's numbers for published rows that abstain from nobody, and causes."""
-    found = []
+def intervention_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Numbers:
+    """Yield the text's numbers for published rows that abstain from nobody, and causes."""
     keys = ["dataset", "method", "setting"]
     for (dataset, method, setting), part in rows.groupby(keys, sort=False):
         own = SAMPLES.get(str(dataset), str(dataset))
@@ -336,11 +329,10 @@ def intervention_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> p
         many = _repeats_of(effort, FEWER.get(str(method), MANY))
         run = job(_SWEEPS[str(method)], results, words, many)
         splits = [_values(test) for test in tests(run)]
-        found += list(_rows(part, splits[:repeats], ""))
+        yield from _rows(part, splits[:repeats], "")
         if method == "grid_search":
-            found += list(_rows(part, list(_rounded(run, repeats, effort)), ROUNDED))
-        found += list(_rows(part, splits, SPLITS))
-    return pd.DataFrame(found)
+            yield from _rows(part, list(_rounded(run, repeats, effort)), ROUNDED)
+        yield from _rows(part, splits, SPLITS)
 
 
 def _values(test: Labelled) -> dict[str, float]:
@@ -352,12 +344,10 @@ def _metrics(counts: Floats) -> dict[str, float]:
     return {name: float(metric(counts)) for name, metric in METRICS.items()}
 
 
-def _rows(
-    published: pd.DataFrame, splits: list[dict[str, float]], cause: str
-) -> Iterator[dict[str, Any]]:
+def _rows(published: pd.DataFrame, splits: list[dict[str, float]], cause: str) -> Numbers:
     values = pd.DataFrame(splits)
     for row, metric in published["metric"].items():
-        yield {"row": row, **our_number(values[metric], cause), "label": cause}
+        yield our_number(row, values[metric], cause)
 
 
 def _rounded(run: PlannedRun, repeats: int, effort: Effort) -> Iterator[dict[str, float]]:
@@ -391,9 +381,8 @@ def _rounded(run: PlannedRun, repeats: int, effort: Effort) -> Iterator[dict[str
 _EXPERIMENTS = {"binary": "fairlyuncertain/table8_13", "regression": "fairlyuncertain/table4"}
 
 
-def size_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> pd.DataFrame:
-    """Return the size of each data set; of one without files, that it has none."""
-    found = []
+def size_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Numbers:
+    """Yield the size of each data set; of one without files, that it has none."""
     for (task, dataset), part in rows.groupby(["task", "dataset"], sort=False):
         own = OWN.get(str(dataset), str(dataset))
         words = [f"dataset={own}", "method=baseline"]
@@ -401,14 +390,11 @@ def size_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> pd.DataFr
             data = job(_EXPERIMENTS[str(task)], results, words).dataset
         except UserError:
             reason = "its covariates are in no file that we have"
-            found += [{"row": row, "repeats": 1, "reason": reason} for row in part.index]
+            yield from ({"row": row, "repeats": 1, "reason": reason} for row in part.index)
             continue
         size = {"rows": len(data.target), "features": onehot(data.features).shape[1]}
-        found += [
-            {"row": row, "mean": size[str(metric)], "sd": 0.0, "repeats": 1}
-            for row, metric in part["metric"].items()
-        ]
-    return pd.DataFrame(found)
+        for row, metric in part["metric"].items():
+            yield {"row": row, "mean": size[str(metric)], "sd": 0.0, "repeats": 1}
 
 
 BROADCAST = "broadcast"
@@ -420,16 +406,15 @@ METHODS = {
 }
 
 
-def broadcast_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> pd.DataFrame:
-    """Return each method's NLL row by row, as the text has it, and what the code computes."""
-    repeats, found = _repeats_of(effort), []
+def broadcast_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Numbers:
+    """Yield each method's NLL row by row, as the text has it, and what the code computes."""
+    repeats = _repeats_of(effort)
     for row, method in rows["method"].items():
         reference = METHODS[str(method)]
         by_row, _ = _nlls(str(method), results, repeats)
         _, broadcast = _nlls(reference, results, repeats)
-        for cause, values in (("", by_row), (BROADCAST, broadcast)):
-            found.append({"row": row, **our_number(pd.Series(values), cause), "label": cause})
-    return pd.DataFrame(found)
+        yield our_number(row, by_row, "")
+        yield our_number(row, broadcast, BROADCAST)
 
 
 def _nlls(method: str, results: Path, repeats: int) -> tuple[list[float], list[float]]:

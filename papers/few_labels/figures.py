@@ -7,7 +7,7 @@ errors are means over the thirds of the tables. Figure 4.4 is the diagram of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
@@ -23,7 +23,7 @@ from scipy.stats import beta
 
 from fairbench.cli.command import Results
 from fairbench.components.papers import number_of_runs, run_main
-from fairbench.components.papers.engine.matching import Effort
+from fairbench.components.papers.engine.matching import Drawn, Effort
 from fairbench.components.papers.few_labels.methods import (
     ATTRIBUTES,
     CONFIGURATION,
@@ -309,7 +309,6 @@ def reports(options: _ReportsOptions) -> None:
 # The figures.
 
 T = TypeVar("T")
-Drawn = Iterator[tuple[str, Figure]]
 Case = tuple[str, few_labels.PartlyLabelled]
 # Four data sets with two groups each; the captions name no others.
 _PAIRS = (("adult", "sex"), ("bank", "age"), ("compas_r", "sex"), ("german", "sex"))

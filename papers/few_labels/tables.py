@@ -6,11 +6,10 @@ data sets of Table 4.1, and `claims` what the tables say of the methods.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,7 @@ from fairbench.cli.command import Results
 from fairbench.components.papers import PAPERS, csv_file, run_main
 from fairbench.components.papers.engine import matching
 from fairbench.components.papers.engine.mapping import Paper
-from fairbench.components.papers.engine.matching import Effort, recorded
+from fairbench.components.papers.engine.matching import Effort, Numbers, recorded
 from fairbench.components.papers.few_labels import methods
 from fairbench.core.arrays import Floats
 from fairbench.core.files import write_text
@@ -60,7 +59,7 @@ def _asked_of_key(rows: pd.DataFrame, setting: methods.Setting) -> list[methods.
     return asked
 
 
-def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[str, Any]]:
+def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Numbers:
     """Yield our numbers for published ones: the text's first, then those of every cause.
 
     Parameters
@@ -82,7 +81,7 @@ def _rates_of_key(
     setting: methods.Setting,
     results: Path,
     effort: Effort,
-) -> Iterator[dict[str, Any]]:
+) -> Numbers:
     of_row = dict(zip(rows.index, map(_asked_of, rows.to_dict("records")), strict=True))
     of_row = {p: a for p, a in of_row.items() if setting.concerns(key[0], a)}
     if not of_row:
@@ -237,7 +236,7 @@ def errors(options: ErrorsOptions) -> None:
 SIZE, PRIVILEGED = "test_size", "share_privileged"
 
 
-def dataset_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[str, Any]]:
+def dataset_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Numbers:
     """Yield test sizes, and shares of the people of random thirds, for rows of Table 4.1."""
     thirds = effort.choose(200, 20, 2)
     for place, row in zip(rows.index, rows.to_dict("records"), strict=True):

@@ -6,7 +6,6 @@ uncertainty_fairness figure=4 run=true``. Figure 1 is an illustration.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +17,14 @@ from numpy.typing import NDArray
 
 from fairbench.components.algorithms.estimators.training import one_thread
 from fairbench.components.datasets import kuzucu
-from fairbench.components.papers.engine.matching import Effort, runs_needed
+from fairbench.components.papers.engine.matching import Drawn, Effort, runs_needed
 from fairbench.components.papers.uncertainty_fairness import tables
 from fairbench.data.download import Archive
 from fairbench.metrics.uncertainty import individual_fairness, variance_decomposition
 from fairbench.reporting import panels
-from fairbench.reporting.charts import BLUE, COLOURS, ORANGE, Drawing, drawn
+from fairbench.reporting.charts import BLUE, COLOURS, ORANGE, drawn
 
 Array = NDArray[Any]
-Pictures = Iterator[tuple[str, Figure | Drawing]]
 WIDTH = 0.1  # of a bin of confidences
 NEIGHBOURS = 20
 TEST = 2  # the part of a fold's rows that is tested
@@ -39,7 +37,7 @@ GROUPS = (
 )
 
 
-def figure_2(results: Path, effort: Effort) -> Pictures:
+def figure_2(results: Path, effort: Effort) -> Drawn:
     """Draw the accuracy of COMPAS's predictions by the confidence that they claim.
 
     Raises
@@ -102,7 +100,7 @@ def reliability(score: Array, target: Array, repeat: Array) -> Figure:
     return figure
 
 
-def figure_3(results: Path, effort: Effort) -> Pictures:
+def figure_3(results: Path, effort: Effort) -> Drawn:
     """Draw one population of each synthetic set, by group and label."""
     n, archive = effort.choose(400, 400, 80), Archive(download=False)
     figure, panels = _panels(1, len(tables.SYNTHETIC), 11, 3.6)
@@ -122,12 +120,12 @@ def figure_3(results: Path, effort: Effort) -> Pictures:
     yield "", figure
 
 
-def figure_4(results: Path, effort: Effort) -> Pictures:
+def figure_4(results: Path, effort: Effort) -> Drawn:
     """Draw individual fairness on COMPAS against the number of neighbours, by race and by sex."""
     yield from _individual("figure4", results)
 
 
-def figure_5(results: Path, effort: Effort) -> Pictures:
+def figure_5(results: Path, effort: Effort) -> Drawn:
     """Draw individual fairness on Adult against the number of neighbours, by race and by sex.
 
     As the text says, and of networks on unscaled columns, which are sure of nearly everyone.
@@ -169,14 +167,14 @@ def unscaled(effort: Effort) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def _individual(experiment: str, results: Path) -> Pictures:
+def _individual(experiment: str, results: Path) -> Drawn:
     for choice, run, metrics in runs_needed(f"uncertainty_fairness/{experiment}", results):
         attribute = choice["protect"]
         title = f"{run.choices['dataset']}, bayes_by_backprop"
         yield attribute, drawn([*panels.individual_fairness(metrics, attribute)], title)
 
 
-def figure_6(results: Path, effort: Effort) -> Pictures:
+def figure_6(results: Path, effort: Effort) -> Drawn:
     """Draw accuracy and uncertainties against the layer's size, for both kinds of initial means.
 
     Networks that are trained to the end are drawn, too, where they were run, and those whose

@@ -38,8 +38,8 @@ from fairbench.components.algorithms.estimators.weight_posterior import (
 )
 from fairbench.components.datasets import adult, compas_zafar, kuzucu
 from fairbench.components.papers import PAPERS, as_numbers, run_main, table_of
+from fairbench.components.papers.engine import matching
 from fairbench.components.papers.engine.mapping import Paper
-from fairbench.components.papers.engine.matching import Effort, command, finished_runs, runs_needed
 from fairbench.core.arrays import Codes, Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
@@ -257,7 +257,7 @@ def of_groups(members: Array, truth: Array, people: pd.DataFrame) -> Iterator[di
 
 @cache
 def trained_values(
-    dataset: str, cause: str = "", effort: Effort = Effort.WHOLE, units: int = 0
+    dataset: str, cause: str = "", effort: matching.Effort = matching.Effort.WHOLE, units: int = 0
 ) -> pd.DataFrame:
     """Return the groups' metrics of every run: a population or a split, each with its network.
 
@@ -350,7 +350,7 @@ def values(experiment: str, results: Path, **chosen: str) -> pd.DataFrame:
     ----------
     chosen : option of the sweep, with ``__`` for its dots -> the value that the runs have of it.
     """
-    return _of_groups(finished_runs(f"uncertainty_fairness/{experiment}", results), chosen)
+    return _of_groups(matching.finished_runs(f"uncertainty_fairness/{experiment}", results), chosen)
 
 
 def needed(experiment: str, results: Path, **chosen: str) -> pd.DataFrame:
@@ -361,11 +361,12 @@ def needed(experiment: str, results: Path, **chosen: str) -> pd.DataFrame:
     UserError : there is no such finished run; it says which command makes them.
     """
     name = f"uncertainty_fairness/{experiment}"
-    ours = _of_groups(runs_needed(name, results), chosen)
+    ours = _of_groups(matching.runs_needed(name, results), chosen)
     if ours.empty:
         wanted = ", ".join(chosen.values())
         raise UserError(
-            f"no finished run of {name} in {results} has {wanted}: make them with {command(name)}"
+            f"no finished run of {name} in {results} has {wanted}: "
+            f"make them with {matching.command(name)}"
         )
     return ours
 
@@ -403,7 +404,7 @@ def ratios(ours: pd.DataFrame, dataset: str, attribute: str, metric: str) -> pd.
     return top / bottom.where(bottom > floor)
 
 
-def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[str, Any]]:
+def numbers(rows: pd.DataFrame, results: Path, effort: matching.Effort) -> matching.Numbers:
     """Yield our numbers for every printed one: the text's first, then those under each cause.
 
     Where the text defines a rate that its tables do not print, the text's own is first, and the
@@ -459,7 +460,7 @@ def _denominator(published: pd.DataFrame, dataset: str, attribute: str, metric: 
 LOADED = {"compas": compas_zafar.load, "adult": adult.load}
 
 
-def counts(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[str, Any]]:
+def counts(rows: pd.DataFrame, results: Path, effort: matching.Effort) -> matching.Numbers:
     """Yield how many people of each group, and of each label, the data sets have.
 
     For Adult, the archive's training file is counted, as the paper's numbers come from it.
@@ -499,7 +500,7 @@ def train() -> None:
     """
     published = Paper.read(PAPER, PAPERS).rows
     asked = published["table"].isin(TABLES) & published["metric"].isin(METRICS)
-    found = pd.DataFrame(numbers(published[asked], Path(), Effort.WHOLE))
+    found = pd.DataFrame(numbers(published[asked], Path(), matching.Effort.WHOLE))
     text = found.sort_values("row", kind="stable").to_csv(index=False, float_format="%.6g")
     write_text(PAPERS / PAPER / "numbers.csv", text)
 
@@ -648,7 +649,7 @@ def directions(options: _DirectionsOptions) -> None:
     """
     ours = needed(TRAINED, options.results)  # first, as it may be missing
     console = Console(width=130)
-    effort = Effort.QUICK if options.quick else Effort.WHOLE
+    effort = matching.Effort.QUICK if options.quick else matching.Effort.WHOLE
     for cause in ("", "starts near 0"):
         runs = pd.concat(trained_values(dataset, cause, effort) for dataset in DIRECTIONS)
         console.print(

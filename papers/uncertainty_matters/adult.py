@@ -10,11 +10,10 @@ name: ours are `PARTS` of them, and its numbers are judged by how far these scat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from fairbench.components.algorithms.estimators.ferm import mean_difference
 from fairbench.components.algorithms.interventions.hardt import Hardt, from_labels
 from fairbench.components.papers import as_numbers, composed, run_main
-from fairbench.components.papers.engine.matching import Effort
+from fairbench.components.papers.engine.matching import Effort, Numbers
 from fairbench.components.papers.uncertainty_matters import readings
 from fairbench.components.papers.uncertainty_matters.grid import standardised
 from fairbench.components.papers.uncertainty_matters.ground_truth import FOLDER, Counts
@@ -145,7 +144,7 @@ def joint_tables(fitted: Machines) -> Mapping[tuple[str, str], NDArray[np.int64]
     return found
 
 
-def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[str, Any]]:
+def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Numbers:
     """Yield our numbers for every published one, the text's first.
 
     Parameters
@@ -159,7 +158,7 @@ def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[
 
 def answers(
     by_part: Sequence[Mapping[tuple[str, str], NDArray[np.int64]]], rows: pd.DataFrame
-) -> Iterator[dict[str, Any]]:
+) -> Numbers:
     """Yield what joint counts (G, 8) of pairs say of published numbers, by part.
 
     Raises

@@ -5,7 +5,7 @@ All are of the text's columns, machines and posteriors, on as many cross-validat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from fairbench.components.papers.engine.matching import Effort
+from fairbench.components.papers.engine.matching import Drawn, Effort
 from fairbench.components.papers.uncertainty_matters import adult, grid, readings
 from fairbench.components.papers.uncertainty_matters.ground_truth import ALGORITHMS, Counts
 from fairbench.components.papers.uncertainty_matters.tables import Pair, pairs
@@ -50,38 +50,38 @@ def _pair(place: int, effort: Effort) -> Pair:
     return pairs(readings.TEXT, effort.choose(None, None, 20))[" vs ".join(readings.PAIRS[place])]
 
 
-def figure_1(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
+def figure_1(results: Path, effort: Effort) -> Drawn:
     """Yield accuracy and equal opportunity of 100 cross-validations by algorithm."""
     yield "", instability_figure(_counted(), {"equal opportunity": true_positive_rate})
 
 
-def figure_7_1(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
+def figure_7_1(results: Path, effort: Effort) -> Drawn:
     """Yield the same with demographic parity and predictive parity."""
     rates = {"demographic parity": predicted_good, "predictive parity": right_if_predicted}
     yield "", instability_figure(_counted(), rates)
 
 
-def figure_2(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
+def figure_2(results: Path, effort: Effort) -> Drawn:
     """Yield both comparisons: all cross-validations, one of them, and its posterior."""
     yield "", comparison_figure([_pair(place, effort) for place in (0, 1)], _draws(effort))
 
 
-def figure_3(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
+def figure_3(results: Path, effort: Effort) -> Drawn:
     """Yield the plane of two objectives with its events, and a comparison's region on it."""
     yield "", _plane_figure(_pair(0, effort), _draws(effort))
 
 
-def figure_10_1(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
+def figure_10_1(results: Path, effort: Effort) -> Drawn:
     """Yield the ratio of FERM's variance to the support vector machine's by half-splits."""
     yield "", ratio_figure(grid.estimates("FERM"), grid.estimates(readings.REFERENCE))
 
 
-def figure_12_1(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
+def figure_12_1(results: Path, effort: Effort) -> Drawn:
     """Yield the nearest and furthest partitions of both comparisons."""
     yield "", partitions_figure([_pair(place, effort) for place in (0, 1)])
 
 
-def figure_14_1(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
+def figure_14_1(results: Path, effort: Effort) -> Drawn:
     """Yield the three hold-out comparisons on Adult: both posteriors, and their difference."""
     joint = adult.joint_tables(adult.machines(adult.load(), effort))
     drawn = {
@@ -93,12 +93,12 @@ def figure_14_1(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
     yield "", cases_figure(drawn)
 
 
-def figure_14_2(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
+def figure_14_2(results: Path, effort: Effort) -> Drawn:
     """Yield the differences of section 14.2's cases, and that of Donini et al. (2018)."""
     yield "", quoted_figure({place: _pair(place, effort) for place in QUOTED})
 
 
-def figure_14_3(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
+def figure_14_3(results: Path, effort: Effort) -> Drawn:
     """Yield both cases on German: both posteriors, and their difference."""
     drawn = {}
     for place in QUOTED:
@@ -107,13 +107,13 @@ def figure_14_3(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
     yield "", cases_figure(drawn)
 
 
-def figure_15_1(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
+def figure_15_1(results: Path, effort: Effort) -> Drawn:
     """Yield the rates of both age groups of German by algorithm."""
     tables = {name: grid.counts(name)[0] * mean_shrinkage(readings.FOLDS) for name in ALGORITHMS}
     yield "", groups_figure(tables, ("age > 25", "age <= 25"), _draws(effort))
 
 
-def figure_15_2(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
+def figure_15_2(results: Path, effort: Effort) -> Drawn:
     """Yield the rates of both sexes of Adult by machine."""
     joint = adult.joint_tables(adult.machines(adult.load(), effort))
     tables: dict[str, Floats] = {}

@@ -19,7 +19,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from fairbench.components.papers import run_main, table_of
-from fairbench.components.papers.engine.matching import Effort
+from fairbench.components.papers.engine.matching import Drawn, Effort
 from fairbench.components.papers.uncertainty_matters.ground_truth import Counts
 from fairbench.core.arrays import Codes, Floats, Mask, Rows, rng
 from fairbench.core.options import option
@@ -369,7 +369,7 @@ def _posteriors(axes: Axes, population: Population) -> None:
     axes.legend(edgecolor="none", fontsize=12)
 
 
-def figure_15_3(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
+def figure_15_3(results: Path, effort: Effort) -> Drawn:
     """Yield the posterior of an upsampled test set, and the coverage of many."""
     population, test_sets = Population(), effort.choose(TEST_SETS, TEST_SETS, 50)
     found = {factor: coverage(population, factor, test_sets) for factor in FACTORS}

@@ -7,7 +7,7 @@ keep them in ``table12_1.csv`` and ``numbers.csv``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,7 @@ from rich.console import Console
 from fairbench.cli.command import Results
 from fairbench.comparison.runs import Settings
 from fairbench.components.papers import PAPERS, run_main, table_of
-from fairbench.components.papers.engine.matching import Effort, number
+from fairbench.components.papers.engine.matching import Effort, Numbers, number
 from fairbench.components.papers.uncertainty_matters import ground_truth, readings
 from fairbench.components.papers.uncertainty_matters.ground_truth import Counts
 from fairbench.core.arrays import Floats, Mask, Rows, rng
@@ -99,7 +99,7 @@ def read_published() -> pd.DataFrame:
     return pd.read_csv(PUBLISHED, dtype=str, keep_default_na=False)
 
 
-def area_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[str, Any]]:
+def area_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Numbers:
     """Yield our number for every published one, the text's first.
 
     Parameters
@@ -292,9 +292,7 @@ def pairs(reading: readings.Reading, cvs: int | None = None) -> dict[str, Pair]:
     return found
 
 
-def partition_numbers(
-    rows: pd.DataFrame, results: Path, effort: Effort
-) -> Iterator[dict[str, Any]]:
+def partition_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Numbers:
     """Yield our numbers for every published one, those of the text's setting first.
 
     Parameters
@@ -314,7 +312,7 @@ def partition_answers(
     places: int = PARTITIONS,
     *,
     draws: int = DRAWS,
-) -> Iterator[dict[str, Any]]:
+) -> Numbers:
     """Yield what some readings say of published numbers."""
     for by_method in compared:
         for key, mine in rows.groupby(["table", "method", "setting"], sort=False):
@@ -327,7 +325,7 @@ def partition_answers(
 
 def _of_pair(
     pair: Pair, table: str, text: str, mine: pd.DataFrame, places: int, draws: int
-) -> Iterator[dict[str, Any]]:
+) -> Numbers:
     setting, reading = readings.Setting.read(text), pair.reading
     truth = setting.rho == readings.TRUTH
     if truth and reading.paired:
@@ -349,7 +347,7 @@ def _of_pair(
         yield number(share, spread, whole, error=error, **front)
 
 
-def _alone(by_method: dict[str, Pair], name: str, mine: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def _alone(by_method: dict[str, Pair], name: str, mine: pd.DataFrame) -> Numbers:
     """Yield accuracy and gap in size of one algorithm: of a cross-validation, as ours scatter."""
     found = [pair for method, pair in by_method.items() if name in method.split(" vs ")]
     if not found or found[0].reading.paired:

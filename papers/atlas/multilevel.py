@@ -21,6 +21,7 @@ share, the mean and the slopes are drawn. Many differences are drawn in parallel
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -339,8 +340,8 @@ class _Sampler:
 _FACTS = ("rows", "positive_share", "smallest_group_share")
 
 
-def explanations(ranked: RankedValues, *, draws: int = 500, seed: int = 0) -> list[dict[str, Any]]:
-    """Return how differences from the reference change with facts about data sets.
+def explanations(ranked: RankedValues, *, draws: int = 500) -> Iterator[dict[str, Any]]:
+    """Yield how differences from the reference change with facts about data sets.
 
     Parameters
     ----------
@@ -359,11 +360,10 @@ def explanations(ranked: RankedValues, *, draws: int = 500, seed: int = 0) -> li
     others = np.delete(np.arange(len(ranked.positions)), ranked.reference)
     differences = ranked.losses[others] - ranked.losses[ranked.reference]
     measured = ranked.values.estimate_differences(differences, facts)
-    generator = rng(seed, "ranks", ranked.metric)
+    generator = rng(0, "ranks", ranked.metric)
     posterior = fit(measured, generator=generator, draws=draws)
     tail = WRONG / 2 / max(len(others) * len(names), 1)
     values = [(loss + 0.0).tobytes() for loss in ranked.losses]  # -0 is 0
-    rows = []
     for coefficient, fact in enumerate(names, start=1):
         slopes = posterior.estimate(coefficient)
         lower, upper = posterior.interval(tail, coefficient)
@@ -374,18 +374,15 @@ def explanations(ranked: RankedValues, *, draws: int = 500, seed: int = 0) -> li
             low, high = float(lower[row]), float(upper[row])
             direction = "worse where larger" if low > 0 else "better where larger"
             ends = sorted([ranked.sign * low, ranked.sign * high])
-            rows.append(
-                {
-                    "metric": ranked.metric,
-                    "approach": ranked.names[position],
-                    "fact": fact,
-                    "slope": float(ranked.sign * slopes[row]),
-                    "lower": ends[0],
-                    "upper": ends[1],
-                    "verdict": direction if low > 0 or high < 0 else OPEN,
-                }
-            )
-    return rows
+            yield {
+                "metric": ranked.metric,
+                "approach": ranked.names[position],
+                "fact": fact,
+                "slope": float(ranked.sign * slopes[row]),
+                "lower": ends[0],
+                "upper": ends[1],
+                "verdict": direction if low > 0 or high < 0 else OPEN,
+            }
 
 
 def _scaled_facts(ranked: RankedValues) -> tuple[list[str], Floats]:

@@ -129,14 +129,14 @@ def with_claims(
         :func:`fairbench.components.papers.atlas.claims.unequal_terms_remarks`.
     draws : number of draws from the posterior of the effects of facts about data sets.
     """
-    series = thresholds.margin_series(findings.values)
-    margins = thresholds.margins_of(findings.values, series)
+    series = list(thresholds.margin_series(findings.values))
+    margins = list(thresholds.margins_of(findings.values, series))
     told = (explanations(each.ranked, draws=draws) for each in findings.standings)
     return AtlasFindings(
         **{field.name: getattr(findings, field.name) for field in fields(Findings)},
         claims=claims(findings.values, series, roles or ClaimRoles.read(ROLES), remarks),
         margins=margins,
-        verdicts=thresholds.task_verdicts(margins),
+        verdicts=list(thresholds.task_verdicts(margins)),
         by_size=thresholds.margins_by_size(findings.values, series),
         explanations=list(chain.from_iterable(told)),
     )

@@ -77,15 +77,14 @@ class MarginSeries:
     gap: float
 
 
-def margin_series(values: ApproachValues) -> list[MarginSeries]:
-    """Return every intervention on every task against thresholds of the unconstrained model."""
+def margin_series(values: ApproachValues) -> Iterator[MarginSeries]:
+    """Yield every intervention on every task against thresholds of the unconstrained model."""
     rows = values.about_approaches
     keys = [
         (row["learner"], row["method"], options_without("intervention", row["options"]))
         for row in rows
     ]
     error = values.metric(ERROR)
-    all_series = []
     for gap_metric in GAPS:
         gap = values.metric(gap_metric)
         relaxed: dict[tuple[str, ...], list[int]] = {}
@@ -101,8 +100,7 @@ def margin_series(values: ApproachValues) -> list[MarginSeries]:
                 points = np.stack([error[several, task], gap[several, task]])
                 compared = compare_with_thresholds(points)
                 if compared is not None:
-                    all_series.append(MarginSeries(position, task, gap_metric, *compared))
-    return all_series
+                    yield MarginSeries(position, task, gap_metric, *compared)
 
 
 def compare_with_thresholds(points: Floats) -> tuple[Floats, Floats, float] | None:
@@ -193,8 +191,8 @@ def _mean(series: Floats, test_share: float, tails: Floats) -> tuple[Floats, Flo
 
 def margins_of(
     values: ApproachValues, all_series: Sequence[MarginSeries], *, level: float = 0.95
-) -> list[dict[str, Any]]:
-    """Return the mean margin of every intervention on every task, with its verdicts.
+) -> Iterator[dict[str, Any]]:
+    """Yield the mean margin of every intervention on every task, with its verdicts.
 
     Returns
     -------
@@ -205,7 +203,6 @@ def margins_of(
     margin's own interval.
     """
     compared = Counter((series.task, series.gap_metric) for series in all_series)
-    rows = []
     for series in all_series:
         both = np.stack([series.margins, series.excess])
         test_share = float(values.test_share[series.task])
@@ -214,21 +211,18 @@ def margins_of(
         about_task = values.about_tasks[series.task]
         about = values.about_approaches[series.approach]
         verdict, alone = (_verdict(series.gap_metric, mean, half_of) for half_of in half)
-        rows.append(
-            {
-                **{name: about_task[name] for name in ("dataset", "protect", "family")},
-                **{name: about[name] for name in ("learner", "intervention", "options")},
-                "gap_metric": series.gap_metric,
-                "gap": series.gap,
-                "margin": float(mean[0]),
-                "lower": float(mean[0] - half[0, 0]),
-                "upper": float(mean[0] + half[0, 0]),
-                "excess": float(mean[1]),
-                "verdict": verdict,
-                "alone": alone,
-            }
-        )
-    return rows
+        yield {
+            **{name: about_task[name] for name in ("dataset", "protect", "family")},
+            **{name: about[name] for name in ("learner", "intervention", "options")},
+            "gap_metric": series.gap_metric,
+            "gap": series.gap,
+            "margin": float(mean[0]),
+            "lower": float(mean[0] - half[0, 0]),
+            "upper": float(mean[0] + half[0, 0]),
+            "excess": float(mean[1]),
+            "verdict": verdict,
+            "alone": alone,
+        }
 
 
 def _verdict(gap_metric: str, mean: Floats, half: Floats) -> str:
@@ -245,8 +239,8 @@ def _verdict(gap_metric: str, mean: Floats, half: Floats) -> str:
     return HOLDS if margin - half[0] > -error and excess <= gap else OPEN
 
 
-def task_verdicts(margins: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return, for every task and gap, whether thresholds do no worse than any intervention.
+def task_verdicts(margins: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield, for every task and gap, whether thresholds do no worse than any intervention.
 
     Returns
     -------
@@ -255,22 +249,18 @@ def task_verdicts(margins: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ``verdict``; and the ``least`` margin with its interval.
     """
     place = itemgetter("dataset", "protect", "family", "gap_metric")
-    rows = []
     for names, group in groupby(sorted(margins, key=place), key=place):
         own = list(group)
         verdicts = [margin["verdict"] for margin in own]
         least = min(own, key=itemgetter("margin"))
-        rows.append(
-            {
-                **dict(zip(("dataset", "protect", "family", "gap_metric"), names, strict=True)),
-                "compared": len(own),
-                "holds": verdicts.count(HOLDS),
-                "fails": verdicts.count(FAILS),
-                "verdict": all_hold([(margin["verdict"], margin["alone"]) for margin in own]),
-                "least": (least["margin"], least["lower"], least["upper"]),
-            }
-        )
-    return rows
+        yield {
+            **dict(zip(("dataset", "protect", "family", "gap_metric"), names, strict=True)),
+            "compared": len(own),
+            "holds": verdicts.count(HOLDS),
+            "fails": verdicts.count(FAILS),
+            "verdict": all_hold([(margin["verdict"], margin["alone"]) for margin in own]),
+            "least": (least["margin"], least["lower"], least["upper"]),
+        }
 
 
 def falls_by_intervention(

@@ -73,7 +73,7 @@ def test_equal_approaches_are_explained_alike():
         mine = (table["learner"] == learner) & (table["method"] == method)
         rows = pd.concat([table, table[mine].assign(method="twin")])
         values = ApproachValues.of(rows[rows["setting"] == ""])
-        result = explanations(RankedValues.of(values, "error_rate", 0), draws=60)
+        result = list(explanations(RankedValues.of(values, "error_rate", 0), draws=60))
         told = [
             [row | {"approach": ""} for row in result if row["approach"] == name]
             for name in (f"{learner}, {method}", f"{learner}, twin")
@@ -290,7 +290,7 @@ def test_the_size_of_the_data_is_told_apart():
         {f for f, rows in zip(table["family"], table["rows"], strict=True) if rows < 1001}
     )
     values = ApproachValues.of(lowered(table, small, 0.04))
-    series = margin_series(values)
+    series = list(margin_series(values))
     result = margins_by_size(values, series)
     few, many = result["classes"]
     assert (few["tasks"], few["families"], few["positive"]) == (4, 4, 4)

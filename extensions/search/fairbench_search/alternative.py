@@ -8,7 +8,7 @@ its validation rows promise, and the one that test rows show (:class:`TuningResu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -109,7 +109,7 @@ def compare_models(
         _change(rows, goal, level_of_each)
         for goal in (Goal(metric), Goal(metrics_of(BINARY)["error_rate"]))
     )
-    flips = _count_flips(rows, level_of_each)
+    flips = list(_count_flips(rows, level_of_each))
     return _BothModels(
         metric, len(rows.row), gaps, errors, gap_change, error_change, flips, level, looks, notes
     )
@@ -136,19 +136,17 @@ def _rows_of_model(rows: choice.SharedRows, model_index: int) -> GoalRows:
     )
 
 
-def _count_flips(rows: choice.SharedRows, level: float) -> list[Row]:
-    """Return the numbers of changed decisions in every group, and last of everyone."""
+def _count_flips(rows: choice.SharedRows, level: float) -> Iterator[Row]:
+    """Yield the numbers of changed decisions in every group, and last of everyone."""
     change = np.diff(rows.prediction)[:, 0]
     groups = [(name, rows.group == code) for code, name in enumerate(rows.names)]
-    flips: list[Row] = []
     for name, members in [*groups, ("", np.ones(len(change), bool))]:
         if people := int(members.sum()):
             gained, lost = (int((change[members] == sign).sum()) for sign in (1, -1))
             changed, of = np.array([[gained + lost], [people]], float)
             share = tuple(float(end[0]) for end in rate_limits(changed, of, level=level))
             counts = {"people": people, "gained": gained, "lost": lost}
-            flips.append({"group": name, **counts, "share": share})
-    return flips
+            yield {"group": name, **counts, "share": share}
 
 
 @dataclass(frozen=True)

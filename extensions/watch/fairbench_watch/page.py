@@ -264,7 +264,7 @@ def _notes(state: WatchState) -> list[str]:
 
 def _unseen(state: WatchState) -> Iterator[str]:
     """Yield what no comparison is about: periods without rows, and groups that came later."""
-    if skips := skipped([period.name for period in state.periods]):
+    if skips := list(skipped([period.name for period in state.periods])):
         between = ", ".join(
             f"'{first}' and '{last}' ({count(periods)})" for first, last, periods in skips[:5]
         )
@@ -358,8 +358,8 @@ _DIGITS = 15
 _OF_YEAR = {"month": 12, "quarter": 4}
 
 
-def skipped(names: Sequence[str]) -> list[tuple[str, str, int]]:
-    """Return the periods that are missing, as the names around them and how many they are.
+def skipped(names: Sequence[str]) -> Iterator[tuple[str, str, int]]:
+    """Yield the periods that are missing, as the names around them and how many they are.
 
     Names are compared that are numbered, or dates: ``week 7``, ``2024-W52``, ``2024-03``,
     ``2024-Q1``, ``2024``. Days are missing where more of them are than ever before, so that weeks
@@ -369,15 +369,13 @@ def skipped(names: Sequence[str]) -> list[tuple[str, str, int]]:
     ----------
     names : the names of periods, in order.
     """
-    gaps = []
     usual = 1
     for first, last in pairwise(names):
         (kind, start), (other, stop) = _place(first), _place(last)
         if kind != other or stop - start <= (usual if kind == "day" else 1):
             continue
-        gaps.append((first, last, stop - start - 1))
+        yield first, last, stop - start - 1
         usual = stop - start
-    return gaps
 
 
 def _place(name: str) -> tuple[str, int]:

@@ -24,6 +24,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC
 
 from fairbench.cli.command import Results
 from fairbench.components.algorithms.estimators.ferm import mean_difference
@@ -49,7 +52,11 @@ BETWEEN = (0.5, 0.1)  # a machine of FERM between two of the grid
 EXACT_BETWEEN = f"C = {BETWEEN[0]:g}, gamma = {BETWEEN[1]:g}, {OWN}"
 WIDE, NARROW = "C = 10, gamma = 0.1", "C = 10, gamma = 0.01"
 # What Hardt's rule is derived from labels of, where the machine sees half of the training rows.
-APART = {"LR + Hardt": (1.0, None), "SVM + Hardt": (10.0, 0.01), "Linear SVM + Hardt": (1.0, 0.0)}
+APART = {
+    "LR + Hardt": LogisticRegression(C=1.0),
+    "SVM + Hardt": SVC(C=10.0, gamma=0.01),
+    "Linear SVM + Hardt": SVC(C=1.0, kernel="linear"),
+}
 SLOW = (10.0, 0.1)  # the machine that scikit-learn fits faster than active sets do
 KERNEL = tuple(f"C = {C:g}, gamma = {gamma:g}" for C, gamma in product(C_KERNEL, GAMMA))
 LINEAR = tuple(f"C = {C:g}" for C in C_LINEAR)
@@ -261,9 +268,6 @@ class Divided:
         repair: solvers.Repair | None = None,
         apart: solvers.Array | None = None,
     ) -> Floats:
-        from sklearn.metrics.pairwise import rbf_kernel
-        from sklearn.svm import SVC
-
         found, used = [], solvers.training(self.fold)
         for part, u in enumerate(used):
             Z = standardised(self.X, u)
@@ -278,8 +282,6 @@ class Divided:
         return np.stack(found)
 
     def _linear(self, *, fair: bool) -> Iterator[Mask]:
-        from sklearn.svm import SVC
-
         features = []
         for u in solvers.training(self.fold):
             Z = standardised(self.X, u)
@@ -296,8 +298,6 @@ class Divided:
             yield np.stack(found)
 
     def _repaired_logistic(self) -> Mask:
-        from sklearn.linear_model import LogisticRegression
-
         repair, found = solvers.Repair.of(self.X, self.groups), []
         learner = LogisticRegression(C=1.0, solver="newton-cholesky")
         for u in solvers.training(self.fold):
@@ -313,21 +313,11 @@ class Divided:
             rows = rng(0, "rule apart", self.repeats[cv], k).permutation(np.flatnonzero(used))
             seen = np.isin(np.arange(len(used)), rows[::2])
             asked.append(used & ~seen)
-            given.append(self._fitted(seen, *APART[name]))
+            given.append(self._fitted(seen, APART[name]))
         return self._derived(np.stack(given), np.stack(asked))
 
-    def _fitted(self, used: Mask, C: float, gamma: float | None) -> Mask:
-        """Return the labels of all rows, (n,), by one learner: a gamma of 0 is a linear machine."""
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.svm import SVC
-
-        learner = (
-            LogisticRegression(C=C)
-            if gamma is None
-            else SVC(C=C, gamma=gamma)
-            if gamma
-            else SVC(C=C, kernel="linear")
-        )
+    def _fitted(self, used: Mask, learner: Any) -> Mask:
+        """Return the labels of all rows, (n,), by a learner."""
         Z = standardised(self.X, used)
         return np.asarray(learner.fit(Z[used], self.y[used]).predict(Z) > 0)
 

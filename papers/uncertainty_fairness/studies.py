@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 from scipy.special import expit
-from scipy.stats import t
+from scipy.stats import sem, t
 
 from fairbench.cli.command import Results
 from fairbench.components.algorithms.estimators.training import one_thread
@@ -171,9 +171,8 @@ def _true(run: PlannedRun) -> Iterator[float]:
 def ratio(minority: Floats, majority: Floats) -> str:
     """Return the geometric mean over populations of a ratio, with its 95 % interval."""
     logs = np.log(minority / majority)
-    half = t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs))
-    low, middle, high = np.exp([logs.mean() - half, logs.mean(), logs.mean() + half])
-    return f"{middle:.2f} ({low:.2f} to {high:.2f})"
+    low, high = np.exp(t.interval(0.95, len(logs) - 1, logs.mean(), sem(logs)))
+    return f"{np.exp(logs.mean()):.2f} ({low:.2f} to {high:.2f})"
 
 
 def epistemic_shrinks(options: _EpistemicShrinksOptions) -> None:

@@ -49,32 +49,33 @@ def test_moments_are_those_of_the_reward_over_the_posterior(reward):
         assert sd[0, g] == pytest.approx(np.sqrt(second - first**2), rel=1e-3, abs=1e-9)
 
 
-def test_cost_has_the_moments_of_dirichlet_draws():
-    alpha = np.array([[2.0, 1, 0.5], [4, 1, 6]])
-    reward = assessment.MostCostly(np.array([[0.0, 1, 10], [5, 0, 1]]))
-    mean, sd = reward.moments(assessment.DirichletArms.of(alpha, [9, 9]))
-    drawn = assessment.DirichletArms.of(alpha, [9, 9], replications=200_000)
-    costs = reward.expected(drawn, drawn.draw(np.random.default_rng(0)))
-    np.testing.assert_allclose(costs.mean(axis=0), mean[0], atol=6 * sd[0].max() / 447)
-    np.testing.assert_allclose(costs.std(axis=0), sd[0], rtol=0.02)
-
-
+ALPHA = np.array([[2.0, 1, 0.5], [4, 1, 6]])
 WEIGHT = np.array([[0.2, 0.8], [1.0, 0.0]])
 BIN_SCORE = np.array([[0.4, 0.9], [0.7, 0.5]])
+BINS = Beta(np.array([[0.5, 8], [3, 1]]), np.array([[1.5, 0.4], [2, 1]]))
+SHARE = np.array([0.3, 0.7])
+PRICES = np.array([[0.0, 1, 10], [5, 0, 1]])
+OF_DRAWS = {
+    "cost": (assessment.MostCostly(PRICES), assessment.DirichletArms, ALPHA),
+    "outcomes": (assessment.OutcomeEstimation(SHARE), assessment.DirichletArms, ALPHA),
+    "calibration error": (LeastCalibrated(BIN_SCORE, WEIGHT), assessment.BinnedArms, BINS),
+}
 
 
-def test_calibration_error_of_several_bins_has_the_moments_of_its_draws():
-    prior = Beta(np.array([[0.5, 8], [3, 1]]), np.array([[1.5, 0.4], [2, 1]]))
-    reward = LeastCalibrated(BIN_SCORE, WEIGHT)
-    mean, sd = reward.moments(assessment.BinnedArms.of(prior, [9, 9]))
-    many = assessment.BinnedArms.of(prior, [9, 9], replications=200_000)
-    error = reward.expected(many, many.draw(np.random.default_rng(0)))
-    np.testing.assert_allclose(error.mean(axis=0), mean[0], atol=6 * sd[0].max() / 447)
-    np.testing.assert_allclose(error.std(axis=0), sd[0], rtol=0.02)
-    # An arm with all its rows in one bin is an arm without bins.
-    single = BetaArms.of(Beta(prior.successes[1:, 0], prior.failures[1:, 0]), [9])
+@pytest.mark.parametrize(("reward", "arms", "prior"), OF_DRAWS.values(), ids=OF_DRAWS)
+def test_moments_are_those_of_draws(reward, arms, prior):
+    mean, sd = reward.moments(arms.of(prior, [9, 9]))
+    many = arms.of(prior, [9, 9], replications=200_000)
+    drawn = reward.expected(many, many.draw(np.random.default_rng(0)))
+    np.testing.assert_allclose(drawn.mean(axis=0), mean[0], atol=6 * sd[0].max() / 447)
+    np.testing.assert_allclose(drawn.std(axis=0), sd[0], rtol=0.02)
+
+
+def test_an_arm_with_all_its_rows_in_one_bin_is_one_without_bins():
+    binned = LeastCalibrated(BIN_SCORE, WEIGHT).moments(assessment.BinnedArms.of(BINS, [9, 9]))
+    single = BetaArms.of(Beta(BINS.successes[1:, 0], BINS.failures[1:, 0]), [9])
     alone = LeastCalibrated(BIN_SCORE[1:, 0]).moments(single)
-    np.testing.assert_allclose([mean[0, 1], sd[0, 1]], np.ravel(alone), rtol=1e-12)
+    np.testing.assert_allclose([of[0, 1] for of in binned], np.ravel(alone), rtol=1e-12)
 
 
 def test_a_label_is_counted_in_the_bin_of_its_row():
@@ -87,25 +88,15 @@ def test_a_label_is_counted_in_the_bin_of_its_row():
     assert arms.take(np.array([1])).unlabelled.tolist() == [[2, 3]]
 
 
-def summed_variance(alpha):
-    return stats.dirichlet(alpha).var().sum()
-
-
 def test_estimating_outcomes_pays_the_fall_of_their_summed_variance():
-    alpha = np.array([[2.0, 1, 0.5], [4, 1, 6]])
-    share = np.array([0.3, 0.7])
-    reward, arms = assessment.OutcomeEstimation(share), assessment.DirichletArms.of(alpha, [9, 9])
     theta = np.array([[[0.2, 0.5, 0.3], [0.6, 0.1, 0.3]]])
-    for arm in (0, 1):
-        after = [summed_variance(alpha[arm] + np.eye(3)[j]) for j in range(3)]
-        fall = summed_variance(alpha[arm]) - theta[0, arm] @ after
-        assert reward.expected(arms, theta)[0, arm] == pytest.approx(share[arm] * fall)
-    mean, sd = reward.moments(arms)
-    closed = [share[k] * summed_variance(alpha[k]) / (alpha[k].sum() + 1) for k in (0, 1)]
-    np.testing.assert_allclose(mean[0], closed, rtol=1e-12)
-    many = assessment.DirichletArms.of(alpha, [9, 9], replications=200_000)
-    falls = reward.expected(many, many.draw(np.random.default_rng(0)))
-    np.testing.assert_allclose(falls.std(axis=0), sd[0], rtol=0.02)
+    arms = assessment.DirichletArms.of(ALPHA, [9, 9])
+    paid = assessment.OutcomeEstimation(SHARE).expected(arms, theta)[0]
+    for arm, alpha in enumerate(ALPHA):
+        before, *after = (
+            stats.dirichlet(each).var().sum() for each in (alpha, *(alpha + np.eye(3)))
+        )
+        assert paid[arm] == pytest.approx(SHARE[arm] * (before - theta[0, arm] @ after))
 
 
 PAIRS = [
@@ -228,35 +219,9 @@ def test_unknown_strategy():
         draws("thomson", BetaArms.of(uniform(2), [1, 1]))
 
 
-def simulated_pool():
-    generator = np.random.default_rng(0)
-    arm = np.repeat(np.arange(40), 50)
-    rates = np.concatenate([[0.6], generator.uniform(0.8, 0.95, 39)])
-    return (generator.random(2000) < rates[arm]).astype(int), arm
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("strategy", ["thompson", "top_two", "epsilon_greedy", "bayesian_ucb"])
-def test_the_worst_arm_is_found_sooner_than_at_random(strategy):
-    success, arm = simulated_pool()
-    result = {}
-    for name in (strategy, "random"):
-        generator = np.random.default_rng(1)
-        queues = assessment.Queues.of(success, arm, generator, replications=200)
-        arms = BetaArms.of(centred(np.full(40, 0.85)), queues.sizes, replications=200)
-
-        def pick(arms, name=name, generator=generator):
-            return choose(name, arms, Lowest(), generator)
-
-        assessment.assess(queues, arms, pick, observe=lambda a: None, rounds=400)
-        result[name] = (arms.posterior.mean.argmin(axis=1) == 0).mean()
-    # Three standard errors of the difference of two shares of 200 are at most 0.15.
-    assert result[strategy] > result["random"] + 0.15
-
-
 def test_queues_give_every_label_once():
-    success, arm = simulated_pool()
-    generator = np.random.default_rng(2)
+    generator, arm = np.random.default_rng(2), np.repeat(np.arange(40), 50)
+    success = (generator.random(2000) < generator.uniform(0.6, 0.95, 40)[arm]).astype(int)
     queues = assessment.Queues.of(success, arm, generator, replications=4)
     arms = BetaArms.of(uniform(40), queues.sizes, replications=4)
     assert assessment.assess(

@@ -4,6 +4,7 @@ Each mistake gets one sentence.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,9 @@ import pytest
 import fairbench
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
+from fairbench.core.files import sealed_json, unsealed_json
 from fairbench_label.questions import resume
-from fairbench_label.session import StateFile, check_labels, store
+from fairbench_label.session import Answer, StateFile, check_labels, store
 from fairbench_label.verb import label_in_turn
 from tests.audits.tables import predictions, written
 
@@ -125,7 +127,6 @@ def test_fault_is_one_sentence_and_changes_nothing(words, sentence, begun, state
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["next"], "no state file is named"),
         (["next", "state=new.json", *USUAL], "give a file of predictions"),
         (["next", "{table}", "state=new.json", *USUAL, "by=age"], "group in by= 'age'"),
         (["next", "{table}", "state=new.json", "prediction=sex", "group=race"], "decision="),
@@ -331,3 +332,77 @@ def test_another_person_who_was_quicker_is_kept(mine, file, capsys):
         mine == "0"
     )
     assert ("from another person: it counts once" in said) == (mine == "1")
+
+
+# The state file.
+
+
+def test_what_is_written_is_read(file):
+    state = file.read()
+    answers = (
+        Answer(3, "yes", "2026-01-01T00:00:00+00:00"),
+        Answer(5, "", ""),
+        Answer(3, "no", ""),
+    )
+    after = file.change(lambda state: replace(state.with_answers(answers), question="gap"))
+    assert after == file.read() != state
+    assert file.read().labels == {3: "no", 5: ""}
+    content = json.loads(file.path.read_text())
+    assert content["schema"] == 2
+    assert content["predictions"]["path"] == "predictions.csv"
+    assert content["labels"][0] == {"row": 3, "label": "yes", "time": "2026-01-01T00:00:00+00:00"}
+
+
+def edited(**changes):
+    def edit(content):
+        return content | changes
+
+    return edit
+
+
+HALF = ("", '{"schema": 1', "\x00", "[]")
+DAMAGES = {
+    "schema": (edited(schema=9), "its schema is 9; this version reads 2"),
+    "no labels": (lambda content: {k: v for k, v in content.items() if k != "labels"}, "'labels'"),
+    "a list": (lambda content: [content], "is not the state of an audit"),
+    "row": (
+        edited(labels=[{"row": 41, "label": "1", "time": ""}]),
+        "a label of row 41",
+    ),
+    "label": (edited(labels=[{"row": 1, "label": 1, "time": ""}]), "'label' is no text"),
+    "option": (edited(options={"colour": "red"}), "an option 'colour'"),
+    "value": (edited(options={"group": ["sex"], "score": "s", "epsilon": 3}), "epsilon is 3"),
+    "question": (edited(question=None), "'question' is no text"),
+    **{repr(half): (lambda _, half=half: half, "is not the state of an audit") for half in HALF},
+}
+
+
+@pytest.mark.parametrize(("edit", "sentence"), DAMAGES.values(), ids=DAMAGES)
+def test_a_file_that_is_no_state_is_refused(edit, sentence, file):
+    content = edit(json.loads(file.path.read_text()))
+    if not isinstance(content, str):
+        sealed = isinstance(content, dict)
+        content = sealed_json(content) if sealed else json.dumps(content)
+    file.path.write_text(content)
+    with pytest.raises(UserError, match=sentence):
+        file.read()
+
+
+def test_an_edited_label_is_damage_and_is_named(file):
+    file.change(lambda state: state.with_answers((Answer(3, "yes", ""),)))
+    file.path.write_text(file.path.read_text().replace('"yes"', '"yet"'))
+    with pytest.raises(UserError, match="or is damaged: the content is not what was written"):
+        file.read()
+
+
+def test_two_cannot_begin_one_file(file):
+    with pytest.raises(UserError, match="was started by another process"):
+        file.create(file.read())
+
+
+def test_a_state_of_the_schema_without_a_seal_is_read_and_sealed_at_the_next_change(file):
+    values = {k: v for k, v in json.loads(file.path.read_text()).items() if k != "seal"}
+    file.path.write_text(json.dumps({**values, "schema": 1}))
+    file.change(lambda state: state.with_answers((Answer(3, "yes", ""),)))
+    assert file.read().labels == {3: "yes"}
+    assert unsealed_json(file.path.read_bytes())["schema"] == 2

@@ -1,4 +1,4 @@
-"""fairbench watch from its words: a file that grows, a file each week, and what is refused."""
+"""A watch: a file that grows, one each week, rows that come twice, and how seldom it errs."""
 
 import json
 
@@ -6,23 +6,34 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.watch import POPULATIONS, delay, false_alarms
 from fairbench.audits.sentences import can_be_concluded, cannot_be_concluded
 from fairbench.cli.main import main
+from fairbench.core.errors import UserError
 from fairbench.core.files import sealed_json, unsealed_json
 from fairbench.evaluation.findings import Finding
-from fairbench_watch.alarms import WatchFile
-from fairbench_watch.page import watch_document
+from fairbench_watch import alarms
+from fairbench_watch.alarms import WatchFile, beyond_chance, risks
+from fairbench_watch.page import gaps_now, repeats_sentence, watch_document
+from fairbench_watch.sequences import FROM_START, log_evidence_needed
+from fairbench_watch.state import WatchOptions, drawn
 from tests.audits.tables import predictions
 
 USUAL = ("target=label", "score=score", "group=sex")
 
 
-def rows(number, *, seed=0, against=0.0):
-    """Return predictions by sex; women's scores, and so decisions, are lower by `against`."""
+def rows(number, *, seed=0, against=0.0, digits=4):
+    """Return people by sex; women's scores, and so decisions, are lower by `against`."""
     frame = predictions(number, seed=seed)[["sex", "score", "label"]]
     lower = np.clip(frame["score"] - against, 0.001, 1)
-    score = frame["score"].where(frame["sex"] == "Male", lower).round(4)
-    return frame.assign(score=score, label=frame["label"].astype(str))
+    score = frame["score"].where(frame["sex"] == "Male", lower).round(digits)
+    person = [f"p{seed}-{row}" for row in range(number)]
+    return frame.assign(score=score, label=frame["label"].astype(str), person=person)
+
+
+def exact(number, *, seed=0):
+    """Return people whose scores tell their rows apart."""
+    return rows(number, seed=seed, digits=16)
 
 
 @pytest.fixture
@@ -53,6 +64,13 @@ def content(state):
     return json.loads(state.read_text())
 
 
+def counts_after(look, state, frame):
+    """Return the counts of a watch that sees all rows and labels at once."""
+    state.unlink()
+    look(frame, *USUAL)
+    return content(state)["marks"][-1]["counts"]
+
+
 @pytest.mark.thorough
 def test_a_file_that_grows_is_counted_on(look, state, tmp_path):
     frame = rows(900)
@@ -64,10 +82,7 @@ def test_a_file_that_grows_is_counted_on(look, state, tmp_path):
     assert [mark["row"] for mark in content(state)["marks"]] == [600, 900]
     assert json.loads((tmp_path / "page" / "watch.json").read_text())["rows"] == 900
     assert (tmp_path / "page" / "watch.html").read_text().count("<svg") >= 5
-    whole = json.loads(state.read_text())["marks"][-1]["counts"]
-    state.unlink()
-    look(frame, *USUAL)
-    assert content(state)["marks"][-1]["counts"] == whole
+    assert content(state)["marks"][-1]["counts"] == counts_after(look, state, frame)
 
 
 @pytest.mark.thorough
@@ -120,10 +135,7 @@ def test_labels_that_come_late_are_counted_when_they_come(look, state):
     early = frame.assign(label=frame["label"].where(frame.index < 200, ""))
     assert "600 rows, 200 of them with a label" in look(early, *USUAL)
     assert "0 rows and 400 labels are new in p.csv" in look(frame)
-    late = content(state)["marks"][-1]
-    state.unlink()
-    look(frame, *USUAL)
-    assert content(state)["marks"][-1]["counts"] == late["counts"]
+    assert content(state)["marks"][-1]["counts"] == counts_after(look, state, frame)
 
 
 @pytest.mark.thorough
@@ -144,7 +156,7 @@ def test_a_new_file_each_week(look, state):
 
 
 OTHER_LABEL = {"0": "1", "1": "0"}
-FAULTS = {
+OTHER_FILES = {
     "shrank": (lambda frame: frame[:299], "has 299 rows, and 300 were seen"),
     "reordered": (
         lambda frame: frame.iloc[[1, 0, *range(2, 300)]],
@@ -167,7 +179,7 @@ FAULTS = {
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("edit", "sentence"), FAULTS.values(), ids=FAULTS)
+@pytest.mark.parametrize(("edit", "sentence"), OTHER_FILES.values(), ids=OTHER_FILES)
 def test_a_file_that_is_not_what_was_watched_is_one_sentence_and_loses_nothing(
     edit, sentence, look, state
 ):
@@ -194,11 +206,6 @@ WORDS = {
 def test_what_cannot_be_watched_is_refused(words, sentence, look, state):
     assert sentence in look(rows(50).assign(one="x"), *words, status=2)
     assert not state.exists()
-
-
-def test_no_state_is_named(capsys):
-    assert main(["watch", "x.csv"]) == 2
-    assert "no state file is named, in which the watch is kept" in capsys.readouterr().err
 
 
 @pytest.mark.thorough
@@ -275,3 +282,207 @@ def test_a_state_from_before_scales_is_of_probabilities(look, state):
     state.write_text(sealed_json(values))
     assert "900 rows" in look(frame)
     assert content(state)["options"]["scale"] == "probability"
+
+
+@pytest.fixture
+def watch(tmp_path):
+    """Return a function that writes a table and looks at it, with or without identifiers."""
+
+    def once(table, name="s", **chosen):
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+        options = {"group": ("sex",), "target": "label", "score": "score", **chosen}
+        file = WatchFile(tmp_path / f"{name}.json")
+        alarms.look(file, WatchOptions(path=tmp_path / f"{name}.csv", **options), set())
+        return file.read()
+
+    return once
+
+
+def counts(state):
+    return np.array(state.marks[-1].counts["sex"]).round(9).tolist()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("chosen", [{"id": "person"}, {}], ids=["identifiers", "alike"])
+@pytest.mark.parametrize("order", ["adjacent", "again", "shuffled"])
+def test_rows_that_come_twice_are_counted_once(watch, chosen, order):
+    table = exact(400)
+    places = {
+        "adjacent": np.repeat(np.arange(400), 2),
+        "again": np.tile(np.arange(400), 2),
+        "shuffled": np.random.default_rng(0).permutation(np.repeat(np.arange(400), 2)),
+    }[order]
+    whole = watch(table, "whole", **chosen)
+    doubled = watch(table.iloc[places], "doubled", **chosen)
+    assert whole.repeats == 0
+    assert (doubled.repeats, doubled.rows) == (400, 800)
+    assert counts(doubled) == counts(whole)
+    assert doubled.marks[-1].labels == 400
+    assert "no more rows are alike than chance brings about" in repeats_sentence(
+        watch(table, "plain")
+    )
+    assert "Repeats: 400 rows" in repeats_sentence(doubled)
+
+
+def test_repeats_of_a_later_look_are_no_news(watch):
+    table = exact(300)
+    first = watch(table, id="person")
+    again = watch(pd.concat([table, table]), id="person")
+    assert (again.repeats, again.rows, again.marks) == (300, 600, first.marks)
+    more = watch(pd.concat([table, table, exact(50, seed=1)]), id="person")
+    assert (more.repeats, more.marks[-1].row, more.marks[-1].labels) == (300, 650, 350)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("chosen", [{"id": "person"}, {}], ids=["identifiers", "alike"])
+def test_the_label_of_a_repeat_counts_where_the_first_had_none(watch, chosen):
+    table = exact(300).astype({"label": str})
+    early = table.assign(label="")
+    watch(early, **chosen)
+    state = watch(pd.concat([early, table]), **chosen)
+    assert state.marks[-1].labels == 300
+    late = watch(pd.concat([table, table]), **chosen)
+    assert counts(late) == counts(state) == counts(watch(table, "whole", **chosen))
+
+
+def test_people_who_are_alike_by_chance_are_all_counted(watch):
+    table = exact(1500)
+    state = watch(table.assign(score=table["score"].round(2)))
+    assert (state.repeats, state.once) == (0, False)
+    assert "taken to be of different people" in repeats_sentence(state)
+
+
+DAMAGES = {
+    "its schema is 9": lambda content: {"schema": 9},
+    "colour": lambda content: {"options": {"colour": "red", "path": ""}},
+    "not one label a row": lambda content: {"periods": [{"name": "", "parts": [], "labels": "01"}]},
+    "is cut off": lambda content: {"seen": content["seen"][:-3]},
+    "or is damaged": None,
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("sentence", DAMAGES)
+def test_a_file_that_is_no_state_is_refused(sentence, watch, tmp_path):
+    watch(exact(100))
+    file = WatchFile(tmp_path / "s.json")
+    content = json.loads(file.path.read_text())
+    if part := DAMAGES[sentence]:
+        whole = [sealed_json({**content, **part(content)})]
+    else:
+        whole = ["", "{}", "\x00", '{"schema": 1']
+    for text in whole:
+        file.path.write_text(text)
+        with pytest.raises(UserError, match=sentence):
+            file.read()
+
+
+def test_a_blank_identifier_is_refused(watch):
+    with pytest.raises(UserError, match="identifier"):
+        watch(exact(100).assign(person=""), id="person")
+
+
+# Rows that are alike by chance are not taken for repeats, nor repeats for chance.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kinds", [30, 1000, 30_000, 10**7])
+@pytest.mark.parametrize("spread", [0.0, 2.0])
+def test_chance_is_not_taken_for_repeats_and_repeats_not_for_chance(kinds, spread):
+    """Looked at after each of 60 batches, of kinds of rows that are alike or unlike in number."""
+    draw, result = np.random.default_rng(kinds), 0
+    for _ in range(5):
+        chance = np.exp(spread * draw.standard_normal(kinds))
+        rows = draw.choice(kinds, 3000, p=chance / chance.sum())
+        result += any(
+            beyond_chance(np.unique(rows[:stop], return_counts=True)[1])
+            for stop in range(50, 3001, 50)
+        )
+        if kinds >= 1000 and not spread:
+            assert beyond_chance(np.unique(np.tile(rows[:1000], 2), return_counts=True)[1])
+    assert result <= 1
+
+
+def test_what_may_go_wrong_adds_up_to_five_percent():
+    of_gap, of_scores = risks(7, 4)
+    assert 7 * of_gap + 4 * of_scores == pytest.approx(0.05)
+    assert 7 * risks(7, 0)[0] == pytest.approx(0.05)
+    shares = 2 / np.exp(log_evidence_needed(1.0, np.arange(1000)))
+    assert shares[0] == pytest.approx(FROM_START)
+    assert shares.sum() == pytest.approx(1, abs=1e-3)
+    assert shares.sum() < 1
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    ("watches", "most", "size"),
+    [
+        pytest.param(10, 2, {"rows": 8000}, marks=pytest.mark.thorough),
+        # 3 are expected at the most, and over 6 with a probability of under 0.04.
+        pytest.param(60, 6, {}, marks=pytest.mark.slow),
+    ],
+)
+def test_at_most_five_percent_of_watches_ever_give_a_false_alarm(watches, most, size):
+    """Three gaps of 0.05 to the hair and four scores, looked at after each row, of 100,000."""
+    assert sum(alarms > 0 for alarms in false_alarms(watches, **size)) <= most
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gaps", [1, 5, 10])
+@pytest.mark.parametrize(
+    ("rates", "share", "epsilon"),
+    [
+        pytest.param(*population, marks=pytest.mark.slow if place else pytest.mark.thorough)
+        for place, population in enumerate(POPULATIONS)
+    ],
+)
+def test_a_gap_is_found_within_half_more_rows_than_a_fixed_test_needs(rates, share, epsilon, gaps):
+    """The fixed test: two-sided 5 %, power 80 %, its level shared between as many gaps."""
+    mean, said, fixed = delay(rates, share, epsilon, gaps, 200)
+    assert mean <= 1.5 * fixed
+    assert said == pytest.approx(mean, rel=0.2)
+
+
+@pytest.mark.thorough
+def test_it_does_not_matter_when_is_looked(watch):
+    """The alarm about all rows so far is at the same row after one look as after thirty."""
+    table = exact(1500)
+    table["score"] = np.where(table["sex"] == "Female", table["score"] / 2, table["score"])
+    once = watch(table, "once", metrics=("statistical_parity",))
+    for stop in range(750, 1501, 50):
+        often = watch(table[:stop], "often", metrics=("statistical_parity",))
+    first = [[e for e in state.alarms if e["kind"] == "passed"][0] for state in (once, often)]
+    assert first[0]["since"] == first[1]["since"] == 0
+    assert abs(first[0]["row"] - first[1]["row"]) < 20  # the first group's share is that of a look
+    assert json.dumps(once.marks[-1].counts) == json.dumps(often.marks[-1].counts)
+
+
+@pytest.mark.thorough
+def test_limits_are_computed_where_charts_show_them(watch):
+    """A long watch has many marks, and charts of at most 200 and the last."""
+    table = exact(2000).assign(week=np.arange(2000) // 4)
+    early = table.head(1800)
+    marks = watch(early, "weeks", time="week", metrics=("statistical_parity",)).marks
+    kept = [mark.row for mark in marks if mark.limits]
+    assert len(marks) == 450
+    assert kept == [mark.row for mark in drawn(marks)]
+    assert 100 < len(kept) <= 201
+    later = watch(table, "weeks", time="week", metrics=("statistical_parity",)).marks
+    assert {*kept} <= {mark.row for mark in later if mark.limits}
+    assert [mark.limits for mark in later[:450] if mark.row in kept] == [
+        mark.limits for mark in marks if mark.limits
+    ]
+    assert all(mark.limits for mark in drawn(later))
+
+
+def test_how_late_an_alarm_may_be_shrinks_with_fewer_gaps(watch):
+    every = gaps_now(watch(exact(1500), "every"))[0]
+    one = gaps_now(watch(exact(1500), "one", metrics=("statistical_parity",)))[0]
+    assert one["first"] < every["first"] < every["next"] < np.inf
+
+
+def test_a_gap_that_cannot_grow_is_never_found(watch):
+    """Decisions that differ as far as they can: no rate is 0.05 further away."""
+    table = exact(400).assign(yes=lambda rows: (rows["sex"] == "Male").astype(int))
+    (gap,) = gaps_now(watch(table, target="", score="", prediction="yes"))
+    assert (abs(gap["value"]), gap["change"]) == (1.0, np.inf)

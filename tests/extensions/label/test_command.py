@@ -365,10 +365,7 @@ DAMAGES = {
     "schema": (edited(schema=9), "its schema is 9; this version reads 2"),
     "no labels": (lambda content: {k: v for k, v in content.items() if k != "labels"}, "'labels'"),
     "a list": (lambda content: [content], "is not the state of an audit"),
-    "row": (
-        edited(labels=[{"row": 41, "label": "1", "time": ""}]),
-        "a label of row 41",
-    ),
+    "row": (edited(labels=[{"row": 41, "label": "1", "time": ""}]), "a label of row 41"),
     "label": (edited(labels=[{"row": 1, "label": 1, "time": ""}]), "'label' is no text"),
     "option": (edited(options={"colour": "red"}), "an option 'colour'"),
     "value": (edited(options={"group": ["sex"], "score": "s", "epsilon": 3}), "epsilon is 3"),

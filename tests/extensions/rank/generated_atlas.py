@@ -10,13 +10,7 @@ RELAXED = (0, 0.05, 0.1, 0.2, 1)
 
 
 def table(
-    *,
-    families=(1,) * 8 + (2,),
-    learners=LEARNERS[:2],
-    repeats=6,
-    worse=0.0,
-    noise=0.01,
-    seed=0,
+    *, families=(1,) * 8 + (2,), learners=LEARNERS[:2], repeats=6, worse=0.0, noise=0.01, seed=0
 ):
     """Return a table of learners with an intervention, a bag and thresholds.
 

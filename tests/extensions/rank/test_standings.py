@@ -66,11 +66,7 @@ def test_the_better_learner_leads_and_its_bag_is_tied(findings):
 
 
 @pytest.mark.parametrize(
-    "learner, method",
-    [
-        ("logistic_regression", "ensemble"),
-        ("xgboost", "baseline"),
-    ],
+    "learner, method", [("logistic_regression", "ensemble"), ("xgboost", "baseline")]
 )
 def test_equal_approaches_stand_at_one_place_and_share_their_chance(learner, method):
     """One that makes the same predictions as another, under another name, is a tie with it."""

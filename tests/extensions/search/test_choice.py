@@ -9,12 +9,7 @@ from benchmarks.alternative import coverage
 from fairbench.core.errors import UserError
 from fairbench.metrics.registry import BINARY, confusion, metrics_of, named
 from fairbench_search.alternative import Alternative, compare_models, gap_named
-from fairbench_search.choice import (
-    Shared,
-    SharedRows,
-    _estimates,
-    choose_among,
-)
+from fairbench_search.choice import Shared, SharedRows, _estimates, choose_among
 from fairbench_search.gains import GoalRows, together
 from fairbench_search.goals import Goal, Tuning, goals
 from fairbench_search.tuning import Dimension, DrawnSearch, Family, Trial

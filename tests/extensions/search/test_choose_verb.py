@@ -15,13 +15,7 @@ from fairbench.evaluation.table import values_of
 from fairbench.experiments.execute import carry_out
 from fairbench.metrics.registry import BINARY, named
 from fairbench.results.catalogue import Catalogue
-from fairbench_search.choice import (
-    Bound,
-    SharedRows,
-    choose,
-    choose_among,
-    shared_rows,
-)
+from fairbench_search.choice import Bound, SharedRows, choose, choose_among, shared_rows
 from tests.harness import configuration, quick
 from tests.reporting import page_runs
 

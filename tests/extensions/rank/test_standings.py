@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-import fairbench
 from fairbench.comparison.runs import without_copies
 from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError
@@ -92,33 +91,6 @@ def test_approaches_on_few_families_are_not_ranked():
     assert len(standings_of(ranked).rows) == len(ranked.names)
     with pytest.raises(UserError, match="none of these has one"):
         findings_of(table.iloc[:0])
-
-
-def test_the_ranks_are_those_of_rank(findings):
-    """What the page says of error rates is what ``fairbench rank`` says of the same numbers."""
-    table = generated_atlas.table()
-    rows = table[table["setting"] == ""].reset_index(drop=True)
-    names = ApproachValues.of(rows).names
-    codes = rows.groupby(["learner", "intervention", "method", "options"], sort=True).ngroup()
-    frame = rows.assign(approach=[names[code] for code in codes], split=rows["repeat"])
-    report = fairbench.rank(
-        frame, method="approach", task="dataset", split=["split"], family="family",
-        score="error_rate", epsilon=0.01,
-    )  # fmt: skip
-    (ranked,) = findings.standings
-    own = report.table.set_index("method")
-    for standing in ranked.rows:
-        row = own.loc[standing["method"]]
-        assert (standing["first_rank"], standing["last_rank"], standing["may_be_best"]) == (
-            row["first_rank"], row["last_rank"], row["may_be_best"],
-        )  # fmt: skip
-        assert standing["near_best_on_new"] == pytest.approx(row["near_best_on_new"])
-        assert standing["mean"] == pytest.approx(row["mean"])
-        if standing["method"] != ranked.reference:
-            difference = report.difference(standing["method"], ranked.reference)
-            assert [standing["difference"], standing["lower"], standing["upper"]] == pytest.approx(
-                [difference.value, difference.lower, difference.upper]
-            )
 
 
 def test_gaps_of_points_are_within_their_bands(findings):
@@ -247,21 +219,6 @@ def test_the_interval_is_no_narrower_than_student_and_turns_with_the_sign():
     assert turned.lower == pytest.approx(-result.upper)
     wider = mean_over_families(values, level=1 - 0.05 / 42)
     assert (wider.lower < result.lower).all() and (wider.upper > result.upper).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("population", "mean"),
-    [
-        (lambda draw: draw.standard_normal((1500, 20)), 0.0),
-        (lambda draw: draw.standard_t(3, (1500, 20)), 0.0),
-        (lambda draw: draw.standard_exponential((1500, 20)), 1.0),
-        (lambda draw: draw.lognormal(size=(1500, 20)), np.exp(0.5)),
-    ],
-)
-def test_intervals_of_twenty_families_hold(population, mean):
-    result = mean_over_families(population(rng(0, "families")))
-    assert np.mean((result.lower <= mean) & (mean <= result.upper)) >= 0.93
 
 
 SPLIT = ("split.repeats=2", "split.validation=0.25", "learner=logistic_regression")

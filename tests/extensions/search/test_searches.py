@@ -1,0 +1,524 @@
+"""Tuning and the search for an alternative: what is tried, chosen, judged once, and refused."""
+
+import csv
+import json
+from contextlib import ExitStack
+from dataclasses import fields
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from hydra.core.global_hydra import GlobalHydra
+
+from fairbench.cli.command_line import CommandLine, hydra_of
+from fairbench.cli.main import main
+from fairbench.cli.verbs.run import run_words
+from fairbench.components.datasets import table
+from fairbench.core.errors import UserError
+from fairbench.data.splits import SameTest
+from fairbench.experiments.execute import prepared
+from fairbench.results.catalogue import Catalogue
+from fairbench_search.alternative import tuned
+from fairbench_search.goals import Tuning
+from fairbench_search.tune_verb import search_of
+from tests.harness import CONF
+
+SPACE = "learner.C=tag(log,interval(0.01,10))"
+
+
+def put_people(folder, n=120, flip=None):
+    """Write people to a file, the labels of some turned around."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((n, 3))
+    sex = np.where(rng.random(n) < 0.5, "f", "m")
+    label = (x[:, 0] + 0.8 * (sex == "m") + rng.standard_normal(n) > 0.4).astype(int)
+    if flip is not None:
+        label[flip] = 1 - label[flip]
+    people = pd.DataFrame(x, columns=list("abc")).assign(sex=sex, label=label)
+    folder.mkdir(exist_ok=True)
+    people.to_csv(folder / "people.csv", index=False)
+
+
+@pytest.fixture
+def search(tmp_path):
+    """Return a function that makes the search of some words."""
+    GlobalHydra.instance().clear()
+    with hydra_of(), ExitStack() as held:
+
+        def made(*words, folder=tmp_path / "one", trials=3):
+            if not (folder / "people.csv").exists():
+                put_people(folder)
+            line = CommandLine(
+                [
+                    "hydra/sweeper=tune", "dataset=table", f"dataset.path={folder}/people.csv",
+                    "dataset.target=label", "dataset.sensitive=[sex]", "split.repeats=2",
+                    "learner=logistic_regression", "method=baseline", "figures=false",
+                    "tracking=none", f"results={folder}/results", f"hydra.sweeper.trials={trials}",
+                    *(words or [SPACE]),
+                ],
+                sweep=True,
+            )  # fmt: skip
+            return search_of(line, held)[0]
+
+        yield made
+
+
+def found(trials):
+    """Return the values of trials, and their objectives."""
+    return [
+        (trial.values, [made.value for made in trial._made[trial.folds]], trial.folds)
+        for trial in trials
+    ]
+
+
+def of_validation(gain):
+    """Return what validation rows promise, without what test rows show."""
+    return {name: value for name, value in gain.items() if not name.startswith("test_")}
+
+
+@pytest.mark.thorough
+def test_test_rows_have_no_say_in_what_is_tried_and_chosen(search, tmp_path):
+    one = search()
+    test = prepared(one.default_plan).cells[0].fold.test
+    put_people(tmp_path / "two", flip=test)
+    other = search(folder=tmp_path / "two")
+    first, second = one.carry_out(), other.carry_out()
+    assert found(first) == found(second)
+    answers = [tuned(tuning)[0] for tuning in (one, other)]
+    assert answers[0].position == answers[1].position
+    promised, others = ([of_validation(gain) for gain in answer.gains] for answer in answers)
+    assert promised == others
+    wrong = [answer.gains[0]["test_value"] for answer in answers]
+    assert wrong[1] == pytest.approx(1 - wrong[0])
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("damaged_at", [None, 0.1, 0.4, 0.7])
+def test_a_search_goes_on_after_a_kill_or_damage_and_fits_nothing_twice(
+    search, tmp_path, damaged_at
+):
+    whole = search(folder=tmp_path / "whole", trials=4)
+    expected = found(whole.carry_out())
+    begun = search(trials=2)
+    begun.carry_out()
+    path = begun.folder / "trials.jsonl"
+    content = bytearray(path.read_bytes())
+    if damaged_at is None:
+        content += b'{"values": {"learn'  # a kill in the middle of a line
+    else:
+        content[int(damaged_at * len(content))] ^= 4
+    path.write_bytes(content)
+    again = search(trials=4)
+    assert found(again.carry_out()) == expected
+    once_more = search(trials=4)
+    assert found(once_more.carry_out()) == expected
+    assert begun.fitted + again.fitted == whole.fitted
+    assert once_more.fitted == 0
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("content", [b'{"space": {}}', b"\xff\xfe"])
+def test_a_study_that_is_damaged_or_of_another_space_is_refused_and_can_begin_anew(search, content):
+    begun, wider = search(trials=1), "learner.C=tag(log,interval(0.01,100))"
+    begun.carry_out()
+    with pytest.raises(UserError, match=r"was begun with learner.C=tag.*study=NAME"):
+        search(wider, trials=1).carry_out()
+    search(wider, "hydra.sweeper.study=wider", trials=1).carry_out()
+    (begun.folder / "study.json").write_bytes(content)
+    with pytest.raises(UserError, match="is not as it was written: begin the study anew"):
+        search(trials=1).carry_out()
+    search(SPACE, "resume=false", trials=1).carry_out()
+    with pytest.raises(UserError, match="no trial was begun"):
+        tuned(search(SPACE, "hydra.sweeper.cpu_seconds=1e-9", "hydra.sweeper.study=short"))
+
+
+@pytest.mark.thorough
+def test_what_is_surely_worse_is_stopped(search, tmp_path):
+    """A model that predicts one class for all errs more often: its last repeats are not made."""
+    put_people(tmp_path / "one", n=1200)
+    words = ("learner.C=0.0000000001,1", "split.repeats=3")
+    one = search(*words, trials=9)
+    trials = {float(trial.values.get("learner.C", 0)): trial for trial in one.carry_out()}
+    assert not trials[1].stopped
+    assert trials[1e-10].stopped
+    assert trials[1e-10].folds < 3
+    again, shown = search(*words, trials=9), []
+    again.show = lambda number, trial: shown.append(trial.stopped)  # as each is printed
+    again.carry_out()
+    assert shown == [False, *(trial.stopped for trial in one.trials)]
+
+
+DEPTHS = "learner.max_depth=interval(2,4)"
+SMALL = ("dataset.n_samples=120", "split.repeats=2", "figures=false", "tracking=none")
+
+
+def test_the_sweeper_has_the_options_of_the_verb_and_their_defaults():
+    stored = yaml.safe_load((CONF / "hydra/sweeper/tune.yaml").read_text())
+    options = Tuning()
+    for field in fields(Tuning):
+        default = getattr(options, field.name)
+        assert stored[field.name] == (list(default) if isinstance(default, tuple) else default)
+
+
+@pytest.mark.thorough
+def test_both_doors_lead_to_the_same_answer(tmp_path, capsys):
+    words = [*SMALL, DEPTHS, f"results={tmp_path}"]
+    assert main(["tune", *words, "trials=2", "objectives=error_rate,statistical_parity"]) == 0
+    printed = capsys.readouterr()
+    assert "The test rows, looked at once, show" in printed.out
+    assert "trial 2: max_depth=" in printed.err
+    assert max(map(len, printed.out.splitlines()[:-1])) <= 100
+    own = ["trials=2", "objectives=[error_rate,statistical_parity]", "format=json"]
+    sweeper = ["-m", "hydra/sweeper=tune", *words, *(f"hydra.sweeper.{word}" for word in own)]
+    assert run_words(sweeper) == 0
+    parts = []
+    text = capsys.readouterr().out
+    answer = json.loads(text, object_hook=lambda part: parts.append(part) or part)
+    assert answer["title"].startswith("Tuning simulated")
+    (trials,) = (part for part in parts if part.get("title") == "the trials")
+    assert "frontier: no other trial" in trials["caption"]
+    values = np.array([row[2:4] for row in trials["rows"]], float)
+    for mine, row in zip(values, trials["rows"], strict=True):
+        beaten = ((values <= mine).all(axis=1) & (values < mine).any(axis=1)).any()
+        assert ("frontier" in row[-1]) != beaten
+    assert len(list((tmp_path / "tuning").iterdir())) == 1
+    assert [run.purpose for run in Catalogue(tmp_path)] == ["tuning", "tuning"]
+
+
+@pytest.mark.thorough
+def test_a_space_that_was_tried_whole_ends_the_search(tmp_path, capsys):
+    words = ["tune", *SMALL, f"results={tmp_path}", "learner.max_depth=2,3"]
+    assert main([*words, "trials=1"]) == 0
+    assert "the search ended early" not in capsys.readouterr().out
+    assert main([*words, "trials=40"]) == 0
+    assert "the search ended early: there is no point" in capsys.readouterr().out
+    (study,) = (tmp_path / "tuning").iterdir()
+    assert len((study / "trials.jsonl").read_text().splitlines()) < 40
+
+
+CASES = {
+    "objective": (["objectives=eror_rate"], "unknown objective to tune for 'eror_rate': did you"),
+    "no rows": (["split.validation=0"], "no validation rows to choose by: add split.validation="),
+    "rows that chose": (
+        ["split=holdout", "split.validation=0.2"],
+        "rows that one repeat tests are validation rows of another",
+    ),
+    "empty interval": (["learner.gamma=interval(2,2)"], "'learner.gamma=interval(2,2)' is empty"),
+    "not whole": (["learner.rounds=interval(1.5,4)"], "learner.rounds is a whole number"),
+    "logarithm": (["learner.gamma=tag(log,interval(0,1))"], "a logarithm needs a number above 0"),
+    "option": (["learner.max_dept=interval(2,4)"], "unknown option 'learner.max_dept': did you"),
+    "no trials": (["trials=0"], "trials is 0; it must be at least 1"),
+    "no seconds": (["cpu_seconds=0"], "cpu_seconds is 0; it must be above 0"),
+    "weights": (["weights=1,2"], "weights= has 2 and objectives= 1"),
+    "seeds": (["seed=0,1"], "'seed=0,1' cannot be tuned, as it changes what is judged"),
+    "data sets": (["dataset=simulated,german"], "'dataset=simulated,german' cannot be tuned"),
+    "repeats": (["split.repeats=2,3"], "'split.repeats=2,3' cannot be tuned"),
+    "groups": (["protect=group,nothing"], "'protect=group,nothing' cannot be tuned"),
+    "endless": (["learner.gamma=interval(0,inf)"], "'learner.gamma=interval(0,inf)' is endless"),
+    "none to set": (
+        ["intervention.strength=0,1"],
+        "the intervention of this command has no options",
+    ),
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", CASES)
+def test_bad_input_is_refused_in_a_line(case, tmp_path, refused):
+    words, message = CASES[case]
+    refused("tune", *SMALL, DEPTHS, *words, f"results={tmp_path}", message=message)
+
+
+@pytest.mark.thorough
+def test_an_option_that_another_split_has_is_refused_in_words(tmp_path, refused):
+    words = ["experiment=atlas/9_tabm", "dataset=simulated", "learner.epochs=1,2"]
+    said = "split=tuning has no option 'rows': leave split.rows out, or, where an"
+    refused("tune", *words, f"results={tmp_path}", message=said)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("trials=2.5", "trials is '2.5'; it must be a whole number"),
+        ("level=2", "level is 2.0; it must be between 0 and 1"),
+        ("weights=[nan]", "weights is 'nan'; it must be a number"),
+        ("format=pdf", "unknown format 'pdf'; valid: html, json"),
+    ],
+)
+def test_the_sweepers_options_are_refused_as_those_of_the_verb(word, message, tmp_path, refused):
+    words = ["-m", "hydra/sweeper=tune", *SMALL, DEPTHS, f"results={tmp_path}"]
+    refused(*words, f"hydra.sweeper.{word}", message=message, by=run_words)
+
+
+@pytest.mark.thorough
+def test_a_study_is_of_whose_gaps_it_judges_and_of_how_its_method_reads(tmp_path):
+    words = ["tune", *SMALL, "learner.max_depth=2,3", "trials=1", f"results={tmp_path}"]
+    for other in (["method=ensemble"], ["method=self_consistency"]):  # of the same cells
+        assert main([*words, *other]) == 0
+    assert len(list((tmp_path / "tuning").iterdir())) == 2
+
+
+def test_nothing_to_tune_is_said_and_an_interval_outside_of_tuning_points_to_it(tmp_path, refused):
+    results = f"results={tmp_path}"
+    said = "nothing is to be tuned: give an option an interval"
+    refused("tune", "dataset.n_samples=100", results, message=said)
+    refused("tune", results, message="nothing to tune is named")
+    said = "fairbench tune, or fairbench run -m hydra/sweeper=tune"
+    refused("-m", DEPTHS, results, message=said, by=run_words)
+
+
+# A less discriminatory alternative to a model in use.
+
+LOGISTIC = ("learner=logistic_regression", "tracking=none")
+FEW = ("dataset.n_samples=240", *LOGISTIC, "trials=4", "worth=0.0001")
+STORED = ("learner=logistic_regression,gaussian_nb", "method=baseline", "figures=false")
+
+
+def asked(folder, *words, small=FEW):
+    """Carry out the command; return the exit status, the page's figures and the log."""
+    given = {word.partition("=")[0] for word in words}
+    kept = [word for word in small if word.partition("=")[0] not in given]
+    status = main(["alternative", *kept, *words, f"results={folder}", f"out={folder}/page"])
+    if status:
+        return status, {}, []
+    page = json.loads((folder / "page" / "alternative.json").read_text())
+    with (folder / "page" / "log.csv").open() as file:
+        return status, page, list(csv.DictReader(file))
+
+
+def status_of(words, small=FEW):
+    """Return the exit status of the command in a folder, the first of the words."""
+    return asked(*words, small=small)[0]
+
+
+def untimed(log):
+    """Return the rows of a log without what their fits took."""
+    return [{**row, "cpu_seconds": ""} for row in log]
+
+
+@pytest.mark.thorough
+def test_everything_that_was_tried_is_in_the_log_and_one_is_chosen(tmp_path, capsys):
+    status, page, log = asked(tmp_path)
+    assert status == 0 and len(log) == 5 == len(page["tried"])
+    assert log[0]["standing"].startswith("in use")
+    most = float(log[0]["error_rate"]) + 0.005
+    allowed = [row for row in log if float(row["error_rate"]) <= most]
+    least = min(allowed, key=lambda row: float(row["gap"]))
+    (chosen,) = (row for row in log if "chosen" in row["standing"])
+    assert float(chosen["gap"]) == float(least["gap"])
+    shown = capsys.readouterr()
+    assert "candidate 4: " in shown.err and "With 95% certainty" in shown.out
+    assert max(map(len, shown.out.splitlines()[:-2])) <= 100
+    assert page["search"]["chance_of_better"][0] == 0 < page["search"]["chance_of_better"][1] < 1
+    assert page["search"]["drawn"] == 4 and page["search"]["ended"] == "trials"
+    assert len(Catalogue(tmp_path)) == len(page["runs"])  # no other candidate saw the test rows
+
+
+@pytest.mark.thorough
+def test_the_same_command_goes_on_after_a_kill_and_fits_nothing_twice(tmp_path, capsys):
+    _, whole, expected = asked(tmp_path / "whole")
+    asked(tmp_path / "killed", "trials=2", "n_jobs=2")  # several processes try the same
+    (study,) = (tmp_path / "killed" / "tuning").iterdir()
+    with (study / "trials.jsonl").open("a") as file:
+        file.write('{"values": {"learn')  # a kill in the middle of a line
+    capsys.readouterr()
+    _, page, log = asked(tmp_path / "killed")
+    assert "fitted 2 cells" in capsys.readouterr().out
+    assert untimed(log) == untimed(expected)
+    assert page["runs"] == whole["runs"]
+
+
+@pytest.mark.thorough
+def test_a_draw_depends_on_its_number_and_the_seed_alone(tmp_path):
+    _, _, one = asked(tmp_path / "one")
+    _, _, few = asked(
+        tmp_path / "few", "trials=2", "error_margin=0.2", "minimise=equal_opportunity"
+    )
+    assert [row["what"] for row in few] == [row["what"] for row in one[:3]]
+    _, _, other = asked(tmp_path / "other", "seed=1")
+    assert [row["what"] for row in other[1:]] != [row["what"] for row in one[1:]]
+
+
+@pytest.mark.thorough
+def test_a_plan_tries_nothing(tmp_path, capsys):
+    words = ["dataset.n_samples=240", "plan=true", f"results={tmp_path}"]
+    assert main(["alternative", *words]) == 0  # all that conf/alternative.yaml states can be drawn
+    assert "at most 100 candidates, each of one cell" in capsys.readouterr().out
+    assert not (tmp_path / "cells").exists()
+
+
+@pytest.mark.thorough
+def test_test_rows_have_no_say_in_an_alternative(tmp_path):
+    pages, logs, flip = [], [], None
+    for folder in (tmp_path / "as_it_is", tmp_path / "turned"):
+        put_people(folder, n=800, flip=flip)
+        path = str(folder / "people.csv")
+        of = {"path": path, "target": "label", "sensitive": ["sex"]}
+        words = (
+            "dataset=table", f"dataset.path={path}", "dataset.target=label",
+            "dataset.sensitive=[sex]", *LOGISTIC, "trials=9", "error_margin=0.3",
+        )  # fmt: skip
+        _, page, log = asked(folder, small=words)
+        pages.append(page)
+        logs.append(untimed(log))
+        flip = SameTest(1, validation=0.25).folds(table.load(None, **of), 0)[0].test
+    assert logs[0] == logs[1]
+    assert pages[0]["better"]
+    assert pages[1]["errors"][0][0] == pytest.approx(1 - pages[0]["errors"][0][0])
+
+
+@pytest.mark.thorough
+def test_a_candidate_that_fails_is_in_the_log_with_the_reason(tmp_path):
+    words = ("learner.C=1,-1", "intervention=none", "method=baseline")
+    _, page, log = asked(tmp_path, *words, "trials=8")
+    failed = [row for row in log if row["standing"] == "failed"]
+    assert failed and all(row["reason"] and not row["gap"] for row in failed)
+    assert len(log) == page["search"]["drawn"] + 1
+    assert "failed; the log has the reasons" in " ".join(page["summary"]["unseen"])
+
+
+@pytest.mark.thorough
+def test_of_a_space_that_was_tried_whole_nothing_more_is_gained(tmp_path):
+    words = ("intervention=none", "method=thresholded", "method.threshold=0.4,0.5")
+    _, page, _ = asked(tmp_path, *words, "learner.C=1", "trials=60")
+    assert page["search"]["ended"] == "whole" and page["search"]["drawn"] < 60
+    assert page["search"]["further_gain"] == {"1": [0, 0], "10": [0, 0], "100": [0, 0]}
+    assert "every candidate there is was tried" in " ".join(page["summary"]["found"])
+
+
+@pytest.mark.thorough
+def test_that_the_group_is_needed_is_said_and_can_be_left_out(tmp_path, capsys, refused):
+    words = ("learner=logistic_regression", "intervention=threshold_optimizer", "error_margin=0.3")
+    _, page, _ = asked(tmp_path / "with", *words)
+    assert page["alternative"]["group_at_prediction"]
+    assert "It needs each person's group at prediction time" in " ".join(page["summary"]["found"])
+    said = "it needs a person's group at prediction time"
+    capsys.readouterr()
+    refused(tmp_path / "without", *words, "without_group=true", message=said, by=status_of)
+    _, page, log = asked(tmp_path / "some", "without_group=true")
+    assert not any(row["group_at_prediction"] == "True" for row in log)
+    assert any("threshold_optimizer" in name for name in page["search"]["left_out"])
+
+
+@pytest.mark.thorough
+def test_where_no_alternative_is_better_that_is_said_with_the_bound(tmp_path):
+    words = ("intervention=none", "method=thresholded", "method.threshold=0.001,0.002")
+    in_use = "in_use=[learner=logistic_regression,method=thresholded,method.threshold=0.0001]"
+    _, page, _ = asked(tmp_path, *words, in_use)  # everyone is selected: there is no gap
+    assert page["alternative"] is None and not page["better"]
+    text = " ".join(page["summary"]["found"])
+    assert "No alternative is better" in text
+    assert "one more candidate" in text or "every candidate" in text
+    assert len(page["runs"]) == 1
+
+
+@pytest.mark.thorough
+def test_test_rows_that_have_judged_another_candidate_are_corrected_for(tmp_path):
+    loose = ("error_margin=0.4", "trials=6")
+    _, first, _ = asked(tmp_path, "error_margin=0.4", "trials=2")
+    _, second, _ = asked(tmp_path, *loose)
+    _, alone, _ = asked(tmp_path / "alone", *loose)
+    assert first["candidates_judged"] == alone["candidates_judged"] == 1
+    assert first["better"] and first["runs"] != second["runs"]
+    assert second["candidates_judged"] == 2
+    assert second["gap_change"][1] < alone["gap_change"][1]
+    _, again, _ = asked(tmp_path, *loose)  # no further candidate is judged
+    assert again["candidates_judged"] == 2
+    _, other, _ = asked(tmp_path, *loose, "intervention=none")  # another search, the same rows
+    assert other["candidates_judged"] == 2 + (other["runs"][-1] not in second["runs"])
+
+
+@pytest.mark.thorough
+def test_enough_ends_the_search_before_the_most_that_is_allowed(tmp_path):
+    _, page, log = asked(tmp_path, "worth=0.9", "trials=60")
+    assert page["search"]["ended"] == "worth" and len(log) == 2
+
+
+@pytest.mark.thorough
+def test_a_finished_run_can_be_the_model_in_use(tmp_path):
+    words = ["dataset.n_samples=240", "tracking=none", "figures=false", f"results={tmp_path}"]
+    apart = ["split=tuning", "split.repeats=1", "split.validation=0.25"]
+    assert main(["run", *words, *apart, "learner.max_depth=2"]) == 0  # xgboost, the usual learner
+    (run,) = Catalogue(tmp_path)
+    _, page, log = asked(tmp_path, f"in_use={run.id}", "trials=1")
+    assert page["runs"][0] == run.id
+    assert log[0]["what"] == (
+        "learner=xgboost intervention=none method=binomial_nll learner.max_depth=2"
+    )
+
+
+REFUSED = {
+    "nothing": (["error_margin=0.01"], "nothing to search is named, such as dataset=german"),
+    "gap": (["minimise=parity"], "unknown gap 'parity'"),
+    "one": (["error_margin=1"], "error_margin is 1.0; it must be at least 0 and under 1"),
+    "one candidate": (
+        ["intervention=none", "method=baseline", "learner.C=1"],
+        "there is one candidate alone, learner=logistic_regression",
+    ),
+    "several fits": (["split.repeats=3"], "3 fits of each candidate are asked for"),
+    "a run": (["3f2a"], "'3f2a' is no option: write name=value, or stored=true"),
+    "two data sets": (["dataset=simulated,german"], "has several values"),
+    "regression": (["dataset=simulated_regression"], "has no binary target"),
+    "in use": (["in_use=[dataset=adult]"], "in_use: 'dataset=adult' is no part of a model"),
+    "two in use": (['in_use=["learner.C=interval(1,2)"]'], "has several values: one is in use"),
+    "mixed": (["in_use=[learner=xgboost,abc]"], "is neither words such as learner=xgboost nor"),
+    "weights": (["evaluator.weights=true"], "has no survey weights"),
+    "worth": (["worth=0"], "worth is 0.0; it must be between 0 and 1"),
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_wrong_alternative_is_refused_in_a_line(case, tmp_path, refused):
+    words, message = REFUSED[case]
+    small = () if case in ("nothing", "regression") else FEW
+    refused(tmp_path, *words, message=message, by=partial(status_of, small=small))
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """Return a results folder of finished runs."""
+    folder = tmp_path_factory.mktemp("stored") / "results"
+    words = ["dataset.n_samples=300", "tracking=none", f"results={folder}", *STORED]
+    apart = ["split.repeats=1", "split.validation=0.25"]
+    assert main(["run", "-m", *words, *apart, "intervention=none,reweighing"]) == 0
+    assert main(["run", "-m", *words, "split.repeats=2", "seed=7"]) == 0
+    assert main(["run", "-m", *words, *apart, "dataset.n_samples=320"]) == 0
+    return folder
+
+
+APART = ("stored=true", "dataset.n_samples=300", "split.validation=0.25")
+
+
+@pytest.mark.thorough
+def test_stored_runs_are_searched_and_nothing_bounds_what_others_would_gain(stored, capsys):
+    status, page, log = asked(stored, *APART, small=())
+    assert status == 0 and len(log) == 4
+    assert float(log[0]["error_rate"]) == min(float(row["error_rate"]) for row in log)
+    assert "search" not in page and "nothing bounds" in " ".join(page["summary"]["sure"])
+    assert "No run was named as the model in use" in capsys.readouterr().out
+    runs = {run.id: run for run in Catalogue(stored)}
+    named = log[-1]["what"]
+    assert named in runs
+    _, page, log = asked(stored, *APART, f"in_use={named}", "error_margin=0.5", small=())
+    assert log[0]["what"] == named == page["runs"][0]
+
+
+STORED_CASES = {
+    "other data": (["stored=true", "split.validation=0.25"], "they differ in dataset.n_samples"),
+    "no validation rows": (["stored=true", "seed=7"], "have no validation rows to choose by"),
+    "no run": (["stored=true", "dataset=german"], "no finished run matches"),
+    "one run": ([*APART, "learner=gaussian_nb", "intervention=none"], "1 finished run matches"),
+    "words in use": ([*APART, "in_use=[learner=xgboost]"], "the model in use is a finished run"),
+    "unknown in use": ([*APART, "in_use=zzz"], "zzz"),
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", STORED_CASES)
+def test_stored_runs_that_cannot_be_searched_are_refused_in_a_line(case, stored, refused):
+    words, message = STORED_CASES[case]
+    refused(stored, *words, message=message, by=partial(status_of, small=()))

@@ -23,18 +23,9 @@ def table(
     for task, of in enumerate(family):
         base = draw.uniform(0.15, 0.3)
         size = int(10 ** draw.uniform(2.7, 4.5))
-        about = {
-            "family": f"family {of}",
-            "dataset": f"data {task:02}",
-            "protect": "sex",
-            "rows": float(size),
-            "features": 10.0,
-            "positive_share": base,
-            "smallest_group_share": draw.uniform(0.1, 0.5),
-            "groups": 2.0,
-            "test_share": 0.2,
-            "seed": 0,
-        }
+        about = {"family": f"family {of}", "dataset": f"data {task:02}", "protect": "sex"}
+        about |= {"rows": float(size), "features": 10.0, "positive_share": base, "groups": 2.0}
+        about |= {"smallest_group_share": draw.uniform(0.1, 0.5), "test_share": 0.2, "seed": 0}
         for place, learner in enumerate(learners):
             own = base + 0.03 * place + 0.01 * draw.standard_normal()
             for approach in _approaches(worse):
@@ -46,11 +37,9 @@ def table(
                         "error_rate": error + noise * (common[0] + 0.3 * draw.standard_normal()),
                         "log_loss": 2 * error + noise * common[0] + 0.003 * draw.standard_normal(),
                         **_gaps(approach, abs(gap + noise * common[1]), draw, noise),
-                        "fit_seconds": 0.1 * (place + 1),
-                        "predict_seconds": 0.01,
-                        "multicalibration_error": 0.05,
-                        "expected_calibration_error": 0.03,
-                    }
+                        **{f"{kind}_error": 0.05 for kind in _CALIBRATION},
+                        "fit_seconds": 0.1 * (place + 1), "predict_seconds": 0.01,
+                    }  # fmt: skip
                     names = ("learner", "intervention", "method", "options", "setting")
                     texts = {name: approach.get(name, learner) for name in names}
                     known = {"repeat": repeat, "run": f"{task}{learner}{texts}"}
@@ -65,6 +54,7 @@ def _gaps(approach, gap, draw, noise):
     return {name: value for name, value in result.items() if only in ("", name)}
 
 
+_CALIBRATION = ("multicalibration", "expected_calibration")
 _GAPS = ("statistical_parity", "equalized_odds")
 
 

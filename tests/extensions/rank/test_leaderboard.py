@@ -1,29 +1,346 @@
-"""The leaderboard: it needs nothing else, holds every row, and refuses what says nothing."""
+"""Approaches on many tasks: their table, their ranks, and the page, which needs nothing else."""
 
 import gzip
 import io
 import json
 import re
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from benchmarks.stored import laid_out
 from fairbench.cli.main import run_command
+from fairbench.comparison.runs import without_copies
+from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError
 from fairbench.core.text import read_csv
+from fairbench.evaluation.table import values_of
+from fairbench.experiments.execute import carry_out
 from fairbench.reporting.document.forms import to_json, to_markdown
 from fairbench.reporting.document.terminal import print_document, terminal
 from fairbench.reporting.document.writing import to_html
+from fairbench.reporting.page import _blocks as blocks
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import read_environment, seal_run
-from fairbench_rank import leaderboard
-from fairbench_rank.approaches import approaches_bytes, approaches_together, read_approaches
+from fairbench.results.upkeep import pack, unpack
+from fairbench_rank import approaches, leaderboard, sources, standings
+from fairbench_rank.approaches import approach_table, family_means, mean_over_families
+from fairbench_rank.ranking import answers
+from fairbench_rank.scores import RankOptions, as_read, read_scores
 from fairbench_rank.sources import benchmark_scores
-from tests.extensions.rank.generated_atlas import table
-from tests.reporting.page_runs import copy, finish
+from fairbench_rank.standings import RankedValues, family_mean_interval, findings_of, standings_of
+from tests.extensions.rank import generated_atlas as atlas
+from tests.harness import configuration
+from tests.reporting import page_runs
+
+
+@pytest.fixture(scope="module")
+def findings():
+    return findings_of(atlas.table(), metrics=("error_rate",))
+
+
+def test_the_better_learner_leads_and_its_bag_is_tied(findings):
+    (ranked,) = findings.standings
+    assert ranked.reference == "logistic_regression, baseline"
+    assert {"logistic_regression, ensemble", ranked.reference} <= set(ranked.answer.best)
+    assert not any(name.startswith("xgboost") for name in ranked.answer.best)
+    by = {standing["method"]: standing for standing in ranked.rows}
+    worse = by["xgboost, baseline"]
+    assert worse["lower"] < 0.03 < worse["upper"]
+    assert (worse["first_rank"], worse["may_be_best"]) != (1, True)
+    assert worse["near_best_on_new"] < 0.5 < by[ranked.reference]["near_best_on_new"]
+    assert sum(standing["best_on_new"] for standing in ranked.rows) == pytest.approx(1)
+    assert all(standing["first_rank"] <= standing["last_rank"] for standing in ranked.rows)
+
+
+@pytest.mark.parametrize(
+    "learner, method", [("logistic_regression", "ensemble"), ("xgboost", "baseline")]
+)
+def test_equal_approaches_stand_at_one_place_and_share_their_chance(learner, method):
+    """One that makes the same predictions as another, under another name, is a tie with it."""
+    table = atlas.table(families=(1, 1, 1, 2), repeats=3)
+    mine = (table["learner"] == learner) & (table["method"] == method)
+    rows = pd.concat([table, table[mine].assign(method="twin")])
+    values = approaches.ApproachValues.of(rows[rows["setting"] == ""])
+    result = standings_of(RankedValues.of(values, "error_rate", 0))
+    by = {standing["method"]: standing for standing in result.rows}
+    one, other = by[f"{learner}, {method}"], by[f"{learner}, twin"]
+    assert one | {"method": ""} == other | {"method": ""}
+    assert one["last_rank"] > one["first_rank"]
+    assert sum(standing["best_on_new"] for standing in result.rows) == pytest.approx(1)
+
+
+def test_approaches_on_few_families_are_not_ranked():
+    table = atlas.table(families=(1, 1, 1, 4), repeats=3)
+    few = (table["learner"] == "xgboost") & ~table["family"].isin(["family 0", "family 3"])
+    values = approaches.ApproachValues.of(table[(table["setting"] == "") & ~few])
+    place = values.names.index("logistic_regression, baseline")
+    ranked = RankedValues.of(values, "error_rate", place)
+    assert not any("xgboost" in name for name in ranked.names)
+    assert len(standings_of(ranked).rows) == len(ranked.names)
+    with pytest.raises(UserError, match="none of these has one"):
+        findings_of(table.iloc[:0])
+
+
+def test_gaps_of_points_are_within_their_bands(findings):
+    by = {point["setting"] or point["intervention"]: point for point in findings.mean_frontiers}
+    noise = 0.01 * np.sqrt(2 / np.pi)  # the mean of what is shown of a gap of 0
+    for limit, fall, shown in (
+        ("statistical_parity<=0", 0.2, 0.2 - noise),
+        ("equalized_odds<=0.1", 0.1, 0.1),
+    ):
+        assert by[limit]["gap"][1] < -shown < by[limit]["gap"][2]
+        assert by[limit]["error"][1] < 0.1 * fall < by[limit]["error"][2]
+    assert by["reweighing 1.0"]["gap"][0] == pytest.approx(-0.15, abs=0.01)
+    for point in findings.mean_frontiers:
+        for value, lower, upper in (point["error"], point["gap"]):
+            assert lower <= value <= upper
+
+
+# Approaches that were run on few tasks are shown, not ranked.
+
+
+@pytest.fixture(scope="module")
+def of_few():
+    return findings_of(atlas.with_few(atlas.table()), metrics=("error_rate",))
+
+
+def test_an_approach_on_few_tasks_is_shown_and_changes_no_rank(findings, of_few):
+    (without,), (ranked,) = (report.to_dict()["standings"] for report in (findings, of_few))
+    assert ranked["few"] and ranked | {"few": []} == without
+    assert [row["name"] for row in of_few.few] == [atlas.FEW]
+    assert (of_few.fewest_tasks, findings.few) == (5, [])
+    assert {point["intervention"] for point in of_few.mean_frontiers} == {
+        point["intervention"] for point in findings.mean_frontiers
+    }
+    (few,) = of_few.standings[0].few
+    assert (few["approach"], few["tasks"], few["families"]) == (atlas.FEW, 4, 4)
+    assert few["lower"] < few["difference"] < few["upper"] < 0
+    (said,) = standings.few_tasks_sentences(of_few)
+    assert said.startswith("1 of the 15 approaches is not ranked: it was run on fewer than 5 of ")
+    assert said in leaderboard.summary_of(of_few, "statistical_parity").sure
+    section = leaderboard.ranks_section(of_few, "statistical_parity")
+    assert section.blocks[-1].name == "ranks-few-tasks"
+
+
+def test_it_is_ranked_on_half_of_the_tasks():
+    tasks = [f"data {task:02}" for task in range(5)]
+    table = atlas.with_few(atlas.table(learners=("logistic_regression",)), tasks)
+    result = findings_of(table, metrics=("error_rate",))
+    assert result.few == [] and result.standings[0].few == []
+    assert atlas.FEW in {standing["method"] for standing in result.standings[0].rows}
+
+
+def measured(values, family, share=0.2):
+    """Return differences of approaches by their values in splits, (count, tasks, splits)."""
+    about = np.full(values.shape[:2], values.shape[2]), np.full(values.shape[1], share)
+    of_splits = values.mean(2), values.var(2, ddof=1)
+    return approaches.MeasuredDifferences(*of_splits, *about, np.asarray(family))
+
+
+def test_one_task_has_the_corrected_t_interval():
+    values = np.random.default_rng(0).standard_normal((1, 1, 7))
+    mean, lower, upper = (end[0] for end in family_mean_interval(measured(values, [0], 0.2)))
+    half = stats.t.ppf(0.975, 6) * values.std(ddof=1) * np.sqrt(1 / 7 + 0.25)
+    assert mean == pytest.approx(values.mean())
+    assert [lower, upper] == pytest.approx([values.mean() - half, values.mean() + half])
+
+
+@pytest.mark.parametrize(
+    ("family", "least", "most"), [([0, 1, 2], 0.935, 0.97), ([0, 0, 0], 0.95, 1)]
+)
+def test_intervals_of_these_families_hold(family, least, most):
+    """Overlapping splits of three tasks; relatives are taken to go together, which is careful."""
+    draw, share = np.random.default_rng(3), 0.2
+    truth = draw.standard_normal((2000, 3, 1))
+    noise = np.sqrt(share) * draw.standard_normal((2000, 3, 1))
+    noise = noise + np.sqrt(1 - share) * draw.standard_normal((2000, 3, 10))
+    result = measured(truth + np.array([0.5, 1, 2])[:, None] * noise, family, share)
+    _, lower, upper = family_mean_interval(result)
+    exact = truth[..., 0].mean(axis=1)
+    assert least < np.mean((lower <= exact) & (exact <= upper)) <= most
+
+
+def test_runs_are_ranked_as_on_the_page_of_the_atlas(of_few):
+    """One metric alone has all of the error rate in both, and so the very same answer."""
+    (page,) = of_few.standings
+    methods = sources.approaches_as_methods(atlas.with_few(atlas.table()))
+    scores = sources.with_scores(methods, ["error_rate"])
+    read = sources.select_approaches_with_enough_tasks(scores)
+    options = as_read(RankOptions(path=Path("runs")), read)
+    (answer,) = answers(read_scores(options, read=read), options)
+    assert read.notes[-1] == (
+        "1 of 15 approaches is left out, as in the leaderboard: it has the score on fewer than 5 "
+        "of the 10 tasks, half of them"
+    )
+    assert (answer.best, answer.epsilon) == (page.answer.best, page.answer.epsilon)
+    shown = pd.DataFrame(page.rows)
+    ranks = {"method": "methods", "first_rank": "first_rank", "last_rank": "last_rank"}
+    for name, own in ranks.items():
+        assert [*getattr(answer, own)] == [*shown[name]]
+    np.testing.assert_allclose(
+        [answer.means, answer.new.near], shown[["mean", "near_best_on_new"]].T
+    )
+
+
+# Plain means over families: what is averaged, and how often the intervals hold.
+
+
+def test_tasks_are_averaged_within_families_and_families_equally_however_precise():
+    family, values = np.array([0, 0, 0, 1, 2, 2, 3]), rng(0, "means").standard_normal((3, 7))
+    values[1, :3] = np.nan
+    variances = np.broadcast_to([1e-9, 1, 1, 1, 1, 1, 1e-9], values.shape)
+    splits = np.full(values.shape, 5.0)
+    differences = approaches.MeasuredDifferences(values, variances, splits, np.full(7, 0.2), family)
+    result = family_means(differences)
+    for row, of in zip(values, result, strict=True):
+        expected = pd.Series(row).groupby(family).mean()
+        np.testing.assert_allclose(of, expected)
+    assert mean_over_families(result).value == pytest.approx(np.nanmean(result, axis=1))
+    assert np.isnan(mean_over_families(np.array([[0.1, 0.2, np.nan, np.nan]]))).all()
+
+
+def test_the_interval_is_no_narrower_than_student_and_turns_with_the_sign():
+    values = rng(0, "skewed").lognormal(size=(50, 20))
+    result, turned = mean_over_families(values), mean_over_families(-values)
+    student = stats.ttest_1samp(values, 0, axis=1).confidence_interval(0.95)
+    assert (result.lower <= student.low + 1e-12).all()
+    assert (result.upper >= student.high - 1e-12).all()
+    assert (result.upper > student.high + 1e-6).any()
+    assert turned.lower == pytest.approx(-result.upper)
+    wider = mean_over_families(values, level=1 - 0.05 / 42)
+    assert (wider.lower < result.lower).all() and (wider.upper > result.upper).all()
+
+
+SPLIT = ("split.repeats=2", "split.validation=0.25", "learner=logistic_regression")
+RELAXED = "evaluator.relaxations=[0,1]"
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """Return a results folder, the run of no intervention, and the table of all."""
+    folder = tmp_path_factory.mktemp("atlas") / "results"
+    page_runs.finish(folder, *SPLIT)  # the same as the next, which has more settings
+    path = page_runs.finish(folder, *SPLIT, RELAXED)
+    dir_ = page_runs.finish(folder, *SPLIT, "intervention=disparate_impact_remover")
+    page_runs.copy(dir_, config={"intervention.repair_level": 0.5})
+    page_runs.finish(folder, "learner=logistic_regression", "split.repeats=1")  # another split
+    return folder, path.name, approach_table(list(Catalogue(folder)))
+
+
+@pytest.mark.thorough
+def test_a_row_is_a_task_an_approach_a_setting_and_a_repeat(fitted):
+    folder, plain, table = fitted
+    keys = ["dataset", "protect", "learner", "intervention", "method", "options", "setting"]
+    assert not table.duplicated([*keys, "seed", "repeat"]).any()
+    assert table["run"].nunique() == 3
+    levels = {f"intervention.repair_level={level}" for level in (0.5, 1.0)}
+    assert set(table["options"]) == {"", *levels}
+    own = table[(table["run"] == plain) & (table["setting"] == "")].set_index("repeat")
+    metrics = values_of(Catalogue(folder).runs[plain].all_metrics())
+    for name in ("error_rate", "equalized_odds", "log_loss", "fit_seconds"):
+        long = metrics[(metrics["metric"] == name) & (metrics["group"] == "")]
+        long = long[long["rate"].isna() & long["attribute"].isin(["", own["protect"].iloc[0]])]
+        assert long.set_index("repeat")["value"].to_dict() == own[name].to_dict()
+    assert own["test_share"].iloc[0] == pytest.approx(60 / (60 + 180), abs=0.01)
+
+
+@pytest.mark.thorough
+def test_thresholds_and_abstaining_are_settings(fitted):
+    _, plain, table = fitted
+    settings = set(table.loc[table["run"] == plain, "setting"])
+    assert {"", "abstained=0.2", "statistical_parity<=0", "equalized_odds<=1"} <= settings
+    relaxed = table[table["setting"] == "statistical_parity<=0"]
+    assert np.isfinite(relaxed[["error_rate", "statistical_parity"]].to_numpy()).all()
+    assert relaxed["equalized_odds"].isna().all()
+    assert relaxed["group_at_prediction"].all()
+    by = table[table["setting"] == ""].groupby("intervention")["group_at_prediction"].all()
+    assert by.to_dict() == {"none": False, "disparate_impact_remover": True}
+
+
+def test_parts_of_runs_are_named_as_all_are(fitted):
+    assert approach_table([]).empty
+    runs = list(Catalogue(fitted[0]))
+    (half,) = (run for run in runs if run.config["intervention"].get("repair_level") == 0.5)
+    assert set(approach_table([half])["options"]) == {""}
+    (told,) = set(approach_table([half], among=runs)["options"])
+    assert "intervention.repair_level=0.5" in told.split()
+
+
+def test_runs_of_a_folder_and_of_an_unpacked_one_are_scores_to_rank(fitted, tmp_path):
+    folder, plain, wide = fitted
+    table = benchmark_scores(folder, ["error_rate", "equalized_odds"])
+    assert table.format == "fairbench runs" and table.costs == ("fit_seconds", "predict_seconds")
+    better = dict.fromkeys(("error_rate", "equalized_odds"), "lower")
+    assert {score.name: score.better for score in table.scores} == better
+    wide = wide[(wide["run"] == plain) & (wide["setting"] == "")]
+    own = table.frame.query("method == 'logistic_regression, binomial_nll'")
+    assert own["error_rate"].tolist() == wide["error_rate"].tolist()
+    assert own["split"].tolist() == ["0.0", "0.1"]
+    removed = "logistic_regression, disparate_impact_remover {}, binomial_nll ({})"
+    assert set(table.frame["method"]) == {
+        "logistic_regression, binomial_nll",
+        *(removed.format(level, approaches.NEEDS_GROUP) for level in (0.5, 1.0)),
+    }
+    pack(list(Catalogue(folder)), tmp_path / "pack.zip", cells=False)
+    unpack(tmp_path / "pack.zip", tmp_path / "unpacked")
+    unpacked = benchmark_scores(tmp_path / "unpacked", ["error_rate", "equalized_odds"])
+    assert unpacked.frame.equals(table.frame)
+    with pytest.raises(UserError, match=r"the fairbench runs have \d+ scores: .*; name the one"):
+        benchmark_scores(folder)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Return the runs of one file under four paths, one of which is another name, and of another.
+
+    Each has two ids by path, and the same learner.
+    """
+    folder = tmp_path_factory.mktemp("files")
+    draw = np.random.default_rng(0)
+    table = ("dataset=table", "dataset.target=y", "dataset.sensitive=[sex]", "split.repeats=2")
+    for name in ("x/people", "x/again", "y/people"):
+        path = folder / f"{name}.csv"
+        path.parent.mkdir(exist_ok=True)
+        people = pd.DataFrame({"a": draw.normal(size=80), "sex": draw.choice(["f", "m"], 80)})
+        people["y"] = (people["a"] + draw.normal(size=80) > 0).astype(int)
+        people.round(3).to_csv(path, index=False)
+        if name == "x/again":
+            path.write_bytes((folder / "x" / "people.csv").read_bytes())
+        options = (*table, f"dataset.path={path}", "learner=logistic_regression")
+        run = carry_out(configuration(*options, "tracking=none", results=folder / "results"))
+        for other in (f"./{name}.csv", f"../z/{name}.csv"):
+            page_runs.copy(run.prepared.folder.path, config={"dataset.path": other})
+    return folder / "results"
+
+
+@pytest.mark.thorough
+def test_a_file_is_what_is_in_it_and_one_task_by_any_path(files):
+    runs = list(Catalogue(files))
+    assert len(runs) == 9
+    table = approach_table(runs)
+    paths = [run.config["dataset"]["path"] for run in runs]  # in the order of their ids
+    first = [next(path for path in paths if part in path) for part in ("/x/", "/y/")]
+    assert set(table["dataset"]) == {f"table path={path}" for path in first}
+    assert table["family"].nunique() == table["run"].nunique() == 2
+    assert len(table[table["setting"] == ""]) == 4  # two repeats of either
+    assert [len(block.runs) for block in blocks(Catalogue(files))] == [3, 3, 3]
+    one = [run for run in runs if run.config["dataset"]["path"].endswith("/x/people.csv")]
+    (told,) = set(approach_table(one)["dataset"])
+    assert told == "table"
+    sets = Catalogue(files).comparable()
+    assert [len(each) for each in sets] == [3, 3, 3]
+    for each in sets:
+        kept, notes = without_copies(list(each))
+        assert len(kept) == 1 and len(notes) == 2
+        assert f"is run {kept[0].id} again" in notes[0]
+
+
+# The page.
 
 COMMON = ("dataset=simulated", "split.repeats=3", "split.train=0.6", "split.validation=0.2")
 APPROACHES = {"a": {}, "b": {"method": "ensemble"}, "c": {"intervention": "reweighing"}}
@@ -32,7 +349,7 @@ APPROACHES = {"a": {}, "b": {"method": "ensemble"}, "c": {"intervention": "rewei
 def add(base, task, shift, **choices):
     """Copy a run as one of another task and approach."""
     config = {"dataset.n_samples": 301 + task, **choices}
-    copy(base, config=config, rows=lambda m: moved(m, shift))
+    page_runs.copy(base, config=config, rows=lambda m: moved(m, shift))
 
 
 def id_of(results, task, kind):
@@ -52,12 +369,12 @@ def moved(metrics, shift):
 def results(tmp_path_factory):
     """Three approaches on each of four tasks, and a run of other splits, of one fitted run."""
     folder = tmp_path_factory.mktemp("results")
-    base = finish(folder, *COMMON, "method=baseline", "evaluator.relaxations=[0,0.1,1]")
+    base = page_runs.finish(folder, *COMMON, "method=baseline", "evaluator.relaxations=[0,0.1,1]")
     for n in range(4):
         shifts = (0.01 * n, 0.01 * n + 0.02, 0.03 - 0.01 * n)
         for shift, choices in zip(shifts, APPROACHES.values(), strict=True):
             add(base, n, shift, **choices)
-    copy(base, config={"dataset.n_samples": 301, "split.repeats": 2})
+    page_runs.copy(base, config={"dataset.n_samples": 301, "split.repeats": 2})
     return folder
 
 
@@ -180,7 +497,7 @@ def small(whole, **kept):
     ],
 )
 def test_what_is_not_ranked_is_said_with_the_reason(kept, why):
-    whole = table(families=(1, 1, 1, 1), learners=("xgboost",), repeats=2)
+    whole = atlas.table(families=(1, 1, 1, 1), learners=("xgboost",), repeats=2)
     whole = whole[whole["setting"] == ""]
     findings, gap = small(whole, **kept)
     said = leaderboard.summary_of(findings, gap).unseen
@@ -191,7 +508,7 @@ def test_what_is_not_ranked_is_said_with_the_reason(kept, why):
 
 
 def test_tasks_whose_target_is_a_number_are_no_part_of_the_page():
-    whole = table(families=(1, 1, 1, 1), learners=("xgboost",), repeats=2)
+    whole = atlas.table(families=(1, 1, 1, 1), learners=("xgboost",), repeats=2)
     numbers = whole["dataset"] == "data 00"
     whole.loc[numbers, ["error_rate", "statistical_parity", "equalized_odds"]] = np.nan
     tasks = leaderboard.comparable_board(whole, "here", "").tasks
@@ -200,22 +517,16 @@ def test_tasks_whose_target_is_a_number_are_no_part_of_the_page():
         leaderboard.comparable_board(whole[numbers], "here", "")
 
 
-@pytest.fixture(scope="module")
-def told():
-    """A generated atlas whose interventions lower the gap and cost errors, and its findings."""
-    whole = table(families=(1, 1, 1, 2), learners=("xgboost",), repeats=3)
+@pytest.mark.thorough
+def test_the_page_has_the_answer_and_the_sections_that_the_statistics_say(capsys):
+    """Of a generated atlas whose interventions lower the gap and cost errors."""
+    whole = atlas.table(families=(1, 1, 1, 2), learners=("xgboost",), repeats=3)
     left = ["log_loss", "multicalibration_error", "expected_calibration_error"]
     board = leaderboard.BoardTable(whole.drop(columns=[*left, "statistical_parity"]))
-    return board, leaderboard.board_findings(board, "equalized_odds")
-
-
-@pytest.fixture(scope="module")
-def document(told):
-    return leaderboard.page_of(*told, "equalized_odds", command="fairbench leaderboard")
-
-
-@pytest.mark.thorough
-def test_the_page_has_the_answer_and_the_sections_that_the_statistics_say(document, told, capsys):
+    findings = leaderboard.board_findings(board, "equalized_odds")
+    document = leaderboard.page_of(
+        board, findings, "equalized_odds", command="fairbench leaderboard"
+    )
     titles = [title for title, _ in document.summary.named_parts.values()]
     assert titles == ["What to use", "How sure this is", "What is not resolved"]
     assert "error rate" in document.summary.found[0]
@@ -225,13 +536,13 @@ def test_the_page_has_the_answer_and_the_sections_that_the_statistics_say(docume
     page = to_html(document)
     titles = [section.title for section in document.sections]
     assert titles == ["Ranks", "Cost and benefit", "Data sets", "Download and origin"]
-    for standing in told[1].standings:
+    for standing in findings.standings:
         assert f'id="ranks-{standing.metric}"' in page
         assert all(row["method"] in page for row in standing.rows)
     drawn = [name for name in document.files if name.startswith("figures/")]
     assert len(drawn) == len(set(drawn)) >= 5 + 2
     assert all(document.files[name].startswith("<svg xmlns") for name in drawn)
-    print_document(leaderboard.short_of(document, told[1], "equalized_odds"), terminal(80))
+    print_document(leaderboard.short_of(document, findings, "equalized_odds"), terminal(80))
     printed = capsys.readouterr().out
     assert "What is not resolved" in printed
     assert max(map(len, printed.splitlines())) <= 80
@@ -243,7 +554,9 @@ def test_the_table_of_a_page_makes_the_same_page(board, results, tmp_path):
     again = leaderboard.write_leaderboard([written], tmp_path / "again")
     ranked = benchmark_scores(written, ["error_rate"])
     assert ranked.frame["task"].nunique() == 4 + 1 and ranked.scores[0].better == "lower"
-    assert read_approaches(written).equals(read_approaches(again[0].parent / written.name))
+    assert approaches.read_approaches(written).equals(
+        approaches.read_approaches(again[0].parent / written.name)
+    )
     one, other = (
         json.loads((page[0].parent / "index.json").read_text())["standings"]
         for page in (board, again)
@@ -259,7 +572,9 @@ def test_runs_are_shown_beside_a_table_of_others_and_count_once(board, results, 
     others = board[0].parent / "approaches.parquet"
     words = [f"results={tmp_path / 'mine'}", f"add=[{others}]", f"out={tmp_path / 'out'}"]
     run_command(["leaderboard", *words])
-    both, alone = (read_approaches(path) for path in (tmp_path / "out" / others.name, others))
+    both, alone = (
+        approaches.read_approaches(path) for path in (tmp_path / "out" / others.name, others)
+    )
     place = ["run", "setting", "repeat"]
     metrics = [*place, "error_rate", "statistical_parity"]
     pd.testing.assert_frame_equal(
@@ -269,12 +584,12 @@ def test_runs_are_shown_beside_a_table_of_others_and_count_once(board, results, 
 
 
 def test_what_a_table_has_of_other_data_or_of_a_namesake_is_left_out():
-    first = table(families=(1, 1, 1), learners=("xgboost",), repeats=2)
+    first = atlas.table(families=(1, 1, 1), learners=("xgboost",), repeats=2)
     later = first.assign(run="later " + first["run"], family="another")
     namesake = later[later["method"] == "ensemble"]
     elsewhere = later[later["dataset"] == "data 01"].assign(rows=7.0, method="mine")
     own = later[later["method"] == "ensemble"].assign(method="mine")
-    both, notes = approaches_together([first, pd.concat([namesake, elsewhere, own])])
+    both, notes = approaches.approaches_together([first, pd.concat([namesake, elsewhere, own])])
     assert len(both) == len(first) + len(own)
     assert set(both["family"]) == set(first["family"])
     assert "On 1 task, runs are left out that have other data" in notes[0]
@@ -297,7 +612,9 @@ def test_what_a_table_has_of_other_data_or_of_a_namesake_is_left_out():
 )
 def test_a_table_of_something_else_is_refused_in_a_line(change, sentence, tmp_path):
     path = tmp_path / "odd.parquet"
-    content = approaches_bytes(change(table(families=(1, 1, 1), learners=("xgboost",), repeats=2)))
+    content = approaches.approaches_bytes(
+        change(atlas.table(families=(1, 1, 1), learners=("xgboost",), repeats=2))
+    )
     path.write_bytes(content[:-100] if sentence == "damaged" else content)
     with pytest.raises(UserError, match=sentence) as refused:
         run_command(["leaderboard", f"results={path}", f"out={tmp_path / 'out'}"])

@@ -1,12 +1,14 @@
 """All pairs of methods at once, what holds on a new task, plans, and winners on fresh splits."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks.rank import EPSILON, TARGET, Population, held_at_most, run
+from benchmarks.rank import TARGET, Population, held_at_most, run
 from fairbench_rank import new_tasks, sign_flips
-from fairbench_rank.sign_flips import paired_units, simultaneous
+from fairbench_rank.sign_flips import paired_units
 from tests.harness import quick
 
 
@@ -35,14 +37,9 @@ def test_holes_change_nothing_of_pairs_without_them(equal_unit_weights):
     unit[:3] = unit[0]
     whole, part = values, np.concatenate([values, np.full((1, 60), np.nan)])
     part[4, :30] = random.normal(size=30)
-    generator = np.random.default_rng(0)
-    full, holed = (
-        sign_flips.paired_units(
-            values, group, np.unique(unit, return_inverse=True)[1],
-            equal_unit_weights=equal_unit_weights, generator=generator,
-        )
-        for values in (whole, part)
-    )  # fmt: skip
+    how = {"equal_unit_weights": equal_unit_weights, "generator": np.random.default_rng(0)}
+    unit = np.unique(unit, return_inverse=True)[1]
+    full, holed = (paired_units(values, group, unit, **how) for values in (whole, part))
     kept = holed.second < 4
     for name in ("means", "errors", "squares", "centred", "skewness", "sizes"):
         assert getattr(holed, name)[kept] == pytest.approx(getattr(full, name), abs=1e-12), name
@@ -57,12 +54,9 @@ def test_a_pair_is_compared_on_what_both_have():
 def test_splits_of_a_task_count_once_and_families_alike():
     values = np.array([[1.0, 1, 5, 5, 5, 5], [0.0] * 6])
     group, unit = np.array([0, 0, 1, 1, 1, 2]), np.array([0, 1, 1])
-    generator = np.random.default_rng(0)
-    by_family = sign_flips.paired_units(values, group, unit, generator=generator)
-    by_task = sign_flips.paired_units(
-        values, group, unit, equal_unit_weights=False, generator=generator
-    )
-    assert by_family.means[0] == pytest.approx(3) and by_task.means[0] == pytest.approx(11 / 3)
+    for by_family, mean in ((True, 3), (False, 11 / 3)):
+        how = {"equal_unit_weights": by_family, "generator": np.random.default_rng(0)}
+        assert paired_units(values, group, unit, **how).means[0] == pytest.approx(mean)
 
 
 def test_few_questions_right_and_wrong_are_judged_as_by_mcnemars_exact_test():
@@ -70,9 +64,8 @@ def test_few_questions_right_and_wrong_are_judged_as_by_mcnemars_exact_test():
     values = np.zeros((2, 10))
     values[0, :gained], values[1, gained:] = 1, 1
     _, held = judged(values, flips=19999, binary=True)
-    assert held.p_values[0] == pytest.approx(
-        2 * stats.binom.cdf(lost, gained + lost, 0.5), abs=0.003
-    )
+    exact = 2 * stats.binom.cdf(lost, gained + lost, 0.5)
+    assert held.p_values[0] == pytest.approx(exact, abs=0.003)
 
 
 def test_methods_that_are_equal_everywhere_are_not_told_apart():
@@ -83,10 +76,9 @@ def test_methods_that_are_equal_everywhere_are_not_told_apart():
 
 
 def test_differences_that_do_not_vary_have_no_interval_that_is_known():
-    values = np.array([[1.0] * 4, [0.0] * 4])
-    _, held = judged(values)
+    _, held = judged(np.array([[1.0] * 4, [0.0] * 4]))
     assert not held.better.any()
-    assert np.isinf(held.limits.lower[0]) and np.isinf(held.limits.upper[0])
+    assert np.isinf([held.limits.lower[0], held.limits.upper[0]]).all()
 
 
 def test_large_differences_are_told_apart_and_ranks_follow():
@@ -121,11 +113,9 @@ def test_what_is_told_apart_and_nothing_else_has_an_interval_on_one_side():
 
 def test_normal_quantiles_and_students_turn_into_each_other():
     freedom = np.array([2.0, 5, 50])
-    assert sign_flips.as_student(2.5, freedom) == pytest.approx(
-        sign_flips.as_student(
-            float(sign_flips.as_normal(sign_flips.as_student(2.5, 5.0), 5.0)), freedom
-        )
-    )
+    again = float(sign_flips.as_normal(sign_flips.as_student(2.5, 5.0), 5.0))
+    as_student = sign_flips.as_student
+    assert as_student(2.5, freedom) == pytest.approx(as_student(again, freedom))
     exact = stats.norm.isf(stats.t.sf(4.0, 20))
     assert float(sign_flips.as_normal(np.array(4.0), 20.0)) == pytest.approx(exact, abs=0.01)
 
@@ -183,9 +173,8 @@ def test_a_failure_is_said_to_be_seen_only_where_it_is(methods):
 
 def on_new_task(values, unit=None, *, epsilon=0.1, seed=0):
     unit = np.arange(values.shape[1]) if unit is None else unit
-    return new_tasks.on_new_task(
-        values, unit, epsilon=epsilon, generator=np.random.default_rng(seed)
-    )
+    generator = np.random.default_rng(seed)
+    return new_tasks.on_new_task(values, unit, epsilon=epsilon, generator=generator)
 
 
 def test_probabilities_are_those_counted_where_tasks_are_many():
@@ -259,13 +248,11 @@ def test_halves_of_noise_name_another_winner_and_halves_of_a_difference_do_not()
     group = np.repeat(np.arange(10), 4)
     noise = random.normal(size=(5, 40))
     clear = noise + 10 * np.arange(5)[:, None]
-    one, other = (
-        new_tasks.fresh_winner(values, group, np.arange(10), generator=random)
-        for values in (noise, clear)
-    )
+    winner = partial(new_tasks.fresh_winner, generator=random)
+    one, other = (winner(values, group, np.arange(10)) for values in (noise, clear))
     assert one["halved"] == new_tasks.SPLITS and one["overall"] > 0.4 and one["within_task"] > 0.4
     assert other["overall"] == other["within_task"] == 0
-    by_unit = new_tasks.fresh_winner(noise, np.arange(40), np.arange(40), generator=random)
+    by_unit = winner(noise, np.arange(40), np.arange(40))
     assert by_unit["halved"] == new_tasks.UNITS and np.isnan(by_unit["within_task"])
 
 
@@ -309,33 +296,17 @@ def test_ranks_the_best_and_intervals_hold_together(population):
         assert held_at_most(held, tally.runs) >= TARGET, f"{name}: {held} of {tally.runs}"
 
 
-def drawn(tasks, splits, random, *, effect, noise, methods=3, ahead=EPSILON):
-    """Return a paired benchmark whose first method is ahead of all others by so much."""
-    effects = effect * random.standard_normal((methods, tasks)) / 2**0.5
-    effects[0] += ahead
-    own = noise * random.standard_normal((methods, tasks, splits)) / 2**0.5
-    values = (effects[:, :, None] + own).reshape(methods, -1)
-    group, unit = np.repeat(np.arange(tasks), splits), np.arange(tasks)
-    paired = paired_units(values, group, unit, generator=random)
-    held = simultaneous(paired, generator=random, flips=299)
-    return values[0] - values[1], group, unit, paired, held
-
-
-@pytest.mark.thorough
-def test_plans_of_tasks_and_of_splits_are_kept_to():
-    """Four of five benchmarks of the planned size tell the two apart, to the chance of 200."""
-    random = np.random.default_rng(0)
-    tasks, times = [], []
-    for _ in range(60):
-        difference, group, unit, paired, held = drawn(40, 2, random, effect=0.005, noise=0.04)
-        spread = new_tasks.usual_spread(paired.errors[:1], paired.sizes[:1])
-        tasks.append(new_tasks.units_needed(spread, EPSILON, held.critical)[0])
-        parts = new_tasks.variance_parts(difference, group, unit)
-        times.append(new_tasks.times_as_many(parts, EPSILON, 40, held.critical))
-    sizes = [(int(np.median(tasks)), 2), (40, int(np.ceil(2 * np.median(times))))]
-    for planned, splits in sizes:
-        told = [
-            drawn(planned, splits, random, effect=0.005, noise=0.04)[-1].limits.lower[0] > 0
-            for _ in range(200)
-        ]
-        assert np.mean(told) == pytest.approx(0.8, abs=0.1), (planned, splits)
+def test_plans_have_the_power_of_the_noncentral_t():
+    for units in (10, 40, 200):
+        quantile = float(sign_flips.as_student(3.0, units - 1))
+        distance = float(new_tasks.reach(units, 3.0)) * units**0.5
+        assert stats.nct.sf(quantile, units - 1, distance) == pytest.approx(0.8, abs=0.02)
+        # The sd of a unit whose sample's sd is as often too small as too large.
+        median = stats.chi2.median(units - 1) / (units - 1)
+        assert new_tasks.usual_spread(0.1, units) == pytest.approx(
+            0.1 * (units / median) ** 0.5, rel=0.01
+        )
+    variance, noise = parts = new_tasks.VarianceParts(0.0016, 0.0005)
+    times = new_tasks.times_as_many(parts, 0.008, 400, 3.0)
+    left = (variance - noise + noise / times) ** 0.5
+    assert left * new_tasks.reach(400, 3.0) == pytest.approx(0.008)

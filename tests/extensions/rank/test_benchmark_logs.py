@@ -79,7 +79,6 @@ def test_samples_alone_are_of_the_model_their_folder_is_called_after(tmp_path):
     copy = without(changed(tmp_path, LM_EVAL), "results_*.json")
     table = benchmark_scores(copy, ["acc"])
     assert set(table.frame["method"]) == {"birds__one", "birds__two"}
-    assert table.scores[0].better == "higher"
     assert "the model is called 'birds__one', as its folder is" in table.notes[0]
     single = benchmark_scores(next(copy.rglob("samples_choice_again*")), ["acc"])
     assert single.frame["task"].unique().tolist() == ["choice_again"]
@@ -99,7 +98,6 @@ DAMAGES = [
      "document '0' of task 'choice_again' is another one in"),
     (AGAIN, lambda text: text[:-200],
      "line 4, ends before it is whole: get it again, or move it away"),
-    ("results_*", lambda text: text[: len(text) // 2], "ends before it is whole"),
     ("results_*", lambda text: text.replace(": 0.75,", ": .75,", 1), "is not JSON (line"),
     ("results_*", lambda text: '{"results": {"a": ' + "9" * 5000 + "}}", "is not JSON"),
     ("results_*", lambda text: '{"results": ' + "[" * 100_000, "values are nested too deeply"),
@@ -185,7 +183,7 @@ def test_bencheval_s_frame_is_one_of_tabarena_s(tmp_path):
     path = tmp_path / "own.csv.gz"
     text = "method,task,seed,metric_error,time_train_s\nA,t1,0,0.1,1\nB,t1,0,0.2,2\n"
     path.write_bytes(gzip.compress(text.encode()))
-    columns = ["method", "task", "split", "metric_error", "time_train_s"]
+    columns = text.partition("\n")[0].replace("seed", "split").split(",")
     assert list(benchmark_scores(path).frame) == columns
 
 
@@ -218,19 +216,23 @@ def test_benchopt_s_curves_end_in_a_score_and_no_object_in_them_is_opened(tmp_pa
         for name in ("load", "loads", "Unpickler"):
             patch.setattr(pickle, name, None)
         read = benchmark_scores(path, ["objective_value"]).frame
-    means = read.groupby("method")["objective_value"]
-    assert means.mean()["fast"] < means.mean()["slow"]
+    means = read.groupby("method")["objective_value"].mean()
+    assert means["fast"] < means["slow"]
     frame.rename(columns={"dataset_name": "data_name"}).to_parquet(tmp_path / "old.parquet")
     frame.drop(columns="objective_path").to_csv(tmp_path / "new.csv", index=False)
-    old, new = (benchmark_scores(tmp_path / name, ["objective_value"]).frame
-                for name in ("old.parquet", "new.csv"))  # fmt: skip
-    pd.testing.assert_frame_equal(old, new)
+    for name in ("old.parquet", "new.csv"):
+        again = benchmark_scores(tmp_path / name, ["objective_value"]).frame
+        pd.testing.assert_frame_equal(again, read)
 
 
-def test_a_table_of_other_columns_is_left_to_the_columns_that_are_named(tmp_path):
+def test_a_table_of_other_columns_is_left_to_the_columns_that_are_named(tmp_path, capsys):
     (tmp_path / "own.csv").write_text("model,dataset,auc\na,x,0.5\n")
     assert benchmark_scores(tmp_path / "own.csv") is None
     assert "own.csv has columns of its own: give the file itself, with method=" in refused(tmp_path)
+    named = {"method": "framework", "task": "dataset", "split": "fold"}
+    plain = fairbench.rank(SAMPLES / "tabarena.csv", score="metric_error_val", **named)
+    assert "was read as" not in capsys.readouterr().err
+    assert plain.answers[0].scores.score == "metric_error_val"
 
 
 @pytest.mark.parametrize(
@@ -329,18 +331,10 @@ def test_every_sample_is_ranked_by_the_command(name, words, first, tmp_path, cap
     assert mixed == name.startswith(("tabarena", "amlb"))
 
 
-def test_columns_that_are_named_are_read_as_in_any_table(capsys):
-    named = {"method": "framework", "task": "dataset", "split": "fold"}
-    path = SAMPLES / "tabarena.csv"
-    plain = fairbench.rank(path, score="metric_error_val", **named)
-    assert "was read as" not in capsys.readouterr().err
-    assert plain.answers[0].scores.score == "metric_error_val"
-
-
 def test_aggregates_are_ranked_where_items_are_not_wanted():
     items = fairbench.rank(SAMPLES / "lm_eval", score="acc")
-    tasks = fairbench.rank(SAMPLES / "lm_eval", score=["acc", "exact_match/strict-match"],
-                           item="none")  # fmt: skip
+    both = ["acc", "exact_match/strict-match"]
+    tasks = fairbench.rank(SAMPLES / "lm_eval", score=both, item="none")
     assert (items.answers[0].unit, items.answers[0].scores.values.shape) == ("task", (2, 8))
     assert tasks.answers[0].scores.values.shape == (2, 3)
     assert tasks.answers[0].units == 2  # families

@@ -32,8 +32,12 @@ OPTIONS = {"group": ("sex", "race"), "favourable": "1"}
 
 def dossier(frame, options, **how):
     """Return the JSON of a dossier of a table of strings."""
+    return json.loads(to_json(document(frame, options, **how)))
+
+
+def document(frame, options, **how):
     asked = Options(path=Path("people.csv"), **OPTIONS, **options)
-    return json.loads(to_json(ll144(asked, frame.astype(str), {}, DAY, **how)))
+    return ll144(asked, frame.astype(str), {}, DAY, **how)
 
 
 def of_race(page):
@@ -136,14 +140,10 @@ def test_every_number_is_that_of_the_rule(part):
 def test_the_rules_own_example_comes_out():
     """6 RCNY 5-301(b): the tables of its example, whose ratios it prints with two decimals."""
     example = {
-        "Hispanic or Latino": (408, 204, 0.97),
-        "White": (797, 412, 1.00),
-        "Black": (390, 170, 0.84),
-        "Native Hawaiian": (119, 52, 0.85),
-        "Asian": (616, 302, 0.95),
-        "Native American": (41, 18, 0.85),
-        "Two or more": (213, 96, 0.87),
-    }
+        "Hispanic or Latino": (408, 204, 0.97), "White": (797, 412, 1.00),
+        "Black": (390, 170, 0.84), "Native Hawaiian": (119, 52, 0.85), "Asian": (616, 302, 0.95),
+        "Native American": (41, 18, 0.85), "Two or more": (213, 96, 0.87),
+    }  # fmt: skip
     ours = of_race(dossier(people_of(example), {"prediction": "hired"}))
     for race, (people, selected, ratio) in example.items():
         assert (ours[race]["rows"], ours[race]["selected"]) == (people, selected)
@@ -168,12 +168,11 @@ def test_no_ratio_is_above_one_and_ours_stands_beside_it():
 
 
 def test_no_threshold_is_shown_as_part_of_the_law():
-    asked = Options(path=Path("people.csv"), prediction="hired", **OPTIONS)
-    document = ll144(asked, toy().astype(str), {}, DAY)
-    titles = [column.title for table in document.tables for column in table.columns]
+    page = document(toy(), {"prediction": "hired"})
+    titles = [column.title for table in page.tables for column in table.columns]
     assert not [title for title in titles if "0.8" in title]
-    assert not any("stroke-dasharray" in figure.drawings[0] for figure in document.figures)
-    assert "sets no smallest impact ratio" in " ".join(document.summary.unseen)
+    assert not any("stroke-dasharray" in figure.drawings[0] for figure in page.figures)
+    assert "sets no smallest impact ratio" in " ".join(page.summary.unseen)
 
 
 def test_small_categories_are_kept_unless_an_auditor_excludes_them():
@@ -218,12 +217,9 @@ def test_how_many_persons_turn_a_ratio_is_what_trying_them_all_says():
                 selected, rows = (first, second), (one, other)
                 under = turned(selected, rows, 0)
                 assert is_under(selected, rows) == under
-                step = 1 if under else -1
-                tried = [
-                    k
-                    for k in range(1, 13)
-                    if 0 <= first + step * k <= one and 0 <= second - step * k <= other
-                ]
+                step, ones, others = 1 if under else -1, range(one + 1), range(other + 1)
+                tried = [k for k in range(1, 13)
+                         if first + step * k in ones and second - step * k in others]  # fmt: skip
                 turns = [k for k in tried if turned(selected, rows, step * k) != under]
                 reverses = [k for k in tried if under and (first + k) * other > (second - k) * one]
                 expected = tuple(min(numbers, default=None) for numbers in (turns, reverses))

@@ -304,7 +304,7 @@ def test_plans_have_the_power_of_the_noncentral_t():
         # The sd of a unit whose sample's sd is as often too small as too large.
         sd = 0.1 * (units * (units - 1) / stats.chi2.median(units - 1)) ** 0.5
         assert new_tasks.usual_spread(0.1, units) == pytest.approx(sd, rel=0.01)
-    variance, noise = parts = new_tasks.VarianceParts(0.0016, 0.0005)
+    variance, noise = parts = 0.0016, 0.0005
     times = new_tasks.times_as_many(parts, 0.008, 400, 3.0)
     left = (variance - noise + noise / times) ** 0.5
     assert left * new_tasks.reach(400, 3.0) == pytest.approx(0.008)

@@ -1,20 +1,133 @@
-"""The page of coverage: its tables are made of the rows beside it, which are kept until anew."""
+"""The battery of coverage: intervals of ours hold in at least 93 %, and its page says so."""
 
 import shutil
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy import stats
 
 from benchmarks import rank
+from benchmarks.coverage import counts as made
 from benchmarks.coverage.__main__ import main
 from benchmarks.coverage.families import FAMILIES
-from benchmarks.coverage.page import PAGE, PROMISES, TEXTS, parts, rows_of, write
-from benchmarks.coverage.simulate import Cell
+from benchmarks.coverage.page import PAGE, PROMISES, TEXTS, failures, parts, rows_of, write
+from benchmarks.coverage.simulate import Cell, count, simulate
 from benchmarks.pages import fill, markdown, read_rows
-from benchmarks.rank import Population, Tally, calibration
 from benchmarks.statements import page as statements
+from fairbench import Evaluator, evaluate
 from fairbench.core.errors import UserError
+from fairbench.evaluation.table import values_of
+
+MUST_PRINT = ("rates", "differences", "ratios", "gaps", "smallest_ratios")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_no_cell_of_ours_fails(family):
+    cells = list(simulate(family, short=True, construction="ours"))
+    assert cells
+    assert failures(cells) == []
+    if family.name in MUST_PRINT:
+        assert all(cell.printed == cell.trials for cell in cells)
+
+
+def test_the_populations_are_some_1600_and_all_different():
+    populations = made.all_populations()
+    assert 1500 < len(populations) < 1700
+    assert len({population.name for population in populations}) == len(populations)
+    draw = np.random.default_rng(0)
+    for population in populations:
+        rates = population.rates(20, draw)
+        assert rates.shape == (20, population.groups) == (20, len(population.rows))
+        assert ((rates > 0) & (rates < 1)).all()
+        np.testing.assert_allclose(np.ptp(rates, axis=1), population.gap, atol=1e-12)
+    assert {population.groups for population in populations} == set(made.GROUPS)
+
+
+def test_a_cell_counts_sides_and_fails_where_it_is_surely_too_low():
+    truth = np.zeros(1000)
+    lower, upper = np.full(1000, -1.0), np.full(1000, 1.0)
+    lower[:60], upper[60:80] = 0.5, -0.5
+    upper[990:] = np.nan
+    cell = count(("f", "m", "ours", "p"), truth, (lower, upper))
+    assert (cell.trials, cell.printed, cell.below, cell.above) == (1000, 990, 60, 20)
+    assert cell.coverage == pytest.approx(910 / 990)
+    assert not cell.failed  # 91.9 % may be 93 % by chance, 80 % may not
+    assert Cell("f", "m", "ours", "p", 1000, 1000, 200, 0, 1.0).failed
+    assert not Cell("f", "m", "ours", "p", 1000, 0, 0, 0, 1.0).failed
+
+
+def test_a_cell_is_the_same_every_time():
+    rates = FAMILIES[0]
+    first, second = (list(simulate(rates, short=True, construction="Wald")) for _ in range(2))
+    assert first == second
+
+
+# What the battery calls fairlearn's bootstrap, Wilson's interval and the posterior is that.
+
+RESAMPLES = 60
+
+
+def test_the_bootstrap_is_fairlearns_resample_by_resample():
+    from fairlearn.metrics import MetricFrame, selection_rate
+
+    group = np.repeat(np.arange(3), [60, 40, 25])
+    draw = np.random.default_rng(1)
+    chosen = (draw.random(len(group)) < np.array([0.3, 0.5, 0.4])[group]).astype(int)
+    how = {"n_boot": RESAMPLES, "ci_quantiles": [0.025, 0.975], "random_state": 7}
+    of = {"y_true": chosen, "y_pred": chosen, "sensitive_features": group}
+    frame = MetricFrame(metrics=selection_rate, **of, **how)
+    # Its resamples' rows, by the seeds that it draws for them.
+    most = np.iinfo(np.uint32).max
+    seeds = np.random.default_rng(7).integers(0, most, RESAMPLES, np.uint32)
+    rows = pd.DataFrame({"group": group, "chosen": chosen})
+    counts = []
+    for seed in seeds:
+        drawn = rows.sample(frac=1, replace=True, random_state=seed)
+        cell = drawn["group"] + 3 * (1 - drawn["chosen"])
+        counts.append(np.bincount(cell, minlength=6))
+    resampled = np.stack(counts)[:, None]
+    both = {made.gap_of: frame.difference_ci(), made.smallest_of: frame.ratio_ci()}
+    for statistic, theirs in both.items():
+        ends = [end.item() for end in made.bootstrap_quantiles(resampled, statistic)]
+        assert ends == pytest.approx(theirs, abs=1e-12)
+    ends = np.array(made.bootstrap_quantiles(resampled, made.rate_of))[:, 0]
+    np.testing.assert_allclose(ends, np.stack(frame.by_group_ci), atol=1e-12)
+
+
+def test_wilson_limits_are_scipys():
+    counts = made.Counts(np.array([[0, 3, 20]]), np.array([20, 50, 20]))
+    lower, upper = made.wilson_limits(counts)[1:]
+    for i in range(3):
+        known = stats.binomtest(int(counts.successes[0, i]), int(counts.size[i]))
+        ends = known.proportion_ci(0.95, "wilson")
+        assert (lower[0, i], upper[0, i]) == pytest.approx(tuple(ends), abs=1e-9)
+
+
+def test_the_intervals_of_before_are_the_evaluations():
+    draw = np.random.default_rng(3)
+    group, hard = np.repeat(["a", "b"], [60, 30]), draw.integers(0, 2, 90)
+    evaluator = Evaluator(draws=20_000, interval="dirichlet")
+    table = evaluate(draw.integers(0, 2, 90), hard, sensitive_features=group, evaluator=evaluator)
+    rows = values_of(table).set_index(["metric", "group"])
+    chosen = [int(hard[group == name].sum()) for name in "ab"]
+    counts = made.Counts(np.array([chosen]), np.array([60, 30]))
+    lower, upper = made.rate_posterior(counts, draw)
+    for g, name in enumerate("ab"):
+        row = rows.loc[("selection_rate", name)]
+        assert (lower[0, g], upper[0, g]) == pytest.approx((row.lower, row.upper), abs=0.01)
+    for statistic, (name, group) in {
+        made.difference_of: ("_difference", "b"), made.ratio_of: ("_ratio", "b"),
+        made.gap_of: ("", ""),
+    }.items():  # fmt: skip
+        ends = [end.item() for end in made.posterior(statistic)(counts, draw)]
+        row = rows.loc[(f"statistical_parity{name}", group)]
+        assert ends == pytest.approx((row.lower, row.upper), abs=0.06)
+
+
+# The page: its tables are made of the rows beside it, which are kept until anew.
 
 CELLS = [
     Cell("rates", "one", "ours", "few rows", 1000, 1000, 30, 20, 0.2),
@@ -130,16 +243,13 @@ def test_the_page_is_what_its_rows_make_of_it(tmp_path, page):
 @pytest.mark.slow
 def test_rankings_stand_in_their_tables(tmp_path):
     random = np.random.default_rng(0)
-    tallies = []
-    for methods in (2, 3):
-        population = Population(methods, 12, truth="near")
-        tally = Tally()
+    tallies = [(rank.Population(methods, 12, truth="near"), rank.Tally()) for methods in (2, 3)]
+    for population, tally in tallies:
         tally.add(population, random)
-        tallies.append((population, tally))
-    made = rank.parts(tallies)
-    fill(tmp_path / "coverage.md", made, words=PAGE)
-    assert all(part in (tmp_path / "coverage.md").read_text() for part in made.values())
-    at_once, near = table(made["rankings in short"])
+    tables = rank.parts(tallies)
+    fill(tmp_path / "coverage.md", tables, words=PAGE)
+    assert all(part in (tmp_path / "coverage.md").read_text() for part in tables.values())
+    at_once, near = table(tables["rankings in short"])
     held = sum(tally.page for _, tally in tallies)
     assert at_once["simulated in"] == "2 settings, 2 benchmarks"
     assert at_once["measured"] == f"{100 * held / 2:.1f} % of benchmarks; no setting failed"
@@ -150,13 +260,9 @@ def test_rankings_stand_in_their_tables(tmp_path):
 def test_calibration_has_standard_errors_of_benchmarks():
     """Of one population of independent benchmarks they are those of a ratio of means."""
     random = np.random.default_rng(1)
-    tally = Tally(runs=400)
-    for _ in range(400):
-        weight = random.random(rank.BINS)
-        came = weight * random.random(rank.BINS)
-        tally.tenths.append(np.stack([0.7 * weight, came, weight]))
-    off, error, share = calibration([tally])
-    sums = np.array(tally.tenths)
+    weight, came = random.random((2, 400, rank.BINS))
+    sums = np.stack([0.7 * weight, came * weight, weight], axis=1)
+    off, error, share = rank.calibration([rank.Tally(runs=400, tenths=[*sums])])
     np.testing.assert_allclose(off, 0.7 - sums[:, 1].sum(0) / sums[:, 2].sum(0))
     drawn = random.integers(0, 400, (2000, 400))
     again = 0.7 - sums[drawn, 1].sum(1) / sums[drawn, 2].sum(1)

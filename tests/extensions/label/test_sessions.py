@@ -3,19 +3,102 @@
 import json
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from fairbench.audits.assessment import assess
-from fairbench.cli.main import main
+from fairbench.audits.direction import Direction
+from fairbench.audits.table import AuditTable
+from fairbench.components.papers.black_box.estimation import probability_less
 from fairbench.core.errors import UserError
+from fairbench.data.dataset import combine
+from fairbench.data.groups import group_columns
 from fairbench.evaluation.findings import LEVEL
+from fairbench.inference.posterior import Beta
 from fairbench_label import questions
+from fairbench_label.active import DRAWS, GroupPosterior
 from fairbench_label.session import PREDICTED, Answer, Session, State, open_session
 from tests.audits.tables import parse, written
-from tests.extensions.label.sessions import answer, label_actively, pool, said, session
+
+
+def pool(rows=2000, *, bias=0.25, seed=0):
+    """Return an unlabelled table and its labels; scores are wrong by `bias` for Black women."""
+    generator = np.random.default_rng(seed)
+    sex = generator.choice(["Male", "Female"], rows, p=[0.7, 0.3])
+    race = generator.choice(["White", "Black"], rows, p=[0.7, 0.3])
+    score = generator.beta(1, 1.5, rows)
+    chance = np.clip(score + bias * ((sex == "Female") & (race == "Black")), 0, 1)
+    label = (generator.random(rows) < chance).astype(float)
+    singles = pd.DataFrame(
+        {
+            "sex": pd.Categorical(sex, ["Male", "Female"]),
+            "race": pd.Categorical(race, ["White", "Black"]),
+        }
+    )
+    groups = group_columns(singles, {"sex": "Male", "race": "White"}, 2)
+    cells, unknown = combine([singles[name] for name in singles]), np.full(rows, np.nan)
+    decision = (score > 0.5).astype(np.int64)
+    return AuditTable(score, decision, unknown, groups, cells, Direction(("0", "1"))), label
+
+
+def session(table, *, question="worst", strategy="top_two", by="sex x race", seed=0):
+    """Return a session without answers."""
+    words = ["x.csv", "target=label", "score=score", "group=[sex,race]", f"seed={seed}"]
+    return Session(State(parse(words), "", len(table), by, question, strategy), table)
+
+
+def answer(begun, rows, label):
+    """Return the session once these rows have their labels."""
+    given = tuple(Answer(int(row) + 1, str(int(label[row])), "") for row in rows)
+    known = begun.table.label.copy()
+    known[rows] = label[rows]
+    return Session(begun.state.with_answers(given), replace(begun.table, label=known))
+
+
+def label_actively(begun, label, number, *, step=1):
+    """Return the session after so many labels, `step` of them chosen at a time."""
+    for left in range(number, 0, -step):
+        begun = answer(begun, questions.next_rows(begun, min(step, left)), label)
+    return begun
+
+
+def said(begun):
+    """Return what labels say to the question of a session, with the figures by group."""
+    question = questions.question_of(begun)
+    return SimpleNamespace(**question.answer(), groups=question.groups())
+
+
+def test_probability_of_being_worst_is_a_double_integral():
+    knowledge = GroupPosterior.of(
+        Beta(np.array([6.0, 9.0]), np.array([4.0, 3.0])), np.random.default_rng(0)
+    )
+    told = questions.question_of(session(pool(500)[0], by="sex")).why(knowledge, 0)
+    exact = [
+        float(probability_less(Beta(won, lost), Beta(np.float64(9), np.float64(3))))
+        for won, lost in ((6, 4), (7, 4), (6, 5))
+    ]
+    shown = [float(part) for part in told.replace(";", "").replace(",", "").split() if "." in part]
+    np.testing.assert_allclose(shown, exact, atol=4 * 0.5 / np.sqrt(DRAWS))
+    assert shown[1] < shown[0] < shown[2]
+
+
+def test_knowledge_is_the_score_s_word_worth_two_labels_and_the_labels():
+    table, label = pool(1000)
+    begun = label_actively(session(table), label, 50)
+    posterior = questions.question_of(begun).about.posterior
+    known = begun.table.known
+    right = begun.table.label[known] == begun.table.prediction[known]
+    right, wrong = (np.bincount(begun.codes[known[mask]], minlength=4) for mask in (right, ~right))
+    confidence = questions.question_of(begun).about.expected
+    assert (right + wrong).sum() == 50
+    np.testing.assert_allclose(posterior.strength, right + wrong + 2)
+    np.testing.assert_allclose(posterior.successes, right + 2 * confidence)
+    for arm in range(4):
+        score = table.score[begun.codes == arm]
+        assert confidence[arm] == pytest.approx(np.maximum(score, 1 - score).mean())
 
 
 @pytest.mark.thorough
@@ -56,18 +139,13 @@ def test_scores_of_labelled_rows_are_those_of_their_group():
     assert abs(np.mean(errors)) < 4 * np.std(errors) / np.sqrt(len(errors))
 
 
-def test_people_in_parts_never_meet():
-    table, _ = pool(300)
+def test_people_in_parts_never_meet_and_all_rows_are_named_in_the_end():
+    table, label = pool(300)
     begun = session(table)
-    parts = [set(questions.next_rows(begun, 300, (k, 3))) for k in (1, 2, 3)]
-    assert sum(map(len, parts)) == len(set.union(*parts)) == 300
-
-
-def test_all_rows_are_named_in_the_end_and_then_none():
-    table, label = pool(60)
-    begun = session(table)
-    everything = questions.next_rows(begun, 100)
-    assert sorted(everything) == list(range(60))
+    parts = [questions.next_rows(begun, 300, (k, 3)) for k in (1, 2, 3)]
+    assert sorted(np.concatenate(parts)) == list(range(300))
+    everything = questions.next_rows(begun, 400)
+    assert len(everything) == 300
     assert not len(questions.next_rows(answer(begun, everything, label), 3))
 
 
@@ -264,7 +342,7 @@ def test_the_worst_group_of_several_classes_is_found():
     session = labelled(of_classes(), frame, true, 300)
     verdict = said(session)
     assert (verdict.found, verdict.settled) == (["north"], False)
-    result = said(replace(session, state=replace(session.state, stop=300)))
+    result = said(asked(session, stop=300))
     assert (result.possible, result.settled) == (["north"], True)
     assert set(questions._askable(session)) == {"accuracy", "error_rate", "brier_score"}
     (worst,) = result.groups.query("group == 'north'").itertuples()
@@ -292,20 +370,17 @@ def test_without_groups_rows_are_chosen_among_predicted_classes():
     session = labelled(options, *classified(), 60, by=PREDICTED)
     assert session.names == list(CLASSES)
     for question in questions.QUESTIONS:
-        assert questions.question_of(
-            replace(session, state=replace(session.state, question=question))
-        )
+        assert questions.question_of(asked(session, question=question))
 
 
 @pytest.mark.parametrize("question", ["gap", "each"])
 @pytest.mark.parametrize("metric", ["mae", "rmse", "r2"])
 def test_every_question_of_a_regression_names_rows_that_wait(question, metric):
-    session = labelled(of_numbers(), *numeric(300), 40, metric="mae")
-    state = replace(session.state, question=question, strategy="thompson", metric=metric)
-    asked = replace(session, state=state)
-    rows = questions.next_rows(asked, 5)
-    assert len(set(rows)) == 5 and np.isnan(asked.table.label[rows]).all()
-    assert said(asked).sentences
+    begun = labelled(of_numbers(), *numeric(300), 40, metric="mae")
+    begun = asked(begun, question=question, strategy="thompson", metric=metric)
+    rows = questions.next_rows(begun, 5)
+    assert len(set(rows)) == 5 and np.isnan(begun.table.label[rows]).all()
+    assert said(begun).sentences
 
 
 def test_a_mean_residual_is_neither_better_nor_worse():
@@ -328,42 +403,37 @@ def test_a_person_s_labels_go_before_the_marks_of_the_file():
         begun(options, bare, by="place", metric="accuracy")
 
 
-def run(capsys, *words, status=0):
-    assert main(["label", *map(str, words)]) == status
-    printed = capsys.readouterr()
-    return printed.err if status else printed.out
-
-
 @pytest.mark.thorough
-def test_several_classes_on_the_command_line(tmp_path, capsys):
+def test_several_classes_on_the_command_line(tmp_path, said_by, refused):
     frame, true = classified(200)
     path, state = written(frame, tmp_path), f"state={tmp_path / 's.json'}"
     words = ["prediction=predicted", "score=confidence", "group=place", "n=2", "stop=4"]
-    out = run(capsys, "next", path, state, *words)
+    run = partial(said_by, "label")
+    out = run("next", path, state, *words)
     assert "In which group are predictions least often right?" in out
-    assert "4 stored" in run(capsys, "ask", state, *(f"{row + 1}={true[row]}" for row in range(4)))
-    assert "did you mean emu" in run(capsys, "ask", state, "9=emo", status=2)
-    assert "1 stored" in run(capsys, "ask", state, "9=okapi")
-    run(capsys, "report", state, f"out={tmp_path}")
+    assert "4 stored" in run("ask", state, *(f"{row + 1}={true[row]}" for row in range(4)))
+    refused("label", "ask", state, "9=emo", message="did you mean emu")
+    assert "1 stored" in run("ask", state, "9=okapi")
+    run("report", state, f"out={tmp_path}")
     labelling = json.loads((tmp_path / "audit.json").read_text())["labelling"]
     assert (labelling["metric"], labelling["whenever"]) == ("accuracy", True)
     assert sum(group["labels"] for group in labelling["groups"]) == 5
-    sentence = run(capsys, "next", state, "metric=true_positive_rate", status=2)
-    assert "valid: accuracy, brier_score, error_rate" in sentence
+    valid = "valid: accuracy, brier_score, error_rate"
+    refused("label", "next", state, "metric=true_positive_rate", message=valid)
 
 
-def test_numbers_on_the_command_line(tmp_path, capsys):
+def test_numbers_on_the_command_line(tmp_path, said_by, refused):
     frame, true = numeric(200)
     path, state = written(frame, tmp_path), f"state={tmp_path / 's.json'}"
-    out = run(capsys, "next", path, state, "prediction=predicted", "group=place", "n=2")
-    assert "In which group is the MAE worst?" in out
+    run, asked = partial(said_by, "label"), "In which group is the MAE worst?"
+    assert asked in run("next", path, state, "prediction=predicted", "group=place", "n=2")
     given = [f"{row + 1}={true[row]}" for row in range(60)]
-    assert "61 stored: 60 of 200" in run(capsys, "ask", state, *given, "70=?")
-    assert "In which group is the MAE worst?" in run(capsys, "report", state, f"out={tmp_path}")
+    assert "61 stored: 60 of 200" in run("ask", state, *given, "70=?")
+    assert asked in run("report", state, f"out={tmp_path}")
     assert "RMSE of each group" in (tmp_path / "audit.html").read_text()
     for words, sentence in (
         (["ask", "80=much"], "is no number"),
         (["next", "metric=accuracy"], "valid: mae, mean_residual, r2, rmse"),
         (["next", "question=calibration"], "calibration compares a rate"),
     ):
-        assert sentence in run(capsys, *words, state, status=2)
+        refused("label", *words, state, message=sentence)

@@ -192,8 +192,8 @@ def test_people_of_unknown_groups_are_counted_and_compared_with_nobody(file):
     assert any("counted as unknown" in line for line in dossier["summary"]["sure"])
 
 
-# Tables of loans and what solas-ai 0.6.0 says of them: its ratios of rates, of odds, by quantile and
-# by segment, its mean differences, and those of residuals of least squares on income and product.
+# Tables of loans and what solas-ai 0.6.0 says of them: ratios of rates, of odds, by quantile and
+# by segment, mean differences, and those of residuals of least squares on income and product.
 SOLAS = json.loads(Path(__file__).with_name("solas.json").read_text())
 
 

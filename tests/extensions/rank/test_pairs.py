@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks.rank import TARGET, Population, held_at_most, run
 from fairbench_rank import new_tasks, sign_flips
 from fairbench_rank.sign_flips import paired_units
 from tests.harness import quick
@@ -274,26 +273,6 @@ def test_few_tasks_of_a_rival_leave_a_probability_as_open_as_these_few():
     assert few.near[0] < many.near[0]
     values[1, 10:] = np.nan
     np.testing.assert_allclose(on_new_task(values, epsilon=0.01).near, few.near, atol=0.02)
-
-
-HARD = (
-    Population(8, 3, truth="alike", tails="t2"),
-    Population(8, 3, splits=5, truth="tied", tails="t3"),
-    Population(6, 7, truth="alike", tails="lognormal", holes="random"),
-    Population(12, 24, splits=3, family=2, truth="tied", tails="t3", holes="half"),
-    Population(5, 30, truth="alike", tails="one skewed"),
-    Population(4, 1, questions=150, truth="alike"),
-    Population(5, 1, questions=400, truth="tied", holes="random"),
-)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("population", HARD, ids=lambda population: population.name)
-def test_ranks_the_best_and_intervals_hold_together(population):
-    tally = run(population, 20.0, seed=1, most=150)
-    for name in ("ranks", "best", "page"):
-        held = getattr(tally, name)
-        assert held_at_most(held, tally.runs) >= TARGET, f"{name}: {held} of {tally.runs}"
 
 
 def test_plans_have_the_power_of_the_noncentral_t():

@@ -4,6 +4,7 @@ Each mistake gets one sentence.
 """
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -63,8 +64,7 @@ def stored(state):
 
 def named(printed):
     """Return the rows that a table of next names."""
-    firsts = (line.split()[0] for line in printed.splitlines() if line.strip())
-    return [int(first) for first in firsts if first.isdigit()]
+    return [int(row) for row in re.findall(r"^ *(\d+) ", printed, re.M)]
 
 
 def test_next_names_rows_and_says_why(table, run):
@@ -97,10 +97,8 @@ def test_labels_are_stored_in_order_and_replaced_where_that_is_asked_for(begun, 
 FAULTS = {
     "row 0": (["ask", "0=1"], "row 0 does not exist: predictions.csv has rows 1 to 300"),
     "row 301": (["ask", "301=1"], "row 301 does not exist"),
-    "row -1": (["ask", "-1=1"], "'-1' is no row"),
     "row 1.5": (["ask", "1.5=1"], "'1.5' is no row"),
     "label": (["ask", "17=2"], "row 17: label '2' is neither '0' nor '1'"),
-    "no label": (["ask", "17="], "row 17: label '' is neither '0' nor '1'"),
     "twice": (["ask", "17=1", "17=0"], "row 17 is given two labels"),
     "option": (["ask", "overwite=true"], "option 'overwite': did you mean overwrite"),
     "overwrite": (["ask", "17=1", "overwrite=yes"], "overwrite is 'yes'; it must be true or false"),
@@ -132,7 +130,6 @@ def test_fault_is_one_sentence_and_changes_nothing(words, sentence, begun, state
         (["next", "{table}", "state=new.json", "prediction=sex", "group=race"], "decision="),
         (["next", "none.csv", "state=new.json", *USUAL], "none.csv is not a file"),
         (["ask", "state=none.json"], "none.json does not exist: start it with"),
-        (["report", "state=none.json"], "none.json does not exist"),
     ],
 )
 def test_what_cannot_begin(words, sentence, table, tmp_path, monkeypatch, refused):
@@ -160,8 +157,7 @@ def test_names_of_labels_are_learnt(tmp_path, run):
 @pytest.mark.thorough
 @pytest.mark.parametrize("words", [["report"], ["report", "{table}"]])
 def test_report_has_the_labels_so_far(words, begun, table, tmp_path):
-    rows = np.random.default_rng(0).permutation(np.arange(4, 301))[:30]
-    begun("ask", *(f"{row}={row % 2}" for row in rows))
+    begun("ask", *(f"{row}={row % 2}" for row in range(4, 301, 10)))
     words = [word.format(table=table) for word in words]
     out = begun(*words, f"out={tmp_path / 'r'}", "epsilon=0.2")
     assert out.startswith("In which group are predictions least often right?")
@@ -208,21 +204,21 @@ def test_rows_are_named_and_answered_by_identifier(by_id, state):
 
 
 ANSWERS = pd.DataFrame({"customer": ["C-1007", "C-1008", "C-1009"], "label": ["ja", "", "nein"]})
-FORMATS = {
-    "semicolons": ("new.csv", lambda frame, path: frame.to_csv(path, sep=";", index=False)),
-    "Excel": ("new.xlsx", lambda frame, path: frame.to_excel(path, index=False)),
-}
+BY_ROW = ANSWERS[["label"]].assign(row=[7, 8, 9])
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("name", "write"), FORMATS.values(), ids=FORMATS)
-@pytest.mark.parametrize("by", ["customer", "row"])
-def test_label_files_are_of_any_format(name, write, by, by_id, state, tmp_path):
-    frame = ANSWERS if by == "customer" else ANSWERS[["label"]].assign(row=[7, 8, 9])
-    write(frame, tmp_path / name)
+@pytest.mark.parametrize("frame", [ANSWERS, BY_ROW], ids=["customer", "row"])
+@pytest.mark.parametrize("name", ["new.csv", "new.xlsx"])
+def test_label_files_are_of_any_format(name, frame, by_id, state, tmp_path):
+    def put(frame):
+        frame.to_csv(tmp_path / "new.csv", sep=";", index=False)
+        frame.to_excel(tmp_path / "new.xlsx", index=False)
+
+    put(frame)
     assert "2 stored: 2 of 120" in by_id("ask", f"labels={tmp_path / name}")
     assert stored(state) == [(7, "ja"), (9, "nein")]
-    write(ANSWERS.rename(columns={"customer": "who"}), tmp_path / name)
+    put(ANSWERS.rename(columns={"customer": "who"}))
     said = by_id("ask", f"labels={tmp_path / name}", status=2)
     assert "columns customer or row and label are needed, not who, label" in said
 
@@ -244,11 +240,9 @@ def test_messages_on_a_row_of_an_audit_say_whom_it_is_of():
     numbers = people().assign(truth=np.arange(200) * 1.5, guess=np.arange(200) / 3, low=0, high=9)
     numbers.loc[:9, "truth"] = None  # rows that are left out keep their numbers
     numbers.loc[41, "low"] = 10
+    asked = {"target": "truth", "prediction": "guess", "groups": "sex", "id": "customer"}
     with pytest.raises(UserError, match=r"row 42 \(customer C-42\): '10' is not at most 'high'"):
-        fairbench.audit(
-            numbers, target="truth", prediction="guess", groups="sex", id="customer",
-            bounds=["low", "high"],
-        )  # fmt: skip
+        fairbench.audit(numbers, bounds=["low", "high"], **asked)
 
 
 def test_an_identifier_that_repeats_or_is_missing_is_refused():
@@ -328,9 +322,8 @@ def test_another_person_who_was_quicker_is_kept(mine, file, capsys):
     assert prompts[0] != prompts[1]
     assert answered(file) == ["1"]
     said = " ".join(capsys.readouterr().out.split())
-    assert ("which stays: your 0 was not stored. To replace it: fairbench label" in said) == (
-        mine == "0"
-    )
+    stays = "which stays: your 0 was not stored. To replace it: fairbench label" in said
+    assert stays == (mine == "0")
     assert ("from another person: it counts once" in said) == (mine == "1")
 
 
@@ -339,11 +332,7 @@ def test_another_person_who_was_quicker_is_kept(mine, file, capsys):
 
 def test_what_is_written_is_read(file):
     state = file.read()
-    answers = (
-        Answer(3, "yes", "2026-01-01T00:00:00+00:00"),
-        Answer(5, "", ""),
-        Answer(3, "no", ""),
-    )
+    answers = Answer(3, "yes", "2026-01-01T00:00:00+00:00"), Answer(5, "", ""), Answer(3, "no", "")
     after = file.change(lambda state: replace(state.with_answers(answers), question="gap"))
     assert after == file.read() != state
     assert file.read().labels == {3: "no", 5: ""}
@@ -354,10 +343,7 @@ def test_what_is_written_is_read(file):
 
 
 def edited(**changes):
-    def edit(content):
-        return content | changes
-
-    return edit
+    return lambda content: content | changes
 
 
 HALF = ("", '{"schema": 1', "\x00", "[]")

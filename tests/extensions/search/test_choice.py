@@ -3,13 +3,15 @@
 import json
 import shlex
 import shutil
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+import yaml
 
 from benchmarks.alternative import coverage
 from fairbench.cli.main import run_command
+from fairbench.cli.verbs.run import run_words
 from fairbench.core.errors import UserError
 from fairbench.core.text import number
 from fairbench.evaluation.summary import Headlines
@@ -30,7 +32,7 @@ from fairbench_search.choice import (
 from fairbench_search.gains import GoalRows, together
 from fairbench_search.goals import Goal, Tuning, goals
 from fairbench_search.tuning import Dimension, DrawnSearch, Family, Trial
-from tests.harness import configuration, quick
+from tests.harness import CONF, configuration, quick
 from tests.reporting import page_runs
 
 COMMON = ("dataset.n_samples=400", "tracking=none", "figures=false", "method=baseline")
@@ -558,3 +560,20 @@ def test_an_objective_of_what_the_method_does_not_give_is_refused():
     bare = replace(given, columns={"prediction": given.columns["prediction"]})
     with pytest.raises(UserError, match="needs a score"):
         Goal(metrics_of("binary")["log_loss"]).estimate(bare)
+
+
+def test_the_sweeper_has_the_options_of_the_verb_and_their_defaults():
+    stored = yaml.safe_load((CONF / "hydra/sweeper/tune.yaml").read_text())
+    options = Tuning()
+    for field in fields(Tuning):
+        default = getattr(options, field.name)
+        assert stored[field.name] == (list(default) if isinstance(default, tuple) else default)
+
+
+def test_nothing_to_tune_is_said_and_an_interval_outside_of_tuning_points_to_it(tmp_path, refused):
+    results = f"results={tmp_path}"
+    said = "nothing is to be tuned: give an option an interval"
+    refused("tune", "dataset.n_samples=100", results, message=said)
+    refused("tune", results, message="nothing to tune is named")
+    said = "fairbench tune, or fairbench run -m hydra/sweeper=tune"
+    refused("-m", "learner.max_depth=interval(2,4)", results, message=said, by=run_words)

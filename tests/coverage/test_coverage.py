@@ -240,23 +240,6 @@ def test_the_page_is_what_its_rows_make_of_it(tmp_path, page):
     assert again.with_suffix(".csv").read_text() == page.with_suffix(".csv").read_text()
 
 
-@pytest.mark.slow
-def test_rankings_stand_in_their_tables(tmp_path):
-    random = np.random.default_rng(0)
-    tallies = [(rank.Population(methods, 12, truth="near"), rank.Tally()) for methods in (2, 3)]
-    for population, tally in tallies:
-        tally.add(population, random)
-    tables = rank.parts(tallies)
-    fill(tmp_path / "coverage.md", tables, words=PAGE)
-    assert all(part in (tmp_path / "coverage.md").read_text() for part in tables.values())
-    at_once, near = table(tables["rankings in short"])
-    held = sum(tally.page for _, tally in tallies)
-    assert at_once["simulated in"] == "2 settings, 2 benchmarks"
-    assert at_once["measured"] == f"{100 * held / 2:.1f} % of benchmarks; no setting failed"
-    assert " ranges of probabilities; plans in " in near["measured"]
-    assert "standard error" in near["lowest"]
-
-
 def test_calibration_has_standard_errors_of_benchmarks():
     """Of one population of independent benchmarks they are those of a ratio of means."""
     random = np.random.default_rng(1)

@@ -10,12 +10,8 @@ import pandas as pd
 import pytest
 
 from fairbench.audits.assessment import assess
-from fairbench.audits.direction import Direction
-from fairbench.audits.table import AuditTable
 from fairbench.components.papers.black_box.estimation import probability_less
 from fairbench.core.errors import UserError
-from fairbench.data.dataset import combine
-from fairbench.data.groups import group_columns
 from fairbench.evaluation.findings import LEVEL
 from fairbench.inference.posterior import Beta
 from fairbench_label import questions
@@ -25,29 +21,21 @@ from tests.audits.tables import parse, written
 
 
 def pool(rows=2000, *, bias=0.25, seed=0):
-    """Return an unlabelled table and its labels; scores are wrong by `bias` for Black women."""
+    """Return unlabelled people and their labels; scores are wrong by `bias` for Black women."""
     generator = np.random.default_rng(seed)
     sex = generator.choice(["Male", "Female"], rows, p=[0.7, 0.3])
     race = generator.choice(["White", "Black"], rows, p=[0.7, 0.3])
     score = generator.beta(1, 1.5, rows)
     chance = np.clip(score + bias * ((sex == "Female") & (race == "Black")), 0, 1)
     label = (generator.random(rows) < chance).astype(float)
-    singles = pd.DataFrame(
-        {
-            "sex": pd.Categorical(sex, ["Male", "Female"]),
-            "race": pd.Categorical(race, ["White", "Black"]),
-        }
-    )
-    groups = group_columns(singles, {"sex": "Male", "race": "White"}, 2)
-    cells, unknown = combine([singles[name] for name in singles]), np.full(rows, np.nan)
-    decision = (score > 0.5).astype(np.int64)
-    return AuditTable(score, decision, unknown, groups, cells, Direction(("0", "1"))), label
+    return pd.DataFrame({"sex": sex, "race": race, "score": score}), label
 
 
-def session(table, *, question="worst", strategy="top_two", by="sex x race", seed=0):
+def session(frame, *words, question="worst", strategy="top_two", by="sex x race", seed=0):
     """Return a session without answers."""
-    words = ["x.csv", "target=label", "score=score", "group=[sex,race]", f"seed={seed}"]
-    return Session(State(parse(words), "", len(table), by, question, strategy), table)
+    options = parse(["x.csv", *(words or ["score=score"]), "group=[sex,race]", f"seed={seed}"])
+    state = State(options, "", len(frame), by, question, strategy)
+    return open_session(state, frame.astype(str))
 
 
 def answer(begun, rows, label):
@@ -97,7 +85,7 @@ def test_knowledge_is_the_score_s_word_worth_two_labels_and_the_labels():
     np.testing.assert_allclose(posterior.strength, right + wrong + 2)
     np.testing.assert_allclose(posterior.successes, right + 2 * confidence)
     for arm in range(4):
-        score = table.score[begun.codes == arm]
+        score = table["score"][begun.codes == arm]
         assert confidence[arm] == pytest.approx(np.maximum(score, 1 - score).mean())
 
 
@@ -132,7 +120,7 @@ def test_scores_of_labelled_rows_are_those_of_their_group():
     for seed in range(50):
         table, label = pool(600, seed=seed)
         begun = label_actively(session(table, seed=seed), label, 40, step=4)
-        known, score = begun.table.known, table.score
+        known, score = begun.table.known, table["score"].to_numpy()
         for arm in range(4):
             mine = score[known[begun.codes[known] == arm]]
             errors += list(mine - score[begun.codes == arm].mean())
@@ -153,7 +141,7 @@ def test_rows_that_cannot_be_told_are_not_asked_for_again():
     table, _ = pool(50)
     begun = session(table)
     row = int(questions.next_rows(begun, 1)[0])
-    asked = Session(begun.state.with_answers((Answer(row + 1, "", ""),)), table)
+    asked = Session(begun.state.with_answers((Answer(row + 1, "", ""),)), begun.table)
     assert row not in questions.next_rows(asked, 100)
     (note,) = asked.audited().sampling.notes
     assert "could not be labelled: 1" in note
@@ -209,7 +197,7 @@ def test_any_metric_that_needs_labels_can_be_asked_about(of_rates):
 def test_without_scores_and_without_labels_there_is_an_answer_too():
     table, _ = pool(300)
     for name in ("accuracy", "false_positive_rate"):
-        begun = asked(session(replace(table, score=None)), metric=name)
+        begun = asked(session(table.round(), "prediction=score"), metric=name)
         assert said(begun).sentences[0] == "No label says anything yet."
         assert len(questions.next_rows(begun, 3)) == 3
     assert "brier_score" not in questions._askable(begun)

@@ -11,7 +11,6 @@ import fairbench
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from fairbench_rank import ranking
-from fairbench_rank.scores import RankOptions, Scores, ScoreTable
 from tests.harness import ROOT
 
 
@@ -250,17 +249,11 @@ def answer(between, noise, *, holes=False):
     values = own + noise * draw.standard_normal((METHODS, FAMILIES, SPLITS))
     if holes:
         values[0, 0] = np.nan
-    table = ScoreTable(
-        methods=tuple(f"model {name}, plain" for name in "abcdef"),
-        tasks=tuple(f"task {task}" for task in range(FAMILIES)),
-        families=tuple(f"family {task}" for task in range(FAMILIES)),
-        task=np.repeat(np.arange(FAMILIES), SPLITS),
-        family=np.arange(FAMILIES),
-        splits=SPLITS,
-        questions=0,
-        scores=(Scores("auc", "higher", 0.8 + values.reshape(METHODS, -1), None),),
-    )
-    return ranking.answers(table, RankOptions(epsilon=0.01))[0]
+    names = [f"model {name}, plain" for name in "abcdef"], range(FAMILIES), range(SPLITS)
+    index = pd.MultiIndex.from_product(names, names=["model", "dataset", "fold"])
+    frame = pd.Series(0.8 + values.ravel(), index, name="auc").dropna().reset_index()
+    frame = frame.assign(family=frame["dataset"])
+    return fairbench.rank(frame, score="auc", epsilon=0.01).answers[0]
 
 
 def test_no_number_of_splits_resolves_what_varies_between_families():

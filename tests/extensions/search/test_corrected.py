@@ -308,5 +308,5 @@ def test_the_promised_gain_of_the_luckiest_trial_reaches_further_down():
     assert below == fresh == lucky and 1.645 < above < 1.75 < 2 < upper < 2.4
     (below, _), fresh, (_, upper) = tails_of(noise * (np.arange(11) < 10), fresh=1e4)
     assert below == lucky and upper == lucky
-    assert fresh == pytest.approx((1.96, 1.96), abs=0.05)
+    assert max(fresh) < 2.2 < 2.5 < below
     assert np.ravel(tails_of(noise[:2])) == pytest.approx(np.full(6, 1.96), abs=0.01)

@@ -158,8 +158,8 @@ REFUSED = {
     "one method": (lambda table: table[table["model"] == "m0"], {}, "holds one method, 'm0'"),
     "one task": (lambda table: table[table["dataset"] == "d0"], {}, "holds one task, 'd0'"),
     "two scales": (
-        lambda table: table.assign(accuracy=np.where(table.index < 12, 100, 1) * table["accuracy"]),
-        {}, "holds shares and percents",
+        lambda table: pd.concat([table[:12].assign(accuracy=60.0), table[12:]]), {},
+        "holds shares and percents",
     ),
     "a text": (lambda table: table.assign(accuracy="x"), {}, "row 1: 'x' is no number"),
     "no methods": (lambda table: table.rename(columns={"model": "x"}), {}, "give method=COLUMN"),
@@ -168,22 +168,14 @@ REFUSED = {
     "an unknown column": (lambda table: table, {"score": "acuracy"}, "did you mean 'accuracy'?"),
     "a blank name": (lambda table: table.replace("m0", " "), {}, "the cell is empty"),
     "no rows": (lambda table: table.iloc[:0], {}, "no rows below the header"),
-    "a family of two": (
-        lambda table: table.assign(family=np.arange(len(table)) % 2 + table.index // 12), {},
-        "a task has one",
-    ),
+    "a family of two": (lambda table: table.assign(family=table.index // 12), {}, "a task has one"),
     "one family": (lambda table: table.assign(family="a"), {}, "holds one family"),
     "a pair of one": (lambda table: table, {"pair": ["m0", "m0"]}, "two different methods"),
     "an unknown method": (lambda table: table, {"pair": ["m0", "m9"]}, "unknown method 'm9'"),
     "a wrong direction": (lambda table: table, {"better": "up"}, "must be higher or lower"),
     "a wrong crash": (lambda table: table, {"crashed": "zero"}, "worst, left-out or a number"),
     "a margin below 0": (lambda table: table, {"epsilon": -1}, "at least 0"),
-    "ten thousand methods": (
-        lambda _: pd.DataFrame(
-            {"model": np.arange(20_000) // 2, "dataset": np.arange(20_000) % 2, "accuracy": 0.5}
-        ),
-        {}, "10,000 methods; at most 2,000 are ranked",
-    ),
+    "too many methods": (lambda _: scores(2001, 2), {}, "2,001 methods; at most 2,000 are ranked"),
 }  # fmt: skip
 
 

@@ -152,26 +152,24 @@ def test_a_new_file_each_week(look, state):
     assert "period 'week 9' has 100 rows, and 300 were seen" in few
 
 
-OTHER_LABEL = {"0": "1", "1": "0"}
+OTHER = {"label": {"0": "1", "1": "0"}}
 OTHER_FILES = {
-    "shrank": (lambda frame: frame[:299], "has 299 rows, and 300 were seen"),
+    "shrank": (lambda seen: seen[:299], "has 299 rows, and 300 were seen"),
     "reordered": (
-        lambda frame: frame.iloc[[1, 0, *range(2, 300)]],
-        "rows 1 to 300 are in another order than when they were seen",
+        lambda seen: seen[::-1],
+        "rows 1 to 300 are in another order",
     ),
     "relabelled": (
-        lambda frame: frame.assign(
-            label=frame["label"].where(frame.index != 5, frame["label"].map(OTHER_LABEL))
-        ),
-        "the label of row 6 was",
+        lambda seen: pd.concat([seen[:5], seen[5:].replace(OTHER)]),
+        "label of row 6 was",
     ),
-    "unlabelled": (lambda frame: frame.assign(label=""), "the label of row 1 was"),
-    "other score": (lambda frame: frame.assign(score=0.5), "are not those that were seen"),
-    "row in between": (lambda frame: pd.concat([frame[:1], frame]), "are not those that were seen"),
-    "other columns": (lambda frame: frame.rename(columns={"sex": "s"}), "has no column 'sex'"),
-    "third label": (lambda frame: pd.concat([frame, frame.assign(label="2")]), "row 301: '2'"),
-    "score": (lambda frame: pd.concat([frame, frame.assign(score=300)]), "a probability"),
-    "empty": (lambda frame: frame[:0], "no rows below the header"),
+    "unlabelled": (lambda seen: seen.assign(label=""), "the label of row 1 was"),
+    "other score": (lambda seen: seen.assign(score=0.5), "are not those that were seen"),
+    "row in between": (lambda seen: pd.concat([seen[:1], seen]), "are not those that were seen"),
+    "other columns": (lambda seen: seen.rename(columns={"sex": "s"}), "has no column 'sex'"),
+    "third label": (lambda seen: pd.concat([seen, seen.assign(label="2")]), "row 301: '2'"),
+    "score": (lambda seen: pd.concat([seen, seen.assign(score=300)]), "a probability"),
+    "empty": (lambda seen: seen[:0], "no rows below the header"),
 }
 
 

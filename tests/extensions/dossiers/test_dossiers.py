@@ -261,36 +261,15 @@ def test_a_terminal_drops_no_name_of_a_group_and_cuts_no_count(capsys, width, ki
 
 
 LONGEST_QUOTE = 40  # words
-PACK = """
-[pack]
-name = "toy"
-title = "A toy"
-jurisdiction = "Nowhere"
-version = 2020-01-01
-checked = 2026-01-01
-review_by = 2026-06-01
-status = "in force"
-about = "A sentence."
-[sources.text]
-title = "The text"
-address = "https://example.org"
-text_date = 2020-01-01
-"""
-RULE = """
-[[rule]]
-key = "rate"
-asks = "measure"
-what = "the rate"
-citation = "1(a)"
-quote = "Calculate the rate."
-source = "text"
-effective = 2020-01-01
-"""
-SECOND = RULE.replace("2020-01-01", "2027-01-01").replace("Calculate", "Compute")
+RULE = documents.Rule(
+    "rate", documents.MEASURE, "the rate", "1(a)", date(2020, 1, 1), quote="Calculate it."
+)
 
 
-def toy(rules=RULE, pack=PACK):
-    return documents.read_pack(pack + rules)
+def toy(rule=RULE, *more):
+    """Return a pack of other rules and dates."""
+    days = {"version": date(2020, 1, 1), "review_by": date(2026, 6, 1)}
+    return replace(documents.pack_of("ll144"), status="in force", rules=(rule, *more), **days)
 
 
 def hold_together(first, second):
@@ -322,7 +301,8 @@ def test_every_pack_is_right(name):
 
 
 def test_the_version_of_a_rule_is_that_of_the_day():
-    pack = toy(RULE + "ends = 2027-01-01\n" + SECOND)
+    start = date(2027, 1, 1)
+    pack = toy(replace(RULE, ends=start), replace(RULE, effective=start, quote="Compute it."))
     days = date(2019, 1, 1), date(2026, 12, 31), date(2027, 1, 1)  # of the first, what will be
     said = [rule.quote.split()[0] for day in days for rule in pack.on(day)]
     assert said == ["Calculate", "Calculate", "Compute"]
@@ -332,13 +312,12 @@ def test_what_does_not_apply_yet_or_any_more_is_not_said_to_be_in_force():
     assert toy().status_on(date(2019, 12, 31)) == "not yet in force"
     assert toy().status_on(date(2020, 1, 1)) == "in force"
     assert documents.pack_of("colorado").status_on(date(2022, 1, 1)) == "repealed"
-    with pytest.raises(UserError, match="toy: A toy: in force"):
-        toy(RULE + "ends = 2021-01-01").on(date(2022, 1, 1))
+    with pytest.raises(UserError, match="ll144: .*: in force"):
+        toy(replace(RULE, ends=date(2021, 1, 1))).on(date(2022, 1, 1))
 
 
 def test_what_is_not_sure_is_said():
-    pack = toy(RULE.replace('quote = "Calculate the rate."\nsource = "text"\n', ""))
-    (said,) = pack.unverified(date(2026, 6, 1))
+    (said,) = toy(replace(RULE, quote="")).unverified(date(2026, 6, 1))
     assert said.startswith("1 of 1 item could not be checked against a published text: ")
     assert said.endswith(" (1(a)).") and not toy().unverified(date(2026, 6, 1))
     assert "may no longer hold" in toy().warnings(date(2026, 6, 2))[0]

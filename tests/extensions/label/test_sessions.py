@@ -115,22 +115,10 @@ def test_the_same_state_gives_the_same_rows_and_only_another_seed_another_order(
     assert set(first) != set(
         questions.next_rows(label_actively(session(table, seed=1), label, 10), 4)
     )
-    other = Session(replace(begun.state, question="each", strategy="thompson"), begun.table)
+    # No score, question or strategy has a say in which row of a group is next.
+    other = session(table.assign(score=1 - table["score"]), question="each", strategy="thompson")
     np.testing.assert_array_equal(begun.order, other.order)
-
-
-@pytest.mark.slow
-def test_scores_of_labelled_rows_are_those_of_their_group():
-    """Rows are drawn at random within a group: 200 first rows of 50 pools against all rows."""
-    errors = []
-    for seed in range(50):
-        table, label = pool(600, seed=seed)
-        begun = label_actively(session(table, seed=seed), label, 40, step=4)
-        known, score = begun.table.known, table["score"].to_numpy()
-        for arm in range(4):
-            mine = score[known[begun.codes[known] == arm]]
-            errors += list(mine - score[begun.codes == arm].mean())
-    assert abs(np.mean(errors)) < 4 * np.std(errors) / np.sqrt(len(errors))
+    assert abs(np.corrcoef(begun.order, np.arange(len(table)))[0, 1]) < 0.1
 
 
 def test_people_in_parts_never_meet_and_all_rows_are_named_in_the_end():

@@ -300,8 +300,7 @@ def files(tmp_path_factory):
 
     Each has two ids by path, and the same learner.
     """
-    folder = tmp_path_factory.mktemp("files")
-    draw = np.random.default_rng(0)
+    folder, draw = tmp_path_factory.mktemp("files"), np.random.default_rng(0)
     table = ("dataset=table", "dataset.target=y", "dataset.sensitive=[sex]", "split.repeats=2")
     for name in ("x/people", "x/again", "y/people"):
         path = folder / f"{name}.csv"

@@ -154,22 +154,6 @@ def test_methods_that_are_alike_are_seldom_told_apart(kind, methods, units):
     assert wrong <= 17
 
 
-@pytest.mark.parametrize("methods", [3, 20])
-def test_a_failure_is_said_to_be_seen_only_where_it_is(methods):
-    """Where all but one method fail on so few units, any two are told apart in 5 % of tables."""
-    random, units = np.random.default_rng(8), 20
-    share = sign_flips.unseen_share(units, methods, 0.05)
-    wrong = unseen = 0
-    for _ in range(100):
-        failed = random.random((methods, units)) < share
-        failed[0] = False
-        values = random.normal(size=failed.shape) - 25 * failed
-        values[1:] += 25 * share
-        unseen += bool((~failed[1:].any(axis=1)).any())
-        wrong += bool(judged(values, flips=199)[1].better.any())
-    assert unseen <= 9 and wrong <= 14
-
-
 def on_new_task(values, unit=None, *, epsilon=0.1, seed=0):
     unit = np.arange(values.shape[1]) if unit is None else unit
     generator = np.random.default_rng(seed)

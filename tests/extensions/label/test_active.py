@@ -214,12 +214,6 @@ def test_queues_give_every_label_once():
     np.testing.assert_array_equal(arms.posterior.successes, np.tile(expected, (4, 1)))
 
 
-def known(*successes):
-    """Return knowledge of groups of ten labels, made up."""
-    won = np.array(successes, float)
-    return GroupPosterior.of(Beta(won, 10 - won), np.random.default_rng(0))
-
-
 def test_the_gap_of_two_arms_is_their_comparison():
     posterior = Beta(np.array([[8.0, 3.0]]), np.array([[2.0, 4.0]]))
     arms = BetaArms(posterior, np.array([[5, 5]]))
@@ -245,7 +239,8 @@ def test_the_gap_of_many_arms_is_that_of_the_two_furthest_apart():
 
 
 def test_one_label_more_changes_one_group_slightly():
-    knowledge = known(3, 7, 2, 5)
+    won = np.array([3.0, 7, 2, 5])
+    knowledge = GroupPosterior.of(Beta(won, 10 - won), np.random.default_rng(0))
     after = knowledge.after(2, up=True).draws
     changed = (after != knowledge.draws).any(axis=0)
     np.testing.assert_array_equal(changed, [False, False, True, False])

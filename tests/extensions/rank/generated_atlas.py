@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 
-FAMILIES = (1,) * 12 + (2,) * 4 + (3, 3, 4, 6)
 LEARNERS = ("logistic_regression", "xgboost", "lightgbm")
 STRENGTHS = (0.25, 0.5, 0.75, 1.0)
 RELAXED = (0, 0.05, 0.1, 0.2, 1)

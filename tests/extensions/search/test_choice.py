@@ -544,7 +544,6 @@ def test_a_group_without_positives_is_left_out_of_the_gap_and_no_group_at_all_is
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["eror_rate"], "unknown objective to tune for 'eror_rate': did you mean error_rate"),
         (["roc_auc"], "unknown objective to tune for 'roc_auc'; valid: "),
         ([], "objectives= is empty"),
         (["brier_score", "brier_score"], "names one twice"),

@@ -233,13 +233,10 @@ def gap(selected, group):
     return gains.GoalEstimate(np.array(parts), np.stack(influence, axis=1), least, FOLDED, 1.0)
 
 
-def of_people(unit):
-    none = np.zeros(len(unit), np.int64)
-    return gains.GoalRows(none, unit, none.astype(float), none, {}, 1)
-
-
-def judging_rows(rows):
-    return of_people(np.arange(rows))
+def judging_rows(rows, each=1):
+    """Return rows, so many of each person."""
+    none = np.zeros(rows, np.int64)
+    return gains.GoalRows(none, np.arange(rows) // each, none.astype(float), none, {}, 1)
 
 
 def test_the_interval_of_a_gain_is_that_of_the_paired_difference():
@@ -256,8 +253,7 @@ def test_the_interval_of_a_gain_is_that_of_the_paired_difference():
 
 def test_rows_of_one_person_count_as_one():
     wrong = np.repeat(np.random.default_rng(0).random(100) < 0.3, 4).astype(float)
-    unit = np.repeat(np.arange(100), 4)
-    below, above = gains.value_limits(rate(wrong), of_people(unit), PLAIN)
+    below, above = gains.value_limits(rate(wrong), judging_rows(400, each=4), PLAIN)
     error = wrong.std() / np.sqrt(100)
     assert (above - below) == pytest.approx(2 * 1.96 * error, rel=1e-3)
 

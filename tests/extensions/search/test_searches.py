@@ -70,11 +70,6 @@ def found(trials):
     ]
 
 
-def of_validation(gain):
-    """Return what validation rows promise, without what test rows show."""
-    return {name: value for name, value in gain.items() if not name.startswith("test_")}
-
-
 def test_test_rows_have_no_say_in_what_is_tried_and_chosen(search, tmp_path):
     one = search()
     test = prepared(one.default_plan).cells[0].fold.test
@@ -83,7 +78,10 @@ def test_test_rows_have_no_say_in_what_is_tried_and_chosen(search, tmp_path):
     assert found(one.carry_out()) == found(other.carry_out())
     answers = [tuned(tuning)[0] for tuning in (one, other)]
     assert answers[0].position == answers[1].position
-    promised, others = ([of_validation(gain) for gain in answer.gains] for answer in answers)
+    promised, others = (
+        [{name: gain[name] for name in gain if name[:5] != "test_"} for gain in answer.gains]
+        for answer in answers
+    )
     assert promised == others
     wrong = [answer.gains[0]["test_value"] for answer in answers]
     assert wrong[1] == pytest.approx(1 - wrong[0])

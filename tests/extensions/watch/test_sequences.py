@@ -18,18 +18,13 @@ from fairbench_watch.sequences import (
 )
 
 
-def outcomes(first, second):
-    """Return every pair of successes of two groups' rows."""
-    return np.meshgrid(np.arange(first + 1), np.arange(second + 1), indexing="ij")
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("rows", [(1, 1), (5, 40), (30, 30), (60, 7)])
 @pytest.mark.parametrize("gap", [-0.3, 0.0, 0.05, 0.4])
 @pytest.mark.parametrize("share", [0.5, 0.9])
 def test_evidence_is_at_most_1_on_average_if_the_claim_is_true(rows, gap, share):
     """By enumeration: the mean over all outcomes, at every height of both rates."""
-    first, second = outcomes(*rows)
+    first, second = np.meshgrid(*(np.arange(size + 1) for size in rows), indexing="ij")
     evidence = np.exp(log_evidence(Pair(first, rows[0], second, rows[1], share), gap))
     for height in np.linspace(max(0, -gap), min(1, 1 - gap), 23):
         for below in (0, 0.07):  # the claim holds with room to spare, too

@@ -12,7 +12,7 @@ from benchmarks import rank
 from benchmarks.coverage import counts as made
 from benchmarks.coverage.__main__ import main
 from benchmarks.coverage.families import FAMILIES
-from benchmarks.coverage.page import PAGE, PROMISES, TEXTS, failures, parts, rows_of, write
+from benchmarks.coverage.page import PAGE, PROMISES, TEXTS, failures, rows_of, write
 from benchmarks.coverage.simulate import Cell, count, simulate
 from benchmarks.pages import fill, markdown, read_rows
 from benchmarks.statements import page as statements
@@ -136,55 +136,12 @@ CELLS = [
 ]
 
 
-def table(text):
-    """Return the rows of a table in Markdown, as mappings of column to cell."""
-    header, _, *rows = (
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in text.splitlines()
-        if line.startswith("|")
-    )
-    return [dict(zip(header, row, strict=True)) for row in rows]
-
-
-def of(cells, name, folder):
-    return table(parts(rows_of(cells), folder / "none.md")[name])
-
-
 def test_every_family_of_intervals_is_part_of_one_promise_and_said_in_words():
     named = [name for families in PROMISES.values() for name in families]
     assert sorted(named) == sorted(family.name for family in FAMILIES)
     text = PAGE.read_text()
     for family in FAMILIES:
         assert f"- **{family.title}** (`{family.name}`): " in text
-
-
-def test_the_first_table_has_the_figures_of_the_cells(tmp_path):
-    first, last = of(CELLS, "promises", tmp_path)
-    ours = [cell for cell in CELLS if cell.construction == "ours" and cell.family != "evaluate"]
-    mean = 100 * np.mean([cell.coverage for cell in ours])
-    assert first["simulated in"] == "4 settings"
-    assert first["measured"] == f"{mean:.1f} % on average; 1 setting failed"
-    assert (first["lowest"], first["where"]) == ("80.0 %", "difference, apart")
-    assert first["families"] == "`rates`, `differences`"
-    assert (last["measured"], last["lowest"], last["where"]) == (
-        "95.0 % on average; no row failed", "95.0 %", "accuracy, all"
-    )  # fmt: skip
-
-
-def test_a_family_is_beside_others_that_failed_or_never_did(tmp_path):
-    rates, differences, _ = of(CELLS, "families", tmp_path)
-    assert (rates["family"], rates["settings"]) == ("`rates`", "2")
-    assert (rates["failed"], rates["lowest"]) == ("0", "93.1 %")
-    assert rates["others that failed"] == "Wald in 100.0 %" and differences["failed"] == "1"
-    kept = [replace(cell, below=0, above=0) for cell in CELLS]
-    row = of(kept, "families", tmp_path)[0]
-    assert row["others that never failed (width relative to ours)"] == "Wald (0.50)"
-
-
-def test_intervals_are_named_whose_coverage_is_too_low_in_any_setting(tmp_path):
-    (low,) = of(CELLS, "lowest", tmp_path)
-    assert low == {"family": "`differences`", "interval": "difference",
-                   "coverage": "80.0 % (failed)", "setting": "apart"}  # fmt: skip
 
 
 def test_the_lowest_settings_are_kept_in_the_row():

@@ -451,12 +451,6 @@ def test_every_gap_can_be_made_smaller(metric):
     assert both.gap_change[1] <= both.gap_change[0] <= both.gap_change[2]
 
 
-def test_what_is_no_gap_is_refused():
-    for name in ("error_rate", "disparate_impact", "statistical_party"):
-        with pytest.raises(UserError, match="unknown gap"):
-            gap_named(name)
-
-
 def test_the_certificate_of_a_space_that_was_tried_whole_is_nothing():
     whole, some = (answer(values) for values in ("1234", "12345"))
     assert whole.search.chance == whole.bounds[100]["true"] == whole.bounds[1]["seen"] == 0

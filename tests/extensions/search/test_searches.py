@@ -402,7 +402,7 @@ def test_a_finished_run_can_be_the_model_in_use(tmp_path):
 
 REFUSED = {
     "nothing": (["error_margin=0.01"], "nothing to search is named, such as dataset=german"),
-    "gap": (["minimise=parity"], "unknown gap 'parity'"),
+    "gap": (["minimise=disparate_impact"], "unknown gap 'disparate_impact'"),
     "one": (["error_margin=1"], "error_margin is 1.0; it must be at least 0 and under 1"),
     "one candidate": (
         ["intervention=none", "method=baseline", "learner.C=1"],

@@ -233,11 +233,9 @@ def test_the_command_says_what_was_chosen_in_words(results, capsys, said_by):
     assert "which did not choose" in said_by("choose", *ids["apart"], f"results={folder}")
     words = [*ids["several"], f"results={folder}", "objective=error_rate"]
     assert "as means over 3 repeats" in said_by("choose", *words)
-    for kind in ("json", "html", "markdown", "latex"):
-        run_command(["choose", "split=kfold", f"results={folder}", f"format={kind}"])
-        printed = capsys.readouterr().out
-        assert all(id_ in printed for id_ in ids["folds"])
-        assert kind != "json" or json.loads(printed)
+    run_command(["choose", "split=kfold", f"results={folder}", "format=json"])
+    answer = str(json.loads(capsys.readouterr().out))
+    assert all(id_ in answer for id_ in ids["folds"])
 
 
 def test_a_tie_is_said_to_be_one(results, tmp_path, said_by):

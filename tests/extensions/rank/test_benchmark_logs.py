@@ -254,21 +254,17 @@ def test_the_family_of_a_task_is_its_outermost_group():
 ODD = (None, [], {}, [1], {"a": [1]}, "x", "", 5, -1.5, True, [[None]], {"a": {"b": {"c": 1}}})
 
 
-def places(values, path=()):
-    """Yield the path of every value of what JSON holds."""
-    yield path
-    if isinstance(values, dict | list):
-        for key, value in values.items() if isinstance(values, dict) else enumerate(values):
-            yield from places(value, (*path, key))
-
-
-def with_odd(values, path, odd):
-    """Return values with another one at a place."""
-    if not path:
-        return odd
-    copy = dict(values) if isinstance(values, dict) else list(values)
-    copy[path[0]] = with_odd(values[path[0]], path[1:], odd)
-    return copy
+def odd_texts(values, draw, count):
+    """Yield what JSON holds as texts, with so many odd values in turn in the place of each value."""
+    holders = [values]
+    for holder in holders:
+        for key in [*holder] if isinstance(holder, dict) else range(len(holder)):
+            kept = holder[key]
+            holders += [kept] * isinstance(kept, dict | list)
+            for odd in draw.choice(len(ODD), count, replace=False):
+                holder[key] = ODD[odd]
+                yield json.dumps(values)
+            holder[key] = kept
 
 
 @pytest.mark.parametrize("count", quick([1, 4], [1], rest=pytest.mark.slow))
@@ -278,17 +274,14 @@ def test_odd_values_in_any_place_are_read_or_refused_in_a_line(tmp_path, name, c
     lines = source.read_text().splitlines() if source.suffix == ".jsonl" else []
     values = json.loads(lines[1] if lines else source.read_text())
     values.pop("configs", None)  # large, and not read
-    draw = np.random.default_rng(0)
-    for path in places(values):
-        for odd in draw.choice(len(ODD), count, replace=False):
-            text = json.dumps(with_odd(values, path, ODD[odd]))
-            copy = tmp_path / source.name
-            copy.write_text("\n".join([lines[0], text, *lines[2:]]) if lines else text)
-            for items in (True, False):
-                try:
-                    benchmark_scores(copy, items=items)
-                except UserError as error:
-                    assert "\n" not in str(error) and len(str(error)) < 600
+    copy = tmp_path / source.name
+    for text in odd_texts(values, np.random.default_rng(0), count):
+        copy.write_text("\n".join([lines[0], text, *lines[2:]]) if lines else text)
+        for items in (True, False):
+            try:
+                benchmark_scores(copy, items=items)
+            except UserError as error:
+                assert "\n" not in str(error) and len(str(error)) < 600
 
 
 RANKED = [

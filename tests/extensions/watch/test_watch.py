@@ -409,13 +409,7 @@ def test_at_most_five_percent_of_watches_ever_give_a_false_alarm(watches, most, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("gaps", [1, 5, 10])
-@pytest.mark.parametrize(
-    ("rates", "share", "epsilon"),
-    [
-        pytest.param(*population, marks=pytest.mark.slow if place else pytest.mark.thorough)
-        for place, population in enumerate(POPULATIONS)
-    ],
-)
+@pytest.mark.parametrize(("rates", "share", "epsilon"), POPULATIONS)
 def test_a_gap_is_found_within_half_more_rows_than_a_fixed_test_needs(rates, share, epsilon, gaps):
     """The fixed test: two-sided 5 %, power 80 %, its level shared between as many gaps."""
     mean, said, fixed = delay(rates, share, epsilon, gaps, 200)

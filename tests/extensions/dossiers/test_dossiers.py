@@ -16,7 +16,6 @@ import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
-from rich.console import Console
 from scipy import stats
 
 from fairbench.audits.question import Options
@@ -24,12 +23,11 @@ from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from fairbench.metrics.registry import declared
 from fairbench.reporting.document.forms import to_json
-from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.document.writing import FORMS
 from fairbench_dossiers import documents
 from fairbench_dossiers.selection import is_under, ll144, selections_that_turn, unknown_of
 from fairbench_dossiers.verb import dossiers as functions
-from tests.harness import ROOT, ours, quick
+from tests.harness import ROOT, ours, printed, quick
 
 EXPECTED = Path(__file__).parent / "expected.json"
 SCHEMA = ROOT / "extensions" / "dossiers" / "fairbench_dossiers" / "schema.json"
@@ -105,8 +103,8 @@ def pages(folder):
     """Return the JSON of every kind, the words of its first page, and what is printed."""
     result = {}
     for kind in KINDS:
-        with redirect_stdout(io.StringIO()) as printed:
-            result[kind] = (*made(folder, kind, formats=TEXTS), printed.getvalue())
+        with redirect_stdout(io.StringIO()) as output:
+            result[kind] = (*made(folder, kind, formats=TEXTS), output.getvalue())
     return result
 
 
@@ -244,7 +242,7 @@ def test_the_ai_act_says_that_one_file_was_measured_and_from_when_it_holds(dossi
 @pytest.mark.thorough
 @pytest.mark.parametrize("width", [80, 100])
 @pytest.mark.parametrize("kind", ["ai-act", "model-card"])
-def test_a_terminal_drops_no_name_of_a_group_and_cuts_no_count(capsys, width, kind):
+def test_a_terminal_drops_no_name_of_a_group_and_cuts_no_count(width, kind):
     """Long names at 80 columns: a count of 1,008 was once printed as 1,0."""
     names = ["Female applicants", "Male applicants", "Non-binary applicants"]
     races = ["Black or African American", "White (not Hispanic or Latino)", "Two or more races"]
@@ -255,10 +253,9 @@ def test_a_terminal_drops_no_name_of_a_group_and_cuts_no_count(capsys, width, ki
     options = Options(path=Path("long.csv"), favourable="1", **asked)
     document = functions()[kind](options, frame.astype(str), {}, date(2026, 11, 26))
     # All of its tables, as a terminal would show them where there is no summary.
-    print_document(replace(document, summary=None), Console(width=width, highlight=False))
-    printed = capsys.readouterr().out
-    assert all(len(line) <= width for line in printed.splitlines())
-    table = printed[printed.index("Rates by group") : printed.index("Errors by group")].split()
+    text = printed(replace(document, summary=None), width)
+    assert all(len(line) <= width for line in text.splitlines())
+    table = text[text.index("Rates by group") : text.index("Errors by group")].split()
     assert {"1,008", *" ".join([*names, *races]).split()} <= {*table}
 
 
@@ -345,11 +342,11 @@ def test_a_pack_past_its_date_says_so_on_the_first_page(folder, kind, monkeypatc
 @pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
 def test_rules_that_are_not_verified_are_named_on_the_first_page(pages, kind):
-    result, page, printed = pages[kind]
+    result, page, shown = pages[kind]
     unread = [question for question in result["asked"] if not question["quote"]]
     rules = documents.pack_of(kind).on(documents.today())
     verified = f"{sum(rule.verified for rule in rules)} of {len(rules)} items verified"
-    assert verified in " ".join(printed.split())
+    assert verified in " ".join(shown.split())
     words = "could not be checked against a published text"
     assert bool(unread) == (words in page)
     for question in unread:
@@ -358,11 +355,11 @@ def test_rules_that_are_not_verified_are_named_on_the_first_page(pages, kind):
 
 def test_the_list_names_every_pack_and_says_what_was_repealed(capsys):
     assert main(["dossier", "list", "as_of=2026-11-23"]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
+    shown = " ".join(capsys.readouterr().out.split())
     for pack in map(documents.pack_of, documents.pack_names()):
-        assert all(said in printed for said in (pack.name, pack.jurisdiction, pack.about))
-    assert "SB 24-205 was repealed and replaced by SB 26-189" in printed
-    assert "as of 23 November 2026" in printed
+        assert all(said in shown for said in (pack.name, pack.jurisdiction, pack.about))
+    assert "SB 24-205 was repealed and replaced by SB 26-189" in shown
+    assert "as of 23 November 2026" in shown
 
 
 # Every number of a dossier of Local Law 144 is that of the rule, computed here from its text.

@@ -255,7 +255,7 @@ ODD = (None, [], {}, [1], {"a": [1]}, "x", "", 5, -1.5, True, [[None]], {"a": {"
 
 
 def odd_texts(values, draw, count):
-    """Yield what JSON holds as texts, with so many odd values in turn in the place of each value."""
+    """Yield what JSON holds as texts, with so many odd values in the place of each value."""
     holders = [values]
     for holder in holders:
         for key in [*holder] if isinstance(holder, dict) else range(len(holder)):

@@ -19,7 +19,6 @@ from fairbench.core.text import read_csv
 from fairbench.evaluation.table import values_of
 from fairbench.experiments.execute import carry_out
 from fairbench.reporting.document.forms import to_json, to_markdown
-from fairbench.reporting.document.terminal import print_document, terminal
 from fairbench.reporting.document.writing import to_html
 from fairbench.reporting.page import _blocks as blocks
 from fairbench.results.catalogue import Catalogue
@@ -32,7 +31,7 @@ from fairbench_rank.scores import RankOptions, as_read, read_scores
 from fairbench_rank.sources import benchmark_scores
 from fairbench_rank.standings import RankedValues, family_mean_interval, findings_of, standings_of
 from tests.extensions.rank import generated_atlas as atlas
-from tests.harness import configuration
+from tests.harness import configuration, printed
 from tests.reporting import page_runs
 
 
@@ -504,15 +503,13 @@ def test_tasks_whose_target_is_a_number_are_no_part_of_the_page():
 
 
 @pytest.mark.thorough
-def test_the_page_has_the_answer_and_the_sections_that_the_statistics_say(capsys):
+def test_the_page_has_the_answer_and_the_sections_that_the_statistics_say():
     """Of a generated atlas whose interventions lower the gap and cost errors."""
     whole = atlas.table(families=(1, 1, 1, 2), learners=("xgboost",), repeats=3)
     left = ["log_loss", "multicalibration_error", "expected_calibration_error"]
     board = leaderboard.BoardTable(whole.drop(columns=[*left, "statistical_parity"]))
     findings = leaderboard.board_findings(board, "equalized_odds")
-    document = leaderboard.page_of(
-        board, findings, "equalized_odds", command="fairbench leaderboard"
-    )
+    document = leaderboard.page_of(board, findings, "equalized_odds", command="fairbench x")
     titles = [title for title, _ in document.summary.named_parts.values()]
     assert titles == ["What to use", "How sure this is", "What is not resolved"]
     assert "error rate" in document.summary.found[0]
@@ -528,10 +525,8 @@ def test_the_page_has_the_answer_and_the_sections_that_the_statistics_say(capsys
     drawn = [name for name in document.files if name.startswith("figures/")]
     assert len(drawn) == len(set(drawn)) >= 5 + 2
     assert all(document.files[name].startswith("<svg xmlns") for name in drawn)
-    print_document(leaderboard.short_of(document, findings, "equalized_odds"), terminal(80))
-    printed = capsys.readouterr().out
-    assert "What is not resolved" in printed
-    assert max(map(len, printed.splitlines())) <= 80
+    text = printed(leaderboard.short_of(document, findings, "equalized_odds"), 80)
+    assert "What is not resolved" in text and max(map(len, text.splitlines())) <= 80
     assert '"standings"' in to_json(document) and "What to use" in to_markdown(document)
 
 

@@ -16,9 +16,7 @@ from benchmarks.coverage.page import PAGE, PROMISES, TEXTS, failures, rows_of, w
 from benchmarks.coverage.simulate import Cell, count, simulate
 from benchmarks.pages import fill, markdown, read_rows
 from benchmarks.statements import page as statements
-from fairbench import Evaluator, evaluate
 from fairbench.core.errors import UserError
-from fairbench.evaluation.table import values_of
 
 MUST_PRINT = ("rates", "differences", "ratios", "gaps", "smallest_ratios")
 
@@ -65,7 +63,7 @@ def test_a_cell_is_the_same_every_time():
     assert first == second
 
 
-# What the battery calls fairlearn's bootstrap, Wilson's interval and the posterior is that.
+# What the battery calls fairlearn's bootstrap and Wilson's interval is that.
 
 RESAMPLES = 60
 
@@ -104,24 +102,6 @@ def test_wilson_limits_are_scipys():
         known = stats.binomtest(int(counts.successes[0, i]), int(counts.size[i]))
         ends = known.proportion_ci(0.95, "wilson")
         assert (lower[0, i], upper[0, i]) == pytest.approx(tuple(ends), abs=1e-9)
-
-
-def test_the_intervals_of_before_are_the_evaluations():
-    draw = np.random.default_rng(3)
-    group, hard = np.repeat(["a", "b"], [60, 30]), draw.integers(0, 2, 90)
-    evaluator = Evaluator(draws=20_000, interval="dirichlet")
-    table = evaluate(draw.integers(0, 2, 90), hard, sensitive_features=group, evaluator=evaluator)
-    rows = values_of(table).set_index(["metric", "group"])[["lower", "upper"]]
-    chosen = [int(hard[group == name].sum()) for name in "ab"]
-    counts = made.Counts(np.array([chosen]), np.array([60, 30]))
-    ends = np.squeeze(made.rate_posterior(counts, draw)).T
-    np.testing.assert_allclose(ends, rows.loc["selection_rate"].loc[["a", "b"]], atol=0.01)
-    for statistic, (name, group) in {
-        made.difference_of: ("_difference", "b"), made.ratio_of: ("_ratio", "b"),
-        made.gap_of: ("", ""),
-    }.items():  # fmt: skip
-        ends = [end.item() for end in made.posterior(statistic)(counts, draw)]
-        assert ends == pytest.approx([*rows.loc[(f"statistical_parity{name}", group)]], abs=0.06)
 
 
 # The page: its tables are made of the rows beside it, which are kept until anew.

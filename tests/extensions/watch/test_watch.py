@@ -226,11 +226,9 @@ def test_without_labels_decisions_are_watched(look, state):
 )
 def test_labels_with_names_and_decisions_of_a_column(names, said, words, look, state):
     frame = rows(300)
-    named = frame.assign(
-        label=np.where(frame["label"] == "1", names[1], names[0]),
-        said=np.where(frame["score"] > 0.3, said[1], said[0]),
-    )
-    only = named.assign(label=named["label"].where(named["label"] == names[1], ""))
+    label = pd.Series(np.where(frame["label"] == "1", names[1], names[0]))
+    named = frame.assign(label=label, said=np.where(frame["score"] > 0.3, said[1], said[0]))
+    only = named.assign(label=label.where(label == names[1], ""))
     look(only[:50], "target=label", "prediction=said", "group=sex", *words)
     assert content(state)["names"] == []
     look(named)

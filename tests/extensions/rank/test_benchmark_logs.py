@@ -150,6 +150,7 @@ def test_what_is_no_result_is_left_out_and_told_of(tmp_path):
         ("x.db", b"SQLite format 3\0" + bytes(100), "if it is MLflow's, mlflow.search_runs()"),
         ("x.pkl", pickle.dumps({"a": 1}), "a pickle, which is never opened"),
         ("x.json", b'{"a": 1}', "holds no results that are read here"),
+        ("x.json", b"{", "ends before it is whole"),
         ("x.zip", b"PK\x03\x04" + bytes(50), "x.zip"),
         ("x.eval", b"PK\x03\x04" + bytes(50), "by inspect_ai.analysis.samples_df, and rank that"),
         ("x.json", b'{"eval": {}, "samples": null}', "x.json is a log of inspect_ai: write its"),

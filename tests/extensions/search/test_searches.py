@@ -221,7 +221,7 @@ def test_the_sweepers_options_are_refused_as_those_of_the_verb(tmp_path, refused
         ("weights=[nan]", "'nan'; it must be a number"),
         ("format=pdf", "format"),
     ):
-        refused(*words, f"hydra.sweeper.{word}", message=message, by=run_words)
+        refused("run", *words, f"hydra.sweeper.{word}", message=message)
 
 
 def test_a_study_is_of_whose_gaps_it_judges_and_of_how_its_method_reads(tmp_path):

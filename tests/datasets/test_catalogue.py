@@ -11,22 +11,16 @@ from fairbench.components.datasets import german
 from fairbench.data import download as catalogue
 from fairbench.data.dataset import Source
 from fairbench.data.download import Archive
-from tests.datasets.raw_desk import PARQUET
-from tests.datasets.raw_files import RAW
-from tests.datasets.raw_files import files as sequence_files
+from tests.datasets.raw_files import FOLDER, PARQUET, parquet, sequences, write_files
 from tests.harness import ROOT, archive_with, listed
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """Return the page and its groups, from generated files and a contributor's own in data/."""
-    folder = tmp_path_factory.mktemp("data")
-    files = [*(pair for make in RAW.values() for pair in make().files.items())]
-    files += sequence_files().items()
-    for path, content in [*files, *(make() for make in PARQUET.values())]:
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(content)
-    places = (folder, ROOT / "data")
+    """Return the page and its groups, from made-up files and a contributor's own in data/."""
+    files = sequences() | {path: parquet(path) for path in PARQUET.values()}
+    folder = write_files(tmp_path_factory.mktemp("data"), files)
+    places = (folder, FOLDER, ROOT / "data")
     archive = Archive(search_path=places, store=folder / "store", verify=False, download=False)
     return written_pages.datasets(archive, catalogue.entries())
 

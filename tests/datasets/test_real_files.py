@@ -8,23 +8,26 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fairbench.components import CHECKOUT, imported
-from fairbench.core.errors import DataError
+from fairbench.components import CHECKOUT
 from fairbench.data.download import Archive, MissingFileError
 from fairbench.data.features import onehot_names
+from fairbench.data.tables import read_table
+from tests.datasets.raw_files import ENTRIES, everything_said
 from tests.harness import python
 
 pytestmark = pytest.mark.data
 EXPECTED = yaml.safe_load(Path(__file__).with_name("real_files.yaml").read_text(encoding="utf-8"))
 
 
+ARCHIVE = Archive(download=False)
+
+
 @functools.cache
-def load(task):
-    """Return a task's data set as its YAML asks for it, or skip where a file is not found."""
-    options = yaml.safe_load((CHECKOUT / f"conf/dataset/{task}.yaml").read_text())
-    module, _, name = options.pop("_target_").rpartition(".")
+def load(task, **options):
+    """Return a task's data set as configured, but for options; skip where a file is not found."""
+    entry = ENTRIES[task]
     try:
-        return getattr(imported(module), name)(Archive(download=False), **options)
+        return entry.function(ARCHIVE, **entry.options | options)
     except MissingFileError as error:
         pytest.skip(f"raw file not found: {error}")
 
@@ -48,12 +51,7 @@ def test_adult_has_the_archives_own_split():
 
 @pytest.mark.parametrize("realisation", range(1, 11))
 def test_every_realisation_of_ihdp_scatters_around_its_truth(realisation):
-    from fairbench.components.datasets import ihdp
-
-    try:
-        data = ihdp.load(Archive(download=False), realisation=realisation, target_scale="none")
-    except DataError as error:
-        pytest.skip(f"raw file not found: {error}")
+    data = load("ihdp", realisation=realisation, target_scale="none")
     residual = data.target - data.truth["mean"]
     assert residual.mean() == pytest.approx(0, abs=0.15)
     assert residual.std() == pytest.approx(1, abs=0.1)
@@ -63,6 +61,39 @@ def test_twins_under_2000g_are_pairs():
     data = load("twins_under2000g")
     assert (data.clusters.value_counts() == 2).all()
     assert (data.target.groupby(data.clusters).nunique() == 1).all()
+
+
+def test_the_cards_of_the_real_files_say_what_is_in_them():
+    data = load("resume")
+    assert data.clusters.nunique() == 1323
+    rates = data.target.groupby(data.sensitive["race"], observed=True).mean()
+    assert rates.round(4).to_dict() == {"white": 0.0965, "Black": 0.0645}
+    secretaries = data.features["job_type"] == "secretary"
+    women = data.sensitive["gender"] == "female"
+    assert (secretaries.sum(), (secretaries & women).sum()) == (1621, 1591)
+    denied = load("hmda_boston")
+    insurance = denied.features["insurance_denied"]
+    assert (insurance.sum(), denied.target[insurance].sum()) == (48, 44)
+    loans = load("loan_application", keep_judgements=True)
+    assert loans.features["gdlin"].isna().sum() == 2
+    assert loans.features[["liq", "lines", "term"]].isna().sum().tolist() == [9, 1, 4]
+    assert loans.target[loans.sensitive["sex"] == "unknown"].tolist() == [1] * 15
+    assert load("recid").target.sum() == 552
+    assert load("recid", months=60).target.mean() == pytest.approx(0.3626, abs=5e-5)
+    assert load("recid").features["age"].between(16, 78).all()
+
+
+PERSONAL = ("name", "first", "last", "dob", "c_case_number", "r_case_number", "vr_case_number")
+
+
+@pytest.mark.parametrize("task", ["compas", "compas_violent"])
+def test_real_persons_stay_out(task):
+    data = load(task)
+    (source,) = data.sources
+    said, raw = {*everything_said(data).split("\n")}, read_table(ARCHIVE.read(source), source.path)
+    for column in PERSONAL:
+        assert not said & (set(raw[column]) - {""}), column
+        assert column not in said
 
 
 def test_adult_is_read_in_under_a_second():

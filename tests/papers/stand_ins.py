@@ -14,9 +14,7 @@ import yaml
 
 from fairbench.components.papers.black_box.estimation import SUPERCLASSES
 from fairbench.data.download import Archive
-from tests.datasets.raw_desk import PARQUET
-from tests.datasets.raw_files import RAW
-from tests.datasets.raw_files import files as sequences
+from tests.datasets.raw_files import FOLDER, PARQUET, RAW, parquet, sequences, write_files
 from tests.harness import CONF
 
 # How often the few rows of a generated raw file are repeated: folds need some rows of each kind,
@@ -31,11 +29,7 @@ DIGITS = 10  # classes of SVHN
 
 def write(folder: Path) -> Path:
     """Write every stand-in into a folder that raw files are looked for in, and return it."""
-    for path, content in {**_tables(), **sequences(2 * TIMES), **_predictions()}.items():
-        file = folder / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
-    return folder
+    return write_files(folder, {**_tables(), **sequences(2 * TIMES), **_predictions()})
 
 
 def read_only(folder: Path, set_attribute: Callable[[object, str, object], None]) -> None:
@@ -61,8 +55,7 @@ def _tables():
     as equal ones make a kernel singular.
     """
     files = {}
-    for task, make in RAW.items():
-        raw = make()
+    for task, raw in RAW.items():
         head, lines = raw.lines()
         names = lines[:1] if raw.header else []
         lines = lines[len(names) :] * OFTENER.get(task, TIMES)
@@ -78,13 +71,11 @@ def _tables():
             for row in rows[::2]:
                 row[raw.names.index("race")] = "African-American"
         files |= raw.with_lines(head, [*names, *map(raw.join, rows)])
-        if task == "adult":  # whose test rows are a file of their own
-            head, *lines = files["adult/adult.test"].decode().splitlines()
-            files["adult/adult.test"] = "\n".join([head, *lines * TIMES, ""]).encode()
-    for task, make in PARQUET.items():
-        path, content = make()
+    head, *lines = (FOLDER / "adult/adult.test").read_text().splitlines()
+    files["adult/adult.test"] = "\n".join([head, *lines * TIMES, ""]).encode()
+    for task, path in PARQUET.items():
         times = OFTENER.get(task, TIMES)
-        rows = pd.concat([pd.read_parquet(io.BytesIO(content))] * times, ignore_index=True)
+        rows = pd.concat([pd.read_parquet(io.BytesIO(parquet(path)))] * times, ignore_index=True)
         file = io.BytesIO()
         rows.to_parquet(file, index=False)
         files[path] = file.getvalue()

@@ -1,7 +1,7 @@
 """Small inputs that once came out wrong, each with the value that is right.
 
 They were made from public reports of neighbouring projects and from trials by hand. A case is a
-symptom: the kinds behind them are held by tests/properties/test_kinds.py and others there. That a
+symptom: the kinds behind them are held by tests/properties and the tests of each package. That a
 file is one task by any path (the ninth) is tested in tests/extensions/rank/test_leaderboard.py, and
 that no fit depends on the unit of its target (the 13th) in tests/algorithms/test_units.py.
 """

@@ -197,6 +197,7 @@ def test_labels_are_the_texts_of_the_file(load, tmp_path, content, labels):
         (pa.array([1.0, None]), ["1", "unknown"]),
         (pa.array([1.0, float("nan")]), ["1", "unknown"]),
         (pa.array([2, None]).dictionary_encode(), ["2", "unknown"]),
+        (pa.array([2**53 + 1, None]), ["9007199254740993", "unknown"]),
         (pa.array([True, None]), ["True", "unknown"]),
         (pa.array([Decimal("1.0"), Decimal("2.5")]), ["1.0", "2.5"]),
         (pa.array(["", "b"]).dictionary_encode(), ["unknown", "b"]),
@@ -251,7 +252,9 @@ def test_a_number_that_is_not_known_is_missing(load, word, capsys):
 
 
 @pytest.mark.parametrize(
-    "text", ["?", "-", "$139", "13.5%", "\u2212139", "1 139", "1'139", "about"]
+    "text",
+    ["?", "-", "$139", "13.5%", "\u2212139", "about"]
+    + [f"1{sign}139" for sign in (" ", "'", "\u2019", "\u202f", "\u00a0")],
 )
 def test_a_text_among_numbers_is_refused_with_its_row(load, text):
     said = rf"mine.csv: column 'x', row 40: {re.escape(repr(text))} is no number.*drop=\[x\]"

@@ -1,9 +1,9 @@
 """Whatever way a table comes in, and however it is written: one answer, or a refusal in one line.
 
 Forty tables are changed in ways that change nothing that they say (rows in another order, other
-names, other types, other files, other units), or that take something away (a cell, a row of one
-column). Each goes through every door that takes it. What is said is what was said before, or what
-the same table with the same cell empty says in another type; or there is a refusal.
+names, other types, other files, other units), or a cell of theirs is left empty or has a word. Each
+goes through every door that takes it. What is said is what was said before, or what the same table
+with the same cell says in another type; or there is a refusal.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from mlflow.data.evaluation_dataset import EvaluationDataset
+from pyarrow import feather, parquet
 
 import fairbench
 from fairbench.audits.question import Options
@@ -29,23 +30,14 @@ from fairbench_label.questions import begin, next_rows
 from fairbench_label.session import StateFile
 from fairbench_watch.alarms import WatchFile, look
 from fairbench_watch.state import WatchOptions
-from tests.properties.test_one_table import write
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # pandas, polars and MLflow warn of themselves
 
-GROUPS = ("women", "men", "01", "1", "A+", "A-", "unknown", "über 60")
 # Groups may be called as rows of totals are.
-GROUPS += (
-    "minority",
-    "maximum",
-    "Mittelschule",
-    "mean",
-    "Total",
-    "Summe",
-    "count",
-    "Gesamt",
-    "Min",
-)
+TOTALS = ("minority", "maximum", "Mittelschule", "mean", "Total", "Summe", "count", "Gesamt", "Min")
+GROUPS = ("women", "men", "01", "1", "A+", "A-", "unknown", "über 60", *TOTALS)
+# What may stand in place of a number.
+WORDS = ("NA", "null", "?", "-", "13 %", "\u22121.5", "1'234", "12.5 kg", "1,234", "1\u202f234")
 KINDS = ("scores", "decisions", "some labels", "classes", "numbers")
 
 
@@ -138,11 +130,8 @@ def task_of(options):
 def decisions(frame, options):
     values = [getattr(value, "as_py", lambda value=value: value)()
               for value in frame[options["score"]]]  # fmt: skip
-    known = [not (pd.isna(value) or value == "") for value in values]
-    return np.array([
-        int(is_known and float(value) > 0.5)
-        for value, is_known in zip(values, known, strict=True)
-    ])  # fmt: skip
+    numbers = pd.to_numeric(pd.Series(values, dtype=object), errors="coerce")
+    return (numbers > 0.5).astype(int).to_numpy()
 
 
 NAMED = {"groups": "sensitive_features", "weight": "sample_weight"}
@@ -284,6 +273,33 @@ TYPES: dict[str, Callable[[pd.DataFrame], Any]] = {
 FILES = ("csv", "tsv", "semicolon.csv", "xlsx", "parquet", "arrow")
 
 
+def typed(frame, draw):
+    """Return a table some of whose columns of numbers are numbers, as typed files have them."""
+    numbers = {}
+    for position in range(frame.shape[1]):
+        column = frame.iloc[:, position]
+        values = pd.to_numeric(column.where(column != ""), errors="coerce")
+        if values.notna().eq(column != "").all() and draw.random() < 0.5:
+            numbers[position] = values
+    columns = [numbers.get(i, frame.iloc[:, i]) for i in range(frame.shape[1])]
+    return pd.concat(columns, axis=1).set_axis(frame.columns, axis=1)
+
+
+def write(frame, path, draw):
+    """Write a table in the form that a file's name says."""
+    if path.suffix == ".xlsx":
+        typed(frame, draw).to_excel(path, index=False)
+    elif path.suffix in (".parquet", ".arrow"):
+        columns = typed(frame, draw)
+        arrays = [pa.array(columns.iloc[:, i], from_pandas=True) for i in range(columns.shape[1])]
+        arrow = pa.Table.from_arrays(arrays, list(frame.columns))
+        write_table = parquet.write_table if path.suffix == ".parquet" else feather.write_feather
+        write_table(arrow, path)
+    else:
+        sign = {"tsv": "\t", "semicolon.csv": ";"}.get(path.name.partition(".")[2], ",")
+        frame.to_csv(path, index=False, sep=sign)
+
+
 def narrowed(frame, kind):
     numbers = frame.select_dtypes("float").columns
     return frame.astype(dict.fromkeys(numbers, kind))
@@ -309,6 +325,8 @@ def changes(people: People) -> Iterator[tuple[str, pd.DataFrame, dict[str, str],
     yield "a column more", frame.assign(**{"other ": "a,b", "1": np.nan}), options, plain
     twice = pd.concat([frame, frame[["x"]] * 2], axis=1)
     yield "a column twice", twice, options, plain
+    copy = pd.concat([frame, frame[["x"]]], axis=1)
+    yield "a copy of a column", copy, options, plain
     names = {name: f"{name} % [é]" for name in frame}
     new = {option: names[name] for option, name in options.items()}
     yield "names", frame.rename(columns=names), new, lambda name: name.replace(" % [é]", "")
@@ -320,14 +338,18 @@ def changes(people: People) -> Iterator[tuple[str, pd.DataFrame, dict[str, str],
         yield "weights", frame.assign(weight=frame["weight"] * 8), options, plain
 
 
-def taken_away(people: People) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield tables with one cell empty, in a column that is used."""
+def spoilt(people: People) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield tables with one cell empty in a column that is used, and with a word among numbers."""
     for name in people.used:
-        row = int(people.draw.integers(len(people.frame)))
+        column, row = people.frame[name], int(people.draw.integers(len(people.frame)))
         gap = people.frame.copy().astype({name: object})
         gap.loc[row, name] = None
-        kind = people.frame[name].dtype
-        yield name, gap.astype({name: float}) if kind.kind in "if" else gap
+        is_number = column.dtype.kind in "if"
+        yield name, gap.astype({name: float}) if is_number else gap
+        if is_number:
+            word = people.draw.choice(WORDS)
+            texts = column.astype(str).where(column.index != row, word)
+            yield f"{name}: {word}", people.frame.assign(**{name: texts})
 
 
 def ways(people: People) -> list[str]:
@@ -395,10 +417,10 @@ def test_a_table_that_says_the_same_gets_the_same_answer(seed, tmp_path):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("seed", SEEDS)
-def test_an_empty_cell_is_one_thing_in_any_type_and_file(seed, tmp_path):
+def test_an_empty_cell_or_a_word_is_one_thing_in_any_type_and_file(seed, tmp_path):
     people = People(seed)
     wrong = []
-    for (name, frame), way in itertools.product(taken_away(people), ways(people)):
+    for (name, frame), way in itertools.product(spoilt(people), ways(people)):
         first = through(way, frame, people.options, tmp_path)
         for form, after in said_in_all_forms(way, frame, people.options, tmp_path):
             if isinstance(after, str) != isinstance(first, str):

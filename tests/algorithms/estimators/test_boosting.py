@@ -2,7 +2,6 @@
 
 import importlib.util
 import sys
-from dataclasses import replace
 
 import fairgbm
 import numpy as np
@@ -270,17 +269,10 @@ def test_without_the_weights_or_the_package_it_is_refused_in_a_sentence(tmp_path
         pipeline.prepare(configuration(*chosen, results=tmp_path))
 
 
-NAMES = ("low", "middle", "high")
-
-
-def classes(make_dataset, n=120):
-    data = make_dataset(n)
-    code = pd.Series(np.random.default_rng(1).integers(3, size=n), name="grade")
-    return replace(data, task=Task.MULTICLASS, classes=NAMES, target=code)
-
-
 def test_training_rows_of_one_class_make_a_cell_invalid(make_dataset):
-    data, rows = classes(make_dataset), np.arange(120)
+    code, rows = np.random.default_rng(1).integers(3, size=120), np.arange(120)
+    target, names = pd.Series(code, name="grade"), ("low", "middle", "high")
+    data = make_dataset(120, task=Task.MULTICLASS, classes=names, target=target)
     first = np.flatnonzero(data.target == 0)
     fold = Fold(0, 0, first, np.array([], np.intp), np.setdiff1d(rows, first))
     study = Study(data, XGBoost(), NoIntervention(), Single(), 0, ("sex",))

@@ -31,16 +31,19 @@ from fairbench.core.errors import UserError
 from fairbench.data.features import Encoding
 from tests.algorithms.interventions.encoded import Rows, rows, wrapped
 
+DERIVED = [
+    Hardt(),
+    Hardt(derived_from="scores"),
+    ThresholdOptimizer(),
+    ThresholdOptimizer(predict_method="predict", constraints="equal_opportunity"),
+]
 INTERVENTIONS = [
     DisparateMistreatment(),
     ExponentiatedGradient(max_iter=8),
     GridSearch(),
-    Hardt(),
-    Hardt(derived_from="scores"),
     NoIntervention(),
     Reweighing(),
-    ThresholdOptimizer(),
-    ThresholdOptimizer(predict_method="predict", constraints="equal_opportunity"),
+    *DERIVED,
 ]
 LEARNER = LogisticRegression(tol=1e-10, max_iter=10_000)
 
@@ -60,14 +63,6 @@ def test_a_whole_weight_is_a_number_of_copies(intervention):
     assert np.mean(np.abs(weighted - plain) > 2e-3) > 0.01
 
 
-@pytest.fixture
-def draws():
-    draw = np.random.default_rng(0)
-    group = draw.integers(3, size=400)
-    y = (draw.random(400) < 0.2 + 0.25 * group).astype(float)
-    return pd.Series(group.astype(str)), y, draw.integers(4, size=400).astype(float)
-
-
 def test_closed_form():
     groups = pd.Series(list("aaab"))
     weights = independence_weights(groups, np.array([0.0, 1, 1, 1]), np.array([1.0, 1, 1, 3]))
@@ -75,9 +70,11 @@ def test_closed_form():
     np.testing.assert_allclose(weights, [1 / 2, 5 / 4, 5 / 4, 5 / 6])
 
 
-def test_group_and_class_become_independent(draws):
-    groups, y, weight = draws
-    y = y + 2 * np.random.default_rng(1).integers(2, size=len(y))  # of four classes
+def test_group_and_class_become_independent():
+    draw = np.random.default_rng(0)
+    group, other = draw.integers(3, size=400), draw.integers(2, size=400)
+    y = (draw.random(400) < 0.2 + 0.25 * group) + 2.0 * other  # of four classes
+    groups, weight = pd.Series(group.astype(str)), draw.integers(4, size=400).astype(float)
     reweighed = weight * independence_weights(groups, y, weight)
     table = pd.crosstab(groups, y, values=reweighed, aggfunc="sum", normalize=True).to_numpy()
     np.testing.assert_allclose(table, table.sum(axis=1, keepdims=True) * table.sum(axis=0))
@@ -89,22 +86,6 @@ def test_rows_of_weight_zero_stay_out():
     weights = independence_weights(groups, y, np.array([1.0, 1, 1, 0]))
     assert weights[3] == 0
     assert (weights[:3] > 0).all()
-
-
-def test_equals_aif360(draws):
-    datasets = pytest.importorskip("aif360.datasets")
-    preprocessing = pytest.importorskip("aif360.algorithms.preprocessing")
-    groups, y, weight = draws
-    two = (groups == "0").to_numpy()
-    dataset = datasets.BinaryLabelDataset(
-        df=pd.DataFrame({"y": y, "g": two.astype(float), "w": weight + 1}),
-        label_names=["y"],
-        protected_attribute_names=["g"],
-        instance_weights_name="w",
-    )
-    theirs = preprocessing.Reweighing([{"g": 0}], [{"g": 1}]).fit_transform(dataset)
-    ours = (weight + 1) * independence_weights(pd.Series(two), y, weight + 1)
-    np.testing.assert_allclose(ours, theirs.instance_weights)
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.5, 1.0])
@@ -158,21 +139,16 @@ def test_refuses_what_it_cannot_do():
     assert np.isfinite(lacking.outputs(lacking.fit(model(constraint_type="FPR")))["score"]).all()
 
 
-NAMES = {
-    "demographic_parity": "demographic_parity",
-    "equalized_odds": "equalized_odds",
-    "equal_opportunity": "true_positive_rate_parity",
-}
-
-
-@pytest.mark.parametrize("constraints", NAMES)
+@pytest.mark.parametrize(
+    "constraints", ["demographic_parity", "equalized_odds", "equal_opportunity"]
+)
 @pytest.mark.parametrize("predict_method", ["auto", "predict"])
 @pytest.mark.parametrize("learner", [LogisticRegression(), XGBoost()], ids=["linear", "trees"])
 def test_thresholds_equal_fairlearn_called_directly(learner, predict_method, constraints):
     train, test = rows()
     theirs = fairlearn.postprocessing.ThresholdOptimizer(
         estimator=learner.estimator(Binomial(), 0).fit(train.X, train.y),
-        constraints=NAMES[constraints],
+        constraints=constraints.replace("equal_opportunity", "true_positive_rate_parity"),
         predict_method=predict_method,
         prefit=True,
     ).fit(train.X, train.y, sensitive_features=train.groups.astype(str))
@@ -188,28 +164,10 @@ def random_rates(groups, seed=0):
     return np.stack([1 - positive, positive], axis=2)
 
 
-def aif360_chances(label, y, group):
-    datasets = pytest.importorskip("aif360.datasets")
-    postprocessing = pytest.importorskip("aif360.algorithms.postprocessing")
-
-    def dataset(labels):
-        return datasets.BinaryLabelDataset(
-            df=pd.DataFrame({"y": labels, "g": group.astype(float)}),
-            label_names=["y"],
-            protected_attribute_names=["g"],
-        )
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fitted = postprocessing.EqOddsPostprocessing([{"g": 1}], [{"g": 0}]).fit(
-            dataset(y), dataset(label)
-        )
-    # Its variables are P(1 | 1) and P(1 | 0) of the privileged group, then of the other.
-    return fitted.model_params.x.reshape(2, 2)[:, ::-1]
-
-
 def test_chances_equal_aif360():
     """Many rows, labelled better than chance and with unequal rates."""
+    datasets = pytest.importorskip("aif360.datasets")
+    postprocessing = pytest.importorskip("aif360.algorithms.postprocessing")
     draw = np.random.default_rng(3)
     group = draw.integers(2, size=2000)
     y = (draw.random(2000) < np.where(group, 0.3, 0.6)).astype(float)
@@ -217,7 +175,17 @@ def test_chances_equal_aif360():
     label = (draw.random(2000) < chance).astype(float)
     positive = [[label[(group == g) & (y == truth)].mean() for truth in (0, 1)] for g in (0, 1)]
     ours = equalised_odds(np.stack([1 - np.array(positive), positive], axis=2), np.ones(2))
-    np.testing.assert_allclose(ours, aif360_chances(label, y, group), atol=1e-7)
+    names = {"label_names": ["y"], "protected_attribute_names": ["g"]}
+    true, said = (
+        datasets.BinaryLabelDataset(df=pd.DataFrame({"y": labels, "g": group * 1.0}), **names)
+        for labels in (y, label)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = postprocessing.EqOddsPostprocessing([{"g": 1}], [{"g": 0}]).fit(true, said)
+    # Its variables are P(1 | 1) and P(1 | 0) of the privileged group, then of the other.
+    expected = theirs.model_params.x.reshape(2, 2)[:, ::-1]
+    np.testing.assert_allclose(ours, expected, atol=1e-7)
     assert np.abs(ours - [0, 1]).max() > 0.01
 
 
@@ -240,28 +208,17 @@ def test_perfect_labels_are_kept_and_costs_say_where_to_stop():
     np.testing.assert_allclose(equalised_odds(rates, np.array([0, 1])), 1, atol=1e-9)
 
 
-def rate_gap(prediction, of):
-    cell = pd.Series(prediction).groupby([of.groups.to_numpy(), of.y]).mean().unstack()
-    return (cell.max() - cell.min()).max()
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("source", ["labels", "scores"])
 def test_error_rates_are_equal_on_training_rows_in_expectation(source):
     train, _ = rows(base_rate_gap=2.0)
     model = train.fit(wrapped(Hardt(derived_from=source)))
     mean = np.mean([train.outputs(model, seed)["prediction"] for seed in range(200)], axis=0)
-    assert rate_gap(model.estimator.predict(train.X), train) > 0.2
+    said = pd.DataFrame({"plain": model.estimator.predict(train.X), "derived": mean})
+    rates = said.groupby([train.y, train.groups.to_numpy()]).mean()
+    gaps = rates.groupby(level=0).agg(np.ptp).max()
     # The smallest cell has about 30 rows: sd under 0.5 / sqrt(30 * 200) = 0.007.
-    assert rate_gap(mean, train) < 0.04
-
-
-DERIVED = [
-    Hardt(),
-    Hardt(derived_from="scores"),
-    ThresholdOptimizer(),
-    ThresholdOptimizer(predict_method="predict", constraints="equal_opportunity"),
-]
+    assert gaps["plain"] > 0.2 and gaps["derived"] < 0.04
 
 
 @pytest.mark.parametrize("intervention", DERIVED, ids=str)

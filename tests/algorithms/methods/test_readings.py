@@ -74,6 +74,8 @@ BY_HAND = [
     (Thresholded(0.8), {"score": [0.1, 0.3, 0.5, 0.9]}, BINARY, {"prediction": [0, 0, 0, 1]}),
     (BinomialNLL(), {"score": [[0.2, 0.3, 0.5]]}, CLASSES, {"uncertainty": [0.31**0.5]}),
     (Ensemble(), {"score": [[0.25, 0.75], [0.25, 0.76]]}, BINARY, {"prediction": [0, 1]}),
+    (Ensemble(), {"score": [[0.25, 0.75, 0.8]]}, BINARY,
+     {"prediction": [1], "score": [0.6], "uncertainty": [np.sqrt(0.185 / 3)]}),
     (Ensemble(), {"mean": [[1, 3], [5, 7], [5, 5]]}, REGRESSION,
      {"prediction": [2, 6, 5], "mean": [2, 6, 5], "uncertainty": [1, 1, 0]}),
     (Ensemble(), {"mean": [[1, 5]]}, REGRESSION, {"uncertainty": [2], "epistemic": [4]}),
@@ -144,15 +146,6 @@ def test_random_uncertainty_is_uniform_up_to_a_half_and_follows_its_generator(ra
     assert uncertainty.std() == pytest.approx(0.5 / np.sqrt(12), abs=0.01)
     assert uncertainty.equals(again["uncertainty"])
     assert not uncertainty.equals(other["uncertainty"])
-
-
-def test_ensemble_is_the_mean_and_the_population_sd_of_its_members():
-    members = random_members()
-    table = read(Ensemble(), {"score": members})
-    np.testing.assert_allclose(table["score"], members.sum(axis=1) / 7)
-    variance = (members**2).mean(axis=1) - members.mean(axis=1) ** 2
-    np.testing.assert_allclose(table["uncertainty"], np.sqrt(variance))
-    np.testing.assert_array_equal(table["prediction"], members.mean(axis=1) > 0.5)
 
 
 @pytest.mark.parametrize("method", [Ensemble(), *VOTES, DeepEnsemble(), DRAWN], ids=str)

@@ -4,20 +4,24 @@ import numpy as np
 import pytest
 
 from fairbench.components.papers.few_labels.methods import prediction_powered
+from fairbench.evaluation.groups import LabelledIntervals
 from fairbench.inference.few_labels import PartlyLabelled
 from fairbench.inference.rates import rate_limits
 from fairbench.inference.survey import LabelledRows
 from fairbench.metrics.registry import (
+    BINARY,
     accuracy,
     base_rate,
     binary_confusion,
     f1_score,
+    metrics_of,
     positive_predictive_value,
     selection_rate,
     shares_of,
     true_negative_rate,
     true_positive_rate,
 )
+from fairbench_label.estimates import LastingIntervals
 
 OF_MEAN = [true_positive_rate, true_negative_rate]
 RATES = [accuracy, base_rate, f1_score, positive_predictive_value, true_positive_rate]
@@ -147,3 +151,60 @@ def test_each_further_weight_costs_a_label():
              for weight in (np.ones(20), np.repeat([1.0, 1 + 1e-9], 10))]  # fmt: skip
     (same,), (other,) = (rows.effective_counts([accuracy])[1] for rows in known)
     assert other[0] / same[0] == pytest.approx(19 / 20, rel=1e-6)
+
+
+# Intervals that hold whenever one stops.
+
+
+def sparse(groups, rows, seed=0):
+    """Return scores around a half of which one in twenty is extreme, and calibrated labels."""
+    draw = np.random.default_rng(seed)
+    score = 0.5 + 0.001 * draw.standard_normal((groups, rows))
+    extreme = draw.random(score.shape) < 1 / 20
+    score[extreme] = draw.choice([0.01, 0.99], extreme.sum())
+    return score, (draw.random(score.shape) < score).astype(np.int64)
+
+
+def test_a_slope_of_scores_that_hardly_differ_is_not_stretched_to_extreme_ones():
+    """Of the labelled rows no score is extreme: what labels alone say hardly moves."""
+    score, label = sparse(200, 400)
+    order = np.argsort(np.abs(score - 0.5) > 0.1, axis=1, kind="stable")
+    score, label = (np.take_along_axis(column, order, 1) for column in (score, label))
+    rows, groups = 20, 200
+    group = np.repeat(np.arange(groups), 400)
+    known = (np.arange(groups)[:, None] * 400 + np.arange(rows)).ravel()
+    flat, decision = label.ravel()[known], (score > 0.5).astype(np.int64)
+    labels = LabelledRows(score.ravel(), decision.ravel(), group, groups, known, flat)
+    (successes,), (sizes,) = labels.effective_counts([accuracy])
+    assert np.abs(successes / sizes - (label == decision)[:, :rows].mean(axis=1)).max() < 0.03
+
+
+def test_a_group_by_itself_has_the_same_rates_as_beside_others():
+    """The rows without a label are summed up, and their scores' variance with them."""
+    score, label = sparse(3, 500, seed=2)
+    score = np.random.default_rng(3).uniform(size=score.shape)
+    group, known = np.repeat(np.arange(3), 500), np.arange(0, 1500, 20)
+    decision = (score > 0.5).astype(np.int64).ravel()
+    flat = label.ravel()[known]
+    labels = LabelledRows(score.ravel(), decision, group, 3, known, flat)
+    rates = [accuracy, true_positive_rate]
+    whole = np.array(labels.effective_counts(rates))
+    for g in range(3):
+        one = np.array(labels.of_group(g).effective_counts(rates))
+        np.testing.assert_allclose(one[..., 0], whole[..., g], rtol=1e-9)
+
+
+def test_few_rows_of_a_rate_add_up_rather_than_as_squares():
+    score, known = np.random.default_rng(1).beta(3, 3, 400), np.arange(4)
+    label = (np.random.default_rng(5).random(400) < score).astype(np.int64)
+    decision, group = (score > 0.5).astype(np.int64), np.zeros(400, np.int64)
+    rows = LabelledRows(score, decision, group, 1, known, label[known])
+    counts = binary_confusion(label[known], decision[known], group[known], n_groups=1)
+    few = LabelledIntervals.of(rows, counts, 0.95, np.random.default_rng(0))
+    balanced = metrics_of(BINARY, "rate")["balanced_accuracy"]
+    intervals = LastingIntervals.lasting(few)
+    (lower,), (upper,) = intervals.rates([balanced])
+    parts = [intervals.limits([rate]) for rate in balanced.rates]
+    assert lower[0] == pytest.approx(np.mean([part.lower[0, 0] for part in parts]))
+    assert upper[0] == pytest.approx(np.mean([part.upper[0, 0] for part in parts]))
+    assert intervals.correlation(accuracy).tolist() == [[-1.0]]

@@ -1,0 +1,244 @@
+"""Rates of which something is not known: bounds are a linear programme's, and hold the truth."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from benchmarks.coverage.bounds import proxy_rows, proxy_truth
+from fairbench.audits.direction import RATE_OF
+from fairbench.inference.partial import (
+    NOTHING,
+    ProxyRows,
+    SelectedLabels,
+    _cells_of_equal_probability,
+    _correct_counts,
+    _tipping_point,
+)
+from fairbench.inference.rates import rate_limits
+from fairbench.metrics.registry import FN, FP, TN, TP, base_rate
+
+RATES = {**RATE_OF, "base rate": base_rate}
+
+
+def extremes(numerator, denominator, bounds, *, upper=None, equal=None):
+    """Return the least and the largest ratio of two linear functions over a polytope.
+
+    The ratio is made linear by Charnes and Cooper's (1962) change of variables.
+
+    Parameters
+    ----------
+    numerator, denominator : (1 + V,) a constant and a coefficient for each variable.
+    bounds : (V, 2) of the variables.
+    upper, equal : matrices (rows, V) and right sides (rows,) of inequalities and equations.
+    """
+    size = len(bounds)
+    low, high = np.asarray(bounds, float).T
+    matrices = [np.c_[-high, np.eye(size)], np.c_[low, -np.eye(size)]]
+    if upper is not None:
+        matrices.append(np.c_[-np.asarray(upper[1]), upper[0]])
+    equations, right = [np.asarray(denominator, float)], [1.0]
+    if equal is not None:
+        equations += list(np.c_[-np.asarray(equal[1]), equal[0]])
+        right += [0.0] * len(equal[1])
+    ends = []
+    for sign in (1, -1):
+        result = linprog(
+            sign * np.asarray(numerator, float),
+            A_ub=np.concatenate(matrices),
+            b_ub=np.zeros(sum(map(len, matrices))),
+            A_eq=np.array(equations),
+            b_eq=right,
+            bounds=(0, None),
+        )
+        assert result.status == 0, result.message
+        ends.append(sign * result.fun)
+    return ends
+
+
+# Wrong labels.
+
+# What a label that is wrong takes from a cell, and gives to another.
+MOVES = np.zeros((4, 4))
+for place, (source, goal) in enumerate([(TP, FP), (FP, TP), (TN, FN), (FN, TN)]):
+    MOVES[place, [source, goal]] = -1, 1
+SOURCES = [TP, FP, TN, FN]
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_bounds_of_wrong_labels_are_a_linear_programmes(name):
+    generator, rate = np.random.default_rng(1), RATES[name]
+    top, whole = np.array(rate.numerator), np.array(rate.denominator)
+    for _ in range(12):
+        counts = generator.dirichlet([0.7] * 4) * generator.choice([1, 50, 3000])
+        wrong = generator.choice([0, 0.01, 0.2, 0.9]) * counts.sum()
+        values = rate(_correct_counts(counts, wrong))
+        expected = extremes(
+            [top @ counts, *(MOVES @ top)],
+            [whole @ counts, *(MOVES @ whole)],
+            [(0, counts[cell]) for cell in SOURCES],
+            upper=(np.ones((1, 4)), [wrong]),
+        )
+        np.testing.assert_allclose([np.nanmin(values), np.nanmax(values)], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("power", [0.3, 1, 4])
+def test_the_last_number_of_wrong_labels_is_found(power):
+    def margin(wrong, last=37):
+        return np.sign(last + 0.5 - wrong) * abs(last + 0.5 - wrong) ** power
+
+    assert _tipping_point(margin, 100) == 37
+    assert _tipping_point(lambda wrong: 1.0, 100) is None
+    assert _tipping_point(lambda wrong: 0.0, 100) == -1
+    many = _tipping_point(lambda wrong: margin(wrong, 370_000), 10**6)
+    assert 370_000 * 0.98 <= many <= 370_000
+
+
+# Groups known through probabilities.
+
+
+def by_linear_programme(group, kinds, weight, g):
+    """Return the least and largest rate of a group: how many (Z, G, 3) there are is unknown.
+
+    Known is how many rows of each cell are in each group, and how many of each kind.
+    """
+    shape = (*group.shape, 3)
+    every = np.eye(np.prod(shape)).reshape(*shape, -1)
+    known = np.concatenate([every.sum(axis=2), every.sum(axis=1)], axis=1)
+    right = weight[:, None] * np.concatenate([group, kinds], axis=1)
+    equal = known.reshape(right.size, -1), right.ravel()
+    top, whole = every[:, g, 0].sum(axis=0), every[:, g, :2].sum(axis=(0, 1))
+    return extremes([0, *top], [0, *whole], [(0, 1)] * len(top), equal=equal)
+
+
+@pytest.mark.parametrize(
+    ("rate", "cells"), [("equal_opportunity", [3, 2, 0]), ("statistical_parity", [1, 0, 0])]
+)
+def test_of_many_rows_the_ends_are_the_bounds_of_a_linear_programme(rate, cells):
+    generator = np.random.default_rng(4)
+    group, kinds = generator.dirichlet([0.6] * 3, 5), generator.dirichlet([1.0] * 3, 5)
+    weight = generator.dirichlet([3.0] * 5)
+    if rate == "statistical_parity":  # everybody is in the denominator
+        kinds = np.stack([kinds[:, 0], 1 - kinds[:, 0], 0 * kinds[:, 0]], axis=1)
+    rows = 100_000
+    z = generator.choice(5, rows, p=weight)
+    kind = (generator.random((rows, 1)) > kinds.cumsum(axis=1)[z]).sum(axis=1)
+    alike = _cells_of_equal_probability(group[z], most=50)
+    result = ProxyRows(group[z], np.array(cells)[kind], alike, generator.integers(0, 2, rows))
+    ends = np.array(result.bounds(RATE_OF[rate]).value).T
+    expected = [by_linear_programme(group, kinds, weight, g) for g in range(3)]
+    np.testing.assert_allclose(ends, expected, atol=0.015)
+
+
+def test_known_groups_leave_nothing_open():
+    generator = np.random.default_rng(5)
+    group, cell = generator.integers(0, 2, 3000), generator.integers(0, 4, 3000)
+    share = np.stack([1.0 - group, group], axis=1)
+    rows = ProxyRows(
+        share, cell, _cells_of_equal_probability(share, most=50), generator.integers(0, 2, 3000)
+    )
+    for rate in RATES.values():
+        ends = rows.bounds(rate)
+        counts = np.stack([np.bincount(cell[group == g], minlength=4) for g in (0, 1)])
+        np.testing.assert_allclose(ends.value[0], rate(counts), atol=1e-9)
+        np.testing.assert_allclose(ends.value[1], rate(counts), atol=1e-9)
+        np.testing.assert_allclose(ends.rows[0], rate.size(counts), rtol=0.02)
+        np.testing.assert_allclose(rows.weighted(rate), rate(counts))
+
+
+@pytest.mark.parametrize("side", [1, -1])
+def test_gaps_lie_in_their_intervals_too(side):
+    draw, value = np.random.default_rng(7), base_rate(proxy_truth(side, 10))
+    result = [proxy_rows(side, 10, 500, draw)[0].bounds(base_rate).gap() for _ in range(60)]
+    held = [low <= value[1] - value[0] <= high for low, high in (r["interval"] for r in result)]
+    assert np.mean(held) > 0.92
+
+
+# Labels of the selected alone.
+
+
+def some_selected(generator, groups=3, bands=4, *, rows=60):
+    selected, others = generator.integers(1, rows, (2, groups, 2, bands))
+    labelled = generator.integers(0, selected + 1)
+    positive = generator.binomial(labelled, generator.random(labelled.shape))
+    return SelectedLabels(
+        *(counts.astype(float) for counts in (others, selected, labelled, positive))
+    )
+
+
+def bounds_of_selected(rate, rows, group, odds):
+    """Return the bounds with one unknown a cell: how many of its rows have label 1 unseen."""
+    top, whole = (
+        np.array(cells, float).reshape(2, 2) for cells in (rate.numerator, rate.denominator)
+    )
+    ratio, bounds = [[0.0], [0.0]], []
+    for decision in (0, 1):
+        for band in range(rows.others.shape[-1]):
+            others, selected, labelled, positive = (
+                counts[group, decision, band]
+                for counts in (rows.others, rows.selected, rows.labelled, rows.positive)
+            )
+            share = positive / labelled if labelled else 0
+            unseen, seen = (others, selected) if labelled else (others + selected, 0)
+            low, high = 0.0, 1.0
+            if odds < np.inf and labelled:
+                low = share / (share + odds * (1 - share))
+                high = odds * share / (odds * share + 1 - share)
+            bounds.append((low * unseen, high * unseen))
+            for sums, cells in zip(ratio, (top, whole), strict=True):
+                zero, one = cells[:, decision]
+                sums[0] += seen * (one * share + zero * (1 - share)) + zero * unseen
+                sums.append(one - zero)
+    return extremes(*ratio, bounds)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("odds", [NOTHING, 1, 1.5, 20])
+@pytest.mark.parametrize("name", RATES)
+def test_bounds_of_labels_of_the_selected_are_a_linear_programmes(name, odds):
+    generator = np.random.default_rng(1)
+    for _ in range(4):
+        rows = some_selected(generator)
+        ends = rows.bounds(RATES[name], odds=odds)
+        for group in range(3):
+            result = ends.value[0][group], ends.value[1][group]
+            expected = bounds_of_selected(RATES[name], rows, group, odds)
+            np.testing.assert_allclose(result, expected, atol=1e-6)
+
+
+def test_bounds_of_gaps_are_those_of_any_labels_there_could_be():
+    """Groups share nothing, so a gap is widest where two rates are at opposite ends."""
+    generator = np.random.default_rng(2)
+    for groups in (2, 4):
+        ends = some_selected(generator, groups).bounds(base_rate)
+        result = ends.gap()
+        rates = generator.random((20_000, groups)) ** 0.3
+        rates = np.where(generator.random(rates.shape) < 0.5, rates, 1 - rates)
+        rates = ends.value[0] + rates * (ends.value[1] - ends.value[0])
+        gaps = rates[:, 1] - rates[:, 0] if groups == 2 else np.ptp(rates, axis=1)
+        assert result["lower"] <= gaps.min() < result["lower"] + 0.05
+        assert result["upper"] - 0.05 < gaps.max() <= result["upper"]
+        assert result["interval"][0] <= result["lower"]
+        assert result["interval"][1] >= result["upper"]
+
+
+def test_of_complete_labels_of_the_selected_an_end_is_a_rate_of_so_many_rows():
+    generator = np.random.default_rng(3)
+    rows = some_selected(generator, 50, 1, rows=400)
+    positive = generator.binomial(rows.selected.astype(int), 0.4).astype(float)
+    rows = SelectedLabels(rows.others, rows.selected, rows.selected, positive)
+    ends = rows.bounds(base_rate)
+    everyone = (rows.selected + rows.others).sum(axis=(1, 2))
+    np.testing.assert_allclose(ends.value[0], positive.sum(axis=(1, 2)) / everyone)
+    np.testing.assert_allclose(ends.rows[0], everyone, rtol=0.03)
+    low, _ = ends.limits(0.95)
+    exact = rate_limits(positive.sum(axis=(1, 2)), everyone)
+    np.testing.assert_allclose(low.lower, exact.lower, atol=0.002)
+
+
+def test_nothing_known_is_everything_possible():
+    nothing = np.zeros((1, 2, 1))
+    ends = SelectedLabels(nothing + 5, nothing, nothing, nothing).bounds(base_rate)
+    assert ends.value.tolist() == [[0], [1]]
+    ends = SelectedLabels(nothing, nothing, nothing, nothing).bounds(base_rate)
+    assert np.isnan(ends.value[0])
+    assert ends.interval() == (0, 1)

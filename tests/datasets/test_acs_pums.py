@@ -12,20 +12,6 @@ from fairbench.components.datasets import acs, acs_pums
 from fairbench.core.errors import DataError, UserError
 from tests.datasets.raw_files import RAW
 
-# Whom each task is about and when its label is 1, as Ding et al. (2021) have it, written out here.
-TASKS = {
-    "income": (
-        lambda p: (p.AGEP > 16) & (p.PINCP > 100) & (p.WKHP > 0) & (p.PWGTP >= 1),
-        lambda p: p.PINCP > 50_000,
-    ),
-    "employment": (lambda p: p.AGEP >= 0, lambda p: p.ESR == 1),
-    "public_coverage": (lambda p: (p.AGEP < 65) & (p.PINCP <= 30_000), lambda p: p.PUBCOV == 1),
-    "mobility": (lambda p: (p.AGEP > 18) & (p.AGEP < 35), lambda p: p.MIG == 1),
-    "travel_time": (
-        lambda p: (p.AGEP > 16) & (p.PWGTP >= 1) & (p.ESR == 1),
-        lambda p: p.JWMNP > 20,
-    ),
-}
 SINCE = {2018: {}, 2019: {"RELP": "RELSHIPP", "JWTR": "JWTRNS"}}
 SINCE[2023] = {**SINCE[2019], "ST": "STATE"}
 
@@ -43,17 +29,16 @@ def saved(save, year):
 
 
 @pytest.mark.parametrize("year", SINCE)
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", acs_pums.TASKS)
 def test_rows_features_labels_and_weights_are_those_of_the_definitions(task, year, archive, save):
     people = saved(save, year)
     problem = getattr(folktables, acs_pums.TASKS[task])
     data = acs_pums.load(archive, task=task, codes="numeric", year=year)
-    population, positive = TASKS[task]
-    kept = people[population(people)]
+    kept, (features, labels, _) = problem._preprocess(people), problem.df_to_numpy(people)
     assert 5 < len(data) == len(kept)
     assert list(data.features) == problem.features
-    np.testing.assert_array_equal(data.features.to_numpy(float), problem.df_to_numpy(people)[0])
-    np.testing.assert_array_equal(data.target, positive(kept))
+    np.testing.assert_array_equal(data.features.to_numpy(float), features)
+    np.testing.assert_array_equal(data.target, labels)
     np.testing.assert_array_equal(data.weight, kept["PWGTP"])
     np.testing.assert_array_equal(data.sensitive["race"], kept["RAC1P"].map(acs.RACES))
     np.testing.assert_array_equal(data.sensitive["sex"], kept["SEX"].map({1: "Male", 2: "Female"}))

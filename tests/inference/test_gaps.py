@@ -47,6 +47,11 @@ def counts_of(sizes, rates, seed=0):
 def test_the_range_of_normals_is_the_studentised_range_of_scipy(groups, level):
     expected = stats.studentized_range.ppf(level, groups, np.inf)
     assert gaps._range_quantile(level, groups) == pytest.approx(expected, rel=1e-12)
+    of_pairs = 2 * stats.norm.cdf(expected / np.sqrt(2)) - 1
+    assert gaps.simultaneous_level(level, groups) == pytest.approx(of_pairs)
+    # Two groups need no wider limits, and two rates do.
+    assert gaps.simultaneous_level(level, 2) == level
+    assert gaps.simultaneous_level(level, 2, 2) == pytest.approx((1 + level) / 2)
 
 
 @pytest.mark.thorough
@@ -139,16 +144,6 @@ def test_a_probability_says_nothing_that_the_interval_does_not():
     assert not (none[[0, 3]] < 0.05).any()
     assert not (certain[[0, 3]] > 0.95).any()
     np.testing.assert_allclose(gaps.probability_below(1.0, 0, 1, 0.05, level=0.3), 0.5)
-
-
-@pytest.mark.parametrize(("groups", "tabled"), [(3, 3.314), (5, 3.858), (10, 4.474), (20, 5.012)])
-def test_levels_of_all_pairs_are_those_of_the_table_of_the_studentised_range(groups, tabled):
-    """Harter (1960), "Tables of range and studentized range": 95 %, infinite freedom."""
-    expected = 2 * stats.norm.cdf(tabled / np.sqrt(2)) - 1
-    assert gaps.simultaneous_level(0.95, groups) == pytest.approx(expected, abs=3e-5)
-    # Two groups need no wider limits, and two rates do.
-    assert gaps.simultaneous_level(0.95, 2) == 0.95
-    assert gaps.simultaneous_level(0.95, 2, 2) == 0.975
 
 
 def test_the_surest_gap_of_many_groups_is_the_largest_gap(monkeypatch):

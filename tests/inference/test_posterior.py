@@ -7,42 +7,13 @@ import pytest
 from scipy import integrate, stats
 
 from fairbench.components.papers.black_box.estimation import probability_less
-from fairbench.core.arrays import rng
 from fairbench.data.columns import UNKNOWN, MulticlassScores
 from fairbench.inference import posterior as posteriors
 from fairbench.inference.gaps import cells_of
 from fairbench.metrics.group import difference
-from fairbench.metrics.registry import BINARY, accuracy, confusion, metrics_of, selection_rate
-
-RATES = [
-    metric.function for metric in metrics_of(BINARY, "rate").values() if len(metric.rates) == 1
-]
+from fairbench.metrics.registry import accuracy, confusion, selection_rate
 
 COUNTS = np.array([[30, 12, 9, 21], [4, 0, 3, 2], [0, 0, 0, 0]])
-DRAWS = 20_000
-
-
-def exact_quantile(rate, counts, alpha, level):
-    """Return a quantile of a rate's posterior: sums of Dirichlet cells are Beta distributed."""
-    weights = counts + alpha
-    top, bottom = np.array(rate.numerator) > 0, np.array(rate.denominator) > 0
-    quantile = stats.beta.ppf(level, weights[top].sum(), weights[bottom & ~top].sum())
-    if rate.name == "f1_score":  # 2 TP / (2 TP + FP + FN), with TP / (TP + FP + FN) Beta
-        return 2 * quantile / (1 + quantile)
-    return quantile
-
-
-@pytest.mark.parametrize("alpha", [1.0, 0.5])
-@pytest.mark.parametrize("rate", RATES, ids=lambda rate: rate.name)
-def test_marginal_of_every_rate_is_its_beta_distribution(rate, alpha):
-    samples = rate(
-        posteriors.posterior_draws(COUNTS, DRAWS, rng(0, "test", rate.name), alpha=alpha)
-    )
-    assert samples.shape == (DRAWS, len(COUNTS))
-    for group, counts in enumerate(COUNTS):
-        for level in (0.025, 0.25, 0.5, 0.9, 0.975):
-            below = (samples[:, group] < exact_quantile(rate, counts, alpha, level)).mean()
-            assert abs(below - level) < 5 * np.sqrt(level * (1 - level) / DRAWS)
 
 
 def test_interval_covers_truths_drawn_from_the_prior_at_its_nominal_level():

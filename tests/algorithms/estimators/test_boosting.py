@@ -11,8 +11,6 @@ import sklearn.svm
 from scipy.sparse import csr_matrix
 
 from fairbench.components.algorithms.estimators import xgboost as shared
-from fairbench.components.algorithms.fitters.single import Single
-from fairbench.components.algorithms.interventions.none import NoIntervention
 from fairbench.components.algorithms.learners.lightgbm import LightGBM
 from fairbench.components.algorithms.learners.linear_svm import LinearSVM
 from fairbench.components.algorithms.learners.svm import SVM
@@ -21,12 +19,9 @@ from fairbench.components.algorithms.learners.xgboost import XGBoost
 from fairbench.components.algorithms.learners.xgboost_tuned import TunedXGBoost
 from fairbench.components.algorithms.losses import Binomial, NormalLoss, Softmax, SquaredError
 from fairbench.core.errors import IncompatibleError, UserError
-from fairbench.data.dataset import Task
-from fairbench.data.splits import Fold
 from fairbench.experiments import build as compatibility
 from fairbench.experiments import pipeline
-from fairbench.experiments.compute import _flatten, compute, raw_outputs
-from fairbench.experiments.contracts import Study
+from fairbench.experiments.compute import _flatten, raw_outputs
 from fairbench.experiments.execute import carry_out
 from tests.harness import TINY, configuration
 
@@ -267,16 +262,6 @@ def test_without_the_weights_or_the_package_it_is_refused_in_a_sentence(tmp_path
     chosen = ["learner=tabpfn", f"learner.checkpoint={file}", *TINY]
     with pytest.raises(IncompatibleError, match="package tabpfn, .*pip install tabpfn.*use learn"):
         pipeline.prepare(configuration(*chosen, results=tmp_path))
-
-
-def test_training_rows_of_one_class_make_a_cell_invalid(make_dataset):
-    code, rows = np.random.default_rng(1).integers(3, size=120), np.arange(120)
-    target, names = pd.Series(code, name="grade"), ("low", "middle", "high")
-    data = make_dataset(120, task=Task.MULTICLASS, classes=names, target=target)
-    first = np.flatnonzero(data.target == 0)
-    fold = Fold(0, 0, first, np.array([], np.intp), np.setdiff1d(rows, first))
-    study = Study(data, XGBoost(), NoIntervention(), Single(), 0, ("sex",))
-    assert compute(study, fold)[1]["invalid"] == f"only class 0 among {len(first)} training rows"
 
 
 def test_xgboost_minimises_the_softmax_loss_as_its_own_objective_does():

@@ -62,30 +62,6 @@ def test_a_row_counts_as_often_as_its_weight_where_weights_are_not_taken():
         learner.estimator(loss, 0).fit(x, y, weight / 2)
 
 
-@pytest.mark.parametrize(
-    ("estimator", "options", "said"),
-    [
-        ("", {}, "no class of scikit-learn: write one such as"),
-        ("os.system", {}, "no class of scikit-learn"),
-        ("xgboost.XGBClassifier", {}, "or add a learner of your own"),
-        ("sklearnx.Classifier", {}, "no class of scikit-learn"),
-        ("sklearn.ensembl.ExtraTreesClassifier", {}, "No module named 'sklearn.ensembl'"),
-        ("sklearn.ensemble.ExtraTreeClassifier", {}, "did you mean ExtraTreesClassifier"),
-        ("sklearn.base.clone", {}, "unknown class of sklearn.base 'clone'"),
-        ("sklearn.preprocessing.StandardScaler", {}, "predicts nothing"),
-        ("sklearn.svm.LinearSVC", {}, "gives no probability"),
-        ("sklearn.ensemble.VotingClassifier", {}, "missing 1 required"),
-        (TREES, {"n_estimator": 5}, "did you mean n_estimators"),
-        (TREES, {"random_state": 1}, "leave it out; seed= sets it"),
-        (TREES, {"n_jobs": 4}, "leave it out; n_jobs= sets it"),
-        (TREES, 3, "write {NAME: VALUE}"),
-    ],
-)
-def test_what_cannot_be_is_refused_before_anything_is_fitted(estimator, options, said):
-    with pytest.raises(UserError, match=said):
-        learner_of(estimator, options)
-
-
 @pytest.mark.thorough
 def test_a_run_and_the_command_that_makes_it_again(tmp_path):
     words = (f"learner.estimator={TREES}", "learner.options={n_estimators: 5}")

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from fairbench.components.datasets import acs, acs_pums
-from fairbench.core.errors import DataError, UserError
+from fairbench.core.errors import DataError
 from tests.datasets.raw_files import RAW
 
 SINCE = {2018: {}, 2019: {"RELP": "RELSHIPP", "JWTR": "JWTRNS"}}
@@ -80,22 +80,3 @@ def test_files_are_looked_for_where_the_census_has_them():
     census = "https://www2.census.gov/programs-surveys/acs"
     assert found[1].urls == (f"{census}/data/pums/2019/5-Year/csv_pdc.zip",)
     assert found[2].urls == (f"{census}/experimental/2020/data/pums/1-Year/csv_pny.zip",)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"task": "incom"}, "unknown dataset.task 'incom': did you mean income"),
-        ({"states": ["ny"]}, "unknown dataset.states 'ny': did you mean NY"),
-        ({"states": []}, "dataset.states is empty"),
-        ({"states": ["NY", "CA", "NY"]}, "dataset.states names NY twice"),
-        ({"year": 2013}, r"dataset.year is 2013; it must be from 2014 to 20\d\d$"),
-        ({"year": 20188}, r"dataset.year is 20188; it must be from 2014 to 20\d\d$"),
-        ({"horizon": "2-Year"}, "unknown dataset.horizon '2-Year'"),
-        ({"year": 2016}, "the raw file acs/2016/1-Year/ss16pny.csv is missing"),
-        ({"year": 2021}, r"Get it from https://www2.census.gov/\S+/pums/2021/1-Year, save it as"),
-    ],
-)
-def test_what_is_refused(options, message, archive):
-    with pytest.raises(UserError, match=message):
-        acs_pums.load(archive, **{"task": "income", **options})

@@ -138,24 +138,6 @@ def test_acs_can_be_a_share_of_its_rows_and_two_of_its_races(load):
     assert set(pair.sensitive["race"]) == {"White", "Black"}
 
 
-@pytest.mark.parametrize(
-    ("task", "options", "sentence"),
-    [
-        ("german", {"columns": "some"}, "unknown dataset.columns"),
-        ("german", {"privileged_age": "30"}, "unknown dataset.privileged_age"),
-        ("insurance", {"target_scale": "max"}, "unknown dataset.target_scale 'max'"),
-        ("ihdp", {"realisation": 11}, "dataset.realisation is 11: it must be 1 to 10"),
-        ("student_mat", {"subject": "art"}, "unknown dataset.subject 'art'"),
-        ("acs_income", {"share": 0.0}, "dataset.share is 0"),
-        ("acs_income", {"races": "white"}, "races"),
-        ("recid", {"months": 71}, "dataset.months is 71: give 1 to 70, or null"),
-    ],
-)
-def test_options_that_a_data_set_has_not_are_refused(load, task, options, sentence):
-    with pytest.raises(UserError, match=sentence):
-        load(task, **options)
-
-
 @pytest.mark.parametrize("task", PARQUET)
 def test_a_parquet_file_is_read_and_half_of_one_is_refused(task, load):
     data = load(task)

@@ -9,7 +9,6 @@ from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
 from fairbench.components.datasets import kuzucu, simulated, simulated_sequences
-from fairbench.core.errors import UserError
 from fairbench.data.features import Encoder, SequenceEncoding
 
 MANY = 40_000
@@ -234,29 +233,3 @@ def test_draws_are_repeatable_and_differ_by_seed():
     one, same, other = (kuzucu.load(None, which="sd3", seed=seed) for seed in (0, 0, 1))
     assert one.features.equals(same.features)
     assert not one.features.equals(other.features)
-
-
-@pytest.mark.parametrize(
-    ("load", "options", "sentence"),
-    [
-        (simulated.load, {"n_groups": 1}, "dataset.n_groups is 1"),
-        (simulated.load, {"label_bias": 1.0}, "dataset.label_bias is 1.0"),
-        (simulated.load, {"label_bias": -0.1}, "dataset.label_bias is -0.1"),
-        (simulated.load, {"missing": 1.0}, "dataset.missing is 1.0"),
-        (simulated.load, {"minority_share": 1.2}, "dataset.minority_share is 1.2"),
-        (simulated.load, {"noise": 0.0}, "must be positive"),
-        (simulated.load, {"n_samples": 10}, "needs n_samples >= 20"),
-        (simulated.load, {"task": "ranking"}, "dataset.task is 'ranking'"),
-        (sequences, {"n_samples": 3}, "^dataset.n_samples is 3; it must be at least 20$"),
-        (sequences, {"event": 0}, "^dataset.event is 0; it must be at least 1$"),
-        (sequences, {"length": 7}, "^dataset.length is 7; .* at least twice dataset.event, 4$"),
-        (sequences, {"longer": 0.5}, "^dataset.longer is 0.5; it must be at least 1$"),
-        (sequences, {"share_b": 1.0}, "^dataset.share_b is 1.0; it must be between 0 and 1$"),
-        (kuzucu.load, {"which": "sd4"}, "unknown dataset.which 'sd4'"),
-        (kuzucu.load, {"which": "sd1", "n_samples": 402}, "402: it must be a multiple of 4"),
-        (kuzucu.load, {"which": "sd1", "sd1_group0": "up"}, "unknown dataset.sd1_group0 'up'"),
-    ],
-)
-def test_a_population_that_is_none_is_refused(load, options, sentence):
-    with pytest.raises(UserError, match=sentence):
-        load(None, **options)

@@ -1,0 +1,29 @@
+"""Options of components that cannot be are refused in a sentence that names the option."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fairbench.components import class_named, options_in
+from fairbench.core.errors import UserError
+from fairbench.data.download import Archive
+
+REFUSED = yaml.safe_load(
+    Path(__file__).with_suffix(".yaml").with_stem("refused_options").read_text()
+)
+CASES = [(component, row) for component, rows in REFUSED.items() for row in rows]
+
+
+@pytest.mark.parametrize(("component", "row"), CASES, ids="{0[0]}: {0[1]}".format)
+def test_an_option_that_cannot_be_is_refused_by_its_name(component, row, tmp_path):
+    group, _, name = component.partition("/")
+    archives = [Archive((), store=tmp_path, download=False)] if group == "dataset" else []
+    config = options_in(group, name) | {option: row[option] for option in row if option != "says"}
+    with pytest.raises(UserError) as refused:
+        class_named(config.pop("_target_"))(*archives, **config)
+    option, value = next(iter(row.items()))
+    last = value[-1] if isinstance(value, list) and value else value
+    names = f"{re.escape(f'{group}.{option}')}.*{re.escape(str(last))}"
+    assert re.search(row.get("says", names), str(refused.value))

@@ -16,7 +16,7 @@ REFUSED = yaml.safe_load(
 CASES = [(component, row) for component, rows in REFUSED.items() for row in rows]
 
 
-@pytest.mark.parametrize(("component", "row"), CASES, ids="{0[0]}: {0[1]}".format)
+@pytest.mark.parametrize(("component", "row"), CASES, ids=str)
 def test_an_option_that_cannot_be_is_refused_by_its_name(component, row, tmp_path):
     group, _, name = component.partition("/")
     archives = [Archive((), store=tmp_path, download=False)] if group == "dataset" else []

@@ -229,17 +229,44 @@ def test_a_run_reports_whether_its_bound_is_active(bound, active, tmp_path):
     assert (row.value, row.n, row.status) == (active, 160, "ok")
 
 
-@pytest.mark.parametrize("shares", [[0.6, 0.4], [0.5, 0.3, 0.2]], ids=["2 groups", "3 groups"])
-def test_rows_are_weighted_as_by_fairlearn(shares):
+def loaded(moments, groups):
+    """Give moments people of so many groups, and return a generator."""
+    draw = np.random.default_rng(groups)
+    labels = (draw.random(400) < 0.4).astype(float)
+    codes = draw.choice(groups, 400, p={2: [0.6, 0.4], 3: [0.5, 0.3, 0.2]}[groups])
+    labels[codes == 2] = 0  # a group without positives has no constraint on theirs
+    for moment in moments:
+        moment.load_data(np.zeros((400, 1)), labels, sensitive_features=codes.astype(str))
+    return draw
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("groups", [2, 3])
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (moments.DemographicParity, fairlearn.reductions.DemographicParity),
+        (moments.EqualizedOdds, fairlearn.reductions.EqualizedOdds),
+        (moments.EqualOpportunity, fairlearn.reductions.TruePositiveRateParity),
+    ],
+)
+def test_multipliers_are_projected_as_by_fairlearn(ours, theirs, groups):
+    ours, theirs = ours(), theirs()
+    draw = loaded((ours, theirs), groups)
+    for _ in range(20):
+        multipliers = pd.Series(draw.exponential(size=len(ours.index)), ours.index)
+        pd.testing.assert_series_equal(
+            ours.project_lambda(multipliers), theirs.project_lambda(multipliers), rtol=1e-12
+        )
+
+
+@pytest.mark.parametrize("groups", [2, 3])
+def test_rows_are_weighted_as_by_fairlearn(groups):
     loss = fairlearn.reductions.SquareLoss(0, 1)
     ours, theirs = moments.BoundedGroupLoss(loss), fairlearn.reductions.BoundedGroupLoss(loss)
     pairs = [(ours, theirs), (ours.default_objective(), theirs.default_objective())]
-    draw = np.random.default_rng(0)
-    labels = (draw.random(400) < 0.4).astype(float)
-    groups = draw.choice([*"abc"][: len(shares)], 400, p=shares)
     for mine, plain in pairs:
-        for moment in (mine, plain):
-            moment.load_data(np.zeros((400, 1)), labels, sensitive_features=groups)
+        draw = loaded((mine, plain), groups)
         for given in (None, pd.Series(draw.exponential(size=len(mine.index)), mine.index)):
             pd.testing.assert_series_equal(
                 mine.signed_weights(given), plain.signed_weights(given), check_names=False

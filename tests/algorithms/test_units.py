@@ -13,7 +13,8 @@ from fairbench.components.algorithms.fitters.single import Single
 from fairbench.components.algorithms.interventions.none import NoIntervention
 from fairbench.components.algorithms.learners.sklearn_mlp import SklearnMLP
 from fairbench.components.algorithms.losses import NormalLoss, SquaredError
-from fairbench.data.dataset import Dataset, Task
+from fairbench.components.datasets import simulated
+from fairbench.data.dataset import Task
 from fairbench.data.features import Encoder, Encoding, SequenceEncoding, Unit
 from fairbench.data.splits import RepeatedHoldout
 from fairbench.experiments.compute import compute, raw_outputs
@@ -21,7 +22,7 @@ from fairbench.experiments.contracts import Study
 from tests.conformance import grid
 from tests.harness import options, quick
 
-# Seconds within two minutes; values in a billionth of a unit, or in one beyond single precision.
+# Seconds within some minutes; values in a billionth of a unit, or in one beyond single precision.
 FEATURES = {
     "Unix seconds": lambda t: t + 1.7e9,
     "billionths": lambda t: t * 1e-9,
@@ -37,29 +38,16 @@ LOSSES = ("squared_error", "normal_nll", "beta_nll", "faithful_nll")
 
 @cache
 def population(task):
-    draw = np.random.default_rng(0)
-    n = 240
-    t, x = draw.uniform(-60, 60, n).round(2), draw.normal(size=n).round(3)
-    city = pd.Categorical(draw.choice(["Bern", "Oslo"], n))
-    y = t / 30 + x + city.codes + 0.5 * draw.normal(size=n)
-    if task is not Task.REGRESSION:
-        y = np.digitize(y, [0] if task is Task.BINARY else [-1, 1]).astype(float)
-    return Dataset(
-        "toy",
-        task,
-        pd.DataFrame({"t": t, "x": x, "city": city}),
-        pd.Series(y, name="y"),
-        pd.DataFrame({"sex": pd.Categorical(draw.choice(["f", "m"], n))}),
-        {"sex": "f"},
-        "y",
-        classes=("low", "middle", "high") if task is Task.MULTICLASS else (),
-    )
+    """Return people of whom a first feature in seconds, t, says most."""
+    data = simulated.load(None, task=task, n_samples=240, n_features=3, noise=0.3)
+    features = data.features.rename(columns={"x0": "t"})
+    return replace(data, features=features.assign(t=(20 * features["t"]).round(2)))
 
 
 def outputs(learner, dataset, loss="squared_error"):
     """Return the targets of test rows, and what is stored of a fit."""
     fitter = Single() if loss == "squared_error" else Single(NormalLoss(loss))
-    study = Study(dataset, learner, NoIntervention(), fitter, 0, ("sex",))
+    study = Study(dataset, learner, NoIntervention(), fitter, 0, ("group",))
     (fold,) = RepeatedHoldout(repeats=1, validation=0.0).folds(dataset, 0)
     columns, _ = compute(study, fold)
     return dataset.target.to_numpy()[columns["row"]], raw_outputs(columns)

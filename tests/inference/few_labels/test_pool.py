@@ -10,9 +10,7 @@ from scipy.stats import qmc
 from fairbench.components.papers.released_scores import partly_labelled
 from fairbench.core.errors import UserError
 from fairbench.inference import few_labels
-from fairbench.inference.posterior import central_interval
-from fairbench.metrics.group import difference
-from fairbench.metrics.registry import FN, TP, accuracy
+from fairbench.metrics.registry import FN, TP
 from tests.inference.few_labels.pools import labelled, pool, quadrature
 
 
@@ -154,23 +152,6 @@ def test_one_group_agrees_with_quadrature(model, labels, slope, sampler, monkeyp
     assert sampler in ("importance", posterior.sampler)
     assert (np.abs(posterior.theta[:, 0].mean(axis=0) - exact[:, 0]) < 4.5 * error).all()
     np.testing.assert_allclose(posterior.theta[:, 0].std(axis=0), exact[:, 1], rtol=0.12)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("shown", [10, 40, 200])
-def test_intervals_cover_at_their_nominal_level(shown):
-    generator, covered = np.random.default_rng(shown), 0
-    table = pool(generator, rows=400)
-    for theta in few_labels.BETA.from_normals(
-        generator.standard_normal((3000, (2 + 2) * few_labels.BETA.size)), 2
-    ):
-        known = labelled(table, theta, generator, few_labels.BETA)
-        part = known.showing(generator.permutation(len(table.score))[:shown])
-        counts = few_labels.bayesian_calibration(part, generator, draws=512).counts
-        lower, upper = central_interval(difference(accuracy, counts)[:, 0])
-        covered += lower <= difference(accuracy, known.counts())[0] <= upper
-    # The standard error of 3000 replications is 0.4 %.
-    assert 0.935 < covered / 3000 < 0.965
 
 
 def test_counts_keep_the_sizes_of_groups_and_of_all_labels_leave_nothing_open():

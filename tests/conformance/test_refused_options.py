@@ -9,6 +9,7 @@ import yaml
 from fairbench.components import class_named, options_in
 from fairbench.core.errors import UserError
 from fairbench.data.download import Archive
+from tests.datasets.raw_files import FOLDER
 
 REFUSED = yaml.safe_load(
     Path(__file__).with_suffix(".yaml").with_stem("refused_options").read_text()
@@ -17,7 +18,8 @@ CASES = [(component, row) for component, rows in REFUSED.items() for row in rows
 
 
 @pytest.mark.parametrize(("component", "row"), CASES, ids=str)
-def test_an_option_that_cannot_be_is_refused_by_its_name(component, row, tmp_path):
+def test_an_option_that_cannot_be_is_refused_by_its_name(component, row, tmp_path, monkeypatch):
+    monkeypatch.chdir(FOLDER)
     group, _, name = component.partition("/")
     archives = [Archive((), store=tmp_path, download=False)] if group == "dataset" else []
     config = options_in(group, name) | {option: row[option] for option in row if option != "says"}

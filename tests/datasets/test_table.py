@@ -138,6 +138,15 @@ def test_files_of_many_kinds(load, content, positive, capsys):
     assert capsys.readouterr().err.startswith("note: mine.csv was read as: ")
 
 
+def test_decimal_commas_are_numbers_and_points_beside_them_are_asked(load):
+    lines = ["x;sex;y", "0,5;f;0", ";m;1", "-1234,25;f;0", "2;m;1"]
+    read = load("\n".join(lines)).features["x"]
+    np.testing.assert_array_equal(read, [0.5, np.nan, -1234.25, 2])
+    ends = (";z", ";1.000", ";1.001", ";2.500", ";1.003")
+    with pytest.raises(DataError, match="column 'z', row 1: '1.000' has a point that may be a"):
+        load("\n".join(map("".join, zip(lines, ends, strict=True))))
+
+
 @pytest.mark.parametrize(
     ("content", "labels"),
     [

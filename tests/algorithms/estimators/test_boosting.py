@@ -1,6 +1,5 @@
 """Boosted trees, support vector machines and TabPFN: as their packages, and under our losses."""
 
-import importlib.util
 import sys
 
 import fairgbm
@@ -18,9 +17,7 @@ from fairbench.components.algorithms.learners.tabpfn import TabPFN
 from fairbench.components.algorithms.learners.xgboost import XGBoost
 from fairbench.components.algorithms.learners.xgboost_tuned import TunedXGBoost
 from fairbench.components.algorithms.losses import Binomial, NormalLoss, Softmax, SquaredError
-from fairbench.core.errors import IncompatibleError, UserError
-from fairbench.experiments import build as compatibility
-from fairbench.experiments import pipeline
+from fairbench.core.errors import UserError
 from fairbench.experiments.compute import _flatten, raw_outputs
 from fairbench.experiments.execute import carry_out
 from tests.harness import TINY, configuration
@@ -245,17 +242,6 @@ def test_other_weights_in_a_file_of_the_same_name_are_another_fit(weights):
     with open(weights, "ab") as file:
         file.write(b"!")
     assert one != TabPFN(weights)
-
-
-def test_without_the_package_it_is_refused_in_a_sentence(tmp_path, monkeypatch):
-    file, result = tmp_path / "weights.ckpt", importlib.util.find_spec
-    file.touch()
-    monkeypatch.setattr(
-        compatibility, "find_spec", lambda name: None if name == "tabpfn" else result(name)
-    )
-    chosen = ["learner=tabpfn", f"learner.checkpoint={file}", *TINY]
-    with pytest.raises(IncompatibleError, match="package tabpfn, .*pip install tabpfn.*use learn"):
-        pipeline.prepare(configuration(*chosen, results=tmp_path))
 
 
 def test_xgboost_minimises_the_softmax_loss_as_its_own_objective_does():

@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from fairbench.audits.question import Options
-from fairbench.audits.table import read_frame
+from fairbench.audits.table import read_audit_table, read_frame
 from fairbench.components.datasets import table
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.dataset import Task
@@ -230,13 +230,28 @@ def test_a_number_that_is_not_known_is_missing(load, word, capsys):
     ["?", "-", "$139", "13.5%", "\u2212139", "about"]
     + [f"1{sign}139" for sign in (" ", "'", "\u2019", "\u202f", "\u00a0")],
 )
-def test_a_text_among_numbers_is_refused_with_its_row(load, text):
+def test_a_text_among_numbers_is_refused_with_its_row(load, text, tmp_path):
     said = rf"mine.csv: column 'x', row 40: {re.escape(repr(text))} is no number.*drop=\[x\]"
     with pytest.raises(DataError, match=said):
         load(with_column([*NUMBERS[:-1], text]))
+    with pytest.raises(UserError, match="column 'x', row 40: "):
+        read_audit_table(scored(tmp_path))
     for values in ([text] * 3 + NUMBERS[3:], NUMBERS[:19] + ["\u22121"] * 21):
         with pytest.raises(DataError, match="is no number"):
             load(with_column(values))
+
+
+def scored(folder):
+    """Return what an audit of such a table is asked."""
+    return Options(path=folder / "mine.csv", target="y", score="x", group=("sex",))
+
+
+def test_a_comma_that_may_mark_thousands_is_asked_by_runs_and_by_audits(load, tmp_path):
+    said = "column 'x', row 1: '1,139' has a comma that may be a decimal one or mark thousands"
+    with pytest.raises(DataError, match=said):
+        load(with_column(["1,139", *NUMBERS[1:]]))
+    with pytest.raises(UserError, match=said):
+        read_frame(scored(tmp_path))
 
 
 def test_words_are_categories_even_if_some_are_numbers(load):
@@ -266,7 +281,7 @@ def test_row_numbers_without_a_name_are_no_feature(load, capsys):
 RISK = "age,decile,decile,empty,sex,y\n67,9,1,,f,1\n28,3,2,,m,0\n43,2,3,,f,0\n62,3,4,,m,1\n"
 
 
-def test_a_name_of_two_columns_is_no_name_of_one(load):
+def test_a_name_of_two_columns_is_no_name_of_one(load, tmp_path):
     for options in ({"target": "decile"}, {"sensitive": ["decile"]}, {"weight": "decile"}):
         with pytest.raises(DataError, match=r"2 columns are named 'decile'.*drop=\[decile.1\]"):
             load(RISK, **options)
@@ -274,6 +289,12 @@ def test_a_name_of_two_columns_is_no_name_of_one(load):
     assert data.target.tolist() == [9, 3, 2, 3]
     data = load(RISK, target="decile.1")
     assert data.target.tolist() == [1, 2, 3, 4]
+    columns = pd.DataFrame({"sex": [*"fmfm"], "x": [3, 1, 2, 5], "y": [0, 1, 1, 0]})
+    twice = pd.concat([columns, columns[["x"]]], axis=1)
+    load(twice.to_csv(index=False))
+    for source in (None, twice):  # equal ones are one
+        read = read_frame(scored(tmp_path), source=source)
+        assert read["x"].astype(float).tolist() == [3, 1, 2, 5]
     third = RISK.replace("decile,empty", "decile,decile.1")
     third = third.replace(",,", ",7,")  # has a name that the second would take
     assert load(third, target="decile.1").target.tolist() == [7, 7, 7, 7]

@@ -99,6 +99,11 @@ def audit(frame, options, folder):
 
 
 @door
+def page(path, options, folder):
+    return rows_of(fairbench.audit(path, **options).table)
+
+
+@door
 def gate(frame, options, folder):
     judged = fairbench.gate(frame, fail_if="statistical_parity>0.3", **options)
     return {(row["attribute"], row["condition"]): [row["value"], row["lower"], row["upper"]]
@@ -201,10 +206,11 @@ OF_KINDS = {
     "label": SCORED,
     "watch": (*SCORED, "decisions"),
     "audit": KINDS,
+    "page": KINDS,
 }
 
 
-OF_FILES = ("run", "label", "watch")
+OF_FILES = ("page", "run", "label", "watch")
 
 
 def rows_of(frame):
@@ -398,6 +404,9 @@ def test_a_table_that_says_the_same_gets_the_same_answer(seed, tmp_path):
     for way in ways(people):
         before = through(way, people.frame, people.options, tmp_path)
         assert not isinstance(before, str), (way, before)
+        if way == "page":
+            in_memory = through("audit", people.frame, people.options, tmp_path)
+            assert not differences(before, in_memory)
         for name, frame, options, rename in changes(people):
             if (name, way) in OTHERWISE:
                 continue

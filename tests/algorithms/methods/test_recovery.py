@@ -12,9 +12,10 @@ from fairbench.components.algorithms.methods.conformal import Conformal
 from fairbench.components.algorithms.methods.deep_ensemble import DeepEnsemble
 from fairbench.components.algorithms.methods.normal_nll import NormalNLL
 from fairbench.components.datasets import simulated
-from fairbench.data.features import Encoder
+from fairbench.data.splits import Fold
 from fairbench.evaluation.predictions import read_predictions
-from fairbench.experiments.contracts import TrainingSet
+from fairbench.experiments.compute import compute, raw_outputs
+from fairbench.experiments.contracts import Study
 
 # Simulations of many replications: make test-all runs them.
 pytestmark = pytest.mark.thorough
@@ -25,37 +26,19 @@ NETWORK = MLP()
 
 
 @cache
-def population(task="regression"):
-    return simulated.load(None, task=task, n_samples=N, seed=1)
-
-
-@cache
 def predicted(method, learner, task="regression"):
     """Return what a method says of the last fifth, fitted to the rest, with truth and labels."""
-    data = population(task)
-    rows = np.arange(N) < 0.8 * N
-    train, test = data.take(np.flatnonzero(rows)), data.take(np.flatnonzero(~rows))
-    encoder = Encoder(learner.encoding).fit(train.features)
-    training = TrainingSet(
-        encoder.transform(train.features),
-        train.target.to_numpy(float),
-        train.groups("group"),
-        data.task,
-        learner.capabilities.seeded,
-    )
-    loss = method.fitter.loss(data.task)
-    fitted = method.fitter.fit(
-        lambda seed: NoIntervention().wrap(learner.estimator(loss, seed), seed),
-        training,
-        np.random.default_rng(0),
-    )
-    groups = test.groups("group")
-    raw = fitted.outputs(encoder.transform(test.features), groups, np.random.default_rng(1))
-    columns = method.read(raw, data.task, np.random.default_rng(2))
+    data = simulated.load(None, task=task, n_samples=N, seed=1)
+    train, test = np.split(np.arange(N), [N * 4 // 5])
+    study = Study(data, learner, NoIntervention(), method.fitter, 0, ("group",))
+    columns, _ = compute(study, Fold(0, 0, train, train[:0], test))
+    said = method.read(raw_outputs(columns), data.task, np.random.default_rng(2))
     keep = method.capabilities.keep_invalid
-    table = read_predictions(columns, data.task, "any", keep_invalid=keep)
-    truth = test.truth.reset_index(drop=True).add_prefix("true_")
-    return table.join(truth).assign(y=test.target.to_numpy(), group=groups.to_numpy())
+    table = read_predictions(said, data.task, "any", keep_invalid=keep)
+    tested = data.take(columns["row"])
+    truth = tested.truth.reset_index(drop=True).add_prefix("true_")
+    groups = tested.sensitive["group"].to_numpy()
+    return table.join(truth).assign(y=tested.target.to_numpy(), group=groups)
 
 
 def rmse(difference):

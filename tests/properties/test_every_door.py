@@ -82,48 +82,49 @@ class People:
         return [*self.options.values()]
 
 
-Change = tuple[Any, dict[str, str], Callable[[str], str]]  # table, options, the name before
 DOORS: dict[str, Callable[..., Any]] = {}
+OF_KINDS: dict[str, tuple[str, ...]] = {}
+OF_FILES: set[str] = set()
 
 
-def door(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add a way in: a function of a table, its options and a folder."""
-    DOORS[function.__name__] = function
-    return function
+def door(*kinds: str, of_files: bool = False) -> Callable[[Callable[..., Any]], Any]:
+    """Add a way in for some kinds: a function of a table or file, its options and a folder."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        name = function.__name__
+        DOORS[name], OF_KINDS[name] = function, kinds
+        OF_FILES.update([name] * of_files)
+        return function
+
+    return add
 
 
-@door
+@door(*KINDS)
 def audit(frame, options, folder):
-    report = fairbench.audit(frame, **options)
-    return rows_of(report.table)
+    return rows_of(fairbench.audit(frame, **options).table)
 
 
-@door
+@door(*KINDS, of_files=True)
 def page(path, options, folder):
-    return rows_of(fairbench.audit(path, **options).table)
+    return audit(path, options, folder)
 
 
-@door
+@door("scores", "decisions")
 def gate(frame, options, folder):
     judged = fairbench.gate(frame, fail_if="statistical_parity>0.3", **options)
     return {(row["attribute"], row["condition"]): [row["value"], row["lower"], row["upper"]]
             for row in judged.rows}  # fmt: skip
 
 
-@door
+@door("scores", "classes", "numbers")
 def evaluate(frame, options, folder):
-    return rows_of(fairbench.evaluate(**arrays(frame, options)))
-
-
-def arrays(frame, options):
-    """Return the arrays that evaluate takes: decisions, too, where there are scores."""
     given = {NAMED.get(option, option): frame[name] for option, name in options.items()}
     task = task_of(options)
     if task == "multiclass":
         del given["score"]  # of the class that is predicted, where evaluate takes one of each
     if task == "binary":
         given["prediction"] = decisions(frame, options)
-    return {**given, "task": task}
+    return rows_of(fairbench.evaluate(**given, task=task))
 
 
 def task_of(options):
@@ -142,7 +143,7 @@ def decisions(frame, options):
 NAMED = {"groups": "sensitive_features", "weight": "sample_weight"}
 
 
-@door
+@door("scores", "numbers")
 def mlflow(frame, options, folder):
     named = {option: options[option] for option in ("groups", "weight") if option in options}
     config = {NAMED[option]: frame[name] for option, name in named.items()}
@@ -156,7 +157,7 @@ def mlflow(frame, options, folder):
     return rows_of(_evaluate(kind, data, config, None, None))
 
 
-@door
+@door("scores", "classes", "numbers", of_files=True)
 def run(path, options, folder):
     archive = Archive(search_path=(folder,), store=folder, verify=False, download=False)
     data = table.load(
@@ -175,14 +176,14 @@ def run(path, options, folder):
     return {tuple(groups): (data.target.tolist(), features, weights)}
 
 
-@door
+@door("scores", "some labels", of_files=True)
 def label(path, options, folder):
     state = StateFile(folder / f"label-{len([*folder.iterdir()])}.json")
     session = begin(state, Options(path=path, **as_options(options)), {})
     return {"": (next_rows(session, 3).tolist(), len(session.table), session.state.answers)}
 
 
-@door
+@door("scores", "some labels", "decisions", of_files=True)
 def watch(path, options, folder):
     state = WatchFile(folder / f"watch-{len([*folder.iterdir()])}.json")
     watched = look(state, WatchOptions(path=path, **as_options(options)), set())[1]
@@ -197,22 +198,6 @@ def as_options(options):
     return {"group": (options["groups"],), **rest}
 
 
-SCORED = ("scores", "some labels")
-OF_KINDS = {
-    "run": ("scores", "classes", "numbers"),
-    "mlflow": ("scores", "numbers"),
-    "evaluate": ("scores", "classes", "numbers"),
-    "gate": ("scores", "decisions"),
-    "label": SCORED,
-    "watch": (*SCORED, "decisions"),
-    "audit": KINDS,
-    "page": KINDS,
-}
-
-
-OF_FILES = ("page", "run", "label", "watch")
-
-
 def rows_of(frame):
     """Return the numbers of a table of results, by what they are of."""
     keys = [name for name in ("attribute", "group", "metric", "statistic") if name in frame]
@@ -221,7 +206,7 @@ def rows_of(frame):
     return dict(zip(names, numbers.tolist(), strict=True))
 
 
-def answer(way, given, options, folder, *, rename=lambda name: name):
+def answer(way, given, options, folder, *, rename=str):
     """Return what a door says, by the names before the change; or its refusal."""
     try:
         said = DOORS[way](given, options, folder)
@@ -241,20 +226,20 @@ def differences(after, before):
         return []
     if after.keys() != before.keys():
         return [f"of {sorted(map(str, after.keys() ^ before.keys()))[:4]}"]
+
+    def same(key, values):
+        if not isinstance(values, list):
+            return str(after[key]) == str(values)
+        is_drawn = "below_epsilon" in key  # what is drawn at random is never the same
+        return np.allclose(
+            after[key], values, rtol=1e-6, atol=0.08 if is_drawn else 1e-9, equal_nan=True
+        )
+
     return [
         f"{key}: {after[key]}, not {values}"
         for key, values in before.items()
-        if not (
-            np.allclose(after[key], values, rtol=1e-6, atol=drawn(key), equal_nan=True)
-            if isinstance(values, list)
-            else str(after[key]) == str(values)
-        )
+        if not same(key, values)
     ]
-
-
-def drawn(key):
-    """Return how far a number may be from itself: one that is drawn at random is never the same."""
-    return 0.08 if "below_epsilon" in key else 1e-9
 
 
 TYPES: dict[str, Callable[[pd.DataFrame], Any]] = {
@@ -321,18 +306,15 @@ def changes(people: People) -> Iterator[tuple[str, pd.DataFrame, dict[str, str],
     """Yield tables that say what a table says, their options, and the name of each name before."""
     frame, options, draw = people.frame, people.options, people.draw
 
-    def plain(name):
-        return name
-
-    yield "rows", frame.iloc[draw.permutation(len(frame))], options, plain
-    yield "index", frame.set_axis(draw.permutation(len(frame)) * 3 + 5), options, plain
-    yield "twice the index", frame.set_axis(np.arange(len(frame)) // 2), options, plain
-    yield "columns", frame[draw.permutation(frame.columns)], options, plain
-    yield "a column more", frame.assign(**{"other ": "a,b", "1": np.nan}), options, plain
+    yield "rows", frame.iloc[draw.permutation(len(frame))], options, str
+    yield "index", frame.set_axis(draw.permutation(len(frame)) * 3 + 5), options, str
+    yield "twice the index", frame.set_axis(np.arange(len(frame)) // 2), options, str
+    yield "columns", frame[draw.permutation(frame.columns)], options, str
+    yield "a column more", frame.assign(**{"other ": "a,b", "1": np.nan}), options, str
     twice = pd.concat([frame, frame[["x"]] * 2], axis=1)
-    yield "a column twice", twice, options, plain
+    yield "a column twice", twice, options, str
     copy = pd.concat([frame, frame[["x"]]], axis=1)
-    yield "a copy of a column", copy, options, plain
+    yield "a copy of a column", copy, options, str
     names = {name: f"{name} % [é]" for name in frame}
     new = {option: names[name] for option, name in options.items()}
     yield "names", frame.rename(columns=names), new, lambda name: name.replace(" % [é]", "")
@@ -341,7 +323,7 @@ def changes(people: People) -> Iterator[tuple[str, pd.DataFrame, dict[str, str],
     renamed = frame.assign(group=frame["group"].map(called))
     yield "groups", renamed, options, lambda name: name.replace(" +", "")
     if "weight" in options and people.kind != "numbers":
-        yield "weights", frame.assign(weight=frame["weight"] * 8), options, plain
+        yield "weights", frame.assign(weight=frame["weight"] * 8), options, str
 
 
 def spoilt(people: People) -> Iterator[tuple[str, pd.DataFrame]]:

@@ -96,7 +96,8 @@ def write_files(folder, files):
 def parquet(path):
     """Return the content of a file in Parquet."""
     file = io.BytesIO()
-    pd.read_csv((FOLDER / path).with_suffix(".csv")).to_parquet(file, index=False)
+    text = (FOLDER / path).with_suffix(".csv")
+    pd.read_csv(text, float_precision="round_trip").to_parquet(file, index=False)
     return file.getvalue()
 
 

@@ -22,6 +22,9 @@ from tests.harness import CONF
 TIMES = 12
 OFTENER = {"adult": 60, "compas": 160, "compas_zafar": 160, "acs_income": 2400}
 OFTENER |= dict.fromkeys(("acs_public_coverage", "acs_travel_time"), 60)
+# What is read beside the files of tests/datasets/raw_files.yaml.
+BESIDE = {"adult": ["adult/adult.test"]}
+BESIDE["twins"] = [f"twins/twin_pairs_{part}_3years_samesex.csv" for part in "XY"]
 PEOPLE = 240  # rows of a file of scores
 ROWS_A_CLASS = 16
 DIGITS = 10  # classes of SVHN
@@ -71,10 +74,11 @@ def _tables():
             for row in rows[::2]:
                 row[raw.names.index("race")] = "African-American"
         files |= raw.with_lines(head, [*names, *map(raw.join, rows)])
-    head, *lines = (FOLDER / "adult/adult.test").read_text().splitlines()
+        files |= {path: (FOLDER / path).read_bytes() for path in BESIDE.get(task, ())}
+    head, *lines = files["adult/adult.test"].decode().splitlines()
     files["adult/adult.test"] = "\n".join([head, *lines * TIMES, ""]).encode()
-    for task, path in PARQUET.items():
-        times = OFTENER.get(task, TIMES)
+    for path in dict.fromkeys(PARQUET.values()):
+        times = max(OFTENER.get(task, TIMES) for task, of in PARQUET.items() if of == path)
         rows = pd.concat([pd.read_parquet(io.BytesIO(parquet(path)))] * times, ignore_index=True)
         file = io.BytesIO()
         rows.to_parquet(file, index=False)

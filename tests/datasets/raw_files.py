@@ -80,7 +80,7 @@ PARQUET = {
     task: source.path
     for task, entry in ENTRIES.items()
     for source in sources_of(entry.module)
-    if source.path.endswith(".parquet")
+    if source.path.endswith(".parquet") and (FOLDER / source.path).with_suffix(".csv").exists()
 }
 
 

@@ -70,15 +70,9 @@ def test_curves_and_their_statuses_by_hand(rows, rate, metric, group, value, n, 
     assert (row.n, row.status, row.attribute) == (n, status, "g")
 
 
-def test_area_under_the_risk_coverage_curve_by_hand():
-    row = rows_of(data())["area_under_risk_coverage", "", ""]
-    assert (row.value, row.n) == (pytest.approx((1 / 7 + 2 / 8) / 8), 8)
-
-
 @pytest.mark.parametrize(
     ("rows", "candidates", "best"),
     [
-        (EIGHT, (0, 0.25), 0.25),
         (EIGHT, (0, 0.25, 0.5), 0.5),
         # Odds are equal (0) among all rows; without the errors no group has a negative.
         ([(1, 1, 0.1, g) for g in "aabb"] + [(0, 1, 0.9, g) for g in "ab"], (0, 1 / 3), 0),

@@ -248,29 +248,6 @@ def test_exactly_the_undefined_values_are_nan_and_all_others_are_possible(drawn)
     assert shares.between(0, 1).all()
 
 
-@pytest.mark.thorough
-@deterministic
-@given(inputs())
-def test_swapping_the_labels_swaps_the_error_rates(drawn):
-    columns, _ = drawn
-    flipped = {**columns, "target": 1 - columns["target"], "prediction": 1 - columns["prediction"]}
-    one, mirrored = (
-        tables.values_of(table_of(given)).set_index(["metric", "attribute", "group"])["value"]
-        for given in (columns, flipped)
-    )
-    for name, other in (
-        ("true_positive_rate", "true_negative_rate"),
-        ("false_positive_rate", "false_negative_rate"),
-        ("positive_predictive_value", "negative_predictive_value"),
-        ("accuracy", "accuracy"),
-        ("equalized_odds", "equalized_odds"),
-        ("statistical_parity", "statistical_parity"),
-    ):
-        if name in one.index and other in mirrored.index:
-            expected, result = mirrored[other].sort_index(), one[name].sort_index()
-            np.testing.assert_allclose(result, expected, atol=1e-12)
-
-
 # --- no row of any table excludes its own point, unless its status says why
 
 

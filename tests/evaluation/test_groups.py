@@ -352,15 +352,6 @@ def test_interval_of_a_groups_rate_has_the_probability_asked_for(settings):
             assert abs(exact.sf(result["upper"]) - tail) < error, name
 
 
-@pytest.mark.parametrize("group", ["b", "c"])
-def test_interval_of_a_signed_difference_is_that_of_the_posterior(group):
-    result = row(fine_table("abc"), "statistical_parity_difference", "group", group)
-    reference, other = posteriors(["a", group], RATES["selection_rate"])
-    for end, level in ((result["lower"], 0.025), (result["upper"], 0.975)):
-        below = integral(lambda x, end=end: reference.pdf(x) * other.cdf(x + end))
-        assert abs(below - level) < 6 * np.sqrt(0.025 * 0.975 / DRAWS)
-
-
 def test_debiased_gaps_come_with_more_than_two_groups_only():
     metrics = {name for name, metric in WIDEST.items() if metric.is_gap}
     for groups, expected in (("ab", set()), ("abc", metrics)):

@@ -4,8 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from sklearn.calibration import calibration_curve
-from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from fairbench import Evaluator
 from fairbench.core.arrays import rng
@@ -16,7 +14,7 @@ from fairbench.evaluation.scores import _largest_calibration_error, _set_batches
 from fairbench.evaluation.table import DEBIASED, values_of
 from fairbench.inference.scores import Bins
 from fairbench.inference.survey import Design
-from fairbench.metrics.probability import nll_of_sd, reliability
+from fairbench.metrics.probability import reliability
 from fairbench.metrics.uncertainty import spread_diagram
 from tests.evaluation.labelled import added, by_place, evaluate, labelled
 
@@ -39,45 +37,12 @@ def rows_by_place(*arguments, **columns):
     return by_place(table_of(*arguments, **columns))
 
 
-@pytest.mark.parametrize("group", ["", "a", "b"])
-def test_scores_of_everyone_and_of_each_group_match_scikit_learn(group):
-    target, score, uncertainty, groups = scored()
-    rows = (groups == group) | (group == "")
-    y, p, result = target[rows], score[rows], rows_by_place()
-    expected = {
-        ("log_loss", ""): log_loss(y, np.clip(p, 1e-15, 1 - 1e-15)),
-        ("brier_score", ""): brier_score_loss(y, p),
-        ("roc_auc", ""): roc_auc_score(y, p),
-        ("nll", ""): nll_of_sd(y, p > 0.5, uncertainty[rows]).mean(),
-    }
-    for binning in ("width", "mass"):
-        error = reliability(y, p, equal_mass=binning == "mass").expected_calibration_error()
-        expected["expected_calibration_error", f"bins=15 binning={binning}"] = error
-    for (metric, setting), value in expected.items():
-        assert result[metric, group, setting].value == pytest.approx(value)
-    assert result["roc_auc", group, ""].n == rows.sum()
-
-
 def test_the_papers_interval_of_a_mean_is_normal_of_the_evaluators_level():
     target, score, _, _ = scored()
     losses = (target - score) ** 2
     row = rows_by_place(Evaluator(level=0.5, interval="dirichlet"))["brier_score", "", ""]
     expected = stats.norm.interval(0.5, losses.mean(), stats.sem(losses))
     assert (row.lower, row.upper) == pytest.approx(expected, rel=1e-9)
-
-
-def test_reliability_rows_are_the_points_of_the_diagram():
-    target, score, _, _ = scored()
-    table = table_of(Evaluator(bins=8))
-    base_rate, mean_score = calibration_curve(target, score, n_bins=8)
-    for metric, expected in (
-        ("reliability_base_rate", base_rate),
-        ("reliability_mean_score", mean_score),
-    ):
-        rows = table[table["metric"] == metric]
-        np.testing.assert_allclose(rows["value"], expected)
-        assert list(rows["setting"]) == [f"bins=8 bin={i}" for i in range(8)]
-        assert rows["n"].sum() == len(score)
 
 
 @pytest.mark.parametrize("residual", ["probability", "label", "label without scores"])

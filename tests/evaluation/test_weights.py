@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from sklearn import metrics as sk
 
 import fairbench
@@ -13,8 +14,9 @@ from fairbench.core.errors import IncompatibleError, UserError
 from fairbench.evaluation.table import OUTSIDE_BAND, values_of
 from fairbench.experiments import pipeline
 from fairbench.experiments.execute import carry_out
+from fairbench.metrics.probability import nll_of_sd, reliability
 from fairbench.metrics.registry import BINARY, metrics_of
-from tests.evaluation.labelled import evaluate
+from tests.evaluation.labelled import by_place, evaluate
 from tests.harness import configuration
 
 KEYS = ["metric", "statistic", "attribute", "group", "setting"]
@@ -71,49 +73,62 @@ def test_whole_weights_give_the_values_of_repeated_rows():
     assert (one["n"] < two["n"][one.index]).mean() > 0.95  # n counts rows, not people
 
 
-def test_points_of_a_weighted_diagram_are_those_of_the_rows_in_each_bin():
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
+def test_points_of_a_diagram_are_those_of_the_rows_in_each_bin(weighted):
     (target, hard), options = sample(1000)
-    weight, score = np.random.default_rng(1).lognormal(0, 0.8, 1000), options["score"]
-    table = evaluate(target, hard, **options, sample_weight=weight, evaluator=Evaluator(bins=8))
+    weight, score = np.random.default_rng(1).lognormal(0, 0.8 * weighted, 1000), options["score"]
+    design = {"sample_weight": weight} if weighted else {}
+    table = evaluate(target, hard, **options, **design, evaluator=Evaluator(bins=8))
     bins = [(score > i / 8) & (score <= (i + 1) / 8) for i in range(8)]
     for metric, column in (("reliability_base_rate", target), ("reliability_mean_score", score)):
         result = table[table["metric"] == metric].set_index("setting")
-        for i, rows in enumerate(bins):
-            value, lower, upper = result.loc[f"bins=8 bin={i}", ["value", "lower", "upper"]]
-            assert value == pytest.approx(np.average(column[rows], weights=weight[rows]))
-            assert lower <= value <= upper
+        assert list(result.index) == [f"bins=8 bin={i}" for i in range(8)]
+        for rows, row in zip(bins, result.itertuples(), strict=True):
+            assert row.value == pytest.approx(np.average(column[rows], weights=weight[rows]))
+            assert row.lower <= row.value <= row.upper and row.n == rows.sum()
 
 
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
 @pytest.mark.parametrize("group", ["", "a", "c"])
-def test_weighted_scores_and_errors_are_those_of_scikit_learn(group):
+def test_scores_and_errors_are_those_of_scikit_learn(group, weighted):
     (target, hard), options = sample()
-    weight, race = np.random.default_rng(1).lognormal(0, 1, 240), options["sensitive_features"]
-    rows = (race["race"] == group) | (group == "")
-    y, p, w = target[rows], options["score"][rows], weight[rows]
-    table = evaluate(target, hard, **options, sample_weight=weight)
-    noise = np.random.default_rng(2).normal(size=240)
+    draw, race = np.random.default_rng(1), options["sensitive_features"]["race"]
+    score, weight = options["score"], draw.lognormal(0, weighted, 240)
+    outcome, sd = score + draw.normal(size=240), score + 1
+    design = {"sample_weight": weight} if weighted else {}
+    table = evaluate(target, hard, **options, **design)
     regression = evaluate(
-        outcome := options["score"] + noise,
-        options["score"],
-        sensitive_features=race,
-        task="regression",
-        sample_weight=weight,
+        outcome, score, sd=sd, sensitive_features={"race": race}, task="regression", **design
     )
-    t = outcome[rows]
-    for result, metric, expected in (
-        (table, "log_loss", sk.log_loss(y, p, sample_weight=w)),
-        (table, "brier_score", sk.brier_score_loss(y, p, sample_weight=w)),
-        (table, "roc_auc", sk.roc_auc_score(y, p, sample_weight=w)),
-        (regression, "mae", sk.mean_absolute_error(t, p, sample_weight=w)),
-        (regression, "rmse", sk.root_mean_squared_error(t, p, sample_weight=w)),
-        (regression, "r2", sk.r2_score(t, p, sample_weight=w)),
-        (regression, "mean_residual", np.average(t - p, weights=w)),
-    ):
-        place = (result["group"] == group) & result["attribute"].isin(["race", ""])
-        row = result[place & (result["metric"] == metric)].iloc[0]
-        assert row["value"] == pytest.approx(expected, rel=1e-12), metric
-        if row["status"] == "ok":
-            assert row["lower"] <= row["value"] <= row["upper"]
+    rows = (race == group) | (group == "")
+    y, p, w, t = target[rows], score[rows], weight[rows], outcome[rows]
+    of_labels = {
+        "log_loss": sk.log_loss(y, p, sample_weight=w),
+        "brier_score": sk.brier_score_loss(y, p, sample_weight=w),
+        "roc_auc": sk.roc_auc_score(y, p, sample_weight=w),
+        "nll": np.average(nll_of_sd(y, hard[rows], options["uncertainty"][rows]), weights=w),
+    }
+    of_numbers = {
+        "mae": sk.mean_absolute_error(t, p, sample_weight=w),
+        "rmse": sk.root_mean_squared_error(t, p, sample_weight=w),
+        "r2": sk.r2_score(t, p, sample_weight=w),
+        "mean_residual": np.average(t - p, weights=w),
+        "mean_prediction": np.average(p, weights=w),
+        "nll": np.average(-stats.norm.logpdf(t, p, sd[rows]), weights=w),
+    }
+    if not weighted:
+        for binning in ("width", "mass"):
+            diagram = reliability(y, p, equal_mass=binning == "mass")
+            error = diagram.expected_calibration_error()
+            of_labels["expected_calibration_error", f"bins=15 binning={binning}"] = error
+    for result, expected in ((table, of_labels), (regression, of_numbers)):
+        place = result["attribute"].isin(["race", ""]) & (result["group"] == group)
+        found = by_place(result[place])
+        for name, value in expected.items():
+            metric, setting = (name, "") if isinstance(name, str) else name
+            row = found[metric, group, setting]
+            assert (row.value, row.n) == (pytest.approx(value, rel=1e-10), rows.sum()), metric
+            assert np.isnan(row.lower) or row.lower <= value <= row.upper
 
 
 def test_rows_of_no_weight_are_left_out_of_scores():

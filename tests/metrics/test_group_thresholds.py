@@ -58,33 +58,6 @@ def test_a_group_of_one_label_keeps_the_constant_decisions(target):
     assert hull.counts[0, :1].sum() == hull.counts[-1, 1] == 0
 
 
-@pytest.mark.parametrize(
-    ("metric", "constraint"),
-    [
-        ("equalized_odds", "equalized_odds"),
-        ("statistical_parity", "demographic_parity"),
-        ("equal_opportunity", "true_positive_rate_parity"),
-    ],
-)
-def test_at_parity_it_is_fairlearns_threshold_optimizer(metric, constraint):
-    """Which tries a grid of rates, so that it is at most a little worse."""
-    from fairlearn.postprocessing import ThresholdOptimizer
-
-    from fairbench.components.algorithms.estimators.given import Given
-
-    target, score, group = simulated()
-    (ours,) = solved(hulls_of(target, score, group), GAPS[metric].rates, [0])
-    optimizer = ThresholdOptimizer(
-        estimator=Given(), constraints=constraint, prefit=True, grid_size=5000,
-        predict_method="predict",
-    )  # fmt: skip
-    optimizer.fit(score[:, None], target, sensitive_features=group)
-    chance = optimizer._pmf_predict(score[:, None], sensitive_features=group)[:, 1]
-    theirs = np.mean(chance * (1 - target) + (1 - chance) * target)
-    assert GAPS[metric](ours) == pytest.approx(0, abs=1e-9)
-    assert -1e-5 < theirs - errors(ours) < 5e-4
-
-
 def test_other_rows_are_counted_at_the_same_thresholds():
     target, score, group = simulated()
     others = simulated(n=200, decimals=1)  # some at a threshold

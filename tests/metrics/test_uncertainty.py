@@ -1,7 +1,5 @@
 """The spread diagram: by hand, on calibrated draws, and where nothing varies."""
 
-import itertools
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +11,6 @@ from scipy.stats import wasserstein_distance
 
 from fairbench.metrics.uncertainty import (
     GroupMeans,
-    area_under_risk_coverage,
     entropy_decomposition,
     feature_shift,
     individual_fairness,
@@ -32,15 +29,6 @@ def test_groups_of_equal_size_in_the_order_of_uncertainty_by_hand():
     np.testing.assert_allclose(diagram.empirical, [1, 2, 2])
     assert diagram.error() == pytest.approx((0.85 + 1.65 + 1.45) / 3)
     assert diagram.rank_correlation() == pytest.approx(np.sqrt(0.75))
-
-
-def test_error_weighs_groups_by_their_size():
-    diagram = spread_diagram([1, -1, 1, -1, 5], [0, 0, 0, 0, 1], 2)
-    np.testing.assert_array_equal(diagram.size, [3, 2])
-    # A tied row counts with the moments of all four: mean 0, mean square 1.
-    second = np.sqrt((1 + 5**2) / 2 - ((0 + 5) / 2) ** 2)
-    np.testing.assert_allclose(diagram.empirical, [1, second])
-    assert diagram.error() == pytest.approx((3 * 1 + 2 * abs(second - 0.5)) / 5)
 
 
 def test_more_groups_than_rows_give_one_row_each():
@@ -93,26 +81,6 @@ def test_exactly_the_share_asked_for_is_kept(rate, seed):
         assert weights.sum() == pytest.approx(kept, abs=1e-9)
         assert ((weights >= 0) & (weights <= 1)).all()
         np.testing.assert_allclose(weights, kept_by_hand(uncertainty, kept))
-
-
-def area_by_brute_force(loss, uncertainty):
-    """Return the mean over every order that the uncertainty allows of the mean prefix risk."""
-    orders = [
-        order
-        for order in itertools.permutations(range(len(loss)))
-        if all(uncertainty[a] <= uncertainty[b] for a, b in itertools.pairwise(order))
-    ]
-    return np.mean(
-        [np.mean(loss[list(order[:k])]) for order in orders for k in range(1, len(order) + 1)]
-    )
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_area_is_the_mean_risk_over_coverages_and_tie_breaks(seed):
-    draw = np.random.default_rng(seed)
-    loss, uncertainty = draw.integers(2, size=6).astype(float), draw.integers(3, size=6) / 4
-    expected = area_by_brute_force(loss, uncertainty)
-    assert area_under_risk_coverage(loss, uncertainty) == pytest.approx(expected)
 
 
 # Feature shift: against scipy's distance, by hand, and where values are missing or constant.

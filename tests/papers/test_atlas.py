@@ -11,60 +11,31 @@ import pytest
 from scipy import special
 from scipy.optimize import linprog
 
-from fairbench.components.papers.atlas.claims import (
-    ClaimRoles,
-    any_holds,
-    fairest_differences,
-    larger,
-    no_larger,
-    sign_in_words,
-    unequal_terms_remarks,
-)
+from fairbench.components.papers.atlas import claims, page, thresholds
 from fairbench.components.papers.atlas.multilevel import explanations, fit
-from fairbench.components.papers.atlas.page import (
-    add_claims,
-    claims_section,
-    docs_page,
-    evidence_text,
-    size_sentence,
-    with_claims,
-)
 from fairbench.components.papers.atlas.seeds import chance_apart, compared_seeds, lines_of
-from fairbench.components.papers.atlas.thresholds import (
-    FAILS,
-    HOLDS,
-    OPEN,
-    all_hold,
-    compare_with_thresholds,
-    margin_series,
-    margins_by_size,
-    mixture_at_gap,
-)
+from fairbench.components.papers.atlas.thresholds import FAILS, HOLDS, OPEN
 from fairbench.core.text import interval, signed
 from fairbench.reporting.document.forms import to_markdown
 from fairbench.reporting.document.model import Document
-from fairbench.reporting.document.terminal import print_document, terminal
 from fairbench.reporting.document.writing import to_html
 from fairbench_rank.approaches import NEEDS_GROUP, ApproachValues, MeasuredDifferences
 from fairbench_rank.leaderboard import BoardTable, board_findings, page_of, short_of
 from fairbench_rank.standings import RankedValues, few_tasks_sentences, findings_of
 from tests.extensions.rank import generated_atlas
+from tests.harness import printed
 
 pytestmark = pytest.mark.thorough  # studies of works, which take minutes together
 
 
 def claimed(table, *metrics, draws=60, **options):
     """Return the findings of a table, with the claims of the literature."""
-    return with_claims(findings_of(table, metrics=metrics), draws=draws, **options)
+    return page.with_claims(findings_of(table, metrics=metrics), draws=draws, **options)
 
 
 @pytest.fixture(scope="module")
 def findings():
     return claimed(generated_atlas.table(), "error_rate")
-
-
-def verdict(findings, name):
-    return {claim.name: claim.verdict for claim in findings.claims}[name]
 
 
 def test_equal_approaches_are_explained_alike():
@@ -81,10 +52,22 @@ def test_equal_approaches_are_explained_alike():
         assert told[0] and told[0] == told[1]
 
 
+def test_rules():
+    larger, no_larger = claims.larger, claims.no_larger
+    assert larger(0.001, 0.02, 0.01) == no_larger(-0.001, 0.005, 0.01) == HOLDS
+    assert larger(0.001, 0.005, 0.01) == no_larger(0.001, 0.02, 0.01) == FAILS
+    assert larger(-0.001, 0.02, 0.01) == OPEN
+    every, some = thresholds.all_hold, claims.any_holds
+    both, fails, alone = (HOLDS, HOLDS), (FAILS, FAILS), (OPEN, HOLDS)
+    assert every([both, alone]) == some([both, fails]) == HOLDS
+    assert every([alone, fails]) == some([fails]) == FAILS
+    assert every([]) == some([fails, alone]) == OPEN
+
+
 def test_claims_get_the_verdict_that_the_table_was_made_for(findings):
-    assert verdict(findings, "unprocessing_dominates") == HOLDS
-    assert verdict(findings, "ensembles_are_uncalibrated") == FAILS
-    assert verdict(findings, "binomial_nll_is_best") == HOLDS
+    verdicts = {claim.name: claim.verdict for claim in findings.claims}
+    assert verdicts["unprocessing_dominates"] == verdicts["binomial_nll_is_best"] == HOLDS
+    assert verdicts["ensembles_are_uncalibrated"] == FAILS
     fresh = findings.standings[0].answer.fresh
     assert fresh["overall"] < 0.9 and fresh["within_task"] > 0.1
 
@@ -97,18 +80,17 @@ def test_a_claim_of_several_figures_cites_those_that_decide_it(findings):
         start = r"On 10 tasks, reweighing 0.25 changes the gap in [a-z ]+ by -0.03\d "
         assert re.match(start, cited), cited
         assert "and the error rate by +0.00" in cited and "each interval by itself. So" in cited
-    said = docs_page(findings)
+    said = page.docs_page(findings)
     assert by["interventions_help_at_equal_error"].evidence in said
     assert not re.search(r"\b1 (are|hold|fail)\b", said)
 
 
 def test_a_difference_is_called_by_its_size_and_not_by_what_the_claim_says(findings):
     """Some claims say that a difference is above 0, and others that it is not."""
-    claims = {claim.name: claim for claim in findings.claims}
-    for claim in claims.values():
+    for claim in findings.claims:
         for part in claim.parts:
-            assert (sign_in_words(part) == "open") == (part.verdict == OPEN)
-            alone = sign_in_words(part, alone=True)
+            assert (claims.sign_in_words(part) == "open") == (part.verdict == OPEN)
+            alone = claims.sign_in_words(part, alone=True)
             assert (alone == "open") == (part.alone == OPEN)
             assert alone != "above 0" or part.lower > 0
             assert alone != "under 0.01" or part.upper < 0.01
@@ -116,31 +98,33 @@ def test_a_difference_is_called_by_its_size_and_not_by_what_the_claim_says(findi
         ("unprocessing_dominates", "under 0.01"),
         ("interventions_help_at_equal_error", "above 0"),
     ):
-        holding = [part for part in claims[name].parts if part.verdict == HOLDS]
-        assert holding and {sign_in_words(part) for part in holding} == {word}
+        holding = [
+            part
+            for claim in findings.claims
+            for part in claim.parts
+            if claim.name == name and part.verdict == HOLDS
+        ]
+        assert holding and {claims.sign_in_words(part) for part in holding} == {word}
 
 
 def test_the_docs_have_every_claim_and_say_who_needs_the_group(findings):
     names = {row["name"]: f"hardt ({NEEDS_GROUP})" for row in findings.approaches[:1]}
     marked = [row | {"name": names.get(row["name"], row["name"])} for row in findings.approaches]
-    text = docs_page(replace(findings, approaches=marked, standings=[], explanations=[]))
+    text = page.docs_page(replace(findings, approaches=marked, standings=[], explanations=[]))
     for claim in findings.claims:
         row = next(line for line in text.splitlines() if line.startswith(f"| {claim.statement}"))
         assert f"| {claim.verdict} |" in row
     assert f"| hardt ({NEEDS_GROUP}) |" in text
-
-
-def test_everything_goes_to_json_and_into_sentences(findings):
+    assert "nan" not in page.docs_page(findings)
     text = json.dumps(findings.to_dict(), allow_nan=False)
     assert json.loads(text)["standings"][0]["metric"] == "error_rate"
-    assert "nan" not in docs_page(findings)
 
 
 def test_the_mixture_at_a_gap_solves_the_linear_programme():
     draw = np.random.default_rng(0)
     for _ in range(50):
         errors, gaps, gap = draw.random(5), draw.random(5), draw.random()
-        weight, slope = mixture_at_gap(errors, gaps, gap)
+        weight, slope = thresholds.mixture_at_gap(errors, gaps, gap)
         if gaps.min() > gap:
             assert weight[gaps.argmin()] == 1
             continue
@@ -153,24 +137,9 @@ def test_the_mixture_at_a_gap_solves_the_linear_programme():
 def test_a_frontier_that_cannot_reach_a_gap_is_judged_by_what_it_reaches():
     table = generated_atlas.table(noise=0.002)
     values = ApproachValues.of(table[~table["setting"].str.endswith(("<=0", "<=0.05"))])
-    strongest = [line for line in margin_series(values) if line.gap < 0.07]
+    strongest = [line for line in thresholds.margin_series(values) if line.gap < 0.07]
     assert strongest
     assert all(effect.excess.mean() > 0.03 for effect in strongest)
-
-
-def test_rules():
-    assert larger(0.001, 0.02, 0.01) == HOLDS
-    assert larger(-0.001, 0.02, 0.01) == OPEN
-    assert larger(0.001, 0.005, 0.01) == FAILS
-    assert no_larger(-0.001, 0.005, 0.01) == HOLDS
-    assert no_larger(0.001, 0.02, 0.01) == FAILS
-    both, fails, alone = (pair for pair in ((HOLDS,) * 2, (FAILS,) * 2, (OPEN, HOLDS)))
-    assert (all_hold([both, alone]), all_hold([alone, fails]), all_hold([])) == (HOLDS, FAILS, OPEN)
-    assert (any_holds([fails, alone]), any_holds([both, fails]), any_holds([fails])) == (
-        OPEN,
-        HOLDS,
-        FAILS,
-    )
 
 
 @pytest.mark.parametrize("worse", [0.0, -0.02])
@@ -191,7 +160,7 @@ def test_margins_hold_although_the_setting_was_chosen(worse):
     held = 0
     for _ in range(250):
         points = np.stack([errors[:, None] + splits(0.02), abs(gaps[:, None] + splits(0.03))])
-        margins, _, _ = compare_with_thresholds(points)
+        margins, _, _ = thresholds.compare_with_thresholds(points)
         half = special.stdtrit(9, 0.975) * margins.std(ddof=1) * np.sqrt(0.1 + 0.25)
         held += abs(margins.mean() - worse) <= half
     assert held / 250 > 0.88
@@ -213,9 +182,13 @@ def test_it_is_part_of_claims_and_decides_none(findings, of_few):
     assert parts and {part.verdict for part in parts} - {HOLDS}
     assert all(part.few_tasks and part.families == 4 for part in parts)
     assert len(claim.deciding_parts) == len(claim.parts) - len(parts)
-    assert evidence_text(claim).endswith(
+    assert page.evidence_text(claim).endswith(
         f" {len(parts)} differences, measured on few tasks, are not counted."
     )
+    (said,) = few_tasks_sentences(of_few)
+    text = page.docs_page(of_few)
+    assert said in text
+    assert not re.search(r"\b1 (are|hold|fail)\b", text)
 
 
 def test_a_claim_of_few_tasks_alone_is_not_resolved():
@@ -224,14 +197,7 @@ def test_a_claim_of_few_tasks_alone_is_not_resolved():
     (claim,) = (claim for claim in alone.claims if claim.name == "unprocessing_dominates")
     assert claim.parts and not claim.deciding_parts
     assert claim.verdict == OPEN
-    assert evidence_text(claim) == "nothing on enough tasks to tell"
-
-
-def test_the_docs_say_how_many_and_why(of_few):
-    (said,) = few_tasks_sentences(of_few)
-    text = docs_page(of_few)
-    assert said in text
-    assert not re.search(r"\b1 (are|hold|fail)\b", text)
+    assert page.evidence_text(claim) == "nothing on enough tasks to tell"
 
 
 CLAIM = (
@@ -247,11 +213,11 @@ def lowered(table, families, by, noise=0.0):
     return table.assign(error_rate=table["error_rate"] - np.where(inside, by + rough, 0))
 
 
-def printed(table):
+def verdicts(table):
     """Return the verdicts of the claim on thresholds as docs and leaderboard print them."""
     findings = claimed(table, draws=30)
-    docs = next(s for s in docs_page(findings).splitlines() if s.startswith(f"| {CLAIM}"))
-    board = to_markdown(Document("", [claims_section(findings)]))
+    docs = next(s for s in page.docs_page(findings).splitlines() if s.startswith(f"| {CLAIM}"))
+    board = to_markdown(Document("", [page.claims_section(findings)]))
     (row,) = (line for line in board.splitlines() if CLAIM in line and "Cruz" in line)
     return findings.claims[0], docs, row
 
@@ -264,7 +230,7 @@ def test_the_printed_verdict_changes_when_the_family_means_do():
         (lowered(table, families[:3], 0.05), OPEN),
         (lowered(table, families, 0.03), FAILS),
     ):
-        claim, docs, row = printed(changed)
+        claim, docs, row = verdicts(changed)
         assert claim.verdict == verdict
         assert f"| {verdict} |" in docs and verdict in row
 
@@ -290,8 +256,8 @@ def test_the_size_of_the_data_is_told_apart():
         {f for f, rows in zip(table["family"], table["rows"], strict=True) if rows < 1001}
     )
     values = ApproachValues.of(lowered(table, small, 0.04))
-    series = list(margin_series(values))
-    result = margins_by_size(values, series)
+    series = list(thresholds.margin_series(values))
+    result = thresholds.margins_by_size(values, series)
     few, many = result["classes"]
     assert (few["tasks"], few["families"], few["positive"]) == (4, 4, 4)
     assert (many["tasks"], many["families"]) == (4, 3)
@@ -307,7 +273,7 @@ def test_the_size_of_the_data_is_told_apart():
     assert few["difference"] == pytest.approx(np.mean([by_task[task] for task in range(4)]))
     pair = (by_task[6] + by_task[7]) / 2
     assert many["difference"] == pytest.approx(np.mean([by_task[4], by_task[5], pair]))
-    said = size_sentence(result)
+    said = page.size_sentence(result)
     assert f"{few['difference']:.3f} more" in said and "err more on 4 of 4 and on " in said
 
 
@@ -321,20 +287,22 @@ def test_what_is_unlevel_is_said_of_runs_that_have_it(tmp_path):
         return SimpleNamespace(config={"intervention": intervention})
 
     balanced, other = run(name="hardt", objective="balanced"), run(name="hardt", objective="error")
-    assert unequal_terms_remarks([other, balanced], path) == ["It is so."]
-    assert unequal_terms_remarks([other, run(name="none")], path) == []
+    assert claims.unequal_terms_remarks([other, balanced], path) == ["It is so."]
+    assert claims.unequal_terms_remarks([other, run(name="none")], path) == []
 
 
 def test_thresholds_of_the_same_rows_are_set_beside_the_claim():
     """The only intervention is taken for one that chooses thresholds, and needs the group."""
     table = generated_atlas.table(learners=("xgboost",), repeats=4, worse=0.02)
     table.loc[table["intervention"] != "none", "group_at_prediction"] = True
-    roles = ClaimRoles(likelihood="binomial_nll", thresholds=("reweighing",))
+    roles = claims.ClaimRoles(likelihood="binomial_nll", thresholds=("reweighing",))
     findings = claimed(table, draws=20, roles=roles, remarks=["The rule is another one."])
     (claim, *_) = findings.claims
     assert claim.remarks[0].startswith("The thresholds are chosen on validation rows")
     assert "0 do not need it" in claim.remarks[0]
-    assert "The rule is another one." in claim.remarks and claim.remarks[-1] in docs_page(findings)
+    assert "The rule is another one." in claim.remarks and claim.remarks[-1] in page.docs_page(
+        findings
+    )
     first = claim.parts[0]
     assert first.label == f"reweighing 0.25 ({NEEDS_GROUP}), at the same gap in equalized odds"
     assert claim.remarks[1].startswith(
@@ -342,7 +310,7 @@ def test_thresholds_of_the_same_rows_are_set_beside_the_claim():
         "thresholds on the training rows."
     )
     assert claim.fairest == claim.parts
-    heads, (row, *_) = fairest_differences(claim)
+    heads, (row, *_) = claims.fairest_differences(claim)
     assert heads[:2] == ["compared with", "at the same gap in equalized odds"]
     assert row[:2] == [
         "reweighing 0.25", f"{signed(first.mean)} ({interval(first.lower, first.upper)})"
@@ -359,12 +327,12 @@ def told():
     left = ["log_loss", "multicalibration_error", "expected_calibration_error"]
     left += ["statistical_parity"]
     board = BoardTable(whole.drop(columns=left))
-    return board, with_claims(board_findings(board, GAP), draws=40)
+    return board, page.with_claims(board_findings(board, GAP), draws=40)
 
 
 @pytest.fixture(scope="module")
 def document(told):
-    return page_of(*told, GAP, further=lambda page, *_: add_claims(page, told[1], GAP))
+    return page_of(*told, GAP, further=lambda made, *_: page.add_claims(made, told[1], GAP))
 
 
 def test_it_opens_with_the_answer_and_the_picture(document):
@@ -377,21 +345,17 @@ def test_it_opens_with_the_answer_and_the_picture(document):
 
 
 def test_the_sections_show_what_the_statistics_say(document, told):
-    page, findings = to_html(document), told[1]
+    written, findings = to_html(document), told[1]
     assert [section.title for section in document.sections] == [
         *("Ranks", "Claims", "Cost and benefit", "What explains it", "Data sets"),
         "Download and origin",
     ]
     for claim in findings.claims:
-        assert claim.source in page and f">{claim.verdict}</span>" in page
+        assert claim.source in written and f">{claim.verdict}</span>" in written
     drawn = [name for name in document.files if name.startswith("figures/")]
     assert len(drawn) == len(set(drawn)) >= 6 + 2
-
-
-def test_the_terminal_counts_the_claims(document, told, capsys):
-    print_document(short_of(document, told[1], GAP), terminal(80))
-    printed = capsys.readouterr().out
-    assert "What is not resolved" in printed and "claims of the literature" in printed
+    shown = printed(short_of(document, findings, GAP), 80)
+    assert "What is not resolved" in shown and "claims of the literature" in shown
 
 
 SIZES = (1,) * 12 + (2,) * 4 + (3, 3, 4, 6)  # of twenty families
@@ -433,26 +397,17 @@ def held_by(count=150, draws=150, **options):
     return np.mean((lower <= 0) & (upper >= 0))
 
 
-@pytest.fixture(scope="module")
-def balanced():
+def test_balanced_and_measured_without_noise_it_is_the_t_interval_of_the_means():
     draw = np.random.default_rng(0)
     means = draw.normal([[0.3], [-2.0]], [[1.0], [0.1]], (2, 24))
-    return means, fit(measured(means, 1e-12), generator=draw, draws=400)
-
-
-def test_balanced_and_measured_without_noise_it_is_the_t_interval_of_the_means(balanced):
-    means, posterior = balanced
+    posterior = fit(measured(means, 1e-12), generator=draw, draws=400)
     half = special.stdtrit(23, 0.975) * means.std(axis=1, ddof=1) / np.sqrt(24)
     lower, upper = posterior.interval()
     assert posterior.estimate() == pytest.approx(means.mean(axis=1), abs=0.2 * half.max())
     assert (upper - lower) / 2 == pytest.approx(half, rel=0.12)
     assert posterior.effects == pytest.approx(means, abs=1e-4)
-
-
-def test_probabilities_and_intervals_agree(balanced):
-    lower, upper = balanced[1].interval(0.01)
-    assert balanced[1].below(lower) == pytest.approx([0.01, 0.01], abs=1e-6)
-    assert balanced[1].below(upper) == pytest.approx([0.99, 0.99], abs=1e-6)
+    for end, share in zip(posterior.interval(0.01), (0.01, 0.99), strict=True):
+        assert posterior.below(end) == pytest.approx([share, share], abs=1e-6)
 
 
 def test_the_unit_does_not_matter_and_nothing_measured_says_nothing():

@@ -1,6 +1,7 @@
 """The papers' mappings and contents, verdicts on printed numbers, their record and the printer."""
 
 from dataclasses import replace
+from itertools import chain
 from pkgutil import resolve_name
 
 import numpy as np
@@ -8,35 +9,16 @@ import pandas as pd
 import pytest
 
 from fairbench.cli.main import main
-from fairbench.components.papers.engine import matching, running
-from fairbench.components.papers.engine.mapping import (
-    KEYS,
-    Paper,
-    contents,
-    distance,
-    half_unit,
-    judge,
-    papers_in,
-    rule_of,
-    scoreboard,
-    settle,
-)
-from fairbench.components.papers.engine.matching import (
-    Effort,
-    changes,
-    merge_record,
-    recorded,
-    row_answers,
-    write_record,
-)
-from fairbench.components.papers.engine.pages import PAGE, pages, print_changes, print_paper
+from fairbench.components.papers.engine import mapping, matching, pages, running
+from fairbench.components.papers.engine.mapping import KEYS, Paper, judge
+from fairbench.components.papers.engine.matching import Effort, merge_record, recorded
 from fairbench.core.errors import UserError
 from fairbench.reporting.charts import Panel
 from fairbench.reporting.panels import OF_METHODS
 from tests.harness import CONF, ROOT, options
 
 PAPERS = ROOT / "papers"
-NAMES = papers_in(PAPERS)
+NAMES = mapping.papers_in(PAPERS)
 EMPTY = Paper("any", pd.DataFrame(), {}, runs=10)
 
 
@@ -45,7 +27,7 @@ EMPTY = Paper("any", pd.DataFrame(), {}, runs=10)
     [("0.31", 0.005), ("1.1", 0.05), ("1.0", 0.05), ("-0.6", 0.05), ("21.0", 0.5), ("120.0", 5.0)],
 )
 def test_half_a_unit_of_the_last_digit(printed, half):
-    assert half_unit(printed) == pytest.approx(half)
+    assert mapping.half_unit(printed) == pytest.approx(half)
 
 
 @pytest.mark.parametrize(
@@ -60,10 +42,10 @@ def test_verdicts(mean, verdict):
     assert row["verdict"] == verdict
 
 
-def test_what_was_not_run_is_said_not_to_be():
+@pytest.mark.parametrize("ours", [None, {"mean": np.nan, "sd": np.nan, "repeats": 0}])
+def test_what_was_not_run_is_said_not_to_be(ours):
     row = {"metric": "nll", "value": "0.9", "sd": "0.02"}
-    assert judge(EMPTY, row, None)["verdict"] == "not run"
-    assert judge(EMPTY, row, {"mean": np.nan, "sd": np.nan, "repeats": 0})["verdict"] == "not run"
+    assert judge(EMPTY, row, ours)["verdict"] == "not run"
 
 
 def test_a_number_without_an_sd_is_taken_to_scatter_as_ours():
@@ -77,48 +59,42 @@ def test_a_number_without_an_sd_is_taken_to_scatter_as_ours():
     assert judge(paper, row, given)["verdict"] == "agrees"
 
 
-def summary(**changes):
-    row = {
-        "experiment": "any", "dataset": "adult", "method": "ensemble", "intervention": "none",
-        "option": "", "variant": "", "metric": "nll", "attribute": "",
-        "group": "", "setting": "", "mean": 0.9, "sd": 0.02, "repeats": 10,
-    }  # fmt: skip
-    return {**row, **changes}
+ANY = {
+    "experiment": "any", "dataset": "adult", "method": "ensemble", "intervention": "none",
+    "option": "", "variant": "", "metric": "nll", "attribute": "",
+    "group": "", "setting": "", "mean": 0.9, "sd": 0.02, "repeats": 10,
+}  # fmt: skip
+FAIRLYUNCERTAIN = Paper.read("fairlyuncertain", PAPERS)
 
 
 def test_only_the_runs_own_overall_row_answers():
-    paper = Paper.read("fairlyuncertain", PAPERS)
-    own = {"metric": "consistency_max_sd", "mean": 0.08}
+    own = ANY | {"metric": "consistency_max_sd", "mean": 0.08}
     others = [
-        summary(**own | {"mean": 7.0}, variant="max_depth=5"),
-        summary(**own | {"mean": 8.0}, attribute="sex", group="Male"),
-        summary(**own | {"mean": 9.0}, method="binomial_nll"),
-        summary(**own | {"mean": 6.0}, dataset="bank"),
+        own | {"mean": 7.0, "variant": "max_depth=5"},
+        own | {"mean": 8.0, "attribute": "sex", "group": "Male"},
+        own | {"mean": 9.0, "method": "binomial_nll"},
+        own | {"mean": 6.0, "dataset": "bank"},
     ]
-    rows = matching.compare(paper, "1", pd.DataFrame([*others, summary(**own)]))
-    mine = rows.query(
-        "dataset == 'adult' and metric == 'consistency_max_sd' and `our method` == 'ensemble'"
-    )
-    assert mine["ours"].tolist() == [0.08]
-    assert mine["published"].tolist() == [0.08]
-    assert "1 agrees" in scoreboard(mine)
+    rows = matching.compare(FAIRLYUNCERTAIN, "1", pd.DataFrame([*others, own]))
+    mine = rows.query("dataset == 'adult' and metric == 'consistency_max_sd'")
+    mine = mine[mine["our method"] == "ensemble"]
+    assert mine["ours"].tolist() == mine["published"].tolist() == [0.08]
+    assert "1 agrees" in mapping.scoreboard(mine)
     assert len(rows) == 40
 
 
 def test_interventions_are_found_by_what_was_chosen():
-    paper = Paper.read("fairlyuncertain", PAPERS)
-    adult = {"dataset": "adult", "attribute": "sex", "metric": "equalized_odds"}
-    thresholds = {"method": "baseline", "intervention": "threshold_optimizer"}
-    rows = pd.DataFrame(
-        [
-            summary(**adult, **thresholds, option="equalized_odds", mean=1),
-            summary(**adult, **thresholds, option="demographic_parity"),
-            summary(**adult, experiment="fairlyuncertain/table8_13", method="baseline", mean=0.2),
-            summary(**adult, experiment="another", method="baseline", mean=0.3),
-        ]
-    )
-    compared = matching.compare(paper, "10", rows).query("verdict != 'not run'")
-    found = compared.query("metric == 'equalized_odds'").set_index("our method")["ours"]
+    plain = ANY | {"attribute": "sex", "metric": "equalized_odds", "method": "baseline"}
+    thresholds = plain | {"intervention": "threshold_optimizer"}
+    rows = [
+        thresholds | {"option": "equalized_odds", "mean": 1},
+        thresholds | {"option": "demographic_parity"},
+        plain | {"experiment": "fairlyuncertain/table8_13", "mean": 0.2},
+        plain | {"experiment": "another", "mean": 0.3},
+    ]
+    compared = matching.compare(FAIRLYUNCERTAIN, "10", pd.DataFrame(rows))
+    compared = compared.query("verdict != 'not run' and metric == 'equalized_odds'")
+    found = compared.set_index("our method")["ours"]
     assert found["threshold_optimizer equalized_odds"] == 1
     assert found["threshold_optimizer demographic_parity"] == 0.9
     assert found["baseline"] == 0.2
@@ -131,7 +107,7 @@ def test_every_published_number_has_an_answer_or_a_reason(name):
     assert set(rows["table"]) == set(paper.tables)
     assert not rows.duplicated(["table", "metric", *KEYS]).any()
     for row in rows.to_dict("records"):
-        rule = rule_of(paper.tables[row["table"]]["rules"], row)
+        rule = mapping.rule_of(paper.tables[row["table"]]["rules"], row)
         assert len({"metrics", "computation", "absent"} & set(rule)) >= 1, row
         assert rule.get("computation") in (None, *paper.computations)
 
@@ -140,9 +116,9 @@ def test_every_published_number_has_an_answer_or_a_reason(name):
 def test_mappings_name_what_exists(name):
     paper = Paper.read(name, PAPERS)
     methods = set(options("method"))
-    for table, mapping in paper.tables.items():
+    for table, of_table in paper.tables.items():
         published = paper.published(table)
-        for rule in mapping["rules"]:
+        for rule in of_table["rules"]:
             assert set(rule.get("settings", [])) <= set(published["setting"])
             if "absent" in rule or "computation" in rule:
                 continue
@@ -151,15 +127,13 @@ def test_mappings_name_what_exists(name):
             for choice in rule.get("ours", [{}]):
                 named = choice.get("method", "{method}").format(method="ensemble")
                 assert named in methods or "{method}" in choice["method"]
-                assert choice.get("experiment") in (None, *mapping["experiments"])
-    named = [experiment for table in paper.tables for experiment in paper.experiments(table)]
-    named += [
-        experiment
-        for one in paper.computations.values()
-        for experiment in one.get("experiments", [])
+                assert choice.get("experiment") in (None, *of_table["experiments"])
+    named = [
+        *map(paper.experiments, paper.tables),
+        *(one.get("experiments", []) for one in paper.computations.values()),
+        [figure["experiment"] for figure in paper.figures.values() if "draw" in figure],
     ]
-    named += [figure["experiment"] for figure in paper.figures.values() if "draw" in figure]
-    for experiment in named:
+    for experiment in chain.from_iterable(named):
         assert (CONF / "experiment" / f"{experiment}.yaml").is_file()
     for one in [*paper.computations.values(), *paper.figures.values()]:
         assert "draw" in one or callable(running.function_of(one["function"]))
@@ -182,10 +156,15 @@ CSV = """table,dataset,sensitive_attribute,learner,method,metric,n_labelled,sett
 """
 
 
+def written(folder, **files):
+    """Return the paper of these files, in a folder of its own."""
+    (folder / "tiny").mkdir(parents=True)
+    for name, text in files.items():
+        (folder / "tiny" / name.replace("_", ".")).write_text(text)
+    return Paper.read("tiny", folder)
+
+
 def test_a_computation_is_stored_and_printed_beside_the_paper(tmp_path, monkeypatch, capsys):
-    (tmp_path / "tiny").mkdir()
-    (tmp_path / "tiny" / "mapping.yaml").write_text(TINY)
-    (tmp_path / "tiny" / "published.csv").write_text(CSV)
     (tmp_path / "tiny_paper.py").write_text(
         "def numbers(rows, results, effort):\n"
         "    (place,) = rows.index\n"
@@ -193,43 +172,38 @@ def test_a_computation_is_stored_and_printed_beside_the_paper(tmp_path, monkeypa
         "    yield {'row': place, 'label': 'corrected', 'mean': 0.9, 'sd': 0.1, 'repeats': 4}\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    paper = Paper.read("tiny", tmp_path)
+    paper = written(tmp_path, mapping_yaml=TINY, published_csv=CSV)
     assert not matching.is_computed(paper, "shares", "1", tmp_path)
-    running.run_computation(paper, "shares", "1", tmp_path, matching.Effort.QUICK)
-    assert matching.is_computed(paper, "shares", "1", tmp_path, matching.Effort.QUICK)
+    running.run_computation(paper, "shares", "1", tmp_path, Effort.QUICK)
+    assert matching.is_computed(paper, "shares", "1", tmp_path, Effort.QUICK)
     assert list(matching.computed_numbers(paper, "shares", "1", tmp_path)["mean"]) == [0.51, 0.9]
-    print_paper(paper, tmp_path, "1")
+    pages.print_paper(paper, tmp_path, "1")
     printed = capsys.readouterr().out
     assert "0.51" in printed and "agrees" in printed and "corrected" in printed
     assert "1 number has no answer: its code is not published" in printed
-    written = pd.read_csv(tmp_path / "report" / "tiny" / "table1.csv")
-    assert written["verdict"].tolist() == ["agrees", "differs", "no answer"]
-    print_paper(paper, tmp_path)
+    table = pd.read_csv(tmp_path / "report" / "tiny" / "table1.csv")
+    assert table["verdict"].tolist() == ["agrees", "differs", "no answer"]
+    pages.print_paper(paper, tmp_path)
     assert "no answer" in capsys.readouterr().out
 
 
 def test_numbers_that_a_paper_keeps_are_printed_with_how_near_they_are(tmp_path, capsys):
-    folder = tmp_path / "tiny"
-    folder.mkdir()
     kept = TINY.replace("sentence: shares", "sentence: shares, kept: n.csv")
-    folder.joinpath("mapping.yaml").write_text(
-        f'{kept}within: {{distances: [0.05, 0.5], tables: ["1"]}}\n'
-    )
-    folder.joinpath("published.csv").write_text(CSV)
-    folder.joinpath("n.csv").write_text(
-        "row,mean,repeats,label,error\n0,0.6,1,,0.01\n0,0.5,1,b,0\n"
-    )
-    paper = Paper.read("tiny", tmp_path)
+    paper = written(
+        tmp_path, published_csv=CSV,
+        mapping_yaml=f'{kept}within: {{distances: [0.05, 0.5], tables: ["1"]}}\n',
+        n_csv="row,mean,repeats,label,error\n0,0.6,1,,0.01\n0,0.5,1,b,0\n",
+    )  # fmt: skip
     assert not matching.is_computed(paper, "shares", "1", tmp_path)
-    print_paper(paper, tmp_path)
+    pages.print_paper(paper, tmp_path)
     printed = capsys.readouterr().out
     assert "the answer that reproduces, 1 number: 0% within 0.05, 100% within 0.50" in printed
     assert "b, 1 number: 100% within 0.05" in printed
 
 
 def test_a_quick_look_is_of_small_data_and_few_repeats():
-    paper = Paper.read("fairlyuncertain", PAPERS)
-    words = list(running.sweeps(paper, ["1"], matching.Effort.QUICK))
+    paper = FAIRLYUNCERTAIN
+    words = list(running.sweeps(paper, ["1"], Effort.QUICK))
     assert words == [["experiment=fairlyuncertain/table1", "split.repeats=2", "dataset=german"]]
     named = [words[0] for words in running.sweeps(paper)]
     assert len(named) == len(set(named)) > 8
@@ -239,7 +213,7 @@ def test_a_quick_look_is_of_small_data_and_few_repeats():
 
 def test_a_quick_look_leaves_out_what_the_mapping_names_and_varies_less():
     paper = Paper.read("uncertainty_fairness", PAPERS)
-    quick = {words[0]: words[1:] for words in running.sweeps(paper, effort=matching.Effort.QUICK)}
+    quick = {words[0]: words[1:] for words in running.sweeps(paper, effort=Effort.QUICK)}
     whole = {words[0] for words in running.sweeps(paper)}
     left_out = {f"experiment={name}" for name in paper.quick["leave_out"]}
     assert left_out <= whole
@@ -250,7 +224,7 @@ def test_a_quick_look_leaves_out_what_the_mapping_names_and_varies_less():
 
 
 def test_a_figure_is_drawn_of_the_runs_that_are_there(tmp_path, monkeypatch):
-    paper = Paper.read("fairlyuncertain", PAPERS)
+    paper = FAIRLYUNCERTAIN
     with pytest.raises(UserError, match="make them with fairbench run -m experiment=fairlyunc"):
         running.draw_figure(paper, "3", tmp_path)
     metrics = pd.DataFrame({"metric": ["spread"], "value": [1.0]})
@@ -280,11 +254,8 @@ CONTENTS = """
 @pytest.fixture
 def tiny(tmp_path):
     """Return a paper of one table, in a folder of its own."""
-    folder = tmp_path / "papers" / "tiny"
-    folder.mkdir(parents=True)
-    folder.joinpath("mapping.yaml").write_text('title: Tiny\ntables: {"1": {rules: []}}\n')
-    folder.joinpath("contents.yaml").write_text(CONTENTS)
-    return Paper.read("tiny", folder.parent)
+    table = 'title: Tiny\ntables: {"1": {rules: []}}\n'
+    return written(tmp_path / "papers", mapping_yaml=table, contents_yaml=CONTENTS)
 
 
 def numbers(*verdicts, whole=True):
@@ -298,28 +269,30 @@ def numbers(*verdicts, whole=True):
     )
 
 
+def record_of(paper, *verdicts):
+    matching.write_record(paper, merge_record(numbers(*verdicts), recorded(paper)))
+    return recorded(paper)
+
+
 def test_a_record_keeps_what_a_smaller_look_did_not_settle(tiny):
-    write_record(tiny, merge_record(numbers("agrees", "agrees", "not run"), recorded(tiny)))
-    before = recorded(tiny)
+    before = record_of(tiny, "agrees", "agrees", "not run")
     assert before["verdict"].tolist() == ["agrees", "agrees", "not run"]
     assert before["ours"].tolist()[0] == 0.123457
     small = numbers("unexplained", "not run", "unexplained", whole=False)
-    assert merge_record(small, before)["verdict"].tolist() == ["agrees", "agrees", "not run"]
-    assert changes(small, before)["metric"].tolist() == ["m0"]
+    assert merge_record(small, before)["verdict"].tolist() == [*before["verdict"]]
+    assert matching.changes(small, before)["metric"].tolist() == ["m0"]
     again = numbers("unexplained", "agrees", "agrees")
-    assert changes(again, before)["before"].tolist() == ["agrees"]
-    assert merge_record(again, before)["verdict"].tolist() == [
-        "unexplained", "agrees", "agrees",
-    ]  # fmt: skip
+    assert matching.changes(again, before)["before"].tolist() == ["agrees"]
+    assert merge_record(again, before)["verdict"].tolist() == [*again["verdict"]]
 
 
 def test_every_row_has_a_verdict_or_says_why_not(tiny):
-    write_record(tiny, merge_record(numbers("agrees", "unexplained", "no answer"), recorded(tiny)))
-    table, claim, absent = row_answers(tiny, recorded(tiny))
+    record = record_of(tiny, "agrees", "unexplained", "no answer")
+    table, claim, absent = matching.row_answers(tiny, record)
     assert (table.verdict, table.score) == ("agrees in part", "1 of 2")
     assert (claim.verdict, claim.row.command) == ("holds", 'python -c "print(3)"')
     assert (absent.verdict, absent.note) == ("cannot be had", "the data were not released")
-    first, own = pages([tiny]).values()
+    first, own = pages.pages([tiny]).values()
     # Two numbers are compared, each off by 0.01 of a printed sd of 0.02.
     assert "| [tiny](papers/tiny.md) | 3 | 2 | 1 | 0 | 0 | 1 | 50 % | 0.50 | 0.50 |" in first
     assert "- **all is well.** (section 2) *Holds.* Three is printed. `python -c" in own
@@ -340,14 +313,15 @@ def test_a_cause_that_agrees_and_a_number_that_cannot_be_are_no_longer_unexplain
     number = {"table": "1", "metric": "m", **dict.fromkeys(KEYS, "")}
     first = answer("differs")
     explained = [first, answer("differs", "released code"), answer("agrees", "other split", 0.5)]
-    assert settle(paper, number, explained) == {
+    assert mapping.settle(paper, number, explained) == {
         "verdict": "agrees under a cause", "cause": "other split", "ours under it": 0.5,
     }  # fmt: skip
-    assert settle(paper, number, [answer("agrees"), *explained])["verdict"] == "agrees"
-    assert settle(paper, number, [answer("not run"), *explained])["verdict"] == "not run"
+    assert mapping.settle(paper, number, [answer("agrees"), *explained])["verdict"] == "agrees"
+    assert mapping.settle(paper, number, [answer("not run"), *explained])["verdict"] == "not run"
     # An answer that is merely shown beside, without a cause, explains nothing.
-    assert settle(paper, number, [first, answer("agrees")])["verdict"] == "unexplained"
-    assert settle(paper, {**number, "setting": "alpha=1"}, [first])["verdict"] == "cannot be"
+    assert mapping.settle(paper, number, [first, answer("agrees")])["verdict"] == "unexplained"
+    impossible = {**number, "setting": "alpha=1"}
+    assert mapping.settle(paper, impossible, [first])["verdict"] == "cannot be"
     with pytest.raises(UserError, match="unknown cause of tiny 'released': did you mean released"):
         paper.cause("released")
 
@@ -355,14 +329,14 @@ def test_a_cause_that_agrees_and_a_number_that_cannot_be_are_no_longer_unexplain
 def test_a_distance_is_in_printed_sds_or_in_the_papers_own_scatter():
     rows = numbers("agrees", "agrees").assign(metric="m", value=["0.4", "0.6"])
     rows["difference"] = [0.02, -0.06]
-    assert distance(rows) == pytest.approx((1 + 3) / 2)
+    assert mapping.distance(rows) == pytest.approx((1 + 3) / 2)
     # The sd of 0.4 and 0.6 is 0.2 / sqrt(2).
-    assert distance(rows.assign(sd="")) == pytest.approx(0.04 / (0.2 / 2**0.5))
-    assert np.isnan(distance(rows.assign(sd="", value="0.5")))
+    assert mapping.distance(rows.assign(sd="")) == pytest.approx(0.04 / (0.2 / 2**0.5))
+    assert np.isnan(mapping.distance(rows.assign(sd="", value="0.5")))
     # Under a cause the second of them is 0.61, off by half a printed sd.
     explained = rows.assign(**{"ours under it": [np.nan, 0.61]})
-    assert distance(explained, under_causes=True) == pytest.approx((1 + 0.5) / 2)
-    assert distance(explained) == pytest.approx(2)
+    assert mapping.distance(explained, under_causes=True) == pytest.approx((1 + 0.5) / 2)
+    assert mapping.distance(explained) == pytest.approx(2)
 
 
 @pytest.mark.parametrize(
@@ -383,7 +357,7 @@ def test_rows_that_are_not_as_they_must_be_are_refused(tiny, entry, message):
     path = tiny.folder / "contents.yaml"
     path.write_text(f"{CONTENTS}- {entry}\n")
     with pytest.raises(UserError, match=message):
-        contents(tiny)
+        mapping.contents(tiny)
 
 
 def test_what_fails_is_reported_and_the_rest_is_run(tmp_path, capsys):
@@ -435,9 +409,9 @@ def test_a_quick_look_is_recorded_nowhere(capsys, tmp_path):
     assert not (tmp_path / "papers").exists()
 
 
-@pytest.mark.parametrize("name", papers_in(PAPERS))
+@pytest.mark.parametrize("name", NAMES)
 def test_contents_name_what_exists(name):
-    for row in contents(Paper.read(name, PAPERS)):
+    for row in mapping.contents(Paper.read(name, PAPERS)):
         if row.kind == "code":
             assert resolve_name(row.code) is not None
         if row.kind == "dataset":
@@ -449,7 +423,7 @@ def test_contents_name_what_exists(name):
             assert is_a_test(row.test), row
 
 
-@pytest.mark.parametrize("name", papers_in(PAPERS))
+@pytest.mark.parametrize("name", NAMES)
 def test_what_cannot_be_is_shown_by_a_test_and_every_recorded_cause_is_declared(name):
     paper = Paper.read(name, PAPERS)
     for rule in paper.impossible:
@@ -466,23 +440,24 @@ def is_a_test(name):
 
 @pytest.mark.thorough
 def test_the_page_of_the_papers_is_current_and_opens_with_an_answer_for_each():
-    papers = [Paper.read(name, PAPERS) for name in papers_in(PAPERS)]
+    papers = [Paper.read(name, PAPERS) for name in NAMES]
     assert all(paper.brief["claims"] and paper.brief["found"] for paper in papers)
-    written = pages(papers)
-    assert next(iter(written)) == PAGE
+    written = pages.pages(papers)
+    assert next(iter(written)) == pages.PAGE
     for path, text in written.items():
         assert (ROOT / path).read_text(encoding="utf-8") == text, (
             "write it anew: fairbench paper all record=true"
         )
-    folder = ROOT / PAGE.with_suffix("")
+    folder = ROOT / pages.PAGE.with_suffix("")
     assert {path.name for path in folder.iterdir()} == {f"{paper.name}.md" for paper in papers}
 
 
 def test_verdicts_that_changed_are_listed_and_those_of_a_smaller_look_counted(tiny, capsys):
-    write_record(tiny, merge_record(numbers("agrees", "agrees"), recorded(tiny)))
-    record = recorded(tiny)
-    print_changes(tiny, changes(numbers("agrees", "unexplained"), record))
+    record = record_of(tiny, "agrees", "agrees")
+    pages.print_changes(tiny, matching.changes(numbers("agrees", "unexplained"), record))
     line = "tiny, table 1, m1: unexplained (recorded: agrees); theirs 0.5, ours 0.1235\n"
     assert capsys.readouterr().out == line
-    print_changes(tiny, changes(numbers("unexplained", "unexplained", whole=False), record))
+    pages.print_changes(
+        tiny, matching.changes(numbers("unexplained", "unexplained", whole=False), record)
+    )
     assert capsys.readouterr().out == "tiny: 2 verdicts of a smaller size differ from the record\n"

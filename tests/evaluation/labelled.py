@@ -2,11 +2,33 @@
 
 import numpy as np
 import pandas as pd
+from fairlearn import metrics as fl
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, precision_score
 
 import fairbench
 from fairbench.data.dataset import Task
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.table import VALUE, MetricTable, setting_text, status_text
+
+# Rates by other libraries, and the rates that are compared by gaps.
+FAIRLEARN = {
+    "selection_rate": fl.selection_rate,
+    "accuracy": accuracy_score,
+    "true_positive_rate": fl.true_positive_rate,
+    "false_positive_rate": fl.false_positive_rate,
+    "true_negative_rate": fl.true_negative_rate,
+    "false_negative_rate": fl.false_negative_rate,
+    "positive_predictive_value": precision_score,
+    "f1_score": f1_score,
+    "balanced_accuracy": balanced_accuracy_score,
+}
+GAPS_OF_RATES = {
+    "statistical_parity": "selection_rate",
+    "equal_opportunity": "true_positive_rate",
+    "false_positive_rate_gap": "false_positive_rate",
+    "predictive_parity": "positive_predictive_value",
+    "accuracy_gap": "accuracy",
+}
 
 
 def labelled(target, groups=None, *, task=Task.BINARY, truth=None, **columns):

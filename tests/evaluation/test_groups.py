@@ -8,12 +8,11 @@ import pandas as pd
 import pytest
 from fairlearn import metrics as fl
 from scipy import integrate, stats
-from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, precision_score
 
 from fairbench import Evaluator
 from fairbench.evaluation.table import BELOW_EPSILON, DEBIASED, OUTSIDE_BAND, VALUE, values_of
 from fairbench.metrics.registry import BINARY, metrics_of
-from tests.evaluation.labelled import evaluate
+from tests.evaluation.labelled import FAIRLEARN, GAPS_OF_RATES, evaluate
 from tests.harness import ours
 
 
@@ -37,26 +36,6 @@ def row(table, metric, attribute="group", group="", *, statistic=VALUE):
     return rows.iloc[0]
 
 
-METRIC_FRAME = {
-    "selection_rate": fl.selection_rate,
-    "accuracy": accuracy_score,
-    "true_positive_rate": fl.true_positive_rate,
-    "false_positive_rate": fl.false_positive_rate,
-    "true_negative_rate": fl.true_negative_rate,
-    "false_negative_rate": fl.false_negative_rate,
-    "positive_predictive_value": precision_score,
-    "f1_score": f1_score,
-    "balanced_accuracy": balanced_accuracy_score,
-}
-GAPS = {
-    "statistical_parity": "selection_rate",
-    "equal_opportunity": "true_positive_rate",
-    "false_positive_rate_gap": "false_positive_rate",
-    "predictive_parity": "positive_predictive_value",
-    "accuracy_gap": "accuracy",
-}
-
-
 def test_attributes_and_intersections_match_their_own_metric_frames():
     draw = np.random.default_rng(5)
     sex, race = draw.choice(["F", "M"], 800), draw.choice(["p", "q", "r"], 800)
@@ -66,7 +45,7 @@ def test_attributes_and_intersections_match_their_own_metric_frames():
     table = values_of(evaluate(target, prediction, sensitive_features=sensitive))
     for attributes in (["sex"], ["race"], ["sex", "race"]):
         frame = fl.MetricFrame(
-            metrics=METRIC_FRAME,
+            metrics=FAIRLEARN,
             y_true=target,
             y_pred=prediction,
             sensitive_features=sensitive[attributes],
@@ -75,17 +54,17 @@ def test_attributes_and_intersections_match_their_own_metric_frames():
         rows = own.set_index(["metric", "group"])["value"]
         for names, expected in frame.by_group.iterrows():
             group = names if isinstance(names, str) else " x ".join(names)
-            values = rows[[(name, group) for name in METRIC_FRAME]]
-            np.testing.assert_allclose(values, expected[list(METRIC_FRAME)], rtol=1e-12)
+            values = rows[[(name, group) for name in FAIRLEARN]]
+            np.testing.assert_allclose(values, expected[list(FAIRLEARN)], rtol=1e-12)
         widest = frame.difference()
-        for gap, rate in GAPS.items():
+        for gap, rate in GAPS_OF_RATES.items():
             assert rows[gap, ""] == pytest.approx(widest[rate], rel=1e-12)
         odds = widest[["true_positive_rate", "false_positive_rate"]].max()
         assert rows["equalized_odds", ""] == pytest.approx(odds, rel=1e-12)
     impact = frame.ratio()["selection_rate"]
     assert rows["disparate_impact", ""] == pytest.approx(impact, rel=1e-12)
     overall = table[(table["attribute"] == "") & (table["group"] == "")].set_index("metric")
-    np.testing.assert_allclose(overall["value"][list(METRIC_FRAME)], frame.overall, rtol=1e-12)
+    np.testing.assert_allclose(overall["value"][list(FAIRLEARN)], frame.overall, rtol=1e-12)
 
 
 def test_combinations_that_do_not_occur_are_left_out_and_one_level_can_be_asked_for():
@@ -314,7 +293,7 @@ def assert_probability(result, exact):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("groups", ["ab", "abc"])
-@pytest.mark.parametrize("name", GAPS)
+@pytest.mark.parametrize("name", GAPS_OF_RATES)
 def test_probability_of_a_small_gap_is_that_of_the_posterior(name, groups):
     result = row(fine_table(groups, epsilon=0.15), name, statistic=BELOW_EPSILON)
     assert result["setting"] == "epsilon=0.15"

@@ -20,14 +20,8 @@ from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError
 from fairbench.data.download import Archive
 from fairbench.inference.few_labels import BETA, LLO, PosteriorFamily, _ShownLabels
-from fairbench.metrics.registry import (
-    BINARY,
-    accuracy,
-    f1_score,
-    false_positive_rate,
-    metrics_of,
-    true_positive_rate,
-)
+from fairbench.metrics import registry
+from fairbench.metrics.registry import accuracy, true_positive_rate
 from tests.harness import archive_with
 from tests.inference.few_labels.pools import labelled, pool
 
@@ -73,21 +67,16 @@ def test_many_labels_find_the_truth(table, name, rate):
 
 
 def test_pool_noise_widens_and_a_reading_alone_says_what_it_says_beside_others(table):
-    orders, method = (
-        [order[:100] for order in methods.label_orders(table, 3)],
-        methods.Method("beta_calibration"),
-    )
-    rates = list(methods.RATES.values())
-    said = methods.calibrated(
-        table, orders, method, rates, rng(0, "x"), (methods.AS_PUBLISHED, methods.POOL_NOISE)
-    )
+    orders = [order[:100] for order in methods.label_orders(table, 3)]
+    method, rates = methods.Method("beta_calibration"), list(methods.RATES.values())
+    readings = methods.AS_PUBLISHED, methods.POOL_NOISE
+    said = methods.calibrated(table, orders, method, rates, rng(0, "x"), readings)
+    published, noisy = map(said.get, readings)
     alone = methods.intervals(table, orders, method, rates, rng(0, "x"))
-    np.testing.assert_array_equal(said[methods.AS_PUBLISHED], alone)
-    narrow, wide = (values[..., 2] - values[..., 1] for values in said.values())
+    np.testing.assert_array_equal(published, alone)
+    narrow, wide = (values[..., 2] - values[..., 1] for values in (published, noisy))
     assert (wide > narrow).all()
-    np.testing.assert_allclose(
-        said[methods.POOL_NOISE][0, :, 0], said[methods.AS_PUBLISHED][0, :, 0], atol=0.01
-    )
+    np.testing.assert_allclose(noisy[0, :, 0], published[0, :, 0], atol=0.01)
 
 
 def test_faults_of_the_published_code_by_hand():
@@ -121,33 +110,24 @@ def one_pool(table, monkeypatch):
     yield asked
 
 
-def rows_of(*given):
-    """Return published rows of one key, from methods, metrics, numbers of labels and settings."""
-    names = ("method", "metric", "n_labelled", "setting")
-    return pd.DataFrame([{**ROW, **dict(zip(names, row, strict=True))} for row in given])
-
-
 def test_numbers_are_of_the_row_they_answer_and_the_first_is_the_texts(one_pool, tmp_path):
-    rows = rows_of(
+    names = ["method", "metric", "n_labelled", "setting"]
+    asked = [
         ("beta_binomial", "mae_delta_accuracy", "40", ""),
         ("beta_calibration_nonhierarchical", "mae_delta_accuracy", "40", ""),
         ("beta_calibration", "mae_delta_tpr", "40", ""),
         ("frequentist", "coverage95_delta_fpr_percent", "40", ""),
-    ).set_index(pd.Index([7, 3, 5, 9]))
+    ]
+    rows = pd.DataFrame(asked, [7, 3, 5, 9], names).assign(**ROW)
     ours = pd.DataFrame(tables.numbers(rows, tmp_path, Effort.FIRST))
-    everywhere = ["", "released scores"]
     code = ["", "released code", "released scores", "released scores and code"]
-    assert {place: of_row["cause"].tolist() for place, of_row in ours.groupby("row")} == {
-        7: code,
-        3: [*code[:2], "groups apart around 0", *code[2:]],
-        5: code,
-        9: everywhere,
-    }
+    apart = [*code[:2], "groups apart around 0", *code[2:]]
+    causes = ours.groupby("row")["cause"].agg(list).to_dict()
+    assert causes == {7: code, 3: apart, 5: code, 9: ["", "released scores"]}
     assert ours["mean"].between(0, 100).all()
     assert (ours["error"] > 0).all()
-    assert set(Paper.read("few_labels", PAPERS).causes) == {s.cause for s in methods.SETTINGS} - {
-        ""
-    }
+    declared = Paper.read("few_labels", PAPERS).causes
+    assert {"", *declared} == {setting.cause for setting in methods.SETTINGS}
 
 
 def test_a_study_goes_on_where_it_was_stopped(one_pool, tmp_path):
@@ -218,7 +198,7 @@ def test_errors_by_number_of_labels(one_pool, table, tmp_path):
         of_group = [table.prediction[negatives[table.group[negatives] == g]].mean()
                     for g in range(3)]  # fmt: skip
         said.append(np.average(of_group[1:], weights=np.bincount(table.group)[1:]) - of_group[0])
-    truth = methods.true_difference(table, false_positive_rate)
+    truth = methods.true_difference(table, registry.false_positive_rate)
     assert row["error"] == pytest.approx(100 * np.nanmean(np.abs(np.array(said) - truth)))
 
 
@@ -366,26 +346,17 @@ def released_rows(dataset):
 
 @pytest.mark.data
 @pytest.mark.parametrize("dataset", FILES)
-def test_people_have_the_released_rows(dataset):
+def test_people_have_the_released_rows_and_naive_bayes_the_released_scores(dataset):
     rows, frame = released_rows(dataset)
     whole = methods.people(dataset)
     target = {"adult": "income-per-year", "bank": "y", "german": "credit"}
-    np.testing.assert_array_equal(
-        whole.label[rows], frame[target.get(dataset, "two_year_recid")].to_numpy()
-    )
-
-
-@pytest.mark.data
-@pytest.mark.parametrize("dataset", FILES)
-def test_naive_bayes_has_the_released_scores(dataset):
-    rows, frame = released_rows(dataset)
-    whole = methods.people(dataset)
+    released = frame[target.get(dataset, "two_year_recid")].to_numpy()
+    np.testing.assert_array_equal(whole.label[rows], released)
     train = np.setdiff1d(np.arange(len(whole.label)), rows)
     model = GaussianNB().fit(whole.features[train], whole.label[train])
-    ours = model.predict_proba(whole.features[rows])[:, 1]
     theirs = frame["score_GaussianNB"].to_numpy()
     theirs = 1 - theirs if dataset == "german" else theirs
-    np.testing.assert_allclose(ours, theirs, atol=1e-6)
+    np.testing.assert_allclose(model.predict_proba(whole.features[rows])[:, 1], theirs, atol=1e-6)
 
 
 def test_the_published_number_is_that_of_the_example():
@@ -409,17 +380,15 @@ def test_samples_without_positives_count_as_outside():
     assert figures.chance(lonely, 100, np.random.default_rng(0)) == 0
 
 
-ALL_RATES = [
-    metric.function for metric in metrics_of(BINARY, "rate").values() if len(metric.rates) == 1
-]
+RATES = registry.metrics_of(registry.BINARY, "rate").values()
+ALL_RATES = [metric.function for metric in RATES if len(metric.rates) == 1]
 
 COUNTS = np.array([[30, 12, 9, 21], [4, 0, 0, 0]])
 
 
-def made(generator, *, rows=3000, groups=2, theta=0.0):
-    return labelled(
-        pool(generator, rows=rows, groups=groups), np.full((2, 3), theta), generator, BETA
-    )
+def made(generator, theta=0.0):
+    people = pool(generator, rows=3000, groups=2)
+    return labelled(people, np.full((2, 3), theta), generator, BETA)
 
 
 def test_frequentist_is_a_proportion_with_its_binomial_error():
@@ -446,7 +415,7 @@ def test_beta_binomial_has_beta_quantiles(prior):
 
 def test_beta_binomial_refuses_what_is_no_proportion():
     with pytest.raises(UserError, match="f1_score is no proportion"):
-        methods.beta_parameters(COUNTS, f1_score)
+        methods.beta_parameters(COUNTS, registry.f1_score)
 
 
 @pytest.mark.parametrize("rate", ALL_RATES, ids=lambda rate: rate.name)
@@ -477,24 +446,6 @@ def test_full_power_is_the_pools_mean_score_plus_the_labelled_residual():
         assert powered.error[group] == pytest.approx(error)
 
 
-def test_perfect_scores_leave_no_error():
-    generator = np.random.default_rng(3)
-    label = generator.integers(0, 2, 500).astype(float)
-    full = partly_labelled(label, np.arange(500) % 2, label, prediction=np.arange(500) % 3 > 0)
-    part = full.showing(generator.permutation(500)[:40])
-    for power in (1.0, None):
-        powered = methods.prediction_powered(part, true_positive_rate, power=power)
-        np.testing.assert_allclose(powered.value, true_positive_rate(full.counts()), atol=1e-12)
-        np.testing.assert_allclose(powered.error, 0, atol=1e-9)
-
-
-def test_groups_with_one_label_are_undefined():
-    table = made(np.random.default_rng(4)).showing(np.array([0, 1, 2]))
-    estimate = methods.prediction_powered(table, accuracy)
-    assert np.isfinite(estimate.value[0])
-    assert np.isnan(estimate.value[1])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("power", [1.0, None], ids=["full", "tuned"])
 @pytest.mark.parametrize("rate", [accuracy, true_positive_rate], ids=lambda rate: rate.name)
@@ -510,6 +461,12 @@ def test_intervals_cover_the_pool_whatever_the_scores_are_worth(power, rate, the
         inside += abs(estimate.value[0] - (second - first)) < 1.96 * estimate.error[0]
     # Four standard errors of 500 replications are 4 %.
     assert 0.90 < inside / replications < 0.99
+
+
+def test_groups_with_one_label_are_undefined():
+    table = made(np.random.default_rng(4)).showing(np.array([0, 1, 2]))
+    estimate = methods.prediction_powered(table, accuracy)
+    assert np.isfinite(estimate.value).tolist() == [True, False]
 
 
 def test_tuning_beats_both_extremes():
@@ -545,13 +502,12 @@ def test_a_groups_accuracy_is_of_labels_where_known_and_of_z_elsewhere():
 
 
 def test_beta_calibration_of_a_score():
-    """Equation 4.4: 1 / (1 + exp(-c - a log s + b log(1 - s))), a = 2, b = 1/2, c = 0.3."""
+    """Equation 4.4: 1 / (1 + exp(-c - a log s + b log(1 - s))), a = 2, b = 1/2, c = 0.3.
+
+    a = b = 1 and c = 0 is the identity; a = b is linear in the log odds.
+    """
     expected = 1 / (1 + exp(-0.3 - 2 * log(0.8) + 0.5 * log(1 - 0.8)))
     assert mapped(BETA, 0.8, [log(2), log(0.5), 0.3]) == pytest.approx(expected)
-
-
-def test_beta_calibration_may_leave_scores_as_they_are_and_may_be_linear_in_the_log_odds():
-    """Equation 4.4: a = b = 1 and c = 0 is the identity; a = b is linear in the log odds."""
     assert mapped(BETA, 0.8, [0, 0, 0]) == pytest.approx(0.8)
     expected = 1 / (1 + exp(-0.3 - 2 * log(0.8 / 0.2)))
     assert mapped(BETA, 0.8, [log(2), log(2), 0.3]) == pytest.approx(expected)
@@ -570,23 +526,18 @@ def test_labels_are_bernoulli_of_the_calibrated_scores():
 NORMALS = np.array([1.0, -2.0, 0.5, 1.0, 2.0, -1.0, 1.0, 0.0, -1.0, -2.0, 1.0, 2.0])
 
 
-@pytest.mark.parametrize(
-    ("place", "expected"),
-    [
-        pytest.param(0, (0.4 + 0.15 * 1, 0.4 + 0.15 * -2), id="4.6 and 4.9: log a"),
-        pytest.param(1, (0.4 * -2 + 0.30 * 0, 0.4 * -2 + 0.30 * 1), id="4.7 and 4.10: log b"),
-        pytest.param(2, (2 * 0.5 + 0.75 * -1, 2 * 0.5 + 0.75 * 2), id="4.8 and 4.11: c"),
-    ],
-)
-def test_a_groups_parameter_is_a_shared_mean_and_a_share_of_the_spread(place, expected):
-    """Equations 4.6 to 4.11: N(mu, sigma), mu of sd 0.4, 0.4, 2, sigma half-normal of .15, .75."""
-    assert BETA.from_normals(NORMALS, 2)[:, place] == pytest.approx(expected)
+def test_a_groups_parameter_is_a_shared_mean_and_a_share_of_the_spread():
+    """Equations 4.6 to 4.11: N(mu, sigma), mu of sd 0.4, 0.4, 2, sigma half-normal of .15, .75.
 
-
-def test_alpha_scales_both_widths_of_every_prior():
-    """Section 4.9.4: alpha = 3 gives N(0, 3 x 0.4) and a half-normal of 3 x 0.15."""
-    expected = 3 * 0.4 + 3 * 0.15 * 1
-    assert BETA.scaled(3).from_normals(NORMALS, 2)[0, 0] == pytest.approx(expected)
+    Section 4.9.4: alpha = 3 gives N(0, 3 x 0.4) and a half-normal of 3 x 0.15.
+    """
+    expected = [  # 4.6 and 4.9: log a; 4.7 and 4.10: log b; 4.8 and 4.11: c
+        [0.4 + 0.15 * 1, 0.4 * -2 + 0.30 * 0, 2 * 0.5 + 0.75 * -1],
+        [0.4 + 0.15 * -2, 0.4 * -2 + 0.30 * 1, 2 * 0.5 + 0.75 * 2],
+    ]
+    np.testing.assert_allclose(BETA.from_normals(NORMALS, 2), expected)
+    scaled = BETA.scaled(3).from_normals(NORMALS, 2)[0, 0]
+    assert scaled == pytest.approx(3 * 0.4 + 3 * 0.15 * 1)
 
 
 def test_an_error_is_the_mean_distance_and_a_coverage_the_share_of_intervals():

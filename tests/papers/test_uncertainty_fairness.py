@@ -86,62 +86,61 @@ def test_a_direction_counts_runs_that_show_both_of_its_parts():
 
 
 def test_published_ratios_over_next_to_nothing_are_not_compared(answered):
-    compared = asked("5", "sex")
+    compared = published("table == '5' and sensitive_attribute == 'sex'")
+    compared = compared[compared["metric"].isin(tables.METRICS)]
     result = answered(of_adult(), compared)
     rows = compared.drop(columns="sd").join(result[result["label"] == "text"].set_index("row"))
     rows = rows.set_index("metric")
     assert rows.loc["ratio_epistemic", "reason"] == "the printed ratio is over next to nothing"
     assert rows.loc["ratio_aleatoric", "mean"] == pytest.approx(1)
     assert (rows.loc["accuracy", "repeats"] == 3).all()
+    # A rule without a network has rates and no uncertainties.
+    of_rule = result.loc[result["cause"] == "capital gain or loss", "row"]
+    rates = {name for name in tables.METRICS if tables.METRICS[name] not in tables.VARIANCES}
+    assert set(compared.loc[of_rule, "metric"]) == rates
 
 
-def asked(table, attribute):
-    """Return the printed numbers of a table and attribute that runs are to answer."""
-    rows = published().query("table == @table and sensitive_attribute == @attribute")
-    return rows[rows["metric"].isin(tables.METRICS)]
+def published(asked="table != ''"):
+    """Return printed numbers, as text."""
+    return pd.read_csv(PUBLISHED, dtype=str, keep_default_na=False).query(asked)
 
 
-def published():
-    """Return the printed numbers, as text."""
-    return pd.read_csv(PUBLISHED, dtype=str, keep_default_na=False)
+def printed(asked):
+    """Return printed numbers, by metric and setting."""
+    rows = published(asked).drop_duplicates(["metric", "setting"])
+    return rows.set_index(["metric", "setting"])["value"].astype(float)
 
 
-def test_the_texts_formulas_come_first_and_what_the_tables_print_after(answered):
+@pytest.mark.parametrize(
+    ("metric", "cause", "means"),
+    [
+        ("equal_opportunity", "true positive rates", [4, 2, 2, 2, 2]),
+        ("equalized_odds", "equation (25) at y = 1", [1, 2, 1, 1, 1]),
+    ],
+)
+def test_the_texts_formulas_come_first_and_what_the_tables_print_after(
+    answered, metric, cause, means
+):
     ours = three_runs("sd1", true_positive_rate=2.0, false_negative_rate=[3.0, 4.0, 5.0])
-    rows = asked("1", "group").query("metric == 'ratio_equal_opportunity' and dataset == 'sd1'")
-    result = answered(ours, rows)
+    result = answered(ours, published(f"metric == 'ratio_{metric}' and dataset == 'sd1'"))
     starts = ["starts near 0", "prior of sds", "softmax twice"]
-    assert result["cause"].tolist() == ["", "true positive rates", *starts]
-    np.testing.assert_allclose(result["mean"], [4, 2, 2, 2, 2])
-    odds = asked("1", "group").query("metric == 'ratio_equalized_odds' and dataset == 'sd1'")
-    result = answered(ours, odds)
-    assert result["cause"].tolist() == ["", "equation (25) at y = 1", *starts]
-    np.testing.assert_allclose(result["mean"], [1, 2, 1, 1, 1])
+    assert result["cause"].tolist() == ["", cause, *starts]
+    np.testing.assert_allclose(result["mean"], means)
 
 
-def test_a_rule_without_a_network_has_rates_and_no_uncertainties(answered):
-    rows = asked("5", "sex")
-    result = answered(of_adult(), rows)
-    assert set(
-        rows.loc[result.loc[result["cause"] == "capital gain or loss", "row"], "metric"]
-    ) == {name for name in tables.METRICS if tables.METRICS[name] not in tables.VARIANCES}
-
-
-def printed_ratios():
-    """Return each printed ratio of equal opportunity beside its groups' FNR, PPV and the reach.
-
-    The reach is how far rounding to two digits can move the ratio of two rates.
-    """
-    rows = published().drop_duplicates(["dataset", "sensitive_attribute", "metric", "setting"])
-    for (_, _), group in rows.groupby(["dataset", "sensitive_attribute"]):
-        for row in group.query("metric == 'ratio_equal_opportunity'").itertuples():
-            of_all = row.setting.removeprefix("G0/G1")  # ", both" of D-Vlog's modalities
-            value = group.set_index(["metric", "setting"])["value"].astype(float)
-            first, second = (
-                {m: value[m, f"group={g}{of_all}"] for m in ("fnr", "ppv")}
-                for g in NAMES[row.sensitive_attribute]
-            )
-            yield float(row.value), first, second
+def printed_ratios(metric):
+    """Return where each printed ratio of a metric is, and both groups' rates beside it."""
+    rows = published("table != '2'").query(f"metric == 'ratio_{metric}'")
+    for row in rows.itertuples():
+        of_all = row.setting.removeprefix("G0/G1")  # ", both" of D-Vlog's modalities
+        value = printed(
+            f"dataset == '{row.dataset}' and sensitive_attribute == '{row.sensitive_attribute}'"
+        )
+        groups = [
+            {rate: value[rate, f"group={g}{of_all}"] for rate in ("fnr", "fpr", "ppv")}
+            for g in NAMES[row.sensitive_attribute]
+        ]
+        yield (row.dataset, row.sensitive_attribute + of_all), float(row.value), *groups
 
 
 NAMES = {
@@ -152,49 +151,35 @@ NAMES = {
 }
 
 
-def reach(top, bottom):
-    """Return the least and largest ratio of two numbers that round to these."""
-    return (top - 0.005) / (bottom + 0.005), (top + 0.005) / (bottom - 0.005)
+def reaches(ratio, top, bottom):
+    """Say whether two numbers that round to these have a ratio that rounds to this."""
+    least, most = (top - 0.005) / (bottom + 0.005), (top + 0.005) / (bottom - 0.005)
+    return least - 0.005 <= ratio <= most + 0.005
 
 
 def test_the_printed_equal_opportunity_is_of_true_positive_rates_and_not_equation_24():
-    result = list(printed_ratios())
+    result = [(r, one["fnr"], two["fnr"]) for _, r, one, two in printed_ratios("equal_opportunity")]
     assert len(result) == 11
-    as_tpr, as_fnr = 0, 0
-    for ratio, first, second in result:
-        low, high = reach(1 - first["fnr"], 1 - second["fnr"])
-        as_tpr += low - 0.005 <= ratio <= high + 0.005
-        low, high = reach(first["fnr"], second["fnr"])
-        as_fnr += low - 0.005 <= ratio <= high + 0.005
-    assert as_tpr == 11
-    assert as_fnr <= 5  # where the groups' rates are nearly the same, no two digits tell
+    assert all(reaches(ratio, 1 - one, 1 - two) for ratio, one, two in result)
+    # Where the groups' rates are nearly the same, no two digits tell.
+    assert sum(reaches(*each) for each in result) <= 5
 
 
 def test_the_printed_ppv_is_not_of_the_formula_that_is_printed():
     """It is printed as TP / (TP + FN), which is 1 - FNR; numbers that round to two digits."""
-    off = [
-        abs(group["ppv"] - (1 - group["fnr"]))
-        for _, *groups in printed_ratios()
-        for group in groups
-    ]
+    groups = [group for *_, one, two in printed_ratios("equal_opportunity") for group in (one, two)]
+    off = [abs(group["ppv"] - (1 - group["fnr"])) for group in groups]
     assert np.mean(np.array(off) > 0.0101) > 0.8
 
 
 def test_no_label_gives_these_printed_ratios_of_equalized_odds():
     """Neither at y = 0 nor at y = 1 do the table's own rates, as rounded, have such a ratio."""
-    rows = published().query("table != '2'")
-    off = set()
-    for (dataset, attribute), group in rows.groupby(["dataset", "sensitive_attribute"]):
-        value = group.drop_duplicates(["metric", "setting"]).set_index(["metric", "setting"])
-        for row in group.query("metric == 'ratio_equalized_odds'").itertuples():
-            of_all = row.setting.removeprefix("G0/G1")
-            fpr, fnr = (
-                [float(value.loc[(m, f"group={g}{of_all}"), "value"]) for g in NAMES[attribute]]
-                for m in ("fpr", "fnr")
-            )
-            ends = (reach(*fpr), reach(*(1 - rate for rate in fnr)))
-            if not any(low - 0.005 <= float(row.value) <= high + 0.005 for low, high in ends):
-                off.add((dataset, attribute + of_all))
+    off = {
+        place
+        for place, ratio, one, two in printed_ratios("equalized_odds")
+        if not reaches(ratio, one["fpr"], two["fpr"])
+        and not reaches(ratio, 1 - one["fnr"], 1 - two["fnr"])
+    }
     compas = {("compas", attribute) for attribute in ("race", "age", "sex")}
     assert off == {("sd3", "group"), *compas, ("dvlog", "sex, both"), ("dvlog", "sex, acoustic")}
 
@@ -205,41 +190,29 @@ def test_the_ppv_of_sd1_contradicts_the_other_rates():
     most = 0.905 * false / (0.905 * false + (1 - 0.905) * right)
     least = right * (1 - 0.955) / (right * (1 - 0.955) + 0.955 * false)
     assert most < 0.36 < 0.44 < least
-    group = published().query("dataset == 'sd1' and setting == 'group=1'").set_index("metric")
-    rates = group.loc[["fpr", "fnr", "ppv", "npv"], "value"].astype(float)
-    assert rates.tolist() == [0.05, 0.05, 0.9, 0.95]
+    rates = printed("dataset == 'sd1'").xs("group=1", level="setting")
+    assert rates[["fpr", "fnr", "ppv", "npv"]].tolist() == [0.05, 0.05, 0.9, 0.95]
 
 
 def test_adults_aleatoric_uncertainty_is_more_than_the_printed_sum():
-    rows = published().query("table == '5'")
-    value = rows.set_index(["metric", "setting", "sensitive_attribute"])["value"].astype(float)
-    for attribute, (first, second) in (("race", NAMES["race"]), ("sex", NAMES["sex"])):
-        parts = {
-            (metric, group): value[metric, f"group={group}", attribute]
+    for attribute in ("race", "sex"):
+        value = printed(f"table == '5' and sensitive_attribute == '{attribute}'")
+        epistemic, aleatoric, total = (
+            np.array([value[metric, f"group={group}"] for group in NAMES[attribute]])
             for metric in ("epistemic", "aleatoric", "predictive")
-            for group in (first, second)
-        }
-        for group in (first, second):
-            assert parts["aleatoric", group] - 0.005 > parts["predictive", group] + 0.00005
+        )
+        assert (aleatoric - 0.005 > total + 0.00005).all()
         # What is left of the sum has a ratio of 1.1 at least, not of 1.00.
-        left = [parts["predictive", g] - parts["epistemic", g] for g in (first, second)]
-        assert (left[0] - 0.0001) / (left[1] + 0.00005) > 1.1
+        first, second = total - epistemic
+        assert (first - 0.0001) / (second + 0.00005) > 1.1
 
 
 def test_adults_epistemic_ratio_by_sex_is_not_of_the_printed_means():
     least = (0.0001 - 0.00005) / (6e-8 + 0.5e-8)
     assert least > 521 + 0.5
-    rows = published().query("table == '5' and sensitive_attribute == 'sex'")
-    value = rows.set_index(["metric", "setting"])["value"].astype(float)
+    value = printed("table == '5' and sensitive_attribute == 'sex'")
     means = [value["epistemic", f"group={g}"] for g in NAMES["sex"]]
     assert means == [0.0001, 6e-8] and value["ratio_epistemic", "G0/G1"] == 521
-
-
-def test_adults_women_add_up_to_another_number_than_printed():
-    rows = published().query("dataset == 'adult' and sensitive_attribute == 'sex'")
-    value = rows.set_index(["metric", "setting"])["value"].astype(float)
-    added = value["count", "group=female, y=0"] + value["count", "group=female, y=1"]
-    assert added == 8670 + 1112 == 9782 != value["sample_size", "group=female"]
 
 
 def test_table_2_is_table_3_without_age():
@@ -253,16 +226,14 @@ def test_table_2_is_table_3_without_age():
 
 def test_the_printed_counts_add_up_but_for_two_slips():
     """Table 5's women are Table 4's with two digits swapped; Table 6 has a digit too many."""
-    rows = published()
-    counts = rows[rows["metric"] == "count"].copy()
-    counts["group"] = counts["setting"].str.split(", ").str[0]
-    added = counts.astype({"value": int}).groupby(["dataset", "sensitive_attribute", "group"])
-    added = added["value"].sum()
-    sizes = rows[rows["metric"] == "sample_size"].copy()
-    sizes["setting"] = sizes["setting"].str.split(", ").str[0]
-    key = ["dataset", "sensitive_attribute", "setting"]
-    sizes = sizes.drop_duplicates(key).set_index(key)["value"].astype(int)
-    both = pd.DataFrame({"added": added, "printed": sizes.rename_axis(added.index.names)}).dropna()
+    rows = published("metric == ['count', 'sample_size']").assign(
+        group=lambda rows: rows["setting"].str.split(", ").str[0],
+        value=lambda rows: rows["value"].astype(int),
+    )
+    key = ["dataset", "sensitive_attribute", "group"]
+    added = rows[rows["metric"] == "count"].groupby(key)["value"].sum()
+    sizes = rows[rows["metric"] == "sample_size"].drop_duplicates(key).set_index(key)["value"]
+    both = pd.DataFrame({"added": added, "printed": sizes}).dropna()
     different = both[both["added"] != both["printed"]]
     assert len(both) == 10
     assert different.astype(int).to_dict("index") == {
@@ -281,21 +252,17 @@ class Data:
 
 def test_people_are_counted_by_group_and_label_in_the_training_part(monkeypatch):
     monkeypatch.setitem(tables.LOADED, "adult", lambda archive: Data)
-    columns = ["dataset", "sensitive_attribute", "metric", "setting"]
-    rows = pd.DataFrame(
-        [
-            ("adult", "race", "count", "group=black, y=1"),
-            ("adult", "race", "percent", "group=black, y=0"),
-            ("adult", "race", "sample_size", "group=white"),
-            ("adult", "sex", "sample_size", "group=male"),
-        ],
-        columns=columns,
-    )
+    asked = [
+        ("adult", "race", "count", "group=black, y=1"),
+        ("adult", "race", "percent", "group=black, y=0"),
+        ("adult", "race", "sample_size", "group=white"),
+        ("adult", "sex", "sample_size", "group=male"),
+    ]
+    rows = pd.DataFrame(asked, columns=["dataset", "sensitive_attribute", "metric", "setting"])
     assert pd.DataFrame(tables.counts(rows, None, Effort.FIRST))["mean"].tolist() == [2, 60, 4, 9]
 
 
 GROUPS = {"race": ("African-American", "Caucasian"), "sex": ("Female", "Male")}
-EPISTEMIC = "epistemic_uncertainty"
 
 
 def splits(ratio):
@@ -307,25 +274,20 @@ def splits(ratio):
         for repeat, of_first in enumerate(ratio)
         for group, times in zip(pair, (of_first, 1.0), strict=True)
     ]
-    columns = ["dataset", "run", "repeat", "metric", "attribute", "group", "value"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 SIZES = {25: splits([1.0, 1.0, 1.0]), 400: splits([1.0, 2.0, 3.0])}
 
 
-def test_series_are_over_splits_of_each_size():
-    series = tables.ratio_series(SIZES, "sex", EPISTEMIC)
-    np.testing.assert_allclose(series, [[1, 0], [2, 1]], atol=1e-12)
-    of_black = tables.mean_series(SIZES, "race", "black", EPISTEMIC)
-    np.testing.assert_allclose(of_black, 0.1 * series, atol=1e-12)
-
-
 def test_the_figure_has_the_papers_three_panels_and_a_place_for_each_size():
+    series = tables.ratio_series(SIZES, "sex", "epistemic_uncertainty")
+    np.testing.assert_allclose(series, [[1, 0], [2, 1]], atol=1e-12)
+    of_black = tables.mean_series(SIZES, "race", "black", "epistemic_uncertainty")
+    np.testing.assert_allclose(of_black, 0.1 * series, atol=1e-12)
     panels = figures.by_units(SIZES, "").axes
-    assert [axes.get_title() for axes in panels] == [
-        name.replace("_", " ") for name in tables.CAPACITY_METRICS
-    ]
+    titles = [name.replace("_", " ") for name in tables.CAPACITY_METRICS]
+    assert [axes.get_title() for axes in panels] == titles
     for axes in panels:
         assert [label.get_text() for label in axes.get_xticklabels()] == ["25", "400"]
         lines = {line.get_label(): line.get_ydata() for line in axes.lines}

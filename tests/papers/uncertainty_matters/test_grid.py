@@ -216,7 +216,6 @@ SOLVERS = {
     ),
     "rbf": (solvers.rbf_margins, sklearn.svm.SVC(tol=1e-6), 2e-4),
 }
-each_solver = pytest.mark.parametrize("name", SOLVERS)
 
 
 def correlated_rows(n, *, seed=0):
@@ -238,7 +237,7 @@ def theirs(estimator, X, y, fold, weight=None):
     return margins
 
 
-@each_solver
+@pytest.mark.parametrize("name", SOLVERS)
 def test_weights_and_C_are_those_of_scikit_learn(name):
     solver, estimator, tolerance = SOLVERS[name]
     (X, y), draw = correlated_rows(200, seed=2), np.random.default_rng(3)

@@ -29,22 +29,19 @@ from fairbench.core.errors import UserError
 from fairbench.data.features import onehot
 from fairbench.data.splits import KFold
 from fairbench.experiments.compute import compute
-from fairbench.experiments.contracts import Study
 from fairbench.metrics.registry import binary_confusion
+from tests import studies
 from tests.harness import archive_with
 
 PUBLISHED = Path(__file__).parents[3] / "papers" / "uncertainty_matters" / "published.csv"
 LEARNERS = [LogisticRegression(tol=1e-9), LinearSVM(folds=0, tol=1e-9), SVM(folds=0)]
 INTERVENTIONS = [NoIntervention(), Reweighing(), Hardt(), DisparateImpactRemover()]
+PAIRS = [*product(LEARNERS, INTERVENTIONS), (SVM(C=0.4, folds=0), FERM(label=0))]
 
 
 @pytest.fixture(scope="module")
 def population():
     return simulated.load(None, n_samples=150)
-
-
-def study_of(population, learner, intervention):
-    return Study(population, learner, intervention, Single(), 0, ("group",))
 
 
 def cell_by_cell(study, repeats):
@@ -66,20 +63,14 @@ def test_partitions_are_those_of_stratified_folds(population):
             np.testing.assert_array_equal(rows, fold.test)
 
 
-def every_pair():
-    """Return learners and interventions; those met in other pairs already are thorough."""
-    for learner, intervention in product(LEARNERS, INTERVENTIONS):
-        known = learner is not LEARNERS[0] and intervention is not INTERVENTIONS[0]
-        names = f"{type(learner).__name__}-{type(intervention).__name__}"
-        marks = pytest.mark.thorough if known else ()
-        yield pytest.param(learner, intervention, marks=marks, id=names)
-    yield pytest.param(SVM(C=0.4, folds=0), FERM(label=0), id="SVM-FERM")
-
-
 @pytest.mark.thorough
-@pytest.mark.parametrize(("learner", "intervention"), list(every_pair()))
+@pytest.mark.parametrize(
+    ("learner", "intervention"), PAIRS, ids=lambda component: type(component).__name__
+)
 def test_labels_are_those_of_a_run(population, learner, intervention):
-    one = study_of(population, learner, intervention)
+    one = studies.study(
+        dataset=population, learner=learner, intervention=intervention, fitter=Single()
+    )
     mine = solvers.held_out_labels(one, [1])
     assert 0.1 < mine.mean() < 0.9
     np.testing.assert_array_equal(mine, cell_by_cell(one, [1]))
@@ -88,7 +79,7 @@ def test_labels_are_those_of_a_run(population, learner, intervention):
 @pytest.fixture
 def small(population, monkeypatch, tmp_path):
     """Put a small population in German's place, and batches of two in those of a hundred."""
-    study = study_of(population, LEARNERS[0], NoIntervention())
+    study = studies.study(dataset=population, learner=LEARNERS[0], fitter=Single())
     monkeypatch.setattr(ground_truth, "study", lambda name: study)
     monkeypatch.setattr(ground_truth, "BATCH", 2)
     monkeypatch.setattr(ground_truth, "_identities", {})

@@ -6,6 +6,8 @@ from fairlearn import metrics as fl
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, precision_score
 
 import fairbench
+from fairbench import Evaluator
+from fairbench.core.arrays import rng
 from fairbench.data.dataset import Task
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.table import VALUE, MetricTable, setting_text, status_text
@@ -47,6 +49,11 @@ def worded(frame):
 def evaluate(*arrays, **options):
     """Evaluate arrays, and return the worded table."""
     return worded(fairbench.evaluate(*arrays, **options))
+
+
+def table_of(rows, evaluator=None, **options):
+    """Return the table that an evaluator makes of predictions."""
+    return (evaluator or Evaluator(draws=100)).table(rows, [rng(0, "posterior")], **options)
 
 
 def added(add, *arguments, statistic=VALUE, **options):

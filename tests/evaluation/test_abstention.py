@@ -7,12 +7,11 @@ import pandas as pd
 import pytest
 
 from fairbench import Evaluator
-from fairbench.core.arrays import rng
 from fairbench.data.dataset import Task
 from fairbench.evaluation import abstention
 from fairbench.evaluation.predictions import Labelled
 from fairbench.metrics.uncertainty import feature_shift, keep_weights
-from tests.evaluation.labelled import added, by_place, labelled
+from tests.evaluation.labelled import added, by_place, labelled, table_of
 
 # Target, prediction, uncertainty, group: the two most uncertain rows are the two errors.
 EIGHT = [
@@ -128,7 +127,7 @@ def test_the_rate_is_chosen_on_the_rows_named(seed):
         ("validation", None, None),
     ):
         evaluator = Evaluator(draws=100, choose_on=choose_on)
-        result = by_place(evaluator.table(test, [rng(0, "posterior")], validation=others))
+        result = by_place(table_of(test, evaluator, validation=others))
         assert ("abstention_error_rate", "", "rate=0.5") in result
         chosen = result.get(("abstention_chosen_rate", "", ""))
         assert (chosen and (chosen.value, chosen.n)) == expected
@@ -138,28 +137,24 @@ def test_the_protected_attribute_is_the_one_judged_by():
     rows = simulated(0)
     two = replace(rows, groups={"g": rows.groups["g"], "h": rows.groups["g"]})
     for protect, attribute in (("", "g"), ("h", "h")):
-        table = Evaluator(draws=100).table(two, [rng(0, "posterior")], protect=protect).frame()
+        table = table_of(two, protect=protect).frame()
         assert set(table[table["metric"] == "abstention_error_rate"]["attribute"]) == {attribute}
 
 
 def test_only_ordered_classifications_abstain():
-    unordered = labelled([1, 0], prediction=[1, 0])
-    for rows, expected in (
-        (data(), True),
-        (unordered, False),
-        (replace(data(), task=Task.REGRESSION), False),
-    ):
-        metrics = Evaluator(draws=100).table(rows, [rng(0, "posterior")]).frame()["metric"]
+    unordered, numbers = labelled([1, 0], prediction=[1, 0]), replace(data(), task=Task.REGRESSION)
+    for rows, expected in ((data(), True), (unordered, False), (numbers, False)):
+        metrics = table_of(rows).frame()["metric"]
         assert metrics.str.startswith("abstention_").any() == expected
 
 
 def test_what_is_kept_of_several_splits_is_the_sum_of_the_weights_of_each():
     draw, splits, shares = np.random.default_rng(2), [], np.array([0, 0.07, 0.3, 0.5, 0.99])
     for n in (40, 7, 90):
-        kinds = draw.integers(2, size=(2, n)), np.append(["a", "b"], draw.choice(["a", "b"], n - 2))
-        (target, prediction), groups = kinds
-        uncertainty = np.round(draw.random(n), 1)
-        splits.append(labelled(target, groups, prediction=prediction, uncertainty=uncertainty))
+        target, prediction = draw.integers(2, size=(2, n))
+        groups = np.append(["a", "b"], draw.choice(["a", "b"], n - 2))
+        columns = {"prediction": prediction, "uncertainty": np.round(draw.random(n), 1)}
+        splits.append(labelled(target, groups, **columns))
     rates = np.stack([shares, shares, shares[::-1]], axis=1)
     counts = abstention._RowsByUncertainty.of(Labelled.joined(splits), "g").counts(rates)
     for s, split in enumerate(splits):

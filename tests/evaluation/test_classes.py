@@ -25,12 +25,10 @@ def drawn(n=300, classes=3, seed=0):
 
 
 def evaluated(y, scores, g, **options):
-    names = np.array(NAMES)
-    table = fairbench.evaluate(
-        names[y], names[scores.argmax(1)], score=scores, classes=NAMES, task="multiclass",
-        sensitive_features=g, **options,
-    )  # fmt: skip
-    return worded(table)
+    names, given = np.array(NAMES), {"score": scores, "classes": NAMES, **options}
+    predicted = names[scores.argmax(1)]
+    about = {"task": "multiclass", "sensitive_features": g}
+    return worded(fairbench.evaluate(names[y], predicted, **about, **given))
 
 
 def value(table, metric, group="", attribute="", outcome=""):
@@ -131,13 +129,8 @@ def test_rows_of_no_weight_are_left_out():
 def test_columns_of_scores_go_by_their_names_and_labels_by_their_order():
     y, scores, g = drawn(60)
     frame = pd.DataFrame(scores[:, [2, 0, 1]], columns=[NAMES[k] for k in (2, 0, 1)])
-    table = evaluated(y, scores, g)
-    names = np.array(NAMES)
-    again = fairbench.evaluate(
-        names[y], names[scores.argmax(1)], score=frame, classes=NAMES, task="multiclass",
-        sensitive_features=g,
-    )  # fmt: skip
-    np.testing.assert_array_equal(again["value"], table["value"])
+    one, other = evaluated(y, scores, g), evaluated(y, scores, g, score=frame)
+    np.testing.assert_array_equal(one["value"], other["value"])
     counted = fairbench.evaluate(y, scores.argmax(1), task="multiclass", sensitive_features=g)
     assert list(dict.fromkeys(counted["outcome"].dropna())) == ["0", "1", "2"]
 
@@ -158,10 +151,7 @@ def test_columns_of_scores_go_by_their_names_and_labels_by_their_order():
     ],
 )
 def test_bad_classes_are_refused_in_one_sentence(changed, sentence):
-    given = {"target": list("xyzy"), "prediction": list("xyzz"), **changed}
+    good = {"target": list("xyzy"), "prediction": list("xyzz"), "sensitive_features": list("aabb")}
     with pytest.raises(UserError, match=sentence) as refused:
-        fairbench.evaluate(
-            given.pop("target"), given.pop("prediction"), task="multiclass",
-            sensitive_features=list("aabb"), **given,
-        )  # fmt: skip
+        fairbench.evaluate(**good | changed, task="multiclass")
     assert "\n" not in str(refused.value)

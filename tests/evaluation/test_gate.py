@@ -8,17 +8,8 @@ import pytest
 
 import fairbench
 from fairbench.core.errors import UserError
-from fairbench.evaluation.gate import (
-    FAILS,
-    OPEN,
-    PASSES,
-    RISK,
-    ComparedGroups,
-    Gate,
-    by_attribute,
-    conditions_of,
-    judge,
-)
+from fairbench.evaluation import gate as gates
+from fairbench.evaluation.gate import FAILS, OPEN, PASSES, Gate, by_attribute, conditions_of
 from fairbench.evaluation.groups import CountIntervals
 from fairbench.inference.rates import rate_limits, ratio_limits
 from fairbench.metrics.registry import accuracy
@@ -47,9 +38,9 @@ def gate_of(conditions, reference=None, **counts):
         one = CountIntervals(table, np.empty((0, 0, 4)), 0.95)
         names = [f"g{place}" for place in range(len(table))]
         rows = table.sum(axis=1).astype(int)
-        compared[attribute] = ComparedGroups(names, rows, one, one, one, reference)
+        compared[attribute] = gates.ComparedGroups(names, rows, one, one, one, reference)
     asked = by_attribute(conditions_of(conditions), list(compared), list(compared))
-    return judge(asked, compared)
+    return gates.judge(asked, compared)
 
 
 def expected(n, *probabilities):
@@ -164,7 +155,8 @@ def test_ratios_to_a_named_group_share_the_risk_of_a_pass():
     rows, hits = table.sum(axis=1), table[:, [1, 3]].sum(axis=1)
     single, of_seven = (
         ratio_limits(rates.take(slice(1, None)), rates.take([0]))
-        for rates in (rate_limits(hits, rows, level=1 - 2 * risk) for risk in (RISK, RISK / 7))
+        for risk in (gates.RISK, gates.RISK / 7)
+        for rates in [rate_limits(hits, rows, level=1 - 2 * risk)]
     )
     assert statement.value == pytest.approx(single.value.min())
     assert statement.lower == pytest.approx(single.lower.min())
@@ -260,7 +252,7 @@ def test_the_most_extreme_rate_of_several_groups_shares_the_risk(condition, rate
     (statement,) = gate_of([condition], sex=table).statements
     hits, rows = table @ np.array(rate.numerator), table @ np.array(rate.denominator)
     single, wide = (
-        rate_limits(hits, rows, level=1 - 2 * risk) for risk in (RISK, RISK / len(table))
+        rate_limits(hits, rows, level=1 - 2 * gates.RISK / shared) for shared in (1, len(table))
     )
     ends = single.lower.min(), wide.upper.min()
     if rate is FPR:

@@ -152,14 +152,13 @@ def test_groups_that_are_alike_are_rarely_said_to_be_unlike_everyone_else():
     assert named / 60 <= 0.1
 
 
-def test_weighted_rates_are_no_counts_and_are_not_tested():
-    table = stored(np.array([[[120, 3]]]), np.array([400, 10]))
-    groups_apart = unlike_everyone_else(table.assign(value=table["value"] + 0.0003))
+@pytest.mark.parametrize(
+    ("counts", "sizes"), [([120, 3], [400, 10]), ([4, 0, 50, 60], [4, 30, 100, 100])]
+)
+def test_weighted_rates_are_no_counts_and_are_not_tested(counts, sizes):
+    """Nor are those that are 0 or 1 beside others."""
+    table = stored(np.array([[counts]]), np.array(sizes))
+    weighted = table["value"].where(table["value"].isin([0, 1]), table["value"] + 0.0003)
+    groups_apart = unlike_everyone_else(table.assign(value=weighted))
     assert groups_apart.empty
     assert groups_apart.attrs["tests"] == 0
-
-
-def test_weighted_rates_that_are_0_or_1_are_no_counts_beside_others():
-    table = stored(np.array([[[4, 0, 50, 60]]]), np.array([4, 30, 100, 100]))
-    weighted = table["value"].where(table["value"].isin([0, 1]), table["value"] + 0.0003)
-    assert unlike_everyone_else(table.assign(value=weighted)).attrs["tests"] == 0

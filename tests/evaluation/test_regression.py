@@ -6,14 +6,13 @@ import pytest
 from scipy import stats
 
 from fairbench import Evaluator
-from fairbench.core.arrays import rng
 from fairbench.data.dataset import Task
 from fairbench.evaluation.groups import CountIntervals, LabelledIntervals
 from fairbench.evaluation.regression import evaluate_against_truth, evaluate_regression
 from fairbench.inference.survey import LabelledRows
 from fairbench.metrics.registry import BINARY, binary_confusion, metrics_of
 from fairbench.metrics.regression import crps_normal_rows
-from tests.evaluation.labelled import added, by_place, evaluate, labelled
+from tests.evaluation.labelled import added, by_place, evaluate, labelled, table_of
 
 UA_SP = "uncertainty_aware_statistical_parity"
 PARITIES = ("statistical_parity", "label_parity", UA_SP)
@@ -23,12 +22,12 @@ TARGET = DRAW.normal(1.0 * (GROUP == "b"), 1)
 MEAN, SD = TARGET + DRAW.normal(0, 0.5, 1500), DRAW.uniform(0.3, 1, 1500)
 
 
-def table_of(target=TARGET, mean=MEAN, group=GROUP, **options):
+def evaluated(target=TARGET, mean=MEAN, group=GROUP, **options):
     return evaluate(target, mean, sensitive_features=group, task="regression", **options)
 
 
 def test_without_sds_the_parity_of_uncertain_predictions_is_that_of_the_predictions():
-    rows = table_of().query("attribute == 'group'").set_index("metric")
+    rows = evaluated().query("attribute == 'group'").set_index("metric")
     assert rows["value"][UA_SP] == rows["value"]["statistical_parity"]
     assert (rows.loc[[*PARITIES], "n"] == 1500).all()
     assert "nll" not in rows.index
@@ -39,24 +38,24 @@ def test_without_sds_the_parity_of_uncertain_predictions_is_that_of_the_predicti
     [*((name, "z") for name in ("mae", "rmse", "r2", "nll")), *((name, "") for name in PARITIES)],
 )
 def test_an_empty_group_is_said_to_be_empty(metric, group):
-    result = by_place(table_of(sd=SD, privileged={"group": "z"}).query("attribute == 'group'"))
+    result = by_place(evaluated(sd=SD, privileged={"group": "z"}).query("attribute == 'group'"))
     assert result[metric, group, ""].status == "undefined: no rows in group 'z'"
     assert np.isnan(result[metric, group, ""].value)
 
 
 def test_what_one_group_one_row_and_a_constant_target_leave_undefined():
-    constant = table_of(np.where(GROUP == "b", 2.0, TARGET))
+    constant = evaluated(np.where(GROUP == "b", 2.0, TARGET))
     assert constant[constant["metric"] == "r2"].set_index("group")["status"].to_dict() == {
         "": "ok",
         "a": "ok",
         "b": "undefined: target is constant in b",
         "c": "ok",
     }
-    everyone = by_place(table_of([3.0, 3.0], [1.0, 2.0], list("aa")))
+    everyone = by_place(evaluated([3.0, 3.0], [1.0, 2.0], list("aa")))
     assert everyone["r2", "", ""].status == "undefined: target is constant in the part"
     for metric in PARITIES:
         assert everyone[metric, "", ""].status == "undefined: only one group"
-    row = by_place(table_of([1.0, 2.0], [1.5, 3.0], list("ab")))["mae", "a", ""]
+    row = by_place(evaluated([1.0, 2.0], [1.5, 3.0], list("ab")))["mae", "a", ""]
     assert (row.value, row.n) == (0.5, 1)
     assert np.isnan([row.lower, row.upper]).all()
 
@@ -64,7 +63,7 @@ def test_what_one_group_one_row_and_a_constant_target_leave_undefined():
 def test_errors_whose_squares_overflow_have_a_root_mean_square_and_an_interval():
     scales = {"a": 1e199, "b": 1.0, "c": 1e-180}
     factor = np.array([scales[name] for name in GROUP])
-    tables = (by_place(table_of(TARGET * by, MEAN * by)) for by in (1, factor))
+    tables = (by_place(evaluated(TARGET * by, MEAN * by)) for by in (1, factor))
     known, result = tables
     for metric in ("rmse", "r2"):
         for name, scale in scales.items():
@@ -166,12 +165,10 @@ def test_an_impossible_value_is_counted_where_it_is_and_never_a_number(
 def test_an_impossible_uncertainty_has_no_spread_diagram():
     columns = {"prediction": FOUR["prediction"], "uncertainty": [1, np.nan, -2, 1]}
     data = labelled(FOUR["y"], "aabb", task=Task.REGRESSION, **columns)
-    result = by_place(Evaluator(spread_groups=(2,)).table(data, [rng(0, "posterior")]))
+    result = by_place(table_of(data, Evaluator(spread_groups=(2,))))
     spread = {key: row.status for key, row in result.items() if key[0].startswith("spread")}
-    assert spread == dict.fromkeys(
-        [("spread_error", "", "bins=2"), ("spread_rank_correlation", "", "bins=2")],
-        "invalid: uncertainty invalid in 2 of 4 rows",
-    )
+    places = [(f"spread_{name}", "", "bins=2") for name in ("error", "rank_correlation")]
+    assert spread == dict.fromkeys(places, "invalid: uncertainty invalid in 2 of 4 rows")
 
 
 def test_intervals_of_some_labels_have_the_values_and_are_no_wider_than_of_the_labels_alone():

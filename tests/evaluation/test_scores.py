@@ -6,7 +6,6 @@ import pytest
 from scipy import stats
 
 from fairbench import Evaluator
-from fairbench.core.arrays import rng
 from fairbench.evaluation.by_group import score_distributions
 from fairbench.evaluation.metric_batches import add_estimates
 from fairbench.evaluation.predictions import AllGroups
@@ -16,7 +15,7 @@ from fairbench.inference.scores import Bins
 from fairbench.inference.survey import Design
 from fairbench.metrics.probability import reliability
 from fairbench.metrics.uncertainty import spread_diagram
-from tests.evaluation.labelled import added, by_place, evaluate, labelled
+from tests.evaluation.labelled import added, by_place, evaluate, labelled, table_of
 
 
 def scored(seed=0, n=400):
@@ -27,14 +26,10 @@ def scored(seed=0, n=400):
     return target, score, draw.random(n) / 2, group
 
 
-def table_of(evaluator=None, **columns):
+def rows_by_place(evaluator=None, **columns):
     target, score, uncertainty, group = scored()
-    given = {"score": score, "uncertainty": uncertainty, **columns}
-    return evaluate(target, score > 0.5, sensitive_features=group, evaluator=evaluator, **given)
-
-
-def rows_by_place(*arguments, **columns):
-    return by_place(table_of(*arguments, **columns))
+    given = {"score": score, "uncertainty": uncertainty, "evaluator": evaluator, **columns}
+    return by_place(evaluate(target, score > 0.5, sensitive_features=group, **given))
 
 
 def test_the_papers_interval_of_a_mean_is_normal_of_the_evaluators_level():
@@ -231,11 +226,11 @@ def test_infinite_intervals_are_counted_and_their_mean_width_has_a_status():
 def test_an_evaluation_has_the_sets_of_a_binary_task():
     sets = {"set_0_90": [1.0] * 20 + [0.0] * 20, "set_1_90": [1.0] * 40}
     ones, score = [1.0] * 40, [0.6] * 40
-    data = labelled([0.0, 1.0] * 20, "ab" * 20, prediction=ones, score=score, **sets)
-    metrics = Evaluator().table(data, [rng(0, "test")]).frame()
-    result = metrics[metrics["level"] == 0.9].set_index(["metric", "group"])["value"]
-    assert result["coverage", ""] == pytest.approx(0.75)
-    assert result["set_size", ""] == pytest.approx(1.5)
+    result = by_place(
+        table_of(labelled([0.0, 1.0] * 20, "ab" * 20, prediction=ones, score=score, **sets))
+    )
+    assert result["coverage", "", "level=0.9"].value == pytest.approx(0.75)
+    assert result["set_size", "", "level=0.9"].value == pytest.approx(1.5)
 
 
 # The scores of each group: what pandas says of them, with intervals of their means.

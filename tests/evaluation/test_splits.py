@@ -1,4 +1,7 @@
-"""Splits that are evaluated together have the rows that each has by itself."""
+"""Splits, and small runs of a sweep, that are evaluated together: each has what it has by itself."""
+
+from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,6 +12,11 @@ from fairbench.data.dataset import Task
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.table import SETTINGS, concatenate
+from fairbench.experiments import pipeline
+from fairbench.experiments.execute import Execution, in_process, plan_run, prepared
+from fairbench.results.tables import summary_in
+from tests.evaluation.labelled import labelled
+from tests.harness import configuration
 
 KEYS = ["metric", "statistic", "attribute", "group", *SETTINGS]
 EVERYTHING = Evaluator(
@@ -21,33 +29,27 @@ def split_of(seed, rows, task=Task.BINARY):
     draw = np.random.default_rng(seed)
     score = draw.beta(1, 2, rows)
     target = (draw.random(rows) < score).astype(float)
+    sex, race = draw.choice(["f", "m"], rows), draw.choice(list("abc"), rows, p=[0.7, 0.28, 0.02])
     groups = {
-        "sex": pd.Series(pd.Categorical(draw.choice(["f", "m"], rows), ["f", "m"])),
-        "race": pd.Series(
-            pd.Categorical(draw.choice(list("abc"), rows, p=[0.7, 0.28, 0.02]), list("abc"))
-        ),
+        "sex": pd.Series(pd.Categorical(sex, ["f", "m"])),
+        "race": pd.Series(pd.Categorical(race, list("abc"))),
     }
     columns = {"prediction": score > 0.4, "score": score, "uncertainty": score * (1 - score)}
-    truth = pd.DataFrame({"probability": score})
-    classes = ()
+    truth, classes = pd.DataFrame({"probability": score}), ()
     if task is Task.REGRESSION:
         target, columns = score + draw.normal(size=rows), {"prediction": score, "sd": 0.5 + score}
         truth = pd.DataFrame({"mean": score, "sd": np.ones(rows)})
     elif task is Task.MULTICLASS:
         shares = draw.dirichlet([1, 2, 3], rows)
-        target, classes = draw.integers(0, 3, rows).astype(float), ("x", "y", "z")
+        target, classes, truth = draw.integers(0, 3, rows), ("x", "y", "z"), None
         columns = {"prediction": shares.argmax(axis=1), "uncertainty": 1 - shares.max(axis=1)}
         columns |= {f"score_{k}": shares[:, k] for k in range(3)}
-        truth = None
-    return Labelled(
-        target,
-        pd.DataFrame({name: np.asarray(values, float) for name, values in columns.items()}),
-        groups,
-        task,
-        truth,
+    return replace(
+        labelled(target, task=task, truth=truth, **columns),
+        groups=groups,
+        classes=classes,
         features=pd.DataFrame({"age": draw.normal(size=rows)}),
         encoded=draw.normal(size=(rows, 2)),
-        classes=classes,
     )
 
 
@@ -91,3 +93,68 @@ def test_splits_together_have_the_rows_of_each_alone(task, interval):
         assert asked <= set(together.frame()["metric"])
     keys = [(0, s, 0, "") for s in range(3)]
     assert_same(concatenate([together], keys), concatenate(alone, keys))
+
+
+# Runs of a sweep.
+
+VARIED = ("consistency.vary=learner.max_depth", "consistency.values=[2,3]")
+
+
+@pytest.fixture
+def plans(tmp_path):
+    """Return plans of small runs, and of one with variants, whose cells are stored."""
+    words = ("dataset=simulated", "dataset.n_samples=150", "split.repeats=2", "figures=false")
+    several = [(f"seed={seed}",) for seed in range(3)] + [VARIED]
+    planned = [plan_run(configuration(*words, *own, results=tmp_path)) for own in several]
+    for plan in planned:
+        pipeline.ensure_all(prepared(plan).cells, plan.store)
+    return planned
+
+
+def counted(monkeypatch, *called):
+    """Count the calls of some functions, which do what they did."""
+    counts = Counter()
+
+    def counting(original):
+        def count(*arguments, **options):
+            counts[original.__name__] += 1
+            return original(*arguments, **options)
+
+        return count
+
+    for owner, name in called:
+        monkeypatch.setattr(owner, name, counting(getattr(owner, name)))
+    return counts
+
+
+def test_small_runs_are_evaluated_in_one_block_with_the_tables_of_each(plans, monkeypatch):
+    called = (Evaluator, "table"), (pipeline, "concatenate"), (pipeline, "summarise")
+    counts = counted(monkeypatch, *called)
+    assert not [end.error for end in Execution(plans, in_process).carry_out() if end.error]
+    # One table of what is fitted as asked for, and one of all variants.
+    assert counts == {"table": 2, "concatenate": 1, "summarise": 1}
+    for plan in plans:
+        run = prepared(plan)
+        ((metrics, summary, predictions),) = pipeline.evaluate_runs([run])
+        stored = run.folder.all_metrics()
+        pd.testing.assert_frame_equal(stored, metrics, check_dtype=False, check_categorical=False)
+        means = summary_in(run.folder.content("summary.csv"))
+        np.testing.assert_allclose(means["mean"], summary["mean"], rtol=1e-12)
+        assert list(means["metric"]) == list(summary["metric"])
+        assert len(run.folder.predictions()) == len(predictions)
+
+
+@pytest.mark.thorough
+def test_a_run_that_cannot_be_evaluated_leaves_the_others_of_its_block(plans):
+    run = prepared(plans[1])
+    cell = run.cells[0]
+    stored = run.store.read(cell.id)
+    impossible = {
+        name: np.full_like(values, np.nan) if values.dtype.kind == "f" else values
+        for name, values in stored.columns.items()
+    }
+    run.store.write(cell.id, impossible, stored.notes)
+    ends = Execution(plans, in_process).carry_out()
+    assert [bool(end.error) for end in ends] == [False, True, False, False]
+    assert "not finite" in ends[1].error
+    assert [prepared(plan).finished for plan in plans] == [True, False, True, True]

@@ -5,15 +5,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from fairbench.evaluation import table as tables
 from fairbench.evaluation.summary import summarise
-from fairbench.evaluation.table import (
-    BELOW_EPSILON,
-    COLUMNS,
-    KEYS,
-    PAIRS_THAT_DIFFER,
-    SETTINGS,
-    VALUE,
-)
 from fairbench.inference.rates import difference_limits, rate_limits
 from fairbench.inference.repeats import FOLDS, REPEATS, Splits
 
@@ -25,10 +18,10 @@ def metrics(*rows, **place):
     """Return a table of one metric: value, lower, upper, n and status of every repeat."""
     frame = pd.DataFrame(rows, columns=["value", "lower", "upper", "n", "status"])
     parts = frame["status"].str.partition(": ")
-    frame = frame.assign(status=parts[0], reason=parts[2], **dict.fromkeys(SETTINGS, NAN))
+    frame = frame.assign(status=parts[0], reason=parts[2], **dict.fromkeys(tables.SETTINGS, NAN))
     frame = frame.assign(metric="error_rate", fold=0, repeat=np.arange(len(rows)))
     frame = frame.assign(**{**PLACE, **place})
-    return frame[[*KEYS, *COLUMNS]]
+    return frame[[*tables.KEYS, *tables.COLUMNS]]
 
 
 def test_mean_sd_and_corrected_interval_over_repeats():
@@ -42,7 +35,7 @@ def test_mean_sd_and_corrected_interval_over_repeats():
     ).to_dict("records")
     # How many rows were trained on is not known: as many as were tested, to be careful.
     half = stats.t.ppf(0.975, 2) * np.sqrt(1 / 3 + 1) * np.std([0.1, 0.2, 0.6], ddof=1)
-    assert {name: value for name, value in result.items() if name not in SETTINGS} == {
+    assert {name: value for name, value in result.items() if name not in tables.SETTINGS} == {
         **PLACE,
         "metric": "log_loss",
         "mean": pytest.approx(0.3),
@@ -179,7 +172,7 @@ def test_runs_are_summarised_apart_and_intervals_may_be_left_out():
 
 
 @pytest.mark.parametrize("metric", ["true_positive_rate", "expected_calibration_error"])
-@pytest.mark.parametrize("statistic", [VALUE, "pooled", "debiased"])
+@pytest.mark.parametrize("statistic", [tables.VALUE, "pooled", "debiased"])
 def test_no_limit_of_a_share_is_above_1_whichever_statistic_of_it(metric, statistic):
     rows = [(0.2, 0.1, 0.5, 20, "ok"), (0.9, 0.6, 1.0, 20, "ok")]
     (result,) = summarise(metrics(*rows, metric=metric, statistic=statistic)).to_dict("records")
@@ -211,12 +204,13 @@ def test_the_probability_of_a_small_gap_agrees_with_the_interval_of_the_runs_gap
 
     def run(*, counted):
         rows = [
-            ("statistical_parity", VALUE, 0.3, 0.2, 0.4, NAN),
-            ("statistical_parity", BELOW_EPSILON, 0.3, NAN, NAN, 0.05),
+            ("statistical_parity", tables.VALUE, 0.3, 0.2, 0.4, NAN),
+            ("statistical_parity", tables.BELOW_EPSILON, 0.3, NAN, NAN, 0.05),
         ]
-        rows += [("statistical_parity", PAIRS_THAT_DIFFER, 1.0, NAN, NAN, NAN)] * counted
+        rows += [("statistical_parity", tables.PAIRS_THAT_DIFFER, 1.0, NAN, NAN, NAN)] * counted
         for group, rate in (("F", 0.2), ("M", 0.5)):
-            rows.append((f"selection_rate {group}", VALUE, rate, rate - 0.05, rate + 0.05, NAN))
+            ends = rate - 0.05, rate + 0.05
+            rows.append((f"selection_rate {group}", tables.VALUE, rate, *ends, NAN))
         parts = []
         for name, statistic, value, lower, upper, epsilon in rows:
             metric, _, group = name.partition(" ")
@@ -226,7 +220,7 @@ def test_the_probability_of_a_small_gap_agrees_with_the_interval_of_the_runs_gap
         result = summarise(pd.concat(parts, ignore_index=True))
         result = result.set_index(["metric", "statistic", "group"]).sort_index()
         of_gap = result.loc["statistical_parity"]
-        return of_gap["mean"][BELOW_EPSILON, ""], of_gap.loc[(VALUE, "")]
+        return of_gap["mean"][tables.BELOW_EPSILON, ""], of_gap.loc[(tables.VALUE, "")]
 
     below, gap = run(counted=True)
     assert gap["lower"] > 0.05

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from fairbench import Evaluator
-from fairbench.core.arrays import rng
 from fairbench.data.dataset import Task
 from fairbench.evaluation import uncertainties
 from fairbench.evaluation.predictions import Groups
 from fairbench.evaluation.table import OUTSIDE_BAND, VALUE
 from fairbench.metrics.uncertainty import individual_fairness
-from tests.evaluation.labelled import added, by_place, evaluate, labelled
+from tests.evaluation.labelled import added, by_place, evaluate, labelled, table_of
 
 
 def rows_of(data, *, minimum=1, negligible_sd=0.001, statistic=VALUE):
@@ -223,9 +222,7 @@ def test_missing_outcomes_groups_and_neighbours_are_said():
 
 
 def test_individual_fairness_is_asked_for_and_of_encoded_labels_only():
-    tables = (
-        Evaluator(neighbours=k).table(people(), [rng(0, "posterior")]).frame() for k in (0, 2)
-    )
+    tables = (table_of(people(), Evaluator(neighbours=k)).frame() for k in (0, 2))
     without, added = (set(table["metric"]) for table in tables)
     assert {name.rpartition("_")[0] for name in added - without} == {"individual_fairness"}
     assert not similar_rows(replace(people(), task=Task.REGRESSION))

@@ -207,19 +207,12 @@ def test_nothing_unweighted_is_passed_off_as_weighted():
     ("design", "what"),
     [
         ({"sample_weight": [1, -1, 1, 1]}, "sample_weight is -1 in row 1; it must be 0 or more"),
-        ({"sample_weight": [1, np.nan, 1, 1]}, "sample_weight is nan in row 1"),
-        ({"sample_weight": [0, 0, 0, 0]}, "sample_weight is 0 in every row"),
-        (
-            {"clusters": [7, 7, 7, 7]},
-            "clusters has one mark in all rows: intervals need at least two clusters",
-        ),
-        ({"clusters": ["a", "a", np.nan, "b"]}, "clusters is missing in row 2"),
-        (
-            {"sample_weight": [1, 2, 1, 1], "evaluator": Evaluator(interval="dirichlet")},
-            "interval=dirichlet knows neither weights nor clusters: use interval=frequentist",
-        ),
+        ({"clusters": [7] * 4},
+         "clusters has one mark in all rows: intervals need at least two clusters"),
+        ({"sample_weight": [1, 2, 1, 1], "evaluator": Evaluator(interval="dirichlet")},
+         "interval=dirichlet knows neither weights nor clusters: use interval=frequentist"),
     ],
-)
+)  # fmt: skip
 def test_refused(design, what):
     with pytest.raises(UserError, match=rf"^{re.escape(what)}.*\Z"):
         fairbench.evaluate([0, 1, 1, 0], [0, 1, 0, 0], sensitive_features=list("aabb"), **design)

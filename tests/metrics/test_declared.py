@@ -11,15 +11,9 @@ from sklearn import metrics as sk
 from sklearn.preprocessing import label_binarize
 
 from fairbench import Evaluator, evaluate
+from fairbench.metrics import registry
 from fairbench.metrics.probability import FEWEST
-from fairbench.metrics.registry import (
-    BINARY,
-    MULTICLASS,
-    REGRESSION,
-    binary_confusion,
-    declared,
-    table_rows,
-)
+from fairbench.metrics.registry import BINARY, MULTICLASS, REGRESSION
 from fairbench.metrics.regression import ERROR_ROWS
 from tests.harness import quick
 
@@ -88,7 +82,8 @@ def ours(metric, seed, groups):
     data = Data(metric.task, seed, groups)
     columns = [name for name in metric.needs if name != "groups"]
     if metric.rates:
-        counts = binary_confusion(data.target, data.prediction, data.group, n_groups=groups)
+        labels = data.target, data.prediction, data.group
+        counts = registry.binary_confusion(*labels, n_groups=groups)
         return metric(counts if "groups" in metric.needs else counts.sum(axis=0))
     if metric.interval in ("mean", "heavy_mean"):
         return np.mean(metric(data.target, *(getattr(data, name) for name in columns)))
@@ -300,7 +295,8 @@ ORACLES = {
 NEAR = {"crps": 1e-4, "uncertainty_aware_statistical_parity": 1.1e-3}
 
 
-IN_TABLE = declared()[: len(table_rows())]  # what other modules declare comes after them
+# What other modules declare comes after them.
+IN_TABLE = registry.declared()[: len(registry.table_rows())]
 SEEDS = quick(range(4), [0], rest=pytest.mark.slow)
 
 

@@ -7,14 +7,9 @@ from sklearn.metrics import multilabel_confusion_matrix
 from fairbench import evaluate
 from fairbench.inference.posterior import resampled_counts
 from fairbench.metrics import group as metrics
-from fairbench.metrics.registry import (
-    BINARY,
-    MULTICLASS,
-    RATES,
-    metrics_of,
-    selection_rate,
-    true_positive_rate,
-)
+from fairbench.metrics import registry
+from fairbench.metrics.registry import BINARY, MULTICLASS, metrics_of
+from tests.harness import ours
 
 GAPS = metrics_of(BINARY, "widest")
 
@@ -26,8 +21,9 @@ def test_each_class_against_the_rest_is_scikit_learns():
     values = table.query("statistic == 'value' and attribute == ''").set_index("metric")
     for k, counts in enumerate(expected):
         of_class = values.loc[values["outcome"] == str(k), "value"]
-        for name in set(RATES) - {"accuracy", "error_rate"}:  # of a class: those of all classes
-            assert of_class[name] == pytest.approx(RATES[name](counts))
+        # Of a class, the accuracy and the error are those of all classes.
+        for name in set(registry.RATES) - {"accuracy", "error_rate"}:
+            assert of_class[name] == pytest.approx(registry.RATES[name](counts))
 
 
 @pytest.mark.parametrize("metric", metrics_of(BINARY, "rate", "widest", "ratio").values())
@@ -41,12 +37,13 @@ def test_a_gap_is_nan_if_one_group_has_no_rate():
     assert np.isnan(GAPS["equal_opportunity"](counts))
     assert np.isnan(GAPS["equalized_odds"](counts))
     assert GAPS["false_positive_rate_gap"](counts) == 0
-    np.testing.assert_allclose(metrics.difference(true_positive_rate, counts), [np.nan, 0.3])
+    difference = metrics.difference(registry.true_positive_rate, counts)
+    np.testing.assert_allclose(difference, [np.nan, 0.3])
 
 
 def test_a_ratio_to_a_rate_of_zero_is_nan():
     counts = np.array([[9, 0, 1, 0], [5, 5, 0, 0]])
-    assert np.isnan(metrics.ratio(selection_rate, counts)).all()
+    assert np.isnan(metrics.ratio(registry.selection_rate, counts)).all()
     assert np.isnan(GAPS["disparate_impact"](counts))
     assert np.isnan(GAPS["disparate_impact"](np.array([[9, 0, 1, 0]] * 3)))
     assert GAPS["disparate_impact"](counts[::-1]) == 0
@@ -81,3 +78,48 @@ def test_debiased_gap_of_ten_groups_has_clearly_less_bias_than_the_plug_in(sprea
     bias, remaining = np.mean(plug_in) - spread, np.mean(corrected) - spread
     assert bias > 0.05
     assert abs(remaining) < 0.75 * bias
+
+
+# Rates of a confusion table.
+
+BY_NAME = {
+    name: metric.function
+    for name, metric in metrics_of(BINARY, "rate").items()
+    if len(metric.rates) == 1
+}
+
+
+@pytest.mark.parametrize(
+    ("size", "names"),
+    [
+        (19, "selection_rate base_rate accuracy error_rate"),
+        (12, "true_positive_rate false_negative_rate"),
+        (7, "false_positive_rate true_negative_rate"),
+        (10, "positive_predictive_value"),
+        (9, "negative_predictive_value"),
+        (15, "f1_score"),
+    ],
+)
+def test_size_is_the_number_of_rows_a_rate_rests_on(size, names):
+    # TN 4, FP 3, FN 5, TP 7; the F1 score rests on every row but the true negatives.
+    assert {BY_NAME[name].size(np.array([4, 3, 5, 7])).item() for name in names.split()} == {size}
+
+
+@pytest.mark.parametrize(
+    ("counts", "undefined"),
+    [
+        ([0, 0, 0, 0], set(BY_NAME)),
+        ([3, 2, 0, 0], {"true_positive_rate", "false_negative_rate"}),
+        ([0, 0, 2, 3], {"false_positive_rate", "true_negative_rate"}),
+        ([3, 0, 2, 0], {"positive_predictive_value"}),
+        ([0, 3, 0, 2], {"negative_predictive_value"}),
+        (
+            [4, 0, 0, 0],
+            {"true_positive_rate", "false_negative_rate", "positive_predictive_value", "f1_score"},
+        ),
+    ],
+)
+def test_a_rate_is_nan_exactly_where_its_denominator_is_empty(counts, undefined):
+    table = np.array(counts)
+    assert ours(name for name, rate in BY_NAME.items() if np.isnan(rate(table))) == ours(undefined)
+    assert ours(name for name, rate in BY_NAME.items() if rate.size(table) == 0) == ours(undefined)

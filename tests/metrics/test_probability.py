@@ -4,19 +4,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairbench.metrics.probability import (
-    bins_of_mass,
-    log_loss_rows,
-    nll_of_sd,
-    reliability,
-    spearman,
-)
+from fairbench.metrics import probability
+from fairbench.metrics.probability import bins_of_mass, reliability, spearman
 
 
 def test_log_loss_of_a_certain_mistake_is_finite_and_set_by_the_floor():
-    np.testing.assert_allclose(log_loss_rows([1, 0], [0, 1]), [-np.log(1e-15)] * 2, rtol=1e-4)
-    np.testing.assert_allclose(log_loss_rows([1, 0], [0, 1], floor=0.01), [-np.log(0.01)] * 2)
-    np.testing.assert_allclose(log_loss_rows([1, 0], [1, 0]), [0, 0], atol=1e-14)
+    for score, floor, loss in (
+        ([0, 1], {}, -np.log(1e-15)),
+        ([0, 1], {"floor": 0.01}, -np.log(0.01)),
+        ([1, 0], {}, 0),
+    ):
+        rows = probability.log_loss_rows([1, 0], score, **floor)
+        np.testing.assert_allclose(rows, [loss] * 2, rtol=1e-4, atol=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +29,7 @@ def test_log_loss_of_a_certain_mistake_is_finite_and_set_by_the_floor():
     ],
 )
 def test_nll_of_sd_by_hand(target, prediction, sd, probability_of_target):
-    value = nll_of_sd([target], [prediction], [sd])
+    value = probability.nll_of_sd([target], [prediction], [sd])
     np.testing.assert_allclose(value, [-np.log(probability_of_target)], rtol=1e-12)
 
 

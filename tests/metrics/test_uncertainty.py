@@ -9,21 +9,13 @@ from hypothesis.extra.numpy import arrays
 from scipy.special import entr
 from scipy.stats import wasserstein_distance
 
-from fairbench.metrics.uncertainty import (
-    GroupMeans,
-    entropy_decomposition,
-    feature_shift,
-    individual_fairness,
-    keep_weights,
-    spread_diagram,
-    variance_decomposition,
-)
+from fairbench.metrics import uncertainty as metrics
 
 
 def test_groups_of_equal_size_in_the_order_of_uncertainty_by_hand():
     uncertainty = np.array([0.6, 0.1, 0.5, 0.2, 0.4, 0.3])
     residual = np.array([6.0, 1.0, 2.0, 3.0, 4.0, 8.0])
-    diagram = spread_diagram(residual, uncertainty, 3)
+    diagram = metrics.spread_diagram(residual, uncertainty, 3)
     np.testing.assert_array_equal(diagram.size, [2, 2, 2])
     np.testing.assert_allclose(diagram.predicted, [0.15, 0.35, 0.55])
     np.testing.assert_allclose(diagram.empirical, [1, 2, 2])
@@ -32,7 +24,7 @@ def test_groups_of_equal_size_in_the_order_of_uncertainty_by_hand():
 
 
 def test_more_groups_than_rows_give_one_row_each():
-    diagram = spread_diagram([1.0, 2.0], [0.2, 0.1], 10)
+    diagram = metrics.spread_diagram([1.0, 2.0], [0.2, 0.1], 10)
     np.testing.assert_array_equal(diagram.size, [1, 1])
     np.testing.assert_array_equal(diagram.empirical, [0, 0])
 
@@ -43,12 +35,13 @@ def test_a_constant_uncertainty_has_no_rank_correlation_despite_rounding(n):
     draw = np.random.default_rng(n)
     for constant in np.linspace(0.01, 0.5, 50):
         residual = draw.integers(2, size=n) - draw.random(n).round(2)
-        assert np.isnan(spread_diagram(residual, np.full(n, constant), 10).rank_correlation())
+        diagram = metrics.spread_diagram(residual, np.full(n, constant), 10)
+        assert np.isnan(diagram.rank_correlation())
 
 
 def test_a_small_spread_about_a_large_offset_is_not_lost():
     residual = 1e6 + np.tile([-1e-3, 1e-3], 50)
-    diagram = spread_diagram(residual, np.repeat([1.0, 2.0], 50), 2)
+    diagram = metrics.spread_diagram(residual, np.repeat([1.0, 2.0], 50), 2)
     np.testing.assert_allclose(diagram.empirical, [1e-3, 1e-3], rtol=1e-6)
 
 
@@ -76,7 +69,7 @@ def kept_by_hand(uncertainty, kept):
 @pytest.mark.parametrize("seed", range(4))
 def test_exactly_the_share_asked_for_is_kept(rate, seed):
     for uncertainty in (tied(seed), np.random.default_rng(seed).random(37), np.zeros(11)):
-        weights = keep_weights(uncertainty, rate)
+        weights = metrics.keep_weights(uncertainty, rate)
         kept = max(len(uncertainty) - round(rate * len(uncertainty)), 1)
         assert weights.sum() == pytest.approx(kept, abs=1e-9)
         assert ((weights >= 0) & (weights <= 1)).all()
@@ -101,8 +94,8 @@ def frame(n=400, seed=0):
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
 def test_numeric_features_move_by_scipys_distance_in_standard_deviations(rate):
     features = frame()
-    weights = keep_weights(np.round(features["number"] + 0.5 * features["tied"], 1), rate)
-    result = feature_shift(features, weights)
+    weights = metrics.keep_weights(np.round(features["number"] + 0.5 * features["tied"], 1), rate)
+    result = metrics.feature_shift(features, weights)
     for i, name in enumerate(["number", "tied"]):
         values = features[name].to_numpy(float)
         expected = wasserstein_distance(values, values, v_weights=weights) / values.std()
@@ -113,7 +106,7 @@ def test_categories_move_by_scipys_distance_of_their_indicators():
     # Under a 0/1 metric the distance is half the sum over categories of each indicator's.
     features = frame()
     weights = np.random.default_rng(1).random(400) * (features["label"] != "b")
-    result = feature_shift(features, weights)
+    result = metrics.feature_shift(features, weights)
     for i, name in ((2, "flag"), (3, "label")):
         indicators = [(features[name] == value).astype(float) for value in set(features[name])]
         moved = [
@@ -132,7 +125,7 @@ def test_missing_values_are_left_out_of_numbers_and_are_a_category():
             "constant": [7, 7, 7, 7],
         }
     )
-    result = feature_shift(features, [[1, 0, 1, 0], [1, 1, 0, 0], [0, 0, 1, 1]])
+    result = metrics.feature_shift(features, [[1, 0, 1, 0], [1, 1, 0, 0], [0, 0, 1, 1]])
     np.testing.assert_allclose(result[0], [1, 0, 0, 0])
     np.testing.assert_allclose(result[1], [0, 0.5, 0.5, 0])
     np.testing.assert_allclose(result[2], [np.nan, 0.5, 0.5, 0])
@@ -140,7 +133,10 @@ def test_missing_values_are_left_out_of_numbers_and_are_a_category():
 
 SHAPES = st.tuples(st.integers(1, 12), st.integers(0, 6))
 PROBABILITIES = arrays(np.float64, SHAPES, elements=st.floats(0, 1))
-DECOMPOSED = {variance_decomposition: lambda p: p * (1 - p), entropy_decomposition: entr}
+DECOMPOSED = {
+    metrics.variance_decomposition: lambda p: p * (1 - p),
+    metrics.entropy_decomposition: entr,
+}
 
 
 @pytest.mark.parametrize("decompose", DECOMPOSED)
@@ -173,13 +169,13 @@ def skewed(samples, rows, ratio):
     """Return the means of `samples` pairs of groups of exponential values, (2, samples)."""
     values = np.random.default_rng(0).exponential(size=(2 * rows, samples))
     values[rows:] *= ratio
-    return GroupMeans.of(values, np.repeat([0, 1], rows), 2)
+    return metrics.GroupMeans.of(values, np.repeat([0, 1], rows), 2)
 
 
 def test_means_and_errors_are_numpys():
     draw = np.random.default_rng(0)
     values, group = draw.random((50, 3)), draw.integers(2, size=50)
-    result = GroupMeans.of(values, group, 2)
+    result = metrics.GroupMeans.of(values, group, 2)
     for g in range(2):
         rows = values[group == g]
         np.testing.assert_allclose(result.mean[g], rows.mean(axis=0))
@@ -209,14 +205,14 @@ def test_the_probability_of_a_ratio_outside_the_band_is_calibrated():
 
 
 def test_a_mean_of_zero_has_a_ratio_of_zero_outside_every_band():
-    result = GroupMeans.of(np.array([[1.0], [2], [0], [0]]), np.array([0, 0, 1, 1]), 2)
+    result = metrics.GroupMeans.of(np.array([[1.0], [2], [0], [0]]), np.array([0, 0, 1, 1]), 2)
     assert result.ratio(LEVEL)[0][1, 0] == 0
     assert result.ratio_outside(0.2)[1, 0] == 1
     assert result.interval(LEVEL)[1][1, 0] == 0
 
 
 def test_one_row_has_no_interval_and_no_row_no_mean():
-    result = GroupMeans.of(np.array([[1.0], [3], [7]]), np.array([0, 0, 1]), 3)
+    result = metrics.GroupMeans.of(np.array([[1.0], [3], [7]]), np.array([0, 0, 1]), 3)
     assert result.size.tolist() == [2, 1, 0]
     np.testing.assert_array_equal(result.mean[:, 0], [2, 7, np.nan])
     lower, upper = result.interval(LEVEL)
@@ -247,18 +243,18 @@ def test_neighbourhoods_are_those_of_loops_over_rows(kind):
     if kind != "distinct":
         features = 2.0 ** draw.integers(12 if kind == "on points" else 1, size=(80, 1))
     values = draw.random(80)
-    result = individual_fairness(features, 20)(values)
+    result = metrics.individual_fairness(features, 20)(values)
     np.testing.assert_allclose(result, naive(features, values, 20), atol=1e-12)
 
 
 @pytest.mark.parametrize("features", [[[0], [1], [5]], [[2], [2], [2]], [[2], [2], [5]]])
 def test_more_neighbours_than_there_are_rows_is_undefined(features):
     values = np.array([0.1, 0.2, 0.6])
-    result = individual_fairness(features, 4)(values)
+    result = metrics.individual_fairness(features, 4)(values)
     np.testing.assert_array_equal(np.isnan(result), [[False, False, True, True]] * 3)
     np.testing.assert_allclose(result[:, 1], [1 - 0.3, 1 - 0.15, 1 - 0.45])
 
 
 def test_minus_zero_is_zero():
-    fairness = individual_fairness([[0.0], [-0.0], [1.0]], 1)(np.array([0.0, 1.0, 0.0]))
+    fairness = metrics.individual_fairness([[0.0], [-0.0], [1.0]], 1)(np.array([0.0, 1.0, 0.0]))
     np.testing.assert_allclose(fairness[:, 0], [0.0, 0.0, 0.5])

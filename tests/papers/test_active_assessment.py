@@ -14,12 +14,8 @@ from fairbench.components.papers.black_box import estimation
 from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import Effort
 from fairbench.data.columns import MulticlassScores
-from fairbench.inference.posterior import (
-    Beta,
-    centred,
-    confusion_posterior,
-    uninformative_prior,
-)
+from fairbench.inference import posterior
+from fairbench.inference.posterior import Beta, centred
 from fairbench.metrics.probability import reliability
 from fairbench_label.active import BetaArms, Lowest, bayesian_ucb_quantile, thompson
 from tests.harness import quick
@@ -363,8 +359,9 @@ def test_priors_of_classes_and_the_labels_that_are_added_to_them():
     )  # fmt: skip
     expected = [[(0.9 + 0.7) / 2, (0.1 + 0.3) / 2], [0.4, 0.6]]
     assert assessment.mean_scores(scores) == pytest.approx(np.array(expected))
-    posterior = confusion_posterior(scores, uninformative_prior(2, strength=1.0))
-    assert posterior == pytest.approx(np.array([[0.5 + 1, 0.5 + 1], [0.5, 0.5 + 1]]))
+    prior = posterior.uninformative_prior(2, strength=1.0)
+    counted = posterior.confusion_posterior(scores, prior)
+    assert counted == pytest.approx(np.array([[0.5 + 1, 0.5 + 1], [0.5, 0.5 + 1]]))
 
 
 def test_superclasses_are_twenty_of_five_and_mistakes_across_them_are_dear():

@@ -57,8 +57,6 @@ def named(pair):
 
 BOTH = np.column_stack([1 - SCORE, SCORE])
 GIVEN = {
-    "another order": {"groups": series(SEX, SHUFFLED), "score": series(SCORE, SHUFFLED),
-                      "target": series(TARGET), "sample_weight": series(WEIGHT, SHUFFLED)},
     "frames in another order": {"groups": series(SEX, SHUFFLED).to_frame("sex"),
                                 "target": series(TARGET)},
     "a mapping in another order": {"groups": {"sex": series(SEX, SHUFFLED)},
@@ -198,24 +196,6 @@ def test_the_order_of_the_rows_does_not_matter(drawn):
     columns, order = drawn
     shuffled = {name: values[order] for name, values in columns.items()}
     assert_same(table_of(shuffled), table_of(columns), rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.thorough
-@deterministic
-@given(inputs(), st.permutations(["x", "y", "z"]))
-def test_names_of_groups_change_no_value(drawn, new):
-    columns, _ = drawn
-    groups, names = columns["sensitive_features"], dict(zip("abc", new, strict=True))
-    renamed = {**columns, "sensitive_features": np.array([names[label] for label in groups])}
-    expected = table_of(columns, privileged={"group": groups[0]})
-    expected["group"] = expected["group"].replace(names)
-    result = table_of(renamed, privileged={"group": names[groups[0]]})
-    parts = []
-    for each in (expected, result):
-        observed = each[each["statistic"].isin([tables.VALUE, tables.PAIRS_THAT_DIFFER])]
-        reason = observed["status"].str.partition(":")[0]
-        parts.append(observed[[*KEYS, "value", "n"]].assign(reason=reason))
-    assert_same(*parts, rtol=1e-9, atol=1e-12)
 
 
 @deterministic

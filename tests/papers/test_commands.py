@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 
 from fairbench.cli.command import options_of, read
-from fairbench.cli.main import main
 from fairbench.components.papers import CrossValidations, NoOptions, options_of_study
 from fairbench.components.papers.black_box import estimation
 from fairbench.components.papers.engine.mapping import Paper, papers_in, rule_of
@@ -148,12 +147,9 @@ FIRST = ["fairlyuncertain", "table=1", "run=true", "quick=true"]
     ],
 )
 @pytest.mark.parametrize("run", [[], ["run=true"]], ids=["look", "run"])
-def test_what_does_not_exist_is_one_line(words, run, line, tmp_path, capsys):
+def test_what_does_not_exist_is_one_line(words, run, line, tmp_path, refused):
     given = [*words, *([] if "quick=true" in words else run)]
-    assert main(["paper", *given, f"results={tmp_path / 'results'}"]) == 2
-    said = capsys.readouterr()
-    assert said.err.startswith("error: ") and said.err.count("\n") == 1
-    assert line in said.err and said.out == ""
+    refused("paper", *given, f"results={tmp_path / 'results'}", message=line)
     assert not list(tmp_path.iterdir())
 
 
@@ -208,7 +204,7 @@ def test_a_killed_run_goes_on_by_the_same_command(tmp_path):
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["the same numbers", "other numbers"])
-def test_what_the_last_version_stored_is_shown_if_it_is_of_these_numbers(same, tmp_path, capsys):
+def test_what_the_last_version_stored_is_shown_if_it_is_of_these_numbers(same, tmp_path, said_by):
     paper = Paper.read("active_assessment", ROOT / "papers")
     table = next(iter(paper.tables))
     (name,) = paper.computed(table)
@@ -221,5 +217,5 @@ def test_what_the_last_version_stored_is_shown_if_it_is_of_these_numbers(same, t
     # Without the columns that came later.
     pd.DataFrame({"row": rows.index, "mean": 98.7, "sd": 1.0, "repeats": 1000}).to_csv(path)
     path.with_suffix(".json").write_text(json.dumps({"published": digest}))
-    assert main(["paper", paper.name, f"table={table}", f"results={tmp_path}"]) == 0
-    assert ("98.7" in capsys.readouterr().out) is same
+    said = said_by("paper", paper.name, f"table={table}", f"results={tmp_path}")
+    assert ("98.7" in said) is same

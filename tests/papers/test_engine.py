@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.cli.main import main
 from fairbench.components.papers.engine import mapping, matching, pages, running
 from fairbench.components.papers.engine.mapping import KEYS, Paper, judge
 from fairbench.components.papers.engine.matching import Effort, merge_record, recorded
@@ -402,10 +401,9 @@ def test_a_study_that_fails_says_why(tiny, tmp_path):
     assert not (tmp_path / "study.txt").exists()
 
 
-def test_a_quick_look_is_recorded_nowhere(capsys, tmp_path):
-    words = ["paper", "few_labels", "quick=true", "run=true", "record=true"]
-    assert main([*words, f"results={tmp_path}"]) == 2
-    assert "record=true writes what has the papers' size" in capsys.readouterr().err
+def test_a_quick_look_is_recorded_nowhere(refused, tmp_path):
+    words = ["paper", "few_labels", "quick=true", "run=true", "record=true", f"results={tmp_path}"]
+    refused(*words, message="record=true writes what has the papers' size")
     assert not (tmp_path / "papers").exists()
 
 

@@ -26,38 +26,13 @@ from fairbench.experiments import pipeline
 from fairbench.metrics.probability import nll_of_sd
 
 
-@pytest.fixture(scope="module")
-def printed():
-    rows = Paper.read("fairlyuncertain", PAPERS).rows
-    return rows.assign(number=pd.to_numeric(rows["value"]))
-
-
-def test_seven_numbers_of_table_7_are_no_calibration_errors(printed):
-    assert (printed[printed["table"] == "7"]["number"] > 1).sum() == 7
-
-
-def test_table_7_is_table_1s_likelihood_to_more_digits(printed):
-    keys = ["dataset", "method"]
-    likelihood = printed[(printed["table"] == "1") & (printed["metric"] == "nll")]
-    both = printed[printed["table"] == "7"].merge(likelihood, on=keys, suffixes=("", " 1"))
-    assert len(both) == 20
-    # Two digits of Table 1, with German's 1.05 printed as 1.0 there.
-    assert ((both["number"] - both["number 1"]).abs() <= 0.0501).all()
-
-
-def test_the_selective_ensemble_errs_less_than_self_consistency_in_table_3(printed):
-    errors = printed[(printed["table"] == "3") & (printed["metric"] == "error_rate")]
-    by_method = errors.set_index(["method", "setting"])["number"]
-    for setting in by_method["self_consistency"].index:
-        assert by_method["selective_ensemble", setting] < by_method["self_consistency", setting]
-
-
 def test_best_rows_are_counted_by_metric():
     metrics = ["statistical_parity", "equalized_odds", "equal_opportunity", "disparate_impact"]
     metrics += ["predictive_parity", "false_positive_rate_gap"]
+    values = {"baseline": 0.5, "random": 0.4}
     rows = pd.DataFrame(
-        [{"metric": name, "method": "baseline", "value": 0.5} for name in metrics]
-        + [{"metric": name, "method": "random", "value": 0.4} for name in metrics]
+        [(name, *each) for name in metrics for each in values.items()],
+        columns=["metric", "method", "value"],
     )
     assert without(rows, "value") == 1  # a ratio of 0.5 is nearer to 1 than one of 0.4
 
@@ -130,16 +105,14 @@ def test_of_many_people_equally_spaced_ranks_are_drawn():
     values = np.random.default_rng(0).random((5, 1000))
     values[2, 7] = np.nan
     (axes,) = figures.draw_ranges({"a_method": values}, "title").axes
-    (lines,) = axes.collections
-    segments = lines.get_segments()
+    segments = axes.collections[0].get_segments()
     assert len(segments) == figures.PEOPLE
     others = np.delete(values, 7, axis=1)
     assert axes.get_title() == f"a method: {np.ptp(others, axis=0).mean():.3g}"
     order = np.argsort(others.std(axis=0))
     for segment, person in ((segments[0], order[0]), (segments[-1], order[-1])):
-        ends = [others[:, person].min(), others[:, person].max()]
-        np.testing.assert_allclose(segment[:, 1], ends)
-        np.testing.assert_allclose(segment[:, 0], others[:, person].std())
+        own = others[:, person]
+        np.testing.assert_allclose(segment, [[own.std(), own.min()], [own.std(), own.max()]])
 
 
 def test_the_two_densities_are_drawn_with_their_sds(tmp_path):
@@ -163,22 +136,17 @@ def test_distances_of_features_are_those_that_the_run_measures(tmp_path):
 
 def test_distributions_are_those_of_the_rows_kept():
     draw = np.random.default_rng(1)
-    features = pd.DataFrame(
-        {"number": draw.normal(size=60), "kind": pd.Categorical(draw.choice(["x", "y"], 60))}
-    )
-    kept = {"half": (features["number"] > 0).to_numpy(float)}
-    drawn = figures.draw_distributions(features, kept, "title")
-    number = drawn.axes[1 + [axes.get_title() for axes in drawn.axes[1:]].index("number")]
-    everyone, half = number.lines
-    area = np.abs(everyone.get_ydata() - half.get_ydata())[:-1] @ np.diff(everyone.get_xdata())
-    values = features["number"].to_numpy()
-    assert area == pytest.approx(wasserstein_distance(values, values[values > 0]))
-    kind = drawn.axes[1 + [axes.get_title() for axes in drawn.axes[1:]].index("kind")]
-    heights = [bar.get_height() for bar in kind.patches]
-    most = features["kind"].value_counts(normalize=True)
+    number, kind = draw.normal(size=60), pd.Series(draw.choice(["x", "y"], 60))
+    features, half = pd.DataFrame({"number": number, "kind": pd.Categorical(kind)}), number > 0
+    figure = figures.draw_distributions(features, {"half": half.astype(float)}, "title")
+    drawn = {axes.get_title(): axes for axes in figure.axes[1:]}
+    one, other = drawn["number"].lines
+    area = np.abs(one.get_ydata() - other.get_ydata())[:-1] @ np.diff(one.get_xdata())
+    assert area == pytest.approx(wasserstein_distance(number, number[half]))
+    heights = [bar.get_height() for bar in drawn["kind"].patches]
+    most = kind.value_counts(normalize=True)
     np.testing.assert_allclose(heights[:2], most)
-    of_half = features["kind"][values > 0].value_counts(normalize=True)[most.index]
-    np.testing.assert_allclose(heights[2:], of_half)
+    np.testing.assert_allclose(heights[2:], kind[half].value_counts(normalize=True)[most.index])
 
 
 @pytest.mark.thorough
@@ -192,12 +160,10 @@ def test_distances_of_distributions_are_the_parities(tmp_path):
         ("baseline", "statistical_parity", "baseline"),
         ("normal_nll_reference", "uncertainty_aware_statistical_parity", "normal_nll_reference"),
     ):
-        table = metrics[method]
-        chosen = (table["metric"] == metric) & (table["group"] == "")
-        expected = table.loc[chosen, "value"].iloc[0]
+        table = metrics[method].query(f"metric == '{metric}' and group == ''")
         (line,) = drawn[name].collections
         ((_, low), (_, high)) = line.get_segments()[0]
-        assert high - low == pytest.approx(expected, abs=2e-3), name
+        assert high - low == pytest.approx(table["value"].iloc[0], abs=2e-3), name
         assert drawn[name].get_title().endswith(f": {high - low:.3f}")
 
 

@@ -29,9 +29,7 @@ def test_columns_become_a_labelled_table(tmp_path):
     assert table.groups == ("m", "f", "x")
     np.testing.assert_array_equal(table.label, [1, 0, 0])
     np.testing.assert_array_equal(table.score, [0.9, 0.2, 0.4])
-
-
-def test_inverted_scores_are_turned_round_unless_wanted_as_released(tmp_path):
+    # Inverted scores are turned round unless they are wanted as released.
     file, archive = written(tmp_path, inverted=True)
     np.testing.assert_allclose(file.table(archive, "model", "sex").score, [0.1, 0.8, 0.6])
     released = file.table(archive, "model", "sex", as_released=True)
@@ -40,10 +38,12 @@ def test_inverted_scores_are_turned_round_unless_wanted_as_released(tmp_path):
 
 def test_faults_are_named(tmp_path):
     file, archive = written(tmp_path)
-    with pytest.raises(UserError, match="unknown classifier of scores.csv 'forest'"):
-        file.table(archive, "forest", "sex")
-    with pytest.raises(UserError, match="unknown group column of scores.csv 'race'"):
-        file.table(archive, "model", "race")
+    for model, column, fault in (
+        ("forest", "sex", "unknown classifier of scores.csv 'forest'"),
+        ("model", "race", "unknown group column of scores.csv 'race'"),
+    ):
+        with pytest.raises(UserError, match=fault):
+            file.table(archive, model, column)
     file, archive = written(tmp_path, TEXT.replace("0.4", "1.4"))
     with pytest.raises(UserError, match="'score' is 1.4 in row 3"):
         file.table(archive, "model", "sex")
@@ -59,11 +59,17 @@ BINARY = [
 ]
 
 
+def described(name):
+    """Return a released file as conf/scores describes it, and the archive that has it."""
+    text = (CONF / "scores" / f"{name}.yaml").read_text(encoding="utf-8")
+    file = constructor("scores", yaml.safe_load(text))()
+    return file, archive_with(file)
+
+
 @pytest.mark.data
 @pytest.mark.parametrize("name", BINARY)
 def test_released_files_are_what_they_are_said_to_be(name):
-    file = constructor("scores", yaml.safe_load((CONF / "scores" / f"{name}.yaml").read_text()))()
-    archive = archive_with(file)
+    file, archive = described(name)
     for column in file.groups:
         table = file.table(archive, "logistic_regression", column)
         assert (table.prediction == table.label).mean() > 0.6
@@ -142,7 +148,6 @@ def test_faults_are_named_with_their_place(fault, tmp_path):
 @pytest.mark.parametrize(("name", "rows", "right"), [("cifar100", 10000, 7414),
                                                      ("svhn", 26032, 25187)])  # fmt: skip
 def test_released_files_have_their_published_accuracy(name, rows, right):
-    file = constructor("scores", yaml.safe_load((CONF / "scores" / f"{name}.yaml").read_text()))()
-    pool = file.scores(archive_with(file))
-    assert len(pool) == rows
-    assert pool.correct.sum() == right
+    file, archive = described(name)
+    pool = file.scores(archive)
+    assert (len(pool), pool.correct.sum()) == (rows, right)

@@ -215,15 +215,6 @@ def test_adults_epistemic_ratio_by_sex_is_not_of_the_printed_means():
     assert means == [0.0001, 6e-8] and value["ratio_epistemic", "G0/G1"] == 521
 
 
-def test_table_2_is_table_3_without_age():
-    key = ["dataset", "sensitive_attribute", "metric", "setting", "value"]
-    two, three = (published().query("table == @table")[key] for table in "23")
-    pd.testing.assert_frame_equal(
-        two.reset_index(drop=True),
-        three.query("sensitive_attribute != 'age'").reset_index(drop=True),
-    )
-
-
 def test_the_printed_counts_add_up_but_for_two_slips():
     """Table 5's women are Table 4's with two digits swapped; Table 6 has a digit too many."""
     rows = published("metric == ['count', 'sample_size']").assign(

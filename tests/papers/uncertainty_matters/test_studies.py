@@ -53,19 +53,15 @@ UNFAIR = [[50000, 10000, 10000, 30000], [4500, 1500, 500, 3500]]
 ACCURATE = [[60000, 0, 5000, 35000], [5500, 500, 500, 3500]]
 
 
-@pytest.fixture(scope="module")
-def rows():
+def test_the_fairer_of_two_as_accurate_is_better():
     tables = {"LR": EVEN, "SVM": UNFAIR, "FERM": ACCURATE}
     counts = {name: np.array([table] * 2) for name, table in tables.items()}
     ratios = dict.fromkeys(counts, np.ones((2, 2, 1)))
-    return studies.pair_rows(Measured(counts, ratios, posteriors=2, draws=2000))
-
-
-def test_the_fairer_of_two_as_accurate_is_better(rows):
-    names = ["LR", "SVM", "FERM"]
+    rows = studies.pair_rows(Measured(counts, ratios, posteriors=2, draws=2000))
     mine = rows[rows["rho"] == "rho=1/K"]
     better, accurate = (
-        studies.matrix(mine, names, event) for event in (studies.A_BETTER, studies.A_ACCURATE)
+        studies.matrix(mine, list(tables), event)
+        for event in (studies.A_BETTER, studies.A_ACCURATE)
     )
     assert better[0, 1] == pytest.approx(1, abs=0.01)
     assert better[1, 0] == pytest.approx(0, abs=0.01)

@@ -1,4 +1,4 @@
-"""Splits, and small runs of a sweep, that are evaluated together: each has what it has by itself."""
+"""Splits, and small runs of a sweep, evaluated together: each has what it has by itself."""
 
 from collections import Counter
 from dataclasses import replace

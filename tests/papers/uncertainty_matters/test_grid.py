@@ -70,12 +70,9 @@ def test_the_fairest_is_one_of_those_that_are_nearly_as_accurate(rows):
 def test_machines_are_those_of_scikit_learn(rows):
     used = training(rows.fold)[3]
     Z = grid.standardised(rows.X, used)
-    margins = rows._kernel(1.0, 0.1)[3]
-    plain = SVC(C=1.0, gamma=0.1).fit(Z[used], rows.y[used]).decision_function(Z)
-    np.testing.assert_allclose(margins, plain, atol=5e-3)
-    libsvm = rows._by_libsvm(10.0, 0.1)[3]
-    plain = SVC(C=10.0, gamma=0.1).fit(Z[used], rows.y[used]).decision_function(Z)
-    np.testing.assert_allclose(libsvm, plain, atol=5e-3)
+    for C, margins in ((1.0, rows._kernel(1.0, 0.1)), (10.0, rows._by_libsvm(10.0, 0.1))):
+        plain = SVC(C=C, gamma=0.1).fit(Z[used], rows.y[used]).decision_function(Z)
+        np.testing.assert_allclose(margins[3], plain, atol=5e-3)
 
 
 def test_the_intercept_of_all_support_vectors_is_their_mean(rows):
@@ -90,23 +87,21 @@ def test_the_intercept_of_all_support_vectors_is_their_mean(rows):
 
 
 def test_a_rule_apart_is_not_derived_from_what_its_machine_has_seen(rows, monkeypatch):
-    seen, asked = [], []
-    whole = grid.Divided._fitted
-    monkeypatch.setattr(
-        grid.Divided,
-        "_fitted",
-        lambda self, used, *rest: seen.append(used) or whole(self, used, *rest),
-    )
-    derived = grid.Divided._derived
-    monkeypatch.setattr(
-        grid.Divided,
-        "_derived",
-        lambda self, labels, used=None: asked.append(used) or derived(self, labels, used),
-    )
+    def noted(name):
+        original, calls = getattr(grid.Divided, name), []
+
+        def note(self, *given):
+            calls.append(given)
+            return original(self, *given)
+
+        monkeypatch.setattr(grid.Divided, name, note)
+        return calls
+
+    seen, derived = noted("_fitted"), noted("_derived")
     labels = rows.apart("LR + Hardt")
     assert labels.shape == rows.fold.shape
-    (asked,) = asked
-    for part, (own, other) in enumerate(zip(seen, asked, strict=True)):
+    ((_, asked),) = derived
+    for part, ((own, *_), other) in enumerate(zip(seen, asked, strict=True)):
         assert not (own & other).any()
         np.testing.assert_array_equal(own | other, training(rows.fold)[part])
 
@@ -148,12 +143,13 @@ def fitted():
     return adult.Machines(X, y, groups.astype(np.intp), np.arange(120))
 
 
-def test_machines_on_adult_are_those_of_scikit_learn(fitted):
+@pytest.mark.parametrize(
+    ("name", "kernel"), [("SVM", {"gamma": 0.1}), ("Linear SVM", {"kernel": "linear"})]
+)
+def test_machines_on_adult_are_those_of_scikit_learn(fitted, name, kernel):
     used = fitted.used
-    plain = SVC(C=1.0, gamma=0.1).fit(fitted.X[used], fitted.y[used]).predict(fitted.X)
-    assert (fitted.labels("SVM") == plain).mean() > 0.995
-    linear = SVC(C=1.0, kernel="linear").fit(fitted.X[used], fitted.y[used]).predict(fitted.X)
-    assert (fitted.labels("Linear SVM") == linear).mean() > 0.995
+    plain = SVC(C=1.0, **kernel).fit(fitted.X[used], fitted.y[used]).predict(fitted.X)
+    assert (fitted.labels(name) == plain).mean() > 0.995
 
 
 def test_a_fair_machine_tells_the_groups_less_apart(fitted):

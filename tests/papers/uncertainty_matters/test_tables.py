@@ -9,50 +9,32 @@ import pytest
 from fairbench.components.datasets import german
 from fairbench.components.papers.uncertainty_matters import grid, ground_truth, readings
 from fairbench.components.papers.uncertainty_matters import tables as study
-from fairbench.components.papers.uncertainty_matters.readings import values
-from fairbench.components.papers.uncertainty_matters.tables import shares
 from tests.harness import archive_with
 
 PUBLISHED = study.read_published()
 ROWS = PUBLISHED[PUBLISHED["table"].isin(["1", "12.1"])]
 
 
-def counts_of(accuracy, generator, cvs=40, rows=(810, 190)):
+def counts_of(accuracy, draw, cvs=40, rows=(810, 190)):
     """Return (B, G, 4) counts whose groups have this accuracy, give or take partition noise."""
     shares = np.array([0.7 * accuracy, 0.7 * (1 - accuracy), 0.3 * (1 - accuracy), 0.3 * accuracy])
-    tables = np.array([np.round(shares * n) for n in rows]).astype(np.int64)
-    moved = generator.integers(-3, 4, size=(cvs, len(rows)))
-    counts = np.repeat(tables[None], cvs, axis=0)
-    counts[..., 0] += moved
-    counts[..., 1] -= moved
-    return counts
-
-
-@pytest.fixture(scope="module")
-def measured():
-    draw = np.random.default_rng(0)
-    counts = {"SVM": counts_of(0.75, draw), "FERM": counts_of(0.76, draw)}
-    ratios = {name: np.ones((4, 2, 1)) * (1 + 3 * (name == "FERM")) for name in counts}
-    return readings.Measured(counts, ratios, posteriors=4, draws=2000)
+    moved = draw.integers(-3, 4, size=(cvs, len(rows), 1)) * [1, -1, 0, 0]
+    return np.round(np.multiply.outer(rows, shares)).astype(np.int64) + moved
 
 
 def test_values_are_those_of_the_good_loan():
     counts = np.array([[60, 20, 5, 15], [30, 30, 10, 30]])  # label 1 is the bad one
-    accuracy, difference = values(counts)
+    accuracy, difference = readings.values(counts)
     assert accuracy == pytest.approx(135 / 200)
     assert difference == pytest.approx(30 / 60 - 60 / 80)
     np.testing.assert_array_equal(readings.favourable(counts)[0], [15, 5, 20, 60])
 
 
-def test_posterior_is_narrower_than_the_predictive_and_widens_with_rho():
-    counts = counts_of(0.75, np.random.default_rng(1), cvs=3)
-    sds = {}
-    for worth, predictive in ((1.0, False), (0.5, False), (0.5, True)):
-        sds[worth, predictive] = readings.Cloud.of(
-            counts, worth, np.random.default_rng(2), draws=20000, predictive=predictive
-        ).draws.std(axis=1)
-    np.testing.assert_allclose(sds[0.5, False] / sds[1.0, False], np.sqrt(2), rtol=0.05)
-    np.testing.assert_allclose(sds[0.5, True] / sds[0.5, False], np.sqrt(2), rtol=0.05)
+def test_a_gap_in_favour_of_the_other_group_is_a_gap():
+    counts = np.array([[60, 20, 5, 15], [30, 3, 10, 30]])
+    signed, size = (readings.Reading("", signed=way).values(counts) for way in (True, False))
+    assert signed[0] == size[0]
+    assert abs(signed[1]) == pytest.approx(-size[1])
 
 
 def test_events_count_practical_differences():
@@ -65,25 +47,25 @@ def test_events_count_practical_differences():
     assert sum(shares.values()) == pytest.approx(1)
 
 
-def test_regions_hold_the_partition_noise_and_shrink_with_rho(measured):
+def test_regions_hold_the_partition_noise_and_shrink_with_rho():
+    draw = np.random.default_rng(0)
+    counts = {"SVM": counts_of(0.75, draw), "FERM": counts_of(0.76, draw)}
+    ratios = {"SVM": np.ones((4, 2, 1)), "FERM": np.full((4, 2, 1), 4.0)}
+    measured = readings.Measured(counts, ratios, posteriors=4, draws=2000)
     rows = study.table_12_1(measured, PUBLISHED[PUBLISHED["table"] == "12.1"])
     assert set(rows["method"]) == {"SVM", "FERM"}
-    rows = rows.set_index(["method", "setting", "metric"])
-    area = rows.xs(study.AREA, level="metric")["mean"]
-    assert area["SVM", "rho=1/K"] / area["SVM", "rho in [0,1/K]"] == pytest.approx(
-        1.9 * np.log(1.9) / 0.9, rel=0.05
-    )
-    assert rows.loc[("SVM", "rho=1/K", study.INSIDE), "mean"] == 100
+    rows = rows.set_index(["metric", "method", "setting"])
+    area = rows["mean"][study.AREA]
+    averaged = area["SVM", "rho=1/K"] / area["SVM", "rho in [0,1/K]"]
+    assert averaged == pytest.approx(1.9 * np.log(1.9) / 0.9, rel=0.05)
+    assert rows["mean"][study.INSIDE]["SVM", "rho=1/K"] == 100
     # Four times the reference's variance in both groups: four times its area.
     assert area["SVM", "rho_rel"] == pytest.approx(area["SVM", "rho=1/K"], rel=0.05)
     assert area["FERM", "rho_rel"] == pytest.approx(4 * area["FERM", "rho=1/K"], rel=0.1)
-
-
-def test_an_area_is_known_to_its_mean_unless_it_hangs_on_one_ratio(measured):
-    rows = study.table_12_1(measured, PUBLISHED[PUBLISHED["table"] == "12.1"])
-    mine = rows[(rows["method"] == "FERM") & (rows["metric"] == study.AREA)].set_index("setting")
-    assert mine.loc["rho=1/K", "error"] == pytest.approx(mine.loc["rho=1/K", "sd"] / 2)
-    assert mine.loc["rho_rel", "error"] == pytest.approx(mine.loc["rho_rel", "sd"] * 1.25**0.5)
+    # An area is known to its mean, unless it hangs on one ratio.
+    known = (rows["error"] / rows["sd"])[study.AREA]["FERM"]
+    assert known["rho=1/K"] == pytest.approx(1 / 2)
+    assert known["rho_rel"] == pytest.approx(1.25**0.5)
 
 
 def test_table_1_has_the_numbers_of_table_12_1_but_for_linear_ferm():
@@ -145,15 +127,6 @@ def test_each_outcome_may_be_a_conclusion_of_its_own():
     assert readings.SIGNED_GAPS.nine and not readings.TEXT.nine
 
 
-def test_a_gap_in_favour_of_the_other_group_is_a_gap():
-    counts = np.array([[60, 20, 5, 15], [30, 3, 10, 30]])
-    signed, size = (
-        readings.Reading("", signed=is_signed).values(counts) for is_signed in (True, False)
-    )
-    assert signed[0] == size[0]
-    assert abs(signed[1]) == pytest.approx(-size[1])
-
-
 def test_a_third_objective_leaves_fewer_conclusions_of_one_over_the_other(pair):
     two, three = (
         pair.probabilities(readings.Setting("rho=1/K", 0.0, objectives=count), furthest=False)
@@ -185,8 +158,7 @@ def test_what_is_packed_is_of_german():
 
 
 def test_kept_numbers_answer_every_published_one():
-    published = study.read_published()
-    rows = published[published["table"].isin(study.ANSWERED)]
+    rows = PUBLISHED[PUBLISHED["table"].isin(study.ANSWERED)]
     kept = pd.read_csv(study.NUMBERS, keep_default_na=False)
     assert len(rows[rows["table"].isin(study.TABLES)]) == 430
     first = kept.drop_duplicates("row")
@@ -201,7 +173,7 @@ def test_kept_numbers_answer_every_published_one():
 def test_a_share_within_its_error_agrees():
     rows = pd.DataFrame({"table": ["2", "2", "3"], "value": ["0.50", "0.80", "0.10"]})
     found = pd.DataFrame({"row": [0, 1, 2], "mean": [0.54, 0.70, 0.10], "error": [0.02, 0.01, 0]})
-    result = shares(found, rows)
+    result = study.shares(found, rows)
     assert result.loc["2"].tolist() == [0.5, 0.5, 1.0]
     assert result.loc["all", "agrees"] == pytest.approx(2 / 3)
 
@@ -212,29 +184,23 @@ def test_a_share_within_its_error_agrees():
 )
 def test_kept_numbers_are_those_of_the_packed_counts(reading):
     """Of one table's column, and of the reading that reproduces a number of every setting."""
-    published = study.read_published()
-    text = "rho_rel_up, no hdr; rope=0.01"
-    rows = published[(published["table"] == "12.5") & (published["setting"] == text)]
-    if reading == readings.ALONE:
-        rows = published[published["table"].isin(study.TABLES)].drop_duplicates(
-            ["setting", "metric"]
-        )
-    result = pd.DataFrame(study.partition_answers([study.pairs(reading)], rows)).set_index("row")[
-        "mean"
-    ]
+    rows = PUBLISHED[PUBLISHED["table"].isin(study.TABLES)].drop_duplicates(["setting", "metric"])
+    if reading != readings.ALONE:
+        rows = PUBLISHED[PUBLISHED["table"] == "12.5"]
+        rows = rows[rows["setting"] == "rho_rel_up, no hdr; rope=0.01"]
+    result = pd.DataFrame(study.partition_answers([study.pairs(reading)], rows))
     kept = pd.read_csv(study.NUMBERS, keep_default_na=False)
     kept = kept[(kept["label"] == reading.label) & (kept["cause"] == reading.cause)]
-    np.testing.assert_allclose(result, kept.set_index("row")["mean"][result.index], atol=1e-4)
+    expected = kept.set_index("row")["mean"][result["row"]]
+    np.testing.assert_allclose(result["mean"], expected, atol=1e-4)
 
 
 def test_the_truth_of_case_2_is_that_of_another_pair():
     """Proof: the printed 0.83 is Table 2's, of FERM with a kernel, and the case has linear FERM."""
-    published = study.read_published()
-    truth = published[(published["setting"] == "ground truth")]
-    truth = truth[truth["metric"] == "p_b_outperforms_a"].set_index("table")
-    assert truth.loc["14.2.2", "value"] == "0.83"
-    assert truth.loc["14.2.2", "method"] == "Linear SVM + Hardt vs Linear FERM"
-    assert truth.loc["2"].set_index("method")["value"]["Linear SVM + Hardt vs FERM"] == "0.83"
+    truth = PUBLISHED.query("setting == 'ground truth' and metric == 'p_b_outperforms_a'")
+    value = truth.set_index(["table", "method"])["value"]
+    assert value["14.2.2"].to_dict() == {"Linear SVM + Hardt vs Linear FERM": "0.83"}
+    assert value["2", "Linear SVM + Hardt vs FERM"] == "0.83"
 
 
 def test_hardts_rule_does_not_err_more_than_calling_everybody_good():
@@ -284,7 +250,7 @@ def test_each_reading_predicts_its_own_areas():
 
 
 def test_published_areas_have_rho_averaged_up_to_rho_rel():
-    result = study.ratio_readings(study.read_published())
+    result = study.ratio_readings(PUBLISHED)
     assert len(result) == 13
     errors = {
         name: (result[name] / result["published"] - 1).abs().mean() for name in result.columns[2:]

@@ -151,10 +151,11 @@ def test_margins_hold_although_the_setting_was_chosen(worse):
     gaps = np.r_[0.1, limits]
 
     def splits(size):
-        own = np.sqrt(0.2) * draw.standard_normal((6, 1)) + np.sqrt(0.8) * draw.standard_normal(
-            (6, 10)
+        shared, own = (
+            np.sqrt(0.2) * draw.standard_normal((rows, 1))
+            + np.sqrt(0.8) * draw.standard_normal((rows, 10))
+            for rows in (1, 6)
         )
-        shared = np.sqrt(0.2) * draw.standard_normal() + np.sqrt(0.8) * draw.standard_normal(10)
         return size * (shared + 0.3 * own)
 
     held = 0
@@ -173,9 +174,8 @@ def of_few():
 
 def test_it_is_part_of_claims_and_decides_none(findings, of_few):
     before, after = ({claim.name: claim for claim in each.claims} for each in (findings, of_few))
-    assert [(name, claim.verdict) for name, claim in after.items()] == [
-        (name, claim.verdict) for name, claim in before.items()
-    ]
+    assert before.keys() == after.keys()
+    assert all(claim.verdict == before[name].verdict for name, claim in after.items())
     claim = after["unprocessing_dominates"]
     parts = [part for part in claim.parts if part.label.startswith("reductions")]
     assert claim.verdict == HOLDS
@@ -252,10 +252,7 @@ def test_the_size_of_the_data_is_told_apart():
     sizes = dict(zip(sorted(set(table["dataset"])), [100, 300, 500, 1000, 2000, 5000, 9000, 9000],
                      strict=True))  # fmt: skip
     table = table.assign(rows=table["dataset"].map(sizes).astype(float))
-    small = sorted(
-        {f for f, rows in zip(table["family"], table["rows"], strict=True) if rows < 1001}
-    )
-    values = ApproachValues.of(lowered(table, small, 0.04))
+    values = ApproachValues.of(lowered(table, set(table.query("rows < 1001")["family"]), 0.04))
     series = list(thresholds.margin_series(values))
     result = thresholds.margins_by_size(values, series)
     few, many = result["classes"]
@@ -263,16 +260,14 @@ def test_the_size_of_the_data_is_told_apart():
     assert (many["tasks"], many["families"]) == (4, 3)
     assert few["lower"] < few["difference"] < few["upper"]
     assert few["above"] == few["compared"] == 8
-    by_task = {
-        task: np.mean([-line.margins.mean() for line in series if line.task == task])
+    mean = [
+        np.mean([-line.margins.mean() for line in series if line.task == task])
         for task in range(len(values.tasks))
-    }
-    assert {(task["dataset"]): task["difference"] for task in result["tasks"]} == {
-        values.tasks["dataset"][task]: pytest.approx(mean) for task, mean in by_task.items()
-    }
-    assert few["difference"] == pytest.approx(np.mean([by_task[task] for task in range(4)]))
-    pair = (by_task[6] + by_task[7]) / 2
-    assert many["difference"] == pytest.approx(np.mean([by_task[4], by_task[5], pair]))
+    ]
+    told = {task["dataset"]: task["difference"] for task in result["tasks"]}
+    assert told == pytest.approx(dict(zip(values.tasks["dataset"], mean, strict=True)))
+    assert few["difference"] == pytest.approx(np.mean(mean[:4]))
+    assert many["difference"] == pytest.approx(np.mean([*mean[4:6], np.mean(mean[6:])]))
     said = page.size_sentence(result)
     assert f"{few['difference']:.3f} more" in said and "err more on 4 of 4 and on " in said
 
@@ -515,25 +510,14 @@ def two_seeds(*, same_rows, planted=0.0):
 
 
 def seed_table(values, seed):
-    place = np.stack(np.indices(values.shape), axis=-1).reshape(-1, 3)
-    return pd.DataFrame(
-        {
-            "family": [f"family {task}" for task in place[:, 1]],
-            "dataset": [f"data {task:02}" for task in place[:, 1]],
-            "protect": "sex",
-            "learner": [f"learner {approach:02}" for approach in place[:, 0]],
-            "intervention": "none",
-            "method": "baseline",
-            "options": "",
-            "setting": "",
-            "seed": seed,
-            "repeat": place[:, 2],
-            "run": [f"{seed} {approach} {task}" for approach, task in place[:, :2]],
-            "test_share": SHARE,
-            "fit_seconds": 1.0 + place[:, 0],
-            "error_rate": values.ravel(),
-        }
-    )
+    approach, task, repeat = np.indices(values.shape).reshape(3, -1)
+    alike = {"protect": "sex", "intervention": "none", "method": "baseline", "options": ""}
+    return pd.DataFrame({
+        "family": [f"family {t}" for t in task], "dataset": [f"data {t:02}" for t in task],
+        "learner": [f"learner {a:02}" for a in approach], "setting": "", "seed": seed,
+        "run": [f"{seed} {a} {t}" for a, t in zip(approach, task, strict=True)], "repeat": repeat,
+        "test_share": SHARE, "fit_seconds": 1.0 + approach, "error_rate": values.ravel(), **alike,
+    })  # fmt: skip
 
 
 @pytest.mark.parametrize("same_rows", [True, False])

@@ -25,28 +25,20 @@ def metrics(*rows, **place):
 
 
 def test_mean_sd_and_corrected_interval_over_repeats():
-    (result,) = summarise(
-        metrics(
-            (0.1, 0.0, 0.2, 10, "ok"),
-            (0.2, 0.1, 0.5, 20, "ok"),
-            (0.6, 0.2, 0.9, 90, "ok"),
-            metric="log_loss",
-        )
-    ).to_dict("records")
+    rows = [(0.1, 0.0, 0.2, 10, "ok"), (0.2, 0.1, 0.5, 20, "ok"), (0.6, 0.2, 0.9, 90, "ok")]
+    (result,) = summarise(metrics(*rows, metric="log_loss")).to_dict("records")
     # How many rows were trained on is not known: as many as were tested, to be careful.
-    half = stats.t.ppf(0.975, 2) * np.sqrt(1 / 3 + 1) * np.std([0.1, 0.2, 0.6], ddof=1)
+    sd = np.std([0.1, 0.2, 0.6], ddof=1)
+    half = stats.t.ppf(0.975, 2) * np.sqrt(1 / 3 + 1) * sd
     assert {name: value for name, value in result.items() if name not in tables.SETTINGS} == {
         **PLACE,
         "metric": "log_loss",
         "mean": pytest.approx(0.3),
-        "sd": pytest.approx(np.std([0.1, 0.2, 0.6], ddof=1)),
+        "sd": pytest.approx(sd),
         "lower": 0.0,
         "upper": pytest.approx(0.3 + half),
         "estimand": "the fits of these repeats",
-        "n": 20,
-        "repeats": 3,
-        "status": "ok",
-        "reason": "",
+        **{"n": 20, "repeats": 3, "status": "ok", "reason": ""},
     }
 
 
@@ -93,23 +85,20 @@ def splits_of(groups, kind="repeat", trained=400):
     groups : (S, 2) rates of A and of B, of 50 rows each.
     """
     rows = []
-    for i, rates in enumerate(groups):
-        result = {
-            ("error_rate", "", ""): (np.mean(rates), 100),
-            ("fit_seconds", "", ""): (1.0, trained),
-            **{("selection_rate", "sex", g): (r, 50) for g, r in zip("AB", rates, strict=True)},
-            **{("base_rate", "sex", g): (0.5 + i / 100, 50) for g in "AB"},
-            ("statistical_parity_difference", "sex", "B"): (rates[1] - rates[0], 50),
-            ("statistical_parity_ratio", "sex", "B"): (rates[1] / rates[0], 50),
-            ("statistical_parity", "sex", ""): (abs(rates[1] - rates[0]), 50),
-        }
-        for (metric, attribute, group), (value, n) in result.items():
+    for i, (a, b) in enumerate(groups):
+        for metric, attribute, group, value, n in (
+            ("error_rate", "", "", (a + b) / 2, 100),
+            ("fit_seconds", "", "", 1.0, trained),
+            ("selection_rate", "sex", "A", a, 50),
+            ("selection_rate", "sex", "B", b, 50),
+            ("base_rate", "sex", "A", 0.5 + i / 100, 50),
+            ("base_rate", "sex", "B", 0.5 + i / 100, 50),
+            ("statistical_parity_difference", "sex", "B", b - a, 50),
+            ("statistical_parity_ratio", "sex", "B", b / a, 50),
+            ("statistical_parity", "sex", "", abs(b - a), 50),
+        ):
             place = {"attribute": attribute, "group": group, "metric": metric}
-            ends = (
-                (value - 0.1, value + 0.1)
-                if "_rate" in metric or "parity" in metric
-                else (NAN, NAN)
-            )
+            ends = (NAN, NAN) if metric == "fit_seconds" else (value - 0.1, value + 0.1)
             rows.append(metrics((value, *ends, n, "ok"), **place).assign(**{kind: i}))
     return pd.concat(rows, ignore_index=True)
 
@@ -124,22 +113,18 @@ def by_metric(table, **options):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("kind", "splits", "estimand"),
-    [
-        ("repeat", Splits(REPEATS, 5, 0.2), "the fits of these repeats"),
-        ("fold", Splits(FOLDS, 1, 0.2), "the fits of these folds"),
-    ],
+    ("kind", "splits"), [("repeat", Splits(REPEATS, 5, 0.2)), ("fold", Splits(FOLDS, 1, 0.2))]
 )
-def test_a_gap_has_the_interval_of_the_mean_signed_differences(kind, splits, estimand):
+def test_a_gap_has_the_interval_of_the_mean_signed_differences(kind, splits):
     result = by_metric(splits_of(RATES, kind))
     # Of as many rows as the splits are worth.
     size = 50 / splits.variance(np.array(5.0))
     first, second = (rate_limits(mean * size, size) for mean in RATES.mean(axis=0))
     expected = difference_limits(second, first)
     signed, gap = result.loc["statistical_parity_difference"], result.loc["statistical_parity"]
-    assert (signed["lower"], signed["upper"]) == pytest.approx(
-        (float(expected.lower), float(expected.upper))
-    )
+    ends = float(expected.lower), float(expected.upper)
+    assert (signed["lower"], signed["upper"]) == pytest.approx(ends)
+    estimand = f"the fits of these {kind}s"
     assert (signed["estimand"], signed["repeats"]) == (estimand, 5)
     assert gap["mean"] == pytest.approx(np.abs(RATES[:, 1] - RATES[:, 0]).mean())
     assert (gap["lower"], gap["upper"]) == (0, pytest.approx(signed["upper"]))

@@ -220,36 +220,38 @@ def test_refused(design, what):
 
 @pytest.mark.thorough
 def test_a_run_is_weighted_without_fitting_again_and_keeps_homes_together(tmp_path):
-    draw = np.random.default_rng(0)
+    draw, path = np.random.default_rng(0), tmp_path / "mine.csv"
     frame = pd.DataFrame({"age": draw.integers(18, 80, 300), "sex": draw.choice(["f", "m"], 300)})
     frame["paid"] = (draw.random(300) < 0.3 + 0.3 * (frame["sex"] == "m")).astype(int)
     frame["people"], frame["home"] = draw.lognormal(0, 1, 300), draw.integers(0, 60, 300)
-    frame.to_csv(tmp_path / "mine.csv", index=False)
+    frame.to_csv(path, index=False)
     words = (
-        *("dataset=table", f"dataset.path={tmp_path / 'mine.csv'}", "dataset.target=paid"),
+        *("dataset=table", f"dataset.path={path}", "dataset.target=paid", "split.repeats=1"),
         *("dataset.sensitive=[sex]", "dataset.weight=people", "dataset.clusters=home"),
-        *("learner.rounds=2", "split.repeats=1", "tracking=none"),
+        *("learner.rounds=2", "tracking=none"),
     )
-    result = {}
+
+    def asked(weights):
+        return configuration(*words, f"evaluator.weights={weights}", results=tmp_path / "results")
+
+    rates = {}
     for weights in ("false", "true"):
-        config = configuration(*words, f"evaluator.weights={weights}", results=tmp_path / "results")
-        end = carry_out(config)
+        end = carry_out(asked(weights))
         run = end.prepared
         assert end.computed == (weights == "false")
         metrics = run.folder.all_metrics().query("metric == 'base_rate' and attribute == ''")
-        result[weights] = metrics.iloc[0]
+        rates[weights] = metrics["value"].iloc[0]
     (cell,) = run.cells
     test = frame.iloc[cell.fold.test]
     assert not set(test["home"]) & set(frame["home"].iloc[cell.fold.train])
-    assert np.isclose(result["false"]["value"], test["paid"].mean())
-    assert np.isclose(result["true"]["value"], np.average(test["paid"], weights=test["people"]))
+    assert np.isclose(rates["false"], test["paid"].mean())
+    assert np.isclose(rates["true"], np.average(test["paid"], weights=test["people"]))
     assert np.allclose(run.folder.people().weight, frame["people"])
     config = configuration("evaluator.weights=true", "dataset.n_samples=200", results=tmp_path)
     with pytest.raises(IncompatibleError, match="has no survey weights: leave it out"):
         pipeline.prepare(config)
-    again = configuration(*words, "evaluator.weights=true", results=tmp_path / "results")
-    frame.assign(people=frame["people"] ** 2).to_csv(tmp_path / "mine.csv", index=False)
-    changed = pipeline.prepare(again)
+    frame.assign(people=frame["people"] ** 2).to_csv(path, index=False)
+    changed = pipeline.prepare(asked("true"))
     assert changed.fingerprint != run.fingerprint
     assert all(changed.store.has(cell.id) for cell in changed.cells)
 

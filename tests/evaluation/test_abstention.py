@@ -9,8 +9,7 @@ import pytest
 from fairbench import Evaluator
 from fairbench.data.dataset import Task
 from fairbench.evaluation import abstention
-from fairbench.evaluation.predictions import Labelled
-from fairbench.metrics.uncertainty import feature_shift, keep_weights
+from fairbench.metrics.uncertainty import feature_shift
 from tests.evaluation.labelled import added, by_place, labelled, table_of
 
 # Target, prediction, uncertainty, group: the two most uncertain rows are the two errors.
@@ -146,23 +145,6 @@ def test_only_ordered_classifications_abstain():
     for rows, expected in ((data(), True), (unordered, False), (numbers, False)):
         metrics = table_of(rows).frame()["metric"]
         assert metrics.str.startswith("abstention_").any() == expected
-
-
-def test_what_is_kept_of_several_splits_is_the_sum_of_the_weights_of_each():
-    draw, splits, shares = np.random.default_rng(2), [], np.array([0, 0.07, 0.3, 0.5, 0.99])
-    for n in (40, 7, 90):
-        target, prediction = draw.integers(2, size=(2, n))
-        groups = np.append(["a", "b"], draw.choice(["a", "b"], n - 2))
-        columns = {"prediction": prediction, "uncertainty": np.round(draw.random(n), 1)}
-        splits.append(labelled(target, groups, **columns))
-    rates = np.stack([shares, shares, shares[::-1]], axis=1)
-    counts = abstention._RowsByUncertainty.of(Labelled.joined(splits), "g").counts(rates)
-    for s, split in enumerate(splits):
-        for k, weights in enumerate(keep_weights(split.column("uncertainty"), rates[:, s])):
-            chosen = split.coded["g"].codes, split.target, split.column("prediction")
-            direct = np.zeros((2, 2, 2))
-            np.add.at(direct, tuple(cells.astype(int) for cells in chosen), weights)
-            np.testing.assert_allclose(counts[k, s], direct.reshape(2, 4), atol=1e-12)
 
 
 # Feature shift: which rows are compared, and when there is nothing to compare.

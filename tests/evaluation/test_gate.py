@@ -120,9 +120,8 @@ def test_a_verdict_is_given_where_the_interval_does_not_hold_the_bound(ends, ver
 
 def test_a_gate_passes_where_all_do_fails_where_one_does_and_is_open_otherwise():
     (condition,) = conditions_of([f"sex:{RATIO}"])
-    clear, broken, unsure = (
-        condition.statement(ends) for ends in ((0.9, 0.85, 1), (0.5, 0.4, 0.6), (0.8, 0.6, 1))
-    )
+    ends = (0.9, 0.85, 1), (0.5, 0.4, 0.6), (0.8, 0.6, 1)
+    clear, broken, unsure = map(condition.statement, ends)
     for several, outcome, status in (
         ([clear, clear], PASSES, 0),
         ([clear, unsure], OPEN, 3),

@@ -131,17 +131,6 @@ def test_scores_and_errors_are_those_of_scikit_learn(group, weighted):
             assert np.isnan(row.lower) or row.lower <= value <= row.upper
 
 
-def test_rows_of_no_weight_are_left_out_of_scores():
-    arrays, options = sample()
-    weight = np.random.default_rng(1).lognormal(0, 1, 240)
-    weight[::3], kept = 0, np.arange(240) % 3 > 0
-    one = evaluate(*arrays, **options, sample_weight=weight)
-    alone = [array[kept] for array in arrays]
-    two = evaluate(*alone, **chosen(options, kept), sample_weight=weight[kept])
-    columns = ["value", "lower", "upper", "n"]
-    pd.testing.assert_frame_equal(places(one, SCORES)[columns], places(two, SCORES)[columns])
-
-
 def test_clusters_leave_every_value_and_widen_intervals_of_rows_that_repeat():
     arrays, options = sample(60)
     clusters = np.arange(60).repeat(4)
@@ -156,22 +145,6 @@ def test_clusters_leave_every_value_and_widen_intervals_of_rows_that_repeat():
     wide, narrow, right = ((t["upper"] - t["lower"])[rates] for t in (one, two, once))
     assert (wide > 1.3 * narrow).mean() > 0.9
     assert (wide > 0.85 * right).all()
-
-
-def test_groups_that_answer_together_are_compared_without_what_they_share():
-    draw = np.random.default_rng(5)
-    chance = draw.beta(0.3, 0.7, 300).repeat(2)
-    hired = (draw.random(600) < chance).astype(int)
-    sex, jobs = np.tile(["f", "m"], 300), np.arange(300).repeat(2)
-    table = {
-        name: fairbench.evaluate(hired, hired, sensitive_features=sex, clusters=clusters)
-        for name, clusters in (("shared", jobs), ("none", None))
-    }
-    width = {
-        name: table.query("metric == 'statistical_parity_difference'").eval("upper - lower").item()
-        for name, table in table.items()
-    }
-    assert width["shared"] < 0.8 * width["none"]
 
 
 def test_of_clustered_rows_a_ratio_and_the_probability_about_it_have_one_status():

@@ -93,21 +93,6 @@ def test_intervals_are_those_of_the_counts():
     assert table.loc[("statistical_parity_difference", "M"), "n"] == size.sum(axis=1).min()
 
 
-def test_with_one_stratum_standardised_is_raw():
-    target, prediction, sex, _ = people(groups=("F", "M", "X"))
-    one = np.repeat("all", len(target))
-    table = evaluate(target, prediction, sensitive_features=sex, within=one)
-    assert set(table["within"].dropna()) == {"stratum"}
-    raw, own = (
-        table[table["statistic"] == statistic].set_index(["metric", "attribute", "group"])
-        for statistic in ("value", STANDARDISED)
-    )
-    assert len(own) > 20
-    for column in ("value", "lower", "upper", "n"):
-        np.testing.assert_allclose(own[column], raw[column][own.index], rtol=1e-9, atol=1e-12)
-    assert own["status"].tolist() == raw["status"][own.index].tolist()
-
-
 def test_without_within_the_table_is_what_it_was():
     target, prediction, sex, control = people()
     bare = evaluate(target, prediction, sensitive_features=sex)

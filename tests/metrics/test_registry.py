@@ -73,12 +73,8 @@ def test_a_new_rate_and_a_new_loss_are_one_declaration_each(monkeypatch):
     registry.metrics_of.cache_clear()
     monkeypatch.setattr(registry, "declared", lambda: every)
     try:
-        table = evaluate(
-            ROWS["target"],
-            ROWS["prediction"],
-            score=ROWS["score"],
-            sensitive_features=list("aabbab"),
-        )
+        columns = {name: ROWS[name] for name in ("target", "prediction", "score")}
+        table = evaluate(**columns, sensitive_features=list("aabbab"))
     finally:
         registry.metrics_of.cache_clear()
     result = table[table["attribute"] == ""].set_index("metric")

@@ -245,10 +245,8 @@ def test_a_third_is_held_out_and_scored_by_what_knows_the_rest(monkeypatch, tmp_
         train, test = whole.held_out(third)
         assert (len(train), len(test)) == (60, 30)
         assert sorted([*train, *test]) == list(range(90))
-        as_is, turned = (
-            methods.third_of("any", "g", "gaussian_nb", third, tmp_path, flip=flip)
-            for flip in (False, True)
-        )
+        asked = "any", "g", "gaussian_nb", third, tmp_path
+        as_is, turned = (methods.third_of(*asked, flip=flip) for flip in (False, True))
         np.testing.assert_array_equal(as_is.label, label[test])
         np.testing.assert_allclose(turned.score, 1 - as_is.score)
         assert (as_is.prediction == as_is.label).mean() > 0.8
@@ -277,11 +275,7 @@ def test_rows_of_table_4_1_stand_in_each_others_places():
 
     def off(printed, dataset):
         second = "age" if dataset == "german" else "race"
-        of_rows = (
-            ("sex", "share_privileged"),
-            (second, "share_privileged"),
-            ("", "share_positive"),
-        )
+        of_rows = ("sex", "share_privileged"), (second, "share_privileged"), ("", "share_positive")
         values = [tables.described(dataset, *row, 100) for row in of_rows]
         return [abs(p - v.mean()) / v.std() for p, v in zip(printed, values, strict=True)]
 

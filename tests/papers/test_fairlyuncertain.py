@@ -20,8 +20,6 @@ from fairbench.components.papers.fairlyuncertain.claims import paired, without
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
 from fairbench.evaluation.predictions import Labelled
-from fairbench.evaluation.table import MetricTable
-from fairbench.evaluation.uncertainties import evaluate_consistency
 from fairbench.experiments import pipeline
 from fairbench.metrics.probability import nll_of_sd
 
@@ -226,14 +224,6 @@ def test_the_command_prints_both(capsys):
     assert "1.0" in a.split("│")[4] and "1.2" in b.split("│")[4]
     with pytest.raises(UserError, match="draws is 1; it must be at least 2"):
         read(figures.SameIntervalOptions, ["draws=1"])
-
-
-def test_axiom_2_3_consistency_is_the_largest_sd_of_a_persons_uncertainties():
-    """Axiom 2.3 and Table 1: of people with (0.1, 0.3) and (0.2, 0.2) the sds are 0.1 and 0."""
-    table = MetricTable(frequentist=False, splits=(0,))
-    evaluate_consistency(table, {"5": np.array([0.1, 0.2]), "6": np.array([0.3, 0.2])})
-    rows = table.frame().set_index("metric")
-    assert rows.loc["consistency_max_sd", "value"] == pytest.approx(max((0.3 - 0.1) / 2, 0))
 
 
 def test_the_probability_of_an_sd_lies_on_its_predictions_side():

@@ -19,7 +19,7 @@ from fairbench.components.papers.released_scores import partly_labelled
 from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError
 from fairbench.data.download import Archive
-from fairbench.inference.few_labels import BETA, LLO, PosteriorFamily, _ShownLabels
+from fairbench.inference.few_labels import BETA, LLO
 from fairbench.metrics import registry
 from fairbench.metrics.registry import accuracy, true_positive_rate
 from tests.harness import archive_with
@@ -485,16 +485,6 @@ def test_the_beta_prior_of_a_tpr_sees_positives_alone():
     assert [float(part[0]) for part in found] == [1 + 2, 1 + 1]
 
 
-def test_a_groups_accuracy_is_of_labels_where_known_and_of_z_elsewhere():
-    """Equation 4.3, with scores that are calibrated: a = b = 1, c = 0."""
-    table = partly_labelled([0.9, 0.8, 0.3, 0.6], list("aaaa"), [0, 1, 0, 1])
-    family = PosteriorFamily.of(table, np.random.default_rng(0), draws=128, pool_noise=False)
-    rows, coefficients = np.array([0, 1]), np.array([[1.0, 1.0, 0.0]])
-    counts = family.counts(rows, family.shown(rows), coefficients, np.random.default_rng(0))
-    expected = (0 + 1 + (1 - 0.3) + 0.6) / 4  # labelled: one wrong, one right; then z of the others
-    assert accuracy(counts)[0, 0] == pytest.approx(expected)
-
-
 def test_beta_calibration_of_a_score():
     """Equation 4.4: 1 / (1 + exp(-c - a log s + b log(1 - s))), a = 2, b = 1/2, c = 0.3.
 
@@ -506,14 +496,6 @@ def test_beta_calibration_of_a_score():
     expected = 1 / (1 + exp(-0.3 - 2 * log(0.8 / 0.2)))
     assert mapped(BETA, 0.8, [log(2), log(2), 0.3]) == pytest.approx(expected)
     assert mapped(LLO, 0.8, [log(2), 0.3]) == pytest.approx(expected)
-
-
-def test_labels_are_bernoulli_of_the_calibrated_scores():
-    """Equation 4.5: f(0.8) for a label 1, 1 - f(0.3) for a label 0, f the identity."""
-    design = BETA.design(np.array([0.8, 0.3]), np.array([0, 0]), 1)
-    labels = _ShownLabels(design, np.array([1.0, 0.0]))
-    found = labels.log_likelihood(np.array([[1.0, 1.0, 0.0]]))
-    assert float(found[0]) == pytest.approx(log(0.8) + log(1 - 0.3))
 
 
 # Means, spreads and two groups as standard normals: mu_a, mu_b, mu_c; sigma; then each group.

@@ -172,16 +172,6 @@ def skewed(samples, rows, ratio):
     return metrics.GroupMeans.of(values, np.repeat([0, 1], rows), 2)
 
 
-def test_means_and_errors_are_numpys():
-    draw = np.random.default_rng(0)
-    values, group = draw.random((50, 3)), draw.integers(2, size=50)
-    result = metrics.GroupMeans.of(values, group, 2)
-    for g in range(2):
-        rows = values[group == g]
-        np.testing.assert_allclose(result.mean[g], rows.mean(axis=0))
-        np.testing.assert_allclose(result.error[g], rows.std(axis=0, ddof=1) / np.sqrt(len(rows)))
-
-
 def test_intervals_cover_at_their_level_though_values_are_skewed():
     """20,000 samples of 40 exponential rows a group: within two points, noise is a tenth."""
     means = skewed(20_000, 40, 1.2)

@@ -189,8 +189,7 @@ def test_a_coverage_that_never_varies_has_the_error_of_its_orders():
 
 def test_errors_by_number_of_labels(one_pool, table, tmp_path):
     frame = tables.third_errors([KEY], tmp_path, Effort.FIRST)
-    place = {"rate": "fpr", "method": "labels alone"}
-    row = frame[(frame[list(place)] == pd.Series(place)).all(axis=1)].iloc[0]
+    row = frame.query("rate == 'fpr' and method == 'labels alone'").iloc[0]
     orders = [order[: row["labels"]] for order in methods.label_orders(table, 2)]
     said = []
     for rows in orders:  # the FPRs of the labelled rows, by hand
@@ -291,20 +290,14 @@ def test_rows_of_table_4_1_stand_in_each_others_places():
 
 def test_table_4_7_contradicts_tables_4_5_and_4_6():
     """Adult by race at alpha = 1: equal numbers of labels alone, unequal ones of calibration."""
-    rows = tables.published()
-    rows = rows[(rows["dataset"] == "adult") & (rows["sensitive_attribute"] == "race")]
-    keys = ["learner", "n_labelled"]
-
-    def printed(table, method, setting):
-        chosen = (rows["table"] == table) & (rows["method"] == method)
-        chosen &= rows["setting"] == setting
-        return rows[chosen].set_index(keys)["value"].astype(float)
-
-    alone = printed("4.7", "beta_binomial", "") - printed("4.6", "beta_binomial", "")
+    rows = tables.published().query("dataset == 'adult' and sensitive_attribute == 'race'")
+    places = rows.set_index(["table", "method", "setting", "learner", "n_labelled"])
+    value = places["value"].astype(float).sort_index()
+    alone = value["4.7", "beta_binomial", ""] - value["4.6", "beta_binomial", ""]
     assert alone.dropna().abs().max() < 0.16
     for table in ("4.5", "4.6", "B.1"):
-        ours = printed("4.7", "beta_calibration", "alpha=1.0")
-        off = printed(table, "beta_calibration", "") - ours
+        ours = value["4.7", "beta_calibration", "alpha=1.0"]
+        off = value[table, "beta_calibration", ""] - ours
         assert off["mlp"][["10", "100"]].min() > 0.8
         assert off["gaussian_nb"]["1000"] == pytest.approx(-0.28)
 

@@ -9,6 +9,7 @@ from fairbench.evaluation import table as tables
 from fairbench.evaluation.metric_batches import RowLabel, add_estimates, mean_batch
 from fairbench.evaluation.predictions import AllGroups
 from fairbench.inference.means import Moments, loss_limits
+from tests.evaluation.labelled import added
 
 
 @pytest.mark.parametrize(
@@ -44,20 +45,18 @@ def test_columns_have_their_types_whatever_is_in_them():
 
 
 def test_a_mean_has_an_interval_that_knows_skewness_from_20_rows_on():
-    losses = np.random.default_rng(0).exponential(size=50)
-    rows = []
+    losses, rows = np.random.default_rng(0).exponential(size=50), []
     for n in (50, 19):
-        table, everyone = tables.MetricTable(level=0.8), AllGroups.of(n, {})
+        everyone = AllGroups.of(n, {})
         batch = mean_batch(losses[None, :n], [RowLabel("log_loss")], everyone)
-        add_estimates(table, everyone, [batch])
-        rows += table.frame().to_dict("records")
+        rows.append(added(add_estimates, everyone, [batch], level=0.8)["log_loss", "", ""])
     known, unknown = rows
     expected = loss_limits(Moments.of(losses), level=0.8)
-    ends = known["lower"], known["upper"]
-    assert (*ends, known["status"]) == (*map(pytest.approx, expected[1:]), "ok")
-    assert (unknown["status"], unknown["reason"]) == ("insufficient", "n=19, an interval needs 20")
-    assert np.isnan(unknown["lower"])
-    assert unknown["value"] == pytest.approx(losses[:19].mean())
+    assert [known.lower, known.upper] == pytest.approx([*map(float, expected[1:])])
+    assert known.status == "ok"
+    assert unknown.status == "insufficient: n=19, an interval needs 20"
+    assert np.isnan(unknown.lower)
+    assert unknown.value == pytest.approx(losses[:19].mean())
 
 
 def test_an_invalidated_table_keeps_its_rows_and_gives_the_reason():

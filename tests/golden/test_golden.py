@@ -9,17 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.golden import frozen
+from benchmarks.golden import compare, frozen
 from benchmarks.golden.cases import ARRAYS, COMMITTED, REFUSALS, Selection
 from benchmarks.golden.collect import collect
-from benchmarks.golden.compare import (
-    comparable,
-    differences,
-    read_committed,
-    same_bits,
-    same_to_ten_digits,
-)
-from benchmarks.golden.frozen import frozen_tree, raw_data
+from benchmarks.golden.compare import comparable, differences
 from tests.golden.asking import ask, evaluate
 
 KINDS = ("runs", "tables", "arrays", "audits", "refusals")
@@ -35,12 +28,12 @@ def differing(selection, folder):
     was = {
         kind: {
             name: comparable(answer)
-            for name, answer in read_committed(kind).items()
+            for name, answer in compare.read_committed(kind).items()
             if name in of_kind
         }
         for kind, of_kind in result.items()
     }
-    return list(differences(was, result, same_to_ten_digits))
+    return list(differences(was, result, compare.same_to_ten_digits))
 
 
 @pytest.mark.thorough
@@ -50,7 +43,7 @@ def test_answers_are_those_of_the_frozen_commit(tmp_path):
 
 @pytest.mark.data
 def test_answers_on_raw_files_are_those_of_the_frozen_commit(tmp_path):
-    selection = COMMITTED.at_hand(raw_data(), lambda line: None)
+    selection = COMMITTED.at_hand(frozen.raw_data(), lambda line: None)
     runs = tuple(case for case in selection.runs if case.raw)
     if not runs:
         pytest.skip("raw files not found: " + ", ".join(sorted(COMMITTED.raw_files)))
@@ -59,15 +52,15 @@ def test_answers_on_raw_files_are_those_of_the_frozen_commit(tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_committed_answer_is_of_a_case(kind):
-    assert set(read_committed(kind)) == {case.name for case in getattr(COMMITTED, kind)}
+    assert set(compare.read_committed(kind)) == {case.name for case in getattr(COMMITTED, kind)}
 
 
 def test_refusals_were_refused_for_their_cause():
     """A wrong case would otherwise agree with itself for ever."""
     expected = {case.name: case for case in REFUSALS}
-    for name, answer in read_committed("refusals").items():
+    for name, answer in compare.read_committed("refusals").items():
         assert answer == {"status": expected[name].status, "missing": [], "traceback": False}
-    arrays = read_committed("arrays")
+    arrays = compare.read_committed("arrays")
     for case in ARRAYS:
         assert (arrays[case.name] == {"refused": True, "missing": []}) == bool(case.cause)
 
@@ -84,19 +77,19 @@ def test_refusals_were_refused_for_their_cause():
     ],
 )
 def test_differences_to_the_last_bit_are_found_and_placed(was, found, sentence):
-    assert sentence in " ".join(differences(was, found, same_bits))
+    assert sentence in " ".join(differences(was, found, compare.same_bits))
 
 
 def test_equal_answers_do_not_differ():
-    answer = {"a": [float("nan"), 1.5], "b": {"c": None}}
-    assert not list(differences(answer, {"a": [float("nan"), 1.5], "b": {"c": None}}, same_bits))
-    assert same_to_ten_digits(0.1234567891, 0.12345678914)
-    assert not same_to_ten_digits(0.1234567891, 0.123456788)
+    one, other = ({"a": [float("nan"), 1.5], "b": {"c": None}} for _ in range(2))
+    assert not list(differences(one, other, compare.same_bits))
+    assert compare.same_to_ten_digits(0.1234567891, 0.12345678914)
+    assert not compare.same_to_ten_digits(0.1234567891, 0.123456788)
 
 
 def test_a_clone_without_the_frozen_commit_is_refused_in_one_line(monkeypatch):
     monkeypatch.setattr(frozen, "COMMIT", "0" * 40)
-    with pytest.raises(frozen.GoldenError, match="needs a full clone") as refusal, frozen_tree():
+    with pytest.raises(frozen.GoldenError, match="full clone") as refusal, frozen.frozen_tree():
         pass
     assert len(str(refusal.value).splitlines()) == 1
 

@@ -340,31 +340,23 @@ def test_what_is_known_of_less_is_calibrated(data, modalities, length):
     assert (p * (1 - p)).mean() > (truth * (1 - truth)).mean() + 0.02
 
 
-def found(seeds=4):
+def test_truncation_is_compared_within_populations():
     draw = np.random.default_rng(0)
     rows = [
-        {
-            **{"modalities": "both", "length": length, "seed": seed, "metric": metric},
-            **{"A": 0.1 * draw.uniform(0.98, 1.02), "B": factor * 0.1 * draw.uniform(0.98, 1.02)},
-        }
+        ("both", length, seed, metric, *(draw.uniform(0.098, 0.102, 2) * [1, factor]))
         for metric in (*studies.METRICS, "ideal")
         for length, factor in ((0, 1.0), (18, 2.0))
-        for seed in range(seeds)
+        for seed in range(4)
     ]
-    return pd.DataFrame(rows)
-
-
-def test_truncation_is_compared_within_populations():
-    text = io.StringIO()
-    console = Console(file=text, width=170)
-    console.print(studies.sequences_table(found()))
-    console.print(studies.effects(found()))
-    shown = text.getvalue()
+    found = pd.DataFrame(rows, columns=["modalities", "length", "seed", "metric", "A", "B"])
+    console = Console(file=io.StringIO(), width=170)
+    console.print(studies.sequences_table(found), studies.effects(found))
+    shown = console.file.getvalue()
     assert "both, 18 frames" in shown and "both, whole" in shown
-    cut, whole = studies._paired(found().query("metric == 'ideal'"))
+    ideal = found.query("metric == 'ideal'")
+    cut, whole = studies._paired(ideal)
     assert (cut["B"] / whole["B"]).between(1.9, 2.1).all() and len(cut) == 4
-    fewer = found().query("metric == 'ideal' and seed + length != 18")
-    assert len(studies._paired(fewer)[0]) == 3
+    assert len(studies._paired(ideal.query("seed + length != 18"))[0]) == 3
 
 
 RACE = pd.Series(["White"] * 9000 + ["Black"] * 8000)

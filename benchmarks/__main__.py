@@ -13,33 +13,28 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import xgboost  # noqa: E402
 
 from benchmarks import speed  # noqa: E402
-from benchmarks.measure import show  # noqa: E402
+from benchmarks.measure import command, show  # noqa: E402
 from benchmarks.pages import fill, markdown  # noqa: E402
 from fairbench.core import VERSION  # noqa: E402
+from fairbench.core.errors import unknown_name  # noqa: E402
 from fairbench.results.runs import machine  # noqa: E402
 
 PARTS = {part.__name__: part for part in (speed.sweep, speed.splits, speed.tiny, speed.start)}
 
 
-def main(words: list[str]) -> int:
+def main(parts: tuple[str, ...] = (), repeats: int = 3, write: Path | None = None) -> bool:
     """Measure the named parts in turn, all without names."""
-    given = dict(word.partition("=")[::2] for word in words if "=" in word)
-    names = [word for word in words if "=" not in word]
-    unknown = [*(set(names) - {*PARTS}), *(set(given) - {"repeats", "write"})]
-    if unknown:
-        valid = ", ".join(PARTS)
-        print(f"error: unknown word '{unknown[0]}': valid: {valid}, repeats=N, write=PAGE")
-        return 2
-    repeats = int(given.get("repeats", 3))
-    for name in names or PARTS:
+    for name in parts:
+        if name not in PARTS:
+            raise unknown_name("part", name, PARTS)
+    for name in parts or PARTS:
         for figures in PARTS[name](repeats):
             when = _when(repeats)
             show(figures.name, figures.rows[0], figures.rows[1:])
-            if "write" in given:
-                parts = {f"speed: {figures.name}": f"{markdown(figures.rows)}\n\n{when}"}
-                fill(Path(given["write"]), parts)
+            if write:
+                fill(write, {f"speed: {figures.name}": f"{markdown(figures.rows)}\n\n{when}"})
             print(when)
-    return 0
+    return True
 
 
 def _when(repeats: int) -> str:
@@ -56,4 +51,4 @@ def _when(repeats: int) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(command(main, sys.argv[1:]))

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from benchmarks.measure import command
 from fairbench.core.arrays import Floats, rng
 from fairbench_search.alternative import compare_models, gap_named
 from fairbench_search.choice import SharedRows
@@ -175,14 +176,13 @@ def coverage(
     return table
 
 
-def main(words: Sequence[str]) -> None:
+def main(populations: int = 200, people: int = 400) -> bool:
     """Search, and print how often what was said is true."""
-    options = {name: int(text) for name, _, text in (word.partition("=") for word in words)}
-    people, populations = options.get("people", 400), options.get("populations", 200)
     table = coverage(range(populations), people=people)
     print(table.round(4).to_string())
     print(", ".join(f"{name}: {value:.3g}" for name, value in table.attrs.items()))
+    return True
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(command(main, sys.argv[1:]))

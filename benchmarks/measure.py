@@ -1,4 +1,4 @@
-"""What the benchmarks measure with: CPU seconds and stages, exact intervals of shares, tables."""
+"""What the benchmarks have in common: commands, CPU seconds and stages, intervals, tables."""
 
 from __future__ import annotations
 
@@ -13,17 +13,22 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
+from dataclasses import make_dataclass
 from functools import cache
+from inspect import signature
 from multiprocessing import get_context
 from pathlib import Path
 from types import FrameType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, get_type_hints
 
 from rich.console import Console
 from rich.table import Table
 from scipy import special
 
+from fairbench.cli.command import read
 from fairbench.cli.command_line import CommandLine, hydra_of
+from fairbench.core.errors import UserError
+from fairbench.core.options import option
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -43,6 +48,24 @@ STAGES = {
 }
 OTHER = "planning and other"
 _EVERY = 0.002  # CPU seconds between two looks at what is being done
+
+
+def command(function: Callable[..., bool], words: Sequence[str]) -> int:
+    """Call a function with what words say: values by name, ``name=value``, or in its order.
+
+    Returns
+    -------
+    int
+        The exit status: 0 where all held, 1 where it did not, 2 where the words are refused.
+    """
+    kinds = get_type_hints(function)
+    parameters = signature(function).parameters.values()
+    declared = [(p.name, kinds[p.name], option(p.default, argument=p.name)) for p in parameters]
+    try:
+        return int(not function(**vars(read(make_dataclass("Options", declared), words))))
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
 
 
 class Stages:

@@ -16,7 +16,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.measure import exact_interval, show
+from benchmarks.measure import command, exact_interval, show
 from benchmarks.statements.simulate import EPSILON
 from benchmarks.statements.two_classes import Cell, People, Rows, several
 from fairbench.audits.assessment import rows_of
@@ -183,4 +183,4 @@ def main(pages: int = 100) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(not main(*map(int, sys.argv[1:])))
+    sys.exit(command(main, sys.argv[1:]))

@@ -22,12 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from benchmarks.measure import ROOT, exact_interval
+from benchmarks.measure import ROOT, command, exact_interval
 from benchmarks.pages import fill, markdown
-from fairbench.cli.command import read
 from fairbench.core.arrays import Floats
-from fairbench.core.errors import UserError
-from fairbench.core.options import option
 from fairbench_rank.new_tasks import MOST_OF_FEW, on_new_task, units_needed, usual_spread
 from fairbench_rank.sign_flips import FEWEST, paired_units, simultaneous, unseen_share
 
@@ -537,32 +534,21 @@ def told_apart(failures: Floats, tasks: int, benchmarks: int, seed: int = 0) -> 
     return told / benchmarks
 
 
-@dataclass(frozen=True)
-class Options:
-    """What ``python -m benchmarks.rank`` takes."""
+def main(populations: int = 100, seconds: float = 1200.0, write: Path | None = None) -> bool:
+    """Measure what is asked for; say whether no population surely fails.
 
-    populations: int = option(100, "How many populations there are.", least=1)
-    seconds: float = option(1200.0, "Of CPU, shared between the populations.")
-    write: Path | None = option(
-        None, "The page whose tables are written; otherwise they are printed."
-    )
-
-
-def main(words: Sequence[str]) -> int:
-    """Measure what is asked for; return 1 if a population surely fails."""
-    try:
-        options = read(Options, words)
-        tallies = measure(options.populations, options.seconds)
-        if options.write:
-            fill(options.write, parts(tallies), words=PAGE)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    print(f"written: {options.write}" if options.write else "\n\n".join(parts(tallies).values()))
-    return int(
-        any(fails(getattr(tally, name), tally.runs) for name in CLAIMS for _, tally in tallies)
-    )
+    Parameters
+    ----------
+    seconds : of CPU, shared between the populations.
+    write : the page whose tables are written; otherwise they are printed.
+    """
+    tallies = measure(populations, seconds)
+    if write:
+        fill(write, parts(tallies), words=PAGE)
+    else:
+        print("\n\n".join(parts(tallies).values()))
+    return not any(fails(getattr(of, name), of.runs) for name in CLAIMS for _, of in tallies)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(command(main, sys.argv[1:]))

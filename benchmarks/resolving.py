@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from benchmarks.measure import show
+from benchmarks.measure import command, show
 from fairbench.core.arrays import rng
 from fairbench_rank.ranking import WRONG, answers
 from fairbench_rank.resolve import noise_of_tasks, splits_of_round, wrong_of_round
@@ -144,14 +144,13 @@ def measured(race: SimulatedRace, replications: int) -> tuple[float, float, floa
     return float(dropped), float(alone), float(left)
 
 
-def main(words: Sequence[str]) -> None:
+def main(replications: int = 300) -> bool:
     """Print how often the best of each race was dropped."""
-    given = dict(word.split("=") for word in words)
-    replications = int(given.get("replications", 300))
     rows = [(race.name, *measured(race, replications)) for race in RACES]
     header = ("race", "best dropped", "if each round were the only one", "left in the end")
     show(f"Rounds of further splits, {replications} races each", header, rows)
+    return True
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(command(main, sys.argv[1:]))

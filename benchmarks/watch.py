@@ -6,18 +6,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from benchmarks.measure import show
+from benchmarks.measure import command, show
 from fairbench.core.arrays import rng
-from fairbench_watch.alarms import WatchedRows, events_of, risks, with_events, without_repeats
+from fairbench.core.errors import unknown_name
+from fairbench_watch.alarms import WatchedRows, events_of, risks, with_events
 from fairbench_watch.sequences import Pair, first_beyond, log_evidence_needed, rows_until_beyond
-from fairbench_watch.state import Alarm, WatchOptions, WatchState
+from fairbench_watch.state import WatchOptions, WatchState
 
 METRICS = ("statistical_parity", "equal_opportunity", "false_positive_rate_gap")
 
@@ -34,36 +34,17 @@ def boundary(draw: np.random.Generator, rows: int) -> WatchedRows:
     return WatchedRows(frame, pd.DataFrame({"group": np.where(second, "B", "A")}))
 
 
-def twice(table: WatchedRows, *, adjacent: bool) -> WatchedRows:
-    """Return rows that all come twice, one after the other or all again, with their identifiers."""
-    rows = np.arange(len(table.rows))
-    again = np.repeat(rows, 2) if adjacent else np.concatenate([rows, rows])
-    doubled = table.rows.iloc[again].assign(key=again.astype(str)).reset_index(drop=True)
-    return WatchedRows(doubled, table.groups.iloc[again].reset_index(drop=True), table.names)
-
-
-def alarms_of(table: WatchedRows, epsilon: float = 0.05, *, named: bool = False) -> list[Alarm]:
-    """Return every alarm of a watch that looks after each row.
-
-    Parameters
-    ----------
-    named : whether it is told which column identifies rows; without, repeats are found by what
-        tells rows of the table, if it has that.
-    """
-    options = WatchOptions(
-        path=Path("x"), group=("group",), target="y", score="s", metrics=METRICS, epsilon=epsilon,
-        id="id" if named else "",
-    )  # fmt: skip
-    state = WatchState(options, groups={"group": ("A", "B")})
-    events = events_of(state, table, [], table.rows.index)
-    if table.rows["key"].any():
-        state, events = without_repeats(state, table, events)
-    return list(with_events(state, table, events, "").alarms)
-
-
 def false_alarms(repetitions: int, rows: int = 100_000) -> list[int]:
-    """Return how many alarms each watch of unchanging rows ever gives."""
-    return [len(alarms_of(boundary(rng(0, "watch", i), rows))) for i in range(repetitions)]
+    """Return how many alarms each watch of unchanging rows ever gives, which looks after each."""
+    options = WatchOptions(
+        path=Path("x"), group=("group",), target="y", score="s", metrics=METRICS, epsilon=0.05
+    )
+    state, counts = WatchState(options, groups={"group": ("A", "B")}), []
+    for i in range(repetitions):
+        table = boundary(rng(0, "watch", i), rows)
+        events = events_of(state, table, [], table.rows.index)
+        counts.append(len(with_events(state, table, events, "").alarms))
+    return counts
 
 
 # Rates of both groups, the first one's share of the rows, epsilon; each gap is 0.05 beyond it.
@@ -138,26 +119,17 @@ def show_delays(repetitions: int) -> None:
     show("Mean rows until a gap of 0.05 beyond epsilon is found", header, rows)
 
 
-PARTS: dict[str, Callable[[int], None]] = {
-    "false_alarms": show_false_alarms,
-    "delays": show_delays,
-}
+PARTS = {"false_alarms": show_false_alarms, "delays": show_delays}
 
 
-def main(words: Sequence[str] = ()) -> int:
-    """Print the parts that are named, all without names."""
-    given = dict(word.partition("=")[::2] for word in words if "=" in word)
-    names = [word for word in words if "=" not in word]
-    unknown = [name for name in names if name not in PARTS] + [
-        n for n in given if n != "repetitions"
-    ]
-    if unknown:
-        print(f"error: unknown word '{unknown[0]}': valid: {', '.join(PARTS)}, repetitions=N")
-        return 2
-    for name in names or PARTS:
-        PARTS[name](int(given.get("repetitions", 100)))
-    return 0
+def main(part: str = "", repetitions: int = 100) -> bool:
+    """Print the part that is named, both without a name."""
+    if part and part not in PARTS:
+        raise unknown_name("part", part, PARTS)
+    for name in [part] if part else PARTS:
+        PARTS[name](repetitions)
+    return True
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(command(main, sys.argv[1:]))

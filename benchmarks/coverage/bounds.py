@@ -177,7 +177,6 @@ def _proxy_bounds(data: Sequence[ProxyRows], _: np.random.Generator) -> Mapping[
 FAMILIES = (
     Family(
         "selected",
-        "Labels of selected people only",
         _selections,
         draw_selection,
         (
@@ -188,7 +187,6 @@ FAMILIES = (
     ),
     Family(
         "proxies",
-        "Groups known only as probabilities",
         _proxies,
         _draw_proxies,
         (Construction("ours", _proxy_bounds),),

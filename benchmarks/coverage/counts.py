@@ -552,7 +552,6 @@ def _of_two(form: str) -> Family:
     )
     return Family(
         f"{form}s",
-        f"{form.capitalize()}s of two groups",
         partial(_populations, groups=(2,), few=60),
         partial(_draw_all, form, of_rates),
         constructions,
@@ -564,7 +563,6 @@ def _of_two(form: str) -> Family:
 FAMILIES = (
     Family(
         "rates",
-        "Rates",
         _one_rates,
         _draw_rate,
         (
@@ -579,7 +577,6 @@ FAMILIES = (
     *map(_of_two, _OF_FORM),
     Family(
         "gaps",
-        "Largest gaps",
         partial(_populations, groups=(2, 3, 4, 10, 50), few=120),
         partial(_draw_all, "largest gap", gap_of),
         (
@@ -592,7 +589,6 @@ FAMILIES = (
     ),
     Family(
         "fixed_rates",
-        "Rates at which coverage jumps",
         _fixed_rates,
         _draw_fixed,
         (
@@ -604,7 +600,6 @@ FAMILIES = (
     ),
     Family(
         "gaps_with_tiny_groups",
-        "Largest gaps with a group of five rows",
         _tiny,
         _draw_tiny,
         (
@@ -614,7 +609,6 @@ FAMILIES = (
     ),
     Family(
         "smallest_ratios",
-        "Smallest ratios",
         partial(_populations, groups=(2, 3, 4, 10, 50), few=120),
         partial(_draw_all, "smallest ratio", smallest_of),
         (
@@ -626,7 +620,6 @@ FAMILIES = (
     ),
     Family(
         "equalized_odds",
-        "Equalized odds",
         partial(_populations, groups=(2, 3, 4, 10, 50), few=80),
         _draw_odds,
         (

@@ -184,7 +184,6 @@ def _same_bins(table: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
 FAMILIES = (
     Family(
         "evaluate",
-        "Whole evaluations",
         _everything,
         _draw,
         (

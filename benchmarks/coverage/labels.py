@@ -626,7 +626,6 @@ def _at_once(intervals: LabelledIntervals, runs: int) -> Mapping[str, tuple[Floa
 FAMILIES = (
     Family(
         "few_labels",
-        "Few labels",
         _populations,
         drawn,
         (Construction("ours", _assisted), Construction("labelled rows", _alone)),
@@ -634,7 +633,6 @@ FAMILIES = (
     ),
     Family(
         "active_labels",
-        "Active labelling, number of labels fixed in advance",
         _said,
         _draw,
         (
@@ -646,7 +644,6 @@ FAMILIES = (
     ),
     Family(
         "stopped_labels",
-        "Active labelling, stopped by what the labels say",
         _pleased,
         _draw,
         (Construction("ours", _ANY), Construction("fixed number", _FIXED), *_BESIDE),
@@ -654,7 +651,6 @@ FAMILIES = (
     ),
     Family(
         "along_the_run",
-        "Intervals looked at while labels arrive",
         _populations_along,
         _draw_along,
         (

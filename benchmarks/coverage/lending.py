@@ -323,7 +323,6 @@ def _below_ours(data: Compared, draw: np.random.Generator) -> Mapping[str, Inter
 FAMILIES = (
     Family(
         "odds_ratios",
-        "Odds ratios",
         _two_rates,
         _draw_odds,
         (Construction("ours", _odds_ours), Construction("Woolf", _odds_woolf)),
@@ -332,7 +331,6 @@ FAMILIES = (
     ),
     Family(
         "best_by_score",
-        "Impact ratios among the best by score",
         _scored,
         _draw_scored,
         (Construction("ours", _best_ours), Construction("Wald", _best_wald)),
@@ -341,7 +339,6 @@ FAMILIES = (
     ),
     Family(
         "mean_differences",
-        "Standardised mean differences",
         _priced,
         _draw_priced,
         (Construction("ours", _means_ours), Construction("Hedges and Olkin", _means_hedges)),
@@ -349,7 +346,6 @@ FAMILIES = (
     ),
     Family(
         "pooled",
-        "Pooled rates",
         _populations,
         _draw,
         (Construction("ours", _ours), Construction("each group alone", _alone)),
@@ -357,7 +353,6 @@ FAMILIES = (
     ),
     Family(
         "small_gaps",
-        "Whether a gap is small",
         _apart,
         _draw_apart,
         (Construction("ours", _below_ours), Construction("posterior alone", _below_posterior)),

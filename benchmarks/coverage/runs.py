@@ -988,7 +988,6 @@ def _intervals_in_splits(
 FAMILIES = (
     Family(
         "chosen",
-        "The fairest of many candidates",
         _populations_chosen,
         _draw_chosen,
         (
@@ -999,7 +998,6 @@ FAMILIES = (
     ),
     Family(
         "chosen_runs",
-        "The fairest of many runs",
         _populations_chosen_runs,
         _draw_chosen_runs,
         (
@@ -1010,7 +1008,6 @@ FAMILIES = (
     ),
     Family(
         "chosen_in_splits",
-        "The best of many runs by values in the splits",
         _populations_in_splits,
         _draw_in_splits,
         (
@@ -1021,7 +1018,6 @@ FAMILIES = (
     ),
     Family(
         "runs",
-        "Whole runs",
         _populations,
         _draw,
         (
@@ -1032,7 +1028,6 @@ FAMILIES = (
     ),
     Family(
         "learners",
-        "Whole runs of many learners",
         _populations_many,
         _draw_many,
         (Construction("ours", _ours), Construction("corrected t", _corrected)),
@@ -1040,7 +1035,6 @@ FAMILIES = (
     ),
     Family(
         "comparisons",
-        "Two runs compared",
         _learners,
         _draw_two,
         (Construction("ours", _averaged, 300), Construction("medians", _typical, 100)),
@@ -1048,7 +1042,6 @@ FAMILIES = (
     ),
     Family(
         "stored_comparisons",
-        "Two runs compared by values in the splits",
         _bags,
         _draw_bags,
         (Construction("ours", _of_splits),),

@@ -685,7 +685,6 @@ def _bootstrapped_errors(
 FAMILIES = (
     Family(
         "scores",
-        "Scores",
         _populations,
         _draw,
         (
@@ -697,7 +696,6 @@ FAMILIES = (
     ),
     Family(
         "areas_of_clusters",
-        "AUC of clustered rows",
         _clustered,
         _draw_clustered,
         (
@@ -708,7 +706,6 @@ FAMILIES = (
     ),
     Family(
         "reaching_scores",
-        "Scores of 0 or 1, and rare labels",
         _laws,
         _draw_law,
         (
@@ -719,7 +716,6 @@ FAMILIES = (
     ),
     Family(
         "regression",
-        "Regressions",
         _populations_errors,
         _draw_errors,
         (

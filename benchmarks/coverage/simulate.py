@@ -74,8 +74,7 @@ class Family:
 
     Attributes
     ----------
-    name : of the option ``family=``.
-    title : what the page calls it, which says in words what it is.
+    name : of the option ``family=``, by which the page says in words what it is.
     populations : takes whether the run is short to what is simulated.
     draw : takes a population, a number of replications and a generator to a sample.
     replications : of a full run; a short one has a fifth of them, and a slow population a quarter.
@@ -83,7 +82,6 @@ class Family:
     """
 
     name: str
-    title: str
     populations: Callable[[bool], Iterable[Any]]
     draw: Callable[[Any, int, np.random.Generator], Sample]
     constructions: tuple[Construction, ...]

@@ -375,7 +375,6 @@ def _wald(weight: Floats, x: Floats, n: Floats) -> tuple[Floats, Floats]:
 FAMILIES = (
     Family(
         "weights_and_clusters",
-        "Weights and clusters",
         _populations,
         _draw,
         (
@@ -388,7 +387,6 @@ FAMILIES = (
     ),
     Family(
         "standardised",
-        "Standardised differences",
         _populations_standardised,
         _draw_standardised,
         (

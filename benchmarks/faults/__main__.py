@@ -28,8 +28,9 @@ def main(words: list[str]) -> int:
     if not words or words[0] not in FAULTS:
         print(f"error: unknown faults '{' '.join(words)}': valid: {', '.join(FAULTS)}")
         return 2
-    values = [int(word) if word.isdigit() else word for word in words[1:]]
-    return not import_module(f"benchmarks.faults.{words[0]}").main(*values)
+    from benchmarks.measure import command
+
+    return command(import_module(f"benchmarks.faults.{words[0]}").main, words[1:])
 
 
 if __name__ == "__main__":

@@ -9,87 +9,67 @@ and the page's tables are made of all rows that are there.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
+from benchmarks.measure import command
 from benchmarks.statements.kinds import KINDS, populations
-from benchmarks.statements.page import line, rows_of, write
-from benchmarks.statements.simulate import Population, Result, simulate
-from fairbench.cli.command import read
+from benchmarks.statements.page import line, rows_of
+from benchmarks.statements.page import write as write_rows
+from benchmarks.statements.simulate import Result, simulate
 from fairbench.core.errors import UserError, unknown_name
-from fairbench.core.options import option
 
 
-@dataclass(frozen=True)
-class Options:
-    """What ``python -m benchmarks.statements`` takes."""
+def main(
+    short: bool = False,
+    kind: str = "",
+    only: str = "",
+    replications: int = 0,
+    workers: int = 1,
+    write: Path | None = None,
+) -> bool:
+    """Audit what is asked for; say whether no pages are surely wrong too often, or amiss.
 
-    short: bool = option(False, "Fewer populations and audits: a minute.")
-    kind: str = option("", "The only kind of audit.")
-    only: str = option("", "Only populations whose name contains this.")
-    replications: int = option(
-        0, "Audits of each population, if not as many as it takes to be sure.", least=0
-    )
-    workers: int = option(1, "How many populations are audited at the same time.", least=1)
-    write: Path | None = option(None, "The page that is written; otherwise rows are printed.")
-
-
-def main(words: Sequence[str]) -> int:
-    """Audit what is asked for; return 1 if pages are surely wrong too often, or amiss."""
-    try:
-        options = read(Options, words)
-        if options.write and (options.short or options.replications):
-            raise UserError("write= needs whole audits: leave short= and replications= out")
-        results = run(options)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    if options.write:
-        print(f"written: {options.write}")
-    else:
+    Parameters
+    ----------
+    short : fewer populations and audits: a minute.
+    kind : the only kind of audit. only : only populations whose name contains this.
+    replications : audits of each population, if not as many as it takes to be sure.
+    workers : how many populations are audited at the same time.
+    write : the page that is written; otherwise rows are printed.
+    """
+    if write and (short or replications):
+        raise UserError("write= needs whole audits: leave short= and replications= out")
+    if kind and kind not in KINDS:
+        raise unknown_name("kind", kind, list(KINDS))
+    asked = [
+        place
+        for place, population in enumerate(populations(kind))
+        if (population.short or not short) and only in population.name
+    ]
+    results = []
+    audits = partial(_result, kind, replications=replications, short=short)
+    with ProcessPoolExecutor(workers) as pool:
+        for result in pool.map(audits, asked):
+            results.append(result)
+            if write:
+                write_rows(write, [result])
+            print(line(result), file=sys.stderr, flush=True)
+    if not write:
         print(rows_of(results).to_string(index=False))
     for result in results:
         for said in result.amiss[:3]:
             print(f"amiss: {result.kind}, {result.name}: {said}")
         if result.failed:
             print(f"failed: {result.kind}, {result.name}: {100 * result.share:.1f} % of pages")
-    return int(any(result.failed or result.amiss for result in results))
+    return not any(result.failed or result.amiss for result in results)
 
 
-def run(options: Options) -> list[Result]:
-    """Return the results of every population that is asked for."""
-    if options.kind and options.kind not in KINDS:
-        raise unknown_name("kind", options.kind, list(KINDS))
-    asked = [
-        place
-        for place, population in enumerate(_populations(options.kind))
-        if (population.short or not options.short) and options.only in population.name
-    ]
-    results = []
-    with ProcessPoolExecutor(options.workers) as pool:
-        for result in pool.map(partial(_result, options), asked):
-            results.append(result)
-            if options.write:
-                write(options.write, [result])
-            print(line(result), file=sys.stderr, flush=True)
-    return results
-
-
-@cache
-def _populations(kind: str) -> Sequence[Population]:
-    return tuple(populations(kind))
-
-
-def _result(options: Options, place: int) -> Result:
-    return simulate(
-        _populations(options.kind)[place],
-        replications=options.replications,
-        short=options.short,
-    )
+def _result(kind: str, place: int, *, replications: int, short: bool) -> Result:
+    """Return what comes of the audits of the population at a place among those of a kind."""
+    return simulate(populations(kind)[place], replications=replications, short=short)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(command(main, sys.argv[1:]))

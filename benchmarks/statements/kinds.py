@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cache, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -577,7 +578,7 @@ def times(
     return generator.exponential(1 / rate), ends, 1 - np.exp(-HORIZON * rate * off)
 
 
-@lru_cache
+@cache
 def _concordance(noise: float, observed: float) -> float:
     """Return a group's concordance, which depends on who is censored as well as on the risks."""
     generator, shares = np.random.default_rng(5), []
@@ -587,7 +588,7 @@ def _concordance(noise: float, observed: float) -> float:
     return float(np.mean(shares))
 
 
-@lru_cache
+@cache
 def _brier(noise: float) -> float:
     """Return the mean squared distance of risks from who has the event by the horizon."""
     people = np.full(1_000_000, noise)
@@ -716,9 +717,8 @@ KINDS = (
 )
 
 
-def populations(kind: str = "") -> Iterator[Population]:
-    """Yield the populations of a kind of audit, or of all."""
-    for family in _FAMILIES:
-        for population in family():
-            if kind in ("", population.kind):
-                yield population
+@cache
+def populations(kind: str = "") -> Sequence[Population]:
+    """Return the populations of a kind of audit, or of all."""
+    every = chain.from_iterable(family() for family in _FAMILIES)
+    return tuple(population for population in every if kind in ("", population.kind))

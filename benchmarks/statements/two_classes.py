@@ -816,9 +816,8 @@ def _no_labels_of_many() -> Iterator[Population]:
     yield from unlabelled("20 spread", several(spread), 6000)
     name = "decisions alone, 8 x 5 alike"
     yield from _sized(name, crossed(8, 5), 3000, labels=0, scored=False)
-    for labels, known in ((None, "all labels"), (0, "no labels")):
-        name, people = f"interval=dirichlet, {known}, 30 alike", several([alike] * 30)
-        yield from _sized(name, people, 4500, right=True, labels=labels, interval=DIRICHLET)
+    name, people = "interval=dirichlet, all labels, 30 alike", several([alike] * 30)
+    yield from _sized(name, people, 4500, right=True, interval=DIRICHLET)
 
 
 def _selected() -> Iterator[Population]:

@@ -20,7 +20,6 @@ from benchmarks.statements.two_classes import (
     PATH,
     THRESHOLD,
     Cell,
-    by_size,
     names,
     parts,
     shows_gap,
@@ -31,9 +30,9 @@ from fairbench.audits.kinds import classes, numbers, unknown
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_frame
 from fairbench.core.arrays import Floats
-from fairbench.data.columns import UNKNOWN, MulticlassScores
+from fairbench.data.columns import UNKNOWN
 from fairbench.data.dataset import Task
-from fairbench.data.groups import group_columns
+from fairbench.data.groups import read_groups
 from fairbench.evaluation.findings import GAP, SHARE, Finding, risk_of
 from fairbench.evaluation.predictions import Labelled
 from fairbench.inference.gaps import exposure_weights, top_weights
@@ -59,10 +58,9 @@ def _populations(kind: str, drawn: Callable[..., Sample]) -> Callable[..., Popul
     return of
 
 
-def _by_sex(group: NDArray[np.int64], groups: int) -> Mapping[str, pd.Series]:
-    """Return the only attribute of rows as an audit reads it."""
-    single = pd.DataFrame({"sex": by_size(group, names(groups))})
-    return group_columns(single, {"sex": single["sex"].cat.categories[0]}, 2)
+def _by_sex(table: pd.DataFrame) -> Mapping[str, pd.Series]:
+    """Return the only attribute of a table as an audit reads it."""
+    return read_groups(table, PATH.name, ["sex"])[0]
 
 
 # Populations of audits of three classes and more.
@@ -131,39 +129,17 @@ def drawn_classes(people: Classified, generator: np.random.Generator) -> Sample:
         path=PATH, group=("sex",), target="label", score="score", prediction="decision"
     )
 
-    def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
-        read = _read(group, groups, label, predicted, confidence, count)
-        return classes.findings_of(*read, options), []
+    of_classes = np.array([*class_names(count), ""], dtype=object)
+    columns = {"label": of_classes[label], "decision": of_classes[predicted]}
+    table = pd.DataFrame({"sex": named(group, groups), **columns, "score": confidence})
 
-    def frame() -> pd.DataFrame:
-        of_classes = np.array([*class_names(count), ""], dtype=object)
-        columns = {"label": of_classes[label], "decision": of_classes[predicted]}
-        return pd.DataFrame({"sex": named(group, groups), **columns, "score": confidence})
+    def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
+        scores = classes.read_multiclass(options, table)
+        return classes.findings_of(scores, _by_sex(table), options), []
 
     known = label != UNKNOWN
     alone = partial(_alone, group[known], is_right[known], groups)
-    return Sample(options, findings, frame, alone)
-
-
-def _read(
-    group: NDArray[np.int64],
-    groups: int,
-    label: NDArray[np.int64],
-    predicted: NDArray[np.int64],
-    confidence: Floats,
-    count: int,
-) -> tuple[MulticlassScores, Mapping[str, pd.Series]]:
-    # Classes are those that a file has.
-    present = np.unique(np.r_[label[label != UNKNOWN], predicted])
-    code = np.full(count + 1, UNKNOWN)
-    code[present] = np.arange(len(present))
-    scores = MulticlassScores(
-        np.where(label == UNKNOWN, UNKNOWN, code[label]),
-        code[predicted],
-        confidence,
-        tuple(np.array(class_names(count))[present].tolist()),
-    )
-    return scores, _by_sex(group, groups)
+    return Sample(options, findings, lambda: table, alone)
 
 
 def _alone(group: NDArray[np.int64], is_right: NDArray[np.bool_], groups: int) -> Set[Question]:
@@ -320,36 +296,27 @@ def drawn_numbers(people: Predicted, generator: np.random.Generator) -> Sample:
     prediction = people.level[group] + generator.standard_normal(people.rows)
     error = quantiles(people.shape, generator.random(people.rows))
     target = prediction + people.bias[group] + people.scale[group] * error
-    bounds = None
+    predicted = pd.DataFrame({"prediction": prediction})
     if people.reach is not None:
         reach = people.reach[group]
         if people.varied:
             reach = reach * generator.uniform(1 - people.varied, 1 + people.varied, people.rows)
-        bounds = prediction - reach, prediction + reach
+        predicted = predicted.assign(lower_90=prediction - reach, upper_90=prediction + reach)
     options = Options(
         path=PATH,
         group=("sex",),
         target="target",
         prediction="" if people.varied else "prediction",
-        bounds=("lower", "upper") if bounds else (),
+        bounds=() if people.reach is None else ("lower_90", "upper_90"),
     )
+    table = predicted.assign(sex=named(group, groups), target=target)
 
     def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
-        columns = {"prediction": prediction}
-        if bounds is not None:
-            columns |= {"lower_90": bounds[0], "upper_90": bounds[1]}
-        table, by_sex = pd.DataFrame(columns), _by_sex(group, groups)
-        data = Labelled(target, table, by_sex, Task.REGRESSION)
+        data = Labelled(target, predicted, _by_sex(table), Task.REGRESSION)
         compared = numbers.COMPARED_INTERVALS if people.varied else numbers.COMPARED
         return numbers.gap_findings(data, options, compared), []
 
-    def frame() -> pd.DataFrame:
-        columns = {"sex": named(group, groups), "target": target, "prediction": prediction}
-        if bounds is not None:
-            columns |= {"lower": bounds[0], "upper": bounds[1]}
-        return pd.DataFrame(columns)
-
-    return Sample(options, findings, frame)
+    return Sample(options, findings, lambda: table)
 
 
 def populations_numbers() -> Iterator[Population]:
@@ -468,7 +435,6 @@ class Ranked:
 def drawn_ranking(people: Ranked, generator: np.random.Generator) -> Sample:
     """Draw a ranking."""
     score, group, of = people.rows(people.lists, generator)
-    groups = len(people.shares)
     options = Options(
         path=PATH,
         group=("sex",),
@@ -477,18 +443,16 @@ def drawn_ranking(people: Ranked, generator: np.random.Generator) -> Sample:
         lists="list" if people.lists > 1 else "",
     )
 
+    lists = [f"L{which}" for which in of]
+    table = pd.DataFrame({"sex": named(group, len(people.shares)), "score": score, "list": lists})
+
     def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
-        single = pd.Series(by_size(group, names(groups)))
         lists = of if people.lists > 1 else None
         first = numbers.first_places(people.top, of_each=people.lists > 1)
-        shares = numbers.shares_of_places(score, {"sex": single}, lists, people.top)
+        shares = numbers.shares_of_places(score, _by_sex(table), lists, people.top)
         return numbers.places_findings(shares, first), []
 
-    def frame() -> pd.DataFrame:
-        lists = [f"L{which}" for which in of]
-        return pd.DataFrame({"sex": named(group, groups), "score": score, "list": lists})
-
-    return Sample(options, findings, frame)
+    return Sample(options, findings, lambda: table)
 
 
 def populations_ranking() -> Iterator[Population]:
@@ -612,11 +576,9 @@ def drawn_survival(people: Observed, generator: np.random.Generator) -> Sample:
     options = Options(
         path=PATH, group=("sex",), target="time", event="event", score="risk", horizon=HORIZON
     )
-
-    def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
-        return numbers.audit_survival(options, table).findings, []
-
-    return Sample(options, findings, lambda: table)
+    return Sample(
+        options, lambda: (numbers.audit_survival(options, table).findings, []), lambda: table
+    )
 
 
 def populations_survival() -> Iterator[Population]:
@@ -674,15 +636,11 @@ def drawn_proxy(people: Guessed, generator: np.random.Generator) -> Sample:
     )
     label = (generator.random(people.rows) < chance).astype(int)
     options = Options(path=PATH, proxy=("G1",), target="label", score="score", threshold=THRESHOLD)
-
-    def frame() -> pd.DataFrame:
-        return pd.DataFrame({"G1": share, "label": label.astype(str), "score": score})
-
-    def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
-        table = read_frame(options, source=frame())
-        return unknown.audit_proxy(options, table).findings, []
-
-    return Sample(options, findings, frame)
+    table = pd.DataFrame({"G1": share, "label": label.astype(str), "score": score})
+    read = partial(read_frame, options, source=table)
+    return Sample(
+        options, lambda: (unknown.audit_proxy(options, read()).findings, []), lambda: table
+    )
 
 
 def populations_proxy() -> Iterator[Population]:

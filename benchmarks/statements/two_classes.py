@@ -593,22 +593,15 @@ def compared(drawing: Drawing, generator: np.random.Generator) -> Sample:
     """Draw a sample of two classifiers' decisions."""
     rows, options, _ = drawing.draw(generator)
     options = replace(options, against="other")
-
-    def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
-        first, second = rows.table(), rows.table(score=rows.other)
-        return pair.compare_tables(first, second, options), []
-
-    return Sample(options, findings, rows.frame)
+    tables = rows.table(), rows.table(score=rows.other)
+    return Sample(options, lambda: (pair.compare_tables(*tables, options), []), rows.frame)
 
 
 def of_many(drawing: Drawing, generator: np.random.Generator) -> Sample:
     """Draw a sample of so many groups that they are estimated together."""
     rows, options, _ = drawing.draw(generator)
-
-    def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
-        return unknown.audit_many(options, rows.frame()).findings, []
-
-    return Sample(options, findings, rows.frame)
+    frame = rows.frame()
+    return Sample(options, lambda: (unknown.audit_many(options, frame).findings, []), lambda: frame)
 
 
 # The populations -----------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
+from fairbench.components.datasets.raw_files import raw_file
 from fairbench.core.arrays import rng
 from fairbench.core.errors import DataError, UserError, check_share
 from fairbench.data.columns import one_of, require_columns
@@ -51,13 +52,7 @@ TITLES = {
     "acs_public_coverage_sample": "ACS public health insurance, a twentieth of the White and "
     "Black people of acs_public_coverage (Ding et al. 2021)",
 }
-_PAGE = "https://github.com/dssg/aequitas"
-EMPLOYMENT_FU = Source(
-    "acs/acs_employment_ny2018_10pct_derived.csv",
-    "b478e0c7f096d25a032c21be6e0a1d773b9fe6b57a855f348094d5e6cc0e3271",
-    page="https://github.com/rtealwitter/fairlyuncertain",
-    size=615_600,
-)
+EMPLOYMENT_FU = raw_file("acs/acs_employment_ny2018_10pct_derived.csv")
 RACES = {
     1: "White",
     2: "Black",
@@ -91,16 +86,8 @@ OUTCOMES = {
     "travel_time": Outcome("JWMNP", "commute", "> 20 minutes", 0),
 }
 NATIONAL = {
-    task: Source(f"acs/acs_{task}_us2018_20pct_derived.csv", sha256, page=_PAGE, size=size)
-    for task, sha256, size in (
-        ("income", "cc1ec2c316dae828533c57a45362ad5fb2d3021d062292401e898e87d1550ff6", 12_060_800),
-        (
-            "public_coverage",
-            "1d1f390a2ee7c62ab61fe5edc36de57f4c0a150232495c3fda473d40441d4235",
-            11_283_752,
-        ),
-        ("mobility", "e63ab5a439f830a088bd286fcf843fdc2d8b345497a5480e754338c590d4fa11", 7_162_953),
-    )
+    task: raw_file(f"acs/acs_{task}_us2018_20pct_derived.csv")
+    for task in ("income", "public_coverage", "mobility")
 }
 # The archive's columns in its order, which is the features' order too.
 _COLUMNS = {

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from fairbench.components.datasets.acs import dataset_of
+from fairbench.components.datasets.raw_files import raw_file
 from fairbench.core.arrays import rng
 from fairbench.core.errors import DataError, check_share
 from fairbench.data.columns import require_columns
-from fairbench.data.dataset import Dataset, Datasheet, Source
+from fairbench.data.dataset import Dataset, Datasheet
 from fairbench.data.download import Archive
 from fairbench.data.tables import parquet_table
 
@@ -31,17 +32,7 @@ TITLES = {
     "acs_travel_time_sample": "ACS travel time to work over 20 minutes, a twentieth of the "
     "workers of acs_travel_time (Ding et al. 2021)",
 }
-TRAVEL = Source(
-    "fairground/folktables_acstraveltime_small.parquet",
-    "91bed30160db0348a75e2b09256458e55f3d4a21591907bdb75d20de6e356e2c",
-    (
-        "https://github.com/reliable-ai/fairground-dataset-cache/raw/"
-        "59cfe415f0359d7dda163f8413f1b6ca1b5a5ccb/"
-        "fairground_cache/folktables_acstraveltime_small.parquet",
-    ),
-    "https://github.com/socialfoundations/folktables",
-    size=3_409_861,
-)
+TRAVEL = raw_file("fairground/folktables_acstraveltime_small.parquet")
 _COLUMNS = (
     *("AGEP", "SCHL", "MAR", "SEX", "DIS", "ESP", "MIG", "RELP", "RAC1P", "PUMA", "ST", "CIT"),
     *("OCCP", "JWTR", "POWPUMA", "POVPIP"),

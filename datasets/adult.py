@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from fairbench.components.datasets.raw_files import raw_file
 from fairbench.data.columns import at_least
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.download import Archive
@@ -23,22 +24,8 @@ DATASHEET = Datasheet(
     "missing values are dropped, which are not missing at random. The feature 'relationship' "
     "(Husband, Wife) reveals sex.",
 )
-_PAGE = "https://archive.ics.uci.edu/dataset/2/adult"
-_URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult"
-TRAIN = Source(
-    "adult/adult.data",
-    "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
-    (f"{_URL}/adult.data",),
-    _PAGE,
-    size=3_974_305,
-)
-TEST = Source(
-    "adult/adult.test",
-    "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
-    (f"{_URL}/adult.test",),
-    _PAGE,
-    size=2_003_153,
-)
+TRAIN = raw_file("adult/adult.data")
+TEST = raw_file("adult/adult.test")
 _COLUMNS = (
     "age",
     "workclass",

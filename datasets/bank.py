@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from fairbench.components.datasets.raw_files import raw_file
 from fairbench.data.columns import at_least
-from fairbench.data.dataset import Dataset, Datasheet, Source
+from fairbench.data.dataset import Dataset, Datasheet
 from fairbench.data.download import Archive
 from fairbench.data.tables import RawTable
 
@@ -21,14 +22,7 @@ DATASHEET = Datasheet(
     "quarter of all, and not missing at random. A subscription is what the bank wants. The cut at "
     "40 is a convention of the papers.",
 )
-BANK = Source(
-    "bank/bank-additional-full.csv",
-    "74adfc578bf77a7ff4bb1ba4a9f8709d9e3c6907342959c2c8416847e0afb4d8",
-    ("https://archive.ics.uci.edu/ml/machine-learning-databases/00222/bank-additional.zip",),
-    "https://archive.ics.uci.edu/dataset/222/bank+marketing",
-    member="bank-additional/bank-additional-full.csv",
-    size=5_834_924,
-)
+BANK = raw_file("bank/bank-additional-full.csv")
 _NUMERIC = (
     "campaign",
     "pdays",

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pandas as pd
 
+from fairbench.components.datasets.raw_files import raw_file
 from fairbench.core.errors import check_share
 from fairbench.data.columns import at_least, one_of, scaled
-from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.dataset import Dataset, Datasheet, Task
 from fairbench.data.download import Archive
 from fairbench.data.tables import RawTable
 
@@ -32,13 +33,7 @@ TITLES = {
     "communities_high_crime": "Communities and crime: whether a town is among the 30 % with the "
     "most violent crimes (Redmond 2009)",
 }
-COMMUNITIES = Source(
-    "communities/communities.data",
-    "09e0b5c07eae24c1efab19b2edee05e160e7f5743b6f31e31eec3d73624da2ea",
-    ("https://archive.ics.uci.edu/ml/machine-learning-databases/communities/communities.data",),
-    "https://archive.ics.uci.edu/dataset/183/communities+and+crime",
-    size=1_102_815,
-)
+COMMUNITIES = raw_file("communities/communities.data")
 _ATTRIBUTES = """
 state county community communityname fold population householdsize racepctblack racePctWhite
 racePctAsian racePctHisp agePct12t21 agePct12t29 agePct16t24 agePct65up numbUrban pctUrban

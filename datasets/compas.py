@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fairbench.components.datasets.raw_files import raw_file
 from fairbench.core.errors import DataError
 from fairbench.data.dataset import Dataset, Datasheet, Source
 from fairbench.data.download import Archive
@@ -27,22 +28,8 @@ TITLES = {
     "compas": "COMPAS: charged again within two years (Angwin et al. 2016)",
     "compas_violent": "COMPAS: charged with a violent crime within two years (Angwin et al. 2016)",
 }
-_PAGE = "https://github.com/propublica/compas-analysis"
-_URL = "https://raw.githubusercontent.com/propublica/compas-analysis/master"
-COMPAS = Source(
-    "compas/compas-scores-two-years.csv",
-    "c451db85908b2f7fef1d83203bedf6b71ecda0d5af468d82ae62178f91d0cc7d",
-    (f"{_URL}/compas-scores-two-years.csv",),
-    _PAGE,
-    size=2_546_489,
-)
-VIOLENT = Source(
-    "compas/compas-scores-two-years-violent.csv",
-    "918e218ba181d4db8a7266977d23ca7a5ecf1bc7d5defd7b2f27bf3cbd9763e3",
-    (f"{_URL}/compas-scores-two-years-violent.csv",),
-    _PAGE,
-    size=1_603_205,
-)
+COMPAS = raw_file("compas/compas-scores-two-years.csv")
+VIOLENT = raw_file("compas/compas-scores-two-years-violent.csv")
 _NUMERIC = ("age", "juv_fel_count", "juv_misd_count", "juv_other_count", "priors_count")
 _CATEGORICAL = ("age_cat", "c_charge_degree", "c_charge_desc")
 _FILTER = ("days_b_screening_arrest", "is_recid", "score_text", "sex", "race", "two_year_recid")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fairbench.data.dataset import Dataset, Datasheet, Source
+from fairbench.components.datasets.raw_files import raw_file
+from fairbench.data.dataset import Dataset, Datasheet
 from fairbench.data.download import Archive
 from fairbench.data.tables import RawTable, read_table
 
@@ -17,13 +18,7 @@ DATASHEET = Datasheet(
     "code 0. Here each of these codes is a group. The PAY columns hold -2 and 0, which the code "
     "book does not explain either. The data were recorded during a debt crisis.",
 )
-CREDIT = Source(
-    "credit_default/default_of_credit_card_clients.csv",
-    "f987aec2784ea6439c2bc1868f246b45e5e6e410165dce25dc132a302924caa1",
-    (),
-    "https://archive.ics.uci.edu/dataset/350/default+of+credit+card+clients",
-    size=2_867_297,
-)
+CREDIT = raw_file("credit_default/default_of_credit_card_clients.csv")
 _NUMERIC = (
     "LIMIT_BAL",
     "AGE",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from fairbench.components.datasets.raw_files import raw_file
 from fairbench.data.columns import labels, one_of
-from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.dataset import Dataset, Datasheet, Task
 from fairbench.data.download import Archive
 from fairbench.data.tables import RawTable
 
@@ -33,16 +34,7 @@ TITLES = {
     "drug_last_year": "Drug consumption: whether somebody used cannabis in the last year (Fehrman "
     "et al. 2017)",
 }
-DRUG = Source(
-    "fairground/drug.parquet",
-    "b5db07f3b6cda28730ac76ee5f8632daf28bda1f2585f71f455bbc3dd1cffec2",
-    (
-        "https://github.com/reliable-ai/fairground-dataset-cache/raw/"
-        "59cfe415f0359d7dda163f8413f1b6ca1b5a5ccb/fairground_cache/drug.parquet",
-    ),
-    "https://archive.ics.uci.edu/dataset/373/drug+consumption+quantified",
-    size=101_020,
-)
+DRUG = raw_file("fairground/drug.parquet")
 _SUBSTANCES = (
     *("alcohol", "amphet", "amyl", "benzos", "caff", "cannabis", "choc", "coke", "crack"),
     *("ecstasy", "heroin", "ketamine", "legalh", "lsd", "meth", "mushrooms", "nicotine", "vsa"),

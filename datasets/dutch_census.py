@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from fairbench.components.datasets.raw_files import raw_file
 from fairbench.core.errors import DataError
-from fairbench.data.dataset import Dataset, Datasheet, Source
+from fairbench.data.dataset import Dataset, Datasheet
 from fairbench.data.download import Archive
 from fairbench.data.tables import RawTable, read_table
 
@@ -20,16 +21,7 @@ DATASHEET = Datasheet(
     "extremes, which balances them. Age is coded in seventeen bands. Sex explains much of the "
     "label. The data describe the year 2001 only.",
 )
-DUTCH = Source(
-    "dutch_census/dutch_census_2001.arff",
-    "0e7e3f32668919c239db820f625815e1ea834c71402cdea595e03ef08c8616ef",
-    (
-        "https://raw.githubusercontent.com/tailequy/fairness_dataset/main/Dutch_census/"
-        "dutch_census_2001.arff",
-    ),
-    "https://github.com/tailequy/fairness_dataset",
-    size=2_199_278,
-)
+DUTCH = raw_file("dutch_census/dutch_census_2001.arff")
 _CATEGORICAL = (
     "age",
     "household_position",

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.components.datasets.raw_files import raw_file
 from fairbench.core.errors import DataError
 from fairbench.data.columns import one_of
-from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.dataset import Dataset, Datasheet, Task
 from fairbench.data.download import Archive
 from fairbench.data.features import Sequences
 from fairbench.data.tables import RawTable
@@ -32,11 +33,7 @@ DATASHEET = Datasheet(
     "'depression vlog': what people say of themselves in public. In about a tenth of the videos "
     "no face was ever found.",
 )
-LABELS = Source(
-    "dvlog/labels.csv",
-    "",
-    page="its authors, who give it on request: https://sites.google.com/view/jeewoo-yoon/dataset",
-)
+LABELS = raw_file("dvlog/labels.csv")
 CHANNELS = {"acoustic": 25, "visual": 136}
 _FOLDS = {"train": "train", "valid": "train", "test": "test"}
 _GENDERS = {"m": "male", "f": "female"}

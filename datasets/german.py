@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from fairbench.components.datasets.raw_files import raw_file
 from fairbench.data.columns import at_least, labels, one_of
-from fairbench.data.dataset import Dataset, Datasheet, Source
+from fairbench.data.dataset import Dataset, Datasheet
 from fairbench.data.download import Archive
 from fairbench.data.tables import RawTable
 
@@ -22,13 +23,7 @@ DATASHEET = Datasheet(
     "(Groemping 2019). Only 149 people are under 25, so the rates of this group have wide "
     "intervals.",
 )
-GERMAN = Source(
-    "german/german.data",
-    "b21f3d81db8071257d5ff1deaeba1fd4303b62712e6fcc9715c7a86202cb5871",
-    ("https://archive.ics.uci.edu/ml/machine-learning-databases/statlog/german/german.data",),
-    "https://archive.ics.uci.edu/dataset/144/statlog+german+credit+data",
-    size=79_793,
-)
+GERMAN = raw_file("german/german.data")
 _COLUMNS = (
     "status",
     "month",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from fairbench.components.datasets.raw_files import raw_file
 from fairbench.data.columns import at_least
-from fairbench.data.dataset import Dataset, Datasheet, Source
+from fairbench.data.dataset import Dataset, Datasheet
 from fairbench.data.download import Archive
 from fairbench.data.tables import RawTable
 
@@ -20,16 +21,7 @@ DATASHEET = Datasheet(
     "so equal shares of positive predictions would be wrong. Most features are results of tests "
     "that are made when a disease is suspected. In some copies, 'target' is 1 for healthy people.",
 )
-HEART = Source(
-    "fairground/heart_disease.parquet",
-    "ec28049b669e6354c7855277e01599f25542178940fc9a158b7220030758d6a2",
-    (
-        "https://github.com/reliable-ai/fairground-dataset-cache/raw/"
-        "59cfe415f0359d7dda163f8413f1b6ca1b5a5ccb/fairground_cache/heart_disease.parquet",
-    ),
-    "https://archive.ics.uci.edu/dataset/45/heart+disease",
-    size=10_799,
-)
+HEART = raw_file("fairground/heart_disease.parquet")
 _NUMERIC = ("trestbps", "chol", "thalach", "oldpeak")
 _CODES = ("cp", "restecg", "slope")
 _SEX = {"1": "male", "0": "female"}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from fairbench.components.datasets.raw_files import raw_file
 from fairbench.data.columns import labels
-from fairbench.data.dataset import Dataset, Datasheet, Source
+from fairbench.data.dataset import Dataset, Datasheet
 from fairbench.data.download import Archive
 from fairbench.data.tables import RawTable
 
@@ -23,13 +24,7 @@ DATASHEET = Datasheet(
     "to income are above 1, and three rows repeat others. `loan_application` is another selection "
     "of the same applications: a finding on both is one finding.",
 )
-HMDA = Source(
-    "rdatasets/AER_HMDA.csv",
-    "f9d08dafe0114925d2f72017f5dc0e2d9c44b084247717e5ee7f0d5a6d8a6d63",
-    ("https://vincentarelbundock.github.io/Rdatasets/csv/AER/HMDA.csv",),
-    "https://vincentarelbundock.github.io/Rdatasets/doc/AER/HMDA.html",
-    size=203_972,
-)
+HMDA = raw_file("rdatasets/AER_HMDA.csv")
 _NUMERIC = {
     "pirat": "payments_to_income",
     "hirat": "housing_to_income",

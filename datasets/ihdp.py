@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from fairbench.components.datasets.raw_files import raw_file
 from fairbench.core.errors import UserError
 from fairbench.data.columns import target_scale_of
-from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.dataset import Dataset, Datasheet, Task
 from fairbench.data.download import Archive
 from fairbench.data.tables import RawTable
 
@@ -24,34 +25,7 @@ DATASHEET = Datasheet(
     "sex is coded 1. x14 is coded 1 and 2, not 0 and 1. Treated infants of non-white mothers were "
     "removed to make the trial unbalanced.",
 )
-SOURCES = {
-    number: Source(
-        f"ihdp/ihdp_npci_{number}.csv",
-        sha256,
-        (
-            "https://raw.githubusercontent.com/AMLab-Amsterdam/CEVAE/"
-            "9081f863e24ce21bd34c8d6a41bf0edc7d1b65dd/datasets/IHDP/csv/"
-            f"ihdp_npci_{number}.csv",
-        ),
-        "https://github.com/AMLab-Amsterdam/CEVAE/tree/master/datasets/IHDP",
-        size=size,
-    )
-    for number, (sha256, size) in enumerate(
-        (
-            ("2bdc8b94fdf2f669b1d3d49325fd9359d88418566545003867841312a1653411", 161_908),
-            ("36db2f3d002250bc95e5214477718c939fbe7dfe8df573c4050d8b246d314042", 161_741),
-            ("bd792ce0642468195b2c3f0cd4c521378d7d52d044f153e844d151a87e067518", 161_557),
-            ("ac04602a2f052af1211347bcaff87f7bab356a4a7f42f8c6a81edede51549006", 161_748),
-            ("8f9b3ef4b66e8f9dd240c9851233f4fb483c73c25b6d23c6459c666edb9cd691", 161_738),
-            ("e05192794201c8a8fe1e4a88f12d3367d3d6b568eadb46365557661bff00712e", 161_972),
-            ("246684bfc9e1258e5bdc59c3d1c13c0694a331d1f13026ff79f6c4605e6d3678", 162_281),
-            ("6e88b890ee4ed6274b8ea4285500dd0865ab71e17010ee505f7e2a2d507c4511", 161_806),
-            ("fe959d86a37be9278ef195fbf139b2b8af1b8246b3518208cd00b295d906a98f", 161_720),
-            ("b9bce7e081f245b7689a3c2b5e4ed37162dca8cd596e0998b73ddc0ac92a4919", 161_822),
-        ),
-        start=1,
-    )
-}
+SOURCES = {number: raw_file(f"ihdp/ihdp_npci_{number}.csv") for number in range(1, 11)}
 _SEX = {"1": "sex 1", "0": "sex 0"}
 _COVARIATES = tuple(f"x{number}" for number in range(1, 26))
 _COLUMNS = ("treatment", "y_factual", "y_cfactual", "mu0", "mu1", *_COVARIATES)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from fairbench.components.datasets.raw_files import raw_file
 from fairbench.data.columns import scaled
-from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.dataset import Dataset, Datasheet, Task
 from fairbench.data.download import Archive
 from fairbench.data.tables import RawTable
 
@@ -17,16 +18,7 @@ DATASHEET = Datasheet(
     criticism="The data are simulated from United States demographics, although often presented "
     "as records of patients. One row occurs twice. Smoking explains most of the charges.",
 )
-INSURANCE = Source(
-    "insurance/insurance.csv",
-    "505c1cbc2e63d0363bac59501563df2530aadf4cdb9cfee226f4ef32f5468281",
-    (
-        "https://raw.githubusercontent.com/stedy/Machine-Learning-with-R-datasets/"
-        "ff933238d9c30da179b7e3ad4b6ca938d67efc53/insurance.csv",
-    ),
-    "https://github.com/stedy/Machine-Learning-with-R-datasets",
-    size=54_288,
-)
+INSURANCE = raw_file("insurance/insurance.csv")
 
 
 def load(

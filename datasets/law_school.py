@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from fairbench.components.datasets.raw_files import raw_file
 from fairbench.data.columns import scaled
-from fairbench.data.dataset import Dataset, Datasheet, Source, Task, reference_first
+from fairbench.data.dataset import Dataset, Datasheet, Task, reference_first
 from fairbench.data.download import Archive
 from fairbench.data.tables import RawTable
 
@@ -29,19 +30,8 @@ TITLES = {
     "study, Wightman 1998)",
 }
 _FIRST_YEAR: dict[str, Any] = {"task": Task.REGRESSION, "target_name": "first-year average"}
-_PAGE = "https://eric.ed.gov/?id=ED469370"
-GPA = Source(
-    "law_school/law_school_gpa_reconstructed.csv",
-    "8df5c1b449c58f18e4e39394fa0d1ee54450fd554a2d757e3fd29322a88e6265",
-    page=_PAGE,
-    size=834_225,
-)
-KUSNER = Source(
-    "law_school/law_data.csv",
-    "cbf494af5e0ac317015cf64945a20587c08ec77118e183d3ddb0026719956d88",
-    page="https://github.com/mkusner/counterfactual-fairness",
-    size=1_087_804,
-)
+GPA = raw_file("law_school/law_school_gpa_reconstructed.csv")
+KUSNER = raw_file("law_school/law_data.csv")
 
 
 def gpa(archive: Archive, *, target_scale: str = "minmax", keep_sensitive: bool = True) -> Dataset:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from fairbench.data.dataset import Dataset, Datasheet, Source
+from fairbench.components.datasets.raw_files import raw_file
+from fairbench.data.dataset import Dataset, Datasheet
 from fairbench.data.download import Archive
 from fairbench.data.tables import RawTable
 
@@ -31,25 +32,9 @@ TITLES = {
     "law_school_black_white": "Law school, passing the bar, Black and white students (LSAC study, "
     "Wightman 1998)",
 }
-_PAGE = "https://eric.ed.gov/?id=ED469370"
-BAR = Source(
-    "law_school/bar_pass_prediction.csv",
-    "76ebfdb0427ce8db038d53fa5943180ac77096bffb8264f000ed21e9f0ec82f2",
-    page=_PAGE,
-    size=3_512_800,
-)
-SURVEY = Source(
-    "law_school/law_school_clean_derived.csv",
-    "23c1b173f3480beb7afc4957b107a9917dfc4a8dc9d87ea6034ec35222152452",
-    page="https://github.com/tailequy/fairness_dataset",
-    size=1_135_557,
-)
-BLACK_WHITE = Source(
-    "law_school/law_dataset.csv",
-    "76244ae957d224a9cc49464196f53ad621585705418ad3c3cda27a7699471a16",
-    page="https://github.com/damtharvey/law-school-dataset",
-    size=993_161,
-)
+BAR = raw_file("law_school/bar_pass_prediction.csv")
+SURVEY = raw_file("law_school/law_school_clean_derived.csv")
+BLACK_WHITE = raw_file("law_school/law_dataset.csv")
 _STUDIES = ("decile1b", "decile3", "lsat", "ugpa", "zfygpa", "zgpa", "fulltime", "fam_inc", "tier")
 _PASSAGE: dict[str, Any] = {
     "target_name": "bar examination",

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from fairbench.components.datasets.raw_files import raw_file
 from fairbench.core.errors import DataError
 from fairbench.data.columns import labels
-from fairbench.data.dataset import Dataset, Datasheet, Source
+from fairbench.data.dataset import Dataset, Datasheet
 from fairbench.data.download import Archive
 from fairbench.data.tables import RawTable
 
@@ -33,13 +34,7 @@ DATASHEET = Datasheet(
     "of the same applications.",
     family="hmda_boston",
 )
-LOANS = Source(
-    "rdatasets/wooldridge_loanapp.csv",
-    "a38e0200d631ec84c9107cf2ba11802aa46a38d2d8f11173d4485f241bd56cbf",
-    ("https://vincentarelbundock.github.io/Rdatasets/csv/wooldridge/loanapp.csv",),
-    "https://vincentarelbundock.github.io/Rdatasets/doc/wooldridge/loanapp.html",
-    size=457_153,
-)
+LOANS = raw_file("rdatasets/wooldridge_loanapp.csv")
 _NUMERIC = (
     *("loanamt", "appinc", "unit", "dep", "atotinc", "cototinc", "hexp", "price", "other", "liq"),
     *("rep", "lines", "mortg", "cons", "hrat", "obrat", "term", "apr", "netw", "unem", "loanprc"),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from fairbench.components.datasets.raw_files import raw_file
 from fairbench.data.columns import one_of
-from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.dataset import Dataset, Datasheet, Task
 from fairbench.data.download import Archive
 from fairbench.data.tables import RawTable
 
@@ -28,16 +29,7 @@ TITLES = {
     "nursery": "Nursery school applications: their rank in four classes (Olave et al. 1989)",
     "nursery_priority": "Nursery school applications: special priority (Olave et al. 1989)",
 }
-NURSERY = Source(
-    "fairground/nursery.parquet",
-    "cae290c67c86f7667a5e67c2bf88379438520990f6e6de421daa28bd60a4e372",
-    (
-        "https://github.com/reliable-ai/fairground-dataset-cache/raw/"
-        "59cfe415f0359d7dda163f8413f1b6ca1b5a5ccb/fairground_cache/nursery.parquet",
-    ),
-    "https://archive.ics.uci.edu/dataset/76/nursery",
-    size=95_966,
-)
+NURSERY = raw_file("fairground/nursery.parquet")
 _FEATURES = ("parents", "has_nurs", "form", "children", "housing", "social", "health")
 _FINANCE = {"convenient": "convenient", "inconv": "inconvenient"}
 _RANKS = ("not_recom", "recommend", "very_recom", "priority", "spec_prior")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from fairbench.data.dataset import Dataset, Datasheet, Source
+from fairbench.components.datasets.raw_files import raw_file
+from fairbench.data.dataset import Dataset, Datasheet
 from fairbench.data.download import Archive
 from fairbench.data.tables import RawTable
 
@@ -20,16 +21,7 @@ DATASHEET = Datasheet(
     "base rate is a selected population's. The deprivation band is that of the region, not of the "
     "student. Clicks and assessments, most of the signal, are not in this table.",
 )
-OULAD = Source(
-    "oulad/oulad_clean_derived.csv",
-    "79da53cda30ae6fbe069c6bfd8d6d36f3235ca13e06954ba4fc78f1124d6eeac",
-    (
-        "https://raw.githubusercontent.com/tailequy/fairness_dataset/main/experiments/data/"
-        "oulad_clean.csv",
-    ),
-    "https://github.com/tailequy/fairness_dataset",
-    size=1_709_070,
-)
+OULAD = raw_file("oulad/oulad_clean_derived.csv")
 _NUMERIC = ("num_of_prev_attempts", "studied_credits")
 _CATEGORICAL = (
     "code_module",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
+from fairbench.components.datasets.raw_files import raw_file
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.columns import at_least, labels
-from fairbench.data.dataset import Dataset, Datasheet, Source
+from fairbench.data.dataset import Dataset, Datasheet
 from fairbench.data.download import Archive
 from fairbench.data.tables import RawTable
 
@@ -27,13 +28,7 @@ DATASHEET = Datasheet(
     "or not Black. The years of schooling have 19 values, from 1 to 19. All people were released "
     "in one state, decades ago.",
 )
-RECID = Source(
-    "rdatasets/wooldridge_recid.csv",
-    "4ce0285cedbd5586c04ee2ae080938fae719f472e4f5fe304f255ecb2aff0e0c",
-    ("https://vincentarelbundock.github.io/Rdatasets/csv/wooldridge/recid.csv",),
-    "https://vincentarelbundock.github.io/Rdatasets/doc/wooldridge/recid.html",
-    size=88_934,
-)
+RECID = raw_file("rdatasets/wooldridge_recid.csv")
 _FLAGS = {
     "alcohol": "alcohol_problems",
     "drugs": "drug_history",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fairbench.data.dataset import Dataset, Datasheet, Source
+from fairbench.components.datasets.raw_files import raw_file
+from fairbench.data.dataset import Dataset, Datasheet
 from fairbench.data.download import Archive
 from fairbench.data.tables import RawTable
 
@@ -24,13 +25,7 @@ DATASHEET = Datasheet(
     "so it is never a feature. A callback is not a job, and a model of callbacks learns what "
     "employers did.",
 )
-RESUME = Source(
-    "rdatasets/openintro_resume.csv",
-    "f40f3b5b3dc2b2b5ab23b09228543503d63393d5a8a5aeb012dc1222babcd862",
-    ("https://vincentarelbundock.github.io/Rdatasets/csv/openintro/resume.csv",),
-    "https://vincentarelbundock.github.io/Rdatasets/doc/openintro/resume.html",
-    size=633_836,
-)
+RESUME = raw_file("rdatasets/openintro_resume.csv")
 _NUMERIC = ("years_college", "years_experience")
 _FLAGS = (
     "job_equal_opp_employer",

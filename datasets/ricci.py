@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from fairbench.components.datasets.raw_files import raw_file
 from fairbench.data.columns import labels
-from fairbench.data.dataset import Dataset, Datasheet, Source
+from fairbench.data.dataset import Dataset, Datasheet
 from fairbench.data.download import Archive
 from fairbench.data.tables import RawTable
 
@@ -19,13 +20,7 @@ DATASHEET = Datasheet(
     "70. So a model that sees the combined score can be right for everyone. Nobody was promoted. "
     "The csv file is a conversion of the archive's fixed-width text.",
 )
-RICCI = Source(
-    "ricci/ricci.csv",
-    "f6f7eb66c88f5ec047c81cd0d1bf68536988c38b9212715c33109f1f08592b29",
-    (),
-    "https://github.com/algofairness/fairness-comparison",
-    size=3_320,
-)
+RICCI = raw_file("ricci/ricci.csv")
 _RACES = {"W": "White", "B": "Black", "H": "Hispanic"}
 _PASS = 70.0
 

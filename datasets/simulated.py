@@ -94,7 +94,17 @@ def load(
         part of `partition`; labels still follow p(x).
     """
     n, d = n_samples, n_features
-    _check(task, n, d, n_groups, minority_share, noise, minority_noise)
+    if task not in list(Task):
+        raise UserError(f"dataset.task is '{task}'; valid: {', '.join(Task)}")
+    if n < 20 or d < 3:
+        raise UserError(
+            f"dataset=simulated needs n_samples >= 20 and n_features >= 3, not {n} and {d}"
+        )
+    check_minimum("dataset.n_groups", n_groups, 2)
+    if not 0 <= minority_share <= 1:
+        raise UserError(f"dataset.minority_share is {minority_share}; it must be within [0, 1]")
+    if min(noise, minority_noise) <= 0:
+        raise UserError("dataset.noise and dataset.minority_noise must be positive")
     if task == Task.BINARY:
         check_share("dataset.label_bias", label_bias, zero=True)
     if task == Task.MULTICLASS and label_bias:
@@ -105,7 +115,10 @@ def load(
     drawn = generator.standard_normal((n, d))
     drawn[test, 0] += shift
     group = _groups(generator.random(n), n_groups, minority_share)
-    people = _population(drawn, group, n_groups, (noise, minority_noise), base_rate_gap)
+    signal = drawn[:, 0] - drawn[:, 1] + drawn[:, 0] * drawn[:, 1]
+    signal += base_rate_gap * (0.5 - group / (n_groups - 1))
+    scale = np.linspace(noise, minority_noise, n_groups)[group]
+    people = _Population(drawn, group, signal, scale)
     faults = rng(seed, "simulated faults", task, n, d)
     labels, truth = _labels(Task(task), people, label_bias, generator, faults)
     names = _names(n_groups)
@@ -140,18 +153,6 @@ def _groups(uniform: NDArray[np.float64], n_groups: int, minority_share: float) 
     minority = uniform < minority_share
     group[minority] = 1 + (uniform[minority] / minority_share * (n_groups - 1)).astype(np.intp)
     return np.minimum(group, n_groups - 1)
-
-
-def _population(
-    x: NDArray[np.float64],
-    group: NDArray[np.intp],
-    n_groups: int,
-    noises: tuple[float, float],
-    gap: float,
-) -> _Population:
-    offset = gap * (0.5 - group / (n_groups - 1))
-    signal = x[:, 0] - x[:, 1] + x[:, 0] * x[:, 1] + offset
-    return _Population(x, group, signal, np.linspace(*noises, n_groups)[group])
 
 
 def _labels(
@@ -198,25 +199,3 @@ def _features(
     else:
         features["group"] = pd.Categorical.from_codes(people.group, names)
     return features
-
-
-def _check(
-    task: str,
-    n: int,
-    d: int,
-    n_groups: int,
-    minority_share: float,
-    noise: float,
-    minority_noise: float,
-) -> None:
-    if task not in list(Task):
-        raise UserError(f"dataset.task is '{task}'; valid: {', '.join(Task)}")
-    if n < 20 or d < 3:
-        raise UserError(
-            f"dataset=simulated needs n_samples >= 20 and n_features >= 3, not {n} and {d}"
-        )
-    check_minimum("dataset.n_groups", n_groups, 2)
-    if not 0 <= minority_share <= 1:
-        raise UserError(f"dataset.minority_share is {minority_share}; it must be within [0, 1]")
-    if min(noise, minority_noise) <= 0:
-        raise UserError("dataset.noise and dataset.minority_noise must be positive")

@@ -65,7 +65,14 @@ def load(
     noise : standard deviation of a frame of an event around the event's own value, whose standard
         deviation is 1.
     """
-    _check(n_samples, length, longer, share_b, event)
+    check_minimum("dataset.n_samples", n_samples, 20)
+    check_minimum("dataset.event", event, 1)
+    check_share("dataset.share_b", share_b)
+    if length < 2 * event:
+        raise UserError(
+            f"dataset.length is {length}; it must be at least twice dataset.event, {event}"
+        )
+    check_minimum("dataset.longer", longer, 1)
     check_share("dataset.test_share", test_share, zero=True)
     generator = rng(seed, "simulated sequences", n_samples, length, event)
     in_b = generator.random(n_samples) < share_b
@@ -116,14 +123,3 @@ def _recording(
     place = (np.cumsum(lengths) - lengths + first)[:, None] + np.arange(event)
     drawn[place, 0], drawn[place, 1] = 1.0, said
     return np.split(drawn, np.cumsum(lengths)[:-1]), said.mean(axis=1)
-
-
-def _check(n_samples: int, length: int, longer: float, share_b: float, event: int) -> None:
-    check_minimum("dataset.n_samples", n_samples, 20)
-    check_minimum("dataset.event", event, 1)
-    check_share("dataset.share_b", share_b)
-    if length < 2 * event:
-        raise UserError(
-            f"dataset.length is {length}; it must be at least twice dataset.event, {event}"
-        )
-    check_minimum("dataset.longer", longer, 1)

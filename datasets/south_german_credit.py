@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from fairbench.components.datasets.raw_files import raw_file
 from fairbench.data.columns import at_least, one_of
-from fairbench.data.dataset import Dataset, Datasheet, Source
+from fairbench.data.dataset import Dataset, Datasheet
 from fairbench.data.download import Archive
 from fairbench.data.tables import RawTable
 
@@ -22,16 +23,7 @@ DATASHEET = Datasheet(
     "25 and 37 are foreign workers, whose codes the published german exchanges.",
     family="german",
 )
-SOUTH = Source(
-    "fairground/south_german_credit.parquet",
-    "7902ed29af041278741f5c59e82f4dc1067e06aba0bafee28992d234e69afbbf",
-    (
-        "https://github.com/reliable-ai/fairground-dataset-cache/raw/"
-        "59cfe415f0359d7dda163f8413f1b6ca1b5a5ccb/fairground_cache/south_german_credit.parquet",
-    ),
-    "https://archive.ics.uci.edu/dataset/522/south+german+credit",
-    size=25_380,
-)
+SOUTH = raw_file("fairground/south_german_credit.parquet")
 _NUMERIC = ("duration", "amount")
 _CATEGORICAL = (
     *("status", "credit_history", "purpose", "savings", "employment_duration", "installment_rate"),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from fairbench.components.datasets.raw_files import raw_file
 from fairbench.data.columns import at_least, one_of
-from fairbench.data.dataset import Dataset, Datasheet, Source
+from fairbench.data.dataset import Dataset, Datasheet
 from fairbench.data.download import Archive
 from fairbench.data.tables import RawTable
 
@@ -22,29 +23,7 @@ TITLES = {
     "student_mat": "Student performance: passing mathematics (Cortez, Silva 2008)",
     "student_por": "Student performance: passing Portuguese (Cortez, Silva 2008)",
 }
-_PAGE = "https://archive.ics.uci.edu/dataset/320/student+performance"
-SOURCES = {
-    "mat": Source(
-        "student/student_mat_derived.csv",
-        "d5d25554bac20e2ac6a101707e94a65cd098bd8327f40decff27a607389394ba",
-        (
-            "https://raw.githubusercontent.com/tailequy/fairness_dataset/main/experiments/data/"
-            "student_mat_new.csv",
-        ),
-        _PAGE,
-        size=42_776,
-    ),
-    "por": Source(
-        "student/student_por_derived.csv",
-        "9b28eca5795ae9feeb72eb73b837680ad579c7d991c03014b09c2234d0e1d60d",
-        (
-            "https://raw.githubusercontent.com/tailequy/fairness_dataset/main/experiments/data/"
-            "student_por_new.csv",
-        ),
-        _PAGE,
-        size=69_859,
-    ),
-}
+SOURCES = {name: raw_file(f"student/student_{name}_derived.csv") for name in ("mat", "por")}
 _NUMERIC = (
     *("age", "Medu", "Fedu", "traveltime", "studytime", "failures", "famrel", "freetime"),
     *("goout", "Dalc", "Walc", "health", "absences"),

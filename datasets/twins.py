@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from fairbench.components.datasets.raw_files import raw_file
 from fairbench.core.errors import DataError
 from fairbench.data.columns import labels, numbers, one_of, require_columns, scaled
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
@@ -38,31 +39,10 @@ TITLES = {
     "twins_under2000g": "Twins under 2000 g: number of prenatal visits, a row for each twin "
     "(Almond et al. 2005; Louizos et al. 2017)",
 }
-_URL = (
-    "https://raw.githubusercontent.com/AMLab-Amsterdam/CEVAE/"
-    "9081f863e24ce21bd34c8d6a41bf0edc7d1b65dd/datasets/TWINS"
-)
-_PAGE = "https://github.com/AMLab-Amsterdam/CEVAE/tree/master/datasets/TWINS"
 WEIGHTS, COVARIATES, DEATHS = (
-    Source(
-        f"twins/twin_pairs_{part}_3years_samesex.csv",
-        sha256,
-        (f"{_URL}/twin_pairs_{part}_3years_samesex.csv",),
-        _PAGE,
-        size=size,
-    )
-    for part, sha256, size in (
-        ("T", "fbe6eb1cad27794c61cbbd8b11b72a26e96549e59d64fb88b07b30aaf2bae07d", 1_409_691),
-        ("X", "", 0),
-        ("Y", "d03428d23ed308673f9151e3934aa7712df27c1fed244ed44ecc80a98a60836b", 987_735),
-    )
+    raw_file(f"twins/twin_pairs_{part}_3years_samesex.csv") for part in "TXY"
 )
-UNDER_2000G = Source(
-    "twins/twins_under2000g_long_derived.csv",
-    "3e1ec0cb49d0e8f47e4e67ae969212feb449fbdd1e2206d6182d1ddb2de1c530",
-    page="https://github.com/Quantco/metalearners",
-    size=5_004_808,
-)
+UNDER_2000G = raw_file("twins/twins_under2000g_long_derived.csv")
 _TARGET = "nprevistq"
 
 

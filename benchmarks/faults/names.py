@@ -28,10 +28,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks.faults.commands import RUN, Place, in_forks, queued
+from benchmarks.faults.commands import RUN, Place, in_forks, queued, show_totals
 from benchmarks.measure import ROOT
 
 SEED, CASES = 34, 1500
+HEADER = ("kind", "cases", "changed", "traceback", "status", "waits", "swells", "wrong")
 LONGEST = 10.0  # seconds of a command, without those that it waited for a core
 LARGEST = 1 << 30  # bytes of memory more than the process has that all are forked from
 SPARSE, MANY = 200 << 30, 100_000
@@ -433,19 +434,19 @@ def _many(folder: Path) -> None:
             (folder / f"{number}.parquet").touch()
 
 
-def tried(
-    top: Path, some: Sequence[Case], worker: int, workers: int
-) -> list[tuple[Case, list[str]]]:
-    """Try every so many-th case in a folder of this fork's own; return what went wrong in each."""
-    folder, ended = top / str(worker), []
+def tried(top: Path, some: Sequence[Case], worker: int, workers: int) -> Counter[tuple[str, str]]:
+    """Try every so many-th case in a folder of this fork's own; count what went wrong in each."""
+    folder, total = top / str(worker), Counter[tuple[str, str]]()
     folder.mkdir()
     _many(folder / "huge")
     for case in some[worker::workers]:
         wrong = [" ".join(what.split()) for what in wrong_in(case, folder)]
         for what in wrong:
             print(f"{case.kind} at {case.path}: fairbench {case.words}: {what}", flush=True)
-        ended.append((case, wrong))
-    return ended
+        ways = [way for way in HEADER[2:-1] if any(what.startswith(way) for what in wrong)]
+        ways += ["wrong"] * bool(wrong)
+        total.update((case.kind, column) for column in ("cases", *ways))
+    return total
 
 
 WARM = (
@@ -466,23 +467,9 @@ def main(number: int = CASES) -> bool:
     os.environ["MPLBACKEND"] = "agg"
     for name in WARM:
         import_module(name)
-    top = Path(tempfile.mkdtemp(prefix="names-"))
-    try:
+    with tempfile.TemporaryDirectory(prefix="names-") as name:
+        top = Path(name)
         make(top / "made")
         some = cases(top / "made", number)
-        ended = list(itertools.chain.from_iterable(in_forks(partial(tried, top, some))))
-    finally:
-        shutil.rmtree(top, ignore_errors=True)
-    return told(ended)
-
-
-def told(ended: Sequence[tuple[Case, Sequence[str]]]) -> bool:
-    """Print a table of what became of each kind, and say whether nothing went wrong."""
-    kinds = Counter(case.kind for case, _ in ended)
-    ways = ("changed", "traceback", "status", "waits", "swells")
-    print(f"{'kind':28}{'cases':>7}" + "".join(f"{way:>11}" for way in ways))
-    for kind, number in kinds.items():
-        wrong = [what for case, all_ in ended for what in all_ if case.kind == kind]
-        counts = "".join(f"{sum(what.startswith(way) for what in wrong):11}" for way in ways)
-        print(f"{kind:28}{number:7}{counts}")
-    return not any(wrong for _, wrong in ended)
+        total = sum(in_forks(partial(tried, top, some)), Counter[tuple[str, str]]())
+    return show_totals(f"{number} odd names", HEADER, [*IN_PLACE, *BESIDE], total)

@@ -551,44 +551,6 @@ class Watch:
             self.seen.append(f"imports {arguments[0]!r}")
 
 
-class Copy:
-    """A copy of a folder, which is put back as it was after every round."""
-
-    def __init__(self, whole: Path, own: Path) -> None:
-        self.whole, self.own = whole, own
-        shutil.copytree(whole, own)
-        self.before = self._stamps()
-
-    def _stamps(self) -> dict[str, tuple[int, ...]]:
-        """Return what tells whether a file was changed, by its path."""
-        found: dict[str, tuple[int, ...]] = {}
-        for folder, _, names in os.walk(self.own):
-            for path in (os.path.join(folder, name) for name in names):
-                about = os.lstat(path)
-                found[os.path.relpath(path, self.own)] = (about.st_ino, about.st_ctime_ns)
-        return found
-
-    def changed(self) -> list[Path]:
-        """Return the files that are there and were not, or not so, before."""
-        return [self.own / name for name, stamp in self._stamps().items()
-                if self.before.get(name) != stamp]  # fmt: skip
-
-    def restore(self) -> None:
-        """Put back what was changed or removed, and remove what was made."""
-        for path in self.changed():
-            path.unlink()
-        for folder, _, _ in os.walk(self.own, topdown=False):
-            if not (self.whole / os.path.relpath(folder, self.own)).is_dir():
-                os.rmdir(folder)
-        for name in self.before:
-            if not os.path.lexists(self.own / name):
-                (self.own / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(self.whole / name, self.own / name)
-        self.before = self._stamps()
-        for function in REMEMBERED:
-            function.cache_clear()
-
-
 def fill(away: Path) -> None:
     """Make the stranger's files: a component, a module, a pipe; and somebody's own."""
     away.mkdir()
@@ -603,8 +565,8 @@ def fill(away: Path) -> None:
 class Round:
     """One record of another shape, and what came of reading it."""
 
-    def __init__(self, copy: Copy, watch: Watch, seed: int, costly: float) -> None:
-        self.copy, self.watch, self.place = copy, watch, Place(copy.own)
+    def __init__(self, own: Path, watch: Watch, seed: int, costly: float) -> None:
+        self.watch, self.place = watch, Place(own)
         self.runs, self.seed, self.draw = self.place.runs, seed, np.random.default_rng(seed)
         shares = np.array([kind.share for kind in KINDS])
         self.kind = KINDS[self.draw.choice(len(KINDS), p=shares / shares.sum())]
@@ -672,7 +634,7 @@ class Round:
             self._wrong(" ".join(words), "wrote outside")
         secret = _SECRET.encode()
         if secret in said.encode(errors="replace") or any(
-            secret in path.read_bytes() for path in self.copy.changed()
+            secret in path.read_bytes() for path in self.place.root.rglob("*") if path.is_file()
         ):
             self._wrong(" ".join(words), "the secret is printed or written")
 
@@ -734,16 +696,19 @@ def tried(
         sys.path.append(str(away))
         told = {_VARIABLE: _SECRET, "FAIRBENCH_MAX_MEMORY": "1", "PATH": "", "AWAY": str(away)}
         os.environ |= told
-        copy, watch = Copy(whole, own), Watch(own, away)
+        shutil.copytree(whole, own)
+        watch = Watch(own, away)
         for line in _SYNCED:  # so that what is imported by then counts for none
             first, second = Place(own).runs[:2]
             named = {"RUN": first, "A": first, "B": second, "in_use=RUN": f"in_use={first}"}
             carried_out([named.get(word, word) for word in line.split()], own)
-        copy.restore()
         for seed in range(worker, number, workers):
-            one = Round(copy, watch, seed, costly)
+            shutil.rmtree(own)
+            shutil.copytree(whole, own)
+            for function in REMEMBERED:
+                function.cache_clear()
+            one = Round(own, watch, seed, costly)
             one.carry_out()
-            copy.restore()
             total.update({(one.kind.name, what): n for what, n in one.counts.items()})
             for sentence in one.wrong:
                 print(sentence.encode(errors="backslashreplace").decode(), flush=True)

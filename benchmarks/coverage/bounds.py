@@ -45,9 +45,8 @@ def selection(rows: int, labelled: float, odds: float, side: int) -> Setting:
     return Setting(name=name, rows=rows, labelled=labelled, odds=odds, side=side)
 
 
-def _selections(short: bool) -> Iterator[Setting]:
-    rows = (200,) if short else (200, 1000, 5000)
-    return starmap(selection, product(rows, (1.0, 0.5), (1.5, 5.0, NOTHING), SIDES))
+def _selections() -> Iterator[Setting]:
+    return starmap(selection, product((200, 1000, 5000), (1.0, 0.5), (1.5, 5.0, NOTHING), SIDES))
 
 
 def _unseen(population: Setting, share: Floats, draw: np.random.Generator) -> Floats:
@@ -130,8 +129,8 @@ def proxies(rows: int, side: int, distinct: int) -> Setting:
     return Setting(name=name, rows=rows, side=side, distinct=distinct)
 
 
-def _proxies(short: bool) -> Iterator[Setting]:
-    return starmap(proxies, product((300,) if short else (300, 2000), SIDES, (0, 10)))
+def _proxies() -> Iterator[Setting]:
+    return starmap(proxies, product((300, 2000), SIDES, (0, 10)))
 
 
 def proxy_rows(

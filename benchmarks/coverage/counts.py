@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product, starmap
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,6 @@ from fairbench.inference.posterior import Beta, central_interval, posterior_draw
 from fairbench.inference.rates import Limits, difference_limits, quantile, rate_limits, ratio_limits
 
 Integers = NDArray[np.int64]
-Kind = TypeVar("Kind")
 
 # Rows of the larger and of the smaller groups.
 SIZES = ((20, 20), (50, 50), (200, 200), (2000, 2000))
@@ -115,14 +114,6 @@ def _shapes(sizes: tuple[int, int], groups: int, gap: float) -> list[str]:
         return [LAST]
     unequal = [FIRST] if sizes[0] != sizes[1] else []
     return [LAST, *unequal, *([SPREAD] if groups > 2 else [])]
-
-
-def thinned(populations: Sequence[Kind], count: int) -> list[Kind]:
-    """Return about `count` populations, spread evenly over a fixed shuffle of all."""
-    if count >= len(populations):
-        return list(populations)
-    chosen = np.random.default_rng(17).permutation(len(populations))[:count]
-    return [populations[i] for i in np.sort(chosen)]
 
 
 # Constructions of intervals from counts: ours, the posterior of before, and what others print.
@@ -418,8 +409,8 @@ def _one_rate(size: int, rate: float, words: str = "") -> Setting:
     return Setting(name=f"{size} rows, rate {rate:g}{words}", size=size, rate=rate)
 
 
-def _one_rates(short: bool) -> Iterator[Setting]:
-    return starmap(_one_rate, product(RATE_SIZES, BASE_RATES if short else RATES))
+def _one_rates() -> Iterator[Setting]:
+    return starmap(_one_rate, product(RATE_SIZES, RATES))
 
 
 def _draw_rate(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
@@ -435,13 +426,10 @@ _JEFFREYS = ((3, 0.1767), (8, 0.4537), (9, 0.4145), (10, 0.3812), (20, 0.2839), 
 _FIXED = (*_JEFFREYS, (8, 0.5), (12, 0.4364), (90, 0.0498))
 
 
-def _fixed_rates(short: bool) -> list[Setting]:
+def _fixed_rates() -> list[Setting]:
     """Return rates of few rows at which few intervals hold."""
-    at, words = (
-        [(n, p + sign * 1e-4) for n, p in _FIXED for sign in (-1, 1)],
-        " in all replications",
-    )
-    return [_one_rate(n, p, words) for n, p in at]
+    at = [(n, p + sign * 1e-4) for n, p in _FIXED for sign in (-1, 1)]
+    return [_one_rate(n, p, " in all replications") for n, p in at]
 
 
 def _draw_fixed(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
@@ -450,12 +438,11 @@ def _draw_fixed(population: Setting, replications: int, draw: np.random.Generato
     return Sample(counts, {"rate": np.full((replications, 1), population.rate)})
 
 
-def _tiny(short: bool) -> list[Setting]:
-    """Return groups of which the last has five rows, and may have none that the rate is of.
+def _tiny() -> Iterator[Setting]:
+    """Yield groups of which the last has five rows, and may have none that the rate is of.
 
     A rate is of a share of the rows of every group, on average, and the last one's is lower.
     """
-    result = []
     for sizes, share, base, gap in product(
         ((50000, 5), (50000, 500, 50, 5), (50000, 5000, 500, 50, 5)),
         *((1.0, 0.3, 0.1), (0.6, 0.95), (0.2, 0.4)),
@@ -463,8 +450,7 @@ def _tiny(short: bool) -> list[Setting]:
         of = f" of {100 * share:g} % of the rows" if share < 1 else ""
         rows = ", ".join(map(str, sizes))
         name = f"groups of {rows} rows, rate {base:g}{of}, gap {gap:g} in the last"
-        result.append(Setting(name=name, sizes=sizes, share=share, base=base, gap=gap))
-    return result[::3] if short else result
+        yield Setting(name=name, sizes=sizes, share=share, base=base, gap=gap)
 
 
 def _draw_tiny(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
@@ -488,11 +474,6 @@ def _of_both_shares(interval: OfCounts) -> Intervals:
         }
 
     return intervals
-
-
-def _populations(short: bool, *, groups: Sequence[int], few: int) -> Sequence[Population]:
-    result = all_populations(groups)
-    return thinned(result, few if short else len(result))
 
 
 def _draw_all(
@@ -552,7 +533,7 @@ def _of_two(form: str) -> Family:
     )
     return Family(
         f"{form}s",
-        partial(_populations, groups=(2,), few=60),
+        partial(all_populations, (2,)),
         partial(_draw_all, form, of_rates),
         constructions,
         replications=2000,
@@ -577,7 +558,7 @@ FAMILIES = (
     *map(_of_two, _OF_FORM),
     Family(
         "gaps",
-        partial(_populations, groups=(2, 3, 4, 10, 50), few=120),
+        all_populations,
         partial(_draw_all, "largest gap", gap_of),
         (
             Construction(OURS, _single("largest gap", gap_ours)),
@@ -609,7 +590,7 @@ FAMILIES = (
     ),
     Family(
         "smallest_ratios",
-        partial(_populations, groups=(2, 3, 4, 10, 50), few=120),
+        all_populations,
         partial(_draw_all, "smallest ratio", smallest_of),
         (
             Construction(OURS, _single("smallest ratio", smallest_ours)),
@@ -620,7 +601,7 @@ FAMILIES = (
     ),
     Family(
         "equalized_odds",
-        partial(_populations, groups=(2, 3, 4, 10, 50), few=80),
+        all_populations,
         _draw_odds,
         (
             Construction(OURS, _single("equalized odds", odds_ours)),

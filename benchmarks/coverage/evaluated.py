@@ -26,7 +26,7 @@ LARGE = 20_000  # rows of the large sample
 SIZES = (150, 500, 1500)
 RATES = (0.03, 0.1, 0.3, 0.5, 0.9)
 SLOPES = (1.0, 1.0, 0.5, 2.0, -1.0)
-POPULATIONS, SHORT = 200, 40
+POPULATIONS = 200
 REGRESSIONS = 4  # every fourth population is one
 _GOLDEN = (np.sqrt(5) - 1) / 2
 
@@ -124,21 +124,19 @@ def _evenly(chance: Floats, cell: NDArray[Any]) -> Floats:
 Known = list[tuple[dict[str, Any], pd.DataFrame]]
 
 
-def _everything(short: bool) -> list[Setting]:
+def _everything() -> list[Setting]:
     """Return so many random populations, as one."""
-    count = SHORT if short else POPULATIONS
-    return [Setting(name=f"{count} random populations", count=count)]
+    return [Setting(name=f"{POPULATIONS} random populations")]
 
 
-def _draw(everything: Setting, replications: int, draw: np.random.Generator) -> Sample:
-    """Draw data sets from every population; the truth is of each metric, over all rows."""
+def _draw(_: Setting, replications: int, draw: np.random.Generator) -> Sample:
+    """Draw a data set from each population; the truth is of each metric, over all rows."""
     known: Known = []
-    for number in range(everything.count):
+    for number in range(replications):
         population = Random.of(number, 0)
         large = _rows(population.even(), Evaluator(draws=100))
         rows = large.loc[large["value"].notna(), [*KEY, "value"]]
-        sets = max(1, replications // everything.count)
-        known += [(population.drawn(draw), rows) for _ in range(sets)]
+        known.append((population.drawn(draw), rows))
     all_rows = pd.concat([rows for _, rows in known], ignore_index=True)
     by_metric = all_rows.groupby("metric", sort=False)
     truth = {str(metric): of["value"].to_numpy() for metric, of in by_metric}

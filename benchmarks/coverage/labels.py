@@ -107,21 +107,20 @@ class Pools:
     groups: int
 
 
-def _populations(short: bool) -> Sequence[Setting]:
-    labels = (20, 300) if short else LABELS
+def _populations() -> Sequence[Setting]:
     two, rare, ten = (0.6, 0.4), (0.95, 0.05), (0.1,) * 10
     shaped: list[tuple[tuple[float, ...], str]] = [(two, name) for name in OF_TWO]
     shaped += [(rare, "calibrated"), (rare, "one group inverted"), (ten, "one group shifted")]
     shaped += [(ten, AMONG_TEN)]
-    some = shaped[::3] if short else shaped
-    result = [audited(*each, n, active) for each, n, active in product(some, labels, (False, True))]
+    every = product(shaped, LABELS, (False, True))
+    result = [audited(*each, n, active) for each, n, active in every]
     return result + [
         audited(shares, name, n, False, scores)
         for scores, name, (shares, n) in product(
             [kind for kind in SCORES if kind != TWO_HUMPS],
-            ("calibrated", WRONG) if short else ("calibrated", "slopes of 0.5", WRONG),
+            ("calibrated", "slopes of 0.5", WRONG),
             # Of everyone, of two groups, and of four.
-            [((1.0,), 100)] if short else product([(1.0,), two, (0.25,) * 4], (30, 100, 300, 1000)),
+            product([(1.0,), two, (0.25,) * 4], (30, 100, 300, 1000)),
         )
     ]
 
@@ -346,14 +345,13 @@ class Counted:
         return result
 
 
-def _said(short: bool) -> Iterator[Setting]:
-    strategies = (TOP_TWO,) if short else (RANDOM, TOP_TWO, THOMPSON)
-    labels = (300,) if short else (50, 100, 300)
-    return starmap(_labelling, product(_maps(short), labels, strategies, (False,)))
+def _said() -> Iterator[Setting]:
+    every = product(MAPS_ACTIVE, (50, 100, 300), (RANDOM, TOP_TWO, THOMPSON), (False,))
+    return starmap(_labelling, every)
 
 
-def _pleased(short: bool) -> Iterator[Setting]:
-    return starmap(_labelling, product(_maps(short), (300,), (TOP_TWO,), (True,)))
+def _pleased() -> Iterator[Setting]:
+    return starmap(_labelling, product(MAPS_ACTIVE, (300,), (TOP_TWO,), (True,)))
 
 
 def _labelling(map: str, labels: int, strategy: str, pleased: bool) -> Setting:
@@ -369,10 +367,6 @@ def _labelling(map: str, labels: int, strategy: str, pleased: bool) -> Setting:
     stop = "stopped when it pleases, at most" if pleased else "stopped at"
     name = f"{map}, {strategy}, {stop} {labels} labels"
     return Setting(name=name, map=map, labels=labels, strategy=strategy, pleased=pleased)
-
-
-def _maps(short: bool) -> list[str]:
-    return list(MAPS_ACTIVE)[: 2 if short else None]
 
 
 def _draw(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
@@ -531,10 +525,9 @@ SCORES_ALONG: Mapping[str, Draw] = MappingProxyType(
 )
 
 
-def _populations_along(short: bool) -> Iterator[Setting]:
-    """Yield pools of scores, labelled at random, whose second group is alike or inverted."""
-    every = product(SCORES_ALONG, ("alike", "inverted"))
-    return starmap(pool_of, [("Beta(3, 3)", "inverted")] if short else every)
+def _populations_along() -> Iterator[Setting]:
+    """Return pools of scores, labelled at random, whose second group is alike or inverted."""
+    return starmap(pool_of, product(SCORES_ALONG, ("alike", "inverted")))
 
 
 def pool_of(scores: str, second: str) -> Setting:

@@ -9,8 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from benchmarks.coverage.counts import Counts, thinned, varied
-from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample, Setting
+from benchmarks.coverage.counts import Counts, varied
+from benchmarks.coverage.simulate import (
+    LEVEL,
+    Construction,
+    Family,
+    Interval,
+    Sample,
+    Setting,
+    thinned,
+)
 from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import GroupLimits, largest_gap, probability_below, ratios_to_group
 from fairbench.inference.pooled import pool
@@ -30,15 +38,13 @@ PLAIN, RESIDUAL, ADJUSTED = (
 )
 
 
-def _two_rates(short: bool) -> list[Setting]:
-    """Return sizes and rates of two groups, the second of which is the reference."""
-    result = []
+def _two_rates() -> Iterator[Setting]:
+    """Yield sizes and rates of two groups, the second of which is the reference."""
     of_sizes = ((5, 50), (10, 10), (20, 20), (20, 2000), (50, 50), (100, 400), (2000, 2000))
     of_rates = (0.005, 0.03, 0.3, 0.5, 0.9, 0.98)
     for sizes, rates in product(of_sizes, product(of_rates, of_rates)):
         name = "groups of {} and {} rows, rates {:g} and {:g}".format(*sizes, *rates)
-        result.append(Setting(name=name, sizes=sizes, rates=rates))
-    return thinned(result, 30 if short else len(result))
+        yield Setting(name=name, sizes=sizes, rates=rates)
 
 
 def _draw_odds(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
@@ -60,7 +66,7 @@ def _odds_woolf(counts: Counts, _: np.random.Generator) -> Mapping[str, Interval
     return {ODDS: (np.exp(middle - half), np.exp(middle + half))}
 
 
-def _scored(short: bool) -> list[Setting]:
+def _scored() -> list[Setting]:
     """Return normal scores of two groups of a population, the first lower by a shift.
 
     There are so many rows of both together, a share of them in the first group, and a share of all
@@ -78,7 +84,7 @@ def _scored(short: bool) -> list[Setting]:
             f"the best {best:g}{rounded}"
         )
         result.append(one)
-    return thinned(result, 25 if short else 200)
+    return thinned(result, 200)
 
 
 def _above(one: Setting, cut: Floats) -> Floats:
@@ -128,7 +134,7 @@ ERRORS: Mapping[str, Callable[[np.random.Generator, tuple[int, int]], Floats]] =
 }
 
 
-def _priced(short: bool) -> list[Setting]:
+def _priced() -> list[Setting]:
     """Return prices of three groups, which hang on a factor and on the group.
 
     There are so many rows of all together, in shares of the groups, the second of which is the
@@ -146,7 +152,7 @@ def _priced(short: bool) -> list[Setting]:
         of = f"gap {gap:g}, spread {spread:g}, factors apart by {apart:g}"
         one.name = f"{words}, {errors} errors, {of}"
         result.append(one)
-    return thinned(result, 25 if short else 80)
+    return thinned(result, 80)
 
 
 def _draw_priced(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
@@ -208,9 +214,9 @@ def _means_hedges(prices: Prices, _: np.random.Generator) -> Mapping[str, Interv
 # The families of pooled rates: estimates of many groups together, and whether gaps are small.
 
 
-def _populations(short: bool) -> Iterator[Setting]:
+def _populations() -> Iterator[Setting]:
     """Yield groups whose rates' logits vary around that of a rate by a standard deviation."""
-    every = product((10,) if short else (10, 50), (30, 200), (0.0, 0.3, 0.6), (0.05, 0.3))
+    every = product((10, 50), (30, 200), (0.0, 0.3, 0.6), (0.05, 0.3))
     for groups, rows, spread, rate in every:
         name = f"{groups} groups of {rows} rows, logits of spread {spread:g} around {rate:g}"
         yield Setting(name=name, groups=groups, rows=rows, spread=spread, rate=rate)
@@ -260,9 +266,10 @@ _CODES = np.array(list(product(*(range(len(shares)) for shares in _VALUES))))
 Compared = tuple[Counts, NDArray[np.int64] | None]
 
 
-def _apart(short: bool) -> list[Setting]:
-    combined = [_combined(800, 0.3), _combined(2000, 0.1)]
-    others = [
+def _apart() -> list[Setting]:
+    return [
+        _combined(800, 0.3),
+        _combined(2000, 0.1),
         _several(3000, 30, rates=(0.999, 0.946)),
         _several(3000, 30, rates=(0.5, 0.449)),
         _several(500, 30, 30, rates=(0.97, 0.918)),
@@ -271,7 +278,6 @@ def _apart(short: bool) -> list[Setting]:
         _several(50000, 5, rates=(0.3, 0.3)),
         _several(50000, 500, 5, rates=(0.3, 0.351)),
     ]
-    return [*combined[:1], *others[:4]] if short else [*combined, *others]
 
 
 def _draw_apart(population: Setting, replications: int, draw: np.random.Generator) -> Sample:

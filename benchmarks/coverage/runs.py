@@ -18,7 +18,6 @@ from scipy import special
 from scipy.spatial import cKDTree
 from scipy.stats import qmc
 
-from benchmarks.coverage.counts import thinned
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample, Setting
 from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError
@@ -189,11 +188,10 @@ def _splits(kind: str, count: int = SPLITS) -> Splits:
     return Splits(FOLDS, 1, 1 / count) if kind == FOLDS else Splits(REPEATS, count, SHARE)
 
 
-def _populations(short: bool) -> list[Setting]:
+def _populations() -> list[Setting]:
     shifts, shares = (0.0, 0.05, 0.3), (0.003, 0.03, 0.3)
     every = product((500, 2000), (2, 4, 10), shares, shifts, (REPEATS, FOLDS))
-    result = [run_of(*each) for each in every if each[0] * each[2] >= 6]
-    return thinned(result, 10 if short else len(result))
+    return [run_of(*each) for each in every if each[0] * each[2] >= 6]
 
 
 @dataclass(frozen=True, eq=False)
@@ -446,21 +444,19 @@ def _moved(label: Labels, group: Labels, signal: float) -> Floats:
     return np.asarray(of_label + AHEAD * (group == 0)[..., None])
 
 
-def _populations_many(short: bool) -> list[Setting]:
-    """Return learners and the data that they are fitted to.
+def _populations_many() -> Iterator[Setting]:
+    """Yield learners and the data that they are fitted to.
 
     The means of the two labels' features are apart by the `signal`, in their standard deviations; a
     share of labels is `positive`; there are so many (`count`) repeated hold-outs or folds (`kind`).
     """
-    result = []
     for learner in LEARNERS:
         designs = (*_DESIGNS, *(_DESIGNS_OF_MANY if learner in _STABLE else ()))
         labels = ((2.0, 0.3, ""), (0.0, 0.5, ", nothing to learn"))
         for (signal, positive, words), (rows, kind, count) in product(labels, designs):
             name = f"{learner}, {rows} rows{words}, {count} {_KINDS[kind]}"
             design = {"learner": learner, "rows": rows, "kind": kind, "count": count}
-            result.append(Setting(name=name, signal=signal, positive=positive, **design))
-    return thinned([each for each in result if each.rows < 500], 4) if short else result
+            yield Setting(name=name, signal=signal, positive=positive, **design)
 
 
 @lru_cache(maxsize=4)
@@ -569,17 +565,15 @@ DRAWS = 500
 NAMES = ("difference in accuracy", "difference in the gap in true positive rates")
 
 
-def _learners(short: bool) -> list[Setting]:
-    """Return two learners on the same splits, each of half of the features.
+def _learners() -> Iterator[Setting]:
+    """Yield two learners on the same splits, each of half of the features.
 
     The second is worse by the `noise`, the sd of what is added to its features.
     """
-    result = []
     for rows, groups, shift, noise in product((500, 2000), (2, 4), (0.0, 0.3), (0.0, 0.5, 1.0)):
         people = run_of(rows, groups, 0.3, shift, REPEATS)
         worse = f"the second worse by noise {noise:g}" if noise else "equal learners"
-        result.append(Setting(name=f"{worse}, {people.name}", people=people, noise=noise))
-    return thinned(result, 4 if short else len(result))
+        yield Setting(name=f"{worse}, {people.name}", people=people, noise=noise)
 
 
 def _draw_two(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
@@ -660,14 +654,12 @@ STORED = (
 )
 
 
-def _bags(short: bool) -> list[Setting]:
-    """Return two bags of logistic regressions on the same splits, each of half of the features."""
-    result = []
+def _bags() -> Iterator[Setting]:
+    """Yield two bags of logistic regressions on the same splits, each of half of the features."""
     for rows, kind, shift, noise in product((300, 1000), (REPEATS, FOLDS), (0.0, 0.5), (0.0, 1.0)):
         people = run_of(rows, 2, 0.3, shift, kind)
         worse = f"the second worse by noise {noise:g}" if noise else "equal learners"
-        result.append(Setting(name=f"{worse}, bags, {people.name}", people=people, noise=noise))
-    return thinned(result, 4 if short else len(result))
+        yield Setting(name=f"{worse}, bags, {people.name}", people=people, noise=noise)
 
 
 def _values(people: People, members: Floats) -> list[float]:
@@ -782,15 +774,14 @@ class Estimated:
         )
 
 
-def _populations_chosen(short: bool) -> Iterator[Setting]:
+def _populations_chosen() -> Iterator[Setting]:
     """Yield candidates whose gaps and errors are normal, with standard errors of 1.
 
     Any two candidates' errors of estimation have the `correlation`. `bounded` says whether
     candidates are chosen among those whose error rate is within a limit.
     """
-    counts = (10,) if short else (10, 50, 500)
-    correlations = (0.0, 0.9) if short else (0.0, 0.7, 0.9)
-    for count, correlation, shape, bounded in product(counts, correlations, SHAPES, (False, True)):
+    every = product((10, 50, 500), (0.0, 0.7, 0.9), SHAPES, (False, True))
+    for count, correlation, shape, bounded in every:
         slow = count > 100
         name = f"{count} of correlation {correlation:g}, {shape}{AMONG_ACCURATE * bounded}"
         known = {"count": count, "correlation": correlation, "shape": shape, "bounded": bounded}
@@ -869,14 +860,14 @@ def _rows(people: People, tested: Mask, predictions: Mask) -> SharedRows:
     )
 
 
-def _populations_chosen_runs(short: bool) -> Iterator[Setting]:
+def _populations_chosen_runs() -> Iterator[Setting]:
     """Yield runs of a learner on the same hold-out repeats, each with features of its own.
 
     The noise in the features of any two runs has the `correlation`. `bounded` says whether runs are
     chosen among those whose error is at most what it truly is.
     """
     every = product((10, 50), (0.0, 0.99), (0.0, 0.3), (False, True))
-    for count, correlation, shift, bounded in [(10, 0.99, 0.3, True)] if short else every:
+    for count, correlation, shift, bounded in every:
         people = run_of(1000, 2, 0.3, shift, REPEATS)
         name = f"{count} runs, features of correlation {correlation:g}, {people.name}"
         known = {"count": count, "correlation": correlation, "bounded": bounded}
@@ -923,15 +914,13 @@ COUNT_IN_SPLITS, NEW_IN_SPLITS = 10, 4000
 IN_SPLITS = {"roc_auc": "AUC of the chosen run", "log_loss": "log loss of the chosen run"}
 
 
-def _populations_in_splits(short: bool) -> list[Setting]:
-    """Return runs that each see the features through noise of their own, alike or not."""
-    result = []
+def _populations_in_splits() -> Iterator[Setting]:
+    """Yield runs that each see the features through noise of their own, alike or not."""
     for kind, noise in product((REPEATS, FOLDS), (0.0, 1.0)):
         people = run_of(300, 2, 0.3, 0.0, kind)
         spread = f"worse by up to {noise:g}" if noise else "equally good"
         name = f"{COUNT_IN_SPLITS} runs, {spread}, {people.name}"
-        result.append(Setting(name=name, people=people, noise=noise))
-    return result[:1] if short else result
+        yield Setting(name=name, people=people, noise=noise)
 
 
 def _draw_in_splits(population: Setting, replications: int, draw: np.random.Generator) -> Sample:

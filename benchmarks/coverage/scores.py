@@ -165,12 +165,9 @@ class Scored:
 _LOSSES = {"log loss": log_loss_rows, "Brier score": brier_rows}
 
 
-def _populations(short: bool) -> Iterator[Setting]:
+def _populations() -> Iterator[Setting]:
     """Yield two groups of so many rows, about the share of labels 1, and a shape of the second."""
-    sizes = ((50, 50), (200, 200), (950, 50)) if short else SIZES
-    for (first, second), base, shape in product(
-        sizes, (0.03, 0.3) if short else BASE_RATES, SHAPES
-    ):
+    for (first, second), base, shape in product(SIZES, BASE_RATES, SHAPES):
         name = f"{first} and {second} rows, base rate {base:g}, {shape}"
         yield Setting(name=name, sizes=(first, second), base=base, shape=shape)
 
@@ -307,7 +304,7 @@ def _bootstrapped(groups: Sequence[Scored], draw: np.random.Generator) -> Mappin
     return result
 
 
-def _clustered(short: bool) -> Iterator[Setting]:
+def _clustered() -> Iterator[Setting]:
     """Yield clusters of rows with a score and a label.
 
     Sizes of clusters are ``equal`` (20), ``lognormal`` (about 20), or ``unequal``, a quarter having
@@ -316,8 +313,8 @@ def _clustered(short: bool) -> Iterator[Setting]:
     others around 0.
     """
     sizes = ("equal", "lognormal", "unequal")
-    laid_out = product((12, 20) if short else (12, 20, 40), sizes, (False, True), (0.1, 0.3))
-    labels = ((0.4, 1.0),) if short else ((0.4, 1.0), (0.4, 0.0), (0.5, 2.5))
+    laid_out = product((12, 20, 40), sizes, (False, True), (0.1, 0.3))
+    labels = ((0.4, 1.0), (0.4, 0.0), (0.5, 2.5))
     for (count, size, nested, alike), (base, separation) in product(laid_out, labels):
         yield Setting(
             name=f"{count} {size} clusters, {'a label each' if nested else 'both labels in each'}, "
@@ -425,10 +422,8 @@ def _few_scores(rows: int) -> list[Setting]:
     return [one, *three]
 
 
-def _laws(short: bool) -> list[Setting]:
+def _laws() -> list[Setting]:
     result = [_hard(0.005, 50), _votes(300), *_nearly_alike(0.97, 30), *_few_scores(50)]
-    if short:
-        return result
     result += [_hard(*each) for each in ((0.005, 150), (0.005, 1000), (0.05, 200), (0.3, 200))]
     result += [_votes(100), _votes(1000)]
     result += [_of_logits("rounded to tenths", rows, 0.3, 1) for rows in (100, 300, 3000)]
@@ -554,15 +549,13 @@ class Predicted:
         }
 
 
-def _populations_errors(short: bool) -> Iterator[Setting]:
+def _populations_errors() -> Iterator[Setting]:
     """Yield two groups whose targets are predicted, the errors of both claimed to be of sd 1.
 
     Their law is normal, exponential, of Student with 3 degrees of freedom, or one of `HEAVIER`; the
     scale is the true sd of the second group's.
     """
-    usual = ((50, 50), (200, 200)) if short else SIZES_ERRORS
-    heavier = ((50, 50), (500, 500)) if short else HEAVIER_SIZES
-    every = [*product(usual, ERRORS, SCALES), *product(heavier, HEAVIER, (1.0,))]
+    every = [*product(SIZES_ERRORS, ERRORS, SCALES), *product(HEAVIER_SIZES, HEAVIER, (1.0,))]
     for (first, second), errors, scale in every:
         name = f"{first} and {second} rows, {errors} errors of sd {scale:g}"
         yield Setting(name=name, sizes=(first, second), errors=errors, scale=scale)

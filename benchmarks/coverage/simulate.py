@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from fairbench.inference.rates import Limits
 
 Interval = tuple[Floats, Floats] | Limits  # lower and upper ends; of limits, beside their values
 
+Kind = TypeVar("Kind")
 LEVEL = 0.95
 OURS, BEFORE = "ours", "earlier default"  # constructions
 # A cell fails when even the upper end of its own exact 99.9 % interval is under this.
@@ -75,14 +76,14 @@ class Family:
     Attributes
     ----------
     name : of the option ``family=``, by which the page says in words what it is.
-    populations : takes whether the run is short to what is simulated.
+    populations : returns what is simulated; a short run has a tenth of them, but four.
     draw : takes a population, a number of replications and a generator to a sample.
     replications : of a full run; a short one has a fifth of them, and a slow population a quarter.
     bounded : widths are measured on the scale v / (1 + |v|), as one may be infinite.
     """
 
     name: str
-    populations: Callable[[bool], Iterable[Any]]
+    populations: Callable[[], Iterable[Any]]
     draw: Callable[[Any, int, np.random.Generator], Sample]
     constructions: tuple[Construction, ...]
     replications: int = 1000
@@ -132,7 +133,9 @@ def simulate(family: Family, *, short: bool = False, construction: str = "") -> 
     construction : the only one that is simulated; all without it.
     """
     chosen = [each for each in family.constructions if construction in ("", each.name)]
-    populations = list(family.populations(short))
+    populations = list(family.populations())
+    if short:
+        populations = thinned(populations, max(4, len(populations) // 10))
     # A fixed shuffle, so that what is simulated in some populations is not always the same kind.
     places = np.random.default_rng(5).permutation(len(populations))
     for place, population in zip(places, populations, strict=True):
@@ -150,6 +153,14 @@ def simulate(family: Family, *, short: bool = False, construction: str = "") -> 
             for metric in (name for name in result if name in sample.truth):
                 names = (family.name, metric, each.name, population.name)
                 yield count(names, sample.truth[metric], result[metric], family.bounded)
+
+
+def thinned(populations: Sequence[Kind], count: int) -> list[Kind]:
+    """Return about `count` populations, spread evenly over a fixed shuffle of all."""
+    if count >= len(populations):
+        return list(populations)
+    chosen = np.random.default_rng(17).permutation(len(populations))[:count]
+    return [populations[i] for i in np.sort(chosen)]
 
 
 def _replications(family: Family, population: Any, short: bool) -> int:

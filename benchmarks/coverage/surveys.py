@@ -11,8 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from benchmarks.coverage.counts import thinned, varied
-from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample, Setting
+from benchmarks.coverage.counts import varied
+from benchmarks.coverage.simulate import (
+    LEVEL,
+    Construction,
+    Family,
+    Interval,
+    Sample,
+    Setting,
+    thinned,
+)
 from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import (
     GroupLimits,
@@ -45,7 +53,7 @@ class Rows:
     groups: int
 
 
-def _populations(short: bool) -> Iterator[Setting]:
+def _populations() -> Iterator[Setting]:
     """Yield rows that were sampled with unequal chances, or in clusters that groups share.
 
     Groups alternate from row to row, so that clusters have rows of several; clusters of one row are
@@ -53,12 +61,11 @@ def _populations(short: bool) -> Iterator[Setting]:
     coefficient of `variation`; those of rows with the outcome are so many times as large
     (`informed`).
     """
-    few, gaps, groups = 6 if short else 50, (0.0, 0.1), (2, 4)
-    alike = groups, (0.005, 0.03, 0.3, 0.5, 0.97), gaps
+    alike = (2, 4), (0.005, 0.03, 0.3, 0.5, 0.97), (0.0, 0.1)
     unequal = ((0.5, 1.0), (1.5, 1.0), (1.0, 2.0), (1.0, 0.5))
     alone = product([(n, (1, 1)) for n in ROWS], *alike, (0.0,), unequal)
     clustered = product(CLUSTERS, *alike, (0.05, 0.3), ((0.0, 1.0), (1.0, 2.0)))
-    chosen = [*thinned(list(alone), few), *thinned(list(clustered), 2 * few)]
+    chosen = [*thinned(list(alone), 50), *thinned(list(clustered), 100)]
     for (count, (low, high)), g, rate, gap, correlation, (variation, informed) in chosen:
         of = f" of {low}" if low == high else f" of {low} to {high}"
         rows = f"{count} rows" if high == 1 else f"{count} clusters{of}"
@@ -249,7 +256,7 @@ class Counts:
     among: NDArray[np.bool_]
 
 
-def _populations_standardised(short: bool) -> list[Setting]:
+def _populations_standardised() -> list[Setting]:
     """Return groups of people in strata, so many rows of all together, at random in cells.
 
     The rates of strata are around a base, and the last group's is by a gap nearer to a half. The
@@ -265,7 +272,7 @@ def _populations_standardised(short: bool) -> list[Setting]:
         one.name = f"{of}, rate {base:g}{by}, gap {gap:g}, the last {mix}"
         one.gap, one.mix, one.slow = gap, mix, groups * strata > 100
         result.append(one)
-    return thinned(result, 30 if short else 240)
+    return thinned(result, 240)
 
 
 def _draw_standardised(population: Setting, replications: int, draw: np.random.Generator) -> Sample:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import product
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -602,7 +603,15 @@ def _draw_two(population: Setting, replications: int, draw: np.random.Generator)
 
 def _averaged(counts: Floats, draw: np.random.Generator) -> Mapping[str, Interval]:
     """Return the intervals of the default comparison."""
-    return _two_intervals(lambda own: _mean_delta(own, draw), counts)
+
+    def ends(own: Floats) -> Floats:
+        shares = own / own.sum(axis=(-1, -2), keepdims=True)
+        tables = mean_table_draws(shares, SHARE, draws=DRAWS, generator=draw)
+        counted = own.mean(axis=0) / inflation(SPLITS, SHARE)
+        least = _delta(*independent_draws(counted[0], counted[1], DRAWS, draw))
+        return _quantiles(no_narrower(_delta(tables[:, 0], tables[:, 1]), least))
+
+    return _two_intervals(ends, counts)
 
 
 def _typical(counts: Floats, draw: np.random.Generator) -> Mapping[str, Interval]:
@@ -619,14 +628,6 @@ def _two_intervals(ends: Callable[[Floats], Floats], counts: Floats) -> Mapping[
     """Return the intervals of every run, of a function of its counts to (2, 2) ends."""
     result = np.array([ends(own) for own in counts])  # (R, 2 ends, 2 objectives)
     return {name: (result[:, 0, i], result[:, 1, i]) for i, name in enumerate(NAMES)}
-
-
-def _mean_delta(own: Floats, draw: np.random.Generator) -> Floats:
-    shares = own / own.sum(axis=(-1, -2), keepdims=True)
-    tables = mean_table_draws(shares, SHARE, draws=DRAWS, generator=draw)
-    counted = own.mean(axis=0) / inflation(SPLITS, SHARE)
-    least = _delta(*independent_draws(counted[0], counted[1], DRAWS, draw))
-    return _quantiles(no_narrower(_delta(tables[:, 0], tables[:, 1]), least))
 
 
 def _delta(first: Floats, second: Floats) -> Floats:
@@ -886,7 +887,9 @@ def _draw_chosen_runs(population: Setting, replications: int, draw: np.random.Ge
         (gap[choice.chosen_index], error[choice.chosen_index]) if choice else (np.nan, np.nan)
         for choice, gap, error in zip(choices, gaps, errors, strict=True)
     ]
-    return Sample(choices, dict(zip(NAMES_CHOSEN_RUNS, np.array(true).T, strict=True)))
+    judged = [choice and choice.judged for choice in choices]
+    truth = dict(zip(NAMES_CHOSEN_RUNS, np.array(true).T, strict=True))
+    return Sample((NAMES_CHOSEN_RUNS, judged), truth)
 
 
 def _chosen(rows: SharedRows, bounds: tuple[Bound, ...]) -> Choice | None:
@@ -897,15 +900,14 @@ def _chosen(rows: SharedRows, bounds: tuple[Bound, ...]) -> Choice | None:
         return None
 
 
-def _intervals_chosen_runs(
-    choices: Sequence[Choice | None], _: np.random.Generator, *, ends: str
+def _of_choices(
+    data: tuple[Sequence[str], Sequence[Any]], _: np.random.Generator, *, ends: str
 ) -> Mapping[str, Interval]:
-    """Return the ``corrected`` or ``naive`` intervals of the chosen runs."""
-    nothing = [(np.nan, np.nan)] * len(NAMES_CHOSEN_RUNS)
-    result = np.array(
-        [[e[ends] for e in choice.judged] if choice else nothing for choice in choices]
-    )
-    return dict(zip(NAMES_CHOSEN_RUNS, result.transpose(1, 2, 0), strict=True))
+    """Return the ``corrected`` or ``naive`` intervals of what was chosen, NaN of no choice."""
+    names, judged = data
+    nothing = [(np.nan, np.nan)] * len(names)
+    result = np.array([[each[ends] for each in of] if of else nothing for of in judged])
+    return dict(zip(names, result.transpose(1, 2, 0), strict=True))
 
 
 # The family of the best of many runs by what has one value in a split.
@@ -928,8 +930,7 @@ def _draw_in_splits(population: Setting, replications: int, draw: np.random.Gene
     kind = population.people.kind
     splits, share = _splits(kind), SHARE if kind == REPEATS else 1 / SPLITS
     others_like_them = Setting(**{**vars(population.people), "rows": NEW_IN_SPLITS})
-    choices: list[list[Choice]] = []
-    true = []
+    judged, true = [], []
     for _ in range(replications):
         people, new = (People.drawn(of, 1, draw) for of in (population.people, others_like_them))
         (tested,) = tested_rows(people.label.shape, kind, draw)
@@ -952,10 +953,10 @@ def _draw_in_splits(population: Setting, replications: int, draw: np.random.Gene
             metrics = (named(name, BINARY),)
             stored = Stored([], metrics, (), value.T[..., None], at, share, [])
             chosen.append(choice_of(stored, stored, LEVEL))
-        choices.append(chosen)
+        judged.append([choice.judged[0] for choice in chosen])
         true.append([of_fits[of.chosen_index][m] for m, of in enumerate(chosen)])
-    truth = dict(zip(IN_SPLITS.values(), np.array(true).T, strict=True))
-    return Sample(choices, truth)
+    names = list(IN_SPLITS.values())
+    return Sample((names, judged), dict(zip(names, np.array(true).T, strict=True)))
 
 
 def _of_everyone(scores: Floats, label: Labels) -> Floats:
@@ -966,14 +967,10 @@ def _of_everyone(scores: Floats, label: Labels) -> Floats:
     return np.array([area.mean(), _log_loss(label, scores).mean()])
 
 
-def _intervals_in_splits(
-    choices: Sequence[Sequence[Choice]], _: np.random.Generator, *, ends: str
-) -> Mapping[str, Interval]:
-    """Return the ``corrected`` or ``naive`` intervals of the chosen runs."""
-    result = np.array([[choice.judged[0][ends] for choice in of] for of in choices])
-    return dict(zip(IN_SPLITS.values(), result.transpose(1, 2, 0), strict=True))
-
-
+_CHOSEN = (
+    Construction("ours", partial(_of_choices, ends="corrected")),
+    Construction("as if not chosen", partial(_of_choices, ends="naive")),
+)
 FAMILIES = (
     Family(
         "chosen",
@@ -989,20 +986,14 @@ FAMILIES = (
         "chosen_runs",
         _populations_chosen_runs,
         _draw_chosen_runs,
-        (
-            Construction("ours", partial(_intervals_chosen_runs, ends="corrected")),
-            Construction("as if not chosen", partial(_intervals_chosen_runs, ends="naive")),
-        ),
+        _CHOSEN,
         replications=200,
     ),
     Family(
         "chosen_in_splits",
         _populations_in_splits,
         _draw_in_splits,
-        (
-            Construction("ours", partial(_intervals_in_splits, ends="corrected")),
-            Construction("as if not chosen", partial(_intervals_in_splits, ends="naive")),
-        ),
+        _CHOSEN,
         replications=200,
     ),
     Family(

@@ -182,10 +182,14 @@ def _draw(population: Setting, replications: int, draw: np.random.Generator) -> 
         score, chance = _score_and_chance(z, centre, shape)
         data.append(Scored(score, (draw.random(z.shape) < chance).astype(float)))
         truths.append({name: value[place] for name, value in _truth(centres, shape).items()})
+    return _of_both(data, truths)
+
+
+def _of_both(data: Sequence[Any], truths: Sequence[Mapping[str, Floats]]) -> Sample:
+    """Return the sample of two groups: the truths of the second, and those less the first's."""
     first, second = truths
-    truth = dict(second)
-    truth |= {f"difference in {name}": second[name] - first[name] for name in second}
-    return Sample(tuple(data), truth)
+    apart = {f"difference in {name}": second[name] - first[name] for name in second}
+    return Sample(tuple(data), {**second, **apart})
 
 
 def _centre(base: float) -> float:
@@ -249,9 +253,14 @@ def calibration_error(score: Floats, label: Floats) -> Floats:
 def _binned(score: Floats, label: Floats) -> tuple[Floats, Floats, Floats]:
     """Return the rows (R, B) of bins of equal width, and sums of labels and scores in them."""
     bins = np.clip(np.ceil(score * BINS).astype(int) - 1, 0, BINS - 1)
-    cell = (bins + BINS * np.arange(len(score))[:, None]).ravel()
+    return _in_cells(bins + BINS * np.arange(len(score))[:, None], score, label)
+
+
+def _in_cells(
+    cell: NDArray[np.intp], score: Floats, label: Floats
+) -> tuple[Floats, Floats, Floats]:
     size, ones, scores = (
-        np.bincount(cell, weights, BINS * len(score)).reshape(-1, BINS).astype(float)
+        np.bincount(cell.ravel(), weights, BINS * len(score)).reshape(-1, BINS).astype(float)
         for weights in (None, label.ravel(), score.ravel())
     )
     return size, ones, scores
@@ -281,7 +290,7 @@ def _ours(groups: Sequence[Scored], _: np.random.Generator) -> Mapping[str, Inte
     return ends | {"calibration error": (np.maximum(lower, 0), upper)}
 
 
-def _before(groups: Sequence[Scored | Predicted], _: np.random.Generator) -> Mapping[str, Interval]:
+def _before(groups: Sequence[Scored | Predicted], _: np.random.Generator) -> dict[str, Interval]:
     """Return the normal intervals of means; nothing else had one, nor did differences."""
     return {name: mean_normal(losses) for name, losses in groups[1].losses().items()}
 
@@ -289,8 +298,7 @@ def _before(groups: Sequence[Scored | Predicted], _: np.random.Generator) -> Map
 def _wald(groups: Sequence[Scored | Predicted], _: np.random.Generator) -> Mapping[str, Interval]:
     """Return normal intervals of means and of their differences."""
     first, second = (group.losses() for group in groups)
-    result = {name: mean_normal(losses) for name, losses in second.items()}
-    return result | {
+    return _before(groups, _) | {
         f"difference in {name}": mean_normal(losses, first[name]) for name, losses in second.items()
     }
 
@@ -452,8 +460,7 @@ def _draw_law(population: Setting, replications: int, draw: np.random.Generator)
     for name, rows in _LOSSES.items():
         one, zero = rows(np.ones_like(score), score), rows(np.zeros_like(score), score)
         truth[name] = (population.weight * (chances * one + (1 - chances) * zero)).sum(axis=1)
-    differences = {f"difference in {name}": 0 * value for name, value in truth.items()}
-    return Sample(tuple(data), truth | differences)
+    return _of_both(data, [truth, truth])
 
 
 def _without_areas(groups: Sequence[Scored], draw: np.random.Generator) -> Mapping[str, Interval]:
@@ -473,14 +480,9 @@ def _are_few(scores: Floats) -> bool:
 
 def _in_bins_of_mass(group: Scored) -> Limits:
     """Return the calibration errors of rows with few scores in bins of equal mass: one of each."""
-    score, codes = group.score.ravel(), replication(group.score)
-    count = len(group.score)
-    cell = BINS * codes + bins_of_mass(score, codes, count, BINS)
-    size, ones, scores = (
-        np.bincount(cell, weights, BINS * count).reshape(-1, BINS).astype(float)
-        for weights in (None, group.label.ravel(), score)
-    )
-    return _calibration(size, ones, scores)
+    codes = replication(group.score)
+    cell = BINS * codes + bins_of_mass(group.score.ravel(), codes, len(group.score), BINS)
+    return _calibration(*_in_cells(cell, group.score, group.label))
 
 
 # The family of regressions: errors and likelihoods of a group, and against another group.
@@ -570,9 +572,7 @@ def _draw_errors(population: Setting, replications: int, draw: np.random.Generat
         mean = draw.normal(0, 1, shape)
         data.append(Predicted(mean + sd * _unit_errors(population.errors, shape, draw), mean))
         truths.append(_truth_errors(population.errors, sd))
-    first, second = truths
-    truth = second | {f"difference in {name}": second[name] - first[name] for name in second}
-    return Sample(tuple(data), truth)
+    return _of_both(data, truths)
 
 
 def _unit_errors(errors: str, shape: tuple[int, int], draw: np.random.Generator) -> Floats:

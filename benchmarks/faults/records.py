@@ -136,40 +136,27 @@ def odd_json(values: Any, draw: Draw) -> Any:
 
 def _changed(tree: Any, draw: Draw) -> Any:
     """Change a tree at a random depth: each node on the way is entered with odds of four to one."""
-    inner = (
-        list(tree)
-        if isinstance(tree, dict)
-        else list(range(len(tree)))
-        if isinstance(tree, list)
-        else []
+    if not isinstance(tree, dict | list) or not tree:
+        return odd_value(draw)
+    pairs = list(tree.items() if isinstance(tree, dict) else enumerate(tree))
+    at, other = draw.integers(len(pairs), size=2)
+    name, value = pairs[at]
+    hostile = HOSTILE[draw.integers(len(HOSTILE))]
+    ways = (
+        [],
+        [(hostile, value)],
+        [(name, pairs[other][1])],
+        [(name, value), (hostile, odd_value(draw))],
     )
-    if inner and draw.random() < 0.8:
-        at = inner[draw.integers(len(inner))]
-        tree[at] = _changed(tree[at], draw)
-        return tree
-    if not inner:
-        return odd_value(draw)
-    at, kind = inner[draw.integers(len(inner))], draw.integers(7)
-    if kind == 0:
-        del tree[at]
-    elif kind == 1:
-        return odd_value(draw)
-    elif kind == 2 and isinstance(tree, dict):
-        tree[str(HOSTILE[draw.integers(len(HOSTILE))])] = tree.pop(at)
-    elif kind == 3:
-        return [tree]
-    elif kind == 4 and isinstance(tree, dict):
-        return list(tree.values()) if draw.random() < 0.5 else list(tree)
-    elif kind == 5:
-        with contextlib.suppress(RecursionError):  # what is nested too deeply stays as it is
-            tree[at] = deepcopy(tree[inner[draw.integers(len(inner))]])
+    kind = draw.integers(len(ways) + 3)
+    if draw.random() < 0.8:
+        pairs[at] = name, _changed(value, draw)
+    elif kind < len(ways):
+        pairs[at : at + 1] = ways[kind]
     else:
-        extra = HOSTILE[draw.integers(len(HOSTILE))]
-        if isinstance(tree, dict):
-            tree[extra] = odd_value(draw)
-        else:
-            tree.append(odd_value(draw))
-    return tree
+        whole = odd_value(draw), [tree], [pair[draw.integers(2)] for pair in pairs]
+        return whole[kind - len(ways)]
+    return dict(pairs) if isinstance(tree, dict) else [value for _, value in pairs]
 
 
 def odd_table(table: pa.Table, draw: Draw) -> pa.Table:
@@ -187,26 +174,23 @@ def _other_table(table: pa.Table, draw: Draw) -> pa.Table:
     if not names or kind == 0:
         return table.slice(0, int(draw.choice([0, 0, 1])))
     at = int(draw.integers(len(names)))
-    column = table.column(at)
+    name, column = names[at], table.column(at)
     if kind == 1:
         return table.remove_column(at)
     if kind == 2:
         new = str(draw.choice([*names, *HOSTILE[:-3]]))
         return table.rename_columns([*names[:at], new, *names[at + 1 :]])
     if kind == 3:
-        return table.append_column(names[at], column)
-    if kind == 4:
-        values = [odd_value(draw)] * len(table)
-        return table.set_column(at, names[at], pa.array(values))
-    if kind == 5:
-        return table.set_column(at, names[at], _of_type(column, draw))
-    if kind == 6:
-        return table.set_column(at, names[at], pa.nulls(len(table), column.type))
+        return table.append_column(name, column)
     values = column.to_pylist()
-    if kind == 7 and values:
-        values[draw.integers(len(values))] = None
-        return table.set_column(at, names[at], pa.array(values, column.type))
-    return table.set_column(at, names[at], pa.array(_some_changed(values, draw)))
+    ways: tuple[Callable[[], Any], ...] = (
+        lambda: pa.array([odd_value(draw)] * len(table)),
+        lambda: _of_type(column, draw),
+        lambda: pa.nulls(len(table), column.type),
+        lambda: pa.array([None, *values[1:]], column.type),
+        lambda: pa.array(_some_changed(values, draw)),
+    )
+    return table.set_column(at, name, ways[draw.integers(len(ways))]())
 
 
 def _some_changed(values: list[Any], draw: Draw) -> list[Any]:
@@ -245,24 +229,14 @@ def _other_notes(table: pa.Table, notes: dict[bytes, bytes], draw: Draw) -> pa.T
 
 def odd_text(content: bytes, draw: Draw) -> bytes:
     """Return the content of a text file with odd lines, fields and bytes."""
-    lines, kind = content.split(b"\n"), draw.integers(6)
+    lines = content.split(b"\n")
     at = int(draw.integers(len(lines)))
     odd = str(HOSTILE[draw.integers(len(HOSTILE))]).encode(errors="surrogatepass")
-    if kind == 0:
-        return odd
-    if kind == 1:
-        lines[at] = odd
-    elif kind == 2:
-        lines.insert(at, odd)
-    elif kind == 3:
-        del lines[at]
-    elif kind == 4:
-        lines[at] += b"\xff\xfe\x80"
-    else:
-        fields = lines[at].split(b",")
-        fields[draw.integers(len(fields))] = odd
-        lines[at] = b",".join(fields)
-    return b"\n".join(lines)
+    line, fields = lines[at], lines[at].split(b",")
+    fields[draw.integers(len(fields))] = odd
+    ways = ([], [odd], [odd, line], [line + b"\xff\xfe\x80"], [b",".join(fields)])
+    lines[at : at + 1] = ways[draw.integers(len(ways))]
+    return odd if draw.random() < 1 / 6 else b"\n".join(lines)
 
 
 def _json_file(path: Path, draw: Draw) -> bytes:

@@ -47,16 +47,14 @@ def server(behaviour: str, *, pause: float = 0.1) -> Iterator[str]:
             self.started(200, len(_PAGE))
             self.wfile.write(_PAGE)
 
-        def drips(self) -> None:
-            self.started(200, 2000)
+        def drips(self, length: int = 2000, begin: bytes = b"") -> None:
+            self.started(200, length)
+            self.wfile.write(begin)
             while not stopped.wait(pause):
                 self.wfile.write(b" ")
 
         def swells(self) -> None:
-            self.started(200, 10**12)
-            self.wfile.write(bytes(4096))
-            while not stopped.wait(pause):
-                self.wfile.write(b" ")
+            self.drips(10**12, bytes(4096))
 
         def log_message(self, *words: object) -> None:
             pass

@@ -13,8 +13,7 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import xgboost  # noqa: E402
 
 from benchmarks import speed  # noqa: E402
-from benchmarks.measure import command, show  # noqa: E402
-from benchmarks.pages import fill, markdown  # noqa: E402
+from benchmarks.measure import command, fill, markdown, show  # noqa: E402
 from fairbench.core import VERSION  # noqa: E402
 from fairbench.core.errors import unknown_name  # noqa: E402
 from fairbench.results.runs import machine  # noqa: E402

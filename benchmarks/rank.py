@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from benchmarks.measure import ROOT, command, exact_interval
-from benchmarks.pages import fill, markdown
+from benchmarks.measure import ROOT, command, exact_interval, fill, markdown
 from fairbench.core.arrays import Floats
 from fairbench_rank.new_tasks import MOST_OF_FEW, on_new_task, units_needed, usual_spread
 from fairbench_rank.sign_flips import FEWEST, paired_units, simultaneous, unseen_share

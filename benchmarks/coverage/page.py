@@ -11,8 +11,7 @@ import pandas as pd
 
 from benchmarks.coverage.families import FAMILIES
 from benchmarks.coverage.simulate import OURS, REQUIRED, Cell
-from benchmarks.measure import ROOT
-from benchmarks.pages import fill, markdown, read_rows, replaced
+from benchmarks.measure import ROOT, fill, markdown, read_rows, replaced
 from benchmarks.statements import page as statements
 
 PAGE = ROOT / "docs" / "coverage.md"

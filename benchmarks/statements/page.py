@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.measure import ROOT
-from benchmarks.pages import fill, markdown, read_rows, replaced
+from benchmarks.measure import ROOT, fill, markdown, read_rows, replaced
 from benchmarks.statements.kinds import KINDS, populations
 from benchmarks.statements.simulate import Result
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks.pages import read_rows
+from benchmarks.measure import read_rows
 from benchmarks.statements.kinds import KINDS, populations
 from benchmarks.statements.page import TEXTS, parts, rows_of, write
 from benchmarks.statements.simulate import (

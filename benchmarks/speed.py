@@ -22,15 +22,7 @@ import numpy as np
 import pandas as pd
 import xgboost
 
-from benchmarks import reference
-from benchmarks.measure import (
-    ROOT,
-    Stages,
-    configuration,
-    cpu_of,
-    cpu_of_process,
-    fresh,
-)
+from benchmarks import measure, reference
 from benchmarks.reference import MEMBERS, ROUNDS, Instance
 from fairbench.cli.verbs.run import run_words
 from fairbench.components.algorithms.losses import NormalLoss
@@ -52,7 +44,7 @@ SPLIT = {"compas": "COMPAS", "adult": "Adult", "german": "German"}
 WARM_UP = {Task.BINARY: "simulated", Task.REGRESSION: "simulated_regression"}
 TINY = ("dataset=simulated", "dataset.n_samples=100", "split.repeats=1", "figures=false")
 RUNS = 200  # tiny ones
-RUN = [sys.executable, str(ROOT / "run.py")]
+RUN = [sys.executable, str(measure.ROOT / "run.py")]
 FAIRBENCH = [sys.executable, "-m", "fairbench"]
 READING = ("store ls", "table all out=runs.csv", "report")
 
@@ -80,7 +72,7 @@ def sweep(repeats: int) -> Iterator[Figures]:
     for _ in range(repeats):
         measured.append({})
         for name in names:
-            sides = [fresh(side, name) for side in (_theirs, _ours, _fits)]
+            sides = [measure.fresh(side, name) for side in (_theirs, _ours, _fits)]
             measured[-1][name] = sides
             print(name, *(f"{_sum(side):.1f}" for side in sides), file=sys.stderr, flush=True)
     rows, sums, ours = list[list[str]](), np.zeros(3), list[Seconds]()
@@ -120,7 +112,7 @@ def _found(names: Mapping[str, str]) -> list[str]:
 
 
 def _planned(name: str) -> PlannedRun:
-    return prepare(configuration(f"dataset={name}", "method=baseline"))
+    return prepare(measure.configuration(f"dataset={name}", "method=baseline"))
 
 
 def _sum(seconds: Seconds) -> float:
@@ -147,7 +139,9 @@ def _theirs(name: str) -> Seconds:
     with tempfile.TemporaryDirectory() as folder:
         reference.tables(small, [5], METHODS[task], Path(folder) / "warm.json")
         file = Path(folder) / "consistency.json"
-        return {"fits": cpu_of(lambda: reference.tables(split, DEPTHS, METHODS[task], file))}
+        return {
+            "fits": measure.cpu_of(lambda: reference.tables(split, DEPTHS, METHODS[task], file))
+        }
 
 
 def _fits(name: str) -> Seconds:
@@ -155,7 +149,7 @@ def _fits(name: str) -> Seconds:
     split, task = _instance(name)
     small, _ = _instance(WARM_UP[task])
     _fit_all(small, task, [5])
-    return {"fits": cpu_of(lambda: _fit_all(split, task, DEPTHS))}
+    return {"fits": measure.cpu_of(lambda: _fit_all(split, task, DEPTHS))}
 
 
 def _ours(name: str) -> Seconds:
@@ -174,7 +168,7 @@ def _stages(warm_up: Sequence[str], words: Sequence[str]) -> Seconds:
     with tempfile.TemporaryDirectory() as folder:
         places = f"results={folder}", f"tracking.uri=sqlite:///{folder}/mlflow.db"
         _run(["-m", *warm_up, *places, "figures=false"])
-        with Stages() as stages:
+        with measure.Stages() as stages:
             _run(["-m", *words, *places, "figures=false"])
     return stages.seconds
 
@@ -228,7 +222,7 @@ def splits(repeats: int) -> Iterator[Figures]:
     rows = []
     for name in _found(SPLIT):
         for method in ("baseline", "ensemble"):
-            seconds = _median([fresh(_ten_splits, name, method) for _ in range(repeats)])
+            seconds = _median([measure.fresh(_ten_splits, name, method) for _ in range(repeats)])
             fits, rest = seconds["fits"], _sum(seconds) - seconds["fits"]
             most = max(0.35 * fits, 0.6)
             figures = [f"{fits:.2f}", judged(rest, most), f"{most:.2f}", f"{rest / fits:.2f}"]
@@ -250,12 +244,13 @@ def tiny(_: int) -> Iterator[Figures]:
             results = Path(folder) / str(jobs)
             places = f"results={results}", f"tracking.uri=sqlite:///{results}/mlflow.db"
             started = time.perf_counter()
-            seconds.append(cpu_of_process([*RUN, "-m", *words, *places, f"n_jobs={jobs}"]))
+            seconds.append(measure.cpu_of_process([*RUN, "-m", *words, *places, f"n_jobs={jobs}"]))
             clock.append(time.perf_counter() - started)
         found = [path for path in results.rglob("*") if path.name != "mlflow.db"]
         sizes = [path.stat().st_size for path in found if path.is_file()]
         read = {
-            verb: cpu_of_process([*FAIRBENCH, *verb.split(), str(places[0])]) for verb in READING
+            verb: measure.cpu_of_process([*FAIRBENCH, *verb.split(), str(places[0])])
+            for verb in READING
         }
     faster = clock[0] / clock[1]
     rows = [
@@ -275,8 +270,8 @@ def start(_: int) -> Iterator[Figures]:
     """Yield what one small run costs in a process of its own, and when there is nothing to fit."""
     with tempfile.TemporaryDirectory() as folder:
         words = [*RUN, *TINY, f"results={folder}", f"tracking.uri=sqlite:///{folder}/mlflow.db"]
-        cpu_of_process(words)  # sets up the database
-        first, again = (cpu_of_process([*words, "seed=1"]) for _ in range(2))
+        measure.cpu_of_process(words)  # sets up the database
+        first, again = (measure.cpu_of_process([*words, "seed=1"]) for _ in range(2))
     rows = [
         ["one small run", judged(first, 2.2), "2.2"],
         ["the same again: nothing to fit", judged(again, 0.9), "0.9"],

@@ -22,28 +22,20 @@ from fairbench.inference.gaps import GroupLimits, largest_gap
 from fairbench.inference.posterior import centred
 from fairbench.inference.rates import Limits, difference_limits, mean_limits, rate_limits
 from fairbench.inference.survey import LabelledRows
-from fairbench.metrics import registry as rates
-from fairbench.metrics.registry import (
-    BINARY,
-    Rate,
-    accuracy,
-    binary_confusion,
-    metrics_of,
-    true_positive_rate,
-)
+from fairbench.metrics import registry
 from fairbench_label.active import BetaArms, Lowest, choose
 from fairbench_label.estimates import LastingIntervals, found_limits, sequence_limits, together
 from fairbench_label.questions import LEAST_SHARE
 
 Codes = NDArray[np.int64]
 ROWS, GRID, BLOCK = 4000, 2001, 50
-RATES: tuple[Rate, ...] = (
-    rates.accuracy,
-    rates.true_positive_rate,
-    rates.false_positive_rate,
-    rates.positive_predictive_value,
+RATES: tuple[registry.Rate, ...] = (
+    registry.accuracy,
+    registry.true_positive_rate,
+    registry.false_positive_rate,
+    registry.positive_predictive_value,
 )
-OF_MEAN: tuple[Rate, ...] = (rates.true_positive_rate, rates.true_negative_rate)
+OF_MEAN: tuple[registry.Rate, ...] = (registry.true_positive_rate, registry.true_negative_rate)
 LABELS = (10, 20, 50, 100, 300, 1000, 2000)
 # The Beta distributions that scores are of, half of them each.
 TWO_HUMPS, HIDDEN = "two humps", "scores alike"
@@ -196,8 +188,8 @@ def _truths(population: Setting, grid: Floats, moved: Floats) -> Mapping[str, Fl
             result[_gap(rate)] = np.ptp(value, axis=-1)
     everyone = np.einsum("rgc,g->rc", cells, np.array(population.shares))
     return result | {
-        BALANCED: metrics_of(BINARY)["balanced_accuracy"](cells),
-        EVERYONE: rates.accuracy(everyone),
+        BALANCED: registry.metrics_of(registry.BINARY)["balanced_accuracy"](cells),
+        EVERYONE: registry.accuracy(everyone),
     }
 
 
@@ -213,15 +205,15 @@ EVERYONE = "accuracy of everyone"
 BALANCED = "balanced accuracy of every group"
 
 
-def _of_groups(rate: Rate) -> str:
+def _of_groups(rate: registry.Rate) -> str:
     return f"{rate.name} of every group"
 
 
-def _difference(rate: Rate) -> str:
+def _difference(rate: registry.Rate) -> str:
     return f"{rate.name} of the last group minus the first's"
 
 
-def _gap(rate: Rate) -> str:
+def _gap(rate: registry.Rate) -> str:
     return f"largest gap in {rate.name}"
 
 
@@ -254,7 +246,7 @@ def _blocks(pools: Pools) -> Iterator[tuple[slice, Codes]]:
         yield block, pools.group[block] + pools.groups * np.arange(count)[:, None]
 
 
-def counts_assisted(pools: Pools, of: Sequence[Rate] = RATES) -> tuple[Floats, Floats]:
+def counts_assisted(pools: Pools, of: Sequence[registry.Rate] = RATES) -> tuple[Floats, Floats]:
     """Return what labels and scores are worth, successes and sizes (K, R, G) of every rate."""
     return _in_blocks(pools, lambda labelled: labelled.effective_counts(of))
 
@@ -289,7 +281,7 @@ def _everyone(pools: Pools) -> Interval:
         weight = (rows / np.maximum(labels, 1))[of]
         whole = np.repeat(np.arange(len(code)), ROWS)
         labelled = _labelled(pools, block, whole, len(code), weight)
-        parts.append(labelled.effective_counts([rates.accuracy]))
+        parts.append(labelled.effective_counts([registry.accuracy]))
     successes, sizes = (np.concatenate([part[i][0] for part in parts]) for i in (0, 1))
     return rate_limits(successes, sizes, level=LEVEL)
 
@@ -300,13 +292,13 @@ def _assisted(pools: Pools, _: np.random.Generator) -> Mapping[str, Interval]:
     return {**result, **_balanced(*of_mean), EVERYONE: _everyone(pools)}
 
 
-def counts_alone(pools: Pools, of: Sequence[Rate] = RATES) -> tuple[Floats, Floats]:
+def counts_alone(pools: Pools, of: Sequence[registry.Rate] = RATES) -> tuple[Floats, Floats]:
     """Return the counts of labelled rows by themselves, (K, R, G)."""
     count, groups = len(pools.score), pools.groups
     cell = 2 * pools.label + pools.decision
     place = (np.arange(count)[:, None] * groups + pools.group) * 4 + cell
     counted = np.bincount(place[pools.known], minlength=count * groups * 4)
-    return rates.shares_of(of, counted.reshape(count, groups, 4))
+    return registry.shares_of(of, counted.reshape(count, groups, 4))
 
 
 def _alone(pools: Pools, _: np.random.Generator) -> Mapping[str, Interval]:
@@ -381,8 +373,8 @@ def _draw(population: Setting, replications: int, draw: np.random.Generator) -> 
         *(
             (successes[0], sizes[0].astype(float))
             for successes, sizes in (
-                counts_assisted(pools, [accuracy]),
-                counts_alone(pools, [accuracy]),
+                counts_assisted(pools, [registry.accuracy]),
+                counts_alone(pools, [registry.accuracy]),
             )
         )
     )
@@ -490,7 +482,7 @@ Draw = Callable[[np.random.Generator, tuple[int, ...]], Floats]
 ROWS_ALONG, LABELS_ALONG, MANY = 600, 300, 2_000_000
 LOOKS = np.unique([*range(1, 31), *np.geomspace(30, LABELS_ALONG, 25).astype(int)])
 METRICS = ("accuracy", "base_rate", "positive_predictive_value", "balanced_accuracy")
-DIFFERENCES = (accuracy, true_positive_rate)
+DIFFERENCES = (registry.accuracy, registry.true_positive_rate)
 APART = "difference in "
 
 
@@ -550,7 +542,7 @@ class AlongPools:
         known = (np.arange(pools)[:, None] * ROWS_ALONG + np.arange(labels)).ravel()
         label = self.label.ravel()[known]
         rows = LabelledRows(self.score.ravel(), decision, group, pools, known, label)
-        counts = binary_confusion(label, decision[known], group[known], n_groups=pools)
+        counts = registry.binary_confusion(label, decision[known], group[known], n_groups=pools)
         return LabelledIntervals.of(rows, counts, LEVEL, np.random.default_rng(0))
 
 
@@ -565,7 +557,7 @@ def _draw_along(run: Setting, replications: int, draw: np.random.Generator) -> S
         pools.append((score, (draw.random(score.shape) < chance).astype(np.int64)))
         chances.append(_cells_along(many, 1 - many if other else many))
     both = AlongPools(*(np.concatenate(parts) for parts in zip(*pools, strict=True)))
-    metrics = metrics_of(BINARY, "rate")
+    metrics = registry.metrics_of(registry.BINARY, "rate")
     first, second_truth = np.array(chances)
     truth = {name: np.full(replications, float(metrics[name](first))) for name in METRICS}
     for rate in DIFFERENCES:
@@ -604,7 +596,7 @@ def along(
 
 def _at_once(intervals: LabelledIntervals, runs: int) -> Mapping[str, tuple[Floats, Floats]]:
     """Return the intervals of one look; of differences, as a report joins those of two groups."""
-    metrics = metrics_of(BINARY, "rate")
+    metrics = registry.metrics_of(registry.BINARY, "rate")
     ends = intervals.rates([metrics[name] for name in METRICS])
     result = {name: (ends[0][m, :runs], ends[1][m, :runs]) for m, name in enumerate(METRICS)}
     for rate in DIFFERENCES:

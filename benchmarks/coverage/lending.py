@@ -23,12 +23,7 @@ from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import GroupLimits, largest_gap, probability_below, ratios_to_group
 from fairbench.inference.pooled import pool
 from fairbench.inference.rates import quantile, rate_limits
-from fairbench_dossiers.lending import (
-    adjusted_mean_differences,
-    among_best,
-    mean_differences,
-    odds_ratios,
-)
+from fairbench_dossiers import lending
 
 ODDS, BEST = "odds ratio", "impact ratio among the best"
 PLAIN, RESIDUAL, ADJUSTED = (
@@ -56,7 +51,7 @@ def _draw_odds(population: Setting, replications: int, draw: np.random.Generator
 
 def _odds_ours(counts: Counts, _: np.random.Generator) -> Mapping[str, Interval]:
     (x, y), (n, m) = counts.successes.T, counts.size
-    return {ODDS: odds_ratios((x, y), (n, m), level=LEVEL)}
+    return {ODDS: lending.odds_ratios((x, y), (n, m), level=LEVEL)}
 
 
 def _odds_woolf(counts: Counts, _: np.random.Generator) -> Mapping[str, Interval]:
@@ -101,7 +96,7 @@ def _draw_scored(population: Setting, replications: int, draw: np.random.Generat
     score = np.where(first, one.spread * score - one.shift, score)
     if one.step:
         score = np.round(score / one.step) * one.step
-    best, cut = among_best(score, one.best, high=True)
+    best, cut = lending.among_best(score, one.best, high=True)
     shares = _above(one, cut)
     groups = np.stack([first, ~first], axis=1)
     counts = Counts((groups & best[:, None]).sum(axis=-1), groups.sum(axis=-1))
@@ -192,9 +187,9 @@ def _means_ours(prices: Prices, _: np.random.Generator) -> Mapping[str, Interval
     for price, factor, codes in zip(*prices, strict=True):
         given = (price, codes, 1)
         for name, limits in (
-            (PLAIN, mean_differences(*given, level=LEVEL)),
-            (RESIDUAL, mean_differences(*given, factor[:, None], level=LEVEL)),
-            (ADJUSTED, adjusted_mean_differences(*given, factor[:, None], level=LEVEL)),
+            (PLAIN, lending.mean_differences(*given, level=LEVEL)),
+            (RESIDUAL, lending.mean_differences(*given, factor[:, None], level=LEVEL)),
+            (ADJUSTED, lending.adjusted_mean_differences(*given, factor[:, None], level=LEVEL)),
         ):
             ends[name].append((limits.lower[0], limits.upper[0]))
     return {name: tuple(np.array(both).T) for name, both in ends.items()}

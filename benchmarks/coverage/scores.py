@@ -46,13 +46,8 @@ from fairbench.inference.scores import (
     calibration_limits,
 )
 from fairbench.inference.survey import Design
+from fairbench.metrics import regression
 from fairbench.metrics.probability import bins_of_mass, brier_rows, log_loss_rows
-from fairbench.metrics.regression import (
-    ERROR_ROWS,
-    absolute_error_rows,
-    crps_normal_rows,
-    normal_nll_rows,
-)
 
 BOOTSTRAP = "bootstrap"
 RESAMPLES = 400
@@ -544,9 +539,9 @@ class Predicted:
         one = np.ones_like(self.target)
         error = self.target - self.prediction
         return {
-            "MAE": absolute_error_rows(self.target, self.prediction),
-            "CRPS": crps_normal_rows(self.target, self.prediction, one),
-            "NLL": normal_nll_rows(self.target, self.prediction, one),
+            "MAE": regression.absolute_error_rows(self.target, self.prediction),
+            "CRPS": regression.crps_normal_rows(self.target, self.prediction, one),
+            "NLL": regression.normal_nll_rows(self.target, self.prediction, one),
             "interval coverage": (np.abs(error) <= quantile(LEVEL)).astype(float),
         }
 
@@ -652,10 +647,10 @@ def _limits_errors(group: Predicted) -> dict[str, Limits]:
     over = nll - nll.min(axis=1, keepdims=True)
     rows = group.target.ravel(), group.prediction.ravel(), replication(nll)
     return {
-        "MAE": mean_ours(losses["MAE"], ERROR_ROWS),
+        "MAE": mean_ours(losses["MAE"], regression.ERROR_ROWS),
         "RMSE": root_limits(Moments.of(squares), _tail_index(squares), level=LEVEL),
         "R2": explained_variance(*rows, len(nll))[1](LEVEL),
-        "CRPS": mean_ours(losses["CRPS"], ERROR_ROWS),
+        "CRPS": mean_ours(losses["CRPS"], regression.ERROR_ROWS),
         "NLL": heavy_limits(Moments.of(nll), _tail_index(over), level=LEVEL),
         "interval coverage": rate_limits(held.sum(axis=1), held.shape[1], level=LEVEL),
     }

@@ -40,15 +40,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.faults import commands
-from benchmarks.faults.commands import (
-    LISTED,
-    TooLongError,
-    carried_out,
-    in_forks,
-    obeyed,
-    show_totals,
-    too_long,
-)
 from benchmarks.measure import ROOT, configuration
 from benchmarks.stored import configured, laid_out, pack_of, run_of
 from fairbench.core.errors import UserError
@@ -87,8 +78,8 @@ SHARED = ("dataset=simulated", "dataset.n_samples=120", "split.repeats=2", "trac
 # from the folder of a learner's configurations.
 _SECRET, _VARIABLE = "a-secret-of-the-environment", "FAIRBENCH_TEST_SECRET"
 _CANARY = "canary_of_a_stranger"  # a file, and a module whose import makes it
-HOSTILE: tuple[str, ...] = (*LISTED["signs"], "x" * 5000)
-TRAPS: tuple[object, ...] = (*LISTED["traps"], "decline race " * 20_000)
+HOSTILE: tuple[str, ...] = (*commands.LISTED["signs"], "x" * 5000)
+TRAPS: tuple[object, ...] = (*commands.LISTED["traps"], "decline race " * 20_000)
 NUMBERS = (
     0, 1, -1, 2, 0.5, -0.0, 1e308, float("nan"), float("inf"), -float("inf"), 2**31, 2**63,
     -(2**63),
@@ -361,7 +352,7 @@ class Place(commands.Place):
             ["label", "ask", "state=label.json", "1=1", "2=0"],
             ["watch", "rows.csv", *asked, "state=watch.json"],
         ):
-            status, said = carried_out(command, self.root)
+            status, said = commands.carried_out(command, self.root)
             if status not in (0, 1):
                 raise RuntimeError(f"{command}: {said}")
         shutil.rmtree(self.results / "report", ignore_errors=True)
@@ -594,10 +585,10 @@ class Round:
 
     def _given(self, words: list[str]) -> None:
         """Give a command, and look at what it printed and where it wrote."""
-        status, said = carried_out(words, self.place.root)
+        status, said = commands.carried_out(words, self.place.root)
         if status not in (0, 1, 2):
             self._wrong(" ".join(words), f"status {status}")
-        if signs := sorted(obeyed(said)):
+        if signs := sorted(commands.obeyed(said)):
             self._wrong(" ".join(words), f"prints {signs!r}")
         if status == 2:
             self.counts["refused"] = 1
@@ -623,7 +614,7 @@ class Round:
                 call()
         except (UserError, CorruptCellError):
             self.counts["refused"] = 1
-        except TooLongError:
+        except commands.TooLongError:
             self._wrong(name, f"took more than {SECONDS} s")
         except BaseException as error:  # an exit is as wrong as a traceback here
             where = traceback.extract_tb(error.__traceback__)
@@ -661,7 +652,7 @@ def tried(
 ) -> Counter[tuple[str, str]]:
     """Try every so many-th record in a copy of the folder; count what came of each kind."""
     warnings.simplefilter("ignore")
-    signal.signal(signal.SIGALRM, too_long)
+    signal.signal(signal.SIGALRM, commands.too_long)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     total = Counter[tuple[str, str]]()
     with tempfile.TemporaryDirectory() as name:
@@ -675,7 +666,7 @@ def tried(
         for line in _SYNCED:  # so that what is imported by then counts for none
             first, second = Place(own).runs[:2]
             named = {"RUN": first, "A": first, "B": second, "in_use=RUN": f"in_use={first}"}
-            carried_out([named.get(word, word) for word in line.split()], own)
+            commands.carried_out([named.get(word, word) for word in line.split()], own)
         for seed in range(worker, number, workers):
             shutil.rmtree(own)
             shutil.copytree(whole, own)
@@ -697,7 +688,8 @@ def main(number: int = 100_000, costly: int = 100) -> bool:
         with contextlib.redirect_stderr(io.StringIO()):
             whole.make()
         total = sum(
-            in_forks(partial(tried, whole.root, number, 1 / costly)), Counter[tuple[str, str]]()
+            commands.in_forks(partial(tried, whole.root, number, 1 / costly)),
+            Counter[tuple[str, str]](),
         )
     title = f"{number} records of odd shape, {time.monotonic() - started:.0f} s"
-    return show_totals(title, HEADER, [kind.name for kind in KINDS], total)
+    return commands.show_totals(title, HEADER, [kind.name for kind in KINDS], total)

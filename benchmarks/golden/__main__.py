@@ -14,15 +14,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from benchmarks.golden import compare
 from benchmarks.golden.cases import ALL, COMMITTED, Selection
 from benchmarks.golden.collect import Answers, collect, failures
-from benchmarks.golden.compare import (
-    FOLDER,
-    comparable,
-    differences,
-    same_but_for_sums,
-    write_committed,
-)
 from benchmarks.golden.frozen import (
     COMMIT,
     ROOT,
@@ -58,7 +52,9 @@ def _compare() -> int:
         ]
         frozen, today = (each.result() for each in asked)
     result = [f"today's tree: {failure}" for failure in failures(today)]
-    result += differences(comparable(frozen), comparable(today), same_but_for_sums)
+    result += compare.differences(
+        compare.comparable(frozen), compare.comparable(today), compare.same_but_for_sums
+    )
     for sentence in result[:SHOWN]:
         print(sentence)
     if result:
@@ -74,8 +70,8 @@ def _write() -> int:
         selection = COMMITTED.at_hand(raw_data(), _say)
         if selection != COMMITTED:
             raise GoldenError("golden files are written where all raw files are")
-        write_committed(comparable(_answers(tree, selection, _say)))
-    print(f"written: {FOLDER}")
+        compare.write_committed(compare.comparable(_answers(tree, selection, _say)))
+    print(f"written: {compare.FOLDER}")
     return 0
 
 

@@ -10,15 +10,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from benchmarks.coverage.counts import Counts, varied
-from benchmarks.coverage.simulate import (
-    LEVEL,
-    Construction,
-    Family,
-    Interval,
-    Sample,
-    Setting,
-    thinned,
-)
+from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample, Setting
 from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import GroupLimits, largest_gap, probability_below, ratios_to_group
 from fairbench.inference.pooled import pool
@@ -61,13 +53,12 @@ def _odds_woolf(counts: Counts, _: np.random.Generator) -> Mapping[str, Interval
     return {ODDS: (np.exp(middle - half), np.exp(middle + half))}
 
 
-def _scored() -> list[Setting]:
-    """Return normal scores of two groups of a population, the first lower by a shift.
+def _scored() -> Iterator[Setting]:
+    """Yield normal scores of two groups of a population, the first lower by a shift.
 
     There are so many rows of both together, a share of them in the first group, and a share of all
     that is best. A step is what scores are rounded to; 0 for not at all.
     """
-    result = []
     for rows, share, shift, spread, best, step in product(
         *((60, 200, 1000, 5000), (0.05, 0.2, 0.5), (0.0, 0.5, 1.0), (0.3, 1.0, 1.5)),
         *((0.05, 0.2, 0.5, 0.9), (0.0, 0.5)),
@@ -78,8 +69,7 @@ def _scored() -> list[Setting]:
             f"{rows} rows, {share:g} in a group lower by {shift:g} of spread {spread:g}, "
             f"the best {best:g}{rounded}"
         )
-        result.append(one)
-    return thinned(result, 200)
+        yield one
 
 
 def _above(one: Setting, cut: Floats) -> Floats:
@@ -129,15 +119,14 @@ ERRORS: Mapping[str, Callable[[np.random.Generator, tuple[int, int]], Floats]] =
 }
 
 
-def _priced() -> list[Setting]:
-    """Return prices of three groups, which hang on a factor and on the group.
+def _priced() -> Iterator[Setting]:
+    """Yield prices of three groups, which hang on a factor and on the group.
 
     There are so many rows of all together, in shares of the groups, the second of which is the
     reference. `errors` is the distribution of what the factor does not tell, and the gap is in its
     standard deviations; that of the first group is multiplied by the spread. The factor's means are
     apart, in its own standard deviations.
     """
-    result = []
     for rows, shares, errors, gap, spread, apart in product(
         *((100, 400, 2000), ((0.3, 0.7, 0.0), (0.3, 0.4, 0.3), (0.06, 0.8, 0.14)), ERRORS),
         *((0.0, 0.3, 1.0), (1.0, 2.0), (0.0, 0.7)),
@@ -146,8 +135,7 @@ def _priced() -> list[Setting]:
         words = f"{rows} rows in shares {', '.join(f'{share:g}' for share in shares)}"
         of = f"gap {gap:g}, spread {spread:g}, factors apart by {apart:g}"
         one.name = f"{words}, {errors} errors, {of}"
-        result.append(one)
-    return thinned(result, 80)
+        yield one
 
 
 def _draw_priced(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
@@ -335,7 +323,7 @@ FAMILIES = (
         _scored,
         _draw_scored,
         (Construction("ours", _best_ours), Construction("Wald", _best_wald)),
-        replications=1000,
+        most=200,
         bounded=True,
     ),
     Family(
@@ -344,6 +332,7 @@ FAMILIES = (
         _draw_priced,
         (Construction("ours", _means_ours), Construction("Hedges and Olkin", _means_hedges)),
         replications=500,
+        most=80,
     ),
     Family(
         "pooled",

@@ -79,6 +79,7 @@ class Family:
     populations : returns what is simulated; a short run has a tenth of them, but four.
     draw : takes a population, a number of replications and a generator to a sample.
     replications : of a full run; a short one has a fifth of them, and a slow population a quarter.
+    most : so many of its populations are simulated, evenly from a fixed shuffle; 0 for all.
     bounded : widths are measured on the scale v / (1 + |v|), as one may be infinite.
     """
 
@@ -87,6 +88,7 @@ class Family:
     draw: Callable[[Any, int, np.random.Generator], Sample]
     constructions: tuple[Construction, ...]
     replications: int = 1000
+    most: int = 0
     bounded: bool = False
 
 
@@ -134,6 +136,7 @@ def simulate(family: Family, *, short: bool = False, construction: str = "") -> 
     """
     chosen = [each for each in family.constructions if construction in ("", each.name)]
     populations = list(family.populations())
+    populations = thinned(populations, family.most or len(populations))
     if short:
         populations = thinned(populations, max(4, len(populations) // 10))
     # A fixed shuffle, so that what is simulated in some populations is not always the same kind.

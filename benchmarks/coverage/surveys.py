@@ -256,13 +256,12 @@ class Counts:
     among: NDArray[np.bool_]
 
 
-def _populations_standardised() -> list[Setting]:
-    """Return groups of people in strata, so many rows of all together, at random in cells.
+def _populations_standardised() -> Iterator[Setting]:
+    """Yield groups of people in strata, so many rows of all together, at random in cells.
 
     The rates of strata are around a base, and the last group's is by a gap nearer to a half. The
     mix says how that group is spread over strata.
     """
-    result = []
     for strata, groups, rows, (base, spread), gap, mix in product(
         STRATA, GROUPS, ROWS_STANDARDISED, RATES, GAPS, (ALIKE, OPPOSITE, RARE)
     ):
@@ -271,8 +270,7 @@ def _populations_standardised() -> list[Setting]:
         one = Setting(strata=strata, groups=groups, rows=rows, base=base, spread=spread)
         one.name = f"{of}, rate {base:g}{by}, gap {gap:g}, the last {mix}"
         one.gap, one.mix, one.slow = gap, mix, groups * strata > 100
-        result.append(one)
-    return thinned(result, 240)
+        yield one
 
 
 def _draw_standardised(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
@@ -401,7 +399,7 @@ FAMILIES = (
             Construction("MOVER over strata", _of_two(_mover)),
             Construction("Wald", _of_two(_wald)),
         ),
-        replications=1000,
+        most=240,
         bounded=True,
     ),
 )

@@ -159,10 +159,9 @@ def _results(root: Path) -> Iterator[Case]:
         ("audit", run, "out=out"),
     )  # fmt: skip
     for name, damage in RESULTS:
-        folder = plain.copy("results").root
-        damage(folder / "results")
-        yield from ((name, folder, words) for words in verbs)
-        shutil.rmtree(folder)
+        with plain.copied("results") as place:
+            damage(place.results)
+            yield from ((name, place.root, words) for words in verbs)
 
 
 def _packs(root: Path) -> Iterator[Case]:

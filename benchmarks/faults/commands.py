@@ -11,11 +11,11 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 from unicodedata import category
 
 from benchmarks.measure import ROOT, show
@@ -44,9 +44,12 @@ class Place:
         """The ids of its runs."""
         return sorted(path.name for path in (self.results / "runs").glob("*"))
 
-    def copy(self, name: str) -> Place:
-        """Return a copy beside it."""
-        return Place(Path(shutil.copytree(self.root, self.root.with_name(name))))
+    @contextlib.contextmanager
+    def copied(self, name: str) -> Iterator[Self]:
+        """Yield a copy beside it, which is removed afterwards."""
+        copy = replace(self, root=Path(shutil.copytree(self.root, self.root.with_name(name))))
+        yield copy
+        shutil.rmtree(copy.root)
 
     def start(self, *words: str, **environment: str) -> subprocess.Popen[str]:
         """Start a command."""

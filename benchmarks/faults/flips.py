@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.faults import commands
-from benchmarks.measure import configuration, show
+from benchmarks.faults.commands import show_totals
+from benchmarks.measure import configuration
 from fairbench.audits.question import Options
 from fairbench.core.errors import UserError
 from fairbench.core.files import DamagedError, sealed_json, unsealed_json, write_text
@@ -47,7 +48,6 @@ from fairbench_label.session import Answer, State, StateFile
 RUN = ("dataset=simulated", "dataset.n_samples=120", "split.repeats=1", "method=baseline",
        "learner=logistic_regression")  # fmt: skip
 HEADER = ("file", "damaged", "found", "made again", "no effect", "believed")
-Row = tuple[str, int, int, int, int, int]
 Read = Callable[["Place"], Any]
 
 
@@ -144,38 +144,34 @@ KINDS = (
 
 def main(number: int = 2000) -> bool:
     """Print what came of so many damages; return whether none was believed."""
-    rows = flips(number)
-    show(f"{number} flips and truncations", HEADER, [*rows, _all(rows)])
-    return whole(rows)
+    total = flips(number)
+    show_totals(f"{number} flips and truncations", HEADER, [kind.name for kind in KINDS], total)
+    return whole(total)
 
 
-def whole(rows: Sequence[Row]) -> bool:
+def whole(total: Counter[tuple[str, str]]) -> bool:
     """Say whether nothing was believed, and all that was found, and can be, was made again.
 
     A bit of a Parquet file's own notes may have no effect on anything that is read of it.
     """
-    again = {kind.name: kind.again for kind in KINDS}
     return all(
-        not believed and made >= result * again[name] for name, _, result, made, _, believed in rows
+        not total[kind.name, "believed"]
+        and total[kind.name, "made again"] >= total[kind.name, "found"] * kind.again
+        for kind in KINDS
     )
 
 
-def _all(rows: Sequence[Row]) -> Row:
-    sums = [sum(each) for each in zip(*(row[1:] for row in rows), strict=True)]
-    return ("all", *sums)  # type: ignore[return-value]
-
-
-def flips(number: int) -> list[Row]:
+def flips(number: int) -> Counter[tuple[str, str]]:
     """Return for each kind of file how many were damaged, and what came of it."""
-    total: dict[str, Counter[str]] = {kind.name: Counter() for kind in KINDS}
+    total = Counter[tuple[str, str]]()
     with tempfile.TemporaryDirectory() as name, contextlib.redirect_stderr(io.StringIO()):
         whole = Place(Path(name) / "whole")
         whole.make()
         expected = {kind.name: kind.read(whole) for kind in KINDS}
         for start in range(0, number, len(KINDS)):
             for kind, result in _round(whole, start, KINDS[: number - start], expected):
-                total[kind.name].update(["damaged", *result])
-    return [(name, *(counts[each] for each in HEADER[1:])) for name, counts in total.items()]  # type: ignore[misc]
+                total.update((kind.name, each) for each in ("damaged", *result))
+    return total
 
 
 def _round(
@@ -188,7 +184,7 @@ def _round(
     """
     draw, verdicts = np.random.default_rng(seed), {}
     damages: dict[Kind, tuple[Path, bytes]] = {}
-    with _copy(whole, f"read{seed}") as place:
+    with whole.copied(f"read{seed}") as place:
         for kind in kinds:
             path = Path(draw.choice(sorted(place.root.glob(kind.pattern))))
             content = path.read_bytes()
@@ -196,7 +192,7 @@ def _round(
             path.write_bytes(damages[kind][1])
             verdicts[kind] = _verdict(kind, place, expected[kind.name])
             path.write_bytes(content)
-    with _copy(whole, f"repaired{seed}") as place:
+    with whole.copied(f"repaired{seed}") as place:
         for kind, (name, content) in damages.items():
             if kind.again:
                 (place.root / name).write_bytes(content)
@@ -209,13 +205,6 @@ def _round(
             same = (place.root / name).read_bytes() == (whole.root / name).read_bytes()
             again = kind.again and (made if kind.name == "cell" else same)
             yield kind, [verdicts[kind], *["made again"] * again]
-
-
-@contextlib.contextmanager
-def _copy(whole: Place, name: str) -> Iterator[Place]:
-    place = Place(Path(shutil.copytree(whole.root, whole.root.with_name(name))))
-    yield place
-    shutil.rmtree(place.root)
 
 
 def _computed_again(place: Place, expected: Any) -> bool:

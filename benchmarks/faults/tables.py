@@ -252,14 +252,8 @@ HEADERS = (
     headed("2,000 columns", *(f"c{i}" for i in range(2000))),
     text("a group called score", delimited(rows_of(_AB), ["n", "x", "label", "score", "prediction"])
          .encode(), group="n"),
-    text("a group called in brackets",
-         delimited(rows_of(_AB), ["[g] <i>", *HEADER[1:]]).encode(), group="[g] <i>"),
-    text("a group called target",
-         delimited(rows_of(_AB), ["target", *HEADER[1:]]).encode(), group="target"),
-    text("a group called row",
-         delimited(rows_of(_AB), ["row", *HEADER[1:]]).encode(), group="row"),
-    text("a group called as a metric",
-         delimited(rows_of(_AB), ["status", *HEADER[1:]]).encode(), group="status"),
+    *(text(f"a group called {name}", delimited(rows_of(_AB), [name, *HEADER[1:]]).encode(),
+           group=name) for name in ("[g] <i>", "target", "row", "status")),
 )  # fmt: skip
 _MANY = tuple(f"g{i % 300:03}" for i in range(900))
 SIZES = (

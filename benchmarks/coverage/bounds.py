@@ -12,7 +12,7 @@ from itertools import product, starmap
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample, Setting
+from benchmarks.coverage.simulate import LEVEL, Family, Interval, Sample, Setting
 from fairbench.core.arrays import Floats
 from fairbench.inference.partial import NOTHING, ProxyRows, RateBounds, SelectedLabels
 from fairbench.inference.rates import difference_limits
@@ -178,17 +178,17 @@ FAMILIES = (
         "selected",
         _selections,
         draw_selection,
-        (
-            Construction("ours", partial(_of_selected, alike=False)),
-            Construction("as if alike", partial(_of_selected, alike=True)),
-        ),
+        {
+            "ours": partial(_of_selected, alike=False),
+            "as if alike": partial(_of_selected, alike=True),
+        },
         replications=2000,
     ),
     Family(
         "proxies",
         _proxies,
         _draw_proxies,
-        (Construction("ours", _proxy_bounds),),
+        {"ours": _proxy_bounds},
         replications=300,
     ),
 )

@@ -11,16 +11,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.coverage.simulate import (
-    BEFORE,
-    LEVEL,
-    OURS,
-    Construction,
-    Family,
-    Interval,
-    Sample,
-    Setting,
-)
+from benchmarks.coverage.simulate import BEFORE, LEVEL, OURS, Family, Interval, Sample, Setting
 from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import GroupLimits, largest_gap, smallest_ratio
 from fairbench.inference.posterior import Beta, central_interval, posterior_draws
@@ -525,12 +516,12 @@ _OF_FORM = {
 def _of_two(form: str) -> Family:
     """Return the family of differences or ratios (`form`) of the rates of two groups."""
     joined, of_rates, wald = _OF_FORM[form]
-    constructions = (
-        Construction(OURS, _single(form, of_pair(rate_ours, joined))),
-        Construction(BEFORE, _single(form, posterior(of_rates)), 500),
-        Construction("Newcombe", _single(form, of_pair(wilson_limits, joined))),
-        Construction("Wald", _single(form, wald)),
-    )
+    constructions = {
+        OURS: _single(form, of_pair(rate_ours, joined)),
+        BEFORE: (_single(form, posterior(of_rates)), 500, 1),
+        "Newcombe": _single(form, of_pair(wilson_limits, joined)),
+        "Wald": _single(form, wald),
+    }
     return Family(
         f"{form}s",
         partial(all_populations, (2,)),
@@ -546,13 +537,13 @@ FAMILIES = (
         "rates",
         _one_rates,
         _draw_rate,
-        (
-            Construction(OURS, _of_both_shares(rate_ours)),
-            Construction(BEFORE, _of_both_shares(rate_posterior)),
-            Construction("Wilson", _of_both_shares(wilson_limits)),
-            Construction("Wald", _of_both_shares(rate_wald)),
-            Construction(BOOTSTRAP, _of_both_shares(bootstrap(rate_of)), 500),
-        ),
+        {
+            OURS: _of_both_shares(rate_ours),
+            BEFORE: _of_both_shares(rate_posterior),
+            "Wilson": _of_both_shares(wilson_limits),
+            "Wald": _of_both_shares(rate_wald),
+            BOOTSTRAP: (_of_both_shares(bootstrap(rate_of)), 500, 1),
+        },
         replications=5000,
     ),
     *map(_of_two, _OF_FORM),
@@ -560,55 +551,55 @@ FAMILIES = (
         "gaps",
         all_populations,
         partial(_draw_all, "largest gap", gap_of),
-        (
-            Construction(OURS, _single("largest gap", gap_ours)),
-            Construction(BEFORE, _single("largest gap", posterior(gap_of)), 200, 4),
-            Construction("Newcombe", _single("largest gap", gap_newcombe)),
-            Construction("Wald", _single("largest gap", gap_wald)),
-            Construction(BOOTSTRAP, _single("largest gap", bootstrap(gap_of)), 200, 16),
-        ),
+        {
+            OURS: _single("largest gap", gap_ours),
+            BEFORE: (_single("largest gap", posterior(gap_of)), 200, 4),
+            "Newcombe": _single("largest gap", gap_newcombe),
+            "Wald": _single("largest gap", gap_wald),
+            BOOTSTRAP: (_single("largest gap", bootstrap(gap_of)), 200, 16),
+        },
     ),
     Family(
         "fixed_rates",
         _fixed_rates,
         _draw_fixed,
-        (
-            Construction(OURS, _single("rate", rate_ours)),
-            Construction("Wilson", _single("rate", wilson_limits)),
-            Construction("Wald", _single("rate", rate_wald)),
-        ),
+        {
+            OURS: _single("rate", rate_ours),
+            "Wilson": _single("rate", wilson_limits),
+            "Wald": _single("rate", rate_wald),
+        },
         replications=5000,
     ),
     Family(
         "gaps_with_tiny_groups",
         _tiny,
         _draw_tiny,
-        (
-            Construction(OURS, _single("largest gap", gap_ours)),
-            Construction("leaving out groups without rows", _single("largest gap", gap_of_some)),
-        ),
+        {
+            OURS: _single("largest gap", gap_ours),
+            "leaving out groups without rows": _single("largest gap", gap_of_some),
+        },
     ),
     Family(
         "smallest_ratios",
         all_populations,
         partial(_draw_all, "smallest ratio", smallest_of),
-        (
-            Construction(OURS, _single("smallest ratio", smallest_ours)),
-            Construction(BEFORE, _single("smallest ratio", posterior(smallest_of)), 200, 4),
-            Construction("Newcombe", _single("smallest ratio", smallest_newcombe)),
-            Construction(BOOTSTRAP, _single("smallest ratio", bootstrap(smallest_of)), 200, 16),
-        ),
+        {
+            OURS: _single("smallest ratio", smallest_ours),
+            BEFORE: (_single("smallest ratio", posterior(smallest_of)), 200, 4),
+            "Newcombe": _single("smallest ratio", smallest_newcombe),
+            BOOTSTRAP: (_single("smallest ratio", bootstrap(smallest_of)), 200, 16),
+        },
     ),
     Family(
         "equalized_odds",
         all_populations,
         _draw_odds,
-        (
-            Construction(OURS, _single("equalized odds", odds_ours)),
-            Construction(BEFORE, _single("equalized odds", odds_posterior), 200, 4),
-            Construction("Newcombe", _single("equalized odds", of_larger_gap(gap_newcombe))),
-            Construction("Wald", _single("equalized odds", of_larger_gap(gap_wald))),
-        ),
+        {
+            OURS: _single("equalized odds", odds_ours),
+            BEFORE: (_single("equalized odds", odds_posterior), 200, 4),
+            "Newcombe": _single("equalized odds", of_larger_gap(gap_newcombe)),
+            "Wald": _single("equalized odds", of_larger_gap(gap_wald)),
+        },
         replications=500,
     ),
 )

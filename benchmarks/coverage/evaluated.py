@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
-from benchmarks.coverage.simulate import BEFORE, Construction, Family, Interval, Sample, Setting
+from benchmarks.coverage.simulate import BEFORE, Family, Interval, Sample, Setting
 from fairbench import Evaluator, evaluate
 from fairbench.core.arrays import Floats, rng
 from fairbench.evaluation.table import VALUE, setting_text
@@ -184,10 +184,10 @@ FAMILIES = (
         "evaluate",
         _everything,
         _draw,
-        (
-            Construction("ours", partial(_intervals, Evaluator())),
-            Construction(BEFORE, partial(_intervals, Evaluator(interval="dirichlet"))),
-        ),
+        {
+            "ours": partial(_intervals, Evaluator()),
+            BEFORE: partial(_intervals, Evaluator(interval="dirichlet")),
+        },
         replications=POPULATIONS,
     ),
 )

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample, Setting
+from benchmarks.coverage.simulate import LEVEL, Family, Interval, Sample, Setting
 from fairbench.core.arrays import Floats
 from fairbench.evaluation.groups import LabelledIntervals
 from fairbench.inference.gaps import GroupLimits, largest_gap
@@ -466,10 +466,10 @@ def _ends(data: Counted, single: Limits, all_together: Limits) -> Mapping[str, I
 
 
 _FIXED, _ANY = (partial(_searched, limits=limits) for limits in (rate_limits, sequence_limits))
-_BESIDE = (
-    Construction("uncorrected", partial(_unsearched, of="helped")),
-    Construction("labelled rows", partial(_unsearched, of="alone")),
-)
+_BESIDE = {
+    "uncorrected": partial(_unsearched, of="helped"),
+    "labelled rows": partial(_unsearched, of="alone"),
+}
 
 
 # The family of intervals that are looked at all along a run of labels.
@@ -613,35 +613,31 @@ FAMILIES = (
         "few_labels",
         _populations,
         drawn,
-        (Construction("ours", _assisted), Construction("labelled rows", _alone)),
+        {"ours": _assisted, "labelled rows": _alone},
         replications=1000,
     ),
     Family(
         "active_labels",
         _said,
         _draw,
-        (
-            Construction("ours", _FIXED),
-            Construction("any stopping time", _ANY),
-            *_BESIDE,
-        ),
+        {"ours": _FIXED, "any stopping time": _ANY, **_BESIDE},
         replications=1000,
     ),
     Family(
         "stopped_labels",
         _pleased,
         _draw,
-        (Construction("ours", _ANY), Construction("fixed number", _FIXED), *_BESIDE),
+        {"ours": _ANY, "fixed number": _FIXED, **_BESIDE},
         replications=1000,
     ),
     Family(
         "along_the_run",
         _populations_along,
         _draw_along,
-        (
-            Construction("ours", partial(along, anytime_valid=True)),
-            Construction("fixed number", partial(along, anytime_valid=False), every=3),
-        ),
+        {
+            "ours": partial(along, anytime_valid=True),
+            "fixed number": (partial(along, anytime_valid=False), 10_000, 3),
+        },
         replications=1000,
     ),
 )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from benchmarks.coverage.counts import Counts, varied
-from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample, Setting
+from benchmarks.coverage.simulate import LEVEL, Family, Interval, Sample, Setting
 from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import GroupLimits, largest_gap, probability_below, ratios_to_group
 from fairbench.inference.pooled import pool
@@ -314,7 +314,7 @@ FAMILIES = (
         "odds_ratios",
         _two_rates,
         _draw_odds,
-        (Construction("ours", _odds_ours), Construction("Woolf", _odds_woolf)),
+        {"ours": _odds_ours, "Woolf": _odds_woolf},
         replications=5000,
         bounded=True,
     ),
@@ -322,7 +322,7 @@ FAMILIES = (
         "best_by_score",
         _scored,
         _draw_scored,
-        (Construction("ours", _best_ours), Construction("Wald", _best_wald)),
+        {"ours": _best_ours, "Wald": _best_wald},
         most=200,
         bounded=True,
     ),
@@ -330,7 +330,7 @@ FAMILIES = (
         "mean_differences",
         _priced,
         _draw_priced,
-        (Construction("ours", _means_ours), Construction("Hedges and Olkin", _means_hedges)),
+        {"ours": _means_ours, "Hedges and Olkin": _means_hedges},
         replications=500,
         most=80,
     ),
@@ -338,14 +338,14 @@ FAMILIES = (
         "pooled",
         _populations,
         _draw,
-        (Construction("ours", _ours), Construction("each group alone", _alone)),
+        {"ours": _ours, "each group alone": _alone},
         replications=200,
     ),
     Family(
         "small_gaps",
         _apart,
         _draw_apart,
-        (Construction("ours", _below_ours), Construction("posterior alone", _below_posterior)),
+        {"ours": _below_ours, "posterior alone": _below_posterior},
         replications=600,
     ),
 )

@@ -19,7 +19,7 @@ from scipy import special
 from scipy.spatial import cKDTree
 from scipy.stats import qmc
 
-from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample, Setting
+from benchmarks.coverage.simulate import LEVEL, Family, Interval, Sample, Setting
 from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.inference.comparing import lead_of_values, objective
@@ -967,19 +967,19 @@ def _of_everyone(scores: Floats, label: Labels) -> Floats:
     return np.array([area.mean(), _log_loss(label, scores).mean()])
 
 
-_CHOSEN = (
-    Construction("ours", partial(_of_choices, ends="corrected")),
-    Construction("as if not chosen", partial(_of_choices, ends="naive")),
-)
+_CHOSEN = {
+    "ours": partial(_of_choices, ends="corrected"),
+    "as if not chosen": partial(_of_choices, ends="naive"),
+}
 FAMILIES = (
     Family(
         "chosen",
         _populations_chosen,
         _draw_chosen,
-        (
-            Construction("ours", partial(_intervals, corrected=True)),
-            Construction("as if not chosen", partial(_intervals, corrected=False)),
-        ),
+        {
+            "ours": partial(_intervals, corrected=True),
+            "as if not chosen": partial(_intervals, corrected=False),
+        },
         replications=200,
     ),
     Family(
@@ -1000,31 +1000,27 @@ FAMILIES = (
         "runs",
         _populations,
         _draw,
-        (
-            Construction("ours", _ours),
-            Construction("medians", _single),
-            Construction("plain t", _plain),
-        ),
+        {"ours": _ours, "medians": _single, "plain t": _plain},
     ),
     Family(
         "learners",
         _populations_many,
         _draw_many,
-        (Construction("ours", _ours), Construction("corrected t", _corrected)),
+        {"ours": _ours, "corrected t": _corrected},
         600,
     ),
     Family(
         "comparisons",
         _learners,
         _draw_two,
-        (Construction("ours", _averaged, 300), Construction("medians", _typical, 100)),
+        {"ours": (_averaged, 300, 1), "medians": (_typical, 100, 1)},
         300,
     ),
     Family(
         "stored_comparisons",
         _bags,
         _draw_bags,
-        (Construction("ours", _of_splits),),
+        {"ours": _of_splits},
         300,
     ),
 )

@@ -17,15 +17,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from benchmarks.coverage.counts import BASE_RATES
-from benchmarks.coverage.simulate import (
-    BEFORE,
-    LEVEL,
-    Construction,
-    Family,
-    Interval,
-    Sample,
-    Setting,
-)
+from benchmarks.coverage.simulate import BEFORE, LEVEL, Family, Interval, Sample, Setting
 from fairbench.core.arrays import Floats
 from fairbench.inference.means import (
     RARE_ROWS,
@@ -675,42 +667,33 @@ FAMILIES = (
         "scores",
         _populations,
         _draw,
-        (
-            Construction("ours", _ours),
-            Construction(BEFORE, _before),
-            Construction("Wald", _wald),
-            Construction(BOOTSTRAP, _bootstrapped, 200, 4),
-        ),
+        {"ours": _ours, BEFORE: _before, "Wald": _wald, BOOTSTRAP: (_bootstrapped, 200, 4)},
     ),
     Family(
         "areas_of_clusters",
         _clustered,
         _draw_clustered,
-        (
-            Construction("ours", partial(_clustered_areas, aware=True)),
-            Construction("ignoring clusters", partial(_clustered_areas, aware=False)),
-        ),
+        {
+            "ours": partial(_clustered_areas, aware=True),
+            "ignoring clusters": partial(_clustered_areas, aware=False),
+        },
         replications=600,
     ),
     Family(
         "reaching_scores",
         _laws,
         _draw_law,
-        (
-            Construction("ours", _without_areas),
-            Construction("Wald", _wald),
-            Construction(BOOTSTRAP, _bootstrapped, 200, 4),
-        ),
+        {"ours": _without_areas, "Wald": _wald, BOOTSTRAP: (_bootstrapped, 200, 4)},
     ),
     Family(
         "regression",
         _populations_errors,
         _draw_errors,
-        (
-            Construction("ours", _ours_errors),
-            Construction(BEFORE, _before),
-            Construction("Wald", _wald),
-            Construction(BOOTSTRAP, _bootstrapped_errors, 200, 2),
-        ),
+        {
+            "ours": _ours_errors,
+            BEFORE: _before,
+            "Wald": _wald,
+            BOOTSTRAP: (_bootstrapped_errors, 200, 2),
+        },
     ),
 )

@@ -50,23 +50,7 @@ class Sample:
     truth: Mapping[str, Floats]
 
 
-@dataclass(frozen=True)
-class Construction:
-    """A way to make intervals.
-
-    Attributes
-    ----------
-    intervals : takes a sample's data and a generator (for those that draw) to the lower and upper
-        ends of each metric, of the shape of its truth; NaN where no interval is printed. What it
-        has of metrics that the truth has not is left out.
-    replications : at most so many, of one that is slow.
-    every : it is simulated in one of so many populations.
-    """
-
-    name: str
-    intervals: Callable[[Any, np.random.Generator], Mapping[str, Interval]]
-    replications: int = 10_000
-    every: int = 1
+Make = Callable[[Any, np.random.Generator], Mapping[str, Interval]]
 
 
 @dataclass(frozen=True)
@@ -78,6 +62,11 @@ class Family:
     name : of the option ``family=``, by which the page says in words what it is.
     populations : returns what is simulated; a short run has a tenth of them, but four.
     draw : takes a population, a number of replications and a generator to a sample.
+    constructions : ways to make intervals, by name: functions of a sample's data and a generator
+        (for those that draw) to the lower and upper ends of each metric, of the shape of its truth;
+        NaN where no interval is printed. What they have of metrics that the truth has not is left
+        out. With one that is slow there is the most of replications, and in which part of the
+        populations it is simulated: in one of so many.
     replications : of a full run; a short one has a fifth of them, and a slow population a quarter.
     most : so many of its populations are simulated, evenly from a fixed shuffle; 0 for all.
     bounded : widths are measured on the scale v / (1 + |v|), as one may be infinite.
@@ -86,7 +75,7 @@ class Family:
     name: str
     populations: Callable[[], Iterable[Any]]
     draw: Callable[[Any, int, np.random.Generator], Sample]
-    constructions: tuple[Construction, ...]
+    constructions: Mapping[str, Make | tuple[Make, int, int]]
     replications: int = 1000
     most: int = 0
     bounded: bool = False
@@ -134,7 +123,6 @@ def simulate(family: Family, *, short: bool = False, construction: str = "") -> 
     short : fewer populations and replications.
     construction : the only one that is simulated; all without it.
     """
-    chosen = [each for each in family.constructions if construction in ("", each.name)]
     populations = list(family.populations())
     populations = thinned(populations, family.most or len(populations))
     if short:
@@ -143,18 +131,19 @@ def simulate(family: Family, *, short: bool = False, construction: str = "") -> 
     places = np.random.default_rng(5).permutation(len(populations))
     for place, population in zip(places, populations, strict=True):
         samples: dict[int, Sample] = {}
-        for each in chosen:
-            if place % each.every:
+        for name, made in family.constructions.items():
+            make, most, every = made if isinstance(made, tuple) else (made, 10_000, 1)
+            if place % every or construction not in ("", name):
                 continue
-            replications = min(each.replications, _replications(family, population, short))
+            replications = min(most, _replications(family, population, short))
             keys = (family.name, population.name, replications)
             if replications not in samples:
                 draw = rng(0, "coverage", *keys)
                 samples[replications] = family.draw(population, replications, draw)
             sample = samples[replications]
-            result = each.intervals(sample.data, rng(0, "intervals", *keys))
-            for metric in (name for name in result if name in sample.truth):
-                names = (family.name, metric, each.name, population.name)
+            result = make(sample.data, rng(0, "intervals", *keys))
+            for metric in (metric for metric in result if metric in sample.truth):
+                names = (family.name, metric, name, population.name)
                 yield count(names, sample.truth[metric], result[metric], family.bounded)
 
 

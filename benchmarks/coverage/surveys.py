@@ -12,15 +12,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from benchmarks.coverage.counts import varied
-from benchmarks.coverage.simulate import (
-    LEVEL,
-    Construction,
-    Family,
-    Interval,
-    Sample,
-    Setting,
-    thinned,
-)
+from benchmarks.coverage.simulate import LEVEL, Family, Interval, Sample, Setting, thinned
 from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import (
     GroupLimits,
@@ -382,23 +374,19 @@ FAMILIES = (
         "weights_and_clusters",
         _populations,
         _draw,
-        (
-            Construction("ours", _each(_ours)),
-            Construction("linearised t", _each(_linearised), 300, 2),
-            Construction("Kish", _each(_kish), 300, 2),
-            Construction("ignoring weights and clusters", _each(_unaware), 300, 2),
-        ),
+        {
+            "ours": _each(_ours),
+            "linearised t": (_each(_linearised), 300, 2),
+            "Kish": (_each(_kish), 300, 2),
+            "ignoring weights and clusters": (_each(_unaware), 300, 2),
+        },
         replications=600,
     ),
     Family(
         "standardised",
         _populations_standardised,
         _draw_standardised,
-        (
-            Construction("ours", _ours_standardised),
-            Construction("MOVER over strata", _of_two(_mover)),
-            Construction("Wald", _of_two(_wald)),
-        ),
+        {"ours": _ours_standardised, "MOVER over strata": _of_two(_mover), "Wald": _of_two(_wald)},
         most=240,
         bounded=True,
     ),

@@ -13,9 +13,10 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 from unicodedata import category
 
 from benchmarks.measure import ROOT, show
@@ -68,6 +69,16 @@ class Place:
 def queued(process: int) -> float:
     """Return how long the main thread of an ended process waited for a core."""
     return int(Path(f"/proc/{process}/schedstat").read_text().split()[1]) / 1e9
+
+
+@cache
+def warm() -> Any:
+    """Return the module of the tests that forks; another package may be called ``tests``."""
+    outcome = spec_from_file_location("warm", ROOT / "tests" / "warm.py")
+    assert outcome and outcome.loader
+    module = module_from_spec(outcome)
+    outcome.loader.exec_module(module)
+    return module
 
 
 def carried_out(words: Sequence[str], folder: Path | None = None) -> tuple[int, str]:

@@ -18,7 +18,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -91,37 +91,28 @@ def equal(found: dict[str, pd.DataFrame], expected: dict[str, pd.DataFrame]) -> 
 
 def marked(mark: str) -> list[int]:
     """Return the living processes of a command, on this machine and not started by Slurm."""
-    wanted = f"{MARK}={mark}".encode()
-    return [pid for pid, known in _environments() if wanted in known and not _of_slurm(known)]
-
-
-def _environments() -> Iterator[tuple[int, list[bytes]]]:
+    wanted, pids = f"{MARK}={mark}".encode(), []
     for path in Path("/proc").glob("[0-9]*"):
-        try:
-            yield int(path.name), (path / "environ").read_bytes().split(b"\0")
-        except OSError:  # it has ended
-            continue
-
-
-def _of_slurm(known: list[bytes]) -> bool:
-    return any(each.startswith(b"SLURM_JOB_ID=") for each in known)
+        with suppress(OSError):  # it has ended
+            known = (path / "environ").read_bytes().split(b"\0")
+            if wanted in known and not any(each.startswith(b"SLURM_JOB_ID=") for each in known):
+                pids.append(int(path.name))
+    return pids
 
 
 def words_of(pid: int) -> str:
     """Return the command line of a process, nothing if it has ended."""
-    try:
+    with suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").replace("\0", " ")
-    except OSError:
-        return ""
+    return ""
 
 
 def state_of(pid: int) -> str:
     """Return what a process is doing and how many seconds it has computed, if it lives."""
-    try:
+    with suppress(OSError):
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return "ended by now"
-    return f"{fields[0]}, {sum(map(int, fields[11:13])) / os.sysconf('SC_CLK_TCK'):.1f} s"
+        return f"{fields[0]}, {sum(map(int, fields[11:13])) / os.sysconf('SC_CLK_TCK'):.1f} s"
+    return "ended by now"
 
 
 def left_over(folder: Path) -> list[Path]:
@@ -377,10 +368,6 @@ class Attack:
             self._wait(2.5 * draw.random())  # in which garbage may be collected
         self.counts["sweeps that never ended well"] += 1
 
-    @property
-    def _around(self) -> dict[str, str]:
-        return {**os.environ, **self.environment}
-
     def _wait(self, seconds: float) -> None:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
@@ -391,11 +378,9 @@ class Attack:
         """Return how many cells are finished, counting what happened to those there were."""
         result = {}
         for path in self.folder.glob("results/cells/*/*.parquet"):
-            try:
+            with suppress(FileNotFoundError):
                 status = path.stat()
-            except FileNotFoundError:
-                continue
-            result[path.name] = (status.st_ino, status.st_mtime_ns)
+                result[path.name] = (status.st_ino, status.st_mtime_ns)
         before = self.cells
         again = [name for name in before if result.get(name, before[name]) != before[name]]
         self.counts["finished cells written again"] += len(again)
@@ -445,28 +430,27 @@ class Attack:
     def _end_jobs(self) -> None:
         """Cancel Slurm's jobs of launchers that were killed: they are no processes of theirs."""
         if self.kind == "slurm":
-            subprocess.run(["scancel", "--me"], env=self._around, check=True)
+            around = {**os.environ, **self.environment}
+            subprocess.run(["scancel", "--me"], env=around, check=True)
             asked = ["squeue", "--noheader", "--states=PENDING,RUNNING"]
-            while subprocess.check_output(asked, env=self._around):
+            while subprocess.check_output(asked, env=around):
                 time.sleep(0.5)
 
 
 def ended(pid: int) -> bool:
     """End a process at once; say whether it was still there."""
-    try:
+    with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return False
-    return True
+        return True
+    return False
 
 
 def in_a_cell(pid: int) -> bool:
     """Say whether a process holds a cell's lock."""
-    try:
+    with suppress(OSError):
         files = [os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir()]
-    except OSError:
-        return False
-    return any(re.search(r"/locks/[0-9a-f]+\.lock", file) for file in files)
+        return any(re.search(r"/locks/[0-9a-f]+\.lock", file) for file in files)
+    return False
 
 
 @contextmanager

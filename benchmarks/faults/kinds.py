@@ -201,8 +201,6 @@ def _arrow() -> list[Kind]:
 
 
 def _stream(frame: pd.DataFrame, path: Path) -> None:
-    import pyarrow as pa
-
     table = pa.Table.from_pandas(frame)
     with pa.ipc.new_stream(str(path), table.schema) as writer:
         writer.write_table(table)

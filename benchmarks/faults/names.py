@@ -26,9 +26,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
-from benchmarks.faults.commands import RUN, Place, in_forks, queued, show_totals
+from benchmarks.faults.commands import RUN, Place, in_forks, queued, show_totals, warm
 from benchmarks.measure import ROOT
 
 SEED, CASES = 34, 1500
@@ -449,23 +450,10 @@ def tried(top: Path, some: Sequence[Case], worker: int, workers: int) -> Counter
     return total
 
 
-WARM = (
-    "hydra.main", "matplotlib.pyplot", "mlflow", "mlflow.store.tracking.sqlalchemy_store",
-    "pandas", "pyarrow.parquet", "scipy.stats", "sklearn.linear_model", "sklearn.naive_bayes",
-    "fairbench.cli.main", "fairbench.cli.verbs.run", "fairbench.experiments.pipeline",
-    "fairbench.reporting.page", "fairbench.tracking.importer",
-    "fairbench.cli.verbs.audit", "fairbench.cli.verbs.compare", "fairbench.cli.verbs.store",
-    "fairbench_label.questions", "fairbench_watch.alarms",
-    "fairbench.components.datasets.simulated",
-)  # fmt: skip
-
-
 def main(number: int = CASES) -> bool:
     """Try the cases, print a line for each that goes wrong, a table, and whether none did."""
-    from importlib import import_module
-
     os.environ["MPLBACKEND"] = "agg"
-    for name in WARM:
+    for name in warm().IMPORTED:
         import_module(name)
     with tempfile.TemporaryDirectory(prefix="names-") as name:
         top = Path(name)

@@ -20,8 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
-from functools import cache, partial
-from importlib.util import module_from_spec, spec_from_file_location
+from functools import partial
 from pathlib import Path
 from subprocess import CompletedProcess
 from types import MappingProxyType
@@ -29,10 +28,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.faults.browser import Seen, browser, browser_path
-from benchmarks.faults.commands import LISTED, obeyed, show_totals
+from benchmarks.faults.commands import LISTED, obeyed, show_totals, warm
 from benchmarks.measure import ROOT
 from fairbench.core.text import csv_text, read_csv, visible
 from fairbench.data.groups import MOST_GROUPS
@@ -110,11 +110,8 @@ def _bytes(name: str, content: bytes, folder: Path) -> Path:
 
 
 def _parquet(columns: Mapping[str, Any], folder: Path) -> Path:
-    import pyarrow as pa
-    from pyarrow import parquet
-
     path = folder / "table.parquet"
-    parquet.write_table(pa.table(dict(columns)), path)
+    pq.write_table(pa.table(dict(columns)), path)
     return path
 
 
@@ -201,29 +198,18 @@ def _folder(folder: Path) -> Path:
 
 def _declared(folder: Path) -> Path:
     """Write a small Parquet file whose columns unfold to gigabytes."""
-    import pyarrow as pa
-
     zeros = pa.DictionaryArray.from_arrays(np.zeros(5_000_000, np.int32), ["x" * 100])
     return _parquet(dict.fromkeys(HEADER, zeros), folder)
 
 
 def _duplicates(folder: Path) -> Path:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    arrays = [
-        pa.array(_AB),
-        pa.array(_AB[::-1]),
-        *(pa.array(column) for column in _COLUMNS.values()),
-    ]
+    arrays = list(map(pa.array, (_AB, _AB[::-1], *_COLUMNS.values())))
     path = folder / "table.parquet"
-    parquet.write_table(pa.Table.from_arrays(arrays, ["group", "group", *_COLUMNS]), path)
+    pq.write_table(pa.Table.from_arrays(arrays, ["group", "group", *_COLUMNS]), path)
     return path
 
 
 def _dictionary() -> Any:
-    import pyarrow as pa
-
     return pa.array(_AB).dictionary_encode()
 
 
@@ -387,20 +373,10 @@ def main(number: int = 0) -> bool:
 
 def start(words: list[str], cwd: Path, environment: Mapping[str, str]) -> CompletedProcess[str]:
     """Run a command in a fork of a process that has imported what most commands need."""
-    done: CompletedProcess[str] = _warm().run(
+    done: CompletedProcess[str] = warm().run(
         words, cwd=cwd, timeout=300, environment=dict(environment)
     )
     return done
-
-
-@cache
-def _warm() -> Any:
-    """Return the module of the tests that forks; another package may be called ``tests``."""
-    outcome = spec_from_file_location("warm", ROOT / "tests" / "warm.py")
-    assert outcome and outcome.loader
-    module = module_from_spec(outcome)
-    outcome.loader.exec_module(module)
-    return module
 
 
 def tried(cases: Sequence[Case], root: Path, start: Start) -> Iterator[Trial]:

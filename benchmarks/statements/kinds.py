@@ -49,6 +49,11 @@ def named(group: NDArray[np.int64], groups: int) -> NDArray[np.object_]:
     return np.array(names(groups), dtype=object)[group]
 
 
+def of_last(groups: int, last: float, others: float = 0.0) -> Floats:
+    """Return a value of each group, of which the last has its own."""
+    return np.array([others] * (groups - 1) + [last])
+
+
 def _populations(kind: str, drawn: Callable[..., Sample]) -> Callable[..., Population]:
     """Return what makes populations of a kind of audit, from their names and people."""
 
@@ -73,29 +78,25 @@ class Classified:
     Attributes
     ----------
     right : (G, C) the probability that a prediction is right, by group and predicted class.
-    predicted : (C,) how often each class is predicted, in every group.
-    shares : (G,) of the people.
+    classes : (C,) how often each class is predicted, in every group; equally often if empty.
+    groups : (G,) shares of the people; equal ones if empty.
     """
 
     right: Floats
-    predicted: Floats
-    shares: Floats
     rows: int
+    classes: Sequence[float] = ()
+    groups: Sequence[float] = ()
     labels: int | None = None
 
-    @classmethod
-    def of(
-        cls,
-        right: Floats,
-        rows: int,
-        *,
-        predicted: Sequence[float] = (),
-        shares: Sequence[float] = (),
-        labels: int | None = None,
-    ) -> Classified:
-        """Return people in equal groups who are predicted each class as often, or as is said."""
-        groups, count = right.shape
-        return cls(right, parts(predicted, count), parts(shares, groups), rows, labels)
+    @property
+    def predicted(self) -> Floats:
+        """The share (C,) of each class among predictions."""
+        return parts(self.classes, self.right.shape[1])
+
+    @property
+    def shares(self) -> Floats:
+        """The share (G,) of each group."""
+        return parts(self.groups, len(self.right))
 
     def truth(self) -> Truth:
         """Return the accuracies of groups and of predicted classes."""
@@ -154,30 +155,30 @@ def populations_classes() -> Iterator[Population]:
     of = _populations("classes", drawn_classes)
     sizes = ((2, 3, 300), (4, 3, 300), (10, 5, 1000), (30, 5, 3000), (3, 20, 2000), (3, 100, 3000))
     for groups, count, rows in (*sizes, (4, 4, 20_000)):
-        alike = Classified.of(np.full((groups, count), 0.8), rows)
+        alike = Classified(np.full((groups, count), 0.8), rows)
         name = f"{groups} groups, {count} classes alike, {rows:,} rows"
         yield of(name, alike, short=rows in (300, 1000))
-    rarely = Classified.of(np.full((4, 5), 0.99), 2000)
+    rarely = Classified(np.full((4, 5), 0.99), 2000)
     yield of("4 groups, 5 classes alike, rarely wrong, 2,000 rows", rarely)
     for labels in (60, 300):
-        few = Classified.of(np.full((4, 5), 0.8), 3000, labels=labels)
+        few = Classified(np.full((4, 5), 0.8), 3000, labels=labels)
         yield of(f"4 groups, 5 classes alike, {labels} labels of 3,000", few, short=labels == 60)
     at = np.full((2, 3), 0.8)
     at[1] = 0.75
-    yield of("2 groups at epsilon, 3 classes, 5,000 rows", Classified.of(at, 5000))
+    yield of("2 groups at epsilon, 3 classes, 5,000 rows", Classified(at, 5000))
     apart = np.full((4, 5), 0.8)
     apart[3] -= 0.15
-    yield of("1 of 4 groups apart, 5 classes, 1,000 rows", Classified.of(apart, 1000), short=True)
+    yield of("1 of 4 groups apart, 5 classes, 1,000 rows", Classified(apart, 1000), short=True)
     lowest = np.full((4, 10), 0.8)
     lowest[:, 0] = 0.6
-    rare = Classified.of(lowest.copy(), 3000, predicted=[0.3, *[1.0] * 9])
+    rare = Classified(lowest.copy(), 3000, classes=[0.3, *[1.0] * 9])
     yield of("4 groups, 1 of 10 classes worse and rare, 3,000 rows", rare)
     lowest[:, 1] = 0.6
-    yield of("4 groups, 2 of 10 classes worst, 5,000 rows", Classified.of(lowest, 5000))
+    yield of("4 groups, 2 of 10 classes worst, 5,000 rows", Classified(lowest, 5000))
     spread = np.linspace(0.7, 0.9, 10)[:, None] * np.ones((10, 4))
-    yield of("10 groups spread, 4 classes, 5,000 rows", Classified.of(spread, 5000))
+    yield of("10 groups spread, 4 classes, 5,000 rows", Classified(spread, 5000))
     apart = np.array([[0.8] * 4, [0.8] * 4, [0.4] * 4])
-    dozen = Classified.of(apart, 6000, shares=DOZEN)
+    dozen = Classified(apart, 6000, groups=DOZEN)
     yield of("2 alike, a dozen apart, 4 classes, 6,000 rows", dozen, short=True)
 
 
@@ -207,50 +208,38 @@ def quantiles(shape: str, grid: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Predicted:
-    """People of whom a number is predicted.
+    """People of whom a number is predicted, in groups of which the last may be unlike the others.
 
     Attributes
     ----------
-    shape : of the errors. shares : (G,) of the people.
-    level, bias, scale : (G,) of each group: mean prediction, mean error, and what errors are
+    shape : of the errors. shares : of the people, by group; equal ones if empty.
+    level, bias, scale : of the last group: mean prediction, mean error, and what errors are
         multiplied by.
-    reach : (G,) how far bounds of a prediction go to either side; nothing without bounds.
+    reach : how far bounds of a prediction go to either side; 0 without bounds. wider : by how much
+        further they go in the last group, times as far.
     varied : by up to which share of itself a row's reach is more or less.
     """
 
     shape: str
     rows: int
-    shares: Floats
-    level: Floats
-    bias: Floats
-    scale: Floats
-    reach: Floats | None = None
+    groups: int = 2
+    shares: Sequence[float] = ()
+    level: float = 0.0
+    bias: float = 0.0
+    scale: float = 1.0
+    reach: float = 0.0
+    wider: float = 1.0
     varied: float = 0.0
 
-    @classmethod
-    def of(
-        cls,
-        shape: str,
-        rows: int,
-        groups: int = 2,
-        *,
-        shares: Sequence[float] = (),
-        level: float = 0.0,
-        bias: float = 0.0,
-        scale: float = 1.0,
-        reach: float = 0.0,
-    ) -> Predicted:
-        """Return groups of which the last may have another mean prediction, error, or scale."""
-        last = np.arange(groups) == groups - 1
-        return cls(
-            shape,
-            rows,
-            parts(shares, groups),
-            np.where(last, level, 0.0),
-            np.where(last, bias, 0.0),
-            np.where(last, scale, 1.0),
-            np.full(groups, reach) if reach else None,
-        )
+    @property
+    def errors(self) -> Floats:
+        """The mean error of each group, and what its errors are multiplied by, (2, G)."""
+        return np.array([of_last(self.groups, self.bias), of_last(self.groups, self.scale, 1.0)])
+
+    @property
+    def reaches(self) -> Floats:
+        """How far bounds of a prediction go in each group, (G,)."""
+        return self.reach * of_last(self.groups, self.wider, 1.0)
 
     @property
     def unit(self) -> float:
@@ -262,21 +251,21 @@ class Predicted:
         """Return means of predictions, of errors and of their sizes, and coverage."""
         errors = quantiles(self.shape, (np.arange(_GRID) + 0.5) / _GRID)
         errors = errors - errors.mean()
-        own = [bias + scale * errors for bias, scale in zip(self.bias, self.scale, strict=True)]
+        own = [bias + scale * errors for bias, scale in self.errors.T]
         measures = {
-            "mean_prediction": self.level.tolist(),
-            "mean_residual": self.bias.tolist(),
+            "mean_prediction": of_last(self.groups, self.level).tolist(),
+            "mean_residual": self.errors[0].tolist(),
             "mae": [float(np.abs(each).mean()) for each in own],
         }
-        if self.reach is not None:
+        if self.reach:
             shares = 1 + self.varied * np.linspace(-1, 1, 1 + 2000 * (self.varied > 0))
             measures[numbers.COVERAGE] = [
                 float((np.searchsorted(np.sort(np.abs(each)), reach * shares, "right")).mean())
                 / len(each)
-                for each, reach in zip(own, self.reach, strict=True)
+                for each, reach in zip(own, self.reaches, strict=True)
             ]
             if self.varied:
-                widths = {numbers.WIDTH: (2 * self.reach).tolist()}
+                widths = {numbers.WIDTH: (2 * self.reaches).tolist()}
                 measures = {numbers.COVERAGE: measures[numbers.COVERAGE], **widths}
         values: dict[Question, Mapping[str, float]] = {
             (GAP, "sex", label(measure), ""): by_name(column)
@@ -291,14 +280,15 @@ class Predicted:
 
 def drawn_numbers(people: Predicted, generator: np.random.Generator) -> Sample:
     """Draw a sample of predictions."""
-    groups = len(people.shares)
-    group = generator.choice(groups, people.rows, p=people.shares)
-    prediction = people.level[group] + generator.standard_normal(people.rows)
+    groups = people.groups
+    group = generator.choice(groups, people.rows, p=parts(people.shares, groups))
+    prediction = of_last(groups, people.level)[group] + generator.standard_normal(people.rows)
     error = quantiles(people.shape, generator.random(people.rows))
-    target = prediction + people.bias[group] + people.scale[group] * error
+    bias, scale = people.errors[:, group]
+    target = prediction + bias + scale * error
     predicted = pd.DataFrame({"prediction": prediction})
-    if people.reach is not None:
-        reach = people.reach[group]
+    if people.reach:
+        reach = people.reaches[group]
         if people.varied:
             reach = reach * generator.uniform(1 - people.varied, 1 + people.varied, people.rows)
         predicted = predicted.assign(lower_90=prediction - reach, upper_90=prediction + reach)
@@ -307,7 +297,7 @@ def drawn_numbers(people: Predicted, generator: np.random.Generator) -> Sample:
         group=("sex",),
         target="target",
         prediction="" if people.varied else "prediction",
-        bounds=() if people.reach is None else ("lower_90", "upper_90"),
+        bounds=("lower_90", "upper_90") if people.reach else (),
     )
     table = predicted.assign(sex=named(group, groups), target=target)
 
@@ -325,39 +315,40 @@ def populations_numbers() -> Iterator[Population]:
     shapes = ("normal", "lognormal 1.0", "lognormal 1.5", "t 2.5", "contaminated", "mostly exact")
     for shape in shapes:
         for rows in (100, 1000):
-            people = Predicted.of(shape, rows, reach=1.5)
+            people = Predicted(shape, rows, reach=1.5)
             short = rows == 100 and shape in ("normal", "lognormal 1.5")
             yield of(f"2 alike, {shape}, {rows:,} rows", people, short=short)
     for shape in ("normal", "lognormal 1.5", "t 2.5"):
-        yield of(f"10 alike, {shape}, 1,000 rows", Predicted.of(shape, 1000, 10, reach=1.5))
-        yield of(f"2 alike, {shape}, 20,000 rows", Predicted.of(shape, 20_000, reach=1.5))
-        unequal = Predicted.of(shape, 1000, shares=(0.95, 0.05), reach=1.5)
+        yield of(f"10 alike, {shape}, 1,000 rows", Predicted(shape, 1000, 10, reach=1.5))
+        yield of(f"2 alike, {shape}, 20,000 rows", Predicted(shape, 20_000, reach=1.5))
+        unequal = Predicted(shape, 1000, shares=(0.95, 0.05), reach=1.5)
         yield of(f"2 alike, one of 5 %, {shape}, 1,000 rows", unequal)
-        apart = Predicted.of(shape, 1000, bias=-0.3, scale=1.4, reach=1.5)
+        apart = Predicted(shape, 1000, bias=-0.3, scale=1.4, reach=1.5)
         yield of(f"2 apart, {shape}, 1,000 rows", apart, short=shape == "normal")
-        small = Predicted.of(shape, 1000, shares=(0.95, 0.05), level=0.2, bias=0.15, scale=1.2)
+        small = Predicted(shape, 1000, shares=(0.95, 0.05), level=0.2, bias=0.15, scale=1.2)
         yield of(f"2 apart, one of 5 %, {shape}, 1,000 rows", small)
-    several = Predicted.of("normal", 20_000, 30, reach=1.5)
+    several = Predicted("normal", 20_000, 30, reach=1.5)
     yield of("30 alike, normal, 20,000 rows", several)
-    at = Predicted.of("normal", 20_000, level=EPSILON * float(np.sqrt(2)))
+    at = Predicted("normal", 20_000, level=EPSILON * float(np.sqrt(2)))
     yield of("2 at epsilon, normal, 20,000 rows", at)
-    dozen = Predicted.of("normal", 6000, 3, shares=DOZEN, level=0.6, bias=0.6, reach=1.5)
+    dozen = Predicted("normal", 6000, 3, shares=DOZEN, level=0.6, bias=0.6, reach=1.5)
     yield of("2 alike, a dozen apart, normal, 6,000 rows", dozen, short=True)
 
 
 def populations_intervals() -> Iterator[Population]:
     """Yield the populations: intervals of rows' own widths, alike in all groups or not."""
-    even = Predicted.of("normal", 1000, reach=1.5)
-    several = Predicted.of("lognormal 1.0", 3000, 10, reach=2.0)
+    even = Predicted("normal", 1000, reach=1.5)
+    several = Predicted("lognormal 1.0", 3000, 10, reach=2.0)
     # By the last, intervals that widen with the errors cover alike.
-    off, wider = (Predicted.of("normal", 3000, scale=scale, reach=1.5) for scale in (1.6, 1.4))
-    dozen = Predicted.of("normal", 6000, 3, shares=DOZEN, scale=4.0, reach=1.5)
+    off = Predicted("normal", 3000, scale=1.6, reach=1.5)
+    wider = Predicted("normal", 3000, scale=1.4, reach=1.5, wider=1.4)
+    dozen = Predicted("normal", 6000, 3, shares=DOZEN, scale=4.0, reach=1.5)
     people = {
         "2 alike, 1,000 rows": even,
-        "2 alike, one of 5 %, 1,000 rows": replace(even, shares=parts((0.95, 0.05), 2)),
+        "2 alike, one of 5 %, 1,000 rows": replace(even, shares=(0.95, 0.05)),
         "10 alike, lognormal 1.0, 3,000 rows": several,
         "2 apart in coverage, 3,000 rows": off,
-        "2 apart in width, 3,000 rows": replace(wider, reach=1.5 * wider.scale),
+        "2 apart in width, 3,000 rows": wider,
         "2 alike, a dozen apart, 6,000 rows": dozen,
     }
     for name, of in people.items():
@@ -378,27 +369,27 @@ class Ranked:
 
     Attributes
     ----------
-    shares : (G,) of the people; of lists, their mean. shift : (G,) of the scores.
+    groups : how many there are, of which the last may have a rare share of the people. shift : by
+        how much its scores are lower.
     size, lists : how many are in a list, and how many lists there are; one of no lists.
     mixed : how much groups' shares differ from list to list: 1 over Dirichlet's concentration.
     digits : of the scores, so that some tie.
     """
 
-    shares: Floats
-    shift: Floats
+    groups: int
     size: int
+    shift: float = 0.0
+    rare: float = 0.0
     lists: int = 1
     top: float = 10
     mixed: float = 0.0
     digits: int = 9
 
-    @classmethod
-    def of(cls, groups: int, size: int, *, shift: float = 0.0, rare: float = 0.0) -> Ranked:
-        """Return people in groups of which the last scores lower, and may be rare."""
-        shares = np.full(groups, 1 / groups)
-        if rare:
-            shares = np.r_[np.full(groups - 1, (1 - rare) / (groups - 1)), rare]
-        return cls(shares, np.where(np.arange(groups) == groups - 1, -shift, 0.0), size)
+    @property
+    def shares(self) -> Floats:
+        """The share (G,) of each group; of lists, their mean."""
+        others = (1 - self.rare) / (self.groups - 1) if self.rare else 1 / self.groups
+        return of_last(self.groups, self.rare or others, others)
 
     def rows(self, lists: int, generator: np.random.Generator) -> tuple[Floats, Codes, Codes]:
         """Draw scores, groups and lists."""
@@ -408,28 +399,27 @@ class Ranked:
             shares = generator.dirichlet(self.shares / self.mixed, lists)
         edges = np.cumsum(shares, axis=1)[of, :-1]
         group = (generator.random(len(of))[:, None] > edges).sum(axis=1)
-        score = generator.standard_normal(len(of)) + self.shift[group]
+        score = generator.standard_normal(len(of)) + of_last(self.groups, -self.shift)[group]
         return np.round(score, self.digits), group.astype(np.intp), of
 
     def truth(self) -> Truth:
         """Return what groups get of the places over their shares: 1 of all where they are alike."""
         first = numbers.first_places(self.top, of_each=self.lists > 1)
         kinds = {f"the {first}": "top", "the exposure": "exposure"}
-        groups = len(self.shares)
         values: dict[Question, Mapping[str, float]] = {}
-        ratios = {kind: np.ones(groups) for kind in kinds.values()}
-        if self.shift.any():
+        ratios = {kind: np.ones(self.groups) for kind in kinds.values()}
+        if self.shift:
             lists = max(1, _PLACES // self.size)
             score, group, of = self.rows(lists, np.random.default_rng(3))
             for kind, weight in (
                 ("top", top_weights(score, of, self.top)),
                 ("exposure", exposure_weights(score, of)),
             ):
-                share = np.bincount(group, weight, groups) / weight.sum()
-                ratios[kind] = share / (np.bincount(group, minlength=groups) / len(group))
+                share = np.bincount(group, weight, self.groups) / weight.sum()
+                ratios[kind] = share / (np.bincount(group, minlength=self.groups) / len(group))
         for measure, kind in kinds.items():
             values[SHARE, "sex", measure, ""] = by_name(ratios[kind])
-        return Truth(values, error=0.02 if self.shift.any() else 0.0)
+        return Truth(values, error=0.02 if self.shift else 0.0)
 
 
 def drawn_ranking(people: Ranked, generator: np.random.Generator) -> Sample:
@@ -444,7 +434,7 @@ def drawn_ranking(people: Ranked, generator: np.random.Generator) -> Sample:
     )
 
     lists = [f"L{which}" for which in of]
-    table = pd.DataFrame({"sex": named(group, len(people.shares)), "score": score, "list": lists})
+    table = pd.DataFrame({"sex": named(group, people.groups), "score": score, "list": lists})
 
     def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
         lists = of if people.lists > 1 else None
@@ -459,19 +449,19 @@ def populations_ranking() -> Iterator[Population]:
     """Yield the populations: rankings without and with a shift, of one list and of many."""
     of = _populations("ranking", drawn_ranking)
     for groups, size in ((2, 100), (2, 2000), (10, 300), (10, 3000)):
-        alike = Ranked.of(groups, size)
+        alike = Ranked(groups, size)
         yield of(f"{groups} alike, {size:,} rows", alike, short=size in (100, 300))
-    rare = Ranked.of(3, 500, rare=0.03)
+    rare = Ranked(3, 500, rare=0.03)
     yield of("3 alike, one of 3 %, 500 rows", rare)
-    yield of("3 alike, first tenth of 500 rows", replace(Ranked.of(3, 500), top=0.1))
-    yield of("3 alike, scores that tie, 500 rows", replace(Ranked.of(3, 500), digits=0))
+    yield of("3 alike, first tenth of 500 rows", replace(Ranked(3, 500), top=0.1))
+    yield of("3 alike, scores that tie, 500 rows", replace(Ranked(3, 500), digits=0))
     for lists in (3, 5, 10, 30, 200):
-        few = replace(Ranked.of(3, 10), lists=lists, top=3)
+        few = replace(Ranked(3, 10), lists=lists, top=3)
         yield of(f"3 alike, {lists} lists of 10", few, short=lists in (5, 30))
         yield of(f"3 alike, {lists} lists of 10, mixed otherwise", replace(few, mixed=0.5))
     yield of("3 alike, one of 3 %, 30 lists of 10", replace(rare, size=10, lists=30, top=3))
-    yield of("10 alike, 20 lists of 50", replace(Ranked.of(10, 50), lists=20))
-    apart = Ranked.of(3, 1000, shift=0.8)
+    yield of("10 alike, 20 lists of 50", replace(Ranked(10, 50), lists=20))
+    apart = Ranked(3, 1000, shift=0.8)
     yield of("1 of 3 behind, 1,000 rows", replace(apart, top=0.1), short=True)
     yield of("1 of 3 behind, 100 lists of 20", replace(apart, size=20, lists=100, top=5))
 
@@ -490,38 +480,31 @@ class Observed:
 
     Attributes
     ----------
-    shares : (G,) of the people. noise : (G,) standard deviation of the logarithm of what their
-        risks are off by. observed : (G,) mean time that each group is observed for.
+    shares : of the people, by group; equal ones if empty. noise : standard deviation of the
+        logarithm of what the last group's risks are off by. observed, last_observed : mean time
+        that groups are observed for, and the last.
     """
 
     rows: int
-    shares: Floats
-    noise: Floats
-    observed: Floats
+    groups: int = 2
+    shares: Sequence[float] = ()
+    noise: float = 0.0
+    observed: float = 15.0
+    last_observed: float = 15.0
 
-    @classmethod
-    def of(
-        cls,
-        rows: int,
-        groups: int = 2,
-        *,
-        shares: Sequence[float] = (),
-        noise: float = 0.0,
-        observed: float = 15.0,
-        last_observed: float = 15.0,
-    ) -> Observed:
-        """Return groups of which the last may have other risks, or be observed otherwise."""
-        last = np.arange(groups) == groups - 1
-        return cls(
-            rows,
-            parts(shares, groups),
-            np.where(last, noise, 0.0),
-            np.where(last & (last_observed != 15.0), last_observed, observed),
-        )
+    @property
+    def noises(self) -> Floats:
+        """The noise of each group."""
+        return of_last(self.groups, self.noise)
+
+    @property
+    def ends(self) -> Floats:
+        """The mean time that each group is observed for."""
+        return of_last(self.groups, self.last_observed, self.observed)
 
     def truth(self) -> Truth:
         """Return concordances, of large samples, and Brier scores."""
-        pairs = list(zip(self.noise.tolist(), self.observed.tolist(), strict=True))
+        pairs = list(zip(self.noises.tolist(), self.ends.tolist(), strict=True))
         columns = {
             numbers.CONCORDANCE: [_concordance(*pair) for pair in pairs],
             numbers.BRIER: [_brier(noise) for noise, _ in pairs],
@@ -562,9 +545,9 @@ def _brier(noise: float) -> float:
 
 def drawn_survival(people: Observed, generator: np.random.Generator) -> Sample:
     """Draw a sample of people, censored where observation ended before the event."""
-    groups = len(people.shares)
-    group = generator.choice(groups, people.rows, p=people.shares)
-    time, end, risk = times(people.noise[group], people.observed[group], generator)
+    groups = people.groups
+    group = generator.choice(groups, people.rows, p=parts(people.shares, groups))
+    time, end, risk = times(people.noises[group], people.ends[group], generator)
     table = pd.DataFrame(
         {
             "sex": named(group, groups),
@@ -585,13 +568,13 @@ def populations_survival() -> Iterator[Population]:
     """Yield the populations: groups alike, observed for other times, and with noisy risks."""
     of = _populations("survival", drawn_survival)
     for groups, rows in ((2, 150), (2, 1000), (4, 400), (10, 3000)):
-        yield of(f"{groups} alike, {rows:,} rows", Observed.of(rows, groups), short=rows == 400)
-    yield of("2 alike, one of 5 %, 1,000 rows", Observed.of(1000, shares=(0.95, 0.05)))
-    censored = Observed.of(1000, 4, observed=3.0, last_observed=3.0)
+        yield of(f"{groups} alike, {rows:,} rows", Observed(rows, groups), short=rows == 400)
+    yield of("2 alike, one of 5 %, 1,000 rows", Observed(1000, shares=(0.95, 0.05)))
+    censored = Observed(1000, 4, observed=3.0, last_observed=3.0)
     yield of("4 alike, most censored, 1,000 rows", censored)
-    yield of("2 observed for unlike times, 1,000 rows", Observed.of(1000, last_observed=4.0))
-    yield of("1 of 3 with noisy risks, 1,500 rows", Observed.of(1500, 3, noise=2.0))
-    dozen = Observed.of(6000, 3, shares=DOZEN, noise=20.0)
+    yield of("2 observed for unlike times, 1,000 rows", Observed(1000, last_observed=4.0))
+    yield of("1 of 3 with noisy risks, 1,500 rows", Observed(1500, 3, noise=2.0))
+    dozen = Observed(6000, 3, shares=DOZEN, noise=20.0)
     yield of("2 alike, a dozen with noisy risks, 6,000 rows", dozen)
 
 

@@ -516,17 +516,16 @@ _OF_FORM = {
 def _of_two(form: str) -> Family:
     """Return the family of differences or ratios (`form`) of the rates of two groups."""
     joined, of_rates, wald = _OF_FORM[form]
-    constructions = {
-        OURS: _single(form, of_pair(rate_ours, joined)),
-        BEFORE: (_single(form, posterior(of_rates)), 500, 1),
-        "Newcombe": _single(form, of_pair(wilson_limits, joined)),
-        "Wald": _single(form, wald),
-    }
     return Family(
         f"{form}s",
         partial(all_populations, (2,)),
         partial(_draw_all, form, of_rates),
-        constructions,
+        {
+            OURS: _single(form, of_pair(rate_ours, joined)),
+            BEFORE: (_single(form, posterior(of_rates)), 500, 1),
+            "Newcombe": _single(form, of_pair(wilson_limits, joined)),
+            "Wald": _single(form, wald),
+        },
         replications=2000,
         bounded=form == "ratio",
     )

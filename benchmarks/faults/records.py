@@ -133,7 +133,7 @@ def _changed(tree: Any, draw: Draw) -> Any:
     at, other = draw.integers(len(pairs), size=2)
     name, value = pairs[at]
     hostile = HOSTILE[draw.integers(len(HOSTILE))]
-    ways = (
+    ways: tuple[list[tuple[Any, Any]], ...] = (
         [],
         [(hostile, value)],
         [(name, pairs[other][1])],
@@ -225,7 +225,13 @@ def odd_text(content: bytes, draw: Draw) -> bytes:
     odd = str(HOSTILE[draw.integers(len(HOSTILE))]).encode(errors="surrogatepass")
     line, fields = lines[at], lines[at].split(b",")
     fields[draw.integers(len(fields))] = odd
-    ways = ([], [odd], [odd, line], [line + b"\xff\xfe\x80"], [b",".join(fields)])
+    ways: tuple[list[bytes], ...] = (
+        [],
+        [odd],
+        [odd, line],
+        [line + b"\xff\xfe\x80"],
+        [b",".join(fields)],
+    )
     lines[at : at + 1] = ways[draw.integers(len(ways))]
     return odd if draw.random() < 1 / 6 else b"\n".join(lines)
 

@@ -69,7 +69,7 @@ class Planned:
         return LARGE if abs(abs(rates[first] - rates[second]) - float(size)) < _SAME else ""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Study:
     """What came of following plans: questions that a plan names rightly, and that were settled.
 
@@ -80,11 +80,11 @@ class Study:
     fewest, fewest_settled : pages with such a number, and those whose smallest one settled it.
     """
 
-    questions: int
-    planned: int
-    settled: int
-    fewest: int
-    fewest_settled: int
+    questions: int = 0
+    planned: int = 0
+    settled: int = 0
+    fewest: int = 0
+    fewest_settled: int = 0
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -126,8 +126,7 @@ def populations() -> Iterator[Planned]:
 
 def study(population: Planned, pages: int) -> Study:
     """Follow the plans of so many pages of a population."""
-    generator = np.random.default_rng(0)
-    questions = planned = settled = fewest = fewest_settled = 0
+    generator, result = np.random.default_rng(0), Study()
     for _ in range(pages):
         drawn = population.drawn(generator)
         seen = population.seen(drawn)
@@ -147,20 +146,20 @@ def study(population: Planned, pages: int) -> Study:
             for supposed, number in gap.needed.items():
                 if not (verdict := population.names(supposed, gap)):
                     continue
-                questions += 1
+                result.questions += 1
                 if number is None:
                     continue
                 after = population.seen(drawn, number)
                 after = replace(after, groups={gap.attribute: after.groups[gap.attribute]})
                 _, then = after.evaluate(evaluator, 0, counts_alone=True)
                 (anew,) = asked(then, metrics=[gap.metric])
-                planned += 1
-                settled += anew.verdict == verdict
+                result.planned += 1
+                result.settled += anew.verdict == verdict
                 followed.setdefault(number, anew.verdict == verdict)
         if followed:
-            fewest += 1
-            fewest_settled += followed[min(followed)]
-    return Study(questions, planned, settled, fewest, fewest_settled)
+            result.fewest += 1
+            result.fewest_settled += followed[min(followed)]
+    return result
 
 
 def main(pages: int = 100) -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -204,7 +205,7 @@ class Tally:
 
     Attributes
     ----------
-    ranks, intervals, best, page : how often each held in `runs` benchmarks.
+    held : how often each of `CLAIMS` held in `runs` benchmarks.
     tenths : of each benchmark, (3, BINS): sums over its methods of the probabilities on new tasks
         that are said, of what came true, and their number; methods share a weight of 1.
     capped : what came true of those said to be so much or more, and their number.
@@ -212,10 +213,7 @@ class Tally:
     """
 
     runs: int = 0
-    ranks: int = 0
-    intervals: int = 0
-    best: int = 0
-    page: int = 0
+    held: Counter[str] = field(default_factory=Counter)
     tenths: list[Floats] = field(default_factory=list)
     capped: Floats = field(default_factory=lambda: np.zeros(2))
     plans: list[float] = field(default_factory=list)
@@ -233,11 +231,10 @@ class Tally:
         inside = (held.limits.lower <= gap + 1e-9) & (gap <= held.limits.upper + 1e-9)
         intervals = bool((inside | (paired.sizes < FEWEST)).all()) or questions
         best = bool(held.may_be_best[true == true.max()].all())
+        claims = {"ranks": ranks, "intervals": intervals, "best": best}
+        claims["page"] = all(claims.values())
         self.runs += 1
-        self.ranks += ranks
-        self.intervals += intervals
-        self.best += best
-        self.page += ranks and intervals and best
+        self.held.update(claims)
         if not questions:
             self._calibrate(population, true, values, group, unit, random)
             spread = float(usual_spread(paired.errors[0], paired.sizes[0]))
@@ -368,10 +365,11 @@ def measure(count: int = 100, seconds: float = 1200.0) -> list[tuple[Population,
     for number, population in enumerate(every):
         tally = run(population, seconds / len(every), number)
         tallies.append((population, tally))
+        mark = "FAILS" if fails(tally.held["ranks"], tally.runs) else ""
         print(
-            f"{number:3d} {'FAILS' if fails(tally.ranks, tally.runs) else '     '} {tally.runs:3d} "
-            + " ".join(f"{name} {getattr(tally, name) / tally.runs:.3f}" for name in CLAIMS)
-            + f" | {population.name}",
+            f"{number:3d} {mark:5} {tally.runs:3d}",
+            *(f"{name} {tally.held[name] / tally.runs:.3f}" for name in CLAIMS),
+            f"| {population.name}",
             file=sys.stderr,
             flush=True,
         )
@@ -440,7 +438,7 @@ def _claims(tallies: Sequence[tuple[Population, Tally]]) -> list[list[str]]:
     rows = [[*header, "settings that failed", "lowest"]]
     runs = sum(tally.runs for _, tally in tallies)
     for name, claim in CLAIMS.items():
-        held = [(getattr(tally, name), tally.runs) for _, tally in tallies]
+        held = [(tally.held[name], tally.runs) for _, tally in tallies]
         shares = [count / size for count, size in held]
         failed = sum(fails(count, size) for count, size in held)
         total = sum(count for count, _ in held)
@@ -546,7 +544,7 @@ def main(populations: int = 100, seconds: float = 1200.0, write: Path | None = N
         fill(write, parts(tallies), words=PAGE)
     else:
         print("\n\n".join(parts(tallies).values()))
-    return not any(fails(getattr(of, name), of.runs) for name in CLAIMS for _, of in tallies)
+    return not any(fails(of.held[name], of.runs) for name in CLAIMS for _, of in tallies)
 
 
 if __name__ == "__main__":

@@ -14,17 +14,10 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.measure import exact_interval
+from fairbench.audits import sentences
 from fairbench.audits.gaps import Gap
 from fairbench.audits.kinds import document_of
 from fairbench.audits.question import Options
-from fairbench.audits.sentences import (
-    can_be_concluded,
-    cannot_be_concluded,
-    in_short,
-    left_open,
-    sentence_of,
-    to_do,
-)
 from fairbench.audits.table import read_frame
 from fairbench.core.arrays import rng
 from fairbench.evaluation.findings import (
@@ -233,26 +226,30 @@ def of_page(document: Document) -> Iterator[str]:
     """Yield what is amiss on a page: sentences that word no finding, verdicts that contradict."""
     findings = [finding_of(values) for values in document.data["findings"]]
     for values, finding in zip(document.data["findings"], findings, strict=True):
-        if values["sentence"] != sentence_of(finding):
+        if values["sentence"] != sentences.sentence_of(finding):
             yield f"the data word a finding otherwise: {values['sentence']}"
     said = document.data["conclusions"]
     assert document.verdict is not None
     assert document.summary is not None
     worded = {
-        "can be concluded": (document.verdict.can, said["can"], can_be_concluded(findings)),
+        "can be concluded": (
+            document.verdict.can,
+            said["can"],
+            sentences.can_be_concluded(findings),
+        ),
         "cannot be concluded": (
             document.verdict.cannot,
             said["cannot"],
-            cannot_be_concluded(findings),
+            sentences.cannot_be_concluded(findings),
         ),
-        "what was found": (document.summary.found, in_short(findings)),
-        "what is open": (document.summary.still_open, left_open(findings)),
+        "what was found": (document.summary.found, sentences.in_short(findings)),
+        "what is open": (document.summary.still_open, sentences.left_open(findings)),
     }
     for where, columns in worded.items():
         first, *others = map(list, columns)
         if any(first != other for other in others):
             yield f"{where} is not worded as findings are"
-    advice = list(to_do(findings))
+    advice = list(sentences.to_do(findings))
     groups = {name for finding in findings for name in finding.groups}
     for sentence in document.summary.todo:
         if sentence not in advice and _names_any(_SUPPOSED.sub("", sentence), groups):

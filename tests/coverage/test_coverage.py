@@ -14,7 +14,7 @@ from benchmarks.coverage.__main__ import main
 from benchmarks.coverage.families import FAMILIES
 from benchmarks.coverage.page import PAGE, PROMISES, TEXTS, failures, rows_of, write
 from benchmarks.coverage.simulate import Cell, count, simulate
-from benchmarks.pages import fill, markdown, read_rows
+from benchmarks.measure import command, fill, markdown, read_rows
 from benchmarks.statements import page as statements
 from fairbench.core.errors import UserError
 
@@ -121,7 +121,7 @@ def test_every_family_of_intervals_is_part_of_one_promise_and_said_in_words():
     assert sorted(named) == sorted(family.name for family in FAMILIES)
     text = PAGE.read_text()
     for family in FAMILIES:
-        assert f"- **{family.title}** (`{family.name}`): " in text
+        assert f"** (`{family.name}`): " in text
 
 
 def test_the_lowest_settings_are_kept_in_the_row():
@@ -154,7 +154,8 @@ def test_a_page_without_a_place_for_a_table_is_refused(tmp_path):
 
 
 def test_a_part_of_a_family_is_not_written(tmp_path, capsys):
-    assert main(["family=fixed_rates", "short=true", f"write={tmp_path / 'coverage.md'}"]) == 2
+    words = ["family=fixed_rates", "short=true", f"write={tmp_path / 'coverage.md'}"]
+    assert command(main, words) == 2
     assert "write= needs whole families" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 

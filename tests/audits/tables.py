@@ -14,7 +14,8 @@ from fairbench.audits.direction import RATE_OF
 from fairbench.audits.kinds.binary import audit_of as binary_audit
 from fairbench.audits.question import Options
 from fairbench.audits.report import document_of
-from fairbench.cli.command import read
+from fairbench.audits.table import read_audit_table, read_frame
+from fairbench.cli import command
 from fairbench.cli.main import main
 from fairbench.evaluation.findings import risk_of
 
@@ -47,7 +48,13 @@ def written(frame, folder, name="predictions.csv"):
 
 def parse(words):
     """Return the options of an audit that the words of a command line mean."""
-    return read(Options, words)
+    return command.read(Options, words)
+
+
+def read(frame, *words):
+    """Return the table of an audit of a data frame, and its options."""
+    options = parse(["predictions.csv", *words])
+    return read_audit_table(options, read_frame(options, source=frame)), options
 
 
 def audit(words):

@@ -146,6 +146,10 @@ leave_out=[race=Green]
     unknown group of 'race' in leave_out 'Green'
 epsilon=few
     epsilon is 'few'; it must be a number
+repeat=2
+    repeat= is of a run
+formats=[]
+    formats=\[\] writes nothing
 """.strip().splitlines()
 
 

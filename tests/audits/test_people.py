@@ -22,15 +22,13 @@ from tests.audits.tables import predictions, written
 
 @pytest.fixture
 def shared(tmp_path, capsys):
-    """Return the state of an audit that is being labelled, in a folder with its predictions."""
-    folder = tmp_path / "shared"
-    folder.mkdir()
-    path = written(predictions(40).drop(columns=["label", "is_labelled"]), folder)
-    words = [str(path), f"state={folder / 'audit.json'}", "score=score", "group=sex"]
+    """Return the state of an audit that is being labelled."""
+    path = written(predictions(40).drop(columns=["label", "is_labelled"]), tmp_path)
+    words = [str(path), f"state={tmp_path / 'audit.json'}", "score=score", "group=sex"]
     assert main(["label", "next", *words]) == 0
     capsys.readouterr()
     warn.cache_clear()
-    return StateFile(folder / "audit.json")
+    return StateFile(tmp_path / "audit.json")
 
 
 @pytest.fixture
@@ -63,15 +61,6 @@ def test_a_hard_link_is_warned_of(shared, tmp_path, capsys):
     assert "other names, which are hard links" in capsys.readouterr().err
 
 
-def test_a_state_is_swapped_only_if_it_is_what_it_was(shared):
-    before = shared.read()
-    one, other = (before.with_answers((Answer(row, "1", ""),)) for row in (3, 4))
-    assert shared.swap(before, one)
-    assert not shared.swap(before, other)
-    assert shared.read().labels == {3: "1"}
-    assert not shared.swap(None, other)
-
-
 def test_the_last_answer_counts_whatever_the_clocks_say(shared, monkeypatch):
     session = resume(shared, Path())
     store(shared, session, {3: "1"})
@@ -101,16 +90,6 @@ def test_who_goes_on_takes_back_nothing_that_another_has_asked(shared, monkeypat
     assert (state.question, state.strategy, state.labels) == ("gap", "random", {3: "1"})
     with pytest.raises(UserError, match="comes too late"):
         go_on(shared, options, set(), {"stop": 9})
-
-
-def test_two_labels_of_one_row_in_one_command_are_refused_by_whoever_is_second(shared, capsys):
-    words = ["label", "ask", f"state={shared.path}"]
-    assert main([*words, "3=1", "4=0"]) == 0
-    assert main([*words, "5=1", "4=1"]) == 2
-    assert "row 4 is labelled 0 already" in capsys.readouterr().err
-    assert shared.read().labels == {3: "1", 4: "0"}  # and row 5 is not either
-    assert main([*words, "5=1", "4=0"]) == 0
-    assert "1 stored, 1 were there already" in capsys.readouterr().out
 
 
 @pytest.mark.thorough

@@ -9,7 +9,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+import pytest
 
+import fairbench
 from fairbench.audits.direction import RATE_OF
 from fairbench.audits.kinds.binary import audit_of as binary_audit
 from fairbench.audits.question import Options
@@ -17,6 +19,7 @@ from fairbench.audits.report import document_of
 from fairbench.audits.table import read_audit_table, read_frame
 from fairbench.cli import command
 from fairbench.cli.main import main
+from fairbench.core.errors import UserError
 from fairbench.evaluation.findings import risk_of
 
 
@@ -86,6 +89,20 @@ def refusal(words, capsys):
     said = capsys.readouterr().err
     assert said.startswith("error: ") and said.count("\n") == 1
     return said
+
+
+def text_of(report):
+    """Return the text of the page of a report, on one line."""
+    text = re.sub(r"\*\*|\\(?=[^\w\s])", "", html.unescape(report.to_markdown()))
+    return " ".join(text.split())
+
+
+def why_not(frame, **options):
+    """Return the one line in which an audit of a data frame is refused."""
+    with pytest.raises(UserError) as caught:
+        fairbench.audit(frame, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
 
 
 def concluded(result, audit_of=binary_audit):

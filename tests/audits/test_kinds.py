@@ -15,7 +15,7 @@ from fairbench.audits.question import NUMBERS
 from fairbench.audits.table import read_frame
 from fairbench.core.errors import UserError
 from fairbench.evaluation.findings import OPEN, SMALL
-from tests.audits.tables import audit, parse, predictions, read, written
+from tests.audits.tables import audit, parse, predictions, read, text_of, written
 from tests.harness import archive_with, printed
 
 CLASSES = np.array(["cat", "dog", "emu"])
@@ -373,7 +373,7 @@ REFUSED = {
         ({}, {"top": 2.5}, "a whole number, or a share under 1"),
         ({}, {"lists": "vacancy"}, "say how many are the first by top="),
         ({"one": 1}, {"top": 5, "lists": "one"}, "has one mark in all rows"),
-        ({}, {"score": "", "top": 3}, "name their column by score="),
+        ({}, {"score": ["rating", "vacancy"], "top": 3}, "name their column by score="),
     ]),
     "times": (patients(50), OF_TIMES, [
         ({}, {"horizon": 0.0}, "event= needs horizon="),
@@ -477,7 +477,7 @@ def test_the_report_has_no_word_of_labels():
     frame = decided()
     asked = {"prediction": "called", "groups": "race", "cluster": "ad"}
     report = fairbench.audit(frame, **asked)
-    said = " ".join(report.to_markdown().replace("**", "").replace("\\", "").split())
+    said = text_of(report)
     assert "1,200 rows with decisions, and neither labels nor scores" in said
     assert "Rows with the same 'ad' belong together" in said
     assert "standard error" in said and "TPR" not in said

@@ -13,11 +13,10 @@ import pytest
 
 import fairbench
 from fairbench.audits.kinds.unknown import _estimate_groups
-from fairbench.audits.table import read_audit_table
 from fairbench.core.errors import UserError
 from fairbench.data.groups import codes_of
 from fairbench.evaluation.findings import LARGE, OPEN, SMALL
-from tests.audits.tables import parse, written
+from tests.audits.tables import read
 
 LARGE_GROUP, FEW = 3000, 9
 GAPS = {
@@ -43,6 +42,11 @@ def everyone_alike(names="abc"):
     return people(0, names).assign(odd=False)
 
 
+def with_marks(frame):
+    """Add households of two, and strata."""
+    return frame.assign(home=frame.index // 2, stratum=frame.index // 4 % 2)
+
+
 def with_scores(frame):
     """Add scores on the side of the decisions, and another classifier's."""
     step = np.arange(len(frame)) % 50 / 120
@@ -58,8 +62,9 @@ def with_numbers(frame):
 
 def with_intervals(frame):
     """Add intervals that cover everyone but the few, who have the widest."""
+    frame = with_numbers(frame)
     reach = 1.2 + np.arange(len(frame)) % 500 / 1000 + 0.6 * frame["odd"]
-    middle = frame["prediction"]
+    middle = frame.pop("prediction")
     return frame.assign(lower=middle - reach, upper=middle + reach)
 
 
@@ -95,33 +100,25 @@ TWO = {"target": "label", "prediction": "d", "favourable": "1"}
 SCORED = {"target": "label", "score": "score", "favourable": "1"}
 # How each kind makes its columns of people, its options, and whether it needs labels.
 KINDS = {
-    "two classes": (lambda f: f, TWO, True),
-    "two classes of households": (
-        lambda f: f.assign(home=f.index // 2),
-        {**TWO, "cluster": "home"},
-        True,
-    ),
-    "decisions alone": (lambda f: f, {"prediction": "d", "favourable": "1"}, False),
-    "the papers' posterior": (lambda f: f, {**TWO, "interval": "dirichlet"}, True),
+    "two classes": (with_marks, TWO, True),
+    "two classes of households": (with_marks, {**TWO, "cluster": "home"}, True),
+    "decisions alone": (with_marks, {"prediction": "d", "favourable": "1"}, False),
+    "the papers' posterior": (with_marks, {**TWO, "interval": "dirichlet"}, True),
     "some labels": (partly_labelled, SCORED, True),
     "no labels": (with_scores, {"score": "score", "favourable": "1"}, False),
-    "within strata": (
-        lambda f: f.assign(stratum=f.index // 4 % 2),
-        {**TWO, "within": ["stratum"]},
-        True,
-    ),
+    "within strata": (with_marks, {**TWO, "within": ["stratum"]}, True),
     "a constraint": (with_scores, {**SCORED, "constraint": "selection_rate:0.1"}, True),
     "the selected": (selected, {**SCORED, "selected": "s"}, True),
     "two scores": (with_scores, {**SCORED, "against": "other"}, True),
     "several classes": (
         with_classes,
-        {"target": "label", "prediction": "prediction", "score": "score"},
+        {**SCORED, "prediction": "prediction", "favourable": ""},
         True,
     ),
     # Rows without a number are left out, as the page says: they are no people of a group.
     "numbers": (with_numbers, {"target": "target", "prediction": "prediction"}, False),
     "predicted intervals": (
-        lambda f: with_intervals(with_numbers(f)).drop(columns="prediction"),
+        with_intervals,
         {"target": "target", "bounds": ["lower", "upper"]},
         False,
     ),
@@ -245,11 +242,8 @@ def test_of_few_people_who_surely_differ_it_is_said():
     assert finding.groups == "b; c"
 
 
-def test_of_hundreds_of_groups_none_is_small_either(tmp_path):
-    frame = people().drop(columns="odd")
-    frame["d"] = 1
-    path = written(frame, tmp_path)
-    options = parse([str(path), "target=label", "prediction=d", "group=group", "favourable=1"])
-    table = read_audit_table(options)
+def test_of_hundreds_of_groups_none_is_small_either():
+    frame = people().assign(d=1)
+    table, options = read(frame, "target=label", "prediction=d", "group=group", "favourable=1")
     _, _, findings = _estimate_groups(table, options, *codes_of(table.cells))
     assert {f.verdict for f in findings if f.about == "gap"} <= {OPEN, "not measured"}

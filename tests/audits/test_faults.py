@@ -1,13 +1,17 @@
-"""Every fault of a user's file or command gets one sentence and exit status 2."""
+"""Every fault of a user's file or command gets one sentence; all that is open is asked at once."""
 
 import os
 import re
+import shlex
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import fairbench
 from fairbench.cli.main import main
-from tests.audits.tables import audit, predictions, refusal, written
+from fairbench.core.errors import OpenQuestions, UserError
+from tests.audits.tables import audit, predictions, refusal, text_of, written
 
 USUAL = {"target": "label", "score": "score", "group": "[sex,race]"}
 
@@ -22,24 +26,19 @@ SCORE, LABEL, ROW = PEOPLE["score"], PEOPLE["label"], np.arange(60)
 # What is wrong with each column, its name says.
 WRONG = {
     "over": SCORE.where(ROW != 4, 1.2),
-    "below": SCORE.where(ROW > 0, -0.1),
-    "unknown": SCORE.astype(object).where(ROW != 6, "nan"),
     "word": SCORE.astype(object).where(ROW != 4, "high"),
     "blank": SCORE.where(ROW > 2),
-    "percents": 100 * SCORE,
     "signs": [f"{100 * score:.1f} %" for score in SCORE],
     "some_signs": [f"{100 * score:.1f}" + " %" * (row % 2) for row, score in enumerate(SCORE)],
     "few_percents": SCORE.where(ROW > 3, 45),
     "half_percents": SCORE * np.where(ROW % 2, 1, 100),
     "deciles": ROW % 10 + 1,
     "leak": 0.9 - 0.4 * LABEL,
-    "amount": 9 * SCORE,
     "third": LABEL.where(ROW != 9, 2),
     "unsure": LABEL.astype(object).where(ROW > 0, "Unknown"),
     "repaid": ["?", "repaid", "default"] * 20,
     "three": ["yes", "no", "refer"] * 20,
     "bad_good": ["bad", "good"] * 30,
-    "no_yes": ["no", "yes"] * 30,
     "yes_no": ["yes", "no"] * 30,
     "zero_one": ROW % 2,
     "hole": LABEL.where(ROW != 2),
@@ -56,16 +55,10 @@ group=[sex,rcae]
     'rcae'; did you mean 'race'
 score=over
     column 'over', row 5: '1.2' is not a pr
-score=below
-    'below', row 1: '-0.1'
-score=unknown
-    column 'unknown', row 7: 'nan' is no number
 score=word
     column 'word', row 5: 'high' is no number
 score=blank
     row 1: '' is no number: each row needs a score; add it, or delete the 3 rows without
-score=percents
-    column 'percents', row .* is not a probability between 0 and 1; of percents give scale=percent
 score=signs
     column 'signs', row 1: '.* %' is no number: of percents give scale=percent
 score=few_percents
@@ -85,27 +78,19 @@ score=word scale=rating threshold=5
 score=zero_one target=zero_one
     score= names 'zero_one', wh
 score=leak
-    column 'leak' is the label: it is 0.9 for one label and 0.5 for the other in all 60 labelled
-score=leak
-    , which is leakage; name the column of predicted probabilities
+    'leak' is the label: it is 0.9 for one label and 0.5 for the other in all 60.*, which is leakage
 against=leak group=sex
     column 'leak' is the label
 score= prediction=yes_no target=bad_good positive=good
     column 'yes_no', row 1: 'yes' is not 'bad' or 'good', the labels of the target
-score= prediction=zero_one target=no_yes positive=no
-    column 'zero_one', row 1: '0' is not 'yes' or 'no', the labels of the target
 score= prediction=label
     prediction= names 'label', which is the column of labels \(target=\): .*; name another
 score= prediction=zero_one target=nothing
     neither labels nor scores
-score= prediction=zero_one target= favourable=good
-    favourable label 'good'
 prediction=maybe
     column 'maybe', row 1: 'maybe' is not '0' or '1'
 favourable=good
     favourable label 'good'
-target=amount
-    a label has two values, here 60 different numbers: make two classes of them
 target=third
     column 'third', row 10: '2' is not '.' or
 target=unsure
@@ -114,14 +99,12 @@ target=repaid
     'repaid' has too many values: a label has two values, here '\?', 'repaid' and 'default': leave
 score= prediction=three decision=no/yes favourable=1
     column 'three', row 3: 'refer' is not 'no' or 'yes', the decisions that decision= names
-score= target= prediction=three decision=no/yes
-    column 'three', row 3: 'refer' is not 'no' or 'yes', the decisions that decision= names
 score= target= prediction=three
     column 'three', row 3: 'refer' is not 'no' or 'yes', and a decision has two values, here 'yes',
+target=yes_no positive=maybe
+    'no' and 'yes'; positive=maybe is neither
 target=bad_good
     'bad' and 'good'; it is unclear which of them 'score' .*positive=good.*positive=bad
-target=no_yes positive=maybe
-    'no' and 'yes'; positive=maybe is neither
 labelled=mark
     column 'mark', row 4: 'perhaps' is not true or false
 target=hole labelled=is_labelled
@@ -166,27 +149,19 @@ def test_fault_is_one_sentence(given, sentence, tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def noted(frame, folder, capsys, **options):
-    """Return what an audit prints, on one line."""
-    assert audit([*words(written(frame, folder), **options), f"out={folder / 'out'}"]) == 0
-    return " ".join(capsys.readouterr().out.split())
+def noted(frame, **options):
+    """Return what the page of an audit says, on one line."""
+    asked = {"target": "label", "score": "score", "groups": "sex"}
+    return text_of(fairbench.audit(frame, **{**asked, **options}))
 
 
-def test_a_score_that_contains_the_label_is_told_of(tmp_path, capsys):
-    frame = predictions(60).assign(score=lambda each: 0.8 * each["label"] + 0.1 * each["score"])
-    printed = noted(frame, tmp_path, capsys, group="sex")
-    assert "'score' tells the two labels apart without one mistake in 60 labelled rows" in printed
-
-
-def test_decisions_that_are_the_label_are_told_of(tmp_path, capsys):
-    frame = predictions(60).assign(decision=lambda each: each["label"])
-    printed = noted(frame, tmp_path, capsys, group="sex", prediction="decision")
-    assert "'decision' equals the label in all 60 labelled rows" in printed
-
-
-def test_few_right_scores_are_no_leak(tmp_path, capsys):
-    frame = predictions(40).assign(score=lambda each: each["label"])
-    assert "may have been made" not in noted(frame, tmp_path, capsys, group="sex")
+def test_what_contains_the_label_is_told_of():
+    told = "'score' tells the two labels apart without one mistake in 60 labelled rows"
+    assert told in noted(PEOPLE.assign(score=0.8 * LABEL + 0.1 * SCORE))
+    decided = noted(PEOPLE.assign(decision=LABEL), prediction="decision")
+    assert "'decision' equals the label in all 60 labelled rows" in decided
+    few = predictions(40)  # so few may be right by chance
+    assert "may have been made" not in noted(few.assign(score=few["label"]))
 
 
 @pytest.mark.thorough
@@ -194,11 +169,10 @@ def test_few_right_scores_are_no_leak(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("label", "missing"), [(1, "false positive rate"), (0, "true positive rate")]
 )
-def test_labels_of_one_class_are_told_of(label, missing, labels, tmp_path, capsys):
-    frame = predictions(60, labels=labels).assign(label=label)
-    printed = noted(frame, tmp_path, capsys, group="sex", labelled="is_labelled")
-    assert f"All {labels} labels are '{label}': there are selection rates, accuracy" in printed
-    assert f"nothing is known of the {missing}" in printed
+def test_labels_of_one_class_are_told_of(label, missing, labels):
+    said = noted(predictions(60, labels=labels).assign(label=label), labelled="is_labelled")
+    assert f"All {labels} labels are '{label}': there are selection rates, accuracy" in said
+    assert f"nothing is known of the {missing}" in said
 
 
 @pytest.mark.parametrize(
@@ -206,13 +180,9 @@ def test_labels_of_one_class_are_told_of(label, missing, labels, tmp_path, capsy
     [
         (b"score,label,sex,race\n0.5,1,\x81,b\n", "not UTF-8 text"),
         (b"score,label,sex,race,label\n0.5,1,a,b,0\n", "2 columns are named 'label'"),
-        (
-            b"score,label,sex,race\n0.3,0,f,x\n45,1,m,x\n0.2,0,f,y\n60,1,m,y\n",
-            "such as '0.3' in row 1 and '45' in row 2: ",
-        ),
         (b"score,label,sex,race\n0.3,0,f,x\n45,1,m,x\n", "; if all are percents, give scale=perc"),
     ],
-    ids=["bytes", "column twice", "shares or percents", "what to give"],
+    ids=["bytes", "column twice", "shares or percents"],
 )
 def test_malformed_file(content, sentence, tmp_path, capsys):
     path = tmp_path / "predictions.csv"
@@ -268,3 +238,91 @@ def test_an_audit_stays_beside_its_file_and_never_over_another(tmp_path, capsys)
     other = written(predictions(200, seed=1), tmp_path, "others.csv")
     out = f"out={tmp_path / 'loans-audit'}"
     assert "holds the audit of" in refusal([*words(other, group="sex"), out], capsys)
+
+
+# All that a file leaves open is asked at once, with the words that answer it.
+
+
+@pytest.fixture
+def loans():
+    draw, rows = np.random.default_rng(3), 600
+    chance = draw.uniform(0.05, 0.95, rows)
+    return pd.DataFrame(
+        {
+            "sex": draw.choice(["female", "male"], rows),
+            "age": draw.integers(18, 80, rows),
+            "score": (100 * chance).round(1),
+            "approved": np.where(chance > 0.6, "approved", "declined"),
+            "outcome": np.where(draw.random(rows) < chance, "repaid", "defaulted"),
+        }
+    )
+
+
+OF_LOANS = ("target=outcome", "score=score")
+LIKELY = ("scale=percent", "positive=repaid", "group=sex,age:quantiles(4)")
+
+
+def answers(error):
+    """Return the words of the last line of a refusal, and those of which one is to be chosen."""
+    last = error.splitlines()[-1]
+    likely, *choices = last.removeprefix("If that is right, give ").split("; and one of ")
+    return shlex.split(likely), [shlex.split(choice.replace(",", "")) for choice in choices]
+
+
+@pytest.mark.parametrize(
+    ("words", "number", "choices"),
+    [
+        ([], 3, []),
+        (["purpose=lending"], 4, [["favourable=defaulted", "favourable=repaid"]]),
+        (["prediction=approved"], 5, [
+            ["decision=approved/declined", "decision=declined/approved"],
+            ["favourable=defaulted", "favourable=repaid"],
+        ]),
+        (["positive=repaid", "favourable=repaid"], 2, []),
+    ],
+)  # fmt: skip
+def test_what_is_asked_at_once_answers_all(loans, words, number, choices, tmp_path, capsys):
+    command = [
+        "audit",
+        str(written(loans, tmp_path)),
+        *OF_LOANS,
+        *words,
+        f"out={tmp_path / 'report'}",
+    ]
+    assert main([*command, "group=sex,age"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: {number} things are open:\n1. predictions.csv: column 'score'")
+    assert [line[:2] for line in error.splitlines()[1:-1]] == [f"{i + 1}." for i in range(number)]
+    likely, found = answers(error)
+    assert found == choices
+    assert [word for word in LIKELY if word not in words] == likely
+    assert main([*command, *likely, *(choice[-1] for choice in choices)]) == 0
+
+
+def test_python_is_asked_the_same_and_one_question_stands_alone(loans):
+    with pytest.raises(OpenQuestions, match=r"(?s)^3 things.*give scale=percent positive=repaid"):
+        fairbench.audit(loans, target="outcome", score="score", groups=["sex", "age"])
+    with pytest.raises(UserError, match=r"^loans: column 'age' holds") as caught:
+        fairbench.audit(
+            loans.assign(score=loans["score"] / 100), target="outcome", score="score", name="loans",
+            positive="repaid", favourable="repaid", groups=["sex", "age"],
+        )  # fmt: skip
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_other_kinds_and_a_watch_ask_at_once_too(loans, tmp_path, capsys):
+    path = written(loans.assign(guess=loans["score"] + 1, income=loans["score"] * 317.13), tmp_path)
+    numbers = ["target=score", "prediction=guess", "group=age,income"]
+    assert main(["audit", str(path), *numbers, f"out={tmp_path / 'numbers'}"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: 2 things are open:\n1. predictions.csv: column 'age' holds")
+    bands = ["group=age:quantiles(4),income:quantiles(4)"]
+    assert answers(error) == (bands, [])
+    assert main(["audit", str(path), *numbers[:2], *bands, f"out={tmp_path / 'numbers'}"]) == 0
+    watched = ["watch", str(path), *OF_LOANS, "group=sex", f"state={tmp_path / 'w.json'}"]
+    assert main([*watched, "decision=approved/declined"]) == 2
+    likely, choices = answers(capsys.readouterr().err)
+    assert likely == ["scale=percent"] and len(choices) == 2
+    chosen = [choice[-1] for choice in choices]
+    command = [*watched, "decision=approved/declined", *likely, *chosen, f"results={tmp_path}"]
+    assert main(command) in (0, 1)

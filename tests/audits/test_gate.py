@@ -1,7 +1,6 @@
 """Gates of files and tables: policies, labels that are missing, what is refused, and watches."""
 
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -36,12 +35,6 @@ def judge(frame, *conditions, **options):
     )
 
 
-def test_decisions_alone_settle_what_needs_no_labels():
-    assert judge(decided(4000, 0.5, 0.5)).outcome == "passes"
-    assert judge(decided(4000, 0.5, 0.3)).outcome == "fails"
-    assert judge(decided(40, 0.5, 0.4)).outcome == "open"
-
-
 def test_what_needs_labels_is_refused_without_a_column_and_open_without_labels():
     frame = decided(2000, 0.5, 0.5)
     with pytest.raises(UserError, match="accuracy<0.2 needs labels.*target="):
@@ -58,14 +51,11 @@ def test_of_few_labels_nothing_is_cleared_and_of_more_it_is():
     frame = frame.assign(label=frame["label"].where(frame["is_labelled"], np.nan))
     given = {"target": "label", "score": "score", "group": "sex", "fail_if": "accuracy<0.3"}
     assert fairbench.gate(frame, **given).outcome == "passes"
-    shown = frame["label"].where(frame.index < 40, np.nan)
-    few = fairbench.gate(frame.assign(label=shown), **given)
+    few = fairbench.gate(frame.assign(label=frame["label"].where(frame.index < 40)), **given)
     assert few.outcome == "open" and "under 30 labels in" in few.line
-    nobody = frame["label"].mask(frame["sex"] == "Female")
-    unlabelled = fairbench.gate(
-        frame.assign(label=nobody), **{**given, "fail_if": "equal_opportunity>0.9"}
-    )
-    assert unlabelled.outcome == "open"
+    of_men = frame.assign(label=frame["label"].mask(frame["sex"] == "Female"))
+    given["fail_if"] = "equal_opportunity>0.9"
+    assert fairbench.gate(of_men, **given).outcome == "open"
 
 
 def test_impact_ratios_are_of_the_good_decision():
@@ -83,7 +73,6 @@ def test_kinds_without_gates_and_options_that_are_none_are_refused_in_a_line():
     frame["said"] = np.resize(["y", "z", "x"], len(frame))
     for options, why in (
         ({"target": "three", "prediction": "said", "group": "sex"}, "does not apply to an audit"),
-        ({"score": "hired", "group": "sex", "top": 20}, "does not apply to an audit of a ranking"),
         ({"prediction": "hired"}, "a gate compares groups"),
         ({"prediction": "hired", "group": "sex", "interval": "dirichlet"}, "repeated samples"),
         ({"prediction": "hired", "group": "sex", "require": "point"}, "valid: pass, verdict"),
@@ -161,14 +150,9 @@ def test_a_policy_is_the_same_for_python_and_the_command_line(tmp_path, monkeypa
 
 def test_words_of_a_policy_are_texts(tmp_path):
     path = tmp_path / "p.yaml"
-    path.write_text("positive: yes\nfavourable: no\nthreshold: 0.50\nrare: 10\nleave_out: sex=x\n")
-    assert policy_of(path, Options) == {
-        "positive": "yes",
-        "favourable": "no",
-        "threshold": 0.5,
-        "rare": 10,
-        "leave_out": ("sex=x",),
-    }
+    path.write_text("positive: yes\nthreshold: 0.50\nrare: 10\nleave_out: sex=x\n")
+    expected = {"positive": "yes", "threshold": 0.5, "rare": 10, "leave_out": ("sex=x",)}
+    assert policy_of(path, Options) == expected
 
 
 @pytest.mark.thorough
@@ -178,44 +162,37 @@ def test_words_of_a_policy_are_texts(tmp_path):
         ("grup: sex", "unknown option in p.yaml 'grup': did you mean group"),
         ("junit: gate.xml", "unknown option in p.yaml 'junit'"),
         ("group: sex\ngroup: race", "p.yaml gives group twice"),
-        ("group: {sex: 1}", "line 1: group is a text or a list of texts"),
         ("group: [[sex]]", "line 1: group is a text or a list of texts"),
         ("- sex", "is no policy"),
         ("", "is no policy"),
-        ("just words", "is no policy"),
         ("group: [sex", "p.yaml, line 2 cannot be read"),
         ("group: sex\n---\ngroup: race", "cannot be read"),
         ("threshold: half", "threshold is 'half'; it must be a number"),
         ("predictions: [a, b]", "predictions is one file"),
-        ("&a group: *b", "cannot be read"),
         (f"group: {'[' * 3000}{']' * 3000}", "its lists are nested too deep"),
     ],
 )
-def test_a_policy_that_cannot_be_is_refused_in_a_line(tmp_path, text, why, capsys):
+def test_a_policy_that_cannot_be_is_refused_in_a_line(tmp_path, text, why, refused):
     path = tmp_path / "p.yaml"
     path.write_text(f"{text}\n")
-    with pytest.raises(UserError, match=re.escape(why)):
-        policy_of(path, GatedOptions)
-    assert main(["gate", "x.csv", f"policy={path}"]) == 2
-    printed = capsys.readouterr()
-    assert printed.err.count("\n") == 1 and not printed.out
+    refused("gate", "x.csv", f"policy={path}", message=why)
 
 
-def test_a_policy_that_is_missing_or_no_text_is_refused_in_a_line(tmp_path, capsys):
-    assert main(["gate", f"policy={tmp_path / 'none.yaml'}"]) == 2
-    (tmp_path / "p.yaml").write_bytes(b"\xff\xfe\x00")
-    assert main(["gate", f"policy={tmp_path / 'p.yaml'}"]) == 2
-    (tmp_path / "long.yaml").write_text("# " + "x" * 200_000)
-    assert main(["gate", f"policy={tmp_path / 'long.yaml'}"]) == 2
-    missing, binary, long = capsys.readouterr().err.splitlines()
-    assert "there is no such file" in missing and "no text in UTF-8" in binary
-    assert "at most 100,000 are read" in long
+def test_a_policy_that_is_missing_or_no_text_is_refused_in_a_line(tmp_path, refused):
+    policy = tmp_path / "p.yaml"
+    refused("gate", f"policy={policy}", message="there is no such file")
+    policy.write_bytes(b"\xff\xfe\x00")
+    refused("gate", f"policy={policy}", message="no text in UTF-8")
+    policy.write_text("# " + "x" * 200_000)
+    refused("gate", f"policy={policy}", message="at most 100,000 are read")
 
 
-def watched(tmp_path, frame, *words):
+USUAL = ("target=label", "prediction=hired", "group=sex", "epsilon=0.9")
+
+
+def watched(tmp_path, frame, *words, usual=USUAL):
     """Look at a table, and return the exit status."""
     path = written(frame, tmp_path, "w.csv")
-    usual = ("target=label", "prediction=hired", "group=sex", "epsilon=0.9")
     state, page = f"state={tmp_path / 'w.json'}", f"out={tmp_path / 'page'}"
     return main(["watch", str(path), *usual, state, page, *words])
 
@@ -248,19 +225,16 @@ def test_a_watch_reads_a_policy_of_its_own_options(tmp_path, capsys):
     policy = tmp_path / "watch.yaml"
     text = "target: label\nprediction: hired\ngroup: [sex]\nepsilon: 0.9\n"
     policy.write_text(f"{text}fail_if: statistical_parity>0.1\n")
-    path = written(decided(6000, 0.6, 0.4), tmp_path, "w.csv")
-    words = ["watch", str(path), f"state={tmp_path / 'w.json'}", f"out={tmp_path / 'page'}"]
-    assert main([*words, f"policy={policy}"]) == 1
+    asked = tmp_path, decided(6000, 0.6, 0.4), f"policy={policy}"
+    assert watched(*asked, usual=()) == 1
     assert "gate fails: the gap in selection rate by sex" in capsys.readouterr().out
-    assert main([*words, f"policy={policy}", "fail_if=statistical_parity>0.5"]) == 0
+    assert watched(*asked, "fail_if=statistical_parity>0.5", usual=()) == 0
     policy.write_text(f"{text}weight: w\n")
-    assert main([*words, f"policy={policy}"]) == 2
+    assert watched(*asked, usual=()) == 2
     assert "unknown option in watch.yaml 'weight'" in capsys.readouterr().err
 
 
 @pytest.mark.thorough
 def test_an_alarm_is_a_failure_whatever_a_condition_says(tmp_path):
-    path = written(decided(6000, 0.7, 0.3), tmp_path, "w.csv")
-    usual = ("target=label", "prediction=hired", "group=sex", "fail_if=statistical_parity>0.8")
-    place = (f"state={tmp_path / 'w.json'}", f"out={tmp_path / 'page'}")
-    assert main(["watch", str(path), *usual, *place]) == 1
+    frame = decided(6000, 0.7, 0.3)
+    assert watched(tmp_path, frame, "fail_if=statistical_parity>0.8", usual=USUAL[:3]) == 1

@@ -15,43 +15,27 @@ from fairbench.audits.question import OF_TWO
 from fairbench.audits.table import read_audit_table
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
-from tests.audits.tables import parse, predictions
+from tests.audits.tables import parse, predictions, read
 
-WORDS = ["predictions.csv", "target=label", "score=score", "group=sex", "labelled=labelled"]
-
-
-def read(frame, kept, *words):
-    """Return the table of rows of which some have a label."""
-    return read_audit_table(parse([*WORDS, *words]), frame.assign(labelled=kept).astype(str))
-
-
-def people(rows=800):
-    """Return rows that all have a label, with decisions of a score."""
-    return predictions(rows, labels=rows)
+WORDS = ["target=label", "score=score", "group=sex"]
 
 
 @pytest.mark.parametrize("group", [None, "Male"])
 def test_labels_of_the_selected_alone_are_refused_with_what_to_write(group):
-    frame = people()
-    kept = frame["score"] > 0.5
-    if group:
-        kept |= frame["sex"] != group
+    frame = predictions(800).assign(granted=lambda frame: frame["score"] > 0.5)
+    kept = frame["granted"] | (group is not None) & (frame["sex"] != group)
     with pytest.raises(UserError, match="not chosen for labelling at random") as refusal:
-        read(frame, kept)
+        read(frame.assign(labelled=kept), *WORDS, "labelled=labelled")
     text = str(refusal.value)
     assert "\n" not in text and "selected=COLUMN" in text
     assert not group or f"in {group}, 0 of the " in text
-    table = read_audit_table(
-        parse([*WORDS[:-1], "selected=granted"]),
-        frame.assign(granted=frame["score"] > 0.5).astype(str),
-    )
-    assert 0 < len(table.known) < len(frame)
+    assert 0 < len(read(frame, *WORDS, "selected=granted")[0].known) < len(frame)
 
 
 def rows_of_every_kind(rows=2000, *, seed=0):
     """Return predictions of two classes, of three and of numbers, all with labels."""
     draw = np.random.default_rng(seed)
-    frame = people(rows)
+    frame = predictions(rows)
     classes = np.array(["cat", "dog", "emu"])
     predicted = draw.integers(3, size=rows)
     truth = np.where(draw.random(rows) < 0.7, predicted, draw.integers(3, size=rows))
@@ -141,7 +125,7 @@ def test_small_groups_are_compared_together(group, column):
 
 def of_the_selected():
     """Return loans, repaid or not where they were granted."""
-    frame = people().rename(columns={"label": "repaid"})
+    frame = predictions(800).rename(columns={"label": "repaid"})
     granted = frame["score"] > 0.5
     return frame.assign(granted=granted.astype(int), repaid=frame["repaid"].where(granted))
 

@@ -12,30 +12,43 @@ from fairbench.audits.labels_needed import _least_number as least_number
 from fairbench.audits.labels_needed import _supposed_gap as supposed_gap
 from fairbench.audits.question import PlanOptions
 from fairbench.audits.report import document_of
-from fairbench.audits.table import read_audit_table
 from fairbench.core.errors import UserError
 from fairbench.evaluation.findings import ERROR_RATE, OPEN
 from fairbench.inference.gaps import GroupLimits, largest_gap
-from tests.audits.tables import concluded, parse, predictions, refusal, shown_by, written
+from tests.audits.tables import concluded, predictions, read, refusal, shown_by
 
 POPULATIONS = {population.name: population for population in populations()}
+LONG = [
+    ("2 apart, 5,000 rows", 40),
+    ("2 alike, 10:1, 7,000 rows", 50),
+    ("3 attributes alike, 9,000 rows", 6),
+    ("5 alike, 3,000 rows", 25),
+    ("2 apart, 250 labels of 8,000", 20),
+    ("Adult's groups alike, 250 labels of 4,000", 12),
+]
 
 
-def assessed(folder, labels, *words, rows=6000, bias=0.0, seed=0):
+def assessed(labels, group, *, rows=6000, bias=0.0):
     """Return an audit of decisions alone: no posterior stands beside it, which takes its time."""
-    frame = predictions(rows, labels=labels, bias=bias, seed=seed)
+    frame = predictions(rows, labels=labels, bias=bias)
     frame = frame.assign(decision=(frame["score"] > 0.5).astype(int))
-    about = ["target=label", "prediction=decision", "labelled=is_labelled", *words]
-    options = parse([str(written(frame, folder)), *about])
-    return assess(read_audit_table(options), options)
+    about = ["target=label", "prediction=decision", "labelled=is_labelled", group]
+    return assess(*read(frame, *about))
 
 
 def needed(result):
     return {(gap.attribute, gap.metric): gap.needed for gap in result.gaps if gap.needed}
 
 
-def kept(name, pages):
-    """Say that of these pages, plans are neither surely kept too seldom nor too often."""
+@pytest.mark.parametrize(
+    ("name", "pages"),
+    [
+        pytest.param("2 alike, 4,000 rows", 20, marks=pytest.mark.thorough),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in LONG),
+    ],
+)
+def test_a_number_settles_the_question_as_often_as_it_says(name, pages):
+    """Of these pages, plans are neither surely kept too seldom nor too often."""
     result = study(POPULATIONS[name], pages)
     lower, upper = result.interval
     assert result.planned >= 20
@@ -43,37 +56,16 @@ def kept(name, pages):
     assert lower <= (MOST if name.startswith("2") else MOST_OF_SEVERAL), result
 
 
-@pytest.mark.thorough
-def test_a_number_settles_the_question_as_often_as_it_says():
-    kept("2 alike, 4,000 rows", 20)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "pages"),
-    [
-        ("2 apart, 5,000 rows", 40),
-        ("2 alike, 10:1, 7,000 rows", 50),
-        ("3 attributes alike, 9,000 rows", 6),
-        ("5 alike, 3,000 rows", 25),
-        ("2 apart, 250 labels of 8,000", 20),
-        ("Adult's groups alike, 250 labels of 4,000", 12),
-    ],
-)
-def test_numbers_hold_for_unequal_and_many_groups_and_for_labels(name, pages):
-    kept(name, pages)
-
-
-def test_it_is_planned_at_the_risk_of_the_whole_page(tmp_path):
+def test_it_is_planned_at_the_risk_of_the_whole_page():
     one, both = (
-        needed(assessed(tmp_path, 250, f"group={groups}"))["sex", "accuracy_gap"][ALIKE]
+        needed(assessed(250, f"group={groups}"))["sex", "accuracy_gap"][ALIKE]
         for groups in ("[sex]", "[sex,race]")
     )
     assert both > 1.2 * one
 
 
-def test_a_gap_is_named_that_the_interval_does_not_exclude(tmp_path):
-    result = assessed(tmp_path, 400, "group=[sex,race]", bias=0.3)
+def test_a_gap_is_named_that_the_interval_does_not_exclude():
+    result = assessed(400, "group=[sex,race]", bias=0.3)
     numbers = needed(result)
     assert numbers
     for gap in result.gaps:
@@ -88,8 +80,8 @@ def test_a_gap_is_named_that_the_interval_does_not_exclude(tmp_path):
             assert float(size) <= max(abs(gap.lower), gap.upper)
 
 
-def test_what_takes_more_than_there_is_has_no_number_and_the_page_says_so(tmp_path):
-    result = assessed(tmp_path, 100, "group=[race]", rows=300)
+def test_what_takes_more_than_there_is_has_no_number_and_the_page_says_so():
+    result = assessed(100, "group=[race]", rows=300)
     assert all(number is None for numbers in needed(result).values() for number in numbers.values())
     document = document_of(audit_of(result))
     assert any("These rows are too few for what is open" in said for said in document.summary.todo)
@@ -126,7 +118,7 @@ def test_the_fast_limits_settle_what_the_exact_ones_settle(size):
 RISK = ERROR_RATE / len(RATE_OF)
 
 
-def planned(*, no_difference, equally, **options):
+def planned(*, no_difference=False, equally=False, **options):
     """Return how many labels a plan with these options takes."""
     return _planned_labels(PlanOptions(**options), no_difference=no_difference, equally=equally)
 
@@ -153,7 +145,7 @@ def test_a_simulation_needs_as_many_labels_within_ten_percent(shares, rate, equa
     is_smallest = np.arange(len(shares)) == np.argmin(shares)
     other = np.where(is_smallest, _other_rate(PlanOptions(**plan)), rate)
     few, alike = planned(no_difference=True, equally=equally, **plan)
-    _, apart = planned(no_difference=False, equally=equally, **plan)
+    _, apart = planned(equally=equally, **plan)
     assert few < alike
     for needed, truth, gap in ((alike, rates, 0.05), (apart, other, None)):
         fewer, more = (
@@ -164,13 +156,8 @@ def test_a_simulation_needs_as_many_labels_within_ten_percent(shares, rate, equa
 
 
 def test_of_a_rate_about_few_people_many_more_labels_are_needed():
-    all_, some = (
-        planned(
-            no_difference=False, equally=False, groups=(0.5, 0.5), rate=0.7, gap=0.1, among=among
-        )
-        for among in (1.0, 0.2)
-    )
-    assert some[1] == pytest.approx(5 * all_[1], rel=0.02)
+    plan = {"groups": (0.5, 0.5), "rate": 0.7, "gap": 0.1}
+    assert planned(**plan, among=0.2)[1] == pytest.approx(5 * planned(**plan)[1], rel=0.02)
 
 
 def test_the_risk_is_that_of_every_attribute_and_every_two():
@@ -180,7 +167,7 @@ def test_the_risk_is_that_of_every_attribute_and_every_two():
 
 def test_what_takes_too_many_labels_has_no_number():
     plan = {"groups": (0.999999, 0.000001), "rate": 0.5, "gap": 0.001}
-    assert planned(no_difference=True, equally=False, **plan)[1] is None
+    assert planned(no_difference=True, **plan)[1] is None
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import fairbench
 from fairbench.audits.kinds import _has_many_groups
 from fairbench.audits.kinds.unknown import BEYOND, WITHIN
-from fairbench.cli.main import main
 from fairbench.evaluation.findings import OPEN
-from tests.audits import tables
-from tests.audits.tables import written
+from tests.audits.tables import shown_by, text_of, why_not, written
+
+RATES = ("selection_rate", "error_rate", "true_positive_rate", "false_positive_rate")
 
 
 def people(rows=6000, *, labelled=1.0, odd=0.5, seed=0):
@@ -26,15 +27,13 @@ def people(rows=6000, *, labelled=1.0, odd=0.5, seed=0):
     return frame.assign(prediction=prediction, label=np.where(shown, label, ""))
 
 
-def audit(frame, folder, *words):
-    path = written(frame, folder)
-    given = [path, "prediction=prediction", "group=[a,b,c]", f"out={folder / 'out'}"]
-    return tables.audit([*given, *words])
+OF_MANY = {"target": "label", "prediction": "prediction", "groups": ["a", "b", "c"]}
 
 
 def test_the_groups_that_stand_out_come_first_and_all_are_in_a_file(tmp_path, capsys):
-    assert audit(people(), tmp_path, "target=label") == 0
-    printed = " ".join(capsys.readouterr().out.split())
+    path = written(people(), tmp_path)
+    words = ["target=label", "prediction=prediction", "group=[a,b,c]", f"out={tmp_path / 'out'}"]
+    printed = shown_by([path, *words], capsys)
     assert "150 groups of a x b x c" in printed
     assert "By a x b x c, 1 group is unlike everyone else in selection rate" in printed
     assert "a1 x b2 x c3" in printed
@@ -43,10 +42,7 @@ def test_the_groups_that_stand_out_come_first_and_all_are_in_a_file(tmp_path, ca
     page = (tmp_path / "out" / "audit.html").read_text()
     assert page.count("<tr") < 40
     table = pd.read_csv(tmp_path / "out" / "groups.csv")
-    assert len(table) == 4 * 150
-    assert set(table["rate"]) == {
-        "selection_rate", "error_rate", "true_positive_rate", "false_positive_rate",
-    }  # fmt: skip
+    assert table["rate"].value_counts().to_dict() == dict.fromkeys(RATES, 150)
     assert ((table["lower"] <= table["pooled"]) & (table["pooled"] <= table["upper"])).all()
     data = json.loads((tmp_path / "out" / "audit.json").read_text())
     selection = data["rates"][0]
@@ -55,18 +51,17 @@ def test_the_groups_that_stand_out_come_first_and_all_are_in_a_file(tmp_path, ca
     assert len(data["figures"]) == 600
 
 
-def test_rates_that_need_labels_are_of_the_rows_that_have_one(tmp_path, capsys):
+def test_rates_that_need_labels_are_of_the_rows_that_have_one():
     frame = people(labelled=0.3)
-    assert audit(frame, tmp_path, "target=label") == 0
-    assert "chosen for labelling at random" in " ".join(capsys.readouterr().out.split())
-    table = pd.read_csv(tmp_path / "out" / "groups.csv")
-    rows = table.groupby("rate")["rows"].sum()
-    assert rows["selection_rate"] == 6000
-    assert rows["error_rate"] == (frame["label"] != "").sum()
-    assert rows["true_positive_rate"] + rows["false_positive_rate"] == (frame["label"] != "").sum()
+    report = fairbench.audit(frame, **OF_MANY)
+    assert "chosen for labelling at random" in text_of(report)
+    rows = report.table.groupby("rate")["rows"].sum()
+    known = (frame["label"] != "").sum()
+    assert (rows["selection_rate"], rows["error_rate"]) == (6000, known)
+    assert rows["true_positive_rate"] + rows["false_positive_rate"] == known
 
 
-def test_one_column_of_many_groups_and_combinations_of_few(tmp_path):
+def test_one_column_of_many_groups_and_combinations_of_few():
     frame = people(rows=400).astype(str)
     frame["one"] = frame["a"] + frame["b"] + frame["c"]
     assert _has_many_groups(frame[["one"]])
@@ -75,18 +70,15 @@ def test_one_column_of_many_groups_and_combinations_of_few(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("more", "message"),
     [
-        (["group=[id]"], "column 'id' holds 300 different values; a group column has 2 to 150"),
-        (["group=[a,b,half]"], "combinations in 300 rows; up to 150 can be assessed"),
-        (["group=[a,b,c]", "weight=w"], "weight= does not apply to an audit of many groups"),
-        (["group=[a,b,c]", "cluster=half"], "cluster= does not apply to an audit of many groups"),
+        ({"groups": "id"}, "column 'id' holds 300 different values; a group column has 2 to 150"),
+        ({"groups": ["a", "b", "half"]}, "combinations in 300 rows; up to 150 can be assessed"),
+        ({"weight": "w"}, "weight= does not apply to an audit of many groups"),
+        ({"cluster": "half"}, "cluster= does not apply to an audit of many groups"),
     ],
 )
-def test_what_cannot_be_estimated_together_is_refused(tmp_path, capsys, words, message):
-    frame = people(rows=300).assign(
-        id=range(300), half=np.arange(300) // 3, w=1 + np.arange(300) % 3
-    )
-    path = written(frame, tmp_path)
-    assert main(["audit", str(path), "target=label", "prediction=prediction", *words]) == 2
-    assert message in capsys.readouterr().err
+def test_what_cannot_be_estimated_together_is_refused(more, message):
+    row = np.arange(300)
+    frame = people(rows=300).assign(id=row, half=row // 3, w=1 + row % 3)
+    assert message in why_not(frame, **{**OF_MANY, **more})

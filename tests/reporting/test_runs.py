@@ -106,30 +106,22 @@ def test_a_row_shows_mean_sd_interval_and_rows():
         assert row[5] == f"{expected['n']:.0f}"
 
 
-SHARE = "The selection rate is the share predicted 1."
-MEANINGS = [
-    (Task.BINARY, {}, SHARE),
-    (
-        Task.BINARY,
-        {"positive_label": "bad risk", "favourable": 0},
-        f"Label 1 is 'bad risk'; {SHARE.replace('The', 'the')} Label 0 is good for the person.",
-    ),
-    (
-        Task.MULTICLASS,
-        {"classes": ("low", "middle", "high"), "ordered": True, "favourable": 2},
-        "The classes are 'low', 'middle', 'high', in this order. The selection rate of a class is "
-        "the share predicted to be in it. 'high' is good for the person.",
-    ),
-    (
-        Task.REGRESSION,
-        {},
-        "The target, grade, is a number. The gap in selection rate is between the groups' shares "
-        "of predictions above one value, where that gap is largest.",
-    ),
-]
-
-
-@pytest.mark.parametrize(("task", "facts", "expected"), MEANINGS)
+@pytest.mark.parametrize(
+    ("task", "facts", "expected"),
+    [
+        (Task.BINARY, {}, "The selection rate is the share predicted 1."),
+        (Task.BINARY, {"positive_label": "bad risk", "favourable": 0},
+         "Label 1 is 'bad risk'; the selection rate is the share predicted 1. Label 0 is good for "
+         "the person."),
+        (Task.MULTICLASS,
+         {"classes": ("low", "middle", "high"), "ordered": True, "favourable": 2},
+         "The classes are 'low', 'middle', 'high', in this order. The selection rate of a class is "
+         "the share predicted to be in it. 'high' is good for the person."),
+        (Task.REGRESSION, {},
+         "The target, grade, is a number. The gap in selection rate is between the groups' shares "
+         "of predictions above one value, where that gap is largest."),
+    ],
+)  # fmt: skip
 def test_the_table_begins_with_what_labels_and_selected_mean(task, facts, expected):
     unknown = {"positive_label": "", "favourable": None, "classes": (), "ordered": False}
     about = SimpleNamespace(task=task, target_name="grade", **{**unknown, **facts})
@@ -231,8 +223,7 @@ def test_every_cell_of_the_classes_is_that_of_its_title():
         "gap in predicted": ("statistical_parity", "sex"),
         "gap in found": ("equal_opportunity", "sex"),
     }
-    values = values_of(summary)
-    values = values[values["group"] == ""].set_index(["metric", "attribute", "outcome"])
+    values = values_of(summary).query("group == ''").set_index(["metric", "attribute", "outcome"])
     assert [row[0] for row in table.rows] == sorted(names)
     for name, *cells in table.rows:
         interval = None
@@ -292,28 +283,19 @@ def test_a_run_shows_how_uncertain_it_is_of_each_group_and_how_well_calibrated(
 
 
 def test_of_many_groups_unlike_everyone_else_the_surest_are_shown():
-    unlike = pd.DataFrame(
-        {
-            "metric": "selection_rate",
-            "attribute": "race",
-            "group": [f"group {place}" for place in range(10)],
-            "value": np.linspace(0.1, 0.19, 10),
-            "rest": 0.5,
-            "n": np.arange(100, 110),
-        }
-    )
+    columns = {"metric": "selection_rate", "attribute": "race", "group": [*"abcdefghij"]}
+    unlike = pd.DataFrame({**columns, "value": np.linspace(0.1, 0.19, 10), "rest": 0.5, "n": 100})
     unlike.attrs["tests"] = 40
-    document = _run_document(summarise(metrics_of()), "a run", "sex", unlike)
-    table = table_of(document, "groups that differ from everyone else: 10 of 40 tested")
-    assert "the 8 surest are shown" in table.caption
-    assert [list(row) for row in table.rows] == [
+    many, few = (
+        table_of(_run_document(summarise(metrics_of()), "a run", "sex", rows), "groups that differ")
+        for rows in (unlike, unlike.head(8))
+    )
+    assert many.title.startswith("groups that differ from everyone else: 10 of 40 tested")
+    assert "the 8 surest are shown" in many.caption and "surest" not in few.caption
+    assert [list(row) for row in many.rows] == [
         ["selection rate", f"race: {row.group}", row.value, row.rest, row.n]
         for row in unlike.head(8).itertuples()
     ]
-    few = unlike.head(8)
-    few.attrs["tests"] = 40
-    document = _run_document(summarise(metrics_of()), "a run", "sex", few)
-    assert "surest" not in table_of(document, "groups that differ").caption
 
 
 def test_groups_estimated_together_have_the_figures_of_the_summary():
@@ -370,12 +352,6 @@ def runs(swept):
     return Catalogue(swept[0])
 
 
-def said(capsys, *words, verb="table"):
-    status = main([verb, *words])
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
-
-
 def test_a_sweep_ends_with_its_table_and_what_to_do_next(swept, runs):
     text = swept[1]
     lines = [line for line in text.splitlines() if line.startswith("  finished: ")]
@@ -409,10 +385,8 @@ def test_what_varies_is_in_the_name_of_a_job():
 
 
 def test_tables_are_tidy_and_typed(swept, runs, capsys):
-    results = f"results={swept[0]}"
-    status, text, _ = said(capsys, "all", "format=csv", results)
-    frame = pd.read_csv(io.StringIO(text), keep_default_na=False)
-    assert status == 0
+    assert main(["table", "all", "format=csv", f"results={swept[0]}"]) == 0
+    frame = pd.read_csv(io.StringIO(capsys.readouterr().out), keep_default_na=False)
     assert set(frame["run"]) == set(runs.runs)
     assert set(frame["name"]) == {"baseline, max_depth=2", "baseline, max_depth=4"}
     assert not frame.duplicated(["run", "metric", "attribute", "group"]).any()
@@ -434,18 +408,17 @@ def test_tables_are_tidy_and_typed(swept, runs, capsys):
         ("runs.md", "# 2 runs of", ["| id | run | accuracy | 95 % interval |"]),
     ],
 )
-def test_a_file_is_written_as_it_is_called(swept, tmp_path, capsys, name, begins, parts):
+def test_a_file_is_written_as_it_is_called(swept, tmp_path, said_by, name, begins, parts):
     place, asked = tmp_path / name, ["metrics=[accuracy]"] * name.endswith("md")
     words = ["dataset=simulated", f"out={place}", f"results={swept[0]}", *asked]
-    status, text, _ = said(capsys, *words)
-    assert (status, text) == (0, f"2 runs in {place}\n")
+    assert said_by("table", *words) == f"2 runs in {place}"
     content = place.read_text()
     assert content.startswith(begins) and all(part in content for part in parts)
 
 
-def test_one_run_has_its_own_table(swept, runs, capsys):
+def test_one_run_has_its_own_table(swept, runs, said_by):
     for words in ((), (next(iter(runs.runs)),)):
-        _, text, _ = said(capsys, *words, f"results={swept[0]}")
+        text = said_by("table", *words, f"results={swept[0]}")
         assert "accuracy" in text and "files: " in text
 
 
@@ -492,20 +465,19 @@ def test_tables_say_the_level_of_their_intervals(tmp_path):
     assert f"50 % of {half.id[:6]}, 95 % of " in several.caption
 
 
-NOT_THERE = [
-    ("table", "zz", "unknown run 'zz' in"),
-    ("table", "dataset=adult", "no run has dataset=adult; values among the runs: simulated"),
-    ("table", "metrics=[accurracy] all", "none of these runs has a metric 'accurracy': did you"),
-    ("table", "out=a.xlsx", "out=a.xlsx: end it in .csv, .tex or .md, or give format="),
-    ("table", "datset=adult", "unknown key 'datset': did you mean dataset"),
-    ("audit", "./plan", "error: plan is not a file; unknown run 'plan' in "),
-]
-
-
-@pytest.mark.parametrize(("verb", "words", "message"), NOT_THERE)
-def test_what_is_not_there_is_refused(swept, capsys, verb, words, message):
-    status, _, error = said(capsys, *words.split(), f"results={swept[0]}", verb=verb)
-    assert status == 2 and message in error and error.count("\n") == 1
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("table zz", "unknown run 'zz' in"),
+        ("table dataset=adult", "no run has dataset=adult; values among the runs: simulated"),
+        ("table metrics=[accurracy] all", "none of these runs has a metric 'accurracy': did you"),
+        ("table out=a.xlsx", "out=a.xlsx: end it in .csv, .tex or .md, or give format="),
+        ("table datset=adult", "unknown key 'datset': did you mean dataset"),
+        ("audit ./plan", "error: plan is not a file; unknown run 'plan' in "),
+    ],
+)
+def test_what_is_not_there_is_refused(swept, refused, words, message):
+    refused(*words.split(), f"results={swept[0]}", message=message)
 
 
 def test_rows_are_ordered_by_error_within_a_data_set(runs):
@@ -545,11 +517,11 @@ def test_an_audit_of_a_run_knows_its_repeat_what_is_favourable_and_what_belongs_
 ):
     run = next(iter(runs))
     for repeat, more in ((0, []), (1, ["repeat=1"])):
-        words = [run.id, f"results={swept[0]}", f"out={tmp_path}", *more]
-        status, out, error = said(capsys, *words, verb="audit")
-        assert status == 0 and f"Audit of {run.id}, repeat {repeat} of 0 to 1" in out
-        assert f"note: this is repeat {repeat} of 0 to 1 of run {run.id}" in error
-        assert "a decision for '1' is good for a person" in " ".join(out.split())
+        assert main(["audit", run.id, f"results={swept[0]}", f"out={tmp_path}", *more]) == 0
+        printed = capsys.readouterr()
+        assert f"Audit of {run.id}, repeat {repeat} of 0 to 1" in printed.out
+        assert f"note: this is repeat {repeat} of 0 to 1 of run {run.id}" in printed.err
+        assert "a decision for '1' is good for a person" in " ".join(printed.out.split())
     known = json.loads((tmp_path / "audit.json").read_text())["options"]
     assert (known["favourable"], known["cluster"]) == ("1", "")
     loaded = load_predictions(run)
@@ -562,8 +534,8 @@ def test_an_audit_of_a_run_knows_its_repeat_what_is_favourable_and_what_belongs_
 
 def test_a_regression_is_audited_and_exported_as_numbers(tmp_path, capsys):
     results = tmp_path / "results"
-    words = ("dataset=simulated_regression", "dataset.n_samples=200", "method=marginal")
-    run = carry_out(configuration(*words, "split.repeats=1", "tracking=none", results=results)).plan
+    words = ("dataset=simulated_regression", "method=marginal", *harness.TINY)
+    run = carry_out(configuration(*words, results=results)).plan
     assert main(["audit", run.id[:6], f"results={results}", f"out={tmp_path / 'page'}"]) == 0
     printed = capsys.readouterr()
     assert "epsilon=0.05 of the standard deviation of 'target'" in " ".join(printed.out.split())
@@ -590,18 +562,16 @@ BASE = "xgboost, baseline"
 
 
 def rows(metric):
-    return pd.DataFrame(
-        {
-            "metric": metric, "run": list("1234"), "learner": "xgboost",
-            "intervention": ["none", "hardt", "none", "hardt"],
-            "method": ["baseline", "baseline", "ensemble", "bag"],
-            "error": [0.1, 0.3, 0.2, 0.4], "gap": [0.2, 0.1, 0.3, np.nan],
-            "error_variance": 0.01**2, "covariance": -0.5 * 0.01 * 0.02, "gap_variance": 0.02**2,
-            "dominated": [False, False, True, False], "certainty": [0, 0.1, 0.9, 0],
-            "postprocessed_error": [0.1, np.nan, 0.1, np.nan], "left_out": [0, 1, 0, 2],
-            "without_group": 0,
-        }
-    )  # fmt: skip
+    return pd.DataFrame({
+        "metric": metric, "run": list("1234"), "learner": "xgboost",
+        "intervention": ["none", "hardt", "none", "hardt"],
+        "method": ["baseline", "baseline", "ensemble", "bag"],
+        "error": [0.1, 0.3, 0.2, 0.4], "gap": [0.2, 0.1, 0.3, np.nan],
+        "error_variance": 0.01**2, "covariance": -0.5 * 0.01 * 0.02, "gap_variance": 0.02**2,
+        "dominated": [False, False, True, False], "certainty": [0, 0.1, 0.9, 0],
+        "postprocessed_error": [0.1, np.nan, 0.1, np.nan], "left_out": [0, 1, 0, 2],
+        "without_group": 0,
+    })  # fmt: skip
 
 
 CURVE = pd.DataFrame(

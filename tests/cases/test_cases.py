@@ -7,7 +7,6 @@ symptom, and here are those whose kind no other test holds: most are held by tes
 import numpy as np
 import pandas as pd
 import pytest
-from mlflow.data.evaluation_dataset import EvaluationDataset
 
 import fairbench
 from fairbench.audits.question import Options
@@ -16,8 +15,6 @@ from fairbench.components.datasets import table
 from fairbench.core.errors import UserError
 from fairbench.data.download import Archive
 from fairbench.data.features import Encoder, Encoding
-from fairbench.tracking.entries import values_of_evaluation
-from fairbench.tracking.model_evaluator import _evaluate
 from fairbench_rank.sources import benchmark_scores
 from tests.audits.tables import text_of
 
@@ -53,16 +50,6 @@ def test_02_a_comma_that_may_mark_thousands_is_asked(role, tmp_path):
         loaded(path, **{role: "x"})
 
 
-def test_04_mlflow_pairs_a_series_with_rows_by_its_index():
-    data = pd.DataFrame({"y": [0, 1] * 10, "d": [1] * 10 + [0] * 10})
-    sex = pd.Series(["f"] * 10 + ["m"] * 10)
-    test = data.sample(frac=1, random_state=0)
-    given = EvaluationDataset(test, targets="y", predictions="d")
-    config = {"sensitive_features": {"sex": sex}}
-    said = _evaluate("classifier", given, config, None, None)
-    assert values_of_evaluation(said)["sex/statistical_parity"] == 1
-
-
 def test_10_seconds_since_1970_are_as_good_a_feature_as_seconds(tmp_path):
     seconds = DRAW.uniform(0, 60, 200).round(3)
     made = pd.DataFrame({"sex": ["f", "m"] * 100, "t": seconds, "y": [0, 1] * 100})
@@ -95,13 +82,6 @@ def test_16_equal_columns_of_one_name_are_one_and_others_are_named(tmp_path, cap
     way_on = r"2 columns are named 'decile', and row 3 tells them apart: .* as 'decile.1'"
     with pytest.raises(UserError, match=way_on):
         read_frame(Options(path=differ, target="y", score="decile", group=("sex",)))
-
-
-def test_17_thousands_of_groups_are_refused_in_a_line():
-    income = pd.Series(DRAW.integers(0, 10**6, 6000), name="income")
-    labels = np.arange(6000) % 2
-    with pytest.raises(UserError, match=r"income has 5,\d\d\d groups, of which up to 500"):
-        fairbench.evaluate(labels, labels, sensitive_features=income)
 
 
 def test_21_runs_and_audits_read_one_number_alike(tmp_path):

@@ -55,13 +55,9 @@ def test_a_wide_categorical_has_exactly_one_1_a_row():
 
 
 def test_a_missing_category_is_a_row_of_zeros_and_a_missing_number_stays_missing():
-    features = pd.DataFrame(
-        {
-            "city": pd.Categorical(["Oslo", None, "Bern"]),
-            "income": [1.0, 2.0, np.nan],
-            "children": pd.array([1, None, 3], dtype="Int64"),
-        }
-    )
+    city = pd.Categorical(["Oslo", None, "Bern"])
+    children = pd.array([1, None, 3], dtype="Int64")
+    features = pd.DataFrame({"city": city, "income": [1.0, 2.0, np.nan], "children": children})
     expected = [[0, 1, 1, 1], [0, 0, 2, np.nan], [1, 0, np.nan, 3]]
     np.testing.assert_array_equal(onehot(features), expected)
 

@@ -171,9 +171,8 @@ def test_a_total_of_excel_is_named_and_a_sheet_chosen(tmp_path, capsys):
     assert len(read_any_table(path, NAMED, part=TablePart(sheet="more"))) == 49
     with pytest.raises(UserError, match=r"unknown sheet of loans\.xlsx 'other'"):
         read_any_table(path, NAMED, part=TablePart(sheet="other"))
-    assert "loans.xlsx has the columns 'customer', 'sex', 'PD'" in refusal(
-        [path, "sheet=more"], capsys
-    )
+    said = refusal([path, "sheet=more"], capsys)
+    assert "loans.xlsx has the columns 'customer', 'sex', 'PD'" in said
     read(tmp_path, TEXT)
     with pytest.raises(UserError, match=r"sheet=people: loans\.csv is no Excel file"):
         read_any_table(tmp_path / "loans.csv", NAMED, part=TablePart(sheet="people"))

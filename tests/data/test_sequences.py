@@ -38,22 +38,13 @@ def spoilt(row, array):
     ("modalities", "sentence"),
     [
         ({}, "modalities need the same rows: there is none"),
-        (
-            {"acoustic": arrays(), "visual": arrays()[:3]},
-            "modalities need the same rows: acoustic h",
-        ),
+        ({"acoustic": arrays(), "visual": arrays()[:3]}, "modalities need the same rows: acoustic"),
         (spoilt(2, np.empty((0, 2))), "acoustic of row 2 has no frames; a row has at least one"),
         (spoilt(1, np.ones((4, 3))), "acoustic of row 1 is 3 channels wide, of row 0 2 channels"),
         (spoilt(1, np.ones(4)), "acoustic of row 1 is an array of 1 dimensions, not of frames x"),
-        (
-            spoilt(2, np.array([[1, 2], [3, np.nan]])),
-            "acoustic has .* infinite in frame 1 of row 2",
-        ),
+        (spoilt(2, np.array([[1, 2], [3, np.nan]])), "acoustic has .* in frame 1 of row 2"),
         (spoilt(0, np.array([[np.inf, 2]])), "acoustic has .* infinite in frame 0 of row 0"),
-        (
-            spoilt(0, 1.7e9 + np.arange(8.0).reshape(4, 2)),
-            "acoustic is kept in single precision, w",
-        ),
+        ({"acoustic": [1.7e9 + np.arange(8.0).reshape(4, 2)]}, "acoustic is kept in single prec"),
     ],
 )
 def test_what_is_no_sequence_is_refused_with_its_row(modalities, sentence):

@@ -20,7 +20,7 @@ from fairbench.audits.table import read_audit_table, read_frame
 from fairbench.cli import command
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
-from fairbench.evaluation.findings import risk_of
+from fairbench.evaluation.findings import GAP, Finding, risk_of
 
 
 def predictions(rows=400, *, labels=None, bias=0.0, seed=0):
@@ -108,6 +108,11 @@ def why_not(frame, **options):
 def concluded(result, audit_of=binary_audit):
     """Return what the report of an assessment concludes, and its notes, as lists of sentences."""
     return SimpleNamespace(**document_of(audit_of(result)).data["conclusions"])
+
+
+def gap(verdict, groups=(), *, attribute="sex", measure="accuracy", **more):
+    """Return a finding on a gap."""
+    return Finding(GAP, attribute, measure, verdict, groups, **{"bound": 0.05, **more})
 
 
 def bounds_of(epsilon, minimum, attributes=1):

@@ -6,17 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks.measure import read_rows
 from benchmarks.statements.kinds import KINDS, populations
-from benchmarks.statements.page import TEXTS, parts, rows_of, write
-from benchmarks.statements.simulate import (
-    Result,
-    Truth,
-    is_wrong,
-    of_findings,
-    of_page,
-    simulate,
-)
+from benchmarks.statements.page import parts, rows_of
+from benchmarks.statements.simulate import Truth, is_wrong, of_findings, of_page, simulate
 from fairbench.audits.direction import RATE_OF
 from fairbench.audits.gaps import ASSUMED, Gap, _draws_at, gaps_of, with_tipping
 from fairbench.audits.kinds import document_of
@@ -374,16 +366,3 @@ def test_what_contradicts_its_interval_or_words_no_finding_is_seen():
     assert not list(of_page(document))
     summary = replace(document.summary, found=["Groups differ.", *document.summary.found])
     assert list(of_page(replace(document, summary=summary)))
-
-
-def test_a_population_keeps_its_row_until_it_is_audited_again(tmp_path):
-    path, first, second = tmp_path / "statements.md", *list(populations("pair"))[:2]
-    found = {"there": 10, "found": 5}
-    write(path, [Result("pair", each.name, 150, 0, **found) for each in (second, first)])
-    write(path, [Result("pair", second.name, 4800, 300)])
-    rows = read_rows(path.with_suffix(".csv"), TEXTS)
-    assert rows["population"].tolist() == [first.name, second.name]
-    assert rows["wrong_pages"].tolist() == [0, 300]
-    text = path.read_text()
-    assert "| pair | 2 | 4,950 | 6.1 % | 1 | 0 | 6.2 % (5.0-7.7 %)" in text
-    assert f"- pair, {second.name}: failed, 6.2 % (5.0-7.7 %) of 4,800 pages" in text

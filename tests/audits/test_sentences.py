@@ -9,24 +9,33 @@ import pytest
 import fairbench
 from fairbench.audits.sentences import in_short, left_open, sentence_of, sentences_of, to_do
 from fairbench.core.text import listed
-from fairbench.evaluation import findings
-from fairbench.evaluation.findings import GAP, LARGE, OPEN, PAIR, RATIO, SMALL, Finding
-from tests.audits.tables import predictions
+from fairbench.evaluation.findings import (
+    EXCESS,
+    GAP,
+    LARGE,
+    NOT_MEASURED,
+    OPEN,
+    PAIR,
+    RATIO,
+    SMALL,
+    Finding,
+)
+from tests.audits.tables import gap, predictions
 from tests.audits.test_every_kind import KINDS, TWO, asked, people
 
-SMALL_GAP = Finding(GAP, "sex", "accuracy", SMALL, bound=0.05, lower=0.0, upper=0.03, value=0.01)
-LARGE_GAP = Finding(
-    GAP, "sex", "precision", LARGE, ("men", "women"), value=0.2, lower=0.1, upper=0.3, bound=0.05,
+SMALL_GAP = gap(SMALL, lower=0.0, upper=0.03, value=0.01)
+LARGE_GAP = gap(
+    LARGE, ("men", "women"), measure="precision", value=0.2, lower=0.1, upper=0.3,
     values=(0.8, 0.6), unless="more than 2 % of the labels of men are wrong",
 )  # fmt: skip
-OPEN_GAP = Finding(
-    GAP, "sex", "selection rate", OPEN, value=0.06, lower=0.0, upper=0.1, bound=0.05,
+OPEN_GAP = gap(
+    OPEN, measure="selection rate", value=0.06, lower=0.0, upper=0.1,
     needs="about 300 more labels would settle it with a probability of 80 % if all are alike",
 )  # fmt: skip
 
 
 def test_what_is_small_of_an_attribute_is_one_sentence():
-    other = Finding(GAP, "sex", "base rate", SMALL, bound=0.05)
+    other = gap(SMALL, measure="base rate")
     assert sentences_of([SMALL_GAP, other]) == [
         "By sex, no two groups differ by more than 0.05 in accuracy, base rate."
     ]
@@ -53,13 +62,13 @@ def test_what_is_open_says_what_would_settle_it():
         "interval 0.000 to 0.100; about 300 more labels would settle it with a probability of "
         "80 % if all are alike)."
     )
-    nothing = Finding(GAP, "sex", "accuracy", findings.NOT_MEASURED, needs="there are no labels")
+    nothing = gap(NOT_MEASURED, needs="there are no labels")
     said = "By sex, groups cannot be compared in accuracy: there are no labels."
     assert sentence_of(nothing) == said
 
 
 def test_a_summary_is_a_selection_the_largest_first():
-    wider = Finding(GAP, "race", "accuracy", LARGE, ("a", "b"), value=0.5, bound=0.05)
+    wider = gap(LARGE, ("a", "b"), attribute="race", value=0.5)
     short = in_short([SMALL_GAP, LARGE_GAP, OPEN_GAP, wider])
     assert short[0].startswith("By race, the accuracy of a is higher")
     (is_open,) = left_open([SMALL_GAP, LARGE_GAP, OPEN_GAP, wider])
@@ -112,12 +121,12 @@ def test_that_the_highest_group_reaches_four_fifths_of_the_highest_is_not_said()
 def test_what_to_do_is_about_the_widest_gap_that_rests_on_no_assumption():
     (first,) = to_do([SMALL_GAP, LARGE_GAP])
     assert first.startswith("Find out why 'men' and 'women' differ in precision")
-    assumed = Finding(GAP, "sex", "accuracy", LARGE, ("a", "b"), value=0.5, given="if so")
+    assumed = gap(LARGE, ("a", "b"), value=0.5, given="if so")
     assert not list(to_do([assumed, SMALL_GAP]))
 
 
 def test_only_a_finding_says_that_scores_are_off():
-    off = Finding(findings.EXCESS, "sex", "scores", LARGE, ("men",), value=-0.1)
+    off = replace(gap(LARGE, ("men",), measure="scores", value=-0.1), about=EXCESS)
     assert "scores of men are too low on average" in sentence_of(off)
     assert not sentence_of(replace(off, verdict=OPEN))
 

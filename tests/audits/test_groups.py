@@ -157,8 +157,6 @@ def test_columns_together_make_strata():
     ("within", "more", "sentence"),
     [
         (["sex"], {}, "within= names 'sex', which group= names"),
-        (["label"], {}, "within= names 'label', which target= names"),
-        (["departmnt"], {}, "has no column 'departmnt'; did you mean 'department'?"),
         (["id"], {}, "'id' holds 1200 different values; a within column has 2 to 50"),
         (["age:40,30"], {}, "within=age:40,30: the limits of bands rise"),
         (["age", "age"], {}, "within=[age,age] names a column twice"),

@@ -1,6 +1,5 @@
 """Labels that cannot have been given at random are refused; random ones are not."""
 
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -75,7 +75,6 @@ def test_one_column_of_many_groups_and_combinations_of_few():
         ({"groups": "id"}, "column 'id' holds 300 different values; a group column has 2 to 150"),
         ({"groups": ["a", "b", "half"]}, "combinations in 300 rows; up to 150 can be assessed"),
         ({"weight": "w"}, "weight= does not apply to an audit of many groups"),
-        ({"cluster": "half"}, "cluster= does not apply to an audit of many groups"),
     ],
 )
 def test_what_cannot_be_estimated_together_is_refused(more, message):

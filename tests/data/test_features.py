@@ -1,4 +1,6 @@
-"""Encodings: widths and names of columns, gaps, and statistics of training rows alone."""
+"""Features: how columns are encoded, of training rows alone, and sequences."""
+
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -7,10 +9,13 @@ from sklearn.preprocessing import StandardScaler
 
 from fairbench.components.algorithms.learners.xgboost import XGBoost
 from fairbench.components.algorithms.losses import Binomial
-from fairbench.core.errors import UserError
+from fairbench.components.datasets import simulated_sequences
+from fairbench.core.errors import DataError, UserError
 from fairbench.data.features import (
     Encoder,
     Encoding,
+    SequenceEncoding,
+    Sequences,
     onehot,
     onehot_names,
     parse_encoding,
@@ -112,3 +117,116 @@ def test_encodings_are_found_by_name():
     assert [parse_encoding(kind.value) for kind in Encoding] == list(Encoding)
     with pytest.raises(UserError, match="^unknown encoding 'one-hot': valid: onehot, standard, na"):
         parse_encoding("one-hot")
+
+
+# Sequences as features: what is refused, slices, encodings, and the digest.
+
+
+def arrays(channels=2, lengths=(3, 1, 5, 2)):
+    """Return rows whose frames say which row and which frame they are."""
+    return [
+        np.array([[100 * row + t] + [row] * (channels - 1) for t in range(n)], float)
+        for row, n in enumerate(lengths)
+    ]
+
+
+def sequences():
+    return Sequences.of("toy", {"acoustic": arrays(), "visual": arrays(3, (2, 2, 2, 2))})
+
+
+def frames(features, modality=0):
+    """Return the first channel of every row's frames."""
+    padded, there = features.parts[modality].padded()
+    return [row[mask][:, 0].tolist() for row, mask in zip(padded, there, strict=True)]
+
+
+def spoilt(row, array):
+    rows = arrays()
+    rows[row] = array
+    return {"acoustic": rows}
+
+
+@pytest.mark.parametrize(
+    ("modalities", "sentence"),
+    [
+        ({}, "modalities need the same rows: there is none"),
+        ({"acoustic": arrays(), "visual": arrays()[:3]}, "modalities need the same rows: acoustic"),
+        (spoilt(2, np.empty((0, 2))), "acoustic of row 2 has no frames; a row has at least one"),
+        (spoilt(1, np.ones((4, 3))), "acoustic of row 1 is 3 channels wide, of row 0 2 channels"),
+        (spoilt(1, np.ones(4)), "acoustic of row 1 is an array of 1 dimensions, not of frames x"),
+        (spoilt(2, np.array([[1, 2], [3, np.nan]])), "acoustic has .* in frame 1 of row 2"),
+        (spoilt(0, np.array([[np.inf, 2]])), "acoustic has .* infinite in frame 0 of row 0"),
+        ({"acoustic": [1.7e9 + np.arange(8.0).reshape(4, 2)]}, "acoustic is kept in single prec"),
+    ],
+)
+def test_what_is_no_sequence_is_refused_with_its_row(modalities, sentence):
+    with pytest.raises(DataError, match=f"^toy: {sentence}"):
+        Sequences.of("toy", modalities)
+
+
+def test_rows_are_taken_in_any_order_and_frames_are_never_copied_or_written():
+    features = sequences()
+    some = features.take(np.array([2, 0, 2]))
+    assert some.shape == (3, 2) and len(features) == 4
+    assert frames(some) == [[200, 201, 202, 203, 204], [0, 1, 2], [200, 201, 202, 203, 204]]
+    assert some.lengths.tolist() == [[5, 2], [3, 2], [5, 2]]
+    assert some.parts[0].frames is features.parts[0].frames
+    assert some.parts[0].joined()[:, 0].tolist() == sum(frames(some), [])
+    with pytest.raises(ValueError, match="read-only"):
+        features.parts[0].frames[0] = 1
+
+
+@pytest.mark.parametrize(("cut", "kept"), [("end", [200, 201]), ("start", [203, 204])])
+def test_an_end_is_cut_off(cut, kept):
+    fitted = Encoder(SequenceEncoding(("acoustic",), 2, cut)).fit(sequences())
+    encoded = fitted.transform(sequences())
+    assert encoded.names == ("acoustic",) and encoded.lengths.ravel().tolist() == [2, 1, 2, 2]
+    back = [
+        np.round(np.multiply(row, fitted.sds[0][0]) + fitted.means[0][0]) for row in frames(encoded)
+    ]
+    assert [row.tolist() for row in back[1:3]] == [[100], kept]
+
+
+def test_training_rows_alone_say_how_long_rows_may_be_and_what_is_usual():
+    features = sequences()
+    train = features.take(np.array([0, 3]))
+    fitted = Encoder(SequenceEncoding()).fit(train)
+    assert fitted.limits.tolist() == [3, 2]
+    seen = fitted.transform(train).parts[0].joined()
+    np.testing.assert_allclose(seen.mean(axis=0), 0, atol=1e-6)
+    np.testing.assert_allclose(seen.std(axis=0), 1, rtol=1e-6)
+    assert fitted.transform(features).lengths[:, 0].tolist() == [3, 1, 3, 2]
+    constant = Encoder(SequenceEncoding()).fit(features.take(np.array([1])))
+    assert np.isfinite(constant.transform(features).parts[0].joined()).all()
+
+
+@pytest.mark.parametrize(
+    ("use", "sentence"),
+    [
+        (
+            lambda: sequences().select(["acustic"], "dataset=toy"),
+            "unknown modality of dataset=toy 'a",
+        ),
+        (lambda: SequenceEncoding(length=0), "^learner.length is 0; it must be at least 1"),
+        (lambda: SequenceEncoding(cut="middle"), "valid: end, start"),
+        (lambda: onehot(sequences()), "^sequences have no columns"),
+    ],
+)
+def test_names_and_lengths_that_there_are_not_are_refused(use, sentence):
+    with pytest.raises(UserError, match=sentence):
+        use()
+
+
+def test_a_data_set_of_sequences_is_sliced_and_hashed_like_any():
+    data, again, other = (
+        simulated_sequences.load(None, n_samples=40, seed=seed) for seed in (0, 0, 1)
+    )
+    assert data.digest == again.digest != other.digest
+    some = data.take(np.array([5, 3, 8]))
+    assert len(some) == len(some.features) == 3
+    assert frames(some.features, 1) == [frames(data.features, 1)[row] for row in (5, 3, 8)]
+    turned = data.take(np.arange(40)[::-1])
+    assert turned.digest != data.digest == turned.take(np.arange(40)[::-1]).digest
+    assert replace(data, features=data.features.select(["visual"])).digest != data.digest
+    with pytest.raises(DataError, match="features has 3 rows, the target 40"):
+        replace(data, features=some.features)

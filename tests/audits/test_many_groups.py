@@ -34,7 +34,6 @@ def test_the_groups_that_stand_out_come_first_and_all_are_in_a_file(tmp_path, ca
     path = written(people(), tmp_path)
     words = ["target=label", "prediction=prediction", "group=[a,b,c]", f"out={tmp_path / 'out'}"]
     printed = shown_by([path, *words], capsys)
-    assert "150 groups of a x b x c" in printed
     assert "By a x b x c, 1 group is unlike everyone else in selection rate" in printed
     assert "a1 x b2 x c3" in printed
     assert "150 groups make 11,175 pairs, of which 559 would seem to differ by chance" in printed

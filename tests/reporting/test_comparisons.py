@@ -68,45 +68,32 @@ def document_of(probabilities, objectives=TWO, scale=0.01, repeats=1, tested=TES
     draws = np.random.default_rng(0).normal(scale=scale, size=(1000, len(objectives)))
     events = pd.DataFrame([probabilities] * repeats)
     observed = np.linspace(0.1, 0.4, 2 * len(objectives)).reshape(2, -1)
-    findings = {
-        "names": ["one", "other"],
-        "everywhere": events,
-        "inside": events,
-        "shown": Comparison(objectives, draws, np.full(len(objectives), 0.01)),
-        "observed": observed,
-        "level": 0.95,
-        "tested": tested,
-    }
-    return pair_document(**findings, **options)
+    shown = Comparison(objectives, draws, np.full(len(objectives), 0.01))
+    about = {"observed": observed, "level": 0.95, "tested": tested, **options}
+    return pair_document(["one", "other"], everywhere=events, inside=events, shown=shown, **about)
 
 
-OPEN = "Not decided: no outcome has the probability of 0.95 that a decision needs."
+OPEN = "Not decided: no outcome has the probability of 0.95 that a decision needs.\n"
 BETTER = "in at least one metric and worse in none."
-ANSWERS = [
-    (
-        {"A >> B": 0.003, "B >> A": 0.806, "A ~ B": 0.191},
-        [OPEN, f"The most probable outcome, with 0.806: B is better {BETTER}"],
-    ),
-    (
-        {"A >> B": 0.97, "B >> A": 0.01, "A ~ B": 0.02},
-        [f"Decided: A is better {BETTER} The probability is 0.970, and 0.95 is needed."],
-    ),
-    (
-        {"A >> B": 0.1, "A ~ B": 0.2, "B accuracy, A equal_opportunity": 0.7},
-        [OPEN, "The most probable outcome, with 0.700: B is better in accuracy, A in the gap in "
-         "true positive rate."],
-    ),
-    (
-        {"A >> B": 0.01, "B >> A": 0.01, "A ~ B": 0.98},
-        ["Decided: no difference that matters in practice. The probability is 0.980, and 0.95 is "
-         "needed."],
-    ),
-]  # fmt: skip
 
 
-@pytest.mark.parametrize(("probabilities", "lines"), ANSWERS)
-def test_a_comparison_of_two_runs_begins_with_its_answer(probabilities, lines):
-    assert document_of(probabilities, tested="").sections[0].blocks[0].text.splitlines() == lines
+@pytest.mark.parametrize(
+    ("probabilities", "said"),
+    [
+        ({"A >> B": 0.003, "B >> A": 0.806, "A ~ B": 0.191},
+         f"{OPEN}The most probable outcome, with 0.806: B is better {BETTER}"),
+        ({"A >> B": 0.97, "B >> A": 0.01, "A ~ B": 0.02},
+         f"Decided: A is better {BETTER} The probability is 0.970, and 0.95 is needed."),
+        ({"A >> B": 0.1, "A ~ B": 0.2, "B accuracy, A equal_opportunity": 0.7},
+         f"{OPEN}The most probable outcome, with 0.700: B is better in accuracy, A in the gap in "
+         "true positive rate."),
+        ({"A >> B": 0.01, "B >> A": 0.01, "A ~ B": 0.98},
+         "Decided: no difference that matters in practice. The probability is 0.980, and 0.95 is "
+         "needed."),
+    ],
+)  # fmt: skip
+def test_a_comparison_of_two_runs_begins_with_its_answer(probabilities, said):
+    assert document_of(probabilities, tested="").sections[0].blocks[0].text == f"{said}\n"
 
 
 EVENT = {"A >> B": 0.5, "A ~ B": 0.5}

@@ -74,6 +74,9 @@ DOCUMENT = Document(
 )
 
 
+ALONE = ("meta", "link", "br", "img", "rect", "line", "circle")
+
+
 class Tags(HTMLParser):
     def __init__(self, text):
         super().__init__()
@@ -82,12 +85,10 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.seen.append((tag, dict(attrs)))
-        if tag not in ("meta", "link", "br", "img", "rect", "line", "circle"):
-            self.open.append(tag)
+        self.open += [tag] * (tag not in ALONE)
 
     def handle_endtag(self, tag):
-        if tag not in ("rect", "line", "circle"):
-            assert self.open.pop() == tag
+        assert tag in ALONE or self.open.pop() == tag
 
 
 def test_a_page_is_whole_and_every_text_is_escaped():
@@ -122,8 +123,8 @@ def test_the_columns_that_matter_least_go_first():
 
 
 def test_json_follows_its_schema_and_is_the_data_or_what_is_shown():
-    templates = files("fairbench.reporting.document").joinpath("templates")
-    schema = json.loads(templates.joinpath("document.schema.json").read_text(encoding="utf-8"))
+    templates = files("fairbench.reporting.document") / "templates"
+    schema = json.loads((templates / "document.schema.json").read_text(encoding="utf-8"))
     for document in (WHOLE, hostile_document()):
         jsonschema.validate(json.loads(forms.to_json(document)), schema)
     content = json.loads(forms.to_json(DOCUMENT))
@@ -156,14 +157,11 @@ def hostile_document():
 
 
 def test_labels_are_shown_as_they_are_and_never_obeyed():
-    said = printed(hostile_document(), 120)
-    page, text, formula = (
-        write(hostile_document()) for write in (to_html, forms.to_markdown, forms.to_latex)
-    )
-    word = words_of(forms.to_word(hostile_document()))
+    document = hostile_document()
+    said, page, text = printed(document, 120), to_html(document), forms.to_markdown(document)
+    formula, word = forms.to_latex(document), words_of(forms.to_word(document))
     for output in (said, page, text, formula, word):
-        assert "\x1b" not in output
-        assert "\u202e" not in output
+        assert "\x1b" not in output and "\u202e" not in output
     for shown in ("[unknown]", "[/red]", r"\x1b[31mred", r"\u202eabc"):
         assert shown in said and shown in page and shown in word
     assert r"a\nb|c" in said
@@ -199,9 +197,7 @@ def test_a_page_is_written_over_and_another_file_is_not(tmp_path):
 
 # A document is written as HTML, JSON, LaTeX, Markdown and Word, and says the same in each.
 
-SUMMARY = ExecutiveSummary(
-    ["We found 100 % & more."], ["Quite sure."], ["The weather."], ["Go on."]
-)
+SUMMARY = ExecutiveSummary(["We found 100 % & more."], ["Quite sure."], ["The weather."], ["Go"])
 WHOLE = replace(DOCUMENT, summary=SUMMARY)
 
 

@@ -39,8 +39,8 @@ def test_junit_has_a_case_for_every_statement_and_none_that_is_open_passes(gate)
     root = ElementTree.fromstring(to_junit(gate, "a & b.csv"))
     (suite,) = root
     assert root.tag == "testsuites" and suite.get("name") == "a & b.csv"
-    numbers = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
-    assert numbers == {"tests": "3", "failures": "1", "errors": "1", "skipped": "0"}
+    numbers = [suite.get(name) for name in ("tests", "failures", "errors", "skipped")]
+    assert numbers == ["3", "1", "1", "0"]
     cases = {case.get("name"): [child.tag for child in case] for case in suite.iter("testcase")}
     assert cases == {
         "sex:impact_ratio<0.8": ["failure"],

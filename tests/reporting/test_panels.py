@@ -40,8 +40,8 @@ def evaluated(method, repeat, members=True):
         draw.random(n) < score, draw.choice(["a", "b"], n),
         prediction=score > 0.5, score=score, uncertainty=draw.random(n), **parts,
     )  # fmt: skip
-    names = [f"a feature with the rather long name {i}" for i in range(12)]
-    features = pd.DataFrame(draw.normal(size=(n, 12)), columns=names)
+    features = pd.DataFrame(draw.normal(size=(n, 12)))
+    features = features.rename(columns="a feature with the rather long name {}".format)
     rows = replace(rows, features=features, encoded=draw.random((n, 2)))
     table = EVALUATOR.table(rows, [rng(repeat, "posterior")]).frame()
     spread = MetricTable()
@@ -86,10 +86,9 @@ def series(panel, name):
 
 
 def values(metrics, metric, **where):
-    rows = metrics[metrics["metric"] == metric]
-    for column, value in where.items():
-        rows = rows[rows[column] == value]
-    return rows
+    for column, value in {"metric": metric, **where}.items():
+        metrics = metrics[metrics[column] == value]
+    return metrics
 
 
 def mean(metrics, metric, **where):
@@ -129,15 +128,13 @@ def test_group_rates_are_medians_over_repeats_with_their_intervals(own):
 def test_abstention_curves_of_a_run_are_means_over_repeats(own):
     overall, groups = of_run(own, "abstention")
     for panel, name, metric, group in (
-        (overall, "error_rate", "abstention_error_rate", ""),
-        (overall, "statistical_parity", "abstention_statistical_parity", ""),
-        (overall, "equalized_odds", "abstention_equalized_odds", ""),
-        (groups, "a", "abstention_rate", "a"),
-        (groups, "b", "abstention_rate", "b"),
+        *((overall, name, name, "") for name in ("error_rate", "equalized_odds")),
+        *((groups, group, "rate", group) for group in "ab"),
     ):
         curve = series(panel, name)
         assert list(curve.x) == [0.0, 0.5]
-        of = [values(own, metric, group=group, rate=rate)["value"] for rate in curve.x]
+        where = {"metric": f"abstention_{metric}", "group": group}
+        of = [values(own, **where, rate=rate)["value"] for rate in curve.x]
         np.testing.assert_allclose(curve.y, [rows.mean() for rows in of])
         np.testing.assert_allclose(curve.band, [rows.std() for rows in of])
 
@@ -169,9 +166,8 @@ def test_boxes_of_variants_and_of_draws_alone_are_the_quantiles(metrics, own):
     (one,) = of_run(own, "consistency")
     boxes = [each for each in one.series if each.outline is not None]
     for kind, box in zip(reversed(kinds), boxes, strict=True):
-        first, half, third = (mean(own, f"{kind}_sd", quantile=q) for q in (0.25, 0.5, 0.75))
-        np.testing.assert_allclose([*box.x, box.outline[0, 0], box.outline[1, 0]],
-                                   [half, first, third])  # fmt: skip
+        expected = [mean(own, f"{kind}_sd", quantile=q) for q in (0.5, 0.25, 0.75)]
+        np.testing.assert_allclose([*box.x, *box.outline[:2, 0]], expected)
 
 
 def test_uncertainties_have_a_panel_for_every_part_with_a_point_for_every_group(own):
@@ -226,12 +222,10 @@ def test_curves_of_groups_are_means_over_repeats(metrics):
 def test_spreads_are_means_over_repeats_and_many_points_have_no_line(metrics):
     few, many = of_methods(metrics, "spread").values()
     result = series(few, "another")
+    where = {"method": "another", "bins": 3}
     for i in range(3):
-        sides = [
-            mean(metrics, f"spread_{side}", method="another", bins=3, bin=i)
-            for side in ("predicted", "empirical")
-        ]
-        np.testing.assert_allclose([result.x[i], result.y[i]], sides)
+        x, y = (mean(metrics, f"spread_{s}", **where, bin=i) for s in ("predicted", "empirical"))
+        np.testing.assert_allclose([result.x[i], result.y[i]], [x, y])
     assert result.lined
     assert not series(many, "another").lined
     lost = (metrics["metric"] == "abstention_error_rate") & (metrics["rate"] == 0.5)
@@ -255,22 +249,16 @@ def of_numbers(method, repeat, **uncertainty):
 
 
 def test_parities_stand_beside_those_of_the_labels_with_coverage_and_score():
-    sds = {
-        "plain_model": {},
-        "calibrated": {"sd": np.full(200, 0.5)},
-        "vague": {"sd": np.full(200, 50.0)},
-    }
+    sds = {"plain_model": {}, "calibrated": {"sd": [0.5] * 200}, "vague": {"sd": [50.0] * 200}}
     parts = [of_numbers(name, repeat, **sd) for name, sd in sds.items() for repeat in (0, 1)]
     metrics = pd.concat(parts, ignore_index=True)
     styles = method_styles(sds)
     ((_, panel),) = OF_METHODS["parity"](metrics, styles)
     assert panel.title == "by group"
-    for name, metric in (
-        ("predictions as normals (UA-SP)", UA_SP),
-        ("predictions as points", "statistical_parity"),
-    ):
+    shown = {"normals (UA-SP)": UA_SP, "points": "statistical_parity"}
+    for name, metric in shown.items():
         expected = [mean(metrics, metric, method=of, attribute="group") for of in sds]
-        np.testing.assert_allclose(series(panel, name).x, expected)
+        np.testing.assert_allclose(series(panel, f"predictions as {name}").x, expected)
     labels = mean(metrics, "label_parity", attribute="group")
     np.testing.assert_allclose(series(panel, "labels").x, labels)
     assert panel.names[0] == "-, -: plain model"
@@ -309,11 +297,8 @@ def test_every_figure_the_metrics_allow_is_drawn_labelled_and_titled(of_two, own
 
 @pytest.mark.thorough
 def test_every_figure_of_methods_has_a_panel_for_each_data_set(of_two):
-    figures = {
-        f"{kind}:{name}": figure
-        for kind in OF_METHODS
-        for name, figure in figures_of_methods(of_two, kind)
-    }
+    by_kind = [(kind, dict(figures_of_methods(of_two, kind))) for kind in OF_METHODS]
+    figures = {f"{kind}:{name}": one for kind, several in by_kind for name, one in several.items()}
     assert list(figures) == [
         "consistency:", "spread:groups3", "spread:groups40", "abstention:error_rate",
         "abstention:statistical_parity", "abstention:equalized_odds",
@@ -342,9 +327,8 @@ def test_what_a_panel_has_is_drawn(metrics):
 @pytest.mark.thorough
 def test_rows_with_names_have_room_and_a_figure_is_as_high_as_its_panels(tmp_path):
     def of(groups):
-        series = [
-            Series(str(g), np.arange(4), np.arange(4) + g / groups, "black") for g in range(groups)
-        ]
+        x = np.arange(4)
+        series = [Series(str(g), x, x + g / groups, "black") for g in range(groups)]
         return Panel(series, "rate", "", names=list("abcd"))
 
     low, high = of(2), of(60)

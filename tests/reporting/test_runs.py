@@ -203,10 +203,8 @@ def test_every_cell_of_the_classes_is_that_of_its_title():
     draw, names = np.random.default_rng(0), np.array(["low", "middle", "high"])
     label, group = draw.integers(3, size=300), draw.choice(["a", "b"], 300)
     predicted = np.where(draw.random(300) < 0.6, label, draw.integers(3, size=300))
-    metrics = evaluate(
-        names[label], names[predicted], task="multiclass", sensitive_features={"sex": group}
-    )
-    summary = summarise(metrics.assign(**COLUMNS))
+    given = {"task": "multiclass", "sensitive_features": {"sex": group}}
+    summary = summarise(evaluate(names[label], names[predicted], **given).assign(**COLUMNS))
     table = table_of(_run_document(summary, "a run", "sex"), "each class against the rest")
     titles = {
         "share": ("base_rate", ""),
@@ -233,15 +231,14 @@ def evaluated_by_sex(task, n=400):
     """Return the summary of predictions that are twice as uncertain of one group as of another."""
     draw = np.random.default_rng(0)
     women = draw.random(n) < 0.5
+    twice = np.where(women, 2.0, 1.0) * draw.uniform(0.95, 1.05, n)
     if task == "regression":
-        sd = np.where(women, 2.0, 1.0) * draw.uniform(0.95, 1.05, n)
-        given = {"target": draw.normal(0, sd), "prediction": np.zeros(n), "sd": sd}
+        given = {"target": draw.normal(0, twice), "prediction": np.zeros(n), "sd": twice}
     else:
-        score = np.where(women, 0.5, 0.25) * draw.uniform(0.95, 1.05, n)
+        score = twice / 4
         given = {"target": draw.random(n) < score, "prediction": score > 0.4, "score": score}
-    labels = np.where(women, "women", "men")
-    metrics = evaluate(**given, task=task, sensitive_features={"sex": labels})
-    return summarise(metrics.assign(**COLUMNS))
+    sex = {"sex": np.where(women, "women", "men")}
+    return summarise(evaluate(**given, task=task, sensitive_features=sex).assign(**COLUMNS))
 
 
 @pytest.mark.parametrize(
@@ -326,17 +323,17 @@ def test_what_chance_adds_to_a_gap_of_many_groups_stands_beside_it():
 
 # Tables of several runs: a sweep's end, `fairbench table`, and what tells runs apart.
 
-SWEEP = (
-    "-m", "dataset.n_samples=300", "split.repeats=2", "learner.max_depth=2,4", "method=baseline",
-    "figures=false", "tracking=none",
-)  # fmt: skip
+QUICK = ("dataset.n_samples=300", "split.repeats=2", "method=baseline", "tracking=none")
+SMALL = (*QUICK, "learner=gaussian_nb", "figures=false")
 
 
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory):
     """Return the folder of a small sweep and what it printed."""
     cwd = tmp_path_factory.mktemp("swept")
-    return cwd / "results", ran(*SWEEP, cwd=cwd).stdout
+    return cwd / "results", ran(
+        "-m", *QUICK, "learner.max_depth=2,4", "figures=false", cwd=cwd
+    ).stdout
 
 
 @pytest.fixture
@@ -365,14 +362,10 @@ def test_a_sweep_ends_with_its_table_and_what_to_do_next(swept, runs):
 
 
 def test_what_varies_is_in_the_name_of_a_job():
-    jobs = [
-        ("dataset=german", f"learner.max_depth={depth}", f"seed={seed}", "split=holdout")
-        for depth in (1, 2)
-        for seed in (0, 1)
-    ]
+    jobs = [("dataset=german", f"learner.max_depth={k // 2}", f"seed={k % 2}") for k in range(4)]
     varied = varied_names(jobs)
     assert varied == ["learner.max_depth", "seed"]
-    assert _job_name("german, xgboost", jobs[1], varied) == "german, xgboost, max_depth=1, seed=1"
+    assert _job_name("german, xgboost", jobs[3], varied) == "german, xgboost, max_depth=1, seed=1"
     both = ["learner.k", "method.k"]
     assert _job_name("a", ("learner.k=1", "method.k=2"), both) == "a, learner.k=1, method.k=2"
 
@@ -432,18 +425,14 @@ def test_a_caption_explains_what_is_shown_and_calls_folds_folds():
 
 @pytest.mark.parametrize("data", ["simulated", "simulated_classes"])
 def test_what_choose_takes_otherwise_is_said_where_it_does(data, tmp_path):
-    words = ("dataset.n_samples=300", "split.repeats=2", "learner=gaussian_nb", "method=baseline")
-    about = (*words, f"dataset={data}", "tracking=none", "figures=false")
-    carry_out(configuration(*about, results=tmp_path))
+    carry_out(configuration(*SMALL, f"dataset={data}", results=tmp_path))
     caption = runs_document(Catalogue(tmp_path)).tables[0].caption
     assert ("not the gap of mean rates as in choose" in caption) == (data == "simulated")
 
 
 def test_tables_say_the_level_of_their_intervals(tmp_path):
     """A page's intervals of means are at the level of those of the splits, which they rest on."""
-    words = ("dataset.n_samples=300", "split.repeats=2", "learner=gaussian_nb", "method=baseline",
-             "tracking=none", "figures=false")  # fmt: skip
-    carry_out(configuration(*words, "evaluator.level=0.5", results=tmp_path))
+    carry_out(configuration(*SMALL, "evaluator.level=0.5", results=tmp_path))
     (half,) = Catalogue(tmp_path)
     heads = [column.title for table in document_of(half).tables for column in table.columns]
     assert "50 % interval" in heads and "95 % interval" not in heads
@@ -452,7 +441,7 @@ def test_tables_say_the_level_of_their_intervals(tmp_path):
     assert "50 % interval" in page and "95 % interval" not in page
     lower, upper = Headlines(half.summary(), half.protect).usual["error"][1:]
     assert f"{lower:.4f} to {upper:.4f}" in page
-    carry_out(configuration(*words, results=tmp_path))
+    carry_out(configuration(*SMALL, results=tmp_path))
     several = runs_document(Catalogue(tmp_path)).tables[0]
     assert "50 or 95 % interval" in [column.title for column in several.columns]
     assert f"50 % of {half.id[:6]}, 95 % of " in several.caption
@@ -542,9 +531,8 @@ def test_a_table_that_cannot_be_made_costs_a_line(runs, tmp_path, capsys, monkey
     def damaged(*arguments):
         raise UserError("summary.csv is damaged")
 
-    planned = SimpleNamespace(id=next(iter(runs.runs)), store=Store(runs.folder))
     monkeypatch.setattr("fairbench.cli.jobs.runs_document", damaged)
-    _show_table([planned])
+    _show_table([SimpleNamespace(id=next(iter(runs.runs)), store=Store(runs.folder))])
     assert "no table: summary.csv is damaged" in capsys.readouterr().out
 
 

@@ -35,13 +35,11 @@ def shared(tmp_path, capsys):
 def watched(tmp_path):
     """Return the file of a watch, and a function that writes a table and looks at it."""
     file = WatchFile(tmp_path / "watch.json")
+    usual = {"group": ("sex",), "target": "label", "score": "score"}
 
     def look_at(frame, name="p.csv", **chosen):
-        frame.to_csv(tmp_path / name, index=False)
-        options = WatchOptions(
-            path=tmp_path / name, group=("sex",), target="label", score="score", **chosen
-        )
-        return look(file, options, {"path"})
+        path = written(frame, tmp_path, name)
+        return look(file, WatchOptions(path=path, **usual, **chosen), {"path"})
 
     return file, look_at
 
@@ -133,17 +131,13 @@ def test_a_week_that_comes_twice_under_another_name_is_not_counted_twice(watched
     assert look_at(alike.assign(week="week 9"), "alike.csv")[1].rows == 180
 
 
-def test_a_week_that_is_missing_is_named_and_refused_when_it_comes(tmp_path, capsys):
-    table = weeks("week 1", "week 2", "week 4")
+def test_a_week_that_is_missing_is_named_and_refused_when_it_comes(tmp_path, said_by, refused):
     words = ["target=label", "score=score", "group=sex", "time=week"]
     words += [f"state={tmp_path / 's.json'}", f"out={tmp_path / 'page'}"]
-    path = str(written(table, tmp_path))
-    assert main(["watch", path, *words]) == 0
-    said = " ".join(capsys.readouterr().out.split())
+    said = said_by("watch", written(weeks("week 1", "week 2", "week 4"), tmp_path), *words)
     assert "Periods of which no row came, between 'week 2' and 'week 4' (1)" in said
     late = written(weeks("week 3"), tmp_path, "late.csv")
-    assert main(["watch", str(late), *words]) == 2
-    assert "a watch goes forward; leave these rows out" in capsys.readouterr().err
+    refused("watch", late, *words, message="a watch goes forward; leave these rows out")
 
 
 @pytest.mark.thorough

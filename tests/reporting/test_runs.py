@@ -331,9 +331,8 @@ SMALL = (*QUICK, "learner=gaussian_nb", "figures=false")
 def swept(tmp_path_factory):
     """Return the folder of a small sweep and what it printed."""
     cwd = tmp_path_factory.mktemp("swept")
-    return cwd / "results", ran(
-        "-m", *QUICK, "learner.max_depth=2,4", "figures=false", cwd=cwd
-    ).stdout
+    words = ("-m", *QUICK, "learner.max_depth=2,4", "figures=false")
+    return cwd / "results", ran(*words, cwd=cwd).stdout
 
 
 @pytest.fixture

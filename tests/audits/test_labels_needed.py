@@ -114,11 +114,12 @@ def test_the_fast_limits_settle_what_the_exact_ones_settle(size):
     for epsilon, level in ((0.05, 0.98), (0.1, 0.998)):
         quick = supposed_gap(nothing, nothing, rates, luck, rows, level)
         exact = largest_gap(GroupLimits.of(counts, rows, level=level))
-        for bound in (epsilon, 0.0):
-            shares = ((quick.lower > bound).mean(), (exact.lower > bound).mean())
-            assert shares[0] == pytest.approx(shares[1], abs=0.005)
-        shares = ((quick.upper < epsilon).mean(), (exact.upper < epsilon).mean())
-        assert shares[0] == pytest.approx(shares[1], abs=0.005)
+        shares = [
+            [(gap.lower > bound).mean() for bound in (epsilon, 0.0)]
+            + [(gap.upper < epsilon).mean()]
+            for gap in (quick, exact)
+        ]
+        np.testing.assert_allclose(*shares, rtol=0, atol=0.005)
 
 
 # A plan before there are data, against audits that are really simulated.
@@ -156,11 +157,8 @@ def test_a_simulation_needs_as_many_labels_within_ten_percent(shares, rate, equa
     _, apart = planned(equally=equally, **plan)
     assert few < alike
     for needed, truth, gap in ((alike, rates, 0.05), (apart, other, None)):
-        fewer, more = (
-            shown(round(times * needed), shares, truth, gap, equally=equally)
-            for times in (0.9, 1.1)
-        )
-        assert fewer < 0.8 < more
+        about = {"shares": shares, "rates": truth, "gap": gap, "equally": equally}
+        assert shown(round(0.9 * needed), **about) < 0.8 < shown(round(1.1 * needed), **about)
 
 
 def test_of_a_rate_about_few_people_many_more_labels_are_needed():
@@ -322,23 +320,17 @@ def refused(is_labelled, cells, classes=None, values=None, **more):
 
 def test_a_single_label_is_never_refused():
     """Not even that of the highest score: one row in twenty has it."""
-    score = np.arange(20) / 20
-    cells = pd.Series(pd.Categorical(["all"] * 20))
-    for row in range(20):
-        is_labelled = np.arange(20) == row
-        assert not refused(is_labelled, cells, values={"'score'": score})
+    cells, rows = pd.Series(["all"] * 20), np.arange(20)
+    for row in rows:
+        assert not refused(rows == row, cells, values={"'score'": rows / 20})
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_merged_rows_are_answered_like_all_rows(seed, monkeypatch):
     draw = np.random.default_rng(seed)
-    rows = pd.DataFrame(
-        {
-            "cell": draw.choice(["a", "b", "c"], 3000, p=[0.6, 0.3, 0.1]),
-            "code": draw.integers(4, size=3000),
-            "score": draw.integers(8, size=3000) / 8,
-        }
-    )
+    cell = draw.choice(["a", "b", "c"], 3000, p=[0.6, 0.3, 0.1])
+    code, score = draw.integers(4, size=3000), draw.integers(8, size=3000) / 8
+    rows = pd.DataFrame({"cell": cell, "code": code, "score": score})
     rows["labelled"] = draw.random(3000) < 0.2 + 0.02 * seed * rows["score"]
     merged = rows.value_counts().rename("times").reset_index()
     assert len(merged) < 200
@@ -356,9 +348,8 @@ def test_merged_rows_are_answered_like_all_rows(seed, monkeypatch):
     for asked in ({}, {"code": False}, {"score": False}):
         for level in (1e9, 1e-3):  # at the first, every p-value refutes
             assert answer(rows, level, **asked) == answer(merged, level, **asked)
-        assert "have a label" in answer(rows, 1e9) and "distributed" in answer(
-            rows, 1e9, code=False
-        )
+        assert "have a label" in answer(rows, 1e9)
+        assert "distributed" in answer(rows, 1e9, code=False)
 
 
 @pytest.mark.slow

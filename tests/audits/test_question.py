@@ -27,15 +27,11 @@ from tests.audits.tables import parse, predictions, read, text_of, why_not
 @pytest.mark.thorough
 def test_the_area_is_that_of_the_curve_and_its_bound_holds_in_simulation():
     draw = np.random.default_rng(0)
-    areas = []
-    for _ in range(400):
-        label = np.repeat([0.0, 1.0], [40, 25])
-        score = draw.normal(0.6 * label)
-        area, error = _score_area(score, label)
-        assert area == pytest.approx(roc_auc_score(label, score))
-        areas.append((area, error))
-    spread, bound = np.std([area for area, _ in areas]), np.mean([error for _, error in areas])
-    assert spread < bound
+    label = np.repeat([0.0, 1.0], [40, 25])
+    scores = [draw.normal(0.6 * label) for _ in range(400)]
+    areas, errors = np.array([_score_area(score, label) for score in scores]).T
+    assert areas == pytest.approx([roc_auc_score(label, score) for score in scores])
+    assert areas.std() < errors.mean()
 
 
 def test_few_labels_tell_nothing_of_the_direction():
@@ -78,15 +74,9 @@ def test_two_decisions_are_named(decision):
         direction_of(("0", "1"), "1", decision)
 
 
-@pytest.mark.parametrize(
-    ("name", "adverse"),
-    [
-        *[("PD", True), ("probDefault", True), ("Ausfallrisiko", True), ("is_fraud", True)],
-        *[("score", False), ("repaid", False), ("update", False), ("illness", False)],
-    ],
-)
-def test_names_of_what_is_bad_for_people_are_known(name, adverse):
-    assert _sounds_adverse(name) is adverse
+def test_names_of_what_is_bad_for_people_are_known():
+    assert all(map(_sounds_adverse, ("PD", "probDefault", "Ausfallrisiko", "is_fraud")))
+    assert not any(map(_sounds_adverse, ("score", "repaid", "update", "illness")))
 
 
 def thresholds(frame, *words, group="group=sex"):
@@ -224,9 +214,8 @@ def partly_selected(rows=3000, *, bias=0.3, keep=False, seed=0):
 
 
 def bounded(frame, *words):
-    table, options = read(
-        frame, "target=label", "score=score", "group=sex", "selected=hired", *words
-    )
+    asked = ("target=label", "score=score", "group=sex", "selected=hired")
+    table, options = read(frame, *asked, *words)
     risk = risk_of(len(table.groups) * len(RATE_OF))
     _, gaps, rates = bound_everyone(table, options, risk)
     metrics = {name: metric for metric, name in table.direction.rate_names.items()}
@@ -254,11 +243,9 @@ def test_bounds_hold_the_rates_of_everyone():
 def test_what_no_label_settles_is_said_to_be_so():
     gaps, _ = bounded(partly_selected()[0])
     assert gaps["accuracy_gap"]["verdict"] == CANNOT
-    precision = gaps["predictive_parity"]
-    assert precision["verdict"] == precision["alike"] == LARGE
+    precision, wrongly_positive = gaps["predictive_parity"], gaps["false_positive_rate_gap"]
+    assert precision["verdict"] == precision["alike"] == wrongly_positive["alike"] == LARGE
     assert precision["factor"] is None
-    wrongly_positive = gaps["false_positive_rate_gap"]
-    assert wrongly_positive["alike"] == LARGE
     factor = wrongly_positive["factor"]
     for odds, expected in ((0.98 * factor, LARGE), (1.02 * factor, OPEN)):
         gaps, _ = bounded(partly_selected()[0], f"odds={odds}")
@@ -324,8 +311,7 @@ def test_a_group_of_which_nobody_was_selected_is_all_unknown():
     report = fairbench.audit(frame, **{**OF_SELECTED, "groups": "race"})
     rates = report.document.data["of_everyone"]["rates"]
     (black,) = (e for e in rates if (e["group"], e["rate"]) == ("Black", "base_rate"))
-    assert (black["lowest"], black["highest"]) == (0, 1)
-    assert black["rows"] == black["others"]
+    assert (black["lowest"], black["highest"], black["rows"]) == (0, 1, black["others"])
 
 
 def by_proxy(rows=3000, *, seed=0, spread=0.3, gap=0.0):
@@ -422,16 +408,11 @@ def answers(text):
     return [answer for line in text.strip().splitlines() for answer in line.split("|")]
 
 
-@pytest.mark.parametrize("answer", ["", *answers(SAY_NOTHING)])
+@pytest.mark.parametrize("answer", ["", "decline race " * 10_000, *answers(SAY_NOTHING)])
 def test_an_answer_that_says_nothing(answer):
     assert says_nothing(answer) and says_nothing(answer.upper())
 
 
-@pytest.mark.parametrize("answer", answers(SAY_SOMETHING))
+@pytest.mark.parametrize("answer", ["decline race " * 10_000 + " x", *answers(SAY_SOMETHING)])
 def test_a_category(answer):
     assert not says_nothing(answer)
-
-
-@pytest.mark.parametrize("end", ["", " x"])
-def test_a_long_answer_is_read_at_once(end):
-    assert says_nothing("decline race " * 10_000 + end) == (not end)

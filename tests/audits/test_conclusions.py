@@ -45,21 +45,27 @@ from fairbench.inference.survey import LabelledRows
 from tests.audits.tables import bounds_of
 from tests.harness import quick
 
-GROUPS = 10
 # The mean range of ten standard normal values (Tippett 1925).
 MEAN_RANGE = 3.0775
 
 
-def alike(rows, generator):
-    """Return the counts of groups of which all have the same shares of TN, FP, FN, TP."""
-    counts = generator.multinomial(rows, [0.4, 0.1, 0.2, 0.3], size=GROUPS)
-    names = [f"g{i}" for i in range(GROUPS)]
-    draws = posterior_draws(counts, 1000, generator)
-    return GroupCounts("group", names, counts, PosteriorIntervals(counts, draws, 0.95))
+def counted(counts, kind=CountIntervals):
+    """Return counts of groups a, b, ... with complete labels, or another kind of intervals."""
+    table = np.array(counts)
+    names = [chr(ord("a") + g) for g in range(len(table))]
+    draws = posterior_draws(table, 1000, np.random.default_rng(0))
+    return GroupCounts("group", names, table, kind(table, draws, 0.95))
+
+
+def gaps(each, epsilon):
+    bounds = bounds_of(epsilon, 1)
+    result = gaps_of([each], **bounds, assumed=False)
+    return {gap.metric: gap for gap in with_tipping(result, [each], bounds["risk"])}
 
 
 def test_what_groups_that_are_alike_would_show_is_the_range_of_their_noise():
-    groups = alike(4000, np.random.default_rng(1))
+    shares = np.random.default_rng(1).multinomial(4000, [0.4, 0.1, 0.2, 0.3], size=10)
+    groups = counted(shares, PosteriorIntervals)
     (gap,) = gaps_of([groups], **bounds_of(0.05, 1), assumed=False, metrics=["accuracy_gap"])
     share = groups.counts[:, [0, 3]].sum(axis=1) / 4000
     sd = np.sqrt(share * (1 - share) / 4000).mean()
@@ -68,17 +74,15 @@ def test_what_groups_that_are_alike_would_show_is_the_range_of_their_noise():
 
 
 def test_the_gap_of_two_groups_is_signed_and_has_no_noise_to_tell_apart():
-    counts = np.array([[80, 20, 10, 90], [60, 40, 10, 90]])
-    draws = posterior_draws(counts, 4000, np.random.default_rng(2))
-    groups = GroupCounts("group", ["a", "b"], counts, PosteriorIntervals(counts, draws, 0.95))
+    groups = counted([[80, 20, 10, 90], [60, 40, 10, 90]], PosteriorIntervals)
     gap = gaps(groups, 0.05)["false_positive_rate_gap"]
     # Of beta posteriors with one row more of either kind.
-    assert gap.value == pytest.approx(41 / 102 - 21 / 102, abs=5 * 0.065 / np.sqrt(4000))
+    assert gap.value == pytest.approx(41 / 102 - 21 / 102, abs=5 * 0.065 / np.sqrt(1000))
     assert np.isnan(gap.noise)
 
 
 def test_of_complete_labels_the_interval_is_of_the_counts_and_pairs_are_named():
-    counts = np.array([[400, 100, 50, 450], [420, 80, 50, 450], [250, 250, 50, 450]])
+    counts = [[400, 100, 50, 450], [420, 80, 50, 450], [250, 250, 50, 450]]
     result = gaps(counted(counts), 0.05)
     odds = result["false_positive_rate_gap"]
     assert odds.value == pytest.approx(0.5 - 0.16)
@@ -101,20 +105,6 @@ def test_no_pair_of_many_is_surely_apart_because_no_draw_says_otherwise():
 
 
 # How many labels would have to be wrong for a verdict not to hold.
-
-
-def counted(counts):
-    """Return counts of groups a, b, ... with complete labels."""
-    table = np.array(counts)
-    names = [chr(ord("a") + g) for g in range(len(table))]
-    draws = posterior_draws(table, 1000, np.random.default_rng(0))
-    return GroupCounts("group", names, table, CountIntervals(table, draws, 0.95))
-
-
-def gaps(each, epsilon):
-    bounds = bounds_of(epsilon, 1)
-    result = gaps_of([each], **bounds, assumed=False)
-    return {gap.metric: gap for gap in with_tipping(result, [each], bounds["risk"])}
 
 
 def verdicts_with(counts, group, wrong, metric, epsilon):
@@ -164,17 +154,12 @@ def test_only_verdicts_that_rest_on_labels_have_a_tipping_point():
     assert result["equal_opportunity"].tipping.groups == ["a", "b"]
 
 
-def labelled(seed, rows=3000, labels=300):
-    generator = np.random.default_rng(seed)
-    score, group = generator.random(rows), generator.integers(0, 2, rows)
-    decision = (score > 0.5).astype(np.int64)
-    label = (generator.random(rows) < np.clip(score + 0.35 * group, 0, 1)).astype(np.int64)
-    known = np.sort(generator.permutation(rows)[:labels])
-    return LabelledRows(score, decision, group, 2, known, label[known])
-
-
 def test_rows_of_one_group_are_worth_the_same_by_themselves():
-    labels = labelled(3)
+    generator = np.random.default_rng(3)
+    score, group = generator.random(3000), generator.integers(0, 2, 3000)
+    decision = (score > 0.5).astype(np.int64)
+    label = (generator.random(300) < np.clip(score + 0.35 * group, 0, 1)[:300]).astype(np.int64)
+    labels = LabelledRows(score, decision, group, 2, np.arange(300), label)
     rates = [LabelledIntervals.of(labels, np.zeros((2, 4)), 0.95, None).asked][0]
     whole = labels.effective_counts(rates)
     for g in (0, 1):
@@ -191,17 +176,13 @@ def test_shares_are_never_rounded_up(share, text):
     assert _percent(share) == text
 
 
-def _answer(successes, size, *, bound=0.05, risk=0.01):
-    counts = np.array(successes, float), np.full(len(successes), float(size))
-    return answer_gap(
-        lambda level: GapInterval.of(GroupLimits.of(*counts, level=level)), bound, risk
-    )
-
-
 def test_of_a_small_gap_nothing_more_is_said():
-    small = _answer([50_000, 51_000], 100_000)
-    assert (small.verdict, list(small.pairs)) == (SMALL, [])
-    assert _answer([50_000, 51_000], 100_000, bound=0.005).pairs == [(1, 0)]
+    counts = np.array([50_000.0, 51_000]), np.full(2, 100_000.0)
+    small, large = (
+        answer_gap(lambda level: GapInterval.of(GroupLimits.of(*counts, level=level)), bound, 0.01)
+        for bound in (0.05, 0.005)
+    )
+    assert (small.verdict, list(small.pairs), large.pairs) == (SMALL, [], [(1, 0)])
 
 
 RISK = 0.01
@@ -257,9 +238,7 @@ def test_what_can_still_be_wrong_keeps_its_share_of_the_error_rate(groups, answe
 
 @pytest.mark.parametrize("selected", range(100, 200, 4))
 def test_without_labels_a_probability_is_no_surer_than_the_interval_beside_it(selected):
-    counts = np.array([[250, 250, 0, 0], [500 - selected, selected, 0, 0]])
-    draws = posterior_draws(counts, 1000, np.random.default_rng(selected))
-    groups = GroupCounts("sex", ["a", "b"], counts, PosteriorIntervals(counts, draws, 0.95))
+    groups = counted([[250, 250, 0, 0], [500 - selected, selected, 0, 0]], PosteriorIntervals)
     (gap,) = gaps_of([groups], **bounds_of(0.1, 10), assumed=True, metrics=["statistical_parity"])
     least = max(0.0, gap.lower, -gap.upper)
     most = max(abs(gap.lower), abs(gap.upper))

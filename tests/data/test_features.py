@@ -25,14 +25,10 @@ from fairbench.data.features import (
 
 def frame(n=40, seed=0):
     draw = np.random.default_rng(seed)
-    return pd.DataFrame(
-        {
-            "age": draw.normal(40, 10, n),
-            "employed": draw.random(n) < 0.5,
-            "city": pd.Categorical(draw.choice(["Bern", "Oslo"], n), ["Bern", "Oslo", "Rome"]),
-            "children": draw.integers(5, size=n),
-        }
-    )
+    age, employed = draw.normal(40, 10, n), draw.random(n) < 0.5
+    city = pd.Categorical(draw.choice(["Bern", "Oslo"], n), ["Bern", "Oslo", "Rome"])
+    children = draw.integers(5, size=n)
+    return pd.DataFrame({"age": age, "employed": employed, "city": city, "children": children})
 
 
 def standard(train, test):
@@ -68,9 +64,8 @@ def test_a_missing_category_is_a_row_of_zeros_and_a_missing_number_stays_missing
 
 
 def test_sparse_onehot_stores_numbers_and_booleans_even_where_they_are_zero():
-    features = pd.DataFrame(
-        {"gain": [0.0, 5.0], "male": [False, True], "city": pd.Categorical(["Bern", None])}
-    )
+    city = pd.Categorical(["Bern", None])
+    features = pd.DataFrame({"gain": [0.0, 5.0], "male": [False, True], "city": city})
     matrix = sparse_onehot(features)
     assert matrix.indices.tolist() == [0, 1, 2, 0, 1]
     assert matrix.data.tolist() == [0, 0, 1, 5, 1]
@@ -78,14 +73,12 @@ def test_sparse_onehot_stores_numbers_and_booleans_even_where_they_are_zero():
 
 def test_trees_grown_on_the_sparse_matrix_are_those_of_the_dense_one():
     draw = np.random.default_rng(0)
-    features = pd.DataFrame(
-        {
-            "gain": np.where(draw.random(2000) < 0.7, 0, draw.normal(size=2000)),
-            "male": draw.random(2000) < 0.5,
-            "age": np.where(draw.random(2000) < 0.1, np.nan, draw.normal(size=2000)),
-            "city": pd.Categorical(draw.choice(list("abcdefgh"), 2000)),
-        }
-    )
+    features = pd.DataFrame({
+        "gain": np.where(draw.random(2000) < 0.7, 0, draw.normal(size=2000)),
+        "male": draw.random(2000) < 0.5,
+        "age": np.where(draw.random(2000) < 0.1, np.nan, draw.normal(size=2000)),
+        "city": pd.Categorical(draw.choice(list("abcdefgh"), 2000)),
+    })  # fmt: skip
     y = (draw.random(2000) < 0.3 + 0.4 * features["male"]).astype(float)
     predictions = [
         XGBoost().estimator(Binomial(), 0).fit(matrix, y).predict_proba(matrix)

@@ -206,11 +206,9 @@ def test_a_group_called_as_a_statistic_keeps_its_unlabelled_rows(in_memory, tmp_
 
 def people(n):
     """Return rows of groups of several sizes, with decisions that depend on group and label."""
-    draw = np.random.default_rng(0)
+    draw, regions = np.random.default_rng(0), ["north", "south", "east", " east", None]
     sex = draw.choice(["women", "men"], n, p=[0.4, 0.6])
-    region = draw.choice(
-        ["north", "south", "east", " east", None], n, p=[0.5, 0.3, 0.15, 0.04, 0.01]
-    )
+    region = draw.choice(regions, n, p=[0.5, 0.3, 0.15, 0.04, 0.01])
     repaid = draw.random(n) < np.where(sex == "women", 0.6, 0.5)
     decided = draw.random(n) < np.where(sex == "women", 0.35, 0.45) + 0.3 * repaid
     return pd.DataFrame({"sex": sex, "region": region, "repaid": repaid, "granted": decided})

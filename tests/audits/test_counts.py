@@ -103,9 +103,8 @@ def test_an_example_of_the_rules_divides_by_the_most_selected(counted):
 
 def test_a_rate_is_anything_that_rounds_to_it(counted):
     audit = counted("r,n,s\na,119,0.76\nb,1000,0.5\nc,13,.50\n", **OF_RATES)
-    counts = {row["group"]: row for row in audit["counts"]}
-    assert (counts["a"]["fewest"], counts["a"]["most"]) == (90, 91)
-    assert (counts["b"]["fewest"], counts["b"]["most"]) == (495, 505)
+    counts = {row["group"]: (row["fewest"], row["most"]) for row in audit["counts"]}
+    assert (counts["a"], counts["b"]) == ((90, 91), (495, 505))
     ours = rows_of(audit)["r", "b"]["ours"]
     low, high = rate_limits(495, 1000).lower, rate_limits(505, 1000).upper
     assert (ours["rate_lower"], ours["rate_upper"]) == pytest.approx((float(low), float(high)))

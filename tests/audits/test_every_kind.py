@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import fairbench
+from fairbench.audits.direction import RATE_NAMES
 from fairbench.audits.kinds.unknown import _estimate_groups
 from fairbench.core.errors import UserError
 from fairbench.data.groups import codes_of
@@ -19,13 +20,6 @@ from fairbench.evaluation.findings import LARGE, OPEN, SMALL
 from tests.audits.tables import read
 
 LARGE_GROUP, FEW = 3000, 9
-GAPS = {
-    "statistical_parity": "selection rate",
-    "equal_opportunity": "true positive rate",
-    "false_positive_rate_gap": "false positive rate",
-    "predictive_parity": "precision",
-    "accuracy_gap": "accuracy",
-}
 
 
 def people(few=FEW, names="ab"):
@@ -203,7 +197,7 @@ def test_of_one_group_nothing_is_compared(kind):
 @pytest.mark.parametrize("few", [1, 5, FEW, 25])
 def test_page_gate_and_evaluate_agree_on_one_file(few):
     frame = people(few).drop(columns="odd")
-    conditions = [f"{name}>0.05" for name in GAPS]
+    conditions = [f"{name}>0.05" for name in RATE_NAMES]
     report = fairbench.audit(frame, groups="group", **TWO, fail_if=conditions)
     gate = {row["metric"]: row for row in report.document.data["gate"]["statements"]}
     groups = {"group": frame["group"]}
@@ -211,7 +205,7 @@ def test_page_gate_and_evaluate_agree_on_one_file(few):
     asked = "attribute == 'group' and group == '' and statistic == 'value'"
     rows = table.query(asked).set_index("metric")
     findings = report.findings.query("about == 'gap'").set_index("measure")
-    for metric, measure in GAPS.items():
+    for metric, measure in RATE_NAMES.items():
         finding, row = findings.loc[measure], rows.loc[metric]
         verdicts = finding["verdict"], gate[metric]["verdict"]
         assert verdicts not in ((SMALL, "fails"), (LARGE, "passes"))

@@ -43,11 +43,10 @@ def test_classes_are_counted_ranked_and_concluded_upon():
     report = fairbench.audit(frame, groups="site", **OF_CLASSES)
     result = report.document.data
     classes = {part["name"]: part for part in result["classes"]}
-    for name in CLASSES:
-        rows = frame[frame["predicted"] == name]
-        right = (rows["label"] == name).sum()
+    for name, rows in frame.groupby("predicted"):
         assert classes[name]["rows"] == len(rows)
-        assert classes[name]["accuracy"]["value"] == pytest.approx(right / len(rows))
+        right = (rows["label"] == name).mean()
+        assert classes[name]["accuracy"]["value"] == pytest.approx(right)
     assert classes["cat"]["accuracy"]["worst_rank"] == classes["cat"]["accuracy"]["best_rank"] == 1
     assert classes["emu"]["calibration"]["extreme"] > 0.99
     assert classes["emu"]["calibration"]["value"] == pytest.approx(0.32, abs=0.04)
@@ -121,10 +120,8 @@ def test_planted_differences_are_found_and_no_others():
     frame = incomes(6000, bias=2500, noise=0.6)
     report = fairbench.audit(frame, bounds=["low", "high"], **OF_NUMBERS)
     verdicts = report.findings.set_index(["attribute", "measure"])["verdict"]
-    assert verdicts["sex", "mean residual"] == "large"
-    assert verdicts["race", "MAE"] == "large"
-    assert verdicts["race", "coverage"] == "large"
-    assert verdicts["race", "mean residual"] == "small"
+    large = [("sex", "mean residual"), ("race", "MAE"), ("race", "coverage")]
+    assert set(verdicts[large]) == {"large"} and verdicts["race", "mean residual"] == "small"
     said = " ".join(report.document.verdict.can)
     assert "By sex, the mean residual of Male is higher than that of Female" in said
     residuals = report.document.data["residuals"]
@@ -196,8 +193,7 @@ def test_shares_are_those_counted_by_hand():
     assert mine["share"].to_dict() == pytest.approx(by_hand)
     assert mine["of_rows"].tolist() == pytest.approx([women.mean()] * 2)
     assert mine["ratio"].tolist() == pytest.approx(mine["share"] / women.mean())
-    assert (mine["ratio_lower"] < mine["ratio"]).all()
-    assert (mine["ratio"] < mine["ratio_upper"]).all()
+    assert mine["ratio"].between(mine["ratio_lower"], mine["ratio_upper"]).all()
     assert report.document.data["lists"] == 30
 
 
@@ -317,11 +313,11 @@ def test_labels_for_all_rows_give_the_gaps_that_there_are():
 
 def test_few_labels_know_less_and_do_not_contradict():
     few, all_ = (compared(pair(labels=n)) for n in (60, None))
-    for key, row in few.items():
-        if key[1] != "selection rate":
-            assert row.upper - row.lower > all_[key].upper - all_[key].lower
-            assert row.lower < all_[key].upper
-            assert row.upper > all_[key].lower
+    for (attribute, rate), row in few.items():
+        if rate != "selection rate":
+            more = all_[attribute, rate]
+            assert row.upper - row.lower > more.upper - more.lower
+            assert row.lower < more.upper and row.upper > more.lower
     precision = compared(pair(labels=40))["sex", "precision"]
     assert precision.lower < 0 < precision.upper
     assert precision.verdict == OPEN

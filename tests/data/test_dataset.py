@@ -93,12 +93,9 @@ def test_numbers_booleans_and_categories_are_let_through(make_dataset, parts):
 
 def test_take_keeps_every_part_in_the_order_of_the_rows(make_dataset):
     n, rows = 20, np.array([7, 0, 19, 3])
-    parts = {
-        "partition": pd.Series(["train", "test"] * 10),
-        "clusters": pd.Series(np.arange(n) // 2),
-        "weight": pd.Series(np.linspace(0.5, 3, n)),
-        "truth": pd.DataFrame({"probability": np.linspace(0, 1, n)}),
-    }
+    row = pd.Series(np.arange(n))
+    parts = {"partition": row.map({0: "test"}).fillna("train"), "clusters": row // 2}
+    parts |= {"weight": row + 0.5, "truth": pd.DataFrame({"probability": row / n})}
     data = make_dataset(n, **parts)
     part = data.take(rows)
     assert (part.name, part.task, part.privileged) == (data.name, data.task, data.privileged)
@@ -129,8 +126,7 @@ def test_combinations_that_do_not_occur_are_left_out_except_the_reference():
     first = reference_first(categorical("a", "b", "b"), "a")
     second = reference_first(categorical("y", "x", "y"), "x")
     third = reference_first(categorical("p", "p", "q"), "p").set_axis([7, 3, 5])
-    pair = combine([first, second])
-    assert list(pair.cat.categories) == ["a x x", "a x y", "b x x", "b x y"]
+    assert [*combine([first, second]).cat.categories] == ["a x x", "a x y", "b x x", "b x y"]
     triple = combine([third, first, second])
     assert list(triple.cat.categories) == ["p x a x x", "p x a x y", "p x b x x", "q x b x y"]
     assert triple.to_dict() == {7: "p x a x y", 3: "p x b x x", 5: "q x b x y"}

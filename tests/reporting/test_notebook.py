@@ -8,7 +8,7 @@ import pytest
 
 import fairbench
 from fairbench.core.errors import UserError
-from tests.audits.tables import predictions
+from tests.audits.tables import predictions, why_not
 
 COLUMNS = {"target": "label", "prediction": "decision", "groups": ["sex", "race"]}
 
@@ -68,9 +68,9 @@ def test_figures_are_those_that_there_are_numbers_for(frame):
 
 
 def test_a_changed_column_keeps_its_own_values(frame):
-    halved = fairbench.audit(frame, target="label", score=frame["score"] / 2, groups="sex")
-    named = fairbench.audit(frame.assign(h=frame["score"] / 2), target="label", score="h",
-                            groups="sex")  # fmt: skip
+    half = frame["score"] / 2
+    halved = fairbench.audit(frame, target="label", score=half, groups="sex")
+    named = fairbench.audit(frame.assign(h=half), target="label", score="h", groups="sex")
     pd.testing.assert_frame_equal(halved.table, named.table)
 
 
@@ -84,8 +84,7 @@ def test_a_changed_column_keeps_its_own_values(frame):
     ],
 )
 def test_what_cannot_be_is_refused(frame, options, message):
-    with pytest.raises(UserError, match=message):
-        fairbench.audit(frame, **{"target": "label", "score": "score", "groups": "sex", **options})
+    assert message in why_not(frame, target="label", score="score", groups="sex", **options)
 
 
 def test_findings_and_tables_are_tidy(frame, report):

@@ -24,6 +24,7 @@ from fairbench.core.errors import UserError
 from fairbench.evaluation.findings import ERROR_RATE, OPEN
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from tests.audits.tables import concluded, parse, predictions, read, refusal, shown_by
+from tests.audits.test_kinds import classified, incomes
 
 POPULATIONS = {population.name: population for population in populations()}
 LONG = [
@@ -220,20 +221,16 @@ def test_labels_of_the_selected_alone_are_refused_with_what_to_write(group):
 
 def rows_of_every_kind(rows=2000, *, seed=0):
     """Return predictions of two classes, of three and of numbers, all with labels."""
-    draw = np.random.default_rng(seed)
-    frame = predictions(rows)
-    classes = np.array(["cat", "dog", "emu"])
-    predicted = draw.integers(3, size=rows)
-    truth = np.where(draw.random(rows) < 0.7, predicted, draw.integers(3, size=rows))
-    income = draw.gamma(4, 5000, rows)
+    draw, frame = np.random.default_rng(seed), predictions(rows)
+    of_classes, of_numbers = classified(rows), incomes(rows)
     return frame.assign(
         other=np.clip(frame["score"] + draw.normal(0, 0.1, rows), 0, 1),
         place=draw.integers(60, size=rows).astype(str),
         men=frame["sex"].map({"Male": 0.8, "Female": 0.3}),
-        predicted=classes[predicted],
-        animal=classes[truth],
-        guess=income + draw.normal(0, 3000, rows),
-        income=income,
+        predicted=of_classes["predicted"],
+        animal=of_classes["label"],
+        guess=of_numbers["predicted"],
+        income=of_numbers["income"],
         household=draw.integers(rows // 3, size=rows),
     )
 

@@ -73,10 +73,7 @@ def test_memory_is_a_number_above_0(monkeypatch, tmp_path, said):
 
 def arrow(table, path, stored):
     options = pa.ipc.IpcWriteOptions(compression=None if stored == "uncompressed" else stored)
-    with (
-        pa.OSFile(path, "w") as sink,
-        pa.ipc.new_stream(sink, table.schema, options=options) as writer,
-    ):
+    with pa.ipc.new_stream(path, table.schema, options=options) as writer:
         writer.write_table(table)
 
 

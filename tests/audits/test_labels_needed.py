@@ -168,8 +168,8 @@ def test_of_a_rate_about_few_people_many_more_labels_are_needed():
 
 
 def test_the_risk_is_that_of_every_attribute_and_every_two():
-    assert _plan_risk(PlanOptions(attributes=1)) == pytest.approx(RISK)
-    assert _plan_risk(PlanOptions(attributes=3)) == pytest.approx(RISK / 6)
+    risks = [_plan_risk(PlanOptions(attributes=number)) for number in (1, 3)]
+    assert risks == pytest.approx([RISK, RISK / 6])
 
 
 def test_what_takes_too_many_labels_has_no_number():

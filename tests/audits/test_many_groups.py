@@ -61,10 +61,8 @@ def test_rates_that_need_labels_are_of_the_rows_that_have_one():
 
 
 def test_one_column_of_many_groups_and_combinations_of_few():
-    frame = people(rows=400).astype(str)
-    frame["one"] = frame["a"] + frame["b"] + frame["c"]
-    assert _has_many_groups(frame[["one"]])
-    assert _has_many_groups(frame[["a", "b", "c"]])
+    frame = people(rows=400).assign(one=lambda frame: frame["a"] + frame["b"] + frame["c"])
+    assert _has_many_groups(frame[["one"]]) and _has_many_groups(frame[["a", "b", "c"]])
     assert not _has_many_groups(frame[["a", "b"]])
 
 

@@ -5,19 +5,17 @@ Every test looks at every file and lists all offenders.
 
 import ast
 import re
-import subprocess
-import sys
+from collections import Counter
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
 import yaml
 
-from tests.harness import CONF, ROOT, listed, options
+from tests.harness import CONF, EXTENSIONS, ROOT, listed, options, python
 
 PACKAGES = ("fairbench", "datasets", "algorithms")
 COMPONENTS = "fairbench.components."
-EXTENSIONS = sorted(ROOT.glob("extensions/*/fairbench_*"))
 SOURCES = [
     path
     for folder in (*(ROOT / name for name in PACKAGES), *EXTENSIONS)
@@ -25,22 +23,9 @@ SOURCES = [
 ]
 LIBRARY = [path for path in SOURCES if path.is_relative_to(ROOT / "fairbench")]
 HEAVY = {"torch", "mlflow", "jax", "numpyro", "xgboost", "sklearn", "fairlearn", "matplotlib"}
+MAP = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 # A package may import only those before it in this list.
-LAYERS = (
-    "core",
-    "components",
-    "data",
-    "metrics",
-    "inference",
-    "evaluation",
-    "results",
-    "experiments",
-    "comparison",
-    "reporting",
-    "audits",
-    "tracking",
-    "cli",
-)
+LAYERS = re.findall(r"(?m)^\| `(\w+)` \| ", MAP.partition("## What happens")[0])
 
 
 def module(path):
@@ -145,10 +130,10 @@ def test_no_modules_import_each_other_in_a_circle():
 
 
 def test_the_map_names_every_package_and_only_files_that_exist():
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    assert not [name for name in LAYERS if f"\n| `{name}` | " not in page]
+    packages = {path.parent.name for path in (ROOT / "fairbench").glob("*/__init__.py")}
+    assert packages == {*LAYERS}
     folders = "algorithms|benchmarks|conf|datasets|docs|extensions|fairbench|papers|tests"
-    named = set(re.findall(rf"\b(?:{folders})/[\w/]*[\w.]+", page))
+    named = set(re.findall(rf"\b(?:{folders})/[\w/]*[\w.]+", MAP))
     assert len(named) > 50
     assert not sorted(name for name in named if not (ROOT / name.rstrip(".")).exists())
 
@@ -196,22 +181,10 @@ def test_only_public_parts_of_dependencies_are_imported():
     assert not offenders
 
 
-def names_the_runs_folder(path):
-    """Return whether a file has the expression `... / "runs"`, or a pattern such as "runs/*"."""
-    return any(
-        isinstance(node, ast.BinOp)
-        and isinstance(node.op, ast.Div)
-        and isinstance(node.right, ast.Constant)
-        and node.right.value == "runs"
-        or isinstance(node, ast.Constant)
-        and str(node.value).startswith("runs/*")
-        for node in ast.walk(tree(path))
-    )
-
-
 def test_one_package_knows_the_folder_of_runs():
-    names = {module(path) for path in LIBRARY if names_the_runs_folder(path)}
-    assert {package(name) for name in names} == {"results"}
+    names = re.compile(r"/ \"runs\"|\"runs/\\*")
+    found = {package(module(path)) for path in LIBRARY if names.search(path.read_text())}
+    assert found == {"results"}
 
 
 # Words of other senses: a package, and what stands for nothing done and nothing compared with.
@@ -226,67 +199,49 @@ def test_the_library_names_no_component_of_algorithms():
         assert not texts & names, f"{module(path)} names a component: it belongs into conf/"
 
 
-def loaded_by(code):
-    """Return the top-level modules that running `code` loads."""
-    report = "; import sys; print(' '.join({m.split('.')[0] for m in sys.modules}))"
-    output = subprocess.run(
-        [sys.executable, "-c", code + report], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    return set(output.stdout.splitlines()[-1].split())
+COMMAND = "from fairbench.cli.main import main; main({})"
+EVALUATED = "[0, 1] * 9, [0, 1] * 9, sensitive_features=list('ab') * 9"
+LIBRARIES = {*HEAVY, "numpy", "pandas", "scipy", "pyarrow", "hydra", "rich"}
+# What is imported when it is first asked for.
+WAITS = {
+    "import fairbench": LIBRARIES,
+    f"import fairbench; fairbench.evaluate({EVALUATED})": {*HEAVY, "hydra"},
+    "import fairbench.cli.pytest_plugin": LIBRARIES,
+    "import fairbench.tracking.model_evaluator": {"mlflow"},
+    COMMAND.format(["--help"]): {*LIBRARIES, "yaml"},
+    COMMAND.format(["store", "ls", "results=."]): LIBRARIES - {"rich"},
+    COMMAND.format(["completion", "bash", "line=fairbench compare rho_per=m"]): LIBRARIES,
+}
 
 
-@pytest.mark.thorough
-def test_evaluating_needs_no_training_package():
-    arrays = "[0, 1] * 9, [0, 1] * 9, sensitive_features=list('ab') * 9"
-    code = f"import fairbench; fairbench.evaluate({arrays})"
-    assert not loaded_by(code) & {*HEAVY, "hydra", "pyarrow.parquet"}
-
-
-def test_evaluating_matches_by_hand():
-    """The one-line import path of the README works, with a value known by hand."""
-    import fairbench
-
-    table = fairbench.evaluate([0, 1, 1, 0], [0, 1, 0, 0], sensitive_features=list("aabb"))
-    rates = table.query("metric == 'selection_rate' and attribute == 'group'").set_index("group")
-    assert rates["value"].to_dict() == {"a": 0.5, "b": 0.0}
-
-
-def test_the_library_is_imported_at_once():
-    """What is public is imported when it is first asked for."""
-    assert not loaded_by("import fairbench") & {*HEAVY, "numpy", "pandas", "scipy", "hydra"}
-
-
-def test_listing_runs_imports_nothing_heavy(tmp_path):
-    code = f"from fairbench.cli import main; main.main(['store', 'ls', 'results={tmp_path}'])"
-    assert not loaded_by(code) & {*HEAVY, "numpy", "pandas", "scipy", "pyarrow", "hydra"}
+@pytest.mark.parametrize("code", WAITS)
+def test_what_is_not_needed_is_not_loaded(code, tmp_path):
+    report = "; import sys; print(*{name.partition('.')[0] for name in sys.modules})"
+    loaded = python("-c", code + report, cwd=tmp_path, PYTHONPATH=str(ROOT)).stdout
+    assert not {*loaded.splitlines()[-1].split()} & WAITS[code]
 
 
 @pytest.mark.thorough
 def test_one_module_decides_what_is_small():
     """All kinds of audits, and gates, ask it; a mend there is one everywhere."""
-    deciding = ROOT / "fairbench" / "evaluation" / "findings.py"
-    found = set()
-    for path in LIBRARY:
-        for node in ast.walk(tree(path)):
-            values = [getattr(node, "value", None)]
-            if isinstance(node, ast.IfExp):
-                values = [node.body, node.orelse]
-            if not isinstance(node, ast.Return | ast.Assign | ast.keyword | ast.IfExp):
-                continue
-            if any(isinstance(value, ast.Name) and value.id == "SMALL" for value in values):
-                found.add(path)
-    assert found == {deciding}
+    deciding = re.compile(r"(return|[^=!]=|else) SMALL\b|\bSMALL if ")
+    found = [path.name for path in LIBRARY if deciding.search(path.read_text())]
+    assert found == ["findings.py"]
+
+
+def classes(paths):
+    """Return the classes at the top of some files."""
+    return [node for path in paths for node in tree(path).body if isinstance(node, ast.ClassDef)]
 
 
 def test_a_value_with_both_ends_of_its_interval_is_limits():
-    named = set()
-    for path in LIBRARY:
-        for node in ast.walk(tree(path)):
-            if isinstance(node, ast.ClassDef):
-                fields = {
-                    item.target.id
-                    for item in node.body
-                    if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
-                }
-                named |= {node.name} if fields & {"lower", "upper"} else set()
+    ends = re.compile(r"(?m)^    (lower|upper):")
+    named = {node.name for node in classes(LIBRARY) if ends.search(ast.unparse(node))}
     assert named == {"Limits", "Finding", "GapInterval"}
+
+
+@pytest.mark.thorough
+def test_a_public_class_of_the_library_has_a_name_of_its_own():
+    added = [path for path in SOURCES if path.is_relative_to(ROOT / "extensions")]
+    names = Counter(node.name for node in classes([*LIBRARY, *added]))
+    assert not [name for name, count in names.items() if count > 1 and name[0] != "_"]

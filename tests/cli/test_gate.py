@@ -141,13 +141,6 @@ def test_the_fixture_ends_as_the_pipelines_should(folder):
     assert "5 failed, 3 passed" in done.stdout and "Traceback" not in done.stdout
 
 
-def test_the_plug_in_costs_nothing_until_it_is_used_and_is_registered():
-    code = "import sys, fairbench.cli.pytest_plugin; print('numpy' in sys.modules)"
-    assert python("-c", code).stdout == "False\n"
-    text = (ROOT / "pyproject.toml").read_text()
-    assert '[project.entry-points.pytest11]\nfairbench = "fairbench.cli.pytest_plugin"' in text
-
-
 def test_the_action_hands_on_its_inputs_and_runs_this_script():
     described = yaml.safe_load((ROOT / "action.yml").read_text())
     install, judge = described["runs"]["steps"]

@@ -1,15 +1,10 @@
 """The glossary: terms in order, a sentence each, with every metric and status that people meet."""
 
-import ast
-from collections import Counter
-
-import pytest
-
 from fairbench.cli.verbs.explain import _glossary
 from fairbench.metrics.registry import declared
 from fairbench.reporting.document.model import Document, Section
 from fairbench.reporting.document.writing import to_html
-from tests.harness import EXTENSIONS, ROOT, ours
+from tests.harness import ROOT, ours
 
 
 def test_terms_are_in_order_and_explained_in_a_sentence():
@@ -35,15 +30,3 @@ def test_every_page_names_the_glossary():
 
 
 # Without what its links lead to.
-LIBRARY = [path for top in (ROOT / "fairbench", *EXTENSIONS) for path in sorted(top.rglob("*.py"))]
-
-
-@pytest.mark.thorough
-def test_a_public_class_of_the_library_has_a_name_of_its_own():
-    classes = Counter(
-        node.name
-        for file in LIBRARY
-        for node in ast.parse(file.read_text()).body
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
-    )
-    assert not [name for name, count in classes.items() if count > 1]

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lib.errors import UserError, unknown_name
 from lib.tools import half
 
 RATE = 0.5
@@ -34,6 +35,14 @@ class Model:
             if x > self.depth and weight is None:
                 return half(x) + RATE
             x = [each + 1 for each in (x, 2)][0]
+
+
+def check(x: int, names: list[str]) -> float:
+    if x < 0:
+        raise UserError(f"x is {x}; it must be at least 0")
+    if x not in names:
+        raise unknown_name("name", x, names)
+    return x in {1, "b", "c"}
 '''
 TOOLS = "def half(x):\n    return x / 2\n"
 
@@ -66,17 +75,17 @@ def project(tmp_path, monkeypatch):
         ("Fit it.", "Fit it to rows.\n\n        At length.\n        "),
         ("x > self.depth and", "(\n x >\n self.depth)\\\n and"),
         ('{"b", "a"}', "{'a',\n 'b'}"),
+        ('{1, "b", "c"}', "{'c', 1, 'b'}"),
+        # What errors say, and what type checkers read.
+        ("it must be at least 0", "give a number of at least 0"),
+        ('unknown_name("name"', 'unknown_name("number"'),
+        ("names: list[str]", "names: tuple[str, ...]"),
+        ("-> float", "-> int"),
     ],
 )
 def test_what_does_not_compute_does_not_count(project, old, new):
     assert old in SOURCE
     assert project(SOURCE.replace(old, new)) == project()
-
-
-def test_a_guard_does_not_count_and_what_else_is_opened_does(project):
-    plain, within = "return x / 2", "with {}(x):\n        return x / 2"
-    guarded, locked = (TOOLS.replace(plain, within.format(name)) for name in ("guarded", "locked"))
-    assert project(tools=guarded) == project() != project(tools=locked)
 
 
 @pytest.mark.parametrize(
@@ -85,11 +94,13 @@ def test_a_guard_does_not_count_and_what_else_is_opened_does(project):
         ("0.5", "0.25"),
         ("depth: int = 3", "depth: int = 4"),
         ("frozen=True", "frozen=False"),
-        ('"b"', '"c"'),
+        ('"b", "a"', '"c", "a"'),
+        ('{1, "b", "c"}', "{1, 'b'}"),
         ("+ RATE", "- RATE"),
         ("weight=None", "weight=1"),
         ("*, weight", "weight"),
         ("x > self", "x >= self"),
+        ("x < 0", "x < 1"),
     ],
 )
 def test_what_computes_counts(project, old, new):
@@ -120,109 +131,72 @@ def test_the_code_of_an_imported_module_counts_wherever_it_is_imported(project, 
     assert project(statement, middle=middle, tools=TOOLS + "# a comment\n") == before
 
 
-def test_the_order_of_a_constant_set_does_not_count(project):
-    orders = ("1, 'b', 'c'", "'c', 1, 'b'", "1, 'b'")
-    one, other, fewer = (project(f"def f(x):\n    return x in {{{order}}}\n") for order in orders)
-    assert one == other != fewer
-
-
-REFUSAL = """
-from __future__ import annotations
-from lib.errors import UserError, unknown_name
-
-def check(x: int, names: list[str]) -> float:
-    if x < 0:
-        raise UserError(f"x is {x}; it must be at least 0")
-    if x not in names:
-        raise unknown_name("name", x, names)
-    return x / 2
-"""
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("it must be at least 0", "give a number of at least 0"),
-        ('unknown_name("name"', 'unknown_name("number"'),
-        ("names: list[str]", "names: tuple[str, ...]"),
-        ("-> float", "-> int"),
-    ],
-)
-def test_what_errors_say_and_type_checkers_read_does_not_count(project, old, new):
-    assert old in REFUSAL
-    assert project(REFUSAL.replace(old, new)) == project(REFUSAL)
-    assert project(REFUSAL.replace("x < 0", "x < 1")) != project(REFUSAL)
-
-
-TWO = "def half(x):\n    return x / 2\n\n\ndef twice(x):\n    return 2 * x\n"
+HALF, TWICE = "def half(x):\n    return x / 2\n", "def twice(x):\n    return 2 * x\n"
+TWO = f"{HALF}\n\n{TWICE}"
+THROUGH = TWO.replace("x / 2", "x / 2 + twice(0)")
+WITHIN = "def half(x):\n    with {}(x):\n        return x / 2\n"
 USER = "from lib.tools import half\nX = half(1)\n"
+BOTH = "from lib.tools import half, twice\nX = half(1) - twice(1)\n"
+APART = BOTH.replace("half, twice", "half\nfrom lib.doubles import twice")
+PASSED_ON = f"from lib.doubles import twice\n\n\n{HALF}"
+RENAMED = "from lib.{} import {}\nX = f(1) - g(1)\n"
+AS, AS_OTHERS = "half as f, twice as g", "twice as f, half as g"
+TYPED = "from __future__ import annotations\nfrom lib.tools import half\ndef f(x: half): 1\n"
+SUBMODULE = "from lib.sub.deep import x\nfrom lib.none import y\nZ = x, y\n"
+USED = {
+    "what is used": (USER, {"tools": TWO}, {"tools": TWO.replace("x / 2", "x / 3")}),
+    "what that uses": (
+        USER, {"tools": THROUGH}, {"tools": THROUGH.replace("2 * x", "3 * x")},
+    ),
+    "what is passed on": (
+        BOTH, {"tools": PASSED_ON, "doubles": TWICE},
+        {"tools": PASSED_ON, "doubles": TWICE.replace("2 *", "3 *")},
+    ),
+    **{f"what runs when it is imported: {statement}": (
+        USER, {"tools": f"{TWO}\n{statement}\n"},
+        {"tools": f"{TWO}\n{statement}\n".replace("2 * x", "3 * x")},
+    ) for statement in (
+        "twice(1)", "ALL = {}\nALL['twice'] = twice", "for f in (twice,):\n    f(1)",
+        "def keep(f):\n    return f\n\n@keep\ndef kept(x):\n    return 2 * x",
+    )},
+    "what opens a file": (SOURCE, {}, {"tools": WITHIN.format("locked")}),
+    "a submodule": (SUBMODULE, {"sub__deep": "x = 1\n"}, {"sub__deep": "x = 2\n"}),
+}  # fmt: skip
+UNUSED = {
+    "what is not used": (USER, {"tools": TWO}, {"tools": TWO.replace("2 * x", "3 * x")}),
+    "a guard": (SOURCE, {}, {"tools": WITHIN.format("guarded")}),
+    "what is for types alone": (TYPED, {"tools": "half = 1"}, {"tools": "half = 2"}),
+    "another module": (SOURCE, {"other": "X = 1\n"}, {"other": "X = 2\n"}),
+    "where it is passed on": (
+        BOTH, {"tools": TWO}, {"tools": PASSED_ON, "doubles": TWICE},
+    ),
+}  # fmt: skip
 
 
-def test_of_an_imported_module_what_is_used_counts(project):
-    before = project(USER, tools=TWO)
-    assert project(USER, tools=TWO.replace("2 * x", "3 * x")) == before
-    assert project(USER, tools=TWO.replace("x / 2", "x / 3")) != before
-    through = project(USER, tools=TWO.replace("x / 2", "x / 2 + twice(0)"))
-    other = TWO.replace("x / 2", "x / 2 + twice(0)").replace("2 * x", "3 * x")
-    assert project(USER, tools=other) != through
-
-
-def test_moving_a_definition_to_another_module_does_not_count(project):
-    both = "from lib.tools import half, twice\nX = half(1) - twice(1)\n"
-    halves, doubles = TWO.split("\n\n\n")
-    apart = both.replace("half, twice", "half\nfrom lib.doubles import twice")
-    assert project(apart, tools=halves, doubles=doubles) == project(both, tools=TWO)
-    passed_on = "from lib.doubles import twice\n\n\n" + halves
-    assert project(both, tools=passed_on, doubles=doubles) == project(both, tools=TWO)
-    other = doubles.replace("2 *", "3 *")
-    assert project(both, tools=passed_on, doubles=other) != project(both, tools=TWO)
+@pytest.mark.parametrize("name", [*USED, *UNUSED])
+def test_of_other_modules_what_is_used_counts(project, name):
+    source, one, other = (USED | UNUSED)[name]
+    assert (project(source, **one) != project(source, **other)) == (name in USED)
 
 
 @pytest.mark.parametrize(
-    "statement",
+    ("one", "other", "counts"),
     [
-        "twice(1)",
-        "ALL = {}\nALL['twice'] = twice",
-        "for f in (twice,):\n    f(1)",
-        "def keep(f):\n    return f\n\n@keep\ndef kept(x):\n    return 2 * x",
+        ("from json import load\nX = load(1)\n", "from pickle import load\nX = load(1)\n", True),
+        ("X = change(1, needs=1)\n", "X = change(1, needs=2)\n", True),
+        # What a declaration has for people.
+        ("X = Capabilities(1, needs=1)\n", "X = Capabilities(1, needs=2)\n", False),
+        (SOURCE, SOURCE + "import json, numpy\n", True),
+        # Otherwise another function would be called by the same code, and nothing fitted again.
+        (RENAMED.format("tools", AS), RENAMED.format("tools", AS_OTHERS), True),
+        # Moving a definition to another module.
+        (BOTH, APART, False),
+        (RENAMED.format("tools", AS), RENAMED.format("deep.halves", AS), False),
     ],
-)
-def test_what_runs_when_a_module_is_imported_counts(project, statement):
-    tools = f"{TWO}\n{statement}\n"
-    assert project(USER, tools=tools) != project(USER, tools=tools.replace("2 * x", "3 * x"))
-
-
-def test_which_package_a_name_is_of_counts(project):
-    code = "from json import dumps\nX = dumps(1)\n"
-    assert project(code) != project(code.replace("json", "pickle"))
-
-
-def test_what_an_import_is_called_counts_where_it_has_another_name(project):
-    """Otherwise another function would be called by the same code, and nothing fitted again."""
-    asked = ("half as f, twice as g", "twice as f, half as g")
-    code = "from lib.{} import {}\nX = f(1) - g(1)\n"
-    first, other = (project(code.format("tools", names), tools=TWO) for names in asked)
-    assert first != other
-    assert project(code.format("deep.halves", asked[0]), deep__halves=TWO) == first
-
-
-@pytest.mark.parametrize(("name", "counts"), [("Capabilities", False), ("change", True)])
-def test_what_a_declaration_has_for_people_does_not_count(project, name, counts):
-    one, other = (project(f"X = {name}(1, needs={needs})\n") for needs in (1, 2))
-    assert (one != other) == counts
-
-
-def test_a_module_imported_for_types_alone_does_not_count(project):
-    source = "from __future__ import annotations\n" + USER.replace(
-        "X = half(1)", "def f(x: half): 1"
-    )
-    assert project(source, tools="half = 1") == project(source, tools="half = 2")
-
-
-def test_other_modules_do_not_count(project):
-    before = project(other="X = 1\n")
-    assert project(other="X = 2\n") == before
-    assert project(SOURCE + "import json, numpy\n", other="X = 2\n") != before
+)  # fmt: skip
+def test_what_is_imported_counts_and_where_it_lies_does_not(project, one, other, counts):
+    others = {"tools": TWO, "doubles": TWICE, "deep__halves": TWO}
+    assert (project(one, **others) != project(other, **others)) == counts
 
 
 def test_modules_may_import_each_other_and_their_order_does_not_matter(project):
@@ -230,12 +204,6 @@ def test_modules_may_import_each_other_and_their_order_does_not_matter(project):
     both = project(tools=tools, modules=("lib.model", "lib.tools"))
     assert both == project(tools=tools, modules=("lib.tools", "lib.model"))
     assert both == project(tools=tools)
-
-
-def test_a_submodule_and_one_that_does_not_exist(project):
-    source = "from lib.sub.deep import x\nfrom lib.none import y\nZ = x, y\n"
-    before = project(source, sub__deep="x = 1\n")
-    assert project(source, sub__deep="x = 2\n") != before
     assert project(modules=("lib.none", "json")) == digest([])
 
 

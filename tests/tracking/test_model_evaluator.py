@@ -11,7 +11,6 @@ import pytest
 
 import fairbench
 from fairbench.core.errors import UserError
-from tests.harness import python
 
 # Importing what MLflow evaluates with gives a dozen warnings, none of which is about this project.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -140,8 +139,3 @@ def test_without_groups_other_evaluators_are_left_alone():
 def test_what_cannot_be_is_said(config, other, said):
     with pytest.raises(Exception, match=said):
         _given(config, **other)
-
-
-def test_importing_the_evaluator_brings_no_mlflow():
-    asked = "import sys, fairbench.tracking.model_evaluator; sys.exit('mlflow' in sys.modules)"
-    python("-c", asked)

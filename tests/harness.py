@@ -4,10 +4,15 @@ import contextlib
 import csv
 import io
 import os
+import pty
+import re
+import select
+import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,6 +26,7 @@ from omegaconf import DictConfig
 from fairbench.data.dataset import Source
 from fairbench.data.download import Archive
 from fairbench.evaluation.table import COSTS
+from fairbench.results.runs import Run
 from tests import warm
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -177,6 +183,73 @@ def run_folder(results: Path) -> Path:
 def comparable(metrics: pd.DataFrame) -> pd.DataFrame:
     """Return metrics without the seconds, the one thing that may differ between equal runs."""
     return metrics[~metrics["metric"].isin(COSTS)].reset_index(drop=True)
+
+
+class Terminal:
+    """A command in a terminal of its own, which is typed to and read from."""
+
+    def __init__(self, words: list[str], folder: Path, **environment: str) -> None:
+        self.pid, self.end = pty.fork()
+        if not self.pid:
+            os.chdir(folder)
+            os.execvpe(words[0], words, os.environ | environment)
+
+    def type(self, text: str) -> None:
+        """Type a text."""
+        os.write(self.end, text.encode())
+
+    def until(self, pattern: str, seconds: float = 60.0) -> re.Match[str]:
+        """Read until what is shown has a pattern, and return where it was found."""
+        shown, last = "", time.monotonic() + seconds
+        while not (found := re.search(pattern, shown)):
+            left = max(0.0, last - time.monotonic())
+            assert select.select([self.end], [], [], left)[0], f"no {pattern} in {shown!r}"
+            shown += os.read(self.end, 4096).decode()
+            shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b.|[\r\b]", "", shown)
+        return found
+
+    def close(self) -> None:
+        """End the command as a loss of power would."""
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self.end)
+
+
+def answers(port: int) -> bool:
+    """Return whether somebody listens at a port of this machine."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextlib.contextmanager
+def served(cwd: Path, **options: Any) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """Start ``fairbench ui`` in a folder; yield its process and port once it answers."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with subprocess.Popen(
+        verb("ui", f"port={port}"), cwd=cwd, text=True, start_new_session=True,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}, stderr=subprocess.DEVNULL,
+        **{"stdout": subprocess.DEVNULL, **options},
+    ) as process:  # fmt: skip
+        try:
+            within(90, lambda: answers(port))
+            yield process, port
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+
+
+def metrics_of(cwd: Path) -> dict[str, pd.DataFrame]:
+    """Return run id -> comparable metrics of the results in a folder."""
+    runs = (cwd / "results" / "runs").iterdir()
+    return {run.name: comparable(Run(run).all_metrics()) for run in runs}
+
+
+def cells_of(cwd: Path) -> dict[str, tuple[int, int]]:
+    """Return name -> inode and time of writing of every stored cell."""
+    stats = {path.name: path.stat() for path in cwd.glob("results/cells/*/*.parquet")}
+    return {name: (stat.st_ino, stat.st_mtime_ns) for name, stat in stats.items()}
 
 
 def session(number: int, word: str) -> list[str]:

@@ -8,7 +8,6 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
 from fairbench.cli.command_line import CommandLine, choices_in_brackets, command_lines, hydra_of
-from fairbench.cli.main import main
 from fairbench.cli.verbs.run import _set_up_workers
 from fairbench.core.errors import UserError
 from tests.harness import CONF, ROOT
@@ -97,20 +96,6 @@ def test_an_option_whose_value_is_a_mapping_is_set_as_a_whole(hydra):
     assert (config["privileged"], config["path"]) == ({"sex": "f"}, "my file.csv")
 
 
-UNHEEDED = (
-    "hydra.run.dir=here", "hydra.job.chdir=true", "hydra.verbose=true", "hydra.sweep.subdir=here",
-    "hydra.output_subdir=here", "hydra/job_logging=default", "hydra.nothing=1",
-    "++hydra.verbose=true",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("word", UNHEEDED)
-def test_a_sweep_refuses_what_it_does_not_heed_of_hydra(hydra, word):
-    with pytest.raises(UserError, match="results=FOLDER says where runs are kept") as refused:
-        sweep("seed=1,2", word)
-    assert word.lstrip("+") in str(refused.value)
-
-
 def test_two_signs_of_plus_set_what_there_is_and_one_adds_to_a_mapping(hydra):
     words = ["learner=sklearn", "++seed=3", "+learner.options.max_depth=2"]
     line = CommandLine([*words, "learner.options.n_estimators=5"], sweep=False)
@@ -121,32 +106,6 @@ def test_two_signs_of_plus_set_what_there_is_and_one_adds_to_a_mapping(hydra):
     assert [depths.compose(job)["learner"]["options"]["max_depth"] for job in depths.jobs] == [
         2, 2, 3, 3
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["+foo=1"], "without + or ~"),
-        (["+seed=1"], "without + or ~"),
-        (["~tracking"], "without + or ~"),
-        (["++foo=1"], "unknown option 'foo'"),
-        (["++learner.foo=1"], "unknown option 'learner.foo'"),
-        (["learner.max_depth.foo=1"], "did you mean learner.max_depth"),
-        *(
-            ([word], r"a sweep \(-m\) heeds hydra/launcher")
-            for word in (*UNHEEDED, "hydra.sweep.dir=here", "hydra/launcher=joblib")
-        ),
-        (["dataset=german,adult"], "add -m to run each"),
-        (["learner.max_dept=3"], "unknown option 'learner.max_dept': did you mean learner.max_d"),
-        (["dataset=[german,adult]"], "dataset=german,adult names several values"),
-        (["method=[]"], r"method=\[\] names no method: write method=NAME"),
-        (["method=[ensemble"], r"method=\[ensemble cannot be read: a list is written \[a,b\]"),
-    ],
-)
-def test_mistakes_are_refused(hydra, words, message):
-    with pytest.raises(UserError, match=message.replace("+", r"\+")):
-        line = CommandLine(words, sweep=False)
-        line.compose(line.jobs[0])
 
 
 def test_choices_are_listed_in_brackets_as_in_other_verbs(hydra):
@@ -179,33 +138,6 @@ def test_an_option_goes_to_the_choices_that_have_it_and_a_line_says_which_have_n
     assert depths == [3, 4, None, None]
     assert sweep("learner=xgboost,lightgbm", "learner.max_depth=3").jobs
     assert not capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["german"], "error: 'german' is no option: did you mean dataset=german?"),
-        (["germn"], "error: 'germn' was not understood: write name=value"),
-        (["dataset="], "error: dataset= has no value: write dataset=NAME"),
-        (["lerner.max_depth=3"], "error: unknown option 'lerner.max_depth': did you mean learner."),
-        (["dataset=zzz"], "more; fairbench explain dataset lists them"),
-        (["dataset", "german"], "error: 'dataset' has no value: write dataset=NAME"),
-        (["-m", "hydra/launcher=jobli"], "error: unknown hydra/launcher 'jobli': did you mean job"),
-        (["experiment=fairlyuncertain/tabl1"], "did you mean fairlyuncertain/table1"),
-        (["hydra.swep.dir=x"], "error: hydra.swep.dir=x: of Hydra's own settings"),
-        (
-            ["--config-name", "foo"],
-            "error: unknown option '--config-name': options of a run have no ",
-        ),
-    ],
-)
-def test_what_hydra_refuses_is_said_in_one_line(words, message, capsys, monkeypatch):
-    GlobalHydra.instance().clear()
-    monkeypatch.setattr("fairbench.cli.verbs.run.set_up_process", lambda: None)
-    assert main(["run", *words]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
 
 
 def test_workers_find_the_package_and_nothing_that_lies_in_it(monkeypatch):

@@ -1,12 +1,9 @@
 """Words that are completed at a tab, in shells as a person starts them."""
 
 import os
-import pty
 import re
-import select
 import shutil
 import sys
-import time
 
 import pytest
 
@@ -16,6 +13,7 @@ from fairbench.cli.verbs import completion
 from fairbench.components import files_of
 from fairbench.core.text import declared_in
 from tests.cli.test_verbs import COMMANDS
+from tests.harness import Terminal
 
 PROMPT = "ready> "
 STARTED = {
@@ -37,37 +35,6 @@ COMPLETED = {
 }
 
 
-class Terminal:
-    """A shell in a terminal of its own, which is typed to and read from."""
-
-    def __init__(self, words, folder):
-        self.pid, self.end = pty.fork()
-        if not self.pid:
-            os.chdir(folder)
-            path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
-            os.execvpe(
-                words[0], words, os.environ | {"PATH": path, "TERM": "xterm", "HOME": str(folder)}
-            )
-
-    def type(self, text):
-        os.write(self.end, text.encode())
-
-    def until(self, expected, seconds=60.0):
-        """Return what the terminal shows until it has a text."""
-        shown, last = "", time.monotonic() + seconds
-        while expected not in shown:
-            if not select.select([self.end], [], [], max(0.0, last - time.monotonic()))[0]:
-                raise AssertionError(f"no {expected!r} in {shown!r}")
-            shown += re.sub(
-                r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b.|[\r\b]", "", os.read(self.end, 4096).decode()
-            )
-        return shown
-
-    def close(self):
-        os.close(self.end)
-        os.waitpid(self.pid, 0)
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("shell", STARTED)
 def test_a_tab_completes_what_is_typed(shell, tmp_path):
@@ -75,13 +42,14 @@ def test_a_tab_completes_what_is_typed(shell, tmp_path):
         pytest.skip(f"{shell} is not installed")
     (tmp_path / "my_people.csv").touch()
     words, prompt, line = STARTED[shell]
-    terminal = Terminal(words, tmp_path)
+    path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
+    terminal = Terminal(words, tmp_path, PATH=path, TERM="xterm", HOME=str(tmp_path))
     try:
         terminal.type(f"{prompt}\n{line}\necho be''gun\n")
         terminal.until("begun")
         for typed, whole in COMPLETED.items():
             terminal.type(f"{typed}\t")
-            terminal.until(whole.removeprefix(typed))
+            terminal.until(re.escape(whole.removeprefix(typed)))
             terminal.type("\x15")  # an empty line again
     finally:
         terminal.close()

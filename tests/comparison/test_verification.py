@@ -8,7 +8,6 @@ import pytest
 from fairbench.core.errors import UserError
 from fairbench.core.fingerprint import ROOT
 from fairbench.experiments.pipeline import _recomposed, compare
-from fairbench.results.catalogue import Catalogue
 from tests.studies import sealed_record
 
 STORED = {
@@ -57,26 +56,6 @@ def test_a_stored_configuration_names_components_and_their_options(tmp_path):
     cfg = _recomposed(stored_run(tmp_path, {"learner.max_depth": 6}), ROOT / "conf", {})
     assert cfg.learner.max_depth == 6
     assert cfg.learner._target_.startswith("algorithms.")
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"method._target_": "os.system"},
-        {"method.deep": [{"_target_": "os.system"}]},
-        {"method": "baseline seed=1"},
-        {"method": "../../stranger"},
-        {"method": "[baseline,ensemble]"},
-        {"learner.max_depth": "${oc.env:HOME}"},
-        {"dataset.${oc.env:HOME}": 1},
-        {"protect": ["${oc.env:HOME}"]},
-    ],
-)
-def test_a_stored_configuration_is_data(tmp_path, changed):
-    run = stored_run(tmp_path, changed)
-    assert not Catalogue(tmp_path).runs
-    with pytest.raises(UserError, match=re.escape("is missing or damaged")):
-        _recomposed(run, ROOT / "conf", {})
 
 
 @pytest.mark.parametrize(

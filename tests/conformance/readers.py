@@ -2,6 +2,8 @@
 
 import re
 import shutil
+from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -97,30 +99,23 @@ def _put_scores(folder: Path) -> None:
     same = {"model": scores["method"], "dataset": scores["task"], "fold": scores["split"]}
     scores.assign(**same).to_csv(folder / "named.csv", index=False)
     scores.to_csv(folder / "scores.csv", index=False)
-    answers = pd.DataFrame(
-        [
-            {
-                "method": method,
-                "model": method,
-                "question": item,
-                "item": item,
-                "document": item // 4,
-            }
-            for method in ("one", "two")
-            for item in range(60)
-        ]
+    rows = product(("one", "two"), range(60))
+    answers = pd.DataFrame(rows, columns=["method", "question"])
+    answers = answers.assign(
+        model=answers["method"], item=answers["question"], document=answers["question"] // 4
     )
     answers["correct"] = draw.integers(0, 2, len(answers))
     answers.to_parquet(folder / "answers.parquet")
-    same = {"model": answers["method"], "item": answers["question"]}
-    answers.assign(**same).to_csv(folder / "answers.csv", index=False)
+    answers.to_csv(folder / "answers.csv", index=False)
     shutil.copytree(SAMPLES / "lm_eval", folder / "lm_eval_output")
 
 
-def put_components(folder: Path) -> None:
+def put_components(folder: Path, kinds: Iterable[str] = EXAMPLES) -> None:
     """Copy the examples of components to where the page on them tells one to."""
-    for kind, place in EXAMPLES.items():
+    for kind in kinds:
         for file in (ROOT / "docs" / "examples" / kind).iterdir():
-            to = {".py": place, ".yaml": f"conf/{kind}", ".csv": f"data/{file.stem}"}[file.suffix]
+            to = {".py": EXAMPLES[kind], ".yaml": f"conf/{kind}", ".csv": f"data/{file.stem}"}[
+                file.suffix
+            ]
             (folder / to).mkdir(parents=True, exist_ok=True)
             shutil.copy(file, folder / to)

@@ -1,7 +1,6 @@
 """Learners, interventions, methods and splits found in conf/, every two of them in some run."""
 
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from fairbench.experiments.compute import compute, raw_outputs
 from fairbench.experiments.contracts import cells_of
 from fairbench.experiments.execute import carry_out
 from tests.conformance import grid
-from tests.covering import all_pairs
 
 
 def cover(rows):
@@ -113,17 +111,3 @@ def test_what_cannot_work_is_refused_in_one_line_that_names_a_choice():
         choices = [f"{group}={name}" for group, name in zip(groups, names, strict=True)]
         assert sentence is None or any(choice in sentence for choice in choices), sentence
         assert sentence is None or "\n" not in sentence
-
-
-def test_rows_hold_every_pair_that_any_working_row_holds():
-    factors = {"a": "123", "b": "xyz", "c": "pq", "d": "mn"}
-
-    def works(row):
-        return row[:2] != ("1", "x") and row[1:3] != ("z", "q")
-
-    rows = all_pairs(factors, works)
-    held = {(i, row[i], j, row[j]) for row in rows for i, j in combinations(range(4), 2)}
-    assert all(map(works, rows))
-    assert len(rows) <= 12
-    assert len(held) == 9 - 1 + 6 + 6 + 6 - 1 + 6 + 4
-    assert rows == all_pairs(factors, works)

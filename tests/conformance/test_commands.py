@@ -14,34 +14,12 @@ import pytest
 
 from fairbench.cli.main import verbs
 from tests.conformance import readers, trees
-from tests.conformance.printed import commands, of, printed
+from tests.conformance.printed import of, printed
 from tests.conformance.starting import Place, prepare, rules, start
 
 PARTS = 16
 # What the wheel has not: the atlas, the pages, examples of components; and what takes longest.
 CLONE_ONLY = "papers/atlas|papers.atlas|results=atlas|docs.pages|margin|paper all|experiment="
-
-
-def test_commands_are_found_in_spans_and_blocks():
-    text = """See `make
-test` and ``fairbench paper NAME``, or `fairbench`.
-```bash
-X=1 fairbench run dataset=adult \\
-  seed=3  # one
-cd x && python -m papers.black_box [runs=2] [NAME] [last] | head
-run="python run.py -m a=b"
-```
-```python
-fairbench.run()
-```
-"""
-    assert list(commands(text)) == [
-        ("make", "test"),
-        ("fairbench", "paper", "NAME"),
-        ("fairbench", "run", "dataset=adult", "seed=3"),
-        ("python", "-m", "papers.black_box", "runs=2"),
-        ("python", "run.py", "-m", "a=b"),
-    ]
 
 
 @pytest.mark.thorough

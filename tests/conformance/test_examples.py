@@ -1,14 +1,12 @@
 """The examples of docs/examples, copied where README says, run; and the tests find them."""
 
-import os
-import subprocess
 import sys
 
 import pytest
 
 from fairbench.results.runs import Run
 from tests.conformance import readers, trees
-from tests.harness import ROOT, run_folder
+from tests.harness import ROOT, python, run_folder
 
 EXAMPLES = ROOT / "docs/examples"
 NAMES = {
@@ -26,22 +24,15 @@ def checkout(tmp_path_factory):
     return scratch
 
 
-def python(checkout, *words):
-    """Run Python in the copy, which imports nothing of this checkout; return what it printed."""
-    done = subprocess.run(
-        [sys.executable, *words], cwd=checkout, capture_output=True, text=True, timeout=240,
-        env={**os.environ, "PYTHONPATH": str(checkout)},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+def printed(checkout, *words):
+    """Return what Python prints in the copy, where it imports nothing of this checkout."""
+    return python(*words, cwd=checkout, PYTHONPATH=str(checkout)).stdout
 
 
 @pytest.mark.thorough
 def test_they_run_together_and_their_metric_is_in_the_table(checkout):
-    printed = python(
-        checkout, "run.py", *CHOICES, "split.repeats=2", "tracking=none", "figures=false"
-    )
-    assert "lottery" in printed
+    words = (*CHOICES, "split.repeats=2", "tracking=none", "figures=false")
+    assert "lottery" in printed(checkout, "run.py", *words)
     metrics = Run(run_folder(checkout / "results")).all_metrics()
     rows = metrics[(metrics["metric"] == NAMES["metric"]) & (metrics["group"] == "female")]
     assert rows["status"].isin(["ok", "insufficient"]).all()
@@ -57,12 +48,9 @@ def test_make_test_one_finds_and_checks_each(checkout, group):
         *("make", "test-one", f"NAME={NAMES[group]}", "ARGS=-rA -n0 -p no:cacheprovider"),
         *(f"VENV={sys.prefix}", "-o", f"{sys.prefix}/.installed"),
     ]
-    done = subprocess.run(
-        command, cwd=checkout, capture_output=True, text=True, timeout=240,
-        env={**os.environ, "PYTHONPATH": str(checkout)},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    passed = [line for line in done.stdout.splitlines() if line.startswith("PASSED")]
+    code = f"import subprocess, sys; sys.exit(subprocess.call({command}))"
+    lines = printed(checkout, "-c", code).splitlines()
+    passed = [line for line in lines if line.startswith("PASSED")]
     assert any(NAMES[group] in line for line in passed)
 
 
@@ -70,7 +58,7 @@ def test_make_test_one_finds_and_checks_each(checkout, group):
 def test_tests_of_the_whole_tree_take_them_as_they_are(checkout):
     files = ("test_architecture.py", "conformance/test_glossary.py")
     quiet = ("-q", "-n0", "-p", "no:cacheprovider")
-    python(checkout, "-m", "pytest", *quiet, *(f"tests/{file}" for file in files))
+    printed(checkout, "-m", "pytest", *quiet, *(f"tests/{file}" for file in files))
 
 
 @pytest.mark.thorough
@@ -78,7 +66,7 @@ def test_the_grid_of_combinations_has_them(checkout):
     (checkout / "tests/__init__.py").touch()
     row = ("simulated", *(NAMES[group] for group in ("learner", "intervention", "method")))
     grid = f"from tests.conformance.grid import every, refused; row = {row}"
-    assert "True None" in python(checkout, "-c", f"{grid}; print(row in every(), refused(*row))")
+    assert "True None" in printed(checkout, "-c", f"{grid}; print(row in every(), refused(*row))")
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)

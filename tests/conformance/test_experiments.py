@@ -9,7 +9,6 @@ from unittest import mock
 import pytest
 
 from fairbench.cli import jobs as summary
-from fairbench.cli.command_line import command_lines, hydra_of
 from fairbench.cli.verbs.run import run_words
 from fairbench.components import files_of, parts_of
 from fairbench.core.errors import UserError
@@ -86,18 +85,6 @@ def own_options(name):
     """Return what an experiment's file says itself, option by option."""
     (*_, own) = parts_of("experiment", name)
     return flat({key: own[key] for key in own if key not in ("defaults", "hydra")})
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("folder", ["atlas"])
-def test_a_folder_of_presets_has_the_jobs_of_all_of_them(folder):
-    with hydra_of():
-        lines = command_lines([f"experiment={folder}"], sweep=True)
-        names = experiments_in(folder)
-        for name, line in zip(names, lines, strict=True):
-            values = [str(text).split(",") for text in swept_by(name).values()]
-            assert len(line.jobs) == prod(map(len, values)), f"conf/experiment/{name}.yaml"
-            assert line.compose(line.jobs[0])["hydra"]["runtime"]["choices"]["experiment"] == name
 
 
 @pytest.mark.thorough

@@ -52,6 +52,15 @@ def test_the_sentence_names_the_near_or_else_the_valid_names(name, names, senten
 # Checks of option values: what they let through, and the sentence they refuse with.
 
 
+def refusal(check, *arguments, **options):
+    """Return what a check refuses its arguments with, and nothing if it lets them through."""
+    try:
+        check(*arguments, **options)
+    except errors.UserError as error:
+        return str(error)
+    return ""
+
+
 @dataclass(frozen=True)
 class Options:
     depth: int = 1
@@ -63,40 +72,40 @@ class Options:
     levels: tuple[float, ...] = ()
 
 
-GOOD = [
-    ("depth", 3), ("rate", 0.25), ("rate", 1), ("fast", True), ("name", "x"), ("limit", None),
-    ("limit", 4), ("either", "x"), ("levels", "anything"), ("unknown", object()),
-]  # fmt: skip
-BAD = [
-    ("depth", 0.5, "a whole number"),
-    ("depth", True, "a whole number"),
-    ("depth", "3", "a whole number"),
-    ("rate", "0.5", "a number"),
-    ("rate", False, "a number"),
-    ("fast", 1, "true or false"),
-    ("name", 3, "a text"),
-    ("limit", 1.5, "a whole number"),
-]
-
-
-@pytest.mark.parametrize(("name", "value"), GOOD)
-def test_values_of_the_declared_type_pass(name, value):
-    errors.check_types("learner", Options, {name: value})
-
-
-@pytest.mark.parametrize(("name", "value", "expected"), BAD)
-def test_other_values_are_refused_by_name(name, value, expected):
-    with pytest.raises(errors.UserError) as refusal:
-        errors.check_types("learner", Options, {"depth": 2, name: value})
-    assert str(refusal.value) == f"learner.{name} is {value!r}; it must be {expected}"
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("depth", 3, ""),
+        ("rate", 0.25, ""),
+        ("rate", 1, ""),
+        ("fast", True, ""),
+        ("name", "x", ""),
+        ("limit", None, ""),
+        ("limit", 4, ""),
+        ("either", "x", ""),
+        ("levels", "anything", ""),
+        ("unknown", object(), ""),
+        ("depth", 0.5, "a whole number"),
+        ("depth", True, "a whole number"),
+        ("depth", "3", "a whole number"),
+        ("rate", "0.5", "a number"),
+        ("rate", False, "a number"),
+        ("fast", 1, "true or false"),
+        ("name", 3, "a text"),
+        ("limit", 1.5, "a whole number"),
+    ],
+)
+def test_values_of_another_type_than_the_declared_are_refused_by_name(name, value, expected):
+    said = refusal(errors.check_types, "learner", Options, {"depth": 2, name: value})
+    assert said == (f"learner.{name} is {value!r}; it must be {expected}" if expected else "")
 
 
 def test_functions_have_options_too_and_top_level_settings_no_group():
     def load(archive, *, n: int = 3):
         """Load."""
 
-    with pytest.raises(errors.UserError, match="^n is 'many'; it must be a whole number$"):
-        errors.check_types("", load, {"n": "many"})
+    said = refusal(errors.check_types, "", load, {"n": "many"})
+    assert said == "n is 'many'; it must be a whole number"
 
 
 INSIDE, FROM_0 = "between 0 and 1", "at least 0 and under 1"
@@ -117,15 +126,10 @@ INSIDE, FROM_0 = "between 0 and 1", "at least 0 and under 1"
     ],
 )
 def test_what_is_no_share_is_refused(value, zero, within):
-    said = ""
-    try:
-        errors.check_share("split.train", value, zero=zero)
-    except errors.UserError as refusal:
-        said = str(refusal)
+    said = refusal(errors.check_share, "split.train", value, zero=zero)
     assert said == (f"split.train is {value}; it must be {within}" if within else "")
 
 
 def test_a_value_under_the_minimum_is_refused():
-    errors.check_minimum("split.repeats", 1, 1)
-    with pytest.raises(errors.UserError, match="^split.repeats is 0; it must be at least 1$"):
-        errors.check_minimum("split.repeats", 0, 1)
+    assert not refusal(errors.check_minimum, "n", 1, 1)
+    assert refusal(errors.check_minimum, "n", 0, 1) == "n is 0; it must be at least 1"

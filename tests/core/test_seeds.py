@@ -1,21 +1,14 @@
 """Random generators: stable, keyed by purpose alone, independent of one another."""
 
 import numpy as np
-from scipy import stats
 
 from fairbench.core.arrays import integer_seed, rng
 
 
 def test_streams_are_the_same_on_every_machine_and_in_every_version():
-    drawn = rng(0, "split", "adult", 3).integers(2**32, size=3)
-    np.testing.assert_array_equal(drawn, [3251520424, 3090825590, 3646162163])
-
-
-def test_each_call_starts_its_stream_anew():
-    first, second = rng(0, "fit"), rng(0, "fit")
-    first.random(10)
-    rng(0, "split").random(7)
-    assert second.random() == rng(0, "fit").random()
+    for _ in range(2):  # each call starts its stream anew
+        drawn = rng(0, "split", "adult", 3).integers(2**32, size=3)
+        np.testing.assert_array_equal(drawn, [3251520424, 3090825590, 3646162163])
 
 
 def test_every_part_of_the_key_matters():
@@ -32,13 +25,6 @@ def test_every_part_of_the_key_matters():
         (0, "fitadult", 1, 2),
     ]
     assert len({rng(*key).integers(2**63) for key in keys}) == len(keys)
-
-
-def test_first_draws_of_neighbouring_keys_are_independent_and_uniform():
-    draws = np.array([[rng(root, "fit", r).random() for r in range(50)] for root in range(40)])
-    assert stats.kstest(draws.ravel(), "uniform").pvalue > 0.01
-    assert abs(np.corrcoef(draws[:, :-1].ravel(), draws[:, 1:].ravel())[0, 1]) < 0.08
-    assert abs(np.corrcoef(draws[:-1].ravel(), draws[1:].ravel())[0, 1]) < 0.08
 
 
 def test_integer_seeds_have_31_bits_and_advance_the_generator():

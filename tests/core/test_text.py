@@ -325,8 +325,7 @@ def test_a_number_that_is_not_0_is_not_written_as_0(value, decimals, text):
 
 
 def test_signs_stay():
-    assert signed(2.5e-7) == "+2.5e-07"
-    assert signed(-0.25) == "-0.250"
+    assert (signed(2.5e-7), signed(-0.25)) == ("+2.5e-07", "-0.250")
     assert fixed(250.123456, 4) == "250.1235"
 
 

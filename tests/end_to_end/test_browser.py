@@ -1,14 +1,9 @@
 """Pages in a real browser: of MLflow, after a sweep was synchronised, and of audits."""
 
 import html
-import os
 import re
 import shutil
-import signal
-import socket
 import subprocess
-import time
-import urllib.request
 
 import pytest
 
@@ -17,7 +12,7 @@ from fairbench.reporting.document.writing import to_html
 from fairbench.results.runs import Run
 from fairbench.tracking.entries import _means_of, _metric_values, _opening_names
 from tests.audits.tables import parse, predictions
-from tests.harness import ROOT, ran, verb
+from tests.harness import fairbench, ran, served
 
 DOWN = "http://127.0.0.1:9"
 METHODS = ("ensemble", "binomial_nll")
@@ -42,35 +37,10 @@ def site(tmp_path_factory):
     """Serve the UI of a synchronised sweep; return its results, what it printed and a profile."""
     cwd = tmp_path_factory.mktemp("ui")
     assert "MLflow: not logged" in ran("-m", *SWEEP, cwd=cwd, MLFLOW_TRACKING_URI=DOWN).stdout
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
     for _ in range(2):
-        subprocess.run(verb("sync"), cwd=cwd, env=environment, check=True)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    server = subprocess.Popen(
-        verb("ui", f"port={port}"), cwd=cwd, env=environment,
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True,
-    )  # fmt: skip
-    try:
-        printed = [server.stdout.readline().strip() for _ in range(4)]
-        wait_for(f"http://127.0.0.1:{port}/health")
-        yield cwd, printed
-    finally:
-        os.killpg(server.pid, signal.SIGTERM)
-        server.wait(30)
-        server.stdout.close()
-
-
-def wait_for(address, seconds=90):
-    end = time.monotonic() + seconds
-    while True:
-        try:
-            with urllib.request.urlopen(address, timeout=5):
-                return
-        except OSError:
-            assert time.monotonic() < end, f"no answer from {address}"
-            time.sleep(0.2)
+        fairbench("sync", cwd=cwd)
+    with served(cwd, stdout=subprocess.PIPE) as (server, _):
+        yield cwd, [server.stdout.readline().strip() for _ in range(4)]
 
 
 def page(address, expected, profile):

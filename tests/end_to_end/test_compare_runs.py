@@ -126,19 +126,16 @@ def test_counts_and_a_loss_are_compared_by_the_same_draws(results):
     assert (both.delta[:, 0] > 0).mean() == pytest.approx(exact, abs=0.02)
 
 
-def test_regressions_and_ratios_between_groups_are_compared(results, capsys):
+def test_regressions_and_ratios_between_groups_are_compared(results, said_by):
     folder, ids = results
-    words = [f"runs=[{ids['nll']},{ids['regression']}]", f"results={folder}"]
-    run_command(["compare", *words])
-    printed = capsys.readouterr().out
+    words = ["compare", f"runs=[{ids['nll']},{ids['regression']}]", f"results={folder}"]
+    printed = said_by(*words)
     assert "RMSE" in printed and "gap in selection rate" in printed
-    run_command(["compare", *words, "objectives=crps"])
-    assert "Decided: A is better." in capsys.readouterr().out
-    words[0] = f"runs=[{ids['ten_lr']},{ids['ten_nb']}]"
-    run_command(["compare", *words, "objectives=predictive_uncertainty_ratio"])
-    assert "nearer to 1 is better" in capsys.readouterr().out
-    run_command(["compare", *words, "objectives=predictive_uncertainty"])
-    assert " is ahead" in capsys.readouterr().out
+    assert "Decided: A is better." in said_by(*words, "objectives=crps")
+    words[1] = f"runs=[{ids['ten_lr']},{ids['ten_nb']}]"
+    ratio = said_by(*words, "objectives=predictive_uncertainty_ratio")
+    assert "nearer to 1 is better" in ratio
+    assert " is ahead" in said_by(*words, "objectives=predictive_uncertainty")
 
 
 def test_typical_repeats_are_compared_one_by_one_and_a_matrix_holds_both_directions(results):

@@ -34,11 +34,3 @@ def test_one_command_in_three_containers_at_once_fits_each_cell_once():
 @pytest.mark.filterwarnings("default")  # of packages, in this very process
 def test_no_kind_of_name_leads_out_of_a_folder_or_stops_a_command():
     assert names.main(100)
-
-
-def test_what_must_not_happen_is_told_from_what_is_counted():
-    counts = {"kills of a worker": 3, "beside: store gc": 2, "sweeps": 1, "commands": 4}
-    assert not kills.bad(counts)
-    assert kills.bad({**counts, "temporary files left": 1}) == {"temporary files left": 1}
-    assert kills.bad({"commands that failed by themselves": 1})
-    assert kills.bad({"sweeps that differ": 1})

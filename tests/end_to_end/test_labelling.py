@@ -1,59 +1,16 @@
 """A person's path: unlabelled predictions, labels typed in over two sittings, a kill in each."""
 
 import json
-import os
-import re
-import signal
-import subprocess
 
 import pytest
 
 from tests.audits.tables import predictions, written
-from tests.harness import ROOT, fairbench, verb
+from tests.harness import ROOT, Terminal, fairbench, verb
 
 pytestmark = pytest.mark.thorough
 
-LABEL = verb("label")
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
-PROMPT = re.compile(r"label of row (\d+) \([^)]*\): $")
+PROMPT = r"label of row (\d+) \([^)]*\): $"
 ROWS, SITTINGS, EACH = 800, 2, 8
-
-
-class Terminal:
-    """``fairbench label ask`` at a terminal of its own; who types knows the truth."""
-
-    def __init__(self, folder, truth):
-        self.truth, self.said, self.row = truth, "", 0
-        self.mine, theirs = os.openpty()
-        command = [*LABEL, "ask", "state=audit.json"]
-        self.process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env=ENVIRONMENT,
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            close_fds=True,
-        )
-        os.close(theirs)
-
-    def prompt(self):
-        """Read up to the next question; return its row."""
-        self.said = ""
-        while not (result := PROMPT.search(self.said)):
-            self.said += os.read(self.mine, 4096).decode()
-        self.row = int(result[1])
-        return self.row
-
-    def type(self, text=None):
-        """Type the label of the row that is asked for, or something else."""
-        os.write(self.mine, f"{self.truth[self.row - 1] if text is None else text}\n".encode())
-
-    def kill(self):
-        """End it as a loss of power would."""
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait(timeout=60)
-        os.close(self.mine)
 
 
 def run(*words, cwd):
@@ -71,16 +28,16 @@ def labelled(tmp_path_factory):
     run("next", "predictions.csv", *words, cwd=folder)
     acknowledged = {}
     for sitting in range(SITTINGS):
-        terminal = Terminal(folder, truth)
-        terminal.prompt()
+        asking = verb("label", "ask", "state=audit.json")
+        terminal = Terminal(asking, folder, PYTHONPATH=str(ROOT))
+        row = int(terminal.until(PROMPT)[1])
         for _ in range(EACH):
-            row = terminal.row
-            terminal.type()
-            terminal.prompt()
+            terminal.type(f"{truth[row - 1]}\n")
             acknowledged[row] = str(truth[row - 1])
+            row = int(terminal.until(PROMPT)[1])
         if sitting:
-            terminal.type()  # and the lights go out while it is being stored
-        terminal.kill()
+            terminal.type(f"{truth[row - 1]}\n")  # and the lights go out while it is being stored
+        terminal.close()
     return folder, truth, acknowledged
 
 

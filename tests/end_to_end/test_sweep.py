@@ -2,7 +2,6 @@
 
 import html
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -12,7 +11,17 @@ import pytest
 
 from fairbench.evaluation.summary import Headlines
 from fairbench.results.runs import Run
-from tests.harness import command, comparable, fairbench, quick, ran, run_py, session, within
+from tests.harness import (
+    cells_of,
+    command,
+    fairbench,
+    metrics_of,
+    quick,
+    ran,
+    run_py,
+    session,
+    within,
+)
 
 SWEEP = (
     "-m", "dataset.n_samples=2000", "method=binomial_nll,ensemble,self_consistency",
@@ -27,32 +36,11 @@ def undisturbed(tmp_path_factory):
     return cwd, ran(*SWEEP, cwd=cwd)
 
 
-def metrics_of(cwd):
-    """Return run id -> comparable metrics of a results folder."""
-    runs = (cwd / "results" / "runs").iterdir()
-    return {run.name: comparable(Run(run).all_metrics()) for run in runs}
-
-
 def assert_same_metrics(undisturbed, cwd):
     expected, result = metrics_of(undisturbed[0]), metrics_of(cwd)
     assert set(expected) == set(result)
     for run, metrics in expected.items():
         pd.testing.assert_frame_equal(metrics, result[run])
-
-
-def cells_of(cwd):
-    """Return path -> time of writing of every stored cell."""
-    files = (cwd / "results" / "cells").rglob("*.parquet")
-    return {path.name: path.stat().st_mtime_ns for path in files}
-
-
-@pytest.mark.thorough
-def test_a_new_reading_of_a_finished_bag_by_other_metrics_fits_nothing(undisturbed, tmp_path):
-    cwd = shutil.copytree(undisturbed[0], tmp_path / "copy")
-    words = ("method=selective_ensemble", "evaluator.bins=7")
-    done = run_py(*SWEEP[1:2], *SWEEP[3:], *words, cwd=cwd)
-    assert "nothing to fit: all 4 cells were in the store" in done.stdout
-    assert cells_of(cwd) == cells_of(undisturbed[0])
 
 
 @pytest.mark.thorough
@@ -128,30 +116,18 @@ def test_launchers_from_another_directory(undisturbed, tmp_path, launcher):
 
 
 @pytest.mark.thorough
-def test_incompatible_jobs_are_skipped_and_listed(tmp_path):
-    done = ran(
-        "-m", "dataset=diabetes", "method=binomial_nll,baseline", "split.repeats=1",
-        "tracking=none", cwd=tmp_path,
-    )  # fmt: skip
-    assert "skipped: diabetes, xgboost, binomial_nll: method=binomial_nll needs a binary" in (
-        done.stdout
-    )
-    assert "1 runs finished, 1 skipped, 0 failed" in done.stdout
-
-
-@pytest.mark.thorough
-def test_one_failed_job_does_not_lose_the_others(tmp_path):
+def test_jobs_that_are_skipped_or_fail_are_listed_and_the_others_kept(tmp_path):
     done = run_py(
-        "-m", "split.train=2.0,0.8", "dataset.n_samples=200", "split.repeats=1",
-        "tracking=none", cwd=tmp_path,
+        "-m", "dataset=simulated,simulated_regression", "split.train=2.0,0.8", "split.repeats=1",
+        "dataset.n_samples=200", "tracking=none", cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 1
-    assert (
-        "failed: simulated, xgboost, binomial_nll, train=2.0: split.train is 2.0; it must be"
-        in done.stdout
-    )
-    assert "1 runs finished, 0 skipped, 1 failed" in done.stdout
-    assert "split.train=2.0 split.train is 2.0; it must be" in " ".join(done.stdout.split())
+    of = "simulated_regression, xgboost, binomial_nll, train=0.8"
+    assert f"skipped: {of}: method=binomial_nll needs a binary" in done.stdout
+    wrong = "split.train is 2.0; it must be"
+    assert f"failed: simulated, xgboost, binomial_nll, train=2.0: {wrong}" in done.stdout
+    assert "1 runs finished, 1 skipped, 2 failed" in done.stdout
+    assert f"split.train=2.0 {wrong}" in " ".join(done.stdout.split())
     assert "the same command runs what failed again" in done.stdout.splitlines()[-1]
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from fairbench.results.runs import TABLES, Run, seal_run
 from fairbench.tracking import entries
 from fairbench.tracking.database import _is_damaged, local
 from fairbench.tracking.importer import Logger, Tracking, TrackingError, _logged_entries
-from tests.harness import ROOT, fairbench, quick, ran, run_folder, verb, within
+from tests.harness import ROOT, answers, fairbench, quick, ran, run_folder, served, within
 
 # MLflow 3.17 uses what SQLAlchemy 2.1 is about to remove.
 pytestmark = pytest.mark.filterwarnings("ignore:.*noload")
@@ -70,6 +69,15 @@ def client_and_runs(cwd):
     return client, experiment, client.search_runs([experiment.experiment_id])
 
 
+def runs_of(cwd):
+    return client_and_runs(cwd)[2]
+
+
+def values_of(folder):
+    """Return the values that MLflow shows of a run."""
+    return pytest.approx(entries.latest_values(entries.logged_metrics(folder)))
+
+
 @pytest.mark.thorough
 def test_sync_logs_what_is_missing_once(cwd, folder):
     said = f"1 runs of {cwd / 'results'} are in MLflow at sqlite:///mlflow.db"
@@ -78,7 +86,7 @@ def test_sync_logs_what_is_missing_once(cwd, folder):
         assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     client, experiment, (run,) = client_and_runs(cwd)
     assert run.data.tags["fairbench.run_id"] == folder.path.name
-    assert run.data.metrics == pytest.approx(entries.latest_values(entries.logged_metrics(folder)))
+    assert run.data.metrics == values_of(folder)
     values = dict(entries._metric_values(entries._means_of(folder.summary()), folder.protect))
     gaps = dict(entries._aligned_values(values, folder.protect, "binary"))
     everyone = {name: value for name, value in values.items() if "/" not in name}
@@ -104,18 +112,11 @@ def test_a_sweep_on_workers_is_logged_while_it_fits(folder, tmp_path, tracking):
     logger.add(folder)
     within(60, (tmp_path / "mlflow.db").exists)
     logger.end()  # waits for what is being logged
-    _, _, (run,) = client_and_runs(tmp_path)
+    (run,) = runs_of(tmp_path)
     assert run.data.tags[entries.SWEEP] == "[my sweep]"
-    assert run.data.metrics == pytest.approx(entries.latest_values(entries.logged_metrics(folder)))
+    assert run.data.metrics == values_of(folder)
     tracking.sync([folder], [("my sweep", (folder.id,))])
-    assert [again.info.run_id for again in client_and_runs(tmp_path)[2]] == [run.info.run_id]
-
-
-def test_a_server_that_is_down_stops_no_sweep(folder):
-    logger = Logger(Tracking(uri=DOWN), ("my sweep", (folder.id,)), every=0.05)
-    logger.add(folder)
-    time.sleep(0.1)
-    logger.end()
+    assert [again.info.run_id for again in runs_of(tmp_path)] == [run.info.run_id]
 
 
 def test_many_runs_are_found_as_few_are(cwd):
@@ -151,12 +152,11 @@ def test_concurrent_first_runs_share_one_database(tmp_path):
     printed = [process.communicate(timeout=240) for process in processes]
     assert [process.returncode for process in processes] == [0, 0, 0], printed
     assert all("MLflow: sqlite:///mlflow.db, run " in out for out, _ in printed), printed
-    _, _, runs = client_and_runs(tmp_path)
-    assert len(runs) == 3
+    assert len(runs_of(tmp_path)) == 3
 
 
 def test_a_run_that_notes_its_entry_is_looked_up_again_in_a_new_database(cwd, tmp_path, folder):
-    _, _, (logged,) = client_and_runs(cwd)
+    (logged,) = runs_of(cwd)
     tracking = Tracking(uri=f"sqlite:///{cwd / 'mlflow.db'}")
     again = tracking.sync([folder])
     assert again == tracking.sync([folder], ask=False) == {folder.id: logged.info.run_id}
@@ -235,7 +235,7 @@ def test_of_what_two_copies_logged_the_first_that_is_whole_is_kept(cwd, tmp_path
     for tags in (mine, {**runs[0].data.tags, "fairbench.logged_at": "1"}):  # killed half-way
         client.set_terminated(client.create_run(experiment.experiment_id, tags=tags).info.run_id)
     assert tracking.sync([Run(run_folder(copies[1]))]) == {folder.id: first} != {folder.id: second}
-    assert len(client_and_runs(tmp_path)[2]) == 1
+    assert len(runs_of(tmp_path)) == 1
 
 
 def test_a_folder_in_the_place_of_a_database_is_named(cwd, tmp_path):
@@ -258,7 +258,7 @@ def test_damage_of_any_part_of_a_database_is_found(cwd, tmp_path):
     content = path.read_bytes()
     assert not _is_damaged(path, 1)
     read_only = content[:18] + b"\x42" + content[19:]
-    for number, damage in enumerate((b"", content[:60], content[:-1], read_only)):
+    for number, damage in enumerate((b"", b"no database", content[:60], content[:-1], read_only)):
         spoilt = tmp_path / f"{number}.db"
         spoilt.write_bytes(damage)
         assert _is_damaged(spoilt, 1), number
@@ -283,25 +283,16 @@ def test_a_database_that_another_program_writes_is_left_as_it_is(cwd, tmp_path):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    "content",
-    ["half", *(pytest.param(kind, marks=pytest.mark.thorough) for kind in ("nothing", "text"))],
-)
-def test_a_damaged_database_is_set_aside_and_a_new_one_holds_the_run(cwd, tmp_path, content):
-    shutil.copytree(cwd / "results", tmp_path / "results")
-    synchronise(tmp_path)
+def test_a_damaged_database_is_set_aside_and_a_new_one_holds_the_run(cwd, tmp_path, own):
     database = tmp_path / "mlflow.db"
-    whole = database.read_bytes()
-    damage = {"nothing": b"", "text": b"no database", "half": whole[: len(whole) // 2]}
-    database.write_bytes(damage[content])
+    synchronise(tmp_path)
+    database.write_bytes(database.read_bytes()[:100_000])
     start = time.monotonic()
     done = fairbench("sync", cwd=tmp_path, PATH="")
     assert time.monotonic() - start < 20
     assert "1 runs of" in done.stdout
     assert "mlflow.db is not as it was written: set aside as mlflow.db.damaged-" in done.stderr
-    _, _, runs = client_and_runs(tmp_path)
-    run = Run(run_folder(tmp_path / "results"))
-    assert [run.data.tags["fairbench.run_id"] for run in runs] == [run.id]
+    assert [run.data.tags["fairbench.run_id"] for run in runs_of(tmp_path)] == [own.id]
 
 
 def test_who_logs_already_is_waited_for_and_named(folder):
@@ -360,12 +351,12 @@ def test_a_run_is_of_several_sweeps_and_each_is_noted_once(tmp_path, own, tracki
     for sweeps in ([], [first], [second], [second, first], [first, first, second]):
         # The run's own folder notes the sweeps as well: a new one is asked about, an old one not.
         assert tracking.sync([own], sweeps, ask=False) == {own.id: logged}
-    _, _, (run,) = client_and_runs(tmp_path)
+    (run,) = runs_of(tmp_path)
     assert run.data.tags[entries.SWEEP] == "[seed=0,1] [seed=0]"
     assert run.data.tags[entries.COLOUR].startswith("#")
     seal_run(own.path, own.environment | {"fingerprint": "yet another"})
     assert tracking.sync([Run(own.path)]) != {own.id: logged}
-    _, _, (run,) = client_and_runs(tmp_path)
+    (run,) = runs_of(tmp_path)
     assert run.data.tags["fairbench.fingerprint"] == "yet another"
     assert run.data.tags[entries.SWEEP] == "[seed=0,1] [seed=0]"
 
@@ -404,15 +395,13 @@ def test_what_is_killed_while_it_is_logged_is_there_once_after_the_next_sync(
             patched.setattr(MlflowClient, broken, killed)
         with pytest.raises(TrackingError, match="killed"):
             tracking.sync([folder], sweeps)
-    _, _, (half,) = client_and_runs(tmp_path)
+    (half,) = runs_of(tmp_path)
     for _ in range(2):
         ids = tracking.sync([folder], sweeps)
-        _, _, (run,) = client_and_runs(tmp_path)
+        (run,) = runs_of(tmp_path)
         assert ids == {folder.id: run.info.run_id} != {folder.id: half.info.run_id}
         assert run.data.tags[entries.SWEEP] == "[seed=0]"
-        assert run.data.metrics == pytest.approx(
-            entries.latest_values(entries.logged_metrics(folder))
-        )
+        assert run.data.metrics == values_of(folder)
 
 
 @pytest.mark.thorough
@@ -422,23 +411,9 @@ def test_what_is_killed_while_it_is_logged_is_there_once_after_the_next_sync(
 )
 def test_the_server_ends_with_the_command_that_started_it(number, tmp_path):
     """On Ctrl-C, when it is terminated, and when its terminal is closed."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    with subprocess.Popen(
-        verb("ui", f"port={port}"), cwd=tmp_path, env={"PYTHONPATH": str(ROOT)},
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # a shell may ignore it
-    ) as command:  # fmt: skip
-        try:
-            within(90, lambda: answers(port))
-            command.send_signal(number)
-            assert command.wait(30) == 0
-            within(10, lambda: not answers(port))
-        finally:
-            command.kill()
-
-
-def answers(port):
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+    # A shell may ignore it.
+    heeds = {"preexec_fn": lambda: signal.signal(number, signal.SIG_DFL)}
+    with served(tmp_path, **heeds) as (command, port):
+        command.send_signal(number)
+        assert command.wait(30) == 0
+        within(10, lambda: not answers(port))

@@ -1,17 +1,12 @@
 """The wheel, in an empty folder: arrays, audits, runs, and components of one's own."""
 
 import os
-import shutil
 import subprocess
 import sys
 
 import pytest
 
 from tests.conformance import readers, trees
-from tests.harness import ROOT
-
-# A metric of one's own is a change of the library.
-CODE = {kind: folder for kind, folder in readers.EXAMPLES.items() if kind != "metric"}
 
 USE = """
 import fairbench
@@ -51,8 +46,9 @@ def test_it_holds_one_package_and_evaluates_arrays(site, python):
     done = python("-c", USE)
     place, value = done.stdout.split()
     assert place.startswith(str(site)) and float(value) == 1.0
-    assert "fairbench = fairbench.cli.main:main" in entry_points(site)
-    assert "[pytest11]\nfairbench = fairbench.cli.pytest_plugin" in entry_points(site)
+    (points,) = site.glob("*.dist-info/entry_points.txt")
+    assert "fairbench = fairbench.cli.main:main" in points.read_text()
+    assert "[pytest11]\nfairbench = fairbench.cli.pytest_plugin" in points.read_text()
     code = "from importlib.util import find_spec; print(find_spec('algorithms'))"
     assert python("-P", "-c", code).stdout.strip() == "None"
 
@@ -62,11 +58,8 @@ def test_it_runs_in_an_empty_folder_and_finds_components_of_ones_own(python, sit
     done = python("-m", "fairbench", "run", "dataset.n_samples=200", "method=ensemble", *small)
     assert done.returncode == 0, done.stderr
     assert {path.name for path in tmp_path.iterdir()} <= {"results", "cache"}
-    for kind, folder in CODE.items():
-        for file in (ROOT / "docs" / "examples" / kind).iterdir():
-            place = {".py": folder, ".yaml": f"conf/{kind}", ".csv": f"data/{file.stem}"}
-            (tmp_path / place[file.suffix]).mkdir(parents=True, exist_ok=True)
-            shutil.copy(file, tmp_path / place[file.suffix])
+    # A metric of one's own is a change of the library.
+    readers.put_components(tmp_path, readers.EXAMPLES.keys() - {"metric"})
     own = ("dataset=lottery", "learner=decision_tree", "intervention=equal_weights")
     done = python("-m", "fairbench", "run", *own, "method=margin", *small)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -75,8 +68,3 @@ def test_it_runs_in_an_empty_folder_and_finds_components_of_ones_own(python, sit
     assert record.returncode == 2
     assert record.stderr.startswith("error: the record of verdicts is written into a checkout")
     assert not (site / "data").exists()
-
-
-def entry_points(site):
-    (result,) = site.glob("*.dist-info/entry_points.txt")
-    return result.read_text()

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from tests.harness import ROOT, python
+from tests.harness import ROOT, cells_of, python
 
 RUN = ("dataset.n_samples=200", "split.repeats=1", "tracking=none", "figures=false")
 TABLE = ("table", "all", "metrics=[false_omission_rate]")
@@ -58,13 +58,13 @@ def test_rewording_and_moving_fit_nothing_and_a_changed_loss_does(checkout):
 def test_a_new_metric_is_evaluated_from_the_cells_of_finished_runs(checkout):
     """By one command for all runs, and by the command of a run given again; nothing is fitted."""
     metric = (ROOT / "docs/examples/metric/false_omission_rate.py").read_text()
-    before = cells(checkout)
+    before = cells_of(checkout)
     assert "0 evaluated again" in run(checkout, "store", "evaluate")
     (checkout / "fairbench/metrics/false_omission_rate.py").write_text(metric)
     printed = run(checkout, "store", "evaluate", "dataset=simulated")
     assert "1 evaluated again from their cells, 0 as they would be; nothing was fitted" in printed
     assert "false omission rate" in run(checkout, *TABLE)
-    assert cells(checkout) == before
+    assert cells_of(checkout) == before
     assert "0 evaluated again from their cells, 1 as" in run(checkout, "store", "evaluate")
     (checkout / "fairbench/metrics/false_omission_rate.py").unlink()
     assert "nothing to fit" in run(checkout)
@@ -75,9 +75,4 @@ def test_a_new_metric_is_evaluated_from_the_cells_of_finished_runs(checkout):
     edit(checkout, "algorithms/losses.py", "return ", "return 1.0 * ")
     printed = run(checkout, "store", "evaluate", status=1)
     assert "1 of 1 cells are not in the store; repeat its command" in printed
-    assert cells(checkout) == before
-
-
-def cells(folder):
-    """Return when each cell was written."""
-    return {path: path.stat().st_mtime_ns for path in folder.rglob("results/cells/*/*.parquet")}
+    assert cells_of(checkout) == before

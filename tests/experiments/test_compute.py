@@ -224,10 +224,7 @@ def test_impossible_outputs_are_undefined_rows_of_a_method_that_declares_them(tm
     run = run_with_impossible_sds("normal_nll_reference", tmp_path)
     ((metrics, *_),) = pipeline.evaluate_runs([run])
     everyone = metrics[metrics["attribute"] == ""].set_index("metric")
-    for metric, what in (
-        ("nll", "sd"), ("crps", "sd"), ("truth_rmse_sd", "sd"), ("coverage", "interval"),
-        ("truth_rank_correlation", "uncertainty"), ("spread_error", "uncertainty"),
-    ):  # fmt: skip
+    for metric, what in (("crps", "sd"), ("coverage", "interval"), ("spread_error", "uncertainty")):
         rows = everyone.loc[[metric]]
         assert set(rows["status"]) == {"invalid"}, metric
         assert set(rows["reason"]) == {f"{what} invalid in 2 of 40 rows"}, metric

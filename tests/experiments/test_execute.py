@@ -107,26 +107,16 @@ def test_cells_of_a_sweep_that_was_killed_are_no_garbage(plans):
     assert not list((runs[0].store.root / "begun").iterdir())
 
 
-class Scripted:
-    """Does units here, but gives the first cells what the script says."""
-
-    def __init__(self, **first):
-        self.first, self.units = first, []
-
-    def __call__(self, units):
-        for unit in units:
-            self.units.append(unit)
-            if unit.cell and self.first:
-                yield UnitResult(unit, **self.first)
-                self.first = {}
-            else:
-                yield work(unit)
-
-
 @pytest.mark.thorough
 def test_a_cell_that_fails_fails_the_runs_that_need_it_and_no_others(plans):
     runs, ended = plans("r", *READINGS, "binomial_nll"), []
-    where = Scripted(error="boom")
+
+    def where(units):
+        first, *others = units
+        assert first.cell
+        yield UnitResult(first, error="boom")
+        yield from in_process(others)
+
     ends = Execution(runs, where, on_end=lambda end: ended.append(end.plan.name)).carry_out()
     assert [end.error for end in ends] == ["boom"] * 3 + [""]
     assert sorted(ended) == sorted(run.name for run in runs)
@@ -182,34 +172,21 @@ class Calls:
 
 
 @pytest.mark.thorough
-def test_killed_worker_loses_its_own_unit_only(plans):
-    good, bad, other, last = plans("r", "ensemble", "binomial_nll", "baseline", "self_consistency")
+def test_a_worker_that_is_killed_or_takes_too_long_loses_its_own_unit_only(plans):
+    good, bad, late = plans("r", "ensemble", "binomial_nll", "baseline")
     units = [
-        WorkUnit(good),
         WorkUnit(bad, draw=Calls(signal.raise_signal, signal.SIGKILL)),
-        WorkUnit(other),
-        WorkUnit(last),
-    ]
-    done = {finished.unit.plan.id: finished.error for finished in _on_workers(units, 2)}
-    assert done == {run.id: "" for run in (good, other, last)} | {bad.id: KILLED}
-
-
-@pytest.mark.thorough
-def test_a_unit_that_takes_too_long_is_ended_and_the_others_are_kept(plans):
-    late, good = plans("r", "ensemble", "binomial_nll")
-    units = [
         WorkUnit(late, draw=Calls(time.sleep, 60)),
         WorkUnit(good),
         WorkUnit(good, good.cells[0]),
     ]
     started = time.monotonic()
-    done = {
-        (finished.unit.plan.id, finished.unit.cell): finished.error
-        for finished in _on_workers(units, 2, minutes=0.2)
-    }
+    done = _on_workers(units, 2, minutes=0.2)
+    errors = {(finished.unit.plan.id, finished.unit.cell): finished.error for finished in done}
     assert time.monotonic() - started < 30
     said = "took longer than 0.2 minutes (timeout_min): finished cells are kept"
-    assert done == {(late.id, None): said, (good.id, None): "", (good.id, good.cells[0]): ""}
+    kept = {(good.id, None): "", (good.id, good.cells[0]): ""}
+    assert errors == {(bad.id, None): KILLED, (late.id, None): said, **kept}
 
 
 def test_a_damaged_cell_is_computed_again_when_its_run_is_evaluated(plans):
@@ -287,31 +264,22 @@ def test_a_plan_of_many_runs_is_a_price_list_and_names_a_pilot(paid, tmp_path, m
 
 
 @pytest.mark.thorough
-def test_figures_can_wait_and_are_then_drawn_without_fitting(tmp_path):
+def test_figures_can_wait_are_drawn_once_and_half_of_them_goes(tmp_path):
     config = configuration(*TINY, results=tmp_path)
     first = carry_out(config)
     folder = first.prepared.folder
-    assert first.computed == 1
-    assert not folder.figures.exists()
-    assert carry_out(config, draw=draw_figures).computed == 0
-    assert "reliability.png" in {path.name for path in folder.figures.iterdir()}
-    assert not list(folder.path.glob(".figures*"))
-    times = [path.stat().st_mtime_ns for path in sorted(folder.figures.iterdir())]
-    carry_out(config)
-    assert [path.stat().st_mtime_ns for path in sorted(folder.figures.iterdir())] == times
-
-
-@pytest.mark.thorough
-def test_half_drawn_figures_of_a_killed_process_go_with_the_next_run(tmp_path):
-    config = configuration(*TINY, results=tmp_path)
-    folder = carry_out(config).prepared.folder
+    assert first.computed == 1 and not folder.figures.exists()
+    # Of a process that was killed, and somebody's own.
     half, own = (folder.path / f".figures.{name}" for name in (f"{token()}.tmp", "own"))
     for place in (half, own):
         place.mkdir()
         (place / "reliability.png").write_bytes(b"half")
-    carry_out(config, draw=draw_figures)
-    assert not half.exists()
-    assert own.exists()
+    assert carry_out(config, draw=draw_figures).computed == 0
+    assert "reliability.png" in {path.name for path in folder.figures.iterdir()}
+    assert own.exists() and not half.exists()
+    times = [path.stat().st_mtime_ns for path in sorted(folder.figures.iterdir())]
+    carry_out(config)
+    assert [path.stat().st_mtime_ns for path in sorted(folder.figures.iterdir())] == times
     (folder.figures / "thesis.docx").write_text("somebody's own")
     carry_out(config, draw=draw_figures)
     (aside,) = folder.path.glob("figures.damaged-*")

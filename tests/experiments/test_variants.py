@@ -1,6 +1,5 @@
 """Variants: what each differs in, the draws they share, and a varied run from end to end."""
 
-import re
 from collections import namedtuple
 from dataclasses import replace
 
@@ -44,16 +43,9 @@ def test_a_variant_differs_in_one_option_of_a_component_or_in_its_draws_alone():
 @pytest.mark.parametrize(
     ("vary", "values", "message"),
     [
-        (
-            "learner.max_dept", [1, 2],
-            "unknown option of the learner in consistency.vary 'max_dept': did you mean max_depth",
-        ),
-        (
-            "learnr.max_depth", [1, 2],
-            "unknown component in consistency.vary 'learnr': did you mean learner? "
-            "valid: intervention, learner, method",
-        ),
-        ("method.member", [1, 2], "unknown option of the method in consistency.vary 'member': did"),
+        ("learner.max_dept", [1, 2], "option of the learner .* 'max_dept': did you mean max_depth"),
+        ("learnr.max_depth", [1, 2], "consistency.vary 'learnr': did you mean learner"),
+        ("method.member", [1, 2], "option of the method in consistency.vary 'member': did"),
         ("max_depth", [1, 2], "unknown component in consistency.vary 'max_depth'; "),
         ("learner", [1, 2], "unknown option of the learner in "),
         ("learner.max_depth", [1, "deep"], "learner.max_depth is 'deep'; it must be a whole numb"),
@@ -65,7 +57,7 @@ def test_a_variant_differs_in_one_option_of_a_component_or_in_its_draws_alone():
     ],
 )  # fmt: skip
 def test_what_cannot_be_varied_is_refused_in_one_sentence(vary, values, message):
-    with pytest.raises(UserError, match=rf"^{re.escape(message)}.*\Z"):
+    with pytest.raises(UserError, match=rf"{message}.*\Z"):
         variants_of(Consistency(vary, values))
 
 
@@ -175,7 +167,6 @@ def test_a_varied_run_fits_each_distinct_cell_once_and_has_its_error_rate(varied
         assert list(rows["value"]) == pytest.approx([error])
 
 
-@pytest.mark.parametrize("repeat", [0, 1])
 @pytest.mark.parametrize(
     ("prefix", "labels"),
     [
@@ -183,28 +174,24 @@ def test_a_varied_run_fits_each_distinct_cell_once_and_has_its_error_rate(varied
         ("noise", ["replicate=1", "replicate=2"]),
     ],
 )
-def test_rows_of_consistency_and_noise_are_those_of_the_stored_cells(
-    varied, repeat, prefix, labels
-):
+def test_rows_of_consistency_and_noise_are_those_of_the_stored_cells(varied, prefix, labels):
     run = varied.prepared
-    cells = [c for c in run.cells if c.fold.repeat == repeat and c.variant in labels]
+    cells = [c for c in run.cells if c.fold.repeat == 1 and c.variant in labels]
     values = np.array([stored_uncertainty(run, cell) for cell in cells])
-    sd, whole = values.std(axis=0), -1.0
-    rows = run.folder.all_metrics().query("repeat == @repeat and metric.str.startswith(@prefix)")
-    assert set(rows["variant"]) == {""}
-    assert set(rows["variants"]) == {len(labels)}
-    result = rows.assign(quantile=rows["quantile"].fillna(whole))
-    result = result.set_index(["metric", "quantile"])["value"]
-    expected = {
-        (f"{prefix}_max_sd", whole): sd.max(),
-        (f"{prefix}_mean_sd", whole): sd.mean(),
-        (f"{prefix}_mean_range", whole): (values.max(axis=0) - values.min(axis=0)).mean(),
-        **{(f"{prefix}_sd", q): np.quantile(sd, q) for q in (0.05, 0.25, 0.5, 0.75, 0.95)},
-    }
-    assert set(result.index) == set(expected)
-    for key, value in expected.items():
-        assert result[key] == pytest.approx(value, rel=1e-12)
-        assert value > 0
+    rows = run.folder.all_metrics().query("repeat == 1 and metric.str.startswith(@prefix)")
+    assert set(rows["variant"]) == {""} and set(rows["variants"]) == {len(labels)}
+    sd, spread = values.std(axis=0), values.max(axis=0) - values.min(axis=0)
+    result = rows.set_index(["metric", rows["quantile"].fillna(-1.0)])["value"].to_dict()
+    assert result == pytest.approx(
+        {
+            (f"{prefix}_max_sd", -1.0): sd.max(),
+            (f"{prefix}_mean_sd", -1.0): sd.mean(),
+            (f"{prefix}_mean_range", -1.0): spread.mean(),
+            **{(f"{prefix}_sd", q): np.quantile(sd, q) for q in (0.05, 0.25, 0.5, 0.75, 0.95)},
+        },
+        rel=1e-12,
+    )
+    assert min(result.values()) > 0
 
 
 def test_a_method_without_uncertainty_has_no_consistency(tmp_path):

@@ -174,7 +174,8 @@ def test_a_record_of_another_shape_is_that_of_no_finished_run(folder, changed):
 @pytest.mark.parametrize(
     "changed",
     [
-        {"learner": "../x"}, {"learner._target_": "os.system"}, {"learner.rate": "${oc.env:HOME}"},
+        {"learner": "../x"}, {"learner": "[a,b]"}, {"learner._target_": "os.system"},
+        {"learner.rate": "${oc.env:HOME}"},
         {"learner.deep": [{"_target_": "os.system"}]}, {"seed": -1},
         {"learner.rate": 2**63}, {"protect": ["???"]}, {"more": {"name": "x"}},
         {"learner": "baseline hydra.run.dir=/"}, {"dataset.${oc.env:HOME}": 1}, {"protect": 0},

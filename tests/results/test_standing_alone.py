@@ -47,11 +47,6 @@ def nothing_loads(monkeypatch):
         monkeypatch.setattr(build, name, refuse)
 
 
-def printed(capsys, *words, results):
-    run_command([*words, f"results={results}"])
-    return capsys.readouterr().out.replace(str(results), "RESULTS")
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "words",
@@ -65,15 +60,17 @@ def printed(capsys, *words, results):
     ],
     ids=" ".join,
 )
-def test_a_copy_says_what_the_original_says(words, results, capsys, nothing_loads):
+def test_a_copy_says_what_the_original_says(words, results, said_by, nothing_loads):
     run = next((results[1] / "runs").iterdir()).name
     words = [word.format(run=run) for word in words]
-    mine, copied = (printed(capsys, *words, results=folder) for folder in results)
+    mine, copied = (
+        said_by(*words, f"results={folder}").replace(str(folder), "RESULTS") for folder in results
+    )
     assert mine == copied
     assert "left out" not in mine
 
 
-def test_no_run_is_made_in_a_pack(pack, capsys):
+def test_no_run_is_made_in_a_pack(pack):
     with pytest.raises(UserError, match="is a pack: fairbench store unpack .* out=FOLDER"):
         protect_from_collection([pack], ExitStack(), make=True)
 
@@ -86,14 +83,15 @@ def test_a_sweep_goes_on_in_an_unpacked_folder(pack, tmp_path):
 
 
 def test_target_and_groups_are_exported_only_where_they_may_be_passed_on(
-    make_dataset, tmp_path, monkeypatch, capsys
+    make_dataset, tmp_path, monkeypatch, said_by
 ):
     monkeypatch.setattr(build, "_load_dataset", lambda cfg: make_dataset(200))
     folder = tmp_path / "results"
     words = ("split.repeats=1", "tracking=none", "method=baseline")
     carry_out(configuration(*words, results=folder))
-    run, file = run_folder(folder).name, tmp_path / "run.csv"
-    printed(capsys, "store", "export", run, str(file), results=folder)
+    file = tmp_path / "run.csv"
+    words = ("store", "export", run_folder(folder).name, file, f"results={folder}")
+    said_by(*words)
     assert file.read_text().startswith("row,fold,score,prediction\n")
-    printed(capsys, "store", "export", run, str(file), "people=true", results=folder)
+    said_by(*words, "people=true")
     assert file.read_text().startswith("row,fold,target,score,prediction,sex,race\n")

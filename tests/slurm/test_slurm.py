@@ -9,8 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fairbench.results.runs import Run
-from tests.harness import command, comparable, ran, run_py
+from tests.harness import cells_of, command, metrics_of, ran, run_py
 
 HERE = Path(__file__).parent
 SWEEP = (
@@ -39,18 +38,6 @@ def slurm(tmp_path):
     path = os.pathsep.join([str(HERE / "shim"), os.environ["PATH"]])
     yield os.environ | {"SLURM_CONF": str(base / "slurm.conf"), "PATH": path}
     subprocess.run([HERE / "one_node.sh", "down", base], check=True)
-
-
-def metrics_of(cwd):
-    """Return run id -> comparable metrics."""
-    runs = (cwd / "results" / "runs").iterdir()
-    return {run.name: comparable(Run(run).all_metrics()) for run in runs}
-
-
-def cells_of(cwd):
-    """Return name -> inode and time of writing of every stored cell."""
-    stats = {path.name: path.stat() for path in cwd.glob("results/cells/*/*.parquet")}
-    return {name: (stat.st_ino, stat.st_mtime_ns) for name, stat in stats.items()}
 
 
 def kill_first_task(cwd, environment):

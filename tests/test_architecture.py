@@ -5,14 +5,17 @@ Every test looks at every file and lists all offenders.
 
 import ast
 import re
+import sys
 from collections import Counter
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
 import yaml
+from omegaconf import DictConfig
 
-from tests.harness import CONF, EXTENSIONS, ROOT, listed, options, python
+from fairbench.cli.verbs import run
+from tests.harness import CONF, EXTENSIONS, ROOT, TINY, listed, options, python
 
 PACKAGES = ("fairbench", "datasets", "algorithms")
 COMPONENTS = "fairbench.components."
@@ -245,3 +248,47 @@ def test_a_public_class_of_the_library_has_a_name_of_its_own():
     added = [path for path in SOURCES if path.is_relative_to(ROOT / "extensions")]
     names = Counter(node.name for node in classes([*LIBRARY, *added]))
     assert not [name for name, count in names.items() if count > 1 and name[0] != "_"]
+
+
+# The way of a run: the files that a reader follows from the command to a stored metric.
+
+
+# What a configuration becomes on its way; what of it has been evaluated are arrays.
+CARRIED = {"Components", "PlannedRun", "Study", "Cell"}
+
+
+def carries(value):
+    """Return whether a value is a configuration of a run, or what one became."""
+    if isinstance(value, DictConfig | dict):
+        return {"dataset", "learner", "seed"} <= set(value)
+    if isinstance(value, list | tuple):
+        return any(map(carries, value[:2]))
+    return type(value).__name__ in CARRIED
+
+
+@pytest.mark.thorough
+def test_the_way_of_a_run_is_the_one_on_the_map(tmp_path, monkeypatch, capsys):
+    """At most fourteen files; `core` knows no run, and what is evaluated are arrays."""
+    monkeypatch.setattr(run, "set_up_process", lambda: None)
+    visited = set()
+
+    def visit(frame, event, _):
+        """Note the file of a function that is handed a run's configuration."""
+        code = frame.f_code
+        path = code.co_filename.removeprefix(f"{ROOT}/")
+        if event == "call" and re.match("fairbench/(?!core/|evaluation/)", path):
+            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            given = (frame.f_locals[name] for name in names if name not in ("self", "cls"))
+            if code.co_name[0] != "<" and any(map(carries, given)):
+                visited.add(path)
+
+    sys.setprofile(visit)
+    try:
+        assert run.run_words([*TINY, "method=baseline", f"results={tmp_path}"]) == 0
+    finally:
+        sys.setprofile(None)
+    way = MAP.partition("## What happens during a run")[2].partition("## ")[0]
+    listed = re.findall(r"^ {3}(fairbench/\S+\.py) ", way, re.M)
+    assert {"fairbench/experiments/build.py"} <= visited <= set(listed)
+    assert len(listed) == len(set(listed)) <= 14
+    assert "nothing to fit" not in capsys.readouterr().out

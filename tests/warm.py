@@ -17,6 +17,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 # What most commands import. A command may still be the first to import anything else.
@@ -80,8 +81,12 @@ def run(
         printed = [Path(folder) / name for name in ("stdout", "stderr")]
         for path in printed:
             path.touch()  # there before a slow start makes it
-        start = _start if fresh else _fork
-        pid, status_of = start(words, cwd, environment, tree, printed, timeout)
+        variables = _inherited() | {"PYTHONPATH": _path(tree)} | environment
+        if fresh:
+            pid, status_of = _start(words, cwd, variables, printed)
+        else:
+            request = [words, str(cwd), variables, timeout + PATIENCE, *map(str, printed)]
+            pid, status_of = _fork(_server(tree), request)
         end = time.monotonic() + timeout
         while (status := status_of(0.05 if until else timeout)) is None:
             if time.monotonic() > end:
@@ -127,19 +132,13 @@ def cpu_seconds(group: int) -> float:
 
 
 def _start(
-    words: list[str],
-    cwd: Path,
-    environment: dict[str, str],
-    tree: Path,
-    printed: list[Path],
-    timeout: float,
+    words: list[str], cwd: Path, variables: dict[str, str], printed: list[Path]
 ) -> tuple[int, Ending]:
     """Start Python anew."""
     with printed[0].open("w") as stdout, printed[1].open("w") as stderr:
         process = subprocess.Popen(
             [sys.executable, *words], cwd=cwd, stdin=subprocess.DEVNULL, stdout=stdout,
-            stderr=stderr, start_new_session=True,
-            env={**_inherited(), "PYTHONPATH": _path(tree), **UNBUFFERED, **environment},
+            stderr=stderr, start_new_session=True, env=UNBUFFERED | variables,
         )  # fmt: skip
 
     def status_of(seconds: float) -> int | None:
@@ -150,18 +149,8 @@ def _start(
     return process.pid, status_of
 
 
-def _fork(
-    words: list[str],
-    cwd: Path,
-    environment: dict[str, str],
-    tree: Path,
-    printed: list[Path],
-    timeout: float,
-) -> tuple[int, Ending]:
+def _fork(server: subprocess.Popen[bytes], request: list[Any]) -> tuple[int, Ending]:
     """Have the process that has imported what most commands need be forked."""
-    server = _server(tree)
-    variables = _inherited() | {"PYTHONPATH": _path(tree)} | environment
-    request = [words, str(cwd), variables, timeout + PATIENCE, *map(str, printed)]
     server.stdin.write(json.dumps(request).encode() + b"\n")
 
     def status_of(seconds: float) -> int | None:

@@ -1,4 +1,4 @@
-"""Comparing finished runs, as ``fairbench compare runs=[A,B]`` does."""
+"""Finished runs against each other, as ``fairbench compare`` and ``tradeoff`` have them."""
 
 import re
 import shutil
@@ -15,7 +15,7 @@ from fairbench.data.dataset import Task
 from fairbench.evaluation.summary import Headlines
 from fairbench.evaluation.table import values_of
 from fairbench.experiments.execute import carry_out
-from fairbench.inference.comparing import objective
+from fairbench.inference.comparing import METRICS, is_dominated, objective
 from fairbench.inference.survey import mean_relative_shrinkage
 from fairbench.results.catalogue import Catalogue
 from tests.correlated import probability_better
@@ -491,3 +491,102 @@ def test_one_headline_is_chosen_once_and_every_command_looks_at_it_first(tmp_pat
         run_of("gaussian_nb", "headline=fairness")
     run_command(["store", "evaluate", where])  # composes each run's configuration again
     assert {*Catalogue(tmp_path).runs} == {*ids, usual.id}
+
+
+# Trade-offs, as ``fairbench tradeoff dataset=simulated`` has them.
+
+
+OF_TRADEOFF = ("split.repeats=3", "split.validation=0.2", "learner=logistic_regression")
+TRADEOFFS = {
+    "baseline": (),
+    "postprocessed": ("evaluator.relaxations=[0,0.1,1]",),
+    "reweighing": ("intervention=reweighing",),
+    "ensemble": ("method=ensemble",),
+    "other_split": ("split.repeats=2",),
+}
+
+
+@pytest.fixture(scope="module")
+def tradeoffs(tmp_path_factory):
+    """Return a results folder with every run of TRADEOFFS, and their ids."""
+    runs = {name: (*OF_TRADEOFF, *words) for name, words in TRADEOFFS.items()}
+    return made(tmp_path_factory.mktemp("tradeoff") / "results", runs)
+
+
+@pytest.mark.thorough
+def test_runs_of_one_split_are_found_once_each_and_named(tradeoffs):
+    folder, ids = tradeoffs
+    result = {
+        run.id: names
+        for run, names in zip(*pairs.candidates("simulated", "", Catalogue(folder)), strict=True)
+    }
+    assert set(result) == {ids[name] for name in ("postprocessed", "reweighing", "ensemble")}
+    assert result[ids["reweighing"]] == {
+        "learner": "logistic regression", "intervention": "reweighing", "method": "baseline",
+    }  # fmt: skip
+
+
+def test_fewer_than_two_runs_are_refused(tradeoffs):
+    with pytest.raises(UserError, match=r"has no finished run of german by sex; a trade-off needs"):
+        pairs.candidates("german", "sex", Catalogue(tradeoffs[0]))
+
+
+def test_namesakes_are_told_apart_by_the_options_that_differ():
+    configs = [{"name": "grid_search", "grid": 5, "bound": bound} for bound in (0.1, 0.2)]
+    configs.append({"name": "none"})
+    assert pairs._part_names(configs) == ["grid search 0.1", "grid search 0.2", "none"]
+
+
+@pytest.mark.thorough
+def test_points_are_the_metrics_and_the_spread_is_the_posteriors(tradeoffs):
+    folder, ids = tradeoffs
+    stored = Catalogue(folder).one(ids["postprocessed"])
+    metrics, run = values_of(stored.all_metrics()), pairs.load_predictions(stored)
+    result = pairs._run_points(run, run.protect, repeats="typical")
+    error = metrics.query("metric == 'error_rate' and attribute == ''")
+    for name in METRICS:
+        gap = metrics.query(f"metric == '{name}' and attribute == '{run.protect[0]}'")["value"]
+        assert result[name]["error"] == pytest.approx(error["value"].mean())
+        assert result[name]["gap"] == pytest.approx(gap.mean())
+    group = metrics.query(f"metric == 'error_rate' and attribute == '{run.protect[0]}'")
+    group = group[group["repeat"] == error.sort_values("value", kind="stable")["repeat"].iloc[1]]
+    # Beta variances of the groups' error rates: two of four cells are errors, each with a 1 prior.
+    size, wrong = group["n"].to_numpy(), (group["n"] * group["value"]).to_numpy()
+    mean = (wrong + 2) / (size + 4)
+    variance = ((size / size.sum()) ** 2 * mean * (1 - mean) / (size + 5)).sum()
+    assert result[METRICS[0]]["error_variance"] == pytest.approx(variance, rel=0.15)
+    averaged = pairs._run_points(run, run.protect)[METRICS[0]]
+    assert averaged["error"] == result[METRICS[0]]["error"]
+    assert averaged["error_variance"] > 0
+
+
+def test_dominance_is_of_no_larger_and_somewhere_smaller():
+    values = np.array([[1, 4], [2, 2], [2, 3], [4, 1], [1, 4], [5, np.nan]])
+    assert is_dominated(values).tolist() == [False, False, True, False, False, False]
+
+
+@pytest.mark.thorough
+def test_the_command_prints_and_writes_everything(tradeoffs, said_by):
+    folder, ids = tradeoffs
+    printed = said_by("tradeoff", "dataset=simulated", f"results={folder}")
+    assert "error against the equalized odds gap" in printed
+    assert "error of logistic regression, baseline" in printed
+    (table_file,) = (folder / "report" / "tradeoff").glob("*.csv")
+    assert table_file.with_suffix(".png").stat().st_size > 10_000
+    table = pd.read_csv(table_file)
+    assert len(table) == 3 * len(METRICS)
+    for _, rows in table.groupby("metric"):
+        np.testing.assert_array_equal(
+            rows["dominated"], is_dominated(rows[["error", "gap"]].to_numpy())
+        )
+    assert table["certainty"].between(0, 1).all()
+    assert table[table["metric"] != "predictive_parity"]["postprocessed_error"].notna().any()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [([], "no data set is named"), (["dataset=x", "metric=y"], "unknown option 'metric'")],
+)
+def test_a_wrong_command_is_refused(words, message):
+    with pytest.raises(UserError, match=message):
+        run_command(["tradeoff", *words])

@@ -14,14 +14,13 @@ import pytest
 
 from benchmarks.faults import tables
 from benchmarks.faults.browser import browser, browser_path
-from benchmarks.stored import laid_out
+from benchmarks.stored import configured, copied, laid_out
 from fairbench.audits.question import Options
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError, warn
 from fairbench.core.files import read_table, sealed_json, unsealed_json, write_table
 from fairbench.core.text import digest, label_notes
-from fairbench.results.record import GROUPS, run_name
-from fairbench.results.runs import LAST, Run, Store, seal_run
+from fairbench.results.runs import Run, Store, read_environment, seal_run
 from tests import warm
 from tests.harness import Lazily, fairbench, quick, ran, run_folder
 
@@ -216,30 +215,18 @@ def said(capsys, *words):
     return status, text
 
 
-def stored(place, **changes):
-    """Change options ``group__option`` of the run, put it under the id of that, and return it."""
+def stored(place, changed):
+    """Change options of the run, put it under the id of that, and return it."""
     folder = run_folder(place / "results")
-    record = unsealed_json((folder / LAST).read_bytes())
-    for name, value in changes.items():
-        group, _, option = name.partition("__")
-        if group == "choices":
-            record["choices"][option] = value
-        elif option:
-            record["config"][group][option] = value
-        else:
-            record["config"][group] = value
-    if not any(name.startswith("choices") for name in changes):
-        record["choices"] = {group: record["config"][group]["name"] for group in GROUPS}
-        record["name"] = run_name(record["choices"])
-    run = digest(record["config"], 12)
-    (folder.rename(folder.with_name(run)) / LAST).write_text(sealed_json(record))
-    return run
+    target = copied(folder, configured(read_environment(folder), changed))
+    shutil.rmtree(folder)
+    return target.name
 
 
 @pytest.mark.thorough
 def test_a_record_of_no_shape_is_left_out_and_named_whoever_reads_it(place, capsys):
     """Which are none is in tests/results/test_run_folder.py."""
-    run = stored(place, learner__C="${oc.env:FAIRBENCH_TEST_SECRET}")
+    run = stored(place, {"learner.C": "${oc.env:FAIRBENCH_TEST_SECRET}"})
     for words in (["store", "ls"], ["report"], ["leaderboard"], ["table", run],
                   ["store", "verify", run], ["store", "evaluate", run], ["store", "show", run],
                   ["choose", "dataset=simulated"], ["audit", run],
@@ -252,26 +239,26 @@ VERIFY, EVALUATE = ["store", "verify"], ["store", "evaluate"]
 IN_USE = ["alternative", *SMALL, "in_use"]
 STORED = [
     # What is not installed or declared makes no word.
-    ({"learner__name": "strangers"}, [IN_USE, VERIFY], "no component that is"),
-    ({"learner__touched": "x"}, [IN_USE, VERIFY], "has no option 'touched'"),
-    ({"learner__max_iter": 10**9}, [IN_USE, VERIFY], "learner.max_iter is too large"),
-    ({"evaluator__choose_by": {}}, [IN_USE, VERIFY], "is of another type"),
-    ({"learner__C": "x' hydra.run.dir='/"}, [IN_USE, VERIFY], "learner.C"),
-    ({"learner__tol": -1.0}, [VERIFY], "computed again: InvalidParameterError: The 'tol' param"),
+    ({"learner": "strangers"}, [IN_USE, VERIFY], "no component that is"),
+    ({"learner.touched": "x"}, [IN_USE, VERIFY], "has no option 'touched'"),
+    ({"learner.max_iter": 10**9}, [IN_USE, VERIFY], "learner.max_iter is too large"),
+    ({"evaluator.choose_by": {}}, [IN_USE, VERIFY], "is of another type"),
+    ({"learner.C": "x' hydra.run.dir='/"}, [IN_USE, VERIFY], "learner.C"),
+    ({"learner.tol": -1.0}, [VERIFY], "computed again: InvalidParameterError: The 'tol' param"),
     # No more is built than is stored.
-    ({"split__repeats": 90_000}, [VERIFY, EVALUATE], "repeats=90000, and fewer cells stored: 2"),
+    ({"split.repeats": 90_000}, [VERIFY, EVALUATE], "repeats=90000, and fewer cells stored: 2"),
     (
-        {"consistency__vary": "learner.C", "consistency__values": [float(i) for i in range(9000)]},
+        {"consistency.vary": "learner.C", "consistency.values": [float(i) for i in range(9000)]},
         [VERIFY, EVALUATE], "consistency.values=9000, and fewer cells stored: 2",
     ),
-    ({"dataset__n_samples": 10**6}, [VERIFY, EVALUATE], "=1000000, and fewer rows stored: 120"),
+    ({"dataset.n_samples": 10**6}, [VERIFY, EVALUATE], "=1000000, and fewer rows stored: 120"),
 ]  # fmt: skip
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(("changes", "commands", "reason"), STORED, ids=str)
 def test_what_cannot_be_computed_again_is_said_in_a_line(changes, commands, reason, place, capsys):
-    run = stored(place, **changes)
+    run = stored(place, changes)
     for *words, last in commands:
         words += [f"in_use={run}"] if last == "in_use" else [last, run]
         status, text = said(capsys, *words)
@@ -279,7 +266,7 @@ def test_what_cannot_be_computed_again_is_said_in_a_line(changes, commands, reas
 
 
 def test_a_page_says_which_run_has_no_command(place, capsys):
-    run = stored(place, learner__name="strangers")
+    run = stored(place, {"learner": "strangers"})
     assert said(capsys, "report")[0] == 0
     page = (place / "results" / "report" / "index.html").read_text()
     assert f"# run {run}: learner=strangers is no component that is installed here" in page

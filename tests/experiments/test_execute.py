@@ -109,13 +109,15 @@ def test_cells_of_a_sweep_that_was_killed_are_no_garbage(plans):
 
 @pytest.mark.thorough
 def test_a_cell_that_fails_fails_the_runs_that_need_it_and_no_others(plans):
-    runs, ended = plans("r", *READINGS, "binomial_nll"), []
+    runs, ended, failed = plans("r", *READINGS, "binomial_nll"), [], []
 
     def where(units):
-        first, *others = units
-        assert first.cell
-        yield UnitResult(first, error="boom")
-        yield from in_process(others)
+        for unit in units:
+            if unit.cell and not failed:
+                failed.append(unit)
+                yield UnitResult(unit, error="boom")
+            else:
+                yield work(unit)
 
     ends = Execution(runs, where, on_end=lambda end: ended.append(end.plan.name)).carry_out()
     assert [end.error for end in ends] == ["boom"] * 3 + [""]

@@ -1,5 +1,6 @@
-"""Ids of cells: what changes them, and what does not."""
+"""Ids of cells, what changes them and what does not; variants, and the draws that they share."""
 
+from collections import namedtuple
 from dataclasses import replace
 
 import numpy as np
@@ -10,14 +11,18 @@ from fairbench.components.algorithms.fitters.bag import Bag
 from fairbench.components.algorithms.fitters.single import Single
 from fairbench.components.algorithms.learners.logistic_regression import LogisticRegression
 from fairbench.components.algorithms.learners.xgboost import XGBoost
+from fairbench.components.algorithms.methods.ensemble import Ensemble
 from fairbench.core import fingerprint
+from fairbench.core.errors import UserError
 from fairbench.data.dataset import Source
 from fairbench.data.splits import Fold
 from fairbench.experiments import contracts as study_module
 from fairbench.experiments import pipeline
-from fairbench.experiments.contracts import Capabilities, cells_of, rows_digest
+from fairbench.experiments.compute import TEST, compute, raw_outputs
+from fairbench.experiments.contracts import Capabilities, Consistency, cells_of, rows_digest
+from fairbench.experiments.execute import carry_out
 from tests.harness import TINY, configuration
-from tests.studies import folds_of, study
+from tests.studies import Recorder, folds_of, study
 
 
 def ids(a_study, folds=None):
@@ -117,3 +122,191 @@ def test_ids_of_a_users_table_change_with_its_content(tmp_path):
         cfg = configuration(*words, "split.repeats=1", "tracking=none", results=tmp_path)
         result.append(pipeline.prepare(cfg).cells[0].id)
     assert result[0] == result[2] != result[1]
+
+
+# Variants of a run.
+
+
+Variant = namedtuple("Variant", "label study method")
+DEPTHS = Consistency("learner.max_depth", [1, 2, 3])
+METHOD = Ensemble(3)
+
+
+def variants_of(consistency, a_study=None, method=METHOD):
+    return [Variant(*of) for of in consistency.variants(a_study or study(), method)]
+
+
+def test_a_variant_differs_in_one_option_of_a_component_or_in_its_draws_alone():
+    own, values = study(), [1, 2, 3]
+    assert variants_of(Consistency(), own) == []
+    assert variants_of(DEPTHS, own) == [
+        (f"max_depth={d}", replace(own, learner=replace(own.learner, max_depth=d)), METHOD)
+        for d in values
+    ]
+    # An option of the method changes the fitter and the reading.
+    assert variants_of(Consistency("method.members", [2, 5]), own) == [
+        (f"members={m}", replace(own, fitter=Ensemble(m).fitter), Ensemble(m)) for m in (2, 5)
+    ]
+    assert variants_of(Consistency(replicates=3), own) == [
+        (f"replicate={i}", replace(own, replicate=i), METHOD) for i in values
+    ]
+
+
+@pytest.mark.parametrize(
+    ("vary", "values", "message"),
+    [
+        ("learner.max_dept", [1, 2], "option of the learner .* 'max_dept': did you mean max_depth"),
+        ("learnr.max_depth", [1, 2], "consistency.vary 'learnr': did you mean learner"),
+        ("method.member", [1, 2], "option of the method in consistency.vary 'member': did"),
+        ("max_depth", [1, 2], "unknown component in consistency.vary 'max_depth'; "),
+        ("learner", [1, 2], "unknown option of the learner in "),
+        ("learner.max_depth", [1, "deep"], "learner.max_depth is 'deep'; it must be a whole numb"),
+        ("learner.max_depth", [1, -1], "learner.max_depth is -1; it must be at least 0"),
+        ("learner.max_depth", (), "consistency.vary and consistency.values go together, such as "),
+        (None, [1, 2], "consistency.vary and consistency.values go together"),
+        ("learner.max_depth", [1], "consistency.values needs at least two values to compare"),
+        ("learner.max_depth", [1, 2, 1], "consistency.values has a value twice"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_varied_is_refused_in_one_sentence(vary, values, message):
+    with pytest.raises(UserError, match=rf"{message}.*\Z"):
+        variants_of(Consistency(vary, values))
+
+
+# --- draws
+
+
+@pytest.fixture
+def seen():
+    Recorder.seen.clear()
+    return Recorder.seen
+
+
+def draws_of(consistency, seen, method=METHOD, score=0.5):
+    """Return label -> (seed, bootstrap) of every member's fit on one fold."""
+    own = study(learner=Recorder(score), fitter=method.fitter)
+    (fold,) = folds_of(own, repeats=1)
+    drawn = {}
+    for variant in variants_of(consistency, own, method):
+        seen.clear()
+        compute(variant.study, fold)
+        drawn[variant.label] = [(fit["seed"], fit["weight"].tobytes()) for fit in seen]
+    return drawn
+
+
+SCORES = Consistency("learner.score", [0.2, 0.4, 0.6])
+
+
+def test_values_share_their_bootstraps_and_seeds_and_so_do_members_of_larger_bags(seen):
+    first, *others = draws_of(SCORES, seen).values()
+    assert len(first) == len(set(first)) == 3
+    assert others == [first, first]
+    small, large = draws_of(Consistency("method.members", [2, 4]), seen).values()
+    assert large[:2] == small
+
+
+def test_fresh_draws_and_replicates_share_none(seen):
+    own = draws_of(SCORES, seen)["score=0.2"]
+    fresh = draws_of(replace(SCORES, fresh_draws=True), seen)
+    replicates = draws_of(Consistency(replicates=3), seen)
+    for drawn in (fresh, replicates):
+        members = [member for variant in drawn.values() for member in variant]
+        assert len({seed for seed, _ in [*own, *members]}) == 12
+        assert len({weight for _, weight in [*own, *members]}) == 12
+    assert draws_of(Consistency(replicates=3), seen) == replicates
+
+
+# --- ids
+
+
+def test_the_value_the_run_has_anyway_is_the_runs_own_cell():
+    own = study()
+    folds = folds_of(own)
+    ids = {
+        variant.label: [cell.id for cell in cells_of(variant.study, folds, variant.label)]
+        for variant in variants_of(replace(DEPTHS, replicates=2), own)
+    }
+    mine = [cell.id for cell in cells_of(own, folds)]
+    assert ids["max_depth=2"] == mine
+    assert len({cell for cells in ids.values() for cell in cells}) == 10
+    fresh = variants_of(replace(DEPTHS, fresh_draws=True), own)[1]
+    assert not {cell.id for cell in cells_of(fresh.study, folds)} & set(mine)
+
+
+def test_an_option_that_a_choice_does_not_heed_is_refused(tmp_path):
+    words = ("dataset=simulated_regression", "consistency.vary=method.beta", *TINY)
+    values = "consistency.values=[0,0.5]"
+    cfg = configuration("method=normal_nll", *words, values, results=tmp_path)
+    with pytest.raises(UserError, match="unknown option of method=normal_nll to vary 'beta'"):
+        pipeline.prepare(cfg)
+    pipeline.prepare(configuration("method=beta_nll", *words, values, results=tmp_path))
+
+
+# --- a varied run, through the pipeline
+
+
+@pytest.fixture(scope="module")
+def varied(tmp_path_factory):
+    cfg = configuration(
+        "method=ensemble", "method.members=3", "learner.rounds=3", "evaluator.draws=100",
+        "consistency.vary=learner.max_depth", "consistency.values=[2,4,6]",
+        "consistency.replicates=2", *TINY, "split.repeats=2",
+        results=tmp_path_factory.mktemp("results"),
+    )  # fmt: skip
+    return carry_out(cfg)
+
+
+def stored_uncertainty(run, cell):
+    columns = run.store.read(cell.id).columns
+    members = raw_outputs(columns)["score"][columns["part"] == TEST]
+    assert members.shape == (40, 3)
+    return members.std(axis=1)
+
+
+def test_a_varied_run_fits_each_distinct_cell_once_and_has_its_error_rate(varied):
+    run = varied.prepared
+    # The run's own, two more depths (one is its own) and two replicates, on two folds.
+    assert len(run.cells) == 12
+    assert len({cell.id for cell in run.cells}) == varied.computed == 10
+    target = run.dataset.target.to_numpy()
+    metrics = run.folder.all_metrics().query("metric == 'error_rate' and attribute == ''")
+    for cell in run.cells:
+        columns = run.store.read(cell.id).columns
+        test = columns["part"] == TEST
+        labels = raw_outputs(columns)["score"][test].mean(axis=1) > 0.5
+        rows = metrics.query("variant == @cell.variant and repeat == @cell.fold.repeat")
+        error = (labels != target[columns["row"][test]]).mean()
+        assert list(rows["value"]) == pytest.approx([error])
+
+
+@pytest.mark.parametrize(
+    ("prefix", "labels"),
+    [
+        ("consistency", ["max_depth=2", "max_depth=4", "max_depth=6"]),
+        ("noise", ["replicate=1", "replicate=2"]),
+    ],
+)
+def test_rows_of_consistency_and_noise_are_those_of_the_stored_cells(varied, prefix, labels):
+    run = varied.prepared
+    cells = [c for c in run.cells if c.fold.repeat == 1 and c.variant in labels]
+    values = np.array([stored_uncertainty(run, cell) for cell in cells])
+    rows = run.folder.all_metrics().query("repeat == 1 and metric.str.startswith(@prefix)")
+    assert set(rows["variant"]) == {""} and set(rows["variants"]) == {len(labels)}
+    sd, spread = values.std(axis=0), values.max(axis=0) - values.min(axis=0)
+    result = rows.set_index(["metric", rows["quantile"].fillna(-1.0)])["value"].to_dict()
+    assert result == pytest.approx(
+        {
+            (f"{prefix}_max_sd", -1.0): sd.max(),
+            (f"{prefix}_mean_sd", -1.0): sd.mean(),
+            (f"{prefix}_mean_range", -1.0): spread.mean(),
+            **{(f"{prefix}_sd", q): np.quantile(sd, q) for q in (0.05, 0.25, 0.5, 0.75, 0.95)},
+        },
+        rel=1e-12,
+    )
+    assert min(result.values()) > 0
+
+
+def test_a_method_without_uncertainty_has_no_consistency(tmp_path):
+    words = ("method=baseline", "consistency.replicates=2")
+    run = carry_out(configuration(*words, *TINY, results=tmp_path)).prepared
+    assert not run.folder.all_metrics()["metric"].str.startswith(("consist", "noise")).any()

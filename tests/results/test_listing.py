@@ -196,41 +196,36 @@ def replaced(old, new):
     return lambda known: json.loads(json.dumps(known).replace(old, new))
 
 
-def forged(indexed, change):
-    """Seal an index that somebody changed."""
+def forged(change):
+    """Return how an index is sealed again that somebody changed."""
+    return lambda content: sealed_json(change(unsealed_json(content))).encode()
+
+
+NAME = '"adult, xgboost, ensemble"'
+DAMAGE = {
+    "cut": lambda content: content[:-40],
+    "changed": lambda content: content.replace(b"adult", b"compa", 1),
+    "empty": lambda content: b"{}",
+    "signs": forged(replaced(NAME, '"\\u001b[31m"')),
+    "number": forged(replaced(NAME, "7")),
+    "values": forged(lambda known: known | {"values": []}),
+    "run": forged(lambda known: known | {"runs": {A1: [[1, 2], 3, 4]}}),
+    "runs": forged(lambda known: known | {"runs": [1]}),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_an_index_that_is_damaged_or_not_well_formed_is_not_used(indexed, read, damage):
     path = indexed / listing.INDEX
-    path.write_text(sealed_json(change(unsealed_json(path.read_bytes()))))
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [lambda all: all[:-40], lambda all: all.replace(b"adult", b"compa", 1), lambda all: b"{}"],
-)
-def test_a_damaged_index_is_not_used(indexed, read, damage):
-    path = indexed / listing.INDEX
-    path.write_bytes(damage(path.read_bytes()))
-    assert len(Catalogue(indexed)) == 3
-    assert len(read) == 4
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        replaced('"adult, xgboost, ensemble"', '"\\u001b[31m"'),
-        replaced('"adult, xgboost, ensemble"', "7"),
-        lambda known: known | {"values": []},
-        lambda known: known | {"runs": {A1: [[1, 2], 3, 4]}},
-        lambda known: known | {"runs": [1]},
-    ],
-)
-def test_an_index_that_is_not_well_formed_is_not_used(indexed, read, change):
-    forged(indexed, change)
-    assert Catalogue(indexed).runs[A1].name == "adult, xgboost, ensemble"
+    path.write_bytes(DAMAGE[damage](path.read_bytes()))
+    runs = Catalogue(indexed).runs
+    assert len(runs) == 3 and runs[A1].name == "adult, xgboost, ensemble"
     assert A1 in read
 
 
 def test_a_run_is_never_used_as_an_index_says_but_as_its_record_does(indexed):
-    forged(indexed, replaced('"adult, xgboost, ensemble"', '"german, xgboost, ensemble"'))
+    path = indexed / listing.INDEX
+    path.write_bytes(forged(replaced(NAME, '"german, xgboost, ensemble"'))(path.read_bytes()))
     run = Catalogue(indexed).runs[A1]
     assert run.name == "german, xgboost, ensemble"
     with pytest.raises(UserError, match=rf"{A1}/environment\.json is missing or damaged"):

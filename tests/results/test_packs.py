@@ -20,7 +20,7 @@ from fairbench.core.files import sealed, sealed_json, unsealed_json
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import LAST, TABLES, RunWriter, Store, damaged_files
 from fairbench.results.upkeep import MANIFEST, pack, unpack
-from tests.results.test_run_folder import METRICS, PREDICTIONS
+from tests.results.test_run_folder import METRICS, WRITTEN
 from tests.studies import RECORD
 
 _SEVERAL = (configured(RECORD, {"learner.rate": 1e-5, "seed": seed}) for seed in range(3))
@@ -36,7 +36,7 @@ def write(folder, number, data, seed=0):
         columns = {"row": np.arange(5, dtype=np.int32), "score": np.float32([len(cell)] * 5) / 3}
         Store(folder).write(cell, columns, {"fit_seconds": 0.1 * seed, "text": "é"})
     metrics = METRICS.assign(value=np.random.default_rng(seed).random(len(METRICS)))
-    tables = {"metrics": metrics, "summary": metrics, "predictions": PREDICTIONS}
+    tables = WRITTEN | {"metrics": metrics, "summary": metrics}
     RunWriter(folder / "runs" / RUNS[number]).write(record["config"], cells, tables, data, record)
     os.utime(folder / "runs" / RUNS[number] / LAST, (1e9 + number, 1e9 + number))
 

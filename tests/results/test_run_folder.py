@@ -38,20 +38,19 @@ READ = {
 }
 
 
+WRITTEN = {"metrics": METRICS, "summary": METRICS, "predictions": PREDICTIONS}
+
+
 @pytest.fixture
 def folder(tmp_path, make_dataset):
     path = tmp_path / "runs" / RUN
-    tables = {"metrics": METRICS, "summary": METRICS, "predictions": PREDICTIONS}
-    runs.RunWriter(path).write(CONFIG, ["cell"], tables, make_dataset(), KNOWN)
+    runs.RunWriter(path).write(CONFIG, ["cell"], WRITTEN, make_dataset(), KNOWN)
     return runs.Run(path)
 
 
-def test_what_was_written_is_read(folder):
+def test_what_was_written_is_read_bit_for_bit_and_rows_and_copies_stored_once(folder):
     assert folder.config == yaml.safe_load(folder.content("config.yaml")) == CONFIG
     pd.testing.assert_frame_equal(folder.all_metrics(), METRICS)
-
-
-def test_predictions_are_read_bit_for_bit_and_rows_and_copies_stored_once(folder):
     pd.testing.assert_frame_equal(folder.predictions(), PREDICTIONS, check_dtype=False)
     some = folder.predictions(("prediction", "sd"))
     assert list(some) == ["repeat", "fold", "part", "row", "prediction", "sd"]
@@ -112,8 +111,7 @@ def test_of_tables_that_are_missing_or_damaged_no_more_is_read_than_was_written(
 
 def test_a_run_that_is_made_again_keeps_its_files_in_one(folder, make_dataset):
     laid_out(folder.path)
-    tables = {"metrics": METRICS, "summary": METRICS, "predictions": PREDICTIONS}
-    runs.RunWriter(folder.path).write(CONFIG, ["cell"], tables, make_dataset(), KNOWN)
+    runs.RunWriter(folder.path).write(CONFIG, ["cell"], WRITTEN, make_dataset(), KNOWN)
     assert {path.name for path in folder.path.iterdir()} == {runs.TABLES, "environment.json"}
 
 
@@ -223,21 +221,16 @@ def test_weights_are_stored_beside_the_people_whom_an_earlier_run_stored_without
 def test_all_kinds_of_columns_are_written_as_csv_value_by_value(rows, first):
     labels = [first, "a,b", 'say "so"', "two\nlines", "NA", None]
     numbers = [0.1, -0.0, 5e-324, np.inf, 1e16, np.nan]
-    columns = {
-        "label": labels,
-        "kind": pd.Categorical([*labels[:2], None] * 2),
-        "=number": numbers,
-        "n": range(6),
-        "bins": pd.array([15, None, 2] * 2, "Int64"),
-        "none": pd.Series([None] * 6, dtype=object),
-        "no kind": pd.Categorical([None] * 6, []),
-    }
-    table = pd.DataFrame(columns).iloc[:rows]
+    whole = pd.DataFrame({"label": labels, "kind": pd.Categorical([*labels[:2], None] * 2)})
+    table = whole.assign(
+        **{"=number": numbers, "n": range(6), "bins": pd.array([15, None, 2] * 2, "Int64")},
+        none=pd.Series([None] * 6, dtype=object), kindless=pd.Categorical([None] * 6, []),
+    ).iloc[:rows]  # fmt: skip
     text = csv_text(table)
     again = read_csv(io.BytesIO(text.encode()), ["label"])
     assert list(again) == list(table)
     assert list(again["label"]) == list(table["label"].fillna(""))
-    for name in list(columns)[2:]:
+    for name in list(table)[2:]:
         np.testing.assert_array_equal(
             again[name].astype(float), pd.to_numeric(table[name]).astype(float)
         )

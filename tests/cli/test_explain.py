@@ -50,30 +50,16 @@ def test_the_headings_of_an_audit_and_of_a_gate_are_explained(tmp_path, printed)
 def test_the_headings_of_a_run_and_of_comparisons_are_explained():
     draws = np.random.default_rng(0).normal(0, 0.1, (100, 2))
     comparison = Comparison(("accuracy", "equal_opportunity"), draws, np.array([0.01, 0.01]))
-    events = pd.DataFrame([{"A >> B": 0.5, "A ~ B": 0.5}] * 2)
-    findings = {
-        "names": ["one", "other"],
-        "everywhere": events,
-        "inside": events,
-        "shown": comparison,
-        "observed": np.full((2, 2), 0.5),
-        "level": 0.95,
-        "tested": "like these rows",
-    }
+    events, halves = pd.DataFrame([{"A >> B": 0.5, "A ~ B": 0.5}] * 2), np.full((2, 2), 0.5)
+    of_all = {"data": "all", "groups": "sex", "objectives": ("accuracy",), "certainty": 0.95}
     documents = [
         _run_document(summarise(metrics_of(("A", "B", "C"))), "a run", "sex"),
-        pair_document(**findings, computed="so"),
-        ranking_document(
-            np.full((2, 2), 0.5),
-            np.array([1, 1]),
-            ["a", "b"],
-            ["1", "2"],
-            data="all",
-            groups="sex",
-            objectives=("accuracy",),
-            certainty=0.95,
-        ),  # fmt: skip
-    ]
+        pair_document(
+            names=["one", "other"], everywhere=events, inside=events, shown=comparison,
+            observed=halves, level=0.95, tested="like these rows", computed="so",
+        ),
+        ranking_document(halves, np.array([1, 1]), ["a", "b"], ["1", "2"], **of_all),
+    ]  # fmt: skip
     assert not unexplained(documents)
     for title in ("id", "run", *HEADLINES["binary"], "95 % interval", "outperforms"):
         assert _explained(title, _glossary()), title

@@ -25,27 +25,24 @@ SAMPLES = ROOT / "tests" / "extensions" / "rank" / "written_by_others"
 def put_files(folder: Path) -> None:
     """Write every file into a folder."""
     people = _people()
-    draw = np.random.default_rng(1)
-    people.to_csv(folder / "predictions.csv", index=False)
-    people.to_csv(folder / "loans.csv", index=False)
-    people.assign(PD=100 * people["PD"]).to_csv(folder / "percent.csv", index=False)
-    named = people["repaid"].map({1: "yes", 0: "no"})
-    people.assign(repaid=named).to_csv(folder / "yes.csv", index=False)
-    granted = people.assign(repaid=people["repaid"].where(people["granted"] == 1).astype("Int64"))
-    granted.to_csv(folder / "granted.csv", index=False)
-    shown = people["repaid"].where(np.arange(len(people)) % 4 == 3).astype("Int64")
-    people.assign(repaid=shown).to_csv(folder / "pool.csv", index=False)
-    labels = pd.DataFrame({"row": [17, 18], "label": [1, 0]})
-    labels.to_csv(folder / "labels.csv", index=False)
-    for name in ("new.csv", "week-7.csv", "week-07.csv"):
-        people.to_csv(folder / name, index=False)
-    people.drop(columns="C").to_csv(folder / "people.csv", index=False)  # it has no identifiers
-    people.to_csv(folder / "candidates.csv", index=False)
-    people.to_excel(folder / "candidates.xlsx", index=False)
-    people.to_csv(folder / "homes.csv", index=False)
-    people[["grade", "age", "income", "sex"]].to_csv(folder / "mine.csv", index=False)
+    draw, label = np.random.default_rng(1), people["repaid"]
+    shown = label.where(np.arange(len(people)) % 4 == 3).astype("Int64")
+    granted = label.where(people["granted"] == 1).astype("Int64")
     calls = people.assign(received_callback=people["hired_rate"], job_ad_id=people["vacancy"])
-    calls.to_csv(folder / "openintro_resume.csv", index=False)
+    as_they_are = ("predictions", "loans", "new", "week-7", "week-07", "candidates", "homes")
+    for name, table in {
+        **dict.fromkeys(as_they_are, people),
+        "percent": people.assign(PD=100 * people["PD"]),
+        "yes": people.assign(repaid=label.map({1: "yes", 0: "no"})),
+        "granted": people.assign(repaid=granted),
+        "pool": people.assign(repaid=shown),
+        "labels": pd.DataFrame({"row": [17, 18], "label": [1, 0]}),
+        "people": people.drop(columns="C"),  # it has no identifiers
+        "mine": people[["grade", "age", "income", "sex"]],
+        "openintro_resume": calls,
+    }.items():
+        table.to_csv(folder / f"{name}.csv", index=False)
+    people.to_excel(folder / "candidates.xlsx", index=False)
     groups = people.groupby(["sex", "race"], as_index=False).size()
     counted = groups.rename(columns={"size": "people"})
     counted["rate"] = draw.uniform(0.3, 0.6, len(counted)).round(2)

@@ -155,35 +155,18 @@ CASES = [
     ("protect=[0]", "protect is '[0]'; it must be the"),
     ("protect=[group,group]", "protect=[group,group] names an attribute twice: name it once\n"),
     ("protect={group:1}", "protect is \"{'group': 1}\"; it must be the"),
-    (
-        "-m seed=range(100000) plan=true",
-        "plan=true of 100,000 jobs would take long, as each is prepared: it takes up to 10,000; "
-        "plan a part of them, such as one seed, and multiply\n",
-    ),
-    (
-        "-m seed=range(100000000000)",
-        "a sweep has up to 1,000,000 jobs, and this one has 1,000,001 or more\n",
-    ),
+    ("-m seed=range(100000) plan=true", "plan=true of 100,000 jobs would take long, as each is "),
+    ("-m seed=range(100000000000)", "up to 1,000,000 jobs, and this one has 1,000,001 or more\n"),
     ("-m split.train=2.0 method=baseline,ensemble", "all 2 jobs of this sweep: split.train is 2.0"),
     ("n_jobs=0", "n_jobs is 0; it must be at least 1, or -1 for every core\n"),
     ("dataset=diabetes", "method=binomial_nll needs a binary target or one of several classes, "),
     ("protect=race", "unknown sensitive attribute of simulated 'race'; valid: group\n"),
-    (
-        "split=predefined",
-        "split=predefined needs a data set with its own test part; simulated has none: use "
-        "split=holdout or split=kfold\n",
-    ),
-    (
-        "dataset=table",
-        "dataset=table needs dataset.path=FILE dataset.target=COLUMN "
-        "dataset.sensitive=[COLUMN,...]\n",
-    ),
+    ("split=predefined", "its own test part; simulated has none: use split=holdout or split=kfold"),
+    ("dataset=table", "needs dataset.path=FILE dataset.target=COLUMN dataset.sensitive=[COLUMN,"),
     (
         "dataset=adult data.search_path=[nowhere] data.download=false",
-        "the raw file adult/adult.data is missing. It is in none of these folders: nowhere, "
-        "data. It was not downloaded: downloading is off (data.download=false). Get it from "
-        "https://archive.ics.uci.edu/dataset/2/adult, save it as FOLDER/adult/adult.data, and name "
-        "that folder by data.search_path=[FOLDER] or by the environment variable FAIRBENCH_DATA\n",
+        "the raw file adult/adult.data is missing. It is in none of these folders: nowhere, data. "
+        "It was not downloaded: downloading is off (data.download=false). Get it from https://",
     ),
     *((f"-m seed=1,2 {word}", "results=FOLDER says where runs are kept") for word in UNHEEDED),
     *((word, "a sweep (-m) heeds hydra/launcher") for word in OF_SWEEPS),

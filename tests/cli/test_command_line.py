@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 from fairbench.cli.command_line import CommandLine, choices_in_brackets, command_lines, hydra_of
 from fairbench.cli.verbs.run import _set_up_workers
 from fairbench.core.errors import UserError
-from tests.harness import CONF, ROOT
+from tests.harness import CONF, ROOT, quick
 
 
 @pytest.fixture
@@ -24,46 +24,32 @@ def sweep(*words):
     return CommandLine(words, sweep=True)
 
 
-def plain(config):
-    parts = OmegaConf.masked_copy(config, [key for key in config if key != "hydra"])
-    return OmegaConf.to_container(parts, resolve=True)
-
-
-def without_hydra(config):
-    return {name: part for name, part in config.items() if name != "hydra"}
-
-
 COMPOSED = {
     "options": (8, "dataset=german,insurance", "method=ensemble,normal_nll", "learner.max_depth=4",
                 "experiment=fairlyuncertain/figure3", "seed=range(2)",
                 "hydra/launcher=submitit_slurm", "split.repeats=3", "learner=xgboost"),
     "an experiment on another": (None, "experiment=atlas/4_reweighing", "dataset=german,adult",
                                  "learner=lightgbm"),
+    "one job's and its neighbour's": (2, "learner.max_depth=4,5", "split.repeats=3",
+                                      "consistency={vary: learner.max_depth, values: [2, 3]}",
+                                      "results=${data.store}/r"),
 }  # fmt: skip
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize(("jobs", "words"), [(n, words) for n, *words in COMPOSED.values()])
-def test_jobs_are_composed_as_hydra_composes_them(jobs, words, hydra):
+@pytest.mark.parametrize("name", quick(COMPOSED, ["one job's and its neighbour's"]))
+def test_jobs_are_composed_as_hydra_composes_them(name, hydra):
+    jobs, *words = COMPOSED[name]
     line = sweep(*words)
     assert jobs in (None, len(line.jobs))
     for job in (line.jobs[0], line.jobs[-1]):
         whole = compose("config", list(job), return_hydra_config=True)
         config = line.compose(job)
-        assert without_hydra(config) == plain(whole)
+        parts = OmegaConf.masked_copy(whole, [key for key in whole if key != "hydra"])
+        own = {name: part for name, part in config.items() if name != "hydra"}
+        assert own == OmegaConf.to_container(parts, resolve=True)
         choices = whole.hydra.runtime.choices
         for group in ("dataset", "method", "learner", "experiment"):
             assert config["hydra"]["runtime"]["choices"][group] == choices[group]
-
-
-def test_options_are_set_for_one_job_and_not_for_its_neighbours(hydra):
-    words = ("consistency={vary: learner.max_depth, values: [2, 3]}", "results=${data.store}/r")
-    line = sweep("learner.max_depth=4,5", "split.repeats=3", *words)
-    four, five = (line.compose(job) for job in line.jobs)
-    for job, config in zip(line.jobs, (four, five), strict=True):
-        assert without_hydra(config) == plain(compose("config", list(job)))
-    assert four["results"] == "data/r"
-    assert (four["learner"]["max_depth"], five["learner"]["max_depth"]) == (4, 5)
 
 
 @pytest.mark.thorough

@@ -58,12 +58,8 @@ def install(tmp_path, monkeypatch):
 @pytest.fixture
 def alone(monkeypatch):
     """Have no extension be installed: a folder of Python's that has its packages alone."""
-
-    def none(group):
-        return ()
-
     extensions.added.cache_clear()
-    monkeypatch.setattr(extensions, "entry_points", none)
+    monkeypatch.setattr(extensions, "entry_points", lambda group: ())
     yield
     extensions.added.cache_clear()
 

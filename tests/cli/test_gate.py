@@ -140,10 +140,9 @@ def test_the_action_hands_on_its_inputs_and_runs_this_script():
 
 
 @pytest.mark.thorough
-def test_the_action_imports_nothing_of_the_folder_of_the_job(tmp_path):
+def test_the_action_imports_nothing_of_the_folder_of_the_job(folder, tmp_path):
     """Neither from the current folder, nor by PYTHONPATH, nor as a component of one's own."""
     _, judge = yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]
-    UNFAIR.to_csv(tmp_path / "p.csv", index=False)
     imported = tmp_path / "imported"
     names = ("fairbench", "pandas", "yaml", "json", "runpy", "sitecustomize", "algorithms/own")
     for name in names:
@@ -156,10 +155,7 @@ def test_the_action_imports_nothing_of_the_folder_of_the_job(tmp_path):
     given = {
         "ACTION_PATH": str(ROOT),
         "PACKAGES": sysconfig.get_path("purelib"),
-        "INPUT_PREDICTIONS": "p.csv",
-        "INPUT_FAIL_IF": "impact_ratio<0.8",
-        "INPUT_OPTIONS": "group=sex\nprediction=decision\ndecision=approved/declined\n"
-        "favourable=approved",
+        "INPUT_POLICY": str(folder / "p0.yaml"),
         "GITHUB_OUTPUT": str(tmp_path / "output"),
         "PYTHONPATH": str(tmp_path),
         "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",

@@ -4,16 +4,14 @@ import sys
 
 import pytest
 
-from fairbench.results.runs import Run
 from tests.conformance import readers, trees
-from tests.harness import ROOT, python, run_folder
+from tests.harness import ROOT, python
 
 EXAMPLES = ROOT / "docs/examples"
 NAMES = {
     group: next((EXAMPLES / group).glob("*.py")).stem for group in (*readers.EXAMPLES, "metric")
 }
 FILES = sorted(file for file in EXAMPLES.glob("*/*") if file.suffix != ".csv")
-CHOICES = [f"{group}={name}" for group, name in NAMES.items() if group != "metric"]
 
 
 @pytest.fixture(scope="module")
@@ -27,17 +25,6 @@ def checkout(tmp_path_factory):
 def printed(checkout, *words):
     """Return what Python prints in the copy, where it imports nothing of this checkout."""
     return python(*words, cwd=checkout, PYTHONPATH=str(checkout)).stdout
-
-
-@pytest.mark.thorough
-def test_they_run_together_and_their_metric_is_in_the_table(checkout):
-    words = (*CHOICES, "split.repeats=2", "tracking=none", "figures=false")
-    assert "lottery" in printed(checkout, "run.py", *words)
-    metrics = Run(run_folder(checkout / "results")).all_metrics()
-    rows = metrics[(metrics["metric"] == NAMES["metric"]) & (metrics["group"] == "female")]
-    assert rows["status"].isin(["ok", "insufficient"]).all()
-    assert len(rows) == 2
-    assert rows["value"].between(rows["lower"], rows["upper"]).all()
 
 
 @pytest.mark.slow

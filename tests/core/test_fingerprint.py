@@ -69,12 +69,9 @@ def project(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("RATE = 0.5", "# A comment.\nRATE = 0.5  # half"),
         ('    """A model."""\n', ""),
         ('"""What the module is for."""\n', ""),
         ("Fit it.", "Fit it to rows.\n\n        At length.\n        "),
-        ("x > self.depth and", "(\n x >\n self.depth)\\\n and"),
-        ('{"b", "a"}', "{'a',\n 'b'}"),
         ('{1, "b", "c"}', "{'c', 1, 'b'}"),
         # What errors say, and what type checkers read.
         ("it must be at least 0", "give a number of at least 0"),
@@ -96,7 +93,6 @@ def test_what_does_not_compute_does_not_count(project, old, new):
         ("frozen=True", "frozen=False"),
         ('"b", "a"', '"c", "a"'),
         ('{1, "b", "c"}', "{1, 'b'}"),
-        ("+ RATE", "- RATE"),
         ("weight=None", "weight=1"),
         ("*, weight", "weight"),
         ("x > self", "x >= self"),

@@ -581,12 +581,3 @@ def test_the_command_prints_and_writes_everything(tradeoffs, said_by):
         )
     assert table["certainty"].between(0, 1).all()
     assert table[table["metric"] != "predictive_parity"]["postprocessed_error"].notna().any()
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [([], "no data set is named"), (["dataset=x", "metric=y"], "unknown option 'metric'")],
-)
-def test_a_wrong_command_is_refused(words, message):
-    with pytest.raises(UserError, match=message):
-        run_command(["tradeoff", *words])

@@ -4,6 +4,7 @@ A line says what could not be written and the exit status is 2, or 1 for a sweep
 nothing half written and no temporary file is left.
 """
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -52,20 +53,15 @@ def disk(tmp_path, finished):
 
 
 def fill(place):
-    with open(place / "full", "wb", buffering=0) as file:
-        try:
-            while True:
-                file.write(b"0" * 4096)
-        except OSError:
-            pass
+    with contextlib.suppress(OSError), open(place / "full", "wb", buffering=0) as file:
+        while True:
+            file.write(b"0" * 4096)
 
 
 def use_up_names(place):
-    for number in range(200):
-        try:
+    with contextlib.suppress(OSError):
+        for number in range(200):
             (place / f"none{number}").touch()
-        except OSError:
-            return
 
 
 def forbid(place):

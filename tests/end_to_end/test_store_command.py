@@ -75,11 +75,6 @@ def test_a_run_is_exported_and_audited(original):
         json.loads((original / folder / "audit.json").read_text()) for folder in ("page", "run")
     )
     assert exported["metrics"] == direct["metrics"]
-    assert (original / "page" / "audit.html").is_file()
-
-
-def test_exports_that_cannot_be_are_refused(original):
-    run = run_folder(original / "results").name
     said = store("export", run, "run.csv", "repeat=9", cwd=original, status=2)
     assert "has repeats 0, 1, 2, 3, not 9" in said
     assert "neither .csv nor .parquet" in store("export", run, "x.txt", cwd=original, status=2)

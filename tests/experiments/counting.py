@@ -2,7 +2,7 @@
 
 Takes a list of lists of words, each with a folder of results of its own, and prints for each what
 Python's audit events and calls tell: files of the results folder that were opened to be read and
-to be written, folders that were, calls of functions that evaluate, and trees that XGBoost has.
+to be written, folders that were, calls of functions that evaluate, and fits of XGBoost.
 """
 
 import json
@@ -23,7 +23,7 @@ class Counts:
     """What is counted of one command."""
 
     def __init__(self, results):
-        self.results, self.counts, self.boosters = f"{results}/", Counter(), {}
+        self.results, self.counts, self.fits = f"{results}/", Counter(), set()
 
     def opened(self, event, given):
         """Count a file or folder of the results, which are opened by names within a folder."""
@@ -41,8 +41,7 @@ class Counts:
             code = frame.f_code
             self.counts["evaluating"] += bool(EVALUATES.search(code.co_filename))
             if code.co_name in ("update", "boost") and "xgboost" in code.co_filename:
-                booster = frame.f_locals["self"]
-                self.boosters[id(booster)] = booster
+                self.fits.add(frame.f_locals["self"])
 
     def of(self, words):
         """Give a command, and return its counts."""
@@ -56,8 +55,7 @@ class Counts:
             sys.setprofile(None)
             threading.setprofile(None)
         assert status == 0, words
-        self.counts["fits"] = len(self.boosters)
-        self.counts["trees"] = sum(len(each.get_dump()) for each in self.boosters.values())
+        self.counts["fits"] = len(self.fits)
         return self.counts
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.reference import BINARY, MEMBERS, ROUNDS
 from tests import warm
 
 pytestmark = pytest.mark.thorough
@@ -54,12 +53,3 @@ def test_variants_of_a_run_are_evaluated_together(tmp_path):
     few, many = counted(tmp_path, three, nine)
     assert few["fits"] < many["fits"] <= 9
     assert 0 < few["evaluating"] <= many["evaluating"] <= 1.1 * few["evaluating"]
-
-
-def test_methods_share_their_fits(tmp_path):
-    """The reference's way makes a bag for each of three methods, and a model for the fourth."""
-    depths = (2, 6, 20, 40)
-    (found,) = counted(tmp_path, [f"method={','.join(BINARY)}", *of_depths(*depths)])
-    theirs = len(depths) * (3 * MEMBERS + 1) * ROUNDS
-    assert (MEMBERS + 1) * ROUNDS <= found["trees"] <= 0.36 * theirs
-    assert found["trees"] == ROUNDS * found["fits"]

@@ -40,24 +40,10 @@ def anew(monkeypatch):
     components.folders.cache_clear()
 
 
-@pytest.mark.thorough
-def test_a_learner_of_the_folder_runs_beside_ours_also_on_workers(tmp_path):
-    own(tmp_path)
-    words = ("-m", "learner=own_tree,xgboost", "method=baseline", "dataset.n_samples=200")
-    done = ran(*words, *SMALL, "n_jobs=2", cwd=tmp_path)
-    assert "own_tree" in done.stdout and "2 runs finished" in done.stdout
-    wrong = run_py("learner=own_tre", cwd=tmp_path)
-    assert wrong.returncode == 2 and "did you mean own_tree?" in wrong.stderr
-
-
 EXPERIMENT = """
 # @package _global_
-defaults:
-  - override /dataset: simulated
-dataset:
-  n_samples: 200
-split:
-  repeats: 1
+dataset: {n_samples: 200}
+split: {repeats: 1}
 hydra:
   sweeper:
     params:

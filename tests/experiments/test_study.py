@@ -4,7 +4,6 @@ from collections import namedtuple
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from fairbench.components.algorithms.fitters.bag import Bag
@@ -111,17 +110,6 @@ def test_ids_do_not_change_with_what_the_outputs_cannot_depend_on(tmp_path):
 def test_ids_change_with_the_rows_the_seed_and_the_data(tmp_path):
     words = ("seed=0", "seed=1", "split.train=0.7", "split.validation=0.2", "dataset.noise=1.5")
     assert len({first_id(tmp_path, word) for word in words}) == len(words)
-
-
-def test_ids_of_a_users_table_change_with_its_content(tmp_path):
-    path, result = tmp_path / "people.csv", []
-    words = ("dataset=table", f"dataset.path={path}", "dataset.target=y", "dataset.sensitive=[g]")
-    for shift in (0, 1, 0):
-        rows = {"x": np.arange(40) + shift, "y": [i % 2 for i in range(40)], "g": ["a", "b"] * 20}
-        pd.DataFrame(rows).to_csv(path, index=False)
-        cfg = configuration(*words, "split.repeats=1", "tracking=none", results=tmp_path)
-        result.append(pipeline.prepare(cfg).cells[0].id)
-    assert result[0] == result[2] != result[1]
 
 
 # Variants of a run.

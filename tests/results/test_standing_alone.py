@@ -75,13 +75,6 @@ def test_no_run_is_made_in_a_pack(pack):
         protect_from_collection([pack], ExitStack(), make=True)
 
 
-def test_a_sweep_goes_on_in_an_unpacked_folder(pack, tmp_path):
-    folder = tmp_path / "results"
-    run_command(["store", "unpack", str(pack), f"out={folder}"])
-    for run in RUNS:
-        assert carry_out(configuration(*COMMON, *run, results=folder)).computed == 0
-
-
 def test_target_and_groups_are_exported_only_where_they_may_be_passed_on(
     make_dataset, tmp_path, monkeypatch, said_by
 ):

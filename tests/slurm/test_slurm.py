@@ -72,12 +72,8 @@ def test_a_slurm_that_was_never_set_up_is_said_to_be_in_a_sentence(tmp_path):
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-    assert line == (
-        "error: Slurm did not take the jobs of this sweep (sbatch: fatal: Could not establish a "
-        "configuration source): see that sinfo lists a partition here, and name what the cluster "
-        "asks for (hydra.launcher.partition=NAME), or use this machine's cores with "
-        "hydra/launcher=joblib"
-    )
+    assert line.startswith("error: Slurm did not take the jobs of this sweep (sbatch: fatal: Could")
+    assert line.endswith("or use this machine's cores with hydra/launcher=joblib")
     handed_over = [path for path in tmp_path.glob("results/sweeps/**/*") if path.is_file()]
     assert not handed_over
 

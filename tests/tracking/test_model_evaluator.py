@@ -1,40 +1,30 @@
 """`mlflow.models.evaluate(..., evaluators="fairbench")`, found by its entry point."""
 
-import importlib
 import tomllib
-from pathlib import Path
+from importlib.metadata import EntryPoint
 
 import mlflow
 import numpy as np
 import pandas as pd
 import pytest
+from mlflow.models.evaluation.evaluator_registry import _model_evaluation_registry
 
 import fairbench
 from fairbench.core.errors import UserError
+from tests.harness import ROOT
 
 # Importing what MLflow evaluates with gives a dozen warnings, none of which is about this project.
 pytestmark = pytest.mark.filterwarnings("ignore")
-ROOT = Path(__file__).parents[2]
-GROUP = "mlflow.model_evaluator"
 
 
 @pytest.fixture(autouse=True, scope="module")
 def installed(tmp_path_factory):
-    """Have the package be installed with the entry point that pyproject.toml names."""
-    (place,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][
-        GROUP
-    ].values()
-    folder = tmp_path_factory.mktemp("mlflow")
-    about = folder / "installed" / "fairbench_harness-0.dist-info"
-    about.mkdir(parents=True)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: fairbench-harness\nVersion: 0\n")
-    (about / "entry_points.txt").write_text(f"[{GROUP}]\nfairbench = {place}\n")
+    """Have MLflow know what pyproject.toml names for it, and log into a database of its own."""
+    points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
+    ((name, place),) = points["mlflow.model_evaluator"].items()
+    _model_evaluation_registry.register(name, EntryPoint(name, place, "").load())
+    folder, before = tmp_path_factory.mktemp("mlflow"), mlflow.get_tracking_uri()
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.syspath_prepend(str(about.parent))
-        importlib.invalidate_caches()
-        registry = importlib.import_module("mlflow.models.evaluation.evaluator_registry")
-        registry._model_evaluation_registry.register_entrypoints()
-        before = mlflow.get_tracking_uri()
         uri = f"sqlite:///{folder}/mlflow.db"
         monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)  # MLflow sets it: no test after is to see it
         mlflow.set_tracking_uri(uri)

@@ -155,6 +155,17 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, str(ROOT / "run.py"), *arguments]
 
 
+def together(*commands: Iterable[str], cwd: Path) -> list[str]:
+    """Give some commands of run.py at once; return what each printed."""
+    started = [
+        subprocess.Popen(command(*words), cwd=cwd, stdout=-1, stderr=-2, text=True)
+        for words in commands
+    ]
+    printed = [process.communicate(timeout=240)[0] for process in started]
+    assert not any(process.returncode for process in started), printed
+    return printed
+
+
 def printed(document: Any, width: int = 100) -> str:
     """Return what a terminal of so many columns shows of a document."""
     from rich.console import Console

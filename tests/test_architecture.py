@@ -202,7 +202,8 @@ def test_the_library_names_no_component_of_algorithms():
         assert not texts & names, f"{module(path)} names a component: it belongs into conf/"
 
 
-COMMAND = "from fairbench.cli.main import main; main({})"
+COMMAND = "from fairbench.cli.main import main; assert main({}) == 0"
+RUN = ["run", *TINY, "dataset.n_samples=200"]
 EVALUATED = "[0, 1] * 9, [0, 1] * 9, sensitive_features=list('ab') * 9"
 LIBRARIES = {*HEAVY, "numpy", "pandas", "scipy", "pyarrow", "hydra", "rich"}
 # What is imported when it is first asked for.
@@ -212,6 +213,8 @@ WAITS = {
     "import fairbench.cli.pytest_plugin": LIBRARIES,
     "import fairbench.tracking.model_evaluator": {"mlflow"},
     COMMAND.format(["--help"]): {*LIBRARIES, "yaml"},
+    COMMAND.format(["run", "--help"]): {"numpy", "pandas", "sklearn", "xgboost", "mlflow", "torch"},
+    COMMAND.format(RUN): {"mlflow", "torch", "jax", "fairlearn"},
     COMMAND.format(["store", "ls", "results=."]): LIBRARIES - {"rich"},
     COMMAND.format(["completion", "bash", "line=fairbench compare rho_per=m"]): LIBRARIES,
 }

@@ -101,6 +101,8 @@ def test_choices_are_listed_in_brackets_as_in_other_verbs(hydra):
     assert listed.jobs == plainly.jobs
     one = CommandLine(["method=[ensemble]"], sweep=False)
     assert one.compose(one.jobs[0])["hydra"]["runtime"]["choices"]["method"] == "ensemble"
+    with pytest.raises(UserError, match="dataset=german,adult names several values"):
+        CommandLine(["dataset=[german,adult]"], sweep=False)
     assert choices_in_brackets("dataset=[german,adult]") == ("german", "adult")
     for word in ("protect=[sex,race]", "dataset=german", "dataset=german,adult", "=[a,b]"):
         assert not choices_in_brackets(word)

@@ -20,6 +20,7 @@ from tests.harness import (
     ran,
     run_py,
     session,
+    together,
     within,
 )
 
@@ -93,12 +94,7 @@ def test_killed_sweep_goes_on_where_it_was(undisturbed, tmp_path, moment):
 
 @pytest.mark.thorough
 def test_two_processes_share_a_results_folder(undisturbed, tmp_path):
-    processes = [
-        subprocess.Popen(command(*SWEEP), cwd=tmp_path, stdout=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
-    printed = [process.communicate(timeout=240)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0]
+    printed = together(SWEEP, SWEEP, cwd=tmp_path)
     assert sum([int(text.rpartition("fitted ")[2].split()[0]) for text in printed]) == 8
     assert_same_metrics(undisturbed, tmp_path)
 

@@ -4,8 +4,6 @@ import contextlib
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -19,7 +17,7 @@ from fairbench.results.runs import TABLES, Run, seal_run
 from fairbench.tracking import entries
 from fairbench.tracking.database import _is_damaged, local
 from fairbench.tracking.importer import Logger, Tracking, TrackingError, _logged_entries
-from tests.harness import ROOT, answers, fairbench, quick, ran, run_folder, served, within
+from tests.harness import answers, fairbench, quick, ran, run_folder, served, together, within
 
 # MLflow 3.17 uses what SQLAlchemy 2.1 is about to remove.
 pytestmark = pytest.mark.filterwarnings("ignore:.*noload")
@@ -121,30 +119,18 @@ def test_many_runs_are_found_as_few_are(cwd):
     assert _logged_entries(client, experiment.experiment_id, ["another"]) == {}
 
 
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [("ext4", True), ("nfs4", False), ("fuse.sshfs", False)],
-)
-def test_a_disk_is_local_or_shared_by_its_mount(tmp_path, kind, expected):
-    other = "ext4" if not expected else "nfs4"
-    mounts = tmp_path / "mounts"
+@pytest.mark.parametrize("kind", ["ext4", "nfs4", "fuse.sshfs"])
+def test_a_disk_is_local_or_shared_by_its_mount(tmp_path, kind):
+    other, mounts = "nfs4" if kind == "ext4" else "ext4", tmp_path / "mounts"
     mounts.write_text(f"a / {other} rw 0 0\nb {tmp_path} {kind} rw 0 0\nc {tmp_path}/x {other}\n")
-    assert local(tmp_path / "mlflow.db", mounts) is expected
+    assert local(tmp_path / "mlflow.db", mounts) is (kind == "ext4")
     assert local(tmp_path / "mlflow.db", tmp_path / "none")
 
 
 @pytest.mark.thorough
 def test_concurrent_first_runs_share_one_database(tmp_path):
-    processes = [
-        subprocess.Popen(
-            [sys.executable, str(ROOT / "run.py"), *SMALL, "figures=false", f"seed={seed}"],
-            cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )
-        for seed in range(3)
-    ]  # fmt: skip
-    printed = [process.communicate(timeout=240) for process in processes]
-    assert [process.returncode for process in processes] == [0, 0, 0], printed
-    assert all("MLflow: sqlite:///mlflow.db, run " in out for out, _ in printed), printed
+    printed = together(*((*SMALL, "figures=false", f"seed={n}") for n in range(3)), cwd=tmp_path)
+    assert all("MLflow: sqlite:///mlflow.db, run " in said for said in printed), printed
     assert len(runs_of(tmp_path)) == 3
 
 

@@ -72,32 +72,27 @@ class Options:
     levels: tuple[float, ...] = ()
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "expected"),
-    [
-        ("depth", 3, ""),
-        ("rate", 0.25, ""),
-        ("rate", 1, ""),
-        ("fast", True, ""),
-        ("name", "x", ""),
-        ("limit", None, ""),
-        ("limit", 4, ""),
-        ("either", "x", ""),
-        ("levels", "anything", ""),
-        ("unknown", object(), ""),
-        ("depth", 0.5, "a whole number"),
-        ("depth", True, "a whole number"),
-        ("depth", "3", "a whole number"),
-        ("rate", "0.5", "a number"),
-        ("rate", False, "a number"),
-        ("fast", 1, "true or false"),
-        ("name", 3, "a text"),
-        ("limit", 1.5, "a whole number"),
-    ],
-)
-def test_values_of_another_type_than_the_declared_are_refused_by_name(name, value, expected):
-    said = refusal(errors.check_types, "learner", Options, {"depth": 2, name: value})
-    assert said == (f"learner.{name} is {value!r}; it must be {expected}" if expected else "")
+# Of each option, values that are let through and refused, and what it must be.
+VALUES = {
+    "depth": ([3], [0.5, True, "3"], "a whole number"),
+    "rate": ([0.25, 1], ["0.5", False], "a number"),
+    "fast": ([True], [1], "true or false"),
+    "name": (["x"], [3], "a text"),
+    "limit": ([None, 4], [1.5], "a whole number"),
+    "either": (["x"], [], ""),
+    "levels": (["anything"], [], ""),
+    "unknown": ([object()], [], ""),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values_of_another_type_than_the_declared_are_refused_by_name(name):
+    good, bad, expected = VALUES[name]
+    for value in good:
+        assert not refusal(errors.check_types, "learner", Options, {"depth": 2, name: value})
+    for value in bad:
+        said = refusal(errors.check_types, "learner", Options, {"depth": 2, name: value})
+        assert said == f"learner.{name} is {value!r}; it must be {expected}"
 
 
 def test_functions_have_options_too_and_top_level_settings_no_group():
@@ -108,26 +103,19 @@ def test_functions_have_options_too_and_top_level_settings_no_group():
     assert said == "n is 'many'; it must be a whole number"
 
 
-INSIDE, FROM_0 = "between 0 and 1", "at least 0 and under 1"
-
-
 @pytest.mark.parametrize(
-    ("value", "zero", "within"),
+    ("zero", "good", "bad", "within"),
     [
-        (0.5, False, ""),
-        (1e-9, False, ""),
-        (0.0, True, ""),
-        (0, False, INSIDE),
-        (1, False, INSIDE),
-        (-0.1, False, INSIDE),
-        (float("nan"), False, INSIDE),
-        (1, True, FROM_0),
-        (-0.1, True, FROM_0),
+        (False, [0.5, 1e-9], [0, 1, -0.1, float("nan")], "between 0 and 1"),
+        (True, [0.0], [1, -0.1], "at least 0 and under 1"),
     ],
 )
-def test_what_is_no_share_is_refused(value, zero, within):
-    said = refusal(errors.check_share, "split.train", value, zero=zero)
-    assert said == (f"split.train is {value}; it must be {within}" if within else "")
+def test_what_is_no_share_is_refused(zero, good, bad, within):
+    for value in good:
+        assert not refusal(errors.check_share, "split.train", value, zero=zero)
+    for value in bad:
+        said = refusal(errors.check_share, "split.train", value, zero=zero)
+        assert said == f"split.train is {value}; it must be {within}"
 
 
 def test_a_value_under_the_minimum_is_refused():

@@ -19,51 +19,44 @@ ROOT = Path(__file__).resolve().parents[2]
 EVALUATES = re.compile(r"fairbench/(evaluation|inference|metrics)/")
 
 
-class Counts:
-    """What is counted of one command."""
+def counts_of(words, results):
+    """Give a command, and return its counts."""
+    counts, fits = Counter(), set()
 
-    def __init__(self, results):
-        self.results, self.counts, self.fits = f"{results}/", Counter(), set()
-
-    def opened(self, event, given):
+    def opened(event, given):
         """Count a file or folder of the results, which are opened by names within a folder."""
         if event != "open" or not isinstance(given[0], str | bytes | os.PathLike):
             return
         path, flags = os.fsdecode(os.fspath(given[0])), given[2]
-        if not os.path.isabs(path) or f"{path}/".startswith(self.results):
+        if not os.path.isabs(path) or f"{path}/".startswith(f"{results}/"):
             to_write = flags & (os.O_WRONLY | os.O_RDWR)
-            kind = "folders" if flags & os.O_DIRECTORY else "written" if to_write else "read"
-            self.counts[kind] += 1
+            counts["folders" if flags & os.O_DIRECTORY else "written" if to_write else "read"] += 1
 
-    def called(self, frame, event, _):
+    def called(frame, event, _):
         """Count a call of a function, as a profiler of `sys.setprofile`."""
         if event == "call":
             code = frame.f_code
-            self.counts["evaluating"] += bool(EVALUATES.search(code.co_filename))
+            counts["evaluating"] += bool(EVALUATES.search(code.co_filename))
             if code.co_name in ("update", "boost") and "xgboost" in code.co_filename:
-                self.fits.add(frame.f_locals["self"])
+                fits.add(frame.f_locals["self"])
 
-    def of(self, words):
-        """Give a command, and return its counts."""
-        sys.setprofile(self.called)
-        threading.setprofile(self.called)
-        listening.append(self.opened)
-        try:
-            status = run_words([*words, "data.download=false"])
-        finally:
-            listening.clear()
-            sys.setprofile(None)
-            threading.setprofile(None)
-        assert status == 0, words
-        self.counts["fits"] = len(self.fits)
-        return self.counts
+    sys.setprofile(called)
+    threading.setprofile(called)
+    listening.append(opened)
+    try:
+        assert run_words([*words, f"results={results}", "data.download=false"]) == 0, words
+    finally:
+        listening.clear()
+        sys.setprofile(None)
+        threading.setprofile(None)
+    return {**counts, "fits": len(fits)}
 
 
 listening = []
 if __name__ == "__main__":
     sys.addaudithook(lambda event, given: [hear(event, given) for hear in listening])
     counted = [
-        Counts(f"{os.getcwd()}/{number}").of([*words, f"results={os.getcwd()}/{number}"])
+        counts_of(words, f"{os.getcwd()}/{number}")
         for number, words in enumerate(json.loads(sys.argv[1]))
     ]
     print(json.dumps(counted))

@@ -84,22 +84,19 @@ def test_why_no_run_matches_is_said(results, words, sentence):
 
 
 @pytest.mark.parametrize(
-    ("find", "said"),
+    ("find", "words", "said"),
     [
-        (lambda runs: runs.one(""), "no run is named: give the beginning of its id"),
-        (lambda runs: runs.one("a"), f"'a' means 2 runs: {A1} .*, {A2} "),
-        (lambda runs: runs.one("zz"), rf"unknown run .* in .*runs.* {A1} \(adult, .*\); {A2} \("),
-        (lambda runs: runs.one("/a"), "unknown run .* in .*runs"),
-        (lambda runs: runs.matching(["methd=a"]), "unknown key 'methd': did you mean method"),
-        (
-            lambda runs: runs.matching(["learner.max_dept=6"]),
-            "option 'learner.max_dept': did you mean learner.max_depth",
-        ),
+        ("one", "", "no run is named: give the beginning of its id"),
+        ("one", "a", f"'a' means 2 runs: {A1} .*, {A2} "),
+        ("one", "zz", rf"unknown run .* in .*runs.* {A1} \(adult, .*\); {A2} \("),
+        ("one", "/a", "unknown run .* in .*runs"),
+        ("matching", ["methd=a"], "unknown key 'methd': did you mean method"),
+        ("matching", ["learner.max_dept=6"], "'learner.max_dept': did you mean learner.max_depth"),
     ],
 )
-def test_words_that_mean_no_run_or_several_are_refused_with_the_nearest(results, find, said):
+def test_words_that_mean_no_run_or_several_are_refused_with_the_nearest(results, find, words, said):
     with pytest.raises(UserError, match=said):
-        find(Catalogue(results))
+        getattr(Catalogue(results), find)(words)
 
 
 def test_what_runs_have_in_common_is_said_once_in_lines_of_a_hundred_characters(results):

@@ -47,22 +47,15 @@ def nothing_loads(monkeypatch):
         monkeypatch.setattr(build, name, refuse)
 
 
+COMMANDS = ("compare runs=all draws=200", "tradeoff dataset=simulated", "store ls", "table",
+            "audit {run}", "report")  # fmt: skip
+
+
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("compare", "runs=all", "draws=200"),
-        ("tradeoff", "dataset=simulated"),
-        ("store", "ls"),
-        ("table",),
-        ("audit", "{run}"),
-        ("report",),
-    ],
-    ids=" ".join,
-)
-def test_a_copy_says_what_the_original_says(words, results, said_by, nothing_loads):
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_copy_says_what_the_original_says(command, results, said_by, nothing_loads):
     run = next((results[1] / "runs").iterdir()).name
-    words = [word.format(run=run) for word in words]
+    words = command.format(run=run).split()
     mine, copied = (
         said_by(*words, f"results={folder}").replace(str(folder), "RESULTS") for folder in results
     )

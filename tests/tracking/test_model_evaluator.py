@@ -7,7 +7,6 @@ import mlflow
 import numpy as np
 import pandas as pd
 import pytest
-from mlflow.models.evaluation.evaluator_registry import _model_evaluation_registry
 
 import fairbench
 from fairbench.core.errors import UserError
@@ -20,6 +19,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 @pytest.fixture(autouse=True, scope="module")
 def installed(tmp_path_factory):
     """Have MLflow know what pyproject.toml names for it, and log into a database of its own."""
+    from mlflow.models.evaluation.evaluator_registry import _model_evaluation_registry
+
     points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
     ((name, place),) = points["mlflow.model_evaluator"].items()
     _model_evaluation_registry.register(name, EntryPoint(name, place, "").load())

@@ -49,7 +49,7 @@ def test_jobs_are_composed_as_hydra_composes_them(name, hydra):
         assert own == OmegaConf.to_container(parts, resolve=True)
         choices = whole.hydra.runtime.choices
         for group in ("dataset", "method", "learner", "experiment"):
-            assert config["hydra"]["runtime"]["choices"][group] == choices[group]
+            assert config["hydra"]["runtime"]["choices"][group] == str(choices[group])
 
 
 @pytest.mark.thorough

@@ -31,17 +31,6 @@ def chromium(*words):
     return done.stdout.decode()
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """Serve the UI of a synchronised sweep; return its results, what it printed and a profile."""
-    cwd = tmp_path_factory.mktemp("ui")
-    assert "MLflow: not logged" in ran("-m", *SWEEP, cwd=cwd, MLFLOW_TRACKING_URI=DOWN).stdout
-    for _ in range(2):
-        fairbench("sync", cwd=cwd)
-    with served(cwd, stdout=subprocess.PIPE) as (server, _):
-        yield cwd, [server.stdout.readline().strip() for _ in range(4)]
-
-
 def page(address, expected, profile):
     """Return the document a browser makes of a page, as soon as it contains what is expected."""
     for _ in range(3):
@@ -54,24 +43,26 @@ def page(address, expected, profile):
     raise AssertionError(f"'{expected}' is not on {address}")
 
 
-def text(document):
-    without_style = re.sub(r"<(style|script).*?</\1>", "", document, flags=re.DOTALL)
-    return html.unescape(re.sub(r"(<[^>]*>\s*)+", "|", without_style))
-
-
 @pytest.mark.slow
-def test_experiment_shows_each_run_once(site, tmp_path):
-    _, printed = site
-    address = printed[0].removeprefix("runs: ")
-    shown = text(page(address, "simulated, xgboost, ensemble", tmp_path))
+def test_experiment_shows_each_run_once(tmp_path):
+    cwd, profile = tmp_path / "cwd", tmp_path / "profile"
+    cwd.mkdir()
+    assert "MLflow: not logged" in ran("-m", *SWEEP, cwd=cwd, MLFLOW_TRACKING_URI=DOWN).stdout
+    for _ in range(2):
+        fairbench("sync", cwd=cwd)
+    with served(cwd, stdout=subprocess.PIPE) as (server, _):
+        runs, latest = (server.stdout.readline().strip() for _ in range(2))
+        document = page(runs.removeprefix("runs: "), "simulated, xgboost, ensemble", profile)
+        compared = "the latest sweep, 2 of 2 runs compared: "
+        assert latest.startswith(f"{compared}http://127.0.0.1:")
+        page(latest.removeprefix(compared), "Comparing 2 Runs", profile)
+    plain = re.sub(r"<(style|script).*?</\1>", "", document, flags=re.DOTALL)
+    shown = html.unescape(re.sub(r"(<[^>]*>\s*)+", "|", plain))
     for method in METHODS:
         assert shown.count(f"simulated, xgboost, {method}, n_samples=300, repeats=2") == 1
     # It opens on these, and on the data set.
     for column in (*_opening_names("binary"), "Dataset", "sweep"):
         assert f"|{column}|" in shown
-    compared = "the latest sweep, 2 of 2 runs compared: "
-    assert printed[1].startswith(f"{compared}http://127.0.0.1:")
-    page(printed[1].removeprefix(compared), "Comparing 2 Runs", tmp_path)
     # As it was typed; its own words for the data set come first.
     assert shown.count(f"|[{SWEEP[2]} {SWEEP[1]} {SWEEP[0]}]|") == len(METHODS)
 

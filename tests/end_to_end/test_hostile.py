@@ -87,15 +87,6 @@ def pickled_type():
     return parquet(pa.table({"variant": [""]}, schema=schema))
 
 
-def relabelled(strange):
-    """Call a group what a browser, a terminal and a spreadsheet would obey."""
-    table = pq.read_table(strange.path / "metrics.parquet").to_pandas()
-    table["group"] = table["group"].astype(str).replace("minority", LABEL)
-    known = strange.environment
-    table.to_parquet(strange.path / "metrics.parquet", index=False)
-    seal_run(strange.path, known)
-
-
 LABEL = "<script>alert(1)</script>\x1b[31m"
 LISTED = ("store ls",)
 ATTACKS = {
@@ -142,7 +133,12 @@ def test_nothing_runs_and_the_attack_is_named(name, strange, tmp_path):
 
 @pytest.mark.thorough
 def test_a_label_is_shown_and_not_obeyed(strange, tmp_path):
-    relabelled(strange)
+    known, path = strange.environment, strange.path / "metrics.parquet"
+    rows = pq.read_table(path).to_pandas()
+    # What a browser, a terminal and a spreadsheet would obey.
+    rows["group"] = rows["group"].astype(str).replace("minority", LABEL)
+    rows.to_parquet(path, index=False)
+    seal_run(strange.path, known)
     said = fairbench("table", strange.id, cwd=tmp_path, PATH="").stdout
     fairbench("report", cwd=tmp_path, PATH="")
     page = (tmp_path / "results" / "report" / "index.html").read_text()

@@ -151,18 +151,14 @@ def test_no_job_of_submitit_outlives_a_killed_command(tmp_path):
     words = ("-m", "learner.rounds=5000000", "tracking=none", "hydra/launcher=submitit_local")
     process = subprocess.Popen(command(*words), cwd=tmp_path, start_new_session=True)
     try:
-        jobs = set()
-        while not jobs or len(cells_at_work(tmp_path)) < len(jobs):
+        jobs, cells = set(), set()
+        while not jobs or len(cells) < len(jobs):
             time.sleep(0.1)
             jobs = set(session(process.pid, "submitit.core._submit"))
+            names = {path.name for path in tmp_path.glob("results/locks/*.lock")}
+            cells = {name for name in names if not name.startswith(("command-", "folder"))}
             assert process.poll() is None
     finally:
         process.kill()
         process.wait()
     within(5, lambda: not session(process.pid, "-m\0submitit"))
-
-
-def cells_at_work(cwd):
-    """Return the locks of cells."""
-    names = {path.name for path in cwd.glob("results/locks/*.lock")}
-    return {name for name in names if not name.startswith(("command-", "folder"))}

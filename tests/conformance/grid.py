@@ -1,11 +1,13 @@
 """Which combinations of components are run: every pair that can work together, in few rows."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from heapq import heappop, heappush
 from importlib.util import find_spec
 from itertools import combinations, product
+from math import inf
+from typing import Any
 
-import numpy as np
 from omegaconf import OmegaConf
 from pytest import MonkeyPatch
 
@@ -97,44 +99,32 @@ def every():
     return list(product(POPULATIONS, options("learner"), options("intervention"), METHODS))
 
 
-def all_pairs(
-    factors: Mapping[str, Sequence[str]], works: Callable[[tuple[str, ...]], bool]
-) -> list[tuple[str, ...]]:
-    """Return rows, one choice a factor, that hold each pair of choices found in any working row.
-
-    Each row is the working one that adds the most pairs, the first of equals: the same factors
-    always give the same rows. The last pairs are met by the first choices of the other factors.
-    """
-    kept = [row for row in product(*factors.values()) if works(row)]
-    places = [{name: place for place, name in enumerate(names)} for names in factors.values()]
-    rows = np.array([[of[name] for of, name in zip(places, row, strict=True)] for row in kept])
-    columns = list(combinations(range(len(factors)), 2))
-    wanted = [np.zeros((rows[:, a].max() + 1, rows[:, b].max() + 1), bool) for a, b in columns]
-    for (a, b), missing in zip(columns, wanted, strict=True):
-        missing[rows[:, a], rows[:, b]] = True
-    chosen = []
-    while any(missing.any() for missing in wanted):
-        gain = sum(m[rows[:, a], rows[:, b]] for (a, b), m in zip(columns, wanted, strict=True))
-        best = int(np.argmax(gain))
-        chosen.append(kept[best])
-        for (a, b), missing in zip(columns, wanted, strict=True):
-            missing[rows[best, a], rows[best, b]] = False
+def cover(rows: Sequence[Any], parts: Callable[[Any], Iterable[Any]]) -> list[Any]:
+    """Return few rows that hold each part of any: each time the first with most that are left."""
+    left, chosen = {part for row in rows for part in parts(row)}, []
+    waiting = [(-inf, place) for place in range(len(rows))]  # by what they hold, which only falls
+    while left:
+        _, place = heappop(waiting)
+        held = left.intersection(parts(rows[place]))
+        if waiting and (-len(held), place) > waiting[0]:
+            heappush(waiting, (-len(held), place))
+        else:
+            chosen.append(rows[place])
+            left -= held
     return chosen
 
 
 @cache
 def rows():
     """Return combinations (dataset, split, learner, intervention, method) of all pairs."""
-    factors = {
-        "dataset": POPULATIONS,
-        "split": SPLITS,
-        "learner": sorted(options("learner"), key=lambda name: name != "logistic_regression"),
-        "intervention": sorted(options("intervention"), key=lambda name: name != "none"),
-        "method": METHODS,
-    }
+    # The plainest first: they are in the rows that only add the last pairs.
+    learners = sorted(options("learner"), key=lambda name: name != "logistic_regression")
+    interventions = sorted(options("intervention"), key=lambda name: name != "none")
+    every = product(POPULATIONS, SPLITS, learners, interventions, METHODS)
     with MonkeyPatch.context() as patch:
         patch.setattr(build, "find_spec", cache(find_spec))  # which looks through every folder
-        return all_pairs(factors, lambda row: refused(row[0], *row[2:]) is None)
+        working = [row for row in every if refused(row[0], *row[2:]) is None]
+    return cover(working, lambda row: combinations(enumerate(row), 2))
 
 
 @cache

@@ -14,20 +14,10 @@ from fairbench.experiments.execute import carry_out
 from tests.conformance import grid
 
 
-def cover(rows):
-    """Return few rows that hold every component: each time the one of most that are left."""
-    left, chosen = {choice for row in rows for choice in enumerate(row)}, set()
-    while left:
-        best = max(rows, key=lambda row: len(left.intersection(enumerate(row))))
-        chosen.add(best)
-        left -= set(enumerate(best))
-    return chosen
-
-
 def marked():
     """Return the rows; those that only pair what other rows have run already are thorough."""
     rows, marked = grid.rows(), []
-    once = cover(rows)
+    once = grid.cover(rows, enumerate)
     for row in rows:
         marks = () if row in once else pytest.mark.thorough
         marked.append(pytest.param(row, marks=marks, id="-".join(row)))

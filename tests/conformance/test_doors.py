@@ -116,6 +116,7 @@ WORST = {
     ],
     "fairbench.reporting.document.writing": ["<script>", "<script></script", "html,html"],
 }  # fmt: skip
+REPEATS = (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT)
 LENGTH, SHORT, SECONDS = 100_000, 2_000, 2.0  # letters, letters of a first trial, seconds of CPU
 
 
@@ -160,16 +161,13 @@ def _values(call, names):
 
 def _uses(call, tree):
     """Return which of match, fullmatch and search a pattern is used by, as the module says."""
-    if call.func.attr != "compile":
-        used = {call.func.attr}
-    else:
-        names = {ast.unparse(target) for node in ast.walk(tree) if isinstance(node, ast.Assign)
-                 and node.value is call for target in node.targets}  # fmt: skip
-        used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)
-                and ast.unparse(node.value) in names}  # fmt: skip
-        used |= {node.func.attr for node in ast.walk(tree) if isinstance(node, ast.Call)
-                 and isinstance(node.func, ast.Attribute)
-                 and names & {ast.unparse(argument) for argument in node.args}}  # fmt: skip
+    used, text = {call.func.attr}, ast.unparse(tree)
+    if call.func.attr == "compile":
+        targets = [target for node in ast.walk(tree) if isinstance(node, ast.Assign)
+                   and node.value is call for target in node.targets]  # fmt: skip
+        name = "|".join(map(re.escape, map(ast.unparse, targets))) or "$."
+        of_it, given_it = rf"\b(?:{name})\.(\w+)", rf"\.(\w+)\([^()]*\b(?:{name})\b"
+        used = {*re.findall(of_it, text), *re.findall(given_it, text)}
     known = used & {"match", "fullmatch"}
     return known | ({"search"} if used - known - {"pattern"} or not used else set())
 
@@ -186,7 +184,7 @@ def attacks(pattern):
 def _repeated(items, before, draw):
     for place, (code, value) in enumerate(items):
         start = before + _text(items[:place], draw)
-        if code in (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT) and value[1] > 9:
+        if code in REPEATS and value[1] > 9:
             for pieces in (1, 1, 1, 2, 2, 3):
                 body = "".join(_text(value[2], draw) for _ in range(pieces))
                 yield from ((start, body), ("", start + body), ("", start), ("", body))
@@ -202,8 +200,7 @@ def _inner(code, value):
         return [value]
     if code in (codes.ASSERT, codes.ASSERT_NOT):
         return [value[1]]
-    repeats = (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT)
-    return [value[-1]] if code is codes.SUBPATTERN or code in repeats else []
+    return [value[-1]] if code is codes.SUBPATTERN or code in REPEATS else []
 
 
 def _text(items, draw):
@@ -220,7 +217,7 @@ def _piece(code, value, draw):
         return "b" if value == ord("a") else "a"
     if code is codes.ANY:
         return draw.choice("a 7")
-    if code in (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT):
+    if code in REPEATS:
         least, most, inner = value
         return "".join(_text(inner, draw) for _ in range(draw.randint(least, min(most, least + 2))))
     if code in (codes.AT, codes.ASSERT, codes.ASSERT_NOT):

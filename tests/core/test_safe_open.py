@@ -236,12 +236,9 @@ def test_rows_are_counted_whatever_the_footer_says_of_them(compression, told, mo
         table_within(content, "t.parquet")
 
 
-@pytest.mark.parametrize(
-    "column", [pa.nulls(20_000, pa.binary(1000)), pa.array(["x" * 200_000] * 100)]
-)
-def test_a_null_of_a_wide_type_and_a_repeated_text_take_their_widths(column, monkeypatch):
-    content = parquet_of(pa.table({"wide": column}))
-    assert table_within(content, "t.parquet").num_rows == len(column)
+def test_a_null_of_a_wide_type_takes_its_width(monkeypatch):
+    content = parquet_of(pa.table({"wide": pa.nulls(20_000, pa.binary(1000))}))
+    assert table_within(content, "t.parquet").num_rows == 20_000
     monkeypatch.setenv(MEMORY, "0.01")
     with pytest.raises(UserError, match="would take about"):
         table_within(content, "t.parquet")

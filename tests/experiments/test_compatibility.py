@@ -15,11 +15,9 @@ from tests.harness import TINY, configuration
 OF_NUMBERS, OF_CLASSES = "dataset=simulated_regression ", "dataset=simulated_classes "
 # Choices, what the sentence says, and what it advises.
 REFUSED = [
-    (
-        OF_NUMBERS + "method=binomial_nll",
-        "method=binomial_nll needs a binary target or one of several classes, and "
-        "dataset=simulated_regression is a regression: use method=baseline, beta_nll",
-    ),
+    (OF_NUMBERS + "method=binomial_nll",
+     "method=binomial_nll needs a binary target or one of several classes, and "
+     "dataset=simulated_regression is a regression: use method=baseline, beta_nll"),
     ("learner=svm learner.max_rows=99", "takes 99 rows and dataset=simulated has 200 .raise "),
     (OF_NUMBERS + "method=baseline intervention=hardt",
      "intervention=hardt needs a binary target, .* use intervention=disparate_impact_remover"),

@@ -105,6 +105,7 @@ def test_any_stored_metric_is_compared_by_its_values_in_the_splits(results, kind
     for name, pair in (("A >> B", turned), ("B >> A", turned[::-1])):
         exact = probability_better(*pair, test_share=0.2, rope=rope)
         assert result.events()[name] == pytest.approx(exact, abs=5 * 0.5 / np.sqrt(40_000))
+    assert result.reach()[0] > rope
     observed = [pairs.observed_values(run, settings, list(run.repeats))[0] for run in runs]
     assert observed == pytest.approx([of_run["value"].mean() for of_run in values])
 

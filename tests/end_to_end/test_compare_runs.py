@@ -3,6 +3,7 @@
 import re
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from fairbench.experiments.execute import carry_out
 from fairbench.inference.comparing import METRICS, is_dominated, objective
 from fairbench.inference.survey import mean_relative_shrinkage
 from fairbench.results.catalogue import Catalogue
+from fairbench.results.runs import Run
 from tests.correlated import probability_better
 from tests.harness import configuration, quick
 from tests.reporting import page_runs
@@ -535,7 +537,13 @@ def test_fewer_than_two_runs_are_refused(tradeoffs):
 def test_namesakes_are_told_apart_by_the_options_that_differ():
     configs = [{"name": "grid_search", "grid": 5, "bound": bound} for bound in (0.1, 0.2)]
     configs.append({"name": "none"})
-    assert pairs._part_names(configs) == ["grid search 0.1", "grid search 0.2", "none"]
+    parts = ("learner", "intervention", "method")
+    listed = [
+        {"config": dict.fromkeys(parts, config), "choices": dict.fromkeys(parts, config["name"])}
+        for config in configs
+    ]
+    named = pairs.names_of_parts([Run(Path(), of_run) for of_run in listed])
+    assert [names["learner"] for names in named] == ["grid search 0.1", "grid search 0.2", "none"]
 
 
 @pytest.mark.thorough

@@ -70,8 +70,10 @@ def ended(code, *, limit=0, **environment):
 
 GREEDY = """
 import sys
+from types import SimpleNamespace
 from fairbench.cli import main
-main.run_command = lambda words, alone: len(bytearray(600 << 20)) * 0
+greedy = SimpleNamespace(main=lambda words: len(bytearray(600 << 20)) * 0)
+main._module_of = lambda verb: greedy
 sys.argv = ["fairbench", "{}"]
 sys.exit(main.main())
 """

@@ -1,6 +1,7 @@
 """Components of one's own that raise what they should not: the sweep goes on, and says which."""
 
 import json
+import shutil
 
 import pytest
 
@@ -201,6 +202,8 @@ def own_learner(tmp_path_factory):
     (choice / "changing.yaml").write_text("_target_: algorithms.learners.changing.Changing\n")
 
     def run(text):
+        # Python takes a file of this size and second for the one that it has compiled.
+        shutil.rmtree(code / "__pycache__", ignore_errors=True)
         (code / "changing.py").write_text(text)
         return run_py("learner=changing", "method=ensemble", *SMALL, cwd=folder)
 

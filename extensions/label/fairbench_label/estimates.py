@@ -222,7 +222,8 @@ class GroupSampling:
             about = {"attribute": attribute, "group": str(name), "labels": len(rows)}
             measured, error = dict.fromkeys(("score", "share", "excess"), tables.NAN), tables.NAN
             bins: list[Row] = []
-            if len(rows) >= FEWEST_LABELS:
+            chosen = np.bincount(self.codes[rows], minlength=sizes.shape[1])
+            if len(rows) >= FEWEST_LABELS and _are_represented(sizes[g], chosen):
                 level = self._level_of(len(rows), _LEVEL)
                 of_rows = score[rows], label[rows], self.codes[rows]
                 measured, error, bins = _measure(*of_rows, sizes[g], level)
@@ -266,28 +267,26 @@ class ChosenRows(SomeLabels):
         return replace(counted, intervals=LastingIntervals.lasting(counted.intervals))
 
     def labelled_rows(self, table: PartlyLabelled) -> LabelledRows:
-        """Return the rows, each label for as many of its group as were chosen from at one rate."""
+        """Return the rows, each label for as many of its group as were chosen from at one rate.
+
+        A group with rows that no label stands for has none: what needs labels is unknown of it.
+        """
         rows = super().labelled_rows(table)
         of_labels = rows.group[rows.rows], self.strata[rows.rows]
         sizes = _strata_sizes(rows.group, self.strata)
         n_labels = np.zeros_like(sizes)
         np.add.at(n_labels, of_labels, 1)
-        kept = n_labels[rows.group, self.strata] > 0
-        return replace(
-            rows,
-            score=rows.score[kept],
-            decision=rows.decision[kept],
-            group=rows.group[kept],
-            rows=(np.cumsum(kept) - 1)[rows.rows],
-            weight=_weights(sizes, n_labels)[of_labels],
-        )
+        kept = _are_represented(sizes, n_labels)[of_labels[0]]
+        weight = _weights(sizes, n_labels)[of_labels]
+        return replace(rows, rows=rows.rows[kept], label=rows.label[kept], weight=weight[kept])
 
     def add_scores(self, table: tables.MetricTable, score: Floats, bins: int) -> None:
         """Add the rows of scores, everyone's and each group's, where labels are no random sample.
 
         Rows of one of the strata (n,) were chosen among one another, so that a label stands for as
-        many rows of its group as were chosen from; strata without a label are left out. Of
-        calibration errors, whose intervals are of random samples, the values alone are added.
+        many rows of its group as were chosen from; a group with a stratum without a label has no
+        metric. Of calibration errors, whose intervals are of random samples, the values alone are
+        added.
         """
         losses = [name for name, m in metrics_of(BINARY, "mean").items() if m.needs == ("score",)]
         for attribute, labels in {"": one_group(len(self.label)), **self.groups}.items():
@@ -297,6 +296,8 @@ class ChosenRows(SomeLabels):
                 labelled = rows[~np.isnan(self.label[rows])]
                 (sizes,) = _strata_sizes(np.zeros_like(rows), self.strata[rows])
                 chosen = np.bincount(self.strata[labelled], minlength=len(sizes))
+                if not _are_represented(sizes, chosen):
+                    labelled = labelled[:0]
                 weight = _weights(sizes, chosen)[self.strata[labelled]]
                 level = table.level
                 if self.anytime_valid:
@@ -337,6 +338,11 @@ def _strata_sizes(group: Codes, stratum: Codes) -> Codes:
     n_strata = stratum.max(initial=0) + 1
     sizes = np.bincount(group * n_strata + stratum, minlength=n_groups * n_strata)
     return sizes.reshape(n_groups, n_strata)
+
+
+def _are_represented(sizes: Codes, labels: Codes) -> Mask:
+    """Return which groups (...) have a label in each stratum (..., S) that they have rows in."""
+    return np.asarray(((labels > 0) | (sizes == 0)).all(axis=-1))
 
 
 def _weights(sizes: Codes, labels: Codes) -> Floats:

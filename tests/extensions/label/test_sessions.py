@@ -555,3 +555,22 @@ def test_it_says_how_rows_were_chosen(tmp_path, without_simulation):
     assert "How many rows of each group of sex were labelled was decided while labelling" in basis
     assert "assumes" not in basis
     assert "No row of Female has a label yet" in " ".join(conclusions.notes)
+
+
+def test_a_combination_without_a_label_is_counted_and_what_needs_its_labels_is_unknown():
+    """Each group is selected as often as the other of its attribute; combinations are not."""
+    people, label = pool(4000)
+    often = (people["sex"] == "Male") == (people["race"] == "White")
+    score = np.where(np.random.default_rng(0).random(4000) < np.where(often, 0.7, 0.3), 0.9, 0.1)
+    begun = session(people.assign(score=score))
+    places = [np.flatnonzero(begun.codes == arm)[:40] for arm in range(1, 4)]
+    audited = answer(begun, np.concatenate(places), label).audited()
+    metrics = values_of(assess(audited, begun.state.options).metrics)
+    found = metrics.set_index(["metric", "group"])["value"].groupby(level=[0, 1]).first()
+    without = begun.names[0].split(" x ")
+    for groups in audited.groups.values():
+        for group, selected in pd.Series(score > 0.5).groupby(groups.to_numpy()).mean().items():
+            assert found["selection_rate", group] == pytest.approx(selected)
+            is_unknown = group in (*without, begun.names[0])
+            for metric in ("accuracy", "brier_score", "roc_auc"):
+                assert np.isnan(found.get((metric, group), np.nan)) == is_unknown, (metric, group)

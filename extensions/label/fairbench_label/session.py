@@ -29,7 +29,7 @@ from fairbench.core.errors import UserError, nearest, unknown_name
 from fairbench.core.files import DamagedError, file_sha256, unsealed_json
 from fairbench.core.options import from_plain
 from fairbench.core.processes import JsonFile
-from fairbench.core.text import count, shortened
+from fairbench.core.text import count, said, shortened
 from fairbench.data import columns
 from fairbench.data.groups import notes_on_groups, read_groups
 from fairbench.data.tables import check_file, names_in, read_any_table
@@ -437,7 +437,11 @@ def check_labels(session: Session, pairs: Mapping[int, str]) -> dict[int, str]:
         if not 1 <= row <= len(session.table):
             file = session.state.options.path.name
             raise UserError(f"row {row} does not exist: {file} has rows 1 to {len(session.table)}")
-    names = session.table.labels
+    names, options = session.table.labels, session.state.options
+    # Nothing said what labels are called.
+    of_two = session.predicted is None and not session.classes
+    is_unsaid = of_two and not (options.positive or options.prediction or len(session.table.known))
+    hint = said("fairbench_label", "no_positive") if is_unsaid else ""
     labels = {}
     for row, text in pairs.items():
         if text.strip() == CANNOT_TELL:
@@ -452,16 +456,24 @@ def check_labels(session: Session, pairs: Mapping[int, str]) -> dict[int, str]:
             label = columns.spelled(text)
             # Where only the positive label's name is known, the first other one names the negative.
             if label not in ("", names[1]) and names[0] == f"not {names[1]}":
+                if _folded(label) == _folded(names[1]):
+                    told = {"row": session.name(row), "text": text, "positive": names[1]}
+                    raise UserError(said("fairbench_label", "other_spelling", **told))
                 names = label, names[1]
             label = label if label in names else ""
             complaint = f"neither '{names[0]}' nor '{names[1]}'"
         if not label:
             raise UserError(
                 f"{session.name(row)}: label '{text}' is {complaint}, and not {CANNOT_TELL} "
-                "for one that cannot be told"
+                f"for one that cannot be told{hint}"
             )
         labels[row] = label
     return labels
+
+
+def _folded(label: str) -> str:
+    """Return a spelling that labels share which differ in case and blanks alone."""
+    return " ".join(label.split()).casefold()
 
 
 def _class(text: str, session: Session) -> tuple[str, str]:

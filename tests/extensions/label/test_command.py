@@ -148,10 +148,18 @@ def test_names_of_labels_are_learnt(tmp_path, run):
     """With positive=approved alone, the first other label names the negative one."""
     path = written(predictions(100).drop(columns=["label", "is_labelled"]), tmp_path)
     run("next", path, "score=score", "group=sex", "positive=approved")
+    said = "row 3: label ' APPROVED' is 'approved' in another spelling: write approved"
+    assert said in run("ask", "3= APPROVED", status=2)
     run("ask", "3=approved", "4=refused", "5=refused")
     sentence = run("ask", "6=denied", status=2)
     assert "row 6: label 'denied' is neither 'refused' nor 'approved'" in sentence
     assert "3 of 100" in " ".join(run("next", "question=calibration").split())
+
+
+def test_labels_of_which_no_name_was_said_need_the_positive_one(file, run):
+    assert "start another state with positive=LABEL, the one" in run("ask", "3=ja", status=2)
+    run("ask", "3=1")
+    assert "positive" not in run("ask", "4=ja", status=2)
 
 
 @pytest.mark.thorough

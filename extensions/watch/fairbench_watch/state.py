@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -86,7 +87,9 @@ class WatchOptions:
     prediction : The column of decisions, where they are not score > threshold.
     scale : What scores are: probabilities from 0 to 1, or percents from 0 to 100.
     time : The column of periods, such as weeks: a file may then hold new periods alone, and charts
-        have a point for each. Dates become periods as date:month (day, week, month, quarter, year).
+        have a point for each. They are ordered by the numbers in their names, such as week 7,
+        2024-W05, 2024-01 or 2024-Q1. Dates become periods as date:month (day, week, month, quarter,
+        year).
     id : The column that says which person or decision a row is of: rows whose identifier was seen
         before are counted once.
     threshold : A score above it is a positive decision.
@@ -289,6 +292,36 @@ def spelling(name: str) -> str:
     return re.sub(r"\d+", lambda digits: f"{Decimal(digits[0]):f}", plain)
 
 
+_YEAR = r"(19|20|21)\d\d"
+_YEAR_LAST = rf"\D*(?!{_YEAR}\D)\d+\D.*?(?<!\d){_YEAR}\D*"
+
+
+def _check_order(names: Iterable[str], file: str) -> None:
+    """Refuse names of periods whose numbers do not tell their order.
+
+    Such are months by name, and years after a quarter, a month or a day where that differs from
+    how the names are sorted, by the first number in them.
+
+    Raises
+    ------
+    UserError : there is such a name; the message says what to write.
+    """
+    ordered = sorted(names, key=natural)
+    for first, last in pairwise(ordered[:1] + ordered):
+        (texts, numbers), (other_texts, other_numbers) = map(_parts, (first, last))
+        from_end = numbers[::-1] > other_numbers[::-1]
+        year_last = re.fullmatch(_YEAR_LAST, first) and re.fullmatch(_YEAR_LAST, last)
+        if not numbers or texts != other_texts or (year_last and from_end):
+            told = f"period '{first}'" if first == last else f"periods '{first}' and '{last}'"
+            raise refusal("no_order", file=file, periods=told)
+
+
+def _parts(name: str) -> tuple[list[str], list[int]]:
+    """Return the texts of a name between its numbers, and these."""
+    parts = re.split(r"(\d+)", name)
+    return parts[::2], [int(Decimal(number)) for number in parts[1::2]]
+
+
 def checksum(rows: Iterable[str]) -> str:
     """Return the checksum of rows of text in their order, 32 signs."""
     return sha256("\x1e".join([*rows, ""]).encode(errors="backslashreplace"))[:32]
@@ -315,19 +348,23 @@ def find_additions(
     Raises
     ------
     UserError : rows that were seen are gone, in another order, changed or labelled otherwise, or
-        belong to an earlier period than the last, or to one that was spelled otherwise.
+        belong to an earlier period than the last, or to one that was spelled otherwise; or
+        periods of which it cannot be told which is earlier.
     """
     seen = {period.name: period for period in periods}
     spelled = {spelling(name): name for name in seen}
     signs = rows["label"].map(_SIGNS).fillna(ord(_NO_LABEL)).to_numpy(np.uint8)
     late_labels, new_rows = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
-    for name, places in rows.groupby("period", sort=False).indices.items():
+    places_of = rows.groupby("period", sort=False).indices
+    for name in places_of:
+        if name not in seen and (as_seen := spelled.get(spelling(name))):
+            raise refusal("other_spelling", where=_where(file, name), seen=as_seen)
+    _check_order({*seen, *places_of} - {""}, file)
+    for name, places in places_of.items():
         before = seen.get(name, _Period(name, (), ""))
         text = rows["text"].iloc[places].tolist()
         labels = signs[places].tobytes().decode()
-        where = f"{file}, period '{name}'" if name else file
-        if name not in seen and (as_seen := spelled.get(spelling(name))):
-            raise refusal("other_spelling", where=where, seen=as_seen)
+        where = _where(file, name)
         _check_rows(before, text, where)
         _check_labels(before, labels, where)
         new_text = text[len(before.labels) :]
@@ -343,6 +380,10 @@ def find_additions(
         seen[name] = _Period(name, parts, labels)
     periods = tuple(seen[name] for name in sorted(seen, key=natural))
     return np.concatenate(late_labels), np.concatenate(new_rows), periods
+
+
+def _where(file: str, period: str) -> str:
+    return f"{file}, period '{period}'" if period else file
 
 
 def _changed(before: str, now: str) -> Rows:

@@ -154,6 +154,40 @@ def test_a_new_file_each_week(look, state):
     assert "period 'week 9' has 100 rows, and 300 were seen" in few
 
 
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [
+        ("Jan", "Feb"),
+        ("2024-Jan", "2024-Feb"),
+        ("Q4 2024", "Q1 2025"),
+        ("12/2024", "01/2025"),
+        ("31.01.2024", "01.02.2024"),
+        ("Week 8", "week 9"),
+    ],
+)
+def test_periods_whose_names_do_not_tell_their_order_are_refused(first, last, look, state):
+    frame = rows(300).assign(when=[first] * 150 + [last] * 150)
+    sentence = look(frame, *USUAL, "time=when", status=2)
+    assert "cannot be put in order: write numbers, or 2024-01, 2024-W05" in sentence
+    assert not state.exists()
+
+
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [
+        ("9", "10"),
+        ("2023-W52", "2024-W01"),
+        ("2023-Q4", "2024-Q1"),
+        ("2023-2024", "2024-2025"),
+        ("Q1 2024", "Q2 2024"),
+        ("run 3 2024", "run 4 2024"),
+    ],
+)
+def test_periods_are_ordered_by_the_numbers_in_their_names(first, last, look, state):
+    look(rows(300).assign(when=[last] * 150 + [first] * 150), *USUAL, "time=when")
+    assert [mark["period"] for mark in content(state)["marks"]] == [first, last]
+
+
 OTHER = {"label": {"0": "1", "1": "0"}}
 OTHER_FILES = {
     "shrank": (lambda seen: seen[:299], "has 299 rows, and 300 were seen"),

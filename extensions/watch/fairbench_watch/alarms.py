@@ -14,10 +14,12 @@ import base64
 import hashlib
 import itertools
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import combinations
 from math import comb
 from operator import itemgetter
@@ -866,6 +868,7 @@ def _state_to_begin_with(
 def _state_after_look(state: WatchState) -> WatchState:
     """Return the state after a look at its file; the same where there is nothing new."""
     table = read_watched(state.options, state.names)
+    table = replace(table, groups=_as_watched(table.groups, state.groups))
     file_name = state.options.path.name
     now = datetime.now(UTC).isoformat(timespec="seconds")
     late, new, periods = find_additions(state.periods, table.rows, file_name, now)
@@ -904,6 +907,25 @@ def with_events(
     marks = _with_limits(state, [*state.marks, *marks])
     alarms = _find_alarms(state, new, marks)
     return replace(state, marks=tuple(marks), alarms=(*state.alarms, *alarms))
+
+
+def _as_watched(groups: pd.DataFrame, watched: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+    """Return groups by the names that they are watched by, where one is ``1.0`` and the other 1.
+
+    Parameters
+    ----------
+    groups, watched : the groups of rows (n,), and those of the first look, of each attribute.
+    """
+    whole = partial(re.sub, r"(?<!\S)(-?\d+)\.0+(?!\S)", r"\1")
+    changed = {}
+    for attribute, names in watched.items():
+        name_of = {whole(name): name for name in names} | {name: name for name in names}
+        found = {
+            name: name_of.get(name, name_of.get(whole(name), name))
+            for name in groups[attribute].unique()
+        }
+        changed[attribute] = groups[attribute].map(found)
+    return groups.assign(**changed)
 
 
 def _unwatched(state: WatchState, table: WatchedRows, events: pd.DataFrame) -> dict[str, int]:

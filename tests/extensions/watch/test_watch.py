@@ -188,6 +188,18 @@ def test_periods_are_ordered_by_the_numbers_in_their_names(first, last, look, st
     assert [mark["period"] for mark in content(state)["marks"]] == [first, last]
 
 
+@pytest.mark.parametrize("spellings", [("1.0", "0.0", "1", "0"), ("1", "0", "1.0", "0.0")])
+def test_groups_are_one_as_whole_numbers_with_and_without_a_point(spellings, look, tmp_path):
+    words = (*USUAL[:2], "group=[sex,race,sex x race]", "time=week")
+    for week, names in enumerate((spellings[:2], spellings[2:])):
+        frame = rows(600, seed=week).assign(race=["A", "B"] * 300, week=week)
+        sexes = dict(zip(("Male", "Female"), names, strict=True))
+        look(frame.assign(sex=frame["sex"].map(sexes)), *words, name=f"{week}.csv")
+    rates = pd.DataFrame(json.loads((tmp_path / "page" / "watch.json").read_text())["rates"])
+    counted = rates[rates["metric"] == "statistical_parity"].groupby("attribute")["rows"].sum()
+    assert counted.to_dict() == dict.fromkeys(("sex", "race", "sex x race"), 1200)
+
+
 OTHER = {"label": {"0": "1", "1": "0"}}
 OTHER_FILES = {
     "shrank": (lambda seen: seen[:299], "has 299 rows, and 300 were seen"),

@@ -713,7 +713,6 @@ def next_rows_document(
     if not rows:
         blocks.append(model.Paragraph("No row is left to label."))
     else:
-        first_row = session.answer_to(rows[0] + 1)
         blocks += [
             named_table(
                 "fairbench_label:labelling",
@@ -724,7 +723,7 @@ def next_rows_document(
                 metric=metric,
             ),
             model.Paragraph(" ".join(question.answer()["sentences"]), "note"),
-            model.Paragraph((model.Code(f"fairbench label ask state={state} {first_row}=LABEL"),)),
+            model.Paragraph((model.Code(session.asking(state, rows[0] + 1)),)),
         ]
     return model.Document(question.sentence, [model.Section("", blocks)])
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
@@ -233,6 +234,11 @@ class Session:
     def answer_to(self, row: int) -> str:
         """Return the name of a row, counted from 1, in an answer: its identifier or its number."""
         return self.ids[row - 1] if self.state.options.id else str(row)
+
+    def asking(self, state: Path, row: int) -> str:
+        """Return the command that gives a row, counted from 1, its label."""
+        words = (f"state={state}", f"{self.answer_to(row)}=LABEL")
+        return shlex.join(("fairbench", "label", "ask", *words))
 
     @cached_property
     def arms(self) -> pd.Series:
@@ -507,6 +513,9 @@ def row_labels(pairs: Iterable[tuple[str, str]], session: Session) -> dict[int, 
     rows = {name: row for row, name in enumerate(session.ids, start=1)}
     labels: dict[int, str] = {}
     for name, label in pairs:
+        if name not in rows:  # an identifier may hold the sign that its label comes after
+            whole, _, last = f"{name}={label}".rpartition("=")
+            name, label = (whole, last) if whole in rows else (name, label)
         if options.id and name not in rows:
             raise unknown_name(f"{options.id} of {options.path.name}", name, rows)
         if not options.id and not name.isdecimal():

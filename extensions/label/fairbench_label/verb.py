@@ -10,6 +10,7 @@ Everything is kept in one file of plain JSON, and neither a kill nor a second pe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -86,7 +87,8 @@ def _ask_until_stored(file: StateFile, session: Session, row: int, ask: Ask) -> 
                 print_line(str(error))
                 continue
             stored = stored_labels[row] or CANNOT_TELL
-            values = {"row": row, "stored": stored, "text": text, "path": file.path}
+            command = session.asking(file.path, row)
+            values = {"row": row, "stored": stored, "text": text, "command": command}
             print_line(said("fairbench_label", "label_stays", **values))
         return True
 
@@ -169,16 +171,16 @@ class _Labels:
 
     Attributes
     ----------
-    answers : Labels of rows, such as 17=1 18=0, or C-1042=1 by the column of id=; without any, rows
-        are shown and asked for.
+    answers : Labels of rows, such as 17=1 18=0, or C-1042=1 by the column of id= (of ids that are
+        small letters alone in a file, labels=); without any, rows are shown and asked for.
     labels : A file of labels (CSV, Excel, Parquet or Arrow, compressed or not). It has the column
         row, or that of id=, and the column label.
     overwrite : Replace labels that are there.
     """
 
-    # No option has a digit in its name.
+    # Names of options are small letters.
     answers: tuple[tuple[str, str], ...] = option(
-        (), argument="ROW=LABEL", pairs=lambda name: any(sign.isdigit() for sign in name)
+        (), argument="ROW=LABEL", pairs=lambda name: not re.fullmatch(r"[a-z_]*", name)
     )
     labels: str = option("", shown="FILE")
     overwrite: bool = option(False)

@@ -5,6 +5,7 @@ Each mistake gets one sentence.
 
 import json
 import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -209,6 +210,15 @@ def test_rows_are_named_and_answered_by_identifier(by_id, state):
     ):
         assert said in by_id("ask", word, status=2)
     assert stored(state) == [(42, "ja")]
+
+
+@pytest.mark.parametrize("start", ["A B", "K=A=", "it's ", "Anna-"])
+def test_the_command_that_next_prints_answers_an_identifier_of_any_signs(start, run, tmp_path):
+    ids = [start + chr(ord("A") + row) for row in range(20)]
+    frame = predictions(20, labels=0)[["sex", "score"]].assign(customer=ids, label="")
+    printed = run("next", written(frame, tmp_path), *BY_ID)
+    command = shlex.split(" ".join(printed[printed.index("fairbench label ask") :].split()))
+    assert "1 stored: 1 of 20" in run("ask", command[-1].replace("=LABEL", "=ja"))
 
 
 ANSWERS = pd.DataFrame({"customer": ["C-1007", "C-1008", "C-1009"], "label": ["ja", "", "nein"]})

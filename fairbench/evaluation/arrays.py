@@ -272,9 +272,11 @@ def _positive_scores(
     titles, array = _titled(score)
     if array.ndim != 2 or array.shape[1] != 2:
         return array
-    column = 1 if names is None else list(sort({*names})).index(names[1])
-    if names and names[1] in titles:
-        column = titles.index(names[1])
+    if names is None:  # numbers or truths
+        by_name = {*titles} in ({"0", "1"}, {"false", "true"})
+        column = titles.index(max(titles)) if by_name else 1
+    else:
+        column = [*(titles if names[1] in titles else sort({*names}))].index(names[1])
     if not np.allclose(_as_floats("score", array).sum(axis=1), 1, atol=_SLACK):
         raise UserError("score has two columns that do not add up to 1: give one of label 1")
     return array[:, column]
@@ -394,7 +396,7 @@ def evaluate(
         has up to 500 groups; of more, :func:`fairbench.pooled` estimates the rates.
     score : (n,) probabilities of label 1, or (n, 2) probabilities of both labels, in
         scikit-learn's order. With ``task="multiclass"``, (n, C) probabilities in the order of the
-        classes.
+        classes. Columns of a table that are named by the labels are found by their names.
     uncertainty : (n,) the uncertainty of each prediction, by any measure.
     sd : (n,) the standard deviation that the model predicts for each row.
     aleatoric, epistemic : (n,) variances, such as

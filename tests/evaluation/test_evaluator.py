@@ -71,6 +71,9 @@ GIVEN = {
     "a frame of both": {"score": pd.DataFrame(BOTH)},
     "polars of both": {"score": pl.DataFrame({"a": BOTH[:, 0], "b": BOTH[:, 1]}),
                        "groups": pl.DataFrame({"sex": SEX})},
+    "a frame that names both": {"score": pd.DataFrame({1: SCORE, 0: 1 - SCORE})},
+    "polars that names truths": {"target": TARGET == 1,
+                                 "score": pl.DataFrame({"True": SCORE, "False": 1 - SCORE})},
     "unused categories": {"groups": pd.Series(pd.Categorical(SEX, ["x", "women", "men"]))},
 }  # fmt: skip
 

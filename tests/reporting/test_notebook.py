@@ -97,5 +97,8 @@ def test_findings_and_tables_are_tidy(frame, report):
     rates = report.tables["Rates by group"]
     assert {"group", "selected", "selected lower", "selected upper"} <= set(rates)
     assert (rates["selected lower"] <= rates["selected"]).all()
+    errors = report.tables["Errors by group"]  # two of its columns have one title
+    ends = [f"{rate} more than reference lower" for rate in ("FPR", "FNR")]
+    assert not errors[ends[0]].equals(errors[ends[1]])
     swapped = fairbench.audit(frame, **COLUMNS, positive=0, epsilon=1e-2)
     assert swapped.document.data["label_names"] == {"0": "1", "1": "0"}

@@ -30,6 +30,7 @@ from fairbench.core.errors import UserError, check_choice, refused
 from fairbench.core.files import is_file, opened, write_bytes, write_text
 from fairbench.core.text import csv_text, file_name, interval, number
 from fairbench.core.text import html as escape
+from fairbench.data.columns import unique_names
 from fairbench.reporting.charts import Drawing, file_of, png_of
 from fairbench.reporting.document import model as doc
 from fairbench.reporting.document.forms import to_json, to_latex, to_markdown, to_word
@@ -438,15 +439,24 @@ _PARTS = {
 
 
 def _table_frame(table: doc.Table) -> pd.DataFrame:
-    """Return a table with a column for each part of an interval or an estimate."""
+    """Return a table with a column for each part of an interval or an estimate.
+
+    A title that several columns have is written after that of the column before it.
+    """
+    shown = [(index, one) for index, one in enumerate(table.columns) if one.kind != "bar"]
+    titles = [column.title for _, column in shown]
+    names = unique_names([
+        (f"{titles[k - 1]} {title}" if k and titles.count(title) > 1 else title) or " "
+        for k, title in enumerate(titles)
+    ])  # fmt: skip
     columns: dict[str, list[Any]] = {}
-    for column_index, column in enumerate(table.columns):
-        values = [doc.as_cell(row[column_index]).value for row in table.rows]
+    for (index, column), title in zip(shown, names, strict=True):
+        values = [doc.as_cell(row[index]).value for row in table.rows]
         for part, name in enumerate(_PARTS.get(column.kind, ())):
             numbers = [float("nan") if value is None else value[part] for value in values]
-            columns[f"{column.title} {name}".strip()] = numbers
-        if column.kind != "bar" and column.kind not in _PARTS:
-            columns[column.title] = [
+            columns[f"{title} {name}".strip()] = numbers
+        if column.kind not in _PARTS:
+            columns[title.strip()] = [
                 doc.plain(value) if isinstance(value, tuple) else value for value in values
             ]
     return pd.DataFrame(columns)

@@ -136,8 +136,11 @@ def gate(frame: Any = None, *, policy: str | Path = "", **options: Any) -> Gate:
     >>> gate.outcome, bool(gate), gate.exit_status
     ('fails', False, 1)
     """
-    valid = [name for name in GatedOptions.__dataclass_fields__ if name not in _NOT_TAKEN]
+    no_option = {*_NOT_TAKEN, *_OF_AUDITS}
+    valid = [name for name in GatedOptions.__dataclass_fields__ if name not in no_option]
     for name in sorted(options.keys() - {"groups"}):  # as an audit has it in Python
+        if name in _OF_AUDITS:
+            raise UserError(_said("of_audits", name=name))
         check_choice("option of a gate", name, valid)
     values = _filled(options, policy)
     is_file = isinstance(frame, str | Path)
@@ -150,6 +153,7 @@ def gate(frame: Any = None, *, policy: str | Path = "", **options: Any) -> Gate:
 
 
 _NOT_TAKEN = ("path", "out", "cuts", "scores")
+_OF_AUDITS = ("within", "epsilon", "constraint")  # of two classes; no verdict depends on them
 
 
 def _filled(given: Mapping[str, Any], policy: str | Path) -> dict[str, Any]:

@@ -512,7 +512,7 @@ class Gating:
 
     Attributes
     ----------
-    fail_if : Conditions that must not hold, such as 'impact_ratio<0.8' or
+    fail_if : Conditions that must not hold, such as 'statistical_parity>0.1' or
         'sex:equal_opportunity>0.1' (of one attribute): the exit status is 0 if the data show that
         none holds, 1 if they show that one does, and 3 if they are too few to decide.
     require : With fail_if=: how an undecided gate ends: verdict gives it an exit status of its own,

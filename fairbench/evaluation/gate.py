@@ -37,7 +37,7 @@ from fairbench.inference.rates import Limits, ratio_limits
 from fairbench.inference.survey import Design
 from fairbench.metrics.registry import BINARY, Metric, find, metrics_of, selection_rate
 
-IMPACT_RATIO = "impact_ratio"
+IMPACT_RATIO, STATISTICAL_PARITY = "impact_ratio", "statistical_parity"
 BELOW, ABOVE = "<", ">"
 VERDICT, PASS = "verdict", "pass"
 REQUIRED = (VERDICT, PASS)  # what a gate may require; an open one never passes
@@ -198,6 +198,15 @@ def _read(text: str) -> Condition:
     attribute = (match["attribute"] or "").strip()
     whose = f"{attribute}:" if attribute else ""
     metric = _metric_name(match["metric"].strip(), whose, bound)
+    declared = _judged_metrics().get(metric)
+    is_gap = declared is not None and declared.is_gap
+    if sign.startswith(BELOW) and is_gap and 0.5 <= (share := _share(bound)) < 1:
+        ratio = f"; of a ratio, {whose}{IMPACT_RATIO}<{share:g}"
+        instead = f"{whose}{metric}>0.1 for a largest difference of 0.1"
+        raise UserError(
+            f"fail_if={condition_text}: {metric} is a difference, and that bound is of a ratio; "
+            f"write {instead}{ratio if metric == STATISTICAL_PARITY else ''}"
+        )
     failing = _failing_signs(metric)
     if sign.rstrip("=") not in (BELOW, ABOVE) or sign != sign.rstrip("="):
         ways = " or ".join(f"{whose}{metric}{right}{bound}" for right in failing)
@@ -231,10 +240,18 @@ def _metric_name(name: str, whose: str, bound: str) -> str:
     names = {**by_label, **{key: key for key in (*_judged_metrics(), IMPACT_RATIO)}}
     if called := names.get(plain) or (names.get(of_gap) if plain.endswith("_gap") else None):
         return called
+    gap = _gap_in(plain.removesuffix("_ratio")) if plain.endswith("_ratio") else None
+    if gap is not None and gap.name == STATISTICAL_PARITY:
+        raise UserError(f"fail_if= takes no {plain}: use {IMPACT_RATIO}, which is about all groups")
+    if gap is not None:
+        raise UserError(
+            f"fail_if= takes no {plain}: of ratios only {IMPACT_RATIO} can be a condition; write "
+            f"{whose}{gap.name}>0.1, whose bound is a difference (1 less that ratio is not it)"
+        )
     other = find(plain)
     if instead := _ELSEWHERE.get(plain):
         raise UserError(f"fail_if= takes no {plain}: that is {instead} here")
-    if other is not None and other.interval in ("difference", "ratio", "widest"):
+    if other is not None and other.interval in ("difference", "widest"):
         same = [key for key, one in _judged_metrics().items() if one.rates == other.rates]
         instead = IMPACT_RATIO if plain == "disparate_impact" else same[0]
         raise UserError(
@@ -269,22 +286,36 @@ def _gap_of(rate: str) -> Metric:
     ------
     UserError : no gap is declared in such a rate; names the gaps.
     """
-    gaps = [metric for metric in _judged_metrics().values() if metric.is_gap]
-    for gap in gaps:
+    if gap := _gap_in(rate):
+        return gap
+    gaps = [name for name, metric in _judged_metrics().items() if metric.is_gap]
+    raise unknown_name("gap of fail_if", rate, gaps)
+
+
+def _gap_in(rate: str) -> Metric | None:
+    """Return the gap in a rate, which is given as `_gap_of` takes it; None if there is none."""
+    for gap in (metric for metric in _judged_metrics().values() if metric.is_gap):
         names = {gap.name, "_".join(gap.label.removeprefix("gap in ").split())}
         names |= {gap.rates[0].name} if len(gap.rates) == 1 else set()
         if _SAME_GAP.get(rate, rate) in names:
             return gap
-    raise unknown_name("gap of fail_if", rate, [gap.name for gap in gaps])
+    return None
 
 
 # What other libraries call the same.
 _ELSEWHERE = {
-    "demographic_parity_difference": "statistical_parity",
+    "demographic_parity_difference": STATISTICAL_PARITY,
     "demographic_parity_ratio": IMPACT_RATIO,
     "adverse_impact_ratio": IMPACT_RATIO,
     "equalized_odds_difference": "equalized_odds",
 }
+
+
+def _share(bound: str) -> float:
+    """Return a bound, which may be in percent, as a share; NaN if it is no number."""
+    percent = bound.removesuffix("%").strip()
+    number = float(percent) if is_number(percent) else NAN
+    return number / 100 if number > 1 or percent != bound else number
 
 
 def _failing_signs(metric: str) -> tuple[str, ...]:

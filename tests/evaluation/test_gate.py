@@ -68,6 +68,13 @@ REFUSED = {
     "error_rate_gap>0.1": "write accuracy_gap>0.1 or 'gap in accuracy>0.1'",
     "gap.f1_score>0.1": "unknown gap of fail_if 'f1_score'; valid: .*accuracy_gap, .*equal_opp",
     "disparate_impact<0.8": "use impact_ratio",
+    "statistical_parity_ratio<0.8": "use impact_ratio",
+    "selection_rate_ratio<0.8": "use impact_ratio",
+    "sex:equal_opportunity_ratio<0.8": "write sex:equal_opportunity>0.1, whose bound is a diff",
+    "equalized_odds_ratio<0.8": "of ratios only impact_ratio can be .* write equalized_odds>0.1",
+    "impct_ratio<0.8": "did you mean impact_ratio",
+    "statistical_parity<0.8": "is a difference, .*; of a ratio, impact_ratio<0.8",
+    "equal_opportunity<=80%": "write equal_opportunity>0.1 for a largest difference of 0.1",
     "equal_opportunity_difference>0.1": "use equal_opportunity",
     "demographic_parity_difference>0.1": "that is statistical_parity here",
 }

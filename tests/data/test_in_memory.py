@@ -25,6 +25,15 @@ def test_values_are_written_as_in_a_file():
     assert texts.to_numpy().T.tolist() == [["1", "", "2.5"], ["True", "", "False"], ["", "", "x"]]
 
 
+@pytest.mark.parametrize("kind", ["float32", "Float32", "float[pyarrow]"])
+def test_single_floats_are_the_decimals_that_a_file_of_them_has(kind):
+    values = pd.Series([0.3, None, 1e-8, 16777216], dtype=kind)
+    frame = pd.DataFrame({"a": values, "b": values})
+    texts = texts_of_table(frame, "frame", every=True, numeric=["a"])[0]
+    np.testing.assert_array_equal(texts["a"], [0.3, np.nan, 1e-8, 16777216])
+    assert texts["b"].tolist() == ["0.3", "", "1e-08", "16777216"]
+
+
 PEOPLE = predictions(60)
 LARGE = 2**53
 COLUMNS = {

@@ -129,6 +129,17 @@ def test_planted_differences_are_found_and_no_others():
     assert women["mean"][1] < -2500 < women["mean"][2]
 
 
+def test_whom_a_gap_leaves_out_is_said_wherever_it_is_printed():
+    frame = incomes(1500).assign(race=np.repeat(["A", "B", "C"], [900, 452, 148]))
+    error = (frame["predicted"] - frame["income"]).where(frame["race"] != "C", 1.0)
+    frame["predicted"] = frame["income"] + error  # of the few, far smaller than of the others
+    report = fairbench.audit(frame, target="income", prediction="predicted", groups="race")
+    assert "MAE, without 'C'" in report.tables["Gaps between groups"]["gap in"].tolist()
+    (said,) = report.findings.query("measure == 'MAE'")["sentence"]
+    assert "in MAE (n=148, an interval needs 400 in group 'C'), without 'C'" in said
+    assert "MAE, without 'C'" in " ".join(report.document.summary.still_open)
+
+
 def test_rows_without_a_target_are_left_out_and_counted():
     frame = incomes(300)
     frame["income"] = frame["income"].where(frame.index % 3 > 0)

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -133,10 +133,11 @@ def gap_findings(
         is_share = metric == COVERAGE
         gap = at_level(LEVEL).loc[key]
         bound = options.epsilon * (1 if is_share else _unit_of(data))
-        about = {"bound": bound, "is_share": is_share, "n": len(data), "needs": gap["reason"]}
+        scope, needs = _whom_left_out(gap)
+        about: dict[str, Any] = {"bound": bound, "is_share": is_share, "n": len(data)}
         groups = of_groups(attribute, metric)
         measure = Measure(
-            Finding(GAP, attribute, label(metric), NOT_MEASURED, **about),
+            Finding(GAP, attribute, label(metric), NOT_MEASURED, scope=scope, needs=needs, **about),
             groups.index.tolist(),
             None if np.isnan(gap["value"]) else partial(interval, key),
             groups["value"].tolist(),
@@ -144,8 +145,17 @@ def gap_findings(
             may_be_small=gap["status"] == "ok",
             noise=differences.gap_of_noise(Limits(*groups.to_numpy().T)),
         )
-        found += measure.answered(risk).conclude(needs=gap["reason"])
+        found += measure.answered(risk).conclude(needs=needs)
     return found
+
+
+def _whom_left_out(gap: pd.Series) -> tuple[str, str]:
+    """Return of which groups a gap is, unless it is of all, and why it has no more."""
+    reason = str(gap["reason"])
+    if np.isnan(gap["value"]) or not reason.startswith("without '"):
+        return "", reason
+    left_out, _, why = reason.partition("': ")
+    return f"{left_out}'", why
 
 
 def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
@@ -172,11 +182,18 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
             what: by_group.score_distributions(values, singles, data.design)
             for what, values in (("residual", data.target - prediction), ("prediction", prediction))
         }
-    needs = dict.fromkeys(finding.needs for finding in found if finding.verdict != NOT_MEASURED)
-    notes += [f"Some gaps are {need}." for need in needs if need.startswith("without")]
+    needs = dict.fromkeys(f"{finding.scope}: {finding.needs}" for finding in found if finding.scope)
+    notes += [f"Some gaps are {need}." for need in needs]
     of_errors = COMPARED_INTERVALS if alone else ("mae", *[COVERAGE][: len(options.bounds)])
     said = partial(tables.sentence_of, "intervals" if alone else "numbers")
-    gaps = [{**vars(gap), "verdict": TableCell(gap.verdict, mark=gap.verdict)} for gap in found]
+    gaps = [
+        {
+            **vars(gap),
+            "measure": ", ".join(filter(None, [gap.measure, gap.scope])),
+            "verdict": TableCell(gap.verdict, mark=gap.verdict),
+        }
+        for gap in found
+    ]
     unknown = len(frame) - len(data)
     about = {"unknown": unknown, "bound": options.epsilon * _unit_of(data), "options": options}
     basis = {"rows": True, "left_out": unknown, "matters": True}

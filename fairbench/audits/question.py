@@ -359,14 +359,18 @@ class Options(_Kinds, _Unknown, _Comparison, JudgedOptions):
                 yield _said("rating")
 
     def _names_twice(self) -> Iterator[str]:
-        """Yield which columns of labels have another role, and which of strata have one.
+        """Yield which columns of labels have another role, and which of strata or groups have one.
 
         Strata of equal scores or decisions would condition on what is audited.
         """
         for name in (*_COMPARED, "score", "group", "proxy"):
             more = ("scores",) if name == "score" else ()
-            if self.target and self.target in self._named(name, *more):
+            columns = self._named(name, *more)
+            if self.target and self.target in columns:
                 yield _said("of_labels", name=name, column=self.target)
+            if name in ("score", "against", "weight"):
+                for column in {*self.group}.intersection(columns):
+                    yield _said("of_groups", name=name, column=column)
         if self.against and self.against == self.score:
             yield _said("same_score", column=self.score)
         for role in ("group", "target", "score", "prediction"):

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Floats, rng
-from fairbench.core.errors import UserError, check_choice, check_minimum
+from fairbench.core.errors import UserError, check_choice, check_minimum, unknown_name
 from fairbench.core.text import MISSING, label_notes, missing_name, quoted
 from fairbench.data import in_memory
 from fairbench.data.columns import plain_pair, spelled, text_of
@@ -449,7 +449,8 @@ def evaluate(
         - an array is not one-dimensional or not numeric;
         - the task is unknown, there are more labels than it allows, or a label is not in `classes`;
         - scores lie outside [0, 1] or do not match the classes;
-        - `privileged` names an attribute that is not in `sensitive_features`;
+        - `privileged` names an attribute that is not in `sensitive_features`, or a group in another
+          spelling than its rows have;
         - names of attributes or groups would make combinations of attributes ambiguous;
         - weights are negative, missing or all 0, a cluster is missing, or there is only one;
         - `within` has too many strata, names a compared attribute, or is given together with an
@@ -529,8 +530,12 @@ def _labelled(
     predictions = read_predictions(columns, task, "evaluate", classes=len(names))
     # Each attribute's reference group: by default its first label in sorted order.
     references = {str(name): str(sensitive[name].cat.categories[0]) for name in sensitive}
-    for name in privileged:
+    for name, label in privileged.items():
         check_choice("sensitive feature in privileged", name, references)
+        groups_of = list(sensitive[name].cat.categories)
+        # A part of the data may lack the group; another spelling of one that it has is a mistake.
+        if label not in groups_of and any(any(label_notes(name, (label, g))) for g in groups_of):
+            raise unknown_name(f"group of {name} in privileged", label, groups_of)
     references |= privileged
     if evaluator.intersections > 1:
         check_combinable(sensitive, "sensitive_features")

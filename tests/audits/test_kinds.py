@@ -151,6 +151,16 @@ def test_rows_without_a_target_are_left_out_and_counted():
 NUMBERED = ("target=income", "prediction=predicted", "group=sex")
 LABELLED = ("target=label", "prediction=score", "group=sex")
 CODES = incomes(100).assign(income=range(100))
+POINTS = incomes(3000).assign(income=np.arange(3000) % 60, predicted=(np.arange(3000) + 3) % 60)
+# Codes of 40 jobs, of which two thirds are predicted rightly, and the others at random.
+JOBS = incomes(3000).assign(
+    income=np.arange(3000) * 7 % 40,
+    predicted=np.where(
+        np.arange(3000) % 3 > 0, np.arange(3000) * 7 % 40, np.arange(3000) * 11 % 40
+    ),
+    score=0.7,
+)
+FEW_JOBS = JOBS.assign(income=JOBS["income"].where(JOBS.index % 101 == 0))
 
 
 @pytest.mark.parametrize(
@@ -169,6 +179,13 @@ CODES = incomes(100).assign(income=range(100))
          False),
         (predictions(100), LABELLED, False),
         (incomes(100).assign(income=incomes(100)["income"].map("{:.2f} €".format)), NUMBERED, True),
+        (incomes(100).assign(income=incomes(100)["income"].map("{:.2f} EUR".format)), NUMBERED,
+         True),
+        (POINTS, NUMBERED, True),
+        (POINTS.assign(predicted=lambda all: all["predicted"] + 1), NUMBERED, True),
+        *((jobs, (*NUMBERED, *score), False) for jobs in (JOBS, FEW_JOBS)
+          for score in ([], ["score=score"])),
+        (stars(lambda stars: stars), (*NUMBERED, "bounds=[low,high]"), True),
     ],
 )  # fmt: skip
 def test_what_is_read_as_numbers(frame, words, regression):
@@ -360,7 +377,11 @@ REFUSED = {
     "classes": (classified(60), OF_CLASSES, [
         ({"predicted": "dog"}, {"groups": "site"}, "a label has two val"),
         ({"score": 1.5}, {}, "column 'score', row 1: '1.5' is not a prob"),
-        ({}, {"score": ""}, "score= is missing"),
+        ({}, {"score": ""}, "score= is missing: name .* class$"),
+        ({"label": [*range(12)] * 5, "predicted": [*range(6)] * 10}, {"score": ""},
+         "score= is missing: .* predictions as they were before rounding, .* bounds="),
+        ({"label": [0, 1] * 30, "score": np.arange(60) / 60}, {"prediction": "score", "score": ""},
+         "'score' holds probabilities, not decisions: name it by score= instead"),
         ({}, {"target": "", "prediction": "", "score": ["score"] * 2}, "target= is missing"),
         ({}, {"prediction": "", "score": ["score", "site"]}, "column 'site', row 1: .* number"),
         ({}, {"cost": "none.csv"}, "cost=none.csv cannot be read"),

@@ -16,6 +16,7 @@ import pandas as pd
 from fairbench.audits import question, report
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable, asked_at_once, read_audit_table
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.data.columns import AMOUNT, are_missing, class_names, name_rows_in_errors, to_numbers
 from fairbench.data.groups import MOST_CELLS, MOST_GROUPS
@@ -79,12 +80,13 @@ def kind_of(options: Options, frame: pd.DataFrame) -> str:
         question.SELECTED: options.selected,
         question.PREDICTED_INTERVALS: options.bounds
         and not (options.prediction or options.score_columns),
+        question.NUMBERS: options.bounds and options.prediction and not options.score_columns,
         question.CLASSES: options.scores,
     }
     kind = next((kind for kind, option in option_of.items() if option), "")
     if not kind and options.target and options.prediction:
         columns = frame[options.target], frame[options.prediction]
-        if _are_numbers(*columns):
+        if _are_numbers(*columns, scored=bool(options.score)):
             kind = question.NUMBERS
         elif _are_classes(*columns):
             kind = question.CLASSES
@@ -99,31 +101,59 @@ def kind_of(options: Options, frame: pd.DataFrame) -> str:
     return kind
 
 
-_MOST_CLASSES = 20  # a target with no more distinct values than this may hold classes
+_MOST_CLASSES = 20  # with no more distinct values than this, numbers may be names of classes
+_FEW_EQUAL = 0.9  # of predicted classes more than this share are among the labels
+_RARELY_RIGHT = 0.1  # whole numbers are predicted exactly, as classes are, in a smaller share
+_IN_ORDER = 0.5  # the rank correlation that wrong predictions of numbers have with the right ones
 
 
-def _are_numbers(target: pd.Series, prediction: pd.Series) -> bool:
+def _are_numbers(target: pd.Series, prediction: pd.Series, *, scored: bool) -> bool:
     """Return whether targets and their predictions are numbers rather than labels or classes.
 
     They are if both are numbers, and the target has many distinct values, or a few to which most
-    predictions with fractions are not equal; unless the predictions are all whole numbers that the
-    target has, too, as codes of classes would be. Most may be written with signs: they are refused
-    as numbers then.
+    predictions with fractions are not equal. Most may be written with signs, or one column as
+    something else where the other has fractions: they are refused as numbers then. For whole
+    numbers see :func:`_are_whole_numbers`.
+
+    Parameters
+    ----------
+    scored : whether a probability of the predicted class is given, which numbers have not.
     """
-    labels = target[~are_missing(target)]
+    known = ~are_missing(target)
+    labels = target[known]
     are_many = target.nunique() > _MOST_CLASSES
     values, predicted = to_numbers(labels), to_numbers(prediction)
     if not (np.isfinite(values).all() and np.isfinite(predicted).all()):
         are_amounts = _mostly_amounts(labels) and _mostly_amounts(prediction)
-        return are_many and are_amounts and prediction.isin(labels).mean() < _FEW_EQUAL
-    whole = (predicted == np.round(predicted)).all()
+        has_fractions = any(np.isfinite(of).all() and (of % 1).any() for of in (values, predicted))
+        is_rare = prediction.isin(labels).mean() < _FEW_EQUAL
+        return bool(are_many and (are_amounts or (has_fractions and not scored)) and is_rare)
     equal = np.isin(predicted, values)
+    if not ((values % 1).any() or (predicted % 1).any()):
+        return not scored and _are_whole_numbers(values, predicted, predicted[known])
     if not are_many:
+        whole = not (predicted % 1).any()
         return bool(not whole and labels.nunique() > 2 and equal.mean() < _FEW_EQUAL)
-    return not (whole and equal.all())
+    return not ((predicted % 1 == 0).all() and equal.all())
 
 
-_FEW_EQUAL = 0.9  # of predicted classes more than this share are among the labels
+def _are_whole_numbers(values: Floats, predicted: Floats, beside: Floats) -> bool:
+    """Return whether whole numbers are amounts, such as points, rather than codes of classes.
+
+    They are if many occur, labels and predictions together, as few labels may be known; and if
+    predictions are hardly ever exact, or in the order of the labels where they are not.
+
+    Parameters
+    ----------
+    values : the labels that are known, (k,).
+    predicted : all predictions, (n,).
+    beside : (k,) those of the labels that are known.
+    """
+    if len(np.union1d(values, predicted)) <= _MOST_CLASSES:
+        return False
+    wrong = values != beside
+    ranks = (pd.Series(of[wrong]).rank() for of in (values, beside))
+    return bool(1 - wrong.mean() < _RARELY_RIGHT or next(ranks).corr(next(ranks)) > _IN_ORDER)
 
 
 def _mostly_amounts(column: pd.Series) -> bool:

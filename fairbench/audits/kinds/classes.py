@@ -26,6 +26,7 @@ from fairbench.data.columns import (
     class_names,
     numbers,
     read_class_scores,
+    to_numbers,
 )
 from fairbench.data.groups import notes_on_groups, read_groups
 from fairbench.data.tables import read_any_table
@@ -68,9 +69,7 @@ def read_multiclass(options: Options, frame: pd.DataFrame) -> MulticlassScores:
     if not target:
         raise UserError("target= is missing: name the column of true classes, empty if unknown")
     if not (options.scores or options.score):
-        raise UserError(
-            "score= is missing: name the column of the probability given to the predicted class"
-        )
+        raise UserError(_no_score(options, frame))
     file = options.path.name
     if options.labelled:
         marks = ColumnRef(file, options.labelled).marks(frame[options.labelled])
@@ -85,6 +84,16 @@ def read_multiclass(options: Options, frame: pd.DataFrame) -> MulticlassScores:
         prediction=options.prediction,
         columns=options.scores or [options.score],
     )
+
+
+def _no_score(options: Options, frame: pd.DataFrame) -> str:
+    """Return what to do where predictions are neither two decisions nor plainly numbers."""
+    label, predicted = (to_numbers(frame[name]) for name in (options.target, options.prediction))
+    known = class_names(frame[options.target])
+    if ((predicted >= 0) & (predicted <= 1)).all() and known[known != ""].nunique() < 3:
+        return _said("probabilities", options=options)
+    of_numbers = np.isfinite(label).any() or np.isfinite(predicted).any()
+    return _said("no_score") + (_said("or_numbers", options=options) if of_numbers else "")
 
 
 def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:

@@ -396,6 +396,8 @@ REFUSED = {
         ({}, {"top": 2.5}, "a whole number, or a share under 1"),
         ({}, {"lists": "vacancy"}, "say how many are the first by top="),
         ({"one": 1}, {"top": 5, "lists": "one"}, "has one mark in all rows"),
+        ({"vacancy": [*range(39), ""]}, {"top": 5, "lists": "vacancy"},
+         "column 'vacancy', row 40: '' is not a mark of rows that are ranked together"),
         ({}, {"score": ["rating", "vacancy"], "top": 3}, "name their column by score="),
     ]),
     "times": (patients(50), OF_TIMES, [

@@ -303,7 +303,11 @@ def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
     in_lists = ""
     what = "people"
     if options.lists:
-        lists = pd.factorize(frame[options.lists])[0].astype(np.intp)
+        marks = frame[options.lists]
+        ColumnRef(file, options.lists).refuse_blank(
+            marks, "a mark of rows that are ranked together"
+        )
+        lists = pd.factorize(marks)[0].astype(np.intp)
         if lists.max() == 0:
             raise UserError(f"'{options.lists}' has one mark in all rows: leave out lists=")
         in_lists = f", in {count(lists.max() + 1)} lists"

@@ -268,8 +268,12 @@ def test_both_measures_are_those_of_scikit_survival():
         assert _brier_losses(*rows, 6.0).mean() == pytest.approx(loss, abs=1e-12)
 
 
-def test_a_noisy_group_is_found_and_named():
-    report = fairbench.audit(patients(6000, noise=2.0), **OF_TIMES)
+def test_a_noisy_group_is_found_and_named_in_its_unit_and_the_censored_are_counted():
+    frame = patients(6000, noise=2.0)
+    report = fairbench.audit(frame, **OF_TIMES)
+    died = frame["died"].sum()
+    counted = f"Rows: 6,000: {died:,} with the event, {6000 - died:,} censored"
+    assert counted in text_of(report) and "percentage points" not in text_of(report)
     gap = report.findings.query("about == 'gap' and measure == 'concordance'").iloc[0]
     assert (gap["verdict"], gap["groups"]) == ("large", "w0; w1")
     assert "the concordance of w0 is higher than that of w1" in gap["sentence"]

@@ -585,16 +585,17 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
             if _is_unobserved(time[rows_of], event[rows_of], options.horizon)
         ]
         for name, at in _measures(rows, codes, len(names), options.horizon).items():
-            asked = Finding(GAP, attribute, name, NOT_MEASURED, n=len(time), needs=_FEW_EVENTS)
-            measure = Measure.of_limits(replace(asked, bound=options.epsilon), names, at)
+            about = {"bound": options.epsilon, "n": len(time), "needs": _FEW_EVENTS}
+            asked = Finding(GAP, attribute, name, NOT_MEASURED, is_share=False, **about)
+            measure = Measure.of_limits(asked, names, at)
             concluded = measure.answered(risk).conclude()
             if name == BRIER and unobserved and concluded[0].needs:
                 why = _said("unobserved", names=unobserved, options=options)
                 concluded[0] = replace(concluded[0], needs=why)
             found += concluded
-            about = {"metric": name, "attribute": attribute, "group": names}
+            keys = {"metric": name, "attribute": attribute, "group": names}
             limits = at(LEVEL).pointwise._asdict()
-            measured.append(pd.DataFrame({**about, **limits, "n": np.bincount(codes)}))
+            measured.append(pd.DataFrame({**keys, **limits, "n": np.bincount(codes)}))
     figures = pd.concat(measured).to_dict("records")
     return Audit(
         options,
@@ -608,6 +609,7 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
         [Section("By group", [tables.named_table("numbers", "survival", figures)])],
         {},
         notes=notes_on_groups(frame, options.group),
+        counted=_said("counted", rows=len(time), events=event.sum(), censored=(~event).sum()),
         figures=figures,
     )
 

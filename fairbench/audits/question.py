@@ -249,7 +249,8 @@ class _Unknown:
         probability that a person belongs to it. The page has bounds for the gaps.
     total : For a table of counts, one row for each category, such as published audits have: the
         column of how many people there were. Give selected= or rates= with it. If group= names
-        several columns, a row with a blank or Total in one of them counts all its categories.
+        several columns, a row with a blank or Total in one of them counts all its categories. Of
+        four rows or more, one whose numbers are the sums of the others' is a total, too.
     rates : With total=, instead of selected=: the column of the share of people who were selected.
     """
 

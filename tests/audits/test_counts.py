@@ -133,6 +133,26 @@ def test_thousands_are_read_and_totals_are_left_out(counted):
 
 
 @pytest.mark.parametrize(
+    ("rows", "left_out"),
+    [
+        *((f"{name},300,120", "row 4") for name in
+          ("Grand total", "Gesamt", "Sum", "All people", "total (all)", "Total applicants")),
+        ("Subtotal,200,80", "row 4"),
+        ("d,80,33\nThe company,380,153", "'The company' (row 5)"),
+        ("d,80,33\nUnknown,7,2\nThe company,387,155", "'The company' (row 6)"),
+        ("d,300,120", "'d' (row 4)"),
+        ("d,80,33\ne,380,152", ""),
+    ],
+)  # fmt: skip
+def test_totals_are_left_out_whatever_they_are_called(counted, rows, left_out):
+    audit = counted(f"r,n,s\na,100,50\nb,100,30\nc,100,40\n{rows}\n")
+    notes = " ".join(audit["conclusions"]["notes"])
+    assert f"{left_out}." in notes if left_out else "Left out" not in notes
+    assert {"a", "b", "c"} <= (names := {row["group"] for row in audit["counts"]}) <= {*"abcde"}
+    assert left_out or len(names) > 3
+
+
+@pytest.mark.parametrize(
     ("total", "said"),
     [
         (

@@ -2,7 +2,8 @@
 
 Of each category the table says how many people there were, and how many were selected, or which
 share. Where rows name several attributes, a row with a blank or "Total" in one of them is of all
-its levels. Rates that were rounded are taken as anything that rounds to them.
+its levels; so is one whose numbers are the sums of all others', whatever it is called. Rates that
+were rounded are taken as anything that rounds to them.
 
 Categories are compared as rules compare them: the rate of each over the highest of all. Beside the
 ratio of a rule stands a stable one, with an interval, which is ours: over the highest rate of the
@@ -45,8 +46,14 @@ SELECTED = "selected"
 _RULES = "Local Law 144 and the Uniform Guidelines"
 # What the JSON has of our ratio.
 _OURS = ("rate_lower", "rate_upper", "reference", "given", "ratio", "lower", "upper", "below")
-# What stands in a column whose levels are not told apart in a row.
+# What stands in a column whose levels are not told apart in a row: that, or a plain answer.
 _ALL = TOTALS | {"", "-", "*"}
+_WHOM = "all|(all )?(people|persons|applicants|candidates|employees|groups|categories)"
+_TOTAL = re.compile(
+    rf"(grand |overall )?(totals?|sum|summe|gesamt|insgesamt)( ({_WHOM}))?|all ({_WHOM})"
+)
+_SUBTOTAL = re.compile(r"sub ?totals?|(zwischen|teil)summe")  # of some rows, nobody knows which
+_FEWEST_PARTS = 3  # of a row that is a total by its numbers alone
 _WHOLE = re.compile(r"(\d{1,15}|[1-9]\d{0,2}([,' \u00a0\u202f\u2019]\d{3}){1,4})(\.0+)?")
 _ROUNDED = 1e-6  # people that sums of rounded rates may be off
 _SHARE = re.compile(r"(\d*[.,]\d+|\d+)\s*(%?)")
@@ -94,6 +101,11 @@ def says_nothing(label: str) -> bool:
 def plain_answer(label: str) -> str:
     """Return an answer in lower case, with blanks for all signs that are no letters or digits."""
     return " ".join(re.findall(r"[^\W_]+", label.casefold()))
+
+
+def _is_of_all(label: str) -> bool:
+    """Return whether a label is that of a row of all levels, such as nothing or ``Total``."""
+    return label.strip().casefold() in _ALL or bool(_TOTAL.fullmatch(plain_answer(label)))
 
 
 # The rate of each category over the highest.
@@ -261,15 +273,18 @@ def _read_rows(options: Options, frame: pd.DataFrame) -> _CountTable:
     categories: dict[str, dict[str, Row]] = {}
     unknown: dict[str, int] = {}
     counted: list[tuple[Mapping[str, str], Row]] = []
-    totals, empty, impossible = [], [], []
+    totals, summed, empty, impossible = [], [], [], []
     for row, (*levels, total, part) in enumerate(texts.to_numpy(), start=1):
         total, part = total.strip(), part.strip()
         fault = partial(_fault, options.path.name, row)
         level_of = {
             name: level.strip()
             for name, level in zip(names, levels, strict=True)
-            if level.strip().casefold() not in _ALL
+            if not _is_of_all(level)
         }
+        if any(_SUBTOTAL.fullmatch(plain_answer(level)) for level in levels):
+            totals.append(count(row))
+            continue
         if not level_of:
             if len(names) == 1 and not levels[0].strip():
                 raise fault(names[0], "there is no category: name it, or delete the row")
@@ -301,17 +316,41 @@ def _read_rows(options: Options, frame: pd.DataFrame) -> _CountTable:
             counted.append((level_of, of_attribute[group]))
         else:
             empty.append(f"{attribute}: {group}")
+    for attribute, of_attribute in categories.items():
+        if whole := _whole_of(list(of_attribute.values()), unknown.get(attribute, 0)):
+            summed.append(f"{quoted(whole['group'], 40)} (row {whole['row']})")
+            del of_attribute[whole["group"]]
+            counted = [({} if of is whole else levels, of) for levels, of in counted]
     notes = [_said("unknown", attribute=name, people=people) for name, people in unknown.items()]
     notes += sentences_of(
         "counts",
-        {"totals": totals, "empty": empty, "impossible": impossible},
+        {"totals": totals, "summed": summed, "empty": empty, "impossible": impossible},
         totals=f"{'rows' if len(totals) > 1 else 'row'} {listed(totals)}",
+        summed=summed,
         names=empty,
         rows=listed(impossible, 5),
     )
     notes += _notes_on_totals(options, counted, unknown)
     by_name = {name: list(by_group.values()) for name, by_group in categories.items()}
     return by_name, unknown, notes
+
+
+def _whole_of(rows: Sequence[Row], unknown: int) -> Row | None:
+    """Return the category whose numbers are the sums of all others', if there is such a total.
+
+    Parameters
+    ----------
+    unknown : how many people have no known category, who may be in a total.
+    """
+    if len(rows) <= _FEWEST_PARTS:
+        return None
+    whole = max(rows, key=lambda row: row["people"])
+    parts = pd.DataFrame([row for row in rows if row is not whole])
+    sums = parts[["people", "fewest", "most"]].sum()
+    others = whole["people"] - int(sums["people"])
+    least, most = whole["fewest"] - sums["most"], whole["most"] - sums["fewest"]
+    is_sum = others in (0, unknown) and least <= others + _ROUNDED and most >= -_ROUNDED
+    return whole if is_sum else None
 
 
 def _notes_on_totals(

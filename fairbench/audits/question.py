@@ -87,8 +87,8 @@ class _People(TablePart):
     Attributes
     ----------
     path : A file with one row per person: CSV, Excel, Parquet or Arrow, compressed or not.
-    group : The columns of groups; combinations of two are compared too. For bands of a number write
-        age:25,40,62 or age:quantiles(4).
+    group : The columns of groups; combinations of two are compared too, or all together if they
+        make more than 100 groups. For bands of a number write age:25,40,62 or age:quantiles(4).
     target : The column of labels, with empty cells where a label is not known; leave the option out
         if no label is. With event=: the column of times.
     score : The column of the predicted probability of the positive label. For three classes or

@@ -227,12 +227,12 @@ def _summary(audit: Audit) -> doc.ExecutiveSummary:
         sure.append(_said("open"))
         todo += filter(None, [audit.todo_if_open])
     if groups := listed(list(attributes or audit.options.proxy)):
-        # Of many groups, columns are compared together alone.
+        # Columns of many groups are compared together alone.
         by = {finding.attribute for finding in findings}
-        together = CROSSED.join(attributes) in by and by.isdisjoint(attributes)
-        ways = " or ".join(f"group={name}" for name in attributes)
-        kind = "compared_together" if together else "compared"
-        unseen.insert(0, _said(kind, groups=groups, ways=ways))
+        not_alone = [name for name in attributes if name not in by]
+        kind = "compared_together" if not_alone and CROSSED.join(attributes) in by else "compared"
+        ways = " or ".join(f"group={name}" for name in not_alone)
+        unseen.insert(0, _said(kind, groups=groups, together=listed(not_alone), ways=ways))
     return doc.ExecutiveSummary(
         sentences.in_short(findings, audit.headlines),
         sure,

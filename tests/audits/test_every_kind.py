@@ -16,7 +16,7 @@ from fairbench.audits.direction import RATE_NAMES
 from fairbench.audits.kinds.unknown import _estimate_groups
 from fairbench.core.errors import UserError
 from fairbench.data.groups import codes_of
-from fairbench.evaluation.findings import LARGE, OPEN, SMALL
+from fairbench.evaluation.findings import LARGE, OPEN, SMALL, risk_of
 from tests.audits.tables import read
 
 LARGE_GROUP, FEW = 3000, 9
@@ -236,5 +236,5 @@ def test_of_few_people_who_surely_differ_it_is_said():
 def test_of_hundreds_of_groups_none_is_small_either():
     frame = people().assign(d=1)
     table, options = read(frame, "target=label", "prediction=d", "group=group", "favourable=1")
-    _, _, findings = _estimate_groups(table, options, *codes_of(table.cells))
+    _, _, findings = _estimate_groups(table, options, *codes_of(table.cells), risk_of(2))
     assert {f.verdict for f in findings if f.about == "gap"} <= {OPEN, "not measured"}

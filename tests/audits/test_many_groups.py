@@ -37,7 +37,7 @@ def test_the_groups_that_stand_out_come_first_and_all_are_in_a_file(tmp_path, ca
     assert "By a x b x c, 1 group is unlike everyone else in selection rate" in printed
     assert "a1 x b2 x c3" in printed
     assert "150 groups make 11,175 pairs, of which 559 would seem to differ by chance" in printed
-    assert "Only combinations of a, b and c were compared, and none of these col" in printed
+    assert "Only groups by a, b and c were compared" in printed
     page = (tmp_path / "out" / "audit.html").read_text()
     assert page.count("<tr") < 40
     table = pd.read_csv(tmp_path / "out" / "groups.csv")
@@ -48,6 +48,17 @@ def test_the_groups_that_stand_out_come_first_and_all_are_in_a_file(tmp_path, ca
     assert selection["surest_pair"][0] == "a1 x b2 x c3"
     assert sum(selection[name] for name in (WITHIN, BEYOND, OPEN)) == pytest.approx(1)
     assert len(data["figures"]) == 600
+
+
+def test_columns_of_few_groups_are_compared_by_themselves_too():
+    frame = people().assign(zip=np.arange(6000) % 60)
+    frame["prediction"] |= (frame["a"] == "a3").astype(int)
+    report = fairbench.audit(frame, prediction="prediction", groups=["a", "b", "zip"])
+    gaps = report.findings.query("about == 'gap'").set_index("attribute")
+    assert gaps["verdict"].to_dict() == {"a": "large", "b": "open", "a x b x zip": "large"}
+    assert gaps["groups"]["a"].startswith("a3; ")
+    assert "By a, the selection rate is 100.0 % for a3" in text_of(report)
+    assert "Groups by zip were compared only where a, b and zip are combined" in text_of(report)
 
 
 def test_rates_that_need_labels_are_of_the_rows_that_have_one():

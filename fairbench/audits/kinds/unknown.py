@@ -8,7 +8,7 @@ few rows are estimated together, and not compared pair by pair.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
 from math import floor
@@ -27,8 +27,8 @@ from fairbench.audits.report import Audit, counted_rows, on_labels
 from fairbench.audits.table import AuditTable, read_audit_table
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.text import count, csv_text
-from fairbench.data.columns import read_group_shares
-from fairbench.data.groups import codes_of
+from fairbench.data.columns import ColumnRef, read_group_shares
+from fairbench.data.groups import MOST_GROUPS, codes_of, groups_of
 from fairbench.evaluation import findings, many_groups
 from fairbench.evaluation.by_group import Row
 from fairbench.evaluation.findings import Finding, Measure, risk_of
@@ -340,7 +340,9 @@ def audit_many(options: Options, frame: pd.DataFrame) -> Audit:
     sizes = np.bincount(codes)
     rows = len(table)
     labels = len(table.known)
-    estimates, rates, found = _estimate_groups(table, options, codes, groups)
+    singles = _few_groups(options, frame)
+    risk = risk_of(3 if singles else 2)  # for what is unlike the rest, for gaps, and for columns
+    estimates, rates, found = _estimate_groups(table, options, codes, groups, risk)
     return Audit.of(
         table,
         options,
@@ -354,7 +356,7 @@ def audit_many(options: Options, frame: pd.DataFrame) -> Audit:
             ),
             *on_labels(rows, labels, _of_many("no_labels")),
         ],
-        findings=found,
+        findings=[*_gaps_of_columns(table, singles, options.epsilon, risk), *found],
         sections=_sections(estimates, rates, table.direction, options.epsilon),
         data={"rates": rates},
         notes=[*table.notes, *_notes(estimates, sizes)],
@@ -364,17 +366,57 @@ def audit_many(options: Options, frame: pd.DataFrame) -> Audit:
     )
 
 
+def _few_groups(options: Options, frame: pd.DataFrame) -> dict[str, pd.Series]:
+    """Return the columns, if there are several, whose groups can be compared two by two."""
+    several = options.group if len(options.group) > 1 else ()
+    columns = {
+        name: groups_of(frame[name], ColumnRef(options.path.name, name), len(frame))
+        for name in several
+    }
+    return {name: of for name, of in columns.items() if len(of.cat.categories) <= MOST_GROUPS}
+
+
+def _gaps_of_columns(
+    table: AuditTable, columns: Mapping[str, pd.Series], epsilon: float, risk: float
+) -> Iterator[Finding]:
+    """Yield the findings on the gap of each rate for each column, which share an error rate."""
+    fixed = {RATE_OF[metric].name: why for metric, why in table.fixed.items()}
+    for attribute, labels in columns.items():
+        codes, names = codes_of(labels)
+        rates, successes, sizes = _counts_of_rates(table, codes)
+        for r, rate in enumerate(rates):
+            asked = Finding(
+                findings.GAP,
+                attribute,
+                table.direction.rate_name(rate.name),
+                findings.NOT_MEASURED,
+                bound=epsilon,
+                n=int(sizes[r].sum()),
+                needs=fixed.get(rate.name, TOO_FEW),
+            )
+            at = functools.partial(_limits_at, successes[r], sizes[r])
+            gap = Measure(asked) if rate.name in fixed else Measure.of_limits(asked, names, at)
+            yield from gap.answered(risk_of(len(rates) * len(columns), risk)).conclude()
+
+
+def _limits_at(successes: Floats, sizes: Floats, level: float) -> GroupLimits:
+    return GroupLimits.of(successes, sizes, level=level)
+
+
 def _estimate_groups(
-    table: AuditTable, options: Options, codes: NDArray[np.intp], groups: Sequence[str]
+    table: AuditTable,
+    options: Options,
+    codes: NDArray[np.intp],
+    groups: Sequence[str],
+    risk: float,
 ) -> tuple[pd.DataFrame, list[Row], list[Finding]]:
     """Estimate the rates of groups together, and find those that stand out.
-
-    Half of the error rate is for which groups are unlike everyone else, half for the largest gaps.
 
     Parameters
     ----------
     codes : (n,) the position of each row's group in `groups`.
     groups : the names of the groups.
+    risk : the error rate of which groups are unlike everyone else, and that of the largest gaps.
 
     Returns
     -------
@@ -395,8 +437,7 @@ def _estimate_groups(
     )
     p_values = differs_from_rest(successes, sizes)
     adjusted = adjusted_p_values(p_values, overlapping=True)
-    half = risk_of(2)  # one half for the tests of single groups, one for the gaps
-    test_risk, gap_risk = (risk_of(n, half) for n in (successes.size, len(rates)))
+    test_risk, gap_risk = (risk_of(n, risk) for n in (successes.size, len(rates)))
     fixed = {RATE_OF[metric].name: why for metric, why in table.fixed.items()}
     frames: list[pd.DataFrame] = []
     figures: list[Row] = []

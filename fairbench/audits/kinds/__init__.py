@@ -128,19 +128,19 @@ def _are_numbers(target: pd.Series, prediction: pd.Series, *, scored: bool) -> b
         has_fractions = any(np.isfinite(of).all() and (of % 1).any() for of in (values, predicted))
         is_rare = prediction.isin(labels).mean() < _FEW_EQUAL
         return bool(are_many and (are_amounts or (has_fractions and not scored)) and is_rare)
-    equal = np.isin(predicted, values)
-    if not ((values % 1).any() or (predicted % 1).any()):
+    has_fractions = bool((predicted % 1).any())
+    if not (has_fractions or (values % 1).any()):
         return not scored and _are_whole_numbers(values, predicted, predicted[known])
+    equal = np.isin(predicted, values)
     if not are_many:
-        whole = not (predicted % 1).any()
-        return bool(not whole and labels.nunique() > 2 and equal.mean() < _FEW_EQUAL)
-    return not ((predicted % 1 == 0).all() and equal.all())
+        return bool(has_fractions and labels.nunique() > 2 and equal.mean() < _FEW_EQUAL)
+    return has_fractions or not equal.all()
 
 
 def _are_whole_numbers(values: Floats, predicted: Floats, beside: Floats) -> bool:
     """Return whether whole numbers are amounts, such as points, rather than codes of classes.
 
-    They are if many occur, labels and predictions together, as few labels may be known; and if
+    They are if many occur, labels and predictions together, as few labels may be known, and if
     predictions are hardly ever exact, or in the order of the labels where they are not.
 
     Parameters
@@ -149,11 +149,13 @@ def _are_whole_numbers(values: Floats, predicted: Floats, beside: Floats) -> boo
     predicted : all predictions, (n,).
     beside : (k,) those of the labels that are known.
     """
-    if len(np.union1d(values, predicted)) <= _MOST_CLASSES:
+    if not len(values) or len(np.union1d(values, predicted)) <= _MOST_CLASSES:
         return False
     wrong = values != beside
-    ranks = (pd.Series(of[wrong]).rank() for of in (values, beside))
-    return bool(1 - wrong.mean() < _RARELY_RIGHT or next(ranks).corr(next(ranks)) > _IN_ORDER)
+    right, predicted_wrongly = (pd.Series(of[wrong]).rank() for of in (values, beside))
+    with np.errstate(invalid="ignore"):  # of equal ranks it is NaN
+        correlation = right.corr(predicted_wrongly)
+    return bool(1 - wrong.mean() < _RARELY_RIGHT or correlation > _IN_ORDER)
 
 
 def _mostly_amounts(column: pd.Series) -> bool:

@@ -303,10 +303,8 @@ def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
     in_lists = ""
     what = "people"
     if options.lists:
-        marks = frame[options.lists]
-        ColumnRef(file, options.lists).refuse_blank(
-            marks, "a mark of rows that are ranked together"
-        )
+        marks, place = frame[options.lists], ColumnRef(file, options.lists)
+        place.refuse_blank(marks, "a mark of rows that are ranked together")
         lists = pd.factorize(marks)[0].astype(np.intp)
         if lists.max() == 0:
             raise UserError(f"'{options.lists}' has one mark in all rows: leave out lists=")
@@ -585,17 +583,17 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
             if _is_unobserved(time[rows_of], event[rows_of], options.horizon)
         ]
         for name, at in _measures(rows, codes, len(names), options.horizon).items():
-            about = {"bound": options.epsilon, "n": len(time), "needs": _FEW_EVENTS}
-            asked = Finding(GAP, attribute, name, NOT_MEASURED, is_share=False, **about)
+            asked = Finding(GAP, attribute, name, NOT_MEASURED, n=len(time), needs=_FEW_EVENTS)
+            asked = replace(asked, bound=options.epsilon, is_share=False)  # though at most 1
             measure = Measure.of_limits(asked, names, at)
             concluded = measure.answered(risk).conclude()
             if name == BRIER and unobserved and concluded[0].needs:
                 why = _said("unobserved", names=unobserved, options=options)
                 concluded[0] = replace(concluded[0], needs=why)
             found += concluded
-            keys = {"metric": name, "attribute": attribute, "group": names}
+            about = {"metric": name, "attribute": attribute, "group": names}
             limits = at(LEVEL).pointwise._asdict()
-            measured.append(pd.DataFrame({**keys, **limits, "n": np.bincount(codes)}))
+            measured.append(pd.DataFrame({**about, **limits, "n": np.bincount(codes)}))
     figures = pd.concat(measured).to_dict("records")
     return Audit(
         options,

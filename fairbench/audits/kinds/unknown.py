@@ -385,15 +385,9 @@ def _gaps_of_columns(
         codes, names = codes_of(labels)
         rates, successes, sizes = _counts_of_rates(table, codes)
         for r, rate in enumerate(rates):
-            asked = Finding(
-                findings.GAP,
-                attribute,
-                table.direction.rate_name(rate.name),
-                findings.NOT_MEASURED,
-                bound=epsilon,
-                n=int(sizes[r].sum()),
-                needs=fixed.get(rate.name, TOO_FEW),
-            )
+            measure, why = table.direction.rate_name(rate.name), fixed.get(rate.name, TOO_FEW)
+            asked = Finding(findings.GAP, attribute, measure, findings.NOT_MEASURED, needs=why)
+            asked = replace(asked, bound=epsilon, n=int(sizes[r].sum()))
             at = functools.partial(_limits_at, successes[r], sizes[r])
             gap = Measure(asked) if rate.name in fixed else Measure.of_limits(asked, names, at)
             yield from gap.answered(risk_of(len(rates) * len(columns), risk)).conclude()

@@ -266,7 +266,7 @@ def numbers(
         # Decimal commas that others kept from being read are not what is wrong.
         strange = wrong & ~written.str.fullmatch(r"[+-]?\d*,\d{1,2}").to_numpy(bool)
         wrong = strange if strange.any() else wrong
-        is_amount = re.fullmatch(AMOUNT, written[wrong].iloc[0])
+        is_amount = re.fullmatch(rf"{AMOUNT}( ?[A-Z]{{3}})?", written[wrong].iloc[0])  # EUR
         ColumnRef(file, column).refuse_as(
             text, wrong, f"is no number{_PLAIN_NUMBER * bool(is_amount)}"
         )

@@ -395,6 +395,7 @@ REFUSED = {
         ({}, {"bounds": ["low"]}, "bounds= names two columns"),
         ({}, {"bounds": ["high", "low"]}, "is not at most 'low' of its row"),
         ({}, {"nominal": 1.5}, "nominal"),
+        ({"income": [f"{k}.5 EUR" for k in range(100)]}, {}, "'0.5 EUR' is no number: leave out"),
     ]),
     "ranking": (candidates(2), {"score": "rating", "groups": "sex"}, [
         ({}, {"top": 2.5}, "a whole number, or a share under 1"),

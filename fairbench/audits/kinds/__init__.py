@@ -154,7 +154,7 @@ def _are_whole_numbers(values: Floats, predicted: Floats, beside: Floats) -> boo
     wrong = values != beside
     right, predicted_wrongly = (pd.Series(of[wrong]).rank() for of in (values, beside))
     with np.errstate(invalid="ignore"):  # of equal ranks it is NaN
-        correlation = right.corr(predicted_wrongly)
+        correlation = right.corr(predicted_wrongly, min_periods=2)
     return bool(1 - wrong.mean() < _RARELY_RIGHT or correlation > _IN_ORDER)
 
 

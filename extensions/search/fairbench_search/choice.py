@@ -709,6 +709,7 @@ class Stored:
             value_noise=noise[..., 1:],
             bounds=np.array(limits[: len(rates[0]) - 1]),
             folded=is_ratio,
+            degrees=splits - 1,
         )
 
     @property

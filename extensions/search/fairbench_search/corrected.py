@@ -64,6 +64,7 @@ class Candidates:
     value_noise : (T, k, C) the errors of the values in the same draws.
     bounds : (C,) the largest allowed values; infinity for what is only reported.
     folded : whether signs do not matter; otherwise m is 1 and the objective has a sign.
+    degrees : the degrees of freedom of the errors' sizes: few where few splits show them.
     """
 
     parts: Floats
@@ -73,6 +74,7 @@ class Candidates:
     value_noise: Floats
     bounds: Floats
     folded: bool = True
+    degrees: float = np.inf
 
     @cached_property
     def differences(self) -> Floats:
@@ -120,9 +122,9 @@ class Candidates:
         return np.asarray(noise * self.signs)
 
 
-def critical(tail: Any) -> Any:
-    """Return the standard normal quantile that is exceeded with probability `tail`."""
-    return -special.ndtri(tail)
+def critical(tail: Any, degrees: float = np.inf) -> Any:
+    """Return the quantile, normal or Student's, that is exceeded with probability `tail`."""
+    return -(special.ndtri(tail) if np.isinf(degrees) else special.stdtrit(degrees, tail))
 
 
 def _chance_above(quantile: Any) -> Any:
@@ -344,13 +346,13 @@ def not_told_from_best(candidates: Candidates, *, level: float = 0.95) -> Mask:
     Bonferroni's critical value). The twenty smallest objectives are compared with all others.
     """
     count, m = candidates.differences.shape
-    spent = 1 - level
+    spent, degrees = 1 - level, candidates.degrees
     bounded = max(int(np.isfinite(candidates.bounds).sum()), 1)
-    beyond = critical(0.2 * spent / bounded)
+    beyond = critical(0.2 * spent / bounded, degrees)
     # Of a rival one statement can be wrong: that it is within, or, where it is, that it is smaller.
     per_rival = 0.8 * spent / max(count - 1, 1)
-    reach = critical(per_rival / ((1 + candidates.folded) * m))
-    surely = critical(per_rival)
+    reach = critical(per_rival / ((1 + candidates.folded) * m), degrees)
+    surely = critical(per_rival, degrees)
     spread = candidates.value_errors
     kept = (candidates.values - beyond * spread <= candidates.bounds).all(axis=1)
     within = (candidates.values + surely * spread <= candidates.bounds).all(axis=1)
@@ -366,7 +368,7 @@ def larger_than(candidates: Candidates, index: int, *, level: float = 0.95) -> M
     """Return whose objectives (k,) are surely larger than one candidate's, all at once."""
     count, m = candidates.differences.shape
     statements = (1 + candidates.folded) * m * max(count - 1, 1)
-    return _behind(candidates, index, critical((1 - level) / statements))
+    return _behind(candidates, index, critical((1 - level) / statements, candidates.degrees))
 
 
 def _behind(candidates: Candidates, index: int, reach: float) -> Mask:

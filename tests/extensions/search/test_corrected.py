@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from fairbench.metrics.registry import named
 from fairbench_search import gains
+from fairbench_search.choice import Stored
 from fairbench_search.corrected import (
     Candidates,
     choose,
@@ -161,6 +163,22 @@ def test_the_same_predictions_are_never_told_apart_and_correlation_tells_others_
     assert not_told_from_best(alike.candidates(np.zeros((3, 2)))).tolist() == [True, True, False]
     apart = Population([5.0, 5.0, 7.0])
     assert not_told_from_best(apart.candidates(np.zeros((3, 2)))).all()
+
+
+@pytest.mark.parametrize("splits", [2, 3])
+@pytest.mark.parametrize("step", [0.0, 0.2])
+def test_the_best_of_few_splits_is_rarely_left_out_and_what_is_far_behind_always(splits, step):
+    """Errors that few splits show are often far too small."""
+    truth, rng = np.array([0, step, 2 * step, 1000]) + 10, np.random.default_rng(0)
+    nothing, metric = np.zeros((2, 4, 1)), named("mae", "regression")
+
+    def kept():
+        values = truth + rng.standard_normal((splits, 4))
+        stored = Stored((), (metric,), (), values[..., None], nothing, 1e-9, [])
+        return not_told_from_best(stored.candidates)
+
+    left_out = 1 - np.mean([kept() for _ in range(300)], axis=0)
+    assert left_out[0] < 0.05 and left_out[3] > 0.95
 
 
 @pytest.mark.parametrize("rows", [3, 50])

@@ -736,7 +736,8 @@ class Stored:
                 # How often a chosen ratio's corrected interval covers has not been simulated.
                 value, naive = np.exp(-value), np.exp(-np.maximum(at["naive"][::-1], 0))
                 at = dict.fromkeys(at, np.full(2, np.nan)) | {"naive": naive}
-            judged.append({"metric": metric, "value": float(value), **at})
+            ends = {name: tuple(limits.tolist()) for name, limits in at.items()}
+            judged.append({"metric": metric, "value": float(value), **ends})
         return judged
 
     def _reach(self, tail: float) -> float:

@@ -183,8 +183,10 @@ def way_out(words, results):
 def test_a_way_out_of_regressions_is_found_for_what_they_store(two_repeats, capsys):
     for metric, chosen in (("rmse", 2), ("log_loss", 3)):
         count, command = way_out([f"objective={metric}"], two_repeats)
-        run_command(command)
+        run_command([*command])
         assert count == chosen and "The best of 2 runs" in capsys.readouterr().out
+        run_command([*command, "format=json"])
+        assert "The best of 2 runs" in json.loads(capsys.readouterr().out)["title"]
     with pytest.raises(UserError, match="no two finished runs of .* that have rmse and error_rate"):
         words = ["objective=rmse", "where=error_rate<=1"]
         run_command(["choose", *words, f"results={two_repeats}"])

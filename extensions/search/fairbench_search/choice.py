@@ -48,7 +48,7 @@ from fairbench.inference.repeats import (
     largest_mean_gap,
 )
 from fairbench.metrics import registry
-from fairbench.metrics.registry import BINARY, Metric, Rate, metrics_of
+from fairbench.metrics.registry import BINARY, Metric, Rate, metrics_of, near
 from fairbench.results.catalogue import Catalogue, comparable_sets, flat
 from fairbench.results.runs import Run
 from fairbench.results.tables import TEST, VALIDATION
@@ -96,6 +96,8 @@ class Bound:
             raise UserError(f"where={text}: {number} is no number")
         if metric.interval == "rate" and not 0 <= limit <= 1:
             raise UserError(f"where={text}: a rate is compared with a number between 0 and 1")
+        if isinstance(metric.better, float) and not 0 < limit <= metric.better:
+            raise UserError(said("fairbench_search", "beyond_ratio", text=text, name=name))
         return cls(metric, operator, limit)
 
     @property
@@ -675,9 +677,14 @@ class Stored:
     n_objective = 1
 
     @cached_property
-    def rates(self) -> Floats:
+    def means(self) -> Floats:
         """The means over the splits, (k, D)."""
         return np.asarray(self.values.mean(axis=0))
+
+    @cached_property
+    def rates(self) -> Floats:
+        """The means, and of a ratio the smaller of its mean and the reciprocal, (k, D)."""
+        return np.where(self.are_ratios, near(self.means, 1.0), self.means)
 
     @cached_property
     def first_equal(self) -> Rows:
@@ -695,10 +702,13 @@ class Stored:
     @cached_property
     def candidates(self) -> correcting.Candidates:
         """The runs as candidates of the choice; the size of a ratio's logarithm is to be small."""
-        splits, is_ratio = len(self.values), self.is_ratio
+        splits, is_ratio = len(self.values), bool(self.are_ratios[0])
         scale = np.sqrt(inflation(splits, self.share) / (splits - 1))
-        factor = (self.values - self.rates) * scale
+        factor = (self.values - self.means) * scale
         noise = correcting.joint_noise(factor, draws=_DRAWS, generator=rng(0, "choice"))
+        # A reciprocal errs by the square of it as much, in the other direction.
+        is_turned = self.are_ratios & (self.means > 1)
+        noise *= np.where(is_turned, -(self.rates**2), 1)
         noise, rates = noise * self.signs, self.rates * self.signs
         limits = [*(bound.sign * bound.limit for bound in self.bounds), *[np.inf] * len(rates[0])]
         return correcting.Candidates(
@@ -713,16 +723,16 @@ class Stored:
         )
 
     @property
-    def is_ratio(self) -> bool:
-        """Whether the objective is a ratio, of which 1 is the best."""
-        return isinstance(self.metrics[0].better, float)
+    def are_ratios(self) -> Mask:
+        """Whether metrics are ratios, of which 1 is the best, (D,)."""
+        return np.array([isinstance(metric.better, float) for metric in self.metrics])
 
     def judge_run(self, run: int, **tails: Sequence[correcting.Tails]) -> list[Judged]:
         """Return each metric of one run, with an interval for each name, as `_Estimates` does."""
         judged: list[Judged] = []
         for column, (metric, sign) in enumerate(zip(self.metrics, self.signs, strict=True)):
-            is_ratio = self.is_ratio and column == 0
-            value, lower, upper = self.rates[run, column], *self.limits[:, run, column]
+            is_ratio = self.are_ratios[column]
+            value, lower, upper = self.means[run, column], *self.limits[:, run, column]
             if is_ratio:  # from here on the size of its logarithm
                 value, lower, upper = np.log([value, max(lower, 0), upper])
                 if value < 0:

@@ -44,6 +44,8 @@ class _ChooseOptions(cli.Selection):
     objective : What the run is to be best in, any metric that runs store: their headline gap by
         default.
     where : What a run must keep to: metrics compared by <=, <, >= or > with a number, in quotes.
+        A ratio is judged as the smaller of it and its reciprocal, as it is where it is the
+        objective: disparate_impact>=0.8 keeps it from 0.8 to 1.25.
     level : How sure the intervals are.
     format : How the result is printed.
     """

@@ -23,6 +23,7 @@ from fairbench_search.choice import (
     Bound,
     Shared,
     SharedRows,
+    Stored,
     _estimates,
     choose,
     choose_among,
@@ -224,6 +225,22 @@ def test_a_bound_leaves_runs_out_and_says_when_none_is_left(results):
     assert twice.values.shape[1] == 1
     with pytest.raises(UserError, match=r"none of 3 runs has error_rate<=0: the smallest"):
         made(results, "one", bounds=(Bound.read("error_rate<=0"),))
+
+
+def test_a_bound_on_a_ratio_is_of_the_number_that_the_objective_has():
+    """Of a ratio over 1 that is its reciprocal, so that four fifths leave out who is favoured."""
+    bound, means = Bound.read("disparate_impact>=0.8"), np.array([0.7, 0.785, 1.2, 1.27])
+    values, naive = np.stack([means * 0.99, means * 1.01])[..., None], [(0.025, 0.025)] * 2
+    bounded = np.concatenate([0.3 + 0 * values, values], axis=-1)
+    metrics = named("error_rate", BINARY), bound.metric
+    bounded = Stored((), metrics, (bound,), bounded, bounded, 0.2, [])
+    assert bounded.candidates.eligible.tolist() == [False, False, True, False]
+    free = Stored((), (bound.metric,), (), values, values, 0.2, [])
+    for run in range(4):
+        (judged,), (_, kept) = (of.judge_run(run, naive=naive) for of in (free, bounded))
+        assert judged == kept and kept["value"] == pytest.approx(bounded.rates[run, 1])
+    with pytest.raises(UserError, match="at most 1: write disparate_impact>=0.8 for"):
+        Bound.read("disparate_impact<=1.25")
 
 
 def test_the_command_says_what_was_chosen_in_words(results, capsys, said_by):

@@ -532,8 +532,8 @@ def _runs_table(choice: Choice, names: Mapping[str, str]) -> doc.Table:
     ]
     rule = int(choice.eligible.sum())
     rules = frozenset({rule} if 0 < rule < len(order) else ())
-    where = "validation" if choice.apart else "test"
-    caption = f"on the {where} rows; under the line are runs beyond a bound" if rules else ""
+    holding = {"runs_apart" if choice.apart else "runs_test": True, "runs_beyond": rules}
+    caption = "; ".join(sentences_of(_CHOICE, holding))
     columns = [doc.Column("run"), doc.Column("id"), *judged, doc.Column("standing")]
     return doc.Table(columns, rows, "all runs", caption, rules=rules, most=30)
 

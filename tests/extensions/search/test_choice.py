@@ -248,7 +248,9 @@ def test_the_command_says_what_was_chosen_in_words(results, capsys, said_by):
     printed = said_by("choose", *ids["one"], f"results={folder}", "where=error_rate<=0.6")
     assert "3 of 3 runs have an error rate of at most 0.6 on the test rows. Of these" in printed
     assert "Corrected for the choice among 3" in printed
-    assert "which did not choose" in said_by("choose", *ids["apart"], f"results={folder}")
+    printed = said_by("choose", *ids["apart"], f"results={folder}")
+    assert "which did not choose" in printed
+    assert "on the validation rows, which chose; the values of the chosen run above are" in printed
     words = [*ids["several"], f"results={folder}", "objective=error_rate"]
     assert "as means over 3 repeats" in said_by("choose", *words)
     run_command(["choose", "split=kfold", f"results={folder}", "format=json"])

@@ -74,7 +74,8 @@ class Evaluator:
     relaxations : gaps up to which thresholds for each group, chosen on the validation rows, may
         miss parity; 1 leaves the score unprocessed. What they make of the error is reported.
     neighbours : the largest number of nearest neighbours with whose predictions each row's is
-        compared; 0, the default, saves the seconds that finding them takes.
+        compared, of all other rows at most; 0, the default, saves the seconds that finding them
+        takes.
     minimum_group_size : rates resting on fewer rows are flagged ``insufficient``.
     intersections : the largest number of sensitive attributes that are combined.
     weights : whether a run's rows are weighted by the data set's weights, so that metrics describe

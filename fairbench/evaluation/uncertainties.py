@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -233,27 +233,31 @@ def evaluate_consistency(
 
 
 OUTCOMES = ("TN", "FP", "FN", "TP")
+_Parts: TypeAlias = tuple[Groups, Sequence[str]]  # groups, and the outcomes of each
 
 
 def evaluate_individual(table: MetricTable, data: Labelled, k: int, attribute: str) -> None:
     """Add the mean individual fairness among 1, 2 ... `k` neighbours, also by group and outcome.
 
     It is computed for the score (or, without one, the label) and for each variance among the
-    predictions; all lie in [0, 1]. Neighbours are evaluated rows, too. Intervals treat rows as
+    predictions; all lie in [0, 1]. Neighbours are evaluated rows, too: there are no rows for more
+    of them than a split has others, and a single one says that it has none. Intervals treat rows as
     independent.
     """
     if not k or data.encoded is None or data.task is not Task.BINARY:
         return
+    most = np.maximum(data.sizes - 1, 1)
+    k = min(k, int(most.max()))
     score = "score" if "score" in data.predictions else "prediction"
     values = {"prediction": data.column(score), **_variances(data)}
     of_splits = [(rows, individual_fairness(data.encoded[rows], k)) for rows in data.slices]
     for name, column in values.items():
         fairness = np.concatenate([of_split(column[rows]) for rows, of_split in of_splits])
-        for groups, outcomes in _groups_and_outcomes(data, attribute):
-            _add_fairness(table, f"individual_fairness_{name}", fairness.T, groups, outcomes)
+        for parts in _groups_and_outcomes(data, attribute):
+            _add_fairness(table, f"individual_fairness_{name}", fairness.T, parts, most)
 
 
-def _groups_and_outcomes(data: Labelled, attribute: str) -> Iterator[tuple[Groups, Sequence[str]]]:
+def _groups_and_outcomes(data: Labelled, attribute: str) -> Iterator[_Parts]:
     """Yield everyone, the groups, and each group's true negatives, false positives ..."""
     yield data.everyone, ("",)
     if attribute not in data.groups:
@@ -267,9 +271,13 @@ def _groups_and_outcomes(data: Labelled, attribute: str) -> Iterator[tuple[Group
 
 
 def _add_fairness(
-    table: MetricTable, metric: str, fairness: Floats, groups: Groups, outcomes: Sequence[str]
+    table: MetricTable, metric: str, fairness: Floats, parts: _Parts, most: NDArray[np.int64]
 ) -> None:
-    """Add the mean fairness of each group's rows of each outcome, from that of rows (k, n)."""
+    """Add the mean fairness of each group's rows of each outcome, from that of rows (k, n).
+
+    Each split has rows for as many neighbours as `most` (S, 1) says.
+    """
+    groups, outcomes = parts
     moments = Moments.of_groups(fairness, groups.codes, groups.cells)
     if table.frequentist:
         limits = loss_limits(moments, level=table.level, least=0.0, most=1.0)
@@ -302,8 +310,6 @@ def _add_fairness(
         np.isnan(value), "undefined", lambda m, *_: f"nobody has {settings[m].k} neighbours"
     )
     status.flag(n == 0, "undefined", empty)
-    about = n, groups.attribute, names
-    names_of_rows = [metric] * len(settings)
-    table.add(
-        names_of_rows, value, *about, setting=settings, interval=(lower, upper), status=status
-    )
+    about, is_row = (n, groups.attribute, names), np.array([[[at.k]] for at in settings]) <= most
+    told: dict[str, Any] = {"setting": settings, "interval": (lower, upper), "status": status}
+    table.add([metric] * len(settings), value, *about, is_row=is_row, **told)

@@ -339,7 +339,9 @@ def individual_fairness(features: ArrayLike, k: int) -> Callable[[Floats], Float
     size, nearest = np.append(np.bincount(point), 0), nearest_points[point]
     # Of every row, how many others lie on its own point, on the nearest other one, ...
     reach = np.column_stack([size[point] - 1, size[nearest]]).cumsum(axis=1)
-    place = np.stack([(reach <= rank).sum(axis=1) for rank in range(k)], axis=1)
+    flat = np.minimum(reach, k) + (k + 1) * np.arange(len(rows))[:, None]
+    ends = np.bincount(flat.ravel(), minlength=(k + 1) * len(rows)).reshape(len(rows), k + 1)
+    place = ends[:, :k].cumsum(axis=1)
 
     def fairness(values: Floats) -> Floats:
         total = np.append(np.bincount(point, values), 0.0)

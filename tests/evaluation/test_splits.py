@@ -20,7 +20,7 @@ from tests.harness import configuration
 
 KEYS = ["metric", "statistic", "attribute", "group", *SETTINGS]
 EVERYTHING = Evaluator(
-    neighbours=2, relaxations=(0.1, 1.0), feature_shift_rates=(0.2,), draws=100, bins=5
+    neighbours=1000, relaxations=(0.1, 1.0), feature_shift_rates=(0.2,), draws=100, bins=5
 )
 
 

@@ -212,13 +212,16 @@ def test_labels_stand_in_for_scores_and_variances_are_compared_too():
 
 
 def test_missing_outcomes_groups_and_neighbours_are_said():
+    """Nobody of 80 has 80 neighbours, however many are asked for: there are no rows for them."""
     rows = people("a" * 80, prediction=TARGET)
     rows.groups["g"] = rows.groups["g"].cat.add_categories(["b"])
-    result = similar_rows(rows, k=80)
+    result = similar_rows(rows, k=100_000)
     assert result[SIMILAR, "a", "outcome=FP k=1"].status == "undefined: no FP in group 'a'"
     assert result[SIMILAR, "b", "k=1"].status == "undefined: no rows in group 'b'"
-    assert result[SIMILAR, "a", "k=80"].status == "undefined: nobody has 80 neighbours"
     assert result[SIMILAR, "a", "k=79"].status == "ok"
+    assert {*result} == {*similar_rows(rows, k=79)}
+    alone = similar_rows(rows.take(np.arange(1)))[SIMILAR, "", "k=1"]
+    assert alone.status == "undefined: nobody has 1 neighbours"
 
 
 def test_individual_fairness_is_asked_for_and_of_encoded_labels_only():

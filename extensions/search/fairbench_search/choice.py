@@ -707,8 +707,7 @@ class Stored:
         factor = (self.values - self.means) * scale
         noise = correcting.joint_noise(factor, draws=_DRAWS, generator=rng(0, "choice"))
         # A reciprocal errs by the square of it as much, in the other direction.
-        is_turned = self.are_ratios & (self.means > 1)
-        noise *= np.where(is_turned, -(self.rates**2), 1)
+        noise *= np.where(self.are_ratios & (self.means > 1), -(self.rates**2), 1)
         noise, rates = noise * self.signs, self.rates * self.signs
         limits = [*(bound.sign * bound.limit for bound in self.bounds), *[np.inf] * len(rates[0])]
         return correcting.Candidates(

@@ -334,6 +334,7 @@ def joint_noise(factor: Floats, *, draws: int, generator: np.random.Generator) -
 
 
 _RIVALS = 20
+_SMALLER = 0.8  # of the error rate, for who is smaller; the rest is for who is beyond a bound
 
 
 def not_told_from_best(candidates: Candidates, *, level: float = 0.95) -> Mask:
@@ -348,9 +349,9 @@ def not_told_from_best(candidates: Candidates, *, level: float = 0.95) -> Mask:
     count, m = candidates.differences.shape
     spent, degrees = 1 - level, candidates.degrees
     bounded = max(int(np.isfinite(candidates.bounds).sum()), 1)
-    beyond = critical(0.2 * spent / bounded, degrees)
+    beyond = critical((1 - _SMALLER) * spent / bounded, degrees)
     # Of a rival one statement can be wrong: that it is within, or, where it is, that it is smaller.
-    per_rival = 0.8 * spent / max(count - 1, 1)
+    per_rival = _SMALLER * spent / max(count - 1, 1)
     reach = critical(per_rival / ((1 + candidates.folded) * m), degrees)
     surely = critical(per_rival, degrees)
     spread = candidates.value_errors
@@ -365,10 +366,13 @@ def not_told_from_best(candidates: Candidates, *, level: float = 0.95) -> Mask:
 
 
 def larger_than(candidates: Candidates, index: int, *, level: float = 0.95) -> Mask:
-    """Return whose objectives (k,) are surely larger than one candidate's, all at once."""
+    """Return whose objectives (k,) are surely larger than one candidate's, all at once.
+
+    Without bounds, none of them may be the best: it is as sure as in `not_told_from_best`.
+    """
     count, m = candidates.differences.shape
-    statements = (1 + candidates.folded) * m * max(count - 1, 1)
-    return _behind(candidates, index, critical((1 - level) / statements, candidates.degrees))
+    tail = _SMALLER * (1 - level) / max(count - 1, 1) / ((1 + candidates.folded) * m)
+    return _behind(candidates, index, critical(tail, candidates.degrees))
 
 
 def _behind(candidates: Candidates, index: int, reach: float) -> Mask:

@@ -284,7 +284,8 @@ def read_predictions(run: Run, people: Dataset, columns: Sequence[str]) -> pd.Da
 def predictions_frame(run: RunPredictions, repeat: int) -> pd.DataFrame:
     """Return one repeat's test rows: row, fold, target, score, prediction, sensitive columns.
 
-    There is a score only if the method gives one, and a cluster only if the data set has clusters.
+    There is a score only if the method gives one, a cluster only if the data set has clusters, and
+    a weight only if the run weighs its rows.
     The folds of a K-fold split are concatenated. A table has one repeat, as others test some of the
     same people again.
 
@@ -306,6 +307,10 @@ def predictions_frame(run: RunPredictions, repeat: int) -> pd.DataFrame:
     }
     if run.people.clusters is not None:
         table["cluster"] = run.people.clusters.to_numpy()[rows]
+    if run.weighted:
+        if run.people.weight is None:
+            raise UserError(said("comparison", "no_weights", run=run))
+        table["weight"] = run.people.weight.to_numpy()[rows]
     sensitive = run.people.sensitive.iloc[rows].reset_index(drop=True).astype(str)
     sensitive.columns = group_columns(run)
     return pd.concat([pd.DataFrame(table), sensitive], axis="columns")
@@ -316,11 +321,22 @@ def group_columns(run: RunPredictions) -> list[str]:
 
     An attribute with the name of another column, such as ``target``, becomes ``target.1``.
     """
-    names = unique_names([*_OTHER_COLUMNS, *map(str, run.people.sensitive.columns)])
-    return names[len(_OTHER_COLUMNS) :]
+    others = [*_OTHER_COLUMNS, *(["weight"] if run.weighted else [])]
+    return unique_names([*others, *map(str, run.people.sensitive.columns)])[len(others) :]
 
 
 _OTHER_COLUMNS = ("row", "fold", "target", "score", "prediction", "cluster")
+
+
+def audit_options(run: RunPredictions, frame: pd.DataFrame) -> dict[str, Any]:
+    """Return the options with which a table of a run's predictions is audited as the run was."""
+    favourable, groups = run.people.favourable, group_columns(run)
+    columns = [name for name in frame if name not in ("row", "fold", *groups)]
+    return {
+        **{name: name for name in columns},
+        "group": tuple(groups),
+        **({} if favourable is None else {"favourable": str(favourable)}),
+    }
 
 
 def export(run: RunPredictions, path: Path, repeat: int, *, people: bool = False) -> pd.DataFrame:
@@ -337,7 +353,9 @@ def export(run: RunPredictions, path: Path, repeat: int, *, people: bool = False
     """
     frame = predictions_frame(run, repeat)
     if not (people or run.people.redistributable):
-        frame = frame.drop(columns=["target", "cluster", *group_columns(run)], errors="ignore")
+        frame = frame.drop(
+            columns=["target", "cluster", "weight", *group_columns(run)], errors="ignore"
+        )
     try:
         if path.suffix == ".parquet":
             write_bytes(path, frame.to_parquet(index=False), mode=0o600)

@@ -526,6 +526,39 @@ def test_a_regression_is_audited_and_exported_as_numbers(tmp_path, capsys):
     assert exported["target"].nunique() > 2 and exported["prediction"].notna().all()
 
 
+def test_a_run_is_audited_with_its_weights_and_clusters_and_so_is_its_export(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": draw.normal(size=300), "weight": draw.choice(["f", "m"], 300)})
+    frame["paid"] = (draw.random(300) < 0.3 + 0.3 * (frame["x"] > 0)).astype(int)
+    frame["people"], frame["home"] = draw.lognormal(0, 1, 300), draw.integers(0, 60, 300)
+    frame.to_csv("mine.csv", index=False)
+    words = (
+        *("dataset=table", "dataset.path=mine.csv", "dataset.target=paid", "split.repeats=1"),
+        *("dataset.sensitive=[weight]", "dataset.weight=people", "dataset.clusters=home"),
+        *("learner=logistic_regression", "tracking=none"),
+    )
+    rates = {}
+    for weights in (True, False):
+        run = carry_out(configuration(*words, f"evaluator.weights={weights}")).prepared
+        metrics = run.folder.all_metrics().query("metric == 'base_rate' and attribute == ''")
+        capsys.readouterr()
+        assert main(["store", "export", run.folder.id, "run.csv", "people=true"]) == 0
+        command = shlex.split(capsys.readouterr().out.splitlines()[-1])
+        assert ("weight=weight" in command, "cluster=cluster" in command) == (weights, True)
+        for page, audit in (("file", command[1:]), ("run", ["audit", run.folder.id])):
+            page = tmp_path / f"{page}{weights}"
+            assert main([*audit, f"out={page}", "formats=json"]) == 0
+            table = pd.DataFrame(json.loads((page / "audit.json").read_text())["metrics"])
+            row = table.query("metric == 'base_rate' and attribute == ''").iloc[0]
+            for name in ("value", "lower", "upper"):
+                assert row[name] == pytest.approx(metrics[name].iloc[0])
+        rates[weights] = row["value"]
+    assert rates[True] != pytest.approx(rates[False], abs=0.01)
+
+
 def test_a_table_that_cannot_be_made_costs_a_line(runs, tmp_path, capsys, monkeypatch):
     def damaged(*arguments):
         raise UserError("summary.csv is damaged")

@@ -202,7 +202,7 @@ def _input_of_run(options: Asked) -> tuple[Asked, pd.DataFrame]:
     """Return what is asked for, with what a finished run tells, and the run's predictions."""
     from fairbench.comparison.runs import (
         NUMBERS,
-        group_columns,
+        audit_options,
         load_predictions,
         predictions_frame,
     )
@@ -221,16 +221,7 @@ def _input_of_run(options: Asked) -> tuple[Asked, pd.DataFrame]:
         of_all = f"repeat {options.repeat} of {min(run.repeats)} to {max(run.repeats)}"
         note(f"this is {of_all} of run {run.id}; repeat= audits another")
         frame.attrs["part"] = of_all
-    favourable = run.people.favourable
-    of_run = {
-        "group": options.group or tuple(group_columns(run)),
-        "target": "target",
-        "prediction": "prediction",
-        "score": "score" if "score" in frame else "",
-        "cluster": "cluster" if "cluster" in frame else options.cluster,
-        "favourable": "" if favourable is None else str(favourable),
-    }
-    return options.filled(of_run).replaced(path=Path(run.id)), frame
+    return options.filled(audit_options(run, frame)).replaced(path=Path(run.id)), frame
 
 
 def print_and_write(

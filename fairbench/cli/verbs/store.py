@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -162,7 +163,7 @@ def _export_run(
     --------
     fairbench store export 3f2a run.csv repeat=1
     """
-    from fairbench.comparison.runs import NUMBERS, export, group_columns, load_predictions
+    from fairbench.comparison.runs import NUMBERS, audit_options, export, load_predictions
 
     stored = Catalogue(results).one(run)
     loaded = load_predictions(stored, participle="exported", tasks=NUMBERS)
@@ -172,10 +173,11 @@ def _export_run(
         print_line(f"{written}, without target and groups: the data")
         print_line(said("cli", "not_passed_on", name=loaded.people.name))
         return
-    score = " score=score" if "score" in frame else ""
     print_line(f"{written}; audit them with")
-    group = ",".join(group_columns(loaded))
-    print_line(said("cli", "audit_of_export", file=file, score=score, group=group))
+    options = audit_options(loaded, frame)
+    options["group"] = f"[{','.join(options['group'])}]"
+    words = (f"{name}={value}" for name, value in options.items())
+    print_line(shlex.join(["fairbench", "audit", str(file), *words]))
 
 
 def _gc(options: _GarbageOptions) -> None:

@@ -235,8 +235,6 @@ Cells: TypeAlias = NDArray[np.intp]
 _BY = ["variant", "metric", "statistic", "attribute", "group"]
 _SPLIT = ["repeat", "fold"]
 _COLUMNS = ("mean", "sd", "lower", "upper", "estimand", "n", "repeats")
-# Means of these over repeats are normal enough for a t interval where a repeat has none of its own.
-_SMOOTH = ("roc_auc", "rmse", "r2")
 _FEW = 5  # rows of an outcome; with fewer, an interval's width says little about the design
 _OF_RATES = ": their mean rates"
 _OUTSIDE = "the mean lies outside the interval, which is of the groups' mean rates"
@@ -510,8 +508,8 @@ class _Runs:
     def _value_limits(self) -> tuple[Floats, Floats]:
         """Return the limits (C,) of the means of values; NaN where they cannot be computed.
 
-        They are computed from the splits' own intervals. Smooth metrics without such intervals
-        have limits from the spread of the repeats. Limits from rates of counts replace some later.
+        They are computed from the splits' own intervals: where rows are too few for one, the spread
+        of the repeats says too little. Limits from rates of counts replace some later.
         """
         traits = np.array([_traits_of(name) for name in self.metric], float).reshape(-1, 4).T
         least, is_ratio, is_folded, chance = traits
@@ -529,11 +527,8 @@ class _Runs:
         is_averaged = (is_folded > 0) | (np.isfinite(self.limits.value).sum(axis=1) == 1)
         lower[is_averaged] = repeats.finite_mean(self.limits.lower[is_averaged])
         upper[is_averaged] = repeats.finite_mean(self.limits.upper[is_averaged])
-        # Where no split has an interval, only means of smooth metrics have one.
-        has_limits = np.isfinite(self.limits.lower).any(axis=1) | np.isin(self.metric, _SMOOTH)
-        lower[~has_limits] = np.nan
-        upper[~has_limits] = np.nan
-        return lower, upper
+        is_known = known.any(axis=1)
+        return np.where(is_known, lower, np.nan), np.where(is_known, upper, np.nan)
 
     def _rate_limits(self) -> _CellLimits:
         """Return the limits of the mean rates of counts."""
@@ -648,6 +643,6 @@ def _traits_of(name: str) -> tuple[float, bool, bool, float]:
     return (
         -np.inf if metric is None else metric.least,
         name.endswith("_ratio"),
-        of_noise and name not in _SMOOTH,
+        of_noise,
         0.5 if name == "roc_auc" else np.nan,
     )

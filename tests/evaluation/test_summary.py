@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from fairbench import evaluate
 from fairbench.evaluation import table as tables
 from fairbench.evaluation.summary import summarise
 from fairbench.inference.rates import difference_limits, rate_limits
@@ -162,6 +163,23 @@ def test_no_limit_of_a_share_is_above_1_whichever_statistic_of_it(metric, statis
     rows = [(0.2, 0.1, 0.5, 20, "ok"), (0.9, 0.6, 1.0, 20, "ok")]
     (result,) = summarise(metrics(*rows, metric=metric, statistic=statistic)).to_dict("records")
     assert result["lower"] < result["mean"] < result["upper"] <= 1
+
+
+@pytest.mark.parametrize("repeats", [2, 10])
+def test_where_every_split_has_too_few_rows_for_an_interval_the_mean_has_none(repeats):
+    draw, splits = np.random.default_rng(0), []
+    for repeat in range(repeats):
+        number, rare, score = draw.normal(size=80), np.arange(80) < 5, draw.random(80)
+        groups = {"sensitive_features": draw.choice(["a", "b"], 80)}
+        for table in (
+            evaluate(number, score, task="regression", **groups),
+            evaluate(rare, score > 0.5, score=score, **groups),
+        ):
+            splits.append(table.assign(repeat=repeat, fold=0, variant=""))
+    means = summarise(pd.concat(splits)).query("statistic == 'value' and attribute == ''")
+    few = means[means["metric"].isin(["rmse", "r2", "roc_auc"])]
+    assert len(few) == 3 and (few["status"] == "insufficient").all()
+    assert few[["lower", "upper"]].isna().all(axis=None)
 
 
 def test_a_mean_outside_its_interval_says_so():

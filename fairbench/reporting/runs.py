@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import isfinite, isnan, nan
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -102,12 +103,14 @@ def document_of(run: Run) -> doc.Document:
     What labels mean is left out where the results hold no labels, as of data that may not be
     passed on.
     """
-    unlike = unlike_everyone_else(run.all_metrics())
+    metrics = run.all_metrics()
+    unlike = unlike_everyone_else(metrics)
     try:
         meaning = _labels_in_words(run.people())
     except UserError:
         meaning = ""
-    about = {"meaning": meaning, "sure": levels_of([run])}
+    about: dict[str, Any] = {"meaning": meaning, "sure": levels_of([run])}
+    about["widths"] = _widths(metrics, run.protect)
     return _run_document(run.summary(), run.name, run.protect, unlike, **about)
 
 
@@ -136,6 +139,7 @@ def _run_document(
     *,
     meaning: str = "",
     sure: str = "95 %",
+    widths: Mapping[Any, float] = MappingProxyType({}),
 ) -> doc.Document:
     """Return the headline metrics of a run as a document.
 
@@ -146,14 +150,15 @@ def _run_document(
     unlike : the result of :func:`fairbench.evaluation.many_groups.unlike_everyone_else`.
     meaning : what the labels mean, in sentences.
     sure : the level of the intervals.
+    widths : those of the splits' own intervals, as :func:`_widths` returns them.
     """
     headlines = headline(summary, protect)
     chance = summaries.debiased_gaps(headlines, summary)
     parts = [f"{row.attribute}, {row.group != ''}" for row in headlines.itertuples()]
-    rows = list(_rows(headlines, chance.tolist()))
-    counted = any(re.search(r"n=|\(\d", row["status"]) for row in rows)
     estimands = headlines.get("estimand", pd.Series(dtype=str))
     splits = "folds" if estimands.str.contains(ESTIMANDS[FOLDS]).any() else "repeats"
+    rows = list(_rows(headlines, chance.tolist(), widths, splits))
+    counted = any(re.search(r"n=|\(\d", row["status"]) for row in rows)
     status = sentence_of("run", "status", splits=splits) if counted else ""
     above_chance = np.isfinite(chance).any()
     table = named_table(
@@ -255,8 +260,23 @@ def _about(estimands: Iterable[str]) -> str:
     )
 
 
-def _rows(headlines: pd.DataFrame, chance: Sequence[float]) -> Iterator[dict[str, Any]]:
-    """Yield the headline metrics as rows of a table, with gaps less what chance adds to them."""
+def _widths(metrics: pd.DataFrame, protect: str) -> dict[Any, float]:
+    """Return the median width of the splits' own intervals, by metric, attribute and group."""
+    values = _of_people(metrics, protect)
+    values = values[values["outcome"].isna()]
+    keys = [values[name].astype(str) for name in ("metric", "attribute", "group")]
+    return (values["upper"] - values["lower"]).groupby(keys).median().to_dict()
+
+
+def _rows(
+    headlines: pd.DataFrame, chance: Sequence[float], widths: Mapping[Any, float], splits: str
+) -> Iterator[dict[str, Any]]:
+    """Yield the headline metrics as rows of a table, with gaps less what chance adds to them.
+
+    Parameters
+    ----------
+    widths : those of the splits' own intervals; `splits` is what these are called.
+    """
     groups = list(dict.fromkeys(str(group) for group in headlines["group"] if group))
     for row, less in zip(headlines.to_dict("records"), chance, strict=True):
         name = str(row["metric"])
@@ -267,7 +287,8 @@ def _rows(headlines: pd.DataFrame, chance: Sequence[float]) -> Iterator[dict[str
             why = why.replace("no interval: none is known to hold", "no known interval")
             status = "as measured" if name in long_table.COSTS else why
         elif not status:
-            status = _too_wide(name, row["upper"] - row["lower"], row["n"])
+            own = widths.get((name, row["attribute"], row["group"]), nan)
+            status = _too_wide(row, own, splits)
         yield {
             **row,
             "label": registry.label(name),
@@ -293,11 +314,21 @@ def _compared(name: str, groups: Sequence[str]) -> str:
 _WIDE = 0.9  # the share of all possible values from which on an interval tells nearly nothing
 
 
-def _too_wide(name: str, width: float, rows: float) -> str:
-    """Return why the interval of a share or a gap has nearly every value; empty if it has not."""
-    metric = registry.find(name)
+def _too_wide(row: Mapping[str, Any], own: float, splits: str) -> str:
+    """Return why the interval of a share or a gap has nearly every value; empty if it has not.
+
+    Parameters
+    ----------
+    own : the width of the interval of one of the `splits`: where each tells much more than their
+        mean, these are too few, and not their rows.
+    """
+    metric = registry.find(row["metric"])
     is_share = metric is not None and (metric.is_gap or metric.interval in ("rate", "auc"))
-    return f"wide: {count(rows)} rows are too few to tell" if is_share and width >= _WIDE else ""
+    width = row["upper"] - row["lower"]
+    if not is_share or width < _WIDE:
+        return ""
+    few = f"{row['repeats']} {splits}" if own < width / 2 else f"{count(row['n'])} rows"
+    return f"wide: {few} are too few to tell"
 
 
 def tradeoff_document(

@@ -30,6 +30,7 @@ from fairbench.reporting.page import write_report
 from fairbench.reporting.runs import (
     _labels_in_words,
     _run_document,
+    _widths,
     document_of,
     headline,
     runs_document,
@@ -57,9 +58,9 @@ def metrics_of(group=("Male", "Female"), n=60, seed=0, **options):
     return pd.concat(tables, ignore_index=True)
 
 
-def table_of_run(summary, name=""):
+def table_of_run(summary, name="", **options):
     """Return the headline table of a run, and its row of that name."""
-    table = _run_document(summary, "a run", "sex").tables[0]
+    table = _run_document(summary, "a run", "sex", **options).tables[0]
     return table, next((row for row in table.rows if row[0] == name), None)
 
 
@@ -159,6 +160,18 @@ def test_an_interval_of_nearly_every_value_says_why():
     assert row[-1] == "wide: 11 rows are too few to tell"
     assert "of a gap those of its smallest group" in table.caption
     assert "(1 of 3) for 1 of 3 repeats" in table.caption
+
+
+def test_an_interval_that_is_wide_for_few_repeats_does_not_blame_the_rows():
+    draw, repeats, n = np.random.default_rng(0), [], 100
+    for repeat, wrong in enumerate((0.2, 0.42)):
+        target, group = np.arange(n) % 2, draw.choice(["f", "m"], n)
+        prediction = np.where(np.arange(n) // 2 < wrong * n / 2, 1 - target, target)
+        table = evaluate(target, prediction, sensitive_features={"sex": group})
+        repeats.append(table.assign(**{**COLUMNS, "repeat": repeat}))
+    metrics = pd.concat(repeats)
+    _, row = table_of_run(summarise(metrics), "balanced accuracy", widths=_widths(metrics, "sex"))
+    assert row[-1] == "wide: 2 repeats are too few to tell"
 
 
 def test_an_undefined_row_is_shown_with_its_reason():

@@ -51,6 +51,8 @@ class Evaluator:
     ----------
     interval : ``frequentist`` intervals hold in repeated samples, for few rows too; ``dirichlet``
         ones are the papers' posterior, a Dirichlet distribution of each group's confusion counts.
+        Of several repeats or folds, means of rates and their gaps have frequentist ones all the
+        same, and each split has the posterior's.
     draws : posterior draws.
     alpha : Dirichlet pseudo-count of each confusion cell (1 uniform).
     level : probability of the intervals.

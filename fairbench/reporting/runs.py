@@ -23,6 +23,7 @@ from fairbench.evaluation import table as long_table
 from fairbench.evaluation.many_groups import CLASS, unlike_everyone_else
 from fairbench.evaluation.summary import DEBIASED_MEANS, HEADLINES, headline
 from fairbench.evaluation.table import DEBIASED, POOLED, status_text, values_of
+from fairbench.inference.posterior import DIRICHLET
 from fairbench.inference.repeats import ESTIMANDS, FOLDS
 from fairbench.metrics import registry
 from fairbench.reporting.document import model as doc
@@ -111,6 +112,7 @@ def document_of(run: Run) -> doc.Document:
         meaning = ""
     about: dict[str, Any] = {"meaning": meaning, "sure": levels_of([run])}
     about["widths"] = _widths(metrics, run.protect)
+    about["posterior"] = run.config["evaluator"].get("interval") == DIRICHLET
     return _run_document(run.summary(), run.name, run.protect, unlike, **about)
 
 
@@ -140,6 +142,7 @@ def _run_document(
     meaning: str = "",
     sure: str = "95 %",
     widths: Mapping[Any, float] = MappingProxyType({}),
+    posterior: bool = False,
 ) -> doc.Document:
     """Return the headline metrics of a run as a document.
 
@@ -151,6 +154,7 @@ def _run_document(
     meaning : what the labels mean, in sentences.
     sure : the level of the intervals.
     widths : those of the splits' own intervals, as :func:`_widths` returns them.
+    posterior : whether these are of the papers' posterior.
     """
     headlines = headline(summary, protect)
     chance = summaries.debiased_gaps(headlines, summary)
@@ -159,7 +163,9 @@ def _run_document(
     splits = "folds" if estimands.str.contains(ESTIMANDS[FOLDS]).any() else "repeats"
     rows = list(_rows(headlines, chance.tolist(), widths, splits))
     counted = any(re.search(r"n=|\(\d", row["status"]) for row in rows)
-    status = sentence_of("run", "status", splits=splits) if counted else ""
+    is_of_splits = posterior and (headlines["repeats"] > 1).any()
+    told = {"posterior": is_of_splits, "status": counted}
+    status = "".join(sentences_of("run", told, splits=splits))
     above_chance = np.isfinite(chance).any()
     table = named_table(
         *("run", "headline", rows),

@@ -539,6 +539,21 @@ def test_a_regression_is_audited_and_exported_as_numbers(tmp_path, capsys):
     assert exported["target"].nunique() > 2 and exported["prediction"].notna().all()
 
 
+@pytest.mark.parametrize(("repeats", "interval", "says"), [
+    (2, "dirichlet", True), (1, "dirichlet", False), (2, "frequentist", False),
+])  # fmt: skip
+def test_a_run_of_several_repeats_says_where_its_posterior_is(repeats, interval, says, tmp_path):
+    words = (
+        "dataset.n_samples=200",
+        "tracking=none",
+        f"split.repeats={repeats}",
+        f"evaluator.interval={interval}",
+    )
+    run = carry_out(configuration(*words, "method=baseline", results=tmp_path)).prepared
+    caption = document_of(run.folder).tables[0].caption
+    assert ("interval=dirichlet: each of the repeats has intervals" in caption) == says
+
+
 def test_a_run_is_audited_with_its_weights_and_clusters_and_so_is_its_export(
     tmp_path, capsys, monkeypatch
 ):

@@ -20,12 +20,15 @@ from rich import progress as bars
 from rich.console import Console
 
 from fairbench.cli.output import FAILED, print_failure, print_line
+from fairbench.comparison.runs import is_weighted
 from fairbench.core.errors import IncompatibleError, UserError, refused
 from fairbench.core.processes import failure, using
 from fairbench.core.text import digest
+from fairbench.evaluation.summary import task_of
 from fairbench.experiments import execute
 from fairbench.experiments.configuration import IDENTITY
 from fairbench.experiments.execute import Plan
+from fairbench.metrics.registry import BINARY
 from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.document.terminal import print_document, terminal
 from fairbench.reporting.panels import draw_figures
@@ -237,9 +240,15 @@ def _next_commands(ids: Sequence[str], runs: Catalogue, results: Path) -> list[l
     """
     folder_option = [] if str(results) == "results" else [f"results={results}"]
     commands = [["report"], ["table", *_named(ids), "out=runs.csv"]]
-    if largest_set := max(runs.comparable(), key=len, default=None):
-        commands.append(["compare", *_named(list(largest_set.runs))])
+    sets = [[run.id for run in comparable if _is_compared(run)] for comparable in runs.comparable()]
+    if len(largest := max(sets, key=len, default=[])) > 1:
+        commands.append(["compare", *_named(largest)])
     return [["fairbench", *command, *folder_option] for command in commands]
+
+
+def _is_compared(run: Run) -> bool:
+    """Return whether a run can be compared: counts, by which labels are, know no weights."""
+    return not is_weighted(run) or task_of(run.summary()) != BINARY
 
 
 def _named(ids: Sequence[str]) -> list[str]:

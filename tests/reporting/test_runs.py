@@ -373,6 +373,21 @@ def test_a_sweep_ends_with_its_table_and_what_to_do_next(swept, runs):
     assert result[2][2:4] == ids
 
 
+@pytest.mark.parametrize(("weights", "last"), [("true", "table"), ("false", "compare")])
+def test_no_comparison_of_weighted_runs_is_proposed_which_would_be_refused(weights, last, tmp_path):
+    draw = np.random.default_rng(0)
+    people = pd.DataFrame({"x": draw.normal(size=200), "sex": draw.choice(["f", "m"], 200)})
+    people["paid"], people["people"] = draw.integers(0, 2, 200), draw.lognormal(0, 1, 200)
+    people.to_csv(tmp_path / "mine.csv", index=False)
+    words = (
+        *("dataset=table", "dataset.path=mine.csv", "dataset.target=paid", "dataset.weight=people"),
+        *("dataset.sensitive=[sex]", "split.repeats=1", "tracking=none", "figures=false"),
+    )
+    sweep = ("-m", *words, "learner=gaussian_nb,logistic_regression")
+    text = ran(*sweep, f"evaluator.weights={weights}", cwd=tmp_path).stdout
+    assert text.splitlines()[-1].startswith(f"  fairbench {last} ")
+
+
 def test_what_varies_is_in_the_name_of_a_job():
     jobs = [("dataset=german", f"learner.max_depth={k // 2}", f"seed={k % 2}") for k in range(4)]
     varied = varied_names(jobs)

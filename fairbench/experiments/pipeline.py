@@ -686,9 +686,23 @@ def mend(
 
 
 def _prepared(run: Run, conf: Path, typed: Mapping[str, str]) -> PlannedRun:
-    """Return the run of a stored configuration; no fit."""
+    """Return the run of a stored configuration; no fit.
+
+    Raises
+    ------
+    UserError : a file has other rows than the one that the run was made with.
+    """
     config = _recomposed(run, conf, typed)
-    return _within_bounds(run, lambda: prepare(config))
+    planned = _within_bounds(run, lambda: prepare(config))
+    data, then = planned.dataset, run.environment["data_sha256"]
+    other = [source for source in data.sources if source.sha256 not in then.values()]
+    if other and data.digest != run.environment["data"]:
+        raise UserError(
+            f"{other[0].path} is another file now than run {run.id} was made with (sha256 "
+            f"{other[0].sha256[:12]}, then {', '.join(sha[:12] for sha in then.values())}): put "
+            "that one back"
+        )
+    return planned
 
 
 def evaluate_again(

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import time
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -55,6 +56,20 @@ def test_a_run_is_listed_and_shown(original):
     table = fairbench("table", cwd=original).stdout
     assert table.splitlines()[3] in shown and f"runs/{run}" in table
     assert "unknown run" in store("show", "zz", cwd=original, status=2)
+
+
+def test_verify_says_that_the_file_of_a_run_is_another_one_now(tmp_path):
+    draw, path = np.random.default_rng(0), tmp_path / "mine.csv"
+    people = pd.DataFrame({"x": draw.normal(size=200), "sex": draw.choice(["f", "m"], 200)})
+    people.assign(paid=draw.integers(0, 2, 200)).to_csv(path, index=False)
+    named = "dataset.path=mine.csv"
+    words = ("dataset.target=paid", "dataset.sensitive=[sex]", "learner=logistic_regression")
+    ran("dataset=table", named, *words, "split.repeats=1", "tracking=none", cwd=tmp_path)
+    run = run_folder(tmp_path / "results").name
+    assert "1 of 1 computed again are the same" in store("verify", run, named, cwd=tmp_path)
+    people.assign(paid=draw.integers(0, 2, 200)).to_csv(path, index=False)
+    said = store("verify", run, named, cwd=tmp_path, status=2)
+    assert f"mine.csv is another file now than run {run} was made with" in said
 
 
 def test_a_run_is_exported_and_audited(original):

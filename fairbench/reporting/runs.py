@@ -167,6 +167,7 @@ def _run_document(
     told = {"posterior": is_of_splits, "status": counted}
     status = "".join(sentences_of("run", told, splits=splits))
     above_chance = np.isfinite(chance).any()
+    is_regression = summaries.task_of(summary) == registry.REGRESSION
     table = named_table(
         *("run", "headline", rows),
         without=[] if above_chance else [DEBIASED],
@@ -176,6 +177,8 @@ def _run_document(
         splits=splits,
         status=status,
         sure=sure,
+        # The gaps of a regression are between distributions, of every row.
+        counted="all groups" if is_regression else "its smallest group",
     )
     blocks: list[doc.Block] = [doc.Paragraph(meaning)] if meaning else []
     blocks.append(table)

@@ -162,6 +162,16 @@ def test_an_interval_of_nearly_every_value_says_why():
     assert "(1 of 3) for 1 of 3 repeats" in table.caption
 
 
+def test_rows_of_a_gap_of_a_regression_are_those_of_all_groups():
+    draw = np.random.default_rng(0)
+    groups = {"sex": draw.choice(["f", "m"], 60)}
+    metrics = evaluate(
+        draw.normal(size=60), draw.normal(size=60), task="regression", sensitive_features=groups
+    )
+    table, gap = table_of_run(summarise(metrics.assign(**COLUMNS)), "gap in selection rate")
+    assert gap[5] == 60 and "of a gap those of all groups" in table.caption
+
+
 def test_an_interval_that_is_wide_for_few_repeats_does_not_blame_the_rows():
     draw, repeats, n = np.random.default_rng(0), [], 100
     for repeat, wrong in enumerate((0.2, 0.42)):

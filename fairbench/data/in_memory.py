@@ -80,7 +80,8 @@ def frame_of(source: Table) -> pd.DataFrame:
 def _numbers_or_texts(column: pd.Series, file: str, numeric: bool) -> pd.Series:
     """Return a column as numbers if it is numeric, otherwise as texts."""
     plain = column.reset_index(drop=True)
-    if plain.dtype.kind == "f" and plain.dtype.itemsize == 4:
+    of_values: Any = getattr(plain.dtype, "subtype", plain.dtype)  # of a sparse column
+    if of_values.kind == "f" and of_values.itemsize == 4:
         # The decimals that a file of them holds: of 0.3 the double is another than of its bits.
         decimals = plain.to_numpy(np.float32, na_value=np.nan).astype(str)
         plain = pd.Series(decimals.astype(np.float64))

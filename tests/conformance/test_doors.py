@@ -310,8 +310,9 @@ GATE = {"experiments/configuration.py", "experiments/pipeline.py"}
 # What the text is that all others do this with.
 ELSEWHERE = {
     "the command line": {
-        "cli/command.py", "cli/command_line.py", "cli/jobs.py", "results/catalogue.py",
-        "rank/fairbench_rank/leaderboard.py", "search/fairbench_search/alternative_verb.py",
+        "cli/command.py", "cli/command_line.py", "cli/jobs.py", "cli/verbs/store.py",
+        "label/fairbench_label/session.py", "rank/fairbench_rank/leaderboard.py",
+        "results/catalogue.py", "search/fairbench_search/alternative_verb.py",
         "search/fairbench_search/choose_verb.py", "search/fairbench_search/tune_verb.py",
         "tracking/importer.py",
     },

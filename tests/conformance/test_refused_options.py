@@ -21,7 +21,8 @@ CASES = [(component, row) for component, rows in REFUSED.items() for row in rows
 def test_an_option_that_cannot_be_is_refused_by_its_name(component, row, tmp_path, monkeypatch):
     monkeypatch.chdir(FOLDER)
     group, _, name = component.partition("/")
-    archives = [Archive((), store=tmp_path, download=False)] if group == "dataset" else []
+    archive = Archive([FOLDER], store=tmp_path, verify=False, download=False)  # of made-up rows
+    archives = [archive] if group == "dataset" else []
     config = options_in(group, name) | {option: row[option] for option in row if option != "says"}
     with pytest.raises(UserError) as refused:
         class_named(config.pop("_target_"))(*archives, **config)

@@ -23,7 +23,7 @@ from rich.table import Table
 
 from fairbench.cli.command import Command, Results
 from fairbench.cli.main import run_verb
-from fairbench.cli.output import call_command
+from fairbench.cli.output import printed_errors
 from fairbench.core.options import option
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -68,8 +68,10 @@ def run_main(*studies: Callable[..., object]) -> None:
     verb = SimpleNamespace(COMMANDS=commands, __doc__=(module.__doc__ or "").partition("\n\n")[0])
     if "main" in commands:
         verb = SimpleNamespace(COMMAND=commands["main"], __doc__=verb.__doc__)
-    if status := call_command(lambda: run_verb(name, verb, sys.argv[1:])):
-        sys.exit(status)
+    with printed_errors() as output:
+        output.status = run_verb(name, verb, sys.argv[1:])
+    if output.status:
+        sys.exit(output.status)
 
 
 def _command(study: Callable[..., object], name: str) -> Command:

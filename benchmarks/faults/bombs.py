@@ -31,7 +31,8 @@ from pyarrow import parquet
 from benchmarks.faults.commands import Place
 from benchmarks.measure import ROOT, show
 from benchmarks.stored import laid_out, pack_of
-from fairbench.core.files import MEMORY, sealed, sealed_json, sha256, unsealed_json
+from fairbench.core.files import sealed, sealed_json, sha256, unsealed_json
+from fairbench.core.memory import MEMORY
 
 ALLOWED_GB, OTHERS_MB = 1, 300  # what is allowed, and what may come on top
 MOST_S, GIVEN_UP_S = 10.0, 300.0  # CPU seconds that a verb may take; seconds until it is killed

@@ -6,17 +6,17 @@ import ast
 import importlib
 import sys
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fairbench.cli import command as cli
 from fairbench.cli import extensions
 from fairbench.cli.command import Command
-from fairbench.cli.output import call_command, set_up_threads
+from fairbench.cli.output import printed_errors, set_up_threads
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError, unknown_name
-from fairbench.core.processes import check_address_space, limit_memory, source_date
+from fairbench.core.memory import check_address_space, limit_memory
+from fairbench.core.processes import source_date
 from fairbench.core.text import said
 
 _HELP = ("--help", "-h", "help")
@@ -46,8 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     cli.TYPED.set(tuple(words))
     kept = "interrupted: finished cells are kept; the same command goes on"
-    command = partial(run_command, words, alone=arguments is None)
-    return call_command(command, kept if _COMPUTING & {*words} else "interrupted")
+    with printed_errors(kept if _COMPUTING & {*words} else "interrupted") as output:
+        output.status = run_command(words, alone=arguments is None)
+    return output.status
 
 
 _COMPUTING = {"alternative", "paper", "resolve", "run", "tune"}

@@ -39,6 +39,7 @@ class _Output:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self.error: OSError | None = None
+        self.status = 0
 
     def __getattr__(self, name: str) -> Any:
         """Return the stream's attribute, for everything that is not defined here."""
@@ -63,47 +64,42 @@ class _Output:
             os.close(nowhere)
             return None
 
-    def status(self, status: int) -> int:
-        """Return the exit status: 2 if an output is incomplete, unless its reader has gone."""
+    def finish(self) -> None:
+        """Fail with 2 if what was written is incomplete, unless its reader has gone."""
         self.flush()
-        if self.error is None or isinstance(self.error, BrokenPipeError):
-            return status
-        print(f"error: standard output: {refused(self.error)}", file=sys.stderr)
-        return status or 2
+        if self.error is not None and not isinstance(self.error, BrokenPipeError):
+            print(f"error: standard output: {refused(self.error)}", file=sys.stderr)
+            self.status = self.status or USER_ERROR
 
 
 @contextmanager
-def _outputs() -> Iterator[_Output]:
-    """Swallow OSErrors, such as BrokenPipeError, on stdout and stderr; yield stdout."""
-    before = sys.stdout, sys.stderr
-    out, err = (
-        stream if isinstance(stream, _Output) else _Output(_open(stream)) for stream in before
-    )
-    sys.stdout, sys.stderr = cast(TextIO, out), cast(TextIO, err)
-    try:
-        yield out
-    finally:
-        sys.stdout, sys.stderr = before
+def printed_errors(interrupted: str = "interrupted") -> Iterator[_Output]:
+    """Print in a line why a command could not be done, and outlive an output that fails.
 
-
-def call_command(command: Callable[[], int], interrupted: str = "interrupted") -> int:
-    """Call a command, print in a line why it could not be done, and return the exit status.
+    Yields the standard output. Whoever asks sets its `status` to that of the command; afterwards it
+    is the exit status, of what was raised or could not be written, too.
 
     Parameters
     ----------
     interrupted : the line that is printed where the user has stopped it.
     """
-    with _outputs() as written:
-        try:
-            status = command()
-        except KeyboardInterrupt:
-            print(interrupted, file=sys.stderr)
-            status = INTERRUPTED
-        except BaseException as error:  # of a component, which may raise anything
-            reason, trace = failure(error)
-            lines = reason.splitlines() if isinstance(error, OpenQuestions) else [reason]
-            status = print_failure("\n".join(" ".join(line.split()) for line in lines), trace)
-        return written.status(status)
+    before = sys.stdout, sys.stderr
+    out, err = (
+        stream if isinstance(stream, _Output) else _Output(_open(stream)) for stream in before
+    )
+    sys.stdout, sys.stderr, out.status = cast(TextIO, out), cast(TextIO, err), 0
+    try:
+        yield out
+    except KeyboardInterrupt:
+        print(interrupted, file=sys.stderr)
+        out.status = INTERRUPTED
+    except BaseException as error:  # of a component, which may raise anything
+        reason, trace = failure(error)
+        lines = reason.splitlines() if isinstance(error, OpenQuestions) else [reason]
+        out.status = print_failure("\n".join(" ".join(line.split()) for line in lines), trace)
+    finally:
+        out.finish()
+        sys.stdout, sys.stderr = before
 
 
 def set_up_threads() -> None:

@@ -13,8 +13,7 @@ so that the name outlives a loss of power. A sealed file has the sha256 of its o
 taken with zeros in its place: a change of any bit is found. What is written often, and shows itself
 whether it is whole, is synchronised once, after it was renamed.
 
-Last Parquet, and what is refused before it is read: a file that would unfold to more memory than a
-machine has to spare, by its footer or its size.
+Last Parquet. What would take more memory than a machine has to spare is refused by `memory`.
 """
 
 from __future__ import annotations
@@ -29,17 +28,16 @@ import secrets
 import stat
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from math import ceil
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from fairbench.core.errors import DataError, UserError, warn
-from fairbench.core.text import is_number, said, visible
+from fairbench.core.errors import UserError, warn
+from fairbench.core.memory import check_json, check_memory, check_parquet, most_memory, written_out
+from fairbench.core.text import visible
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyarrow.parquet import ParquetFile
 
 # Most bytes that are read of a kind of file; what is written here has a hundredth of it at most.
 RECORD, TEXT = 1 << 24, 1 << 28
@@ -448,22 +446,6 @@ def _sum(content: bytes, at: int) -> bytes:
     return total.hexdigest().encode()
 
 
-_LARGE_JSON = 1 << 24  # bytes of a text from which on its values are counted
-_VALUE_BYTES = 120  # bytes of a value with its place in a list
-
-
-def check_json(content: bytes) -> None:
-    """Refuse a text in JSON whose values would take more memory than is allowed.
-
-    Raises
-    ------
-    UserError : they would; see :func:`check_memory`.
-    """
-    if len(content) > _LARGE_JSON:
-        values = sum(map(content.count, (b",", b"[", b"{", b":")))
-        check_memory(3 * len(content) + values * _VALUE_BYTES, "a text in JSON")
-
-
 def sealed_json(values: Mapping[str, Any], *, indent: int | None = None) -> str:
     """Return a sealed text of plain values."""
     text = json.dumps(
@@ -596,23 +578,6 @@ def table_within(
     return table
 
 
-def is_text(field: pa.Field | pa.ChunkedArray) -> bool:
-    """Say whether a column has texts, or dictionaries of them."""
-    from pyarrow import types
-
-    kind = field.type.value_type if types.is_dictionary(field.type) else field.type
-    kind = getattr(kind, "storage_type", kind)
-    return str(kind).removeprefix("large_") in ("string", "binary", "string_view", "binary_view")
-
-
-def written_out(column: pa.DictionaryArray) -> int:
-    """Return how many bytes a column of dictionaries takes where each text is written out."""
-    from pyarrow import compute
-
-    lengths = compute.binary_length(column.dictionary)
-    return compute.sum(lengths.take(column.indices.drop_null())).as_py() or 0
-
-
 def set_aside(path: Path, then: str) -> None:
     """Rename a damaged file or folder, and say so in a line; `then` says what comes of it."""
     name = f"{path.name}.damaged-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
@@ -620,98 +585,3 @@ def set_aside(path: Path, then: str) -> None:
         rename(path, name)
         text = f"{path} is not as it was written: set aside as {name}; {then}"
         print(visible(text), file=sys.stderr)
-
-
-MEMORY = "FAIRBENCH_MAX_MEMORY"
-
-
-def check_memory(needed: float, file: str) -> None:
-    """Refuse a file that would take more memory than a quarter of the machine's.
-
-    A few megabytes can be made to unfold to any size, so this is asked before a file is unpacked.
-
-    Parameters
-    ----------
-    needed : bytes that its content will take, or more.
-
-    Raises
-    ------
-    UserError : it is more than is allowed, or the variable that says what is allowed is no number.
-    """
-    allowed = most_memory()
-    if needed > allowed:
-        about = {"variable": MEMORY, "needed": needed / _GB, "allowed": allowed / _GB}
-        raise UserError(said("core", "memory", file=file, enough=ceil(needed / _GB), **about))
-
-
-# Bytes that a field of text takes beside its letters, and a column beside its fields.
-FIELD, COLUMN = 24, 20_000
-
-
-def check_parquet(
-    file: ParquetFile,
-    name: str,
-    *,
-    columns: Collection[str] | None = None,
-    groups: Sequence[int] | None = None,
-) -> list[str]:
-    """Refuse a Parquet file whose columns would take more memory than is allowed, by its footer.
-
-    Parameters
-    ----------
-    file : the open file.
-    name : what messages call the file.
-    columns : the columns that are read; all by default.
-    groups : the row groups that are read; all by default.
-
-    Returns
-    -------
-    list of str
-        The columns of texts that may still take more than is allowed, if every text is as long as
-        all together.
-
-    Raises
-    ------
-    UserError : they would; see :func:`check_memory`.
-    """
-    from pyarrow import types
-
-    about = file.metadata
-    fields = [field for field in file.schema_arrow if columns is None or field.name in columns]
-    kinds = {field.name: getattr(field.type, "storage_type", field.type) for field in fields}
-    if lists := next((field for field in fields if types.is_nested(kinds[field.name])), None):
-        raise DataError(said("core", "lists", file=name, field=lists))
-    places: dict[str, list[int]] = {}  # of a name: those of the columns that have it
-    for place in range(about.num_columns):
-        places.setdefault(file.schema.column(place).path, []).append(place)
-    rows = [
-        about.row_group(group)
-        for group in (range(about.num_row_groups) if groups is None else groups)
-    ]
-    total, long = about.num_columns * COLUMN, []
-    share = most_memory() / max(sum(map(is_text, fields)), 1)
-    for field in {field.name: field for field in fields}.values():
-        chunks = [group.column(place) for group in rows for place in places.get(field.name, [])]
-        values = sum(abs(chunk.num_values) for chunk in chunks)
-        unfolded = sum(abs(chunk.total_uncompressed_size) for chunk in chunks)
-        # What a field takes, without the letters of a text.
-        is_fixed = "fixed_size_binary" in str(kind := kinds[field.name])
-        width = FIELD + (getattr(kind, "byte_width", 0) if is_fixed else 0)
-        total += unfolded + values * width
-        if is_text(field) and values * unfolded > share:
-            long.append(field.name)
-    check_memory(total, name)
-    return long
-
-
-_GB = 2.0**30
-
-
-def most_memory() -> int:
-    """Return how many bytes a file may take: by the environment (in GB), or a quarter of all."""
-    setting = os.environ.get(MEMORY, "")
-    if setting:
-        if not is_number(setting) or not 0 < float(setting) < float("inf"):
-            raise UserError(f"{MEMORY} is '{setting}'; it must be a number of GB above 0")
-        return int(float(setting) * _GB)
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4

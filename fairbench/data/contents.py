@@ -26,7 +26,7 @@ from xml.etree.ElementTree import iterparse
 from pyarrow import CompressedInputStream
 
 from fairbench.core.errors import DataError, check_choice
-from fairbench.core.files import FIELD, check_memory
+from fairbench.core.memory import FIELD, check_memory
 from fairbench.core.text import said
 from fairbench.data.columns import text_of
 

@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.components import CHECKOUT, files_of, imported, options_in
-from fairbench.core import files
+from fairbench.core import files, memory
 from fairbench.core.errors import DataError, UserError
 from fairbench.core.processes import GivenUpError, Progress, in_time
 from fairbench.core.text import fixed, said
@@ -139,7 +139,7 @@ def _unpack(path: Path, member: str = "", size: int = 0) -> bytes:
     ------
     DataError : a damaged archive, or one without `member`.
     """
-    files.check_memory(path.stat().st_size, str(path))
+    memory.check_memory(path.stat().st_size, str(path))
     content = path.read_bytes()
     try:
         if path.suffix == ".gz":
@@ -162,7 +162,7 @@ _LEAST, _RATIO = 1 << 26, 100
 
 def _within(packed: gzip.GzipFile | IO[bytes], path: Path, size: int) -> bytes:
     """Return the unpacked content of a file; refuse one that unfolds to too much."""
-    most = size or min(_LEAST + _RATIO * path.stat().st_size, files.most_memory())
+    most = size or min(_LEAST + _RATIO * path.stat().st_size, memory.most_memory())
     with packed:
         content = packed.read(most + 1)
     if len(content) <= most:

@@ -26,10 +26,10 @@ import pyarrow as pa
 from pyarrow import ArrowException, ArrowInvalid, OSFile, types
 from pyarrow import compute as pc
 
-from fairbench.core import files
+from fairbench.core import files, memory
 from fairbench.core.arrays import Mask
 from fairbench.core.errors import DataError, UserError, did_you_mean, note
-from fairbench.core.files import check_memory
+from fairbench.core.memory import check_memory
 from fairbench.core.options import option
 from fairbench.core.text import listed, quoted, said
 from fairbench.data import columns as of_columns
@@ -390,7 +390,7 @@ def _check_text(data: bytes, file: str) -> None:
     first_line = data[: data.find(b"\n") + 1 or len(data)]
     columns = 1 + max(first_line.count(sign) for sign in (b",", b"\t", b";"))
     fields = data.count(b"\n") * columns
-    check_memory(3 * len(data) + fields * files.FIELD + columns * files.COLUMN, file)
+    check_memory(3 * len(data) + fields * memory.FIELD + columns * memory.COLUMN, file)
 
 
 def read_table(
@@ -700,7 +700,7 @@ def _read_arrow(
             found = schema.names
             columns = check_columns(path.name, named, found, without, every=every)
             if unique_names(found) == found:
-                texts = [field.name for field in schema if files.is_text(field)]
+                texts = [field.name for field in schema if memory.is_text(field)]
                 table = files.table_within(source, path.name, [*columns], texts)
             else:  # which cannot be told apart by name before all are read
                 table = files.table_within(source, path.name)
@@ -745,13 +745,13 @@ def _read_ipc(path: Path) -> pa.Table:
 
 def _within_memory(table: pa.Table, file: str) -> pa.Table:
     """Return a table of Arrow; refuse one that takes too much memory as strings."""
-    check_memory(3 * table.nbytes + table.num_rows * table.num_columns * files.FIELD, file)
+    check_memory(3 * table.nbytes + table.num_rows * table.num_columns * memory.FIELD, file)
     for name in table.column_names:
         kind = table[name].type
         if str(kind).startswith("run_end_encoded"):
             raise DataError(f"{file}: column '{name}' is run-end encoded: write each value out")
-        if files.is_text(table[name]) and types.is_dictionary(kind):
-            check_memory(sum(map(files.written_out, table[name].chunks)), file)
+        if memory.is_text(table[name]) and types.is_dictionary(kind):
+            check_memory(sum(map(memory.written_out, table[name].chunks)), file)
     return table
 
 
@@ -849,13 +849,13 @@ def _distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
     rows_read = 0
     with OSFile(os.fsencode(path)) as source:
         schema = read_schema(source)
-        texts = [field.name for field in schema if files.is_text(field)]
+        texts = [field.name for field in schema if memory.is_text(field)]
         is_plain = [*check_columns(path.name, names, schema.names, every=True)] == schema.names
         with ParquetFile(source, read_dictionary=texts) as file:
             if file.metadata.num_rows < MANY_ROWS or not is_plain:
                 return None
             for group in range(file.metadata.num_row_groups):
-                files.check_parquet(file, path.name, columns=names, groups=[group])
+                memory.check_parquet(file, path.name, columns=names, groups=[group])
             for batch in file.iter_batches(_BATCH, columns=names):
                 rows = pa.Table.from_batches([batch]).select(names).rename_columns(keys)
                 numbered = rows.append_column("row", pa.array(np.arange(len(rows)) + rows_read))

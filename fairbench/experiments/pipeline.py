@@ -10,7 +10,7 @@ import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from itertools import chain, groupby
 from math import inf, isfinite
 from pathlib import Path
@@ -293,14 +293,18 @@ def _predictions(readings: Iterable[Reading]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
+def _generator(cell: Cell, purpose: str) -> np.random.Generator:
+    """Return the generator of a cell's draws; neither the variant nor the method is a key."""
+    return rng(cell.study.seed, purpose, cell.study.dataset.name, *cell.repeat_and_fold)
+
+
 def read_cell(
     cell: Cell, method: Method, columns: Mapping[str, NDArray[np.generic]]
 ) -> pd.DataFrame:
     """Return the predictions that a method reads from stored outputs of a cell."""
     data = cell.study.dataset
-    generator = rng(cell.study.seed, "read", data.name, *cell.repeat_and_fold)
     return read_predictions(
-        method.read(raw_outputs(columns), data.task, generator),
+        method.read(raw_outputs(columns), data.task, _generator(cell, "read")),
         data.task,
         f"method {type(method).__name__}",
         keep_invalid=method.capabilities.keep_invalid,
@@ -325,9 +329,21 @@ def evaluate_runs(runs: Sequence[PlannedRun]) -> list[Evaluated]:
     evaluated: dict[str, Evaluated] = {}
     for several in runs_by_key.values():
         readings, splits, tables = _read_all(several)
-        alike = _alike(chain.from_iterable(readings))
-        metrics = concatenate([*map(partial(_evaluate, several[0]), alike), *tables], splits)
-        summary = summarise(metrics, ["run"], level=several[0].evaluator.level)
+        first = several[0]
+        evaluator, measured = first.evaluator, []
+        for alike in _alike(chain.from_iterable(readings)):
+            test = Labelled.joined([reading.test for reading in alike])
+            held_out = [reading.validation for reading in alike if reading.validation is not None]
+            table = evaluator.table(
+                test,
+                [_generator(reading.cell, "posterior") for reading in alike],
+                validation=Labelled.joined(held_out) if held_out else None,
+                protect=first.protect,
+                splits=[reading.split for reading in alike],
+            )
+            measured.append(_with_costs(alike, table, test))
+        metrics = concatenate([*measured, *tables], splits)
+        summary = summarise(metrics, ["run"], level=evaluator.level)
         each = zip(by_run(metrics), by_run(summary), map(_predictions, readings), strict=True)
         evaluated.update(zip((run.id for run in several), each, strict=True))
     return [evaluated[run.id] for run in runs]
@@ -456,22 +472,11 @@ def _alike(readings: Iterable[Reading]) -> Iterable[list[Reading]]:
     return readings_by_key.values()
 
 
-def _evaluate(run: PlannedRun, readings: Sequence[Reading]) -> MetricTable:
-    """Return the metrics of cells of the data set and evaluator of a run that are read alike."""
-    test = Labelled.joined([reading.test for reading in readings])
-    held_out = [reading.validation for reading in readings if reading.validation is not None]
+def _with_costs(readings: Sequence[Reading], table: MetricTable, test: Labelled) -> MetricTable:
+    """Return the metrics of tested rows with what a length cut away, and the costs of the fits."""
     cells = [reading.cell for reading in readings]
-    table = run.evaluator.table(
-        test,
-        [
-            rng(cell.study.seed, "posterior", run.dataset.name, *cell.repeat_and_fold)
-            for cell in cells
-        ],
-        validation=Labelled.joined(held_out) if held_out else None,
-        protect=run.protect,
-        splits=[reading.split for reading in readings],
-    )
-    features, encoding = run.dataset.features, cells[0].study.learner.encoding
+    study = cells[0].study
+    features, encoding = study.dataset.features, study.learner.encoding
     if isinstance(features, Sequences) and isinstance(encoding, SequenceEncoding):
         chosen = features.select(encoding.modalities or features.names)
         limits = [encoding.limits(features.take(cell.fold.train)) for cell in cells]

@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fairbench.core import files
 from fairbench.core.errors import UserError, refused
-from fairbench.core.files import most_memory, read_bytes, set_aside, sha256
+from fairbench.core.files import read_bytes, set_aside, sha256
+from fairbench.core.memory import most_memory
 from fairbench.core.processes import SILENCE, BusyError, locked
 from fairbench.core.text import csv_text, said
 from fairbench.results import record as records

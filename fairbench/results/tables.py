@@ -26,7 +26,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute
 
-from fairbench.core import files
+from fairbench.core import files, memory
 from fairbench.core.errors import UserError
 from fairbench.core.files import DamagedError
 from fairbench.core.options import from_plain
@@ -339,7 +339,7 @@ def _damaged(path: Path, read: Callable[[], object]) -> Iterator[Path]:
 def _read_rows(results: Path, split: str) -> pd.DataFrame:
     """Return the rows of a split, after checking that they are those that its digest names."""
     path = rows_path(results, split)
-    table = files.table_within(files.read_bytes(path, files.most_memory()), path.name)
+    table = files.table_within(files.read_bytes(path, memory.most_memory()), path.name)
     _check_numbers(table)
     rows = table.to_pandas()
     if any(rows[name].dtype != _TYPES[name] for name in KEYS) or (rows["row"] < 0).any():

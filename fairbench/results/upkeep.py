@@ -28,7 +28,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
-from fairbench.core import files
+from fairbench.core import files, memory
 from fairbench.core.errors import UserError, warn
 from fairbench.core.processes import using, working
 from fairbench.core.text import digest, said
@@ -389,7 +389,7 @@ def _contents(
 
 
 def _shared(results: Path, path: Path, *, sealed: bool = False) -> tuple[str, bytes]:
-    content = files.read_bytes(path, files.most_memory())
+    content = files.read_bytes(path, memory.most_memory())
     if sealed and not files.is_sealed(content):
         raise _damaged(path)
     return path.relative_to(results).as_posix(), content
@@ -489,7 +489,7 @@ def _checked_manifest(
         is_plain = stat.S_IFMT(entry.external_attr >> 16) in (0, stat.S_IFREG)
         if not is_plain or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise files.DamagedError(f"{name} is no regular file that is packed as one is here")
-    files.check_json(text := unzipped(archive, MANIFEST, files.TEXT))
+    memory.check_json(text := unzipped(archive, MANIFEST, files.TEXT))
     manifest = json.loads(text)
     if manifest["format"] != FORMAT:
         raise files.DamagedError("its manifest is of another format")
@@ -502,7 +502,7 @@ def _checked_manifest(
     if sum(sizes.values()) > _LEAST + _RATIO * size:
         raise files.DamagedError(f"it unfolds to over {_RATIO} times its size: no results do")
     for name, most in sizes.items():
-        files.check_memory(most, name)
+        memory.check_memory(most, name)
     written = {str(run): int(time) for run, time in manifest["written"].items()}
     sums = {str(entry["path"]): str(entry["sha256"]) for entry in manifest["files"]}
     return sums, written
@@ -540,7 +540,7 @@ def _write(
 
     def content(name: str) -> bytes:
         with _reading(file):
-            return unzipped(archive, name, files.most_memory(), sums[name])
+            return unzipped(archive, name, memory.most_memory(), sums[name])
 
     def write(name: str, mode: int = 0o666) -> None:
         files.write_bytes(results / name, content(name), mode=mode, lasting=False)

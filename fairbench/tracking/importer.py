@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from urllib.parse import urlencode
 
-from fairbench.core import files
+from fairbench.core import files, memory
 from fairbench.core.errors import UserError, warn
 from fairbench.core.processes import BusyError, Progress, Worker, in_time, locked
 from fairbench.core.text import digest, visible
@@ -262,7 +262,7 @@ class Tracking:
                     idle_s = max(idle_s, _LOCAL_S)
                 return in_time(
                     connected, idle_s=idle_s, total_s=total_s, before_s=imported,
-                    most_bytes=min(_MOST_BYTES, files.most_memory()),
+                    most_bytes=min(_MOST_BYTES, memory.most_memory()),
                 )  # fmt: skip
         except BusyError as error:
             raise TrackingError(f"MLflow at {address} is held by {error}") from error

@@ -11,8 +11,7 @@ import time
 
 import pytest
 
-from fairbench.core import processes
-from fairbench.core.files import MEMORY
+from fairbench.core.memory import MEMORY, keep_freed_memory
 from fairbench.core.processes import GivenUpError, failure, in_time
 from tests.harness import python, quick
 
@@ -20,7 +19,7 @@ from tests.harness import python, quick
 _FAULTS = """
 import resource
 import numpy as np
-from fairbench.core.processes import keep_freed_memory
+from fairbench.core.memory import keep_freed_memory
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -45,7 +44,7 @@ def test_other_libraries_are_left_alone(monkeypatch, error):
         raise error
 
     monkeypatch.setattr(ctypes, "CDLL", none)
-    assert processes.keep_freed_memory() is False
+    assert keep_freed_memory() is False
 
 
 # A command takes no more memory than is allowed, and says in a line when there is too little.
@@ -107,7 +106,7 @@ def test_too_little_address_space_is_said_before_anything_waits_for_it():
 def test_what_a_library_reserves_is_no_loss_where_address_space_is_limited(limit):
     """Arrow's own allocator takes a GB where it can; with 1.4 to 1.8 in all too little was left."""
     code = (
-        "import sys; from fairbench.core.processes import check_address_space; "
+        "import sys; from fairbench.core.memory import check_address_space; "
         "check_address_space(); "
         "import pyarrow as pa, numpy as np, scipy.stats, pandas, sklearn.linear_model; "
         "pa.array(range(1000)); from matplotlib.backends import backend_agg; "

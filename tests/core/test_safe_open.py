@@ -11,7 +11,8 @@ from pyarrow.parquet import ParquetFile
 from benchmarks.faults.bombs import long_table
 from fairbench.core import files
 from fairbench.core.errors import UserError, warn
-from fairbench.core.files import MEMORY, table_within
+from fairbench.core.files import table_within
+from fairbench.core.memory import MEMORY
 from fairbench.core.processes import alone, locked, using, working
 
 

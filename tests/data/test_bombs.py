@@ -13,9 +13,10 @@ from pyarrow import parquet
 from pyarrow.feather import write_feather
 
 from benchmarks.faults.bombs import SHEETS, sheet
-from fairbench.core import files
+from fairbench.core import memory
 from fairbench.core.errors import DataError, UserError
-from fairbench.core.files import MEMORY, file_sha256, sealed_json, unsealed_json
+from fairbench.core.files import file_sha256, sealed_json, unsealed_json
+from fairbench.core.memory import MEMORY
 from fairbench.data import download
 from fairbench.data.download import _unpack
 from fairbench.data.tables import read_any_table
@@ -159,7 +160,7 @@ def test_a_sheet_of_which_something_would_be_lost_is_refused(tmp_path, rows, mor
 
 
 def test_values_of_json_count_more_than_their_signs(monkeypatch):
-    monkeypatch.setattr(files, "_LARGE_JSON", 1000)
+    monkeypatch.setattr(memory, "_LARGE_JSON", 1000)
     content = sealed_json({"rows": [[]] * 100_000}).encode()
     with pytest.raises(UserError, match="JSON would take about"):
         unsealed_json(content)

@@ -24,14 +24,8 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Codes, Floats, Mask, Rows
 from fairbench.core.errors import DataError, UserError
-from fairbench.core.files import (
-    UNREADABLE,
-    DamagedError,
-    most_memory,
-    opened,
-    read_bytes,
-    table_within,
-)
+from fairbench.core.files import UNREADABLE, DamagedError, opened, read_bytes, table_within
+from fairbench.core.memory import most_memory
 from fairbench.core.text import digest, said
 from fairbench.evaluation.table import COSTS, VALUE
 from fairbench.inference.means import Moments, loss_limits

@@ -20,8 +20,9 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.errors import DataError, UserError, check_choice
-from fairbench.core.files import check_json, check_memory, guard, most_memory, opened, read_bytes
+from fairbench.core.files import guard, opened, read_bytes
 from fairbench.core.files import names_in as files_in
+from fairbench.core.memory import check_json, check_memory, most_memory
 from fairbench.core.text import counted, declared_in, listed, quoted, shortened
 from fairbench.data.tables import names_in, read_any_table
 from fairbench.evaluation.table import COSTS

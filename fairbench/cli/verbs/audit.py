@@ -24,8 +24,8 @@ from fairbench.cli.command import Asked, command
 from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError, note, refused
 from fairbench.core.files import make_folder
+from fairbench.core.memory import keep_freed_memory
 from fairbench.core.options import option
-from fairbench.core.processes import keep_freed_memory
 from fairbench.core.text import listed, quoted, said
 from fairbench.data.tables import TablePart, check_file, names_in, near_files
 from fairbench.evaluation.gate import Gate

@@ -78,6 +78,7 @@ _ASIDE = (
     "fairbench.core.errors",
     "fairbench.core.files",
     "fairbench.core.fingerprint",
+    "fairbench.core.memory",
     "fairbench.core.options",
     "fairbench.core.processes",
     "fairbench.experiments.contracts",

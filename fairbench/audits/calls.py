@@ -18,7 +18,7 @@ from fairbench.audits.kinds import document_of, kind_of
 from fairbench.audits.question import GatedOptions, Options, column_options
 from fairbench.audits.table import AuditTable, read_audit_table, read_frame
 from fairbench.core.arrays import rng
-from fairbench.core.errors import UserError, check_choice
+from fairbench.core.errors import UserError, check_choice, note
 from fairbench.core.files import read_bytes
 from fairbench.core.options import declared_names, typed_values
 from fairbench.core.text import shortened
@@ -148,8 +148,7 @@ def gate(frame: Any = None, *, policy: str | Path = "", **options: Any) -> Gate:
         values["path"] = Path(frame if is_file else PREDICTIONS)
     if "path" not in values:
         raise UserError(_said("nothing"))
-    gate_options = GatedOptions(**values)
-    return gate_of(gate_options, read_frame(gate_options, source=None if is_file else frame))
+    return judged(GatedOptions(**values), None if is_file else frame)
 
 
 _NOT_TAKEN = ("path", "out", "cuts", "scores")
@@ -167,6 +166,14 @@ def _filled(given: Mapping[str, Any], policy: str | Path) -> dict[str, Any]:
     )
     told = {name: value for name, value in values.items() if value not in ("", ())}
     return {**values, **(policy_of(policy, GatedOptions) if policy else {}), **told}
+
+
+def judged(options: GatedOptions, source: Any = None) -> Gate:
+    """Return the verdict on a file, or on a table that is given; options of pages are noted."""
+    for name in _OF_AUDITS:  # a policy may have them for the audit's page
+        if getattr(options, name) != GatedOptions.__dataclass_fields__[name].default:
+            note(_said("of_page", name=name))
+    return gate_of(options, read_frame(options, source=source))
 
 
 def gate_of(options: GatedOptions, frame: pd.DataFrame) -> Gate:

@@ -113,6 +113,7 @@ predictions: hiring.csv
 prediction: hired
 group: [sex]
 target: label
+epsilon: 0.2
 fail_if: [impact_ratio<0.8, "sex:equal_opportunity>0.5"]
 """
 
@@ -126,7 +127,9 @@ def test_a_policy_is_the_same_for_python_and_the_command_line(tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     gate = fairbench.gate(policy="policy/fairbench.yaml")
     assert main(["gate", "policy=policy/fairbench.yaml"]) == 0
-    assert capsys.readouterr().out == f"{gate.line}\n"
+    said, notes = capsys.readouterr()
+    assert said == f"{gate.line}\n"
+    assert notes.count("note: epsilon= is for the page of fairbench audit") == 2
     assert len(gate.statements) == 2
     assert fairbench.audit(frame, policy=policy).gate.data == gate.data
     # What is given goes before what the policy says.

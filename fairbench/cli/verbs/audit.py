@@ -289,12 +289,10 @@ def _judge(options: Asked) -> int:
         raise UserError(said("cli", "nothing_to_judge"))
     if options.fail_if:
         check_asked(options)
-    from fairbench.audits.calls import gate_of
-    from fairbench.audits.table import read_frame
+    from fairbench.audits.calls import judged
 
     cli.check_predictions(options.path, "fairbench audit {} 'fail_if=impact_ratio<0.8'")
-    gate_options = options.taken_as(asking.GatedOptions)
-    verdict = gate_of(gate_options, read_frame(gate_options))
+    verdict = judged(options.taken_as(asking.GatedOptions))
     return settle(verdict, options, options.path)
 
 

@@ -526,8 +526,9 @@ class ColumnRef:
             which = "say which one the score is the probability of"
             raise self.question(f"{holds}; {which}: {either}", *ways)
         other_labels = [label for label in present if label != positive]
-        if len(other_labels) > 1:
-            raise self.fault(f"{holds}; positive={positive} is neither")
+        near = positive not in present and positive.lower() in map(str.lower, present)
+        if near or len(other_labels) > 1:  # near: another spelling of one, and no other label
+            raise self.fault(f"{holds}; positive={positive} is none of them")
         pair = plain_pair([positive]) or (f"not {positive}", positive)
         return next(label for label in [*other_labels, *pair] if label != positive), positive
 

@@ -23,6 +23,7 @@ from fairbench.reporting.document.model import FORMATS, Bar, Column, Paragraph, 
 _SHOWN: Mapping[str, Callable[[Any, int], str]] = {
     **FORMATS,
     "listed": lambda names, _: listed(names),
+    "share": lambda level, _: f"{100 * level:g}%",
     "change": lambda estimate, _: f"{signed(estimate[0])} ({interval(*estimate[1:])})",
     "Upper": lambda text, _: f"{text[:1].upper()}{text[1:]}",
 }

@@ -130,7 +130,7 @@ def _pair(first: RunPredictions, second: RunPredictions, settings: _CompareOptio
     several = len(regions) > 1
     where = f" of repeat {shown_repeat}, the nearest to the medians," if several else ""
     size = f"{regions[shown_repeat].size:.4g}"
-    region = f"The {settings.level:.0%} region{where} has the size {size}."
+    region = f"The {100 * settings.level:g}% region{where} has the size {size}."
     computed = " ".join([*_pooled([first, second], settings, ratios), region])
     stem = settings.results / "report" / "comparison" / f"{first.id}_{second.id}"
     probabilities = inside if settings.repeats == comparing.TYPICAL else inside.set_axis(["all"])

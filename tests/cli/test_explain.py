@@ -60,11 +60,12 @@ def test_the_headings_of_a_run_and_of_comparisons_are_explained():
         _run_document(summarise(metrics_of(("A", "B", "C"))), "a run", "sex"),
         pair_document(
             names=["one", "other"], everywhere=events, inside=events, shown=comparison,
-            observed=halves, level=0.95, tested="like these rows", computed="so",
+            observed=halves, level=0.975, tested="like these rows", computed="so",
         ),
         ranking_document(halves, np.array([1, 1]), ["a", "b"], ["1", "2"], **of_all),
     ]  # fmt: skip
     assert not unexplained(documents)
+    assert "97.5% interval" in repr(documents[1])
     for title in ("id", "run", *HEADLINES["binary"], "95 % interval", "outperforms"):
         assert _explained(title, _glossary()), title
 

@@ -5,7 +5,6 @@ import pytest
 from scipy import stats
 
 from fairbench.components.papers.active_assessment import assessment
-from fairbench.core.errors import UserError
 from fairbench.inference.posterior import Beta, uniform
 from fairbench_label.active import (
     STRATEGIES,
@@ -172,11 +171,6 @@ def test_thompson_chooses_as_often_as_an_arm_is_probably_best():
     """Two arms: P(Beta(2, 1) < Beta(1, 1)) = 1/3."""
     arms = BetaArms.of(Beta(np.array([2.0, 1]), np.array([1.0, 1])), [9, 9], replications=30_000)
     assert (draws("thompson", arms) == 0).mean() == pytest.approx(1 / 3, abs=0.017)
-
-
-def test_unknown_strategy():
-    with pytest.raises(UserError, match="thompson"):
-        draws("thomson", BetaArms.of(uniform(2), [1, 1]))
 
 
 def test_queues_give_every_label_once():

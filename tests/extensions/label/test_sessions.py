@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from statistics import NormalDist
 from types import SimpleNamespace
 
@@ -33,30 +34,39 @@ def pool(rows=2000, *, bias=0.25, seed=0):
     race = generator.choice(["White", "Black"], rows, p=[0.7, 0.3])
     score = generator.beta(1, 1.5, rows)
     chance = np.clip(score + bias * ((sex == "Female") & (race == "Black")), 0, 1)
-    label = (generator.random(rows) < chance).astype(float)
+    label = (generator.random(rows) < chance).astype(int)
     return pd.DataFrame({"sex": sex, "race": race, "score": score}), label
 
 
-def session(frame, *words, question="worst", strategy="top_two", by="sex x race", seed=0):
-    """Return a session without answers."""
-    options = parse(["x.csv", *(words or ["score=score"]), "group=[sex,race]", f"seed={seed}"])
-    state = State(options, "", len(frame), by, question, strategy)
+OF_PEOPLE = "score=score", "group=[sex,race]"
+OF_CLASSES = "prediction=predicted", "score=confidence", "group=place"
+OF_NUMBERS = "prediction=predicted", "group=place"
+
+
+def session(frame, *words, by="sex x race", question="worst", strategy="top_two", answers=()):
+    """Return a session, without answers but those given."""
+    options = parse(["x.csv", *(words or OF_PEOPLE)])
+    state = State(options, "", len(frame), by, question, strategy, tuple(answers))
     return open_session(state, frame.astype(str))
 
 
-def answer(begun, rows, label):
+def answer(begun, frame, rows, true):
     """Return the session once these rows have their labels."""
-    given = tuple(Answer(int(row) + 1, str(int(label[row])), "") for row in rows)
-    known = begun.table.label.copy()
-    known[rows] = label[rows]
-    return Session(begun.state.with_answers(given), replace(begun.table, label=known))
+    given = tuple(Answer(int(row) + 1, str(true[row]), "") for row in rows)
+    return open_session(begun.state.with_answers(given), frame.astype(str))
 
 
-def label_actively(begun, label, number, *, step=1):
+def labelled(begun, frame, true, number, *, step=1):
     """Return the session after so many labels, `step` of them chosen at a time."""
     for left in range(number, 0, -step):
-        begun = answer(begun, questions.next_rows(begun, min(step, left)), label)
+        begun = answer(begun, frame, questions.next_rows(begun, min(step, left)), true)
     return begun
+
+
+def are_waiting(begun, number):
+    """Say whether so many rows are named, and none of them has a label."""
+    rows = questions.next_rows(begun, number)
+    return len(set(rows)) == number and np.isnan(begun.table.label[rows]).all()
 
 
 def said(begun):
@@ -81,7 +91,7 @@ def test_probability_of_being_worst_is_a_double_integral():
 
 def test_knowledge_is_the_score_s_word_worth_two_labels_and_the_labels():
     table, label = pool(1000)
-    begun = label_actively(session(table), label, 50)
+    begun = labelled(session(table), table, label, 50, step=5)
     posterior = questions.question_of(begun).about.posterior
     known = begun.table.known
     right = begun.table.label[known] == begun.table.prediction[known]
@@ -100,21 +110,18 @@ def test_knowledge_is_the_score_s_word_worth_two_labels_and_the_labels():
 @pytest.mark.parametrize("question", questions.QUESTIONS)
 def test_every_question_and_strategy_names_rows_that_wait(question, strategy):
     table, label = pool(400)
-    begun = label_actively(session(table, question=question, strategy=strategy), label, 20, step=4)
-    assert len(begun.table.known) == 20
-    rows = questions.next_rows(begun, 5)
-    assert len(set(rows)) == 5
-    assert np.isnan(begun.table.label[rows]).all()
+    begun = session(table, question=question, strategy=strategy)
+    begun = labelled(begun, table, label, 20, step=4)
+    assert len(begun.table.known) == 20 and are_waiting(begun, 5)
 
 
 def test_the_same_state_gives_the_same_rows_and_only_another_seed_another_order():
     table, label = pool()
-    begun = label_actively(session(table), label, 10)
+    begun = labelled(session(table), table, label, 10)
     first, again = (questions.next_rows(begun, 4) for _ in range(2))
     np.testing.assert_array_equal(first, again)
-    assert set(first) != set(
-        questions.next_rows(label_actively(session(table, seed=1), label, 10), 4)
-    )
+    seeded = labelled(session(table, *OF_PEOPLE, "seed=1"), table, label, 10)
+    assert set(first) != set(questions.next_rows(seeded, 4))
     # No score, question or strategy has a say in which row of a group is next.
     other = session(table.assign(score=1 - table["score"]), question="each", strategy="thompson")
     np.testing.assert_array_equal(begun.order, other.order)
@@ -128,7 +135,7 @@ def test_people_in_parts_never_meet_and_all_rows_are_named_in_the_end():
     assert sorted(np.concatenate(parts)) == list(range(300))
     everything = questions.next_rows(begun, 400)
     assert len(everything) == 300
-    assert not len(questions.next_rows(answer(begun, everything, label), 3))
+    assert not len(questions.next_rows(answer(begun, table, everything, label), 3))
 
 
 def test_rows_that_cannot_be_told_are_not_asked_for_again():
@@ -146,10 +153,10 @@ def test_rows_passed_over_are_noticed_and_come_first():
     begun = session(table, strategy="random_arm")
     arm = begun.codes[begun.order[0]]
     first, second, third = begun.order[begun.codes[begun.order] == arm][:3]
-    skipping = answer(begun, [third], label)
+    skipping = answer(begun, table, [third], label)
     assert set(skipping.passed_over()) == {first, second}
     assert f"{first + 1}, {second + 1}" in skipping.audited().sampling.notes[0]
-    mended = answer(skipping, [first, second], label)
+    mended = answer(skipping, table, [first, second], label)
     assert not len(mended.passed_over())
     assert mended.audited().sampling.notes == ()
 
@@ -161,7 +168,7 @@ def asked(begun, **changes):
 @pytest.fixture(scope="module")
 def of_rates():
     table, label = pool(1500, bias=0.4)
-    return label_actively(session(table), label, 200, step=20)
+    return labelled(session(table), table, label, 200, step=20)
 
 
 @pytest.mark.thorough
@@ -179,7 +186,7 @@ def test_any_metric_that_needs_labels_can_be_asked_about(of_rates):
                 assert neither or (question == "calibration" and metric.interval != "rate")
                 continue
             result = said(begun)
-            assert len(questions.next_rows(begun, 2)) == 2
+            assert are_waiting(begun, 2)
             for row in result.groups.itertuples():
                 assert not row.value < row.lower
                 assert not row.value > row.upper
@@ -191,27 +198,26 @@ def test_any_metric_that_needs_labels_can_be_asked_about(of_rates):
 def test_without_scores_and_without_labels_there_is_an_answer_too():
     table, _ = pool(300)
     for name in ("accuracy", "false_positive_rate"):
-        begun = asked(session(table.round(), "prediction=score"), metric=name)
+        begun = asked(session(table.round(), "prediction=score", OF_PEOPLE[1]), metric=name)
         assert said(begun).sentences[0] == "No label says anything yet."
-        assert len(questions.next_rows(begun, 3)) == 3
+        assert are_waiting(begun, 3)
     assert "brier_score" not in questions._askable(begun)
     begun = asked(session(table), metric="brier_score")
     assert np.isfinite(questions.question_of(begun).known().draws).all()
     assert np.isnan(said(begun).groups["upper"][0])
 
 
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
+def test_a_gap_is_asked_about_by_its_rate_and_what_cannot_be_asked_about_is_refused(of_rates):
+    for name, rate in (("equal_opportunity", "true_positive_rate"), ("accuracy_gap", "accuracy")):
+        assert questions._metric_named(name, of_rates) == rate
+    for name, sentence in (
         ("equalized_odds", "is of true_positive_rate and false_positive_rate"),
         ("acuracy", "unknown metric 'acuracy': did you mean accuracy"),
         ("statistical_parity", "valid: accuracy"),
         ("mae", "valid: accuracy"),
-    ],
-)
-def test_a_metric_that_cannot_be_asked_about_lists_those_that_can(of_rates, name, sentence):
-    with pytest.raises(UserError, match=sentence):
-        questions._metric_named(name, of_rates)
+    ):
+        with pytest.raises(UserError, match=sentence):
+            questions._metric_named(name, of_rates)
 
 
 def test_the_worst_is_the_highest_of_an_error(of_rates):
@@ -243,14 +249,6 @@ def test_intervals_fit_how_labelling_stops(of_rates):
     for one, other in zip(forever.groups.itertuples(), there.groups.itertuples(), strict=True):
         assert (one.lower, one.upper) == one.whenever == other.whenever
         assert (other.lower, other.upper) == other.fixed == one.fixed
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("equal_opportunity", "true_positive_rate"), ("accuracy_gap", "accuracy")],
-)
-def test_a_gap_is_asked_about_by_its_rate(of_rates, name, expected):
-    assert questions._metric_named(name, of_rates) == expected
 
 
 @pytest.mark.thorough
@@ -295,38 +293,15 @@ def numeric(rows=900, *, seed=0):
     return pd.DataFrame({"predicted": predicted, "place": place}), true.round(3)
 
 
-def begun(options, frame, *, by, metric, answers=()):
-    state = State(options, "", len(frame), by, "worst", "top_two", tuple(answers), metric)
-    return open_session(state, frame.astype(str))
-
-
-def labelled(options, frame, true, number, *, by="place", metric="accuracy", step=20):
-    session = begun(options, frame, by=by, metric=metric)
-    given = []
-    for _ in range(0, number, step):
-        rows = questions.next_rows(session, step)
-        given += [Answer(int(row) + 1, str(true[row]), "") for row in rows]
-        session = begun(options, frame, by=by, metric=metric, answers=given)
-    return session
-
-
-def of_classes(*more):
-    return parse(["x.csv", "prediction=predicted", "score=confidence", "group=place", *more])
-
-
-def of_numbers():
-    return parse(["x.csv", "prediction=predicted", "group=place"])
-
-
 @pytest.mark.thorough
 def test_the_worst_group_of_several_classes_is_found():
     frame, true = classified()
-    session = labelled(of_classes(), frame, true, 300)
-    verdict = said(session)
+    begun = labelled(session(frame, *OF_CLASSES, by="place"), frame, true, 300, step=20)
+    verdict = said(begun)
     assert (verdict.found, verdict.settled) == (["north"], False)
-    result = said(asked(session, stop=300))
+    result = said(asked(begun, stop=300))
     assert (result.possible, result.settled) == (["north"], True)
-    assert set(questions._askable(session)) == {"accuracy", "error_rate", "brier_score"}
+    assert set(questions._askable(begun)) == {"accuracy", "error_rate", "brier_score"}
     (worst,) = result.groups.query("group == 'north'").itertuples()
     assert worst.labels > 110
     assert worst.lower < 0.35 < worst.upper
@@ -335,63 +310,56 @@ def test_the_worst_group_of_several_classes_is_found():
 @pytest.mark.thorough
 def test_regression_is_asked_about_its_errors():
     frame, true = numeric()
-    session = labelled(of_numbers(), frame, true, 300, metric="mae")
-    assert set(questions._askable(session)) == {"mae", "mean_residual", "rmse", "r2"}
-    assert said(session).found == ["north"]
-    residual = questions.measure(session, "mean_residual")
-    groups = questions._group_figures(session, residual, partial(residual.limits, LEVEL))
+    begun = asked(session(frame, *OF_NUMBERS, by="place"), metric="mae")
+    begun = labelled(begun, frame, true, 300, step=20)
+    assert set(questions._askable(begun)) == {"mae", "mean_residual", "rmse", "r2"}
+    assert said(begun).found == ["north"]
+    residual = questions.measure(begun, "mean_residual")
+    groups = questions._group_figures(begun, residual, partial(residual.limits, LEVEL))
     (north,) = groups.query("group == 'north'").itertuples()
     assert north.lower < 1 < north.upper
-    assert questions._estimate_for_everyone(session, questions.measure(session, "rmse")) is None
-    value, lower, upper = questions._estimate_for_everyone(session, residual)
+    assert questions._estimate_for_everyone(begun, questions.measure(begun, "rmse")) is None
+    value, lower, upper = questions._estimate_for_everyone(begun, residual)
     assert lower < value < upper
 
 
 def test_without_groups_rows_are_chosen_among_predicted_classes():
-    options = parse(["x.csv", "prediction=predicted", "score=confidence"])
-    session = labelled(options, *classified(), 60, by=PREDICTED)
-    assert session.names == list(CLASSES)
+    frame, true = classified()
+    begun = labelled(session(frame, *OF_CLASSES[:2], by=PREDICTED), frame, true, 60, step=20)
+    assert begun.names == list(CLASSES)
     for question in questions.QUESTIONS:
-        assert questions.question_of(asked(session, question=question))
+        assert questions.question_of(asked(begun, question=question))
 
 
-@pytest.mark.parametrize("question", ["gap", "each"])
-@pytest.mark.parametrize("metric", ["mae", "rmse", "r2"])
-def test_every_question_of_a_regression_names_rows_that_wait(question, metric):
-    begun = labelled(of_numbers(), *numeric(300), 40, metric="mae")
-    begun = asked(begun, question=question, strategy="thompson", metric=metric)
-    rows = questions.next_rows(begun, 5)
-    assert len(set(rows)) == 5 and np.isnan(begun.table.label[rows]).all()
-    assert said(begun).sentences
-
-
-def test_a_mean_residual_is_neither_better_nor_worse():
-    frame, _ = numeric(100)
-    session = begun(of_numbers(), frame, by="place", metric="mean_residual")
+def test_every_question_of_a_regression_names_rows_that_wait():
+    """But which mean residual is worst: it is neither better nor worse."""
+    frame, true = numeric(300)
+    begun = asked(session(frame, *OF_NUMBERS, by="place", strategy="thompson"), metric="mae")
+    begun = labelled(begun, frame, true, 40, step=20)
+    for question, metric in product(["gap", "each"], ["mae", "rmse", "r2"]):
+        other = asked(begun, question=question, metric=metric)
+        assert are_waiting(other, 5) and said(other).sentences
     with pytest.raises(UserError, match="neither: ask question=gap or question=each"):
-        questions.question_of(session).reward()
+        questions.question_of(asked(begun, metric="mean_residual")).reward()
 
 
 def test_a_person_s_labels_go_before_the_marks_of_the_file():
     frame, true = classified(100)
     frame = frame.assign(true=true, shown=np.where(np.arange(100) < 50, "true", "false"))
-    given = [Answer(1, "", ""), Answer(60, "okapi", "")]
-    options = of_classes("target=true", "labelled=shown")
-    session = begun(options, frame, by="place", metric="accuracy", answers=given)
-    assert session.table.known.tolist() == [*range(1, 50), 59]
-    assert session.label_texts[59] == "okapi"
+    words = *OF_CLASSES, "target=true", "labelled=shown"
+    begun = session(frame, *words, by="place", answers=[Answer(1, "", ""), Answer(60, "okapi", "")])
+    assert begun.table.known.tolist() == [*range(1, 50), 59]
+    assert begun.label_texts[59] == "okapi"
     with pytest.raises(UserError, match="row 5: '' is not a class, though 'shown' is true there"):
-        bare = frame.assign(true=np.where(np.arange(100) == 4, "", true))
-        begun(options, bare, by="place", metric="accuracy")
+        session(frame.assign(true=np.where(np.arange(100) == 4, "", true)), *words, by="place")
 
 
 @pytest.mark.thorough
 def test_several_classes_on_the_command_line(tmp_path, said_by, refused):
     frame, true = classified(200)
     path, state = written(frame, tmp_path), f"state={tmp_path / 's.json'}"
-    words = ["prediction=predicted", "score=confidence", "group=place", "n=2", "stop=4"]
     run = partial(said_by, "label")
-    out = run("next", path, state, *words)
+    out = run("next", path, state, *OF_CLASSES, "n=2", "stop=4")
     assert "In which group are predictions least often right?" in out
     assert "4 stored" in run("ask", state, *(f"{row + 1}={true[row]}" for row in range(4)))
     refused("label", "ask", state, "9=emo", message="did you mean emu")
@@ -408,7 +376,7 @@ def test_numbers_on_the_command_line(tmp_path, said_by, refused):
     frame, true = numeric(200)
     path, state = written(frame, tmp_path), f"state={tmp_path / 's.json'}"
     run, asked = partial(said_by, "label"), "In which group is the MAE worst?"
-    assert asked in run("next", path, state, "prediction=predicted", "group=place", "n=2")
+    assert asked in run("next", path, state, *OF_NUMBERS, "n=2")
     given = [f"{row + 1}={true[row]}" for row in range(60)]
     assert "61 stored: 60 of 200" in run("ask", state, *given, "70=?")
     assert asked in run("report", state, f"out={tmp_path}")
@@ -562,9 +530,10 @@ def test_a_combination_without_a_label_is_counted_and_what_needs_its_labels_is_u
     people, label = pool(4000)
     often = (people["sex"] == "Male") == (people["race"] == "White")
     score = np.where(np.random.default_rng(0).random(4000) < np.where(often, 0.7, 0.3), 0.9, 0.1)
-    begun = session(people.assign(score=score))
+    people = people.assign(score=score)
+    begun = session(people)
     places = [np.flatnonzero(begun.codes == arm)[:40] for arm in range(1, 4)]
-    audited = answer(begun, np.concatenate(places), label).audited()
+    audited = answer(begun, people, np.concatenate(places), label).audited()
     metrics = values_of(assess(audited, begun.state.options).metrics)
     found = metrics.set_index(["metric", "group"])["value"].groupby(level=[0, 1]).first()
     without = begun.names[0].split(" x ")

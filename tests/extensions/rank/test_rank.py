@@ -357,14 +357,11 @@ def test_few_questions_right_and_wrong_are_judged_as_by_mcnemars_exact_test():
     assert held.p_values[0] == pytest.approx(exact, abs=0.003)
 
 
-def test_methods_that_are_equal_everywhere_are_not_told_apart():
+def test_methods_that_are_equal_are_not_told_apart_nor_those_whose_difference_does_not_vary():
     values = np.tile(np.random.default_rng(0).normal(size=20), (3, 1))
     _, held = judged(values)
     assert not held.better.any() and held.may_be_best.all()
     assert (held.limits.lower == 0).all() and (held.limits.upper == 0).all()
-
-
-def test_differences_that_do_not_vary_have_no_interval_that_is_known():
     _, held = judged(np.array([[1.0] * 4, [0.0] * 4]))
     assert not held.better.any()
     assert np.isinf([held.limits.lower[0], held.limits.upper[0]]).all()

@@ -38,7 +38,7 @@ def without(copy, pattern):
     return copy
 
 
-def refused(path, scores=(), **options):
+def refusal(path, scores=(), **options):
     """Return the line by which a path is refused."""
     with pytest.raises(UserError) as caught:
         benchmark_scores(path, scores, **options)
@@ -106,15 +106,15 @@ DAMAGES = [
 @pytest.mark.parametrize(("name", "change", "line"), DAMAGES)
 def test_damaged_files_of_the_harness_are_refused_in_a_line(tmp_path, name, change, line):
     copy = changed(tmp_path, LM_EVAL, change, name)
-    refusal = refused(copy, ["acc"])
-    assert line in refusal and min(copy.rglob(name)).name.partition("_2")[0] in refusal
+    said = refusal(copy, ["acc"])
+    assert line in said and min(copy.rglob(name)).name.partition("_2")[0] in said
 
 
 def test_a_second_run_is_refused_and_shots_tell_two_methods_apart(tmp_path):
     copy = changed(tmp_path, LM_EVAL)
     for path in [*copy.glob("birds__one/*")]:
         shutil.copy(path, path.with_name(path.name.replace("2026-11", "2026-12")))
-    line = refused(copy, ["acc"])
+    line = refusal(copy, ["acc"])
     assert "are both of model 'birds/one' on task 'choice_again', with the same settings" in line
     [later] = without(copy, "samples*").glob("birds__one/results_2026-12*")
     later.write_text(re.sub(r'"((choice|said)_\w+)": 0\b', r'"\1": 5', later.read_text()))
@@ -125,10 +125,10 @@ def test_a_second_run_is_refused_and_shots_tell_two_methods_apart(tmp_path):
 def test_results_of_two_formats_are_not_ranked_together(tmp_path):
     shutil.copytree(LM_EVAL, tmp_path / LM_EVAL.name)
     shutil.copy(SAMPLES / "amlb.csv", tmp_path)
-    line = refused(tmp_path)
+    line = refusal(tmp_path)
     assert "holds results of several formats: AutoML benchmark results (amlb.csv)" in line
     assert line.endswith("name a folder of one")
-    assert "is no file and no folder" in refused(tmp_path / "none")
+    assert "is no file and no folder" in refusal(tmp_path / "none")
 
 
 def test_what_is_no_result_is_left_out_and_told_of(tmp_path):
@@ -158,9 +158,9 @@ def test_what_is_no_result_is_left_out_and_told_of(tmp_path):
         ("x.html", b"<!doctype html><p>", "is not a table but a web page or XML"),
     ],
 )
-def test_a_file_that_is_no_result_is_refused(tmp_path, name, content, line):
+def test_a_file_that_is_no_result_is_refusal(tmp_path, name, content, line):
     (tmp_path / name).write_bytes(content)
-    assert line in refused(tmp_path / name)
+    assert line in refusal(tmp_path / name)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -203,7 +203,7 @@ def test_benchopt_s_curves_end_in_a_score_and_no_object_in_them_is_opened(tmp_pa
     path = SAMPLES / "benchopt.parquet"
     frame = pd.read_parquet(path)
     assert b"benchopt-pkl" in frame["objective_path"].iloc[0]
-    assert "2 scores: objective_value, objective_sparsity" in refused(path)
+    assert "2 scores: objective_value, objective_sparsity" in refusal(path)
     report = fairbench.rank(path, score="objective_value")
     assert report.answers[0].scores.better == "lower"
     notes = " ".join(report.document.notes)
@@ -226,7 +226,7 @@ def test_benchopt_s_curves_end_in_a_score_and_no_object_in_them_is_opened(tmp_pa
 def test_a_table_of_other_columns_is_left_to_the_columns_that_are_named(tmp_path, capsys):
     (tmp_path / "own.csv").write_text("model,dataset,auc\na,x,0.5\n")
     assert benchmark_scores(tmp_path / "own.csv") is None
-    assert "own.csv has columns of its own: give the file itself, with method=" in refused(tmp_path)
+    assert "own.csv has columns of its own: give the file itself, with method=" in refusal(tmp_path)
     named = {"method": "framework", "task": "dataset", "split": "fold"}
     plain = fairbench.rank(SAMPLES / "tabarena.csv", score="metric_error_val", **named)
     assert "was read as" not in capsys.readouterr().err
@@ -241,8 +241,8 @@ def test_a_table_of_other_columns_is_left_to_the_columns_that_are_named(tmp_path
         (lambda text: text.partition("\n")[0] + "\n", "has no rows"),
     ],
 )
-def test_tables_of_results_that_are_wrong_are_refused(tmp_path, change, line):
-    assert line in refused(changed(tmp_path, SAMPLES / "tabarena.csv", change))
+def test_tables_of_results_that_are_wrong_are_refusal(tmp_path, change, line):
+    assert line in refusal(changed(tmp_path, SAMPLES / "tabarena.csv", change))
 
 
 def test_the_family_of_a_task_is_its_outermost_group():
@@ -324,7 +324,6 @@ def test_aggregates_are_ranked_where_items_are_not_wanted():
         (["{tmp}/none.csv"], "none.csv is not a file"),
     ],
 )
-def test_what_cannot_be_ranked_is_refused_in_a_line(words, line, tmp_path):
-    with pytest.raises(UserError) as caught:
+def test_what_cannot_be_ranked_is_refused(words, line, tmp_path):
+    with pytest.raises(UserError, match=re.escape(line)):
         run_command(["rank", *(word.format(samples=SAMPLES, tmp=tmp_path) for word in words)])
-    assert line in str(caught.value) and "\n" not in str(caught.value)

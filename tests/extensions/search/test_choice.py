@@ -194,30 +194,27 @@ def test_a_way_out_of_regressions_is_found_for_what_they_store(two_repeats, caps
 
 
 @pytest.mark.parametrize(
-    ("repeat", "fold", "row", "kind"),
+    ("kind", "repeat", "fold", "row"),
     [
-        ([0, 0, 0, 0], [0, 0, 0, 0], [3, 5, 7, 9], "one"),
-        ([0, 0, 1, 1], [0, 0, 0, 0], [3, 5, 5, 7], "repeats"),
-        ([0, 0, 1, 1], [0, 0, 0, 0], [3, 5, 3, 5], "same"),
-        ([0, 0, 0, 0], [0, 0, 1, 1], [3, 5, 7, 9], "folds"),
+        ("one", [0, 0, 0, 0], [0, 0, 0, 0], [3, 5, 7, 9]),
+        ("repeats", [0, 0, 1, 1], [0, 0, 0, 0], [3, 5, 5, 7]),
+        ("same", [0, 0, 1, 1], [0, 0, 0, 0], [3, 5, 3, 5]),
+        ("folds", [0, 0, 0, 0], [0, 0, 1, 1], [3, 5, 7, 9]),
     ],
 )
-def test_it_is_known_how_splits_share_rows(repeat, fold, row, kind):
+def test_it_is_known_how_splits_share_rows(kind, repeat, fold, row):
     label, group = np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
     predicted = np.array([[0, 1], [1, 1], [0, 0], [0, 0]])
     rows = SharedRows(*map(np.array, (repeat, fold, row)), label, group, predicted, ("a", "b"))
-    assert rows.splits.kind == kind
-    assert rows.counts.shape == (1 if kind == "one" else 2, 2, 2, 4)
-    np.testing.assert_array_equal(
-        rows.counts.sum(axis=0), [[[1, 0, 0, 1], [1, 0, 1, 0]], [[0, 1, 0, 1], [1, 0, 1, 0]]]
-    )
+    assert (rows.splits.kind, len(rows.counts)) == (kind, 1 if kind == "one" else 2)
+    counts = [[[1, 0, 0, 1], [1, 0, 1, 0]], [[0, 1, 0, 1], [1, 0, 1, 0]]]
+    np.testing.assert_array_equal(rows.counts.sum(axis=0), counts)
 
 
 def test_a_bound_leaves_runs_out_and_says_when_none_is_left(results):
     errors = made(results, "one").values[:, 0]
-    bound, opposite = (
-        Bound.read(text) for text in (f"error_rate<{np.sort(errors)[1]:.6f}", "accuracy>=0.1")
-    )
+    bound = Bound.read(f"error_rate<{np.sort(errors)[1]:.6f}")
+    opposite = Bound.read("accuracy>=0.1")
     assert made(results, "one", bounds=(bound,)).eligible.sum() <= 2
     assert made(results, "one", bounds=(opposite,)).eligible.all()
     twice = made(results, "one", "error_rate", bounds=(bound, opposite))
@@ -306,9 +303,8 @@ def test_a_wrong_command_is_refused(results, words, message):
 def test_a_dead_end_shows_a_way_out_as_a_command_that_starts(results, words, chosen, capsys):
     count, command = way_out(words, results[0])
     assert (count, command[0]) == (chosen, "choose")
-    assert {word for word in words if word.startswith(("objective", "where"))} <= {
-        word.replace("=[", "=").rstrip("]") for word in command
-    }
+    given = {word.replace("=[", "=").rstrip("]") for word in command}
+    assert {word for word in words if word.startswith(("objective", "where"))} <= given
     run_command(command)
     assert f"The best of {chosen} runs" in capsys.readouterr().out
 
@@ -423,15 +419,14 @@ def people(count=400, seed=0):
 def test_values_and_flips_are_those_of_the_predictions():
     shared = people()
     both = compare_models(shared, PARITY)
-    for place in (0, 1):
-        predicted = shared.prediction[:, place]
-        rates = [predicted[shared.group == code].mean() for code in (0, 1)]
-        assert both.gaps[place][0] == pytest.approx(abs(rates[0] - rates[1]))
-        assert both.errors[place][0] == pytest.approx((predicted != shared.target).mean())
-    for change, values in ((both.gap_change, both.gaps), (both.error_change, both.errors)):
-        assert change[0] == pytest.approx(values[1][0] - values[0][0])
-    *groups, everyone = both.flips
     first, second = shared.prediction.T
+    for predicted, gap, error in zip((first, second), both.gaps, both.errors, strict=True):
+        rates = [predicted[shared.group == code].mean() for code in (0, 1)]
+        assert gap[0] == pytest.approx(abs(rates[0] - rates[1]))
+        assert error[0] == pytest.approx((predicted != shared.target).mean())
+    for change, (one, other) in ((both.gap_change, both.gaps), (both.error_change, both.errors)):
+        assert change[0] == pytest.approx(other[0] - one[0])
+    *groups, everyone = both.flips
     for code, flips in enumerate(groups):
         members = shared.group == code
         assert flips["group"] == shared.names[code] and flips["people"] == members.sum()
@@ -440,8 +435,7 @@ def test_values_and_flips_are_those_of_the_predictions():
     assert everyone["people"] == both.people == 400
     assert everyone["lost"] == sum(group["lost"] for group in groups)
     assert everyone["share"][0] == pytest.approx((first != second).mean())
-    share, low, high = everyone["share"]
-    limited = (*both.gaps, *both.errors, both.gap_change, both.error_change, (share, low, high))
+    limited = (*both.gaps, *both.errors, both.gap_change, both.error_change, everyone["share"])
     assert all(lower <= value <= upper for value, lower, upper in limited)
     assert both.verdict == "better"
 
@@ -553,20 +547,14 @@ def test_a_group_without_positives_is_left_out_of_the_gap_and_no_group_at_all_is
     assert np.isnan(goal.estimate(replace(given, target=0 * given.target)).value)
 
 
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
+def test_other_objectives_are_refused_and_those_of_what_the_method_does_not_give():
+    for names, message in (
         (["roc_auc"], "unknown objective to tune for 'roc_auc'; valid: "),
         ([], "objectives= is empty"),
         (["brier_score", "brier_score"], "names one twice"),
-    ],
-)
-def test_other_objectives_are_refused(names, message):
-    with pytest.raises(UserError, match=message):
-        goals(names, "binary")
-
-
-def test_an_objective_of_what_the_method_does_not_give_is_refused():
+    ):
+        with pytest.raises(UserError, match=message):
+            goals(names, "binary")
     given = judged_rows()
     bare = replace(given, columns={"prediction": given.columns["prediction"]})
     with pytest.raises(UserError, match="needs a score"):

@@ -187,6 +187,7 @@ CASES = {
     "logarithm": (["learner.gamma=tag(log,interval(0,1))"], "a logarithm needs a number above 0"),
     "option": (["learner.max_dept=interval(2,4)"], "unknown option 'learner.max_dept': did you"),
     "no trials": (["trials=0"], "trials is 0; it must be at least 1"),
+    "no seconds": (["cpu_seconds=0"], "cpu_seconds is 0; it must be above 0"),
     "weights": (["weights=1,2"], "weights= has 2 and objectives= 1"),
     "seeds": (["seed=0,1"], "'seed=0,1' cannot be tuned, as it changes what is judged"),
     "data sets": (["dataset=simulated,german"], "'dataset=simulated,german' cannot be tuned"),

@@ -73,8 +73,7 @@ def test_next_names_rows_and_says_why(table, run):
     assert "In which group are predictions least often right?" in out
     assert "which only steers what is labelled next: " in out
     assert "3 of 300 rows have labels" in " ".join(out.split())
-    assert out.count("P(worst)") == len(named(out)) == 4
-    assert not {1, 2, 3} & set(named(out))
+    assert out.count("P(worst)") == len(named(out)) == 4 and not {1, 2, 3} & {*named(out)}
     assert max(map(len, out.splitlines()[:-1])) <= 100
     # Only the state is needed from now on, and the same state gives the same rows.
     assert named(run("next", "n=4")) == named(out)
@@ -224,15 +223,14 @@ BY_ROW = ANSWERS[["label"]].assign(row=[7, 8, 9])
 @pytest.mark.parametrize("frame", [ANSWERS, BY_ROW], ids=["customer", "row"])
 @pytest.mark.parametrize("name", ["new.csv", "new.xlsx"])
 def test_label_files_are_of_any_format(name, frame, by_id, state, tmp_path):
-    def put(frame):
+    def ask(frame, **more):
         frame.to_csv(tmp_path / "new.csv", sep=";", index=False)
         frame.to_excel(tmp_path / "new.xlsx", index=False)
+        return by_id("ask", f"labels={tmp_path / name}", **more)
 
-    put(frame)
-    assert "2 stored: 2 of 120" in by_id("ask", f"labels={tmp_path / name}")
+    assert "2 stored: 2 of 120" in ask(frame)
     assert stored(state) == [(7, "ja"), (9, "nein")]
-    put(ANSWERS.rename(columns={"customer": "who"}))
-    said = by_id("ask", f"labels={tmp_path / name}", status=2)
+    said = ask(ANSWERS.rename(columns={"customer": "who"}), status=2)
     assert "columns customer or row and label are needed, not who, label" in said
 
 
@@ -333,8 +331,7 @@ def test_what_is_written_is_read(file):
     assert after == file.read() != state
     assert file.read().labels == {3: "no", 5: ""}
     content = json.loads(file.path.read_text())
-    assert content["schema"] == 2
-    assert content["predictions"]["path"] == "predictions.csv"
+    assert (content["schema"], content["predictions"]["path"]) == (2, "predictions.csv")
     assert content["labels"][0] == {"row": 3, "label": "yes", "time": "2026-01-01T00:00:00+00:00"}
 
 

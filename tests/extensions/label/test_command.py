@@ -164,15 +164,10 @@ def test_labels_of_which_no_name_was_said_need_the_positive_one(file, run):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("words", [["report"], ["report", "{table}"]])
-def test_report_has_the_labels_so_far(words, begun, table, tmp_path):
+def test_report_has_the_labels_so_far(begun, table, tmp_path):
     begun("ask", *(f"{row}={row % 2}" for row in range(4, 301, 10)))
-    words = [word.format(table=table) for word in words]
-    out = begun(*words, f"out={tmp_path / 'r'}", "epsilon=0.2")
+    out = begun("report", table, f"out={tmp_path / 'r'}", "epsilon=0.2")
     assert out.startswith("In which group are predictions least often right?")
-    page = (tmp_path / "r" / "audit.html").read_text()
-    assert "300 rows, 33 of them with a label" in page
-    assert "decided while labelling" in " ".join(page.split())
     content = json.loads((tmp_path / "r" / "audit.json").read_text())
     assert (content["labels"], content["options"]["epsilon"]) == (33, 0.2)
 

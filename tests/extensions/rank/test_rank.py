@@ -54,8 +54,8 @@ def test_ranks_are_those_of_the_truth_where_it_is_plain(tmp_path):
     assert len(report.findings) == 6
     for row in report.findings.itertuples():
         one = report.difference(row.first, row.second)
-        assert (one.value, one.lower, one.upper) == (row.difference, row.lower, row.upper)
-        assert one.verdict == row.verdict
+        found = row.difference, row.lower, row.upper, row.verdict
+        assert (one.value, one.lower, one.upper, one.verdict) == found
     assert repr(report).startswith("Ranking of scores") and "All pairs" not in repr(report)
     assert report.save(tmp_path / "ranking.html").stat().st_size > 100
     assert list(report.tables)[0] == "Ranks by accuracy"
@@ -128,16 +128,16 @@ def test_what_crashed_counts_as_is_said():
     frame.loc[:2, "accuracy"] = np.nan
     said = refusal(frame)
     assert "3 scores are empty or not finite, of m0 (3)" in said and "crashed=worst" in said
-    worst, none = (
-        fairbench.rank(frame, score="accuracy", crashed=way).table.set_index("method")["mean"]
-        for way in ("worst", "0")
-    )
-    first = scores(3, 12).query("model == 'm1'")["accuracy"].to_numpy()[:3]
+    reports = {
+        way: fairbench.rank(frame, score="accuracy", crashed=way)
+        for way in ("worst", "0", "left-out")
+    }
+    worst, none = (reports[way].table.set_index("method")["mean"]["m0"] for way in ("worst", "0"))
+    first = frame.query("model == 'm1'")["accuracy"].to_numpy()[:3]
     rest = frame.query("model == 'm0'")["accuracy"].to_numpy()[3:]
-    assert worst["m0"] == pytest.approx(np.concatenate([first, rest]).mean())
-    assert none["m0"] == pytest.approx(rest.sum() / 12)
-    left_out = fairbench.rank(frame, score="accuracy", crashed="left-out")
-    assert left_out.document.data["warnings"]
+    assert worst == pytest.approx(np.concatenate([first, rest]).mean())
+    assert none == pytest.approx(rest.sum() / 12)
+    assert reports["left-out"].document.data["warnings"]
 
 
 def test_rows_that_come_twice():
@@ -203,29 +203,28 @@ def test_a_plan_names_units_and_prices_them():
 
 
 def test_what_is_surely_near_the_best_lies_within_every_interval():
-    report = fairbench.rank(scores(3, 40, apart=0.0), score="accuracy", epsilon=0.02)
+    report, nothing = (
+        fairbench.rank(scores(3, 40, apart=0.0), score="accuracy", epsilon=epsilon)
+        for epsilon in (0.02, 0)
+    )
     assert report.answers[0].surely_near == report.table["method"].tolist()
     assert "Surely within 0.02 of the best on average" in report.to_markdown()
-    nothing = fairbench.rank(scores(3, 40, apart=0.0), score="accuracy", epsilon=0)
     assert not nothing.answers[0].surely_near
     assert nothing.table["near_best_on_new"].sum() >= 1
     assert "within 0 of whichever" in nothing.to_markdown()
 
 
 def test_a_command_prints_and_writes_what_python_returns(tmp_path, capsys):
-    path = tmp_path / "scores.csv"
-    frame = scores(3, 10)
-    frame.to_csv(path, index=False)
-    assert main(["rank", str(path), "score=accuracy", "pair=[m0,m1]"]) == 0
-    folder = tmp_path / "scores-rank"
+    frame, folder = scores(3, 10), tmp_path / "scores-rank"
+    frame.to_csv(tmp_path / "scores.csv", index=False)
+    assert main(["rank", str(tmp_path / "scores.csv"), "score=accuracy", "pair=[m0,m1]"]) == 0
     assert "3 methods on 10 tasks" in capsys.readouterr().out
     assert "m0 and m1" in (folder / "rank.html").read_text()
     assert {path.name for path in folder.iterdir()} == {"rank.html", "rank.json", "pairs.csv"}
-    kept = json.loads((folder / "rank.json").read_text())
-    report = fairbench.rank(frame, score="accuracy")
-    ranks = pd.DataFrame(kept["scores"][0]["ranks"])
-    assert ranks["method"].tolist() == report.table["method"].tolist()
-    assert ranks["upper"].to_numpy() == pytest.approx(report.table["upper"].to_numpy())
+    ranks = pd.DataFrame(json.loads((folder / "rank.json").read_text())["scores"][0]["ranks"])
+    table = fairbench.rank(frame, score="accuracy").table
+    assert ranks["method"].tolist() == table["method"].tolist()
+    assert ranks["upper"].to_numpy() == pytest.approx(table["upper"].to_numpy())
 
 
 def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
@@ -257,8 +256,8 @@ def test_no_number_of_splits_resolves_what_varies_between_families():
     assert few.startswith("By these estimates, no number of splits of the same tasks would tell ")
     assert few.endswith(" from any of its 5 rivals if their true difference is 0.01.")
     assert share.startswith("For half of the rivals, >99 % or more of the variance of the paired ")
-    assert "(now 12)" in share
-    needed = int(share.split("about ")[1].split()[0].replace(",", ""))
+    (needed,) = re.findall(r"about ([\d,]+) .*\(now 12\)", share)
+    needed = int(needed.replace(",", ""))
     assert needed == pytest.approx(np.median([p["units_needed"] for p in ranked.plans]), rel=0.3)
     assert needed > 100
 
@@ -288,10 +287,9 @@ def test_a_winner_among_those_that_ran_everywhere_is_said_to_be_one():
 def test_what_is_too_rare_to_be_seen_is_left_out_in_words():
     ranked = answer(0.0, 0.05)
     exact, said = ranking.unseen_in_words(ranked)
-    share = float(said.partition("fewer than ")[2].partition(" %")[0]) / 100
+    (share,) = (float(percent) / 100 for percent in re.findall("fewer than (.*?) %", said))
     # A failure on so many tasks is seen by each of the methods at once, with half of the 5 %.
-    unseen = len(ranked.methods) * (1 - share) ** ranked.units
-    assert unseen == pytest.approx(0.025, rel=0.1)
+    assert len(ranked.methods) * (1 - share) ** ranked.units == pytest.approx(0.025, rel=0.1)
     assert f"{ranked.units} families may show none of it" in said
     assert exact <= share < exact + 0.001
     some = [(exact, said), (0.0, ""), (exact / 2, "less")]
@@ -324,11 +322,11 @@ def test_holes_change_nothing_of_pairs_without_them(equal_unit_weights):
     values, group = random.normal(size=(4, 60)), np.repeat(np.arange(20), 3)
     unit = random.permutation(np.repeat(np.arange(10), 2))
     unit[:3] = unit[0]
-    whole, part = values, np.concatenate([values, np.full((1, 60), np.nan)])
+    part = np.concatenate([values, np.full((1, 60), np.nan)])
     part[4, :30] = random.normal(size=30)
     how = {"equal_unit_weights": equal_unit_weights, "generator": np.random.default_rng(0)}
     unit = np.unique(unit, return_inverse=True)[1]
-    full, holed = (paired_units(values, group, unit, **how) for values in (whole, part))
+    full, holed = (paired_units(each, group, unit, **how) for each in (values, part))
     kept = holed.second < 4
     for name in ("means", "errors", "squares", "centred", "skewness", "sizes"):
         assert getattr(holed, name)[kept] == pytest.approx(getattr(full, name), abs=1e-12), name
@@ -349,11 +347,8 @@ def test_splits_of_a_task_count_once_and_families_alike():
 
 
 def test_few_questions_right_and_wrong_are_judged_as_by_mcnemars_exact_test():
-    gained, lost = 9, 1
-    values = np.zeros((2, 10))
-    values[0, :gained], values[1, gained:] = 1, 1
-    _, held = judged(values, flips=19999, binary=True)
-    exact = 2 * stats.binom.cdf(lost, gained + lost, 0.5)
+    _, held = judged(np.array([[1.0] * 9 + [0], [0] * 9 + [1]]), flips=19999, binary=True)
+    exact = 2 * stats.binom.cdf(1, 10, 0.5)
     assert held.p_values[0] == pytest.approx(exact, abs=0.003)
 
 
@@ -408,14 +403,12 @@ def test_normal_quantiles_and_students_turn_into_each_other():
 
 def test_strata_count_alike_and_what_they_differ_by_is_no_error():
     random = np.random.default_rng(5)
-    strata = np.repeat([0, 1], [400, 100])
-    values = random.normal(size=(2, 500)) + np.array([[0], [1]]) * (strata == 1) * 5
-    places = np.arange(500)
+    strata, places = np.repeat([0, 1], [400, 100]), np.arange(500)
+    values = random.normal(size=(2, 500)) + np.array([[0], [1]]) * strata * 5
     paired = sign_flips.paired_units(values, places, places, strata=strata, generator=random)
-    gap = values[0] - values[1]
-    of_strata = [gap[strata == stratum] for stratum in (0, 1)]
-    assert paired.means[0] == pytest.approx(np.mean([gaps.mean() for gaps in of_strata]))
-    variance = sum(gaps.var(ddof=1) / len(gaps) for gaps in of_strata) / 4
+    gaps = [(values[0] - values[1])[strata == stratum] for stratum in (0, 1)]
+    assert paired.means[0] == pytest.approx(np.mean([gap.mean() for gap in gaps]))
+    variance = sum(gap.var(ddof=1) / len(gap) for gap in gaps) / 4
     assert paired.errors[0] == pytest.approx(np.sqrt(variance), rel=0.005)
 
 
@@ -432,8 +425,7 @@ ALIKE = {
 @pytest.mark.parametrize(("methods", "units"), [(8, 3), (4, 7), (10, 15), (3, 60)])
 def test_methods_that_are_alike_are_seldom_told_apart(kind, methods, units):
     """Of 150 tables 7.5 are expected at 5 %, and over 17 are no chance."""
-    random = np.random.default_rng(6)
-    wrong = 0
+    random, wrong = np.random.default_rng(6), 0
     for _ in range(150):
         _, held = judged(ALIKE[kind](random, (methods, units)), flips=299)
         told = held.better.any() or not held.may_be_best.all()

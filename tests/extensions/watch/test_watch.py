@@ -22,6 +22,7 @@ from fairbench_watch.state import WatchOptions, drawn
 from tests.audits.tables import predictions
 
 USUAL = ("target=label", "score=score", "group=sex")
+PARITY = {"metrics": ("statistical_parity",)}
 
 
 def rows(number, *, seed=0, against=0.0, digits=4):
@@ -282,18 +283,17 @@ def test_combinations_and_bands_of_columns_are_groups(look, state):
 
 @pytest.mark.thorough
 def test_scores_may_be_percents(look, state):
-    frame, marks = rows(900), {}
+    frame, counts = rows(900), []
     percents = frame.assign(score=100 * frame["score"])
     assert "give scale=percent" in look(percents[:600], *USUAL, status=2)
     for scale, table in (("percent", percents), ("probability", frame)):
         look(table[:600], *USUAL, f"scale={scale}")
         look(table)
-        assert content(state)["options"]["scale"] == scale
-        marks[scale] = content(state)["marks"]
+        stored = content(state)
+        assert stored["options"]["scale"] == scale
+        counts.append([mark["counts"]["sex"] for mark in stored["marks"]])
         state.unlink()
-    for of_percents, plain in zip(*marks.values(), strict=True):
-        for group, sums in of_percents["counts"].items():
-            np.testing.assert_allclose(sums, plain["counts"][group], atol=1e-9)
+    np.testing.assert_allclose(*counts, atol=1e-9)
 
 
 @pytest.fixture
@@ -368,21 +368,20 @@ DAMAGES = {
     "colour": lambda content: {"options": {"colour": "red", "path": ""}},
     "not one label a row": lambda content: {"periods": [{"name": "", "parts": [], "labels": "01"}]},
     "is cut off": lambda content: {"seen": content["seen"][:-3]},
-    "or is damaged": None,
+    "or is damaged": lambda content: '{"schema": 1',
 }
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("sentence", DAMAGES)
-def test_a_file_that_is_no_state_is_refused(sentence, watch, tmp_path):
+def test_a_file_that_is_no_state_is_refused(sentence, watch, state):
     watch(exact(100))
-    file = WatchFile(tmp_path / "s.json")
-    content = json.loads(file.path.read_text())
-    part, half = DAMAGES[sentence], ["", "{}", "\x00", '{"schema": 1']
-    for text in [sealed_json(content | part(content))] if part else half:
-        file.path.write_text(text)
-        with pytest.raises(UserError, match=sentence):
-            file.read()
+    content = json.loads(state.read_text())
+    damaged = DAMAGES[sentence](content)
+    text = damaged if isinstance(damaged, str) else sealed_json(content | damaged)
+    state.write_text(text)
+    with pytest.raises(UserError, match=sentence):
+        WatchFile(state).read()
 
 
 # Rows that are alike by chance are not taken for repeats, nor repeats for chance.
@@ -445,9 +444,9 @@ def test_it_does_not_matter_when_is_looked(watch):
     """The alarm about all rows so far is at the same row after one look as after thirty."""
     table = exact(1500)
     table["score"] = np.where(table["sex"] == "Female", table["score"] / 2, table["score"])
-    once = watch(table, "once", metrics=("statistical_parity",))
+    once = watch(table, "once", **PARITY)
     for stop in range(750, 1501, 50):
-        often = watch(table[:stop], "often", metrics=("statistical_parity",))
+        often = watch(table[:stop], "often", **PARITY)
     first = [[e for e in state.alarms if e["kind"] == "passed"][0] for state in (once, often)]
     assert first[0]["since"] == first[1]["since"] == 0
     assert abs(first[0]["row"] - first[1]["row"]) < 20  # the first group's share is that of a look
@@ -458,23 +457,19 @@ def test_it_does_not_matter_when_is_looked(watch):
 def test_limits_are_computed_where_charts_show_them(watch):
     """A long watch has many marks, and charts of at most 200 and the last."""
     table = exact(2000).assign(week=np.arange(2000) // 4)
-    early = table.head(1800)
-    marks = watch(early, "weeks", time="week", metrics=("statistical_parity",)).marks
-    kept = [mark.row for mark in marks if mark.limits]
+    marks, later = (
+        watch(table.head(number), "weeks", time="week", **PARITY).marks for number in (1800, 2000)
+    )
+    kept = {mark.row: mark.limits for mark in marks if mark.limits}
     assert len(marks) == 450
-    assert kept == [mark.row for mark in drawn(marks)]
+    assert [*kept] == [mark.row for mark in drawn(marks)]
     assert 100 < len(kept) <= 201
-    later = watch(table, "weeks", time="week", metrics=("statistical_parity",)).marks
-    assert {*kept} <= {mark.row for mark in later if mark.limits}
-    assert [mark.limits for mark in later[:450] if mark.row in kept] == [
-        mark.limits for mark in marks if mark.limits
-    ]
+    assert kept.items() <= {mark.row: mark.limits for mark in later}.items()
     assert all(mark.limits for mark in drawn(later))
 
 
 def test_how_late_an_alarm_may_be_shrinks_with_fewer_gaps(watch):
-    every = gaps_now(watch(exact(1500), "every"))[0]
-    one = gaps_now(watch(exact(1500), "one", metrics=("statistical_parity",)))[0]
+    every, one = (gaps_now(watch(exact(1500), **how))[0] for how in ({}, {"name": "one", **PARITY}))
     assert one["first"] < every["first"] < every["next"] < np.inf
 
 
@@ -518,12 +513,11 @@ def test_evidence_is_the_least_of_any_height(pairs):
 
 
 def test_the_mirror_image_is_the_same_and_of_no_rows_the_limits_are_the_ends():
-    pair = Pair([3, 30, 300], [10, 100, 900], [9, 70, 700], [20, 90, 1000], 0.3)
+    x, n, y, m = np.array([[3, 30, 300], [10, 100, 900], [9, 70, 700], [20, 90, 1000]])
+    pair, failures = Pair(x, n, y, m, 0.3), Pair(n - x, n, m - y, m, 0.3)
     there, back = pair.limits(4.0), pair.swapped().limits(4.0)
     assert np.allclose(there.lower, -back.upper)
     assert np.allclose(there.value, -back.value) and there.value[1] == pytest.approx(70 / 90 - 0.3)
-    first, first_size, second, second_size, share = (np.asarray(column) for column in pair)
-    failures = Pair(first_size - first, first_size, second_size - second, second_size, share)
     assert np.allclose(failures.limits(4.0).upper, -there.lower, atol=1e-4)
     empty = Pair(0, 0, 0, 0, 0.5).limits(4.0)
     assert np.isnan(empty.value) and (empty.lower, empty.upper) == (-1, 1)
@@ -565,12 +559,11 @@ def test_limits_are_those_of_halving_with_a_fraction_of_the_evidence(pairs, monk
 
 
 def test_what_may_be_outside_has_all_that_is_outside(pairs):
-    for needed in (2.0, 9.0):
-        for bound in (0.0, 0.02, 0.2):
-            ends = np.full(200, -bound), np.full(200, bound), np.full(200, needed)
-            outside, may_be = pairs.outside(*ends), pairs.may_be_outside(*ends)
-            assert outside.any() or bound == 0.2
-            assert not (outside & ~may_be).any()
+    for needed, bound in itertools.product((2.0, 9.0), (0.0, 0.02, 0.2)):
+        ends = np.full(200, -bound), np.full(200, bound), np.full(200, needed)
+        outside, may_be = pairs.outside(*ends), pairs.may_be_outside(*ends)
+        assert outside.any() or bound == 0.2
+        assert not (outside & ~may_be).any()
     draw = np.random.default_rng(2)
     size, mean = draw.integers(1, 3000, 300), draw.normal(0, 0.2, 300)
     sums = Sums(size, size * mean, size * np.clip(mean**2 + draw.uniform(0, 0.3, 300), 0, 1))
@@ -598,11 +591,11 @@ def test_what_is_never_found_takes_forever():
 )
 def test_evidence_about_a_mean_is_at_most_1_on_average_if_the_claim_is_true(values, chances):
     """By enumeration of eight values."""
-    mean, average = np.dot(values, chances), 0.0
+    values, chances, average = np.array(values), np.array(chances), 0.0
     for kinds in itertools.product(range(2), repeat=8):
-        x = np.array(values)[[*kinds]]
-        chance = np.prod(np.array(chances)[[*kinds]])
-        average += chance * np.exp(log_evidence_above(Sums(8, x.sum(), (x**2).sum()), mean))
+        x, chance = values[[*kinds]], chances[[*kinds]].prod()
+        sums = Sums(8, x.sum(), (x**2).sum())
+        average += chance * np.exp(log_evidence_above(sums, values @ chances))
     assert average <= 1
 
 

@@ -22,6 +22,7 @@ from fairbench_search.alternative import tuned
 from fairbench_search.tune_verb import search_of
 
 pytestmark = pytest.mark.thorough
+LOGISTIC = ("learner=logistic_regression", "tracking=none")
 SPACE = "learner.C=tag(log,interval(0.01,10))"
 
 
@@ -38,6 +39,12 @@ def put_people(folder, n=120, flip=None):
     people.to_csv(folder / "people.csv", index=False)
 
 
+def of_people(folder):
+    """Return the words that name the people of a folder."""
+    file = f"dataset.path={folder}/people.csv"
+    return "dataset=table", file, "dataset.target=label", "dataset.sensitive=[sex]"
+
+
 @pytest.fixture
 def search(tmp_path):
     """Return a function that makes the search of some words."""
@@ -47,17 +54,12 @@ def search(tmp_path):
         def made(*words, folder=tmp_path / "one", trials=3):
             if not (folder / "people.csv").exists():
                 put_people(folder)
-            line = CommandLine(
-                [
-                    "hydra/sweeper=tune", "dataset=table", f"dataset.path={folder}/people.csv",
-                    "dataset.target=label", "dataset.sensitive=[sex]", "split.repeats=2",
-                    "learner=logistic_regression", "method=baseline", "figures=false",
-                    "tracking=none", f"results={folder}/results", f"hydra.sweeper.trials={trials}",
-                    *(words or [SPACE]),
-                ],
-                sweep=True,
-            )  # fmt: skip
-            return search_of(line, held)[0]
+            words = [
+                "hydra/sweeper=tune", *of_people(folder), "split.repeats=2", *LOGISTIC,
+                "method=baseline", "figures=false", f"results={folder}/results",
+                f"hydra.sweeper.trials={trials}", *(words or [SPACE]),
+            ]  # fmt: skip
+            return search_of(CommandLine(words, sweep=True), held)[0]
 
         yield made
 
@@ -78,11 +80,8 @@ def test_test_rows_have_no_say_in_what_is_tried_and_chosen(search, tmp_path):
     assert found(one.carry_out()) == found(other.carry_out())
     answers = [tuned(tuning)[0] for tuning in (one, other)]
     assert answers[0].position == answers[1].position
-    promised, others = (
-        [{name: gain[name] for name in gain if name[:5] != "test_"} for gain in answer.gains]
-        for answer in answers
-    )
-    assert promised == others
+    for gain, same in zip(*(answer.gains for answer in answers), strict=True):
+        assert all(gain[name] == same[name] for name in gain if not name.startswith("test_"))
     wrong = [answer.gains[0]["test_value"] for answer in answers]
     assert wrong[1] == pytest.approx(1 - wrong[0])
 
@@ -225,7 +224,6 @@ def test_a_study_is_of_whose_gaps_it_judges_and_of_how_its_method_reads(tmp_path
 
 # A less discriminatory alternative to a model in use.
 
-LOGISTIC = ("learner=logistic_regression", "tracking=none")
 FEW = ("dataset.n_samples=240", *LOGISTIC, "trials=4", "worth=0.0001")
 STORED = ("learner=logistic_regression,gaussian_nb", "method=baseline", "figures=false")
 
@@ -257,10 +255,9 @@ def test_everything_that_was_tried_is_in_the_log_and_one_is_chosen(tmp_path, cap
     assert status == 0 and len(log) == 5 == len(page["tried"])
     assert log[0]["standing"].startswith("in use")
     most = float(log[0]["error_rate"]) + 0.005
-    allowed = [row for row in log if float(row["error_rate"]) <= most]
-    least = min(allowed, key=lambda row: float(row["gap"]))
+    least = min(float(row["gap"]) for row in log if float(row["error_rate"]) <= most)
     (chosen,) = (row for row in log if "chosen" in row["standing"])
-    assert float(chosen["gap"]) == float(least["gap"])
+    assert float(chosen["gap"]) == least
     shown = capsys.readouterr()
     assert "candidate 4: " in shown.err and "With 95% certainty" in shown.out
     assert max(map(len, shown.out.splitlines()[:-2])) <= 100
@@ -299,12 +296,8 @@ def test_test_rows_have_no_say_in_an_alternative(tmp_path):
     pages, logs, flip = [], [], None
     for folder in (tmp_path / "as_it_is", tmp_path / "turned"):
         put_people(folder, n=800, flip=flip)
-        path = str(folder / "people.csv")
-        of = {"path": path, "target": "label", "sensitive": ["sex"]}
-        words = (
-            "dataset=table", f"dataset.path={path}", "dataset.target=label",
-            "dataset.sensitive=[sex]", *LOGISTIC, "trials=9", "error_margin=0.3",
-        )  # fmt: skip
+        of = {"path": f"{folder}/people.csv", "target": "label", "sensitive": ["sex"]}
+        words = (*of_people(folder), *LOGISTIC, "trials=9", "error_margin=0.3")
         _, page, log = asked(folder, small=words)
         pages.append(page)
         logs.append(untimed(log))
@@ -326,8 +319,9 @@ def test_a_candidate_that_fails_is_in_the_log_with_the_reason(tmp_path):
 def test_of_a_space_that_was_tried_whole_nothing_more_is_gained(tmp_path):
     words = ("intervention=none", "method=thresholded", "method.threshold=0.4,0.5")
     _, page, _ = asked(tmp_path, *words, "learner.C=1", "trials=60")
-    assert page["search"]["ended"] == "whole" and page["search"]["drawn"] < 60
-    assert page["search"]["further_gain"] == {"1": [0, 0], "10": [0, 0], "100": [0, 0]}
+    searched = page["search"]
+    assert searched["ended"] == "whole" and searched["drawn"] < 60
+    assert searched["further_gain"] == {"1": [0, 0], "10": [0, 0], "100": [0, 0]}
     assert "every candidate there is was tried" in " ".join(page["summary"]["found"])
 
 
@@ -428,14 +422,13 @@ APART = ("stored=true", "dataset.n_samples=300", "split.validation=0.25")
 
 
 def test_stored_runs_are_searched_and_nothing_bounds_what_others_would_gain(stored, capsys):
-    status, page, log = asked(stored, *APART, small=())
-    assert status == 0 and len(log) == 4
+    _, page, log = asked(stored, *APART, small=())
+    assert len(log) == 4
     assert float(log[0]["error_rate"]) == min(float(row["error_rate"]) for row in log)
     assert "search" not in page and "nothing bounds" in " ".join(page["summary"]["sure"])
     assert "No run was named as the model in use" in capsys.readouterr().out
-    runs = {run.id: run for run in Catalogue(stored)}
     named = log[-1]["what"]
-    assert named in runs
+    assert named in {run.id for run in Catalogue(stored)}
     _, page, log = asked(stored, *APART, f"in_use={named}", "error_margin=0.5", small=())
     assert log[0]["what"] == named == page["runs"][0]
 

@@ -29,7 +29,6 @@ from fairbench_dossiers.selection import is_under, ll144, selections_that_turn, 
 from fairbench_dossiers.verb import dossiers as functions
 from tests.harness import ROOT, ours, printed, quick
 
-EXPECTED = Path(__file__).parent / "expected.json"
 SCHEMA = ROOT / "extensions" / "dossiers" / "fairbench_dossiers" / "schema.json"
 TEXTS = [form for form in FORMS if form != "pdf"]
 PAGE = ("json", "html")
@@ -123,10 +122,10 @@ def test_every_field_that_is_asked_for_is_there_as_the_schema_says(dossiers, kin
     """Fields, sources and answers are those of the file; a field that goes missing shows here."""
     dossier, asked = dossiers[kind], dossiers[kind]["asked"]
     jsonschema.validate(dossier, json.loads(SCHEMA.read_text()))
-    expected = json.loads(EXPECTED.read_text())
+    expected = json.loads(Path(__file__).with_name("expected.json").read_text())[kind]
     names = ("key", "citation", "status", "answer")
     found = [[question[name] for name in names] for question in asked]
-    assert comparable(found) == comparable(expected[kind])
+    assert comparable(found) == comparable(expected)
     missing = {question["key"] for question in asked if question["status"] == "missing"}
     told = documents.names_told(documents.pack_of(kind).rules)
     assert missing == {*told} & {question["key"] for question in asked}
@@ -203,7 +202,6 @@ def test_facts_fill_what_is_missing(folder):
 
 
 CARD = ["model-card", "{}/candidates.csv", *SKILLED]
-DAYS = ("23.11.2026", "2026-11", "20261123", "2026-02-30")
 
 
 @pytest.mark.parametrize(
@@ -216,7 +214,8 @@ DAYS = ("23.11.2026", "2026-11", "20261123", "2026-02-30")
         (["ll144", "{}/candidates.csv", "score=score"], "sex= and race="),
         (["ll144", "{}/blank.csv", "score=score", "sex=sex", "race=race"], "row 5"),
         (["colorado"], "repealed and replaced by SB 26-189"),
-        *((["list", f"as_of={day}"], f"as_of={day}: write a day as") for day in DAYS),
+        (["list", "as_of=20261123"], "as_of=20261123: write a day as"),
+        (["list", "as_of=2026-02-30"], "as_of=2026-02-30: write a day as"),
         (["four-fifths", "nobody.csv", "as_of=today"], "such as 2026-11-23"),
     ],
 )
@@ -250,7 +249,6 @@ def test_a_terminal_drops_no_name_of_a_group_and_cuts_no_count(width, kind):
     assert {"1,008", *" ".join(names).split()} <= {*table}
 
 
-LONGEST_QUOTE = 40  # words
 RULE = documents.Rule(
     "rate", documents.MEASURE, "the rate", "1(a)", date(2020, 1, 1), quote="Calculate it."
 )
@@ -278,7 +276,7 @@ def test_every_pack_is_right(name):
         assert all((rule.key, rule.what, rule.citation)) and type(rule.effective) is date
         assert rule.asks in (documents.MEASURE, documents.FACT, documents.DOCUMENT)
         assert rule.when in ("", documents.SCORES, documents.DECISIONS)
-        assert len(rule.quote.split()) <= LONGEST_QUOTE
+        assert len(rule.quote.split()) <= 40
         assert bool(rule.quote) == (rule.source is not None), "a quote needs its source"
         assert rule.ends is None or rule.ends > rule.effective
         if rule.source:

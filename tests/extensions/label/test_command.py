@@ -174,14 +174,13 @@ def test_report_has_the_labels_so_far(begun, table, tmp_path):
 
 # Rows by the customer's number (id=): shown, asked for, answered; label files of any format.
 
-ROWS = 120
-IDS = [f"C-{1000 + row}" for row in range(1, ROWS + 1)]
 BY_ID = ("target=label", "score=score", "group=sex", "id=customer", "positive=ja")
 
 
 @pytest.fixture
 def by_id(tmp_path, run):
-    frame = predictions(ROWS, labels=0)[["sex", "score"]].assign(customer=IDS, label="")
+    frame = predictions(120, labels=0)[["sex", "score"]].assign(label="")
+    frame["customer"] = [f"C-{1001 + row}" for row in frame.index]
     run("next", written(frame, tmp_path, "loans.csv"), *BY_ID)
     return run
 

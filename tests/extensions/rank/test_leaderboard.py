@@ -212,7 +212,6 @@ def test_the_interval_is_no_narrower_than_student_and_turns_with_the_sign():
 
 
 SPLIT = ("split.repeats=2", "split.validation=0.25", "learner=logistic_regression")
-RELAXED = "evaluator.relaxations=[0,1]"
 
 
 @pytest.fixture(scope="module")
@@ -220,7 +219,7 @@ def fitted(tmp_path_factory):
     """Return a results folder, the run of no intervention, and the table of all."""
     folder = tmp_path_factory.mktemp("atlas") / "results"
     page_runs.finish(folder, *SPLIT)  # the same as the next, which has more settings
-    path = page_runs.finish(folder, *SPLIT, RELAXED)
+    path = page_runs.finish(folder, *SPLIT, "evaluator.relaxations=[0,1]")
     dir_ = page_runs.finish(folder, *SPLIT, "intervention=disparate_impact_remover")
     page_runs.copy(dir_, config={"intervention.repair_level": 0.5})
     page_runs.finish(folder, "learner=logistic_regression", "split.repeats=1")  # another split

@@ -373,18 +373,12 @@ def test_runs_that_predict_the_same_need_no_correction_and_others_do(metric):
     assert ratio(own=True) > 1.01
 
 
-def with_copy(shared, of):
-    """Return the same runs and one more, which predicts what one of them does."""
-    columns = [*range(shared.prediction.shape[1]), of]
-    return replace(shared, prediction=shared.prediction[:, columns])
-
-
 def test_runs_that_predict_the_same_are_told_apart_alike():
     """Of rates that show no error in these rows, each run's is drawn: the same for equal runs."""
     shared = holdouts(4, own=True)
     shared.prediction[:, :2] = [0, 1]  # rates of 0 and of 1
     for of in range(4):
-        twin = with_copy(shared, of)
+        twin = replace(shared, prediction=shared.prediction[:, [*range(4), of]])
         result = choice_of(twin, "equalized_odds")
         assert result.near[-1] == result.near[of] and result.larger[-1] == result.larger[of]
         noise = _estimates(twin, named("equalized_odds", BINARY), (), []).candidates.part_noise

@@ -356,6 +356,7 @@ def test_the_list_names_every_pack_and_says_what_was_repealed(capsys):
 # data from the calculation of impact ratios.
 
 UNKNOWN = ["", "N/A", "Decline To Self Identify", "I do not wish to answer", "Prefer not to answer"]
+BOTH = "sex x race"
 SEXES = ["Male", "Female", "Non-binary"]
 RACES = ["White", "Black", "Asian", "Hispanic", "Native", "Two or more races"]
 
@@ -407,17 +408,15 @@ def people_of(counts):
 
 def of_the_rule(frame, selected, keep_small):
     """Return the rule's counts, rates and ratios by attribute and category, and the unknown."""
-    table = frame.assign(selected=selected, both=frame["sex"] + " x " + frame["race"])
-    silent = frame[["sex", "race"]].isin(UNKNOWN).assign(both=lambda each: each.any(axis=1))
+    table = frame.assign(**{BOTH: frame["sex"] + " x " + frame["race"]}, selected=selected)
+    silent = frame[["sex", "race"]].isin(UNKNOWN).assign(**{BOTH: lambda each: each.any(axis=1)})
     rule = {}
-    for column, attribute in {"sex": "sex", "race": "race", "both": "sex x race"}.items():
-        of_one = table[~silent[column]].groupby(column)["selected"].agg(["size", "sum", "mean"])
+    for name in silent:
+        of_one = table[~silent[name]].groupby(name)["selected"].agg(["size", "sum", "mean"])
         kept = of_one["size"] >= (0 if keep_small else 0.02 * len(frame))
-        rule[attribute] = of_one.assign(
-            ratio=of_one["mean"] / of_one["mean"][kept].max(), kept=kept
-        )
-    unknown = silent.rename(columns={"both": "sex x race"}).sum().to_dict()
-    return pd.concat(rule), unknown
+        ratio = of_one["mean"] / of_one["mean"][kept].max()
+        rule[name] = of_one.assign(ratio=ratio, kept=kept)
+    return pd.concat(rule), silent.sum().to_dict()
 
 
 @pytest.mark.thorough
@@ -439,25 +438,24 @@ def test_every_number_is_that_of_the_rule(part):
         for name in ("sex", "race"):
             silent = frame[name][frame[name].isin(UNKNOWN)].replace("", "unknown")
             assert page["unknown_answers"][name] == silent.value_counts().to_dict()
-        shown = {(row["attribute"], row["group"]): row for row in page["categories"]}
-        left_out = {(row["attribute"], row["category"]): row for row in page["left_out"]}
-        assert {*left_out} == {*rule.index[~rule["kept"]]} == {*rule.index} - {*shown}
-        for key, row in left_out.items():
-            counts = row["people"], row["selected"], row["rate"]
-            assert counts == pytest.approx(tuple(rule.loc[key][["size", "sum", "mean"]]))
-        for key, row in shown.items():
-            people, number, rate, ratio, _ = rule.loc[key]
-            assert (row["rows"], row["selected"]) == (people, number)
-            assert (row["rate"], row["share"]) == pytest.approx((rate, people / len(frame)))
-            if np.isnan(ratio):
-                assert row["ratio"] is None and "0 over 0" in row["reason"]
-                undefined += 1
-            else:
-                assert row["ratio"] == pytest.approx(ratio) and row["ratio"] <= 1
-                assert not row["reason"]
-                assert (row["group"] in row["most_selected"]) == (ratio == 1)
-                below_ours += row["ours"]["ratio"] is not None and row["ours"]["ratio"] > 1
-        excluded, compared = excluded + len(left_out), compared + len(shown)
+        kept, small = rule[rule["kept"]].astype(float), rule[~rule["kept"]].astype(float)
+        shown = pd.DataFrame(page["categories"]).set_index(["attribute", "group"])
+        numbers = shown[["rows", "selected", "rate", "ratio"]].astype(float).sort_index()
+        np.testing.assert_allclose(numbers, kept[["size", "sum", "mean", "ratio"]].sort_index())
+        assert {*shown.index} == {*kept.index}
+        counts = {(row["attribute"], row["category"]): row for row in page["left_out"]}
+        assert counts.keys() == {*small.index}
+        for key, row in counts.items():
+            told = row["people"], row["selected"], row["rate"]
+            assert told == pytest.approx(tuple(small.loc[key][["size", "sum", "mean"]]))
+        for key, row in shown.iterrows():
+            assert row["share"] == pytest.approx(row["rows"] / len(frame))
+            is_undefined = np.isnan(kept["ratio"][key])
+            assert ("0 over 0" in row["reason"]) == bool(row["reason"]) == is_undefined
+            assert is_undefined or (key[1] in row["most_selected"]) == (kept["ratio"][key] == 1)
+            below_ours += not is_undefined and (row["ours"]["ratio"] or 0) > 1
+        excluded, compared = excluded + len(small), compared + len(shown)
+        undefined += kept["ratio"].isna().sum()
     assert compared > 200 and excluded and undefined and below_ours
 
 

@@ -149,7 +149,6 @@ NO_PRICES = {"words": "x", "blanks": "", "dots": "4.1.2"}
         ([*DECIDED, "price=[product]"], "is no price"),
         ([*DECIDED, "price=[race]"], "which group= names"),
         ([*DECIDED, "price=[apr,apr]"], "names a column twice"),
-        ([*DECIDED, "price=[cost]"], "has no column 'cost'"),
         ([*DECIDED, "price=[apr]", "factors=[apr]"], "leave one out"),
         ([*DECIDED, "factors=[income]"], "name score= or price="),
         ([*DECIDED, "score=risk", "good_scores=low", "factors=[apr]"], "every row needs one"),

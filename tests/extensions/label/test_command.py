@@ -100,15 +100,11 @@ FAULTS = {
     "row 1.5": (["ask", "1.5=1"], "'1.5' is no row"),
     "label": (["ask", "17=2"], "row 17: label '2' is neither '0' nor '1'"),
     "twice": (["ask", "17=1", "17=0"], "row 17 is given two labels"),
-    "overwrite": (["ask", "17=1", "overwrite=yes"], "overwrite is 'yes'; it must be true or false"),
-    "labels file": (["ask", "labels=none.csv"], "none.csv is not a file"),
-    "n": (["next", "n=0"], "n is 0; it must be at least 1"),
     "part": (["next", "part=3/2"], "part is '3/2'; it must be such as 1/2"),
     "question": (["next", "question=wurst"], "unknown question 'wurst': did you mean worst"),
     "strategy": (["next", "strategy=best"], "unknown strategy 'best'"),
     "other score": (["next", "score=age"], "was started with another score: leave score= out"),
     "other by": (["next", "by=sex"], "was started with another by"),
-    "two files": (["next", "a.csv", "b.csv"], "unexpected word 'b.csv'"),
 }
 
 
@@ -125,7 +121,6 @@ def test_fault_is_one_sentence_and_changes_nothing(words, sentence, begun, state
         (["next", "state=new.json", *USUAL], "give a file of predictions"),
         (["next", "{table}", "state=new.json", *USUAL, "by=age"], "group in by= 'age'"),
         (["next", "{table}", "state=new.json", "prediction=sex", "group=race"], "decision="),
-        (["next", "none.csv", "state=new.json", *USUAL], "none.csv is not a file"),
         (["ask", "state=none.json"], "none.json does not exist: start it with"),
     ],
 )

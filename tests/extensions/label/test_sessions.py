@@ -424,15 +424,10 @@ def test_the_group_found_worst_of_ten_alike_is_not_as_bad_as_it_looks():
 
 
 def test_the_worst_group_is_among_the_candidates():
-    draw, rates = np.random.default_rng(2), np.array([0.6, 0.7, 0.9, 0.9])
-    right = draw.binomial(60, rates, (1000, 4))
+    right = np.random.default_rng(2).binomial(60, [0.6, 0.7, 0.9, 0.9], (1000, 4))
+    level = estimates.together(0.95, 4)
     kept, same = (
-        [
-            estimates.candidates(
-                rate_limits(hits, 60, level=estimates.together(0.95, 4)), lowest=of
-            )
-            for hits in each
-        ]
+        [estimates.candidates(rate_limits(hits, 60, level=level), lowest=of) for hits in each]
         for each, of in ((right, True), (60 - right, False))
     )
     assert np.mean(kept, axis=0)[0] > 0.95 and np.mean(kept, axis=0)[2] < 0.32
@@ -462,11 +457,13 @@ def test_equal_shares_give_what_a_random_sample_gives(tmp_path, without_simulati
     """An oracle for the weights: where all labels weigh the same, they change nothing."""
     frame = predictions(400, labels=400)
     table, options = chosen_table(frame, tmp_path, "sex")
-    weighed = assess(table, options).metrics
-    plain = assess(replace(table, sampling=None), options).metrics
+    weighed, plain = (
+        values_of(assess(replace(table, sampling=how), options).metrics).assign(
+            setting=setting_text
+        )
+        for how in (table.sampling, None)
+    )
     keys = ["metric", "attribute", "group", "setting"]
-    tables = (values_of(frame) for frame in (weighed, plain))
-    weighed, plain = (table.assign(setting=setting_text(table)) for table in tables)
     both = weighed.merge(plain, on=keys, suffixes=("", "_plain")).query("metric in @SCORES")
     assert len(both) >= 5 * 12
     np.testing.assert_allclose(both["value"], both["value_plain"], atol=1e-12)
@@ -478,9 +475,10 @@ def test_equal_shares_give_what_a_random_sample_gives(tmp_path, without_simulati
 
 def test_the_papers_evaluation_has_normal_intervals_of_means_and_no_others():
     people = predictions(500, bias=0.25)
-    sex, decisions = people["sex"].astype("category"), (people["score"] > 0.5).to_numpy(int)
-    score, label = people["score"].to_numpy(), people["label"].to_numpy(float)
+    sex, label = people["sex"].astype("category"), people["label"].to_numpy(float)
+    score = people["score"].to_numpy()
     strata = sex.cat.codes.to_numpy(np.int64)
+    decisions = (score > 0.5).astype(int)
     chosen = estimates.ChosenRows(score, decisions, label, {"sex": sex}, sex, strata=strata)
     rows = chosen.evaluate(Evaluator(interval="dirichlet"), 0)[0].query("metric in @SCORES")
     assert not rows.duplicated(["metric", "attribute", "group", "binning"]).any()
@@ -492,20 +490,20 @@ def test_the_papers_evaluation_has_normal_intervals_of_means_and_no_others():
 @pytest.mark.thorough
 def test_excess_of_scores_is_that_of_the_pool(tmp_path, without_simulation):
     """Races are mixtures of the sexes; the intervals of their excess hold the pool's."""
-    held = total = 0
+    held = []
     for seed in range(30):
         frame = unequal(4000, seed)
         table, _ = chosen_table(frame, tmp_path, "sex")
-        excess = pd.Series(frame["score"] - frame["label"])
+        excess = frame["score"] - frame["label"]
         truth = excess.groupby(table.groups["race"].to_numpy()).mean()
-        for calibration in calibrations(table):
-            if calibration["attribute"] == "race" and calibration["labels"] >= 20:
-                mean = truth[calibration["group"]]
-                held += int(calibration["lower"] <= mean <= calibration["upper"])
-                total += 1
-    assert total > 80
+        held += [
+            calibration["lower"] <= truth[calibration["group"]] <= calibration["upper"]
+            for calibration in calibrations(table)
+            if calibration["attribute"] == "race" and calibration["labels"] >= 20
+        ]
     # One in twenty may miss, and the pool is finite: 4 standard errors.
-    assert held / total >= 0.95 - 4 * np.sqrt(0.05 * 0.95 / total)
+    assert len(held) > 80
+    assert np.mean(held) >= 0.95 - 4 * np.sqrt(0.05 * 0.95 / len(held))
 
 
 def test_it_says_how_rows_were_chosen(tmp_path, without_simulation):

@@ -318,10 +318,8 @@ def test_aggregates_are_ranked_where_items_are_not_wanted():
     [
         (["{samples}/lm_eval"], "4 scores: acc, acc_norm, exact_match/strict-match"),
         (["{samples}/lm_eval", "score=accc"], "did you mean acc"),
-        (["{samples}/lm_eval", "score=acc", "method=who"], "lm_eval has no column 'who'"),
         (["{samples}/amlb.csv"], "say what such a score counts, crashed=worst"),
         (["{tmp}"], "holds no results that are read here (the folder is empty)"),
-        (["{tmp}/none.csv"], "none.csv is not a file"),
     ],
 )
 def test_what_cannot_be_ranked_is_refused(words, line, tmp_path):

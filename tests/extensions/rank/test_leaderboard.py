@@ -401,7 +401,6 @@ def test_every_row_can_be_downloaded(board, results):
     [
         (["", "metric=statistical_party"], "statistical_parity"),
         (["", "add=[nowhere]"], "nowhere"),
-        (["file"], "file is a file; name another place, out=FOLDER"),
         (["file/under"], "file is a file; name another place, out=FOLDER"),
     ],
 )

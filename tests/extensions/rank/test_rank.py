@@ -168,7 +168,6 @@ REFUSED = {
     "no methods": (lambda table: table.rename(columns={"model": "x"}), {}, "give method=COLUMN"),
     "no tasks": (lambda table: table.rename(columns={"dataset": "x"}), {}, "give task=COLUMN"),
     "no scores": (lambda table: table, {"score": ()}, "give score=COLUMN, one of accuracy"),
-    "an unknown column": (lambda table: table, {"score": "acuracy"}, "did you mean 'accuracy'?"),
     "a blank name": (lambda table: table.replace("m0", " "), {}, "the cell is empty"),
     "no rows": (lambda table: table.iloc[:0], {}, "no rows below the header"),
     "a family of two": (lambda table: table.assign(family=table.index // 12), {}, "a task has one"),
@@ -177,7 +176,6 @@ REFUSED = {
     "an unknown method": (lambda table: table, {"pair": ["m0", "m9"]}, "unknown method 'm9'"),
     "a wrong direction": (lambda table: table, {"better": "up"}, "must be higher or lower"),
     "a wrong crash": (lambda table: table, {"crashed": "zero"}, "worst, left-out or a number"),
-    "a margin below 0": (lambda table: table, {"epsilon": -1}, "at least 0"),
     "too many methods": (lambda _: scores(2001, 2), {}, "2,001 methods; at most 2,000 are ranked"),
 }  # fmt: skip
 

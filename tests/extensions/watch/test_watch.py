@@ -206,10 +206,7 @@ OTHER_FILES = {
     "unlabelled": (lambda seen: seen.assign(label=""), "the label of row 1 was"),
     "other score": (lambda seen: seen.assign(score=0.5), "are not those that were seen"),
     "row in between": (lambda seen: pd.concat([seen[:1], seen]), "are not those that were seen"),
-    "other columns": (lambda seen: seen.rename(columns={"sex": "s"}), "has no column 'sex'"),
     "third label": (lambda seen: pd.concat([seen, seen.assign(label="2")]), "row 301: '2'"),
-    "score": (lambda seen: pd.concat([seen, seen.assign(score=300)]), "a probability"),
-    "empty": (lambda seen: seen[:0], "no rows below the header"),
 }
 
 
@@ -232,8 +229,6 @@ WORDS = {
     "metric": ([*USUAL, "metrics=[equal_oportunity]"], "did you mean equal_opportunity"),
     "labels": (["score=score", "group=sex", "metrics=[accuracy_gap]"], "needs labels"),
     "one group": ([*USUAL[:2], "group=one"], "column 'one' holds 1 different values"),
-    "no column": ([*USUAL, "time=wek"], "p.csv has no column 'wek'"),
-    "epsilon": ([*USUAL, "epsilon=2"], "epsilon is 2"),
     "no identifier": ([*USUAL, "id=blank"], "identifier"),
 }
 

@@ -110,9 +110,9 @@ def concluded(result, audit_of=binary_audit):
     return SimpleNamespace(**document_of(audit_of(result)).data["conclusions"])
 
 
-def gap(verdict, groups=(), *, attribute="sex", measure="accuracy", **more):
-    """Return a finding on a gap."""
-    return Finding(GAP, attribute, measure, verdict, groups, **{"bound": 0.05, **more})
+def gap(verdict, groups=(), *, about=GAP, attribute="sex", measure="accuracy", **more):
+    """Return a finding, on a gap unless it is said to be about something else."""
+    return Finding(about, attribute, measure, verdict, groups, **{"bound": 0.05, **more})
 
 
 def bounds_of(epsilon, minimum, attributes=1):

@@ -14,23 +14,8 @@ from fairbench.audits.gaps import ASSUMED, Gap, _draws_at, gaps_of, with_tipping
 from fairbench.audits.kinds import document_of
 from fairbench.audits.kinds.binary import _percent
 from fairbench.audits.table import read_frame
-from fairbench.evaluation.findings import (
-    COMPARISON,
-    EXCESS,
-    GAP,
-    LARGE,
-    LOWEST,
-    NOT_MEASURED,
-    OPEN,
-    PAIR,
-    RATIO,
-    SHARE,
-    SMALL,
-    UNLIKE,
-    Finding,
-    GapAnswer,
-    risk_of,
-)
+from fairbench.evaluation import findings
+from fairbench.evaluation.findings import GAP, LARGE, OPEN, SMALL, Finding, GapAnswer, risk_of
 from fairbench.evaluation.findings import _answer_gap as answer_gap
 from fairbench.evaluation.groups import (
     CountIntervals,
@@ -42,7 +27,7 @@ from fairbench.evaluation.groups import (
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from fairbench.inference.posterior import posterior_draws
 from fairbench.inference.survey import LabelledRows
-from tests.audits.tables import bounds_of
+from tests.audits.tables import bounds_of, gap
 from tests.harness import quick
 
 # The mean range of ten standard normal values (Tippett 1925).
@@ -230,7 +215,7 @@ def test_pairs_of_two_groups_take_the_whole_risk_and_of_more_half(groups, apart_
     ],
 )
 def test_what_can_still_be_wrong_keeps_its_share_of_the_error_rate(groups, answer, freed):
-    asked = Finding(GAP, "sex", "accuracy", NOT_MEASURED)
+    asked = Finding(GAP, "sex", "accuracy", findings.NOT_MEASURED)
     gap = Gap(asked, metric="accuracy_gap", compared=list(range(groups)), answer=answer)
     assert gap.freed == freed
     assert replace(gap, asked=replace(asked, given=ASSUMED)).freed == 0
@@ -294,45 +279,27 @@ def test_a_quick_look_at_a_population_of_every_kind():
     assert all(f"| {kind} | 1 | 2 |" in parts(rows_of(results))["kinds"] for kind in KINDS)
 
 
-def _finding(about, verdict, groups=(), **more):
-    return Finding(about, "sex", "rate", verdict, groups, **{"bound": 0.05, **more})
-
-
 RATES = {"G0": 0.5, "G1": 0.45, "G2": 0.3}
+RIGHT = [
+    gap(LARGE, ("G0", "G2")), gap(OPEN), gap(SMALL, given="if the scores are right"),
+    gap(LARGE, ("G2",), about=findings.LOWEST),
+]  # fmt: skip
+WRONG = [
+    gap(LARGE, ("G2", "G0")),  # the other way round
+    gap(LARGE, ("G0", "G1")),  # not by more than the bound
+    gap(LARGE, bound=0.2), gap(SMALL), gap(LARGE, ("G2", "G1"), about=findings.PAIR),
+]  # fmt: skip
 
 
-def _truth(about, values, **more):
-    return Truth({(about, "sex", "rate", ""): values}, **more)
-
-
-@pytest.mark.parametrize(
-    ("finding", "values", "wrong"),
-    [
-        (_finding(GAP, LARGE, ("G0", "G2")), RATES, False),
-        (_finding(GAP, LARGE, ("G2", "G0")), RATES, True),  # the other way round
-        (_finding(GAP, LARGE, ("G0", "G1")), RATES, True),  # not by more than the bound
-        (_finding(GAP, LARGE, bound=0.2), RATES, True),
-        (_finding(GAP, SMALL), RATES, True),
-        (_finding(GAP, OPEN), RATES, False),
-        (_finding(GAP, SMALL, given="if the scores are right"), RATES, False),
-        (_finding(PAIR, LARGE, ("G2", "G1")), RATES, True),
-        (_finding(LOWEST, LARGE, ("G2",)), RATES, False),
-        (_finding(RATIO, LARGE, ("G1",)), {"G1": 0.8}, True),
-        (_finding(EXCESS, LARGE, ("G1",), value=0.1), {"G1": 0.0}, True),
-        (_finding(SHARE, LARGE, ("G1",), value=1.1), {"G1": 0.95}, True),
-        (_finding(UNLIKE, LARGE, ("G1",)), {"G1": 0.0}, True),
-        (_finding(COMPARISON, SMALL, ("a", "b")), {"a": 0.2, "b": 0.1}, True),
-    ],
-)
-def test_findings_are_judged_by_the_truth(finding, values, wrong):
-    about = GAP if finding.about in (PAIR, LOWEST) else finding.about
-    assert is_wrong(finding, _truth(about, values)) == wrong
-
-
-def test_what_contradicts_its_interval_or_words_no_finding_is_seen():
-    assert list(of_findings([_finding(GAP, LARGE, lower=0.01, upper=0.04)]))
-    assert list(of_findings([_finding(GAP, SMALL, lower=-0.09, upper=-0.06)]))
-    assert not list(of_findings([_finding(GAP, SMALL, lower=-0.03, upper=0.02)]))
+def test_a_simulation_sees_what_the_truth_or_the_page_contradicts():
+    truth = Truth({(GAP, "sex", "accuracy", ""): RATES})
+    assert [is_wrong(finding, truth) for finding in RIGHT + WRONG] == [False] * 4 + [True] * 5
+    for name, value in (("RATIO", 0.8), ("EXCESS", 0.0), ("SHARE", 0.95), ("UNLIKE", 0.0)):
+        finding = gap(LARGE, ("G1",), about=getattr(findings, name), value=1.1)
+        assert is_wrong(finding, Truth({(finding.about, "sex", "accuracy", ""): {"G1": value}}))
+    assert list(of_findings([gap(LARGE, lower=0.01, upper=0.04)]))
+    assert list(of_findings([gap(SMALL, lower=-0.09, upper=-0.06)]))
+    assert not list(of_findings([gap(SMALL, lower=-0.03, upper=0.02)]))
     sample = SHORT["binary", "2 apart, 1,000 rows"].draw(np.random.default_rng(0))
     document = document_of(sample.options, read_frame(sample.options, source=sample.frame()))
     assert not list(of_page(document))

@@ -3,9 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,15 +18,8 @@ from fairbench.audits.sentences import in_short, sentence_of
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from fairbench.evaluation.findings import GAP, LARGE, PAIR, RATIO
-from fairbench.reporting.document.model import (
-    Column,
-    Document,
-    ExecutiveSummary,
-    Paragraph,
-    Section,
-    Table,
-    Verdict,
-)
+from fairbench.reporting.document import model
+from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.document.writing import to_html
 from tests.audits.tables import audit, gap, parse, predictions, read, written
 
@@ -70,35 +61,20 @@ def test_a_table_fits_a_phone_and_the_paper():
 
 
 def test_without_a_summary_the_verdict_stays_first():
-    page = to_html(Document("t", [], Verdict(["It can."], []), lead=[Paragraph("the lead")]))
+    page = to_html(
+        Document("t", [], model.Verdict(["It can."], []), lead=[model.Paragraph("the lead")])
+    )
     assert page.index("It can.") < page.index("the lead")
 
 
 def test_a_page_needs_no_script():
     sections = [Section("s", [TABLE], name="s")]
-    page = to_html(Document("t", sections, tabs=True, summary=ExecutiveSummary(["x"])))
+    page = to_html(Document("t", sections, tabs=True, summary=model.ExecutiveSummary(["x"])))
     hidden = re.findall(r"([^{}\n]*){[^}]*display: none", page)
     assert all(".js" in rule or "@media" not in page for rule in hidden if "section" in rule)
 
 
-# Five spreadsheets of a bank, a court and a hospital, each with a wrong planted.
-
-
-class Sheet(NamedTuple):
-    """A spreadsheet, the words of an audit of it, and what its first page must say.
-
-    Attributes
-    ----------
-    wronged : the group that is treated worse, which every finding of a difference names.
-    asks : parts of the question, both readings among them.
-    answers : what is given to the question, which then makes an audit of it.
-    """
-
-    make: Callable[[], pd.DataFrame]
-    words: Sequence[str]
-    wronged: str
-    asks: Sequence[str] = ()
-    answers: Sequence[str] = ()
+# Spreadsheets of a bank and a hospital, each with a wrong planted.
 
 
 def people(rows, seed, **groups):
@@ -137,15 +113,6 @@ def repayments():
     return frame.assign(score=score, repaid=np.where(repaid, "yes", "no"))
 
 
-def defendants():
-    """Return defendants with probabilities of a new offence, of one race too high."""
-    races = {"White": 0.5, "Black": 0.35, "Hispanic": 0.15}
-    draw, frame, logit = people(6000, 4, race=races)
-    again = draw.random(len(frame)) < logistic(logit + 0.8)
-    score = logistic(logit + 0.8 + 1.1 * (frame["race"] == "Black"))
-    return frame.assign(risk=score, two_year_recid=again.astype(int))
-
-
 def referrals():
     """Return who was referred, and who needed it; the uninsured are passed over."""
     draw, frame, logit = people(5000, 6, insured={"private": 0.5, "public": 0.35, "none": 0.15})
@@ -159,71 +126,59 @@ OF_LOANS = ("target=Ausfall", "score=PD", "scale=percent", "group=nationality")
 GOOD = ("positive=ja", "favourable=nein")
 OF_REPAYMENT = ("target=repaid", "score=score", "group=sex")
 SHEETS = {
-    "a bank's probabilities of default": Sheet(
+    "probabilities of default": (
         loans,
-        (*OF_LOANS[:3], "group=[nationality,sex]", "threshold=0.25"),
+        (*OF_LOANS, *GOOD, "threshold=0.25", "decision=approved/declined", "purpose=lending"),
         "SY",
-        asks=["'ja'", "'nein'", "positive=nein puts", "positive=ja "],
-        answers=(*GOOD, "decision=approved/declined", "purpose=lending"),
     ),
-    "a bank's decisions alone": Sheet(
-        loans,
-        ("prediction=decision", "group=nationality"),
-        "SY",
-        asks=["decision=Approved/Declined or decision=Declined/Approved"],
-        answers=("decision=Approved/Declined",),
+    "decisions alone": (
+        loans, ("prediction=decision", "group=nationality", "decision=Approved/Declined"), "SY"
     ),
-    "scores of repayment": Sheet(
+    "scores of repayment": (
         repayments, (*OF_REPAYMENT, "favourable=yes", "purpose=lending"), "female"
     ),
-    "a court's scores of risk": Sheet(
-        defendants,
-        ("target=two_year_recid", "score=risk", "group=race"),
-        "Black",
-        asks=["'risk' may be bad", "favourable=0 reads", "favourable=1 turns it round"],
-        answers=("favourable=0",),
-    ),
-    "a hospital's referrals": Sheet(
+    "referrals": (
         referrals,
         ("target=needed", "prediction=referred", "group=insured", "favourable=yes", "purpose=care"),
         "none",
     ),
-}
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("sheet", SHEETS.values(), ids=SHEETS)
-def test_the_wronged_group_is_named_first_and_alone_as_the_worse_off(sheet):
-    table, options = read(sheet.make(), *sheet.words, *sheet.answers)
+@pytest.mark.parametrize(("make", "words", "wronged"), SHEETS.values(), ids=SHEETS)
+def test_the_wronged_group_is_named_first_and_alone_as_the_worse_off(make, words, wronged):
+    table, options = read(make(), *words)
     findings = findings_of(assess(table, options, only_findings=True))
     rates, refused = table.direction.rate_names, table.direction.wrongly_refused
     shares = {rates["statistical_parity"], rates[refused]}
     large = [finding for finding in findings if finding.verdict == LARGE]
     compared = [each for each in large if each.about in (GAP, PAIR, RATIO) and each.groups]
-    assert all(sheet.wronged in " ".join(finding.groups) for finding in compared)
+    assert all(wronged in " ".join(finding.groups) for finding in compared)
     judged = [each for each in compared if each.about == RATIO or each.measure in shares]
     for finding in judged:
         # The higher share is of label 1.
         worse = 0 if finding.about == RATIO else table.direction.good == 1
-        assert sheet.wronged in finding.groups[worse]
+        assert wronged in finding.groups[worse]
     assert judged and any(finding.about in (GAP, RATIO) for finding in large)
-    assert sheet.wronged in in_short(findings, [rates[refused]])[0]
+    assert wronged in in_short(findings, [rates[refused]])[0]
 
 
-@pytest.mark.parametrize("name", [name for name, sheet in SHEETS.items() if sheet.asks])
-def test_what_is_open_is_asked_with_both_readings(name, tmp_path, capsys):
-    sheet = SHEETS[name]
-    path = written(sheet.make(), tmp_path, "sheet.csv")
-    assert audit([path, *sheet.words]) == 2
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        (("prediction=decision", "group=nationality"),
+         ["decision=Approved/Declined or decision=Declined/Approved"]),
+        ((*OF_LOANS[:3], "group=[nationality,sex]", "threshold=0.25"),
+         ["'ja'", "'nein'", "positive=nein puts", "positive=ja "]),
+    ],
+)  # fmt: skip
+def test_what_is_open_is_asked_with_both_readings(words, asked, tmp_path, capsys):
+    path = written(loans(), tmp_path, "sheet.csv")
+    assert audit([path, *words]) == 2
     said = capsys.readouterr().err
     assert re.search("^(error:|[12][.]) sheet.csv: ", said, re.MULTILINE)
-    assert all(part in said for part in sheet.asks)
+    assert all(part in said for part in asked)
     assert max(map(len, said.splitlines())) <= 300
-
-
-def test_scores_that_run_against_labels_are_asked_about():
-    frame = repayments().assign(score=lambda each: 1 - each["score"])
-    with pytest.raises(UserError, match="positive=yes puts .* positive=no"):
-        read(frame, *OF_REPAYMENT)
 
 
 def test_what_hardly_can_be_meant_is_warned_of_first():
@@ -250,15 +205,17 @@ def test_of_the_selected_impact_ratios_are_of_everyone():
 
 
 @pytest.mark.parametrize(
-    ("word", "said"),
+    ("words", "said"),
     [
-        ("purpose=lending", "the decisions are for lending"),
-        ("decision=good/bad", "decision= is given"),
+        ("score=score purpose=lending", "the decisions are for lending"),
+        ("score=score decision=good/bad", "decision= is given"),
+        ("score=against", "positive=yes puts .* positive=no"),
     ],
 )
-def test_what_cannot_be_is_refused(word, said):
+def test_what_is_unclear_is_asked(words, said):
+    frame = repayments().assign(against=lambda each: 1 - each["score"])
     with pytest.raises(UserError, match=said):
-        read(repayments(), *OF_REPAYMENT, word)
+        read(frame, "target=repaid", "group=sex", *words.split())
 
 
 def test_a_scoring_tool_is_asked_which_end_of_its_scores_is_good(tmp_path, capsys):
@@ -267,7 +224,8 @@ def test_a_scoring_tool_is_asked_which_end_of_its_scores_is_good(tmp_path, capsy
     out = f"out={tmp_path / 'out'}"
     assert main([*words, out]) == 2
     said = capsys.readouterr().err
-    assert "favourable=0 reads" in said and "favourable=1 turns it round" in said
+    for part in ("'PD' may be bad", "favourable=0 reads", "favourable=1 turns it round"):
+        assert part in said
     assert main([*words, out, "favourable=0"]) == 0
     data = json.loads((tmp_path / "out" / "ll144.json").read_text())
     ratios = {category["group"]: category["ratio"] for category in data["categories"]}
@@ -291,30 +249,18 @@ def test_a_combination_is_in_the_summary_where_no_attribute_shows_it():
     assert in_short([crossed, alone]) == in_short([alone])
 
 
-ASKED = ("loans.csv", "target=label", "score=score", "group=sex")
-STATE = "state=own/state.json"
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("umask", [0o000, 0o027], ids=["an open umask", "a usual one"])
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("audit", *ASKED),
-        ("audit", *ASKED, "out=mine"),
-        ("dossier", "model-card", *ASKED, "out=mine"),
-        ("label", "next", *ASKED, STATE),
-        ("watch", *ASKED, STATE, "out=mine"),
-    ],
-    ids=["audit", "out=", "dossier", "label", "watch"],
-)
+@pytest.mark.parametrize("words", ["audit", "audit out=mine", "dossier model-card out=mine",
+    "label next state=own/state.json", "watch state=own/state.json out=mine"])  # fmt: skip
 def test_others_may_read_nothing_that_is_said_of_people(words, umask, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     written(predictions(200), tmp_path, "loans.csv")
     (tmp_path / "own").mkdir(mode=0o700)
     before = os.umask(umask)
     try:
-        assert main(words) in (0, 3)
+        command = [*words.split(), "path=loans.csv", "target=label", "score=score", "group=sex"]
+        assert main(command) in (0, 3)
     finally:
         os.umask(before)
     made = [path for path in tmp_path.rglob("*") if path.name not in ("loans.csv", "own")]

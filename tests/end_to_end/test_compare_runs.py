@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -41,30 +41,43 @@ RUNS = {
 }  # fmt: skip
 
 
-def made(folder, runs):
-    """Carry out runs; return the results folder, and their ids."""
-    return folder, {
-        name: carry_out(configuration(*COMMON, *words, results=folder)).plan.id
-        for name, words in runs.items()
-    }
+@dataclass(frozen=True)
+class Made:
+    """Finished runs, by names: the results folder, and their ids."""
+
+    folder: Path
+    ids: dict[str, str]
+
+    @classmethod
+    def of(cls, folder, runs):
+        """Carry out runs."""
+        done = {
+            name: configuration(*COMMON, *words, results=folder) for name, words in runs.items()
+        }
+        return cls(folder, {name: carry_out(words).plan.id for name, words in done.items()})
+
+    def load(self, *names):
+        """Return the predictions of some runs."""
+        found = Catalogue(self.folder)
+        return [pairs.load_predictions(found.one(self.ids[name])) for name in names]
+
+    def compare(self, words):
+        """Give the command, in which a name in braces stands for an id."""
+        run_command(["compare", *words.format(**self.ids).split(), f"results={self.folder}"])
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """Return a results folder with every run of RUNS, and their ids."""
-    return made(tmp_path_factory.mktemp("compare") / "results", RUNS)
-
-
-def load(results, name):
-    folder, ids = results
-    return pairs.load_predictions(Catalogue(folder).one(ids[name]))
+    return Made.of(tmp_path_factory.mktemp("compare") / "results", RUNS)
 
 
 @pytest.mark.thorough
 def test_folds_are_pooled_at_their_effective_counts(results):
     """The interval of a difference widens by the root of the shrinkage."""
-    runs = [load(results, name) for name in ("folds_lr", "folds_nb")]
-    stored = Headlines(Catalogue(results[0]).one(runs[0].id).summary(), "group").usual["error"][0]
+    runs = results.load("folds_lr", "folds_nb")
+    stored = Headlines(Catalogue(results.folder).one(runs[0].id).summary(), "group").usual["error"][
+        0
+    ]
     assert pairs.observed_values(runs[0], pairs.Settings(), [0])[0] == pytest.approx(stored)
     sds = {}
     for rho in ("0", "1/K", "average"):
@@ -75,7 +88,7 @@ def test_folds_are_pooled_at_their_effective_counts(results):
 
 
 def test_pairing_keeps_the_means_and_narrows_the_difference(results):
-    runs = [load(results, name) for name in ("lr", "nb")]
+    runs = results.load("lr", "nb")
     paired, apart = (
         pairs.compare_pair(*runs, pairs.Settings(paired=paired)).comparisons[0].delta[:, 0]
         for paired in (True, False)
@@ -97,7 +110,7 @@ STORED = {
 @pytest.mark.parametrize(("kind", "metric"), STORED)
 def test_any_stored_metric_is_compared_by_its_values_in_the_splits(results, kind, metric):
     """The probabilities are those of the correlated t-test of the two columns of values."""
-    runs = [load(results, f"{kind}_{name}") for name in ("lr", "nb")]
+    runs = results.load(f"{kind}_lr", f"{kind}_nb")
     columns = f"metric == '{metric}' and attribute == '' and variant == '' and binning != 'mass'"
     values = [values_of(run.metrics()).query(columns) for run in runs]
     rope = 0.2 * abs(values[0]["value"].mean() - values[1]["value"].mean())
@@ -114,7 +127,7 @@ def test_any_stored_metric_is_compared_by_its_values_in_the_splits(results, kind
 
 def test_counts_and_a_loss_are_compared_by_the_same_draws(results):
     """Each has the margin that it has alone, and they vary together as in the splits."""
-    runs = [load(results, f"ten_{name}") for name in ("lr", "nb")]
+    runs = results.load("ten_lr", "ten_nb")
     together = pairs.Settings(("error_rate", "brier_score"), (0.0, 0.0), draws=20_000)
     (both,) = pairs.compare_pair(*runs, together).comparisons
     tables = [values_of(run.metrics()).query("attribute == '' and variant == ''") for run in runs]
@@ -130,8 +143,8 @@ def test_counts_and_a_loss_are_compared_by_the_same_draws(results):
 
 
 def test_regressions_and_ratios_between_groups_are_compared(results, said_by):
-    folder, ids = results
-    words = ["compare", f"runs=[{ids['nll']},{ids['regression']}]", f"results={folder}"]
+    ids = results.ids
+    words = ["compare", f"runs=[{ids['nll']},{ids['regression']}]", f"results={results.folder}"]
     printed = said_by(*words)
     assert "RMSE" in printed and "gap in selection rate" in printed
     assert "Decided: A is better." in said_by(*words, "objectives=crps")
@@ -142,7 +155,7 @@ def test_regressions_and_ratios_between_groups_are_compared(results, said_by):
 
 
 def test_typical_repeats_are_compared_one_by_one_and_a_matrix_holds_both_directions(results):
-    runs = [load(results, name) for name in ("lr", "nb")]
+    runs = results.load("lr", "nb")
     compared = pairs.compare_pair(*runs, pairs.Settings(repeats="typical"))
     events = compared.events(compared.regions(0.95))
     assert len(events) == 3
@@ -154,16 +167,14 @@ def test_typical_repeats_are_compared_one_by_one_and_a_matrix_holds_both_directi
 
 
 def test_command_prints_the_answer_and_writes_details_table_and_figure(results, capsys):
-    folder, ids = results
-    words = (f"runs=[{ids['folds_lr']},{ids['folds_nb'][:8]}]", "rope=[0.01,0.02]")
-    objectives = "objectives=[accuracy,equal_opportunity]"
-    run_command(["compare", *words, objectives, f"results={folder}"])
+    words = "runs=[{folds_lr},{folds_nb}] rope=[0.01,0.02] objectives=[accuracy,equal_opportunity]"
+    results.compare(words)
     printed = capsys.readouterr().out
     assert "A is better in accuracy, B in the gap in true positive rate" in printed
     assert "300 rows of the data, all of which are tested" in " ".join(printed.split())
     assert "the region" not in printed and "independent rows" not in printed
     assert ".html, " in printed.splitlines()[-1]
-    stem = folder / "report" / "comparison" / f"{ids['folds_lr']}_{ids['folds_nb']}"
+    stem = results.folder / "report/comparison" / "{folds_lr}_{folds_nb}".format(**results.ids)
     page = stem.with_suffix(".html").read_text()
     assert "inside the region" in page
     assert "The rows of 5 pooled folds count as 0.735 of as many independent rows" in page
@@ -220,24 +231,17 @@ def test_runs_of_weighted_rows_are_not_compared_by_counts_and_told(rare, said_by
 
 
 def test_the_values_of_a_run_are_those_of_its_own_table(results):
-    run = load(results, "lr")
-    named = pairs.Settings(("accuracy", "equal_opportunity"))
-    accuracy, gap = pairs.observed_values(run, named, list(run.repeats))
-    summary = values_of(Catalogue(results[0]).one(run.id).summary())
-    summary = summary[(summary["variant"] == "") & (summary["group"] == "")]
-    means = summary.groupby(["metric", "attribute"])["mean"].first()
-    error, odds = pairs.observed_values(run, pairs.Settings(), list(run.repeats))
-    assert error == pytest.approx(means["error_rate", ""])
-    assert odds == pytest.approx(means["equalized_odds", run.protect[0]])
-    assert accuracy == pytest.approx(1 - means["error_rate", ""])
-    assert gap == pytest.approx(means["equal_opportunity", run.protect[0]])
-    assert gap > 0
+    (run,) = results.load("lr")
+    names = ("error_rate", "accuracy", "equalized_odds", "equal_opportunity")
+    table = Headlines(Catalogue(results.folder).one(run.id).summary(), "group")
+    found = pairs.observed_values(run, pairs.Settings(names), list(run.repeats))
+    assert list(found) == pytest.approx([table.estimate(name)[0] for name in names])
+    assert found[0] + found[1] == pytest.approx(1) and found[-1] > 0
 
 
 def test_a_run_under_two_ids_is_compared_once(results, tmp_path, capsys):
-    folder = shutil.copytree(results[0], tmp_path / "results")
-    ids = results[1]
-    path = folder / "runs" / ids["lr"]
+    folder = shutil.copytree(results.folder, tmp_path / "results")
+    path = folder / "runs" / results.ids["lr"]
     again = page_runs.copy(path, config={"dataset.path": "./again.csv"})
     first, second = sorted((path.name, again.name))
     run_command(["compare", "runs=all", f"results={folder}", "draws=500"])
@@ -246,43 +250,40 @@ def test_a_run_under_two_ids_is_compared_once(results, tmp_path, capsys):
     assert f"left out: run {second} is run {first} again" in printed
     assert printed.count(second) == 1
     with pytest.raises(UserError, match="there is nothing to compare"):
-        run_command(["compare", f"runs={ids['lr']},{again.name}", f"results={folder}"])
+        run_command(["compare", f"runs={first},{second}", f"results={folder}"])
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["runs=[lr,nb", "draws=5"], "cannot be read"),
-        (["runs=[{lr}]"], "it needs at least two"),
-        (["draws=500"], "nothing to compare"),
-        (["runs=[{lr},{nb}]", "rope=[0.01]"], "rope is .* each of 2"),
-        (["runs=[{lr},{nb}]", "rope=[a,b]"], "rope is 'a'; it must be a number"),
-        (["runs=[{lr},{nb}]", "rho=half"], "rho is 'half'; valid"),
-        (["runs=[{lr},{nb}]", "predictive=true"], "needs repeats=typical"),
-        (["runs=[{lr},{nb}]", "paired=maybe"], "it must be true or false"),
-        (["runs=[{lr},{nb}]", "objectives=[acuracy,dp]"], "did you mean accuracy"),
-        (["runs=[{lr},{nb}]", "protect=height"], "unknown sensitive attribute"),
-        (["runs=[{lr},{regression}]"], "only runs of one data set"),
-        (["runs=[{lr},{other_data}]", "paired=false"], "only runs of one data set"),
-        (["runs=[{lr},{other_seed}]"], "different rows.*paired=false"),
-        (["runs=[{lr},{folds_nb}]", "paired=false"], "has 1 folds and .* 5"),
-        (["runs=[{lr},{nb}]", "rho=relatively"], "valid: average, 1/K, relative, relative_up, or"),
-        (["runs=[{lr},{nb}]", "rho_per=fold"], "unknown rho_per 'fold'"),
-        (["runs=[{lr},{nb}]", "rho=relative", "reference_run=no"], "unknown run 'no' in"),
-        (["runs=[{lr},{nb}]", "objectives=logloss"], "did you mean log_loss"),
-        (["runs=[{lr},{nb}]", "objectives=log_loss", "paired=false", "rho=0"], "rho= and paired="),
-        (["runs=[{nll},{regression}]", "objectives=coverage"], "several values in a split"),
-        (["runs=[{lr},{nb}]", "objectives=crps"], "has no metric 'crps'"),
-        (["runs=[{folds_lr},{nb}]", "objectives=log_loss"], "has 5 folds and .* 1"),
-        (["runs=[{lr},{other_seed}]", "objectives=log_loss"], "tested on different rows"),
-        (["runs=[{one_lr},{one_nb}]", "objectives=log_loss"], "a larger split.repeats"),
-        (["rums=[{lr},{nb}]"], "unknown option 'rums': did you mean runs"),
+        ("runs=[lr,nb draws=5", "cannot be read"),
+        ("runs=[{lr}]", "it needs at least two"),
+        ("draws=500", "nothing to compare"),
+        ("runs=[{lr},{nb}] rope=[0.01]", "rope is .* each of 2"),
+        ("runs=[{lr},{nb}] rope=[a,b]", "rope is 'a'; it must be a number"),
+        ("runs=[{lr},{nb}] predictive=true", "needs repeats=typical"),
+        ("runs=[{lr},{nb}] paired=maybe", "it must be true or false"),
+        ("runs=[{lr},{nb}] objectives=[acuracy,dp]", "did you mean accuracy"),
+        ("runs=[{lr},{nb}] protect=height", "unknown sensitive attribute"),
+        ("runs=[{lr},{regression}]", "only runs of one data set"),
+        ("runs=[{lr},{other_data}] paired=false", "only runs of one data set"),
+        ("runs=[{lr},{other_seed}]", "different rows.*paired=false"),
+        ("runs=[{lr},{folds_nb}] paired=false", "has 1 folds and .* 5"),
+        ("runs=[{lr},{nb}] rho=relatively", "valid: average, 1/K, relative, relative_up, or"),
+        ("runs=[{lr},{nb}] rho_per=fold", "unknown rho_per 'fold'"),
+        ("runs=[{lr},{nb}] rho=relative reference_run=no", "unknown run 'no' in"),
+        ("runs=[{lr},{nb}] objectives=log_loss paired=false rho=0", "rho= and paired="),
+        ("runs=[{nll},{regression}] objectives=coverage", "several values in a split"),
+        ("runs=[{lr},{nb}] objectives=crps", "has no metric 'crps'"),
+        ("runs=[{folds_lr},{nb}] objectives=log_loss", "has 5 folds and .* 1"),
+        ("runs=[{lr},{other_seed}] objectives=log_loss", "tested on different rows"),
+        ("runs=[{one_lr},{one_nb}] objectives=log_loss", "a larger split.repeats"),
+        ("rums=[{lr},{nb}]", "unknown option 'rums': did you mean runs"),
     ],
 )
 def test_words_that_mean_nothing_are_refused(results, words, message):
-    folder, ids = results
     with pytest.raises(UserError, match=message):
-        run_command(["compare", *(word.format(**ids) for word in words), f"results={folder}"])
+        results.compare(words)
 
 
 # Relative rhos from stored half-splits, as ``fairbench compare rho=relative`` has them.
@@ -299,17 +300,16 @@ RELATIVE = pairs.Settings(("accuracy", "equal_opportunity"), rho="relative", pai
 
 @pytest.fixture(scope="module")
 def halves(tmp_path_factory):
-    """Return a results folder with every run of HALF_SPLITS, and their ids."""
-    return made(tmp_path_factory.mktemp("relative") / "results", HALF_SPLITS)
+    return Made.of(tmp_path_factory.mktemp("relative") / "results", HALF_SPLITS)
 
 
 def ratios(halves, **options):
-    return pairs.VarianceRatios(Catalogue(halves[0]), replace(RELATIVE, **options))
+    return pairs.VarianceRatios(Catalogue(halves.folder), replace(RELATIVE, **options))
 
 
 def by_hand(halves, name):
     """Return accuracy's and TPR's (1 / 2J) sum (theta_j - theta_j^c)^2 of each group, (2, G)."""
-    stored = load(halves, name)
+    (stored,) = halves.load(name)
     target = stored.people.target.to_numpy()
     groups = stored.people.groups(stored.protect).cat.codes.to_numpy()
     total = np.zeros((2, groups.max() + 1))
@@ -328,7 +328,7 @@ def by_hand(halves, name):
 @pytest.mark.thorough
 def test_ratio_is_that_of_the_halves_by_hand(halves):
     expected = by_hand(halves, "half_lr") / by_hand(halves, "half_svm")
-    run_ = load(halves, "lr")
+    (run_,) = halves.load("lr")
     np.testing.assert_allclose(ratios(halves).ratios_of_rates(run_), expected)
     assert ratios(halves, rho_per="mean")(run_) == pytest.approx(expected.mean())
     np.testing.assert_allclose(ratios(halves)(run_), expected.mean(axis=0)[:, None])
@@ -337,7 +337,7 @@ def test_ratio_is_that_of_the_halves_by_hand(halves):
 @pytest.mark.thorough
 def test_the_effective_sample_fraction_follows_the_ratio(halves):
     """Variance inflation 1 + (K - 1) rho is r times the reference's 1 + (K - 1) / K."""
-    run_, result = load(halves, "nb"), ratios(halves)
+    (run_,), result = halves.load("nb"), ratios(halves)
     r = np.clip(result(run_), (1 - 4 / 5) / 1.8, 5 / 1.8)  # rho within [-1/K, 1]
     assert pairs.effective_sample_fraction(run_, RELATIVE, result) == pytest.approx(1 / (r * 1.8))
     up = pairs.effective_sample_fraction(run_, replace(RELATIVE, rho="relative_up"), result)
@@ -346,7 +346,7 @@ def test_the_effective_sample_fraction_follows_the_ratio(halves):
 
 @pytest.mark.thorough
 def test_each_run_is_drawn_at_its_own_fraction_unless_paired(halves):
-    runs = [load(halves, name) for name in ("lr", "nb")]
+    runs = halves.load("lr", "nb")
     fractions = dict(zip((id(run_) for run_ in runs), (2.0, 0.5), strict=True))
     sds = {}
     for paired in (False, True):
@@ -362,29 +362,25 @@ def test_each_run_is_drawn_at_its_own_fraction_unless_paired(halves):
 
 
 def test_the_page_has_fractions_and_ratios(halves):
-    folder, ids = halves
-    objectives = "objectives=[accuracy,equal_opportunity]"
-    words = [f"runs=[{ids['lr']},{ids['nb']}]", "rho=relative", "draws=500", objectives]
-    page = folder / "report" / "comparison" / f"{ids['lr']}_{ids['nb']}.html"
-    run_command(["compare", *words, f"results={folder}"])
+    words = "runs=[{lr},{nb}] rho=relative draws=500 objectives=[accuracy,equal_opportunity]"
+    page = halves.folder / "report/comparison" / "{lr}_{nb}.html".format(**halves.ids)
+    halves.compare(words)
     printed = " ".join(page.read_text().split())
     assert "The rows of 5 pooled folds count as" in printed
     assert "(run B, variance ratio" in printed
     assert "pairs of rows as the smaller of the two" in printed
-    run_command(["compare", *words, "rho_per=group", "paired=false", f"results={folder}"])
-    (first, *others) = ratios(halves, rho_per="group")(load(halves, "lr")).ravel()
+    halves.compare(f"{words} rho_per=group paired=false")
+    (first, *others) = ratios(halves, rho_per="group")(*halves.load("lr")).ravel()
     printed = " ".join(page.read_text().split())
     assert f"variance ratio {first:.3f}/{others[0]:.3f}" in printed
 
 
 def test_missing_half_splits_are_named_with_the_command_that_makes_them(halves, tmp_path):
-    folder, ids = halves
-    copied = shutil.copytree(folder, tmp_path / "results")
+    ids, copied = halves.ids, shutil.copytree(halves.folder, tmp_path / "results")
     for name in ("half_lr", "half_svm"):
         shutil.rmtree(copied / "runs" / ids[name])
-    words = [f"runs=[{ids['lr']},{ids['nb']}]", "rho=relative_up", f"results={copied}"]
     with pytest.raises(UserError) as refusal:
-        run_command(["compare", *words])
+        Made(copied, ids).compare("runs=[{lr},{nb}] rho=relative_up")
     message = str(refusal.value)
     assert f"those of run {ids['lr']}, the reference learner are not in" in message
     assert ids["nb"] not in message
@@ -395,14 +391,13 @@ def test_missing_half_splits_are_named_with_the_command_that_makes_them(halves, 
 
 
 def test_two_references_must_be_told_apart(halves, tmp_path):
-    folder, ids = halves
-    copied = shutil.copytree(folder, tmp_path / "results")
-    (other,) = made(copied, {"other": (*HALVES, *SVM, "learner.C=3")})[1].values()
-    lr = pairs.load_predictions(Catalogue(copied).one(ids["lr"]))
+    copied = Made(shutil.copytree(halves.folder, tmp_path / "results"), halves.ids)
+    (other,) = Made.of(copied.folder, {"": (*HALVES, *SVM, "learner.C=3")}).ids.values()
+    (lr,) = copied.load("lr")
     with pytest.raises(UserError, match=f"several half-split runs of the reference: .*{other}"):
-        ratios((copied, ids))(lr)
-    named = ratios((copied, ids), reference_run=ids["half_svm"]).ratios_of_rates(lr)
-    np.testing.assert_allclose(named, ratios(halves).ratios_of_rates(load(halves, "lr")))
+        ratios(copied)(lr)
+    named = ratios(copied, reference_run=copied.ids["half_svm"]).ratios_of_rates(lr)
+    np.testing.assert_allclose(named, ratios(halves).ratios_of_rates(lr))
 
 
 PAIRS = {
@@ -511,18 +506,15 @@ TRADEOFFS = {
 
 @pytest.fixture(scope="module")
 def tradeoffs(tmp_path_factory):
-    """Return a results folder with every run of TRADEOFFS, and their ids."""
     runs = {name: (*OF_TRADEOFF, *words) for name, words in TRADEOFFS.items()}
-    return made(tmp_path_factory.mktemp("tradeoff") / "results", runs)
+    return Made.of(tmp_path_factory.mktemp("tradeoff") / "results", runs)
 
 
 @pytest.mark.thorough
 def test_runs_of_one_split_are_found_once_each_and_named(tradeoffs):
-    folder, ids = tradeoffs
-    result = {
-        run.id: names
-        for run, names in zip(*pairs.candidates("simulated", "", Catalogue(folder)), strict=True)
-    }
+    ids, found = tradeoffs.ids, Catalogue(tradeoffs.folder)
+    runs, names = pairs.candidates("simulated", "", found)
+    result = {run.id: of_run for run, of_run in zip(runs, names, strict=True)}
     assert set(result) == {ids[name] for name in ("postprocessed", "reweighing", "ensemble")}
     assert result[ids["reweighing"]] == {
         "learner": "logistic regression", "intervention": "reweighing", "method": "baseline",
@@ -531,7 +523,7 @@ def test_runs_of_one_split_are_found_once_each_and_named(tradeoffs):
 
 def test_fewer_than_two_runs_are_refused(tradeoffs):
     with pytest.raises(UserError, match=r"has no finished run of german by sex; a trade-off needs"):
-        pairs.candidates("german", "sex", Catalogue(tradeoffs[0]))
+        pairs.candidates("german", "sex", Catalogue(tradeoffs.folder))
 
 
 def test_namesakes_are_told_apart_by_the_options_that_differ():
@@ -548,8 +540,7 @@ def test_namesakes_are_told_apart_by_the_options_that_differ():
 
 @pytest.mark.thorough
 def test_points_are_the_metrics_and_the_spread_is_the_posteriors(tradeoffs):
-    folder, ids = tradeoffs
-    stored = Catalogue(folder).one(ids["postprocessed"])
+    stored = Catalogue(tradeoffs.folder).one(tradeoffs.ids["postprocessed"])
     metrics, run = values_of(stored.all_metrics()), pairs.load_predictions(stored)
     result = pairs._run_points(run, run.protect, repeats="typical")
     error = metrics.query("metric == 'error_rate' and attribute == ''")
@@ -576,11 +567,10 @@ def test_dominance_is_of_no_larger_and_somewhere_smaller():
 
 @pytest.mark.thorough
 def test_the_command_prints_and_writes_everything(tradeoffs, said_by):
-    folder, ids = tradeoffs
-    printed = said_by("tradeoff", "dataset=simulated", f"results={folder}")
+    printed = said_by("tradeoff", "dataset=simulated", f"results={tradeoffs.folder}")
     assert "error against the equalized odds gap" in printed
     assert "error of logistic regression, baseline" in printed
-    (table_file,) = (folder / "report" / "tradeoff").glob("*.csv")
+    (table_file,) = (tradeoffs.folder / "report" / "tradeoff").glob("*.csv")
     assert table_file.with_suffix(".png").stat().st_size > 10_000
     table = pd.read_csv(table_file)
     assert len(table) == 3 * len(METRICS)

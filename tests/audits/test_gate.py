@@ -1,7 +1,5 @@
 """Gates of files and tables: policies, labels that are missing, what is refused, and watches."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -97,10 +95,6 @@ def test_an_audit_has_the_same_gate_and_leaves_it_half_of_its_error_rate():
     assert unsure.still_open[0].startswith("Gate is open: these rows cannot tell")
     assert not any("gate" in sentence.lower() for sentence in unsure.found)
     assert GatedOptions(prediction="hired", fail_if=(RATIO,)).require == "verdict"
-
-
-def test_findings_beside_a_gate_have_half_of_the_error_rate():
-    frame = decided(400, 0.5, 0.4)
     table, options = read(frame, "prediction=hired", "target=label", "group=sex")
     gated = GatedOptions(**vars(options), fail_if=(RATIO,))
     for asked, rate in ((options, 0.05), (gated, 0.025)):
@@ -119,11 +113,11 @@ fail_if: [impact_ratio<0.8, "sex:equal_opportunity>0.5"]
 
 
 def test_a_policy_is_the_same_for_python_and_the_command_line(tmp_path, monkeypatch, capsys):
-    (tmp_path / "policy").mkdir()
     policy = tmp_path / "policy" / "fairbench.yaml"
+    policy.parent.mkdir()
     policy.write_text(POLICY)
     frame = decided(4000, 0.5, 0.5)
-    written(frame, tmp_path / "policy", "hiring.csv")
+    written(frame, policy.parent, "hiring.csv")
     monkeypatch.chdir(tmp_path)
     gate = fairbench.gate(policy="policy/fairbench.yaml")
     assert main(["gate", "policy=policy/fairbench.yaml"]) == 0
@@ -136,13 +130,10 @@ def test_a_policy_is_the_same_for_python_and_the_command_line(tmp_path, monkeypa
     assert main(["gate", "policy=policy/fairbench.yaml", "fail_if=accuracy<0.9"]) == 1
     assert fairbench.gate(frame, policy=policy, fail_if="accuracy<0.9").exit_status == 1
     other = written(decided(4000, 0.5, 0.3), tmp_path, "other.csv")
-    assert main(["gate", str(other), f"policy={policy}"]) == 1
     assert fairbench.gate(other, policy=policy).outcome == "fails"
     assert main(["audit", str(other), f"policy={policy}"]) == 1
     said = capsys.readouterr().out
     assert said.splitlines()[-1].startswith("gate fails: the impact ratio by sex is")
-    kept = json.loads((tmp_path / "other-audit" / "audit.json").read_text())
-    assert kept["gate"]["exit_status"] == 1
 
 
 def test_words_of_a_policy_are_texts(tmp_path):
@@ -154,34 +145,30 @@ def test_words_of_a_policy_are_texts(tmp_path):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("content", "why"),
     [
-        ("grup: sex", "unknown option in p.yaml 'grup': did you mean group"),
-        ("junit: gate.xml", "unknown option in p.yaml 'junit'"),
-        ("group: sex\ngroup: race", "p.yaml gives group twice"),
-        ("group: [[sex]]", "line 1: group is a text or a list of texts"),
-        ("- sex", "is no policy"),
-        ("", "is no policy"),
-        ("group: [sex", "p.yaml, line 2 cannot be read"),
-        ("group: sex\n---\ngroup: race", "cannot be read"),
-        ("threshold: half", "threshold is 'half'; it must be a number"),
-        ("predictions: [a, b]", "predictions is one file"),
-        (f"group: {'[' * 3000}{']' * 3000}", "its lists are nested too deep"),
+        (None, "there is no such file"),
+        (b"\xff\xfe\x00", "no text in UTF-8"),
+        (b"# " + b"x" * 200_000, "at most 100,000 are read"),
+        (b"grup: sex", "unknown option in p.yaml 'grup': did you mean group"),
+        (b"junit: gate.xml", "unknown option in p.yaml 'junit'"),
+        (b"group: sex\ngroup: race", "p.yaml gives group twice"),
+        (b"group: [[sex]]", "line 1: group is a text or a list of texts"),
+        (b"- sex", "is no policy"),
+        (b"", "is no policy"),
+        (b"group: [sex", "p.yaml, line 1 cannot be read"),
+        (b"group: sex\n---\ngroup: race", "cannot be read"),
+        (b"threshold: half", "threshold is 'half'; it must be a number"),
+        (b"predictions: [a, b]", "predictions is one file"),
+        (b"group: " + b"[" * 3000 + b"]" * 3000, "its lists are nested too deep"),
     ],
+    ids=lambda value: str(value)[:30],
 )
-def test_a_policy_that_cannot_be_is_refused_in_a_line(tmp_path, text, why, refused):
+def test_a_policy_that_cannot_be_is_refused_in_a_line(tmp_path, content, why, refused):
     path = tmp_path / "p.yaml"
-    path.write_text(f"{text}\n")
+    if content is not None:
+        path.write_bytes(content)
     refused("gate", "x.csv", f"policy={path}", message=why)
-
-
-def test_a_policy_that_is_missing_or_no_text_is_refused_in_a_line(tmp_path, refused):
-    policy = tmp_path / "p.yaml"
-    refused("gate", f"policy={policy}", message="there is no such file")
-    policy.write_bytes(b"\xff\xfe\x00")
-    refused("gate", f"policy={policy}", message="no text in UTF-8")
-    policy.write_text("# " + "x" * 200_000)
-    refused("gate", f"policy={policy}", message="at most 100,000 are read")
 
 
 USUAL = ("target=label", "prediction=hired", "group=sex", "epsilon=0.9")

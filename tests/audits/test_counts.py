@@ -148,7 +148,7 @@ def test_totals_are_left_out_whatever_they_are_called(counted, rows, left_out):
 @pytest.mark.parametrize("total", ["x,90,31", "x,95,36", "x,90,29", "x,89,30", "Total,180,76"])
 def test_a_total_that_its_parts_contradict_is_refused(counted, total):
     _, people, hired = total.split(",")
-    said = f"row 5 counts {hired} selected of {people} people, but its parts by g x h (rows 1 a"
+    said = f"row 5 counts {hired} selected of {people} people, but its parts by g x h (rows 1"
     with pytest.raises(UserError, match=re.escape(said)):
         counted(f"{WHOLES}Total,{total}\n", groups=["g", "h"])
 

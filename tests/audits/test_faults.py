@@ -85,6 +85,10 @@ FAULTS = [
     ("labelled=mark", "column 'mark', row 4: 'perhaps' is not true or false"),
     ("target=hole labelled=is_labelled", "column 'hole', row 3: '' is not a label, though"),
     ("group=[sex,label]", "names 'label', which is the column of labels .* name another column"),
+    (
+        "group=[sex,zero_one] prediction=zero_one score=",
+        "names 'zero_one', the column of decisions",
+    ),
     ("group=[sex,sex]", "names a column twice"),
     ("group=[]", "no groups to compare"),
     ("group=alike", r"column 'alike' holds 1 different values \('Male'\)"),

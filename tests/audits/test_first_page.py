@@ -29,8 +29,6 @@ from fairbench.reporting.document.writing import _to_pdf
 from tests.audits.tables import audit, gap, parse, predictions, written
 from tests.harness import printed, quick
 
-COMMAND = "fairbench audit '<script>a b.csv' 'group=[sex,race]' # 100 % & _more_ --x"
-
 
 def table(rows=600, bias=0.25):
     """Return predictions of three attributes' groups."""
@@ -42,7 +40,7 @@ def table(rows=600, bias=0.25):
 def document():
     words = ["p.csv", "target=label", "score=score", "group=[sex,race,age]"]
     made = document_of(parse(words), table().astype(str))
-    return replace(made, made=replace(made.made, command=COMMAND, when="2026-05-04 12:30 UTC"))
+    return replace(made, made=replace(made.made, when="2026-05-04 12:30 UTC"))
 
 
 @pytest.mark.thorough
@@ -66,21 +64,14 @@ def test_what_has_no_room_on_a_terminal_is_what_matters_least(document):
     assert any(line.endswith(" …") for line in lines)
 
 
-@pytest.mark.parametrize(
-    "words",
-    quick(
-        [
-            "audit target=label score=score",
-            "audit score=score",
-            "audit score=score top=50",
-            "audit target=label score=score against=other",
-            "audit target=score prediction=other",
-            "dossier four-fifths prediction=label",
-            "dossier model-card target=label score=score",
-        ],
-        ["dossier four-fifths prediction=label"],
-    ),
-)
+REPORTS = [
+    "audit target=label score=score", "audit score=score", "audit score=score top=50",
+    "audit target=label score=score against=other", "audit target=score prediction=other",
+    "dossier four-fifths prediction=label", "dossier model-card target=label score=score",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", quick(REPORTS, REPORTS[-2:-1]))
 def test_every_kind_of_report_is_a_few_lines_and_the_page_is_everything(words, tmp_path, capsys):
     path = written(table().assign(other=lambda frame: 0.9 * frame["score"]), tmp_path)
     more = ["group=[sex,race,age]", f"path={path}", f"out={tmp_path / 'out'}"]
@@ -111,11 +102,16 @@ def test_key_figures_are_of_all_that_is_found_and_say_why_a_row_is_open():
     assert (within.rows[0][5].value, within.rows[0][5].after) == ("open", "")
 
 
+def decided(**options):
+    """Return the report of decisions on as many of two groups, which differ."""
+    hired = [1, 0] * 200 + [1] * 144 + [0] * 256 + [1] * options.pop("few", 0)
+    sex = np.array(["m", "f", "few"])[np.arange(len(hired)) // 400]
+    frame = pd.DataFrame({"sex": sex, "hired": hired})
+    return fairbench.audit(frame, prediction="hired", groups="sex", favourable="1", **options)
+
+
 def test_two_groups_that_differ_by_an_open_amount_are_so_everywhere():
-    hired = [1, 0] * 200 + [1] * 144 + [0] * 256
-    frame = pd.DataFrame({"sex": ["m"] * 400 + ["f"] * 400, "hired": hired})
-    asked = {"prediction": "hired", "groups": "sex", "favourable": "1", "epsilon": 0.1}
-    document = fairbench.audit(frame, **asked).document
+    document = decided(epsilon=0.1).document
     tables = {part.title: part.blocks[0].rows for part in document.sections if part.title}
     assert tables["Gaps between groups"][0][-1].value == "differ; size open"
     assert tables["Pairs of groups that surely differ"][0][-2:] == ["m", "f"]
@@ -147,21 +143,17 @@ def test_a_report_in_python_names_its_call(monkeypatch):
     )
 
 
-def test_the_first_page_names_three_findings_and_where_the_others_are(document):
+def test_the_first_page_names_three_findings_or_says_that_nothing_is_settled(document):
     many = replace(document.summary, found=[f"finding {n}." for n in range(9)], still_open=["a."])
-    page = replace(document, summary=many)
-    text = to_markdown(page)
+    text = to_markdown(replace(document, summary=many))
     first, _, rest = text.partition("## Can be concluded")
     assert "finding 2" in first and "finding 3" not in first
     assert "More findings are in the full report" in first
     assert "Rates by group" in rest and "Rates by group" not in first
     assert text.index("finding 2") < text.index("What is open") < text.index("What was audited")
-
-
-def test_where_nothing_is_settled_the_first_page_says_so(document):
-    summary = replace(document.summary, found=[], still_open=["It is open."])
-    text = to_markdown(replace(document, summary=summary))
-    assert text.index("Nothing is settled") < text.index("impact ratio") < text.index("It is open")
+    none = to_markdown(replace(document, summary=replace(many, found=[])))
+    places = [none.index(said) for said in ("Nothing is settled", "impact ratio", "What is open")]
+    assert places == sorted(places)
 
 
 def test_what_holds_no_pictures_says_where_they_are(document):
@@ -180,19 +172,15 @@ def test_every_figure_of_word_is_a_picture_that_says_what_it_shows(document):
     assert 'descr="selection rate"' in text
 
 
-def test_a_pdf_without_a_browser_is_refused(tmp_path, monkeypatch, refused):
+def test_a_pdf_needs_a_browser_that_can_print(document, tmp_path, monkeypatch, refused):
     monkeypatch.setattr(writing, "BROWSERS", ())
     path = written(table(), tmp_path)
     line = refused("audit", path, "score=score", "group=sex", "formats=[html,pdf]")
     assert re.search(r"chromium.*formats=\[html\]", line)
     assert not (tmp_path / "predictions-audit").exists()
-
-
-def test_a_browser_that_cannot_print_is_an_error_in_one_line(document, monkeypatch):
     monkeypatch.setattr(writing, "BROWSERS", ("false",))
-    with pytest.raises(UserError, match="could not print") as refusal:
+    with pytest.raises(UserError, match="^.* could not print .*$"):
         _to_pdf(document)
-    assert "\n" not in str(refusal.value)
 
 
 TOOLS = [writing._browser(), shutil.which("pdftotext")]
@@ -291,13 +279,10 @@ def test_a_chart_has_one_tolerance():
     ("few", "more", "over"),
     [
         (0, {}, "over that of the group selected most often. Under"),
-        (0, {"reference": ["b"]}, "over that of the group named by reference=. Under"),
+        (0, {"reference": ["f"]}, "over that of the group named by reference=. Under"),
         (5, {}, "of the group selected most often of those that are large enough. Under"),
     ],
 )
 def test_what_an_impact_ratio_is_over_is_said(few, more, over):
     """A few people who are all selected are no group that others are compared with."""
-    decided = {"group": ["a", "b"] * 600 + ["c"] * few, "d": [1, 0, 1, 1] * 300 + [1] * few}
-    asked = {"groups": "group", "prediction": "d", "favourable": "1", **more}
-    report = fairbench.audit(pd.DataFrame(decided), **asked)
-    assert over in report.document.summary.key_figures.caption
+    assert over in decided(few=few, **more).document.summary.key_figures.caption

@@ -97,6 +97,8 @@ def test_key_figures_are_of_all_that_is_found_and_say_why_a_row_is_open():
         ("gap in selection rate: men and women", (0.15, 0.25), "large"),
     ]
     assert "†: the interval of this row alone lies beyond the limit" in shown.caption
+    of_others = replace(large, values=(0.5, 0.2), value=0.4)  # the gap is not that of these two
+    assert key_figures([of_others], ["sex"], "").rows[0][1] == "gap in selection rate"
     within = key_figures([replace(unsure, upper=0.02)], ["sex"], "")
     assert "†" not in within.caption
     assert (within.rows[0][5].value, within.rows[0][5].after) == ("open", "")

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,15 +12,14 @@ from fairbench.audits.assessment import assess
 from fairbench.audits.kinds import document_of
 from fairbench.audits.kinds.binary import findings_of
 from fairbench.audits.kinds.unknown import assess_selected
-from fairbench.audits.report import _key_figures as key_figures
-from fairbench.audits.sentences import in_short, sentence_of
+from fairbench.audits.sentences import in_short
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from fairbench.evaluation.findings import GAP, LARGE, PAIR, RATIO
 from fairbench.reporting.document import model
 from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.document.writing import to_html
-from tests.audits.tables import audit, gap, parse, predictions, read, written
+from tests.audits.tables import audit, parse, predictions, read, written
 
 OPTIONS = ["predictions.csv", "target=label", "score=score", "group=[sex,race]"]
 
@@ -230,23 +228,6 @@ def test_a_scoring_tool_is_asked_which_end_of_its_scores_is_good(tmp_path, capsy
     data = json.loads((tmp_path / "out" / "ll144.json").read_text())
     ratios = {category["group"]: category["ratio"] for category in data["categories"]}
     assert "SY" in min(ratios, key=ratios.get)
-
-
-def test_a_large_gap_has_the_rates_of_the_groups_that_it_names():
-    ends = {"value": 0.919, "lower": 0.4, "upper": 0.99, "values": (0.916, 0.799)}
-    large = gap(LARGE, ("a", "b"), measure="share approved", **ends)
-    said = "(0.916 and 0.799; the largest difference of any two groups is 0.919"
-    assert said in sentence_of(large)
-    (row,) = key_figures([large], ["sex"], "").rows
-    assert row[1] == "gap in share approved"  # which is not that of a and b
-
-
-def test_a_combination_is_in_the_summary_where_no_attribute_shows_it():
-    two = ("f x b", "m x w")
-    crossed = gap(LARGE, two, attribute="sex x race", value=0.4, values=(0.8, 0.4))
-    alone = replace(crossed, attribute="sex", groups=("f", "m"))
-    assert len(in_short([crossed])) == 1
-    assert in_short([crossed, alone]) == in_short([alone])
 
 
 @pytest.mark.thorough

@@ -9,9 +9,11 @@ import pandas as pd
 import pytest
 
 import fairbench
+from benchmarks.faults.kinds import WORDS, kinds, text
+from fairbench.audits.table import read_audit_table
 from fairbench.cli.main import main
-from fairbench.core.errors import OpenQuestions
-from tests.audits.tables import audit, predictions, refusal, text_of, why_not, written
+from fairbench.core.errors import OpenQuestions, UserError
+from tests.audits.tables import audit, parse, predictions, refusal, text_of, why_not, written
 
 USUAL = {"target": "label", "score": "score", "group": "[sex,race]"}
 
@@ -279,3 +281,33 @@ def test_other_kinds_and_a_watch_ask_at_once_too(loans, tmp_path, capsys):
     chosen = [choice[-1] for choice in choices]
     command = [*watched, "decision=approved/declined", *likely, *chosen, f"results={tmp_path}"]
     assert main(command) in (0, 1)
+
+
+# Files of twenty kinds are read as their plain CSV is, or refused in one line.
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    path = tmp_path_factory.mktemp("plain") / "plain.csv"
+    path.write_text(text())
+    return read_audit_table(parse([str(path), *WORDS]))
+
+
+@pytest.mark.parametrize("kind", kinds(), ids=lambda kind: f"{kind.kind}, {kind.name}")
+def test_a_file_is_read_as_the_plain_one_or_refused(kind, plain, tmp_path, capsys):
+    path = kind.write(tmp_path)
+    options = parse([str(path), *WORDS, *kind.words])
+    if kind.refused:
+        with pytest.raises(UserError) as caught:
+            read_audit_table(options)
+        assert kind.refused in str(caught.value)
+        lines = f"error: {caught.value}".splitlines()
+        assert max(map(len, lines)) <= 300
+        assert len(lines) == 1 or isinstance(caught.value, OpenQuestions)
+        return
+    table = read_audit_table(options)
+    np.testing.assert_array_equal(table.label, plain.label)
+    np.testing.assert_allclose(table.score, plain.score, rtol=0, atol=1e-12)
+    for name, groups in plain.groups.items():
+        assert table.groups[name].tolist() == groups.tolist()
+    assert len(capsys.readouterr().err.splitlines()) <= 1

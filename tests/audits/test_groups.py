@@ -418,6 +418,11 @@ def test_of_those_whom_one_decision_selected_it_is_no_finding_and_every_sentence
     assert rows.startswith(f"{labels} of 1,500 people, those selected ('granted'); all of them")
     ratios = findings[findings["about"] == RATIO]
     assert len(ratios) and set(ratios["scope"]) == {""}  # of everyone
+    named = {"threshold": 0.4, "decision": "approved/declined"}
+    said = text_of(fairbench.audit(frame, groups="sex", **asked, **named))
+    assert "everyone who was approved is predicted '1', which by itself makes all groups" in said
+    assert "of those approved ('granted')" in said and "no two groups differ" not in said
+    assert "selected" not in said.replace("selected=", "")
 
 
 def test_two_spellings_of_one_group_are_noted_before_the_page(capsys):

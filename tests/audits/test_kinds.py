@@ -1,5 +1,6 @@
-"""Audits of several classes, numbers, rankings, times, pairs and decisions."""
+"""Audits of several classes, numbers, rankings, times, pairs, decisions and many groups."""
 
+import json
 import re
 
 import numpy as np
@@ -8,14 +9,15 @@ import pytest
 
 import fairbench
 from fairbench.audits.assessment import assess
-from fairbench.audits.kinds import kind_of
+from fairbench.audits.kinds import _has_many_groups, kind_of
 from fairbench.audits.kinds.numbers import EXPOSURE, TOP, _brier_losses, concordance
 from fairbench.audits.kinds.pair import _verdict, compare_tables
+from fairbench.audits.kinds.unknown import BEYOND, WITHIN
 from fairbench.audits.question import NUMBERS
 from fairbench.audits.table import read_frame
 from fairbench.core.errors import UserError
 from fairbench.evaluation.findings import OPEN, SMALL
-from tests.audits.tables import audit, parse, predictions, read, text_of, written
+from tests.audits.tables import parse, predictions, read, shown_by, text_of, why_not, written
 from tests.harness import archive_with
 
 CLASSES = np.array(["cat", "dog", "emu"])
@@ -92,9 +94,11 @@ def incomes(rows=1500, *, bias=0.0, noise=0.0, seed=0):
     )  # fmt: skip
 
 
-def stars(predicted):
+STARS = np.arange(100) % 5 + 1
+
+
+def stars(predicted, income=STARS):
     """Return five values of a target, and predictions made of them."""
-    income = pd.Series(range(100)) % 5 + 1
     return incomes(100).assign(income=income, predicted=predicted(income))
 
 
@@ -144,21 +148,17 @@ def test_rows_without_a_target_are_left_out_and_counted():
     frame = incomes(300)
     frame["income"] = frame["income"].where(frame.index % 3 > 0)
     document = fairbench.audit(frame, **OF_NUMBERS).document
-    assert document.data["rows"] == 200
     assert "100 rows without one are left out" in " ".join(document.verdict.basis)
 
 
 NUMBERED = ("target=income", "prediction=predicted", "group=sex")
 LABELLED = ("target=label", "prediction=score", "group=sex")
 CODES = incomes(100).assign(income=range(100))
-POINTS = incomes(3000).assign(income=np.arange(3000) % 60, predicted=(np.arange(3000) + 3) % 60)
+ROW = np.arange(3000)
+POINTS = incomes(3000).assign(income=ROW % 60, predicted=(ROW + 3) % 60)
 # Codes of 40 jobs, of which two thirds are predicted rightly, and the others at random.
 JOBS = incomes(3000).assign(
-    income=np.arange(3000) * 7 % 40,
-    predicted=np.where(
-        np.arange(3000) % 3 > 0, np.arange(3000) * 7 % 40, np.arange(3000) * 11 % 40
-    ),
-    score=0.7,
+    income=ROW * 7 % 40, predicted=np.where(ROW % 3 > 0, ROW * 7 % 40, ROW * 11 % 40), score=0.7
 )
 FEW_JOBS = JOBS.assign(income=JOBS["income"].where(JOBS.index % 101 == 0))
 
@@ -175,12 +175,10 @@ FEW_JOBS = JOBS.assign(income=JOBS["income"].where(JOBS.index % 101 == 0))
         (stars(lambda stars: stars + 0.13), NUMBERED, True),
         (stars(lambda stars: stars + 0.5 * (stars > 3)), NUMBERED, True),
         (stars(lambda stars: stars), NUMBERED, False),
-        (stars(lambda stars: stars / 2).assign(income=np.arange(100) % 5 / 2 + 0.5), NUMBERED,
-         False),
+        (stars(lambda stars: stars, (STARS - 1) / 2 + 0.5), NUMBERED, False),
         (predictions(100), LABELLED, False),
-        (incomes(100).assign(income=incomes(100)["income"].map("{:.2f} €".format)), NUMBERED, True),
-        (incomes(100).assign(income=incomes(100)["income"].map("{:.2f} EUR".format)), NUMBERED,
-         True),
+        *((incomes(100).assign(income=lambda f, form=form: f["income"].map(form.format)), NUMBERED,
+           True) for form in ("{:.2f} €", "{:.2f} EUR")),
         (POINTS, NUMBERED, True),
         (POINTS.assign(predicted=lambda all: all["predicted"] + 1), NUMBERED, True),
         *((jobs, (*NUMBERED, *score), False) for jobs in (JOBS, FEW_JOBS)
@@ -242,14 +240,9 @@ def patients(rows=600, *, noise=0.0, seed=0, groups=2):
     rate = np.exp(generator.normal(-2, 1, rows))
     time, end = generator.exponential(1 / rate), generator.exponential(15, rows)
     known = rate * np.exp(noise * (ward == groups - 1) * generator.normal(size=rows))
-    return pd.DataFrame(
-        {
-            "ward": [f"w{code}" for code in ward],
-            "months": np.minimum(time, end).round(2),
-            "died": time <= end,
-            "risk": 1 - np.exp(-6 * known),
-        }
-    )
+    months, risk = np.minimum(time, end).round(2), 1 - np.exp(-6 * known)
+    names = [f"w{code}" for code in ward]
+    return pd.DataFrame({"ward": names, "months": months, "died": time <= end, "risk": risk})
 
 
 # concordance_index_censored and brier_score of scikit-survival 0.28 on these rows.
@@ -350,29 +343,22 @@ def test_few_labels_know_less_and_do_not_contradict():
             more = all_[attribute, rate]
             assert row.upper - row.lower > more.upper - more.lower
             assert row.lower < more.upper and row.upper > more.lower
-    precision = compared(pair(labels=40))["sex", "precision"]
-    assert precision.lower < 0 < precision.upper
-    assert precision.verdict == OPEN
+    assert compared(pair(labels=40))["sex", "precision"].verdict == OPEN
 
 
 def test_a_score_against_itself_is_alike():
-    frame = pair().assign(other=lambda f: f["score"])
-    report = fairbench.audit(frame, **OF_TWO)
+    report = fairbench.audit(pair().assign(other=lambda f: f["score"]), **OF_TWO)
     assert set(report.findings["verdict"]) <= {SMALL, OPEN}
-    accuracy = report.findings.query("measure == 'accuracy'")
-    assert set(accuracy["verdict"]) == {SMALL}
     said = " ".join(report.document.verdict.can)
     assert "For everyone, score and other differ by less than 0.05 in accuracy" in said
 
 
-def test_without_labels_only_decisions_are_concluded_on(tmp_path, capsys):
-    path = written(pair().drop(columns=["label", "is_labelled"]), tmp_path)
-    out = tmp_path / "<out>"
-    assert audit([str(path), "score=score", "against=other", "group=sex", f"out={out}"]) == 0
-    assert "Without labels, only decisions are compared" in capsys.readouterr().out
-    document = fairbench.audit(path, score="score", against="other", groups="sex").document
-    assert all("selection rate" in sentence for sentence in document.verdict.can)
-    everyone, _, sex = document.verdict.cannot
+def test_without_labels_only_decisions_are_concluded_on():
+    frame = pair().drop(columns=["label", "is_labelled"])
+    report = fairbench.audit(frame, score="score", against="other", groups="sex")
+    assert "Without labels, only decisions are compared" in text_of(report)
+    assert all("selection rate" in said for said in report.document.verdict.can)
+    everyone, _, sex = report.document.verdict.cannot
     assert everyone == "For everyone, accuracy is not compared: there are no labels."
     assert sex.startswith("By sex, the gap in true positive rate, false positive rate, precision")
 
@@ -543,10 +529,9 @@ def test_the_resume_experiment_comes_out():
     ],
 )
 def test_decisions_may_be_spelled_otherwise_than_labels(labels, decisions, positive):
-    draw = np.random.default_rng(4)
-    label, decision, group = draw.integers(2, size=(3, 300))
-    columns = {"repaid": np.array(labels)[label], "called": np.array(decisions)[decision]}
-    frame = pd.DataFrame({**columns, "race": group})
+    label, decision, group = np.random.default_rng(4).integers(2, size=(3, 300))
+    repaid, called = np.array(labels)[label], np.array(decisions)[decision]
+    frame = pd.DataFrame({"repaid": repaid, "called": called, "race": group})
     words = [f"positive={positive}"] * bool(positive) + ["favourable=bad"] * (positive == "bad")
     table, _ = read(frame, "target=repaid", "prediction=called", "group=race", *words)
     np.testing.assert_array_equal(table.prediction, decision)
@@ -571,3 +556,85 @@ def test_without_labels_scores_say_of_selection_what_decisions_alone_say(groups)
     names = set(decided.metrics["metric"])
     rows = scored.metrics[scored.metrics["metric"].isin(names)].reset_index(drop=True)
     pd.testing.assert_frame_equal(rows.astype(str), decided.metrics.astype(str))
+
+
+# Many groups: what it says, what it writes, and what it refuses.
+
+
+RATES = ("selection_rate", "error_rate", "true_positive_rate", "false_positive_rate")
+
+
+def crossed(rows=6000, *, labelled=1.0, odd=0.5, seed=0):
+    """Return predictions for 6 x 5 x 5 groups, of which one is selected more often by `odd`."""
+    generator = np.random.default_rng(seed)
+    codes = [generator.integers(k, size=rows) for k in (6, 5, 5)]
+    frame = pd.DataFrame({n: [f"{n}{c}" for c in v] for n, v in zip("abc", codes, strict=True)})
+    chance = 0.4 + odd * (frame[["a", "b", "c"]] == ["a1", "b2", "c3"]).all(axis=1)
+    prediction = (generator.random(rows) < chance).astype(int)
+    label = np.where(generator.random(rows) < 0.8, prediction, 1 - prediction).astype(str)
+    shown = generator.random(rows) < labelled
+    return frame.assign(prediction=prediction, label=np.where(shown, label, ""))
+
+
+OF_MANY = {"target": "label", "prediction": "prediction", "groups": ["a", "b", "c"]}
+
+
+def test_the_groups_that_stand_out_come_first_and_all_are_in_a_file(tmp_path, capsys):
+    path = written(crossed(), tmp_path)
+    words = ["target=label", "prediction=prediction", "group=[a,b,c]", f"out={tmp_path / 'out'}"]
+    printed = shown_by([path, *words], capsys)
+    assert "By a x b x c, 1 group is unlike everyone else in selection rate" in printed
+    assert "a1 x b2 x c3" in printed
+    assert "150 groups make 11,175 pairs, of which 559 would seem to differ by chance" in printed
+    assert "Only groups by a, b and c were compared" in printed
+    page = (tmp_path / "out" / "audit.html").read_text()
+    assert page.count("<tr") < 40
+    table = pd.read_csv(tmp_path / "out" / "groups.csv")
+    assert table["rate"].value_counts().to_dict() == dict.fromkeys(RATES, 150)
+    assert ((table["lower"] <= table["pooled"]) & (table["pooled"] <= table["upper"])).all()
+    data = json.loads((tmp_path / "out" / "audit.json").read_text())
+    selection = data["rates"][0]
+    assert selection["surest_pair"][0] == "a1 x b2 x c3"
+    assert sum(selection[name] for name in (WITHIN, BEYOND, OPEN)) == pytest.approx(1)
+    assert len(data["figures"]) == 600
+
+
+def test_columns_of_few_groups_are_compared_by_themselves_too():
+    frame = crossed().assign(zip=np.arange(6000) % 60)
+    frame["prediction"] |= (frame["a"] == "a3").astype(int)
+    report = fairbench.audit(frame, prediction="prediction", groups=["a", "b", "zip"])
+    gaps = report.findings.query("about == 'gap'").set_index("attribute")
+    assert gaps["verdict"].to_dict() == {"a": "large", "b": "open", "a x b x zip": "large"}
+    assert gaps["groups"]["a"].startswith("a3; ")
+    assert "By a, the selection rate is 100.0 % for a3" in text_of(report)
+    assert "Groups by zip were compared only where a, b and zip are combined" in text_of(report)
+
+
+def test_rates_of_many_groups_that_need_labels_are_of_the_rows_that_have_one():
+    frame = crossed(labelled=0.3)
+    report = fairbench.audit(frame, **OF_MANY)
+    assert "chosen for labelling at random" in text_of(report)
+    rows = report.table.groupby("rate")["rows"].sum()
+    known = (frame["label"] != "").sum()
+    assert (rows["selection_rate"], rows["error_rate"]) == (6000, known)
+    assert rows["true_positive_rate"] + rows["false_positive_rate"] == known
+
+
+def test_one_column_of_many_groups_and_combinations_of_few():
+    frame = crossed(rows=400).assign(one=lambda frame: frame["a"] + frame["b"] + frame["c"])
+    assert _has_many_groups(frame[["one"]]) and _has_many_groups(frame[["a", "b", "c"]])
+    assert not _has_many_groups(frame[["a", "b"]])
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"groups": "id"}, "column 'id' holds 300 different values; a group column has 2 to 150"),
+        ({"groups": ["a", "b", "half"]}, "combinations in 300 rows; up to 150 can be assessed"),
+        ({"weight": "w"}, "weight= does not apply to an audit of many groups"),
+    ],
+)
+def test_what_cannot_be_estimated_together_is_refused(more, message):
+    row = np.arange(300)
+    frame = crossed(rows=300).assign(id=row, half=row // 3, w=1 + row % 3)
+    assert message in why_not(frame, **{**OF_MANY, **more})

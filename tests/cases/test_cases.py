@@ -16,7 +16,6 @@ from fairbench.core.errors import UserError
 from fairbench.data.download import Archive
 from fairbench.data.features import Encoder, Encoding
 from fairbench_rank.sources import benchmark_scores
-from tests.audits.tables import text_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # pandas and MLflow warn of themselves
 DRAW = np.random.default_rng(0)
@@ -88,18 +87,6 @@ def test_24_a_folder_of_logs_of_inspect_is_told_the_way_that_leaves_none_out(tmp
         (tmp_path / f"{name}.json").write_text(f'{{"eval": {{}}, "samples": {samples}}}')
     with pytest.raises(UserError, match=r"is a log of inspect_ai: .*samples_df, and rank that"):
         benchmark_scores(tmp_path)
-
-
-def test_32_what_the_selection_decides_is_no_finding():
-    score = DRAW.random(1500)
-    repaid = np.where(score > 0.4, (DRAW.random(1500) < score).astype(float), np.nan)
-    loans = pd.DataFrame({"sex": ["f", "m", "m"] * 500, "score": score, "repaid": repaid})
-    asked = {"target": "repaid", "score": "score", "groups": "sex", "selected": "granted"}
-    named = {"favourable": "1", "threshold": 0.4, "decision": "approved/declined"}
-    said = text_of(fairbench.audit(loans.assign(granted=score > 0.4), **asked, **named))
-    assert "everyone who was approved is predicted '1', which by itself makes all groups" in said
-    assert "of those approved ('granted')" in said and "no two groups differ" not in said
-    assert "selected" not in said.replace("selected=", "")
 
 
 def test_unknown_and_an_empty_cell_are_one_group(tmp_path):

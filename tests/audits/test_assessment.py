@@ -17,7 +17,6 @@ from fairbench.audits.assessment import (
 from fairbench.audits.direction import Direction
 from fairbench.audits.sentences import sentences_of
 from fairbench.audits.table import AuditTable
-from fairbench.core.errors import UserError
 from tests.audits.tables import concluded, predictions, read
 
 
@@ -140,25 +139,6 @@ def test_all_labels_give_what_evaluate_gives_with_weights_and_clusters_too():
     assert not any(gap.needed for gap in result.gaps)
 
 
-@pytest.mark.parametrize(
-    ("change", "words", "message"),
-    [
-        ({"people": -1}, ["weight=people"], "column 'people', row 1: '-1.0' is not a weight of 0"),
-        ({"people": "many"}, ["weight=people"], "is no number"),
-        ({"people": 0}, ["weight=people"], "column 'people' is 0 in every row"),
-        ({"home": "one"}, ["cluster=home"], "column 'home' has one mark in all rows: intervals n"),
-        ({"home": None}, ["cluster=home"], "column 'home', row 1: '' is not a mark of rows"),
-        ({}, ["weight=people", "labelled=is_labelled"], "weight= and cluster= need a label in"),
-        ({}, ["cluster=home", "interval=dirichlet"], "interval=dirichlet takes neither weights"),
-        ({}, ["labelled=is_labelled", "interval=dirichlet"], "in every row, and 40 rows have one"),
-    ],
-)
-def test_weights_and_clusters_that_cannot_be_are_refused(change, words, message):
-    with pytest.raises(UserError, match=message) as caught:
-        assessed(surveyed(predictions(60, labels=40)).assign(**change), *words)
-    assert "\n" not in str(caught.value)
-
-
 def test_a_posterior_says_so_and_has_the_rates_of_its_table():
     frame = predictions(300, bias=0.4)
     asked = {"target": "label", "score": "score", "groups": "sex", "interval": "dirichlet"}
@@ -269,17 +249,3 @@ def test_weights_count():
     male, female = ratios(frame, "weight=weight")
     assert [male["rate"], female["rate"]] == pytest.approx([400 / 700, 200 / 500])
     assert female["lower"] < female["ratio"] < female["upper"]
-
-
-@pytest.mark.parametrize(
-    ("reference", "complaint"),
-    [
-        ("Mal", "unknown reference group 'Mal': did you mean Male"),
-        ("[Male,Female]", "reference= names two groups of sex"),
-        ("x", "two columns have a group 'x': write reference=sex:x or reference=race:x"),
-    ],
-)
-def test_a_reference_that_is_none_is_refused(reference, complaint):
-    frame = people(others=(12, 12)).replace({"Other": "x", "White": "x"})
-    with pytest.raises(UserError, match=complaint):
-        ratios(frame, f"reference={reference}", group=BOTH)

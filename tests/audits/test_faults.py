@@ -14,12 +14,28 @@ from fairbench.audits.table import read_audit_table
 from fairbench.cli.main import main
 from fairbench.core.errors import OpenQuestions, UserError
 from tests.audits.tables import audit, parse, predictions, refusal, text_of, why_not, written
+from tests.audits.test_assessment import surveyed
+from tests.audits.test_groups import aged
+from tests.audits.test_kinds import (
+    OF_CLASSES,
+    OF_MANY,
+    OF_NUMBERS,
+    OF_TIMES,
+    OF_TWO,
+    candidates,
+    classified,
+    crossed,
+    incomes,
+    pair,
+    patients,
+)
+from tests.audits.test_question import OF_PROXIES, OF_SELECTED, by_proxy, partly_selected
 
-USUAL = {"target": "label", "score": "score", "group": "[sex,race]"}
+WORDED = {"target": "label", "score": "score", "group": "[sex,race]"}
 
 
 def words(path, **options):
-    given = USUAL | options
+    given = WORDED | options
     return [str(path), *(f"{name}={value}" for name, value in given.items() if value)]
 
 
@@ -311,3 +327,123 @@ def test_a_file_is_read_as_the_plain_one_or_refused(kind, plain, tmp_path, capsy
     for name, groups in plain.groups.items():
         assert table.groups[name].tolist() == groups.tolist()
     assert len(capsys.readouterr().err.splitlines()) <= 1
+
+
+# What each kind of audit refuses: its people and options, and changes of their columns and options.
+USUAL = {"target": "label", "score": "score", "groups": "sex"}
+WEIGHT, CLUSTER = {"weight": "people"}, {"cluster": "home"}
+SOME, POSTERIOR = {"labelled": "is_labelled"}, {"interval": "dirichlet"}
+OF_STRATA = {"target": "label", "prediction": "decision", "groups": "sex", "within": ["department"]}
+REFUSED = {
+    "classes": (classified(60), OF_CLASSES, [
+        ({"predicted": "dog"}, {"groups": "site"}, "a label has two val"),
+        ({"score": 1.5}, {}, "column 'score', row 1: '1.5' is not a prob"),
+        ({}, {"score": ""}, "score= is missing: name .* class$"),
+        ({"label": [*range(12)] * 5, "predicted": [*range(6)] * 10}, {"score": ""},
+         "score= is missing: .* predictions as they were before rounding, .* bounds="),
+        ({"label": [0, 1] * 30, "score": np.arange(60) / 60}, {"prediction": "score", "score": ""},
+         "'score' holds probabilities, not decisions: name it by score= instead"),
+        ({}, {"target": "", "prediction": "", "score": ["score"] * 2}, "target= is missing"),
+        ({}, {"prediction": "", "score": ["score", "site"]}, "column 'site', row 1: .* number"),
+        ({}, {"cost": "none.csv"}, "cost=none.csv cannot be read"),
+        ({}, {"prior": "flat"}, "unknown prior 'flat'"),
+    ]),
+    "numbers": (incomes(100), OF_NUMBERS, [
+        ({}, {"bounds": ["low"]}, "bounds= names two columns"),
+        ({}, {"bounds": ["high", "low"]}, "is not at most 'low' of its row"),
+        ({}, {"nominal": 1.5}, "nominal"),
+        ({"income": [f"{k}.5 EUR" for k in range(100)]}, {}, "'0.5 EUR' is no number: leave out"),
+    ]),
+    "ranking": (candidates(2), {"score": "rating", "groups": "sex"}, [
+        ({}, {"top": 2.5}, "a whole number, or a share under 1"),
+        ({}, {"lists": "vacancy"}, "say how many are the first by top="),
+        ({"one": 1}, {"top": 5, "lists": "one"}, "has one mark in all rows"),
+        ({"vacancy": [*range(39), ""]}, {"top": 5, "lists": "vacancy"},
+         "column 'vacancy', row 40: '' is not a mark of rows that are ranked together"),
+        ({}, {"score": ["rating", "vacancy"], "top": 3}, "name their column by score="),
+    ]),
+    "times": (patients(50), OF_TIMES, [
+        ({}, {"horizon": 0.0}, "event= needs horizon="),
+        ({}, {"horizon": 900.0}, "horizon=900: no row of .* is observed beyond"),
+        ({"risk": 1.5}, {}, "column 'risk', row 1: '1.5' is not a probability"),
+        ({"months": -1}, {}, "column 'months', row 1: '-1' is not a time of 0 or more"),
+        ({}, {"threshold": 0.3}, "threshold= does not apply to an audit of times until an event"),
+    ]),
+    "pair": (pair(60), OF_TWO, [
+        ({}, {"against": "othre"}, "no column 'othre'; did you mean 'other'"),
+        ({}, {"prediction": "label"}, "give score= alone"),
+        ({}, {"prediction": "label", "score": ""}, "give score= alone"),
+        ({}, {"against": "score"}, "against= and score= both name 'score'"),
+        ({}, {"weight": "score"}, r"weight= does not apply to a comparison .* \(against=\), but"),
+    ]),
+    "two classes": (pair(60), USUAL, [
+        ({}, {"score": "", "prediction": "other", "threshold": 0.9}, "threshold= is of scores"),
+        ({}, {"score": "", "prediction": "other", "scale": "percent"}, "scale= is of scores and"),
+        ({}, {"nominal": 0.8}, "nominal= is of prediction intervals"),
+        ({}, {"require": "pass"}, "require= is of a gate: give a condition"),
+    ]),
+    "weights and clusters": (surveyed(predictions(60, labels=40)), USUAL, [
+        ({"people": -1}, WEIGHT, "column 'people', row 1: '-1.0' is not a weight of 0"),
+        ({"people": "many"}, WEIGHT, "is no number"),
+        ({"people": 0}, WEIGHT, "column 'people' is 0 in every row"),
+        ({"home": "one"}, CLUSTER, "column 'home' has one mark in all rows: intervals n"),
+        ({"home": None}, CLUSTER, "column 'home', row 1: '' is not a mark of rows"),
+        ({}, WEIGHT | SOME, "weight= and cluster= need a label in"),
+        ({}, CLUSTER | POSTERIOR, "interval=dirichlet takes neither weights"),
+        ({}, SOME | POSTERIOR, "in every row, and 40 rows have one"),
+    ]),
+    "thresholds and references": (predictions(60), USUAL, [
+        ({}, {"constraint": "ratio"}, "after the colon comes a number"),
+        ({}, {"constraint": "rati:0.8"}, "unknown constraint 'rati': did you mean ratio"),
+        ({}, {"constraint": "ratio:1.2"}, "after the colon comes a number from 0 to 1"),
+        ({}, {"constraint": "ratio:0.8", "prediction": "label"}, "constraint= looks for a thre"),
+        ({}, {"constraint": "true_positive_rate:0.1", "target": ""}, "needs a label in every row"),
+        ({}, {"reference": "Mal"}, "unknown reference group 'Mal': did you mean Male"),
+        ({}, {"reference": ["Male", "Female"]}, "reference= names two groups of sex"),
+        ({"race": [*"ab"] * 30, "sex": [*"bc"] * 30}, {"reference": "b", "groups": ["sex", "race"]},
+         "two columns have a group 'b': write reference=sex:b or reference=race:b"),
+    ]),
+    "strata": (aged(1200).assign(id=[f"c{i}" for i in range(1200)], p=np.arange(1200) % 50,
+                                 q=np.arange(1200) // 24), OF_STRATA, [
+        ({}, {"within": ["sex"]}, "within= names 'sex', which group= names"),
+        ({}, {"within": ["id"]}, "'id' holds 1200 different values; a within column has 2 to 50"),
+        ({}, {"within": ["age:40,30"]}, "within=age:40,30: the limits of bands rise"),
+        ({}, {"within": ["age", "age"]}, r"within=\[age,age\] names a column twice"),
+        ({}, {"weight": "age"}, "within= takes no weight=: leave one of them out"),
+        ({}, {"cluster": "id"}, "within= takes no cluster=: leave one of them out"),
+        ({}, POSTERIOR, "within= takes no interval=dirichlet"),
+        ({"price": np.arange(1200) / 7, "guess": np.arange(1200) / 6},
+         {"prediction": "guess", "target": "price"}, "within= does not apply to"),
+        ({}, {"within": ["p", "q"]}, "'p x q' makes 1,200 strata of 1,200 rows; groups are compa"),
+    ]),
+    "the selected": (partly_selected(100)[0], OF_SELECTED, [
+        ({}, {"odds": 0.5}, "odds is 0.5; it must be at least 1"),
+        ({}, {"against": "race"}, "selected= does not apply to a comparison of two"),
+        ({}, {"target": ""}, "selected= is given without target="),
+        ({"hired": False}, {}, "column 'hired' is true in no row: nobody was sele"),
+        ({"hired": "perhaps"}, {}, "'hired', row 1: 'perhaps' is not true or fal"),
+    ]),
+    "proxies": (by_proxy(100)[0], OF_PROXIES, [
+        ({}, {"groups": "men"}, "proxy= stands for group=: leave one of them out"),
+        ({}, {"selected": "men"}, "selected= does not apply to an audit of groups by"),
+        ({}, {"proxy": ["men", "men"]}, r"proxy=\[men,men\] names a column twice"),
+        ({"men": 1.5}, {}, "column 'men', row 1: '1.5' is not a probability"),
+        ({"men": 0.5, "women": 0.1}, {}, "probabilities of the 2 groups sum to 0.6"),
+        ({}, {"proxy": ["men", "label"]}, "proxy= names 'label', which is the column"),
+    ]),
+    "many groups": (crossed(300), OF_MANY, [
+        ({"id": range(300)}, {"groups": "id"}, "'id' holds 300 .*; a group column has 2 to 150"),
+        ({"half": np.arange(300) // 3}, {"groups": ["a", "b", "half"]},
+         "combinations in 300 rows; up to 150 can be assessed"),
+        ({"w": 2}, {"weight": "w"}, "weight= does not apply to an audit of many groups"),
+    ]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "more", "complaint"),
+    [(kind, *case) for kind, (*_, cases) in REFUSED.items() for case in cases],
+)
+def test_what_no_kind_of_audit_takes_is_refused(kind, change, more, complaint):
+    frame, options, _ = REFUSED[kind]
+    assert re.search(complaint, why_not(frame.assign(**change), **{**options, **more}))

@@ -139,28 +139,6 @@ def test_columns_together_make_strata():
     assert [*data["options"]["within"]] == ["age", "department"]
 
 
-@pytest.mark.parametrize(
-    ("within", "more", "sentence"),
-    [
-        (["sex"], {}, "within= names 'sex', which group= names"),
-        (["id"], {}, "'id' holds 1200 different values; a within column has 2 to 50"),
-        (["age:40,30"], {}, "within=age:40,30: the limits of bands rise"),
-        (["age", "age"], {}, "within=[age,age] names a column twice"),
-        (["department"], {"weight": "age"}, "within= takes no weight=: leave one of them out"),
-        (["department"], {"cluster": "id"}, "within= takes no cluster=: leave one of them out"),
-        (["department"], {"interval": "dirichlet"}, "within= takes no interval=dirichlet"),
-        (["department"], {"prediction": "guess", "target": "price"}, "within= does not apply to"),
-        (["p", "q"], {}, "'p x q' makes 1,200 strata of 1,200 rows; groups are compared within"),
-    ],
-)
-def test_strata_that_cannot_be_are_refused_in_one_line(within, more, sentence):
-    row = np.arange(1200)
-    frame = aged(1200).assign(id=[f"c{i}" for i in row], p=row % 50, q=row // 24)
-    price, guess = np.random.default_rng(1).normal(9, 2, (2, 1200)).round(3)
-    given = {"target": "label", "prediction": "decision", "groups": "sex", "within": within}
-    assert sentence in why_not(frame.assign(price=price, guess=guess), **{**given, **more})
-
-
 def test_the_largest_difference_of_two_groups_beside_a_rare_one_has_no_sign():
     frame = aged(4000)
     frame.loc[:4, "sex"] = "rare"

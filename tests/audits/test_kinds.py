@@ -17,7 +17,7 @@ from fairbench.audits.question import NUMBERS
 from fairbench.audits.table import read_frame
 from fairbench.core.errors import UserError
 from fairbench.evaluation.findings import OPEN, SMALL
-from tests.audits.tables import parse, predictions, read, shown_by, text_of, why_not, written
+from tests.audits.tables import parse, predictions, read, shown_by, text_of, written
 from tests.harness import archive_with
 
 CLASSES = np.array(["cat", "dog", "emu"])
@@ -363,67 +363,6 @@ def test_without_labels_only_decisions_are_concluded_on():
     assert sex.startswith("By sex, the gap in true positive rate, false positive rate, precision")
 
 
-REFUSED = {
-    "classes": (classified(60), OF_CLASSES, [
-        ({"predicted": "dog"}, {"groups": "site"}, "a label has two val"),
-        ({"score": 1.5}, {}, "column 'score', row 1: '1.5' is not a prob"),
-        ({}, {"score": ""}, "score= is missing: name .* class$"),
-        ({"label": [*range(12)] * 5, "predicted": [*range(6)] * 10}, {"score": ""},
-         "score= is missing: .* predictions as they were before rounding, .* bounds="),
-        ({"label": [0, 1] * 30, "score": np.arange(60) / 60}, {"prediction": "score", "score": ""},
-         "'score' holds probabilities, not decisions: name it by score= instead"),
-        ({}, {"target": "", "prediction": "", "score": ["score"] * 2}, "target= is missing"),
-        ({}, {"prediction": "", "score": ["score", "site"]}, "column 'site', row 1: .* number"),
-        ({}, {"cost": "none.csv"}, "cost=none.csv cannot be read"),
-        ({}, {"prior": "flat"}, "unknown prior 'flat'"),
-    ]),
-    "numbers": (incomes(100), OF_NUMBERS, [
-        ({}, {"bounds": ["low"]}, "bounds= names two columns"),
-        ({}, {"bounds": ["high", "low"]}, "is not at most 'low' of its row"),
-        ({}, {"nominal": 1.5}, "nominal"),
-        ({"income": [f"{k}.5 EUR" for k in range(100)]}, {}, "'0.5 EUR' is no number: leave out"),
-    ]),
-    "ranking": (candidates(2), {"score": "rating", "groups": "sex"}, [
-        ({}, {"top": 2.5}, "a whole number, or a share under 1"),
-        ({}, {"lists": "vacancy"}, "say how many are the first by top="),
-        ({"one": 1}, {"top": 5, "lists": "one"}, "has one mark in all rows"),
-        ({"vacancy": [*range(39), ""]}, {"top": 5, "lists": "vacancy"},
-         "column 'vacancy', row 40: '' is not a mark of rows that are ranked together"),
-        ({}, {"score": ["rating", "vacancy"], "top": 3}, "name their column by score="),
-    ]),
-    "times": (patients(50), OF_TIMES, [
-        ({}, {"horizon": 0.0}, "event= needs horizon="),
-        ({}, {"horizon": 900.0}, "horizon=900: no row of .* is observed beyond"),
-        ({"risk": 1.5}, {}, "column 'risk', row 1: '1.5' is not a probability"),
-        ({"months": -1}, {}, "column 'months', row 1: '-1' is not a time of 0 or more"),
-        ({}, {"threshold": 0.3}, "threshold= does not apply to an audit of times until an event"),
-    ]),
-    "pair": (pair(60), OF_TWO, [
-        ({}, {"against": "othre"}, "no column 'othre'; did you mean 'other'"),
-        ({}, {"prediction": "label"}, "give score= alone"),
-        ({}, {"prediction": "label", "score": ""}, "give score= alone"),
-        ({}, {"against": "score"}, "against= and score= both name 'score'"),
-        ({}, {"weight": "score"}, r"weight= does not apply to a comparison .* \(against=\), but"),
-    ]),
-    "two classes": (pair(60), {"target": "label", "score": "score", "groups": "sex"}, [
-        ({}, {"score": "", "prediction": "other", "threshold": 0.9}, "threshold= is of scores"),
-        ({}, {"score": "", "prediction": "other", "scale": "percent"}, "scale= is of scores and"),
-        ({}, {"nominal": 0.8}, "nominal= is of prediction intervals"),
-        ({}, {"require": "pass"}, "require= is of a gate: give a condition"),
-    ]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("kind", "change", "more", "complaint"),
-    [(kind, *case) for kind, (*_, cases) in REFUSED.items() for case in cases],
-)
-def test_what_cannot_be_is_refused(kind, change, more, complaint):
-    frame, options, _ = REFUSED[kind]
-    with pytest.raises(UserError, match=complaint):
-        fairbench.audit(frame.assign(**change), **{**options, **more})
-
-
 def difference_and_error(y, group, cluster, weight):
     """Return the difference of two means, and its standard error by sums over clusters."""
     shares = weight / np.bincount(group, weight)[group]
@@ -624,17 +563,3 @@ def test_one_column_of_many_groups_and_combinations_of_few():
     frame = crossed(rows=400).assign(one=lambda frame: frame["a"] + frame["b"] + frame["c"])
     assert _has_many_groups(frame[["one"]]) and _has_many_groups(frame[["a", "b", "c"]])
     assert not _has_many_groups(frame[["a", "b"]])
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ({"groups": "id"}, "column 'id' holds 300 different values; a group column has 2 to 150"),
-        ({"groups": ["a", "b", "half"]}, "combinations in 300 rows; up to 150 can be assessed"),
-        ({"weight": "w"}, "weight= does not apply to an audit of many groups"),
-    ],
-)
-def test_what_cannot_be_estimated_together_is_refused(more, message):
-    row = np.arange(300)
-    frame = crossed(rows=300).assign(id=row, half=row // 3, w=1 + row % 3)
-    assert message in why_not(frame, **{**OF_MANY, **more})

@@ -21,7 +21,7 @@ from fairbench.core.errors import UserError
 from fairbench.evaluation.findings import GAP, LARGE, NOT_MEASURED, OPEN, SMALL, Finding, risk_of
 from fairbench.inference.partial import RateBounds
 from fairbench.metrics.registry import binary_confusion, false_negative_rate, selection_rate
-from tests.audits.tables import parse, predictions, read, text_of, why_not
+from tests.audits.tables import predictions, read, text_of
 
 
 @pytest.mark.thorough
@@ -164,28 +164,6 @@ def test_what_judges_a_threshold_was_not_used_to_choose_it():
         flattered += judged["chosen"] < gap
     assert covered >= 53  # of 60, 95 % less three standard errors
     assert flattered > 40
-
-
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (("constraint=ratio",), "after the colon comes a number"),
-        (("constraint=rati:0.8",), "unknown constraint 'rati': did you mean ratio"),
-        (("constraint=ratio:1.2",), "after the colon comes a number from 0 to 1"),
-        (("constraint=ratio:0.8", "prediction=label"), "constraint= looks for a threshold"),
-    ],
-)
-def test_a_constraint_that_is_none_is_refused(words, complaint):
-    with pytest.raises(UserError, match=complaint):
-        parse(["x.csv", "score=score", "group=sex", *words])
-
-
-def test_a_constraint_on_errors_needs_labels():
-    with pytest.raises(UserError, match="needs a label in every row"):
-        table, options = read(
-            biased(200, 0), "score=score", "group=sex", "constraint=true_positive_rate:0.1"
-        )
-        _other_thresholds(table, options, 0.05)
 
 
 def test_no_threshold_meets_what_cannot_be():
@@ -361,27 +339,6 @@ def test_one_column_is_of_a_group_and_everybody_else_and_without_labels_there_ar
     assert sum(groups.values()) == pytest.approx(500)
     known = report.findings[report.findings["lower"].notna()]
     assert set(known["measure"]) == {"selection rate"}
-
-
-@pytest.mark.parametrize(
-    ("given", "more", "change", "sentence"),
-    [
-        (OF_SELECTED, {"odds": 0.5}, {}, "odds is 0.5; it must be at least 1"),
-        (OF_SELECTED, {"against": "race"}, {}, "selected= does not apply to a comparison of two"),
-        (OF_SELECTED, {"target": ""}, {}, "selected= is given without target="),
-        (OF_SELECTED, {}, {"hired": False}, "column 'hired' is true in no row: nobody was sele"),
-        (OF_SELECTED, {}, {"hired": "perhaps"}, "'hired', row 1: 'perhaps' is not true or fal"),
-        (OF_PROXIES, {"groups": "men"}, {}, "proxy= stands for group=: leave one of them out"),
-        (OF_PROXIES, {"selected": "men"}, {}, "selected= does not apply to an audit of groups by"),
-        (OF_PROXIES, {"proxy": ["men", "men"]}, {}, "proxy=[men,men] names a column twice"),
-        (OF_PROXIES, {}, {"men": 1.5}, "column 'men', row 1: '1.5' is not a probability"),
-        (OF_PROXIES, {}, {"men": 0.5, "women": 0.1}, "probabilities of the 2 groups sum to 0.6"),
-        (OF_PROXIES, {"proxy": ["men", "label"]}, {}, "proxy= names 'label', which is the column"),
-    ],
-)
-def test_faults_are_one_sentence(given, more, change, sentence):
-    people = partly_selected(100)[0] if given is OF_SELECTED else by_proxy(100)[0]
-    assert sentence in why_not(people.assign(**change), **{**given, **more})
 
 
 # Answers that say that a category is not known are told from categories, in any spelling.

@@ -110,16 +110,16 @@ def verdicts_with(counts, group, wrong, metric, epsilon):
     return set(verdicts.tolist())
 
 
-@pytest.mark.parametrize(
-    ("counts", "metric", "epsilon"),
-    [
-        ([[30, 5, 20, 5], [20, 5, 3, 40]], "equal_opportunity", 0.1),
-        ([[30, 5, 20, 5], [20, 5, 3, 40]], "accuracy_gap", 0.01),
-        ([[40, 2, 20, 5], [12, 25, 3, 20]], "false_positive_rate_gap", 0.2),
-        ([[30, 2, 10, 30], [34, 2, 9, 33]], "equal_opportunity", 0.4),
-        ([[30, 2, 10, 30], [34, 2, 9, 33]], "predictive_parity", 0.35),
-    ],
-)
+DECIDED = [
+    ([[30, 5, 20, 5], [20, 5, 3, 40]], "equal_opportunity", 0.1),
+    ([[30, 5, 20, 5], [20, 5, 3, 40]], "accuracy_gap", 0.01),
+    ([[40, 2, 20, 5], [12, 25, 3, 20]], "false_positive_rate_gap", 0.2),
+    ([[30, 2, 10, 30], [34, 2, 9, 33]], "equal_opportunity", 0.4),
+    ([[30, 2, 10, 30], [34, 2, 9, 33]], "predictive_parity", 0.35),
+]
+
+
+@pytest.mark.parametrize(("counts", "metric", "epsilon"), DECIDED)
 def test_a_verdict_holds_with_so_many_wrong_labels_and_not_with_one_more(counts, metric, epsilon):
     gap = gaps(counted(counts), epsilon)[metric]
     assert gap.verdict in (LARGE, SMALL)
@@ -195,16 +195,16 @@ def test_pairs_of_two_groups_take_the_whole_risk_and_of_more_half(groups, apart_
     assert (large.verdict, large.named, list(large.pairs)) == (LARGE, (1, 0), [(1, 0)])
 
 
-@pytest.mark.parametrize(
-    ("groups", "answer", "freed"),
-    [
-        (2, GapAnswer(LARGE, (0, 1), [(0, 1)]), 1.0),
-        (3, GapAnswer(SMALL), 1.0),
-        (3, GapAnswer(LARGE, (0, 1), [(0, 1)]), 0.5),  # two pairs may still be called apart wrongly
-        (3, GapAnswer(LARGE, (0, 1), [(0, 1), (0, 2), (2, 1)]), 1.0),
-        (3, GapAnswer(OPEN, pairs=[(0, 1)]), 0.0),
-    ],
-)
+FREED = [
+    (2, GapAnswer(LARGE, (0, 1), [(0, 1)]), 1.0),
+    (3, GapAnswer(SMALL), 1.0),
+    (3, GapAnswer(LARGE, (0, 1), [(0, 1)]), 0.5),  # two pairs may still be called apart wrongly
+    (3, GapAnswer(LARGE, (0, 1), [(0, 1), (0, 2), (2, 1)]), 1.0),
+    (3, GapAnswer(OPEN, pairs=[(0, 1)]), 0.0),
+]
+
+
+@pytest.mark.parametrize(("groups", "answer", "freed"), FREED)
 def test_what_can_still_be_wrong_keeps_its_share_of_the_error_rate(groups, answer, freed):
     asked = Finding(GAP, "sex", "accuracy", findings.NOT_MEASURED)
     gap = Gap(asked, metric="accuracy_gap", compared=list(range(groups)), answer=answer)

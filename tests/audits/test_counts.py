@@ -125,18 +125,18 @@ def test_thousands_are_read_and_totals_are_left_out(counted):
     assert {row["group"]: row["people"] for row in audit["counts"]} == {"a": 1010, "b": 2000}
 
 
-@pytest.mark.parametrize(
-    ("rows", "left_out"),
-    [
-        *((f"{name},300,120", "row 4") for name in
-          ("Grand total", "Gesamt", "Sum", "All people", "total (all)", "Total applicants")),
-        ("Subtotal,200,80", "row 4"),
-        ("d,80,33\nThe company,380,153", "'The company' (row 5)"),
-        ("d,80,33\nUnknown,7,2\nThe company,387,155", "'The company' (row 6)"),
-        ("d,300,120", "'d' (row 4)"),
-        ("d,80,33\ne,380,152", ""),
-    ],
-)  # fmt: skip
+TOTALS = [
+    *((f"{name},300,120", "row 4") for name in
+      ("Grand total", "Gesamt", "Sum", "All people", "total (all)", "Total applicants")),
+    ("Subtotal,200,80", "row 4"),
+    ("d,80,33\nThe company,380,153", "'The company' (row 5)"),
+    ("d,80,33\nUnknown,7,2\nThe company,387,155", "'The company' (row 6)"),
+    ("d,300,120", "'d' (row 4)"),
+    ("d,80,33\ne,380,152", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rows", "left_out"), TOTALS)
 def test_totals_are_left_out_whatever_they_are_called(counted, rows, left_out):
     audit = counted(f"r,n,s\na,100,50\nb,100,30\nc,100,40\n{rows}\n")
     notes = " ".join(audit["conclusions"]["notes"])
@@ -172,34 +172,34 @@ def test_of_nobody_there_is_no_rate(counted, cell, options, a, b):
 USUAL = "a,10,3\nb,20,3"
 
 
-@pytest.mark.parametrize(
-    ("rows", "words", "said"),
-    [
-        ("a,10,12\nb,20,3", "", "row 1: 12 were selected of 10 people"),
-        ("a,10,3\nb,20,0.45", "", "'0.45' is a share, not a number of people"),
-        ("a,10,4.5\nb,20,3", "", "'4.5' is no whole number of people"),
-        (f"a,{'9' * 4301},3\nb,20,3", "", "column 'n', row 1: '9999"),
-        ("a,1.000,30\nb,200,3", "", "column 'n', row 1: '1.000' has a point that may be"),
-        ("a,1.200,30\nb,2.000,3", "", "no whole number of people; leave out marks of thousands"),
-        ("a,10,-1\nb,20,3", "", "'-1' is no number of people; it is below 0"),
-        ("a,10,\nb,20,3", "", "row 1: it is blank"),
-        ("a,ten,3\nb,20,3", "", "'ten' is no number of people"),
-        ("a,10,3", "", "r has 1 category (a)"),
-        ("a,0,0\nb,20,3", "", "r has 1 category (b)"),
-        ("a,10,3\na,20,3", "", "'a' has row 1 as well"),
-        (",10,3\na,20,3", "", "row 1: there is no category"),
-        (USUAL, "rare=5", "rare= pools rows"),
-        (USUAL, "score=s", "score= does not apply to an audit of counts"),
-        (USUAL, "rates=s", "either by selected="),
-        (USUAL, "reference=c", "reference group"),
-        (USUAL, "rates=s selected= total=", "without total="),
-        (USUAL, "total=", "total="),
-        (USUAL, "selected=", "either by selected="),
-        (USUAL, "groups=", "no categories"),
-        (USUAL, "selected= rates=s", "of percents give scale=percent"),
-        (USUAL, "total=m", "has no column 'm'"),
-    ],
-)
+REFUSED = [
+    ("a,10,12\nb,20,3", "", "row 1: 12 were selected of 10 people"),
+    ("a,10,3\nb,20,0.45", "", "'0.45' is a share, not a number of people"),
+    ("a,10,4.5\nb,20,3", "", "'4.5' is no whole number of people"),
+    (f"a,{'9' * 4301},3\nb,20,3", "", "column 'n', row 1: '9999"),
+    ("a,1.000,30\nb,200,3", "", "column 'n', row 1: '1.000' has a point that may be"),
+    ("a,1.200,30\nb,2.000,3", "", "no whole number of people; leave out marks of thousands"),
+    ("a,10,-1\nb,20,3", "", "'-1' is no number of people; it is below 0"),
+    ("a,10,\nb,20,3", "", "row 1: it is blank"),
+    ("a,ten,3\nb,20,3", "", "'ten' is no number of people"),
+    ("a,10,3", "", "r has 1 category (a)"),
+    ("a,0,0\nb,20,3", "", "r has 1 category (b)"),
+    ("a,10,3\na,20,3", "", "'a' has row 1 as well"),
+    (",10,3\na,20,3", "", "row 1: there is no category"),
+    (USUAL, "rare=5", "rare= pools rows"),
+    (USUAL, "score=s", "score= does not apply to an audit of counts"),
+    (USUAL, "rates=s", "either by selected="),
+    (USUAL, "reference=c", "reference group"),
+    (USUAL, "rates=s selected= total=", "without total="),
+    (USUAL, "total=", "total="),
+    (USUAL, "selected=", "either by selected="),
+    (USUAL, "groups=", "no categories"),
+    (USUAL, "selected= rates=s", "of percents give scale=percent"),
+    (USUAL, "total=m", "has no column 'm'"),
+]
+
+
+@pytest.mark.parametrize(("rows", "words", "said"), REFUSED)
 def test_counts_that_cannot_be_are_refused_in_a_line(tmp_path, rows, words, said):
     path = tmp_path / "counts.csv"
     path.write_text(f"r,n,s\n{rows}\n")

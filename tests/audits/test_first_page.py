@@ -277,14 +277,14 @@ def test_a_chart_has_one_tolerance():
     assert "age" not in svg
 
 
-@pytest.mark.parametrize(
-    ("few", "more", "over"),
-    [
-        (0, {}, "over that of the group selected most often. Under"),
-        (0, {"reference": ["f"]}, "over that of the group named by reference=. Under"),
-        (5, {}, "of the group selected most often of those that are large enough. Under"),
-    ],
-)
+OVER = [
+    (0, {}, "over that of the group selected most often. Under"),
+    (0, {"reference": ["f"]}, "over that of the group named by reference=. Under"),
+    (5, {}, "of the group selected most often of those that are large enough. Under"),
+]
+
+
+@pytest.mark.parametrize(("few", "more", "over"), OVER)
 def test_what_an_impact_ratio_is_over_is_said(few, more, over):
     """A few people who are all selected are no group that others are compared with."""
     assert over in decided(few=few, **more).document.summary.key_figures.caption

@@ -163,29 +163,29 @@ JOBS = incomes(3000).assign(
 FEW_JOBS = JOBS.assign(income=JOBS["income"].where(JOBS.index % 101 == 0))
 
 
-@pytest.mark.parametrize(
-    ("frame", "words", "regression"),
-    [
-        (incomes(100), NUMBERED, True),
-        (incomes(100).round({"income": -5}), NUMBERED, False),  # a target of one value
-        (predictions(100).assign(score=1), LABELLED, False),
-        (incomes(100).assign(predicted=incomes(100)["income"].to_numpy()[::-1]), NUMBERED, True),
-        (CODES.assign(predicted=range(100)), NUMBERED, False),
-        (CODES.assign(predicted=range(1, 101)), NUMBERED, True),
-        (stars(lambda stars: stars + 0.13), NUMBERED, True),
-        (stars(lambda stars: stars + 0.5 * (stars > 3)), NUMBERED, True),
-        (stars(lambda stars: stars), NUMBERED, False),
-        (stars(lambda stars: stars, (STARS - 1) / 2 + 0.5), NUMBERED, False),
-        (predictions(100), LABELLED, False),
-        *((incomes(100).assign(income=lambda f, form=form: f["income"].map(form.format)), NUMBERED,
-           True) for form in ("{:.2f} €", "{:.2f} EUR")),
-        (POINTS, NUMBERED, True),
-        (POINTS.assign(predicted=lambda all: all["predicted"] + 1), NUMBERED, True),
-        *((jobs, (*NUMBERED, *score), False) for jobs in (JOBS, FEW_JOBS)
-          for score in ([], ["score=score"])),
-        (stars(lambda stars: stars), (*NUMBERED, "bounds=[low,high]"), True),
-    ],
-)  # fmt: skip
+READ_AS_NUMBERS = [
+    (incomes(100), NUMBERED, True),
+    (incomes(100).round({"income": -5}), NUMBERED, False),  # a target of one value
+    (predictions(100).assign(score=1), LABELLED, False),
+    (incomes(100).assign(predicted=incomes(100)["income"].to_numpy()[::-1]), NUMBERED, True),
+    (CODES.assign(predicted=range(100)), NUMBERED, False),
+    (CODES.assign(predicted=range(1, 101)), NUMBERED, True),
+    (stars(lambda stars: stars + 0.13), NUMBERED, True),
+    (stars(lambda stars: stars + 0.5 * (stars > 3)), NUMBERED, True),
+    (stars(lambda stars: stars), NUMBERED, False),
+    (stars(lambda stars: stars, (STARS - 1) / 2 + 0.5), NUMBERED, False),
+    (predictions(100), LABELLED, False),
+    *((incomes(100).assign(income=lambda f, form=form: f["income"].map(form.format)), NUMBERED,
+       True) for form in ("{:.2f} €", "{:.2f} EUR")),
+    (POINTS, NUMBERED, True),
+    (POINTS.assign(predicted=lambda all: all["predicted"] + 1), NUMBERED, True),
+    *((jobs, (*NUMBERED, *score), False) for jobs in (JOBS, FEW_JOBS)
+      for score in ([], ["score=score"])),
+    (stars(lambda stars: stars), (*NUMBERED, "bounds=[low,high]"), True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("frame", "words", "regression"), READ_AS_NUMBERS)
 def test_what_is_read_as_numbers(frame, words, regression):
     options = parse(["p.csv", *words])
     assert (kind_of(options, read_frame(options, source=frame)) == NUMBERS) is regression
@@ -459,14 +459,14 @@ def test_the_resume_experiment_comes_out():
     assert said in " ".join(report.document.verdict.can)
 
 
-@pytest.mark.parametrize(
-    ("labels", "decisions", "positive"),
-    [
-        (("no", "yes"), ("0", "1"), ""),
-        (("False", "True"), ("no", "yes"), ""),
-        (("good", "bad"), ("0", "1"), "bad"),
-    ],
-)
+SPELLED = [
+    (("no", "yes"), ("0", "1"), ""),
+    (("False", "True"), ("no", "yes"), ""),
+    (("good", "bad"), ("0", "1"), "bad"),
+]
+
+
+@pytest.mark.parametrize(("labels", "decisions", "positive"), SPELLED)
 def test_decisions_may_be_spelled_otherwise_than_labels(labels, decisions, positive):
     label, decision, group = np.random.default_rng(4).integers(2, size=(3, 300))
     repaid, called = np.array(labels)[label], np.array(decisions)[decision]

@@ -231,17 +231,17 @@ def test_what_no_label_settles_is_said_to_be_so():
         assert found == expected or (found, expected) == (CANNOT, OPEN)
 
 
-@pytest.mark.parametrize(
-    ("lower", "upper", "rows", "expected"),
-    [
-        ((0.50, 0.51), (0.51, 0.52), 1e6, SMALL),
-        ((0.30, 0.40), (0.32, 0.48), 1e6, LARGE),
-        ((0.50, 0.51), (0.51, 0.52), 100, OPEN),
-        ((0.30, 0.40), (0.32, 0.48), 100, OPEN),
-        ((0.30, 0.40), (0.41, 0.48), 1e6, CANNOT),
-        ((0.30, 0.40), (0.41, 0.48), 100, CANNOT),
-    ],
-)
+BOUNDS = [
+    ((0.50, 0.51), (0.51, 0.52), 1e6, SMALL),
+    ((0.30, 0.40), (0.32, 0.48), 1e6, LARGE),
+    ((0.50, 0.51), (0.51, 0.52), 100, OPEN),
+    ((0.30, 0.40), (0.32, 0.48), 100, OPEN),
+    ((0.30, 0.40), (0.41, 0.48), 1e6, CANNOT),
+    ((0.30, 0.40), (0.41, 0.48), 100, CANNOT),
+]
+
+
+@pytest.mark.parametrize(("lower", "upper", "rows", "expected"), BOUNDS)
 def test_bounds_are_told_from_noise(lower, upper, rows, expected):
     ends = RateBounds(np.array([lower, upper]), np.full((2, 2), rows))
     template = Finding(GAP, "sex", "rate", NOT_MEASURED, bound=0.05)

@@ -202,14 +202,14 @@ def test_of_the_selected_impact_ratios_are_of_everyone():
         assert ratio["rate"] == pytest.approx(shares[ratio["group"]])
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("score=score purpose=lending", "the decisions are for lending"),
-        ("score=score decision=good/bad", "decision= is given"),
-        ("score=against", "positive=yes puts .* positive=no"),
-    ],
-)
+UNCLEAR = [
+    ("score=score purpose=lending", "the decisions are for lending"),
+    ("score=score decision=good/bad", "decision= is given"),
+    ("score=against", "positive=yes puts .* positive=no"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), UNCLEAR)
 def test_what_is_unclear_is_asked(words, said):
     frame = repayments().assign(against=lambda each: 1 - each["score"])
     with pytest.raises(UserError, match=said):

@@ -85,29 +85,29 @@ def test_terms_are_listed_by_theme(capsys):
     assert any("calibration; conformal prediction" in line for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["rows"], "  n  How many rows"),
-        (["P(<0.05)"], "  P(<0.8)  The probability"),
-        (["95% interval"], "  interval  "),
-        (["expected calibration error"], "  ECE "),
-        (["ratio"], "  ratio (of groups)  "),
-        (["gap in precision"], "  gap in precision  The largest"),
-        (["roc_auc"], "ROC AUC  The chance"),
-        (["method=ensemble"], "  method=ensemble  A bag of models"),
-        (["demographic", "parity"], "statistical parity  Equal selection rates"),
-        (["recall"], "true positive rate  "),
-        (["equalised", "odds"], "equalized odds  "),
-        (["binomial-nll"], "method=binomial_nll  "),
-        (["german"], "dataset=german  German credit"),
-        (["method"], "self_consistency "),
-        (["cannot", "be", "known"], "  cannot be known  A verdict: "),
-        # A word that only sentences have leads to their terms.
-        (["resample"], "No term is called 'resample'; these sentences mention it:\n"),
-        (["resample"], "  bootstrap  A random resample"),
-    ],
-)
+TERMS = [
+    (["rows"], "  n  How many rows"),
+    (["P(<0.05)"], "  P(<0.8)  The probability"),
+    (["95% interval"], "  interval  "),
+    (["expected calibration error"], "  ECE "),
+    (["ratio"], "  ratio (of groups)  "),
+    (["gap in precision"], "  gap in precision  The largest"),
+    (["roc_auc"], "ROC AUC  The chance"),
+    (["method=ensemble"], "  method=ensemble  A bag of models"),
+    (["demographic", "parity"], "statistical parity  Equal selection rates"),
+    (["recall"], "true positive rate  "),
+    (["equalised", "odds"], "equalized odds  "),
+    (["binomial-nll"], "method=binomial_nll  "),
+    (["german"], "dataset=german  German credit"),
+    (["method"], "self_consistency "),
+    (["cannot", "be", "known"], "  cannot be known  A verdict: "),
+    # A word that only sentences have leads to their terms.
+    (["resample"], "No term is called 'resample'; these sentences mention it:\n"),
+    (["resample"], "  bootstrap  A random resample"),
+]
+
+
+@pytest.mark.parametrize(("words", "expected"), TERMS)
 def test_headings_abbreviations_metrics_and_choices_are_explained(words, expected, capsys):
     assert main(["explain", *words]) == 0
     assert expected in capsys.readouterr().out
@@ -147,16 +147,16 @@ def test_every_option_of_a_choice_is_explained_by_a_whole_phrase(group):
             assert meaning.split()[0] not in ("or", "of", "such", "at"), f"{where}: {meaning}"
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("simulated", "group majority: 1515 (0."),
-        ("simulated_regression", "target, and label 1 y rate "),
-        ("simulated_classes", "y: low < "),
-        ("table", "not known before they are named: dataset=table needs dataset.path=FILE"),
-        ("adult", "not known, as adult/adult.data is not here; fairbench data check fetches"),
-    ],
-)
+DATA_SETS = [
+    ("simulated", "group majority: 1515 (0."),
+    ("simulated_regression", "target, and label 1 y rate "),
+    ("simulated_classes", "y: low < "),
+    ("table", "not known before they are named: dataset=table needs dataset.path=FILE"),
+    ("adult", "not known, as adult/adult.data is not here; fairbench data check fetches"),
+]
+
+
+@pytest.mark.parametrize(("name", "expected"), DATA_SETS)
 def test_rows_target_and_groups_are_printed_or_said_to_be_unknown(
     name, expected, tmp_path, monkeypatch, capsys
 ):

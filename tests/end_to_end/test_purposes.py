@@ -35,22 +35,16 @@ def results(tmp_path_factory):
     return folder
 
 
-@pytest.mark.thorough
-def test_a_purpose_is_no_part_of_what_a_run_is():
-    plans = [plan_run(configuration(*SMALL, f"purpose={name}")) for name in ("demo", "study")]
-    assert plans[0].id == plans[1].id
+CHOSEN = [
+    ([], 2),
+    (["purpose=demo,study"], 3),
+    (["purpose=[demo,tuning,paper,study]"], 4),
+    (["named"], 4),  # these count whatever they were made for
+]
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("words", "runs"),
-    [
-        ([], 2),
-        (["purpose=demo,study"], 3),
-        (["purpose=[demo,tuning,paper,study]"], 4),
-        (["named"], 4),  # these count whatever they were made for
-    ],
-)
+@pytest.mark.parametrize(("words", "runs"), CHOSEN)
 def test_a_choice_leaves_demos_and_tuning_out_and_says_how_many(results, words, runs, capsys):
     given = list(Catalogue(results).runs) if words == ["named"] else words
     run_command(["choose", "objective=error_rate", f"results={results}", *given])

@@ -12,7 +12,6 @@ import pytest
 from benchmarks.faults.servers import server
 from benchmarks.stored import configured, copied
 from fairbench.core.processes import locked
-from fairbench.evaluation.summary import summarise
 from fairbench.results.runs import TABLES, Run, seal_run
 from fairbench.tracking import entries
 from fairbench.tracking.database import _is_damaged, local
@@ -85,8 +84,6 @@ def test_sync_logs_what_is_missing_once(cwd, folder):
     client, experiment, (run,) = client_and_runs(cwd)
     assert run.data.tags["fairbench.run_id"] == folder.path.name
     assert run.data.metrics == values_of(folder)
-    errors = summarise(folder.all_metrics()).query("metric == 'error_rate' and group == ''")
-    assert [run.data.metrics["error_rate lower"]] == pytest.approx([*errors["lower"]])
     assert run.data.params["dataset.n_samples"] == "300"
     assert experiment.artifact_location == (cwd / "mlartifacts").as_uri()
     artifacts = {item.path for item in client.list_artifacts(run.info.run_id)}
@@ -132,16 +129,6 @@ def test_concurrent_first_runs_share_one_database(tmp_path):
     printed = together(*((*SMALL, "figures=false", f"seed={n}") for n in range(3)), cwd=tmp_path)
     assert all("MLflow: sqlite:///mlflow.db, run " in said for said in printed), printed
     assert len(runs_of(tmp_path)) == 3
-
-
-def test_a_run_that_notes_its_entry_is_looked_up_again_in_a_new_database(cwd, tmp_path, folder):
-    (logged,) = runs_of(cwd)
-    tracking = Tracking(uri=f"sqlite:///{cwd / 'mlflow.db'}")
-    again = tracking.sync([folder])
-    assert again == tracking.sync([folder], ask=False) == {folder.id: logged.info.run_id}
-    elsewhere = Tracking(uri=f"sqlite:///{tmp_path / 'mlflow.db'}").sync([folder], ask=False)
-    assert list(elsewhere) == [folder.id]
-    assert elsewhere != again
 
 
 @pytest.mark.thorough
@@ -297,6 +284,8 @@ def test_what_is_there_is_not_asked_for_until_the_database_is_written(
             tracking.sync([own], [("seed=0", (own.id,))])
         with pytest.raises(AssertionError, match="asked"):
             Tracking(uri=tracking.uri, experiment="other").sync([own], ask=False)
+    elsewhere = Tracking(uri=f"sqlite:///{tmp_path / 'other.db'}").sync([own], ask=False)
+    assert elsewhere.keys() == logged.keys() and elsewhere != logged
     client, _, _ = client_and_runs(tmp_path)
     client.set_tag(logged[own.id], "owner", "Ada")
     with monkeypatch.context() as patched:

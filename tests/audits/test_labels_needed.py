@@ -25,16 +25,18 @@ from fairbench.evaluation.findings import ERROR_RATE, OPEN
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from tests.audits.tables import concluded, parse, predictions, read, refusal, shown_by
 from tests.audits.test_kinds import classified, incomes
+from tests.harness import quick
 
 POPULATIONS = {population.name: population for population in populations()}
-LONG = [
-    ("2 apart, 5,000 rows", 40),
-    ("2 alike, 10:1, 7,000 rows", 50),
-    ("3 attributes alike, 9,000 rows", 6),
-    ("5 alike, 3,000 rows", 25),
-    ("2 apart, 250 labels of 8,000", 20),
-    ("Adult's groups alike, 250 labels of 4,000", 12),
-]
+PAGES = {
+    "2 alike, 4,000 rows": 20,
+    "2 apart, 5,000 rows": 40,
+    "2 alike, 10:1, 7,000 rows": 50,
+    "3 attributes alike, 9,000 rows": 6,
+    "5 alike, 3,000 rows": 25,
+    "2 apart, 250 labels of 8,000": 20,
+    "Adult's groups alike, 250 labels of 4,000": 12,
+}
 
 
 def assessed(labels, group, *, rows=6000, bias=0.0):
@@ -49,16 +51,11 @@ def needed(result):
     return {(gap.attribute, gap.metric): gap.needed for gap in result.gaps if gap.needed}
 
 
-@pytest.mark.parametrize(
-    ("name", "pages"),
-    [
-        pytest.param("2 alike, 4,000 rows", 20, marks=pytest.mark.thorough),
-        *(pytest.param(*each, marks=pytest.mark.slow) for each in LONG),
-    ],
-)
-def test_a_number_settles_the_question_as_often_as_it_says(name, pages):
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", quick(PAGES, [*PAGES][:1], rest=pytest.mark.slow))
+def test_a_number_settles_the_question_as_often_as_it_says(name):
     """Of these pages, plans are neither surely kept too seldom nor too often."""
-    result = study(POPULATIONS[name], pages)
+    result = study(POPULATIONS[name], PAGES[name])
     lower, upper = result.interval
     assert result.planned >= 20
     assert upper >= LEAST, result
@@ -113,14 +110,13 @@ def test_the_fast_limits_settle_what_the_exact_ones_settle(size):
     nothing, luck = np.zeros(4), np.zeros((500, 4))
     counts, rows = size * rates, np.full(4, float(size))
     for epsilon, level in ((0.05, 0.98), (0.1, 0.998)):
-        quick = supposed_gap(nothing, nothing, rates, luck, rows, level)
+        fast = supposed_gap(nothing, nothing, rates, luck, rows, level)
         exact = largest_gap(GroupLimits.of(counts, rows, level=level))
-        shares = [
-            [(gap.lower > bound).mean() for bound in (epsilon, 0.0)]
-            + [(gap.upper < epsilon).mean()]
-            for gap in (quick, exact)
+        settled = [
+            np.mean([gap.lower > epsilon, gap.lower > 0, gap.upper < epsilon], axis=1)
+            for gap in (fast, exact)
         ]
-        np.testing.assert_allclose(*shares, rtol=0, atol=0.005)
+        np.testing.assert_allclose(*settled, rtol=0, atol=0.005)
 
 
 # A plan before there are data, against audits that are really simulated.
@@ -166,15 +162,11 @@ def test_of_a_rate_about_few_people_many_more_labels_are_needed():
     plan = {"groups": (0.5, 0.5), "rate": 0.7, "gap": 0.1}
     assert planned(**plan, among=0.2)[1] == pytest.approx(5 * planned(**plan)[1], rel=0.02)
 
-
-def test_the_risk_is_that_of_every_attribute_and_every_two():
+    rare = {"groups": (0.999999, 0.000001), "rate": 0.5, "gap": 0.001}
+    assert planned(no_difference=True, **rare)[1] is None  # too many
+    # The risk is that of every attribute and every two.
     risks = [_plan_risk(PlanOptions(attributes=number)) for number in (1, 3)]
     assert risks == pytest.approx([RISK, RISK / 6])
-
-
-def test_what_takes_too_many_labels_has_no_number():
-    plan = {"groups": (0.999999, 0.000001), "rate": 0.5, "gap": 0.001}
-    assert planned(no_difference=True, **plan)[1] is None
 
 
 REFUSED = [
@@ -322,31 +314,24 @@ def test_a_single_label_is_never_refused():
         assert not refused(rows == row, cells, values={"'score'": rows / 20})
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_merged_rows_are_answered_like_all_rows(seed, monkeypatch):
-    draw = np.random.default_rng(seed)
-    cell = draw.choice(["a", "b", "c"], 3000, p=[0.6, 0.3, 0.1])
+@pytest.mark.parametrize("level", [1e9, 1e-3])  # at the first, every p-value refutes
+@pytest.mark.parametrize("asked", [["classes", "values"], ["classes"], ["values"]], ids=str)
+def test_merged_rows_are_answered_like_all_rows(asked, level, monkeypatch):
+    monkeypatch.setattr(label_selection, "_LEVEL", level)
+    draw = np.random.default_rng(4)
     code, score = draw.integers(4, size=3000), draw.integers(8, size=3000) / 8
-    rows = pd.DataFrame({"cell": cell, "code": code, "score": score})
-    rows["labelled"] = draw.random(3000) < 0.2 + 0.02 * seed * rows["score"]
+    rows = pd.DataFrame({"cell": draw.choice([*"aabc"], 3000), "code": code, "score": score})
+    rows["labelled"] = draw.random(3000) < 0.2 + 0.08 * score
     merged = rows.value_counts().rename("times").reset_index()
-    assert len(merged) < 200
 
-    def answer(table, level, *, code=True, score=True):
-        monkeypatch.setattr(label_selection, "_LEVEL", level)
-        return refused(
-            table["labelled"].to_numpy(),
-            table["cell"],
-            classes=(table["code"].to_numpy(np.int64), list("wxyz")) if code else None,
-            values={"'score'": table["score"].to_numpy()} if score else None,
-            times=table["times"].to_numpy(np.int64) if "times" in table else None,
-        )
+    def answer(table, **more):
+        of_rows = {name: column.to_numpy() for name, column in table.items()}
+        told = {"classes": (of_rows["code"], [*"wxyz"]), "values": {"'score'": of_rows["score"]}}
+        told = {name: told[name] for name in asked}
+        return refused(of_rows["labelled"], table["cell"], **told, times=of_rows.get("times"))
 
-    for asked in ({}, {"code": False}, {"score": False}):
-        for level in (1e9, 1e-3):  # at the first, every p-value refutes
-            assert answer(rows, level, **asked) == answer(merged, level, **asked)
-        assert "have a label" in answer(rows, 1e9)
-        assert "distributed" in answer(rows, 1e9, code=False)
+    assert len(merged) < 200 and answer(merged) == answer(rows)
+    assert level < 1 or ("have a label" if "classes" in asked else "distributed") in answer(rows)
 
 
 @pytest.mark.slow

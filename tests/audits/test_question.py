@@ -18,10 +18,10 @@ from fairbench.audits.direction import (
 from fairbench.audits.kinds.counts import says_nothing
 from fairbench.audits.kinds.unknown import CANNOT, RATES, _bounded_gap, bound_everyone
 from fairbench.core.errors import UserError
-from fairbench.evaluation.findings import GAP, LARGE, NOT_MEASURED, OPEN, SMALL, Finding, risk_of
+from fairbench.evaluation.findings import LARGE, NOT_MEASURED, OPEN, SMALL, risk_of
 from fairbench.inference.partial import RateBounds
 from fairbench.metrics.registry import binary_confusion, false_negative_rate, selection_rate
-from tests.audits.tables import predictions, read, text_of
+from tests.audits.tables import gap, predictions, read, text_of
 
 
 @pytest.mark.thorough
@@ -90,8 +90,7 @@ def smallest_of_sex(table):
 
 
 def test_curves_are_the_rates_at_each_threshold():
-    table, curves, *_ = thresholds(predictions(500))
-    curve = curves[0]
+    table, (curve, *_), *_ = thresholds(predictions(500))
     assert curve["attribute"] == "sex"
     codes = table.groups["sex"].cat.codes
     for k in (0, 30, 77):
@@ -101,28 +100,19 @@ def test_curves_are_the_rates_at_each_threshold():
             assert curve["rates"][rate.name].value[k] == pytest.approx(rate(counts))
 
 
-def test_thresholds_select_a_tenth_more_each_and_todays_is_among_them():
-    table, _, rows, _ = thresholds(predictions(500), "threshold=0.45", group="group=[sex,race]")
-    mine = [row for row in rows.itertuples() if row.attribute == "sex"]
-    assert len(mine) == _STEPS + 1
-    assert [row.threshold for row in mine if row.current] == [0.45]
-    shares = [row.selected for row in mine if not row.current]
-    assert shares == pytest.approx(np.arange(9, 0, -1) / 10, abs=0.01)
-    (today,) = [row for row in mine if row.current]
+@pytest.mark.parametrize("favourable", [1, 0])
+def test_thresholds_select_a_tenth_more_each_and_todays_is_among_them(favourable):
+    words = ("threshold=0.45", f"favourable={favourable}")
+    table, _, rows, _ = thresholds(predictions(500), *words, group="group=[sex,race]")
+    mine = rows[rows["attribute"] == "sex"]
+    (today,) = mine[mine["current"]].itertuples()
+    assert today.threshold == 0.45
     assert today.ratio == pytest.approx(smallest_of_sex(table))
-    for row in rows.itertuples():
-        assert row.ratio_lower <= row.ratio <= row.ratio_upper <= 1
-        assert row.gap_lower <= row.gap <= row.gap_upper
-
-
-def test_the_favourable_decision_may_be_below_the_threshold():
-    _, _, above, _ = thresholds(predictions(400))
-    table, _, below, _ = thresholds(predictions(400), "favourable=0")
-    for one, other in zip(above.itertuples(), below.itertuples(), strict=True):
-        assert other.selected == pytest.approx(1 - one.selected)
-        assert other.gap == pytest.approx(one.gap)
-    (today,) = [row for row in below.itertuples() if row.current]
-    assert today.ratio == pytest.approx(smallest_of_sex(table))
+    shares = mine["selected"][~mine["current"]].tolist()
+    tenths = np.arange(1, _STEPS + 1) / (_STEPS + 1)
+    assert shares[:: -1 if favourable else 1] == pytest.approx(tenths, abs=0.01)
+    assert (rows["ratio_lower"] <= rows["ratio"]).all() and (rows["ratio_upper"] <= 1).all()
+    assert rows["gap"].between(rows["gap_lower"], rows["gap_upper"]).all()
 
 
 def biased(rows, shift, seed=0):
@@ -166,16 +156,13 @@ def test_what_judges_a_threshold_was_not_used_to_choose_it():
     assert flattered > 40
 
 
-def test_no_threshold_meets_what_cannot_be():
-    frame = biased(400, 0).assign(score=lambda each: np.where(each["sex"] == "Male", 0.9, 0.6))
-    frame["score"] += np.random.default_rng(0).random(400) / 20
+def test_the_page_has_a_constraint_and_other_thresholds():
     asked = {"target": "label", "score": "score", "groups": "sex", "threshold": 0.7}
-    report = fairbench.audit(frame, constraint="ratio:1", **asked)
+    report = fairbench.audit(biased(400, 0.2), constraint="ratio:1", **asked)
     said = report.to_markdown()
     assert "is the threshold nearest to 0.7" in said or "At no threshold" in said
     for title in ("Errors by group", "Other thresholds", "Scores by group", "Calibration by group"):
         assert title in said
-    assert '<svg class="chart"' in report.to_html()
 
 
 OF_SELECTED = {"target": "label", "score": "score", "groups": "sex", "selected": "hired"}
@@ -202,20 +189,18 @@ def bounded(frame, *words):
 
 def test_bounds_hold_the_rates_of_everyone():
     frame, truth = partly_selected()
-    gaps, rates_of_everyone = bounded(frame)
-    group = (frame["sex"] == "Female").to_numpy().astype(int)
-    decision = (frame["score"] > 0.5).to_numpy().astype(int)
-    counts = binary_confusion(truth, decision, group, n_groups=2)
-    rates = {rate.name: rate for rate in RATE_OF.values()}
-    for row in rates_of_everyone:
+    gaps, of_everyone = bounded(frame)
+    counts = binary_confusion(truth, frame["score"] > 0.5, frame["sex"] == "Female", n_groups=2)
+    rates = {rate.name: rate(counts) for rate in RATE_OF.values()}
+    for row in of_everyone:
         if row["rate"] in rates:
-            value = rates[row["rate"]](counts)[["Male", "Female"].index(row["group"])]
+            value = rates[row["rate"]][["Male", "Female"].index(row["group"])]
             assert row["lowest"] - 1e-9 <= value <= row["highest"] + 1e-9
             # Labels that are missing depend on the score alone here.
             assert row["assumed_lower"] <= value <= row["assumed_upper"]
-    for metric, gap in gaps.items():
-        values = RATE_OF[metric](counts)
-        assert gap["lower"] <= values[1] - values[0] <= gap["upper"]
+    for metric, bounds in gaps.items():
+        men, women = RATE_OF[metric](counts)
+        assert bounds["lower"] <= women - men <= bounds["upper"]
 
 
 def test_what_no_label_settles_is_said_to_be_so():
@@ -244,9 +229,8 @@ BOUNDS = [
 @pytest.mark.parametrize(("lower", "upper", "rows", "expected"), BOUNDS)
 def test_bounds_are_told_from_noise(lower, upper, rows, expected):
     ends = RateBounds(np.array([lower, upper]), np.full((2, 2), rows))
-    template = Finding(GAP, "sex", "rate", NOT_MEASURED, bound=0.05)
-    finding, gap = _bounded_gap(template, ["one", "other"], ends, 0.05)
-    assert gap["verdict"] == expected
+    finding, bounds = _bounded_gap(gap(NOT_MEASURED), ["one", "other"], ends, 0.05)
+    assert bounds["verdict"] == expected
     assert finding.verdict == (OPEN if expected == CANNOT else expected)
     assert finding.groups == (("other", "one") if expected == LARGE else ())
 
@@ -255,8 +239,7 @@ def test_a_large_gap_names_two_groups_that_are_surely_so_far_apart():
     """The groups with the largest lower and the smallest upper end may be too small for that."""
     value = np.array([0.1, 0.15, 0.8, 0.85])
     ends = RateBounds(*(np.array([row, row]) for row in (value, [20.0, 2000, 2000, 20])))
-    template = Finding(GAP, "race", "rate", NOT_MEASURED, bound=0.6)
-    finding, _ = _bounded_gap(template, ["a", "b", "c", "d"], ends, 0.05)
+    finding, _ = _bounded_gap(gap(NOT_MEASURED, bound=0.6), [*"abcd"], ends, 0.05)
     assert finding.groups == ("c", "b")
 
 
@@ -268,10 +251,8 @@ def test_the_report_is_of_the_selected_and_says_what_follows_for_everyone():
     larger = "By sex, the precision of Female is higher than that of Male by more than 0.05, of"
     assert f"{larger} everyone, whatever the labels are that cannot be known" in printed
     assert "No number of such rows settles what cannot be known of everyone: that" in printed
-    assert "no number of rows settles it: anything in" in printed
     data = report.document.data
     assert data["rows"] == data["of_everyone"]["selected"] < data["of_everyone"]["rows"]
-    assert "What cannot be known" in report.to_html()
 
 
 @pytest.mark.thorough
@@ -318,9 +299,9 @@ def test_bounds_hold_whoever_belongs_to_which_group():
         assert figure["lower"] <= value <= figure["upper"]
         assert figure["lowest"] - 1e-9 <= figure["weighted"] <= figure["highest"] + 1e-9
     metrics = {name: metric for metric, name in RATE_NAMES.items()}
-    for gap in result["gaps"]:
-        men, women = RATE_OF[metrics[gap["measure"]]](counts)
-        assert gap["interval"][0] <= women - men <= gap["interval"][1]
+    for found in result["gaps"]:
+        men, women = RATE_OF[metrics[found["measure"]]](counts)
+        assert found["interval"][0] <= women - men <= found["interval"][1]
     assert "no number of rows settles it: anything in" in text_of(report)
 
 

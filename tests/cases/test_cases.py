@@ -34,6 +34,13 @@ def written(folder, name, text):
     return path
 
 
+@pytest.mark.parametrize("role", ["target", "weight"])
+def test_02_a_comma_that_may_mark_thousands_is_asked(role, tmp_path):
+    path = written(tmp_path, "price.csv", 'sex,x,y f,"1,065",0 m,950,1 f,"1,234",1 m,870,0')
+    with pytest.raises(UserError, match="'x', row 1: '1,065' has a comma that may be a decimal"):
+        loaded(path, **{role: "x"})
+
+
 def test_10_seconds_since_1970_are_as_good_a_feature_as_seconds(tmp_path):
     seconds = DRAW.uniform(0, 60, 200).round(3)
     made = pd.DataFrame({"sex": ["f", "m"] * 100, "t": seconds, "y": [0, 1] * 100})

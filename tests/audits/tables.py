@@ -1,10 +1,7 @@
 """Small tables of predictions, as a user would bring them."""
 
 import html
-import io
 import re
-from contextlib import redirect_stdout
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,7 +15,6 @@ from fairbench.audits.question import Options
 from fairbench.audits.report import document_of
 from fairbench.audits.table import read_audit_table, read_frame
 from fairbench.cli import command
-from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from fairbench.evaluation.findings import GAP, Finding, risk_of
 
@@ -58,37 +54,6 @@ def read(frame, *words):
     """Return the table of an audit of a data frame, and its options."""
     options = parse(["predictions.csv", *words])
     return read_audit_table(options, read_frame(options, source=frame)), options
-
-
-def audit(words):
-    """Run ``fairbench audit`` in this process; return its exit status.
-
-    Beside what it prints, the text of the page that it writes is printed.
-    """
-    words = ["audit", *map(str, words)]
-    if words[1] != "plan" and not any(word.startswith("formats=") for word in words):
-        words.append("formats=[html,json,markdown]")
-    with redirect_stdout(io.StringIO()) as output:
-        status = main(words)
-    print(output.getvalue(), end="")
-    if place := re.search(r"^all of it is written: (.*?)\.html, .*\.md", output.getvalue(), re.M):
-        page = Path(f"{place[1]}.md").read_text()
-        print(re.sub(r"\*\*|\\(?=[^\w\s])", "", html.unescape(page)).replace("\n- ", "\n"))
-    return status
-
-
-def shown_by(words, capsys):
-    """Return what an audit prints, and the text of its page, on one line."""
-    assert audit(words) == 0
-    return " ".join(capsys.readouterr().out.split())
-
-
-def refusal(words, capsys):
-    """Return the one line in which an audit is refused."""
-    assert audit(words) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("error: ") and said.count("\n") == 1
-    return said
 
 
 def text_of(report):

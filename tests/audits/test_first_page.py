@@ -26,7 +26,7 @@ from fairbench.reporting.document.forms import to_latex, to_markdown, to_word
 from fairbench.reporting.document.model import as_cell
 from fairbench.reporting.document.terminal import MOST_LINES
 from fairbench.reporting.document.writing import _to_pdf
-from tests.audits.tables import audit, gap, parse, predictions, written
+from tests.audits.tables import gap, parse, predictions, written
 from tests.harness import printed, quick
 
 
@@ -222,7 +222,7 @@ def shown_text(page):
 def test_a_page_of_three_attributes_is_short_and_the_page_beside_it_has_all(tmp_path):
     frame = table(4000)
     words = ["target=label", "score=score", "group=[sex,race,age]", f"out={tmp_path}"]
-    assert audit([written(frame, tmp_path), *words]) == 0
+    assert main(["audit", str(written(frame, tmp_path)), *words]) == 0
     short, whole = (tmp_path / name for name in ("audit.html", "audit-all.html"))
     assert len(shown_text(short).split()) <= 2500
     conclusions = json.loads((tmp_path / "audit.json").read_text())["conclusions"]

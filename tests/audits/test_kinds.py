@@ -17,7 +17,7 @@ from fairbench.audits.question import NUMBERS
 from fairbench.audits.table import read_frame
 from fairbench.core.errors import UserError
 from fairbench.evaluation.findings import OPEN, SMALL
-from tests.audits.tables import parse, predictions, read, shown_by, text_of, written
+from tests.audits.tables import parse, predictions, read, text_of, written
 from tests.harness import archive_with
 
 CLASSES = np.array(["cat", "dog", "emu"])
@@ -518,10 +518,10 @@ def crossed(rows=6000, *, labelled=1.0, odd=0.5, seed=0):
 OF_MANY = {"target": "label", "prediction": "prediction", "groups": ["a", "b", "c"]}
 
 
-def test_the_groups_that_stand_out_come_first_and_all_are_in_a_file(tmp_path, capsys):
-    path = written(crossed(), tmp_path)
+def test_the_groups_that_stand_out_come_first_and_all_are_in_a_file(tmp_path, said_by):
     words = ["target=label", "prediction=prediction", "group=[a,b,c]", f"out={tmp_path / 'out'}"]
-    printed = shown_by([path, *words], capsys)
+    said_by("audit", written(crossed(), tmp_path), *words)
+    printed = text_of(fairbench.audit(crossed(), **OF_MANY))
     assert "By a x b x c, 1 group is unlike everyone else in selection rate" in printed
     assert "a1 x b2 x c3" in printed
     assert "150 groups make 11,175 pairs, of which 559 would seem to differ by chance" in printed

@@ -23,7 +23,7 @@ from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from fairbench.evaluation.findings import ERROR_RATE, OPEN
 from fairbench.inference.gaps import GroupLimits, largest_gap
-from tests.audits.tables import concluded, parse, predictions, read, refusal, shown_by
+from tests.audits.tables import concluded, parse, predictions, read
 from tests.audits.test_kinds import classified, incomes
 from tests.harness import quick
 
@@ -187,10 +187,10 @@ def test_what_cannot_be_is_refused(given, sentence):
         PlanOptions(**given)
 
 
-def test_it_is_printed_and_a_file_of_that_name_is_audited_by_its_path(capsys, tmp_path):
-    printed = shown_by(["plan", "groups=[0.9,0.1]", "rate=0.8", "gap=0.1"], capsys)
+def test_it_is_printed_and_a_file_of_that_name_is_audited_by_its_path(said_by, refused):
+    printed = said_by("audit", "plan", "groups=[0.9,0.1]", "rate=0.8", "gap=0.1")
     assert "groups of 90 % : 10 %, a rate of 0.8 and a gap of 0.1." in printed
-    assert "plan is not a file" in refusal(["./plan"], capsys)
+    refused("audit", "./plan", message="plan is not a file")
 
 
 # Labels that cannot have been given at random are refused; random ones are not.

@@ -19,7 +19,7 @@ from fairbench.evaluation.findings import GAP, LARGE, PAIR, RATIO
 from fairbench.reporting.document import model
 from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.document.writing import to_html
-from tests.audits.tables import audit, parse, predictions, read, written
+from tests.audits.tables import parse, predictions, read, written
 
 OPTIONS = ["predictions.csv", "target=label", "score=score", "group=[sex,race]"]
 
@@ -172,7 +172,7 @@ def test_the_wronged_group_is_named_first_and_alone_as_the_worse_off(make, words
 )  # fmt: skip
 def test_what_is_open_is_asked_with_both_readings(words, asked, tmp_path, capsys):
     path = written(loans(), tmp_path, "sheet.csv")
-    assert audit([path, *words]) == 2
+    assert main(["audit", str(path), *words]) == 2
     said = capsys.readouterr().err
     assert re.search("^(error:|[12][.]) sheet.csv: ", said, re.MULTILINE)
     assert all(part in said for part in asked)

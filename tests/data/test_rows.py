@@ -18,7 +18,7 @@ from fairbench.core.errors import UserError
 from fairbench.data import tables as distinct
 from fairbench.data.columns import tally, times_of
 from fairbench.data.tables import TablePart, _distinct_rows, read_any_table
-from tests.audits.tables import audit, why_not
+from tests.audits.tables import why_not
 
 ROWS = 200
 NAMED = ["sex", "PD", "label"]
@@ -179,7 +179,7 @@ def test_a_total_of_excel_is_named_and_a_sheet_chosen(tmp_path, capsys):
     assert len(read_any_table(path, NAMED, part=TablePart(sheet="more"))) == 49
     with pytest.raises(UserError, match=r"unknown sheet of loans\.xlsx 'other'"):
         read_any_table(path, NAMED, part=TablePart(sheet="other"))
-    assert audit([path, "sheet=more"]) == 2
+    assert main(["audit", str(path), "sheet=more"]) == 2
     assert "loans.xlsx has the columns 'customer', 'sex', 'PD'" in capsys.readouterr().err
     read(tmp_path, TEXT)
     with pytest.raises(UserError, match=r"sheet=people: loans\.csv is no Excel file"):

@@ -35,6 +35,21 @@ def predictions(rows=400, *, labels=None, bias=0.0, seed=0):
     return frame.assign(is_labelled=np.isin(np.arange(rows), shown))
 
 
+def decided(rows, men, women, *, seed=0):
+    """Return decisions about men and women, who are hired at these rates, and random labels."""
+    random, is_woman = np.random.default_rng(seed), np.arange(rows) % 2 > 0
+    hired = random.random(rows) < np.where(is_woman, women, men)
+    columns = {"hired": hired.astype(int), "label": random.integers(2, size=rows)}
+    return pd.DataFrame({"sex": np.where(is_woman, "women", "men"), **columns})
+
+
+def granted(rows=800):
+    """Return loans, repaid or not where they were granted, which is where scores are over 0.5."""
+    frame = predictions(rows).rename(columns={"label": "repaid"})
+    is_granted = frame["score"] > 0.5
+    return frame.assign(granted=is_granted.astype(int), repaid=frame["repaid"].where(is_granted))
+
+
 def written(frame, folder, name="predictions.csv"):
     """Write a table and return its path."""
     path = folder / name

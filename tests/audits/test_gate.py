@@ -1,7 +1,6 @@
 """Gates of files and tables: policies, labels that are missing, what is refused, and watches."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import fairbench
@@ -11,17 +10,9 @@ from fairbench.audits.direction import RATE_OF
 from fairbench.audits.question import GatedOptions, Options
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
-from tests.audits.tables import predictions, read, written
+from tests.audits.tables import decided, predictions, read, written
 
 RATIO = "impact_ratio<0.8"
-
-
-def decided(rows, men, women, *, seed=0):
-    """Return decisions about men and women, who are hired at these rates, and labels."""
-    random, is_woman = np.random.default_rng(seed), np.arange(rows) % 2 > 0
-    hired = random.random(rows) < np.where(is_woman, women, men)
-    columns = {"hired": hired.astype(int), "label": random.integers(2, size=rows)}
-    return pd.DataFrame({"sex": np.where(is_woman, "women", "men"), **columns})
 
 
 def judge(frame, *conditions, **options):

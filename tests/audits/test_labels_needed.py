@@ -23,7 +23,7 @@ from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from fairbench.evaluation.findings import ERROR_RATE, OPEN
 from fairbench.inference.gaps import GroupLimits, largest_gap
-from tests.audits.tables import concluded, parse, predictions, read
+from tests.audits.tables import concluded, granted, parse, predictions, read
 from tests.audits.test_kinds import classified, incomes
 from tests.harness import quick
 
@@ -274,24 +274,17 @@ def test_small_groups_are_compared_together(group, column):
         read_audit_table(options, frame.assign(labelled=kept).astype(str), many=True)
 
 
-def of_the_selected():
-    """Return loans, repaid or not where they were granted."""
-    frame = predictions(800).rename(columns={"label": "repaid"})
-    granted = frame["score"] > 0.5
-    return frame.assign(granted=granted.astype(int), repaid=frame["repaid"].where(granted))
-
-
-def test_a_gate_of_decisions_alone_takes_labels_of_the_selected():
+def test_a_gate_of_decisions_alone_takes_labels_granted():
     asked = {"target": "repaid", "score": "score", "groups": "sex", "favourable": "1"}
-    gate = fairbench.gate(of_the_selected(), fail_if="impact_ratio<0.1", **asked)
+    gate = fairbench.gate(granted(), fail_if="impact_ratio<0.1", **asked)
     assert gate.outcome == "passes"
     with pytest.raises(UserError, match="not chosen for labelling at random"):
-        fairbench.gate(of_the_selected(), fail_if="sex:equal_opportunity>0.9", **asked)
+        fairbench.gate(granted(), fail_if="sex:equal_opportunity>0.9", **asked)
 
 
 @pytest.mark.parametrize("rules", ["lending", "four-fifths", "ll144"])
 def test_dossiers_of_decisions_alone_take_labels_of_the_selected(rules, tmp_path):
-    of_the_selected().to_csv(tmp_path / "loans.csv", index=False)
+    granted().to_csv(tmp_path / "loans.csv", index=False)
     groups = ["sex=sex", "race=race"] if rules == "ll144" else ["group=[sex,race]"]
     words = ["target=repaid", "prediction=granted", "favourable=1", *groups]
     assert main(["dossier", rules, str(tmp_path / "loans.csv"), *words]) == 0

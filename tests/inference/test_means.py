@@ -17,35 +17,22 @@ from fairbench.inference.means import (
 from fairbench.metrics.probability import brier_rows, log_loss_rows
 
 R = 2000
+MOMENTS = ("size", "mean", "sd", "skewness", "lowest", "highest")
 LOSSES = {
-    "exponential": (lambda draw, s: draw.exponential(size=s), 1.0),
     "lognormal": (lambda draw, s: draw.lognormal(size=s), np.exp(0.5)),
     "absolute t3": (lambda draw, s: np.abs(draw.standard_t(3, s)), 2 * np.sqrt(3) / np.pi),
-    "t3": (lambda draw, s: draw.standard_t(3, s), 0.0),
     "one in a hundred thirty times as large": (
         lambda draw, s: draw.standard_normal(s) * draw.choice([1, 30], s, p=[0.99, 0.01]),
         0.0,
     ),
-    "of either sign, lognormal": (
-        lambda draw, s: draw.lognormal(0, 2, s) * draw.choice([-1, 1], s),
-        0.0,
-    ),
 }
 ROOTS = {
-    "normal": (lambda draw, s: draw.standard_normal(s), 1.0),
     "exponential": (lambda draw, s: draw.exponential(size=s) - 1, 1.0),
     "t5": (lambda draw, s: draw.standard_t(5, s), 5 / 3),
     "lognormal": (lambda draw, s: draw.lognormal(0, 1.5, s), np.exp(4.5)),
-    "t2.2": (lambda draw, s: draw.standard_t(2.2, s), 11.0),
     "nine tenths exact, lognormal": (
         lambda draw, s: draw.lognormal(0, 1, s) * (draw.random(s) < 0.1),
         0.1 * np.exp(2),
-    ),
-    "contaminated": (
-        lambda draw, s: (
-            draw.standard_normal(s) * draw.choice([1, 10, 20], s, p=[0.975, 0.02, 0.005])
-        ),
-        4.975,
     ),
 }
 
@@ -76,10 +63,9 @@ def test_root_mean_squares_cover_where_they_are_printed(name, rows):
     squares = errors(np.random.default_rng(8), (1000, rows)) ** 2
     limits = root_limits(Moments.of(squares), index_of(squares))
     printed = np.isfinite(limits.lower)
-    assert printed.mean() > 0.9 or name not in ("normal", "exponential", "t5")
-    if printed.sum() >= 80:
-        few = 3 * np.sqrt(0.95 * 0.05 / printed.sum())
-        assert covered(limits, np.sqrt(truth)) / printed.mean() > 0.945 - few
+    assert printed.mean() > (0.9 if "lognormal" not in name else 0)
+    few = 3 * np.sqrt(0.95 * 0.05 / max(printed.sum(), 1))
+    assert covered(limits, np.sqrt(truth)) / printed.mean() > 0.945 - few
 
 
 def test_of_many_rows_the_interval_is_the_normal_one():
@@ -93,27 +79,29 @@ def test_moments_by_group_are_those_of_each_groups_rows():
     draw = np.random.default_rng(4)
     x, codes = draw.exponential(size=300), draw.choice([0, 1, 3], 300)
     result = Moments.of_groups(x, codes, 4)
+    limits = loss_limits(result)
     for g in (0, 1, 3):
         part = x[codes == g]
-        assert result.size[g] == len(part)
-        assert result.mean[g] == pytest.approx(part.mean())
-        assert result.sd[g] == pytest.approx(part.std(ddof=1))
-        assert result.skewness[g] == pytest.approx(stats.skew(part))
-        assert (result.lowest[g], result.highest[g]) == (part.min(), part.max())
-        alone = loss_limits(Moments.of(part))
-        np.testing.assert_allclose(
-            [loss_limit[g] for loss_limit in loss_limits(result)], alone, rtol=1e-9
+        expected = (
+            len(part),
+            part.mean(),
+            part.std(ddof=1),
+            stats.skew(part),
+            part.min(),
+            part.max(),
         )
+        np.testing.assert_allclose([getattr(result, name)[g] for name in MOMENTS], expected)
+        alone = loss_limits(Moments.of(part))
+        np.testing.assert_allclose([end[g] for end in limits], alone, rtol=1e-9)
     assert result.size[2] == 0
-    assert np.isnan(loss_limits(result).lower[2])
+    assert np.isnan(limits.lower[2])
 
 
 def test_few_rows_have_no_interval():
-    x = np.random.default_rng(5).exponential(size=49)
-    assert np.isnan(loss_limits(Moments.of(x[:19])).lower)
-    assert np.isfinite(loss_limits(Moments.of(x[:20])).lower)
-    squares = np.random.default_rng(5).exponential(size=(1, 199))
-    assert np.isnan(root_limits(Moments.of(squares), index_of(squares)).upper).all()
+    x = np.random.default_rng(5).exponential(size=(1, 199))
+    assert [np.isnan(loss_limits(Moments.of(x[0, :n])).lower) for n in (19, 20)] == [True, False]
+    assert np.isnan(root_limits(Moments.of(x), index_of(x)).upper).all()
+    assert np.isnan(heavy_limits(Moments.of(x), index_of(x)).lower).all()
 
 
 def test_means_that_are_bounded_have_limits_within_the_bounds():
@@ -155,8 +143,7 @@ def test_mean_losses_of_rare_labels_cover_among_those_that_print(base, rows):
     limits = outcome_limits(moments, least=0.0)
     prints = ~np.isnan(limits.lower)
     assert (prints == (moments.size.min(axis=-1) >= 10)).all()
-    inside = (limits.lower[prints] <= truth) & (truth <= limits.upper[prints])
-    assert inside.mean() > 0.93
+    assert covered(limits, truth) / prints.mean() > 0.93
     total = (moments.size * np.nan_to_num(moments.mean)).sum(axis=-1) / rows
     np.testing.assert_allclose(limits.value, total)
 
@@ -176,8 +163,6 @@ def test_likelihoods_of_heavy_tailed_errors_are_covered(freedom, rows):
     draw = np.random.default_rng([freedom, rows])
     error = draw.standard_t(freedom, (1500, rows)) / np.sqrt(freedom / (freedom - 2))
     assert covered(heavy_limits(Moments.of(error**2 / 2 - 7), index_of(error**2)), -6.5) > 0.925
-    few = error[:, :199] ** 2
-    assert np.isnan(heavy_limits(Moments.of(few), index_of(few)).lower).all()
 
 
 def test_perfect_hard_scores_may_be_wrong_and_wrong_ones_right():
@@ -233,7 +218,7 @@ def test_moments_of_many_rows_are_joined_from_parts(monkeypatch):
     whole = Moments.of_groups(values, codes, 6)
     monkeypatch.setattr("fairbench.inference.means._AT_ONCE", 7)
     parts = Moments.of_groups(values, codes, 6)
-    for name in ("size", "mean", "sd", "skewness", "lowest", "highest"):
+    for name in MOMENTS:
         expected = getattr(whole, name)
         np.testing.assert_allclose(getattr(parts, name), expected, rtol=1e-12, atol=1e-13)
         assert np.isnan(expected[..., 5]).all() == (name != "size")

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import special
+from scipy import special, stats
 from scipy.optimize import linprog
 
 from fairbench.components.papers.atlas import claims, page, thresholds
@@ -29,8 +29,9 @@ pytestmark = pytest.mark.thorough  # studies of works, which take minutes togeth
 
 
 def claimed(table, *metrics, draws=60, **options):
-    """Return the findings of a table, with the claims of the literature."""
-    return page.with_claims(findings_of(table, metrics=metrics), draws=draws, **options)
+    """Return the findings of a table with the claims of the literature, and these by name."""
+    findings = page.with_claims(findings_of(table, metrics=metrics), draws=draws, **options)
+    return findings, {claim.name: claim for claim in findings.claims}
 
 
 @pytest.fixture(scope="module")
@@ -65,58 +66,56 @@ def test_rules():
 
 
 def test_claims_get_the_verdict_that_the_table_was_made_for(findings):
-    verdicts = {claim.name: claim.verdict for claim in findings.claims}
-    assert verdicts["unprocessing_dominates"] == verdicts["binomial_nll_is_best"] == HOLDS
-    assert verdicts["ensembles_are_uncalibrated"] == FAILS
-    fresh = findings.standings[0].answer.fresh
+    whole, by_name = findings
+    for name, verdict in (
+        ("unprocessing_dominates", HOLDS), ("binomial_nll_is_best", HOLDS),
+        ("ensembles_are_uncalibrated", FAILS),
+    ):  # fmt: skip
+        assert by_name[name].verdict == verdict
+    fresh = whole.standings[0].answer.fresh
     assert fresh["overall"] < 0.9 and fresh["within_task"] > 0.1
 
 
 def test_a_claim_of_several_figures_cites_those_that_decide_it(findings):
     """A quarter of the strength lowers gaps by 0.0375 and surely raises the error by little."""
-    by = {claim.name: claim for claim in findings.claims}
+    whole, by_name = findings
     for name in ("interventions_help_at_equal_error", "fairness_costs_accuracy"):
-        cited = by[name].evidence
+        cited = by_name[name].evidence
         start = r"On 10 tasks, reweighing 0.25 changes the gap in [a-z ]+ by -0.03\d "
         assert re.match(start, cited), cited
         assert "and the error rate by +0.00" in cited and "each interval by itself. So" in cited
-    said = page.docs_page(findings)
-    assert by["interventions_help_at_equal_error"].evidence in said
+    said = page.docs_page(whole)
+    assert by_name["interventions_help_at_equal_error"].evidence in said
     assert not re.search(r"\b1 (are|hold|fail)\b", said)
 
 
 def test_a_difference_is_called_by_its_size_and_not_by_what_the_claim_says(findings):
     """Some claims say that a difference is above 0, and others that it is not."""
-    for claim in findings.claims:
-        for part in claim.parts:
-            assert (claims.sign_in_words(part) == "open") == (part.verdict == OPEN)
-            alone = claims.sign_in_words(part, alone=True)
-            assert (alone == "open") == (part.alone == OPEN)
-            assert alone != "above 0" or part.lower > 0
-            assert alone != "under 0.01" or part.upper < 0.01
+    whole, by_name = findings
+    for part in (part for claim in whole.claims for part in claim.parts):
+        assert (claims.sign_in_words(part) == "open") == (part.verdict == OPEN)
+        alone = claims.sign_in_words(part, alone=True)
+        assert (alone == "open") == (part.alone == OPEN)
+        assert alone != "above 0" or part.lower > 0
+        assert alone != "under 0.01" or part.upper < 0.01
     for name, word in (
-        ("unprocessing_dominates", "under 0.01"),
-        ("interventions_help_at_equal_error", "above 0"),
-    ):
-        holding = [
-            part
-            for claim in findings.claims
-            for part in claim.parts
-            if claim.name == name and part.verdict == HOLDS
-        ]
-        assert holding and {claims.sign_in_words(part) for part in holding} == {word}
+        ("unprocessing_dominates", "under 0.01"), ("interventions_help_at_equal_error", "above 0"),
+    ):  # fmt: skip
+        holding = [part for part in by_name[name].parts if part.verdict == HOLDS]
+        assert {claims.sign_in_words(part) for part in holding} == {word}
 
 
 def test_the_docs_have_every_claim_and_say_who_needs_the_group(findings):
-    names = {row["name"]: f"hardt ({NEEDS_GROUP})" for row in findings.approaches[:1]}
-    marked = [row | {"name": names.get(row["name"], row["name"])} for row in findings.approaches]
-    text = page.docs_page(replace(findings, approaches=marked, standings=[], explanations=[]))
-    for claim in findings.claims:
+    whole, _ = findings
+    first, *others = whole.approaches
+    marked = [first | {"name": f"hardt ({NEEDS_GROUP})"}, *others]
+    text = page.docs_page(replace(whole, approaches=marked, standings=[], explanations=[]))
+    for claim in whole.claims:
         row = next(line for line in text.splitlines() if line.startswith(f"| {claim.statement}"))
         assert f"| {claim.verdict} |" in row
     assert f"| hardt ({NEEDS_GROUP}) |" in text
-    assert "nan" not in page.docs_page(findings)
-    text = json.dumps(findings.to_dict(), allow_nan=False)
+    assert "nan" not in page.docs_page(whole)
+    text = json.dumps(whole.to_dict(), allow_nan=False)
     assert json.loads(text)["standings"][0]["metric"] == "error_rate"
 
 
@@ -167,34 +166,28 @@ def test_margins_hold_although_the_setting_was_chosen(worse):
     assert held / 250 > 0.88
 
 
-@pytest.fixture(scope="module")
-def of_few():
-    return claimed(generated_atlas.with_few(generated_atlas.table()), "error_rate")
-
-
-def test_it_is_part_of_claims_and_decides_none(findings, of_few):
-    before, after = ({claim.name: claim for claim in each.claims} for each in (findings, of_few))
-    assert before.keys() == after.keys()
-    assert all(claim.verdict == before[name].verdict for name, claim in after.items())
+def test_it_is_part_of_claims_and_decides_none(findings):
+    few, after = claimed(generated_atlas.with_few(generated_atlas.table()), "error_rate")
+    before = {name: claim.verdict for name, claim in findings[1].items()}
+    assert {name: claim.verdict for name, claim in after.items()} == before
     claim = after["unprocessing_dominates"]
     parts = [part for part in claim.parts if part.label.startswith("reductions")]
     assert claim.verdict == HOLDS
     assert parts and {part.verdict for part in parts} - {HOLDS}
     assert all(part.few_tasks and part.families == 4 for part in parts)
     assert len(claim.deciding_parts) == len(claim.parts) - len(parts)
-    assert page.evidence_text(claim).endswith(
-        f" {len(parts)} differences, measured on few tasks, are not counted."
-    )
-    (said,) = few_tasks_sentences(of_few)
-    text = page.docs_page(of_few)
+    end = f" {len(parts)} differences, measured on few tasks, are not counted."
+    assert page.evidence_text(claim).endswith(end)
+    (said,) = few_tasks_sentences(few)
+    text = page.docs_page(few)
     assert said in text
     assert not re.search(r"\b1 (are|hold|fail)\b", text)
 
 
 def test_a_claim_of_few_tasks_alone_is_not_resolved():
     table = generated_atlas.with_few(generated_atlas.table(learners=("logistic_regression",)))
-    alone = claimed(table[table["intervention"] != "reweighing"], draws=20)
-    (claim,) = (claim for claim in alone.claims if claim.name == "unprocessing_dominates")
+    _, alone = claimed(table[table["intervention"] != "reweighing"], draws=20)
+    claim = alone["unprocessing_dominates"]
     assert claim.parts and not claim.deciding_parts
     assert claim.verdict == OPEN
     assert page.evidence_text(claim) == "nothing on enough tasks to tell"
@@ -213,16 +206,8 @@ def lowered(table, families, by, noise=0.0):
     return table.assign(error_rate=table["error_rate"] - np.where(inside, by + rough, 0))
 
 
-def verdicts(table):
-    """Return the verdicts of the claim on thresholds as docs and leaderboard print them."""
-    findings = claimed(table, draws=30)
-    docs = next(s for s in page.docs_page(findings).splitlines() if s.startswith(f"| {CLAIM}"))
-    board = to_markdown(Document("", [page.claims_section(findings)]))
-    (row,) = (line for line in board.splitlines() if CLAIM in line and "Cruz" in line)
-    return findings.claims[0], docs, row
-
-
 def test_the_printed_verdict_changes_when_the_family_means_do():
+    """In the docs and on the leaderboard."""
     table = generated_atlas.table(learners=("xgboost",), repeats=4)
     families = sorted(set(table["family"]))
     for changed, verdict in (
@@ -230,20 +215,22 @@ def test_the_printed_verdict_changes_when_the_family_means_do():
         (lowered(table, families[:3], 0.05), OPEN),
         (lowered(table, families, 0.03), FAILS),
     ):
-        claim, docs, row = verdicts(changed)
-        assert claim.verdict == verdict
-        assert f"| {verdict} |" in docs and verdict in row
+        whole, by_name = claimed(changed, draws=30)
+        assert by_name["unprocessing_dominates"].verdict == verdict
+        board = to_markdown(Document("", [page.claims_section(whole)]))
+        for text in (page.docs_page(whole), board):
+            (row,) = (s for s in text.splitlines() if s.startswith(f"| {CLAIM}"))
+            assert f"{verdict} |" in row
 
 
 def test_imprecise_families_count_as_much_as_precise_ones():
     """On three of nine families thresholds err 0.1 more, in splits that differ by far more."""
     table = generated_atlas.table(learners=("xgboost",), noise=0.002)
     rough = lowered(table, sorted(set(table["family"]))[:3], 0.1, noise=0.3)
-    (claim, *_) = claimed(rough).claims
+    claim = claimed(rough)[1]["unprocessing_dominates"]
     for part in claim.deciding_parts:
         assert part.mean > 0.015
-        assert part.lower < part.mean < part.upper
-        assert part.all_lower <= part.lower and part.upper <= part.all_upper
+        assert part.all_lower <= part.lower < part.mean < part.upper <= part.all_upper
     assert claim.verdict == OPEN
 
 
@@ -291,105 +278,69 @@ def test_thresholds_of_the_same_rows_are_set_beside_the_claim():
     table = generated_atlas.table(learners=("xgboost",), repeats=4, worse=0.02)
     table.loc[table["intervention"] != "none", "group_at_prediction"] = True
     roles = claims.ClaimRoles(likelihood="binomial_nll", thresholds=("reweighing",))
-    findings = claimed(table, draws=20, roles=roles, remarks=["The rule is another one."])
-    (claim, *_) = findings.claims
-    assert claim.remarks[0].startswith("The thresholds are chosen on validation rows")
-    assert "0 do not need it" in claim.remarks[0]
-    assert "The rule is another one." in claim.remarks and claim.remarks[-1] in page.docs_page(
-        findings
-    )
-    first = claim.parts[0]
-    assert first.label == f"reweighing 0.25 ({NEEDS_GROUP}), at the same gap in equalized odds"
-    assert claim.remarks[1].startswith(
+    whole, by_name = claimed(table, draws=20, roles=roles, remarks=["The rule is another one."])
+    claim, (first, *_) = by_name["unprocessing_dominates"], by_name["unprocessing_dominates"].parts
+    on_validation, fairest, *rest = claim.remarks
+    assert on_validation.startswith("The thresholds are chosen on validation rows")
+    assert "0 do not need it" in on_validation
+    assert fairest.startswith(
         "The fairest comparison is with reweighing, which needs the group as well, but chooses its "
         "thresholds on the training rows."
     )
+    assert "The rule is another one." in rest and rest[-1] in page.docs_page(whole)
+    assert first.label == f"reweighing 0.25 ({NEEDS_GROUP}), at the same gap in equalized odds"
     assert claim.fairest == claim.parts
     heads, (row, *_) = claims.fairest_differences(claim)
     assert heads[:2] == ["compared with", "at the same gap in equalized odds"]
-    assert row[:2] == [
-        "reweighing 0.25", f"{signed(first.mean)} ({interval(first.lower, first.upper)})"
-    ]  # fmt: skip
+    difference = f"{signed(first.mean)} ({interval(first.lower, first.upper)})"
+    assert row[:2] == ["reweighing 0.25", difference]
 
 
-GAP = "equalized_odds"
-
-
-@pytest.fixture(scope="module")
-def told():
-    """A generated atlas whose interventions lower the gap and cost errors, and its findings."""
+def test_the_page_of_a_board_gets_the_claims_and_opens_with_the_sizes():
     whole = generated_atlas.table(families=(1, 1, 1, 2), learners=("xgboost",), repeats=3)
     left = ["log_loss", "multicalibration_error", "expected_calibration_error"]
-    left += ["statistical_parity"]
-    board = BoardTable(whole.drop(columns=left))
-    return board, page.with_claims(board_findings(board, GAP), draws=40)
-
-
-@pytest.fixture(scope="module")
-def document(told):
-    return page_of(*told, GAP, further=lambda made, *_: page.add_claims(made, told[1], GAP))
-
-
-def test_it_opens_with_the_answer_and_the_picture(document):
+    board, gap = BoardTable(whole.drop(columns=[*left, "statistical_parity"])), "equalized_odds"
+    findings = page.with_claims(board_findings(board, gap), draws=40)
+    document = page_of(
+        board, findings, gap, further=lambda made, *_: page.add_claims(made, findings, gap)
+    )
     by_size, best, *_ = document.summary.found
     asked = "At the same gap, thresholds for each group, which need the group at prediction, err"
     assert by_size.startswith(asked) and "rows" in by_size
     assert "error rate" in best
-    sized, frontier = document.lead[:2]
-    assert (sized.name, frontier.name) == ("by-size", "frontier")
-
-
-def test_the_sections_show_what_the_statistics_say(document, told):
-    written, findings = to_html(document), told[1]
-    assert [section.title for section in document.sections] == [
-        *("Ranks", "Claims", "Cost and benefit", "What explains it", "Data sets"),
-        "Download and origin",
-    ]
+    assert [drawn.name for drawn in document.lead[:2]] == ["by-size", "frontier"]
+    titles = [section.title for section in document.sections]
+    assert titles[:4] == ["Ranks", "Claims", "Cost and benefit", "What explains it"]
+    written = to_html(document)
     for claim in findings.claims:
         assert claim.source in written and f">{claim.verdict}</span>" in written
-    drawn = [name for name in document.files if name.startswith("figures/")]
-    assert len(drawn) == len(set(drawn)) >= 6 + 2
-    shown = printed(short_of(document, findings, GAP), 80)
-    assert "What is not resolved" in shown and "claims of the literature" in shown
+    assert "claims of the literature" in printed(short_of(document, findings, gap), 80)
 
 
 SIZES = (1,) * 12 + (2,) * 4 + (3, 3, 4, 6)  # of twenty families
 
 
-def measured(means, variances, *, splits=10.0, share=0.2, family=None, facts=None):
+def measured(means, variances, *, family=None, facts=None):
     means = np.atleast_2d(means)
     tasks = means.shape[1]
-    own = np.arange(tasks) if family is None else np.asarray(family)
-    count = np.where(np.isfinite(means), splits, 0)
+    count, share = np.where(np.isfinite(means), 10.0, 0), np.full(tasks, 0.2)
+    family = np.arange(tasks) if family is None else family
     variances = np.broadcast_to(variances, means.shape)
-    return MeasuredDifferences(means, variances, count, np.full(tasks, share), own, facts)
+    return MeasuredDifferences(means, variances, count, share, family, facts)
 
 
-def simulated(count, draw, *, sizes=SIZES, tau=1.0, shared=0.5, tails=None, noise=1.0):
-    """Return differences of which the mean is 0, on data sets of heterogeneous noise."""
-    family, share, splits = np.repeat(np.arange(len(sizes)), sizes), 0.2, 10
+def simulated(count, draw, of):
+    """Return differences of which the mean is 0, on data sets of heterogeneous noise.
 
-    def effects(size):
-        if tails is None:
-            return draw.standard_normal((count, size))
-        if tails == "skewed":
-            return draw.standard_exponential((count, size)) - 1
-        return draw.standard_t(tails, (count, size)) / np.sqrt(tails / (tails - 2))
-
-    tasks = len(family)
-    truth = np.sqrt(shared) * effects(len(sizes))[:, family] + np.sqrt(1 - shared) * effects(tasks)
-    sd = noise * np.exp(draw.standard_normal((count, tasks)))
-    of_splits = np.sqrt(1 - share) * draw.standard_normal((count, tasks, splits))
-    of_splits += np.sqrt(share) * draw.standard_normal((count, tasks, 1))
-    values = tau * truth[:, :, None] + sd[:, :, None] * of_splits
+    Half of their variance is that of families; `of` draws effects of variance 1 of a shape.
+    """
+    family, share = np.repeat(np.arange(len(SIZES)), SIZES), 0.2
+    truth = (of((count, len(SIZES)))[:, family] + of((count, len(family)))) / np.sqrt(2)
+    sd = np.exp(draw.standard_normal((count, len(family), 1)))
+    of_splits = np.sqrt(1 - share) * draw.standard_normal((count, len(family), 10))
+    of_splits += np.sqrt(share) * draw.standard_normal((count, len(family), 1))
+    values = truth[:, :, None] + sd * of_splits
     return measured(values.mean(2), values.var(2, ddof=1), family=family)
-
-
-def held_by(count=150, draws=150, **options):
-    """Return how often the mean's interval holds."""
-    simulation = simulated(count, np.random.default_rng(3), **options)
-    lower, upper = fit(simulation, generator=np.random.default_rng(4), draws=draws).interval()
-    return np.mean((lower <= 0) & (upper >= 0))
 
 
 def test_balanced_and_measured_without_noise_it_is_the_t_interval_of_the_means():
@@ -431,60 +382,26 @@ def test_data_sets_of_one_family_count_together():
 
 def test_slopes_are_found_and_shrunk():
     draw = np.random.default_rng(5)
-    fact = draw.standard_normal((40, 2))
-    fact = (fact - fact.mean(0)) / fact.std(0)
+    fact = stats.zscore(draw.standard_normal((40, 2)))
     means = np.stack([0.5 * fact[:, 0], np.zeros(40)]) + draw.normal(0, 0.2, (2, 40))
     posterior = fit(measured(means, 0.01, facts=fact), generator=draw, draws=300)
     lower, upper = posterior.interval(0.025 / 4, coefficient=1)
-    assert lower[0] < 0.5 < upper[0]
-    assert lower[0] > 0.2
+    assert 0.2 < lower[0] < 0.5 < upper[0]
     assert lower[1] < 0 < upper[1]
     assert posterior.estimate(2) == pytest.approx([0, 0], abs=0.15)
 
 
-@pytest.mark.parametrize(
-    "options", [{"tails": 3}, {"tails": "skewed"}], ids=["heavy tails", "skewed"]
-)
-def test_intervals_hold(options):
+@pytest.mark.parametrize("tails", ["heavy", "skewed"])
+def test_intervals_hold(tails):
     """The bound lies three standard errors below 93 %."""
-    assert held_by(**options) > 0.87
-
-
-@pytest.mark.slow
-def test_another_sampler_agrees():
-    numpyro = pytest.importorskip("numpyro")
-    import jax
-    from numpyro import distributions as dist
-
-    simulation = simulated(1, np.random.default_rng(8), sizes=(1, 1, 1, 2, 2, 3), noise=0.5)
-    size = np.sqrt((simulation.means**2).mean() - simulation.means.mean() ** 2)
-    means, splits = simulation.means[0] / size, 10
-    of_split, inflation = simulation.variances[0] / size**2, simulation.inflation[0]
-    families = int(simulation.family.max()) + 1
-
-    def model():
-        centre = numpyro.sample("centre", dist.Normal(0, 50))
-        kappa = abs(numpyro.sample("kappa", dist.StudentT(4, 0, 1)))
-        shared = numpyro.sample("shared", dist.Uniform(0, 1))
-        precision = numpyro.sample("noise", dist.Gamma(1e-3, 1e-3).expand([len(means)]))
-        common = numpyro.sample("common", dist.Normal(0, 1).expand([families]))
-        own = numpyro.sample("own", dist.Normal(0, 1).expand([len(means)]))
-        theta = centre + kappa * (
-            shared**0.5 * common[simulation.family] + (1 - shared) ** 0.5 * own
-        )
-        numpyro.sample("means", dist.Normal(theta, (inflation / precision) ** 0.5), obs=means)
-        rate = precision * (splits - 1) / 2
-        numpyro.sample("variances", dist.Gamma((splits - 1) / 2, rate), obs=of_split)
-
-    kernel = numpyro.infer.NUTS(model, target_accept_prob=0.95)
-    chain = numpyro.infer.MCMC(kernel, num_warmup=1500, num_samples=6000, progress_bar=False)
-    chain.run(jax.random.PRNGKey(0))
-    theirs = np.asarray(chain.get_samples()["centre"], float) * size
-    posterior = fit(simulation, generator=np.random.default_rng(9), draws=3000)
-    lower, upper = posterior.interval()
-    assert posterior.estimate()[0] == pytest.approx(theirs.mean(), abs=0.1 * theirs.std())
-    ends = np.quantile(theirs, [0.025, 0.975])
-    assert [lower[0], upper[0]] == pytest.approx(ends, abs=0.2 * theirs.std())
+    draw = np.random.default_rng(3)
+    shapes = {
+        "heavy": lambda shape: draw.standard_t(3, shape) / np.sqrt(3),
+        "skewed": lambda shape: draw.standard_exponential(shape) - 1,
+    }
+    simulation = simulated(150, draw, shapes[tails])
+    lower, upper = fit(simulation, generator=np.random.default_rng(4), draws=150).interval()
+    assert np.mean((lower <= 0) & (upper >= 0)) > 0.87
 
 
 TASKS, APPROACHES, SHARE = 30, 21, 0.2
@@ -561,8 +478,6 @@ def test_tasks_and_approaches_of_one_seed_alone_are_left_out():
 
 
 def test_the_chance_is_welchs():
-    from scipy import stats
-
     draw = np.random.default_rng(0)
     first, second = draw.standard_normal(8), 0.5 + 2 * draw.standard_normal(5)
     errors = [(sample.var(ddof=1) / len(sample), len(sample) - 1.0) for sample in (first, second)]

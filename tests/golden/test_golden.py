@@ -5,6 +5,8 @@ writes the files that are compared here. They change only where the frozen commi
 the wording of a sentence.
 """
 
+import contextlib
+import io
 from pathlib import Path
 
 import pytest
@@ -13,10 +15,32 @@ from benchmarks.golden import compare, frozen
 from benchmarks.golden.cases import ARRAYS, COMMITTED, REFUSALS, Selection
 from benchmarks.golden.collect import collect
 from benchmarks.golden.compare import comparable, differences
-from tests.golden.asking import ask, evaluate
+from benchmarks.golden.evaluating import evaluated
+from fairbench.cli.main import main
+from fairbench.experiments.execute import carry_out
+from tests.harness import configuration
 
 KINDS = ("runs", "tables", "arrays", "audits", "refusals")
-EMBEDDED = COMMITTED.at_hand(Path("nowhere"), lambda line: None)
+
+
+def ask(task, words, folder):
+    """Ask this tree in this process, which is ten times as fast as a process a question.
+
+    As `benchmarks.golden.frozen.commands_of` does.
+    """
+    printed, errors = io.StringIO(), io.StringIO()
+    with (
+        contextlib.chdir(folder),
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(errors),
+    ):
+        if task == "run":
+            *others, results = words
+            carry_out(configuration(*others, results=results.removeprefix("results=")))
+            status = 0
+        else:
+            status = main(frozen.line_of(task, words))
+    return frozen.Reply(status, printed.getvalue(), errors.getvalue())
 
 
 def differing(selection, folder):
@@ -24,21 +48,19 @@ def differing(selection, folder):
 
     All at once, as tables are made of the runs, and workers would each ask again what they share.
     """
+
+    def evaluate(questions, folder):
+        return [evaluated(question) for question in questions]
+
     result = comparable(collect(ask, evaluate, folder, selection, lambda line: None))
-    was = {
-        kind: {
-            name: comparable(answer)
-            for name, answer in compare.read_committed(kind).items()
-            if name in of_kind
-        }
-        for kind, of_kind in result.items()
-    }
-    return list(differences(was, result, compare.same_to_ten_digits))
+    was = {kind: compare.read_committed(kind) for kind in result}
+    asked = {kind: {name: was[kind][name] for name in result[kind]} for kind in result}
+    return list(differences(comparable(asked), result, compare.same_to_ten_digits))
 
 
 @pytest.mark.thorough
 def test_answers_are_those_of_the_frozen_commit(tmp_path):
-    assert not differing(EMBEDDED, tmp_path)
+    assert not differing(COMMITTED.at_hand(Path("nowhere"), lambda line: None), tmp_path)
 
 
 @pytest.mark.data

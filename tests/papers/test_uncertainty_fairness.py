@@ -1,13 +1,11 @@
 """Uncertainty fairness: ratios of groups, verdicts, directions, capacity, sequences, ACS income."""
 
-import io
 import math
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from rich.console import Console
 
 from fairbench.cli.command import Results
 from fairbench.components.datasets import kuzucu, simulated_sequences
@@ -23,21 +21,16 @@ PUBLISHED = PAPERS / "uncertainty_fairness" / "published.csv"
 COLUMNS = ["dataset", "run", "repeat", "metric", "attribute", "group", "value"]
 
 
-def three_runs(dataset, **given):
-    """Return runs whose group 1 has 0.1 of everything, and group 0 the given ratios to it."""
-    rows = []
-    for metric in sorted(set(tables.METRICS.values())):
-        for run, ratio in enumerate(np.broadcast_to(given.get(metric, 1.0), 3)):
-            rows += [
-                (dataset, str(run), 0, metric, "group", group, 0.1 * value)
-                for group, value in (("1", 1.0), ("0", ratio))
-            ]
+def three_runs(dataset, groups=(("group", "0", "1"),), **given):
+    """Return runs whose second groups have 0.1 of all, and the first ones given ratios to it."""
+    rows = [
+        (dataset, str(run), 0, metric, attribute, group, 0.1 * value)
+        for metric in sorted(set(tables.METRICS.values()))
+        for run, ratio in enumerate(np.broadcast_to(given.get(metric, 1.0), 3))
+        for attribute, *pair in groups
+        for group, value in zip(pair, (ratio, 1.0), strict=True)
+    ]
     return pd.DataFrame(rows, columns=COLUMNS)
-
-
-def of_adult():
-    runs = three_runs("adult").assign(attribute="sex")
-    return runs.replace({"group": {"0": "Female", "1": "Male"}})
 
 
 @pytest.fixture
@@ -51,44 +44,31 @@ def answered(monkeypatch):
     return answer
 
 
-def cells(table):
-    """Return the cells of each printed row."""
-    console = Console(width=200, file=io.StringIO(), record=True)
-    console.print(table)
-    lines = [line for line in console.export_text().splitlines() if line.startswith("│")]
-    return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
-
-
 def test_a_ratio_is_of_the_same_run_and_undefined_over_next_to_nothing():
+    asked = "sd1", "group", "epistemic_uncertainty"
     ours = three_runs("sd1", epistemic_uncertainty=[1.0, 2.0, 3.0])
-    np.testing.assert_allclose(
-        tables.ratios(ours, "sd1", "group", "epistemic_uncertainty"), [1, 2, 3]
-    )
+    np.testing.assert_allclose(tables.ratios(ours, *asked), [1, 2, 3])
     tiny = ours["metric"].eq("epistemic_uncertainty") & ours["run"].eq("1")
     ours.loc[tiny, "value"] = 1e-8
-    result = tables.ratios(ours, "sd1", "group", "epistemic_uncertainty").to_numpy()
-    np.testing.assert_allclose(result, [1, np.nan, 3])
+    np.testing.assert_allclose(tables.ratios(ours, *asked).to_numpy(), [1, np.nan, 3])
 
 
 def test_a_direction_counts_runs_that_show_both_of_its_parts():
-    ours = pd.concat(
-        [
-            three_runs("sd1", aleatoric_uncertainty=[2.0, 1.0, 2.0], accuracy=[1.0, 1.0, 0.5]),
-            three_runs("sd2", epistemic_uncertainty=[1.3, 0.7, 1.1]),
-            three_runs("sd3", selection_rate=0.5, predictive_uncertainty=[1.0, 1.0, np.nan]),
-        ]
-    )
-    assert [row[2:5] for row in cells(tables.directions_seen(ours, ""))] == [
-        ["2 of 3", "2 of 3", "1 of 3"],
-        ["3 of 3", "2 of 3", "2 of 3"],
-        ["2 of 3", "3 of 3", "2 of 3"],
+    ours = [
+        three_runs("sd1", aleatoric_uncertainty=[2.0, 1.0, 2.0], accuracy=[1.0, 1.0, 0.5]),
+        three_runs("sd2", epistemic_uncertainty=[1.3, 0.7, 1.1]),
+        three_runs("sd3", selection_rate=0.5, predictive_uncertainty=[1.0, 1.0, np.nan]),
     ]
+    fair, unfair, both = tables.directions_seen(pd.concat(ours), "").columns[2:5]
+    assert [*fair.cells] == [f"{runs} of 3" for runs in (2, 3, 2)]
+    assert [*unfair.cells] == [f"{runs} of 3" for runs in (2, 2, 3)]
+    assert [*both.cells] == [f"{runs} of 3" for runs in (1, 2, 2)]
 
 
 def test_published_ratios_over_next_to_nothing_are_not_compared(answered):
     compared = published("table == '5' and sensitive_attribute == 'sex'")
     compared = compared[compared["metric"].isin(tables.METRICS)]
-    result = answered(of_adult(), compared)
+    result = answered(three_runs("adult", [("sex", "Female", "Male")]), compared)
     rows = compared.drop(columns="sd").join(result[result["label"] == "text"].set_index("row"))
     rows = rows.set_index("metric")
     assert rows.loc["ratio_epistemic", "reason"] == "the printed ratio is over next to nothing"
@@ -253,22 +233,13 @@ def test_people_are_counted_by_group_and_label_in_the_training_part(monkeypatch)
     assert pd.DataFrame(tables.counts(rows, None, Effort.FIRST))["mean"].tolist() == [2, 60, 4, 9]
 
 
-GROUPS = {"race": ("African-American", "Caucasian"), "sex": ("Female", "Male")}
+GROUPS = (("race", "African-American", "Caucasian"), ("sex", "Female", "Male"))
 
 
-def splits(ratio):
-    """Return three splits whose second group has 0.1 of everything, the first `ratio` times it."""
-    rows = [
-        ("compas", "0", repeat, metric, attribute, group, 0.1 * times)
-        for metric in tables.CAPACITY_METRICS
-        for attribute, pair in GROUPS.items()
-        for repeat, of_first in enumerate(ratio)
-        for group, times in zip(pair, (of_first, 1.0), strict=True)
-    ]
-    return pd.DataFrame(rows, columns=COLUMNS)
-
-
-SIZES = {25: splits([1.0, 1.0, 1.0]), 400: splits([1.0, 2.0, 3.0])}
+SIZES = {
+    units: three_runs("compas", GROUPS, **dict.fromkeys(tables.CAPACITY_METRICS, ratios))
+    for units, ratios in ((25, 1.0), (400, [1.0, 2.0, 3.0]))
+}
 
 
 def test_the_figure_has_the_papers_three_panels_and_a_place_for_each_size():
@@ -298,8 +269,7 @@ def test_a_figure_without_runs_says_which_command_makes_them(figure, experiment,
 
 
 def test_the_synthetic_sets_are_drawn_by_group_and_label(tmp_path):
-    ((name, drawn),) = figures.figure_3(tmp_path, Effort.FIRST)
-    assert name == ""
+    ((_, drawn),) = figures.figure_3(tmp_path, Effort.FIRST)
     assert [axes.get_title() for axes in drawn.axes] == ["sd1", "sd2", "sd3"]
     for axes in drawn.axes:
         assert [len(points.get_offsets()) for points in axes.collections] == [20, 20, 20, 20]
@@ -307,12 +277,10 @@ def test_the_synthetic_sets_are_drawn_by_group_and_label(tmp_path):
 
 def test_confidence_is_of_the_label_that_is_predicted():
     score = np.array([0.05, 0.95, 0.55, 0.45, 1.0, 0.5])
-    target = np.array([0, 0, 1, 1, 1, 0])
-    bins = figures.confidence_bins(score, target, np.zeros(6))
+    bins = figures.confidence_bins(score, np.array([0, 0, 1, 1, 1, 0]), np.zeros(6))
     np.testing.assert_allclose(bins.index, [0.5, 0.9])
-    np.testing.assert_allclose(bins["confidence"], [1.6 / 3, 2.9 / 3])
-    np.testing.assert_allclose(bins["accuracy"], [2 / 3, 2 / 3])
-    np.testing.assert_allclose(bins["share"], [0.5, 0.5])
+    expected = [[1.6 / 3, 2 / 3, 0.5], [2.9 / 3, 2 / 3, 0.5]]
+    np.testing.assert_allclose(bins[["confidence", "accuracy", "share"]], expected)
 
 
 OPTIONS = {"event": 4, "noise": 0.5, "strength": 4.0}
@@ -349,14 +317,13 @@ def test_truncation_is_compared_within_populations():
         for seed in range(4)
     ]
     found = pd.DataFrame(rows, columns=["modalities", "length", "seed", "metric", "A", "B"])
-    console = Console(file=io.StringIO(), width=170)
-    console.print(studies.sequences_table(found), studies.effects(found))
-    shown = console.file.getvalue()
-    assert "both, 18 frames" in shown and "both, whole" in shown
+    names = [*studies.sequences_table(found).columns[0].cells]
+    assert "both, 18 frames" in names and "both, whole" in names
     ideal = found.query("metric == 'ideal'")
     cut, whole = studies._paired(ideal)
     assert (cut["B"] / whole["B"]).between(1.9, 2.1).all() and len(cut) == 4
     assert len(studies._paired(ideal.query("seed + length != 18"))[0]) == 3
+    assert studies.effects(found).row_count
 
 
 RACE = pd.Series(["White"] * 9000 + ["Black"] * 8000)
@@ -365,13 +332,13 @@ RACE = pd.Series(["White"] * 9000 + ["Black"] * 8000)
 def test_test_rows_stay_and_training_rows_are_nested():
     result = folds(RACE, seeds=2)
     assert len(result) == 2 * len(ACS_SIZES)
-    for fold in result:
+    assert RACE[result[0].test].value_counts().eq(TEST).all()
+    for fold, larger in zip(result, [*result[1:], result[0]], strict=True):
         np.testing.assert_array_equal(fold.test, result[0].test)
         assert not np.isin(fold.train, fold.test).any()
         assert tuple(RACE[fold.train].value_counts()[["White", "Black"]]) == ACS_SIZES[fold.fold]
-    assert RACE[result[0].test].value_counts().eq(TEST).all()
-    for smaller, larger in zip(result[:3], result[1:4], strict=True):
-        assert np.isin(smaller.train, larger.train).all()
+        nested = fold.fold + 1 < len(ACS_SIZES)
+        assert np.isin(fold.train, larger.train).all() == nested
     assert not np.isin(result[0].train, result[len(ACS_SIZES)].train).all()
 
 
@@ -379,12 +346,12 @@ def test_uncertainty_fairness_is_the_ratio_of_the_groups_means():
     """Equations (8) and (27): U(D, f, G=0) / U(D, f, G=1), each a mean over the group's rows."""
     members = np.array([[0.5, 0.9, 0.8, 1.0]])
     people = pd.DataFrame({"group": pd.Categorical(["0", "0", "1", "1"])})
-    rows = tables.of_groups(members, np.array([1.0, 1.0, 1.0, 1.0]), people)
-    frame = pd.DataFrame([{"dataset": "sd1", "run": "0", "repeat": 0, **row} for row in rows])
-    first = (2 * 0.5 * 0.5 + 2 * 0.9 * 0.1) / 2
-    second = (2 * 0.8 * 0.2 + 2 * 1.0 * 0.0) / 2
-    found = tables.ratios(frame, "sd1", "group", "aleatoric_uncertainty")
-    assert found.to_numpy() == pytest.approx([first / second])
+    frame = pd.DataFrame(tables.of_groups(members, np.ones(4), people))
+    found = tables.ratios(
+        frame.assign(dataset="sd1", run="0", repeat=0), "sd1", "group", "aleatoric_uncertainty"
+    )
+    of_groups = (members * (1 - members)).reshape(2, 2).sum(axis=1)
+    assert found.to_numpy() == pytest.approx([of_groups[0] / of_groups[1]])
 
 
 @pytest.mark.parametrize(
@@ -414,10 +381,8 @@ def test_the_square_of_group_0_of_sd1_lies_between_0_and_1_of_one_label():
 def test_the_likelihood_is_the_mean_over_draws_of_minus_the_log_of_the_softmax():
     """Equation (22), L_NLL, and the softmax twice of the cause: e^p over e^p and e^(1 - p)."""
     scores = torch.tensor([[[0.0, math.log(3)]], [[0.0, 0.0]]])
-    label = torch.tensor([1])
-    expected = 0.5 * -math.log(3 / 4) + 0.5 * -math.log(1 / 2)
-    assert tables.negative_log_likelihood(scores, label).item() == pytest.approx(expected)
-    first = math.exp(0.75) / (math.exp(0.75) + math.exp(0.25))
-    expected = 0.5 * -math.log(first) + 0.5 * -math.log(1 / 2)
-    twice = tables.negative_log_likelihood(scores, label, twice=True).item()
-    assert twice == pytest.approx(expected, rel=1e-6)
+    twice = math.exp(0.75) / (math.exp(0.75) + math.exp(0.25))
+    for options, first in (({}, 3 / 4), ({"twice": True}, twice)):
+        expected = 0.5 * -math.log(first) + 0.5 * -math.log(1 / 2)
+        found = tables.negative_log_likelihood(scores, torch.tensor([1]), **options).item()
+        assert found == pytest.approx(expected, rel=1e-6)

@@ -36,9 +36,8 @@ def test_central_interval_returns_order_statistics_and_nan_of_a_column_with_one(
     columns = np.stack([samples, 1000 - samples, samples, samples], axis=1).reshape(1001, 2, 2)
     columns[7, 1, 1] = np.nan
     before = columns.copy()
-    lower, upper = posteriors.central_interval(columns, level)
-    np.testing.assert_array_equal(lower, [[low, low], [low, np.nan]])
-    np.testing.assert_array_equal(upper, [[high, high], [high, np.nan]])
+    ends = np.array(posteriors.central_interval(columns, level))
+    np.testing.assert_array_equal(ends.reshape(2, 4).T, [[low, high]] * 3 + [[np.nan] * 2])
     np.testing.assert_array_equal(columns, before)
 
 
@@ -106,25 +105,14 @@ MANY_DRAWS = 20000
 
 @pytest.mark.parametrize(("prior", "alpha"), [("uniform", 1), ("jeffreys", 0.5), ("improper", 0)])
 def test_quantiles_of_every_cell_are_those_of_its_beta_distribution(prior, alpha):
-    tables = posteriors.table_draws(
-        DRAWN_COUNTS, MANY_DRAWS, np.random.default_rng(0), alpha=posteriors.PRIORS[prior]
-    )
-    shares = tables / DRAWN_COUNTS.sum(axis=-1)[:, None]
-    for cell in np.ndindex(DRAWN_COUNTS.shape):
-        a, whole = DRAWN_COUNTS[cell] + alpha, DRAWN_COUNTS[cell[0]].sum() + 4 * alpha
-        if a == 0:
-            assert (shares[:, *cell] == 0).all()
-            continue
-        for level in (0.025, 0.25, 0.5, 0.975):
-            below = (shares[:, *cell] < stats.beta(a, whole - a).ppf(level)).mean()
-            assert abs(below - level) < 5 * np.sqrt(level * (1 - level) / MANY_DRAWS)
-
-
-def test_posterior_tables_keep_the_sizes_of_the_groups_and_leading_axes():
-    counts = np.arange(48).reshape(2, 6, 4)
-    tables = posteriors.table_draws(counts, 50, np.random.default_rng(0))
-    assert tables.shape == (50, 2, 6, 4)
-    np.testing.assert_allclose(tables.sum(axis=-1), np.tile(counts.sum(axis=-1), (50, 1, 1)))
+    draw, whole = np.random.default_rng(0), DRAWN_COUNTS.sum(axis=-1, keepdims=True)
+    tables = posteriors.table_draws(DRAWN_COUNTS, MANY_DRAWS, draw, alpha=posteriors.PRIORS[prior])
+    a = DRAWN_COUNTS + alpha
+    assert (tables[:, a == 0] == 0).all()
+    for level in (0.025, 0.25, 0.5, 0.975):
+        cut = stats.beta(a, whole + 4 * alpha - a).ppf(level)
+        below = (tables / whole < cut).mean(axis=0)[a > 0]
+        assert (abs(below - level) < 5 * np.sqrt(level * (1 - level) / MANY_DRAWS)).all()
 
 
 def test_predictive_is_dirichlet_multinomial():
@@ -146,25 +134,24 @@ def test_predictive_rounds_a_size_that_is_no_whole_number_at_random():
 
 
 @pytest.mark.parametrize("predictive", [False, True])
-def test_group_without_rows_draws_nothing(predictive):
-    counts = np.array([[0, 0, 0, 0], [5, 5, 5, 5]])
+def test_posterior_tables_keep_sizes_and_leading_axes_and_draw_nothing_of_an_empty_group(
+    predictive,
+):
+    counts = np.arange(48).reshape(2, 6, 4) * (np.arange(6) != 2)[:, None]
     for alpha in (1.0, 0.0):
         tables = posteriors.table_draws(
-            counts, 10, np.random.default_rng(3), alpha=alpha, predictive=predictive
+            counts, 50, np.random.default_rng(3), alpha=alpha, predictive=predictive
         )
-        assert not np.nansum(tables[:, 0])
-        assert (tables[:, 1].sum(axis=-1) > 0).all()
+        assert tables.shape == (50, 2, 6, 4)
+        sizes = np.tile(counts.sum(axis=-1), (50, 1, 1))
+        np.testing.assert_allclose(np.nansum(tables, axis=-1), sizes)
 
 
 # Dirichlet posteriors of confusion matrices: counts of true classes, priors, costs.
 
 SHARES = np.array([[0.7, 0.2, 0.1], [0.5, 0.2, 0.3], [0.1, 0.8, 0.1], [0.3, 0.4, 0.3]])
 POOL = MulticlassScores(
-    np.array([0, 2, 1, UNKNOWN]),
-    SHARES.argmax(axis=1),
-    SHARES.max(axis=1),
-    ("a", "b", "c"),
-    SHARES,
+    np.array([0, 2, 1, UNKNOWN]), SHARES.argmax(axis=1), SHARES.max(axis=1), tuple("abc"), SHARES
 )
 
 
@@ -190,21 +177,18 @@ def test_cost_against_whole_confusion_matrices(costs):
     posterior = generator.gamma(2.0, size=(4, 4)) + 0.1
     mean, variance = posteriors.expected_cost(posterior, costs)
     draws = posteriors.cost_draws(posterior, costs, 40000, generator)
-    plain = np.einsum(
-        "tkj,jk->tk", posteriors.posterior_draws(posterior, 40000, generator, alpha=0.0), costs
-    )
+    matrices = posteriors.posterior_draws(posterior, 40000, generator, alpha=0.0)
+    plain = (matrices * costs.T).sum(axis=-1)
     for sample in (draws, plain):
         error = 5 * np.sqrt(variance / len(sample))
         assert (np.abs(sample.mean(axis=0) - mean) < error).all()
         np.testing.assert_allclose(sample.var(axis=0), variance, rtol=0.06)
-    np.testing.assert_allclose(
-        np.quantile(draws, [0.1, 0.9], axis=0), np.quantile(plain, [0.1, 0.9], axis=0), atol=0.08
-    )
+    ends = (np.quantile(sample, [0.1, 0.9], axis=0) for sample in (draws, plain))
+    np.testing.assert_allclose(*ends, atol=0.08)
     if costs is not COSTS:
         right = np.diagonal(posterior)
         wrong = posteriors.Beta(posterior.sum(axis=1) - right, right)
-        np.testing.assert_allclose(mean, wrong.mean)
-        np.testing.assert_allclose(variance, wrong.variance)
+        np.testing.assert_allclose([mean, variance], [wrong.mean, wrong.variance])
 
 
 # The reliability diagram, and the ECE's posterior.
@@ -213,10 +197,11 @@ def test_cost_against_whole_confusion_matrices(costs):
 def test_counts_scores_and_priors_of_bins():
     score, correct = np.array([0.1, 0.35, 0.45, 0.5, 1.0]), np.array([0, 1, np.nan, 0, 1])
     diagram = posteriors.reliability_diagram(score, correct, bins=2)
-    np.testing.assert_allclose(diagram.weight, [[0.8, 0.2]])
-    np.testing.assert_allclose(diagram.score, [[0.35, 1.0]])
-    np.testing.assert_array_equal(diagram.labels, [[3, 1]])
-    np.testing.assert_allclose(diagram.accuracy.successes, [[0.7 + 1, 1.998 + 1]])
+    for found, expected in (
+        (diagram.weight, [0.8, 0.2]), (diagram.score, [0.35, 1.0]), (diagram.labels, [3, 1]),
+        (diagram.accuracy.successes, [0.7 + 1, 1.998 + 1]),
+    ):  # fmt: skip
+        np.testing.assert_allclose(found, [expected])
     middle = posteriors.reliability_diagram(score, correct, bins=2, strength=4, midpoints=True)
     np.testing.assert_allclose(middle.accuracy.failures, [[3 + 2, 1]])
 
@@ -240,11 +225,10 @@ def test_draws_have_the_closed_form_as_their_mean():
 def test_labelled_rows_are_counted_by_group_and_the_prior_has_the_mean_score_of_all_rows():
     correct, group = np.array([1, 1, 0, np.nan, 0, 1]), np.array([0, 0, 0, 0, 1, 1])
     posterior = posteriors.accuracy_posterior(correct, group, posteriors.uniform(3))
-    np.testing.assert_array_equal(posterior.successes, [3, 2, 1])
-    np.testing.assert_array_equal(posterior.failures, [2, 2, 1])
+    counted = posterior.successes, posterior.failures
+    np.testing.assert_array_equal(counted, [[3, 2, 1], [2, 2, 1]])
     prior = posteriors.score_prior(np.array([0.9, 0.8, 0.7, 0.6, 0.5, 0.3]), group, 3, strength=10)
-    np.testing.assert_allclose(prior.mean, [0.75, 0.4, 0.5])
-    np.testing.assert_allclose(prior.strength, 10)
+    np.testing.assert_allclose([prior.mean, prior.strength], [[0.75, 0.4, 0.5], [10] * 3])
 
 
 # Ranks and probabilities of being extreme, by hand.
@@ -253,10 +237,11 @@ def test_labelled_rows_are_counted_by_group_and_the_prior_has_the_mean_score_of_
 def test_order_and_interval():
     draws = np.array([[0.1, 0.3, 0.2]] * 9 + [[0.4, 0.3, 0.2]])
     result = posteriors.ranks(draws)
-    np.testing.assert_allclose(result["first"], [0.1, 0.9, 0])
-    np.testing.assert_allclose(result["mean"], [2.8, 1.1, 2.1])
-    np.testing.assert_array_equal(result["lower"], [1, 1, 2])
-    np.testing.assert_array_equal(result["upper"], [3, 2, 3])
+    expected = {
+        "first": [0.1, 0.9, 0], "mean": [2.8, 1.1, 2.1], "lower": [1, 1, 2], "upper": [3, 2, 3],
+    }  # fmt: skip
+    for name, values in expected.items():
+        np.testing.assert_allclose(result[name], values)
     smallest = posteriors.ranks(draws, m=2, largest=False)
     np.testing.assert_allclose(smallest["first"], [0.9, 0, 0.1])
     np.testing.assert_allclose(smallest["among"], [0.9, 0.1, 1])
@@ -270,38 +255,31 @@ JOINT_DRAWS = 40000
 
 def test_margins_are_each_algorithms_own_confusion():
     draw = np.random.default_rng(0)
-    target, first, second = draw.integers(2, size=(3, 500))
-    group = draw.integers(3, size=500)
-    joint = cells_of(target, first, second, group, groups=4)
-    assert joint.shape == (4, 8)
-    for mine, prediction in zip(posteriors.margins(joint), (first, second), strict=True):
+    (target, *predictions), group = draw.integers(2, size=(3, 500)), draw.integers(3, size=500)
+    joint = cells_of(target, *predictions, group, groups=4)
+    for mine, prediction in zip(posteriors.margins(joint), predictions, strict=True):
         expected = confusion(target, prediction, group, n_groups=4)
         np.testing.assert_array_equal(mine, expected.reshape(4, -1))
 
 
-def accuracy_difference(tables):
-    first, second = tables
-    return (accuracy(first) - accuracy(second))[:, 0]
-
-
 def test_variances_of_a_difference_are_the_closed_forms_paired_or_not():
     """A - B is the difference of two Dirichlet sums: A right and B wrong, minus the reverse."""
-    error = 5 * np.sqrt(2 / JOINT_DRAWS)
-    values = accuracy_difference(
-        posteriors.paired_draws(JOINT, JOINT_DRAWS, np.random.default_rng(1))
+    alone, many = posteriors.margins(JOINT), JOINT_DRAWS
+    drawn = (
+        posteriors.paired_draws(JOINT, many, np.random.default_rng(1)),
+        posteriors.independent_draws(*alone, many, np.random.default_rng(2)),
     )
     weights = JOINT[0] + 0.5
     whole = weights.sum()
     # Cells are (target, A, B): A alone is right in 001 and 110, B alone in 010 and 101.
     p, q = weights[[0b001, 0b110]].sum() / whole, weights[[0b010, 0b101]].sum() / whole
     paired = (p + q - (p - q) ** 2) / (whole + 1)
-    assert abs(values.mean() - (p - q)) < 5 * np.sqrt(paired / JOINT_DRAWS)
-    np.testing.assert_allclose(values.var(), paired, rtol=error)
-    alone, generator = posteriors.margins(JOINT), np.random.default_rng(2)
     right, whole = np.array([counts[0, [0, 3]].sum() + 2 for counts in alone]), JOINT.sum() + 4
     independent = (right * (whole - right) / whole**2 / (whole + 1)).sum()
-    values = accuracy_difference(posteriors.independent_draws(*alone, JOINT_DRAWS, generator))
-    np.testing.assert_allclose(values.var(), independent, rtol=error)
+    for (first, second), variance in zip(drawn, (paired, independent), strict=True):
+        values = (accuracy(first) - accuracy(second))[:, 0]
+        np.testing.assert_allclose(values.var(), variance, rtol=5 * np.sqrt(2 / many))
+        assert abs(values.mean() - (p - q)) < 5 * np.sqrt(variance / many)
 
 
 def test_predictive_margins_are_counts_of_the_same_rows():

@@ -61,16 +61,14 @@ class Data:
 def evaluated(task, seed, groups):
     """Return the values of `Data` in an evaluation, by metric, attribute and group."""
     data = Data(task, seed, groups)
-    columns = {"uncertainty": data.uncertainty}
-    columns |= {"sd": data.sd} if task == REGRESSION else {}
-    if task != REGRESSION:
-        columns["score"] = data.score if task == BINARY else data.scores
+    named = {BINARY: "score", MULTICLASS: "scores", REGRESSION: "sd"}[task]
     table = evaluate(
         *(data.target, data.prediction),
         sensitive_features=data.group,
         task=task,
+        uncertainty=data.uncertainty,
         evaluator=Evaluator(spread_residual="label", draws=100),
-        **columns,
+        **{named.removesuffix("s"): getattr(data, named)},
     )
     table = table[(table["statistic"] == "value") & table["outcome"].isna()]
     rows = table[~table["binning"].isin(["mass"])].itertuples()
@@ -117,11 +115,10 @@ def over_first(function):
 
 def calibration_error(target, score, strategy="uniform", bins=15):
     """Return the definition's sum over bins, of equal width or of equal numbers of rows."""
-    if strategy == "uniform":
-        index = np.searchsorted(np.linspace(0, 1, bins + 1)[1:-1], score)
-    else:
+    index = np.searchsorted(np.linspace(0, 1, bins + 1)[1:-1], score)
+    if strategy == "quantile":
         index = (stats.rankdata(score, method="min") - 1).astype(int) * bins // len(score)
-    return np.abs([(target - score)[index == b].sum() for b in range(bins)]).sum() / len(score)
+    return np.abs(np.bincount(index, target - score)).sum() / len(score)
 
 
 def label_nll(data):
@@ -134,11 +131,9 @@ def label_nll(data):
 def crps(data):
     """The integral of the squared distance of the distribution functions, by quadrature."""
     points = np.linspace(-30, 30, 120_001)
-    values = [
-        integrate.trapezoid((stats.norm.cdf(points, m, s) - (points >= y)) ** 2, points)
-        for y, m, s in zip(data.target[:40], data.prediction[:40], data.sd[:40], strict=True)
-    ]
-    return np.mean(values)
+    rows = zip(data.target[:40], data.prediction[:40], data.sd[:40], strict=True)
+    distances = ((stats.norm.cdf(points, m, s) - (points >= y)) ** 2 for y, m, s in rows)
+    return np.mean([integrate.trapezoid(distance, points) for distance in distances])
 
 
 def spread(data):
@@ -146,8 +141,7 @@ def spread(data):
     residual, u = data.target - data.prediction, data.uncertainty
     order = np.argsort(u, kind="stable")
     of_equal = [residual[u == value] for value in u[order]]
-    first = np.array([rows.mean() for rows in of_equal])
-    second = np.array([(rows**2).mean() for rows in of_equal])
+    first, second = (np.array([(rows**power).mean() for rows in of_equal]) for power in (1, 2))
     errors = []
     for part in np.array_split(np.arange(len(u)), 10):
         sd = np.sqrt(second[part].mean() - first[part].mean() ** 2)
@@ -180,15 +174,10 @@ def farthest_mixtures(data):
 
 def class_gaps(data, average):
     """Return the widest gap of each class, by scikit-learn on each class against the rest."""
-    values = []
-    for g in range(data.groups):
-        rows = data.group == g
-        target, prediction = data.target[rows], data.prediction[rows]
-        if average == "recall":
-            values.append(sk.recall_score(target, prediction, average=None))
-        else:
-            values.append(label_binarize(prediction, classes=range(CLASSES)).mean(axis=0))
-    return np.ptp(values, axis=0)
+    rows = zip(data.split("target"), data.split("prediction"), strict=True)
+    if average == "recall":
+        return np.ptp([sk.recall_score(*both, average=None) for both in rows], axis=0)
+    return np.ptp([label_binarize(p, classes=range(CLASSES)).mean(axis=0) for _, p in rows], axis=0)
 
 
 def combined(average, form):

@@ -10,14 +10,12 @@ from fairbench.core.errors import UserError
 from fairbench.core.processes import failure
 from fairbench.evaluation.table import setting_text
 from fairbench.metrics import group, registry
-from fairbench.metrics.registry import BINARY, REGRESSION, Metric, declared, find, metrics_of
+from fairbench.metrics.registry import BINARY, REGRESSION, declared, find, metrics_of
 
 ROWS = {
     "target": np.array([0.0, 1, 1, 0, 1, 0]),
     "prediction": np.array([0.0, 1, 0, 1, 1, 0]),
     "score": np.array([0.2, 0.9, 0.4, 0.6, 0.7, 0.1]),
-    "uncertainty": np.array([0.1, 0.2, 0.5, 0.4, 0.3, 0.2]),
-    "sd": np.array([0.1, 0.2, 0.5, 0.4, 0.3, 0.2]),
 }
 
 
@@ -42,11 +40,9 @@ def test_a_name_has_one_label_and_one_direction_whatever_the_task():
 
 @pytest.mark.parametrize("task", [BINARY, REGRESSION])
 def test_the_evaluator_reports_every_metric_and_gives_each_nan_a_reason(task):
-    columns = {name: ROWS[name] for name in ("prediction", "uncertainty", "sd")}
-    score = ROWS["score"] if task == BINARY else None
-    table = evaluate(
-        ROWS["target"], **columns, score=score, task=task, sensitive_features=list("aaabbb")
-    )
+    columns = ROWS | {"score": ROWS["score"] if task == BINARY else None}
+    columns |= dict.fromkeys(("uncertainty", "sd"), np.array([0.1, 0.2, 0.5, 0.4, 0.3, 0.2]))
+    table = evaluate(**columns, task=task, sensitive_features=list("aaabbb"))
     of_arrays = {name for name, metric in metrics_of(task).items() if "frames" not in metric.needs}
     assert of_arrays <= set(table["metric"])
     assert (table.loc[table["value"].isna(), "status"] != "ok").all()
@@ -57,19 +53,14 @@ def test_the_evaluator_reports_every_metric_and_gives_each_nan_a_reason(task):
 
 
 def test_a_new_rate_and_a_new_loss_are_one_declaration_each(monkeypatch):
-    def share_of_hits(counts):
-        return counts[..., 3] / counts.sum(axis=-1)
-
-    common = {"label": "x", "sentence": "What is new here.", "task": BINARY, "better": "higher"}
-    hits = Metric(
-        name="share_of_hits", needs=("prediction",), interval="rate", function=share_of_hits,
-        rates=metrics_of(BINARY, "rate")["accuracy"].rates, **common,
-    )  # fmt: skip
-    linear = Metric(
-        name="linear_loss", needs=("score",), interval="mean",
-        function=lambda target, score: np.abs(target - score), **common,
-    )  # fmt: skip
-    every = (*declared(), hits, linear)
+    new = [
+        dataclasses.replace(find(like), name=name, function=function)
+        for like, name, function in (
+            ("accuracy", "share_of_hits", lambda counts: counts[..., 3] / counts.sum(axis=-1)),
+            ("brier_score", "linear_loss", lambda target, score: np.abs(target - score)),
+        )
+    ]
+    every = (*declared(), *new)
     registry.metrics_of.cache_clear()
     monkeypatch.setattr(registry, "declared", lambda: every)
     try:
@@ -78,10 +69,11 @@ def test_a_new_rate_and_a_new_loss_are_one_declaration_each(monkeypatch):
     finally:
         registry.metrics_of.cache_clear()
     result = table[table["attribute"] == ""].set_index("metric")
-    assert result["value"]["share_of_hits"] == pytest.approx(2 / 6)
-    assert 0 < result["lower"]["share_of_hits"] < 2 / 6 < result["upper"]["share_of_hits"] < 1
-    assert result["value"]["linear_loss"] == pytest.approx(np.mean([0.2, 0.1, 0.6, 0.6, 0.3, 0.1]))
-    assert result["status"]["linear_loss"] == "insufficient"  # of 6 rows there is no interval
+    hits, linear = result.loc["share_of_hits"], result.loc["linear_loss"]
+    assert hits["value"] == pytest.approx(2 / 6)
+    assert 0 < hits["lower"] < 2 / 6 < hits["upper"] < 1
+    assert linear["value"] == pytest.approx(np.mean([0.2, 0.1, 0.6, 0.6, 0.3, 0.1]))
+    assert linear["status"] == "insufficient"  # of 6 rows there is no interval
     assert set(table.loc[table["metric"] == "linear_loss", "group"]) == {"", "a", "b"}
 
 

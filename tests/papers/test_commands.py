@@ -5,7 +5,6 @@ import inspect
 import json
 import re
 import runpy
-import signal
 import sys
 from importlib import import_module
 
@@ -15,7 +14,8 @@ import pytest
 from fairbench.cli.command import options_of, read
 from fairbench.components.papers import CrossValidations, NoOptions, options_of_study
 from fairbench.components.papers.black_box import estimation
-from fairbench.components.papers.engine.mapping import Paper, papers_in, rule_of
+from fairbench.components.papers.engine.mapping import Paper, papers_in
+from fairbench.components.papers.engine.matching import rows_answered
 from fairbench.components.papers.few_labels import tables
 from fairbench.components.papers.uncertainty_fairness import studies
 from fairbench.core.errors import UserError
@@ -23,26 +23,17 @@ from tests import warm
 from tests.conformance import trees
 from tests.harness import ROOT
 
-
-def studies_of(text):
-    """Return the words of a module's studies, by its source; "" for a single one."""
-    given = re.search(r"run_main\(([^)]*)\)\n\Z", text)
-    names = given[1].split(",") if given else []
-    return [name.strip().removesuffix("main") for name in names]
-
-
-def study_of(command):
-    """Return the function of a command such as ``papers.PAPER.MODULE STUDY``."""
-    module, _, study = command.partition(" ")
-    return getattr(import_module(module), study or "main")
-
-
 SOURCES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts): path.read_text(encoding="utf-8")
     for path in sorted((ROOT / "papers").rglob("*.py"))
 }
+# A module and each of its studies, by its source; of a single one it is called main.
+RUN = re.compile(r"run_main\(([^)]*)\)\n\Z")
 COMMANDS = [
-    f"{name} {study}".strip() for name, text in SOURCES.items() for study in studies_of(text)
+    f"{name} {study.strip().removesuffix('main')}".strip()
+    for name, text in SOURCES.items()
+    for run in RUN.findall(text)
+    for study in run.split(",")
 ]
 
 
@@ -61,10 +52,10 @@ def test_help_names_every_option_with_its_default(command, monkeypatch, capsys):
     runpy.run_module(module, run_name="__main__", alter_sys=True)
     shown = " ".join(capsys.readouterr().out.split())
     assert shown.startswith(f"python -m {command}")
-    study = study_of(command)
-    text = import_module(command).__doc__ if study.__name__ == "main" else inspect.getdoc(study)
+    study = getattr(import_module(module), *words or ["main"])
+    text = inspect.getdoc(study) if words else import_module(module).__doc__
     assert " ".join(text.partition("\n\n")[0].split()) in shown
-    for option in options_of(options_of_study(study_of(command))).values():
+    for option in options_of(options_of_study(study)).values():
         assert f"{option.name}=" in shown
         assert option.sentence in shown
         if option.kind is int:
@@ -129,9 +120,6 @@ def test_every_table_and_figure_of_a_paper_is_run_from_the_wheel(name, site, tmp
     assert not told, f"{len(told)} of {len(asked)} do not start:\n" + "\n\n".join(told)
 
 
-FIRST = ["fairlyuncertain", "table=1", "run=true", "quick=true"]
-
-
 @pytest.mark.parametrize(
     ("words", "line"),
     [
@@ -157,9 +145,9 @@ def test_what_does_not_exist_is_one_line(words, run, line, tmp_path, refused):
 @pytest.mark.parametrize(
     ("words", "file"),
     [
-        (FIRST, "german/german.data"),
-        (["few_labels", "table=4.2", "run=true", "quick=true"], "adult/adult.data"),
-        (["fairlyuncertain", "figure=12", "run=true", "quick=true"], "german/german.data"),
+        (["fairlyuncertain", "table=1"], "german/german.data"),
+        (["few_labels", "table=4.2"], "adult/adult.data"),
+        (["fairlyuncertain", "figure=12"], "german/german.data"),
     ],
     ids=["sweep", "computation", "figure"],
 )
@@ -168,39 +156,17 @@ def test_without_data_and_network_the_file_is_named_and_what_still_runs(
 ):
     nowhere = dict.fromkeys(("HTTPS_PROXY", "https_proxy"), "http://127.0.0.1:9")
     done = warm.run(
-        ["-m", "fairbench", "paper", *words], cwd=tmp_path, timeout=200, tree=site,
+        ["-m", "fairbench", "paper", *words, "run=true", "quick=true"], cwd=tmp_path,
+        timeout=200, tree=site,
         environment={**nowhere, "FAIRBENCH_DATA": "", "FAIRBENCH_CACHE": str(tmp_path / "cache")},
     )  # fmt: skip
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
-    (*_, last) = done.stderr.splitlines()
-    assert last.startswith("error: ")
-    assert f"fairbench paper {words[0]} run=true runs all that can be run without it" in last
-    told = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    told = done.stderr.splitlines()
+    assert f"fairbench paper {words[0]} run=true runs all that can be run without it" in told[-1]
+    told = [line for line in told if line.startswith("error: ")]
+    assert told[-1] == done.stderr.splitlines()[-1]
     assert any("the raw file" in line and file in line for line in told), told
-
-
-@pytest.mark.thorough
-def test_a_killed_run_goes_on_by_the_same_command(tmp_path):
-    if not trees.raw_files():
-        pytest.skip("no raw files here")
-    results = tmp_path / "results"
-
-    def more(before, **options):
-        """Give the command until it has stored more, and end it; return what is stored."""
-        done = warm.run(
-            ["-m", "fairbench", "paper", *FIRST], cwd=tmp_path, timeout=200,
-            environment={"FAIRBENCH_CACHE": str(tmp_path / "cache")},
-            until=lambda *_: stored(results) > before, **options,
-        )  # fmt: skip
-        assert "Traceback" not in done.stderr
-        now = stored(results)
-        assert now > before, done.stdout + done.stderr
-        return {path: path.stat().st_mtime_ns for path in now if path.is_file()}
-
-    first = more(set(), how=signal.SIGKILL)
-    second = more(stored(results))
-    assert first.items() <= second.items()
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["the same numbers", "other numbers"])
@@ -208,9 +174,7 @@ def test_what_the_last_version_stored_is_shown_if_it_is_of_these_numbers(same, t
     paper = Paper.read("active_assessment", ROOT / "papers")
     table = next(iter(paper.tables))
     (name,) = paper.computed(table)
-    rows, rules = paper.published(table), paper.table(table)["rules"]
-    answered = [rule_of(rules, row).get("computation") for row in rows.to_dict("records")]
-    rows = rows[[computation == name for computation in answered]]
+    rows = rows_answered(paper, name, table)
     digest = hashlib.sha256(rows.to_csv().encode()).hexdigest() if same else "of others"
     path = tmp_path / "papers" / paper.name / f"table{table}-{name}.csv"
     path.parent.mkdir(parents=True)

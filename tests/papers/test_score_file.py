@@ -15,39 +15,40 @@ from tests.harness import CONF, archive_with, options
 TEXT = "id,sex,y,m\n1,f,1,0.9\n2,m,0,0.2\n3,x,0,0.4\n"
 
 
-def written(folder, text=TEXT, **parts):
+def written(kind, folder, text, **parts):
+    """Return the released file of a text, and the archive that has it."""
     (folder / "scores.csv").write_text(text)
     checksum = hashlib.sha256(text.encode()).hexdigest()
-    defaults = {"target": "y", "groups": {"sex": "m"}, "scores": {"model": "m"}}
-    file = ScoreFile("scores.csv", checksum, **{**defaults, **parts})
-    return file, Archive(str(folder), download=False)
+    return kind("scores.csv", sha256=checksum, **parts), Archive(str(folder), download=False)
+
+
+def table_of(folder, text=TEXT, column="sex", model="model", *, as_released=False, **parts):
+    columns = {"target": "y", "groups": {"sex": "m"}, "scores": {"model": "m"}}
+    file, archive = written(ScoreFile, folder, text, **columns, **parts)
+    return file.table(archive, model, column, as_released=as_released)
 
 
 def test_columns_become_a_labelled_table(tmp_path):
-    file, archive = written(tmp_path)
-    table = file.table(archive, "model", "sex")
+    table = table_of(tmp_path)
     assert table.groups == ("m", "f", "x")
-    np.testing.assert_array_equal(table.label, [1, 0, 0])
-    np.testing.assert_array_equal(table.score, [0.9, 0.2, 0.4])
+    np.testing.assert_array_equal([table.label, table.score], [[1, 0, 0], [0.9, 0.2, 0.4]])
     # Inverted scores are turned round unless they are wanted as released.
-    file, archive = written(tmp_path, inverted=True)
-    np.testing.assert_allclose(file.table(archive, "model", "sex").score, [0.1, 0.8, 0.6])
-    released = file.table(archive, "model", "sex", as_released=True)
-    np.testing.assert_allclose(released.score, [0.9, 0.2, 0.4])
+    for as_released, scores in ((False, [0.1, 0.8, 0.6]), (True, [0.9, 0.2, 0.4])):
+        table = table_of(tmp_path, inverted=True, as_released=as_released)
+        np.testing.assert_allclose(table.score, scores)
 
 
 def test_faults_are_named(tmp_path):
-    file, archive = written(tmp_path)
     with pytest.raises(UserError, match="unknown classifier of scores.csv 'forest'"):
-        file.table(archive, "forest", "sex")
+        table_of(tmp_path, model="forest")
     with pytest.raises(UserError, match="unknown group column of scores.csv 'race'"):
-        file.table(archive, "model", "race")
-    file, archive = written(tmp_path, TEXT.replace("0.4", "1.4"))
+        table_of(tmp_path, column="race")
     with pytest.raises(UserError, match="'score' is 1.4 in row 3"):
-        file.table(archive, "model", "sex")
-    (tmp_path / "scores.csv").write_text(TEXT + "4,f,1,0.3\n")
+        table_of(tmp_path, TEXT.replace("0.4", "1.4"))
+    file, archive = written(MulticlassFile, tmp_path, ALL)
+    (tmp_path / "scores.csv").write_text(ALL + ALL)
     with pytest.raises(DataError, match="sha256"):
-        file.table(archive, "model", "sex")
+        file.scores(archive)
 
 
 BINARY = [
@@ -79,21 +80,21 @@ NAMES = {"target": "Correct", "prediction": "Predicted", "confidence": "Confiden
 
 
 def scores(folder, text, **parts):
-    (folder / "scores.txt").write_text(text)
-    checksum = hashlib.sha256(text.encode()).hexdigest()
-    file = MulticlassFile("scores.txt", sha256=checksum, **parts)
-    return file.scores(Archive(str(folder), download=False))
+    file, archive = written(MulticlassFile, folder, text, **parts)
+    return file.scores(archive)
 
 
 def test_predicted_class_and_confidence(tmp_path):
     pool = scores(tmp_path, TOP, **NAMES)
     assert pool.classes == ("cat", "dog", "emu")
-    np.testing.assert_array_equal(pool.target, [0, 1, 2])
-    np.testing.assert_array_equal(pool.prediction, [0, 0, 1])
-    np.testing.assert_array_equal(pool.correct, [1, 0, 0])
-    np.testing.assert_allclose(
-        pool.distribution(), [[0.9, 0.05, 0.05], [0.6, 0.2, 0.2], [0.25, 0.5, 0.25]]
-    )
+    for name, values in {
+        "target": [0, 1, 2],
+        "prediction": [0, 0, 1],
+        "correct": [1, 0, 0],
+    }.items():
+        np.testing.assert_array_equal(getattr(pool, name), values)
+    shares = [[0.9, 0.05, 0.05], [0.6, 0.2, 0.2], [0.25, 0.5, 0.25]]
+    np.testing.assert_allclose(pool.distribution(), shares)
     comma = scores(tmp_path, TOP.replace(" ", ","), separator=",", **NAMES)
     np.testing.assert_array_equal(comma.target, pool.target)
 
@@ -109,8 +110,8 @@ def test_probabilities_of_all_classes(tmp_path, separator):
 
 
 def test_unlabelled_rows_and_hidden_labels(tmp_path):
-    pool = scores(tmp_path, TOP.replace(" ", ",").replace(",dog,cat", ",,cat"), separator=",",
-                  **NAMES)  # fmt: skip
+    text = TOP.replace(" ", ",").replace(",dog,cat", ",,cat")
+    pool = scores(tmp_path, text, separator=",", **NAMES)
     np.testing.assert_array_equal(pool.labelled, [0, 2])
     assert np.isnan(pool.correct[1])
     np.testing.assert_array_equal(pool.showing(np.array([2])).labelled, [2])

@@ -30,6 +30,10 @@ def counts_of(sizes, rates, seed=0):
     return np.random.default_rng(seed).binomial(sizes, rates, size=(REPLICATIONS, len(sizes)))
 
 
+def held(limits, true):
+    return (limits.lower <= true) & (true <= limits.upper)
+
+
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.9999])
 @pytest.mark.parametrize("groups", [3, 10, 200])
 def test_the_range_of_normals_is_the_studentised_range_of_scipy(groups, level):
@@ -48,17 +52,12 @@ def test_the_largest_gap_the_larger_of_two_and_the_smallest_ratio_are_covered(si
     """So that a posterior that is always wrong is seldom sure of what is not so."""
     counts, truth = counts_of(sizes, rates), max(rates) - min(rates)
     limits, twice = (gaps.GroupLimits.of(counts, sizes, rates=number) for number in (1, 2))
-    gap = gaps.largest_gap(limits)
     other = gaps.GroupLimits.of(counts_of(sizes, rates[::-1], seed=1), sizes, rates=2)
-    ratio = gaps.smallest_ratio(limits)
-    for result, true in (
-        (gap, truth),
-        (gaps.largest_gap(twice, other), truth),
-        (ratio, min(rates) / max(rates)),
-    ):
-        assert ((result.lower <= true) & (true <= result.upper)).mean() > LEAST
-        known = ~np.isnan(result.value)
-        assert ((result.lower <= result.value) & (result.value <= result.upper))[known].all()
+    gap, ratio = gaps.largest_gap(limits), gaps.smallest_ratio(limits)
+    larger = gaps.largest_gap(twice, other)
+    for result, true in ((gap, truth), (larger, truth), (ratio, min(rates) / max(rates))):
+        assert held(result, true).mean() > LEAST
+        assert held(result, result.value)[~np.isnan(result.value)].all()
     under = gaps.probability_below(0.0, gap.lower, gap.upper, truth + 1e-9)
     over = gaps.probability_below(1.0, gap.lower, gap.upper, truth - 1e-9)
     assert (under < 0.05).mean() < 1 - LEAST
@@ -76,11 +75,10 @@ def test_two_groups_never_reach_beyond_their_own_signed_difference():
     sizes = draw.integers(1, 60, (500, 2))
     counts = draw.binomial(sizes, draw.uniform(0, 1, (500, 2)))
     limits = rate_limits(counts, sizes)
-    signed = difference_limits(limits.take(0), limits.take(1))
+    _, lower, upper = difference_limits(limits.take(0), limits.take(1))
     gap = gaps.largest_gap(gaps.GroupLimits.of(counts, sizes))
-    furthest = np.maximum(np.abs(signed.lower), np.abs(signed.upper))
-    np.testing.assert_array_equal(gap.upper, furthest)
-    np.testing.assert_array_equal(gap.lower, np.maximum(0, np.maximum(signed.lower, -signed.upper)))
+    np.testing.assert_array_equal(gap.upper, np.maximum(np.abs(lower), np.abs(upper)))
+    np.testing.assert_array_equal(gap.lower, np.maximum(0, np.maximum(lower, -upper)))
 
 
 def test_a_tiny_group_is_not_compared_with_itself():
@@ -95,42 +93,38 @@ def test_some_of_the_groups_are_compared_as_if_there_were_no_others(left_out):
     sizes, counts = np.array([40, 30, 50, 5]), np.array([[10, 20, 30, 4], [1, 2, 49, 0]])
     some = np.arange(4) != left_out
     limits = gaps.GroupLimits.of(counts, sizes)
-    single, together = limits.pointwise.take(some), limits.simultaneous.take(some)
-    expected = gaps.largest_gap(gaps.GroupLimits(single, together))
+    alone = gaps.GroupLimits(limits.pointwise.take(some), limits.simultaneous.take(some))
     masked = limits.only(np.tile(some, (2, 1)))
-    np.testing.assert_array_equal(np.array(gaps.largest_gap(masked)), np.array(expected))
+    np.testing.assert_array_equal(gaps.largest_gap(masked), gaps.largest_gap(alone))
     named = masked.leads > 0
     assert not named[:, left_out].any()
-    np.testing.assert_array_equal(
-        named[:, some][..., some], gaps.GroupLimits(single, together).leads > 0
-    )
+    np.testing.assert_array_equal(named[:, some][..., some], alone.leads > 0)
 
 
 def test_a_group_of_no_rows_may_have_any_rate():
     counts, sizes = np.array([300, 320, 0]), np.array([1000, 1000, 0])
-    seen = gaps.largest_gap(gaps.GroupLimits.of(counts[:2], sizes[:2]))
     single = rate_limits(counts[:2], sizes[:2])
+    further = gaps.GroupLimits.of([300, 320, 5], [1000, 1000, 9])
     for limits in (
         gaps.GroupLimits.of(counts, sizes),
-        gaps.GroupLimits.of([300, 320, 5], [1000, 1000, 9]).only(sizes > 0, unseen=sizes == 0),
+        further.only(sizes > 0, unseen=sizes == 0),
     ):
-        gap = gaps.largest_gap(limits)
-        assert gap.value == seen.value
-        assert gap.lower == 0
-        assert gap.upper == max(single.upper.max(), 1 - single.lower.min())
+        value, lower, upper = gaps.largest_gap(limits)
+        assert (value, lower) == (pytest.approx(0.02), 0)
+        assert upper == max(single.upper.max(), 1 - single.lower.min())
     assert np.isnan(gaps.largest_gap(gaps.GroupLimits.of([3], [9]))).all()
 
 
 def test_a_probability_says_nothing_that_the_interval_does_not():
     lower, upper = np.array([0.0, 0.06, 0.0, np.nan]), np.array([0.1, 0.2, 0.04, np.nan])
-    none = gaps.probability_below(np.zeros(4), lower, upper, 0.05)
-    np.testing.assert_allclose(none, [0.05, 0, 0.95, 0.05])
-    certain = gaps.probability_below(np.ones(4), lower, upper, 0.05)
-    np.testing.assert_allclose(certain, [0.95, 0.05, 1, 0.95])
-    between = gaps.probability_below(np.full(4, 0.3), lower, upper, 0.05)
-    np.testing.assert_allclose(between, [0.3, 0.05, 0.95, 0.3])
-    assert not (none[[0, 3]] < 0.05).any()
-    assert not (certain[[0, 3]] > 0.95).any()
+    for share, expected in (
+        (0.0, [0.05, 0, 0.95, 0.05]),
+        (1.0, [0.95, 0.05, 1, 0.95]),
+        (0.3, [0.3, 0.05, 0.95, 0.3]),
+    ):
+        found = gaps.probability_below(np.full(4, share), lower, upper, 0.05)
+        np.testing.assert_allclose(found, expected)
+        assert not ((found < 0.05) | (found > 0.95))[[0, 3]].any()
     np.testing.assert_allclose(gaps.probability_below(1.0, 0, 1, 0.05, level=0.3), 0.5)
 
 
@@ -207,15 +201,13 @@ def test_of_two_groups_the_lower_is_compared_as_if_the_higher_had_been_named():
 )
 def test_ratios_to_the_highest_rate_hold_whichever_is_the_highest(sizes, rates):
     generator, truth = np.random.default_rng(len(sizes)), np.array(rates) / max(rates)
-    ratios, below, reference = to_highest(
-        generator.binomial(sizes, rates, (4000, len(sizes))), sizes
-    )
-    value, lower, upper = ratios
-    assert ((lower <= value) & (value <= upper)).all()
+    selected = generator.binomial(sizes, rates, (4000, len(sizes)))
+    ratios, below, _ = to_highest(selected, sizes)
+    assert held(ratios, ratios.value).all()
     # What the probability says, the interval says.
-    assert ((upper < 0.8) == (below > 0.975)).all()
-    assert ((lower > 0.8) == (below < 0.025)).all()
-    assert ((lower <= truth) & (truth <= upper)).mean(axis=0).min() > 0.935
+    assert ((ratios.upper < 0.8) == (below > 0.975)).all()
+    assert ((ratios.lower > 0.8) == (below < 0.025)).all()
+    assert held(ratios, truth).mean(axis=0).min() > 0.935
     called, cleared = (below >= 0.95).mean(axis=0), (below <= 0.05).mean(axis=0)
     assert called[truth >= 0.8].max() < 0.065
     assert cleared[truth < 0.8].max(initial=0) < 0.065
@@ -226,11 +218,9 @@ def test_nobody_is_compared_with_a_group_left_out_nor_known_where_nobody_is_sele
     ratios, below, reference = to_highest([40, 50, 9], np.array([100, 100, 10]), highest)
     assert reference == 1
     assert ratios.value[2] == pytest.approx(0.9 / 0.5)
-    assert ratios.upper[2] > 1.8
-    assert ratios.upper[:2].max() == 1
-    ratios, below, reference = to_highest([0, 0], np.array([50, 60]))
-    assert np.isnan(ratios.value).all()
-    assert (ratios.lower.tolist(), ratios.upper.tolist()) == ([0, 0], [1, 1])
+    assert ratios.upper[2] > 1.8 and ratios.upper[:2].max() == 1
+    ratios, below, _ = to_highest([0, 0], np.array([50, 60]))
+    np.testing.assert_array_equal([*ratios], [[np.nan] * 2, [0, 0], [1, 1]])
     assert below == pytest.approx(0.5)
 
 
@@ -261,33 +251,29 @@ def decided(right, other_right, sizes, generator, *, shared=0.5):
     return gaps.cells_of(*columns, groups=len(sizes)), columns
 
 
+def change_of(*drawn, **options):
+    return gaps.gap_change(decided(*drawn, **options)[0], accuracy)
+
+
 @pytest.mark.parametrize("groups", [2, 3])
 def test_rates_and_differences_are_those_of_the_confusion_counts(groups):
-    right, other_right, sizes = (0.8, 0.7, 0.6), (0.75, 0.9, 0.7), (200, 100, 90)
-    parts = (column[:groups] for column in (right, other_right, sizes))
-    cells, (label, first, second, group) = decided(*parts, np.random.default_rng(0))
+    parts = (0.8, 0.7, 0.6)[:groups], (0.75, 0.9, 0.7)[:groups], (200, 100, 90)[:groups]
+    cells, (label, *decisions, group) = decided(*parts, np.random.default_rng(0))
     assert cells.shape == (groups, gaps.CELLS)
+    counts = [registry.binary_confusion(label, each, group, n_groups=groups) for each in decisions]
     for rate in RATES:
-        one, other = (
-            rate(registry.binary_confusion(label, decision, group, n_groups=groups))
-            for decision in (first, second)
-        )
+        one, other = map(rate, counts)
         both = gaps.rates_of(cells, rate, level=0.95)
         np.testing.assert_allclose([limits.value for limits in both], [one, other])
         np.testing.assert_allclose(gaps.difference(cells, rate, level=0.95).value, other - one)
         gap = gaps.gap_change(cells, rate)
         assert gap.value == pytest.approx(np.ptp(other) - np.ptp(one))
-        assert gap.lower <= gap.value <= gap.upper
+        assert held(gap, gap.value)
 
 
 def test_what_both_have_in_common_cancels():
-    generator = np.random.default_rng(1)
-    alike, apart = (
-        gaps.gap_change(
-            decided((0.8, 0.6), (0.8, 0.6), (400, 400), generator, shared=s)[0], accuracy
-        )
-        for s in (0.95, 0.0)
-    )
+    generator, drawn = np.random.default_rng(1), ((0.8, 0.6), (0.8, 0.6), (400, 400))
+    alike, apart = (change_of(*drawn, generator, shared=share) for share in (0.95, 0.0))
     assert alike.upper - alike.lower < 0.6 * (apart.upper - apart.lower)
 
 
@@ -317,13 +303,9 @@ def test_no_two_classifiers_are_taken_to_agree_for_ever(rate, reach):
 )
 def test_intervals_hold_the_change_of_the_largest_gap(right, other, sizes):
     """At least 93 % of 500 are to hold it: 450 are three standard errors fewer."""
-    generator = np.random.default_rng(4)
-    truth = np.ptp(other) - np.ptp(right)
-    held = 0
-    for _ in range(500):
-        change = gaps.gap_change(decided(right, other, sizes, generator)[0], accuracy)
-        held += change.lower <= truth <= change.upper
-    assert held >= 450
+    generator, truth = np.random.default_rng(4), np.ptp(other) - np.ptp(right)
+    changes = (change_of(right, other, sizes, generator) for _ in range(500))
+    assert sum(held(change, truth) for change in changes) >= 450
 
 
 # Standardised rates: against sums by hand, the raw rates of one stratum, and enumeration.
@@ -356,19 +338,17 @@ def test_every_pair_is_compared_by_weighted_means_over_the_strata_that_both_are_
 def test_one_stratum_is_the_raw_comparison():
     hits, size = np.array([3, 10, 0, 15]), np.array([20, 30, 15, 15])
     rates = gaps.StandardisedRates.of(hits[:, None], size[:, None])
-    raw = rate_limits(hits, size)
-    for got, expected in zip(rates.limits().take(0), raw, strict=True):
-        np.testing.assert_allclose(got, expected, atol=1e-12)
-    for kind, of_two in (("differences", difference_limits), ("ratios", ratio_limits)):
+    raw, among = rate_limits(hits, size), rates.compared()
+    np.testing.assert_allclose(rates.limits().take(0), raw, atol=1e-12)
+    for of_pairs, of_two in ((rates.differences, difference_limits), (rates.ratios, ratio_limits)):
         expected = of_two(raw.take(1), raw.take(0))
-        for got, end in zip(getattr(rates, kind)(), expected, strict=True):
-            assert got[1, 0] == pytest.approx(float(end), rel=1e-9)
+        np.testing.assert_allclose([end[1, 0] for end in of_pairs()], expected, rtol=1e-9)
     limits = gaps.GroupLimits.of(hits, size)
-    gap, ahead = gaps.largest_difference([rates], [rates.compared()])
+    gap, ahead = gaps.largest_difference([rates], [among])
     np.testing.assert_allclose(gap, gaps.largest_gap(limits), rtol=1e-9)
     off = ~np.eye(4, dtype=bool)
     np.testing.assert_allclose(ahead[off], limits.leads[off], atol=1e-9)
-    smallest = gaps.smallest_standardised_ratio(rates, rates.compared())
+    smallest = gaps.smallest_standardised_ratio(rates, among)
     np.testing.assert_allclose(smallest, gaps.smallest_ratio(limits), rtol=1e-9)
 
 
@@ -436,15 +416,12 @@ def test_samples_are_taken_side_by_side():
 def test_every_sample_of_two_small_strata_together_is_covered(size, rate):
     """Every table of counts that there can be, with its probability."""
     size, rate = np.array(size), np.array(rate)
-    hits = np.array(list(product(*(range(n + 1) for n in size.ravel()))))
-    probability = stats.binom.pmf(hits, size.ravel(), rate.ravel()).prod(axis=1)
+    hits = np.array(list(product(*(range(n + 1) for n in size.ravel())))).reshape(-1, 2, 2)
+    probability = stats.binom.pmf(hits, size, rate).prod(axis=(1, 2))
     assert probability.sum() == pytest.approx(1)
-    hits = hits.reshape(-1, 2, 2)
     rates = gaps.StandardisedRates.of(hits, np.broadcast_to(size, hits.shape))
-    weight = size.sum(axis=0) / size.sum()
-    true = weight @ (rate[1] - rate[0])
-    _, lower, upper = (end[:, 1, 0] for end in rates.differences())
-    assert probability[(lower <= true) & (true <= upper)].sum() > 0.93
+    true = (rate[1] - rate[0]) @ size.sum(axis=0) / size.sum()
+    assert probability[held(rates.differences(), true)[:, 1, 0]].sum() > 0.93
 
 
 # Shares of the first places and of exposure: closed cases, and intervals that hold.
@@ -474,9 +451,9 @@ def test_the_first_places_are_a_sample_of_their_own():
     generator = np.random.default_rng(0)
     score, codes = generator.random(200), (generator.random(200) < 0.3).astype(np.intp)
     weight = gaps.top_weights(score, np.zeros(200, np.intp), 40)
-    shares, rows, ratios, below = gaps.weighted_shares(weight, codes, 2)
+    shares, rows, *_ = gaps.weighted_shares(weight, codes, 2)
     expected = rate_limits(codes[np.argsort(-score)[:40]].sum(), 40)
-    assert [float(share[1]) for share in shares] == pytest.approx([float(e) for e in expected])
+    np.testing.assert_allclose([share[1] for share in shares], expected)
     assert rows.value[1] == pytest.approx(codes.mean())
     everyone = gaps.weighted_shares(np.ones(200), codes, 2)[2]
     assert everyone.value == pytest.approx(1)
@@ -484,9 +461,9 @@ def test_the_first_places_are_a_sample_of_their_own():
 
 
 def test_a_group_that_is_not_among_the_first_has_an_interval():
-    codes = np.r_[np.zeros(50), np.ones(10)].astype(np.intp)
+    codes = np.repeat([0, 1], [50, 10])
     weight = gaps.top_weights(np.arange(60, 0, -1.0), np.zeros(60, np.intp), 20)
-    shares, rows, ratios, below = gaps.weighted_shares(weight, codes, 2)
+    *_, ratios, below = gaps.weighted_shares(weight, codes, 2)
     assert ratios.value[1] == ratios.lower[1] == 0
     assert 0 < ratios.upper[1] < 2
     assert below[1] > 0.8
@@ -495,19 +472,19 @@ def test_a_group_that_is_not_among_the_first_has_an_interval():
 @pytest.mark.thorough
 def test_intervals_of_many_lists_hold():
     generator, lists = np.random.default_rng(1), np.repeat(np.arange(30), 15).astype(np.intp)
-    result, values = [], []
+    shares, ratios, groups = [], [], []
     for _ in range(300):
         chance = generator.beta(1.5, 3.5, 30)  # lists differ in who is in them
         codes = (generator.random(450) < chance[lists]).astype(np.intp)
         score = generator.normal(size=450) - 0.5 * codes
         weight = gaps.top_weights(score, lists, 5)
-        shares, _, ratios, _ = gaps.weighted_shares(weight, codes, 2, lists=lists)
-        values.append((shares.value[1], codes.mean()))
-        result.append([*shares[1:], *ratios[1:]])
-    truth = np.mean(values, axis=0)
-    ends = np.array(result)[..., 1]
-    for k, at in enumerate((truth[0], truth[0] / truth[1])):
-        assert ((ends[:, 2 * k] <= at) & (at <= ends[:, 2 * k + 1])).mean() > 0.91
+        share, _, ratio, _ = gaps.weighted_shares(weight, codes, 2, lists=lists)
+        shares.append(share.take(1))
+        ratios.append(ratio.take(1))
+        groups.append(codes.mean())
+    truth = np.mean([share.value for share in shares])
+    assert np.mean([held(share, truth) for share in shares]) > 0.91
+    assert np.mean([held(ratio, truth / np.mean(groups)) for ratio in ratios]) > 0.91
 
 
 @pytest.mark.slow

@@ -31,24 +31,19 @@ def extremes(numerator, denominator, bounds, *, upper=None, equal=None):
     bounds : (V, 2) of the variables.
     upper, equal : matrices (rows, V) and right sides (rows,) of inequalities and equations.
     """
-    size = len(bounds)
     low, high = np.asarray(bounds, float).T
-    matrices = [np.c_[-high, np.eye(size)], np.c_[low, -np.eye(size)]]
+    matrices = [np.c_[-high, np.eye(len(high))], np.c_[low, -np.eye(len(low))]]
     if upper is not None:
         matrices.append(np.c_[-np.asarray(upper[1]), upper[0]])
-    equations, right = [np.asarray(denominator, float)], [1.0]
+    equations = [np.asarray(denominator, float)]
     if equal is not None:
-        equations += list(np.c_[-np.asarray(equal[1]), equal[0]])
-        right += [0.0] * len(equal[1])
+        equations += [*np.c_[-np.asarray(equal[1]), equal[0]]]
+    inequalities, right = np.concatenate(matrices), [1.0, *[0.0] * (len(equations) - 1)]
     ends = []
     for sign in (1, -1):
         result = linprog(
             sign * np.asarray(numerator, float),
-            A_ub=np.concatenate(matrices),
-            b_ub=np.zeros(sum(map(len, matrices))),
-            A_eq=np.array(equations),
-            b_eq=right,
-            bounds=(0, None),
+            *(inequalities, np.zeros(len(inequalities)), equations, right, (0, None)),
         )
         assert result.status == 0, result.message
         ends.append(sign * result.fun)
@@ -96,6 +91,11 @@ def test_the_last_number_of_wrong_labels_is_found(power):
 # Groups known through probabilities.
 
 
+def proxies(group, cell, generator):
+    alike = _cells_of_equal_probability(group, most=50)
+    return ProxyRows(group, cell, alike, generator.integers(0, 2, len(cell)))
+
+
 def by_linear_programme(group, kinds, weight, g):
     """Return the least and largest rate of a group: how many (Z, G, 3) there are is unknown.
 
@@ -114,33 +114,28 @@ def by_linear_programme(group, kinds, weight, g):
     ("rate", "cells"), [("equal_opportunity", [3, 2, 0]), ("statistical_parity", [1, 0, 0])]
 )
 def test_of_many_rows_the_ends_are_the_bounds_of_a_linear_programme(rate, cells):
-    generator = np.random.default_rng(4)
+    generator, rows = np.random.default_rng(4), 100_000
     group, kinds = generator.dirichlet([0.6] * 3, 5), generator.dirichlet([1.0] * 3, 5)
     weight = generator.dirichlet([3.0] * 5)
     if rate == "statistical_parity":  # everybody is in the denominator
         kinds = np.stack([kinds[:, 0], 1 - kinds[:, 0], 0 * kinds[:, 0]], axis=1)
-    rows = 100_000
     z = generator.choice(5, rows, p=weight)
     kind = (generator.random((rows, 1)) > kinds.cumsum(axis=1)[z]).sum(axis=1)
-    alike = _cells_of_equal_probability(group[z], most=50)
-    result = ProxyRows(group[z], np.array(cells)[kind], alike, generator.integers(0, 2, rows))
-    ends = np.array(result.bounds(RATE_OF[rate]).value).T
+    result = proxies(group[z], np.array(cells)[kind], generator)
     expected = [by_linear_programme(group, kinds, weight, g) for g in range(3)]
-    np.testing.assert_allclose(ends, expected, atol=0.015)
+    np.testing.assert_allclose(
+        np.transpose(result.bounds(RATE_OF[rate]).value), expected, atol=0.015
+    )
 
 
 def test_known_groups_leave_nothing_open():
     generator = np.random.default_rng(5)
     group, cell = generator.integers(0, 2, 3000), generator.integers(0, 4, 3000)
-    share = np.stack([1.0 - group, group], axis=1)
-    rows = ProxyRows(
-        share, cell, _cells_of_equal_probability(share, most=50), generator.integers(0, 2, 3000)
-    )
+    rows = proxies(np.stack([1.0 - group, group], axis=1), cell, generator)
+    counts = np.stack([np.bincount(cell[group == g], minlength=4) for g in (0, 1)])
     for rate in RATES.values():
         ends = rows.bounds(rate)
-        counts = np.stack([np.bincount(cell[group == g], minlength=4) for g in (0, 1)])
-        np.testing.assert_allclose(ends.value[0], rate(counts), atol=1e-9)
-        np.testing.assert_allclose(ends.value[1], rate(counts), atol=1e-9)
+        np.testing.assert_allclose(ends.value, [rate(counts)] * 2, atol=1e-9)
         np.testing.assert_allclose(ends.rows[0], rate.size(counts), rtol=0.02)
         np.testing.assert_allclose(rows.weighted(rate), rate(counts))
 
@@ -195,14 +190,12 @@ def bounds_of_selected(rate, rows, group, odds):
 @pytest.mark.parametrize("odds", [NOTHING, 1, 1.5, 20])
 @pytest.mark.parametrize("name", RATES)
 def test_bounds_of_labels_of_the_selected_are_a_linear_programmes(name, odds):
-    generator = np.random.default_rng(1)
+    generator, rate = np.random.default_rng(1), RATES[name]
     for _ in range(4):
         rows = some_selected(generator)
-        ends = rows.bounds(RATES[name], odds=odds)
-        for group in range(3):
-            result = ends.value[0][group], ends.value[1][group]
-            expected = bounds_of_selected(RATES[name], rows, group, odds)
-            np.testing.assert_allclose(result, expected, atol=1e-6)
+        expected = [bounds_of_selected(rate, rows, group, odds) for group in range(3)]
+        found = np.transpose(rows.bounds(rate, odds=odds).value)
+        np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_bounds_of_gaps_are_those_of_any_labels_there_could_be():
@@ -211,14 +204,14 @@ def test_bounds_of_gaps_are_those_of_any_labels_there_could_be():
     for groups in (2, 4):
         ends = some_selected(generator, groups).bounds(base_rate)
         result = ends.gap()
-        rates = generator.random((20_000, groups)) ** 0.3
-        rates = np.where(generator.random(rates.shape) < 0.5, rates, 1 - rates)
-        rates = ends.value[0] + rates * (ends.value[1] - ends.value[0])
+        part = generator.random((20_000, groups)) ** 0.3
+        part = np.where(generator.random(part.shape) < 0.5, part, 1 - part)
+        rates = ends.value[0] + part * (ends.value[1] - ends.value[0])
         gaps = rates[:, 1] - rates[:, 0] if groups == 2 else np.ptp(rates, axis=1)
-        assert result["lower"] <= gaps.min() < result["lower"] + 0.05
-        assert result["upper"] - 0.05 < gaps.max() <= result["upper"]
-        assert result["interval"][0] <= result["lower"]
-        assert result["interval"][1] >= result["upper"]
+        lower, upper = result["lower"], result["upper"]
+        assert lower <= gaps.min() < lower + 0.05
+        assert upper - 0.05 < gaps.max() <= upper
+        assert result["interval"][0] <= lower <= upper <= result["interval"][1]
 
 
 def test_of_complete_labels_of_the_selected_an_end_is_a_rate_of_so_many_rows():

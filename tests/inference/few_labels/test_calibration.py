@@ -20,9 +20,8 @@ def drawn(generator, labels, slopes):
     """Draw scores, labels and groups; the log odds of a label are so many times the score's."""
     odds = generator.normal(0, 2.5, labels)
     group = np.resize(np.arange(len(slopes)), labels)
-    chance = _sigmoid(np.array(slopes)[group] * odds)
-    label = (generator.random(labels) < chance).astype(np.int64)
-    return _sigmoid(odds.copy()), label, group
+    label = generator.random(labels) < _sigmoid(np.array(slopes)[group] * odds)
+    return _sigmoid(odds.copy()), label.astype(np.int64), group, len(slopes)
 
 
 @pytest.mark.slow
@@ -30,31 +29,23 @@ def drawn(generator, labels, slopes):
 def test_scores_calibrated_alike_raise_few_alarms(groups, labels):
     """Of 150 audits 4.5 are allowed; 12 are more than 3 standard errors too many."""
     generator, slopes = np.random.default_rng(labels), [1.0] * groups
-    alarms = 0
-    for _ in range(150):
-        values = calibration_p_values(*drawn(generator, labels, slopes), groups, generator)
-        alarms += values.min() * groups < ALARMS
-    assert alarms < 12
+    audits = (drawn(generator, labels, slopes) for _ in range(150))
+    values = (calibration_p_values(*audit, generator).min() for audit in audits)
+    assert sum(value * groups < ALARMS for value in values) < 12
 
 
-def test_an_inverted_group_is_told_from_the_others(seed=3):
-    generator = np.random.default_rng(seed)
-    values = calibration_p_values(*drawn(generator, 150, [1.0, 1.0, -1.0]), 3, generator)
+def test_an_inverted_group_is_told_from_the_others():
+    generator = np.random.default_rng(3)
+    values = calibration_p_values(*drawn(generator, 150, [1.0, 1.0, -1.0]), generator)
     assert values[2] == values.min() < 0.001
 
 
 def test_of_one_group_and_of_one_label_something_is_said():
-    alone = calibration_p_values(
-        np.array([0.9, 0.2]), np.array([1, 0]), np.zeros(2, np.int64), 2, np.random.default_rng(0)
-    )
+    generator, none = np.random.default_rng(0), np.zeros(40, np.int64)
+    alone = calibration_p_values(np.array([0.9, 0.2]), np.array([1, 0]), none[:2], 2, generator)
     assert 0.05 < alone[0] <= 1
     assert np.isnan(alone[1])
-
-
-def test_all_labels_alike_are_no_error():
-    generator = np.random.default_rng(0)
-    score, group = np.full(40, 0.5), np.resize([0, 1], 40)
-    values = calibration_p_values(score, np.zeros(40, np.int64), group, 2, generator)
+    values = calibration_p_values(np.full(40, 0.5), none, np.resize([0, 1], 40), 2, generator)
     assert ((values > 0) & (values <= 1)).all()
 
 
@@ -71,12 +62,11 @@ def test_normal_likelihood_gives_the_conjugate_posterior():
     start = generator.standard_normal((200, 2))
     draws = _elliptical_slice(log_likelihood, start, generator, warmup=50, keep=25, thin=8)
     assert draws.shape == (25, 200, 2)
-    size = _chain_effective_size(draws)
+    size, flat = _chain_effective_size(draws), draws.reshape(-1, 2)
     assert 1000 < size <= 5000
     variance = 1 / (1 + 1 / noise**2)
-    mean = variance * observed / noise**2
-    flat = draws.reshape(-1, 2)
-    assert (np.abs(flat.mean(axis=0) - mean) < 5 * np.sqrt(variance / size)).all()
+    error = 5 * np.sqrt(variance / size)
+    assert (np.abs(flat.mean(axis=0) - variance * observed / noise**2) < error).all()
     np.testing.assert_allclose(flat.var(axis=0), variance, rtol=0.15)
     assert abs(np.corrcoef(flat, rowvar=False)[0, 1]) < 5 / np.sqrt(size)
 

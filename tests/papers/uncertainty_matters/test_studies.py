@@ -20,16 +20,21 @@ pytestmark = pytest.mark.thorough  # studies of works, which take minutes togeth
 NAMES = ("Linear SVM + Hardt", "FERM")
 
 
-def pair_of(moved, scale=1):
-    """Return cross-validations in which so many more good loans of the first group are found."""
-    second = np.array([[[600, 100, 50, 60], [120, 20, 10, 40]]] * len(moved)) * scale
-    first = second.copy()
-    first[:, 0, 0] += np.array(moved) * scale
-    first[:, 0, 1] -= np.array(moved) * scale
+def moved_by(found, rows):
+    """Return cross-validations (B, G, 4) that find so many more good loans of the first group."""
+    tables = np.tile(rows, (len(found), 1, 1))
+    tables[:, 0, 0] += found
+    tables[:, 0, 1] -= found
+    return tables
+
+
+def pair_of(found, scale=1):
+    """Return a pair, of which the first alone finds so many more."""
+    second = np.array([[600, 100, 50, 60], [120, 20, 10, 40]]) * scale
+    first = moved_by(np.array(found) * scale, second)
     # The other group alike, so that the gap in the rates of good loans stays as it is.
-    first[:, 1, 0] += np.array(moved) * scale // 5
-    first[:, 1, 1] -= np.array(moved) * scale // 5
-    return Pair(ALONE, NAMES, (first, second))
+    first[:, 1] = moved_by(np.array(found) * scale // 5, second[1:])[:, 0]
+    return Pair(ALONE, NAMES, (first, np.tile(second, (len(found), 1, 1))))
 
 
 def test_a_share_of_the_estimates_turns():
@@ -40,8 +45,8 @@ def test_a_share_of_the_estimates_turns():
 
 def test_with_many_rows_posteriors_conclude_what_estimates_do():
     result = studies.conclusions_of(pair_of([60, 60, -60, 0], scale=200), cvs=9, draws=300)
-    assert list(result.estimates) == ["A >> B", "A >> B", "B >> A", "A ~ B"]
-    assert list(result.posteriors) == list(result.estimates)
+    conclusions = ["A >> B", "A >> B", "B >> A", "A ~ B"]
+    assert [*result.estimates] == [*result.posteriors] == conclusions
     assert result.mean == "A >> B"
     assert len(studies.conclusions_of(pair_of([60, 60, -60]), cvs=2, draws=100).estimates) == 2
 
@@ -53,31 +58,30 @@ UNFAIR = [[50000, 10000, 10000, 30000], [4500, 1500, 500, 3500]]
 ACCURATE = [[60000, 0, 5000, 35000], [5500, 500, 500, 3500]]
 
 
-def test_the_fairer_of_two_as_accurate_is_better():
-    tables = {"LR": EVEN, "SVM": UNFAIR, "FERM": ACCURATE}
+def pairs_of(tables, draws):
+    """Return what is said of pairs of tables of counts, all folds of which are independent."""
     counts = {name: np.array([table] * 2) for name, table in tables.items()}
     ratios = dict.fromkeys(counts, np.ones((2, 2, 1)))
-    rows = studies.pair_rows(Measured(counts, ratios, posteriors=2, draws=2000))
-    mine = rows[rows["rho"] == "rho=1/K"]
-    better = studies.matrix(mine, list(tables), studies.A_BETTER)
-    accurate = studies.matrix(mine, list(tables), studies.A_ACCURATE)
-    assert better[0, 1] == pytest.approx(1, abs=0.01)
-    assert better[1, 0] == pytest.approx(0, abs=0.01)
-    assert accurate[2, 0] == pytest.approx(1, abs=0.01)
+    return studies.pair_rows(Measured(counts, ratios, posteriors=2, draws=draws))
+
+
+def test_the_fairer_of_two_as_accurate_is_better():
+    tables = {"LR": EVEN, "SVM": UNFAIR, "FERM": ACCURATE}
+    rows = pairs_of(tables, 2000).query("rho == 'rho=1/K'")
+    better = studies.matrix(rows, list(tables), studies.A_BETTER)
+    accurate = studies.matrix(rows, list(tables), studies.A_ACCURATE)
+    assert [better[0, 1], better[1, 0], accurate[2, 0]] == pytest.approx([1, 0, 1], abs=0.01)
     assert np.isnan(np.diag(better)).all()
 
 
 def test_all_13_print_in_a_hundred_columns(capsys):
-    counts = {name: np.array([EVEN]) // 100 for name in ALGORITHMS}
-    ratios = dict.fromkeys(counts, np.ones((1, 2, 1)))
-    studies.print_pairs(studies.pair_rows(Measured(counts, ratios=ratios, posteriors=1, draws=200)))
+    studies.print_pairs(pairs_of(dict.fromkeys(ALGORITHMS, np.array(EVEN) // 100), 200))
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 100
     assert not any("…" in line for line in lines)
-    headings = [line.split() for line in lines if "row is" in line]
-    assert [heading[-1] for heading in headings] == ["13"] * len(RHOS)
+    headings = [line.split()[-1] for line in lines if "row is" in line]
     ranks = [line.split()[2] for line in lines if line.split()[:2] == ["9", "FERM"]]
-    assert ranks == ["1"] * len(RHOS)
+    assert (headings, ranks) == (["13"] * len(RHOS), ["1"] * len(RHOS))
 
 
 @pytest.fixture(autouse=True)
@@ -107,10 +111,9 @@ def test_fractions_of_rows_are_cut_off():
     np.testing.assert_array_equal(tables.sum(axis=-1), np.tile([17, 5], (500, 1)))
 
 
-def test_each_step_widens_the_draws(monkeypatch):
+def test_each_step_widens_the_draws(counts, monkeypatch):
     monkeypatch.setattr(studies, "KERNELS", 500)
-    counts = np.tile([[400, 60, 80, 60], [80, 20, 20, 30]], (5, 1, 1))
-    areas = {name: area for name, area, _, _ in studies.steps(counts, "1/K")}
+    areas = {name: area for name, area, _, _ in studies.steps(counts[[0] * 5], "1/K")}
     assert len(areas) == 6
     ratio = areas["predictive, fitted bandwidth"] / areas["posterior, fitted bandwidth"]
     assert ratio == pytest.approx(2, rel=0.1)
@@ -164,10 +167,9 @@ def test_bayle_interval_covers_a_mean_of_independent_values():
 
 
 def test_replications_count_every_row_and_are_reproducible():
-    joint, ratio, bayle = simulated.replicate(100, 3)
+    (joint, ratio, bayle), again = (simulated.replicate(100, 3) for _ in range(2))
     assert joint.sum() == 100
     assert ratio > 0
-    again = simulated.replicate(100, 3)
     np.testing.assert_array_equal(joint, again[0])
     assert bayle == again[2]
 
@@ -182,13 +184,11 @@ def test_intervals_hold_the_truth_until_rows_are_copied():
 
 
 def test_copies_keep_the_share_in_the_mean():
-    result = np.full(4000, 15)
-    copied = simulated.upsampled(result, 20, 5, np.random.default_rng(0))
+    result, draw = np.full(4000, 15), np.random.default_rng(0)
+    copied = simulated.upsampled(result, 20, 5, draw)
     assert abs(copied.mean() / 100 - 0.75) < 0.005
     assert copied.min() >= 15 and copied.max() <= 15 + 80
-    np.testing.assert_array_equal(
-        simulated.upsampled(result, 20, 1, np.random.default_rng(0)), result
-    )
+    np.testing.assert_array_equal(simulated.upsampled(result, 20, 1, draw), result)
 
 
 def test_the_figure_shows_both():
@@ -203,10 +203,7 @@ NEEDS_ADULT = ("14.1", "15.2")
 
 @pytest.fixture(scope="module")
 def counts():
-    tables = np.tile([[400, 60, 80, 60], [80, 20, 20, 30]], (7, 1, 1))
-    tables[:, 0, 0] += 5 * np.arange(7)
-    tables[:, 0, 1] -= 5 * np.arange(7)
-    return tables
+    return moved_by(5 * np.arange(7), [[400, 60, 80, 60], [80, 20, 20, 30]])
 
 
 def areas(axes):
@@ -221,13 +218,11 @@ def areas(axes):
 def test_a_point_a_cross_validation(counts):
     rates = {"equal opportunity": true_positive_rate, "demographic parity": figures.predicted_good}
     figure = figures.instability_figure({"SVM": counts, "FERM": counts}, rates)
-    opportunity, parity = figure.axes
-    assert [len(line.get_xdata()) for line in opportunity.lines] == [7, 7]
-    right = (400 + 60 + 80 + 30) / 750
-    assert opportunity.lines[0].get_xdata()[0] == pytest.approx(right)
-    gap = abs(400 / 460 - 80 / 100)
-    assert opportunity.lines[0].get_ydata()[0] == pytest.approx(gap)
-    assert parity.lines[0].get_ydata()[0] == pytest.approx(abs(480 / 600 - 100 / 150))
+    opportunity, parity = (axes.lines for axes in figure.axes)
+    assert [len(line.get_xdata()) for line in opportunity] == [7, 7]
+    assert opportunity[0].get_xdata()[0] == pytest.approx((400 + 60 + 80 + 30) / 750)
+    assert opportunity[0].get_ydata()[0] == pytest.approx(abs(400 / 460 - 80 / 100))
+    assert parity[0].get_ydata()[0] == pytest.approx(abs(480 / 600 - 100 / 150))
 
 
 def test_rates_of_predicted_rows():
@@ -240,29 +235,26 @@ def test_the_quoted_difference_is_that_of_the_text(counts):
     pair = Pair(ALONE, NAMES, (counts, counts[::-1]))
     figure = figures.quoted_figure(dict.fromkeys(figures.QUOTED, pair))
     marked = [line for axes in figure.axes for line in axes.lines if line.get_marker() == "D"]
-    assert [line.get_xdata()[0] for line in marked] == pytest.approx([0.10, -0.08])
-    assert [line.get_ydata()[0] for line in marked] == pytest.approx([0.04, -0.10])
+    found = [[line.get_xdata()[0], line.get_ydata()[0]] for line in marked]
+    np.testing.assert_allclose(found, [[0.10, 0.04], [-0.08, -0.10]])
 
 
 def test_a_ratio_of_one_algorithm_stands_at_its_variance():
     reference = np.random.default_rng(0).normal(0.7, 0.01, size=(12, 2, 2, 2))
     (axes,) = figures.ratio_figure(0.7 + 2 * (reference - 0.7), reference).axes
-    lines = [line for line in axes.lines if len(line.get_xdata()) == 12]
-    assert len(lines) == 4
-    for line in lines:
-        np.testing.assert_allclose(line.get_ydata(), 4)  # twice the spread
+    drawn = [line.get_ydata() for line in axes.lines if len(line.get_xdata()) == 12]
+    np.testing.assert_allclose(drawn, np.full((4, 12), 4))  # twice the spread
 
 
 def test_the_smaller_group_has_the_wider_region():
+    names = ("age > 25", "age <= 25")
     tables = {name: grid.counts(name)[0] * 0.7 for name in ALGORITHMS}
-    figure = figures.groups_figure(tables, ("age > 25", "age <= 25"), 2000)
+    figure = figures.groups_figure(tables, names, 2000)
     for axes in figure.axes[: len(tables)]:
         larger, smaller = areas(axes)
         assert smaller > larger, axes.get_title()
-    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == [
-        "age > 25",
-        "age <= 25",
-    ]
+    legend = figure.axes[0].get_legend().get_texts()
+    assert tuple(text.get_text() for text in legend) == names
 
 
 @pytest.mark.parametrize("figure", [name for name in PAPER.figures if name not in NEEDS_ADULT])

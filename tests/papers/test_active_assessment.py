@@ -60,9 +60,8 @@ def test_the_published_update_counts_what_was_predicted(released):
     matrices = tables.Matrices(released["svhn"])
     scores, share = matrices.scores, matrices.share
     unit = matrices.squared_distance(matrices.true, matrices.published)
-    error = tables.errors(
-        matrices, "svhn", assessment.Method("uniform", "random"), published=True, replications=4000
-    )[0]
+    method, options = assessment.Method("uniform", "random"), {"replications": 4000}
+    error = tables.errors(matrices, "svhn", method, published=True, **options)[0]
     # A class with a label is known, whatever it was; of the others the estimate is uniform.
     unseen = stats.hypergeom.pmf(0, len(scores), np.bincount(scores.prediction), 20)
     away = ((np.full((10, 10), 0.1) - matrices.published) ** 2).sum(axis=1)
@@ -75,30 +74,28 @@ def test_counting_true_labels_leads_to_the_true_matrix(released):
     np.add.at(counts, (matrices.scores.prediction, matrices.scores.target), 1)
     np.testing.assert_allclose(matrices.true, counts / counts.sum(axis=1, keepdims=True), atol=1e-9)
     assert matrices.error(matrices.true[None])[0] == 0
-    options = {"published": False, "replications": 200}
+    methods = (assessment.Method(prior, "random") for prior in ("scores", "uniform"))
+    asked = matrices, "svhn"
     informed, uniform = (
-        np.mean(
-            tables.errors(matrices, "svhn", assessment.Method(prior, "random"), **options), axis=1
-        )
-        for prior in ("scores", "uniform")
+        np.mean(tables.errors(*asked, method, published=False, replications=200), axis=1)
+        for method in methods
     )
-    assert (np.diff(informed) < 0).all() and (np.diff(uniform) < 0).all()
+    assert (np.diff([informed, uniform]) < 0).all()
     # Right scores are worth most where labels are few.
     assert (uniform > informed).all() and (uniform - informed).argmax() == 0
 
 
 def test_the_published_reward_takes_draws_for_counts():
     alpha = np.array([[2.0, 1, 0.5], [4, 1, 6]])
-    theta = np.array([[[0.2, 0.5, 0.3], [0.6, 0.1, 0.3]]])
+    theta = np.array([[0.2, 0.5, 0.3], [0.6, 0.1, 0.3]])
     share = np.array([0.3, 0.7])
-    reward = tables.published_fall(assessment.DirichletArms.of(alpha, [9, 9]), theta, share)
-    for arm in (0, 1):
-        after = [
-            stats.dirichlet(theta[0, arm] + np.eye(3)[j]).var().sum() * theta[0, arm, j]
-            for j in range(3)
-        ]
-        fall = stats.dirichlet(alpha[arm]).var().sum() - sum(after)
-        assert reward[0, arm] == pytest.approx(share[arm] * fall)
+    (reward,) = tables.published_fall(
+        assessment.DirichletArms.of(alpha, [9, 9]), theta[None], share
+    )
+    for arm, own in enumerate(theta):
+        after = [stats.dirichlet(own + unit).var().sum() for unit in np.eye(3)]
+        fall = stats.dirichlet(alpha[arm]).var().sum() - own @ after
+        assert reward[arm] == pytest.approx(share[arm] * fall)
 
 
 def test_errors_of_the_classes_are_sums_over_bins(released):
@@ -124,12 +121,11 @@ def test_given_all_labels_the_least_calibrated_class_is_named(released):
 
 def test_classes_cost_what_their_rows_cost(released):
     scores = released["cifar100"]
-    costs = estimation.human_costs(scores.classes)
-    pool = tables.cost_pool(scores, "human")
+    pool, mean = tables.cost_pool(scores, "human"), assessment.mean_scores(scores)
     # A person is wrongly predicted for 99 classes at a price of 1; a rose for 5 people at 10.
-    girl, rose = scores.classes.index("girl"), scores.classes.index("rose")
-    np.testing.assert_allclose(pool.priors["uniform"][girl], [0.01, 0.99, 0])
-    np.testing.assert_allclose(pool.priors["uniform"][rose], [0.01, 0.94, 0.05])
+    places = [*map(scores.classes.index, ("girl", "rose"))]
+    expected = [[0.01, 0.99, 0], [0.01, 0.94, 0.05]]
+    np.testing.assert_allclose(pool.priors["uniform"][places], expected)
     both = tables.every_price(scores)
     for kind, of in tables.READINGS.items():
         paid = of(scores.classes, 7.0)[scores.target, scores.prediction]
@@ -138,9 +134,8 @@ def test_classes_cost_what_their_rows_cost(released):
         np.testing.assert_allclose(tables.class_costs(both, price), expected)
         prior = tables.cost_pool(scores, kind, 7.0).priors["scores"] @ [0, 1, 7]
         np.testing.assert_allclose(both.priors["scores"] @ price, prior)
-    np.testing.assert_allclose(
-        pool.priors["scores"] @ [0, 1, 10], (assessment.mean_scores(scores) * costs.T).sum(axis=1)
-    )
+    expected = (mean * estimation.human_costs(scores.classes).T).sum(axis=1)
+    np.testing.assert_allclose(pool.priors["scores"] @ [0, 1, 10], expected)
 
 
 def test_a_goal_is_reached_where_the_mean_first_passes_it():
@@ -159,16 +154,16 @@ def test_a_goal_is_reached_where_the_mean_first_passes_it():
 def test_a_posterior_mean_beats_the_share_where_its_prior_is_near_enough():
     """A prior worth m labels, off by d, has the smaller mean squared error after n labels if and
     only if d^2 < theta (1 - theta) (2 / m + 1 / n)."""
+    parts = np.array([-2, -1.01, -0.99, -0.5, 0.5, 0.99, 1.01, 2])
     for n, strength, theta in product((1, 3, 20), (0.5, 2.0, 10.0), (0.1, 0.5, 0.9)):
         right = np.arange(n + 1)
         chance = stats.binom.pmf(right, n, theta)
-        plain = chance @ (right / n - theta) ** 2
-        bound = np.sqrt(theta * (1 - theta) * (2 / strength + 1 / n))
-        for part in (-2, -1.01, -0.99, -0.5, 0.5, 0.99, 1.01, 2):
-            if 0.001 < (centre := theta + part * bound) < 0.999:
-                posterior = centred(centre, strength).after(right, n - right)
-                error = chance @ (posterior.mean - theta) ** 2
-                assert (error < plain) == (abs(part) < 1)
+        centres = theta + parts * np.sqrt(theta * (1 - theta) * (2 / strength + 1 / n))
+        possible = (centres > 0.001) & (centres < 0.999)
+        posterior = centred(centres[possible, None], strength).after(right, n - right)
+        errors = (posterior.mean - theta) ** 2 @ chance
+        near = np.abs(parts[possible]) < 1
+        np.testing.assert_array_equal(errors < chance @ (right / n - theta) ** 2, near)
 
 
 def test_regions_of_two_groups_are_those_of_draws():
@@ -191,10 +186,8 @@ def test_groups_are_those_of_the_predicted_class(released):
 
 def test_the_demonstration_shows_what_was_known_after_each_number_of_labels(tmp_path):
     ((_, figure),) = figures.figure_3_2(tmp_path, Effort.FIRST)
-    counted = [
-        [int(text.get_text().split()[-2]) for text in axes.get_legend().get_texts()]
-        for axes in figure.axes
-    ]
+    legends = (axes.get_legend().get_texts() for axes in figure.axes)
+    counted = [[int(text.get_text().split()[-2]) for text in legend] for legend in legends]
     assert [sum(labels) for labels in counted] == [0, 10, 100]
     assert counted[-1][0] > 3 * counted[-1][1]  # the better arm is labelled more often
 
@@ -266,18 +259,17 @@ CHAPTERS = [*(f"3.{table}" for table in range(2, 9)), "of chapter 2"]
 
 @pytest.mark.parametrize("table", quick(CHAPTERS, CHAPTERS[-1:]))
 def test_every_table_is_computed_from_few_of_its_rows(released, table, tmp_path):
-    if table == "of chapter 2":
-        rows, of = Paper.read("black_box", PAPERS).rows, estimation.numbers
-        rows = rows[rows["dataset"].isin(["CIFAR-100", "SVHN"])]
+    of = estimation if table == "of chapter 2" else tables
+    if of is estimation:
+        rows = Paper.read("black_box", PAPERS).rows.query("dataset in ['CIFAR-100', 'SVHN']")
     else:
-        rows, of = Paper.read("active_assessment", PAPERS).published(table), tables.numbers
+        rows = Paper.read("active_assessment", PAPERS).published(table)
         rows = rows[rows["dataset"].str.startswith(("CIFAR", "SVHN"))].iloc[[0, -1]]
-    numbers = pd.DataFrame(of(rows, tmp_path, Effort.FIRST))
-    assert set(numbers["row"]) == set(rows.index)
-    assert np.isfinite(numbers["mean"]).all()
-    if table == "of chapter 2":
+    found = pd.DataFrame(of.numbers(rows, tmp_path, Effort.FIRST)).set_index("row")["mean"]
+    assert set(found.index) == set(rows.index)
+    assert np.isfinite(found).all()
+    if of is estimation:
         accuracy = rows.index[rows["metric"] == "accuracy"][0]
-        found = numbers.set_index("row")["mean"]
         assert found[accuracy] == released["cifar100"].correct.mean()
 
 
@@ -291,30 +283,26 @@ POSTERIORS = {
 }
 
 
-def lowest(arms, generator):
-    return assessment.ThresholdArms.of(arms).lowest(generator)[:, 0]
+def lowest(arms, seed=0):
+    return assessment.ThresholdArms.of(arms).lowest(np.random.default_rng(seed))[:, 0]
 
 
 @pytest.mark.parametrize("name", POSTERIORS)
 def test_choices_have_the_distribution_of_plain_draws(name):
     arms = BetaArms.of(POSTERIORS[name], [3, 3, 3, 3, 0, 3], replications=REPLICATIONS)
-    fast = lowest(arms, np.random.default_rng(1))
     plain = thompson(arms, Lowest(), np.random.default_rng(2))[:, 0]
-    counts = np.array([np.bincount(chosen, minlength=6) for chosen in (fast, plain)])
+    counts = np.array([np.bincount(chosen, minlength=6) for chosen in (lowest(arms, 1), plain)])
     assert (counts[:, 4] == 0).all()  # no row left
     assert stats.chi2_contingency(counts[:, counts.sum(axis=0) > 20]).pvalue > 1e-4
 
 
 def test_distribution_functions_follow_the_labels():
-    generator = np.random.default_rng(0)
-    arm = np.repeat(np.arange(4), 30)
+    generator, arm = np.random.default_rng(0), np.repeat(np.arange(4), 30)
     queues = assessment.Queues.of(generator.random(120) < 0.7, arm, generator, replications=5)
-    arms = assessment.ThresholdArms.of(
-        BetaArms.of(centred([0.5, 0.7, 0.9, 0.99]), [30] * 4, replications=5)
-    )
-    assessment.assess(
-        queues, arms, lambda a: a.lowest(generator), observe=lambda a: None, rounds=100
-    )
+    plain = BetaArms.of(centred([0.5, 0.7, 0.9, 0.99]), [30] * 4, replications=5)
+    arms = assessment.ThresholdArms.of(plain)
+    choices = {"observe": lambda a: None, "rounds": 100}
+    assessment.assess(queues, arms, lambda a: a.lowest(generator), **choices)
     won, lost = arms.posterior.successes, arms.posterior.failures
     exact = betainc(won[:, None], lost[:, None], arms.thresholds[:, None])
     left = arms.unlabelled > 0
@@ -326,9 +314,9 @@ def test_distribution_functions_follow_the_labels():
 
 def test_nothing_left():
     arms = BetaArms.of(centred([0.5, 0.5]), [0, 0], replications=3)
-    assert (lowest(arms, np.random.default_rng(0)) == -1).all()
+    assert (lowest(arms) == -1).all()
     mixed = BetaArms.of(centred([0.5, 0.9]), np.array([[0, 0], [0, 2]]), replications=2)
-    assert lowest(mixed, np.random.default_rng(0)).tolist() == [-1, 1]
+    assert lowest(mixed).tolist() == [-1, 1]
 
 
 def test_accuracies_scores_and_errors_of_two_groups_by_hand():

@@ -100,9 +100,7 @@ def widest(*functions):
 
 def impact(data):
     rates = data.by_group(fl.selection_rate)
-    if data.groups == 2:
-        return rates[1] / rates[0]
-    return fl.demographic_parity_ratio(data.target, data.prediction, sensitive_features=data.group)
+    return rates[1] / rates[0] if data.groups == 2 else rates.min() / rates.max()
 
 
 def less_first(function):
@@ -227,9 +225,7 @@ ORACLES = {
     (BINARY, "disparate_impact"): impact,
     (BINARY, "equal_opportunity"): widest(fl.true_positive_rate),
     (BINARY, "false_positive_rate_gap"): widest(fl.false_positive_rate),
-    (BINARY, "equalized_odds"): lambda d: fl.equalized_odds_difference(
-        d.target, d.prediction, sensitive_features=d.group, agg="worst_case"
-    ),
+    (BINARY, "equalized_odds"): widest(fl.true_positive_rate, fl.false_positive_rate),
     (BINARY, "predictive_parity"): widest(PPV),
     (BINARY, "accuracy_gap"): widest(sk.accuracy_score),
     (BINARY, "nll"): label_nll,
@@ -242,20 +238,14 @@ ORACLES = {
         if len(y) >= FEWEST
     ),
     (BINARY, "roc_auc"): lambda d: sk.roc_auc_score(d.target, d.score),
-    (BINARY, "truncated_rows"): lambda d: np.mean([f > LIMIT for f in d.frames[:, 0]]),
-    (BINARY, "truncated_frames"): lambda d: np.mean(
-        [max(f - LIMIT, 0) / f for f in d.frames[:, 0]]
-    ),
-    (BINARY, "padded_frames"): lambda d: np.mean(
-        [max(LIMIT - f, 0) / LIMIT for f in d.frames[:, 0]]
-    ),
+    (BINARY, "truncated_rows"): lambda d: np.mean(d.frames > LIMIT),
+    (BINARY, "truncated_frames"): lambda d: np.mean(np.maximum(d.frames - LIMIT, 0) / d.frames),
+    (BINARY, "padded_frames"): lambda d: np.mean(np.maximum(LIMIT - d.frames, 0)) / LIMIT,
     (BINARY, "spread_error"): spread,
     (BINARY, "area_under_risk_coverage"): risk_coverage,
     (MULTICLASS, "error_rate"): of_everyone(sk.zero_one_loss),
     (MULTICLASS, "log_loss"): lambda d: sk.log_loss(d.target, d.scores),
-    (MULTICLASS, "brier_score"): lambda d: np.mean(
-        ((d.scores - label_binarize(d.target, classes=range(CLASSES))) ** 2).sum(axis=1) / 2
-    ),
+    (MULTICLASS, "brier_score"): lambda d: sk.brier_score_loss(d.target, d.scores) / 2,
     (MULTICLASS, "classwise_calibration_error"): lambda d: np.mean(
         [calibration_error((d.target == k) * 1, d.scores[:, k]) for k in range(CLASSES)]
     ),

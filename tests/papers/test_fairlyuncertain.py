@@ -27,11 +27,8 @@ from fairbench.metrics.probability import nll_of_sd
 def test_best_rows_are_counted_by_metric():
     metrics = ["statistical_parity", "equalized_odds", "equal_opportunity", "disparate_impact"]
     metrics += ["predictive_parity", "false_positive_rate_gap"]
-    values = {"baseline": 0.5, "random": 0.4}
-    rows = pd.DataFrame(
-        [(name, *each) for name in metrics for each in values.items()],
-        columns=["metric", "method", "value"],
-    )
+    rows = [(name, *each) for name in metrics for each in {"baseline": 0.5, "random": 0.4}.items()]
+    rows = pd.DataFrame(rows, columns=["metric", "method", "value"])
     assert without(rows, "value") == 1  # a ratio of 0.5 is nearer to 1 than one of 0.4
 
 
@@ -46,18 +43,16 @@ def test_of_other_splits_a_printed_mean_of_ten_scatters_as_ours():
 def test_the_first_way_of_abstaining_is_the_texts():
     first, *others = tables.ways("ensemble", "german")
     assert (first.cause, first.objectives, first.words[1]) == ("", (), "method.reading=majority")
-    assert all(way.cause for way in others)
-    assert {way.cause for way in others} <= set(Paper.read("fairlyuncertain", PAPERS).causes)
+    causes = {way.cause for way in others}
+    assert causes and causes <= set(Paper.read("fairlyuncertain", PAPERS).causes)
 
 
 def test_a_paired_difference_has_nadeau_and_bengios_interval():
     first, second = np.random.default_rng(0).normal(size=(2, 10))
-    result = paired(first, second, 0.2)
     difference = first - second
     scale = np.sqrt((1 / 10 + 0.2 / 0.8) * difference.var(ddof=1))
     ends = stats.t.interval(0.95, 9, difference.mean(), scale)
-    assert float(result.value) == pytest.approx(difference.mean())
-    assert (float(result.lower), float(result.upper)) == pytest.approx(ends)
+    np.testing.assert_allclose([*paired(first, second, 0.2)], [difference.mean(), *ends])
 
 
 # FairlyUncertain's figures, of people and of two densities, and its commands without runs.
@@ -69,12 +64,8 @@ def measured(experiment, results, words=(), methods=()):
     return {run.choices["method"]: pipeline.evaluate_runs([run])[0][0] for run in runs}
 
 
-def only(drawn):
+def panels(drawn):
     ((_, figure),) = drawn
-    return figure
-
-
-def panels(figure):
     return {axes.get_title().partition(":")[0].replace(" ", "_"): axes for axes in figure.axes}
 
 
@@ -84,7 +75,7 @@ def panels(figure):
     [(figures.figure_12, "figure2"), (figures.figure_12_regression, "figure10")],
 )
 def test_ranges_are_those_that_the_run_measures(tmp_path, figure, experiment):
-    drawn = panels(only(figure(tmp_path, Effort.FIRST)))
+    drawn = panels(figure(tmp_path, Effort.FIRST))
     metrics = measured(f"fairlyuncertain/{experiment}", tmp_path, ["consistency.values=[2,3]"])
     assert list(drawn) == list(metrics)
     for method, table in metrics.items():
@@ -104,24 +95,23 @@ def test_of_many_people_equally_spaced_ranks_are_drawn():
     assert len(segments) == figures.PEOPLE
     others = np.delete(values, 7, axis=1)
     assert axes.get_title() == f"a method: {np.ptp(others, axis=0).mean():.3g}"
-    order = np.argsort(others.std(axis=0))
-    for segment, person in ((segments[0], order[0]), (segments[-1], order[-1])):
-        own = others[:, person]
+    first, last = sorted(others.T, key=np.std)[::998]
+    for segment, own in ((segments[0], first), (segments[-1], last)):
         np.testing.assert_allclose(segment, [[own.std(), own.min()], [own.std(), own.max()]])
 
 
 def test_the_two_densities_are_drawn_with_their_sds(tmp_path):
-    axes = only(figures.figure_1(tmp_path, Effort.FIRST)).axes
-    sds = [float(each.get_title().rpartition(" ")[2]) for each in axes]
+    ((_, figure),) = figures.figure_1(tmp_path, Effort.FIRST)
+    sds = [float(each.get_title().rpartition(" ")[2]) for each in figure.axes]
     np.testing.assert_allclose(sds, [1.08, 1.21], atol=0.1)
 
 
 @pytest.mark.thorough
 def test_distances_of_features_are_those_that_the_run_measures(tmp_path):
-    drawn = only(figures.figure_17(tmp_path, Effort.FIRST))
-    distances = drawn.axes[0]
+    ((_, figure),) = figures.figure_17(tmp_path, Effort.FIRST)
+    distances, *of_features = figure.axes
     names = [label.get_text() for label in distances.get_yticklabels()]
-    assert [axes.get_title() for axes in drawn.axes[1:]] == names
+    assert [axes.get_title() for axes in of_features] == names
     metrics = measured("fairlyuncertain/figure5", tmp_path)
     for line, (method, table) in zip(distances.lines, metrics.items(), strict=True):
         shifts = table[(table["metric"] == "feature_shift") & (table["rate"] == figures.RATE)]
@@ -140,26 +130,22 @@ def test_distributions_are_those_of_the_rows_kept():
     assert area == pytest.approx(wasserstein_distance(number, number[half]))
     heights = [bar.get_height() for bar in drawn["kind"].patches]
     most = kind.value_counts(normalize=True)
-    np.testing.assert_allclose(heights[:2], most)
-    np.testing.assert_allclose(heights[2:], kind[half].value_counts(normalize=True)[most.index])
+    kept = kind[half].value_counts(normalize=True)[most.index]
+    np.testing.assert_allclose(heights, [*most, *kept])
 
 
 @pytest.mark.thorough
 def test_distances_of_distributions_are_the_parities(tmp_path):
-    drawn = panels(only(figures.figure_6(tmp_path, Effort.FIRST)))
+    drawn = panels(figures.figure_6(tmp_path, Effort.FIRST))
     methods = ("baseline", "normal_nll_reference")
     metrics = measured("fairlyuncertain/table4", tmp_path, methods=methods)
     assert list(drawn) == ["labels", *methods]
-    for name, metric, method in (
-        ("labels", "label_parity", "baseline"),
-        ("baseline", "statistical_parity", "baseline"),
-        ("normal_nll_reference", "uncertainty_aware_statistical_parity", "normal_nll_reference"),
-    ):
+    of = ("label_parity", "statistical_parity", "uncertainty_aware_statistical_parity")
+    for axes, method, metric in zip(drawn.values(), (methods[0], *methods), of, strict=True):
         table = metrics[method].query(f"metric == '{metric}' and group == ''")
-        (line,) = drawn[name].collections
-        ((_, low), (_, high)) = line.get_segments()[0]
-        assert high - low == pytest.approx(table["value"].iloc[0], abs=2e-3), name
-        assert drawn[name].get_title().endswith(f": {high - low:.3f}")
+        ((_, low), (_, high)) = axes.collections[0].get_segments()[0]
+        assert high - low == pytest.approx(table["value"].iloc[0], abs=2e-3), metric
+        assert axes.get_title().endswith(f": {high - low:.3f}")
 
 
 @pytest.mark.parametrize(
@@ -196,19 +182,15 @@ def test_the_densities_have_the_printed_numbers(name, sd):
 
 @pytest.mark.parametrize("name", ["A", "B"])
 def test_draws_are_of_the_density(name):
-    mass = integral(name, lambda x: 1)
-    values = figures.sample(name, 2000)
-    below = np.array(
-        [integral(name, lambda x: 1, -figures.END, v) / mass for v in np.sort(values)[::20]]
-    )
+    mass, values = integral(name, lambda x: 1), figures.sample(name, 2000)
+    below = [integral(name, lambda x: 1, high=v) / mass for v in np.sort(values)[::20]]
     assert stats.kstest(below, "uniform").pvalue > 0.01
     np.testing.assert_array_equal(values, figures.sample(name, 2000))
 
 
 def test_a_summary_by_hand():
     result = figures.summary(np.array([-2.0, -0.1, 0.1, 2.0]))
-    assert result.mean == 0
-    assert result.near == 0.5
+    assert (result.mean, result.near) == (0, 0.5)
     assert result.sd == pytest.approx(np.sqrt(8.02 / 3))
     assert (result.lower, -result.upper) == pytest.approx((-2 + 0.15 * 1.9,) * 2)
 
@@ -276,22 +258,17 @@ def test_equation_2_xgboost_compares_gamma_with_twice_the_gain():
     assert not tree(2.1 * gain).round(6).any()
 
 
-def people(prediction, uncertainty):
-    groups = {"sex": pd.Series(pd.Categorical(["a", "b"] * 4, ["a", "b"]))}
-    predictions = pd.DataFrame({"prediction": prediction, "uncertainty": uncertainty})
-    return Labelled(np.array([0.0, 0, 0, 0, 1, 1, 1, 1]), predictions, groups, Task.BINARY)
-
-
 def test_the_share_left_out_has_the_least_normalised_sum():
     """Section 5: leaving out the one wrong person, an eighth, ends error and gaps: 0 of 3.
 
     Nobody left out: 1 + 1 + 1. From 13 % on the most uncertain of eight is left out.
     """
-    wrong = people([0, 0, 0, 1, 1, 1, 1, 1], [0.1, 0.1, 0.1, 0.5, 0.1, 0.1, 0.1, 0.1])
+    groups = {"sex": pd.Series(pd.Categorical(["a", "b"] * 4))}
+    said = {"prediction": [0, 0, 0, 1, 1, 1, 1, 1], "uncertainty": [0.1] * 3 + [0.5] + [0.1] * 4}
+    wrong = Labelled(np.repeat([0.0, 1], 4), pd.DataFrame(said), groups, Task.BINARY)
     every = ("error_rate", "statistical_parity", "equalized_odds")
     found = tables.chosen_metrics(wrong, wrong, every, tables.together)
-    assert found["error_rate"] == 0
-    assert found["equalized_odds"] == 0
+    assert found["error_rate"] == found["equalized_odds"] == 0
     assert found[tables.INCLUDED] == pytest.approx(100 * 7 / 8)
 
 

@@ -1,7 +1,6 @@
 """The study of few labels: rates and summaries by hand, its numbers, and the labels it takes."""
 
 from math import exp, log
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,6 @@ from fairbench.components.papers.few_labels import figures, methods, tables
 from fairbench.components.papers.released_scores import partly_labelled
 from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError
-from fairbench.data.download import Archive
 from fairbench.inference.few_labels import BETA, LLO
 from fairbench.metrics import registry
 from fairbench.metrics.registry import accuracy, true_positive_rate
@@ -43,10 +41,8 @@ def test_a_member_of_every_group_comes_first(table):
 
 
 def test_everyone_else_is_one_group(table):
-    counts = methods.everyone_else(table.counts())
-    others = table.group > 0
-    right = table.prediction == table.label
-    assert counts[1].sum() == others.sum()
+    others, right = table.group > 0, table.prediction == table.label
+    assert methods.everyone_else(table.counts())[1].sum() == others.sum()
     expected = right[others].mean() - right[~others].mean()
     assert methods.true_difference(table, accuracy) == pytest.approx(expected)
 
@@ -66,13 +62,12 @@ def test_many_labels_find_the_truth(table, name, rate):
 
 def test_pool_noise_widens_and_a_reading_alone_says_what_it_says_beside_others(table):
     orders = [order[:100] for order in methods.label_orders(table, 3)]
-    method, rates = methods.Method("beta_calibration"), list(methods.RATES.values())
+    asked = table, orders, methods.Method("beta_calibration"), list(methods.RATES.values())
     readings = methods.AS_PUBLISHED, methods.POOL_NOISE
-    said = methods.calibrated(table, orders, method, rates, rng(0, "x"), readings)
+    said = methods.calibrated(*asked, rng(0, "x"), readings)
     published, noisy = map(said.get, readings)
-    alone = methods.intervals(table, orders, method, rates, rng(0, "x"))
-    np.testing.assert_array_equal(published, alone)
-    narrow, wide = (values[..., 2] - values[..., 1] for values in (published, noisy))
+    np.testing.assert_array_equal(published, methods.intervals(*asked, rng(0, "x")))
+    narrow, wide = (np.diff(values[..., 1:]) for values in (published, noisy))
     assert (wide > narrow).all()
     np.testing.assert_allclose(noisy[0, :, 0], published[0, :, 0], atol=0.01)
 
@@ -131,14 +126,15 @@ def test_numbers_are_of_the_row_they_answer_and_the_first_is_the_texts(one_pool,
 
 
 def test_a_study_goes_on_where_it_was_stopped(one_pool, tmp_path):
-    asked = [("frequentist", 1.0, 40, "accuracy")]
-    first = methods.study(methods.TEXT, KEY, asked, tmp_path, Effort.FIRST)
+    def study(*labels):
+        asked = [("frequentist", 1.0, number, "accuracy") for number in labels]
+        return methods.study(methods.TEXT, KEY, asked, tmp_path, Effort.FIRST)
+
+    first = study(40)
     one_pool.clear()
-    again = methods.study(methods.TEXT, KEY, asked, tmp_path, Effort.FIRST)
+    pd.testing.assert_frame_equal(first, study(40))
     assert not one_pool
-    pd.testing.assert_frame_equal(first, again)
-    more = [*asked, ("frequentist", 1.0, 100, "accuracy")]
-    assert len(methods.study(methods.TEXT, KEY, more, tmp_path, Effort.FIRST)) == 2 * len(first)
+    assert len(study(40, 100)) == 2 * len(first)
 
 
 def test_settings_change_what_they_say(one_pool, tmp_path):
@@ -170,12 +166,12 @@ def test_the_codes_faults_are_in_its_rates_alone(one_pool, tmp_path):
 
 def test_wide_priors_are_of_fewer_thirds():
     size = methods.Size.of(Effort.WHOLE, methods.TEXT)
-    plain, scaled, wide = (
-        size.of_method(methods.Method("beta_calibration", s)) for s in (1.0, 0.1, 5.0)
+    asked = [("beta_calibration", scale) for scale in (1.0, 0.1, 5.0)]
+    plain, scaled, wide, counted = (
+        size.of_method(methods.Method(*each)) for each in (*asked, ("frequentist",))
     )
     assert plain[0] == scaled[0] > wide[0] > 1
-    assert plain[1] > scaled[1] > 1 < wide[1]
-    assert size.of_method(methods.Method("frequentist"))[1] > plain[1]
+    assert counted[1] > plain[1] > scaled[1] > 1 < wide[1]
 
 
 def test_a_coverage_that_never_varies_has_the_error_of_its_orders():
@@ -230,14 +226,14 @@ def test_a_third_is_held_out_and_scored_by_what_knows_the_rest(monkeypatch, tmp_
     """Simulated people whose first feature tells their label."""
     generator = np.random.default_rng(0)
     label = generator.integers(0, 2, 90)
-    features = np.column_stack([label + generator.normal(0, 0.3, 90), generator.normal(0, 1, 90)])
+    features = np.stack([label, np.zeros(90)], 1) + generator.normal(0, [0.3, 1], (90, 2))
     group = np.where(np.arange(90) % 2, "a", "b").astype(object)
     whole = methods.People(features, label, {"g": group}, {"g": "b"})
     monkeypatch.setattr(methods, "people", lambda dataset: whole)
     methods.third_of.cache_clear()
     for third in (0, 1):
         train, test = whole.held_out(third)
-        assert (len(train), len(test)) == (60, 30)
+        assert len(test) == 30
         assert sorted([*train, *test]) == list(range(90))
         asked = "any", "g", "gaussian_nb", third, tmp_path
         as_is, turned = (methods.third_of(*asked, flip=flip) for flip in (False, True))
@@ -269,15 +265,14 @@ def test_rows_of_table_4_1_stand_in_each_others_places():
     def off(printed, dataset):
         second = "age" if dataset == "german" else "race"
         of_rows = ("sex", "share_privileged"), (second, "share_privileged"), ("", "share_positive")
-        values = [tables.described(dataset, *row, 100) for row in of_rows]
-        return [abs(p - v.mean()) / v.std() for p, v in zip(printed, values, strict=True)]
+        values = np.array([tables.described(dataset, *row, 100) for row in of_rows])
+        return (np.abs(printed - values.mean(axis=1)) / values.std(axis=1)).max()
 
     for named, (first, second, positive, really) in PRINTED.items():
         # In German's printed row the age comes first.
         pair = (second, first) if named == "german" else (first, second)
-        printed = *pair, positive
-        assert max(off(printed, named)) > 8
-        assert max(off(printed, really)) < 3.5
+        assert off((*pair, positive), named) > 8
+        assert off((*pair, positive), really) < 3.5
     # A third of 334 loans with 17 % good ones out of 700 good and 300 bad is out of the question.
     assert methods.people("german").label.sum() == 700
 
@@ -306,33 +301,24 @@ def test_bank_is_cut_at_forty():
     assert (round(senior.mean(), 2), round(1 - released.mean(), 3)) == (0.45, 0.026)
 
 
+# The attribute that a released file is named after, and the name of its label.
 FILES = {
-    "adult": "adult_race",
-    "bank": "bank_age",
-    "german": "german_age",
-    "compas_r": "propublica-recidivism_race",
-    "compas_vr": "propublica-violent-recidivism_race",
+    "adult": ("adult_race", "income-per-year"),
+    "bank": ("bank_age", "y"),
+    "german": ("german_age", "credit"),
+    "compas_r": ("propublica-recidivism_race", "two_year_recid"),
+    "compas_vr": ("propublica-violent-recidivism_race", "two_year_recid"),
 }
-
-
-def released_rows(dataset):
-    """Return the places of a released file's people among ours, and its frame."""
-    path = Path("predictions", "bayesian_fairness", f"{FILES[dataset]}_scores.csv")
-    found = [Path(folder) / path for folder in Archive(download=False).folders]
-    frame = next((pd.read_csv(file, index_col=0) for file in found if file.is_file()), None)
-    if frame is None:
-        pytest.skip(f"{path} is not here")
-    return frame.index.to_numpy(), frame
 
 
 @pytest.mark.data
 @pytest.mark.parametrize("dataset", FILES)
 def test_people_have_the_released_rows_and_naive_bayes_the_released_scores(dataset):
-    rows, frame = released_rows(dataset)
-    whole = methods.people(dataset)
-    target = {"adult": "income-per-year", "bank": "y", "german": "credit"}
-    released = frame[target.get(dataset, "two_year_recid")].to_numpy()
-    np.testing.assert_array_equal(whole.label[rows], released)
+    name, target = FILES[dataset]
+    source = Source(f"predictions/bayesian_fairness/{name}_scores.csv", "")
+    frame = pd.read_csv(archive_with(source).locate(source), index_col=0)
+    rows, whole = frame.index.to_numpy(), methods.people(dataset)
+    np.testing.assert_array_equal(whole.label[rows], frame[target])
     train = np.setdiff1d(np.arange(len(whole.label)), rows)
     model = GaussianNB().fit(whole.features[train], whole.label[train])
     theirs = frame["score_GaussianNB"].to_numpy()
@@ -381,19 +367,17 @@ def test_frequentist_is_a_proportion_with_its_binomial_error():
     assert np.isnan(estimate.differences().value).all()
     # Errors of differences add in quadrature.
     difference = methods.frequentist(np.array([[3, 1, 2, 4], [5, 5, 5, 5]]), accuracy).differences()
-    np.testing.assert_allclose(difference.value, [-0.2])
-    np.testing.assert_allclose(difference.error, [np.sqrt(0.21 / 10 + 0.25 / 20)])
+    expected = -0.2, np.sqrt(0.21 / 10 + 0.25 / 20)
+    np.testing.assert_allclose((*difference.value, *difference.error), expected)
 
 
 @pytest.mark.parametrize("prior", [1.0, 0.5])
 def test_beta_binomial_has_beta_quantiles(prior):
-    draws = methods.beta_binomial(
-        COUNTS, accuracy, np.random.default_rng(0), prior=prior, draws=20_000
-    )
-    for group, (right, wrong) in enumerate([(51, 21), (4, 0)]):
-        for level in (0.025, 0.5, 0.9):
-            cut = stats.beta.ppf(level, prior + right, prior + wrong)
-            assert abs((draws[:, group] < cut).mean() - level) < 5 * np.sqrt(0.25 / 20_000)
+    draw, count = np.random.default_rng(0), 20_000
+    draws = methods.beta_binomial(COUNTS, accuracy, draw, prior=prior, draws=count)
+    of = stats.beta([prior + 51, prior + 4], [prior + 21, prior])
+    for level in (0.025, 0.5, 0.9):
+        assert (abs((draws < of.ppf(level)).mean(axis=0) - level) < 5 * np.sqrt(0.25 / count)).all()
 
 
 def test_beta_binomial_refuses_what_is_no_proportion():

@@ -37,15 +37,11 @@ def rows():
 
 
 def test_every_column_is_a_number_and_the_age_a_group():
-    data = SimpleNamespace(
-        features=pd.DataFrame(
-            {"purpose": pd.Categorical(["car", "tv", "car"]), "age": [24.0, 25, 40]}
-        ),
-        groups=lambda name: pd.Series(pd.Categorical(["young", "young", "old"])),
-    )
+    columns = {"purpose": pd.Categorical(["car", "tv", "car"]), "age": [24.0, 25, 40]}
+    groups = pd.Series(pd.Categorical(["young", "young", "old"]))
+    data = SimpleNamespace(features=pd.DataFrame(columns), groups=lambda name: groups)
     found = grid.numbered(data, "age")
-    assert found["purpose"].tolist() == [0, 1, 0]
-    assert found["age"].tolist() == [1, 1, 0]
+    assert found.to_dict("list") == {"purpose": [0, 1, 0], "age": [1, 1, 0]}
 
 
 def test_a_fold_has_the_machine_that_is_best_on_the_others(rows):
@@ -54,7 +50,7 @@ def test_a_fold_has_the_machine_that_is_best_on_the_others(rows):
     labels = np.stack([np.where(rows.fold == k, ~right, right) for k in (0, 1)])
     chosen = rows.chosen(labels)
     assert chosen.shape == (2, FOLDS)
-    assert (chosen[:, 0] == 0).all() and (chosen[:, 1] == 1).all()
+    np.testing.assert_array_equal(chosen[:, :2], [[0, 1]] * 2)
 
 
 def test_the_fairest_is_one_of_those_that_are_nearly_as_accurate(rows):
@@ -92,19 +88,16 @@ def test_the_intercept_of_all_support_vectors_is_their_mean(rows):
 
 
 def test_a_rule_apart_is_not_derived_from_what_its_machine_has_seen(rows, monkeypatch):
-    def noted(name):
-        original, calls = getattr(grid.Divided, name), []
+    seen, derived = [], []
+    for name, calls in (("_fitted", seen), ("_derived", derived)):
+        original = getattr(grid.Divided, name)
 
-        def note(self, *given):
+        def note(self, *given, original=original, calls=calls):
             calls.append(given)
             return original(self, *given)
 
         monkeypatch.setattr(grid.Divided, name, note)
-        return calls
-
-    seen, derived = noted("_fitted"), noted("_derived")
-    labels = rows.apart("LR + Hardt")
-    assert labels.shape == rows.fold.shape
+    assert rows.apart("LR + Hardt").shape == rows.fold.shape
     ((_, asked),) = derived
     for part, ((own, *_), other) in enumerate(zip(seen, asked, strict=True)):
         assert not (own & other).any()
@@ -162,8 +155,7 @@ def test_a_fair_machine_tells_the_groups_less_apart(fitted):
 
     def gap(name):
         labels = fitted.labels(name)
-        first, second = (labels[rich & (fitted.groups == g)].mean() for g in (0, 1))
-        return abs(first - second)
+        return abs(np.subtract(*(labels[rich & (fitted.groups == g)].mean() for g in (0, 1))))
 
     assert gap("Linear FERM") < gap("Linear SVM")
     assert gap("SVM + Hardt") < gap("SVM") + 0.1
@@ -242,14 +234,14 @@ def small(monkeypatch):
     study.cache_clear()
 
 
-def cell_by_cell(study, repeats):
-    """Return labels as a run of split=kfold gives them, (B, n)."""
-    labels = np.empty((len(repeats), len(study.dataset)), bool)
-    for fold in KFold(solvers.FOLDS, repeats[-1] + 1).folds(study.dataset, study.seed):
-        if fold.repeat in repeats:
+def cell_by_cell(study, repeat):
+    """Return labels as a run of split=kfold gives them, (n,)."""
+    labels = np.empty(len(study.dataset), bool)
+    for fold in KFold(solvers.FOLDS, repeat + 1).folds(study.dataset, study.seed):
+        if fold.repeat == repeat:
             columns, _ = compute(study, fold)
             output = columns["score" if "score" in columns else "prediction"]
-            labels[repeats.index(fold.repeat), columns["row"]] = output > 0.5
+            labels[columns["row"]] = output > 0.5
     return labels
 
 
@@ -259,9 +251,9 @@ def test_labels_are_those_of_a_run(small, name):
     one = study(name)
     if hasattr(one.learner, "tol"):  # so that no label hangs on where a solver stops
         one = replace(one, learner=replace(one.learner, tol=1e-9))
-    mine = solvers.held_out_labels(one, [1])
+    (mine,) = solvers.held_out_labels(one, [1])
     assert 0.1 < mine.mean() < 0.9
-    np.testing.assert_array_equal(mine, cell_by_cell(one, [1]))
+    np.testing.assert_array_equal(mine, cell_by_cell(one, 1))
 
 
 def test_batches_are_kept_and_read_in_order(small, tmp_path):
@@ -334,7 +326,7 @@ def test_nothing_needs_to_be_run_for_any_of_the_13():
 
 
 def test_cross_validations_of_a_results_folder_are_taken_where_it_has_more(monkeypatch, tmp_path):
-    few, many = (np.ones((n, 2, 4), np.int64) for n in (readings.FEW - 1, readings.FEW + 1))
-    for result, expected in ((few, readings.FEW), (many, readings.FEW + 1)):
-        monkeypatch.setattr(readings.ground_truth, "load", lambda name, results, f=result: f)
-        assert len(readings.most_counts("LR", tmp_path)) == expected
+    for stored in (readings.FEW - 1, readings.FEW + 1):
+        counts = np.ones((stored, 2, 4), np.int64)
+        monkeypatch.setattr(ground_truth, "load", lambda name, results, counts=counts: counts)
+        assert len(readings.most_counts("LR", tmp_path)) == max(stored, readings.FEW)

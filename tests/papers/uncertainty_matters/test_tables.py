@@ -1,7 +1,5 @@
 """Tables on German: areas, the one cross-validation that a table rests on, and published ratios."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,14 +18,6 @@ def counts_of(accuracy, draw, cvs=40, rows=(810, 190)):
     shares = np.array([0.7 * accuracy, 0.7 * (1 - accuracy), 0.3 * (1 - accuracy), 0.3 * accuracy])
     moved = draw.integers(-3, 4, size=(cvs, len(rows), 1)) * [1, -1, 0, 0]
     return np.round(np.multiply.outer(rows, shares)).astype(np.int64) + moved
-
-
-def test_values_are_those_of_the_good_loan():
-    counts = np.array([[60, 20, 5, 15], [30, 30, 10, 30]])  # label 1 is the bad one
-    accuracy, difference = readings.values(counts)
-    assert accuracy == pytest.approx(135 / 200)
-    assert difference == pytest.approx(30 / 60 - 60 / 80)
-    np.testing.assert_array_equal(readings.favourable(counts)[0], [15, 5, 20, 60])
 
 
 def test_a_gap_in_favour_of_the_other_group_is_a_gap():
@@ -107,14 +97,6 @@ def test_the_partition_is_near_the_mean_or_far_with_another_conclusion(pair):
     assert (pair.nearest, pair.furthest) == (1, 2)
     shown = pair.reading.conclusions(pair.delta)
     assert shown[0] == shown[3] != shown[2]
-
-
-def test_each_outcome_may_be_a_conclusion_of_its_own():
-    """More accurate, and fairer besides: one event, two outcomes."""
-    delta = np.array([[0.05, 0.0], [0.05, 0.05], [-0.05, 0.05]])
-    one, own = (replace(readings.ALONE, nine=nine).conclusions(delta) for nine in (False, True))
-    assert (len(set(one)), len(set(own))) == (2, 3)
-    assert readings.SIGNED_GAPS.nine and not readings.TEXT.nine
 
 
 def test_a_third_objective_leaves_fewer_conclusions_of_one_over_the_other(pair):

@@ -39,18 +39,18 @@ def findings():
     return claimed(generated_atlas.table(), "error_rate")
 
 
-def test_equal_approaches_are_explained_alike():
+@pytest.mark.parametrize(
+    ("learner", "method"), [("logistic_regression", "ensemble"), ("xgboost", "baseline")]
+)
+def test_equal_approaches_are_explained_alike(learner, method):
     table = generated_atlas.table(families=(1, 1, 1, 2), repeats=3)
-    for learner, method in (("logistic_regression", "ensemble"), ("xgboost", "baseline")):
-        mine = (table["learner"] == learner) & (table["method"] == method)
-        rows = pd.concat([table, table[mine].assign(method="twin")])
-        values = ApproachValues.of(rows[rows["setting"] == ""])
-        result = list(explanations(RankedValues.of(values, "error_rate", 0), draws=60))
-        told = [
-            [row | {"approach": ""} for row in result if row["approach"] == name]
-            for name in (f"{learner}, {method}", f"{learner}, twin")
-        ]
-        assert told[0] and told[0] == told[1]
+    mine = table.query("learner == @learner and method == @method")
+    rows = pd.concat([table, mine.assign(method="twin")]).query("setting == ''")
+    told = {f"{learner}, {method}": [], f"{learner}, twin": []}
+    for row in explanations(RankedValues.of(ApproachValues.of(rows), "error_rate", 0), draws=60):
+        told.get(row.pop("approach"), []).append(row)
+    one, other = told.values()
+    assert one and one == other
 
 
 def test_rules():
@@ -127,7 +127,7 @@ def test_the_mixture_at_a_gap_solves_the_linear_programme():
         if gaps.min() > gap:
             assert weight[gaps.argmin()] == 1
             continue
-        exact = linprog(errors, A_ub=[gaps], b_ub=[gap], A_eq=np.ones((1, 5)), b_eq=[1])
+        exact = linprog(errors, [gaps], [gap], np.ones((1, 5)), [1])
         assert weight @ errors == pytest.approx(exact.fun, abs=1e-9)
         assert weight @ gaps <= gap + 1e-9
         assert slope == pytest.approx(exact.ineqlin.marginals[0], abs=1e-6)
@@ -137,8 +137,7 @@ def test_a_frontier_that_cannot_reach_a_gap_is_judged_by_what_it_reaches():
     table = generated_atlas.table(noise=0.002)
     values = ApproachValues.of(table[~table["setting"].str.endswith(("<=0", "<=0.05"))])
     strongest = [line for line in thresholds.margin_series(values) if line.gap < 0.07]
-    assert strongest
-    assert all(effect.excess.mean() > 0.03 for effect in strongest)
+    assert strongest and min(effect.excess.mean() for effect in strongest) > 0.03
 
 
 @pytest.mark.parametrize("worse", [0.0, -0.02])
@@ -146,21 +145,20 @@ def test_margins_hold_although_the_setting_was_chosen(worse):
     """Ten overlapping splits of one task; the bound lies three standard errors below 93 %."""
     draw = np.random.default_rng(5)
     limits = np.array([0, 0.02, 0.05, 0.1, 0.2])
-    errors = np.r_[0.21 + worse, 0.22 - 0.1 * limits]  # the first has a gap of 0.1
-    gaps = np.r_[0.1, limits]
+    # Errors and gaps, of which the first has a gap of 0.1.
+    truth = np.array([[0.21 + worse, *(0.22 - 0.1 * limits)], [0.1, *limits]])
 
-    def splits(size):
-        shared, own = (
-            np.sqrt(0.2) * draw.standard_normal((rows, 1))
-            + np.sqrt(0.8) * draw.standard_normal((rows, 10))
-            for rows in (1, 6)
-        )
-        return size * (shared + 0.3 * own)
+    def splits(*shape):
+        parts = np.sqrt(0.2) * draw.standard_normal((*shape, 1))
+        return parts + np.sqrt(0.8) * draw.standard_normal((*shape, 10))
 
     held = 0
     for _ in range(250):
-        points = np.stack([errors[:, None] + splits(0.02), abs(gaps[:, None] + splits(0.03))])
-        margins, _, _ = thresholds.compare_with_thresholds(points)
+        noise = np.multiply.outer([0.02, 0.03], np.ones((6, 10))) * (
+            splits(2, 1) + 0.3 * splits(2, 6)
+        )
+        errors, gaps = truth[:, :, None] + noise
+        margins, _, _ = thresholds.compare_with_thresholds(np.stack([errors, abs(gaps)]))
         half = special.stdtrit(9, 0.975) * margins.std(ddof=1) * np.sqrt(0.1 + 0.25)
         held += abs(margins.mean() - worse) <= half
     assert held / 250 > 0.88
@@ -347,7 +345,7 @@ def test_balanced_and_measured_without_noise_it_is_the_t_interval_of_the_means()
     draw = np.random.default_rng(0)
     means = draw.normal([[0.3], [-2.0]], [[1.0], [0.1]], (2, 24))
     posterior = fit(measured(means, 1e-12), generator=draw, draws=400)
-    half = special.stdtrit(23, 0.975) * means.std(axis=1, ddof=1) / np.sqrt(24)
+    half = stats.t(23).ppf(0.975) * stats.sem(means, axis=1)
     lower, upper = posterior.interval()
     assert posterior.estimate() == pytest.approx(means.mean(axis=1), abs=0.2 * half.max())
     assert (upper - lower) / 2 == pytest.approx(half, rel=0.12)
@@ -363,12 +361,12 @@ def test_the_unit_does_not_matter_and_nothing_measured_says_nothing():
     rows = np.concatenate([means, 1000 * means, np.full((1, 12), np.nan), np.zeros((1, 12))])
     variances = np.array([[0.5], [0.5e6], [0.5], [0.0]])
     posterior = fit(measured(rows, variances), generator=draw, draws=300)
-    assert posterior.estimate()[1] == pytest.approx(1000 * posterior.estimate()[0], abs=80)
-    assert np.isnan(posterior.estimate()[2])
-    assert np.isnan(posterior.interval()[0][2])
-    assert abs(posterior.interval()[1][3]) < 1e-6
+    one, thousand, none, _ = posterior.estimate()
+    lower, upper = posterior.interval()
+    assert thousand == pytest.approx(1000 * one, abs=80)
+    assert np.isnan([none, lower[2], posterior.effects[0, 3]]).all()
+    assert abs(upper[3]) < 1e-6
     assert posterior.families.tolist() == [11, 11, 0, 12]
-    assert np.isnan(posterior.effects[0, 3])
 
 
 def test_data_sets_of_one_family_count_together():
@@ -414,12 +412,11 @@ def two_seeds(*, same_rows, planted=0.0):
     part if it splits the same rows.
     """
     draw, result = np.random.default_rng(4), []
-    truth = 0.02 * draw.standard_normal((APPROACHES, TASKS, 1))
-    size = 0.01 * np.exp(0.5 * draw.standard_normal((APPROACHES, TASKS, 1)))
-    shared = np.sqrt(SHARE) * draw.standard_normal((2, APPROACHES, TASKS, 1))
+    truth, size, *shared = draw.standard_normal((4, APPROACHES, TASKS, 1))
     for seed, repeats in enumerate((10, 5)):
-        noise = np.sqrt(1 - SHARE) * draw.standard_normal((APPROACHES, TASKS, repeats))
-        values = truth + size * (shared[0 if same_rows else seed] + noise)
+        own = draw.standard_normal((APPROACHES, TASKS, repeats))
+        noise = np.sqrt(SHARE) * shared[0 if same_rows else seed] + np.sqrt(1 - SHARE) * own
+        values = 0.02 * truth + 0.01 * np.exp(0.5 * size) * noise
         values[3, 2] += planted * seed
         values[:2] = 0  # the reference, and one that predicts as it does
         result.append(seed_table(0.2 + values, seed))

@@ -17,6 +17,7 @@ from fairbench.components.papers.few_labels import figures, methods, tables
 from fairbench.components.papers.released_scores import partly_labelled
 from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError
+from fairbench.data.dataset import Source
 from fairbench.inference.few_labels import BETA, LLO
 from fairbench.metrics import registry
 from fairbench.metrics.registry import accuracy, true_positive_rate
